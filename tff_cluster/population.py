@@ -1,0 +1,111 @@
+"""The clients and their rows: what every phase trains and measures on."""
+
+import collections
+import dataclasses
+import functools
+from collections.abc import Mapping
+
+import numpy as np
+
+from tff_cluster import digests
+from tff_cluster.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Split:
+  """One split (train, validation or test) of all clients, client after client.
+
+  Attributes:
+    x: [rows, ...], uint8 where the source is uint8 (models see it divided by 255), else float32.
+    y: int32[rows], class labels.
+    offsets: int64[clients + 1]; client k owns rows offsets[k]:offsets[k + 1].
+  """
+
+  x: np.ndarray
+  y: np.ndarray
+  offsets: np.ndarray
+
+  def client(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns views of client k's rows: x [rows of k, ...] and y int32[rows of k]."""
+    start, stop = self.offsets[k], self.offsets[k + 1]
+    return self.x[start:stop], self.y[start:stop]
+
+  @property
+  def counts(self) -> np.ndarray:
+    """int64[clients], rows of each client."""
+    return np.diff(self.offsets)
+
+  def label_counts(self, num_classes: int) -> np.ndarray:
+    """Returns int64[clients, classes], how often each client has each label."""
+    owner = np.repeat(np.arange(len(self.offsets) - 1), self.counts)
+    table = np.zeros((len(self.offsets) - 1, num_classes), np.int64)
+    np.add.at(table, (owner, self.y), 1)
+    return table
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Population:
+  """All clients of an experiment. Clients are never reordered: position k is client_ids[k].
+
+  Attributes:
+    name: How people call it, for instance 'mnist label_swapped'.
+    client_ids: The clients' ids, distinct.
+    train, validation, test: The clients' own rows. Test rows are for reports only.
+    global_test_x, global_test_y: [rows, ...] and int32[rows], the test set that belongs to nobody.
+    num_classes: Labels are 0 .. num_classes - 1.
+    truths: Planted memberships by name, float64[groups, clients] each, columns sum to at least 1;
+      the first is the main one. For scores in reports only, never for training or clustering.
+  """
+
+  name: str
+  client_ids: tuple[str, ...]
+  train: Split
+  validation: Split
+  test: Split
+  global_test_x: np.ndarray
+  global_test_y: np.ndarray
+  num_classes: int
+  truths: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+  def __post_init__(self):
+    repeated = sorted(i for i, n in collections.Counter(self.client_ids).items() if n > 1)
+    if repeated:
+      raise InputError(f'client ids must be distinct; given twice or more: {", ".join(repeated[:5])}')
+    for name in ('train', 'validation', 'test'):
+      split = getattr(self, name)
+      if len(split.offsets) != len(self.client_ids) + 1:
+        raise InputError(f'{name} has {len(split.offsets) - 1} clients, expected {len(self.client_ids)}')
+      empty = np.flatnonzero(split.counts == 0)
+      if len(empty):
+        raise InputError(
+            f'client {self.client_ids[empty[0]]} has no {name} rows ({len(empty)} such clients); give every '
+            'client more rows or use fewer clients'
+        )
+
+  @property
+  def num_clients(self) -> int:
+    return len(self.client_ids)
+
+  @property
+  def input_shape(self) -> tuple[int, ...]:
+    """The shape of one example, without the batch dimension."""
+    return self.train.x.shape[1:]
+
+  @functools.cached_property
+  def client_digests(self) -> tuple[str, ...]:
+    """One digest a client over its id and all of its rows: what training on it depends on."""
+    splits = (self.train, self.validation, self.test)
+    return tuple(
+        digests.of_json([client_id, *(digests.of_arrays(split.client(k)) for split in splits)])
+        for k, client_id in enumerate(self.client_ids)
+    )
+
+  @functools.cached_property
+  def digest(self) -> str:
+    """Digest of everything that a result can depend on."""
+    return digests.of_json([
+        list(self.client_digests),
+        digests.of_arrays([self.global_test_x, self.global_test_y]),
+        self.num_classes,
+        {name: digests.of_arrays([truth]) for name, truth in self.truths.items()},
+    ])

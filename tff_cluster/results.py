@@ -1,0 +1,64 @@
+"""The result of an experiment: results.json, its schema and its digest.
+
+results.json holds (all accuracies from 0 to 1, all times in seconds):
+
+  schema        int, SCHEMA
+  digest        SHA-256 over everything below but `environment` and `timing`: equal between equal runs
+  config        ExperimentConfig.to_json()
+  population    name, client_ids [clients], num_classes, rows {train, validation, test, global_test},
+                label_counts int[clients][classes] (train), truths {name: float[groups][clients]}
+  training      parameters (int, of the model), model_bytes (int)
+  phase1        STAGE; FedAvg over all clients
+  baseline      STAGE; the same FedAvg gone on for the rounds of Phase 2, so that a clustering is compared
+                at equal rounds
+  clusterings   list of
+    label, method, parameters   as configured
+    signature     'weights' or 'updates'
+    clusters      [[client ids]]
+    num_clusters, overlapping (bool), memberships (mean number of clusters of a client)
+    notes         [text]: what a reader must know (threshold used, cliques found, collapsed, ...)
+    threshold     float or null, the distance threshold that was used
+    recovery      {truth name: {ari, nmi, omega}}; ari and nmi are null where either side overlaps
+    ledger        client_rounds, bytes_up, bytes_down of Phase 2
+    history       HISTORY of Phase 2 (every client measured with its own model)
+    best_validation  float[clusters], highest validation accuracy that each cluster's model attained
+    cluster_scores   float[clusters], test accuracy of each cluster's model on its members' test rows
+    evaluations   {name: EVALUATION} for
+      own          each client's own model: the mean of the models of its clusters
+      average      the mean of all cluster models
+      weighted     the mean weighted by best_validation
+      blended      each cluster's model averaged with `average`; clients use the mean over their clusters
+      plus `mixing` float[clusters][clients or 1], the matrix that makes the evaluation's models
+  candidates    [{method, parameters, num_clusters, memberships, silhouette, recovery {truth: {...}}, notes}]:
+                clusterings of the same signatures that were not trained (k-means for K = 2 .. 10, ...)
+  cross_validation  null, or {folds, evaluations {'clustering label/evaluation name': {mean, low, high}}}
+  environment   python, packages {name: version}, machine, cores, started (ISO time)
+  timing        [{name, seconds, client_rounds_asked, client_rounds_trained}], one a phase
+
+  STAGE       rounds, ledger {client_rounds, bytes_up, bytes_down}, history, evaluation (EVALUATION)
+  HISTORY     rounds [int], validation_accuracy [float], test_accuracy [float]: means over clients
+  EVALUATION  global: metrics on the global test set, or null where clients differ in their model;
+              clients: metrics on the clients' own test rows; client_accuracy float[clients]
+  metrics     see scores.Scores.summary
+
+Beside it arrays.npz holds, for each signature kind s that was clustered: distances_s float32[clients,
+clients] (Euclidean), embedding_s float64[clients, 2] (classical scaling), and for each hierarchical
+clustering linkage_LABEL float64[clients - 1, 4] (SciPy's form).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tff_cluster import digests
+
+SCHEMA = 1
+_NOT_RESULTS = ('digest', 'environment', 'timing')
+
+
+def with_digest(results: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the results with `schema` and `digest` set."""
+  complete = dict(results) | {'schema': SCHEMA}
+  numbers = {key: value for key, value in complete.items() if key not in _NOT_RESULTS}
+  data = {k: v for k, v in numbers['config']['data'].items() if k not in ('data_dir', 'data_file')}
+  numbers['config'] = numbers['config'] | {'data': data}
+  return complete | {'digest': digests.of_json(numbers)}
