@@ -1,0 +1,194 @@
+"""What one client does in a round: E epochs of mini-batch SGD from the model that it receives.
+
+A client's rows travel as one element of a sequence (TFF's learning processes take sequences only):
+
+  {x: [rows, ...] (uint8 or float32), y: int32[rows], order: int32[epochs, rows]}
+
+`order[e]` is the order in which epoch e visits the rows. It is drawn outside, from the experiment's
+seed, so that a round is the same bits wherever and beside whomever the client runs, and so that an
+oracle in NumPy can follow it. Batches are sliced here: no dataset pipeline runs in the worker, which
+is what makes small clients fast (see benchmarks/README.md).
+"""
+
+import collections
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+from tensorflow_federated.python.learning.templates import client_works
+
+from tff_cluster.errors import InputError
+from tff_cluster.models import build as models_build
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Model:
+  """A Keras model as functions of its weights.
+
+  Attributes:
+    weights: The seeded initial weights, float32 arrays, trainable ones only.
+    loss: (weights, x float32 [batch, ...], y int32[batch]) -> per-example cross-entropy float32[batch]
+      and predicted label int32[batch].
+    x_spec: The spec of a client's rows x: [None, ...].
+    num_classes: Number of classes.
+  """
+
+  weights: tuple[np.ndarray, ...]
+  loss: Callable[[Any, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+  x_spec: tf.TensorSpec
+  num_classes: int
+
+  @property
+  def num_parameters(self) -> int:
+    return sum(int(w.size) for w in self.weights)
+
+  @property
+  def num_bytes(self) -> int:
+    """Bytes of the weights as sent once in one direction."""
+    return sum(int(w.nbytes) for w in self.weights)
+
+  @property
+  def weights_type(self) -> tff.Type:
+    return tff.types.tensorflow_to_type(tuple(tf.TensorSpec(w.shape, w.dtype) for w in self.weights))
+
+
+def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
+  """Returns the model as functions of its weights.
+
+  Args:
+    keras_model: As models.build.build returns it.
+    x_dtype: The dtype of the rows: uint8 rows are divided by 255, others taken as they are.
+
+  Raises:
+    InputError: if TFF cannot take the model apart (shared layers, for instance).
+  """
+  probabilities = models_build.outputs_probabilities(keras_model)
+  x_spec = tf.TensorSpec(keras_model.input_shape, tf.as_dtype(x_dtype))
+  batch_spec = (tf.TensorSpec(keras_model.input_shape, tf.float32), tf.TensorSpec([None], tf.int32))
+  try:
+    functional = tff.learning.models.functional_model_from_keras(
+        keras_model, tf.keras.losses.SparseCategoricalCrossentropy(), batch_spec
+    )
+  except Exception as error:
+    raise InputError(f'TFF cannot use this Keras model: {str(error).strip().splitlines()[0]}') from error
+
+  def loss(weights: Any, x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    outputs = functional.predict_on_batch((tuple(weights), ()), x, training=True)
+    each = tf.keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=not probabilities)
+    return each, tf.argmax(outputs, axis=1, output_type=tf.int32)
+
+  weights = tuple(np.asarray(w, np.float32) for w in functional.initial_weights[0])
+  return Model(weights, loss, x_spec, int(keras_model.output_shape[-1]))
+
+
+def scaled(x: tf.Tensor) -> tf.Tensor:
+  """Returns rows as the model sees them: float32, uint8 divided by 255."""
+  return tf.cast(x, tf.float32) / 255.0 if x.dtype == tf.uint8 else tf.cast(x, tf.float32)
+
+
+def client_data_spec(model: Model) -> collections.OrderedDict[str, tf.TensorSpec]:
+  """Returns the spec of what a client holds while it trains; see the module's docstring."""
+  return collections.OrderedDict(
+      x=model.x_spec, y=tf.TensorSpec([None], tf.int32), order=tf.TensorSpec([None, None], tf.int32)
+  )
+
+
+def build_client_update(
+    model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
+) -> Callable[[Any, Any], Any]:
+  """Returns a tf.function (weights, client data) -> (update, weight, loss_sum, rows_visited, finite).
+
+  update: float32 arrays like the weights, initial minus trained (TFF's sign); weight: float32, the
+  client's number of rows n_k (McMahan 2017), or 0 with a zero update where training went to NaN or
+  infinity; loss_sum float32 over the rows visited.
+
+  Args:
+    model: The model.
+    optimizer: The client optimizer.
+    batch_size: Rows of a batch, 0 for all rows at once. The last batch of an epoch may be smaller.
+  """
+
+  @tf.function
+  def client_update(initial: Any, data: Any) -> Any:
+    x, y, order = data['x'], data['y'], data['order']
+    rows = tf.shape(y)[0]
+    size = tf.constant(batch_size) if batch_size else tf.maximum(rows, 1)
+    batches = (rows + size - 1) // size
+    initial = tuple(initial)
+    specs = tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights)
+    weights, state, loss_sum = initial, optimizer.initialize(specs), tf.constant(0.0)
+    for step in tf.range(tf.shape(order)[0] * batches):
+      start = (step % batches) * size
+      visit = order[step // batches, start : tf.minimum(start + size, rows)]
+      batch_x, batch_y = scaled(tf.gather(x, visit)), tf.gather(y, visit)
+      with tf.GradientTape() as tape:
+        tape.watch(weights)
+        each, _ = model.loss(weights, batch_x, batch_y)
+        loss = tf.reduce_mean(each)
+      gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+      state, weights = optimizer.next(state, weights, gradients)
+      loss_sum += tf.reduce_sum(each)
+    update = tuple(before - after for before, after in zip(initial, weights, strict=True))
+    finite = tf.reduce_all(tf.stack([tf.reduce_all(tf.math.is_finite(u)) for u in update]))
+    update = tuple(tf.where(finite, u, tf.zeros_like(u)) for u in update)
+    weight = tf.where(finite, tf.cast(rows, tf.float32), 0.0)
+    loss_sum = tf.where(finite, loss_sum, 0.0)
+    visited = tf.where(finite, tf.cast(tf.size(order), tf.float32), 0.0)
+    return update, weight, loss_sum, visited, finite
+
+  return client_update
+
+
+def build_client_work(
+    model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
+) -> tff.learning.templates.ClientWorkProcess:
+  """Returns the client work of federated averaging over clients that hold their rows as tensors.
+
+  Its `next` has the type
+  (<>@SERVER, {weights}@CLIENTS, {<x,y,order>*}@CLIENTS) -> <state, result=<update, update_weight>@CLIENTS,
+  measurements=<loss, rows, dropped>@SERVER>, with update_weight n_k, loss the mean over the rows visited,
+  and dropped the number of clients whose update was not finite.
+
+  Args:
+    model: The model.
+    optimizer: The client optimizer.
+    batch_size: Rows of a batch, 0 for all rows at once.
+  """
+  update_fn = build_client_update(model, optimizer, batch_size)
+  weights_type = tff.types.tensorflow_to_type(
+      tff.learning.models.ModelWeights(tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights), ())
+  )
+  data_type = tff.types.SequenceType(tff.types.tensorflow_to_type(client_data_spec(model)))
+
+  @tff.tensorflow.computation(weights_type, data_type)
+  def client_update(weights, sequence):
+    data = tf.data.experimental.get_single_element(sequence)
+    update, weight, loss_sum, visited, finite = update_fn(weights.trainable, data)
+    result = client_works.ClientResult(update=update, update_weight=weight)
+    counts = collections.OrderedDict(loss_sum=loss_sum, rows=visited, dropped=1 - tf.cast(finite, tf.int32))
+    return result, counts
+
+  @tff.tensorflow.computation(client_update.type_signature.result[1])
+  def finish(counts):
+    return collections.OrderedDict(
+        loss=counts['loss_sum'] / tf.maximum(counts['rows'], 1.0), rows=counts['rows'], dropped=counts['dropped']
+    )
+
+  @tff.federated_computation
+  def init_fn():
+    return tff.federated_value((), tff.SERVER)
+
+  @tff.federated_computation(
+      init_fn.type_signature.result,
+      tff.types.FederatedType(weights_type, tff.CLIENTS),
+      tff.types.FederatedType(data_type, tff.CLIENTS),
+  )
+  def next_fn(state, weights, client_data):
+    result, counts = tff.federated_map(client_update, (weights, client_data))
+    measurements = tff.federated_map(finish, tff.federated_sum(counts))
+    return tff.templates.MeasuredProcessOutput(state, result, measurements)
+
+  return tff.learning.templates.ClientWorkProcess(init_fn, next_fn)

@@ -1,0 +1,91 @@
+"""Connects TFF to a worker: a call to a worker that has died fails at once instead of waiting for ever."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+import tensorflow_federated as tff
+from tensorflow_federated.python.core.backends.native import compiler
+from tensorflow_federated.python.core.environments.tensorflow_frontend import tensorflow_computation
+from tensorflow_federated.python.core.impl.context_stack import context_stack_impl
+from tensorflow_federated.python.core.impl.execution_contexts import sync_execution_context
+from tensorflow_federated.python.core.impl.executor_stacks import python_executor_stacks
+from tensorflow_federated.python.core.impl.executors import remote_executor
+from tensorflow_federated.python.core.impl.executors import remote_executor_grpc_stub
+
+from tff_cluster.errors import EnvironmentFault
+from tff_cluster.federated import worker as worker_lib
+
+_MAX_MESSAGE_BYTES = 2_000_000_000
+_CHANNEL_OPTIONS = [
+    ('grpc.max_receive_message_length', _MAX_MESSAGE_BYTES),
+    ('grpc.max_send_message_length', _MAX_MESSAGE_BYTES),
+]
+_CALLS = (
+    'get_executor', 'create_value', 'create_struct', 'create_call', 'create_selection', 'compute', 'dispose',
+)  # fmt: skip
+
+
+class _WatchedStub(remote_executor_grpc_stub.RemoteExecutorGrpcStub):
+  """A stub that tells a broken connection to a dead worker from one that is worth trying again.
+
+  TFF retries what it calls retryable without end, and a dead worker's answer is of that kind.
+  """
+
+  def __init__(self, channel: grpc.Channel, worker: worker_lib.Worker):
+    super().__init__(channel)
+    for name in _CALLS:
+      setattr(self, name, _watched(getattr(self, name), worker))
+
+
+def _watched(call: Callable[[Any], Any], worker: worker_lib.Worker) -> Callable[[Any], Any]:
+  def wrapped(request: Any) -> Any:
+    try:
+      return call(request)
+    except grpc.RpcError as error:
+      with contextlib.suppress(Exception):
+        worker.process.wait(timeout=0.5)
+      if worker.alive:
+        raise
+      raise EnvironmentFault(
+          f'the TFF worker ended in the middle of a round (exit code {worker.process.returncode}): '
+          f'{worker_lib.last_line(worker)}; what was finished is saved, give the same command again to go on'
+      ) from error
+
+  return wrapped
+
+
+@contextlib.contextmanager
+def connected(worker: worker_lib.Worker, timeout_secs: float = 60.0) -> Iterator[None]:
+  """Installs a TFF execution context on the worker; stops the worker on the way out.
+
+  Args:
+    worker: A worker as worker.start returned it.
+    timeout_secs: How long to wait until it serves.
+
+  Raises:
+    EnvironmentFault: if the worker does not come up.
+  """
+  try:
+    worker_lib.wait_until_serving(worker, timeout_secs)
+    channel = grpc.insecure_channel(f'127.0.0.1:{worker.port}', _CHANNEL_OPTIONS)
+    stub = _WatchedStub(channel, worker)
+
+    def executor(cardinalities: Any) -> remote_executor.RemoteExecutor:
+      cardinalities.setdefault(tff.CLIENTS, 0)
+      remote = remote_executor.RemoteExecutor(stub)
+      remote.set_cardinalities(cardinalities)
+      return remote
+
+    context = sync_execution_context.SyncExecutionContext(
+        executor_fn=python_executor_stacks.ResourceManagingExecutorFactory(executor_stack_fn=executor),
+        compiler_fn=compiler.desugar_and_transform_to_native,
+        transform_args=tensorflow_computation.transform_args,
+        transform_result=tensorflow_computation.transform_result,
+    )
+    with context_stack_impl.context_stack.install(context):
+      yield
+    channel.close()
+  finally:
+    worker.stop()

@@ -1,0 +1,166 @@
+"""Runs rounds: draws cohorts and visit orders, hands the clients' rows to TFF, and measures models."""
+
+import collections
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_cluster import digests
+from tff_cluster import population as population_lib
+from tff_cluster import scores
+from tff_cluster import seeding
+from tff_cluster.federated import process
+
+# A gRPC message over 2 GB kills the worker; the rest is room for what travels beside the payload.
+_MESSAGE_BYTES = 400_000_000
+
+Weights = tuple[np.ndarray, ...]
+
+
+class Trainer:
+  """Trains and measures models of one population.
+
+  Attributes:
+    population: The clients.
+    computations: What runs in the worker.
+    local_epochs: Passes over its rows that a client makes in a round.
+    cohort_fraction: Share of the members that train in a round.
+    seed: Seed of cohorts and visit orders.
+  """
+
+  def __init__(
+      self,
+      population: population_lib.Population,
+      computations: process.Computations,
+      local_epochs: int,
+      cohort_fraction: float,
+      seed: int,
+  ):
+    self.population = population
+    self.computations = computations
+    self.local_epochs = local_epochs
+    self.cohort_fraction = cohort_fraction
+    self.seed = seed
+    self._initial_state: Any = None
+
+  def start(self, weights: Weights) -> Any:
+    """Returns a learning process state with these model weights."""
+    if self._initial_state is None:
+      self._initial_state = self.computations.learning_process.initialize()
+    return self.computations.learning_process.set_model_weights(
+        self._initial_state, tff.learning.models.ModelWeights(tuple(weights), ())
+    )
+
+  def state_arrays(self, state: Any) -> list[np.ndarray]:
+    """Returns the whole state (weights, aggregator, finalizer) as a list of arrays."""
+    return [np.asarray(leaf) for leaf in tf.nest.flatten(state)]
+
+  def state_from_arrays(self, arrays: Sequence[np.ndarray]) -> Any:
+    """Returns the state that state_arrays took apart."""
+    like = self.start(self.computations.model.weights)
+    return tf.nest.pack_sequence_as(like, list(arrays))
+
+  def weights(self, state: Any) -> Weights:
+    """Returns the model weights of a state."""
+    return tuple(np.asarray(w) for w in state.global_model_weights.trainable)
+
+  def cohort(self, members: np.ndarray, round_number: int) -> np.ndarray:
+    """Returns int64[cohort], the members that train in a round, ascending.
+
+    The draw depends on who the members are, not on what their cluster is called or who found it.
+
+    Args:
+      members: int64[members], positions of clients, ascending.
+      round_number: From 1.
+    """
+    size = max(int(self.cohort_fraction * len(members)), 1)
+    if size == len(members):
+      return members
+    names = digests.of_json(sorted(self.population.client_ids[k] for k in members))
+    generator = seeding.generator(self.seed, 'cohort', names, round_number)
+    return np.sort(generator.choice(members, size, replace=False))
+
+  def round(self, state: Any, cohort: np.ndarray, round_number: int) -> tuple[Any, dict[str, float]]:
+    """Runs one round of FedAvg.
+
+    Args:
+      state: The state before the round.
+      cohort: int64[cohort], positions of the clients that train.
+      round_number: From 1; part of the seed of the visit orders.
+
+    Returns:
+      The state after the round, and {'train_loss': mean cross-entropy over the rows visited, 'dropped':
+      clients whose update was not finite and was left out}.
+    """
+    data = [tf.data.Dataset.from_tensors(self._training_data(int(k), round_number)) for k in cohort]
+    output = self.computations.learning_process.next(state, data)
+    work = output.metrics['client_work']
+    return output.state, {'train_loss': float(work['loss']), 'dropped': int(work['dropped'])}
+
+  def local_updates(
+      self, weights: Weights, clients: Sequence[int], round_number: int, into: Callable[[int, np.ndarray], None]
+  ) -> None:
+    """Trains each client on its own from the same weights, and hands over what it would have sent.
+
+    Args:
+      weights: Where every client starts.
+      clients: Positions of the clients.
+      round_number: The round whose visit orders are used: after round n - 1 of a trajectory, round n
+        gives exactly the updates that round n averages.
+      into: Called with (position in `clients`, float32[features] update: trained minus start).
+    """
+    update_bytes = self.computations.model.num_bytes
+    for chunk in self._chunks(clients, lambda k: update_bytes + self._row_bytes(self.population.train, k)):
+      data = [self._training_data(int(clients[i]), round_number) for i in chunk]
+      for i, update in zip(chunk, self.computations.local_updates(list(weights), data), strict=True):
+        into(i, np.asarray(update))
+
+  def measure(self, weights: Weights, split: population_lib.Split, clients: Sequence[int]) -> scores.Scores:
+    """Measures one model on the rows of some clients.
+
+    Returns:
+      Scores, one row a client of `clients`.
+    """
+    tables, losses = [], []
+    for chunk in self._chunks(clients, lambda k: self._row_bytes(split, k)):
+      data = [_rows(*split.client(int(clients[i]))) for i in chunk]
+      for result in self.computations.evaluate(list(weights), data):
+        tables.append(np.asarray(result['confusion'], np.int64))
+        losses.append(float(result['loss_sum']))
+    return scores.Scores(np.stack(tables), np.array(losses))
+
+  def measure_global(self, weights: Weights) -> scores.Scores:
+    """Measures one model on the global test set, sent in pieces so that they run side by side."""
+    x, y = self.population.global_test_x, self.population.global_test_y
+    offsets = np.append(np.arange(0, len(y), 500), len(y)).astype(np.int64)
+    pieces = self.measure(weights, population_lib.Split(x, y, offsets), range(len(offsets) - 1))
+    return scores.Scores(pieces.confusion.sum(axis=0, keepdims=True), pieces.loss_sum.sum(keepdims=True))
+
+  def _training_data(self, client: int, round_number: int) -> collections.OrderedDict[str, np.ndarray]:
+    x, y = self.population.train.client(client)
+    generator = seeding.generator(self.seed, 'visit order', round_number, self.population.client_ids[client])
+    order = np.stack([generator.permutation(len(y)) for _ in range(self.local_epochs)])
+    return collections.OrderedDict(x=x, y=y, order=order.astype(np.int32))
+
+  def _row_bytes(self, split: population_lib.Split, client: int) -> int:
+    return int(split.counts[client]) * (split.x[:1].nbytes + 4)
+
+  def _chunks(self, clients: Sequence[int], size: Callable[[int], int]) -> Iterator[list[int]]:
+    """Yields runs of positions in `clients` whose messages stay below the limit."""
+    chunk: list[int] = []
+    total = 0
+    for position, client in enumerate(clients):
+      if chunk and total + size(int(client)) > _MESSAGE_BYTES:
+        yield chunk
+        chunk, total = [], 0
+      chunk.append(position)
+      total += size(int(client))
+    if chunk:
+      yield chunk
+
+
+def _rows(x: np.ndarray, y: np.ndarray) -> collections.OrderedDict[str, np.ndarray]:
+  return collections.OrderedDict(x=x, y=y)

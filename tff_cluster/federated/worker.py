@@ -1,0 +1,148 @@
+"""The worker process that TFF computations run in: started by us, watched, and never left behind.
+
+Stock TFF starts the same binary lazily, with our standard output, and leaves it running at exit. Here
+the kernel ends it with its parent, even when the parent is killed (PR_SET_PDEATHSIG); it writes to a
+log of its own, a file without a name that vanishes with the processes that hold it; and it gets an
+environment that suits many small clients side by side.
+"""
+
+import atexit
+import contextlib
+import dataclasses
+import importlib.util
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import IO
+
+from tff_cluster.errors import EnvironmentFault
+
+# Run by a fresh interpreter instead of a preexec_fn: forking a process that has TensorFlow's threads can
+# deadlock. Linux only has the parent-death signal; elsewhere `stop` at exit is what ends the worker.
+_LAUNCHER = """
+import os, sys
+parent = int(sys.argv[1])
+if sys.platform == 'linux':
+  import ctypes
+  ctypes.CDLL(None, use_errno=True).prctl(1, 9, 0, 0, 0)
+  if os.getppid() != parent:
+    sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+# One thread inside an op: clients run side by side instead, and sums do not depend on the number of threads.
+# glibc's malloc is kept from giving every freed tensor back to the kernel and asking for it again.
+_ENVIRONMENT = {
+    'TF_NUM_INTRAOP_THREADS': '1',
+    'OMP_NUM_THREADS': '1',
+    'TF_CPP_MIN_LOG_LEVEL': '1',
+    'TF_DETERMINISTIC_OPS': '1',
+    'CUDA_VISIBLE_DEVICES': '-1',
+    'MALLOC_MMAP_MAX_': '0',
+    'MALLOC_TRIM_THRESHOLD_': str(1 << 29),
+    'MALLOC_TOP_PAD_': str(1 << 26),
+}
+
+
+@dataclasses.dataclass(eq=False)
+class Worker:
+  """A running worker.
+
+  Attributes:
+    process: Its process.
+    port: The TCP port of its gRPC service.
+    log: The file that it writes to; it has no name.
+  """
+
+  process: subprocess.Popen
+  port: int
+  log: IO[bytes]
+
+  @property
+  def alive(self) -> bool:
+    return self.process.poll() is None
+
+  def stop(self) -> None:
+    """Ends the worker and waits for it; does nothing where it has ended."""
+    if self.alive:
+      self.process.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+      self.process.wait(timeout=10)
+    atexit.unregister(self.stop)
+
+
+def start(clients_in_parallel: int) -> Worker:
+  """Starts a worker on a free port of this machine, without waiting until it serves.
+
+  Call it from the main thread: the kernel ends the child with the thread that started it.
+
+  Args:
+    clients_in_parallel: How many clients it works on at the same time.
+
+  Raises:
+    EnvironmentFault: if TFF's worker binary is not there.
+  """
+  binary = _binary()
+  with socket.socket() as probe:
+    probe.bind(('127.0.0.1', 0))
+    port = probe.getsockname()[1]
+  log = tempfile.TemporaryFile()
+  arguments = [
+      sys.executable, '-S', '-E', '-c', _LAUNCHER, str(os.getpid()), str(binary),
+      f'--port={port}', f'--max_concurrent_computation_calls={clients_in_parallel}',
+  ]  # fmt: skip
+  # Clients share the threads that run whole ops; with one a client they wait for each other.
+  environment = os.environ | _ENVIRONMENT | {'TF_NUM_INTEROP_THREADS': str(2 * clients_in_parallel)}
+  process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+  worker = Worker(process, port, log)
+  atexit.register(worker.stop)
+  return worker
+
+
+def wait_until_serving(worker: Worker, timeout_secs: float) -> None:
+  """Waits until the worker accepts connections.
+
+  Raises:
+    EnvironmentFault: if it ends or does not accept one within timeout_secs; the message has the last
+      line of its log.
+  """
+  deadline = time.monotonic() + timeout_secs
+  while time.monotonic() < deadline:
+    if not worker.alive:
+      message = f'the TFF worker ended at start with exit code {worker.process.returncode}: {last_line(worker)}'
+      worker.stop()
+      raise EnvironmentFault(message)
+    with contextlib.suppress(OSError), socket.create_connection(('127.0.0.1', worker.port), timeout=1.0):
+      return
+    time.sleep(0.02)
+  message = (
+      f'the TFF worker did not come up within {timeout_secs:g} s: {last_line(worker)}; '
+      'allow more with --worker_start_timeout_secs'
+  )
+  worker.stop()
+  raise EnvironmentFault(message)
+
+
+def last_line(worker: Worker) -> str:
+  """Returns the last line that the worker logged."""
+  try:
+    size = os.fstat(worker.log.fileno()).st_size
+    tail = os.pread(worker.log.fileno(), 1 << 16, max(size - (1 << 16), 0)).decode(errors='replace')
+    lines = [line.strip() for line in tail.splitlines() if line.strip()]
+  except (OSError, ValueError):
+    lines = []
+  return lines[-1][:300] if lines else 'it logged nothing'
+
+
+def _binary() -> pathlib.Path:
+  # Found without importing the package, which takes seconds: the worker starts meanwhile.
+  spec = importlib.util.find_spec('tensorflow_federated')
+  places = spec.submodule_search_locations if spec else None
+  binary = pathlib.Path(next(iter(places or ['.']))) / 'data' / 'worker_binary'
+  if not binary.is_file():
+    raise EnvironmentFault(f'TFF has no worker binary at {binary}; install tensorflow-federated from requirements.lock')
+  return binary

@@ -1,0 +1,86 @@
+"""From a model's name to a Keras model with seeded weights."""
+
+import importlib
+import random
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import seeding
+from tff_cluster.errors import InputError
+from tff_cluster.models import builtin
+
+BUILTIN: dict[str, Callable[[Sequence[int], int], Any]] = {
+    'mnist_cnn': builtin.mnist_cnn,
+    'cifar_cnn': builtin.cifar_cnn,
+    '2nn': builtin.two_nn,
+    'logistic': builtin.logistic,
+}
+
+
+def build(name: str, input_shape: Sequence[int], num_classes: int, seed: int) -> Any:
+  """Returns a Keras model whose weights depend on (name, shapes, seed) only.
+
+  Args:
+    name: A key of BUILTIN, or 'package.module:function'; the function takes (input_shape, num_classes)
+      and returns a Keras model from [batch, *input_shape] float32 in [0, 1] to logits, or to
+      probabilities where its last layer is a softmax, [batch, num_classes].
+    input_shape: Shape of one example.
+    num_classes: Number of classes.
+    seed: The experiment's seed.
+
+  Raises:
+    InputError: if the function cannot be imported or called, or what it returns does not fit.
+  """
+  import tensorflow as tf
+
+  function = BUILTIN.get(name) or _imported(name)
+  # Keras initializers without a seed of their own draw from the global generators; they are set for
+  # the time of this call only.
+  python_state, numpy_state = random.getstate(), np.random.get_state()
+  tf.keras.utils.set_random_seed(seeding.integer_seed(seed, 'initial weights'))
+  try:
+    model = function(tuple(input_shape), num_classes)
+  except InputError:
+    raise
+  except Exception as error:
+    raise InputError(
+        f'--model={name} does not fit examples of shape {tuple(input_shape)}: {type(error).__name__}: '
+        f'{str(error).strip().splitlines()[0] if str(error).strip() else "no message"}'
+    ) from error
+  finally:
+    random.setstate(python_state)
+    np.random.set_state(numpy_state)
+  if not isinstance(model, tf.keras.Model):
+    raise InputError(f'--model={name} returned {type(model).__name__}, expected a tf.keras.Model')
+  if tuple(model.output_shape) != (None, num_classes):
+    raise InputError(f'--model={name} has output shape {model.output_shape}, expected (None, {num_classes})')
+  if model.non_trainable_variables:
+    raise InputError(
+        f'--model={name} has non-trainable variables (such as those of batch normalization), which federated '
+        'averaging of weights cannot train; use layers without them (for instance group normalization)'
+    )
+  return model
+
+
+def outputs_probabilities(model: Any) -> bool:
+  """Returns whether the Keras model ends in a softmax, so that its outputs are no logits."""
+  import tensorflow as tf
+
+  last = model.layers[-1]
+  return isinstance(last, tf.keras.layers.Softmax) or getattr(last, 'activation', None) is tf.keras.activations.softmax
+
+
+def _imported(name: str) -> Callable[[Sequence[int], int], Any]:
+  module_name, _, function_name = name.partition(':')
+  if '' not in sys.path:
+    sys.path.insert(0, '')
+  try:
+    function = getattr(importlib.import_module(module_name), function_name)
+  except (ImportError, AttributeError) as error:
+    raise InputError(f'--model={name} cannot be imported: {error}') from error
+  if not callable(function):
+    raise InputError(f'--model={name} is not a function')
+  return function

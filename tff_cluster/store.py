@@ -1,0 +1,196 @@
+"""Files that are whole or not there: atomic writes, checksums, and artifacts named by what determines them.
+
+An artifact is a folder `KIND-DIGEST` whose digest is over everything that its content depends on. Who
+asks for the same thing finds it there; who asks for something else cannot hit it by mistake.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any
+
+import numpy as np
+
+from tff_cluster import digests
+from tff_cluster.errors import EnvironmentFault
+
+_CHECKSUM = '__checksum__'
+
+
+class DamagedFile(EnvironmentFault):
+  """A file of ours that is truncated, changed or not ours. It is named, never used, never overwritten unasked."""
+
+
+@contextlib.contextmanager
+def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
+  """Opens a temporary file beside `path` that takes its place when the block ends without an error.
+
+  Whoever reads `path` sees the old content or the new one, never a part; an error leaves no file behind.
+  A killed process can leave the temporary file, `.NAME.*.tmp`, which the next `sweep` removes.
+
+  Raises:
+    EnvironmentFault: if the disk is full or the folder cannot be written; what was there stays.
+  """
+  temporary = None
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f'.{path.name}.', suffix='.tmp', dir=path.parent)
+    with os.fdopen(descriptor, 'w+b') as stream:
+      yield stream
+      stream.flush()
+      os.fsync(stream.fileno())
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, path)
+    temporary = None
+    _sync_folder(path.parent)
+  except OSError as error:
+    raise EnvironmentFault(
+        f'cannot write {path}: {error.strerror or error}; what was finished before is kept'
+    ) from error
+  finally:
+    if temporary is not None:
+      with contextlib.suppress(OSError):
+        os.unlink(temporary)
+
+
+def sweep(folder: pathlib.Path) -> None:
+  """Removes what killed processes left of `replacing` below the folder. Only its owner may call this."""
+  for left_over in folder.rglob('.*.tmp'):
+    with contextlib.suppress(OSError):
+      left_over.unlink()
+
+
+def save_json(path: pathlib.Path, value: Any) -> None:
+  """Writes a JSON value, indented, keys in their order. NaN and infinities are refused (ValueError)."""
+  text = json.dumps(value, indent=1, allow_nan=False) + '\n'
+  with replacing(path) as stream:
+    stream.write(text.encode())
+
+
+def load_json(path: pathlib.Path) -> Any:
+  """Reads a JSON file.
+
+  Raises:
+    FileNotFoundError: if it is not there.
+    DamagedFile: if it is no JSON.
+  """
+  try:
+    return json.loads(path.read_bytes())
+  except ValueError as error:
+    raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
+
+
+def save_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
+  """Writes named arrays as an uncompressed .npz with a checksum over names, dtypes, shapes and bytes."""
+  plain = {name: np.asarray(array) for name, array in arrays.items()}
+  checksum = np.frombuffer(bytes.fromhex(_checksum(plain)), np.uint8)
+  with replacing(path) as stream:
+    np.savez(stream, **plain, **{_CHECKSUM: checksum})
+
+
+def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+  """Reads what save_arrays wrote.
+
+  Raises:
+    FileNotFoundError: if it is not there.
+    DamagedFile: if it is truncated, has another checksum, or is not such a file.
+  """
+  try:
+    with np.load(path, allow_pickle=False) as archive:
+      arrays = {name: archive[name] for name in archive.files}
+  except FileNotFoundError:
+    raise
+  except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
+  found = arrays.pop(_CHECKSUM, None)
+  if found is None or found.tobytes().hex() != _checksum(arrays):
+    raise DamagedFile(f'{path} is damaged: its checksum does not fit; remove it to have it made again')
+  return arrays
+
+
+class Store:
+  """A folder of artifacts.
+
+  Attributes:
+    root: The folder.
+  """
+
+  def __init__(self, root: pathlib.Path):
+    self.root = root
+
+  def artifact(self, kind: str, determinants: Any) -> pathlib.Path:
+    """Returns the folder of an artifact; makes it, with `determinants.json` inside, where it is new.
+
+    Args:
+      kind: What it is, for instance 'fedavg'.
+      determinants: The JSON value that determines its content.
+    """
+    folder = self.root / f'{kind}-{digests.of_json(determinants)[:24]}'
+    if not (folder / 'determinants.json').exists():
+      save_json(folder / 'determinants.json', determinants)
+    return folder
+
+
+def save_rows(path: pathlib.Path, rows: int, columns: int, fill: Callable[[np.ndarray], None]) -> None:
+  """Writes a float32[rows, columns] .npy that may be larger than memory, and its checksum beside it.
+
+  Args:
+    path: The .npy file; `PATH.json` gets the checksum and is written last.
+    rows: Number of rows.
+    columns: Number of columns.
+    fill: Fills the (memory-mapped) array that it is given.
+  """
+  checksum_path = path.with_name(path.name + '.json')
+  checksum_path.unlink(missing_ok=True)
+  with replacing(path) as stream:
+    np.lib.format.write_array_header_1_0(
+        stream, {'descr': np.dtype(np.float32).str, 'fortran_order': False, 'shape': (rows, columns)}
+    )
+    stream.flush()
+    start = stream.tell()
+    # Reserved now, so that a full disk is an error here and not a SIGBUS in the middle of the map.
+    getattr(os, 'posix_fallocate', _truncate)(stream.fileno(), 0, start + rows * columns * 4)
+    array = np.memmap(stream, np.float32, 'r+', offset=start, shape=(rows, columns))
+    fill(array)
+    array.flush()
+    checksum = digests.of_arrays(array[row] for row in range(rows))
+    del array
+  save_json(checksum_path, {'sha256': checksum})
+
+
+def load_rows(path: pathlib.Path) -> np.ndarray:
+  """Returns the float32[rows, columns] that save_rows wrote, memory-mapped and read-only.
+
+  Raises:
+    FileNotFoundError: if it is not there whole.
+    DamagedFile: if its content is not what was written.
+  """
+  expected = load_json(path.with_name(path.name + '.json'))
+  try:
+    array = np.load(path, mmap_mode='r', allow_pickle=False)
+  except (ValueError, EOFError) as error:
+    raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
+  if not isinstance(expected, dict) or expected.get('sha256') != digests.of_arrays(array):
+    raise DamagedFile(f'{path} is damaged: its checksum does not fit; remove it to have it made again')
+  return array
+
+
+def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
+  names = sorted(arrays)
+  return digests.of_json([names, digests.of_arrays(arrays[name] for name in names)])
+
+
+def _truncate(descriptor: int, offset: int, length: int) -> None:
+  os.ftruncate(descriptor, offset + length)
+
+
+def _sync_folder(folder: pathlib.Path) -> None:
+  descriptor = os.open(folder, os.O_RDONLY)
+  try:
+    os.fsync(descriptor)
+  finally:
+    os.close(descriptor)
