@@ -35,6 +35,8 @@ class ClusterAssignment:
       raise InputError(f'client {self.client_ids[int(np.argmin(matrix.any(axis=0)))]} is in no cluster')
     if len(set(self.client_ids)) != len(self.client_ids):
       raise InputError('client ids must be distinct')
+    if len(np.unique(matrix, axis=0)) < len(matrix):
+      raise InputError('two clusters have the same members')
     order = sorted(range(len(matrix)), key=lambda row: tuple(np.flatnonzero(matrix[row])))
     object.__setattr__(self, 'membership', matrix[order])
     object.__setattr__(self, 'client_ids', tuple(self.client_ids))
@@ -94,4 +96,6 @@ class ClusterAssignment:
 
   @classmethod
   def from_json(cls, value: dict[str, Any]) -> 'ClusterAssignment':
+    if not isinstance(value, dict) or not {'clusters', 'client_ids'} <= set(value):
+      raise InputError('a cluster assignment in JSON needs the keys clusters and client_ids')
     return cls.from_clusters(value['clusters'], value['client_ids'])

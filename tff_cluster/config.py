@@ -6,6 +6,7 @@ by name, and a field that does not apply to the chosen dataset, partition or met
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -173,7 +174,10 @@ class ExperimentConfig:
 
   data: DataConfig = DataConfig()
   training: TrainingConfig = TrainingConfig()
-  clusterings: tuple[ClusteringConfig, ...] = (ClusteringConfig(),)
+  clusterings: tuple[ClusteringConfig, ...] = (
+      ClusteringConfig(method='kmeans'),
+      ClusteringConfig(method='dynamic_distance'),
+  )
   evaluation: EvaluationConfig = EvaluationConfig()
 
   def validated(self) -> 'ExperimentConfig':
@@ -186,7 +190,8 @@ class ExperimentConfig:
     for section in (self.data, self.training, *self.clusterings, self.evaluation):
       validate(section)
     _check_model_name(self.training.model)
-    labels = [clustering.label for clustering in self.clusterings]
+    # Labels name folders, and some file systems do not tell a from A.
+    labels = [clustering.label.lower() for clustering in self.clusterings]
     repeated = sorted({label for label in labels if labels.count(label) > 1})
     if repeated:
       raise InputError(f'two clusterings are called {repeated[0]!r}; tell them apart with name=..., for instance name={repeated[0]}_2')
@@ -198,6 +203,12 @@ class ExperimentConfig:
       raise InputError(f'--max_examples={self.data.max_examples} is below --min_examples={self.data.min_examples}')
     if self.evaluation.num_folds == 1:
       raise InputError('--num_folds=1: cross-validation needs at least 2 folds (or 0 for none)')
+    if self.data.partition in _GROUPED and self.data.num_groups > self.data.num_clients:
+      raise InputError(
+          f'--num_groups={self.data.num_groups} is more than the {self.data.num_clients} clients; every group needs one'
+      )
+    if self.data.partition == 'mixture' and self.data.num_groups < 2:
+      raise InputError(f'--num_groups={self.data.num_groups}: a mixture needs at least 2 groups')
     for clustering in self.clusterings:
       if clustering.method == 'kmeans' and clustering.num_clusters > self.data.num_clients:
         raise InputError(
@@ -216,12 +227,16 @@ class ExperimentConfig:
     Raises:
       InputError: naming an unknown section or field.
     """
+    if not isinstance(value, Mapping):
+      raise InputError(f'a configuration must be a JSON object, found {type(value).__name__}')
     sections = {'data': DataConfig, 'training': TrainingConfig, 'evaluation': EvaluationConfig}
     unknown = sorted(set(value) - set(sections) - {'clusterings'})
     if unknown:
       raise InputError(f'unknown section {unknown[0]!r} in the configuration; known: {", ".join([*sections, "clusterings"])}')
     parts: dict[str, Any] = {name: _section(kind, value.get(name, {})) for name, kind in sections.items()}
     if 'clusterings' in value:
+      if not isinstance(value['clusterings'], (list, tuple)):
+        raise InputError(f'clusterings must be a list, found {value["clusterings"]!r}')
       parts['clusterings'] = tuple(_section(ClusteringConfig, c) for c in value['clusterings'])
     return cls(**parts).validated()
 
@@ -242,11 +257,11 @@ def validate(section: Any) -> None:
   """
   for field in dataclasses.fields(section):
     value, rule = getattr(section, field.name), field.metadata
+    _check_type(field, value)
     if 'applies' in rule and value != field.default:
       check_applies(section, field)
     if value is None:
       continue
-    _check_type(field, value)
     if 'choices' in rule and value not in rule['choices']:
       raise InputError(f'--{field.name}={value}: allowed are {", ".join(map(str, rule["choices"]))}')
     for bound, fits, words in (
@@ -270,6 +285,17 @@ def check_applies(section: Any, field: dataclasses.Field) -> None:
     raise InputError(
         f'--{field.name} does not apply to --{chooser}={chosen}; it applies to {chooser} {" or ".join(values)}'
     )
+
+
+def applicable(section: Any) -> dict[str, Any]:
+  """Returns the fields of a section that apply to what it chose, without its chooser and its name."""
+  fields = {}
+  for field in dataclasses.fields(section):
+    chooser, values = field.metadata.get('applies', (None, ()))
+    if field.name in ('method', 'name') or (chooser and getattr(section, chooser) not in values):
+      continue
+    fields[field.name] = getattr(section, field.name)
+  return fields
 
 
 def parse_threshold(text: str) -> tuple[str, float]:
@@ -313,20 +339,32 @@ def _check_model_name(model: str) -> None:
     raise InputError(f'--model={model}: allowed are {", ".join(MODELS)}, or package.module:function')
 
 
+def _plain_type(field: dataclasses.Field) -> tuple[type, bool]:
+  """Returns int, float or str, and whether None is allowed beside it."""
+  kinds = set(getattr(field.type, '__args__', (field.type,)))
+  return next(kind for kind in kinds if kind is not type(None)), type(None) in kinds  # type: ignore[return-value]
+
+
 def _check_type(field: dataclasses.Field, value: Any) -> None:
-  wanted = {
-      'int': (int,), 'int | None': (int,), 'float': (int, float), 'float | None': (int, float),
-      'str': (str,), 'str | None': (str,),
-  }[field.type if isinstance(field.type, str) else getattr(field.type, '__name__', str(field.type))]  # fmt: skip
-  if isinstance(value, bool) or not isinstance(value, wanted):
-    raise InputError(f'--{field.name}={value!r}: expected {wanted[-1].__name__}')
-  if isinstance(value, float) and value != value:
-    raise InputError(f'--{field.name}=nan: expected a number')
+  kind, optional = _plain_type(field)
+  if value is None and optional:
+    return
+  if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
+    raise InputError(f'--{field.name}={value!r}: expected {"text" if kind is str else kind.__name__}')
+  if kind is float and not math.isfinite(value):
+    raise InputError(f'--{field.name}={value}: expected a finite number')
 
 
-def _section(kind: type, value: Mapping[str, Any]) -> Any:
-  known = [field.name for field in dataclasses.fields(kind)]
+def _section(kind: type, value: Any) -> Any:
+  if not isinstance(value, Mapping):
+    raise InputError(f'a section of the configuration must be a JSON object, found {value!r}')
+  fields = {field.name: field for field in dataclasses.fields(kind)}
+  known = list(fields)
   unknown = sorted(set(value) - set(known))
   if unknown:
     raise InputError(f'unknown field {unknown[0]!r} in the configuration; known: {", ".join(known)}')
-  return kind(**value)
+  # 1 and 1.0 are the same learning rate; they shall be the same configuration, with one digest.
+  plain = {
+      name: float(v) if _plain_type(fields[name])[0] is float and type(v) is int else v for name, v in value.items()
+  }
+  return kind(**plain)

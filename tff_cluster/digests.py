@@ -23,6 +23,8 @@ def of_arrays(arrays: Iterable[np.ndarray]) -> str:
   digest = hashlib.sha256()
   for array in arrays:
     array = np.ascontiguousarray(array)
+    if array.dtype.hasobject:
+      raise TypeError('an array of objects has no digest: its bytes are addresses')
     digest.update(f'{array.dtype.str}{array.shape}'.encode())
     digest.update(array.data if array.size else b'')
   return digest.hexdigest()

@@ -5,7 +5,7 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
   schema        int, SCHEMA
   digest        SHA-256 over everything below but `environment` and `timing`: equal between equal runs
   config        ExperimentConfig.to_json()
-  population    name, client_ids [clients], num_classes, rows {train, validation, test, global_test},
+  population    name, digest, client_ids [clients], num_classes, rows {train, validation, test, global_test},
                 label_counts int[clients][classes] (train), truths {name: float[groups][clients]}
   training      parameters (int, of the model), model_bytes (int)
   phase1        STAGE; FedAvg over all clients
@@ -20,22 +20,26 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
     threshold     float or null, the distance threshold that was used
     recovery      {truth name: {ari, nmi, omega}}; ari and nmi are null where either side overlaps
     ledger        client_rounds, bytes_up, bytes_down of Phase 2
-    history       HISTORY of Phase 2 (every client measured with its own model)
+    history       HISTORY of Phase 2 (a client in several clusters counts with the mean over their models)
     best_validation  float[clusters], highest validation accuracy that each cluster's model attained
-    cluster_scores   float[clusters], test accuracy of each cluster's model on its members' test rows
+    cluster_scores   {'unblended' | 'blended': {'members' | 'global': float[clusters]}}: accuracy of each
+                  cluster's model, as trained and blended, on its members' test rows and on the global
+                  test set: specialisation kept, generality gained
     evaluations   {name: EVALUATION} for
       own          each client's own model: the mean of the models of its clusters
       average      the mean of all cluster models
       weighted     the mean weighted by best_validation
       blended      each cluster's model averaged with `average`; clients use the mean over their clusters
-      plus `mixing` float[clusters][clients or 1], the matrix that makes the evaluation's models
-  candidates    [{method, parameters, num_clusters, memberships, silhouette, recovery {truth: {...}}, notes}]:
+      each with `mixing` float[clusters][clients or 1], the matrix that makes the evaluation's models
+  candidates    [{method, parameters, signature, num_clusters, memberships, silhouette, recovery {truth: {...}}, notes}]:
                 clusterings of the same signatures that were not trained (k-means for K = 2 .. 10, ...)
-  cross_validation  null, or {folds, evaluations {'clustering label/evaluation name': {mean, low, high}}}
+  cross_validation  null, or {folds, evaluations {'clustering label/evaluation name': {mean, low, high, recall}}}:
+                mean client accuracy over folds with Student's 95% interval, and mean macro recall
   environment   python, packages {name: version}, machine, cores, started (ISO time)
   timing        [{name, seconds, client_rounds_asked, client_rounds_trained}], one a phase
 
-  STAGE       rounds, ledger {client_rounds, bytes_up, bytes_down}, history, evaluation (EVALUATION)
+  STAGE       rounds, ledger {client_rounds, bytes_up, bytes_down}, history, evaluation (EVALUATION),
+              dropped_updates (client updates that were not finite and were left out)
   HISTORY     rounds [int], validation_accuracy [float], test_accuracy [float]: means over clients
   EVALUATION  global: metrics on the global test set, or null where clients differ in their model;
               clients: metrics on the clients' own test rows; client_accuracy float[clients]

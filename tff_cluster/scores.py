@@ -1,6 +1,7 @@
 """Metrics as mergeable counts, so that the mean over clients and over examples both follow from them."""
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -36,20 +37,21 @@ class Scores:
   def select(self, clients: Any) -> 'Scores':
     return Scores(self.confusion[clients], self.loss_sum[clients])
 
-  def summary(self) -> dict[str, float]:
+  def summary(self) -> dict[str, float | None]:
     """Returns metrics over all rows and over clients.
 
     accuracy, precision, recall (macro) and loss come from the counts of all rows together, never from
-    averages over batches; mean_client_accuracy weighs every client the same; highest_client_accuracy and
+    averages over batches; loss is None where it is not finite; mean_client_accuracy weighs every client the same; highest_client_accuracy and
     share_at_highest are the numbers of table 2 of Rohith et al. 2020.
     """
     table, accuracy = self.confusion.sum(axis=0), self.client_accuracy
+    loss = float(self.loss_sum.sum() / max(table.sum(), 1))
     highest = float(accuracy.max())
     return {
         'accuracy': float(np.trace(table) / max(table.sum(), 1)),
         'precision': macro_precision(table),
         'recall': macro_recall(table),
-        'loss': float(self.loss_sum.sum() / max(table.sum(), 1)),
+        'loss': loss if math.isfinite(loss) else None,
         'mean_client_accuracy': float(accuracy.mean()),
         'highest_client_accuracy': highest,
         'share_at_highest': float(np.mean(accuracy >= highest)),

@@ -81,7 +81,22 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
     return each, tf.argmax(outputs, axis=1, output_type=tf.int32)
 
   weights = tuple(np.asarray(w, np.float32) for w in functional.initial_weights[0])
+  with tf.Graph().as_default() as graph:
+    loss(weights, tf.zeros([1, *x_spec.shape[1:]]), tf.zeros([1], tf.int32))
+    random_ops = sorted(kind for kind in _operation_types(graph) if 'Random' in kind)
+  if random_ops:
+    raise InputError(
+        f'the model draws random numbers ({", ".join(random_ops)}; dropout or noise layers, for instance), so that a round '
+        'could not be repeated bit for bit; leave those layers out'
+    )
   return Model(weights, loss, x_spec, int(keras_model.output_shape[-1]))
+
+
+def _operation_types(graph: tf.Graph) -> set[str]:
+  """Returns the types of the operations of a graph and of the functions that it calls."""
+  definition = graph.as_graph_def()
+  inner = (node for function in definition.library.function for node in function.node_def)
+  return {node.op for node in (*definition.node, *inner)}
 
 
 def scaled(x: tf.Tensor) -> tf.Tensor:
@@ -165,7 +180,7 @@ def build_client_work(
 
   @tff.tensorflow.computation(weights_type, data_type)
   def client_update(weights, sequence):
-    data = tf.data.experimental.get_single_element(sequence)
+    data = sequence.get_single_element()
     update, weight, loss_sum, visited, finite = update_fn(weights.trainable, data)
     result = client_works.ClientResult(update=update, update_weight=weight)
     counts = collections.OrderedDict(loss_sum=loss_sum, rows=visited, dropped=1 - tf.cast(finite, tf.int32))

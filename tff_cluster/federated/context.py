@@ -1,6 +1,7 @@
 """Connects TFF to a worker: a call to a worker that has died fails at once instead of waiting for ever."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,7 +22,11 @@ _MAX_MESSAGE_BYTES = 2_000_000_000
 _CHANNEL_OPTIONS = [
     ('grpc.max_receive_message_length', _MAX_MESSAGE_BYTES),
     ('grpc.max_send_message_length', _MAX_MESSAGE_BYTES),
+    # The worker is on this machine; a proxy from the environment would answer for it.
+    ('grpc.enable_http_proxy', 0),
 ]
+# A living worker that refuses this many calls in a row is not going to answer.
+_MAX_REFUSALS = 20
 _CALLS = (
     'get_executor', 'create_value', 'create_struct', 'create_call', 'create_selection', 'compute', 'dispose',
 )  # fmt: skip
@@ -40,14 +45,22 @@ class _WatchedStub(remote_executor_grpc_stub.RemoteExecutorGrpcStub):
 
 
 def _watched(call: Callable[[Any], Any], worker: worker_lib.Worker) -> Callable[[Any], Any]:
+  refusals = 0
+
   def wrapped(request: Any) -> Any:
+    nonlocal refusals
     try:
-      return call(request)
+      answer = call(request)
+      refusals = 0
+      return answer
     except grpc.RpcError as error:
       with contextlib.suppress(Exception):
         worker.process.wait(timeout=0.5)
-      if worker.alive:
+      refusals += 1
+      if worker.alive and refusals < _MAX_REFUSALS:
         raise
+      if worker.alive:
+        raise EnvironmentFault(f'the TFF worker refused {refusals} calls in a row, the last with: {error}') from error
       raise EnvironmentFault(
           f'the TFF worker ended in the middle of a round (exit code {worker.process.returncode}): '
           f'{worker_lib.last_line(worker)}; what was finished is saved, give the same command again to go on'
@@ -68,8 +81,13 @@ def connected(worker: worker_lib.Worker, timeout_secs: float = 60.0) -> Iterator
     EnvironmentFault: if the worker does not come up.
   """
   try:
+    deadline = time.monotonic() + timeout_secs
     worker_lib.wait_until_serving(worker, timeout_secs)
     channel = grpc.insecure_channel(f'127.0.0.1:{worker.port}', _CHANNEL_OPTIONS)
+    try:
+      grpc.channel_ready_future(channel).result(timeout=max(deadline - time.monotonic(), 1.0))
+    except grpc.FutureTimeoutError as error:
+      raise EnvironmentFault(f'the TFF worker did not answer within {timeout_secs:g} s') from error
     stub = _WatchedStub(channel, worker)
 
     def executor(cardinalities: Any) -> remote_executor.RemoteExecutor:

@@ -19,7 +19,8 @@ class Computations:
     learning_process: FedAvg as a tff.learning.templates.LearningProcess. One process serves all
       clusters: each cluster is one state.
     local_updates: ({weights}@SERVER, {client data}@CLIENTS) -> {update float32[features]}@CLIENTS, what
-      each client's weights became minus what they were, flattened in the order of the weights.
+      each client's weights became minus what they were, flattened in the order of the weights; NaN
+      where training was not finite.
     evaluate: ({weights}@SERVER, {x, y}@CLIENTS) -> {confusion int32[classes, classes], loss_sum float32}@CLIENTS.
   """
 
@@ -88,8 +89,10 @@ def _build_local_updates(
 
   @tff.tensorflow.computation(model.weights_type, data_type)
   def local_update(weights, data):
-    update, *_ = update_fn(weights, data)
-    return tf.concat([tf.reshape(-u, [-1]) for u in update], axis=0)
+    update, _, _, _, finite = update_fn(weights, data)
+    flat = tf.concat([tf.reshape(-u, [-1]) for u in update], axis=0)
+    # A zero update would pass for a client that has nothing to learn.
+    return tf.where(finite, flat, tf.fill(tf.shape(flat), float('nan')))
 
   @tff.federated_computation(
       tff.types.FederatedType(model.weights_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)

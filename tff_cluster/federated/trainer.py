@@ -12,10 +12,14 @@ from tff_cluster import digests
 from tff_cluster import population as population_lib
 from tff_cluster import scores
 from tff_cluster import seeding
+from tff_cluster.errors import InputError
 from tff_cluster.federated import process
 
 # A gRPC message over 2 GB kills the worker; the rest is room for what travels beside the payload.
 _MESSAGE_BYTES = 400_000_000
+_MAX_COHORT_BYTES = 1_800_000_000
+# TFF refuses to send a client's sequence above this.
+_MAX_CLIENT_BYTES = 100 * 2**20 - 2**16
 
 Weights = tuple[np.ndarray, ...]
 
@@ -45,6 +49,7 @@ class Trainer:
     self.cohort_fraction = cohort_fraction
     self.seed = seed
     self._initial_state: Any = None
+    self._check_sizes()
 
   def start(self, weights: Weights) -> Any:
     """Returns a learning process state with these model weights."""
@@ -76,7 +81,8 @@ class Trainer:
       members: int64[members], positions of clients, ascending.
       round_number: From 1.
     """
-    size = max(int(self.cohort_fraction * len(members)), 1)
+    # 0.29 * 100 is 28.999999999999996.
+    size = max(int(self.cohort_fraction * len(members) + 1e-9), 1)
     if size == len(members):
       return members
     names = digests.of_json(sorted(self.population.client_ids[k] for k in members))
@@ -98,6 +104,11 @@ class Trainer:
     data = [tf.data.Dataset.from_tensors(self._training_data(int(k), round_number)) for k in cohort]
     output = self.computations.learning_process.next(state, data)
     work = output.metrics['client_work']
+    if int(work['dropped']) == len(cohort):
+      raise InputError(
+          f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
+          '--learning_rate'
+      )
     return output.state, {'train_loss': float(work['loss']), 'dropped': int(work['dropped'])}
 
   def local_updates(
@@ -116,7 +127,13 @@ class Trainer:
     for chunk in self._chunks(clients, lambda k: update_bytes + self._row_bytes(self.population.train, k)):
       data = [self._training_data(int(clients[i]), round_number) for i in chunk]
       for i, update in zip(chunk, self.computations.local_updates(list(weights), data), strict=True):
-        into(i, np.asarray(update))
+        update = np.asarray(update)
+        if not np.isfinite(update).all():
+          raise InputError(
+              f'client {self.population.client_ids[int(clients[i])]}: its weights became NaN or infinite, so it cannot '
+              'be clustered; use a smaller --learning_rate'
+          )
+        into(i, update)
 
   def measure(self, weights: Weights, split: population_lib.Split, clients: Sequence[int]) -> scores.Scores:
     """Measures one model on the rows of some clients.
@@ -144,6 +161,22 @@ class Trainer:
     generator = seeding.generator(self.seed, 'visit order', round_number, self.population.client_ids[client])
     order = np.stack([generator.permutation(len(y)) for _ in range(self.local_epochs)])
     return collections.OrderedDict(x=x, y=y, order=order.astype(np.int32))
+
+  def _check_sizes(self) -> None:
+    sizes = np.array([self._row_bytes(self.population.train, k) for k in range(self.population.num_clients)])
+    sizes += self.population.train.counts * 4 * self.local_epochs
+    largest = int(np.argmax(sizes))
+    if sizes[largest] > _MAX_CLIENT_BYTES:
+      raise InputError(
+          f'client {self.population.client_ids[largest]} has {sizes[largest] / 1e6:.0f} MB of training rows, TFF sends at '
+          f'most {_MAX_CLIENT_BYTES / 1e6:.0f} MB a client; use more clients or --rows_per_client'
+      )
+    cohort = int(np.sort(sizes)[::-1][: max(int(self.cohort_fraction * len(sizes)), 1)].sum())
+    if cohort > _MAX_COHORT_BYTES:
+      raise InputError(
+          f'a cohort can hold {cohort / 1e9:.1f} GB of training rows, TFF sends at most {_MAX_COHORT_BYTES / 1e9:.1f} GB '
+          'a round; use a smaller --cohort_fraction'
+      )
 
   def _row_bytes(self, split: population_lib.Split, client: int) -> int:
     return int(split.counts[client]) * (split.x[:1].nbytes + 4)

@@ -41,11 +41,16 @@ _ENVIRONMENT = {
     'OMP_NUM_THREADS': '1',
     'TF_CPP_MIN_LOG_LEVEL': '1',
     'TF_DETERMINISTIC_OPS': '1',
+    'TF_ENABLE_ONEDNN_OPTS': '1',
     'CUDA_VISIBLE_DEVICES': '-1',
     'MALLOC_MMAP_MAX_': '0',
     'MALLOC_TRIM_THRESHOLD_': str(1 << 29),
     'MALLOC_TOP_PAD_': str(1 << 26),
 }
+
+
+# Settings of somebody's shell that would change the bits of a result.
+_NUMERIC_PREFIXES = ('TF_', 'OMP_', 'MKL_', 'KMP_', 'DNNL_', 'ONEDNN_', 'MALLOC_')
 
 
 @dataclasses.dataclass(eq=False)
@@ -96,7 +101,8 @@ def start(clients_in_parallel: int) -> Worker:
       f'--port={port}', f'--max_concurrent_computation_calls={clients_in_parallel}',
   ]  # fmt: skip
   # Clients share the threads that run whole ops; with one a client they wait for each other.
-  environment = os.environ | _ENVIRONMENT | {'TF_NUM_INTEROP_THREADS': str(2 * clients_in_parallel)}
+  inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NUMERIC_PREFIXES)}
+  environment = inherited | _ENVIRONMENT | {'TF_NUM_INTEROP_THREADS': str(2 * clients_in_parallel)}
   process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
   worker = Worker(process, port, log)
   atexit.register(worker.stop)

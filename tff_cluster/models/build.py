@@ -40,6 +40,7 @@ def build(name: str, input_shape: Sequence[int], num_classes: int, seed: int) ->
   # Keras initializers without a seed of their own draw from the global generators; they are set for
   # the time of this call only.
   python_state, numpy_state = random.getstate(), np.random.get_state()
+  tf.keras.backend.reset_uids()  # Layer names, and with them to_json(), depend on nothing built before.
   tf.keras.utils.set_random_seed(seeding.integer_seed(seed, 'initial weights'))
   try:
     model = function(tuple(input_shape), num_classes)

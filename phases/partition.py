@@ -1,0 +1,29 @@
+"""Shows who holds which rows, as a table and as a picture, before anyone trains.
+
+  python -m phases.partition --flagfile=flags/demo.flags --output_dir=runs/partition
+
+Prints the table and writes partition.csv and partition.svg/.png in --output_dir.
+"""
+
+from tff_cluster.cli import flags, output, parse, program
+
+
+def define_flags() -> None:
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'run')
+
+
+def main() -> None:
+  options = parse.run_options_from_flags()
+  config = parse.experiment_config_from_flags()
+  folder = output.lock_output_dir(options.output_dir)
+  from tff_cluster.data import populate
+  from tff_cluster.reporting import partition
+
+  population = populate.build_population(config.data)
+  print(partition.partition_table(population))
+  for path in partition.write_partition(population, folder):
+    print(path)
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

@@ -1,0 +1,34 @@
+"""Phase 1: federated averaging over all clients (Rohith et al. 2020, section 6.1).
+
+  python -m phases.phase1 --flagfile=flags/demo.flags --output_dir=runs/demo
+
+Saves the global model's rounds and every device's own weights in --output_dir. Any number of
+clusterings can stand on them: python -m phases.clustering --output_dir=runs/demo --method=...
+"""
+
+from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.run_folder import RunFolder
+
+
+def define_flags() -> None:
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'run')
+
+
+def main() -> None:
+  options = parse.run_options_from_flags()
+  config = parse.experiment_config_from_flags()
+  folder = RunFolder(output.claim_output_dir(options.output_dir, config))
+  from tff_cluster.algorithms import session, three_phase
+  from tff_cluster.reporting import progress
+
+  bars = progress.Progress()
+  with session.opened(
+    folder, folder.load_config(), bars, options.clients_in_parallel, options.worker_start_timeout_secs
+  ) as experiment:
+    three_phase.run_phase1(experiment)
+  print(f'Phase 1: {experiment.asked} client-rounds asked for, {experiment.trained} trained')
+  print(folder.phase1)
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

@@ -1,0 +1,39 @@
+"""Phase 2: every cluster runs federated averaging on its own (Rohith et al. 2020, section 6.2).
+
+  python -m phases.phase2 --output_dir=runs/demo
+
+Trains what the clusterings in --output_dir found, from the mean of each cluster's device weights, and
+beside them the unclustered baseline for as many rounds.
+"""
+
+from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.run_folder import RunFolder
+
+
+def define_flags() -> None:
+  flags.define('output_dir', 'clients_in_parallel', 'worker_start_timeout_secs')
+
+
+def main() -> None:
+  options = parse.run_options_from_flags()
+  folder = RunFolder(output.resume_output_dir(options.output_dir))
+  config = folder.load_config()
+  folder.load_finished(folder.phase1, 'phase1')
+  for clustering in config.clusterings:
+    folder.load_finished(folder.clusters(clustering.label), 'clustering')
+  from tff_cluster.algorithms import session, three_phase
+  from tff_cluster.reporting import progress
+
+  bars = progress.Progress()
+  with session.opened(
+    folder, config, bars, options.clients_in_parallel, options.worker_start_timeout_secs
+  ) as experiment:
+    three_phase.run_baseline(experiment)
+    for clustering in config.clusterings:
+      three_phase.run_phase2(experiment, clustering.label)
+  print(f'Phase 2: {experiment.asked} client-rounds asked for, {experiment.trained} trained')
+  print(folder.root)
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

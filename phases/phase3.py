@@ -1,0 +1,33 @@
+"""Phase 3: average, weighted and blended aggregation of the cluster models (Rohith et al. 2020, section 6.3).
+
+  python -m phases.phase3 --output_dir=runs/demo
+"""
+
+from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.run_folder import RunFolder
+
+
+def define_flags() -> None:
+  flags.define('output_dir', 'clients_in_parallel', 'worker_start_timeout_secs')
+
+
+def main() -> None:
+  options = parse.run_options_from_flags()
+  folder = RunFolder(output.resume_output_dir(options.output_dir))
+  config = folder.load_config()
+  for clustering in config.clusterings:
+    folder.load_finished(folder.phase2(clustering.label), 'phase2')
+  from tff_cluster.algorithms import session, three_phase
+  from tff_cluster.reporting import progress
+
+  bars = progress.Progress()
+  with session.opened(
+    folder, config, bars, options.clients_in_parallel, options.worker_start_timeout_secs
+  ) as experiment:
+    for clustering in config.clusterings:
+      three_phase.run_phase3(experiment, clustering.label)
+  print(folder.root / 'phase3')
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

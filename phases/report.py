@@ -1,0 +1,29 @@
+"""Puts the results of a run together: results.json, report.html and the figures. Trains nothing.
+
+  python -m phases.report --output_dir=runs/demo
+"""
+
+from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.run_folder import RunFolder
+
+
+def define_flags() -> None:
+  flags.define('output_dir')
+
+
+def main() -> None:
+  folder = RunFolder(output.resume_output_dir(parse.output_dir_from_flags()))
+  config = folder.load_config()
+  for clustering in config.clusterings:
+    folder.load_finished(folder.phase3(clustering.label), 'phase3')
+  from tff_cluster.algorithms import assemble, session
+  from tff_cluster.reporting import report
+
+  results = assemble.run_assembly(folder, session.clients(folder, config))
+  page = report.write_report(folder.root)
+  print(f'digest {results["digest"]}')
+  print(f'report {page.resolve()}')
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

@@ -1,0 +1,153 @@
+"""Mixing matrices: their properties, and their application against plain NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tff_cluster.aggregation import mixing
+from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.errors import InputError
+
+
+@st.composite
+def assignments(draw, overlapping=True):
+  clients = draw(st.integers(1, 8))
+  ids = tuple(f'c{k}' for k in range(clients))
+  labels = draw(st.lists(st.integers(0, 3), min_size=clients, max_size=clients))
+  rows = [[ids[k] for k in range(clients) if labels[k] == c] for c in sorted(set(labels))]
+  if overlapping:
+    for members in draw(st.lists(st.sets(st.sampled_from(ids), min_size=1), max_size=4)):
+      rows.append(sorted(members))
+  return ClusterAssignment.from_clusters(rows, ids)
+
+
+@settings(deadline=None)
+@given(assignments(), st.data())
+def test_columns_sum_to_one_and_are_shares(assignment, data):
+  models = assignment.num_clusters
+  scores = data.draw(st.lists(st.floats(0, 1), min_size=models, max_size=models))
+  expected = {
+    'average': (mixing.average(models), (models, 1)),
+    'weighted': (mixing.weighted(np.array(scores)), (models, 1)),
+    'own': (mixing.own_models(assignment), (models, assignment.num_clients)),
+    'blended': (mixing.blended(assignment), (models, assignment.num_clients)),
+    'blended_clusters': (mixing.blended_clusters(models), (models, models)),
+    'start': (mixing.start_weights(assignment).T, (assignment.num_clients, models)),
+  }
+  for name, (matrix, shape) in expected.items():
+    assert matrix.dtype == np.float64, name
+    assert matrix.shape == shape, name
+    assert (matrix >= 0).all(), name
+    np.testing.assert_allclose(matrix.sum(axis=0), 1.0, atol=1e-12, err_msg=name)
+
+
+@settings(deadline=None)
+@given(assignments(), st.data())
+def test_permuting_clients_permutes_columns(assignment, data):
+  order = data.draw(st.permutations(range(assignment.num_clients)))
+  ids = tuple(assignment.client_ids[k] for k in order)
+  permuted = ClusterAssignment(assignment.membership[:, order], ids)
+  # Canonical order may move the rows: pair them by their members.
+  rows = [[set(c) for c in permuted.clusters].index(set(c)) for c in assignment.clusters]
+  distinct = len({frozenset(c) for c in assignment.clusters}) == assignment.num_clusters
+  for build in (mixing.own_models, mixing.blended, mixing.start_weights):
+    if distinct:
+      np.testing.assert_allclose(build(permuted)[rows], build(assignment)[:, order], atol=1e-12)
+
+
+@given(st.integers(1, 6), st.integers(0, 2**31))
+def test_one_cluster_gives_everybody_that_model(clients, seed):
+  model = [np.random.default_rng(seed).normal(size=(1, 3, 2)).astype(np.float32)]
+  assignment = ClusterAssignment.from_labels([0] * clients, [str(k) for k in range(clients)])
+  for matrix in (
+    mixing.average(1),
+    mixing.weighted(np.array([0.4])),
+    mixing.own_models(assignment),
+    mixing.blended(assignment),
+    mixing.blended_clusters(1),
+  ):
+    (found,) = mixing.apply_mixing(model, matrix)
+    np.testing.assert_array_equal(found, np.repeat(model[0], matrix.shape[1], axis=0))
+
+
+@given(assignments(overlapping=False), st.integers(0, 2**31))
+def test_disjoint_own_model_is_the_clusters_model(assignment, seed):
+  model = np.random.default_rng(seed).normal(size=(assignment.num_clusters, 5)).astype(np.float32)
+  (found,) = mixing.apply_mixing([model], mixing.own_models(assignment))
+  np.testing.assert_array_equal(found, model[assignment.labels])
+
+
+@given(assignments(), st.integers(0, 2**31))
+def test_blended_is_half_own_half_average(assignment, seed):
+  model = np.random.default_rng(seed).normal(size=(assignment.num_clusters, 5))
+  (own,) = mixing.apply_mixing([model], mixing.own_models(assignment))
+  (blended,) = mixing.apply_mixing([model], mixing.blended(assignment))
+  np.testing.assert_allclose(blended, 0.5 * own + 0.5 * model.mean(axis=0), rtol=1e-5, atol=1e-6)
+
+
+def test_weighted():
+  np.testing.assert_allclose(mixing.weighted(np.array([0.2, 0.6])), [[0.25], [0.75]])
+  np.testing.assert_array_equal(mixing.weighted(np.zeros(4)), np.full((4, 1), 0.25))
+  np.testing.assert_allclose(mixing.weighted(np.array([1e-320, 0.0])), [[1.0], [0.0]])
+  for wrong in ([0.5, -0.1], [np.nan, 1.0], [np.inf, 1.0], [], [[0.5]]):
+    with pytest.raises(InputError, match='scores must be'):
+      mixing.weighted(np.array(wrong))
+
+
+@pytest.mark.parametrize('build', [mixing.average, mixing.blended_clusters])
+def test_no_models(build):
+  with pytest.raises(InputError, match='num_models=0'):
+    build(0)
+
+
+@pytest.mark.parametrize('chunk_bytes', [1, 100, 2**25])
+@pytest.mark.parametrize('dtype', [np.float32, np.float64, np.int32])
+def test_apply_equals_plain_numpy(chunk_bytes, dtype):
+  rng = np.random.default_rng(0)
+  weights = [(10 * rng.normal(size=(4, *shape))).astype(dtype) for shape in ((3, 5), (), (7,), (0,))]
+  matrix = rng.dirichlet(np.ones(4), size=6).T
+  found = mixing.apply_mixing(weights, matrix, chunk_bytes)
+  for array, mixed in zip(weights, found, strict=True):
+    assert mixed.dtype == np.float32
+    expected = np.einsum('mc,m...->c...', matrix, array.astype(np.float64))
+    np.testing.assert_allclose(mixed, expected, rtol=1e-6, atol=1e-6)
+    assert mixed.shape == (6, *array.shape[1:])
+
+
+def test_sums_are_float64():
+  # 1e8 + 1 - 1e8 is 0 in float32 sums.
+  weights = [np.array([1e8, 3.0, -1e8], np.float32)]
+  (found,) = mixing.apply_mixing(weights, mixing.average(3))
+  np.testing.assert_array_equal(found, np.float32([1.0]))
+
+
+def test_a_diverged_model_stays_with_those_who_use_it():
+  weights = [np.array([[1.0, 2.0], [np.nan, np.inf], [3.0, 4.0]], np.float32)]
+  assignment = ClusterAssignment.from_clusters([['a', 'd'], ['b', 'd'], ['c']], tuple('abcd'))
+  (found,) = mixing.apply_mixing(weights, mixing.own_models(assignment))
+  np.testing.assert_array_equal(found[[0, 2]], [[1.0, 2.0], [3.0, 4.0]])
+  assert not np.isfinite(found[[1, 3]]).any()
+
+
+def test_memory_mapped_models(tmp_path):
+  array = np.random.default_rng(1).normal(size=(3, 50)).astype(np.float32)
+  np.save(tmp_path / 'w.npy', array)
+  mapped = np.load(tmp_path / 'w.npy', mmap_mode='r')
+  (found,) = mixing.apply_mixing([mapped], mixing.average(3), chunk_bytes=64)
+  np.testing.assert_allclose(found[0], array.mean(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+  ('matrix', 'message'),
+  [
+    (np.ones(2), r'must be \[models, columns\], found shape \(2,\)'),
+    (np.zeros((2, 0)), r'found shape \(2, 0\)'),
+    (np.array([[0.5, 0.5], [0.5, 0.4]]), 'column 1 sums to 0.9'),
+    (np.array([[np.nan], [1.0]]), 'column 0 sums to nan'),
+    (np.full((3, 1), 1 / 3), r'array 0 has shape \(2, 4\), expected a leading axis of 3 models'),
+  ],
+)
+def test_wrong_matrices(matrix, message):
+  with pytest.raises(ValueError, match=message):
+    mixing.apply_mixing([np.ones((2, 4))], matrix)

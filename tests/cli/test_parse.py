@@ -1,0 +1,176 @@
+"""From command lines to configurations."""
+
+import dataclasses
+import json
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from tff_cluster import config
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.config import ClusteringConfig, ExperimentConfig
+from tff_cluster.errors import InputError
+
+ALL = ('data', 'training', 'clusterings', 'evaluation', 'run')
+
+
+def read(*arguments, sections=ALL, reader=parse.experiment_config_from_flags):
+  """Returns (exit code, what the reader returned or None)."""
+  result = []
+  code = program.execute(lambda: result.append(reader()), lambda: flags.define(*sections), ['p', *arguments])
+  return code, result[0] if result else None
+
+
+def test_no_flags_give_the_defaults():
+  assert read() == (0, ExperimentConfig())
+
+
+def test_flags_reach_their_fields():
+  code, found = read(
+    '--dataset=mnist', '--partition', 'dirichlet', '-dirichlet_alpha=0.1', '--num_clients=30', '--learning_rate=0.05',
+    '--seed=3', '--num_folds=10', '--clustering=kmeans,num_clusters=5', '--clustering=hierarchical,distance_threshold=3,name=h',
+  )  # fmt: skip
+  assert code == 0
+  assert found == ExperimentConfig(
+    config.DataConfig(dataset='mnist', partition='dirichlet', dirichlet_alpha=0.1, num_clients=30),
+    config.TrainingConfig(learning_rate=0.05, seed=3),
+    (
+      ClusteringConfig(method='kmeans', num_clusters=5),
+      ClusteringConfig('hierarchical', 'h', distance_threshold='3'),
+    ),
+    config.EvaluationConfig(num_folds=10),
+  )
+
+
+def test_plain_clustering_flags():
+  code, found = read('--method=kmeans', '--num_clusters=3', sections=('data', 'clustering', 'run'))
+  assert (code, found) == (
+    0,
+    ExperimentConfig(clusterings=(ClusteringConfig(method='kmeans', num_clusters=3),)),
+  )
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'chooser'),
+  [
+    (['--emnist_classes=10'], 'dataset=digits'),
+    (['--data_dir=x'], 'dataset=digits'),
+    (['--dataset=mnist', '--test_fraction=0.2'], 'dataset=mnist'),
+    (['--shards_per_client=2'], 'partition=label_swapped'),
+    (['--partition=iid', '--num_groups=4'], 'partition=iid'),
+    (['--partition=dirichlet', '--quantity_alpha=1.0'], 'partition=dirichlet'),
+    (['--partition=rotated', '--mixture_kind=rotated'], 'partition=rotated'),
+  ],
+)
+def test_a_flag_at_its_default_that_does_not_apply_is_an_error(arguments, chooser, capsys):
+  code, _ = read(*arguments)
+  error = capsys.readouterr().err
+  assert code == 2
+  assert f'does not apply to --{chooser}; it applies to' in error
+
+
+def test_a_wrong_choice_is_told_before_what_it_chooses(capsys):
+  assert read('--dataset=mnits', '--emnist_classes=62')[0] == 2
+  assert '--dataset=mnits: allowed are digits, mnist' in capsys.readouterr().err
+
+
+def test_flagfile(tmp_path):
+  inner, outer = tmp_path / 'inner.flags', tmp_path / 'outer.flags'
+  inner.write_text('# rows\n--num_clients=30\n\n--partition=iid\n')
+  outer.write_text(
+    f'// preset\n--flagfile={inner}\n--learning_rate=0.5\n--clustering=kmeans,num_clusters=3\n'
+  )
+  code, found = read(f'--flagfile={outer}', '--num_clients=40')
+  assert code == 0
+  assert (found.data.num_clients, found.data.partition, found.training.learning_rate) == (40, 'iid', 0.5)
+  assert found.clusterings == (ClusteringConfig(method='kmeans', num_clusters=3),)
+  assert read('--num_clients=40', f'--flagfile={outer}')[1].data.num_clients == 30
+
+
+def test_config_file_repeats_a_run_from_the_file_alone(tmp_path):
+  experiment = ExperimentConfig(config.DataConfig(num_clients=7), config.TrainingConfig(seed=5))
+  path = tmp_path / 'config.json'
+  path.write_text(json.dumps(experiment.to_json()))
+  assert read(f'--config_file={path}', '--output_dir=x', '--clients_in_parallel=2') == (0, experiment)
+
+
+@pytest.mark.parametrize('beside', ['--num_clients=20', '--seed=0', '--num_folds=0', '--clustering=kmeans'])
+def test_config_file_stands_alone(beside, tmp_path, capsys):
+  path = tmp_path / 'config.json'
+  path.write_text(json.dumps(ExperimentConfig().to_json()))
+  assert read(f'--config_file={path}', beside)[0] == 2
+  assert f'{beside.split("=")[0]} may not stand beside --config_file' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+  ('content', 'words'),
+  [
+    (b'', 'not JSON'),
+    (b'{"data": ', 'not JSON'),
+    (b'\xff\xfe\x00', 'not UTF-8'),
+    (b'[' * 100_000, 'not JSON'),
+    (b'[]', 'must be a JSON object'),
+    (b'{"data": 3}', 'must be a JSON object'),
+    (b'{"clusterings": {}}', 'clusterings must be a list'),
+    (b'{"clusterings": [3]}', 'must be a JSON object'),
+    (b'{"training": {"learning_rate": Infinity}}', 'Infinity is not a number'),
+    (b'{"training": {"learning_rate": 1' + b'0' * 400 + b'}}', 'out of range'),
+    (b'{"training": {"learning_rate": "fast"}}', "--learning_rate='fast'"),
+    (b'{"data": {"num_clients": 0}}', '--num_clients=0'),
+    (b'{"schema": 1}', "unknown section 'schema'"),
+  ],
+)
+def test_config_files_that_are_none(content, words, tmp_path, capsys):
+  path = tmp_path / 'config.json'
+  path.write_bytes(content)
+  assert read(f'--config_file={path}')[0] == 2
+  error = capsys.readouterr().err
+  assert words in error and str(path) in error and error.count('\n') == 1
+
+
+def test_run_options(tmp_path, capsys):
+  code, found = read(
+    f'--output_dir={tmp_path}', '--clients_in_parallel=3', reader=parse.run_options_from_flags
+  )
+  assert code == 0
+  assert dataclasses.asdict(found) == {
+    'output_dir': str(tmp_path), 'config_file': None, 'clients_in_parallel': 3, 'worker_start_timeout_secs': 60.0
+  }  # fmt: skip
+  assert read(reader=parse.run_options_from_flags)[0] == 2
+  assert '--output_dir=FOLDER is required' in capsys.readouterr().err
+  assert read(f'--output_dir={tmp_path}', sections=('output_dir',), reader=parse.output_dir_from_flags) == (
+    0,
+    tmp_path,
+  )
+
+
+@pytest.mark.parametrize(
+  ('text', 'expected'),
+  [
+    ('kmeans', ClusteringConfig(method='kmeans')),
+    (
+      'dynamic_distance,distance_threshold=quantile:0.1,name=dd',
+      ClusteringConfig('dynamic_distance', 'dd', distance_threshold='quantile:0.1'),
+    ),
+    (
+      'hierarchical, metric=l1, linkage=average, distance_threshold=3.5',
+      ClusteringConfig('hierarchical', metric='l1', linkage='average', distance_threshold='3.5'),
+    ),
+    (
+      'kmeans,signature=updates,num_clusters=2',
+      ClusteringConfig('kmeans', signature='updates', num_clusters=2),
+    ),
+  ],
+)
+def test_clustering_specs(text, expected):
+  assert parse.parse_clustering_spec(text) == expected
+
+
+@hypothesis.given(st.text(alphabet='abcdehiklmnrstu_=,.:0123456789 -', max_size=40))
+def test_any_text_is_a_clustering_or_an_input_error(text):
+  for spec in (text, f'kmeans,{text}', f'hierarchical,distance_threshold={text}'):
+    try:
+      assert parse.parse_clustering_spec(spec).method in config.METHODS
+    except InputError as error:
+      assert str(error).startswith(f'--clustering={spec}: ')

@@ -1,0 +1,138 @@
+"""Hierarchical clustering against SciPy, from the vectors."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.cluster import hierarchy
+from scipy.spatial import distance as scipy_distance
+from sklearn.utils.estimator_checks import check_estimator
+
+from tff_cluster.clustering.hierarchical import HierarchicalClustering, from_config, hierarchical
+from tff_cluster.clustering.signatures import Signatures
+from tff_cluster.config import LINKAGES, METRICS, ClusteringConfig
+from tff_cluster.errors import InputError
+
+SCIPY_NAMES = {'l1': 'cityblock', 'l2': 'euclidean', 'cosine': 'cosine'}
+CHOICES = [(m, link) for m in METRICS for link in LINKAGES if link != 'ward' or m == 'l2']
+
+
+def together(labels):
+  labels = np.asarray(labels)
+  return labels[:, None] == labels[None, :]
+
+
+def scipy_labels(vectors, metric, linkage, threshold):
+  merges = hierarchy.linkage(np.asarray(vectors, np.float64), linkage, metric=SCIPY_NAMES[metric])
+  return hierarchy.fcluster(merges, t=threshold, criterion='distance'), merges
+
+
+@pytest.mark.parametrize(('metric', 'linkage'), CHOICES)
+def test_equals_scipy_at_every_cut(metric, linkage):
+  vectors = np.random.default_rng(3).normal(size=(25, 40)).astype(np.float32)
+  _, merges = scipy_labels(vectors, metric, linkage, 1.0)
+  heights = merges[:, 2]
+  for threshold in [0.0, *heights[::4], *(heights[:-1:3] + heights[1::3]) / 2, heights.max() * 2]:
+    labels, found = hierarchical(Signatures.numbered(vectors), metric, linkage, threshold)
+    expected, _ = scipy_labels(vectors, metric, linkage, threshold)
+    np.testing.assert_array_equal(together(labels), together(expected))
+    np.testing.assert_allclose(found, merges, rtol=1e-12)
+
+
+lattices = hnp.arrays(
+  np.float64, st.tuples(st.integers(2, 12), st.integers(1, 3)), elements=st.integers(0, 5).map(float)
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+  lattices, st.sampled_from([c for c in CHOICES if c[0] != 'cosine']), st.sampled_from([0.0, 1.0, 2.0, 5.0])
+)
+def test_equals_scipy_with_ties_and_duplicates(vectors, choice, threshold):
+  metric, linkage = choice
+  labels, merges = hierarchical(Signatures.numbered(vectors), metric, linkage, threshold)
+  expected, expected_merges = scipy_labels(vectors, metric, linkage, threshold)
+  np.testing.assert_array_equal(together(labels), together(expected))
+  np.testing.assert_array_equal(merges, expected_merges)
+
+
+def test_merges_at_exactly_the_threshold():
+  signatures = Signatures.numbered(np.array([[0.0, 0.0], [3.0, 4.0], [30.0, 0.0]]))
+  assert hierarchical(signatures, 'l2', 'complete', 5.0)[0].tolist() == [0, 0, 1]
+  assert hierarchical(signatures, 'l2', 'complete', np.nextafter(5.0, 0.0))[0].tolist() == [0, 1, 2]
+
+
+def test_labels_are_numbered_by_first_member():
+  signatures = Signatures.numbered(np.array([[9.0], [0.0], [9.1], [0.1], [5.0]]))
+  assert hierarchical(signatures, 'l1', 'single', 0.5)[0].tolist() == [0, 1, 0, 1, 2]
+
+
+@pytest.mark.parametrize(('metric', 'linkage'), CHOICES)
+def test_one_client(metric, linkage):
+  labels, merges = hierarchical(Signatures.numbered(np.ones((1, 4))), metric, linkage, 1.0)
+  assert labels.tolist() == [0]
+  assert merges.shape == (0, 4)
+
+
+@pytest.mark.parametrize('linkage', LINKAGES)
+def test_shift_and_rotation_change_no_euclidean_clustering(linkage):
+  rng = np.random.default_rng(4)
+  vectors = np.repeat(rng.normal(size=(4, 30)) * 5, 5, axis=0) + rng.normal(size=(20, 30))
+  rotation = np.linalg.qr(rng.normal(size=(30, 30)))[0]
+  labels, _ = hierarchical(Signatures.numbered(vectors), 'l2', linkage, 15.0)
+  moved, _ = hierarchical(Signatures.numbered(vectors @ rotation + 3.0), 'l2', linkage, 15.0)
+  np.testing.assert_array_equal(moved, labels)
+  np.testing.assert_array_equal(labels, np.repeat(np.arange(4), 5))
+
+
+@pytest.mark.parametrize(
+  ('choice', 'message'),
+  [
+    (('l3', 'single', 1.0), "metric 'l3': allowed are l1, l2, cosine"),
+    (('l2', 'centroid', 1.0), "linkage 'centroid': allowed are single, complete, average, ward"),
+    (('l1', 'ward', 1.0), "linkage 'ward' needs metric 'l2', given 'l1'"),
+    (('l2', 'single', -1.0), 'distance threshold -1.0: must be a number of at least 0'),
+    (('l2', 'single', float('nan')), 'distance threshold nan'),
+  ],
+)
+def test_wrong_choices(choice, message):
+  with pytest.raises(InputError, match=message):
+    hierarchical(Signatures.numbered(np.eye(3)), *choice)
+
+
+def config(threshold, **others):
+  return ClusteringConfig(method='hierarchical', distance_threshold=threshold, **others)
+
+
+def test_quantile_is_one_of_the_metrics_own_distances():
+  vectors = np.random.default_rng(5).normal(size=(15, 6))
+  for metric in METRICS:
+    outcome = from_config(config('quantile:0.3', metric=metric), Signatures.numbered(vectors), 0)
+    expected = np.quantile(scipy_distance.pdist(vectors, SCIPY_NAMES[metric]), 0.3)
+    assert outcome.threshold == pytest.approx(expected, rel=1e-9)
+    labels, _ = scipy_labels(vectors, metric, 'complete', outcome.threshold)
+    np.testing.assert_array_equal(together(outcome.assignment.labels), together(labels))
+
+
+def test_notes_tell_of_extreme_cuts():
+  signatures = Signatures.numbered(np.array([[0.0], [2.0], [7.0]]))
+  alone = from_config(config('1'), signatures, 0)
+  assert alone.assignment.num_clusters == 3
+  assert any('every client is alone' in note and 'smallest distance 2' in note for note in alone.notes)
+  merged = from_config(config('100'), signatures, 0)
+  assert merged.assignment.num_clusters == 1
+  assert any('all clients are in one cluster' in note and 'last merge at 7' in note for note in merged.notes)
+  between = from_config(config('3'), signatures, 0)
+  assert between.notes == ('threshold 3 (as given) gives 2 clusters',)
+  assert between.linkage.shape == (2, 4)
+
+
+def test_a_threshold_is_needed():
+  for text in (None, 'mean'):
+    with pytest.raises(InputError, match='needs distance_threshold'):
+      from_config(config(text), Signatures.numbered(np.eye(2)), 0)
+
+
+def test_scikit_learn_accepts_the_estimator():
+  check_estimator(HierarchicalClustering(distance_threshold=2.0))

@@ -1,0 +1,186 @@
+"""Reading signatures: what is accepted, and one clear line for everything else."""
+
+import io
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tff_cluster.clustering.signatures import Signatures, read_signatures
+from tff_cluster.errors import InputError
+
+VECTORS = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+def written(tmp_path, **arrays):
+  path = tmp_path / 'x.npz'
+  np.savez(path, **arrays)
+  return path
+
+
+def refusal(path):
+  with pytest.raises(InputError) as caught:
+    read_signatures(path)
+  message = str(caught.value)
+  assert '\n' not in message
+  assert message.startswith(str(path))
+  return message
+
+
+def test_npy_is_memory_mapped_and_numbered(tmp_path):
+  np.save(tmp_path / 'x.npy', VECTORS)
+  found = read_signatures(tmp_path / 'x.npy')
+  assert isinstance(found.vectors, np.memmap)
+  assert not found.vectors.flags.writeable
+  np.testing.assert_array_equal(found.vectors, VECTORS)
+  assert (found.client_ids, found.id_kind) == (('0', '1', '2', '3'), 'integer')
+
+
+@pytest.mark.parametrize(
+  ('ids', 'expected', 'kind'),
+  [
+    (np.array(['d', 'a', 'c', 'b']), ('d', 'a', 'c', 'b'), 'string'),
+    (np.array([7, -1, 30, 2]), ('7', '-1', '30', '2'), 'integer'),
+    (np.array([7, 1, 30, 2], np.uint8), ('7', '1', '30', '2'), 'integer'),
+  ],
+)
+def test_npz_with_ids(tmp_path, ids, expected, kind):
+  found = read_signatures(written(tmp_path, signatures=VECTORS, client_ids=ids))
+  assert (found.client_ids, found.id_kind) == (expected, kind)
+
+
+@pytest.mark.parametrize(
+  ('given_dtype', 'kept'),
+  [('<f4', np.float32), ('<f8', np.float64), ('>f4', np.float32), ('f2', np.float32), ('i8', np.float64)],
+)
+def test_number_types(tmp_path, given_dtype, kept):
+  found = read_signatures(written(tmp_path, signatures=VECTORS.astype(given_dtype)))
+  assert found.vectors.dtype == kept
+  np.testing.assert_array_equal(found.vectors, VECTORS)
+
+
+def test_files_that_are_not_there(tmp_path):
+  assert 'no such file' in refusal(tmp_path / 'none.npz')
+  assert 'is a folder' in refusal(tmp_path)
+
+
+def test_foreign_files(tmp_path):
+  path = tmp_path / 'x.npz'
+  for content in (
+    b'',
+    b'hello',
+    b'PK\x03\x04 not a zip',
+    b'\x93NUMPY\x01\x00',
+    pickle.dumps([1, 2]),
+    bytes(999),
+  ):
+    path.write_bytes(content)
+    assert 'not an .npz or .npy file' in refusal(path)
+
+
+@pytest.mark.parametrize('save', [np.save, lambda f, x: np.savez(f, signatures=x)])
+def test_every_truncation_is_told(tmp_path, save):
+  buffer = io.BytesIO()
+  save(buffer, VECTORS)
+  whole = buffer.getvalue()
+  path = tmp_path / 'x'
+  for length in range(len(whole)):
+    path.write_bytes(whole[:length])
+    assert 'not an .npz or .npy file' in refusal(path)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 255), st.booleans())
+def test_a_damaged_byte_is_told_or_harmless(tmp_path_factory, position, flip, zipped):
+  buffer = io.BytesIO()
+  if zipped:
+    np.savez(buffer, signatures=VECTORS, client_ids=np.array(['a', 'b', 'c', 'd']))
+  else:
+    np.save(buffer, VECTORS)
+  content = bytearray(buffer.getvalue())
+  content[position % len(content)] ^= flip
+  path = tmp_path_factory.mktemp('damaged') / 'x'
+  path.write_bytes(bytes(content))
+  try:
+    read_signatures(path)
+  except InputError as error:
+    assert '\n' not in str(error)
+
+
+def test_python_objects_are_not_unpickled(tmp_path):
+  class Bomb:
+    def __reduce__(self):
+      return pytest.fail, ('the file was unpickled',)
+
+  bomb = np.array([[Bomb()]], dtype=object)
+  np.save(tmp_path / 'x.npy', bomb)
+  assert 'holds Python objects' in refusal(tmp_path / 'x.npy')
+  assert 'holds Python objects' in refusal(written(tmp_path, signatures=bomb))
+  assert 'holds Python objects' in refusal(written(tmp_path, signatures=VECTORS, client_ids=bomb[0]))
+
+
+@pytest.mark.parametrize(
+  ('arrays', 'message'),
+  [
+    ({'weights': VECTORS}, "must hold an array 'signatures', found weights"),
+    ({}, "must hold an array 'signatures', found nothing"),
+    ({'signatures': VECTORS[0]}, r'must be [clients, features], found shape (3,)'),
+    ({'signatures': np.float32(3)}, r'must be [clients, features], found shape ()'),
+    ({'signatures': VECTORS[None]}, r'must be [clients, features], found shape (1, 4, 3)'),
+    ({'signatures': VECTORS[:0]}, 'hold no client'),
+    ({'signatures': VECTORS[:, :0]}, 'no features'),
+    ({'signatures': VECTORS.astype(str)}, 'must be numbers'),
+    ({'signatures': VECTORS > 3}, 'must be numbers (float32 or float64), found bool'),
+    ({'signatures': VECTORS * 1j}, 'found complex64'),
+    ({'signatures': VECTORS, 'client_ids': np.array(['a', 'b', 'a', 'c'])}, 'given twice or more: a'),
+    ({'signatures': VECTORS, 'client_ids': np.array([5, 6, 6, 7])}, 'given twice or more: 6'),
+    ({'signatures': VECTORS, 'client_ids': np.array(['a', 'b', 'c'])}, '3 client ids for 4 signatures'),
+    (
+      {'signatures': VECTORS, 'client_ids': np.arange(8).reshape(4, 2)},
+      'must be [clients], found shape (4, 2)',
+    ),
+    ({'signatures': VECTORS, 'client_ids': np.linspace(0, 1, 4)}, 'integers or strings, found float64'),
+  ],
+)
+def test_wrong_content(tmp_path, arrays, message):
+  assert message in refusal(written(tmp_path, **arrays))
+
+
+@pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
+def test_the_first_client_without_finite_numbers_is_named(tmp_path, bad):
+  vectors = VECTORS.copy()
+  vectors[2, 1] = vectors[3, 0] = bad
+  path = written(tmp_path, signatures=vectors, client_ids=np.array(['a', 'b', 'c7', 'd']))
+  assert 'the signature of client c7 holds NaN or an infinity' in refusal(path)
+
+
+def test_distances_are_computed_once_and_read_only():
+  signatures = Signatures.numbered(VECTORS)
+  first = signatures.distances('l2')
+  assert signatures.distances('l2') is first
+  assert signatures.distances('l1') is not first
+  with pytest.raises(ValueError, match='read-only'):
+    first[0, 1] = 3.0
+
+
+@pytest.mark.parametrize('shape', [(20, 400), (20, 20), (20, 3), (2, 9), (1, 9), (1, 1)])
+def test_coordinates_keep_all_distances(shape):
+  vectors = np.random.default_rng(1).normal(size=shape).astype(np.float32) + 5
+  points = Signatures.numbered(vectors).coordinates()
+  assert points.dtype == np.float64
+  assert points.shape[1] <= max(shape[1] if shape[1] <= shape[0] else shape[0] - 1, 1)
+  exact = np.linalg.norm(vectors[:, None].astype(float) - vectors[None].astype(float), axis=2)
+  np.testing.assert_allclose(
+    np.linalg.norm(points[:, None] - points[None], axis=2), exact, rtol=1e-9, atol=1e-6
+  )
+
+
+def test_coordinates_of_equal_vectors_are_equal():
+  vectors = np.random.default_rng(2).normal(size=(6, 50)).astype(np.float32)
+  vectors[4] = vectors[1]
+  vectors[5] = vectors[2] + np.float32(1e-6)
+  points = Signatures.numbered(vectors).coordinates()
+  np.testing.assert_array_equal(points[4], points[1])
+  assert (points[5] != points[2]).any()

@@ -1,0 +1,128 @@
+"""A user's own .npz: what is read and what is refused, in one line."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tff_cluster.data.npz_file import load_npz
+from tff_cluster.errors import EnvironmentFault, InputError
+
+
+def _write(path, **arrays):
+  file = path / 'own.npz'
+  np.savez(file, **arrays)
+  return str(file)
+
+
+def _good(rows=6):
+  return {'x': np.linspace(0, 1, rows * 4).reshape(rows, 4), 'y': np.arange(rows) % 3}
+
+
+def test_reads_numbers_labels_owners_and_groups(tmp_path):
+  good = _good()
+  source = load_npz(_write(tmp_path, **good, client_id=np.array([7, 7, 8, 8, 9, 9]), group=np.array(list('bbaabb'))))
+  assert source.name == 'own' and source.num_classes == 3 and source.test_x is None
+  assert source.train_x.dtype == np.float32 and source.train_y.dtype == np.int32
+  np.testing.assert_allclose(source.train_x, good['x'], rtol=1e-6)
+  assert source.train_owner.tolist() == ['7', '7', '8', '8', '9', '9']
+  assert source.train_group.tolist() == [1, 1, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+  'dtype, kept', [(np.uint8, np.uint8), (np.int16, np.float32), (np.uint16, np.float32), (bool, np.float32)]
+)
+def test_only_bytes_stay_whole_numbers(tmp_path, dtype, kept):
+  x = np.arange(12).reshape(6, 2).astype(dtype)
+  source = load_npz(_write(tmp_path, x=x, y=_good()['y']))
+  assert source.train_x.dtype == kept
+  np.testing.assert_array_equal(source.train_x, x)
+
+
+def test_labels_may_have_gaps(tmp_path):
+  assert load_npz(_write(tmp_path, x=np.zeros((3, 2)), y=np.array([0, 4, 4]))).num_classes == 5
+
+
+def _with(**changes):
+  return {**_good(), **changes}
+
+
+@pytest.mark.parametrize(
+  'arrays, says',
+  [
+    ({'x': np.zeros((3, 2))}, "no array 'y'"),
+    ({'y': np.zeros(3, int)}, "no array 'x'"),
+    (_with(z=np.zeros(6)), "unknown array 'z'"),
+    (_with(y=np.zeros(5, int)), 'y has 5 rows, x has 6'),
+    (_with(client_id=np.zeros(7, int)), 'client_id has 7 rows'),
+    (_with(group=np.zeros(7, int)), 'group has 7 rows'),
+    (_with(x=np.full((6, 2), np.nan)), 'NaN'),
+    (_with(x=np.where(np.arange(12).reshape(6, 2) == 7, np.inf, 0.0)), 'row 3'),
+    (_with(x=np.full((6, 2), 1e300)), 'too large'),
+    (_with(x=np.zeros(6)), 'shape [6]'),
+    (_with(x=np.zeros((0, 4)), y=np.zeros(0, int)), 'shape [0, 4]'),
+    (_with(x=np.array([['a']] * 6)), 'dtype'),
+    (_with(x=np.zeros((6, 2), complex)), 'dtype complex128'),
+    (_with(y=np.array([0, 1, -2, 0, 0, 0])), 'label -2'),
+    (_with(y=np.array([0, 1, 2**40, 0, 0, 0])), 'label 1099511627776'),
+    (_with(y=np.zeros(6)), 'dtype float64'),
+    (_with(y=np.zeros((6, 1), int)), 'shape [6, 1]'),
+    (_with(client_id=np.zeros(6)), 'client_id has dtype float64'),
+    (_with(client_id=np.array([b'\xff'] * 6)), 'UTF-8'),
+    (_with(group=np.zeros((6, 2), int)), 'group has shape'),
+    (_with(x=np.array([[None, 1]] * 6, dtype=object)), 'Python objects'),
+    (_with(client_id=np.array([{}] * 6, dtype=object)), 'Python objects'),
+    (_with(y=np.int64(3)), 'y has shape []'),
+    (_with(x=np.float32(3)), 'x has shape []'),
+    (_with(client_id=np.int64(3)), 'client_id has shape []'),
+    (_with(group=np.int64(3)), 'group has shape []'),
+  ],
+)
+def test_wrong_content_is_refused_in_one_line(tmp_path, arrays, says):
+  path = _write(tmp_path, **arrays)
+  with pytest.raises(InputError) as caught:
+    load_npz(path)
+  assert says in str(caught.value) and path in str(caught.value)
+  assert '\n' not in str(caught.value)
+
+
+def test_missing_file_folder_and_npy_are_refused(tmp_path):
+  np.save(tmp_path / 'one.npy', np.zeros(3))
+  for path, says in ((tmp_path / 'none.npz', 'no such file'), (tmp_path, 'not a file'), (tmp_path / 'one.npy', 'not an .npz')):
+    with pytest.raises(InputError, match=says):
+      load_npz(str(path))
+
+
+def test_unreadable_file_is_the_machines_fault(tmp_path, monkeypatch):
+  path = _write(tmp_path, **_good())
+
+  def denied(*_, **__):
+    raise PermissionError(13, 'Permission denied')
+
+  monkeypatch.setattr('builtins.open', denied)
+  with pytest.raises(EnvironmentFault, match='Permission denied'):
+    load_npz(path)
+
+
+@pytest.mark.parametrize('save', [np.savez, np.savez_compressed])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_cut_off_or_altered_files_never_crash(tmp_path, save, data):
+  whole = tmp_path / 'whole.npz'
+  save(whole, **_good())
+  content = bytearray(whole.read_bytes())
+  damaged = tmp_path / 'damaged.npz'
+  if data.draw(st.booleans()):
+    content = content[: data.draw(st.integers(0, len(content) - 1))]
+    expected = (InputError,)
+  else:
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    expected = (InputError, EnvironmentFault)
+  damaged.write_bytes(bytes(content))
+  try:
+    load_npz(str(damaged))
+  except expected as error:
+    assert '\n' not in str(error)
+  else:
+    # A flipped bit in a part that carries nothing (a time stamp) is harmless; a missing end never is.
+    assert len(content) == whole.stat().st_size

@@ -1,0 +1,248 @@
+"""The floors of the house, enforced by parsing imports; and every preset in flags/ describes an experiment.
+
+The rules are one function over a source tree, so that they are also tried on trees with planted faults.
+"""
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tff_cluster.cli import flags, parse, program
+
+ROOT = Path(__file__).parents[1]
+FLOORS = (
+  ('config', 'population', 'seeding', 'digests', 'errors', 'models'),
+  ('data', 'cli', 'store', 'run_folder', 'assignment', 'scores'),
+  ('federated', 'clustering', 'aggregation', 'results', 'recovery'),
+  ('reporting', 'algorithms'),
+  ('phases',),
+)
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+STRANGERS = {('clustering', 'federated'), ('federated', 'clustering'), ('reporting', 'algorithms')}
+WITHOUT_TENSORFLOW = (
+  'clustering',
+  'aggregation',
+  'assignment',
+  'population',
+  'config',
+  'scores',
+  'recovery',
+  'results',
+  'store',
+  'run_folder',
+  'cli',
+)
+TENSORFLOW = ('tensorflow', 'tensorflow_federated', 'tensorflow_datasets', 'keras', 'tf_keras')
+DRAWING_NOTHING = ('Generator', 'get_state', 'set_state')
+FILE_METHODS = {'write_text', 'write_bytes', 'read_text', 'read_bytes', 'touch', 'mkdir', 'unlink', 'tofile'}
+FILE_CALLS = {'np': {'load', 'save', 'savez', 'savez_compressed', 'loadtxt', 'savetxt', 'memmap', 'fromfile'}}
+FILE_CALLS |= {'json': {'load', 'dump'}, 'os': {'open', 'remove', 'rename', 'makedirs'}, 'io': {'open'}}
+
+
+class Tree:
+  """The modules of tff_cluster/ and phases/ below a root, parsed."""
+
+  def __init__(self, root: Path):
+    self.parsed: dict[str, ast.Module] = {}
+    for path in [*root.glob('tff_cluster/**/*.py'), *root.glob('phases/**/*.py')]:
+      name = '.'.join(path.relative_to(root).with_suffix('').parts).removesuffix('.__init__')
+      self.parsed[name] = ast.parse(path.read_text())
+    self.packages = {'.'.join(path.relative_to(root).parent.parts) for path in root.glob('*/**/__init__.py')}
+
+  def imports(self, module: str) -> set[str]:
+    """Returns the dotted names that a module imports, anywhere in it; `from a import b` gives a and a.b."""
+    found: set[str] = set()
+    for node in ast.walk(self.parsed[module]):
+      if isinstance(node, ast.Import):
+        found |= {alias.name for alias in node.names}
+      elif isinstance(node, ast.ImportFrom):
+        base = self._absolute(module, node)
+        found |= {base, *(f'{base}.{alias.name}' for alias in node.names)}
+      elif isinstance(node, ast.Call) and ast.unparse(node.func) in ('importlib.import_module', '__import__'):
+        found |= {arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)}
+    return found
+
+  def modules_imported(self, module: str) -> set[str]:
+    """Returns those of the tree's own modules that a module imports, and the packages around them."""
+    around = {name.rsplit('.', k)[0] for name in self.imports(module) for k in range(name.count('.') + 1)}
+    return (around & self.parsed.keys()) - {module}
+
+  def reachable(self, module: str) -> set[str]:
+    seen, waiting = {module}, [module]
+    while waiting:
+      new = self.modules_imported(waiting.pop()) - seen
+      seen |= new
+      waiting += new
+    return seen
+
+  def _absolute(self, module: str, node: ast.ImportFrom) -> str:
+    if not node.level:
+      return node.module or ''
+    package = module if module in self.packages else module.rpartition('.')[0]
+    parts = package.split('.')[: len(package.split('.')) - node.level + 1]
+    return '.'.join([*parts, *([node.module] if node.module else [])])
+
+
+def room(module: str) -> str:
+  """Returns 'phases', or the part of tff_cluster that a module is in; '' for tff_cluster itself."""
+  parts = module.split('.')
+  return 'phases' if parts[0] == 'phases' else parts[1] if len(parts) > 1 else ''
+
+
+def violations(root: Path) -> Iterator[str]:
+  """Yields one line for each broken rule."""
+  tree = Tree(root)
+  for module in tree.parsed:
+    here = room(module)
+    if here and here not in FLOOR_OF:
+      yield f'{module}: this room has no floor'
+      continue
+    yield from _own_violations(tree, module, here)
+    for other in tree.modules_imported(module):
+      there = room(other)
+      if FLOOR_OF.get(there, -1) > FLOOR_OF.get(here, -1):
+        yield f'{module} imports {other}: upwards'
+      if (here, there) in STRANGERS:
+        yield f'{module} imports {other}: these rooms do not know each other'
+    if here in WITHOUT_TENSORFLOW:
+      for reached in tree.reachable(module):
+        if any(name.split('.')[0] in TENSORFLOW for name in tree.imports(reached)):
+          yield f'{module} imports TensorFlow (in {reached})'
+
+
+def _own_violations(tree: Tree, module: str, here: str) -> Iterator[str]:
+  names = tree.imports(module)
+  if here not in ('cli', 'phases') and any(name.startswith(('absl.flags', 'absl.app')) for name in names):
+    yield f'{module} knows absl flags'
+  if any(name.split('.')[0] == 'tensorflow_federated' for name in names):
+    if here not in ('federated', 'data'):
+      yield f'{module} imports TFF'
+    elif here == 'data' and not _only_simulation(tree.parsed[module]):
+      yield f'{module} uses TFF beyond tff.simulation'
+  for node in ast.walk(tree.parsed[module]):
+    if here == 'algorithms' and isinstance(node, ast.Call) and _touches_files(node.func):
+      yield f'{module} touches files: {ast.unparse(node.func)}, line {node.lineno}'
+    if here != 'seeding' and isinstance(node, ast.Attribute) and node.attr not in DRAWING_NOTHING:
+      if ast.unparse(node.value) in ('np.random', 'numpy.random'):
+        yield f'{module} draws beside tff_cluster.seeding: {ast.unparse(node)}, line {node.lineno}'
+
+
+def _only_simulation(tree: ast.Module) -> bool:
+  for node in ast.walk(tree):
+    if isinstance(node, ast.Attribute) and node.attr != 'simulation':
+      if ast.unparse(node.value) in ('tff', 'tensorflow_federated'):
+        return False
+    if isinstance(node, ast.ImportFrom) and (node.module or '').startswith('tensorflow_federated'):
+      names = {f'{node.module}.{alias.name}' for alias in node.names}
+      if not all(name.startswith('tensorflow_federated.simulation') for name in names):
+        return False
+  return True
+
+
+def _touches_files(call: ast.expr) -> bool:
+  if isinstance(call, ast.Name):
+    return call.id == 'open'
+  if not isinstance(call, ast.Attribute):
+    return False
+  if isinstance(call.value, ast.Name) and call.value.id in FILE_CALLS:
+    return call.attr in FILE_CALLS[call.value.id]
+  return call.attr in FILE_METHODS or call.attr == 'open'
+
+
+def test_the_house_keeps_its_rules():
+  assert sorted(violations(ROOT)) == []
+
+
+def test_the_house_is_looked_at():
+  tree = Tree(ROOT)
+  assert {'tff_cluster.config', 'tff_cluster.cli.program', 'phases.clustering'} <= tree.parsed.keys()
+  assert 'tff_cluster.errors' in tree.reachable('phases.clustering')
+
+
+@pytest.mark.parametrize(
+  ('files', 'message'),
+  [
+    ({'config.py': 'import tensorflow as tf'}, 'tff_cluster.config imports TensorFlow'),
+    ({'assignment.py': 'def f():\n  from keras import layers'}, 'tff_cluster.assignment imports TensorFlow'),
+    (
+      {'clustering/a.py': 'from tff_cluster.models import b', 'models/b.py': 'import tensorflow'},
+      'tff_cluster.clustering.a imports TensorFlow (in tff_cluster.models.b)',
+    ),
+    (
+      {'clustering/a.py': 'from ..models import b', 'models/b.py': 'import importlib\nimportlib.import_module("tensorflow")'},
+      'tff_cluster.clustering.a imports TensorFlow (in tff_cluster.models.b)',
+    ),
+    ({'store.py': 'import tff_cluster.models', 'models/__init__.py': 'import keras'}, 'tff_cluster.store imports TensorFlow'),
+    ({'algorithms/a.py': 'from absl import flags'}, 'tff_cluster.algorithms.a knows absl flags'),
+    ({'data/a.py': 'import absl.app'}, 'tff_cluster.data.a knows absl flags'),
+    ({'algorithms/a.py': 'import tensorflow_federated as tff'}, 'tff_cluster.algorithms.a imports TFF'),
+    (
+      {'data/a.py': 'import tensorflow_federated as tff\ntff.learning.models'},
+      'tff_cluster.data.a uses TFF beyond tff.simulation',
+    ),
+    ({'cli/a.py': 'from tff_cluster import results', 'results.py': ''}, 'tff_cluster.cli.a imports tff_cluster.results: upwards'),
+    (
+      {'clustering/a.py': 'from tff_cluster.federated import b', 'federated/b.py': ''},
+      'tff_cluster.clustering.a imports tff_cluster.federated.b: these rooms',
+    ),
+    (
+      {'reporting/a.py': 'from tff_cluster.algorithms.b import f', 'algorithms/b.py': ''},
+      'tff_cluster.reporting.a imports tff_cluster.algorithms.b: these rooms',
+    ),
+    ({'algorithms/a.py': 'open("x")'}, 'tff_cluster.algorithms.a touches files: open'),
+    ({'algorithms/a.py': 'def f(p):\n  p.write_text("x")'}, 'tff_cluster.algorithms.a touches files: p.write_text'),
+    ({'algorithms/a.py': 'import numpy as np\nnp.save("x", 1)'}, 'tff_cluster.algorithms.a touches files: np.save'),
+    ({'data/a.py': 'import numpy as np\nnp.random.shuffle([])'}, 'tff_cluster.data.a draws beside'),
+    ({'attic/a.py': ''}, 'tff_cluster.attic.a: this room has no floor'),
+  ],
+)  # fmt: skip
+def test_planted_faults_are_found(tmp_path, files, message):
+  _plant(tmp_path, files)
+  assert any(line.startswith(message) for line in violations(tmp_path)), list(violations(tmp_path))
+
+
+def test_allowed_imports_are_not_faults(tmp_path):
+  _plant(
+    tmp_path,
+    {
+      'data/a.py': 'import tensorflow_federated as tff\nimport tensorflow\ntff.simulation.datasets',
+      'federated/a.py': 'import tensorflow_federated as tff\ntff.learning\nfrom absl import logging',
+      'algorithms/a.py': 'from tff_cluster.federated import a\nfrom tff_cluster.clustering import b\n"x".replace("x", "")',
+      'clustering/b.py': 'import numpy as np\ndef f(rng: np.random.Generator): ...',
+      'cli/a.py': 'from absl import flags',
+    },
+  )
+  assert list(violations(tmp_path)) == []
+
+
+def _plant(root: Path, files: dict[str, str]) -> None:
+  for name, text in ({'__init__.py': ''} | files).items():
+    path = root / 'tff_cluster' / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    if path.parent.name != 'tff_cluster' and not (path.parent / '__init__.py').exists():
+      (path.parent / '__init__.py').write_text('')
+
+
+@pytest.mark.parametrize('path', sorted(ROOT.glob('flags/*.flags')), ids=lambda path: path.stem)
+def test_preset_describes_an_experiment(path, tmp_path, capsys):
+  named = re.search(r'python -m phases\.(\w+)', path.read_text())
+  if named:
+    define = importlib.import_module(f'phases.{named[1]}').define_flags
+  else:
+    define = _define_experiment
+  arguments = [path.name, f'--flagfile={path}', f'--output_dir={tmp_path}']
+  code = program.execute(_read_experiment, define, arguments)
+  assert (code, capsys.readouterr().err) == (0, '')
+
+
+def _define_experiment() -> None:
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'run')
+
+
+def _read_experiment() -> None:
+  parse.experiment_config_from_flags()

@@ -1,0 +1,118 @@
+"""Puts what the phases saved together: results.json and arrays.npz (schema: tff_cluster/results.py)."""
+
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import assignment as assignment_lib
+from tff_cluster import config as config_lib
+from tff_cluster import population as population_lib
+from tff_cluster import recovery
+from tff_cluster import results
+from tff_cluster import store
+from tff_cluster.run_folder import RunFolder
+
+
+def run_assembly(folder: RunFolder, population: population_lib.Population) -> dict[str, Any]:
+  """Writes results.json and arrays.npz, and returns the results. Planted truth is looked at here only.
+
+  Raises:
+    InputError: if a phase has not finished for a clustering of the run.
+  """
+  config = folder.load_config()
+  phase1 = folder.load_finished(folder.phase1, 'phase1')
+  baseline = folder.load_finished(folder.baseline, 'phase2')
+  timing = [{'name': 'Phase 1', **phase1['timing']}, {'name': 'Phase 2, unclustered baseline', **baseline['timing']}]
+  clusterings, arrays = [], {}
+  for clustering in config.clusterings:
+    label = clustering.label
+    saved = folder.load_finished(folder.clusters(label), 'clustering')
+    phase2 = folder.load_finished(folder.phase2(label), 'phase2')
+    phase3 = folder.load_finished(folder.phase3(label), 'phase3')
+    timing += [{'name': f'Phase 2, {label}', **phase2['timing']}, {'name': f'Phase 3, {label}', **phase3['timing']}]
+    clusterings.append(_clustering(clustering, saved, phase2, phase3, population))
+    if folder.linkage(label).exists():
+      arrays[f'linkage_{label}'] = store.load_arrays(folder.linkage(label))['linkage']
+  kinds = sorted({clustering.signature for clustering in config.clusterings})
+  for kind in kinds:
+    geometry = store.load_arrays(folder.geometry(kind))
+    arrays |= {f'{name}_{kind}': array for name, array in geometry.items()}
+  assembled = results.with_digest({
+      'config': config.to_json(),
+      'population': _population(population),
+      'training': {'parameters': phase1['parameters'], 'model_bytes': phase1['model_bytes']},
+      'phase1': phase1['stage'],
+      'baseline': baseline['stage'],
+      'clusterings': clusterings,
+      'candidates': [c for kind in kinds for c in _candidates(folder, kind, population)],
+      'cross_validation': None,
+      'environment': store.load_json(folder.environment),
+      'timing': timing,
+  })
+  store.save_arrays(folder.arrays, arrays)
+  store.save_json(folder.results, assembled)
+  return assembled
+
+
+def _population(population: population_lib.Population) -> dict[str, Any]:
+  return {
+      'name': population.name,
+      'digest': population.digest,
+      'client_ids': list(population.client_ids),
+      'num_classes': population.num_classes,
+      'rows': {
+          'train': len(population.train.y),
+          'validation': len(population.validation.y),
+          'test': len(population.test.y),
+          'global_test': len(population.global_test_y),
+      },
+      'label_counts': population.train.label_counts(population.num_classes).tolist(),
+      'truths': {name: np.asarray(truth).tolist() for name, truth in population.truths.items()},
+  }
+
+
+def _clustering(
+    clustering: config_lib.ClusteringConfig,
+    saved: dict[str, Any],
+    phase2: dict[str, Any],
+    phase3: dict[str, Any],
+    population: population_lib.Population,
+) -> dict[str, Any]:
+  assignment = assignment_lib.ClusterAssignment.from_json(saved)
+  parameters = config_lib.applicable(clustering)
+  return {
+      'label': clustering.label,
+      'method': clustering.method,
+      'parameters': parameters,
+      'signature': saved['signature'],
+      'clusters': assignment.clusters,
+      'num_clusters': assignment.num_clusters,
+      'overlapping': assignment.is_overlapping,
+      'memberships': float(assignment.membership.sum(axis=0).mean()),
+      'notes': saved['notes'],
+      'threshold': saved['threshold'],
+      'recovery': _recovery(assignment, population),
+      'ledger': phase2['ledger'],
+      'history': phase2['history'],
+      'best_validation': phase2['best_validation'],
+      'cluster_scores': phase3['cluster_scores'],
+      'evaluations': phase3['evaluations'],
+  }
+
+
+def _candidates(folder: RunFolder, kind: str, population: population_lib.Population) -> list[dict[str, Any]]:
+  rows = []
+  for candidate in store.load_json(folder.candidates(kind)):
+    clusters = candidate.pop('clusters')
+    scores = None
+    if clusters is not None:
+      assignment = assignment_lib.ClusterAssignment.from_clusters(clusters, population.client_ids)
+      scores = _recovery(assignment, population)
+    rows.append(candidate | {'signature': kind, 'recovery': scores})
+  return rows
+
+
+def _recovery(
+    assignment: assignment_lib.ClusterAssignment, population: population_lib.Population
+) -> dict[str, dict[str, float | None]]:
+  return {name: recovery.recovery(assignment, truth) for name, truth in population.truths.items()}

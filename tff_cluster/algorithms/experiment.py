@@ -1,0 +1,161 @@
+"""What the phases of one experiment share: its folder, its clients and, once needed, its trainer."""
+
+import contextlib
+import dataclasses
+import functools
+import importlib.metadata
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from tff_cluster import config as config_lib
+from tff_cluster import digests
+from tff_cluster import population as population_lib
+from tff_cluster import run_folder
+from tff_cluster import store as store_lib
+
+
+# Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
+_ENGINE = 1
+
+
+class Progress(Protocol):
+  """Shows how far a stage is; reporting.progress.Progress is one."""
+
+  def stage(self, name: str, total: int) -> contextlib.AbstractContextManager[Any]: ...
+
+  def update(self, n: int = 1, **figures: float) -> None: ...
+
+
+@dataclasses.dataclass(eq=False)
+class Experiment:
+  """An experiment on disk.
+
+  Attributes:
+    folder: Where it lies.
+    config: What it is.
+    population: Its clients.
+    progress: Where progress is shown.
+    trained: Client-rounds asked for and trained so far in this process.
+  """
+
+  folder: run_folder.RunFolder
+  config: config_lib.ExperimentConfig
+  population: population_lib.Population
+  progress: Progress
+  asked: int = 0
+  trained: int = 0
+
+  @functools.cached_property
+  def store(self) -> store_lib.Store:
+    return store_lib.Store(self.folder.store)
+
+  @functools.cached_property
+  def keras_model(self) -> Any:
+    """The model with its seeded initial weights."""
+    from tff_cluster.models import build
+
+    training = self.config.training
+    return build.build(training.model, self.population.input_shape, self.population.num_classes, training.seed)
+
+  @functools.cached_property
+  def trainer(self) -> Any:
+    """The trainer. Needs an installed TFF context (federated.context.connected)."""
+    from tff_cluster.federated import client_work
+    from tff_cluster.federated import process
+    from tff_cluster.federated import trainer
+
+    training = self.config.training
+    model = client_work.model_from_keras(self.keras_model, self.population.train.x.dtype)
+    computations = process.build(model, training.learning_rate, training.batch_size)
+    return trainer.Trainer(
+        self.population, computations, training.local_epochs, training.cohort_fraction, training.seed
+    )
+
+  @functools.cached_property
+  def settings(self) -> dict[str, Any]:
+    """Every training setting that a round depends on, beside the clients and the start weights."""
+    training = self.config.training
+    return {
+        'engine': _ENGINE,
+        'packages': {name: importlib.metadata.version(name) for name in ('tensorflow', 'tensorflow-federated')},
+        'architecture': self.keras_model.to_json(),
+        'batch_size': training.batch_size,
+        'local_epochs': training.local_epochs,
+        'learning_rate': training.learning_rate,
+        'cohort_fraction': training.cohort_fraction,
+        'seed': training.seed,
+    }
+
+  @functools.cached_property
+  def everyone(self) -> np.ndarray:
+    """int64[clients], all positions."""
+    return np.arange(self.population.num_clients)
+
+  def train(
+      self, name: str, members: np.ndarray, start: Any, start_round: int, last_round: int, keep: Any = (), log: bool = True
+  ) -> Any:
+    """Returns federated.trajectory.run's outcome, shown as progress and logged as metrics/NAME.csv.
+
+    Args:
+      name: What the stage is called.
+      members, start, start_round, last_round, keep: See federated.trajectory.run.
+      log: Whether to show and log it (a stage that only reads what is finished does not).
+    """
+    from tff_cluster.federated import release
+    from tff_cluster.federated import trajectory
+
+    request = (self.trainer, self.store, self.settings, members, start, start_round, last_round, keep)
+    if not log:
+      return trajectory.run(*request)
+    rounds = release.RoundLog(self.folder.metrics(name), self.folder.tensorboard(name))
+    with self.progress.stage(name, last_round - start_round):
+
+      def on_round(number: int, figures: dict[str, float]) -> None:
+        rounds.release(number, figures)
+        self.progress.update(accuracy=figures['validation_accuracy'], loss=figures['train_loss'])
+
+      outcome = trajectory.run(*request, on_round)
+    self.asked += outcome.client_rounds_asked
+    self.trained += outcome.client_rounds_trained
+    return outcome
+
+  def flatten(self, weights: Any) -> np.ndarray:
+    """Returns float32[features], a model's weights one after the other."""
+    return np.concatenate([np.ravel(w) for w in weights])
+
+  def unflatten(self, vector: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Returns the weights that flatten made a vector of."""
+    like = self.trainer.computations.model.weights
+    pieces = np.split(vector, np.cumsum([w.size for w in like])[:-1])
+    return tuple(piece.reshape(w.shape) for piece, w in zip(pieces, like, strict=True))
+
+  def digest_of(self, weights: Any) -> str:
+    return digests.of_arrays(weights)
+
+  def export_model(self, path: pathlib.Path, weights: Any) -> None:
+    """Writes a model as a .keras file, whole or not at all."""
+    if path.exists():
+      return
+    self.keras_model.set_weights(list(weights))
+    temporary = path.with_name(f'.{path.stem}.tmp.keras')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    self.keras_model.save(temporary)
+    temporary.replace(path)
+
+  @contextlib.contextmanager
+  def timed(self) -> Iterator[Callable[[], dict[str, float]]]:
+    """Yields a function that gives seconds and client-rounds since the block began."""
+    start, asked, trained = time.monotonic(), self.asked, self.trained
+
+    def figures() -> dict[str, float]:
+      return {
+          'seconds': time.monotonic() - start,
+          'client_rounds_asked': self.asked - asked,
+          'client_rounds_trained': self.trained - trained,
+      }
+
+    yield figures

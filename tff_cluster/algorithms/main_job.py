@@ -1,0 +1,57 @@
+"""All phases in a row, in one folder: what phases.run_all runs, and what ten lines of Python run."""
+
+import dataclasses
+from typing import Any
+
+from tff_cluster import config as config_lib
+from tff_cluster.algorithms import assemble
+from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.algorithms import session
+from tff_cluster.algorithms import three_phase
+from tff_cluster.run_folder import RunFolder
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Done:
+  """A finished run.
+
+  Attributes:
+    results: As in results.json.
+    asked, trained: Client-rounds that the results stand on, and those that had to be trained now.
+  """
+
+  results: dict[str, Any]
+  asked: int
+  trained: int
+
+
+def run(
+    folder: RunFolder,
+    config: config_lib.ExperimentConfig,
+    progress: experiment_lib.Progress,
+    clients_in_parallel: int = 0,
+    worker_start_timeout_secs: float = 60.0,
+) -> Done:
+  """Runs what is not finished, and returns the results.
+
+  Args:
+    folder, config, progress, clients_in_parallel, worker_start_timeout_secs: See session.opened.
+  """
+  population, asked, trained = None, 0, 0
+  if not _trained(folder, config):
+    with session.opened(folder, config, progress, clients_in_parallel, worker_start_timeout_secs) as experiment:
+      population = experiment.population
+      three_phase.run_phase1(experiment)
+      for clustering in config.clusterings:
+        three_phase.run_clustering(folder, clustering, config.training.seed)
+      three_phase.run_baseline(experiment)
+      for clustering in config.clusterings:
+        three_phase.run_phase2(experiment, clustering.label)
+        three_phase.run_phase3(experiment, clustering.label)
+      asked, trained = experiment.asked, experiment.trained
+  return Done(assemble.run_assembly(folder, population or session.clients(folder, config)), asked, trained)
+
+
+def _trained(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
+  finished = [folder.phase3(clustering.label) for clustering in config.clusterings]
+  return all(path.exists() for path in [folder.phase1, folder.baseline, *finished])

@@ -1,0 +1,130 @@
+"""From trained models to the numbers in results.json (shapes and meanings: tff_cluster/results.py)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import assignment as assignment_lib
+from tff_cluster import scores
+from tff_cluster.aggregation import mixing
+from tff_cluster.algorithms import experiment as experiment_lib
+
+
+def ledger(experiment: experiment_lib.Experiment, client_rounds: int) -> dict[str, int]:
+  """Returns what rounds cost on the network: each client-round moves the model down once and up once."""
+  model_bytes = experiment.trainer.computations.model.num_bytes
+  return {
+      'client_rounds': int(client_rounds),
+      'bytes_up': int(client_rounds * model_bytes),
+      'bytes_down': int(client_rounds * model_bytes),
+  }
+
+
+def stage(experiment: experiment_lib.Experiment, outcome: Any, last_round: int) -> dict[str, Any]:
+  """Returns a STAGE: unclustered FedAvg up to last_round."""
+  weights = [array[None] for array in outcome.weights[last_round]]
+  validation, test = _accuracies(experiment, outcome)
+  return {
+      'rounds': last_round,
+      'ledger': ledger(experiment, outcome.client_rounds_asked),
+      'history': _history(outcome.history.rounds, validation.mean(axis=1), test.mean(axis=1)),
+      'dropped_updates': int(outcome.history.dropped.sum()),
+      'evaluation': evaluation(experiment, weights, np.ones((1, 1))),
+  }
+
+
+def clustered_history(
+    experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment, outcomes: Sequence[Any]
+) -> dict[str, Any]:
+  """Returns a HISTORY: a client in several clusters counts with the mean over them."""
+  shape = (len(outcomes[0].history.rounds), assignment.num_clients)
+  sums = np.zeros((2, *shape))
+  for outcome in outcomes:
+    sums[:, :, outcome.members] += np.stack(_accuracies(experiment, outcome))
+  means = (sums / assignment.membership.sum(axis=0)).mean(axis=2)
+  return _history(outcomes[0].history.rounds, means[0], means[1])
+
+
+def best_validation(experiment: experiment_lib.Experiment, outcome: Any) -> float:
+  """Returns the highest accuracy that a cluster's model attained in any round, over its members' validation rows."""
+  rows = experiment.population.validation.counts[outcome.members].sum()
+  return float((outcome.history.validation_correct.sum(axis=1) / rows).max())
+
+
+def evaluation(
+    experiment: experiment_lib.Experiment, models: Sequence[np.ndarray], matrix: np.ndarray
+) -> dict[str, Any]:
+  """Returns an EVALUATION of the models that a mixing matrix makes.
+
+  Args:
+    experiment: The experiment.
+    models: The cluster models, arrays with a leading axis [models].
+    matrix: float64[models, clients], each client's model, or [models, 1], one model for everybody.
+  """
+  clients = experiment.population.num_clients
+  columns, uses = np.unique(matrix, axis=1, return_inverse=True)
+  uses = np.broadcast_to(uses.reshape(-1), clients)
+  confusion: np.ndarray | None = None
+  loss = np.zeros(clients)
+  everybodys = None
+  for column in range(columns.shape[1]):
+    # One model at a time: clients in different sets of clusters can make as many models as clients.
+    weights = tuple(array[0] for array in mixing.apply_mixing(models, columns[:, [column]]))
+    users = np.flatnonzero(uses == column)
+    measured = experiment.trainer.measure(weights, experiment.population.test, users)
+    if confusion is None:
+      confusion = np.zeros((clients, *measured.confusion.shape[1:]), np.int64)
+    confusion[users], loss[users] = measured.confusion, measured.loss_sum
+    if columns.shape[1] == 1:
+      everybodys = _global_metrics(experiment, weights)
+  assert confusion is not None
+  result = scores.Scores(confusion, loss)
+  return {
+      'global': everybodys,
+      'clients': result.summary(),
+      'client_accuracy': result.client_accuracy.tolist(),
+  }
+
+
+def cluster_scores(
+    experiment: experiment_lib.Experiment,
+    assignment: assignment_lib.ClusterAssignment,
+    models: Sequence[np.ndarray],
+) -> dict[str, list[float]]:
+  """Returns each cluster model's accuracy on its members' test rows and on the global test set.
+
+  Args:
+    experiment: The experiment.
+    assignment: The clusters.
+    models: One model a cluster, arrays with a leading axis [clusters].
+  """
+  members, everybody = [], []
+  for row in range(assignment.num_clusters):
+    weights = tuple(array[row] for array in models)
+    own = experiment.trainer.measure(weights, experiment.population.test, assignment.members(row))
+    members.append(own.summary()['accuracy'])
+    everybody.append(_global_metrics(experiment, weights)['accuracy'])
+  return {'members': members, 'global': everybody}
+
+
+def _global_metrics(experiment: experiment_lib.Experiment, weights: Any) -> dict[str, float]:
+  summary = experiment.trainer.measure_global(weights).summary()
+  return {name: summary[name] for name in ('accuracy', 'precision', 'recall', 'loss')}
+
+
+def _accuracies(experiment: experiment_lib.Experiment, outcome: Any) -> tuple[np.ndarray, np.ndarray]:
+  """Returns float64[rounds, members] accuracies on validation and on test rows."""
+  population, members = experiment.population, outcome.members
+  return (
+      outcome.history.validation_correct / population.validation.counts[members],
+      outcome.history.test_correct / population.test.counts[members],
+  )
+
+
+def _history(rounds: np.ndarray, validation: np.ndarray, test: np.ndarray) -> dict[str, Any]:
+  return {
+      'rounds': [int(r) for r in rounds],
+      'validation_accuracy': [float(a) for a in validation],
+      'test_accuracy': [float(a) for a in test],
+  }

@@ -1,0 +1,64 @@
+"""Opens an experiment for training: worker, clients, TFF context; and leaves nothing behind."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from tff_cluster import config as config_lib
+from tff_cluster import population as population_lib
+from tff_cluster import store
+from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.data import populate
+from tff_cluster.data import saved
+from tff_cluster.federated import worker as worker_lib
+from tff_cluster.errors import InputError
+from tff_cluster.run_folder import RunFolder
+
+
+@contextlib.contextmanager
+def opened(
+    folder: RunFolder,
+    config: config_lib.ExperimentConfig,
+    progress: experiment_lib.Progress,
+    clients_in_parallel: int = 0,
+    worker_start_timeout_secs: float = 60.0,
+) -> Iterator[experiment_lib.Experiment]:
+  """Yields the experiment with a TFF context on a worker of its own; the worker ends with the block.
+
+  Args:
+    folder: Where the run lies. Call this only while nobody else works in it.
+    config: The experiment.
+    progress: Where progress is shown.
+    clients_in_parallel: Clients that train side by side; 0: as many as cores. Changes no result.
+    worker_start_timeout_secs: How long the worker may take to come up.
+
+  Raises:
+    InputError: if the data does not fit the configuration.
+    EnvironmentFault: if the worker does not come up.
+  """
+  store.sweep(folder.root)
+  # Started first: it comes up while this process imports TensorFlow and reads the data.
+  worker = worker_lib.start(clients_in_parallel or os.cpu_count() or 1)
+  try:
+    population = clients(folder, config)
+    from tff_cluster.federated import context
+
+    with context.connected(worker, worker_start_timeout_secs):
+      yield experiment_lib.Experiment(folder, config, population, progress)
+  finally:
+    worker.stop()
+
+
+def clients(folder: RunFolder, config: config_lib.ExperimentConfig) -> population_lib.Population:
+  """Returns the clients of a run, made from the configuration once and saved in its folder."""
+  if folder.population.exists():
+    population = saved.load_population(folder.population)
+    if config.data.data_file and populate.build_population(config.data).digest != population.digest:
+      raise InputError(
+          f'--data_file={config.data.data_file} has other rows than the run in {folder.root} was started with; choose '
+          'another --output_dir'
+      )
+    return population
+  population = populate.build_population(config.data)
+  saved.save_population(population, folder.population)
+  return population

@@ -1,0 +1,218 @@
+"""The three-phase method of Rohith et al. 2020, "Federated Learning through Distance-Based Clustering".
+
+Phase 1   FedAvg over all clients; every device keeps the weights that it sent in the last round.
+(between) clustering of those weights; the clusterings all stand on the same Phase 1.
+Phase 2   each cluster starts from the plain mean of its members' weights and runs FedAvg on its own.
+Phase 3   average, weighted and blended aggregation of the cluster models, beside each client's own model.
+
+Departures and choices: E = 1 and B = 20 are defaults, the paper names neither. A cluster's "highest
+attained accuracy" is measured on its members' validation rows, never on test rows. Beside the clusterings
+stands a baseline that the paper lacks: the same FedAvg gone on for as many rounds as Phase 2 has.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import assignment as assignment_lib
+from tff_cluster import config as config_lib
+from tff_cluster import store as store_lib
+from tff_cluster.aggregation import mixing
+from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.algorithms import measures
+from tff_cluster.errors import InputError
+from tff_cluster.run_folder import RunFolder
+
+
+def run_phase1(experiment: experiment_lib.Experiment) -> None:
+  """Runs FedAvg over all clients (section 6.1) and saves `phase1.json` and the devices' signatures."""
+  if experiment.folder.phase1.exists():
+    return
+  training, trainer = experiment.config.training, experiment.trainer
+  last = training.phase1_rounds
+  with experiment.timed() as figures:
+    outcome = experiment.train('phase1', experiment.everyone, trainer.computations.model.weights, 0, last, keep=(last - 1,))
+    kinds = sorted({clustering.signature for clustering in experiment.config.clusterings} | {'weights'})
+    signatures = {kind: _signatures(experiment, kind, outcome.weights) for kind in kinds}
+    store_lib.save_json(experiment.folder.phase1, {
+        'stage': measures.stage(experiment, outcome, last),
+        'signatures': signatures,
+        'parameters': trainer.computations.model.num_parameters,
+        'model_bytes': trainer.computations.model.num_bytes,
+        'timing': figures(),
+    })
+
+
+def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, seed: int) -> None:
+  """Clusters the devices of a finished Phase 1 and saves `clusterings/LABEL/clusters.json`. No TensorFlow."""
+  from tff_cluster.clustering import embedding
+  from tff_cluster.clustering import methods
+  from tff_cluster.clustering import signatures as signatures_lib
+
+  if folder.clusters(clustering.label).exists():
+    return
+  phase1 = folder.load_finished(folder.phase1, 'phase1')
+  if clustering.signature not in phase1['signatures']:
+    raise InputError(
+        f'signature={clustering.signature}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 '
+        f'with a clustering of {clustering.signature}'
+    )
+  artifact = folder.store / phase1['signatures'][clustering.signature]
+  client_ids = tuple(store_lib.load_json(artifact / 'clients.json'))
+  signatures = signatures_lib.Signatures(store_lib.load_rows(artifact / 'vectors.npy'), client_ids)
+  kind = clustering.signature
+  if not folder.geometry(kind).exists():
+    distances = signatures.distances('l2')
+    store_lib.save_arrays(folder.geometry(kind), {
+        'distances': distances.astype(np.float32), 'embedding': embedding.classical_scaling(distances)
+    })
+  if not folder.candidates(kind).exists():
+    store_lib.save_json(folder.candidates(kind), [
+        {
+            'method': candidate.method,
+            'parameters': candidate.parameters,
+            'num_clusters': candidate.num_clusters,
+            'memberships': candidate.memberships,
+            'silhouette': candidate.silhouette,
+            'clusters': candidate.assignment.clusters if candidate.assignment else None,
+            'notes': list(candidate.notes),
+        }
+        for candidate in methods.candidates(signatures, seed)
+    ])
+  outcome = methods.cluster(clustering, signatures, seed)
+  if outcome.linkage is not None:
+    store_lib.save_arrays(folder.linkage(clustering.label), {'linkage': outcome.linkage})
+  store_lib.save_json(folder.clusters(clustering.label), {
+      **outcome.assignment.to_json(),
+      'label': clustering.label,
+      'signature': kind,
+      'threshold': outcome.threshold,
+      'notes': list(outcome.notes),
+  })
+
+
+def run_baseline(experiment: experiment_lib.Experiment) -> None:
+  """Goes on with Phase 1 for the rounds of Phase 2, unclustered, and saves `phase2/baseline.json`."""
+  if experiment.folder.baseline.exists():
+    return
+  training = experiment.config.training
+  last = training.phase1_rounds + training.phase2_rounds
+  with experiment.timed() as figures:
+    weights = experiment.trainer.computations.model.weights
+    keep = (training.phase1_rounds - 1, training.phase1_rounds)
+    outcome = experiment.train('baseline', experiment.everyone, weights, 0, last, keep)
+    store_lib.save_json(
+        experiment.folder.baseline, {'stage': measures.stage(experiment, outcome, last), 'timing': figures()}
+    )
+
+
+def run_phase2(experiment: experiment_lib.Experiment, label: str) -> None:
+  """Trains every cluster of a clustering (section 6.2) and saves `phase2/clustering_LABEL.json` and the models."""
+  folder, training = experiment.folder, experiment.config.training
+  if folder.phase2(label).exists():
+    return
+  assignment, starts = _start_weights(experiment, label)
+  last = training.phase1_rounds + training.phase2_rounds
+  with experiment.timed() as figures:
+    outcomes = []
+    for row in range(assignment.num_clusters):
+      start = experiment.unflatten(starts[row])
+      name = f'{label}/cluster_{row:03d}'
+      outcomes.append(experiment.train(name, assignment.members(row), start, training.phase1_rounds, last))
+      experiment.export_model(folder.model(label, row), outcomes[-1].weights[last])
+    store_lib.save_json(folder.phase2(label), {
+        'ledger': measures.ledger(experiment, sum(o.client_rounds_asked for o in outcomes)),
+        'history': measures.clustered_history(experiment, assignment, outcomes),
+        'best_validation': [measures.best_validation(experiment, outcome) for outcome in outcomes],
+        'timing': figures(),
+    })
+
+
+def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
+  """Evaluates a clustering's models (section 6.3) and saves `phase3/LABEL.json`."""
+  folder, training = experiment.folder, experiment.config.training
+  if folder.phase3(label).exists():
+    return
+  phase2 = folder.load_finished(folder.phase2(label), 'phase2')
+  assignment, starts = _start_weights(experiment, label)
+  last = training.phase1_rounds + training.phase2_rounds
+  with experiment.timed() as figures:
+    models = [
+        experiment.train(
+            f'{label}/cluster_{row:03d}', assignment.members(row), experiment.unflatten(starts[row]),
+            training.phase1_rounds, last, log=False,
+        ).weights[last]
+        for row in range(assignment.num_clusters)
+    ]  # fmt: skip
+    stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
+    matrices = {
+        'own': mixing.own_models(assignment),
+        'average': mixing.average(assignment.num_clusters),
+        'weighted': mixing.weighted(np.array(phase2['best_validation'])),
+        'blended': mixing.blended(assignment),
+    }
+    blended_clusters = mixing.apply_mixing(stacked, mixing.blended_clusters(assignment.num_clusters))
+    with experiment.progress.stage(f'Phase 3 {label}', len(matrices) + 1):
+      evaluations = {}
+      for name, matrix in matrices.items():
+        evaluations[name] = measures.evaluation(experiment, stacked, matrix) | {'mixing': matrix.tolist()}
+        experiment.progress.update()
+      clusters = {
+          'unblended': measures.cluster_scores(experiment, assignment, stacked),
+          'blended': measures.cluster_scores(experiment, assignment, blended_clusters),
+      }
+      experiment.progress.update()
+    store_lib.save_json(folder.phase3(label), {
+        'evaluations': evaluations, 'cluster_scores': clusters, 'timing': figures()
+    })
+
+
+def _signatures(experiment: experiment_lib.Experiment, kind: str, weights: dict[int, Any]) -> str:
+  """Saves one vector a device and returns the name of the artifact.
+
+  'weights' are the weights that the devices sent in the last round n, so that their n_k / n mean is the
+  global model after it; 'updates' are what they would send in round n + 1, minus the global model.
+  """
+  trainer, last = experiment.trainer, experiment.config.training.phase1_rounds
+  base_round = last - 1 if kind == 'weights' else last
+  base = weights[base_round]
+  artifact = experiment.store.artifact('signatures', {
+      'kind': kind,
+      'base': experiment.digest_of(base),
+      'round': base_round + 1,
+      'clients': list(experiment.population.client_digests),
+      'settings': experiment.settings,
+  })
+  path = artifact / 'vectors.npy'
+  try:
+    store_lib.load_rows(path)
+    return artifact.name
+  except FileNotFoundError:
+    pass
+  store_lib.save_json(artifact / 'clients.json', list(experiment.population.client_ids))
+  origin = experiment.flatten(base) if kind == 'weights' else np.float32(0.0)
+  clients = range(experiment.population.num_clients)
+  with experiment.progress.stage(f"devices' {kind}", len(clients)):
+
+    def fill(rows: np.ndarray) -> None:
+      def into(position: int, update: np.ndarray) -> None:
+        rows[position] = origin + update
+        experiment.progress.update()
+
+      trainer.local_updates(base, clients, base_round + 1, into)
+
+    store_lib.save_rows(path, len(clients), trainer.computations.model.num_parameters, fill)
+  return artifact.name
+
+
+def _start_weights(
+    experiment: experiment_lib.Experiment, label: str
+) -> tuple[assignment_lib.ClusterAssignment, np.ndarray]:
+  """Returns the clusters and float32[clusters, features], the plain means of their members' weights."""
+  folder = experiment.folder
+  saved = folder.load_finished(folder.clusters(label), 'clustering')
+  assignment = assignment_lib.ClusterAssignment.from_json(saved)
+  phase1 = folder.load_finished(folder.phase1, 'phase1')
+  vectors = store_lib.load_rows(folder.store / phase1['signatures']['weights'] / 'vectors.npy')
+  (starts,) = mixing.apply_mixing([vectors], mixing.start_weights(assignment).T)
+  return assignment, starts

@@ -1,0 +1,63 @@
+"""Reading a saved configuration, and telling two apart in one line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tff_cluster.config import ExperimentConfig
+from tff_cluster.errors import InputError
+
+
+def read_config(path: str | Path) -> ExperimentConfig:
+  """Reads a config.json.
+
+  Raises:
+    InputError: if the file is missing, is not JSON, or is not a valid configuration.
+  """
+  try:
+    text = Path(path).read_bytes().decode('utf-8')
+  except IsADirectoryError:
+    raise InputError(f'{path} is a folder; give the config.json in it') from None
+  except (FileNotFoundError, NotADirectoryError):
+    raise InputError(f'{path}: no such file') from None
+  except UnicodeDecodeError:
+    raise InputError(f'{path} is not a configuration: it is not UTF-8 text') from None
+  try:
+    value = json.loads(text, parse_constant=_refuse_constant)
+  except (ValueError, RecursionError) as error:
+    raise InputError(f'{path} is not a configuration: not JSON ({error})') from None
+  try:
+    return ExperimentConfig.from_json(value)
+  except InputError as error:
+    raise InputError(f'{path} is not a configuration: {error}') from None
+  except OverflowError as error:
+    raise InputError(f'{path} is not a configuration: a number is out of range ({error})') from None
+
+
+def first_difference(one: ExperimentConfig, other: ExperimentConfig) -> tuple[str, Any, Any] | None:
+  """Returns (field, its value in one, its value in other) of the first field that tells them apart.
+
+  Where data lies on a machine does not tell experiments apart (see ExperimentConfig.digest).
+  """
+  left, right = _flat(one), _flat(other)
+  for name in [*left, *(name for name in right if name not in left)]:
+    # As text, because 1 and 1.0 are equal and yet make two digests.
+    if repr(left.get(name)) != repr(right.get(name)):
+      return name, left.get(name), right.get(name)
+  return None
+
+
+def _flat(config: ExperimentConfig) -> dict[str, Any]:
+  plain = config.to_json()
+  clusterings = plain.pop('clusterings')
+  flat = {name: value for section in plain.values() for name, value in section.items()}
+  for path in ('data_dir', 'data_file'):
+    del flat[path]
+  flat['number of clusterings'] = len(clusterings)
+  for k, clustering in enumerate(clusterings):
+    flat |= {f'{name} of clustering {k + 1}': value for name, value in clustering.items()}
+  return flat
+
+
+def _refuse_constant(name: str) -> None:
+  raise ValueError(f'{name} is not a number')

@@ -1,0 +1,37 @@
+"""What a run ran on, for environment.json and results.json; imports none of the packages it names."""
+
+import datetime
+import importlib.metadata
+import os
+import platform
+from typing import Any
+
+_PACKAGES = (
+    'absl-py', 'matplotlib', 'networkx', 'numpy', 'scikit-learn', 'scipy', 'tensorflow', 'tensorflow-datasets',
+    'tensorflow-federated', 'tff_cluster',
+)  # fmt: skip
+
+
+def describe_environment() -> dict[str, Any]:
+  """Returns python, packages {name: version} (installed ones), machine, cores and started (ISO time, UTC)."""
+  return {
+    'python': platform.python_version(),
+    'packages': {name: version for name in _PACKAGES if (version := _version(name))},
+    'machine': platform.platform(),
+    'cores': available_cores(),
+    'started': datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds'),
+  }
+
+
+def available_cores() -> int:
+  """Returns the cores that this process may use, which containers make fewer than the machine has."""
+  if hasattr(os, 'sched_getaffinity'):
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count() or 1
+
+
+def _version(name: str) -> str | None:
+  try:
+    return importlib.metadata.version(name)
+  except importlib.metadata.PackageNotFoundError:
+    return None

@@ -1,0 +1,179 @@
+"""absl flags made from the declarations in tff_cluster.config, so that each option is declared once.
+
+A flag whose value is None was not given: defaults belong to the configuration classes, and --help
+tells them. Headings in --help are the `module_name` under which absl files a flag.
+"""
+
+import dataclasses
+import math
+import os
+import re
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from absl import flags
+
+from tff_cluster import config
+
+FLAGS = flags.FLAGS
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+  """Where a run lies and what it may use of this machine; none of it changes a result."""
+
+  output_dir: str = config.option('', 'Folder of the run; the same command there goes on where it stopped.')
+  config_file: str | None = config.option(
+    None,
+    'The config.json of an earlier run, which is repeated from it; takes the place of all flags but those of this group.',
+  )
+  clients_in_parallel: int = config.option(
+    0, 'Clients that train side by side; 0: as many as cores.', at_least=0
+  )
+  worker_start_timeout_secs: float = config.option(
+    60.0, 'Seconds to wait for the TFF worker to start.', above=0.0
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class VectorsOptions:
+  """Vectors that are clustered without an experiment around them."""
+
+  signatures_file: str | None = config.option(
+    None,
+    'One vector a client: an .npz with signatures [clients, features] and optional client_id names in client_ids, or a plain .npy.',
+  )
+  seed: int = config.option(0, 'Seed of k-means on --signatures_file.', at_least=0)
+
+
+SECTIONS: dict[str, type] = {
+  'data': config.DataConfig,
+  'training': config.TrainingConfig,
+  'clustering': config.ClusteringConfig,
+  'evaluation': config.EvaluationConfig,
+  'run': RunOptions,
+  'vectors': VectorsOptions,
+}
+# The sections that make an ExperimentConfig, which --config_file stands for.
+EXPERIMENT_SECTIONS = ('data', 'training', 'clustering', 'evaluation')
+CLUSTERINGS = 'clusterings'
+_BOUNDS = (('at_least', 'at least'), ('above', 'above'), ('at_most', 'at most'))
+_CLUSTERING_HELP = (
+  'A clustering as METHOD,KEY=VALUE,...; give the flag once for each clustering that is to be compared. '
+  'Keys: name, signature; kmeans: num_clusters; dynamic_distance: distance_threshold, variant, max_clusters; '
+  'hierarchical: distance_threshold, metric, linkage. '
+  'For instance --clustering=dynamic_distance,distance_threshold=quantile:0.1,name=dd.'
+)
+
+
+def define(*names: str) -> None:
+  """Defines the flags that a program needs.
+
+  Args:
+    *names: Sections ('data', 'training', 'evaluation', 'run', 'vectors'; 'clustering' for one
+      clustering by plain flags, 'clusterings' for --clustering, which may be repeated), or single
+      run flags such as 'output_dir'.
+
+  Raises:
+    ValueError: if a name is neither.
+  """
+  for name in names:
+    if name == CLUSTERINGS:
+      flags.DEFINE_multi_string('clustering', None, _CLUSTERING_HELP, module_name='clustering')
+    elif name in SECTIONS:
+      for field in dataclasses.fields(SECTIONS[name]):
+        _define_field(field, name)
+    else:
+      if name not in RunOptions.__dataclass_fields__:
+        raise ValueError(
+          f'{name!r} is neither a section ({", ".join([*SECTIONS, CLUSTERINGS])}) nor a run flag'
+        )
+      _define_field(RunOptions.__dataclass_fields__[name], 'run')
+
+
+def value_from_text(field: dataclasses.Field, text: str) -> int | float | str:
+  """Reads a value as the field's type; choices and bounds are config.validate's to check.
+
+  Raises:
+    ValueError: saying what was expected.
+  """
+  kind = _plain_type(field)
+  if kind is int:
+    if not re.fullmatch(r'[+-]?[0-9]{1,18}', text):
+      raise ValueError('expected an integer')
+    return int(text)
+  if kind is float:
+    try:
+      value = float(text)
+    except ValueError:
+      value = math.nan
+    if not math.isfinite(value):
+      raise ValueError('expected a number')
+    return value
+  if not text:
+    raise ValueError('the value is empty')
+  if text.startswith('--'):
+    # absl takes the next word as the value of a flag without one.
+    raise ValueError('that is another flag; the value is missing')
+  if '\0' in text:
+    raise ValueError('the value holds a NUL character')
+  return os.path.expanduser(text) if field.name.endswith(('_dir', '_file')) else text
+
+
+def given(section: type) -> dict[str, Any]:
+  """Returns the values of a section's flags that stand on the command line or in a flagfile."""
+  names = (field.name for field in dataclasses.fields(section))
+  return {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
+
+
+def given_of_experiment() -> Iterator[str]:
+  """Yields the names of the given flags that say what the experiment is."""
+  for name in EXPERIMENT_SECTIONS:
+    yield from given(SECTIONS[name])
+  if 'clustering' in FLAGS and FLAGS['clustering'].present:
+    yield 'clustering'
+
+
+class _FieldParser(flags.ArgumentParser):
+  """Reads the text of a flag as its field's type."""
+
+  def __init__(self, field: dataclasses.Field):
+    self._field = field
+    choices = field.metadata.get('choices')
+    kind = {int: 'INTEGER', float: 'NUMBER', str: 'TEXT'}[_plain_type(field)]
+    self.syntactic_help = '|'.join(map(str, choices)) if choices else kind
+
+  def parse(self, argument: Any) -> int | float | str:
+    return value_from_text(self._field, str(argument))
+
+
+def _define_field(field: dataclasses.Field, section: str) -> None:
+  flags.DEFINE(
+    _FieldParser(field),
+    field.name,
+    None,
+    _help(field),
+    serializer=flags.ArgumentSerializer(),
+    module_name=field.metadata.get('group', section),
+  )  # type: ignore[call-overload]
+
+
+def _help(field: dataclasses.Field) -> str:
+  rule, parts = field.metadata, [field.metadata['help']]
+  bounds = [f'{words} {rule[key]}' for key, words in _BOUNDS if key in rule]
+  if bounds:
+    parts.append(f'Must be {" and ".join(bounds)}.')
+  if 'applies' in rule:
+    chooser, values = rule['applies']
+    parts.append(f'Only with --{chooser}={" or ".join(values)}.')
+  if field.default not in (None, ''):
+    parts.append(f'Default: {field.default}.')
+  return ' '.join(parts)
+
+
+def _plain_type(field: dataclasses.Field) -> type:
+  """Returns int, float or str for a field of that type, or of that type or None."""
+  if isinstance(field.type, types.UnionType):
+    return next(kind for kind in field.type.__args__ if kind is not type(None))
+  return field.type  # type: ignore[return-value]

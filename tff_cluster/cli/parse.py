@@ -1,0 +1,124 @@
+"""From parsed flags to validated configurations. A flag that is given and has no effect is an error."""
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tff_cluster import config
+from tff_cluster.cli import config_file, flags
+from tff_cluster.errors import InputError
+
+_Section = TypeVar('_Section')
+
+
+def experiment_config_from_flags() -> config.ExperimentConfig:
+  """Returns the experiment that --config_file or the flags describe.
+
+  Sections whose flags the program does not define keep their defaults. Clusterings come from
+  --clustering where the program defines it, else from the plain flags (--method, ...).
+
+  Raises:
+    InputError: naming the first flag that is out of range, does not apply to what the others chose,
+      or stands beside --config_file.
+  """
+  path = flags.given(flags.RunOptions).get('config_file')
+  if path is not None:
+    beside = next(flags.given_of_experiment(), None)
+    if beside is not None:
+      raise InputError(
+        f'--{beside} may not stand beside --config_file, which repeats a run as it was; leave out one of the two'
+      )
+    return config_file.read_config(path)
+  return config.ExperimentConfig(
+    data=section_from_flags(config.DataConfig),
+    training=section_from_flags(config.TrainingConfig),
+    clusterings=_clusterings_from_flags(),
+    evaluation=section_from_flags(config.EvaluationConfig),
+  ).validated()
+
+
+def section_from_flags(kind: type[_Section]) -> _Section:
+  """Returns a validated section (a class of tff_cluster.config, or of cli.flags) from its flags."""
+  return make_section(kind, flags.given(kind))
+
+
+def run_options_from_flags() -> flags.RunOptions:
+  """Returns the validated run flags; --output_dir is there.
+
+  Raises:
+    InputError: if --output_dir was not given, or another flag of the group is out of range.
+  """
+  options = section_from_flags(flags.RunOptions)
+  if not options.output_dir:
+    raise InputError('--output_dir=FOLDER is required: everything of a run lies there')
+  return options
+
+
+def output_dir_from_flags() -> Path:
+  """Returns --output_dir. Raises InputError if it was not given."""
+  return Path(run_options_from_flags().output_dir)
+
+
+def parse_clustering_spec(text: str) -> config.ClusteringConfig:
+  """Reads METHOD,KEY=VALUE,..., for instance 'dynamic_distance,distance_threshold=quantile:0.1,name=dd'.
+
+  Raises:
+    InputError: naming the spec and the first part of it that is wrong.
+  """
+  fields = {
+    field.name: field for field in dataclasses.fields(config.ClusteringConfig) if field.name != 'method'
+  }
+  method, *parts = [part.strip() for part in text.split(',')]
+  values: dict[str, Any] = {'method': method}
+  try:
+    if method not in config.METHODS:
+      raise InputError(f'the first part must be a method: {", ".join(config.METHODS)}')
+    for part in parts:
+      key, equals, value = part.partition('=')
+      if not equals:
+        raise InputError(f'{part!r} is not KEY=VALUE')
+      if key not in fields:
+        raise InputError(f'unknown key {key!r}{_suggestion(key, fields)}; known: {", ".join(fields)}')
+      if key in values:
+        raise InputError(f'{key} is given twice')
+      try:
+        values[key] = flags.value_from_text(fields[key], value)
+      except ValueError as error:
+        raise InputError(f'{part}: {error}') from None
+    return make_section(config.ClusteringConfig, values)
+  except InputError as error:
+    raise InputError(f'--clustering={text}: {error}') from None
+
+
+def make_section(kind: type[_Section], values: Mapping[str, Any]) -> _Section:
+  """Returns kind(**values), validated, where every value counts as given, even if it is the default.
+
+  Raises:
+    InputError: see tff_cluster.config.validate and check_applies.
+  """
+  section = kind(**values)
+  fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+  for name in values:
+    if 'applies' in fields[name].metadata:
+      chooser = fields[name].metadata['applies'][0]
+      if getattr(section, chooser) not in fields[chooser].metadata['choices']:
+        # The wrong choice is the cause; that something does not apply to it would mislead.
+        config.validate(kind(**{chooser: getattr(section, chooser)}))
+      config.check_applies(section, fields[name])
+  config.validate(section)
+  return section
+
+
+def _clusterings_from_flags() -> tuple[config.ClusteringConfig, ...]:
+  if 'clustering' not in flags.FLAGS:
+    return (section_from_flags(config.ClusteringConfig),)
+  if not flags.FLAGS['clustering'].present:
+    return config.ExperimentConfig().clusterings
+  return tuple(parse_clustering_spec(text) for text in flags.FLAGS['clustering'].value)
+
+
+def _suggestion(word: str, known: Mapping[str, Any]) -> str:
+  close = difflib.get_close_matches(word, known, n=1)
+  return f' (did you mean {close[0]}?)' if close else ''

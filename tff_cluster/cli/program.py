@@ -1,0 +1,175 @@
+"""What every program does around its own work: parse, run, and end with the right exit code.
+
+Exit codes: 0; 1 the machine failed us, or this software did (then with a traceback); 2 wrong input;
+130 Ctrl-C; 141 the reader of our output is gone; 143 SIGTERM. Everything but a fault of this
+software is told in one line on stderr.
+"""
+
+import contextlib
+import errno
+import faulthandler
+import io
+import os
+import select
+import signal
+import sys
+import types
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from absl import flags, logging
+
+from tff_cluster.cli import help as help_text
+from tff_cluster.cli import output
+from tff_cluster.errors import EnvironmentFault, InputError
+
+_MACHINE_FAULTS = ('ENOSPC', 'EROFS', 'EACCES', 'EPERM', 'EDQUOT', 'EMFILE', 'EIO')
+
+
+class _Terminated(SystemExit):
+  """SIGTERM came; a SystemExit, so that cleanup runs on the way out."""
+
+
+def run(main: Callable[[], int | None], define_flags: Callable[[], None]) -> None:
+  """Runs a program and ends the process; see `execute`."""
+  # TensorFlow reads this when it is imported; its start-up chatter would bury our one line.
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+  if sys.stderr is not None:
+    faulthandler.enable()
+  logging.use_absl_handler()
+  for stream in (sys.stdout, sys.stderr):
+    if isinstance(stream, io.TextIOWrapper):
+      # A path that is not UTF-8 is shown escaped.
+      stream.reconfigure(errors='backslashreplace')
+  signal.signal(signal.SIGTERM, _terminate)
+  try:
+    code = execute(main, define_flags, sys.argv)
+  except _Terminated:
+    code = _end('terminated by SIGTERM', 143)
+  sys.exit(code)
+
+
+def execute(main: Callable[[], int | None], define_flags: Callable[[], None], argv: Sequence[str]) -> int:
+  """Parses the arguments, runs main, and returns the exit code.
+
+  Args:
+    main: The work; it returns None or an exit code. Its module's docstring is shown by --help.
+    define_flags: Defines the program's flags; they are gone again afterwards.
+    argv: The program's name and its arguments.
+
+  Raises:
+    Exception: whatever main raises that is neither wrong input nor a failing machine.
+  """
+  try:
+    with _defined(define_flags) as own:
+      kind = help_text.wanted(list(argv[1:]))
+      if kind is not None:
+        name, doc = _identity(main, argv)
+        print(help_text.render(name, doc, own, kind))
+        code = 0
+      else:
+        _parse(argv)
+        code = main() or 0
+      _flush_stdout()
+      return code
+  except (InputError, EnvironmentFault) as error:
+    return _end(str(error), error.exit_code)
+  except KeyboardInterrupt:
+    return _end('interrupted', 130)
+  except BrokenPipeError:
+    if not _reader_is_gone():
+      raise
+    _silence_stdout()
+    return 141
+  except OSError as error:
+    if errno.errorcode.get(error.errno or 0) not in _MACHINE_FAULTS:
+      raise
+    if error.filename is None:
+      _silence_stdout()
+    return _end(f'{error.filename or "cannot write the output"}: {error.strerror}', 1)
+  except MemoryError as error:
+    return _end(f'not enough memory: {str(error) or "an allocation failed"}', 1)
+  finally:
+    output.release_output_dirs()
+
+
+@contextlib.contextmanager
+def _defined(define_flags: Callable[[], None]) -> Iterator[Collection[str]]:
+  """Yields the names of the flags that the program defines, in order."""
+  before = set(flags.FLAGS)
+  own: list[str] = []
+  try:
+    define_flags()
+    own = [name for name in flags.FLAGS._flags() if name not in before]
+    yield own
+  finally:
+    for name in own:
+      delattr(flags.FLAGS, name)
+
+
+def _parse(argv: Sequence[str]) -> None:
+  for name in flags.FLAGS:
+    flags.FLAGS[name].unparse()
+  try:
+    if any(argument in ('--flagfile=', '-flagfile=') for argument in argv):
+      raise InputError('--flagfile= names no file')
+    rest = flags.FLAGS(list(argv))
+  except UnicodeDecodeError:
+    raise InputError(
+      '--flagfile: a flagfile is UTF-8 text with one flag on a line; this one is not text'
+    ) from None
+  except flags.Error as error:
+    raise InputError(_absl_message(error)) from None
+  except ValueError as error:
+    raise InputError(str(error)) from None
+  if len(rest) > 1:
+    raise InputError(f'unexpected argument {rest[1]!r}; flags are written --name=value (--help lists them)')
+
+
+def _absl_message(error: flags.Error) -> str:
+  if isinstance(error, flags.UnrecognizedFlagError):
+    close = flags._helpers.get_flag_suggestions(error.flagname, list(flags.FLAGS))
+    hint = f'did you mean --{close[0]}?' if close else '--help lists the flags'
+    return f'unknown flag --{error.flagname}; {hint}'
+  if isinstance(error, flags.CantOpenFlagFileError) and isinstance(error.__context__, OSError):
+    return f'--flagfile={error.__context__.filename}: {error.__context__.strerror}'
+  return str(error).removeprefix('flag ').replace('Missing value for flag', 'missing value for')
+
+
+def _identity(main: Callable, argv: Sequence[str]) -> tuple[str, str]:
+  module = sys.modules[main.__module__]
+  spec = getattr(module, '__spec__', None)
+  return (spec.name if spec else os.path.basename(argv[0])), module.__doc__ or ''
+
+
+def _end(message: str, code: int) -> int:
+  if sys.stderr is not None:
+    line = message.replace('\r', '\\r').replace('\n', '\\n')
+    with contextlib.suppress(OSError):
+      print(f'error: {line}' if code in (1, 2) else line, file=sys.stderr, flush=True)
+  return code
+
+
+def _flush_stdout() -> None:
+  if sys.stdout is not None:
+    sys.stdout.flush()
+
+
+def _reader_is_gone() -> bool:
+  """Tells whether standard output is a pipe that nobody reads; other pipes break for worse reasons."""
+  try:
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
+  except (AttributeError, OSError, ValueError):
+    return False
+
+
+def _silence_stdout() -> None:
+  # What is still buffered would fail again, with a message, when the interpreter ends.
+  with contextlib.suppress(OSError, ValueError):
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _terminate(signum: int, frame: types.FrameType | None) -> None:
+  del signum, frame
+  raise _Terminated(143)

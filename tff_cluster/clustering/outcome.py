@@ -1,0 +1,30 @@
+"""What a clustering method hands back."""
+
+import dataclasses
+
+import numpy as np
+
+from tff_cluster.assignment import ClusterAssignment
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcome:
+  """A clustering and what its readers must know.
+
+  Attributes:
+    assignment: The clustering.
+    threshold: The distance threshold that was used; None for methods without one.
+    linkage: float64[clients - 1, 4] in SciPy's form; None for methods without one.
+    notes: Sentences for readers of a report.
+  """
+
+  assignment: ClusterAssignment
+  threshold: float | None = None
+  linkage: np.ndarray | None = None
+  notes: tuple[str, ...] = ()
+
+
+def by_first_member(labels: np.ndarray) -> np.ndarray:
+  """Returns int64[clients], the same clustering with its clusters numbered in order of their first members."""
+  _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+  return np.argsort(np.argsort(first)).astype(np.int64)[inverse]

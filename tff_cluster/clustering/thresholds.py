@@ -1,0 +1,43 @@
+"""Distance thresholds that are given as words: mean, a number, or quantile:q."""
+
+import numpy as np
+
+from tff_cluster.clustering import distances as distances_lib
+from tff_cluster.config import parse_threshold
+
+
+def resolve(text: str, distances: np.ndarray) -> float | None:
+  """Returns the threshold that the text means for these distances.
+
+  Args:
+    text: 'mean' (of all pairs i < j, Algorithm 2 of Rohith et al. 2020), a number, or 'quantile:q' (of all
+      pairs, with linear interpolation).
+    distances: float64[clients, clients].
+
+  Returns:
+    The threshold; None where it is taken from pairs and there is one client only.
+
+  Raises:
+    InputError: if the text is none of these.
+  """
+  kind, value = parse_threshold(text)
+  if kind == 'number':
+    return value
+  pairs = distances_lib.condensed(distances)
+  if not pairs.size:
+    return None
+  if kind == 'quantile':
+    return float(np.quantile(pairs, value))
+  # Rounding must not push the mean of equal distances below them: everybody would be alone.
+  return float(np.clip(pairs.mean(), pairs.min(), pairs.max()))
+
+
+def describe(text: str) -> str:
+  """Returns what the text means, in words that follow a number in brackets."""
+  kind, value = parse_threshold(text)
+  words = {
+    'mean': 'mean of all pairwise distances',
+    'number': 'as given',
+    'quantile': f'quantile {value:g} of the pairwise distances',
+  }
+  return words[kind]

@@ -1,0 +1,183 @@
+"""Federated EMNIST, kept by writer, through tff.simulation.datasets.emnist.
+
+Pixels are float32 in [0, 1] with background 1.0, upright. Those that are whole 255ths (LEAF's are) are kept
+as uint8, which is a quarter of the memory: dividing by float32 255 gives the very same numbers back.
+"""
+
+import os
+import shutil
+import sqlite3
+import struct
+import tempfile
+import urllib.parse
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import seeding
+from tff_cluster.config import DataConfig
+from tff_cluster.data import downloads
+from tff_cluster.data.partitioners.writers import select_writers
+from tff_cluster.data.source import Source
+from tff_cluster.errors import EnvironmentFault
+
+_URL = 'https://storage.googleapis.com/tff-datasets-public/emnist_all.sqlite.lzma'
+_FILE = 'emnist_all.sqlite'
+_BATCH = 4096
+
+
+def load_emnist(config: DataConfig) -> Source:
+  """Loads the writers that the configuration asks for: those drawn for by_writer, else all.
+
+  Returns:
+    x [rows, 28, 28, 1], writer after writer in the order of their ids; the owner is the writer's id.
+
+  Raises:
+    InputError: if fewer writers qualify than are asked for.
+    EnvironmentFault: if the database is neither cached nor can be downloaded, or is damaged.
+  """
+  folder = downloads.subfolder(config.data_dir, 'tff') or os.path.join(os.path.expanduser('~'), '.tff')
+  path = os.path.join(folder, _FILE)
+  only_digits = config.emnist_classes == 10
+  with downloads.quiet():
+    import tensorflow_federated as tff
+
+    official = tff.simulation.datasets.emnist.load_data
+    if not os.path.isfile(path):
+      _download(official, folder)
+    _check_whole(path)
+    try:
+      clients = official(only_digits=only_digits, cache_dir=folder)
+      counts = [
+        _counts(path, f'{"digits_only" if only_digits else "all"}_{split}') for split in ('train', 'test')
+      ]
+    except Exception as error:
+      # TFF has no common error for a database that it cannot read.
+      raise _damaged(path, error) from error
+  chosen = _choose(config, counts[0], counts[1])
+  with downloads.quiet():
+    parts = []
+    for data, count in zip(clients, counts, strict=True):
+      try:
+        parts.append(_read(data, chosen, sum(count[writer] for writer in chosen)))
+      except Exception as error:
+        # As above; here it is TensorFlow's reader of SQLite that fails.
+        raise _damaged(path, error) from error
+  (train_x, train_y, train_owner), (test_x, test_y, test_owner) = parts
+  if train_x.dtype != test_x.dtype:
+    train_x, test_x = _as_float(train_x), _as_float(test_x)
+  ids = np.array(chosen)
+  return Source(
+    'emnist', train_x, train_y, config.emnist_classes, test_x, test_y, ids[train_owner], ids[test_owner]
+  )  # fmt: skip
+
+
+def _choose(config: DataConfig, train: dict[str, int], test: dict[str, int]) -> list[str]:
+  if config.partition != 'by_writer':
+    return sorted(set(train) & set(test))
+  return select_writers(
+    train,
+    test,
+    config.num_clients,
+    config.min_examples,
+    config.max_examples,
+    seeding.generator(config.data_seed, 'writers'),
+  )
+
+
+def _counts(path: str, split: str) -> dict[str, int]:
+  """Numbers of examples by writer, from the database's own table, so that no image is decoded."""
+  connection = sqlite3.connect(f'file:{urllib.parse.quote(path)}?mode=ro', uri=True)
+  try:
+    return dict(
+      connection.execute('SELECT client_id, num_examples FROM client_metadata WHERE split_name = ?', (split,))
+    )
+  finally:
+    connection.close()
+
+
+def _read(data: Any, writers: list[str], rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Reads all rows of the writers in one pass: x, y int32[rows], and each row's position in `writers`."""
+  import tensorflow as tf
+
+  examples_of = data.serializable_dataset_fn
+
+  def with_position(position, writer):
+    return examples_of(writer).map(lambda row: (row['pixels'], row['label'], position))
+
+  dataset = (
+    tf.data.Dataset.from_tensor_slices((np.arange(len(writers), dtype=np.int32), writers))
+    .interleave(with_position, cycle_length=16, block_length=512, num_parallel_calls=4, deterministic=True)
+    .batch(_BATCH)
+  )
+  pixels, labels, positions = [], [], []
+  for x, y, position in dataset.as_numpy_iterator():
+    pixels.append(as_bytes(x))
+    labels.append(y)
+    positions.append(position)
+  if any(x.dtype != np.uint8 for x in pixels):
+    pixels = [_as_float(x) for x in pixels]
+  owner = np.concatenate(positions)
+  if len(owner) != rows:
+    raise ValueError(f'{len(owner)} examples found, {rows} expected')
+  order = np.argsort(owner, kind='stable')
+  return (
+    np.concatenate(pixels)[order][..., None],
+    np.concatenate(labels).astype(np.int32)[order],
+    owner[order],
+  )
+
+
+def as_bytes(pixels: np.ndarray) -> np.ndarray:
+  """Returns float32 pixels as uint8 where that loses nothing (all are k / 255), else as they are."""
+  bytes_ = np.rint(pixels * np.float32(255)).clip(0, 255).astype(np.uint8)
+  return bytes_ if np.array_equal(_as_float(bytes_), pixels) else pixels
+
+
+def _as_float(pixels: np.ndarray) -> np.ndarray:
+  return pixels.astype(np.float32) / np.float32(255) if pixels.dtype == np.uint8 else pixels
+
+
+def _check_whole(path: str) -> None:
+  """A download that was cut off leaves a file shorter than the size in its own header."""
+  try:
+    with open(path, 'rb') as file:
+      header = file.read(100)
+    size = os.path.getsize(path)
+  except OSError as error:
+    raise EnvironmentFault(f'{path} cannot be read: {downloads.one_line(error)}') from error
+  if len(header) < 100 or not header.startswith(b'SQLite format 3\0'):
+    raise _damaged(path, 'not an SQLite database')
+  page = struct.unpack('>H', header[16:18])[0]
+  expected = struct.unpack('>I', header[28:32])[0] * (65536 if page == 1 else page)
+  if size < expected:
+    raise _damaged(path, f'{size} bytes, expected {expected}')
+
+
+def _damaged(path: str, reason: object) -> EnvironmentFault:
+  return EnvironmentFault(
+    f'{path} is damaged ({downloads.one_line(reason)}); delete it and run again to download it anew'
+  )
+
+
+def _download(official: Any, folder: str) -> None:
+  reason = downloads.unreachable(_URL) or downloads.writable_fault(folder)
+  if reason is None:
+    # Beside the final place first: TFF takes any file of that name for the whole database.
+    staging = tempfile.mkdtemp(prefix='.download-', dir=folder)
+    try:
+      with downloads.downloading():
+        official(cache_dir=staging)
+      _check_whole(os.path.join(staging, _FILE))
+      os.replace(os.path.join(staging, _FILE), os.path.join(folder, _FILE))
+      return
+    except Exception as error:
+      # Network, disk and decompression errors come from several libraries, and mean the same to the user.
+      reason = downloads.one_line(error)
+    finally:
+      shutil.rmtree(staging, ignore_errors=True)
+  raise EnvironmentFault(
+    f'emnist: {os.path.join(folder, _FILE)} does not exist, and downloading failed ({reason}); where there is a network run '
+    f'python -c "import tensorflow_federated as tff; tff.simulation.datasets.emnist.load_data(cache_dir={folder!r})", '
+    f'or give the folder that holds {_FILE} as --data_dir'
+  )

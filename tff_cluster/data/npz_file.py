@@ -1,0 +1,113 @@
+"""A user's own data from an .npz."""
+
+import os
+import zipfile
+from typing import NoReturn
+
+import numpy as np
+
+from tff_cluster.data import downloads
+from tff_cluster.data.source import Source
+from tff_cluster.errors import EnvironmentFault, InputError
+
+_MAX_LABEL = 2**16 - 1
+
+
+def load_npz(path: str) -> Source:
+  """Loads x [rows, ...], y [rows], and where given client_id [rows] and group [rows].
+
+  x of dtype uint8 stays uint8 (models see it divided by 255), any other number becomes float32. y holds
+  labels from 0 up, client_id strings or whole numbers, group whole numbers or strings. The source's name
+  is the file's, without folder and ending. Pickled objects are never loaded.
+
+  Raises:
+    InputError: naming the file and what is wrong in it.
+    EnvironmentFault: if the machine does not let us read it.
+  """
+  arrays = _read(path)
+  for key in ('x', 'y'):
+    if key not in arrays:
+      _wrong(path, f'has no array {key!r}; it needs x and y, found {", ".join(sorted(arrays)) or "nothing"}')
+  unknown = sorted(set(arrays) - {'x', 'y', 'client_id', 'group'})
+  if unknown:
+    _wrong(path, f'has an unknown array {unknown[0]!r}; allowed are x, y, client_id, group')
+  x, y = _examples(path, arrays['x']), _labels(path, arrays['y'])
+  names = {key: _names(path, key, arrays[key]) for key in ('client_id', 'group') if key in arrays}
+  for key, array in (('y', y), *names.items()):
+    if len(array) != len(x):
+      _wrong(path, f'{key} has {len(array)} rows, x has {len(x)}')
+  owner = names.get('client_id')
+  group = np.unique(arrays['group'], return_inverse=True)[1].astype(np.int64) if 'group' in names else None
+  name = os.path.splitext(os.path.basename(path))[0]
+  return Source(name, x, y, int(y.max()) + 1, train_owner=owner, train_group=group)
+
+
+def _read(path: str) -> dict[str, np.ndarray]:
+  if not os.path.exists(path):
+    raise InputError(f'--data_file={path}: no such file')
+  if not os.path.isfile(path):
+    raise InputError(f'--data_file={path}: not a file')
+  try:
+    with open(path, 'rb') as file:
+      if not zipfile.is_zipfile(file):
+        _wrong(path, 'is not an .npz (or is cut off); write it with numpy.savez')
+      file.seek(0)
+      with np.load(file, allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}
+  except InputError:
+    raise
+  except OSError as error:
+    raise EnvironmentFault(f'--data_file={path} cannot be read: {downloads.one_line(error)}') from error
+  except MemoryError as error:
+    raise EnvironmentFault(f'--data_file={path} does not fit into memory') from error
+  except Exception as error:
+    if 'allow_pickle' in str(error):
+      _wrong(path, 'holds Python objects; allowed are arrays of numbers (and strings for client_id and group)')
+    # What zipfile, zlib and NumPy raise on damaged bytes is of many kinds (RuntimeError, struct.error, ...).
+    _wrong(path, f'is damaged: {downloads.one_line(error)}')
+
+
+def _examples(path: str, x: np.ndarray) -> np.ndarray:
+  if x.dtype.kind not in 'buif':
+    _wrong(path, f'x has dtype {x.dtype}; allowed are numbers')
+  if x.ndim < 2 or 0 in x.shape:
+    _wrong(path, f'x has shape {list(x.shape)}; expected [rows, ...] with at least one row and one feature')
+  if x.dtype == np.uint8:
+    return x
+  with np.errstate(over='ignore'):
+    x = x.astype(np.float32)
+  finite = np.isfinite(x)
+  if not finite.all():
+    row = int(np.argwhere(~finite)[0][0])
+    _wrong(path, f'x has NaN or infinite values (or too large for float32), first in row {row}')
+  return x
+
+
+def _labels(path: str, y: np.ndarray) -> np.ndarray:
+  if y.ndim != 1:
+    _wrong(path, f'y has shape {list(y.shape)}; expected [rows], one label a row')
+  if y.dtype.kind not in 'iu':
+    _wrong(path, f'y has dtype {y.dtype}; labels are whole numbers from 0 up')
+  if len(y) and (y.min() < 0 or y.max() > _MAX_LABEL):
+    bad = y.min() if y.min() < 0 else y.max()
+    _wrong(path, f'y has the label {bad}; labels go from 0 to at most {_MAX_LABEL}')
+  if not len(y):
+    _wrong(path, 'y has no rows')
+  return y.astype(np.int32)
+
+
+def _names(path: str, key: str, values: np.ndarray) -> np.ndarray:
+  if values.ndim != 1:
+    _wrong(path, f'{key} has shape {list(values.shape)}; expected [rows]')
+  if values.dtype.kind == 'S':
+    try:
+      return np.char.decode(values, 'utf-8')
+    except UnicodeDecodeError:
+      _wrong(path, f'{key} has bytes that are not UTF-8')
+  if values.dtype.kind not in 'iuU':
+    _wrong(path, f'{key} has dtype {values.dtype}; allowed are strings and whole numbers')
+  return values.astype(np.str_)
+
+
+def _wrong(path: str, what: str) -> NoReturn:
+  raise InputError(f'--data_file={path}: {what}')

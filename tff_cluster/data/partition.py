@@ -1,0 +1,170 @@
+"""From a source and a configuration to each client's rows, groups and planted truth."""
+
+import dataclasses
+
+import numpy as np
+
+from tff_cluster import seeding
+from tff_cluster.config import DataConfig
+from tff_cluster.data.partitioners import groups, matching, pathological, rows, writers
+from tff_cluster.data.partitioners.counts import label_table
+from tff_cluster.data.source import Source
+from tff_cluster.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Partition:
+  """Which client holds which rows, and what they undergo.
+
+  Attributes:
+    client_ids: The clients' ids.
+    train_rows: int64[rows of the client] for each client, positions in the source's training rows; what is
+      kept for validation is still among them.
+    test_rows: Likewise, positions in the source's test rows.
+    train_groups, test_groups: int64[rows of the client] for each client, the planted group of each row.
+    transform: What rows of a group undergo.
+    truths: Planted memberships, float64[groups, clients] each; see population.Population.
+  """
+
+  client_ids: tuple[str, ...]
+  train_rows: list[np.ndarray]
+  test_rows: list[np.ndarray]
+  train_groups: list[np.ndarray]
+  test_groups: list[np.ndarray]
+  transform: groups.Transform
+  truths: dict[str, np.ndarray]
+
+
+def make_partition(source: Source, config: DataConfig) -> Partition:
+  """Shares out a source's rows; the same source and configuration give the same partition.
+
+  Args:
+    source: A source with a test set.
+    config: partition, num_clients, rows_per_client, data_seed and what applies to the partition.
+
+  Raises:
+    InputError: if the source cannot be shared out like that.
+    ValueError: if the source has no test set.
+  """
+  _, test_labels = source.test
+  if config.partition == 'by_writer':
+    ids, train, test = _by_writer(source, config)
+  else:
+    ids = tuple(f'c{k:0{len(str(config.num_clients - 1))}d}' for k in range(config.num_clients))
+    train, test = _training_rows(source, config), []
+  train = [
+    rows.cap(r, source.train_y, config.rows_per_client, _rng(config, 'row cap', client_id))
+    for client_id, r in zip(ids, train, strict=True)
+  ]
+  _check_sizes(ids, train)
+  counts = label_table(train, source.train_y, source.num_classes)
+  if config.partition != 'by_writer':
+    test = matching.match_test_rows(counts, test_labels, _rng(config, 'test rows'))
+  shares, transform = _groups(source, config)
+  return Partition(
+    client_ids=ids,
+    train_rows=train,
+    test_rows=test,
+    train_groups=_row_groups(config, 'groups of training rows', ids, train, shares),
+    test_groups=_row_groups(config, 'groups of test rows', ids, test, shares),
+    transform=transform,
+    truths=_truths(source, config, train, counts, shares),
+  )
+
+
+def _rng(config: DataConfig, purpose: str, *keys: int | str) -> np.random.Generator:
+  return seeding.generator(config.data_seed, purpose, *keys)
+
+
+def _training_rows(source: Source, config: DataConfig) -> list[np.ndarray]:
+  labels, clients, rng = source.train_y, config.num_clients, _rng(config, 'training rows')
+  if config.partition == 'pathological':
+    return pathological.pathological(labels, clients, config.shards_per_client, rng)
+  if config.partition == 'dirichlet':
+    return rows.dirichlet(labels, clients, config.dirichlet_alpha, rng)
+  if config.partition == 'quantity_skew':
+    return rows.quantity_skew(len(labels), clients, config.quantity_alpha, rng)
+  if config.label_skew is not None:
+    return rows.dirichlet(labels, clients, config.label_skew, rng)
+  return rows.iid(len(labels), clients, rng)
+
+
+def _by_writer(
+  source: Source, config: DataConfig
+) -> tuple[tuple[str, ...], list[np.ndarray], list[np.ndarray]]:
+  if source.train_owner is None or source.test_owner is None:
+    raise InputError(
+      f'--partition=by_writer: the rows of {source.name} have no owners; a file needs client_id'
+    )
+  counts = [
+    dict(zip(*(values.tolist() for values in np.unique(owner, return_counts=True)), strict=True))
+    for owner in (source.train_owner, source.test_owner)
+  ]
+  chosen = writers.select_writers(
+    counts[0],
+    counts[1],
+    config.num_clients,
+    config.min_examples,
+    config.max_examples,
+    _rng(config, 'writers'),
+  )
+  train, test = (writers.rows_of_writers(owner, chosen) for owner in (source.train_owner, source.test_owner))
+  return tuple(chosen), train, test
+
+
+def _groups(source: Source, config: DataConfig) -> tuple[np.ndarray | None, groups.Transform]:
+  """The groups' shares float64[groups, clients] (None: no groups) and their transformation."""
+  clients, kind = config.num_clients, config.partition
+  if kind == 'mixture':
+    shares = groups.mix_groups(
+      clients, config.num_groups, config.mixed_clients, config.mixture_share, _rng(config, 'groups')
+    )
+    kind = config.mixture_kind
+  elif kind in ('label_swapped', 'label_permuted', 'rotated'):
+    shares = groups.one_hot(
+      groups.assign_groups(clients, config.num_groups, _rng(config, 'groups')), config.num_groups
+    )
+  else:
+    return None, groups.Transform()
+  transform = groups.make_transform(
+    kind, config.num_groups, source.num_classes, _rng(config, 'group transforms')
+  )
+  return shares, transform
+
+
+def _row_groups(
+  config: DataConfig, purpose: str, ids: tuple[str, ...], held: list[np.ndarray], shares: np.ndarray | None
+) -> list[np.ndarray]:
+  if shares is None:
+    return [np.zeros(len(r), np.int64) for r in held]
+  return [
+    groups.groups_of_rows(shares[:, k], len(r), _rng(config, purpose, client_id))
+    for k, (client_id, r) in enumerate(zip(ids, held, strict=True))
+  ]
+
+
+def _truths(
+  source: Source, config: DataConfig, train: list[np.ndarray], counts: np.ndarray, shares: np.ndarray | None
+) -> dict[str, np.ndarray]:
+  if shares is not None:
+    return {'group': shares}
+  if config.partition == 'pathological':
+    held = counts > 0
+    _, label_sets = np.unique(held, axis=0, return_inverse=True)
+    return {
+      'digit': held.T[held.any(axis=0)].astype(np.float64),
+      'label set': groups.one_hot(label_sets, label_sets.max() + 1),
+    }
+  if config.partition == 'by_writer' and source.train_group is not None:
+    table = label_table(train, source.train_group, int(source.train_group.max()) + 1).T.astype(np.float64)
+    return {'group': table[table.any(axis=1)] / table.sum(axis=0)}
+  return {}
+
+
+def _check_sizes(ids: tuple[str, ...], train: list[np.ndarray]) -> None:
+  for client_id, r in zip(ids, train, strict=True):
+    if len(r) < rows.MIN_ROWS:
+      raise InputError(
+        f'client {client_id} would have {len(r)} training rows; every client needs one to train on and one for '
+        'validation: use fewer clients'
+      )

@@ -1,0 +1,167 @@
+"""Planted groups of clients: who belongs to which, and what a group's rows undergo."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from tff_cluster.data.partitioners.counts import apportion
+from tff_cluster.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Transform:
+  """What the rows of each group undergo, in training, validation and test alike.
+
+  Attributes:
+    label_maps: int32[groups, classes], the label that each label becomes; None: labels stay.
+    quarter_turns: int64[groups], anticlockwise turns of the images by 90 degrees; None: images stay.
+  """
+
+  label_maps: np.ndarray | None = None
+  quarter_turns: np.ndarray | None = None
+
+  def apply(self, x: np.ndarray, y: np.ndarray, groups: np.ndarray) -> None:
+    """Transforms rows in place.
+
+    Args:
+      x: [rows, ...]; [rows, side, side, ...] where images are turned.
+      y: int32[rows].
+      groups: int64[rows], the group of each row.
+
+    Raises:
+      InputError: if images are to be turned and x does not hold square images.
+    """
+    if self.label_maps is not None:
+      y[:] = self.label_maps[groups, y]
+    if self.quarter_turns is not None:
+      if x.ndim < 3 or x.shape[1] != x.shape[2]:
+        raise InputError(
+          f'rotation needs square images [rows, side, side, ...], found examples of shape {list(x.shape[1:])}'
+        )
+      for group, turns in enumerate(self.quarter_turns):
+        if turns % 4:
+          members = groups == group
+          x[members] = np.rot90(x[members], turns, axes=(1, 2))
+
+
+def assign_groups(num_clients: int, num_groups: int, rng: np.random.Generator) -> np.ndarray:
+  """Returns int64[clients]: groups as equal in size as possible, in random positions.
+
+  Raises:
+    InputError: if a group would have no client.
+  """
+  if num_groups > num_clients:
+    raise InputError(f'--num_groups={num_groups}: at most as many groups as clients ({num_clients})')
+  return rng.permutation(np.arange(num_clients) % num_groups)
+
+
+def make_transform(kind: str, num_groups: int, num_classes: int, rng: np.random.Generator) -> Transform:
+  """Returns the transformation that tells the groups apart.
+
+  Args:
+    kind: 'label_swapped', 'label_permuted' or 'rotated'.
+    num_groups: Number of groups.
+    num_classes: Number of labels.
+    rng: Draws pairs or permutations.
+
+  Raises:
+    InputError: if that many groups cannot be told apart.
+  """
+  if kind == 'label_swapped':
+    return Transform(label_maps=swapped_labels(num_groups, num_classes, rng))
+  if kind == 'label_permuted':
+    return Transform(label_maps=permuted_labels(num_groups, num_classes, rng))
+  if kind != 'rotated':
+    raise InputError(
+      f'no transformation is called {kind!r}; allowed are label_swapped, label_permuted, rotated'
+    )
+  if num_groups > 4:
+    raise InputError(f'--num_groups={num_groups}: there are 4 quarter turns, so rotated has at most 4 groups')
+  return Transform(quarter_turns=np.arange(num_groups))
+
+
+def swapped_labels(num_groups: int, num_classes: int, rng: np.random.Generator) -> np.ndarray:
+  """Every group swaps a pair of labels of its own (Briggs et al. 2020, section IV).
+
+  Returns:
+    int32[groups, classes]. No two groups have the same pair, and no label is in two pairs as long as the labels suffice.
+
+  Raises:
+    InputError: if there are more groups than pairs of labels.
+  """
+  pairs = num_classes * (num_classes - 1) // 2
+  if num_groups > pairs:
+    raise InputError(
+      f'--num_groups={num_groups}: {num_classes} labels have {pairs} pairs to swap; at most that many groups'
+    )
+  order = rng.permutation(num_classes)
+  chosen = [(int(order[2 * i]), int(order[2 * i + 1])) for i in range(min(num_groups, num_classes // 2))]
+  if len(chosen) < num_groups:
+    used = {tuple(sorted(pair)) for pair in chosen}
+    others = [(a, b) for a in range(num_classes) for b in range(a + 1, num_classes) if (a, b) not in used]
+    chosen += [others[i] for i in rng.permutation(len(others))[: num_groups - len(chosen)]]
+  maps = np.tile(np.arange(num_classes, dtype=np.int32), (num_groups, 1))
+  for group, (a, b) in enumerate(chosen):
+    maps[group, [a, b]] = b, a
+  return maps
+
+
+def permuted_labels(num_groups: int, num_classes: int, rng: np.random.Generator) -> np.ndarray:
+  """Every group has its own random permutation of all labels (Sattler et al. 2019, section V).
+
+  Returns:
+    int32[groups, classes], all rows different.
+
+  Raises:
+    InputError: if there are more groups than permutations.
+  """
+  if num_classes < 20 and num_groups > math.factorial(num_classes):
+    raise InputError(
+      f'--num_groups={num_groups}: {num_classes} labels have {math.factorial(num_classes)} permutations; '
+      'at most that many groups'
+    )
+  chosen: dict[tuple[int, ...], None] = {}
+  while len(chosen) < num_groups:
+    chosen[tuple(int(label) for label in rng.permutation(num_classes))] = None
+  return np.array(list(chosen), np.int32)
+
+
+def mix_groups(
+  num_clients: int, num_groups: int, mixed_clients: float, mixture_share: float, rng: np.random.Generator
+) -> np.ndarray:
+  """Gives every client a group, and some of them a share of a second one.
+
+  Args:
+    num_clients: Number of clients.
+    num_groups: Number of groups.
+    mixed_clients: Share of the clients that are mixed (rounded to a whole number of clients).
+    mixture_share: Share of a mixed client's rows that comes from its second group.
+    rng: Draws who is mixed and of what.
+
+  Returns:
+    float64[groups, clients], columns sum to 1: a pure client has one 1.0, a mixed one 1 - mixture_share and
+    mixture_share. First groups are as equal in size as possible.
+
+  Raises:
+    InputError: if there are fewer than two groups, or a group would have no client.
+  """
+  if num_groups < 2:
+    raise InputError(f'--num_groups={num_groups}: a mixture needs at least 2 groups')
+  first = assign_groups(num_clients, num_groups, rng)
+  second = (first + rng.integers(1, num_groups, size=num_clients)) % num_groups
+  shares = one_hot(first, num_groups)
+  mixed = rng.permutation(num_clients)[: round(mixed_clients * num_clients)]
+  shares[first[mixed], mixed] = 1.0 - mixture_share
+  shares[second[mixed], mixed] = mixture_share
+  return shares
+
+
+def groups_of_rows(shares: np.ndarray, num_rows: int, rng: np.random.Generator) -> np.ndarray:
+  """Returns int64[rows]: groups in the numbers that `shares` (float64[groups], sum 1) asks for, shuffled."""
+  return rng.permutation(np.repeat(np.arange(len(shares)), apportion(shares * num_rows, num_rows)))
+
+
+def one_hot(groups: np.ndarray, num_groups: int) -> np.ndarray:
+  """Returns float64[groups, clients] with a 1.0 for each client's group."""
+  return (np.arange(num_groups)[:, None] == groups[None, :]).astype(np.float64)

@@ -1,0 +1,85 @@
+"""How well a clustering finds planted groups, for disjoint and for overlapping ones."""
+
+import numpy as np
+from sklearn import metrics
+
+from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.errors import InputError
+
+
+def ari(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
+  """Returns the adjusted Rand index of two int[clients] labellings: 1 equal, about 0 by chance."""
+  return float(metrics.adjusted_rand_score(labels_a, labels_b))
+
+
+def nmi(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
+  """Returns the normalised mutual information (arithmetic mean) of two int[clients] labellings, 0 to 1."""
+  return float(metrics.normalized_mutual_info_score(labels_a, labels_b))
+
+
+def omega_index(membership_a: np.ndarray, membership_b: np.ndarray) -> float:
+  """Returns the Omega index (Collins and Dent 1988): the chance-corrected share of agreeing pairs of clients.
+
+  Two clusterings agree on a pair that shares equally many clusters in both. For disjoint clusterings this is the
+  adjusted Rand index.
+
+  Args:
+    membership_a, membership_b: [clusters, clients] each, same clients in the same order; above 0 is a member.
+
+  Returns:
+    1 for equal clusterings, about 0 by chance. Where chance alone makes all pairs agree (one client; all pairs
+    together or apart in both), 1.
+
+  Raises:
+    InputError: if the two are not matrices over equally many clients.
+  """
+  a, b = np.asarray(membership_a), np.asarray(membership_b)
+  if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+    raise InputError(
+      f'memberships must be [clusters, clients] over the same clients, found {a.shape} and {b.shape}'
+    )
+  shared_a, shared_b = _shared_clusters(a), _shared_clusters(b)
+  pairs = len(shared_a)
+  if pairs == 0:
+    return 1.0
+  # In whole numbers, so that nothing is lost where both sides are near 1.
+  agreeing = int(np.sum(shared_a == shared_b))
+  length = int(max(shared_a.max(), shared_b.max())) + 1
+  counts_a, counts_b = (np.bincount(shared, minlength=length) for shared in (shared_a, shared_b))
+  by_chance = int(np.sum(counts_a * counts_b))
+  if by_chance == pairs**2:
+    return 1.0
+  return (agreeing * pairs - by_chance) / (pairs**2 - by_chance)
+
+
+def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> dict[str, float | None]:
+  """Returns how well the clustering finds the planted groups.
+
+  Args:
+    assignment: The clustering.
+    truth: float[groups, clients]; a client belongs to every group of which it has a share above 0.
+
+  Returns:
+    'ari' and 'nmi' (None where clustering or truth overlaps) and 'omega'.
+
+  Raises:
+    InputError: if the truth is about another number of clients, or leaves a client without a group.
+  """
+  groups = np.asarray(truth) > 0.0
+  if groups.ndim != 2 or groups.shape[1] != assignment.num_clients:
+    raise InputError(f'truth must be [groups, {assignment.num_clients} clients], found shape {groups.shape}')
+  if not groups.any(axis=0).all():
+    alone = assignment.client_ids[int(np.argmin(groups.any(axis=0)))]
+    raise InputError(f'the truth gives client {alone} no group')
+  omega = omega_index(assignment.membership, groups)
+  if assignment.is_overlapping or (groups.sum(axis=0) > 1).any():
+    return {'ari': None, 'nmi': None, 'omega': omega}
+  labels = np.argmax(groups, axis=0)
+  return {'ari': ari(labels, assignment.labels), 'nmi': nmi(labels, assignment.labels), 'omega': omega}
+
+
+def _shared_clusters(membership: np.ndarray) -> np.ndarray:
+  """Returns int64[pairs], how many clusters each pair i < j shares."""
+  member = (membership > 0.0).astype(np.float64)
+  shared = member.T @ member
+  return shared[np.triu_indices(len(shared), 1)].astype(np.int64)

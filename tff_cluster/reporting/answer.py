@@ -1,0 +1,260 @@
+"""The answer in plain words: which clustering helped whom, by how much, and are its groups the planted ones.
+
+Every sentence follows from numbers by a rule that is written here; where the interval of a difference
+holds zero, the sentence says that nothing was shown.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import seeding
+from tff_cluster.reporting.intervals import Interval, paired_bootstrap
+from tff_cluster.reporting.words import percent, plural, points, score, series, times
+
+GROUPS_WRONG_BELOW = 0.9  # Recovery scores from here to 1 are called nearly right, below it wrong.
+_SAME = 1e-12
+_COST_WORTH_SAYING = 1.05
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Recovery:
+  """How well clusters match one planted grouping.
+
+  Attributes:
+    truth: Its name.
+    measure: 'ARI', or 'Omega' where either side overlaps.
+    value: 1 is exact, 0 is chance.
+    planted: Number of planted groups.
+  """
+
+  truth: str
+  measure: str
+  value: float
+  planted: int
+
+  @property
+  def exact(self) -> bool:
+    return self.value >= 1.0 - 1e-9
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClusteringAnswer:
+  """What is to be said about one clustering.
+
+  Attributes:
+    label: Its name.
+    effect: 'helped', 'harmed' or 'unclear' (the interval holds zero), against the baseline.
+    over_baseline, over_phase1: Mean differences over clients, from -1 to 1, with intervals.
+    differences: float[clients], accuracy with its own model minus accuracy with the baseline model.
+    helped, harmed, unchanged: Numbers of clients by the sign of that difference.
+    recoveries: One for each planted grouping.
+    cost: Client-rounds of Phase 2 relative to a disjoint clustering of the same clients.
+    sentences: The answer.
+    alarms: What must not be overlooked.
+  """
+
+  label: str
+  effect: str
+  over_baseline: Interval
+  over_phase1: Interval
+  differences: np.ndarray
+  helped: int
+  harmed: int
+  unchanged: int
+  recoveries: tuple[Recovery, ...]
+  cost: float
+  sentences: tuple[str, ...]
+  alarms: tuple[str, ...]
+
+
+def answer_run(results: Mapping[str, Any]) -> tuple[str, list[ClusteringAnswer]]:
+  """Returns the headline of a run and the answer for each of its clusterings.
+
+  Args:
+    results: results.json, see tff_cluster/results.py.
+  """
+  answers = [_answer(results, clustering) for clustering in results['clusterings']]
+  return _headline(answers), answers
+
+
+def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> ClusteringAnswer:
+  label = clustering['label']
+  seed = int(results['config']['training']['seed'])
+  own = _accuracy(clustering['evaluations']['own'])
+  baseline, phase1 = _accuracy(results['baseline']['evaluation']), _accuracy(results['phase1']['evaluation'])
+  differences = own - baseline
+  over_baseline = paired_bootstrap(differences, seeding.generator(seed, 'report interval', label, 'baseline'))
+  over_phase1 = paired_bootstrap(own - phase1, seeding.generator(seed, 'report interval', label, 'phase1'))
+  effect = 'unclear' if not over_baseline.excludes_zero else 'helped' if over_baseline.mean > 0 else 'harmed'
+  recoveries = _recoveries(results, clustering)
+  cost = _cost(results, clustering)
+  facts = ClusteringAnswer(
+      label=label, effect=effect, over_baseline=over_baseline, over_phase1=over_phase1, differences=differences,
+      helped=int((differences > _SAME).sum()), harmed=int((differences < -_SAME).sum()),
+      unchanged=int((np.abs(differences) <= _SAME).sum()), recoveries=recoveries, cost=cost, sentences=(), alarms=(),
+  )  # fmt: skip
+  sentences = (
+      _effect_sentence(facts, float(own.mean()), float(baseline.mean())),
+      _who_sentence(facts, results['population']['client_ids']),
+      _phase1_sentence(facts, float(phase1.mean()), float(baseline.mean())),
+      _global_sentence(results, clustering),
+      _groups_sentence(facts, clustering),
+      _cost_sentence(facts, clustering),
+  )
+  alarms = _alarms(facts, clustering, len(own))
+  return dataclasses.replace(facts, sentences=tuple(s for s in sentences if s), alarms=tuple(alarms))
+
+
+def _accuracy(evaluation: Mapping[str, Any]) -> np.ndarray:
+  return np.asarray(evaluation['client_accuracy'], np.float64)
+
+
+def _recoveries(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> tuple[Recovery, ...]:
+  found = []
+  for name, truth in results['population'].get('truths', {}).items():
+    scores = clustering['recovery'].get(name)
+    if scores is not None:
+      measure, value = ('Omega', scores['omega']) if scores['ari'] is None else ('ARI', scores['ari'])
+      found.append(Recovery(name, measure, float(value), len(truth)))
+  return tuple(found)
+
+
+def _cost(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> float:
+  training, clients = results['config']['training'], len(results['population']['client_ids'])
+  disjoint = training['phase2_rounds'] * max(round(training['cohort_fraction'] * clients), 1)
+  return float(clustering['ledger']['client_rounds']) / disjoint
+
+
+def _interval(interval: Interval) -> str:
+  if interval.low is None or interval.high is None:
+    return 'no interval: one client'
+  return f'95% interval over clients {points(interval.low)[: -len(" points")]} to {points(interval.high)}'
+
+
+def _effect_sentence(facts: ClusteringAnswer, own: float, baseline: float) -> str:
+  levels = (
+      f'after Phase 2 a client’s own model scores {percent(own)} on its own test rows on average, the unclustered '
+      f'model at equal rounds {percent(baseline)}: {points(facts.over_baseline.mean)} ({_interval(facts.over_baseline)})'
+  )
+  if facts.effect == 'helped':
+    return f'{facts.label} helped: {levels}.'
+  if facts.effect == 'harmed':
+    return f'{facts.label} harmed: {levels}.'
+  shown = 'One client shows nothing about others.'
+  if facts.over_baseline.low is not None:
+    shown = 'The interval holds zero, so this run does not show that it helped or harmed.'
+  return f'{facts.label} made no clear difference: {levels}. {shown}'
+
+
+def _who_sentence(facts: ClusteringAnswer, client_ids: list[str]) -> str:
+  total = len(facts.differences)
+  words = (
+      f'Of {plural(total, "client")}, {facts.helped} did better than with the unclustered model, '
+      f'{facts.harmed} worse and {facts.unchanged} the same.'
+  )
+  if facts.helped:
+    best = int(np.argmax(facts.differences))
+    words += f' Most helped: {client_ids[best]} ({points(facts.differences[best])}).'
+  if facts.harmed:
+    worst = int(np.argmin(facts.differences))
+    words += f' Most harmed: {client_ids[worst]} ({points(facts.differences[worst])}).'
+  return words
+
+
+def _phase1_sentence(facts: ClusteringAnswer, phase1: float, baseline: float) -> str:
+  return (
+      f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {points(facts.over_phase1.mean)} '
+      f'({_interval(facts.over_phase1)}); the extra rounds alone, without clusters, gave {points(baseline - phase1)}.'
+  )
+
+
+def _global_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:
+  average, phase1, baseline = (
+      stage['global']['accuracy']
+      for stage in (clustering['evaluations']['average'], results['phase1']['evaluation'], results['baseline']['evaluation'])
+  )
+  return (
+      f'On the global test set the average of its cluster models scores {percent(average)}; Phase 1 had '
+      f'{percent(phase1)}, the unclustered model at equal rounds {percent(baseline)}.'
+  )
+
+
+def _groups_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> str:
+  found = plural(clustering['num_clusters'], 'cluster')
+  if clustering['overlapping']:
+    found += f', overlapping, {clustering["memberships"]:.1f} memberships a client'
+  if not facts.recoveries:
+    return f'It found {found}. This data has no planted groups, so nothing can be said about right or wrong.'
+  parts = []
+  for recovery in facts.recoveries:
+    named = f'“{recovery.truth}” ({recovery.planted} planted, {recovery.measure} {score(recovery.value)})'
+    if recovery.planted == 1:
+      parts.append(f'nothing was planted that tells clients apart under {named}')
+    elif recovery.exact:
+      parts.append(f'they are exactly the planted groups {named}')
+    elif recovery.value >= GROUPS_WRONG_BELOW:
+      parts.append(f'they are nearly, but not exactly, the planted groups {named}')
+    else:
+      parts.append(f'they are not the planted groups {named}')
+  return f'It found {found}: {series(parts)}.'
+
+
+def _cost_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> str:
+  if facts.cost <= _COST_WORTH_SAYING:
+    return ''
+  reason = 'a client trains in each of its clusters' if clustering['overlapping'] else 'every cluster trains at least one client'
+  return (
+      f'Phase 2 trained {times(facts.cost)} the client-rounds of a disjoint clustering ({reason}), so equal rounds '
+      'are not equal cost here.'
+  )
+
+
+def _alarms(facts: ClusteringAnswer, clustering: Mapping[str, Any], num_clients: int) -> list[str]:
+  alarms = []
+  count = clustering['num_clusters']
+  if count == 1 and num_clients > 1:
+    alarms.append('All clients are in one cluster: this is FedAvg restarted, not a clustering.')
+  elif num_clients > 1 and all(len(members) == 1 for members in clustering['clusters']):
+    alarms.append('Every client is alone in its cluster: this is local training without collaboration.')
+  real = [r for r in facts.recoveries if r.planted > 1]
+  if real:
+    # One truth that is met is enough: the others describe the same clients at another grain.
+    best = max(real, key=lambda r: r.value)
+    told = f'({best.measure} {score(best.value)} for “{best.truth}” at best)'
+    if best.value < GROUPS_WRONG_BELOW and facts.effect != 'harmed':
+      alarms.append(
+          f'Accuracy {"is better, but" if facts.effect == "helped" else "shows no clear difference, and"} the groups are '
+          f'wrong {told}: '
+          'do not read these clusters as the structure of the data.'
+      )
+    if best.exact and facts.effect == 'harmed':
+      alarms.append('The groups are exactly the planted ones and accuracy still fell: the training is to blame.')
+  if any(r.planted == 1 for r in facts.recoveries) and count > 1:
+    alarms.append('Clusters were found although nothing was planted: they reflect noise.')
+  if facts.harmed and facts.effect == 'helped' and facts.harmed >= num_clients / 4:
+    alarms.append(f'The mean rose, but {facts.harmed} of {num_clients} clients do worse than without clusters.')
+  return alarms
+
+
+def _headline(answers: list[ClusteringAnswer]) -> str:
+  if not answers:
+    return 'This run has no clustering, so there is nothing to compare.'
+  kinds = (('helped', 'helped the clients'), ('harmed', 'harmed them'), ('unclear', 'made no clear difference'))
+  clauses: list[str] = []
+  for effect, words in kinds:
+    chosen = sorted((a for a in answers if a.effect == effect), key=lambda a: -a.over_baseline.mean)
+    if chosen:
+      named = series([f'{a.label} ({points(a.over_baseline.mean)})' for a in chosen])
+      clauses.append(f'{named} {words if effect != "harmed" or clauses else "harmed the clients"}')
+  effects = '; '.join(clauses)
+  text = f'Against the unclustered model at equal rounds, {effects}.'
+  real = [a for a in answers if any(r.planted > 1 for r in a.recoveries)]
+  if not real:
+    return f'{text} The data has no planted groups to compare the clusters with.'
+  exact = [a.label for a in real if any(r.exact and r.planted > 1 for r in a.recoveries)]
+  if exact:
+    return f'{text} The planted groups were found exactly by {series(exact)}{"" if len(exact) < len(real) else " – all of them" if len(real) > 1 else ""}.'
+  return f'{text} No clustering found the planted groups exactly.'

@@ -1,0 +1,109 @@
+"""The sections of report.html about the clusters: recovery, each clustering, and what else could have been found."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.reporting.markup import Markup, table, tag
+from tff_cluster.reporting.run_folder import RunFolder
+from tff_cluster.reporting.words import percent, plural, score
+
+_OPEN_UP_TO = 12
+
+
+def recovery_section(run: RunFolder) -> list[Markup]:
+  """Returns the recovery scores of every clustering against every planted grouping."""
+  if not run.truths:
+    return [tag('p', 'This data has no planted groups, so there is nothing to recover.')]
+  rows = [
+      (
+          c['label'], plural(c['num_clusters'], 'cluster') + (', overlapping' if c['overlapping'] else ''),
+          f'{truth} ({len(groups)})', *(score(c['recovery'].get(truth, {}).get(m)) for m in ('ari', 'nmi', 'omega')),
+      )
+      for c in run.results['clusterings']
+      for truth, groups in run.truths.items()
+  ]  # fmt: skip
+  return [
+      tag(
+          'p', 'ARI (adjusted Rand index) and Omega are 1 for exactly the planted groups and about 0 for chance; NMI (normalised '
+          'mutual information) is 1 for the same groups too, but above 0 for many small random clusters. Omega is the score '
+          'for overlapping memberships; ARI and NMI are left out (–) where either side overlaps.',
+      ),
+      table(('clustering', 'found', 'planted (groups)', 'ARI', 'NMI', 'Omega'), rows, numeric=(3, 4, 5)),
+  ]  # fmt: skip
+
+
+def clustering_section(
+    run: RunFolder, clustering: Mapping[str, Any], figures: Callable[[str], Sequence[Markup]]
+) -> list[Markup]:
+  """Returns one clustering: notes, its clusters and its pictures.
+
+  Args:
+    run: The run.
+    clustering: One entry of results['clusterings'].
+    figures: Returns the figures of a section, here of 'clustering LABEL'.
+  """
+  count = clustering['num_clusters']
+  memberships = f', {clustering["memberships"]:.1f} memberships a client' if clustering['overlapping'] else ''
+  threshold = '' if clustering['threshold'] is None else f'; distance threshold {clustering["threshold"]:.4g}'
+  clusters = table(
+      ('cluster', 'members', 'planted groups among them', 'best validation', 'test of its members', 'client ids'),
+      _cluster_rows(run, clustering),
+      numeric=(0, 1, 3, 4),
+  )
+  shown: Markup = clusters
+  if count > _OPEN_UP_TO:
+    shown = tag('details', tag('summary', f'All {count} clusters with their members'), clusters)
+  return [
+      tag('p', f'{plural(count, "cluster")}{memberships}, found on the clients’ {clustering["signature"]}{threshold}.'),
+      tag('ul', [tag('li', note) for note in clustering['notes']]) if clustering['notes'] else tag('p', 'No notes.', class_='note'),
+      shown,
+      *figures(f'clustering {clustering["label"]}'),
+  ]  # fmt: skip
+
+
+def candidates_section(run: RunFolder, figures: Callable[[str], Sequence[Markup]]) -> list[Markup]:
+  """Returns the clusterings of the same signatures that were not trained."""
+  candidates = run.results.get('candidates') or []
+  if not candidates:
+    return [tag('p', 'No other clusterings were tried.')]
+  truth = next(iter(run.truths), None)
+  rows = []
+  for c in candidates:
+    scores = (c['recovery'] or {}).get(truth, {}) if truth else {}
+    settings = ', '.join(f'{k}={v}' for k, v in c['parameters'].items() if v is not None and k != 'method')
+    rows.append((
+        c['method'], [settings, *(tag('div', note, class_='note') for note in c['notes'])],
+        '–' if c['num_clusters'] is None else c['num_clusters'],
+        '–' if c['memberships'] is None else f'{c["memberships"]:.1f}', score(c['silhouette']),
+        score(scores.get('ari')), score(scores.get('omega')),
+    ))  # fmt: skip
+  header = ('method', 'parameters', 'clusters', 'memberships', 'silhouette', 'ARI', 'Omega')
+  against = f' ARI and Omega are against “{truth}”.' if truth else ''
+  return [
+      tag('p', f'Clusterings of the same signatures that were not trained, so that a choice of K or threshold can be judged.{against}'),
+      *figures('candidates'),
+      table(header, rows, numeric=range(2, 7)),
+  ]  # fmt: skip
+
+
+def _cluster_rows(run: RunFolder, clustering: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+  matrix = run.membership(clustering)
+  truth = next(iter(run.truths.values()), None)
+  rows = []
+  for i, members in enumerate(clustering['clusters']):
+    rows.append((
+        i, len(members), _composition(matrix[i] > 0, truth), percent(clustering['best_validation'][i]),
+        percent(clustering['cluster_scores'][i]), tag('span', ', '.join(members), class_='members note'),
+    ))  # fmt: skip
+  return rows
+
+
+def _composition(members: np.ndarray, truth: np.ndarray | None) -> str:
+  if truth is None:
+    return '–'
+  counts = (truth[:, members] > 0).sum(axis=1)
+  order = [int(g) for g in np.argsort(-counts, kind='stable') if counts[g]]
+  shown = ', '.join(f'{counts[g]} of group {g}' for g in order[:5])
+  return shown + (f' and {len(order) - 5} more groups' if len(order) > 5 else '')

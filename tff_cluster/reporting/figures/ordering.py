@@ -1,0 +1,56 @@
+"""The order and the colours in which figures show clients and clusters. Data are never reordered, only pictures."""
+
+import numpy as np
+import scipy.cluster.hierarchy
+import scipy.optimize
+import scipy.spatial.distance
+
+
+def client_order(membership: np.ndarray) -> np.ndarray:
+  """Returns int64[clients], an order in which members of a cluster stand together.
+
+  A disjoint clustering is shown cluster after cluster, clients in their own order within each. With
+  overlap no order keeps every cluster together, so clients with similar memberships are put side by
+  side: leaves of average linkage on the Jaccard distance between membership columns.
+
+  Args:
+    membership: float[clusters, clients].
+  """
+  present = np.asarray(membership) > 0
+  if (present.sum(axis=0) == 1).all():
+    return np.argsort(np.argmax(present, axis=0), kind='stable')
+  distances = scipy.spatial.distance.pdist(present.T, 'jaccard')
+  tree = scipy.cluster.hierarchy.linkage(distances, 'average', optimal_ordering=present.shape[1] <= 300)
+  return scipy.cluster.hierarchy.leaves_list(tree).astype(np.int64)
+
+
+def cluster_order(membership: np.ndarray, clients: np.ndarray) -> np.ndarray:
+  """Returns int64[clusters], clusters by the mean place of their members in the order of clients.
+
+  Args:
+    membership: float[clusters, clients].
+    clients: int64[clients], from `client_order`.
+  """
+  present = (np.asarray(membership) > 0)[:, clients]
+  return np.argsort((present * np.arange(present.shape[1])).sum(axis=1) / present.sum(axis=1), kind='stable')
+
+
+def matched_kinds(membership: np.ndarray, truth: np.ndarray | None) -> np.ndarray:
+  """Returns int64[clusters], a colour number for each cluster: that of the planted group it matches best.
+
+  Clusters and groups are matched one to one so that most clients agree; clusters that are left over get
+  the numbers after the groups'. Found and planted can then be compared by eye, colour against colour.
+
+  Args:
+    membership: float[clusters, clients].
+    truth: float[groups, clients]; None leaves the clusters' own numbers.
+  """
+  count = len(membership)
+  if truth is None:
+    return np.arange(count)
+  clusters, groups = scipy.optimize.linear_sum_assignment(-(np.asarray(membership) @ np.asarray(truth).T))
+  kinds = np.full(count, -1, np.int64)
+  kinds[clusters] = groups
+  left = np.flatnonzero(kinds < 0)
+  kinds[left] = len(truth) + np.arange(len(left))
+  return kinds

@@ -1,0 +1,249 @@
+"""All figures of a run: drawn from its results, saved as SVG and PNG, each with a caption that explains it."""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tff_cluster.reporting.answer import ClusteringAnswer
+from tff_cluster.reporting.figures import (
+    accuracy,
+    base,
+    curves,
+    dendrogram,
+    embedding,
+    heatmaps,
+    membership,
+    ordering,
+)
+from tff_cluster.reporting.files import write_atomically
+from tff_cluster.reporting.run_folder import RunFolder
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+_PAPER_FIGURES = {'kmeans': 'Figure 4 of the paper', 'dynamic_distance': 'Figure 5 of the paper'}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Picture:
+  """A saved figure.
+
+  Attributes:
+    name: File name without ending, in RUN/figures.
+    section: Where it belongs: 'clients', 'rounds', 'candidates', 'data', or 'clustering LABEL'.
+    title: What it shows, for readers who cannot see it.
+    caption: How to read it.
+    svg: The file's bytes.
+  """
+
+  name: str
+  section: str
+  title: str
+  caption: str
+  svg: bytes
+
+
+def draw_pictures(
+    run: RunFolder, answers: Sequence[ClusteringAnswer], on_drawn: Callable[[], object] | None = None
+) -> list[Picture]:
+  """Draws and saves all figures that the run's results allow; returns them in the order of the report.
+
+  Args:
+    run: The run.
+    answers: One for each clustering, see answer.answer_run.
+    on_drawn: Called after each figure, for instance to move a progress bar.
+
+  Raises:
+    EnvironmentFault: where a file cannot be written.
+  """
+  pictures = []
+  for name, section, title, caption, figure in _figures(run, answers):
+    svg, png = base.render(figure)
+    write_atomically(run.path / 'figures' / f'{name}.svg', svg)
+    write_atomically(run.path / 'figures' / f'{name}.png', png)
+    pictures.append(Picture(name, section, title, caption, svg))
+    if on_drawn is not None:
+      on_drawn()
+  return pictures
+
+
+def picture_files(picture: Picture, folder: Path) -> tuple[Path, Path]:
+  """Returns the paths of a picture's SVG and PNG in a run folder."""
+  return folder / 'figures' / f'{picture.name}.svg', folder / 'figures' / f'{picture.name}.png'
+
+
+def absolute_rounds(history: Mapping[str, Any], phase1_rounds: int, phase2_rounds: int) -> np.ndarray:
+  """Returns int64[points], a Phase 2 history's rounds counted from the start of Phase 1.
+
+  Rounds that end at phase2_rounds were counted from the clustering on; others from the start.
+  """
+  rounds = np.asarray(history['rounds'], np.int64)
+  return rounds + phase1_rounds if len(rounds) and rounds.max() <= phase2_rounds else rounds
+
+
+_Drawn = tuple[str, str, str, str, 'Figure']
+
+
+def _figures(run: RunFolder, answers: Sequence[ClusteringAnswer]) -> Iterator[_Drawn]:
+  names = _file_names([c['label'] for c in run.results['clusterings']])
+  yield from _client_figures(run, answers, names)
+  yield _rounds_figure(run)
+  for clustering, name in zip(run.results['clusterings'], names, strict=True):
+    yield from _clustering_figures(run, clustering, name)
+  yield from _candidates_figure(run)
+  truth = next(iter(run.truths.values()), None)
+  yield (
+      'label_histogram_clients', 'data', 'Label histogram of each client',
+      'One column a client, one row a label; the darker, the larger the share of that label among the client’s '
+      'training rows, white for none.' + (' Clients of a planted group stand side by side.' if truth is not None else ''),
+      heatmaps.label_histogram(
+          run.label_counts, run.client_ids, 'Labels of each client', 'client',
+          order=None if truth is None else ordering.client_order(truth),
+      ),
+  )  # fmt: skip
+
+
+def _file_names(labels: Sequence[str]) -> list[str]:
+  plain = [re.sub(r'[^A-Za-z0-9_-]', '_', label)[:60] or 'clustering' for label in labels]
+  return [name if plain.count(name) == 1 else f'{name}_{i}' for i, name in enumerate(plain)]
+
+
+def _client_figures(run: RunFolder, answers: Sequence[ClusteringAnswer], names: Sequence[str]) -> Iterator[_Drawn]:
+  if not answers:
+    return
+  phase1 = np.asarray(run.results['phase1']['evaluation']['client_accuracy'])
+  for clustering, name in zip(run.results['clusterings'], names, strict=True):
+    label, paper = clustering['label'], _PAPER_FIGURES.get(clustering['method'])
+    evaluations = clustering['evaluations']
+    shown = min(len(phase1), 20)
+    yield (
+        f'client_accuracies_{name}', 'clients', f'Test accuracies of {shown} clients before and after, {label}',
+        (f'{paper}. ' if paper else '')
+        + f'Each row is a client{"" if shown == len(phase1) else f" ({shown} spread evenly over all {len(phase1)})"}: '
+        'the ring is the Phase 1 model, the diamond the client’s own model after Phase 2, the bar the blended model '
+        '(its clusters averaged with the average of all). Marks to the right of the ring are gains.',
+        accuracy.client_accuracies(
+            run.client_ids,
+            {
+                'Phase 1': phase1, 'own model (Phase 2)': np.asarray(evaluations['own']['client_accuracy']),
+                'blended (Phase 3)': np.asarray(evaluations['blended']['client_accuracy']),
+            },
+            f'{base.short(label, 40)}: before and after',
+        ),
+    )  # fmt: skip
+  yield (
+      'client_differences', 'clients', 'Gain or loss of every client against the unclustered model',
+      'Every bar is a client: accuracy with its own model after Phase 2 minus accuracy with the unclustered model '
+      'after as many rounds, best gain first. The dashed line is the mean, the grey band its 95% interval over '
+      'clients: where the band touches zero, nothing was shown.',
+      accuracy.client_differences([(a.label, a.differences, a.over_baseline) for a in answers]),
+  )  # fmt: skip
+
+
+def _rounds_figure(run: RunFolder) -> _Drawn:
+  training = run.results['config']['training']
+  first, second = training['phase1_rounds'], training['phase2_rounds']
+
+  def curve(history: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    return absolute_rounds(history, first, second), np.asarray(history['test_accuracy'], np.float64)
+
+  phase1 = run.results['phase1']['history']
+  figure = curves.accuracy_over_rounds(
+      (np.asarray(phase1['rounds'], np.int64), np.asarray(phase1['test_accuracy'], np.float64)),
+      curve(run.results['baseline']['history']),
+      {c['label']: curve(c['history']) for c in run.results['clusterings']},
+      first,
+  )
+  caption = (
+      'Mean over clients of the accuracy on their own test rows, each client measured with the model it would use. '
+      'The dotted vertical line is the round after which clients were clustered; the right panel enlarges what follows. '
+      'A clustering helps where its line stays above the unclustered one.'
+  )
+  return 'accuracy_over_rounds', 'rounds', 'Accuracy over rounds', caption, figure
+
+
+def _clustering_figures(run: RunFolder, clustering: Mapping[str, Any], name: str) -> Iterator[_Drawn]:
+  label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
+  found = base.labels_of(matrix)
+  truth_name, truth = next(iter(run.truths.items()), ('', None))
+  disjoint = [(n, g) for n, t in run.truths.items() if (g := base.labels_of(t)) is not None]
+  strip, groups = disjoint[0] if disjoint else ('', None)
+  kind, heading, section = clustering['signature'], base.short(label, 40), f'clustering {label}'
+  yield (
+      f'membership_{name}', section, f'Membership matrix, {label}',
+      'A blue cell says that the client (column) is in the cluster (row).'
+      + (' The green cells above are the planted groups on the same columns: where both show the same blocks, the '
+         'clustering found them.' if truth is not None else ''),
+      membership.membership_matrix(matrix, run.client_ids, f'{heading}: clusters', truth, truth_name),
+  )  # fmt: skip
+  if (distances := run.array(f'distances_{kind}', count, count)) is not None:
+    yield (
+        f'distances_{name}', section, f'Distance matrix ordered by cluster, {label}',
+        f'Euclidean distances between the clients’ {kind}, members of a cluster side by side'
+        + (', white lines between clusters' if found is not None else ' (with overlap: clients with similar memberships)')
+        + '. Dark blocks on the diagonal are clients that lie close together; a clustering fits where its blocks are '
+        'the dark ones.' + (f' The strip at the top is the planted group (“{strip}”).' if groups is not None else ''),
+        heatmaps.distance_matrix(
+            distances, ordering.client_order(matrix), run.client_ids, f'{heading}: distances between {kind}', found, groups
+        ),
+    )  # fmt: skip
+  if (positions := run.array(f'embedding_{kind}', count, 2)) is not None:
+    yield (
+        f'embedding_{name}', section, f'Clients in the plane, {label}',
+        f'Classical scaling of the distances between {kind}: clients that lie close together have similar {kind}, as '
+        'far as two dimensions can show it; directions mean nothing. '
+        + ('Colour and shape are the cluster' if found is not None else 'Colour is the number of clusters a client is in')
+        + (
+            '; on the right the planted groups, a client of two groups in both colours.'
+            + (' A cluster has the colour of the group it matches best.' if found is not None else '')
+            if truth is not None else '.'
+        ),
+        embedding.embedding(positions, matrix, truth, truth_name, label),
+    )  # fmt: skip
+  tree = run.array(f'linkage_{label}', count - 1, 4)
+  if tree is not None and found is not None and count > 1:
+    yield (
+        f'dendrogram_{name}', section, f'Dendrogram, {label}',
+        'Each leaf is a client; branches join at the distance at which their clusters merge. The dashed line is the cut: '
+        'what hangs together below it is a cluster and has one colour, grey branches lie above.'
+        + (f' The strip shows the planted groups (“{strip}”).' if groups is not None else ''),
+        dendrogram.dendrogram(tree, clustering['threshold'], found, run.client_ids, f'{heading}: dendrogram', groups),
+    )  # fmt: skip
+  order = ordering.cluster_order(matrix, ordering.client_order(matrix))
+  yield (
+      f'label_histogram_{name}', section, f'Label histogram of each cluster, {label}',
+      'One column a cluster, one row a label; the darker, the larger the share of that label among the training rows '
+      'of the cluster’s members' + ('' if found is not None else ' (a client’s rows count in each of its clusters)') + '.',
+      heatmaps.label_histogram(
+          (matrix @ run.label_counts).astype(np.int64), [str(row) for row in range(len(matrix))],
+          f'{heading}: labels of each cluster', 'cluster', order,
+      ),
+  )  # fmt: skip
+
+
+def _candidates_figure(run: RunFolder) -> Iterator[_Drawn]:
+  swept = [c for c in run.results.get('candidates') or [] if c['method'] == 'kmeans']
+  swept = sorted(swept, key=lambda c: c['num_clusters'])
+  if len(swept) < 2:
+    return
+  recovery = {}
+  for truth in run.truths:
+    scores = [c['recovery'].get(truth) for c in swept]
+    if all(s is not None for s in scores):
+      measure = 'omega' if any(s['ari'] is None for s in scores) else 'ari'
+      name = f'{"Omega" if measure == "omega" else "ARI"} with “{truth}”'
+      recovery[name] = np.array([s[measure] for s in scores], np.float64)
+  silhouettes = np.array([np.nan if c['silhouette'] is None else c['silhouette'] for c in swept])
+  counts = np.array([c['parameters'].get('num_clusters', c['num_clusters']) for c in swept], np.int64)
+  used = [c['parameters']['num_clusters'] for c in run.results['clusterings'] if c['method'] == 'kmeans']
+  yield (
+      'candidates', 'candidates', 'K-means candidates',
+      'Clusterings that cost no training. The silhouette compares how close a client is to its own cluster and to the '
+      'next one, 1 at best. Agreement with the planted groups is 1 for exactly those and 0 for chance; it is known '
+      'here only because the groups were planted.',
+      curves.candidate_sweep(counts, silhouettes, recovery, used),
+  )  # fmt: skip

@@ -1,0 +1,105 @@
+"""Writes report.html: one file that needs no network, and every figure beside it."""
+
+import base64
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tff_cluster.reporting import cluster_sections, sections
+from tff_cluster.reporting.answer import answer_run
+from tff_cluster.reporting.files import write_atomically
+from tff_cluster.reporting.markup import Markup, raw, table, tag
+from tff_cluster.reporting.pictures import Picture, draw_pictures
+from tff_cluster.reporting.run_folder import read_run
+from tff_cluster.reporting.scorecard import build_scorecard, write_scorecard
+from tff_cluster.reporting.setting import describe_setting
+from tff_cluster.reporting.style import CSS
+from tff_cluster.reporting.words import plural
+
+
+def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) -> Path:
+  """Writes report.html, scorecard.json, scorecard.csv and figures/*.svg and *.png into a run's folder.
+
+  Args:
+    run_dir: Folder with results.json and, for the figures that need them, arrays.npz.
+    on_drawn: Called after each figure, for instance to move a progress bar.
+
+  Returns:
+    The path of report.html.
+
+  Raises:
+    InputError: where the folder holds no finished results.
+    EnvironmentFault: where a file cannot be written.
+  """
+  run = read_run(Path(run_dir))
+  setting = describe_setting(run.results['config'], len(run.client_ids))
+  headline, answers = answer_run(run.results)
+  rows = build_scorecard(run.results)
+  write_scorecard(rows, run.path)
+  pictures = draw_pictures(run, answers, on_drawn)
+
+  def figures(section: str) -> list[Markup]:
+    return [_figure(picture) for picture in pictures if picture.section == section]
+
+  parts: list[tuple[str, list[Markup]]] = [
+      ('The answer', sections.answer_section(headline, answers, setting)),
+      ('What was run', sections.run_section(run, setting, answers)),
+      ('The paper’s tables and claims', sections.scorecard_section(rows, setting)),
+      ('Who gained and who lost', figures('clients')),
+      ('Accuracy over rounds', figures('rounds')),
+      ('Models of Phase 3', sections.evaluators_section(run.results)),
+      ('Planted groups and found clusters', cluster_sections.recovery_section(run)),
+  ]
+  for clustering in run.results['clusterings']:
+    content = cluster_sections.clustering_section(run, clustering, figures)
+    parts.append((f'Clusters of {clustering["label"]}', content))
+  parts += [
+      ('Clusterings that were not trained', cluster_sections.candidates_section(run, figures)),
+      ('The data', _data_section(pictures, run.results['population'])),
+      ('How to repeat this run', sections.repeat_section(run)),
+  ]
+  title = f'{run.results["population"]["name"]}: clustered federated learning'
+  target = run.path / 'report.html'
+  write_atomically(target, _page(title, f'Three-phase distance-based clustering · {setting.words}', parts))
+  return target
+
+
+def _page(title: str, subtitle: str, parts: Sequence[tuple[str, Sequence[Markup]]]) -> str:
+  contents = tag(
+      'nav', tag('strong', 'Contents'),
+      tag('ol', [tag('li', tag('a', heading, href=f'#s{i}')) for i, (heading, _) in enumerate(parts)]),
+      class_='card', aria_label='Contents',
+  )  # fmt: skip
+  body = [
+      tag('section', tag('h2', heading), list(content) or tag('p', 'Nothing to show.', class_='soft'), id=f's{i}')
+      for i, (heading, content) in enumerate(parts)
+  ]
+  # The answer comes before the contents: a reader who stops after one screen has read it.
+  page = tag(
+      'html',
+      tag(
+          'head', tag('meta', charset='utf-8'), tag('meta', name='viewport', content='width=device-width, initial-scale=1'),
+          tag('title', title), tag('style', raw(CSS)),
+      ),
+      tag('body', tag('main', tag('h1', title), tag('p', subtitle, class_='sub'), body[0], contents, body[1:])),
+      lang='en',
+  )  # fmt: skip
+  return f'<!DOCTYPE html>\n{page}\n'
+
+
+def _figure(picture: Picture) -> Markup:
+  source = f'data:image/svg+xml;base64,{base64.b64encode(picture.svg).decode("ascii")}'
+  files = f' Files: figures/{picture.name}.svg and .png.'
+  return tag(
+      'figure', tag('img', src=source, alt=picture.title),
+      tag('figcaption', tag('strong', f'{picture.title}. '), picture.caption, files),
+  )  # fmt: skip
+
+
+def _data_section(pictures: Sequence[Picture], population: dict) -> list[Markup]:
+  truths = population.get('truths') or {}
+  planted = [(name, len(groups)) for name, groups in truths.items()]
+  return [
+      tag('p', f'{plural(len(population["client_ids"]), "client")}. The label histograms count training rows.'),
+      table(('planted', 'groups'), planted, numeric=(1,)) if planted else tag('p', 'No groups were planted.'),
+      *(_figure(picture) for picture in pictures if picture.section == 'data'),
+  ]

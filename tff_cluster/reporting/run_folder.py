@@ -1,0 +1,91 @@
+"""Reads the folder of a finished run: results.json and arrays.npz (schema: tff_cluster/results.py)."""
+
+import dataclasses
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import results as results_lib
+from tff_cluster.errors import InputError
+
+_SECTIONS = ('digest', 'config', 'population', 'phase1', 'baseline', 'clusterings', 'environment', 'timing')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunFolder:
+  """What a finished run left.
+
+  Attributes:
+    path: The folder.
+    results: results.json.
+    arrays: arrays.npz, or empty where the run has none.
+  """
+
+  path: Path
+  results: Mapping[str, Any]
+  arrays: Mapping[str, np.ndarray]
+
+  @property
+  def client_ids(self) -> list[str]:
+    return list(self.results['population']['client_ids'])
+
+  @property
+  def truths(self) -> dict[str, np.ndarray]:
+    """Planted memberships by name, float64[groups, clients]; the first is the main one."""
+    return {n: np.asarray(t, np.float64) for n, t in self.results['population'].get('truths', {}).items()}
+
+  @property
+  def label_counts(self) -> np.ndarray:
+    """int64[clients, classes], training rows by label."""
+    return np.asarray(self.results['population']['label_counts'], np.int64)
+
+  def membership(self, clustering: Mapping[str, Any]) -> np.ndarray:
+    """Returns float64[clusters, clients] of one entry of results['clusterings'], rows in its order."""
+    position = {client_id: k for k, client_id in enumerate(self.client_ids)}
+    matrix = np.zeros((len(clustering['clusters']), len(position)))
+    for row, members in enumerate(clustering['clusters']):
+      matrix[row, [position[client_id] for client_id in members]] = 1.0
+    return matrix
+
+  def array(self, name: str, *shape: int) -> np.ndarray | None:
+    """Returns the array of this name and shape, or None: a report goes without what is not there."""
+    found = self.arrays.get(name)
+    return None if found is None or found.shape != shape or not np.isfinite(found).all() else found
+
+
+def read_run(path: Path) -> RunFolder:
+  """Reads a run folder.
+
+  Raises:
+    InputError: where there are no finished results, or they are damaged or of another schema.
+  """
+  source = path / 'results.json'
+  try:
+    results = json.loads(source.read_text(encoding='utf-8'))
+  except FileNotFoundError:
+    raise InputError(f'{source}: no such file; give the output_dir of a finished run') from None
+  except OSError as error:
+    raise InputError(f'{source}: {error.strerror or error}; give the output_dir of a finished run') from None
+  except ValueError:
+    raise InputError(f'{source}: not a whole JSON file; finish the run again with the same command') from None
+  if not isinstance(results, dict) or results.get('schema') != results_lib.SCHEMA:
+    found = results.get('schema') if isinstance(results, dict) else type(results).__name__
+    raise InputError(f'{source}: schema {found!r}, expected {results_lib.SCHEMA}')
+  missing = [name for name in _SECTIONS if name not in results]
+  if missing:
+    raise InputError(f'{source}: has no {missing[0]!r}; finish the run again with the same command')
+  return RunFolder(path, results, _read_arrays(path / 'arrays.npz'))
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+  if not path.exists():
+    return {}
+  try:
+    with np.load(path, allow_pickle=False) as archive:
+      return {name: archive[name] for name in archive.files}
+  except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
+    raise InputError(f'{path}: not a readable .npz file ({type(error).__name__}); finish the run again') from None

@@ -1,0 +1,188 @@
+"""The sections of report.html about the experiment as a whole; each function returns one section's content."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tff_cluster.reporting.answer import ClusteringAnswer
+from tff_cluster.reporting.markup import Markup, table, tag
+from tff_cluster.reporting.run_folder import RunFolder
+from tff_cluster.reporting.scorecard import Row
+from tff_cluster.reporting.setting import Setting
+from tff_cluster.reporting.words import duration, percent, plural, signed, size, times
+
+_EFFECTS = {'helped': ('helped', 'good'), 'harmed': ('harmed', 'bad'), 'unclear': ('no clear difference', 'none')}
+_EVALUATIONS = (
+    ('own', 'own model of each client'),
+    ('average', 'average of all cluster models'),
+    ('weighted', 'average weighted by validation accuracy'),
+    ('blended', 'blended: cluster model and average, half each'),
+)
+_METRICS = (
+    ('accuracy', 'accuracy'), ('precision', 'precision'), ('recall', 'recall'), ('mean_client_accuracy', 'mean client'),
+    ('highest_client_accuracy', 'highest client'), ('share_at_highest', 'clients at it'),
+)  # fmt: skip
+
+
+def answer_section(headline: str, answers: Sequence[ClusteringAnswer], setting: Setting) -> list[Markup]:
+  """Returns the opening: the headline and one card a clustering."""
+  content = [tag('p', headline, class_='lead')]
+  if not setting.is_papers:
+    kind = 'scaled down from the paper' if setting.scaled_down else 'not the paper’s setting'
+    content.append(tag('p', f'Run on {setting.words}: {kind}.', class_='soft'))
+  for answer in answers:
+    words, look = _EFFECTS[answer.effect]
+    alarms = [tag('p', tag('strong', 'Take care. '), alarm, class_='alarm') for alarm in answer.alarms]
+    heading = tag('h3', answer.label, ' ', tag('span', words, class_=f'chip {look}'))
+    content.append(tag('div', heading, [tag('p', sentence) for sentence in answer.sentences], alarms, class_='card'))
+  return content
+
+
+def run_section(run: RunFolder, setting: Setting, answers: Sequence[ClusteringAnswer]) -> list[Markup]:
+  """Returns what was run, how long each phase took and what it cost."""
+  results, population = run.results, run.results['population']
+  data, training, rows = results['config']['data'], results['config']['training'], population['rows']
+  batch = f'batch {training["batch_size"]}' if training['batch_size'] else 'whole-client batches'
+  model = results.get('training') or {}
+  parameters = f', {model["parameters"]:,} parameters ({size(model["model_bytes"])})' if model else ''
+  facts = [
+      ('data', f'{population["name"]}: {plural(len(run.client_ids), "client")}, {population["num_classes"]} classes'),
+      ('rows', ', '.join(f'{count:,} {name.replace("_", " ")}' for name, count in rows.items())),
+      ('model', f'{training["model"]}{parameters}'),
+      ('rounds', f'{training["phase1_rounds"]} in Phase 1, {training["phase2_rounds"]} in each cluster in Phase 2'),
+      (
+          'client work', f'{plural(training["local_epochs"], "local epoch")}, {batch}, learning rate '
+          f'{training["learning_rate"]:g}, {percent(training["cohort_fraction"], 0)} of the clients a round',
+      ),
+      ('seeds', f'training {training["seed"]}, data {data["data_seed"]}'),
+  ]  # fmt: skip
+  departures = 'None.' if setting.is_papers else tag('ul', [tag('li', phrase) for phrase in setting.departures])
+  labels = [c['label'] for c in results['clusterings']]
+  described = [(c['label'], c['method'], c['signature'], _parameters(c['parameters'])) for c in results['clusterings']]
+  timing = results['timing']
+  total = (
+      'total', duration(sum(t['seconds'] for t in timing)), f'{sum(t["client_rounds_asked"] for t in timing):,}',
+      f'{sum(t["client_rounds_trained"] for t in timing):,}',
+  )  # fmt: skip
+  ledgers: list[tuple[str, Mapping[str, Any], float | None]]
+  ledgers = [('Phase 1', results['phase1']['ledger'], None), ('unclustered, equal rounds', results['baseline']['ledger'], None)]
+  ledgers += [(c['label'], c['ledger'], a.cost) for c, a in zip(results['clusterings'], answers, strict=True)]
+  return [
+      table(('', 'setting'), facts),
+      table(('clustering', 'method', 'clusters the clients’', 'parameters'), described) if labels else tag('p', 'No clustering.'),
+      tag('h3', 'Departures from the paper’s setting'),
+      departures if isinstance(departures, Markup) else tag('p', departures),
+      tag('h3', 'Time of each phase'),
+      table(
+          ('phase', 'time', 'client-rounds asked', 'client-rounds trained'),
+          [(t['name'], duration(t['seconds']), f'{t["client_rounds_asked"]:,}', f'{t["client_rounds_trained"]:,}') for t in timing]
+          + [total],
+          numeric=(1, 2, 3),
+      ),
+      tag('p', 'Fewer client-rounds trained than asked: the rest was saved by an earlier run or another clustering.', class_='note'),
+      tag('h3', 'Cost'),
+      table(
+          ('stage', 'client-rounds', 'relative to disjoint', 'bytes up', 'bytes down'),
+          [
+              (name, f'{c["client_rounds"]:,}', '–' if cost is None else times(cost), size(c['bytes_up']), size(c['bytes_down']))
+              for name, c, cost in ledgers
+          ],
+          numeric=(1, 2, 3, 4),
+      ),
+  ]  # fmt: skip
+
+
+def scorecard_section(rows: Sequence[Row], setting: Setting) -> list[Markup]:
+  """Returns tables 1 to 3 and the claims, each line with its verdict."""
+  content = [
+      tag(
+          'p', 'The paper’s tables beside this run. A number is called reproduced within 1 point and only in the paper’s own '
+          'setting; elsewhere the line says what was run.' if not setting.is_papers else
+          'The paper’s tables beside this run; a number is called reproduced within 1 point.',
+      )
+  ]  # fmt: skip
+  for name in ('Table 1', 'Table 2', 'Table 3'):
+    lines = [
+        (
+            [row.cell, tag('div', row.note, class_='note')], percent(float(row.published)),
+            '–' if row.ours is None else percent(float(row.ours)), '–' if row.difference is None else signed(row.difference),
+            verdict_chip(row.verdict),
+        )
+        for row in rows
+        if row.table == name
+    ]  # fmt: skip
+    content.append(table((name, 'published', 'ours', 'points', 'verdict'), lines, numeric=(1, 2, 3)))
+  claimed = [
+      ([row.cell, tag('div', row.note, class_='note')], row.published, row.ours or '–', verdict_chip(row.verdict))
+      for row in rows
+      if row.table == 'Claim'
+  ]
+  return [*content, table(('Claim', 'published', 'ours', 'verdict'), claimed)]
+
+
+def evaluators_section(results: Mapping[str, Any]) -> list[Markup]:
+  """Returns the Phase 3 comparison: on the global test set, and on the clients' own test rows."""
+  stages = [('Phase 1', results['phase1']['evaluation']), ('unclustered, equal rounds', results['baseline']['evaluation'])]
+  lines: list[tuple[str, str, Mapping[str, Any]]] = [(name, 'the global model', evaluation) for name, evaluation in stages]
+  for clustering in results['clusterings']:
+    for key, words in _EVALUATIONS:
+      if key in clustering['evaluations']:
+        lines.append((clustering['label'], words, clustering['evaluations'][key]))
+  tables = []
+  for scope, caption, metrics in (
+      ('global', 'On the global test set (one model for all)', _METRICS[:3]),
+      ('clients', 'On the clients’ own test rows', _METRICS),
+  ):
+    body = [
+        (name, words, *(percent(e[scope][key]) for key, _ in metrics)) for name, words, e in lines if e[scope] is not None
+    ]
+    header = ('clustering', 'model', *(words for _, words in metrics))
+    tables.append(table(header, body, numeric=range(2, len(header)), caption=caption))
+  validated = results.get('cross_validation')
+  if validated:
+    body = [(n, percent(v['mean']), percent(v['low']), percent(v['high'])) for n, v in validated['evaluations'].items()]
+    caption = f'{validated["folds"]}-fold cross-validation: mean and 95% interval'
+    tables.append(table(('clustering / model', 'mean', 'low', 'high'), body, numeric=(1, 2, 3), caption=caption))
+  return [
+      tag(
+          'p', 'Precision and recall are macro averages from the counts of all rows together. “Mean client” weighs every client '
+          'the same; “clients at it” is the share of clients that reach the highest client accuracy (table 2 of the paper).',
+      ),
+      *tables,
+  ]  # fmt: skip
+
+
+def repeat_section(run: RunFolder) -> list[Markup]:
+  """Returns the command that repeats the run, its digest and its environment."""
+  environment = run.results['environment']
+  command = f'python -m phases.run_all --config_file={shlex.quote(str(run.path / "config.json"))} --output_dir=NEW_FOLDER'
+  packages = environment.get('packages') or {}
+  facts = [
+      ('digest of the results', tag('code', run.results['digest'])),
+      *((name, str(environment[name])) for name in ('started', 'python', 'machine', 'cores') if name in environment),
+  ]
+  return [
+      tag('p', 'The saved configuration is all that is needed:'),
+      tag('pre', tag('code', command)),
+      tag('p', 'An equal run ends with an equal digest: it covers every number of the results, but no times and no paths.'),
+      table(('', 'this run'), facts),
+      tag(
+          'details', tag('summary', f'{plural(len(packages), "package version")}'),
+          table(('package', 'version'), sorted(packages.items())),
+      ) if packages else tag('p', 'No package versions were saved.'),
+  ]  # fmt: skip
+
+
+def verdict_chip(verdict: str) -> Markup:
+  """Returns a verdict as a coloured chip with what it was run on behind it; the words alone suffice."""
+  words, _, rest = verdict.partition(' (')
+  # 'within 1 point' in another setting is no reproduction, so it stays neutral.
+  look = 'good' if words in ('holds', 'reproduced') else 'bad' if words == 'fails' else 'none'
+  if words.startswith('differs'):
+    look = 'warn'
+  return tag('span', tag('span', words, class_=f'chip {look}'), tag('div', rest[:-1], class_='note') if rest else None)
+
+
+def _parameters(parameters: Mapping[str, Any]) -> str:
+  skip = ('method', 'name', 'signature')
+  return ', '.join(f'{k}={v}' for k, v in parameters.items() if k not in skip and v is not None) or 'none'

@@ -1,0 +1,75 @@
+"""Says whether a run is the paper's experiment, and if not, what it was instead."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+PAPER_CLIENTS = 100
+PAPER_ROUNDS = 20
+PAPER_LEARNING_RATE = 0.1
+PAPER_DATASETS = ('mnist', 'emnist')
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+  """What a run was run on.
+
+  Attributes:
+    words: For instance 'digits, 20 clients, label_swapped, 5 + 5 rounds'.
+    departures: How it departs from the paper, one phrase each; empty for the paper's own setting.
+    scaled_down: Whether it has fewer clients, rounds or rows than the paper.
+  """
+
+  words: str
+  departures: tuple[str, ...]
+  scaled_down: bool
+
+  @property
+  def is_papers(self) -> bool:
+    return not self.departures
+
+  @property
+  def remark(self) -> str:
+    """What a verdict's line must add: empty for the paper's setting."""
+    if self.is_papers:
+      return ''
+    return f'run on {self.words}{"; scaled down" if self.scaled_down else "; not the paper’s setting"}'
+
+
+def describe_setting(config: Mapping[str, Any], num_clients: int) -> Setting:
+  """Compares a configuration with section 7.2 of Rohith et al. 2020.
+
+  The paper: a CNN on EMNIST with the row counts of MNIST (section 4.1.1), 100 clients, non-IID, all of
+  them in every round, 20 + 20 rounds, SGD with learning rate 0.1. It gives neither batch size nor local
+  epochs nor the partition, so those cannot depart from it.
+
+  Args:
+    config: ExperimentConfig.to_json().
+    num_clients: Clients that the run really had.
+  """
+  data, training = config['data'], config['training']
+  rounds = (training['phase1_rounds'], training['phase2_rounds'])
+  departures = []
+  if data['dataset'] not in PAPER_DATASETS:
+    departures.append(f'data {data["dataset"]}, the paper has EMNIST')
+  elif data['dataset'] == 'emnist' and data['emnist_classes'] != 10:
+    departures.append(f'{data["emnist_classes"]} classes, the paper has 10')
+  if num_clients != PAPER_CLIENTS:
+    departures.append(f'{num_clients} clients, the paper has {PAPER_CLIENTS}')
+  if rounds != (PAPER_ROUNDS, PAPER_ROUNDS):
+    departures.append(f'{rounds[0]} + {rounds[1]} rounds, the paper has {PAPER_ROUNDS} + {PAPER_ROUNDS}')
+  if data['rows_per_client'] is not None:
+    departures.append(f'at most {data["rows_per_client"]} rows a client, the paper shares out 60,000')
+  if data['partition'] == 'iid':
+    departures.append('an IID partition, the paper has a non-IID one')
+  if training['model'] not in ('mnist_cnn',):
+    departures.append(f'model {training["model"]}, the paper has a CNN')
+  if training['cohort_fraction'] != 1.0:
+    departures.append(f'{training["cohort_fraction"]:g} of the clients a round, the paper has all')
+  if training['learning_rate'] != PAPER_LEARNING_RATE:
+    departures.append(f'learning rate {training["learning_rate"]:g}, the paper has {PAPER_LEARNING_RATE:g}')
+  scaled_down = (
+      num_clients < PAPER_CLIENTS or min(rounds) < PAPER_ROUNDS or data['rows_per_client'] is not None
+  )
+  words = f'{data["dataset"]}, {num_clients} clients, {data["partition"]}, {rounds[0]} + {rounds[1]} rounds'
+  return Setting(words, tuple(departures), scaled_down)

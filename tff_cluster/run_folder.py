@@ -1,0 +1,115 @@
+"""Where the files of a run lie. Every phase reads what the phase before saved here."""
+
+import dataclasses
+import pathlib
+
+from tff_cluster import config as config_lib
+from tff_cluster import store
+from tff_cluster.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+  """The folder of one experiment (--output_dir).
+
+  Attributes:
+    root: The folder.
+  """
+
+  root: pathlib.Path
+
+  @property
+  def config(self) -> pathlib.Path:
+    """The full configuration; repeats the run with --config_file."""
+    return self.root / 'config.json'
+
+  @property
+  def environment(self) -> pathlib.Path:
+    """Python, packages and machine."""
+    return self.root / 'environment.json'
+
+  @property
+  def population(self) -> pathlib.Path:
+    """The clients' rows as they were trained on."""
+    return self.root / 'population.npz'
+
+  @property
+  def store(self) -> pathlib.Path:
+    """Artifacts: trajectories and signatures."""
+    return self.root / 'store'
+
+  @property
+  def phase1(self) -> pathlib.Path:
+    return self.root / 'phase1.json'
+
+  @property
+  def baseline(self) -> pathlib.Path:
+    return self.root / 'phase2' / 'baseline.json'
+
+  def clusters(self, label: str) -> pathlib.Path:
+    """The clusters of one clustering, beside its distances' linkage where it has one."""
+    return self.root / 'clusterings' / label / 'clusters.json'
+
+  def linkage(self, label: str) -> pathlib.Path:
+    return self.root / 'clusterings' / label / 'linkage.npz'
+
+  def candidates(self, signature: str) -> pathlib.Path:
+    """Clusterings of the same signatures that are compared but not trained."""
+    return self.root / 'clusterings' / f'candidates_{signature}.json'
+
+  def geometry(self, signature: str) -> pathlib.Path:
+    """Distances and embedding of the signatures."""
+    return self.root / 'clusterings' / f'geometry_{signature}.npz'
+
+  def phase2(self, label: str) -> pathlib.Path:
+    return self.root / 'phase2' / f'clustering_{label}.json'
+
+  def phase3(self, label: str) -> pathlib.Path:
+    return self.root / 'phase3' / f'{label}.json'
+
+  def model(self, label: str, cluster: int) -> pathlib.Path:
+    """A cluster's trained model, for tf.keras.models.load_model."""
+    return self.root / 'models' / label / f'cluster_{cluster:03d}.keras'
+
+  def metrics(self, name: str) -> pathlib.Path:
+    """Per-round figures as CSV."""
+    return self.root / 'metrics' / f'{name}.csv'
+
+  def tensorboard(self, name: str) -> pathlib.Path:
+    return self.root / 'tensorboard' / name
+
+  @property
+  def results(self) -> pathlib.Path:
+    return self.root / 'results.json'
+
+  @property
+  def arrays(self) -> pathlib.Path:
+    return self.root / 'arrays.npz'
+
+  def load_config(self) -> config_lib.ExperimentConfig:
+    """Reads the configuration of the run.
+
+    Raises:
+      InputError: if the folder holds no run.
+    """
+    try:
+      return config_lib.ExperimentConfig.from_json(store.load_json(self.config))
+    except FileNotFoundError as error:
+      raise InputError(
+          f'--output_dir={self.root} holds no run (no {self.config.name}); start one with python -m phases.phase1 '
+          'or python -m phases.run_all'
+      ) from error
+
+  def load_finished(self, path: pathlib.Path, phase: str) -> dict:
+    """Reads what a phase saved.
+
+    Raises:
+      InputError: if that phase has not finished in this folder; says how to run it.
+    """
+    try:
+      return store.load_json(path)
+    except FileNotFoundError as error:
+      raise InputError(
+          f'{self.root} has no {path.relative_to(self.root)} yet: run python -m phases.{phase} '
+          f'--output_dir={self.root} first'
+      ) from error
