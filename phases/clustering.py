@@ -73,7 +73,7 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   folder.load_finished(folder.phase1, 'phase1')
   asked = experiment.clusterings if added is None else (added,)
   if added is not None and added not in experiment.clusterings:
-    experiment = dataclasses.replace(experiment, clusterings=(*experiment.clusterings, added)).validated()
+    experiment = experiment.with_clusterings((added,))
     # What lies there is of a call that was stopped before the run knew of it, perhaps with other flags.
     folder.clusters(added.label).unlink(missing_ok=True)
   from tff_cluster.algorithms import three_phase

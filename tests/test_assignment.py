@@ -17,8 +17,8 @@ IDS = ('w3', 'w1', 'w2')
 def members_and_ids(draw):
   size = draw(st.integers(1, 6))
   ids = tuple(f'c{k}' for k in draw(st.permutations(range(size))))
-  extra = draw(st.lists(st.sets(st.sampled_from(ids), min_size=1), max_size=5))
-  return [sorted(members) for members in extra] + [list(ids)], ids
+  extra = draw(st.lists(st.frozensets(st.sampled_from(ids), min_size=1), max_size=5, unique=True))
+  return [sorted(members) for members in extra if len(members) < size] + [list(ids)], ids
 
 
 @given(members_and_ids(), st.randoms(use_true_random=False))
@@ -71,6 +71,7 @@ def test_overlap():
     (np.array([[1, 1, 1], [0, 0, 0]]), IDS, 'cluster 1 has no member'),
     (np.array([[1, 0, 1]]), IDS, 'client w1 is in no cluster'),
     (np.ones((1, 3)), ('a', 'b', 'a'), 'must be distinct'),
+    (np.array([[1, 1, 0], [0, 0, 1], [1, 1, 0]]), IDS, 'same members'),
   ],
 )
 def test_refusals(membership, ids, message):

@@ -126,21 +126,25 @@ def _own_violations(tree: Tree, module: str, here: str) -> Iterator[str]:
   for node in ast.walk(tree.parsed[module]):
     if here == 'algorithms' and isinstance(node, ast.Call) and _touches_files(node.func):
       yield f'{module} touches files: {ast.unparse(node.func)}, line {node.lineno}'
-    if here != 'seeding' and isinstance(node, ast.Attribute) and node.attr not in DRAWING_NOTHING:
-      if ast.unparse(node.value) in ('np.random', 'numpy.random'):
-        yield f'{module} draws beside tff_cluster.seeding: {ast.unparse(node)}, line {node.lineno}'
+    drawn = _attribute_of(node, 'np.random', 'numpy.random')
+    if here != 'seeding' and drawn and drawn not in DRAWING_NOTHING:
+      yield f'{module} draws beside tff_cluster.seeding: {ast.unparse(node)}, line {node.lineno}'
 
 
 def _only_simulation(tree: ast.Module) -> bool:
   for node in ast.walk(tree):
-    if isinstance(node, ast.Attribute) and node.attr != 'simulation':
-      if ast.unparse(node.value) in ('tff', 'tensorflow_federated'):
-        return False
+    if _attribute_of(node, 'tff', 'tensorflow_federated') not in (None, 'simulation'):
+      return False
     if isinstance(node, ast.ImportFrom) and (node.module or '').startswith('tensorflow_federated'):
       names = {f'{node.module}.{alias.name}' for alias in node.names}
       if not all(name.startswith('tensorflow_federated.simulation') for name in names):
         return False
   return True
+
+
+def _attribute_of(node: ast.AST, *owners: str) -> str | None:
+  """Returns NAME where the node is OWNER.NAME, else None."""
+  return node.attr if isinstance(node, ast.Attribute) and ast.unparse(node.value) in owners else None
 
 
 def _touches_files(call: ast.expr) -> bool:

@@ -217,6 +217,15 @@ class ExperimentConfig:
         )
     return self
 
+  def with_clusterings(self, added: tuple[ClusteringConfig, ...]) -> 'ExperimentConfig':
+    """Returns this experiment with more clusterings of its one Phase 1; those that it has stay once.
+
+    Raises:
+      InputError: if an added clustering has the label of another one.
+    """
+    new = tuple(clustering for clustering in added if clustering not in self.clusterings)
+    return dataclasses.replace(self, clusterings=(*self.clusterings, *new)).validated()
+
   def to_json(self) -> dict[str, Any]:
     return dataclasses.asdict(self) | {'clusterings': [dataclasses.asdict(c) for c in self.clusterings]}
 
@@ -306,14 +315,14 @@ def parse_threshold(text: str) -> tuple[str, float]:
   """
   if text == 'mean':
     return 'mean', float('nan')
-  kind, _, number = text.rpartition(':')
+  kind, colon, number = text.rpartition(':')
   try:
     value = float(number)
   except ValueError:
     value = float('nan')
   if kind == 'quantile' and 0.0 <= value <= 1.0:
     return 'quantile', value
-  if kind == '' and 0.0 <= value < float('inf'):
+  if not colon and 0.0 <= value < float('inf'):
     return 'number', value
   raise InputError(f'--distance_threshold={text}: allowed are mean, a number >= 0, or quantile:q with q from 0 to 1')
 
@@ -364,7 +373,10 @@ def _section(kind: type, value: Any) -> Any:
   if unknown:
     raise InputError(f'unknown field {unknown[0]!r} in the configuration; known: {", ".join(known)}')
   # 1 and 1.0 are the same learning rate; they shall be the same configuration, with one digest.
-  plain = {
-      name: float(v) if _plain_type(fields[name])[0] is float and type(v) is int else v for name, v in value.items()
-  }
+  try:
+    plain = {
+        name: float(v) if _plain_type(fields[name])[0] is float and type(v) is int else v for name, v in value.items()
+    }
+  except OverflowError as error:
+    raise InputError(f'a number of the configuration is too large: {error}') from error
   return kind(**plain)

@@ -30,7 +30,7 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
   """Opens a temporary file beside `path` that takes its place when the block ends without an error.
 
   Whoever reads `path` sees the old content or the new one, never a part; an error leaves no file behind.
-  A killed process can leave the temporary file, `.NAME.*.tmp`, which the next `sweep` removes.
+  A killed process can leave the temporary file, `.NAME.*.tmp*`, which the next `sweep` removes.
 
   Raises:
     EnvironmentFault: if the disk is full or the folder cannot be written; what was there stays.
@@ -57,9 +57,30 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
         os.unlink(temporary)
 
 
+def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None:
+  """Has `write` make a file that takes the place of `path` when it is whole.
+
+  Args:
+    path: The file.
+    write: Writes the file whose path it is given; that has the suffix of `path`, which some libraries want.
+
+  Raises:
+    EnvironmentFault: if it cannot be written.
+  """
+  temporary = path.with_name(f'.{path.stem}.{os.getpid()}.tmp{path.suffix}')
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(temporary)
+    os.replace(temporary, path)
+  except OSError as error:
+    raise EnvironmentFault(f'cannot write {path}: {error.strerror or error}; what was finished before is kept') from error
+  finally:
+    temporary.unlink(missing_ok=True)
+
+
 def sweep(folder: pathlib.Path) -> None:
   """Removes what killed processes left of `replacing` below the folder. Only its owner may call this."""
-  for left_over in folder.rglob('.*.tmp'):
+  for left_over in folder.rglob('.*.tmp*'):
     with contextlib.suppress(OSError):
       left_over.unlink()
 

@@ -18,7 +18,8 @@ def assignments(draw, overlapping=True):
   rows = [[ids[k] for k in range(clients) if labels[k] == c] for c in sorted(set(labels))]
   if overlapping:
     for members in draw(st.lists(st.sets(st.sampled_from(ids), min_size=1), max_size=4)):
-      rows.append(sorted(members))
+      if sorted(members) not in rows:
+        rows.append(sorted(members))
   return ClusterAssignment.from_clusters(rows, ids)
 
 
@@ -50,10 +51,8 @@ def test_permuting_clients_permutes_columns(assignment, data):
   permuted = ClusterAssignment(assignment.membership[:, order], ids)
   # Canonical order may move the rows: pair them by their members.
   rows = [[set(c) for c in permuted.clusters].index(set(c)) for c in assignment.clusters]
-  distinct = len({frozenset(c) for c in assignment.clusters}) == assignment.num_clusters
   for build in (mixing.own_models, mixing.blended, mixing.start_weights):
-    if distinct:
-      np.testing.assert_allclose(build(permuted)[rows], build(assignment)[:, order], atol=1e-12)
+    np.testing.assert_allclose(build(permuted)[rows], build(assignment)[:, order], atol=1e-12)
 
 
 @given(st.integers(1, 6), st.integers(0, 2**31))

@@ -9,7 +9,13 @@ import sys
 import pytest
 
 from tff_cluster.cli import config_file, environment, output
-from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
+from tff_cluster.config import (
+  ClusteringConfig,
+  DataConfig,
+  EvaluationConfig,
+  ExperimentConfig,
+  TrainingConfig,
+)
 from tff_cluster.errors import EnvironmentFault, InputError
 
 BASE = ExperimentConfig(clusterings=(ClusteringConfig(method='dynamic_distance'),))
@@ -54,14 +60,7 @@ def test_the_same_experiment_goes_on(tmp_path):
       dataclasses.replace(BASE, data=DataConfig(rows_per_client=5)),
       'rows_per_client is not given there and 5 here',
     ),
-    (
-      ExperimentConfig(clusterings=(ClusteringConfig(method='kmeans'),)),
-      'method of clustering 1 is dynamic_distance there and kmeans here',
-    ),
-    (
-      ExperimentConfig(clusterings=(*BASE.clusterings, ClusteringConfig(method='kmeans'))),
-      'number of clusterings is 1 there and 2 here',
-    ),
+    (dataclasses.replace(BASE, evaluation=EvaluationConfig(num_folds=3)), 'num_folds is 0 there and 3 here'),
   ],
 )
 def test_another_experiment_is_refused(other, words, tmp_path):
@@ -71,6 +70,18 @@ def test_another_experiment_is_refused(other, words, tmp_path):
     output.claim_output_dir(tmp_path, other)
   assert words in str(caught.value) and 'choose another folder' in str(caught.value)
   assert (tmp_path / 'config.json').read_bytes() == before
+
+
+def test_a_folder_takes_more_clusterings_of_its_phase_1_but_no_other_one_of_a_name(tmp_path):
+  one, two = ClusteringConfig(method='kmeans', num_clusters=2), ClusteringConfig(method='dynamic_distance')
+  output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,)))
+  output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(two,)))
+  output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,)))
+  assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
+  other = dataclasses.replace(one, num_clusters=3)
+  with pytest.raises(InputError, match="two clusterings are called 'kmeans'"):
+    output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,)))
+  assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
 
 
 def test_a_damaged_configuration_is_refused_and_kept(tmp_path):

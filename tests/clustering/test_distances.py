@@ -59,6 +59,17 @@ def test_euclidean_every_scale_at_once(path):
   np.testing.assert_allclose(distances_lib.pairwise_distances(vectors, 'l2'), exact, rtol=1e-5, atol=0)
 
 
+def test_euclidean_groups_within_groups_within_groups(path):
+  # Two groups of two of two, apart by 1, 1e-6 and 1e-12: centring once on a member still cancels.
+  vectors = np.zeros((8, 45))
+  for level, (gap, axis) in enumerate(
+    zip((1.0, 1e-6, 1e-12), noise(11, 3, 45, dtype=np.float64), strict=True)
+  ):
+    vectors += gap * axis * (np.arange(8)[:, None] >> (2 - level) & 1)
+  exact = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
+  np.testing.assert_allclose(distances_lib.pairwise_distances(vectors, 'l2'), exact, rtol=1e-5, atol=0)
+
+
 @pytest.mark.parametrize('scale', [1e-30, 1e-22, 1e25, 1e37])
 def test_euclidean_where_float32_squares_leave_their_range(path, scale):
   vectors = (noise(4, 9, 80) * np.float32(scale)).astype(np.float32)

@@ -21,7 +21,9 @@ def _good(rows=6):
 
 def test_reads_numbers_labels_owners_and_groups(tmp_path):
   good = _good()
-  source = load_npz(_write(tmp_path, **good, client_id=np.array([7, 7, 8, 8, 9, 9]), group=np.array(list('bbaabb'))))
+  source = load_npz(
+    _write(tmp_path, **good, client_id=np.array([7, 7, 8, 8, 9, 9]), group=np.array(list('bbaabb')))
+  )
   assert source.name == 'own' and source.num_classes == 3 and source.test_x is None
   assert source.train_x.dtype == np.float32 and source.train_y.dtype == np.int32
   np.testing.assert_allclose(source.train_x, good['x'], rtol=1e-6)
@@ -88,7 +90,11 @@ def test_wrong_content_is_refused_in_one_line(tmp_path, arrays, says):
 
 def test_missing_file_folder_and_npy_are_refused(tmp_path):
   np.save(tmp_path / 'one.npy', np.zeros(3))
-  for path, says in ((tmp_path / 'none.npz', 'no such file'), (tmp_path, 'not a file'), (tmp_path / 'one.npy', 'not an .npz')):
+  for path, says in (
+    (tmp_path / 'none.npz', 'no such file'),
+    (tmp_path, 'not a file'),
+    (tmp_path / 'one.npy', 'not an .npz'),
+  ):
     with pytest.raises(InputError, match=says):
       load_npz(str(path))
 

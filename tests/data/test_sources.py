@@ -53,7 +53,9 @@ def test_digits_and_files_import_no_tensorflow(tmp_path):
     'print([m for m in sys.modules if m.split(".")[0] in ("tensorflow", "tensorflow_federated", "tensorflow_datasets", "absl")])\n'
   )
   environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
-  done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, env=environment, check=True)
+  done = subprocess.run(
+    [sys.executable, '-c', program], capture_output=True, text=True, env=environment, check=True
+  )
   assert done.stdout.strip() == '[]'
   assert done.stderr == ''
 
@@ -124,12 +126,16 @@ def test_unreachable_tells_hosts_that_answer_from_those_that_do_not(monkeypatch)
   monkeypatch.setattr(urllib.request, 'urlopen', answers)
   assert downloads.unreachable('https://example.org/x') is None
   _refuse(monkeypatch)
-  assert downloads.unreachable('https://example.org/x') == 'no connection to example.org: Name or service not known'
+  assert (
+    downloads.unreachable('https://example.org/x')
+    == 'no connection to example.org: Name or service not known'
+  )
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
-  'dataset, looked_for', [('mnist', 'mnist/3.0.1'), ('cifar10', 'cifar10/3.0.2'), ('emnist', 'emnist_all.sqlite')]
+  'dataset, looked_for',
+  [('mnist', 'mnist/3.0.1'), ('cifar10', 'cifar10/3.0.2'), ('emnist', 'emnist_all.sqlite')],
 )
 def test_offline_is_one_line_with_the_file_and_the_remedy(monkeypatch, tmp_path, dataset, looked_for):
   _refuse(monkeypatch)

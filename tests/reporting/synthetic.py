@@ -14,7 +14,7 @@ import scipy.cluster.hierarchy
 import scipy.spatial.distance
 import sklearn.metrics
 
-from tff_cluster import config, results, scores
+from tff_cluster import config, results, scores, store
 from tff_cluster.assignment import ClusterAssignment
 
 CLASSES = 10
@@ -26,25 +26,25 @@ def write_run(folder: Path, **options: Any) -> dict[str, Any]:
   folder.mkdir(parents=True, exist_ok=True)
   (folder / 'results.json').write_text(json.dumps(value, allow_nan=False))
   (folder / 'config.json').write_text(json.dumps(value['config']))
-  np.savez(folder / 'arrays.npz', **arrays)
+  store.save_arrays(folder / 'arrays.npz', arrays)
   return value
 
 
 def make_run(
-    num_clients: int = 20,
-    groups: int = 4,
-    truth: str = 'disjoint',
-    gain: float = 0.05,
-    spread: float = 0.02,
-    dataset: str = 'digits',
-    rounds: tuple[int, int] = (5, 5),
-    cross_validation: bool = False,
-    relative_rounds: bool = False,
-    methods: tuple[str, ...] = ('kmeans', 'dynamic_distance', 'hierarchical'),
-    linkage: str = 'complete',
-    client_ids: list[str] | None = None,
-    wrong_groups: bool = False,
-    seed: int = 0,
+  num_clients: int = 20,
+  groups: int = 4,
+  truth: str = 'disjoint',
+  gain: float = 0.05,
+  spread: float = 0.02,
+  dataset: str = 'digits',
+  rounds: tuple[int, int] = (5, 5),
+  cross_validation: bool = False,
+  relative_rounds: bool = False,
+  methods: tuple[str, ...] = ('kmeans', 'dynamic_distance', 'hierarchical'),
+  linkage: str = 'complete',
+  client_ids: list[str] | None = None,
+  wrong_groups: bool = False,
+  seed: int = 0,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
   """Returns results (with digest) and arrays.
 
@@ -71,7 +71,10 @@ def make_run(
   truths = _truths(truth, owner, groups)
   phase1 = np.clip(rng.normal(0.80, 0.05, num_clients), 0, 1)
   baseline = np.clip(phase1 + rng.normal(0.03, 0.01, num_clients), 0, 1)
-  stages = {'phase1': _stage(rng, phase1, rounds[0], 0), 'baseline': _stage(rng, baseline, rounds[1], rounds[0])}
+  stages = {
+    'phase1': _stage(rng, phase1, rounds[0], 0),
+    'baseline': _stage(rng, baseline, rounds[1], rounds[0]),
+  }
   arrays: dict[str, np.ndarray] = {
       'distances_weights': distances.astype(np.float32), 'embedding_weights': _scaling(distances)
   }  # fmt: skip
@@ -84,13 +87,17 @@ def make_run(
     if shape[2] is not None:
       arrays[f'linkage_{label}'] = shape[2]
     own = np.clip(baseline + rng.normal(gain - 0.01 * i * (gain > 0), spread, num_clients), 0, 1)
-    clusterings.append(_clustering(rng, label, method, shape[3], chosen, shape[1], truths, own, rounds, relative_rounds))
+    clusterings.append(
+      _clustering(rng, label, method, shape[3], chosen, shape[1], truths, own, rounds, relative_rounds)
+    )
     configs.append(config.ClusteringConfig(method=method, name=name or None, **shape[3]))
   experiment = config.ExperimentConfig(
       data=config.DataConfig(dataset=dataset, num_clients=num_clients),
       training=config.TrainingConfig(phase1_rounds=rounds[0], phase2_rounds=rounds[1]), clusterings=tuple(configs),
   )  # fmt: skip
-  labels = np.stack([rng.multinomial(40 + 10 * k % 70, rng.dirichlet(np.full(CLASSES, 0.7))) for k in range(num_clients)])
+  labels = np.stack(
+    [rng.multinomial(40 + 10 * k % 70, rng.dirichlet(np.full(CLASSES, 0.7))) for k in range(num_clients)]
+  )
   value: dict[str, Any] = {
       'config': experiment.to_json(),
       'population': {
@@ -103,7 +110,7 @@ def make_run(
       'candidates': _candidates(vectors, distances, truths, ids),
       'cross_validation': {
           'folds': 5,
-          'evaluations': {f'{c["label"]}/own': {'mean': 0.9, 'low': 0.88, 'high': 0.92} for c in clusterings},
+          'evaluations': {f'{c["label"]}/own': {'mean': 0.9, 'low': 0.88, 'high': 0.92, 'recall': 0.87} for c in clusterings},
       } if cross_validation else None,
       'environment': {
           'python': '3.11.9', 'packages': {'numpy': '1.26.4', 'tensorflow': '2.14.1'}, 'machine': 'x86_64 Linux',
@@ -129,7 +136,9 @@ def _truths(kind: str, owner: np.ndarray, groups: int) -> dict[str, np.ndarray]:
   return {} if kind == 'none' else {'group': disjoint}
 
 
-def _cluster(method, distances, vectors, owner, linkage, wrong, rng) -> tuple[np.ndarray, Any, Any, dict[str, Any]]:
+def _cluster(
+  method, distances, vectors, owner, linkage, wrong, rng
+) -> tuple[np.ndarray, Any, Any, dict[str, Any]]:
   """Returns membership, threshold, linkage matrix and parameters."""
   if method == 'kmeans':
     labels = rng.permutation(owner) if wrong else owner
@@ -154,14 +163,16 @@ def _matrix(labels: np.ndarray) -> np.ndarray:
   return (np.unique(labels)[:, None] == labels[None, :]).astype(np.float64)
 
 
-def _clustering(rng, label, method, parameters, chosen, threshold, truths, own, rounds, relative) -> dict[str, Any]:
+def _clustering(
+  rng, label, method, parameters, chosen, threshold, truths, own, rounds, relative
+) -> dict[str, Any]:
   memberships = float(chosen.membership.sum(axis=0).mean())
   trained = int(chosen.membership.sum()) * rounds[1]
   evaluations: dict[str, Any] = {}
   for name, shift in (('own', 0.0), ('average', -0.06), ('weighted', -0.055), ('blended', -0.02)):
     accuracy = np.clip(own + shift, 0, 1)
     evaluations[name] = _evaluation(rng, accuracy, name in ('average', 'weighted')) | {
-        'mixing': np.full((chosen.num_clusters, 1), 1.0 / chosen.num_clusters).tolist()
+      'mixing': np.full((chosen.num_clusters, 1), 1.0 / chosen.num_clusters).tolist()
     }
   history = _history(rng, own, rounds[1], 0 if relative else rounds[0])
   return {
@@ -171,7 +182,10 @@ def _clustering(rng, label, method, parameters, chosen, threshold, truths, own, 
       'threshold': threshold, 'recovery': {n: _recovery(chosen.membership, t) for n, t in truths.items()},
       'ledger': {'client_rounds': trained, 'bytes_up': trained * 6_653_480, 'bytes_down': trained * 6_653_480},
       'history': history, 'best_validation': rng.uniform(0.8, 1, chosen.num_clusters).tolist(),
-      'cluster_scores': rng.uniform(0.8, 1, chosen.num_clusters).tolist(), 'evaluations': evaluations,
+      'cluster_scores': {
+          kind: {where: rng.uniform(0.8, 1, chosen.num_clusters).tolist() for where in ('members', 'global')}
+          for kind in ('unblended', 'blended')
+      }, 'evaluations': evaluations,
   }  # fmt: skip
 
 
@@ -195,7 +209,10 @@ def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | No
 def _evaluation(rng, accuracy: np.ndarray, one_model: bool) -> dict[str, Any]:
   tables = np.stack([_confusion(rng, a) for a in accuracy])
   measured = scores.Scores(tables, tables.sum(axis=(1, 2)) * 0.4)
-  overall = scores.Scores(tables.sum(axis=0)[None], np.array([100.0])).summary() if one_model else None
+  together = scores.Scores(tables.sum(axis=0)[None], np.array([100.0])).summary()
+  overall = (
+    {name: together[name] for name in ('accuracy', 'precision', 'recall', 'loss')} if one_model else None
+  )
   # The drawn accuracies, not those of the confusion counts: tests plant effects in them.
   highest = float(accuracy.max())
   clients = measured.summary() | {
@@ -216,7 +233,8 @@ def _confusion(rng, accuracy: float, rows: int = 200) -> np.ndarray:
 def _stage(rng, accuracy: np.ndarray, rounds: int, start: int) -> dict[str, Any]:
   count = len(accuracy) * rounds
   return {
-      'rounds': rounds, 'ledger': {'client_rounds': count, 'bytes_up': count * 6_653_480, 'bytes_down': count * 6_653_480},
+      'rounds': rounds, 'dropped_updates': 0,
+      'ledger': {'client_rounds': count, 'bytes_up': count * 6_653_480, 'bytes_down': count * 6_653_480},
       'history': _history(rng, accuracy, rounds, start), 'evaluation': _evaluation(rng, accuracy, True),
   }  # fmt: skip
 
@@ -238,12 +256,12 @@ def _candidates(vectors, distances, truths, ids) -> list[dict[str, Any]]:
     labels = scipy.cluster.hierarchy.fcluster(tree, count, 'maxclust')
     silhouette = float(sklearn.metrics.silhouette_score(distances, labels, metric='precomputed'))
     found.append({
-        'method': 'kmeans', 'parameters': {'num_clusters': count}, 'num_clusters': count, 'memberships': 1.0,
+        'method': 'kmeans', 'signature': 'weights', 'parameters': {'num_clusters': count}, 'num_clusters': count, 'memberships': 1.0,
         'silhouette': silhouette, 'recovery': {n: _recovery(_matrix(labels), t) for n, t in truths.items()}, 'notes': [],
     })  # fmt: skip
   found.append({
-      'method': 'dynamic_distance', 'parameters': {'distance_threshold': 'quantile:0.1'}, 'num_clusters': len(ids),
-      'memberships': 2.5, 'silhouette': None, 'recovery': {}, 'notes': ['more than 1000 maximal cliques: not enumerated'],
+      'method': 'dynamic_distance', 'signature': 'weights', 'parameters': {'distance_threshold': 'quantile:0.1'}, 'num_clusters': None,
+      'memberships': None, 'silhouette': None, 'recovery': None, 'notes': ['more than 1000 maximal cliques: not enumerated'],
   })  # fmt: skip
   return found
 

@@ -109,12 +109,13 @@ def _mix(array: np.ndarray, mixing: np.ndarray, chunk_bytes: int) -> np.ndarray:
   width = max(chunk_bytes // (8 * (models + columns)), 1)
   for start in range(0, flat.shape[1], width):
     chunk = np.asarray(flat[:, start : start + width], np.float64)
-    if np.isfinite(chunk).all():
-      result[:, start : start + width] = mixing.T @ chunk
-    else:
-      for column in range(columns):
-        used = np.flatnonzero(mixing[:, column])
-        result[column, start : start + width] = mixing[used, column] @ chunk[used]
+    for column in range(columns):
+      # Added up model after model: a matrix product gives other bits with another number of threads or of
+      # columns, and start weights must be the same bits in every phase and after every resume.
+      total = np.zeros(chunk.shape[1])
+      for model in np.flatnonzero(mixing[:, column]):
+        total += mixing[model, column] * chunk[model]
+      result[column, start : start + width] = total
   return result.reshape(columns, *np.shape(array)[1:])
 
 

@@ -138,13 +138,9 @@ class Experiment:
 
   def export_model(self, path: pathlib.Path, weights: Any) -> None:
     """Writes a model as a .keras file, whole or not at all."""
-    if path.exists():
-      return
-    self.keras_model.set_weights(list(weights))
-    temporary = path.with_name(f'.{path.stem}.tmp.keras')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    self.keras_model.save(temporary)
-    temporary.replace(path)
+    if not path.exists():
+      self.keras_model.set_weights(list(weights))
+      store_lib.save_file(path, self.keras_model.save)
 
   @contextlib.contextmanager
   def timed(self) -> Iterator[Callable[[], dict[str, float]]]:

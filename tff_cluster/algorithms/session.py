@@ -1,13 +1,13 @@
 """Opens an experiment for training: worker, clients, TFF context; and leaves nothing behind."""
 
 import contextlib
-import os
 from collections.abc import Iterator
 
 from tff_cluster import config as config_lib
 from tff_cluster import population as population_lib
 from tff_cluster import store
 from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.cli import environment
 from tff_cluster.data import populate
 from tff_cluster.data import saved
 from tff_cluster.federated import worker as worker_lib
@@ -38,7 +38,7 @@ def opened(
   """
   store.sweep(folder.root)
   # Started first: it comes up while this process imports TensorFlow and reads the data.
-  worker = worker_lib.start(clients_in_parallel or os.cpu_count() or 1)
+  worker = worker_lib.start(clients_in_parallel or environment.available_cores())
   try:
     population = clients(folder, config)
     from tff_cluster.federated import context

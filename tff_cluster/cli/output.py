@@ -59,12 +59,18 @@ def claim_output_dir(
       raise InputError(
         f'--output_dir={path} cannot be gone on with: {error}; choose another folder'
       ) from None
-    if there.digest != config.digest:
-      name, old, new = config_file.first_difference(there, config) or ('configuration', '?', '?')
+    # One Phase 1 serves any number of clusterings: those of the folder stay, new ones join them.
+    same = dataclasses.replace(there, clusterings=config.clusterings)
+    if same.digest != config.digest:
+      name, old, new = config_file.first_difference(same, config) or ('configuration', '?', '?')
       raise InputError(
         f'--output_dir={path} holds another experiment: {name} is {_plain(old)} there and {_plain(new)} here; '
         'choose another folder'
       )
+    try:
+      config = dataclasses.replace(config, clusterings=there.with_clusterings(config.clusterings).clusterings)
+    except InputError as error:
+      raise InputError(f'--output_dir={path} has other clusterings: {error}') from None
   store.save_json(target, config.to_json())
   store.save_json(RunFolder(folder).environment, dict(environment or describe_environment()))
   return folder

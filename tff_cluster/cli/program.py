@@ -6,6 +6,7 @@ software is told in one line on stderr.
 """
 
 import contextlib
+import difflib
 import errno
 import faulthandler
 import io
@@ -14,6 +15,7 @@ import select
 import signal
 import sys
 import types
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from absl import flags, logging
@@ -32,7 +34,9 @@ class _Terminated(SystemExit):
 def run(main: Callable[[], int | None], define_flags: Callable[[], None]) -> None:
   """Runs a program and ends the process; see `execute`."""
   # TensorFlow reads this when it is imported; its start-up chatter would bury our one line.
-  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+  # TFF imports a package that warns about pkg_resources, which the lock pins on purpose.
+  warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
   if sys.stderr is not None:
     faulthandler.enable()
   logging.use_absl_handler()
@@ -99,7 +103,7 @@ def _defined(define_flags: Callable[[], None]) -> Iterator[Collection[str]]:
   own: list[str] = []
   try:
     define_flags()
-    own = [name for name in flags.FLAGS._flags() if name not in before]
+    own = [name for name in flags.FLAGS if name not in before]
     yield own
   finally:
     for name in own:
@@ -127,7 +131,7 @@ def _parse(argv: Sequence[str]) -> None:
 
 def _absl_message(error: flags.Error) -> str:
   if isinstance(error, flags.UnrecognizedFlagError):
-    close = flags._helpers.get_flag_suggestions(error.flagname, list(flags.FLAGS))
+    close = difflib.get_close_matches(error.flagname, list(flags.FLAGS), n=1)
     hint = f'did you mean --{close[0]}?' if close else '--help lists the flags'
     return f'unknown flag --{error.flagname}; {hint}'
   if isinstance(error, flags.CantOpenFlagFileError) and isinstance(error.__context__, OSError):

@@ -62,7 +62,9 @@ def _read(path: str) -> dict[str, np.ndarray]:
     raise EnvironmentFault(f'--data_file={path} does not fit into memory') from error
   except Exception as error:
     if 'allow_pickle' in str(error):
-      _wrong(path, 'holds Python objects; allowed are arrays of numbers (and strings for client_id and group)')
+      _wrong(
+        path, 'holds Python objects; allowed are arrays of numbers (and strings for client_id and group)'
+      )
     # What zipfile, zlib and NumPy raise on damaged bytes is of many kinds (RuntimeError, struct.error, ...).
     _wrong(path, f'is damaged: {downloads.one_line(error)}')
 

@@ -97,12 +97,12 @@ def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Cluste
       unchanged=int((np.abs(differences) <= _SAME).sum()), recoveries=recoveries, cost=cost, sentences=(), alarms=(),
   )  # fmt: skip
   sentences = (
-      _effect_sentence(facts, float(own.mean()), float(baseline.mean())),
-      _who_sentence(facts, results['population']['client_ids']),
-      _phase1_sentence(facts, float(phase1.mean()), float(baseline.mean())),
-      _global_sentence(results, clustering),
-      _groups_sentence(facts, clustering),
-      _cost_sentence(facts, clustering),
+    _effect_sentence(facts, float(own.mean()), float(baseline.mean())),
+    _who_sentence(facts, results['population']['client_ids']),
+    _phase1_sentence(facts, float(phase1.mean()), float(baseline.mean())),
+    _global_sentence(results, clustering),
+    _groups_sentence(facts, clustering),
+    _cost_sentence(facts, clustering),
   )
   alarms = _alarms(facts, clustering, len(own))
   return dataclasses.replace(facts, sentences=tuple(s for s in sentences if s), alarms=tuple(alarms))
@@ -136,8 +136,8 @@ def _interval(interval: Interval) -> str:
 
 def _effect_sentence(facts: ClusteringAnswer, own: float, baseline: float) -> str:
   levels = (
-      f'after Phase 2 a client’s own model scores {percent(own)} on its own test rows on average, the unclustered '
-      f'model at equal rounds {percent(baseline)}: {points(facts.over_baseline.mean)} ({_interval(facts.over_baseline)})'
+    f'after Phase 2 a client’s own model scores {percent(own)} on its own test rows on average, the unclustered '
+    f'model at equal rounds {percent(baseline)}: {points(facts.over_baseline.mean)} ({_interval(facts.over_baseline)})'
   )
   if facts.effect == 'helped':
     return f'{facts.label} helped: {levels}.'
@@ -152,8 +152,8 @@ def _effect_sentence(facts: ClusteringAnswer, own: float, baseline: float) -> st
 def _who_sentence(facts: ClusteringAnswer, client_ids: list[str]) -> str:
   total = len(facts.differences)
   words = (
-      f'Of {plural(total, "client")}, {facts.helped} did better than with the unclustered model, '
-      f'{facts.harmed} worse and {facts.unchanged} the same.'
+    f'Of {plural(total, "client")}, {facts.helped} did better than with the unclustered model, '
+    f'{facts.harmed} worse and {facts.unchanged} the same.'
   )
   if facts.helped:
     best = int(np.argmax(facts.differences))
@@ -166,19 +166,23 @@ def _who_sentence(facts: ClusteringAnswer, client_ids: list[str]) -> str:
 
 def _phase1_sentence(facts: ClusteringAnswer, phase1: float, baseline: float) -> str:
   return (
-      f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {points(facts.over_phase1.mean)} '
-      f'({_interval(facts.over_phase1)}); the extra rounds alone, without clusters, gave {points(baseline - phase1)}.'
+    f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {points(facts.over_phase1.mean)} '
+    f'({_interval(facts.over_phase1)}); the extra rounds alone, without clusters, gave {points(baseline - phase1)}.'
   )
 
 
 def _global_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:
   average, phase1, baseline = (
-      stage['global']['accuracy']
-      for stage in (clustering['evaluations']['average'], results['phase1']['evaluation'], results['baseline']['evaluation'])
+    stage['global']['accuracy']
+    for stage in (
+      clustering['evaluations']['average'],
+      results['phase1']['evaluation'],
+      results['baseline']['evaluation'],
+    )
   )
   return (
-      f'On the global test set the average of its cluster models scores {percent(average)}; Phase 1 had '
-      f'{percent(phase1)}, the unclustered model at equal rounds {percent(baseline)}.'
+    f'On the global test set the average of its cluster models scores {percent(average)}; Phase 1 had '
+    f'{percent(phase1)}, the unclustered model at equal rounds {percent(baseline)}.'
   )
 
 
@@ -205,10 +209,14 @@ def _groups_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> 
 def _cost_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> str:
   if facts.cost <= _COST_WORTH_SAYING:
     return ''
-  reason = 'a client trains in each of its clusters' if clustering['overlapping'] else 'every cluster trains at least one client'
+  reason = (
+    'a client trains in each of its clusters'
+    if clustering['overlapping']
+    else 'every cluster trains at least one client'
+  )
   return (
-      f'Phase 2 trained {times(facts.cost)} the client-rounds of a disjoint clustering ({reason}), so equal rounds '
-      'are not equal cost here.'
+    f'Phase 2 trained {times(facts.cost)} the client-rounds of a disjoint clustering ({reason}), so equal rounds '
+    'are not equal cost here.'
   )
 
 
@@ -226,23 +234,31 @@ def _alarms(facts: ClusteringAnswer, clustering: Mapping[str, Any], num_clients:
     told = f'({best.measure} {score(best.value)} for “{best.truth}” at best)'
     if best.value < GROUPS_WRONG_BELOW and facts.effect != 'harmed':
       alarms.append(
-          f'Accuracy {"is better, but" if facts.effect == "helped" else "shows no clear difference, and"} the groups are '
-          f'wrong {told}: '
-          'do not read these clusters as the structure of the data.'
+        f'Accuracy {"is better, but" if facts.effect == "helped" else "shows no clear difference, and"} the groups are '
+        f'wrong {told}: '
+        'do not read these clusters as the structure of the data.'
       )
     if best.exact and facts.effect == 'harmed':
-      alarms.append('The groups are exactly the planted ones and accuracy still fell: the training is to blame.')
+      alarms.append(
+        'The groups are exactly the planted ones and accuracy still fell: the training is to blame.'
+      )
   if any(r.planted == 1 for r in facts.recoveries) and count > 1:
     alarms.append('Clusters were found although nothing was planted: they reflect noise.')
   if facts.harmed and facts.effect == 'helped' and facts.harmed >= num_clients / 4:
-    alarms.append(f'The mean rose, but {facts.harmed} of {num_clients} clients do worse than without clusters.')
+    alarms.append(
+      f'The mean rose, but {facts.harmed} of {num_clients} clients do worse than without clusters.'
+    )
   return alarms
 
 
 def _headline(answers: list[ClusteringAnswer]) -> str:
   if not answers:
     return 'This run has no clustering, so there is nothing to compare.'
-  kinds = (('helped', 'helped the clients'), ('harmed', 'harmed them'), ('unclear', 'made no clear difference'))
+  kinds = (
+    ('helped', 'helped the clients'),
+    ('harmed', 'harmed them'),
+    ('unclear', 'made no clear difference'),
+  )
   clauses: list[str] = []
   for effect, words in kinds:
     chosen = sorted((a for a in answers if a.effect == effect), key=lambda a: -a.over_baseline.mean)

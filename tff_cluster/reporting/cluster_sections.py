@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.run_folder import RunFolder
 from tff_cluster.reporting.words import percent, plural, score
 
 _OPEN_UP_TO = 12
 
 
-def recovery_section(run: RunFolder) -> list[Markup]:
+def recovery_section(run: FinishedRun) -> list[Markup]:
   """Returns the recovery scores of every clustering against every planted grouping."""
   if not run.truths:
     return [tag('p', 'This data has no planted groups, so there is nothing to recover.')]
@@ -35,7 +35,7 @@ def recovery_section(run: RunFolder) -> list[Markup]:
 
 
 def clustering_section(
-    run: RunFolder, clustering: Mapping[str, Any], figures: Callable[[str], Sequence[Markup]]
+  run: FinishedRun, clustering: Mapping[str, Any], figures: Callable[[str], Sequence[Markup]]
 ) -> list[Markup]:
   """Returns one clustering: notes, its clusters and its pictures.
 
@@ -47,11 +47,11 @@ def clustering_section(
   count = clustering['num_clusters']
   memberships = f', {clustering["memberships"]:.1f} memberships a client' if clustering['overlapping'] else ''
   threshold = '' if clustering['threshold'] is None else f'; distance threshold {clustering["threshold"]:.4g}'
-  clusters = table(
-      ('cluster', 'members', 'planted groups among them', 'best validation', 'test of its members', 'client ids'),
-      _cluster_rows(run, clustering),
-      numeric=(0, 1, 3, 4),
-  )
+  header = (
+      'cluster', 'members', 'planted groups among them', 'best validation', 'members’ test', 'blended', 'global test',
+      'blended', 'client ids',
+  )  # fmt: skip
+  clusters = table(header, _cluster_rows(run, clustering), numeric=(0, 1, 3, 4, 5, 6, 7))
   shown: Markup = clusters
   if count > _OPEN_UP_TO:
     shown = tag('details', tag('summary', f'All {count} clusters with their members'), clusters)
@@ -59,11 +59,16 @@ def clustering_section(
       tag('p', f'{plural(count, "cluster")}{memberships}, found on the clients’ {clustering["signature"]}{threshold}.'),
       tag('ul', [tag('li', note) for note in clustering['notes']]) if clustering['notes'] else tag('p', 'No notes.', class_='note'),
       shown,
+      tag(
+          'p', '“Members’ test” is the cluster model on its members’ own test rows (what it is specialised for), “global test” '
+          'on the global test set; “blended” is the same after averaging it with the average of all cluster models.',
+          class_='note',
+      ),
       *figures(f'clustering {clustering["label"]}'),
   ]  # fmt: skip
 
 
-def candidates_section(run: RunFolder, figures: Callable[[str], Sequence[Markup]]) -> list[Markup]:
+def candidates_section(run: FinishedRun, figures: Callable[[str], Sequence[Markup]]) -> list[Markup]:
   """Returns the clusterings of the same signatures that were not trained."""
   candidates = run.results.get('candidates') or []
   if not candidates:
@@ -74,28 +79,31 @@ def candidates_section(run: RunFolder, figures: Callable[[str], Sequence[Markup]
     scores = (c['recovery'] or {}).get(truth, {}) if truth else {}
     settings = ', '.join(f'{k}={v}' for k, v in c['parameters'].items() if v is not None and k != 'method')
     rows.append((
-        c['method'], [settings, *(tag('div', note, class_='note') for note in c['notes'])],
+        c['method'], c.get('signature', '–'), [settings, *(tag('div', note, class_='note') for note in c['notes'])],
         '–' if c['num_clusters'] is None else c['num_clusters'],
         '–' if c['memberships'] is None else f'{c["memberships"]:.1f}', score(c['silhouette']),
         score(scores.get('ari')), score(scores.get('omega')),
     ))  # fmt: skip
-  header = ('method', 'parameters', 'clusters', 'memberships', 'silhouette', 'ARI', 'Omega')
+  header = ('method', 'clusters the', 'parameters', 'clusters', 'memberships', 'silhouette', 'ARI', 'Omega')
   against = f' ARI and Omega are against “{truth}”.' if truth else ''
   return [
       tag('p', f'Clusterings of the same signatures that were not trained, so that a choice of K or threshold can be judged.{against}'),
       *figures('candidates'),
-      table(header, rows, numeric=range(2, 7)),
+      table(header, rows, numeric=range(3, 8)),
   ]  # fmt: skip
 
 
-def _cluster_rows(run: RunFolder, clustering: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-  matrix = run.membership(clustering)
+def _cluster_rows(run: FinishedRun, clustering: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+  matrix, scores = run.membership(clustering), clustering['cluster_scores']
   truth = next(iter(run.truths.values()), None)
   rows = []
   for i, members in enumerate(clustering['clusters']):
+    measured = [
+      percent(scores[kind][where][i]) for where in ('members', 'global') for kind in ('unblended', 'blended')
+    ]
     rows.append((
-        i, len(members), _composition(matrix[i] > 0, truth), percent(clustering['best_validation'][i]),
-        percent(clustering['cluster_scores'][i]), tag('span', ', '.join(members), class_='members note'),
+        i, len(members), _composition(matrix[i] > 0, truth), percent(clustering['best_validation'][i]), *measured,
+        tag('span', ', '.join(members), class_='members note'),
     ))  # fmt: skip
   return rows
 

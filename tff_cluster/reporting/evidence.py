@@ -33,19 +33,25 @@ def quantities(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> dic
   highest, share_at_highest: over clients that use the blended cluster models, which is how section 7.2
   describes the update of the clients ("the average of the cluster weights it belongs to and all other
   clusters"). own_*: the same, and means over clients, with every client's own model after Phase 2.
+  members_*, global_*: means over clusters of the accuracy of the clusters' models, unblended and blended
+  with the average of all, on their members' test rows and on the global test set (section 6.3).
   """
   evaluations = clustering['evaluations']
   own, blended = evaluations['own']['clients'], evaluations['blended']['clients']
   return {
-      'phase1_global': results['phase1']['evaluation']['global']['accuracy'],
-      'average_global': evaluations['average']['global']['accuracy'],
-      'weighted_global': evaluations['weighted']['global']['accuracy'],
-      'highest': blended['highest_client_accuracy'],
-      'share_at_highest': blended['share_at_highest'],
-      'blended_mean': blended['mean_client_accuracy'],
-      'own_highest': own['highest_client_accuracy'],
-      'own_share_at_highest': own['share_at_highest'],
-      'own_mean': own['mean_client_accuracy'],
+    'phase1_global': results['phase1']['evaluation']['global']['accuracy'],
+    'average_global': evaluations['average']['global']['accuracy'],
+    'weighted_global': evaluations['weighted']['global']['accuracy'],
+    'highest': blended['highest_client_accuracy'],
+    'share_at_highest': blended['share_at_highest'],
+    **{
+      f'{where}_{kind}': float(np.mean(clustering['cluster_scores'][kind][where]))
+      for where in ('members', 'global')
+      for kind in ('unblended', 'blended')
+    },
+    'own_highest': own['highest_client_accuracy'],
+    'own_share_at_highest': own['share_at_highest'],
+    'own_mean': own['mean_client_accuracy'],
   }
 
 
@@ -55,11 +61,11 @@ def gather(results: Mapping[str, Any]) -> Evidence:
   for clustering in sorted(results['clusterings'], key=distance_from_paper):
     chosen.setdefault(clustering['method'], clustering)
   return Evidence(
-      phase1=_stage(results['phase1']),
-      baseline=_stage(results['baseline']),
-      methods={method: quantities(results, clustering) for method, clustering in chosen.items()},
-      labels={method: clustering['label'] for method, clustering in chosen.items()},
-      departures={method: paper_differences(clustering) for method, clustering in chosen.items()},
+    phase1=_stage(results['phase1']),
+    baseline=_stage(results['baseline']),
+    methods={method: quantities(results, clustering) for method, clustering in chosen.items()},
+    labels={method: clustering['label'] for method, clustering in chosen.items()},
+    departures={method: paper_differences(clustering) for method, clustering in chosen.items()},
   )
 
 
@@ -90,7 +96,7 @@ def _stage(stage: Mapping[str, Any]) -> dict[str, float]:
   evaluation = stage['evaluation']
   accuracy = np.asarray(evaluation['client_accuracy'], np.float64)
   return {
-      'global': evaluation['global']['accuracy'],
-      'mean': float(accuracy.mean()),
-      'highest': float(accuracy.max()),
+    'global': evaluation['global']['accuracy'],
+    'mean': float(accuracy.mean()),
+    'highest': float(accuracy.max()),
   }

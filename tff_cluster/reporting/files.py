@@ -1,39 +1,22 @@
-"""Files that are whole or not there: written beside their name, then moved over it."""
+"""Files of a report: whole or not there."""
 
 import csv
 import io
-import os
-import tempfile
+import pathlib
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
-from tff_cluster.errors import EnvironmentFault
+from tff_cluster import store
 
 
-def write_atomically(path: Path, content: bytes | str) -> None:
+def write_file(path: pathlib.Path, content: bytes | str) -> None:
   """Writes a file so that a reader sees the old one or the new one, never a part.
 
   Raises:
     EnvironmentFault: where the file cannot be written (full disk, no permission), naming it.
   """
-  data = content.encode() if isinstance(content, str) else content
-  temporary = None
-  try:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name[:40]}.')
-    with os.fdopen(handle, 'wb') as stream:
-      stream.write(data)
-      stream.flush()
-      os.fsync(stream.fileno())
-    os.chmod(temporary, 0o666 & ~_umask())
-    os.replace(temporary, path)
-    temporary = None
-  except OSError as error:
-    raise EnvironmentFault(f'cannot write {path}: {error.strerror or error}') from error
-  finally:
-    if temporary is not None and os.path.exists(temporary):
-      os.unlink(temporary)
+  with store.replacing(path) as stream:
+    stream.write(content.encode() if isinstance(content, str) else content)
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -43,9 +26,3 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
   writer.writerow(header)
   writer.writerows(['' if value is None else value for value in row] for row in rows)
   return stream.getvalue()
-
-
-def _umask() -> int:
-  mask = os.umask(0)
-  os.umask(mask)
-  return mask

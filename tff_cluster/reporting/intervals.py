@@ -21,7 +21,7 @@ class Interval:
 
 
 def paired_bootstrap(
-    differences: np.ndarray, rng: np.random.Generator, level: float = 0.95, samples: int = 10_000
+  differences: np.ndarray, rng: np.random.Generator, level: float = 0.95, samples: int = 10_000
 ) -> Interval:
   """Returns the percentile bootstrap interval of the mean difference (Efron & Tibshirani 1993, chapter 13).
 
@@ -39,9 +39,11 @@ def paired_bootstrap(
   mean = float(differences.mean())
   if count < 2:
     return Interval(mean, None, None)
-  means = np.concatenate([
+  means = np.concatenate(
+    [
       differences[rng.integers(count, size=(min(_CHUNK, samples - start), count))].mean(axis=1)
       for start in range(0, samples, _CHUNK)
-  ])
+    ]
+  )
   low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
   return Interval(mean, float(low), float(high))

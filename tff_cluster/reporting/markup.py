@@ -28,9 +28,9 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
     **attributes: Values are escaped; None leaves the attribute out; `class_` is written `class`.
   """
   written = ''.join(
-      f' {key.rstrip("_").replace("_", "-")}="{html.escape(_clean(str(value)))}"'
-      for key, value in attributes.items()
-      if value is not None
+    f' {key.rstrip("_").replace("_", "-")}="{html.escape(_clean(str(value)))}"'
+    for key, value in attributes.items()
+    if value is not None
   )
   if name in _VOID:
     return Markup(f'<{name}{written}>')
@@ -43,7 +43,7 @@ def raw(text: str) -> Markup:
 
 
 def table(
-    header: Iterable[Any], rows: Iterable[Iterable[Any]], numeric: Iterable[int] = (), caption: Any = None
+  header: Iterable[Any], rows: Iterable[Iterable[Any]], numeric: Iterable[int] = (), caption: Any = None
 ) -> Markup:
   """Returns a table.
 
@@ -60,14 +60,14 @@ def table(
     return [tag(kind, cell, class_='n' if i in right else None, scope=scope) for i, cell in enumerate(row)]
 
   return tag(
-      'div',
-      tag(
-          'table',
-          tag('caption', caption) if caption is not None else None,
-          tag('thead', tag('tr', cells('th', header))),
-          tag('tbody', [tag('tr', cells('td', row)) for row in rows]),
-      ),
-      class_='scroll',
+    'div',
+    tag(
+      'table',
+      tag('caption', caption) if caption is not None else None,
+      tag('thead', tag('tr', cells('th', header))),
+      tag('tbody', [tag('tr', cells('td', row)) for row in rows]),
+    ),
+    class_='scroll',
   )
 
 

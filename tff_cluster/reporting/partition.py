@@ -1,12 +1,14 @@
 """Shows a partition before anyone trains: a table, its CSV rows, and the label histogram of each client."""
 
+import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tff_cluster.population import Population
-from tff_cluster.reporting.figures import heatmaps, ordering
+from tff_cluster.reporting.figures import base, heatmaps, ordering
+from tff_cluster.reporting.files import csv_text, write_file
 from tff_cluster.reporting.words import percent, plural
 
 if TYPE_CHECKING:
@@ -16,34 +18,53 @@ HEADER = ('client', 'group', 'train rows', 'validation rows', 'test rows', 'clas
 _PRINT_ALL_UP_TO, _PRINT_FIRST = 40, 20
 
 
-def partition_table(population: Population) -> tuple[str, list[tuple[str, str, int, int, int, int, float]]]:
-  """Returns a partition as text for a terminal and as rows for a CSV file with columns HEADER.
+def partition_rows(population: Population) -> list[tuple[str, str, int, int, int, int, float]]:
+  """Returns one row a client, columns HEADER.
 
   The group is the client's place in the main truth: '2', with overlap '0+3', of a mixture
   '0 (70%) + 3 (30%)', and '' where nothing was planted. Classes and the largest label share (from 0 to
-  1) are counted over the training rows. The rows hold all clients; the text shows the first 20 where
-  there are more than 40.
+  1) are counted over the training rows.
   """
   counts = population.train.label_counts(population.num_classes)
   groups = group_names(next(iter(population.truths.values()), None), population.num_clients)
-  rows = [
+  return [
       (
           client_id, groups[k], int(population.train.counts[k]), int(population.validation.counts[k]),
           int(population.test.counts[k]), int((counts[k] > 0).sum()), float(counts[k].max() / counts[k].sum()),
       )
       for k, client_id in enumerate(population.client_ids)
   ]  # fmt: skip
+
+
+def partition_table(population: Population) -> str:
+  """Returns a partition as text for a terminal: all clients up to 40, else the first 20, and a summary."""
+  rows = partition_rows(population)
   shown = rows if len(rows) <= _PRINT_ALL_UP_TO else rows[:_PRINT_FIRST]
   lines = [_printable(population.name), *_aligned(HEADER, [(*row[:-1], percent(row[-1])) for row in shown])]
   if len(shown) < len(rows):
     lines.append(f'... and {len(rows) - len(shown):,} more clients')
-  train = population.train.counts
+  train, kinds = population.train.counts, len({row[1] for row in rows} - {''})
   lines.append(
       f'{plural(len(rows), "client")}, {train.sum():,} train, {population.validation.counts.sum():,} validation and '
       f'{population.test.counts.sum():,} test rows, {train.min():,} to {train.max():,} train rows a client; global test '
-      f'set {len(population.global_test_y):,} rows; {plural(len(set(groups) - {""}), "kind")} of client planted'
-  )
-  return '\n'.join(lines) + '\n', rows
+      f'set {len(population.global_test_y):,} rows; {plural(kinds, "kind")} of client planted'
+  )  # fmt: skip
+  return '\n'.join(lines)
+
+
+def write_partition(population: Population, folder: pathlib.Path) -> list[pathlib.Path]:
+  """Writes partition.csv, partition.svg and partition.png into the folder and returns their paths.
+
+  Raises:
+    EnvironmentFault: where a file cannot be written.
+  """
+  svg, png = base.render(partition_figure(population))
+  contents: dict[str, bytes | str] = {'csv': csv_text(HEADER, partition_rows(population)), 'svg': svg, 'png': png}
+  paths = []
+  for ending, content in contents.items():
+    paths.append(folder / f'partition.{ending}')
+    write_file(paths[-1], content)
+  return paths
 
 
 def partition_figure(population: Population) -> 'Figure':
@@ -84,9 +105,9 @@ def _aligned(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[st
   cells = [list(header), *[[_printable(str(value)) for value in row] for row in rows]]
   widths = [max(len(line[i]) for line in cells) for i in range(len(header))]
   return [
-      '  '.join(
-          text.ljust(width) if i < 2 else text.rjust(width)
-          for i, (text, width) in enumerate(zip(line, widths, strict=True))
-      ).rstrip()
-      for line in cells
+    '  '.join(
+      text.ljust(width) if i < 2 else text.rjust(width)
+      for i, (text, width) in enumerate(zip(line, widths, strict=True))
+    ).rstrip()
+    for line in cells
   ]

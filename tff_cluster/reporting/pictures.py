@@ -10,17 +10,17 @@ import numpy as np
 
 from tff_cluster.reporting.answer import ClusteringAnswer
 from tff_cluster.reporting.figures import (
-    accuracy,
-    base,
-    curves,
-    dendrogram,
-    embedding,
-    heatmaps,
-    membership,
-    ordering,
+  accuracy,
+  base,
+  curves,
+  dendrogram,
+  embedding,
+  heatmaps,
+  membership,
+  ordering,
 )
-from tff_cluster.reporting.files import write_atomically
-from tff_cluster.reporting.run_folder import RunFolder
+from tff_cluster.reporting.files import write_file
+from tff_cluster.reporting.finished_run import FinishedRun
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -48,7 +48,7 @@ class Picture:
 
 
 def draw_pictures(
-    run: RunFolder, answers: Sequence[ClusteringAnswer], on_drawn: Callable[[], object] | None = None
+  run: FinishedRun, answers: Sequence[ClusteringAnswer], on_drawn: Callable[[], object] | None = None
 ) -> list[Picture]:
   """Draws and saves all figures that the run's results allow; returns them in the order of the report.
 
@@ -63,8 +63,8 @@ def draw_pictures(
   pictures = []
   for name, section, title, caption, figure in _figures(run, answers):
     svg, png = base.render(figure)
-    write_atomically(run.path / 'figures' / f'{name}.svg', svg)
-    write_atomically(run.path / 'figures' / f'{name}.png', png)
+    write_file(run.path / 'figures' / f'{name}.svg', svg)
+    write_file(run.path / 'figures' / f'{name}.png', png)
     pictures.append(Picture(name, section, title, caption, svg))
     if on_drawn is not None:
       on_drawn()
@@ -88,13 +88,13 @@ def absolute_rounds(history: Mapping[str, Any], phase1_rounds: int, phase2_round
 _Drawn = tuple[str, str, str, str, 'Figure']
 
 
-def _figures(run: RunFolder, answers: Sequence[ClusteringAnswer]) -> Iterator[_Drawn]:
+def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer]) -> Iterator[_Drawn]:
   names = _file_names([c['label'] for c in run.results['clusterings']])
   yield from _client_figures(run, answers, names)
   yield _rounds_figure(run)
   for clustering, name in zip(run.results['clusterings'], names, strict=True):
     yield from _clustering_figures(run, clustering, name)
-  yield from _candidates_figure(run)
+  yield from _candidates_figures(run)
   truth = next(iter(run.truths.values()), None)
   yield (
       'label_histogram_clients', 'data', 'Label histogram of each client',
@@ -112,7 +112,9 @@ def _file_names(labels: Sequence[str]) -> list[str]:
   return [name if plain.count(name) == 1 else f'{name}_{i}' for i, name in enumerate(plain)]
 
 
-def _client_figures(run: RunFolder, answers: Sequence[ClusteringAnswer], names: Sequence[str]) -> Iterator[_Drawn]:
+def _client_figures(
+  run: FinishedRun, answers: Sequence[ClusteringAnswer], names: Sequence[str]
+) -> Iterator[_Drawn]:
   if not answers:
     return
   phase1 = np.asarray(run.results['phase1']['evaluation']['client_accuracy'])
@@ -144,7 +146,7 @@ def _client_figures(run: RunFolder, answers: Sequence[ClusteringAnswer], names: 
   )  # fmt: skip
 
 
-def _rounds_figure(run: RunFolder) -> _Drawn:
+def _rounds_figure(run: FinishedRun) -> _Drawn:
   training = run.results['config']['training']
   first, second = training['phase1_rounds'], training['phase2_rounds']
 
@@ -153,20 +155,20 @@ def _rounds_figure(run: RunFolder) -> _Drawn:
 
   phase1 = run.results['phase1']['history']
   figure = curves.accuracy_over_rounds(
-      (np.asarray(phase1['rounds'], np.int64), np.asarray(phase1['test_accuracy'], np.float64)),
-      curve(run.results['baseline']['history']),
-      {c['label']: curve(c['history']) for c in run.results['clusterings']},
-      first,
+    (np.asarray(phase1['rounds'], np.int64), np.asarray(phase1['test_accuracy'], np.float64)),
+    curve(run.results['baseline']['history']),
+    {c['label']: curve(c['history']) for c in run.results['clusterings']},
+    first,
   )
   caption = (
-      'Mean over clients of the accuracy on their own test rows, each client measured with the model it would use. '
-      'The dotted vertical line is the round after which clients were clustered; the right panel enlarges what follows. '
-      'A clustering helps where its line stays above the unclustered one.'
+    'Mean over clients of the accuracy on their own test rows, each client measured with the model it would use. '
+    'The dotted vertical line is the round after which clients were clustered; the right panel enlarges what follows. '
+    'A clustering helps where its line stays above the unclustered one.'
   )
   return 'accuracy_over_rounds', 'rounds', 'Accuracy over rounds', caption, figure
 
 
-def _clustering_figures(run: RunFolder, clustering: Mapping[str, Any], name: str) -> Iterator[_Drawn]:
+def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: str) -> Iterator[_Drawn]:
   label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
   found = base.labels_of(matrix)
   truth_name, truth = next(iter(run.truths.items()), ('', None))
@@ -225,25 +227,31 @@ def _clustering_figures(run: RunFolder, clustering: Mapping[str, Any], name: str
   )  # fmt: skip
 
 
-def _candidates_figure(run: RunFolder) -> Iterator[_Drawn]:
-  swept = [c for c in run.results.get('candidates') or [] if c['method'] == 'kmeans']
-  swept = sorted(swept, key=lambda c: c['num_clusters'])
-  if len(swept) < 2:
-    return
-  recovery = {}
-  for truth in run.truths:
-    scores = [c['recovery'].get(truth) for c in swept]
-    if all(s is not None for s in scores):
-      measure = 'omega' if any(s['ari'] is None for s in scores) else 'ari'
-      name = f'{"Omega" if measure == "omega" else "ARI"} with “{truth}”'
-      recovery[name] = np.array([s[measure] for s in scores], np.float64)
-  silhouettes = np.array([np.nan if c['silhouette'] is None else c['silhouette'] for c in swept])
-  counts = np.array([c['parameters'].get('num_clusters', c['num_clusters']) for c in swept], np.int64)
-  used = [c['parameters']['num_clusters'] for c in run.results['clusterings'] if c['method'] == 'kmeans']
-  yield (
-      'candidates', 'candidates', 'K-means candidates',
-      'Clusterings that cost no training. The silhouette compares how close a client is to its own cluster and to the '
-      'next one, 1 at best. Agreement with the planted groups is 1 for exactly those and 0 for chance; it is known '
-      'here only because the groups were planted.',
-      curves.candidate_sweep(counts, silhouettes, recovery, used),
-  )  # fmt: skip
+def _candidates_figures(run: FinishedRun) -> Iterator[_Drawn]:
+  candidates = [c for c in run.results.get('candidates') or [] if c['method'] == 'kmeans']
+  signatures = sorted({c['signature'] for c in candidates})
+  for signature in signatures:
+    swept = sorted((c for c in candidates if c['signature'] == signature), key=lambda c: c['num_clusters'])
+    if len(swept) < 2:
+      continue
+    recovery = {}
+    for truth in run.truths:
+      scores = [c['recovery'][truth] for c in swept if truth in (c['recovery'] or {})]
+      if len(scores) == len(swept):
+        measure = 'omega' if any(s['ari'] is None for s in scores) else 'ari'
+        name = f'{"Omega" if measure == "omega" else "ARI"} with “{truth}”'
+        recovery[name] = np.array([s[measure] for s in scores], np.float64)
+    silhouettes = np.array([np.nan if c['silhouette'] is None else c['silhouette'] for c in swept])
+    counts = np.array([c['parameters']['num_clusters'] for c in swept], np.int64)
+    used = [
+        c['parameters']['num_clusters'] for c in run.results['clusterings']
+        if c['method'] == 'kmeans' and c['signature'] == signature
+    ]  # fmt: skip
+    yield (
+        'candidates' if len(signatures) == 1 else f'candidates_{signature}', 'candidates', f'K-means candidates, {signature}',
+        f'Clusterings of the clients’ {signature} that cost no training. The silhouette compares how close a client is to '
+        'its own cluster and to the next one, 1 at best.'
+        + (' Agreement with the planted groups is 1 for exactly those and 0 for chance; it is known here only because the '
+           'groups were planted.' if recovery else ''),
+        curves.candidate_sweep(counts, silhouettes, recovery, used),
+    )  # fmt: skip

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
 
+from tff_cluster.reporting.words import percent
+
 
 class Progress:
   """Bars of the running stages; silent when the stream is not a terminal.
@@ -41,8 +43,15 @@ class Progress:
       bar.close()
 
   def update(self, n: int = 1, **figures: Any) -> None:
-    """Counts n steps of the innermost stage and shows figures beside its bar; no stage: does nothing."""
+    """Counts n steps of the innermost stage and shows figures beside its bar; no stage: does nothing.
+
+    A float called `accuracy` is a share from 0 to 1 and is shown in percent.
+    """
     if self._bars:
       if figures:
-        self._bars[-1].set_postfix(figures, refresh=False)
+        shown = {
+          name: percent(v) if name == 'accuracy' and isinstance(v, float) else v
+          for name, v in figures.items()
+        }
+        self._bars[-1].set_postfix(shown, refresh=False)
       self._bars[-1].update(n)

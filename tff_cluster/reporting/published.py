@@ -104,4 +104,7 @@ def verdict(published: float, ours: float | None, setting: Setting) -> str:
     found = f'within {TOLERANCE_POINTS:g} point'
     return f'reproduced ({found})' if setting.is_papers else f'{found} ({setting.remark})'
   side = 'higher' if difference > 0 else 'lower'
-  return f'differs by {abs(difference):.1f} points (ours is {side}{"" if setting.is_papers else f"; {setting.remark}"})'
+  # "differs by 1.0 points" would read like the tolerance that it exceeds.
+  size = f'{abs(difference):.1f} points'
+  size = f'just over {TOLERANCE_POINTS:g} point' if size == f'{TOLERANCE_POINTS:.1f} points' else size
+  return f'differs by {size} (ours is {side}{"" if setting.is_papers else f"; {setting.remark}"})'

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from tff_cluster.reporting import cluster_sections, sections
 from tff_cluster.reporting.answer import answer_run
-from tff_cluster.reporting.files import write_atomically
+from tff_cluster.reporting.files import write_file
+from tff_cluster.reporting.finished_run import read_run
 from tff_cluster.reporting.markup import Markup, raw, table, tag
 from tff_cluster.reporting.pictures import Picture, draw_pictures
-from tff_cluster.reporting.run_folder import read_run
 from tff_cluster.reporting.scorecard import build_scorecard, write_scorecard
 from tff_cluster.reporting.setting import describe_setting
 from tff_cluster.reporting.style import CSS
@@ -41,25 +41,25 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     return [_figure(picture) for picture in pictures if picture.section == section]
 
   parts: list[tuple[str, list[Markup]]] = [
-      ('The answer', sections.answer_section(headline, answers, setting)),
-      ('What was run', sections.run_section(run, setting, answers)),
-      ('The paper’s tables and claims', sections.scorecard_section(rows, setting)),
-      ('Who gained and who lost', figures('clients')),
-      ('Accuracy over rounds', figures('rounds')),
-      ('Models of Phase 3', sections.evaluators_section(run.results)),
-      ('Planted groups and found clusters', cluster_sections.recovery_section(run)),
+    ('The answer', sections.answer_section(headline, answers, setting)),
+    ('What was run', sections.run_section(run, setting, answers)),
+    ('The paper’s tables and claims', sections.scorecard_section(rows, setting)),
+    ('Who gained and who lost', figures('clients')),
+    ('Accuracy over rounds', figures('rounds')),
+    ('Models of Phase 3', sections.evaluators_section(run.results)),
+    ('Planted groups and found clusters', cluster_sections.recovery_section(run)),
   ]
   for clustering in run.results['clusterings']:
     content = cluster_sections.clustering_section(run, clustering, figures)
     parts.append((f'Clusters of {clustering["label"]}', content))
   parts += [
-      ('Clusterings that were not trained', cluster_sections.candidates_section(run, figures)),
-      ('The data', _data_section(pictures, run.results['population'])),
-      ('How to repeat this run', sections.repeat_section(run)),
+    ('Clusterings that were not trained', cluster_sections.candidates_section(run, figures)),
+    ('The data', _data_section(pictures, run.results['population'])),
+    ('How to repeat this run', sections.repeat_section(run)),
   ]
   title = f'{run.results["population"]["name"]}: clustered federated learning'
   target = run.path / 'report.html'
-  write_atomically(target, _page(title, f'Three-phase distance-based clustering · {setting.words}', parts))
+  write_file(target, _page(title, f'Three-phase distance-based clustering · {setting.words}', parts))
   return target
 
 
@@ -70,8 +70,10 @@ def _page(title: str, subtitle: str, parts: Sequence[tuple[str, Sequence[Markup]
       class_='card', aria_label='Contents',
   )  # fmt: skip
   body = [
-      tag('section', tag('h2', heading), list(content) or tag('p', 'Nothing to show.', class_='soft'), id=f's{i}')
-      for i, (heading, content) in enumerate(parts)
+    tag(
+      'section', tag('h2', heading), list(content) or tag('p', 'Nothing to show.', class_='soft'), id=f's{i}'
+    )
+    for i, (heading, content) in enumerate(parts)
   ]
   # The answer comes before the contents: a reader who stops after one screen has read it.
   page = tag(
@@ -99,7 +101,7 @@ def _data_section(pictures: Sequence[Picture], population: dict) -> list[Markup]
   truths = population.get('truths') or {}
   planted = [(name, len(groups)) for name, groups in truths.items()]
   return [
-      tag('p', f'{plural(len(population["client_ids"]), "client")}. The label histograms count training rows.'),
-      table(('planted', 'groups'), planted, numeric=(1,)) if planted else tag('p', 'No groups were planted.'),
-      *(_figure(picture) for picture in pictures if picture.section == 'data'),
+    tag('p', f'{plural(len(population["client_ids"]), "client")}. The label histograms count training rows.'),
+    table(('planted', 'groups'), planted, numeric=(1,)) if planted else tag('p', 'No groups were planted.'),
+    *(_figure(picture) for picture in pictures if picture.section == 'data'),
   ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tff_cluster.reporting import claims, evidence, published
-from tff_cluster.reporting.files import csv_text, write_atomically
+from tff_cluster.reporting.files import csv_text, write_file
 from tff_cluster.reporting.setting import Setting, describe_setting
 
 
@@ -57,9 +57,9 @@ def write_scorecard(rows: Sequence[Row], folder: Path) -> tuple[Path, Path]:
   """
   plain = [dataclasses.asdict(row) for row in rows]
   as_json, as_csv = folder / 'scorecard.json', folder / 'scorecard.csv'
-  write_atomically(as_json, json.dumps(plain, indent=2, ensure_ascii=False) + '\n')
+  write_file(as_json, json.dumps(plain, indent=2, ensure_ascii=False) + '\n')
   header = [field.name for field in dataclasses.fields(Row)]
-  write_atomically(as_csv, csv_text(header, ([row[name] for name in header] for row in plain)))
+  write_file(as_csv, csv_text(header, ([row[name] for name in header] for row in plain)))
   return as_json, as_csv
 
 
@@ -68,11 +68,15 @@ def _cells(number: published.PublishedNumber, results: Mapping[str, Any], settin
   if number.table == 'Table 1':
     # Another metric or linkage is another experiment than the one table 1 reports.
     missing = 'this run has no hierarchical clustering with l2 and single linkage'
-    found = [c for c in found if (c['parameters'].get('metric'), c['parameters'].get('linkage')) == ('l2', 'single')]
+    found = [
+      c for c in found if (c['parameters'].get('metric'), c['parameters'].get('linkage')) == ('l2', 'single')
+    ]
   else:
     missing = f'this run has no {number.method} clustering'
   if not found:
-    return [Row(number.table, number.cell, number.value, None, None, 'not run', f'{missing}; {number.source}')]
+    return [
+      Row(number.table, number.cell, number.value, None, None, 'not run', f'{missing}; {number.source}')
+    ]
   rows = []
   for clustering in found:
     ours = evidence.quantities(results, clustering)[number.quantity]

@@ -5,18 +5,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tff_cluster.reporting.answer import ClusteringAnswer
+from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.run_folder import RunFolder
 from tff_cluster.reporting.scorecard import Row
 from tff_cluster.reporting.setting import Setting
 from tff_cluster.reporting.words import duration, percent, plural, signed, size, times
 
-_EFFECTS = {'helped': ('helped', 'good'), 'harmed': ('harmed', 'bad'), 'unclear': ('no clear difference', 'none')}
+_EFFECTS = {
+  'helped': ('helped', 'good'),
+  'harmed': ('harmed', 'bad'),
+  'unclear': ('no clear difference', 'none'),
+}
 _EVALUATIONS = (
-    ('own', 'own model of each client'),
-    ('average', 'average of all cluster models'),
-    ('weighted', 'average weighted by validation accuracy'),
-    ('blended', 'blended: cluster model and average, half each'),
+  ('own', 'own model of each client'),
+  ('average', 'average of all cluster models'),
+  ('weighted', 'average weighted by validation accuracy'),
+  ('blended', 'blended: cluster model and average, half each'),
 )
 _METRICS = (
     ('accuracy', 'accuracy'), ('precision', 'precision'), ('recall', 'recall'), ('mean_client_accuracy', 'mean client'),
@@ -34,11 +38,13 @@ def answer_section(headline: str, answers: Sequence[ClusteringAnswer], setting: 
     words, look = _EFFECTS[answer.effect]
     alarms = [tag('p', tag('strong', 'Take care. '), alarm, class_='alarm') for alarm in answer.alarms]
     heading = tag('h3', answer.label, ' ', tag('span', words, class_=f'chip {look}'))
-    content.append(tag('div', heading, [tag('p', sentence) for sentence in answer.sentences], alarms, class_='card'))
+    content.append(
+      tag('div', heading, [tag('p', sentence) for sentence in answer.sentences], alarms, class_='card')
+    )
   return content
 
 
-def run_section(run: RunFolder, setting: Setting, answers: Sequence[ClusteringAnswer]) -> list[Markup]:
+def run_section(run: FinishedRun, setting: Setting, answers: Sequence[ClusteringAnswer]) -> list[Markup]:
   """Returns what was run, how long each phase took and what it cost."""
   results, population = run.results, run.results['population']
   data, training, rows = results['config']['data'], results['config']['training'], population['rows']
@@ -56,22 +62,30 @@ def run_section(run: RunFolder, setting: Setting, answers: Sequence[ClusteringAn
       ),
       ('seeds', f'training {training["seed"]}, data {data["data_seed"]}'),
   ]  # fmt: skip
-  departures = 'None.' if setting.is_papers else tag('ul', [tag('li', phrase) for phrase in setting.departures])
+  departures = (
+    'None.' if setting.is_papers else tag('ul', [tag('li', phrase) for phrase in setting.departures])
+  )
   labels = [c['label'] for c in results['clusterings']]
-  described = [(c['label'], c['method'], c['signature'], _parameters(c['parameters'])) for c in results['clusterings']]
+  described = [
+    (c['label'], c['method'], c['signature'], _parameters(c['parameters'])) for c in results['clusterings']
+  ]
   timing = results['timing']
   total = (
       'total', duration(sum(t['seconds'] for t in timing)), f'{sum(t["client_rounds_asked"] for t in timing):,}',
       f'{sum(t["client_rounds_trained"] for t in timing):,}',
   )  # fmt: skip
   ledgers: list[tuple[str, Mapping[str, Any], float | None]]
-  ledgers = [('Phase 1', results['phase1']['ledger'], None), ('unclustered, equal rounds', results['baseline']['ledger'], None)]
+  ledgers = [
+    ('Phase 1', results['phase1']['ledger'], None),
+    ('unclustered, equal rounds', results['baseline']['ledger'], None),
+  ]
   ledgers += [(c['label'], c['ledger'], a.cost) for c, a in zip(results['clusterings'], answers, strict=True)]
   return [
       table(('', 'setting'), facts),
       table(('clustering', 'method', 'clusters the clients’', 'parameters'), described) if labels else tag('p', 'No clustering.'),
       tag('h3', 'Departures from the paper’s setting'),
       departures if isinstance(departures, Markup) else tag('p', departures),
+      *_dropped(results),
       tag('h3', 'Time of each phase'),
       table(
           ('phase', 'time', 'client-rounds asked', 'client-rounds trained'),
@@ -113,36 +127,52 @@ def scorecard_section(rows: Sequence[Row], setting: Setting) -> list[Markup]:
     ]  # fmt: skip
     content.append(table((name, 'published', 'ours', 'points', 'verdict'), lines, numeric=(1, 2, 3)))
   claimed = [
-      ([row.cell, tag('div', row.note, class_='note')], row.published, row.ours or '–', verdict_chip(row.verdict))
-      for row in rows
-      if row.table == 'Claim'
+    (
+      [row.cell, tag('div', row.note, class_='note')],
+      row.published,
+      row.ours or '–',
+      verdict_chip(row.verdict),
+    )
+    for row in rows
+    if row.table == 'Claim'
   ]
   return [*content, table(('Claim', 'published', 'ours', 'verdict'), claimed)]
 
 
 def evaluators_section(results: Mapping[str, Any]) -> list[Markup]:
   """Returns the Phase 3 comparison: on the global test set, and on the clients' own test rows."""
-  stages = [('Phase 1', results['phase1']['evaluation']), ('unclustered, equal rounds', results['baseline']['evaluation'])]
-  lines: list[tuple[str, str, Mapping[str, Any]]] = [(name, 'the global model', evaluation) for name, evaluation in stages]
+  stages = [
+    ('Phase 1', results['phase1']['evaluation']),
+    ('unclustered, equal rounds', results['baseline']['evaluation']),
+  ]
+  lines: list[tuple[str, str, Mapping[str, Any]]] = [
+    (name, 'the global model', evaluation) for name, evaluation in stages
+  ]
   for clustering in results['clusterings']:
     for key, words in _EVALUATIONS:
       if key in clustering['evaluations']:
         lines.append((clustering['label'], words, clustering['evaluations'][key]))
   tables = []
   for scope, caption, metrics in (
-      ('global', 'On the global test set (one model for all)', _METRICS[:3]),
-      ('clients', 'On the clients’ own test rows', _METRICS),
+    ('global', 'On the global test set (one model for all)', _METRICS[:3]),
+    ('clients', 'On the clients’ own test rows', _METRICS),
   ):
     body = [
-        (name, words, *(percent(e[scope][key]) for key, _ in metrics)) for name, words, e in lines if e[scope] is not None
+      (name, words, *(percent(e[scope][key]) for key, _ in metrics))
+      for name, words, e in lines
+      if e[scope] is not None
     ]
     header = ('clustering', 'model', *(words for _, words in metrics))
     tables.append(table(header, body, numeric=range(2, len(header)), caption=caption))
   validated = results.get('cross_validation')
   if validated:
-    body = [(n, percent(v['mean']), percent(v['low']), percent(v['high'])) for n, v in validated['evaluations'].items()]
-    caption = f'{validated["folds"]}-fold cross-validation: mean and 95% interval'
-    tables.append(table(('clustering / model', 'mean', 'low', 'high'), body, numeric=(1, 2, 3), caption=caption))
+    body = [
+        (n, *(percent(v[key]) for key in ('mean', 'low', 'high', 'recall')))
+        for n, v in validated['evaluations'].items()
+    ]  # fmt: skip
+    caption = f'{validated["folds"]}-fold cross-validation: mean client accuracy with its 95% interval over folds, mean recall'
+    header = ('clustering / model', 'accuracy', 'low', 'high', 'recall')
+    tables.append(table(header, body, numeric=(1, 2, 3, 4), caption=caption))
   return [
       tag(
           'p', 'Precision and recall are macro averages from the counts of all rows together. “Mean client” weighs every client '
@@ -152,14 +182,18 @@ def evaluators_section(results: Mapping[str, Any]) -> list[Markup]:
   ]  # fmt: skip
 
 
-def repeat_section(run: RunFolder) -> list[Markup]:
+def repeat_section(run: FinishedRun) -> list[Markup]:
   """Returns the command that repeats the run, its digest and its environment."""
   environment = run.results['environment']
   command = f'python -m phases.run_all --config_file={shlex.quote(str(run.path / "config.json"))} --output_dir=NEW_FOLDER'
   packages = environment.get('packages') or {}
   facts = [
-      ('digest of the results', tag('code', run.results['digest'])),
-      *((name, str(environment[name])) for name in ('started', 'python', 'machine', 'cores') if name in environment),
+    ('digest of the results', tag('code', run.results['digest'])),
+    *(
+      (name, str(environment[name]))
+      for name in ('started', 'python', 'machine', 'cores')
+      if name in environment
+    ),
   ]
   return [
       tag('p', 'The saved configuration is all that is needed:'),
@@ -180,9 +214,23 @@ def verdict_chip(verdict: str) -> Markup:
   look = 'good' if words in ('holds', 'reproduced') else 'bad' if words == 'fails' else 'none'
   if words.startswith('differs'):
     look = 'warn'
-  return tag('span', tag('span', words, class_=f'chip {look}'), tag('div', rest[:-1], class_='note') if rest else None)
+  return tag(
+    'div', tag('span', words, class_=f'chip {look}'), tag('div', rest[:-1], class_='note') if rest else None
+  )
 
 
 def _parameters(parameters: Mapping[str, Any]) -> str:
   skip = ('method', 'name', 'signature')
   return ', '.join(f'{k}={v}' for k, v in parameters.items() if k not in skip and v is not None) or 'none'
+
+
+def _dropped(results: Mapping[str, Any]) -> list[Markup]:
+  stages = (('Phase 1', results['phase1']), ('the unclustered model', results['baseline']))
+  found = [
+    f'{plural(s["dropped_updates"], "update")} of {name}' for name, s in stages if s.get('dropped_updates')
+  ]
+  if not found:
+    return []
+  return [
+    tag('p', tag('strong', 'Take care. '), f'Not finite and left out: {", ".join(found)}.', class_='alarm')
+  ]

@@ -69,7 +69,7 @@ def describe_setting(config: Mapping[str, Any], num_clients: int) -> Setting:
   if training['learning_rate'] != PAPER_LEARNING_RATE:
     departures.append(f'learning rate {training["learning_rate"]:g}, the paper has {PAPER_LEARNING_RATE:g}')
   scaled_down = (
-      num_clients < PAPER_CLIENTS or min(rounds) < PAPER_ROUNDS or data['rows_per_client'] is not None
+    num_clients < PAPER_CLIENTS or min(rounds) < PAPER_ROUNDS or data['rows_per_client'] is not None
   )
   words = f'{data["dataset"]}, {num_clients} clients, {data["partition"]}, {rounds[0]} + {rounds[1]} rounds'
   return Setting(words, tuple(departures), scaled_down)

@@ -8,7 +8,7 @@ from tff_cluster.data.partitioners.counts import apportion, split_at
 from tff_cluster.data.partitioners.rows import check_enough
 from tff_cluster.errors import InputError
 
-_BALANCING_STEPS = 2000
+_BALANCING_STEPS = 200
 
 
 def pathological(
@@ -62,9 +62,10 @@ def pathological(
 
 def _shards_of_labels(counts: np.ndarray, num_clients: int, per_client: int) -> np.ndarray:
   """int64[labels]: shards of each label, as equal in size as possible, no label with more than one a client."""
-  shards = np.zeros(len(counts), np.int64)
+  total = num_clients * per_client
+  shards = np.full(len(counts), 1 if total >= len(counts) else 0, np.int64)
   limit = np.minimum(num_clients, counts)
-  for _ in range(num_clients * per_client):
+  for _ in range(total - shards.sum()):
     size = np.where(shards < limit, counts / (shards + 0.5), -1.0)
     if size.max() < 0:
       raise InputError(

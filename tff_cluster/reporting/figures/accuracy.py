@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @base.styled
 def client_accuracies(
-    client_ids: Sequence[str], series: Mapping[str, np.ndarray], title: str, most: int = 20
+  client_ids: Sequence[str], series: Mapping[str, np.ndarray], title: str, most: int = 20
 ) -> 'Figure':
   """Draws one row a client with a mark for each series (figures 4 and 5 of the paper show 20 clients).
 
@@ -33,9 +33,9 @@ def client_accuracies(
   axes.hlines(rows, values.min(axis=0), values.max(axis=0), color=base.PALE, linewidth=3, zorder=1)
   blue, red, _ = base.colours(3)
   looks: Any = (
-      {'marker': 'o', 's': 62, 'facecolors': 'white', 'edgecolors': base.GREY, 'linewidths': 1.6},
-      {'marker': 'D', 's': 26, 'color': red},
-      {'marker': '|', 's': 130, 'color': blue, 'linewidths': 2.6},
+    {'marker': 'o', 's': 62, 'facecolors': 'white', 'edgecolors': base.GREY, 'linewidths': 1.6},
+    {'marker': 'D', 's': 26, 'color': red},
+    {'marker': '|', 's': 130, 'color': blue, 'linewidths': 2.6},
   )
   for name, row, look in zip(series, values, looks, strict=False):
     axes.scatter(row, rows, label=name, zorder=3, **look)
@@ -45,7 +45,9 @@ def client_accuracies(
   axes.set_xlim(max(values.min() - 0.06 * spread, -2.0), min(values.max() + 0.06 * spread, 101.5))
   axes.grid(axis='x')
   axes.set_xlabel('accuracy on the client’s own test rows, %')
-  axes.set_ylabel('client' if len(chosen) == len(client_ids) else f'{len(chosen)} of {len(client_ids)} clients')
+  axes.set_ylabel(
+    'client' if len(chosen) == len(client_ids) else f'{len(chosen)} of {len(client_ids)} clients'
+  )
   axes.set_title(title)
   figure.legend(*axes.get_legend_handles_labels(), loc='outside lower center', ncols=3)
   return figure

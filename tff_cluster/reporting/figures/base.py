@@ -83,7 +83,9 @@ def colours(count: int) -> list[str]:
 def short(text: Any, length: int = 14) -> str:
   """Returns text that fits beside an axis: printable, at most `length` characters, its end kept."""
   plain = ''.join(c if c.isprintable() else '?' for c in str(text))
-  return plain if len(plain) <= length else f'{plain[: (length - 1) // 2]}…{plain[len(plain) - length // 2 :]}'
+  return (
+    plain if len(plain) <= length else f'{plain[: (length - 1) // 2]}…{plain[len(plain) - length // 2 :]}'
+  )
 
 
 def evenly(count: int, most: int) -> np.ndarray:

@@ -15,10 +15,10 @@ _DASHES = ('-', (0, (6, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
 
 @base.styled
 def accuracy_over_rounds(
-    phase1: tuple[np.ndarray, np.ndarray],
-    baseline: tuple[np.ndarray, np.ndarray],
-    clusterings: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    clustered_after: int,
+  phase1: tuple[np.ndarray, np.ndarray],
+  baseline: tuple[np.ndarray, np.ndarray],
+  clusterings: Mapping[str, tuple[np.ndarray, np.ndarray]],
+  clustered_after: int,
 ) -> 'Figure':
   """Draws the mean client accuracy over rounds: the whole run, and Phase 2 enlarged beside it.
 
@@ -42,7 +42,15 @@ def accuracy_over_rounds(
   for axes in (whole, late):
     for label, (rounds, accuracy), colour, dash, width in lines:
       late_mark = 'o' if len(rounds) < 2 else None
-      axes.plot(rounds, 100 * np.asarray(accuracy), color=colour, linestyle=dash, linewidth=width, label=label, marker=late_mark)
+      axes.plot(
+        rounds,
+        100 * np.asarray(accuracy),
+        color=colour,
+        linestyle=dash,
+        linewidth=width,
+        label=label,
+        marker=late_mark,
+      )
     axes.axvline(clustered_after, color=base.GREY, linewidth=1, linestyle=':')
     axes.grid(axis='y')
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -52,7 +60,9 @@ def accuracy_over_rounds(
   values = np.concatenate(seen) if any(len(s) for s in seen) else np.zeros(1)
   spread = max(float(np.ptp(values)), 1.0)
   late.set_ylim(values.min() - 0.08 * spread, values.max() + 0.08 * spread)
-  late.set_xlim(clustered_after - 0.02 * (last - clustered_after) - 0.05, last + 0.02 * (last - clustered_after) + 0.05)
+  late.set_xlim(
+    clustered_after - 0.02 * (last - clustered_after) - 0.05, last + 0.02 * (last - clustered_after) + 0.05
+  )
   whole.set_ylabel('mean client test accuracy, %')
   whole.set_title('The whole run')
   late.set_title('From the clustering on')
@@ -66,7 +76,7 @@ def accuracy_over_rounds(
 
 @base.styled
 def candidate_sweep(
-    counts: np.ndarray, silhouettes: np.ndarray, recovery: Mapping[str, np.ndarray], used: Sequence[int]
+  counts: np.ndarray, silhouettes: np.ndarray, recovery: Mapping[str, np.ndarray], used: Sequence[int]
 ) -> 'Figure':
   """Draws how silhouette and agreement with the planted groups move with the K of k-means.
 
@@ -86,7 +96,12 @@ def candidate_sweep(
     )  # fmt: skip
   for i, count in enumerate(sorted(set(used))):
     axes.axvline(
-        count, color=base.GREY, linewidth=5, alpha=0.35, zorder=0, label='trained in this run' if i == 0 else None
+      count,
+      color=base.GREY,
+      linewidth=5,
+      alpha=0.35,
+      zorder=0,
+      label='trained in this run' if i == 0 else None,
     )
   axes.set_xticks(counts)
   axes.set_xlabel('number of clusters K (k-means)')

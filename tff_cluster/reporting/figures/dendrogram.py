@@ -16,12 +16,12 @@ _MOST_LEAVES = 300
 
 @base.styled
 def dendrogram(
-    linkage: np.ndarray,
-    threshold: float | None,
-    labels: np.ndarray,
-    client_ids: Sequence[str],
-    title: str,
-    groups: np.ndarray | None = None,
+  linkage: np.ndarray,
+  threshold: float | None,
+  labels: np.ndarray,
+  client_ids: Sequence[str],
+  title: str,
+  groups: np.ndarray | None = None,
 ) -> 'Figure':
   """Draws a dendrogram; branches below the cut have the colour of their cluster.
 
@@ -48,7 +48,7 @@ def dendrogram(
   shade = _node_colours(linkage, labels, palette)
   truncate = {'truncate_mode': 'lastp', 'p': _MOST_LEAVES} if count > _MOST_LEAVES else {}
   drawn = scipy.cluster.hierarchy.dendrogram(
-      linkage, ax=axes, no_labels=True, link_color_func=lambda node: shade[node], **truncate
+    linkage, ax=axes, no_labels=True, link_color_func=lambda node: shade[node], **truncate
   )
   leaves = np.asarray(drawn['leaves'])
   places = 10.0 * np.arange(len(leaves)) + 5.0
@@ -81,11 +81,15 @@ def dendrogram(
     figure.legend(handles=handles, loc='outside lower center', ncols=min(len(planted), 5))
     below = 16.0
   if not truncate and count <= _MOST_NAMES:
-    axes.set_xticks(places, [base.short(client_ids[k], 12) for k in leaves], rotation=90, fontsize=8.5 if count <= 30 else 7)
+    axes.set_xticks(
+      places, [base.short(client_ids[k], 12) for k in leaves], rotation=90, fontsize=8.5 if count <= 30 else 7
+    )
     axes.tick_params(axis='x', length=0, pad=below + 2)
   else:
     axes.set_xticks([])
-    axes.set_xlabel(f'{count} clients' + (f', the last {_MOST_LEAVES} branches' if truncate else ''), labelpad=below + 4)
+    axes.set_xlabel(
+      f'{count} clients' + (f', the last {_MOST_LEAVES} branches' if truncate else ''), labelpad=below + 4
+    )
   return figure
 
 

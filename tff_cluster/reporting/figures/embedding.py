@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 @base.styled
 def embedding(
-    positions: np.ndarray,
-    membership: np.ndarray,
-    truth: np.ndarray | None = None,
-    truth_name: str = '',
-    label: str = '',
+  positions: np.ndarray,
+  membership: np.ndarray,
+  truth: np.ndarray | None = None,
+  truth_name: str = '',
+  label: str = '',
 ) -> 'Figure':
   """Draws the clients twice: by cluster (with overlap: by number of clusters), and by planted group.
 
@@ -42,7 +42,9 @@ def embedding(
     panels[0].set_title(f'{name}: by cluster')
   else:
     counts, total = (np.asarray(membership) > 0).sum(axis=0), 0
-    points = panels[0].scatter(*positions.T, c=counts, cmap=base.SEQUENTIAL, s=46, edgecolors=base.GREY, linewidths=0.5)
+    points = panels[0].scatter(
+      *positions.T, c=counts, cmap=base.SEQUENTIAL, s=46, edgecolors=base.GREY, linewidths=0.5
+    )
     place = panels[0].inset_axes((0.12, -0.08, 0.76, 0.03))
     bar = figure.colorbar(points, cax=place, orientation='horizontal', label='clusters that the client is in')
     bar.ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -60,7 +62,9 @@ def embedding(
   return figure
 
 
-def _by_kind(axes: Any, positions: np.ndarray, membership: np.ndarray, noun: str, kinds_of: np.ndarray, total: int) -> None:
+def _by_kind(
+  axes: Any, positions: np.ndarray, membership: np.ndarray, noun: str, kinds_of: np.ndarray, total: int
+) -> None:
   """Draws points by their row of `membership`; row i has colour and marker number kinds_of[i] of `total`."""
   present = membership > 0
   order = np.argsort(-present.sum(axis=1), kind='stable')
@@ -76,7 +80,12 @@ def _by_kind(axes: Any, positions: np.ndarray, membership: np.ndarray, noun: str
     kinds = np.flatnonzero(present[:, k])
     kinds = kinds[np.argsort(-membership[kinds, k], kind='stable')]
     first, second = int(kinds[0]), int(kinds[1]) if len(kinds) > 1 else None
-    look: dict[str, Any] = {'markersize': 7.5, 'linestyle': 'none', 'markeredgecolor': 'white', 'markeredgewidth': 0.6}
+    look: dict[str, Any] = {
+      'markersize': 7.5,
+      'linestyle': 'none',
+      'markeredgecolor': 'white',
+      'markeredgewidth': 0.6,
+    }
     colour = palette.get(first, base.PALE)
     if second is None:
       shape = marker.get(first, 'o')

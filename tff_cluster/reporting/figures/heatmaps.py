@@ -15,12 +15,12 @@ _MOST_NAMES = 40
 
 @base.styled
 def distance_matrix(
-    distances: np.ndarray,
-    order: np.ndarray,
-    client_ids: Sequence[str],
-    title: str,
-    labels: np.ndarray | None = None,
-    groups: np.ndarray | None = None,
+  distances: np.ndarray,
+  order: np.ndarray,
+  client_ids: Sequence[str],
+  title: str,
+  labels: np.ndarray | None = None,
+  groups: np.ndarray | None = None,
 ) -> 'Figure':
   """Draws the distances between clients, members of a cluster side by side.
 
@@ -58,7 +58,14 @@ def distance_matrix(
       palette = base.colours(len(kinds))
       strip = axes.inset_axes((0.0, 1.012, 1.0, 0.03))
       codes = np.searchsorted(kinds, groups[order])[None, :]
-      strip.imshow(codes, cmap=ListedColormap(palette), vmin=0, vmax=max(len(kinds) - 1, 1), aspect='auto', interpolation='nearest')
+      strip.imshow(
+        codes,
+        cmap=ListedColormap(palette),
+        vmin=0,
+        vmax=max(len(kinds) - 1, 1),
+        aspect='auto',
+        interpolation='nearest',
+      )
       strip.set_axis_off()
       strip.set_xlim(-0.5, count - 0.5)
       handles = [Patch(color=palette[i], label=f'planted group {kind}') for i, kind in enumerate(kinds)]
@@ -68,7 +75,7 @@ def distance_matrix(
 
 @base.styled
 def label_histogram(
-    counts: np.ndarray, row_names: Sequence[str], title: str, row_label: str, order: np.ndarray | None = None
+  counts: np.ndarray, row_names: Sequence[str], title: str, row_label: str, order: np.ndarray | None = None
 ) -> 'Figure':
   """Draws label histograms side by side: one column for each client or cluster, one row a label.
 
@@ -86,7 +93,9 @@ def label_histogram(
   columns, classes = table.shape
   shares = 100 * table / np.maximum(table.sum(axis=1, keepdims=True), 1)
   written = columns <= 14 and classes <= 14
-  figure = base.new_figure(float(np.clip(2.6 + columns * (0.62 if written else 0.3), 5.2, 9.2)), 1.6 + min(0.27 * classes, 6.4))
+  figure = base.new_figure(
+    float(np.clip(2.6 + columns * (0.62 if written else 0.3), 5.2, 9.2)), 1.6 + min(0.27 * classes, 6.4)
+  )
   axes = figure.add_subplot()
   top = max(float(shares.max()), 1.0)
   # White for none: a label that a client does not have must be seen at once.
@@ -96,7 +105,15 @@ def label_histogram(
   if written:
     for i, j in np.ndindex(columns, classes):
       ink = 'white' if shares[i, j] > 0.55 * top else base.INK
-      axes.text(i, j, f'{int(table[i, j]):,}', ha='center', va='center', fontsize=8, color=ink if table[i, j] else base.GREY)
+      axes.text(
+        i,
+        j,
+        f'{int(table[i, j]):,}',
+        ha='center',
+        va='center',
+        fontsize=8,
+        color=ink if table[i, j] else base.GREY,
+      )
   _name_axis(axes, 'x', [row_names[k] for k in order], row_label)
   step = 1 if classes <= 20 else 5
   axes.set_yticks(np.arange(0, classes, step))

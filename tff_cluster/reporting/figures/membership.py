@@ -15,11 +15,11 @@ _MOST_NAMES = 40
 
 @base.styled
 def membership_matrix(
-    membership: np.ndarray,
-    client_ids: Sequence[str],
-    title: str,
-    truth: np.ndarray | None = None,
-    truth_name: str = '',
+  membership: np.ndarray,
+  client_ids: Sequence[str],
+  title: str,
+  truth: np.ndarray | None = None,
+  truth_name: str = '',
 ) -> 'Figure':
   """Draws clusters (rows) by clients (columns), and the planted groups on the same columns above.
 
@@ -52,7 +52,9 @@ def membership_matrix(
   axes.set_title(title, fontsize=10 if planted is not None else 11)
   axes.set_ylabel('cluster' if len(shown) <= _MOST_NAMES else f'{len(shown)} clusters')
   if len(clients) <= _MOST_NAMES:
-    axes.set_xticks(np.arange(len(clients)), [base.short(client_ids[k]) for k in clients], fontsize=8, rotation=90)
+    axes.set_xticks(
+      np.arange(len(clients)), [base.short(client_ids[k]) for k in clients], fontsize=8, rotation=90
+    )
     axes.set_xlabel('client')
   else:
     axes.set_xticks([])

@@ -19,6 +19,8 @@ def client_order(membership: np.ndarray) -> np.ndarray:
   present = np.asarray(membership) > 0
   if (present.sum(axis=0) == 1).all():
     return np.argsort(np.argmax(present, axis=0), kind='stable')
+  if present.shape[1] < 2:
+    return np.arange(present.shape[1])
   distances = scipy.spatial.distance.pdist(present.T, 'jaccard')
   tree = scipy.cluster.hierarchy.linkage(distances, 'average', optimal_ordering=present.shape[1] <= 300)
   return scipy.cluster.hierarchy.leaves_list(tree).astype(np.int64)

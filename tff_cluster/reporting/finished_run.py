@@ -1,8 +1,6 @@
 """Reads the folder of a finished run: results.json and arrays.npz (schema: tff_cluster/results.py)."""
 
 import dataclasses
-import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from tff_cluster import results as results_lib
+from tff_cluster import store
 from tff_cluster.errors import InputError
 
 _SECTIONS = ('digest', 'config', 'population', 'phase1', 'baseline', 'clusterings', 'environment', 'timing')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RunFolder:
+class FinishedRun:
   """What a finished run left.
 
   Attributes:
@@ -57,35 +56,28 @@ class RunFolder:
     return None if found is None or found.shape != shape or not np.isfinite(found).all() else found
 
 
-def read_run(path: Path) -> RunFolder:
+def read_run(path: Path) -> FinishedRun:
   """Reads a run folder.
 
   Raises:
-    InputError: where there are no finished results, or they are damaged or of another schema.
+    InputError: where there are no finished results, or they are of another schema.
+    EnvironmentFault: where results.json or arrays.npz is damaged.
   """
   source = path / 'results.json'
   try:
-    results = json.loads(source.read_text(encoding='utf-8'))
+    results = store.load_json(source)
   except FileNotFoundError:
     raise InputError(f'{source}: no such file; give the output_dir of a finished run') from None
   except OSError as error:
     raise InputError(f'{source}: {error.strerror or error}; give the output_dir of a finished run') from None
-  except ValueError:
-    raise InputError(f'{source}: not a whole JSON file; finish the run again with the same command') from None
   if not isinstance(results, dict) or results.get('schema') != results_lib.SCHEMA:
     found = results.get('schema') if isinstance(results, dict) else type(results).__name__
     raise InputError(f'{source}: schema {found!r}, expected {results_lib.SCHEMA}')
   missing = [name for name in _SECTIONS if name not in results]
   if missing:
     raise InputError(f'{source}: has no {missing[0]!r}; finish the run again with the same command')
-  return RunFolder(path, results, _read_arrays(path / 'arrays.npz'))
-
-
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-  if not path.exists():
-    return {}
   try:
-    with np.load(path, allow_pickle=False) as archive:
-      return {name: archive[name] for name in archive.files}
-  except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
-    raise InputError(f'{path}: not a readable .npz file ({type(error).__name__}); finish the run again') from None
+    arrays = store.load_arrays(path / 'arrays.npz')
+  except FileNotFoundError:
+    arrays = {}
+  return FinishedRun(path, results, arrays)

@@ -1,0 +1,41 @@
+# Two commands: `make demo` runs the main job and ends with a report, `make test` runs the tests.
+# Both make the environment (.venv) from requirements.lock first, where it is not there yet.
+
+PYTHON ?= python3.11
+ENVIRONMENT := .venv/.made-from-requirements.lock
+RUN := .venv/bin/python
+
+.PHONY: demo test unit check lock clean
+
+demo: $(ENVIRONMENT)
+	$(RUN) -m phases.run_all --flagfile=flags/demo.flags
+
+test: $(ENVIRONMENT)
+	$(RUN) -m pytest
+
+# Without TensorFlow: seconds.
+unit: $(ENVIRONMENT)
+	$(RUN) -m pytest -m "not tensorflow"
+
+check: $(ENVIRONMENT)
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+$(ENVIRONMENT): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
+	  echo 'make: TensorFlow Federated 0.87 needs Python 3.11, and "$(PYTHON)" is not that.' \
+	    'Install it (README.md, "Where only a newer Python is there") or give its path: make demo PYTHON=/path/to/python3.11' >&2; \
+	  exit 2; }
+	rm -rf .venv
+	$(PYTHON) -m venv .venv
+	$(RUN) -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r requirements.lock
+	touch $@
+
+# Resolves anew; see BUILD.md. Needs uv.
+lock:
+	uv pip compile --python-version 3.11 --override requirements.overrides.txt --generate-hashes \
+	  --no-emit-index-url --no-annotate --no-header --quiet --output-file requirements.lock requirements.in
+
+clean:
+	rm -rf .venv

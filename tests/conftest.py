@@ -1,0 +1,50 @@
+"""What tests share: a small population, and one TFF context a test session."""
+
+import os
+import pathlib
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tff_cluster import population as population_lib
+from tff_cluster import seeding
+
+# Set by CI to the folder with real data (tff/ and tfds/); tests that need it skip elsewhere.
+DATA = os.environ.get('TFF_CLUSTER_DATA')
+
+
+@pytest.fixture(scope='session')
+def real_data() -> pathlib.Path:
+  if not DATA:
+    pytest.skip('needs real data: set TFF_CLUSTER_DATA to a folder that holds tff/ and tfds/')
+  return pathlib.Path(DATA)
+
+
+def make_population(clients: int = 5, rows: int = 23, classes: int = 3, shape=(6,), seed: int = 0):
+  """Returns a learnable population: class means plus noise, uneven clients, float32 rows."""
+  rng = seeding.generator(seed, 'test population')
+  means = rng.normal(size=(classes, *shape)) * 2
+
+  def split(counts):
+    y = rng.integers(classes, size=sum(counts)).astype(np.int32)
+    x = (means[y] + rng.normal(size=(len(y), *shape))).astype(np.float32)
+    return population_lib.Split(x, y, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+
+  counts = [rows + 3 * k for k in range(clients)]
+  train, validation, test = split(counts), split([4] * clients), split([6] * clients)
+  return population_lib.Population(
+    'made up', tuple(f'c{k:02d}' for k in range(clients)), train, validation, test, test.x, test.y, classes
+  )
+
+
+@pytest.fixture(scope='session')
+def tff_context() -> Iterator[None]:
+  """Runs TFF computations of the tests in one worker, two clients side by side."""
+  from tff_cluster.federated import worker
+
+  started = worker.start(2)
+  from tff_cluster.federated import context
+
+  with context.connected(started):
+    yield

@@ -1,0 +1,199 @@
+"""Partitioners without planted groups: even, uneven in number, uneven in labels, pathological, by writer."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tff_cluster import seeding
+from tff_cluster.data.partitioners import rows
+from tff_cluster.data.partitioners.counts import apportion, label_table
+from tff_cluster.data.partitioners.pathological import pathological
+from tff_cluster.data.partitioners.writers import rows_of_writers, select_writers
+from tff_cluster.errors import InputError
+
+# How often each digit occurs in MNIST's 60,000 training rows.
+MNIST_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+
+
+def _rng(seed=0):
+  return seeding.generator(seed, 'test')
+
+
+def _labels(counts):
+  return _rng().permutation(np.repeat(np.arange(len(counts)), counts))
+
+
+SHARERS = {
+  'iid': lambda labels, clients, rng: rows.iid(len(labels), clients, rng),
+  'quantity_skew': lambda labels, clients, rng: rows.quantity_skew(len(labels), clients, 0.5, rng),
+  'dirichlet': lambda labels, clients, rng: rows.dirichlet(labels, clients, 0.3, rng),
+  'pathological': lambda labels, clients, rng: pathological(labels, clients, 2, rng),
+}
+
+
+@pytest.mark.parametrize('name', SHARERS)
+@settings(max_examples=25, deadline=None)
+@given(
+  counts=st.lists(st.integers(12, 60), min_size=2, max_size=6),
+  clients=st.integers(3, 12),
+  seed=st.integers(0, 9),
+)
+def test_every_row_is_given_exactly_once_and_the_seed_decides(name, counts, clients, seed):
+  labels = _labels(counts)
+  first, again = (SHARERS[name](labels, clients, _rng(seed)) for _ in range(2))
+  assert len(first) == clients and min(map(len, first)) >= 2
+  np.testing.assert_array_equal(np.sort(np.concatenate(first)), np.arange(len(labels)))
+  for a, b in zip(first, again, strict=True):
+    assert a.dtype == np.int64
+    np.testing.assert_array_equal(a, b)
+  other = SHARERS[name](labels, clients, _rng(seed + 1))
+  assert any(set(a.tolist()) != set(b.tolist()) for a, b in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize('name', ['iid', 'dirichlet'])
+def test_sizes_differ_by_one_at_most(name):
+  sizes = [len(r) for r in SHARERS[name](_labels([50, 53]), 10, _rng())]
+  assert sorted(sizes) == [10] * 7 + [11] * 3
+
+
+@pytest.mark.parametrize('name', SHARERS)
+def test_too_few_rows_are_refused(name):
+  with pytest.raises(InputError, match='at most 4 clients'):
+    SHARERS[name](_labels([4, 5]), 5, _rng())
+
+
+def test_rows_are_shuffled_before_they_are_dealt():
+  held = rows.iid(1000, 4, _rng())
+  assert all(100 < np.mean(r) < 900 and np.ptp(r) > 900 for r in held)
+
+
+def test_quantity_skew_follows_its_concentration():
+  uneven = [len(r) for r in rows.quantity_skew(10000, 20, 0.3, _rng())]
+  even = [len(r) for r in rows.quantity_skew(10000, 20, 1e6, _rng())]
+  assert max(even) - min(even) < 20
+  assert max(uneven) > 3 * 500
+
+
+def test_dirichlet_shares_have_the_distributions_spread():
+  # Var of a share is p (1 - p) / (alpha + 1); labels that run out make it somewhat smaller.
+  labels, alpha, shares = _labels([3000] * 4), 3.0, []
+  for seed in range(60):
+    table = label_table(rows.dirichlet(labels, 6, alpha, _rng(seed)), labels, 4)
+    shares.append(table[0] / table[0].sum())
+  variance = np.var(np.array(shares), axis=0).mean()
+  assert 0.5 < variance / (0.25 * 0.75 / (alpha + 1)) < 1.5
+
+
+def test_dirichlet_concentration_orders_the_skew():
+  labels = _labels([200] * 10)
+
+  def mean_labels(alpha):
+    return (label_table(rows.dirichlet(labels, 20, alpha, _rng()), labels, 10) > 0).sum(axis=1).mean()
+
+  assert mean_labels(0.01) + 2 < mean_labels(5.0) < mean_labels(1e5)
+  assert mean_labels(1e5) > 9
+
+
+def test_dirichlet_with_a_vanishing_concentration_still_gives_every_row():
+  held = rows.dirichlet(_labels([37, 41, 3]), 7, 1e-12, _rng())
+  np.testing.assert_array_equal(np.sort(np.concatenate(held)), np.arange(81))
+
+
+def test_cap_keeps_label_shares_and_order():
+  labels = _labels([600, 300, 100])
+  held = _rng(1).permutation(1000)
+  kept = rows.cap(held, labels, 50, _rng())
+  np.testing.assert_array_equal(np.bincount(labels[kept]), [30, 15, 5])
+  position = {row: i for i, row in enumerate(held)}
+  assert [position[r] for r in kept] == sorted(position[r] for r in kept)
+  assert rows.cap(held, labels, None, _rng()) is held
+  assert len(rows.cap(held, labels, 1000, _rng())) == 1000
+
+
+@given(wanted=st.lists(st.floats(0, 50), min_size=1, max_size=12))
+def test_apportion_sums_and_stays_within_one(wanted):
+  wanted = np.array(wanted)
+  total = round(wanted.sum())
+  whole = apportion(wanted, total)
+  assert whole.sum() == total and whole.min() >= 0
+  assert np.abs(whole - wanted).max() < 1 + 1e-9
+
+
+def test_apportion_gives_the_largest_remainders_first():
+  assert apportion(np.array([1.2, 2.7, 0.6, 0.5]), 5).tolist() == [1, 3, 1, 0]
+
+
+def test_pathological_on_mnists_label_counts_is_the_papers():
+  labels = np.repeat(np.arange(10), MNIST_COUNTS)
+  held = pathological(labels, 100, 2, _rng())
+  table = label_table(held, labels, 10)
+  assert set(table.sum(axis=1)) == {600}
+  assert set((table > 0).sum(axis=1)) == {2}
+  # 200 shards of about 300: no label's part in a client is far from one shard.
+  assert table[table > 0].min() > 200 and table.max() < 400
+  np.testing.assert_array_equal(table.sum(axis=0), MNIST_COUNTS)
+  assert ((table > 0).sum(axis=0) >= 17).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+  counts=st.lists(st.integers(20, 90), min_size=4, max_size=8),
+  clients=st.integers(6, 20),
+  shards=st.integers(1, 3),
+  seed=st.integers(0, 5),
+)
+def test_pathological_clients_have_exactly_their_labels(counts, clients, shards, seed):
+  labels = _labels(counts)
+  held = pathological(labels, clients, shards, _rng(seed))
+  table = label_table(held, labels, len(counts))
+  assert set((table > 0).sum(axis=1)) == {shards}
+  flat = np.concatenate(held)
+  assert len(set(flat.tolist())) == len(flat)
+  used = table.sum(axis=0) > 0
+  np.testing.assert_array_equal(table.sum(axis=0)[used], np.array(counts)[used])
+
+
+def test_pathological_label_sets_vary():
+  labels = np.repeat(np.arange(10), 200)
+  table = label_table(pathological(labels, 50, 2, _rng()), labels, 10) > 0
+  # 45 pairs are possible; dealing in label order alone would give 10 at most.
+  assert len(np.unique(table, axis=0)) > 20
+
+
+def test_pathological_limits():
+  with pytest.raises(InputError, match='3 labels'):
+    pathological(_labels([50] * 3), 5, 4, _rng())
+  with pytest.raises(InputError, match='rare labels'):
+    pathological(_labels([50, 1, 1]), 6, 2, _rng())
+
+
+TRAIN = {'a': 10, 'b': 20, 'c': 30, 'd': 1, 'e': 40}
+TEST = {'a': 1, 'b': 2, 'c': 3, 'd': 1}
+
+
+def test_writers_qualify_by_inclusive_bounds():
+  def chosen(number, low, high):
+    return select_writers(TRAIN, TEST, number, low, high, _rng())
+
+  assert chosen(3, 1, None) == ['a', 'b', 'c']
+  with pytest.raises(InputError, match='3 of 5 writers qualify'):
+    chosen(4, 1, None)
+  assert chosen(2, 11, 22) == ['a', 'b']
+  assert chosen(1, 12, 32) == ['b']
+  with pytest.raises(InputError, match=r'--num_clients=2: 1 of 5 writers qualify \(12 to 32 examples'):
+    chosen(2, 12, 32)
+
+
+def test_drawing_writers_again_gives_the_same_ones():
+  train, test = {f'w{i:02d}': 5 for i in range(50)}, {f'w{i:02d}': 1 for i in range(50)}
+  chosen = select_writers(train, test, 7, 1, None, _rng(3))
+  assert chosen == sorted(set(chosen)) and len(chosen) == 7
+  again = select_writers({w: train[w] for w in chosen}, test, 7, 1, None, _rng(3))
+  assert again == chosen
+  assert select_writers(train, test, 7, 1, None, _rng(4)) != chosen
+
+
+def test_rows_of_writers():
+  owner = np.array(['b', 'a', 'b', 'c', 'a'])
+  assert [r.tolist() for r in rows_of_writers(owner, ['a', 'b', 'x'])] == [[1, 4], [0, 2], []]

@@ -1,0 +1,155 @@
+"""Planted groups, mixtures, and test rows that match training rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tff_cluster import seeding
+from tff_cluster.data.partitioners import groups
+from tff_cluster.data.partitioners.matching import match_test_rows
+from tff_cluster.errors import InputError
+
+
+def _rng(seed=0):
+  return seeding.generator(seed, 'test')
+
+
+@given(classes=st.integers(3, 10), seed=st.integers(0, 20), data=st.data())
+def test_each_group_swaps_one_pair_of_its_own(classes, seed, data):
+  number = data.draw(st.integers(1, classes * (classes - 1) // 2))
+  maps = groups.swapped_labels(number, classes, _rng(seed))
+  moved = maps != np.arange(classes)
+  assert (moved.sum(axis=1) == 2).all()
+  for row in maps:
+    np.testing.assert_array_equal(row[row], np.arange(classes))
+  assert len(np.unique(moved, axis=0)) == number
+  if 2 * number <= classes:
+    assert moved.sum(axis=0).max() == 1
+
+
+@given(classes=st.integers(3, 12), number=st.integers(1, 6), seed=st.integers(0, 20))
+def test_each_group_permutes_all_labels_in_its_own_way(classes, number, seed):
+  maps = groups.permuted_labels(number, classes, _rng(seed))
+  assert all(sorted(row) == list(range(classes)) for row in maps.tolist())
+  assert len({tuple(row) for row in maps.tolist()}) == number
+
+
+@pytest.mark.parametrize(
+  'kind, number, classes',
+  [
+    ('label_swapped', 4, 3),
+    ('label_permuted', 7, 3),
+    ('label_permuted', 3, 2),
+    ('rotated', 5, 10),
+    ('mirrored', 2, 10),
+  ],
+)
+def test_groups_that_cannot_be_told_apart_are_refused(kind, number, classes):
+  with pytest.raises(InputError):
+    groups.make_transform(kind, number, classes, _rng())
+
+
+def test_quarter_turns_by_hand():
+  x = np.tile(np.array([[1, 2], [3, 4]], np.uint8)[None, :, :, None], (4, 1, 1, 1))
+  y = np.arange(4, dtype=np.int32)
+  groups.make_transform('rotated', 4, 10, _rng()).apply(x, y, np.arange(4))
+  assert x[..., 0].tolist() == [[[1, 2], [3, 4]], [[2, 4], [1, 3]], [[4, 3], [2, 1]], [[3, 1], [4, 2]]]
+  assert y.tolist() == [0, 1, 2, 3]
+
+
+def test_labels_by_hand():
+  transform = groups.Transform(label_maps=np.array([[0, 1, 2], [2, 1, 0]], np.int32))
+  x, y = np.ones((4, 2), np.float32), np.array([0, 2, 0, 2], np.int32)
+  transform.apply(x, y, np.array([0, 0, 1, 1]))
+  assert y.tolist() == [0, 2, 2, 0] and (x == 1).all()
+
+
+@pytest.mark.parametrize('shape', [(3, 4), (3, 4, 5), (3, 4, 5, 1)])
+def test_images_that_are_not_square_do_not_turn(shape):
+  with pytest.raises(InputError, match='square'):
+    groups.make_transform('rotated', 2, 10, _rng()).apply(
+      np.zeros(shape), np.zeros(3, np.int32), np.zeros(3, int)
+    )
+
+
+def test_groups_are_even_and_in_random_positions():
+  first = groups.assign_groups(100, 4, _rng(0))
+  np.testing.assert_array_equal(np.bincount(first), [25, 25, 25, 25])
+  np.testing.assert_array_equal(first, groups.assign_groups(100, 4, _rng(0)))
+  assert (first != groups.assign_groups(100, 4, _rng(1))).any()
+  assert sorted(np.bincount(groups.assign_groups(10, 4, _rng()))) == [2, 2, 3, 3]
+  with pytest.raises(InputError, match='at most as many groups'):
+    groups.assign_groups(3, 4, _rng())
+
+
+@given(
+  clients=st.integers(4, 30), number=st.integers(2, 4), mixed=st.floats(0, 1), share=st.floats(0.05, 0.5), seed=st.integers(0, 9)
+)  # fmt: skip
+def test_mixtures_are_known_shares(clients, number, mixed, share, seed):
+  shares = groups.mix_groups(clients, number, mixed, share, _rng(seed))
+  assert shares.shape == (number, clients)
+  np.testing.assert_allclose(shares.sum(axis=0), 1.0, rtol=1e-12)
+  is_mixed = (shares > 0).sum(axis=0) == 2
+  assert is_mixed.sum() == round(mixed * clients)
+  assert ((shares > 0).sum(axis=0) <= 2).all()
+  np.testing.assert_allclose(shares[:, is_mixed].min(axis=0, where=shares[:, is_mixed] > 0, initial=1), share)
+
+
+def test_mixture_needs_two_groups():
+  with pytest.raises(InputError, match='at least 2 groups'):
+    groups.mix_groups(5, 1, 0.5, 0.3, _rng())
+
+
+def test_rows_get_groups_in_the_shares_asked_for():
+  drawn = groups.groups_of_rows(np.array([0.7, 0.0, 0.3]), 40, _rng())
+  np.testing.assert_array_equal(np.bincount(drawn), [28, 0, 12])
+  assert drawn.tolist() != sorted(drawn.tolist())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+  clients=st.integers(1, 8), classes=st.integers(2, 5), seed=st.integers(0, 1000), rows=st.integers(60, 300)
+)
+def test_matched_test_rows_are_disjoint_and_follow_the_training_labels(clients, classes, seed, rows):
+  rng = _rng(seed)
+  train = rng.integers(0, 40, size=(clients, classes)) + 4
+  labels = rng.choice(classes, size=rows, p=train.sum(axis=0) / train.sum())
+  held = match_test_rows(train, labels, _rng(seed))
+  flat = np.concatenate(held)
+  assert len(set(flat.tolist())) == len(flat)
+  table = np.stack([np.bincount(labels[r], minlength=classes) for r in held])
+  due = np.minimum(train.sum(axis=1), rows * train.sum(axis=1) / train.sum())
+  wanted = train * (due / train.sum(axis=1))[:, None]
+  scarce = np.minimum(1, np.bincount(labels, minlength=classes) / wanted.sum(axis=0))
+  assert np.abs(table - wanted * scarce).max() < 1 + 1e-6
+  assert (table.sum(axis=1) >= 1).all()
+
+
+def test_a_label_that_is_trained_on_elsewhere_is_never_tested_on():
+  train = np.array([[50, 50, 0], [0, 50, 50]])
+  labels = np.repeat([0, 1, 2], [20, 40, 20])
+  held = match_test_rows(train, labels, _rng())
+  np.testing.assert_array_equal(np.bincount(labels[held[0]], minlength=3), [20, 20, 0])
+  np.testing.assert_array_equal(np.bincount(labels[held[1]], minlength=3), [0, 20, 20])
+
+
+def test_a_client_gets_at_most_as_many_test_rows_as_training_rows():
+  held = match_test_rows(np.array([[6, 4], [5, 5]]), np.arange(1000) % 2, _rng())
+  assert [len(r) for r in held] == [10, 10]
+
+
+def test_rounding_favours_no_client():
+  # The clients are due 1.1 and 1.9 rows of each of 10 labels, hence 11 and 19 rows in all.
+  train = np.array([[11] * 10, [19] * 10])
+  held = match_test_rows(train, np.repeat(np.arange(10), 3), _rng())
+  assert [len(r) for r in held] == [11, 19]
+
+
+def test_small_clients_get_a_test_row_and_too_few_rows_are_refused():
+  train = np.array([[1000], [2], [2]])
+  assert [len(r) for r in match_test_rows(train, np.zeros(5, int), _rng())] == [3, 1, 1]
+  with pytest.raises(InputError, match='too few'):
+    match_test_rows(train, np.zeros(2, int), _rng())
+  with pytest.raises(InputError, match='too few'):
+    match_test_rows(np.array([[5, 0], [0, 5]]), np.zeros(9, int), _rng())

@@ -1,0 +1,136 @@
+"""The papers' partitions on the real data sets.
+
+TFF_CLUSTER_DATA names the folder that holds tfds/ (MNIST, CIFAR-10) and tff/ (federated EMNIST).
+"""
+
+import os
+import sqlite3
+
+import numpy as np
+import pytest
+
+from tff_cluster.config import DataConfig
+from tff_cluster.data import sources
+from tff_cluster.data.populate import build_population
+from tff_cluster.errors import InputError
+
+DATA = os.environ.get('TFF_CLUSTER_DATA')
+pytestmark = [
+  pytest.mark.tensorflow,
+  pytest.mark.skipif(not DATA, reason='TFF_CLUSTER_DATA does not name the folder of the real data'),
+]
+
+
+@pytest.fixture(scope='module')
+def mnist():
+  return sources.load(DataConfig(dataset='mnist', data_dir=DATA))
+
+
+def _mnist(partition, **changes):
+  return DataConfig(dataset='mnist', data_dir=DATA, partition=partition, num_clients=100, **changes)
+
+
+def test_mnist_is_whole(mnist):
+  assert mnist.train_x.shape == (60000, 28, 28, 1) and mnist.test_x.shape == (10000, 28, 28, 1)
+  assert mnist.train_x.dtype == np.uint8 and mnist.train_y.dtype == np.int32
+  # Published counts, and the published mean and deviation of the training pixels.
+  assert np.bincount(mnist.train_y).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+  assert np.bincount(mnist.test_y).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+  np.testing.assert_allclose(
+    [mnist.train_x.mean() / 255, mnist.train_x.std() / 255], [0.1307, 0.3081], atol=1e-4
+  )
+
+
+def test_cifar10_is_whole():
+  source = sources.load(DataConfig(dataset='cifar10', data_dir=DATA))
+  assert source.train_x.shape == (50000, 32, 32, 3) and source.test_x.shape == (10000, 32, 32, 3)
+  assert np.bincount(source.train_y).tolist() == [5000] * 10
+  np.testing.assert_allclose(source.train_x.mean(axis=(0, 1, 2)), [125.307, 122.950, 113.865], atol=1e-3)
+
+
+def test_iid_is_100_by_600(mnist):
+  population = build_population(_mnist('iid'), source=mnist)
+  assert set(population.train.counts + population.validation.counts) == {600}
+  assert population.test.counts.min() > 90 and population.test.counts.max() <= 101
+  assert len(population.global_test_y) == 10000
+
+
+def test_pathological_is_100_by_600_with_2_labels(mnist):
+  population = build_population(_mnist('pathological'), source=mnist)
+  assert set(population.train.counts + population.validation.counts) == {600}
+  held = population.train.label_counts(10) > 0
+  assert set(held.sum(axis=1)) == {2}
+  assert not population.test.label_counts(10)[~held].any()
+  assert population.truths['digit'].shape == (10, 100)
+
+
+def test_label_swapped_is_4_groups_of_25_by_600(mnist):
+  population = build_population(_mnist('label_swapped'), source=mnist)
+  truth = population.truths['group']
+  assert truth.sum(axis=1).tolist() == [25.0] * 4
+  assert set(population.train.counts + population.validation.counts) == {600}
+  # Labels of the very same images in the source; an image that occurs twice has one label.
+  label_of = {
+    image.tobytes(): label
+    for x, y in ((mnist.train_x, mnist.train_y), (mnist.test_x, mnist.test_y))
+    for image, label in zip(x, y, strict=True)
+  }
+  pairs = [set() for _ in range(4)]
+  for split in (population.train, population.validation, population.test):
+    for k in range(100):
+      x, y = split.client(k)
+      for image, label in zip(x, y, strict=True):
+        raw = label_of[image.tobytes()]
+        if raw != label:
+          pairs[truth[:, k].argmax()].add((int(raw), int(label)))
+  for pair in pairs:
+    (a, b), (c, d) = sorted(pair)
+    assert (a, b) == (d, c)
+  assert len({label for pair in pairs for label, _ in pair}) == 8
+
+
+def _database():
+  folder = os.path.join(DATA, 'tff')
+  return os.path.join(folder if os.path.isdir(folder) else DATA, 'emnist_all.sqlite')
+
+
+@pytest.mark.parametrize('classes, split', [(10, 'digits_only'), (62, 'all')])
+def test_emnist_writers_have_their_own_rows(classes, split):
+  import tensorflow_federated as tff
+
+  config = DataConfig(
+    dataset='emnist', data_dir=DATA, emnist_classes=classes, partition='by_writer', num_clients=9, min_examples=30,
+    max_examples=120,
+  )  # fmt: skip
+  population = build_population(config)
+  official = tff.simulation.datasets.emnist.load_data(
+    only_digits=classes == 10, cache_dir=os.path.dirname(_database())
+  )
+  connection = sqlite3.connect(_database())
+  for k in (0, 4, 8):
+    writer = population.client_ids[k]
+    for data, splits in zip(official, (('train', 'validation'), ('test',)), strict=True):
+      expected = sorted(
+        (int(row['label']), row['pixels'].tobytes())
+        for row in data.create_tf_dataset_for_client(writer).as_numpy_iterator()
+      )
+      ours = []
+      for name in splits:
+        x, y = getattr(population, name).client(k)
+        if x.dtype == np.uint8:
+          x = x.astype(np.float32) / np.float32(255)
+        ours += [(int(label), image.tobytes()) for image, label in zip(x, y, strict=True)]
+      assert sorted(ours) == expected
+  for k, writer in enumerate(population.client_ids):
+    query = 'SELECT COUNT(*) FROM examples WHERE client_id = ? AND split_name IN (?, ?)'
+    (number,) = connection.execute(query, (writer, f'{split}_train', f'{split}_test')).fetchone()
+    assert 30 <= number <= 120
+    assert number == sum(getattr(population, s).counts[k] for s in ('train', 'validation', 'test'))
+  connection.close()
+  assert population.input_shape == (28, 28, 1) and population.num_classes == classes
+  assert population.train.y.max() < classes
+
+
+def test_more_writers_than_there_are():
+  with pytest.raises(InputError, match='writers qualify'):
+    build_population(DataConfig(dataset='emnist', data_dir=DATA, partition='by_writer', num_clients=10**6))

@@ -1,0 +1,188 @@
+"""Rounds against a federated averaging loop written in NumPy."""
+
+import numpy as np
+import pytest
+
+from tests.conftest import make_population
+from tff_cluster import population as population_lib
+from tff_cluster import seeding
+from tff_cluster.models import build
+
+pytestmark = pytest.mark.tensorflow
+
+RATE, BATCH, EPOCHS, SEED = 0.3, 5, 2, 11
+
+
+def softmax(z):
+  e = np.exp(z - z.max(axis=1, keepdims=True))
+  return e / e.sum(axis=1, keepdims=True)
+
+
+def numpy_client(kernel, bias, x, y, orders, batch, rate=RATE):
+  """SGD on multinomial logistic regression in float64."""
+  kernel, bias = kernel.astype(np.float64), bias.astype(np.float64)
+  for order in orders:
+    for start in range(0, len(order), batch):
+      rows = order[start : start + batch]
+      error = softmax(x[rows] @ kernel + bias)
+      error[np.arange(len(rows)), y[rows]] -= 1.0
+      kernel = kernel - rate * x[rows].T @ error / len(rows)
+      bias = bias - rate * error.mean(axis=0)
+  return kernel, bias
+
+
+def visit_orders(population, client, round_number, epochs=EPOCHS, seed=SEED):
+  rng = seeding.generator(seed, 'visit order', round_number, population.client_ids[client])
+  return [rng.permutation(population.train.counts[client]) for _ in range(epochs)]
+
+
+def make_trainer(population, cohort_fraction=1.0, batch=BATCH, rate=RATE, epochs=EPOCHS):
+  from tff_cluster.federated import client_work
+  from tff_cluster.federated import process
+  from tff_cluster.federated import trainer
+
+  keras_model = build.build('logistic', population.input_shape, population.num_classes, SEED)
+  model = client_work.model_from_keras(keras_model, population.train.x.dtype)
+  computations = process.build(model, rate, batch)
+  return trainer.Trainer(population, computations, epochs, cohort_fraction, SEED)
+
+
+@pytest.fixture(scope='module')
+def population():
+  return make_population()
+
+
+@pytest.fixture(scope='module')
+def trainer(population, tff_context):
+  return make_trainer(population)
+
+
+def test_rounds_follow_a_numpy_fedavg_loop(population, trainer):
+  state = trainer.start(trainer.computations.model.weights)
+  kernel, bias = (w.astype(np.float64) for w in trainer.computations.model.weights)
+  clients = np.arange(population.num_clients)
+  for number in (1, 2, 3):
+    state, figures = trainer.round(state, clients, number)
+    trained = []
+    for k in clients:
+      x, y = population.train.client(k)
+      trained.append(numpy_client(kernel, bias, x, y, visit_orders(population, k, number), BATCH))
+    shares = population.train.counts / population.train.counts.sum()
+    kernel = sum(share * t[0] for share, t in zip(shares, trained, strict=True))
+    bias = sum(share * t[1] for share, t in zip(shares, trained, strict=True))
+    assert figures['dropped'] == 0
+    np.testing.assert_allclose(trainer.weights(state)[0], kernel, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(trainer.weights(state)[1], bias, rtol=1e-4, atol=1e-5)
+
+
+def test_device_weights_of_the_last_round_average_to_the_global_model(population, trainer):
+  state = trainer.start(trainer.computations.model.weights)
+  clients = np.arange(population.num_clients)
+  state, _ = trainer.round(state, clients, 1)
+  before = trainer.weights(state)
+  updates = np.zeros((len(clients), trainer.computations.model.num_parameters))
+  trainer.local_updates(before, clients, 2, lambda k, update: updates.__setitem__(k, update))
+  state, _ = trainer.round(state, clients, 2)
+  flat = np.concatenate([w.ravel() for w in before])
+  mean = np.average(flat + updates, axis=0, weights=population.train.counts)
+  np.testing.assert_allclose(mean, np.concatenate([w.ravel() for w in trainer.weights(state)]), atol=2e-6)
+
+
+def test_a_cluster_of_everybody_is_fedavg_and_a_round_repeats_its_bits(population, trainer):
+  clients = np.arange(population.num_clients)
+  ends = []
+  for _ in range(2):
+    state = trainer.start(trainer.computations.model.weights)
+    for number in (1, 2):
+      state, _ = trainer.round(state, trainer.cohort(clients, number), number)
+    ends.append(trainer.weights(state))
+  for one, other in zip(*ends, strict=True):
+    np.testing.assert_array_equal(one, other)
+
+
+def test_batch_size_0_takes_all_rows_of_a_client_at_once(population, tff_context):
+  trainer = make_trainer(population, batch=0, epochs=1)
+  state, _ = trainer.round(trainer.start(trainer.computations.model.weights), np.array([3]), 1)
+  x, y = population.train.client(3)
+  expected = numpy_client(*trainer.computations.model.weights, x, y, [np.arange(len(y))], len(y))
+  np.testing.assert_allclose(trainer.weights(state)[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
+def test_measures_agree_with_numpy(population, trainer):
+  kernel, bias = trainer.computations.model.weights
+  scores = trainer.measure((kernel, bias), population.test, [4, 0])
+  for row, k in enumerate((4, 0)):
+    x, y = population.test.client(k)
+    probabilities = softmax(x @ kernel.astype(np.float64) + bias)
+    table = np.zeros((3, 3), int)
+    np.add.at(table, (y, probabilities.argmax(axis=1)), 1)
+    np.testing.assert_array_equal(scores.confusion[row], table)
+    np.testing.assert_allclose(scores.loss_sum[row], -np.log(probabilities[np.arange(len(y)), y]).sum(), rtol=1e-5)
+  everywhere = trainer.measure_global((kernel, bias))
+  assert everywhere.total.tolist() == [len(population.global_test_y)]
+  assert everywhere.correct.sum() == trainer.measure((kernel, bias), population.test, range(5)).correct.sum()
+
+
+def test_uint8_rows_are_divided_by_255(tff_context):
+  floats = make_population(shape=(4,), seed=3)
+
+  def as_uint8(split):
+    x = np.clip(128 + 30 * split.x, 0, 255).astype(np.uint8)
+    return population_lib.Split(x, split.y, split.offsets)
+
+  splits = [as_uint8(s) for s in (floats.train, floats.validation, floats.test)]
+  population = population_lib.Population(
+    'bytes', floats.client_ids, *splits, splits[2].x, splits[2].y, floats.num_classes
+  )
+  trainer = make_trainer(population)
+  state, _ = trainer.round(trainer.start(trainer.computations.model.weights), np.array([1]), 1)
+  x, y = population.train.client(1)
+  expected = numpy_client(
+    *trainer.computations.model.weights, x / 255.0, y, visit_orders(population, 1, 1), BATCH
+  )
+  np.testing.assert_allclose(trainer.weights(state)[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_client_that_diverges_is_dropped_and_a_cohort_that_does_is_an_error(tff_context):
+  from tff_cluster.errors import InputError
+
+  population = make_population(clients=3)
+  start, stop = population.train.offsets[1], population.train.offsets[2]
+  population.train.x[start:stop] *= 1e30
+  trainer = make_trainer(population)
+  state = trainer.start(trainer.computations.model.weights)
+  after, figures = trainer.round(state, np.arange(3), 1)
+  assert figures['dropped'] == 1 and np.isfinite(figures['train_loss'])
+  without, _ = trainer.round(state, np.array([0, 2]), 1)
+  np.testing.assert_array_equal(trainer.weights(after)[0], trainer.weights(without)[0])
+  with pytest.raises(InputError, match='round 1: training diverged'):
+    trainer.round(state, np.array([1]), 1)
+  with pytest.raises(InputError, match='client c01: its weights became NaN'):
+    trainer.local_updates(trainer.weights(state), range(3), 1, lambda k, update: None)
+
+
+def test_cohorts_depend_on_members_and_round_only(population, tff_context):
+  trainer = make_trainer(population, cohort_fraction=0.5)
+  members = np.array([0, 2, 3, 4])
+  cohorts = [trainer.cohort(members, number) for number in range(1, 30)]
+  assert all(len(c) == 2 and set(c) <= set(members) and list(c) == sorted(c) for c in cohorts)
+  assert len({tuple(c) for c in cohorts}) == 6
+  np.testing.assert_array_equal(cohorts[4], trainer.cohort(members, 5))
+  assert len(trainer.cohort(np.array([2]), 1)) == 1
+
+
+def test_stock_aggregators_fit(population, tff_context):
+  import tensorflow_federated as tff
+
+  from tff_cluster.federated import process
+
+  trainer = make_trainer(population)
+  robust = tff.learning.robust_aggregator(zeroing=True, clipping=True)
+  trainer.computations = process.build(trainer.computations.model, RATE, BATCH, robust)
+  state = trainer.start(trainer.computations.model.weights)
+  after, _ = trainer.round(state, np.arange(5), 1)
+  arrays = trainer.state_arrays(after)
+  assert len(arrays) > 2  # The aggregator has a state of its own, and it travels too.
+  again, _ = trainer.round(trainer.state_from_arrays(arrays), np.arange(5), 2)
+  direct, _ = trainer.round(after, np.arange(5), 2)
+  np.testing.assert_array_equal(trainer.weights(again)[0], trainer.weights(direct)[0])

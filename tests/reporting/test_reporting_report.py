@@ -1,0 +1,255 @@
+"""The whole report: valid, self-contained, safe against its own data, and all or nothing."""
+
+import html.parser
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import numpy as np
+import pytest
+import synthetic
+
+from tff_cluster import store
+from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.reporting import files, pictures
+from tff_cluster.reporting.finished_run import read_run
+from tff_cluster.reporting.report import write_report
+
+_VOID = {'br', 'hr', 'img', 'meta', 'col'}
+
+
+class _Checker(html.parser.HTMLParser):
+  """Collects what is wrong with a page, and its text."""
+
+  def __init__(self):
+    super().__init__(convert_charrefs=True)
+    self.stack, self.faults, self.ids, self.links, self.sources, self.tags, self.text = (
+      [],
+      [],
+      [],
+      [],
+      [],
+      [],
+      '',
+    )
+
+  def handle_starttag(self, tag, attrs):
+    attributes = dict(attrs)
+    self.tags.append(tag)
+    self.faults += [f'{tag}: attribute twice'] if len(attributes) != len(attrs) else []
+    self.faults += (
+      [f'{tag} in p'] if 'p' in self.stack and tag in ('div', 'p', 'table', 'figure', 'section', 'ul') else []
+    )
+    self.faults += [f'{tag} in span'] if 'span' in self.stack and tag in ('div', 'p', 'table') else []
+    if 'id' in attributes:
+      self.ids.append(attributes['id'])
+    if tag == 'a':
+      self.links.append(attributes.get('href'))
+    self.sources += [
+      v for k, v in attrs if k in ('src', 'href', 'srcset', 'action', 'data') and not v.startswith('#')
+    ]
+    if tag == 'img' and not attributes.get('alt'):
+      self.faults.append('img without alt')
+    if tag not in _VOID:
+      self.stack.append(tag)
+
+  def handle_endtag(self, tag):
+    if not self.stack or self.stack.pop() != tag:
+      self.faults.append(f'</{tag}> does not close what is open')
+
+  def handle_data(self, data):
+    if 'style' not in self.stack:
+      self.text += data
+
+
+def _check(page):
+  checker = _Checker()
+  checker.feed(page)
+  checker.close()
+  assert not checker.faults and not checker.stack
+  assert len(set(checker.ids)) == len(checker.ids)
+  assert all(link.startswith('#') and link[1:] in checker.ids for link in checker.links)
+  assert all(source.startswith('data:image/') for source in checker.sources)
+  assert 'script' not in checker.tags and 'link' not in checker.tags and 'iframe' not in checker.tags
+  assert not re.search(r'url\(|@import', page)
+  return checker
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('run')
+  results = synthetic.write_run(folder, num_clients=12, cross_validation=True, truth='overlapping')
+  drawn = []
+  path = write_report(folder, lambda: drawn.append(1))
+  return folder, results, path, drawn
+
+
+def test_the_page_is_valid_and_needs_no_network(run):
+  folder, _, path, _ = run
+  assert path == folder / 'report.html' and path.stat().st_size < 6e6
+  page = path.read_text(encoding='utf-8')
+  checker = _check(page)
+  assert (
+    page.startswith('<!DOCTYPE html>') and 'prefers-color-scheme: dark' in page and '@media print' in page
+  )
+  # The first thing after the title is the answer.
+  assert checker.text.index('The answer') < checker.text.index('Contents')
+
+
+def test_the_page_tells_what_the_run_was(run):
+  _, results, path, _ = run
+  text = _check(path.read_text(encoding='utf-8')).text
+  assert results['digest'] in text and '--config_file=' in text
+  assert '1 h 02 min' in text and '1 min 01 s' in text  # 3725 s and 61.2 s of the timing.
+  for clustering in results['clusterings']:
+    share = clustering['evaluations']['blended']['clients']['mean_client_accuracy']
+    assert f'{100 * share:.1f}%' in text
+    assert f'Clusters of {clustering["label"]}' in text
+  for name in ('Table 1', 'Table 2', 'Table 3', 'Omega', 'ARI', 'NMI', '5-fold cross-validation', '11.9'):
+    assert name in text
+
+
+def test_every_figure_is_embedded_and_lies_beside_it(run):
+  folder, _, path, drawn = run
+  names = {p.stem for p in (folder / 'figures').glob('*.svg')}
+  assert names == {p.stem for p in (folder / 'figures').glob('*.png')}
+  expected = {
+    'accuracy_over_rounds',
+    'client_differences',
+    'candidates',
+    'label_histogram_clients',
+    'dendrogram_hierarchical',
+  }
+  for label in ('kmeans', 'dynamic_distance', 'hierarchical'):
+    expected |= {
+      f'{kind}_{label}'
+      for kind in ('client_accuracies', 'membership', 'distances', 'embedding', 'label_histogram')
+    }
+  assert names == expected and len(drawn) == len(expected)
+  assert path.read_text().count('data:image/svg+xml;base64,') == len(expected)
+  for name in names:
+    xml.etree.ElementTree.parse(folder / 'figures' / f'{name}.svg')
+    assert (folder / 'figures' / f'{name}.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_the_scorecard_lies_beside_it(run):
+  folder, _, _, _ = run
+  rows = json.loads((folder / 'scorecard.json').read_text())
+  assert set(rows[0]) == {'table', 'cell', 'published', 'ours', 'difference', 'verdict', 'note'}
+  assert len((folder / 'scorecard.csv').read_text().splitlines()) == len(rows) + 1
+
+
+def test_no_temporary_files_are_left(run):
+  folder, _, _, _ = run
+  assert not [p for p in folder.rglob('.*')]
+
+
+def test_hostile_names_stay_text(tmp_path):
+  ids = [
+    '<script>alert(1)</script>',
+    '"><img src=x>',
+    '$\\frac{1',
+    'snow ☃ 雪',
+    'a\x00b',
+    'x' * 300,
+    '&amp;',
+    "'",
+  ]
+  synthetic.write_run(tmp_path, num_clients=8, groups=2, client_ids=ids, methods=('kmeans',))
+  checker = _check(write_report(tmp_path).read_text(encoding='utf-8'))
+  assert ids[0] in checker.text and '&amp;' in checker.text
+
+
+def test_equal_runs_give_equal_reports(tmp_path, monkeypatch):
+  # That equal figures give equal bytes is a test of its own; drawing them here would only take time.
+  monkeypatch.setattr(pictures.base, 'render', lambda figure: (b'<svg/>', b'png'))
+  pages = []
+  for name in ('one', 'two'):
+    synthetic.write_run(tmp_path / name, methods=('kmeans',))
+    pages.append(
+      write_report(tmp_path / name).read_text(encoding='utf-8').replace(str(tmp_path / name), 'RUN')
+    )
+  assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize('clients', [1, 2])
+def test_the_smallest_runs_have_a_report_even_without_arrays(tmp_path, clients):
+  synthetic.write_run(
+    tmp_path, num_clients=clients, groups=1, methods=('kmeans',), truth='none', rounds=(1, 1)
+  )
+  (tmp_path / 'arrays.npz').unlink()
+  text = _check(write_report(tmp_path).read_text(encoding='utf-8')).text
+  assert f'Of {clients} client' in text
+  assert not (tmp_path / 'figures' / 'distances_kmeans.svg').exists()
+
+
+def test_a_run_without_clusterings_has_a_report(tmp_path):
+  synthetic.write_run(tmp_path, methods=())
+  assert 'no clustering' in _check(write_report(tmp_path).read_text(encoding='utf-8')).text
+
+
+@pytest.mark.parametrize(
+    ('content', 'words'),
+    [
+        (None, 'no such file'), (b'{"schema": 1, "config"', 'is damaged'), (b'\xff\xfe', 'is damaged'),
+        (b'[]', 'schema'), (b'{"schema": 99}', 'schema 99, expected 1'), (b'{"schema": 1, "digest": ""}', "has no 'config'"),
+    ],
+)  # fmt: skip
+def test_damaged_results_are_one_line(tmp_path, content, words):
+  if content is not None:
+    (tmp_path / 'results.json').write_bytes(content)
+  with pytest.raises((InputError, EnvironmentFault), match=re.escape(words)) as caught:
+    write_report(tmp_path)
+  assert '\n' not in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize('content', [b'', b'PK\x03\x04 cut off', b'no archive at all'])
+def test_damaged_arrays_are_one_line(tmp_path, content):
+  synthetic.write_run(tmp_path, num_clients=4, groups=2, methods=())
+  (tmp_path / 'arrays.npz').write_bytes(content)
+  with pytest.raises(EnvironmentFault, match=r'arrays\.npz'):
+    read_run(tmp_path)
+
+
+def test_arrays_of_another_shape_or_with_nan_are_not_drawn(tmp_path):
+  synthetic.write_run(tmp_path, num_clients=4, groups=2, methods=('kmeans',))
+  store.save_arrays(
+    tmp_path / 'arrays.npz',
+    {'distances_weights': np.zeros((3, 3)), 'embedding_weights': np.full((4, 2), np.nan)},
+  )
+  found = read_run(tmp_path)
+  assert found.array('distances_weights', 4, 4) is None and found.array('embedding_weights', 4, 2) is None
+  assert found.array('distances_weights', 3, 3) is not None
+
+
+def test_a_failed_write_keeps_the_old_file_and_names_the_new_one(tmp_path, monkeypatch):
+  target = tmp_path / 'report.html'
+  files.write_file(target, 'old')
+  real = os.fsync
+
+  def full(handle):
+    raise OSError(28, 'No space left on device')
+
+  monkeypatch.setattr(os, 'fsync', full)
+  with pytest.raises(EnvironmentFault, match=r'cannot write .*report\.html: No space left on device'):
+    files.write_file(target, 'new')
+  monkeypatch.setattr(os, 'fsync', real)
+  assert target.read_text() == 'old' and os.listdir(tmp_path) == ['report.html']
+
+
+def test_a_file_where_a_folder_should_be_is_an_environment_fault(tmp_path):
+  (tmp_path / 'figures').write_text('')
+  with pytest.raises(EnvironmentFault, match='figures'):
+    files.write_file(tmp_path / 'figures' / 'a.svg', b'')
+
+
+def test_importing_the_report_imports_neither_tensorflow_nor_matplotlib():
+  code = (
+    'import sys, tff_cluster.reporting.report, tff_cluster.reporting.partition, tff_cluster.reporting.progress\n'
+    'print([m for m in sys.modules if m.split(".")[0] in ("tensorflow", "tensorflow_federated", "matplotlib")])'
+  )
+  done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
+  assert done.stdout.strip() == '[]'
