@@ -75,6 +75,12 @@ def make_run(
     'phase1': _stage(rng, phase1, rounds[0], 0),
     'baseline': _stage(rng, baseline, rounds[1], rounds[0]),
   }
+  # The unclustered model is Phase 1 gone on: its rounds, history and costs start with those of Phase 1.
+  before, after = stages['phase1'], stages['baseline']
+  stages['baseline'] = after | {
+      'rounds': sum(rounds), 'ledger': {k: before['ledger'][k] + v for k, v in after['ledger'].items()},
+      'history': {k: before['history'][k] + v for k, v in after['history'].items()},
+  }  # fmt: skip
   arrays: dict[str, np.ndarray] = {
       'distances_weights': distances.astype(np.float32), 'embedding_weights': _scaling(distances)
   }  # fmt: skip

@@ -59,6 +59,28 @@ def test_counts_of_helped_harmed_and_unchanged_name_the_extremes():
   assert 'Most helped: c01 (+4.0 points)' in who and 'Most harmed: c02 (−1.0 points)' in who
 
 
+def test_equal_clusterings_are_told_and_have_equal_intervals():
+  results, _ = synthetic.make_run(methods=('kmeans', 'hierarchical', 'dynamic_distance'))
+  own = results['clusterings'][0]['evaluations']['own']['client_accuracy']
+  _set_own(results, 1, own)
+  _, answers = answer_run(results)
+  assert 'the very clusters that hierarchical found' in ' '.join(answers[0].sentences)
+  assert 'the very clusters that kmeans found' in ' '.join(answers[1].sentences)
+  assert 'very clusters' not in ' '.join(answers[2].sentences)
+  assert (
+    answers[0].over_baseline == answers[1].over_baseline and answers[0].over_phase1 == answers[1].over_phase1
+  )
+
+
+def test_single_clients_are_counted():
+  results, _ = synthetic.make_run(methods=('kmeans',))
+  first, *others = results['clusterings'][0]['clusters']
+  split = [[first[0]], first[1:], *others]
+  results['clusterings'][0] |= {'clusters': split, 'num_clusters': len(split)}
+  _, (answer,) = answer_run(results)
+  assert '5 clusters (1 of them with a single client)' in ' '.join(answer.sentences)
+
+
 def test_exact_groups_are_told_as_exact():
   _, headline, answers = _answers(methods=('kmeans', 'hierarchical'))
   for answer in answers:

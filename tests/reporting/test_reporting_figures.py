@@ -7,10 +7,12 @@ import matplotlib
 import numpy as np
 import pytest
 import scipy.cluster.hierarchy
+import synthetic
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from tff_cluster.reporting import pictures
 from tff_cluster.reporting.figures import (
   accuracy,
   base,
@@ -21,6 +23,7 @@ from tff_cluster.reporting.figures import (
   membership,
   ordering,
 )
+from tff_cluster.reporting.finished_run import read_run
 from tff_cluster.reporting.intervals import Interval
 from tff_cluster.reporting.pictures import absolute_rounds
 
@@ -138,6 +141,16 @@ def test_curves_of_phase_2_leave_from_the_end_of_phase_1():
   lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
   np.testing.assert_allclose(lines['kmeans'], [[2, 60], [3, 70], [4, 80]])
   np.testing.assert_allclose(lines['Phase 1 (all clients)'], [[1, 50], [2, 60]])
+
+
+def test_the_unclustered_curve_starts_where_phase_1_ends(tmp_path):
+  results = synthetic.write_run(tmp_path, rounds=(3, 2), relative_rounds=True)
+  *_, figure = pictures._rounds_figure(read_run(tmp_path))
+  lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
+  assert lines['unclustered, equal rounds'][:, 0].tolist() == [3, 4, 5]
+  assert lines['kmeans'][:, 0].tolist() == [3, 4, 5]
+  end = results['baseline']['history']['test_accuracy'][-1]
+  assert lines['unclustered, equal rounds'][-1, 1] == pytest.approx(100 * end)
 
 
 @pytest.mark.parametrize(

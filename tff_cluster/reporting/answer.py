@@ -86,8 +86,9 @@ def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Cluste
   own = _accuracy(clustering['evaluations']['own'])
   baseline, phase1 = _accuracy(results['baseline']['evaluation']), _accuracy(results['phase1']['evaluation'])
   differences = own - baseline
-  over_baseline = paired_bootstrap(differences, seeding.generator(seed, 'report interval', label, 'baseline'))
-  over_phase1 = paired_bootstrap(own - phase1, seeding.generator(seed, 'report interval', label, 'phase1'))
+  over_baseline = paired_bootstrap(differences, seeding.generator(seed, 'report interval'))
+  # The same clients are drawn for every clustering, so that equal clusterings have equal intervals.
+  over_phase1 = paired_bootstrap(own - phase1, seeding.generator(seed, 'report interval'))
   effect = 'unclear' if not over_baseline.excludes_zero else 'helped' if over_baseline.mean > 0 else 'harmed'
   recoveries = _recoveries(results, clustering)
   cost = _cost(results, clustering)
@@ -102,6 +103,7 @@ def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Cluste
     _phase1_sentence(facts, float(phase1.mean()), float(baseline.mean())),
     _global_sentence(results, clustering),
     _groups_sentence(facts, clustering),
+    _twin_sentence(results, clustering),
     _cost_sentence(facts, clustering),
   )
   alarms = _alarms(facts, clustering, len(own))
@@ -190,6 +192,9 @@ def _groups_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> 
   found = plural(clustering['num_clusters'], 'cluster')
   if clustering['overlapping']:
     found += f', overlapping, {clustering["memberships"]:.1f} memberships a client'
+  alone = sum(len(members) == 1 for members in clustering['clusters'])
+  if alone:
+    found += f' ({alone} of them with a single client)'
   if not facts.recoveries:
     return f'It found {found}. This data has no planted groups, so nothing can be said about right or wrong.'
   parts = []
@@ -204,6 +209,16 @@ def _groups_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> 
     else:
       parts.append(f'they are not the planted groups {named}')
   return f'It found {found}: {series(parts)}.'
+
+
+def _twin_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:
+  def groups(c: Mapping[str, Any]) -> set[frozenset[str]]:
+    return {frozenset(members) for members in c['clusters']}
+
+  twins = [
+      c['label'] for c in results['clusterings'] if c['label'] != clustering['label'] and groups(c) == groups(clustering)
+  ]  # fmt: skip
+  return f'These are the very clusters that {series(twins)} found.' if twins else ''
 
 
 def _cost_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> str:

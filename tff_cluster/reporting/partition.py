@@ -59,7 +59,11 @@ def write_partition(population: Population, folder: pathlib.Path) -> list[pathli
     EnvironmentFault: where a file cannot be written.
   """
   svg, png = base.render(partition_figure(population))
-  contents: dict[str, bytes | str] = {'csv': csv_text(HEADER, partition_rows(population)), 'svg': svg, 'png': png}
+  contents: dict[str, bytes | str] = {
+    'csv': csv_text(HEADER, partition_rows(population)),
+    'svg': svg,
+    'png': png,
+  }
   paths = []
   for ending, content in contents.items():
     paths.append(folder / f'partition.{ending}')

@@ -154,9 +154,11 @@ def _rounds_figure(run: FinishedRun) -> _Drawn:
     return absolute_rounds(history, first, second), np.asarray(history['test_accuracy'], np.float64)
 
   phase1 = run.results['phase1']['history']
+  rounds, accuracies = curve(run.results['baseline']['history'])
+  later = rounds > first  # Up to there it is Phase 1 itself.
   figure = curves.accuracy_over_rounds(
     (np.asarray(phase1['rounds'], np.int64), np.asarray(phase1['test_accuracy'], np.float64)),
-    curve(run.results['baseline']['history']),
+    (rounds[later], accuracies[later]),
     {c['label']: curve(c['history']) for c in run.results['clusterings']},
     first,
   )

@@ -54,6 +54,10 @@ def run_section(run: FinishedRun, setting: Setting, answers: Sequence[Clustering
   facts = [
       ('data', f'{population["name"]}: {plural(len(run.client_ids), "client")}, {population["num_classes"]} classes'),
       ('rows', ', '.join(f'{count:,} {name.replace("_", " ")}' for name, count in rows.items())),
+      (
+          'test rows a client', f'{rows["test"] / len(run.client_ids):,.1f} on average: one row is worth '
+          f'{100 * len(run.client_ids) / rows["test"]:.2g} points of such a client’s accuracy',
+      ),
       ('model', f'{training["model"]}{parameters}'),
       ('rounds', f'{training["phase1_rounds"]} in Phase 1, {training["phase2_rounds"]} in each cluster in Phase 2'),
       (
@@ -77,7 +81,7 @@ def run_section(run: FinishedRun, setting: Setting, answers: Sequence[Clustering
   ledgers: list[tuple[str, Mapping[str, Any], float | None]]
   ledgers = [
     ('Phase 1', results['phase1']['ledger'], None),
-    ('unclustered, equal rounds', results['baseline']['ledger'], None),
+    (f'unclustered, {results["baseline"]["rounds"]} rounds', results['baseline']['ledger'], None),
   ]
   ledgers += [(c['label'], c['ledger'], a.cost) for c, a in zip(results['clusterings'], answers, strict=True)]
   return [

@@ -1,0 +1,158 @@
+"""However a run ends, it leaves no process behind; and it goes on to the same bits."""
+
+import json
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from tests.programs.children import Child
+
+pytestmark = pytest.mark.tensorflow
+
+SMALL = (
+  '--dataset=digits', '--partition=label_swapped', '--num_clients=6', '--num_groups=2', '--model=logistic',
+  '--phase1_rounds=3', '--phase2_rounds=3', '--clustering=kmeans,num_clusters=2',
+  '--clustering=dynamic_distance,distance_threshold=quantile:0.3', '--cohort_fraction=0.7', '--learning_rate=0.5',
+)  # fmt: skip
+
+
+def run_all(folder, *more):
+  return Child('phases.run_all', *SMALL, f'--output_dir={folder}', *more)
+
+
+@pytest.fixture(scope='module')
+def uninterrupted(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('uninterrupted') / 'run'
+  child = run_all(folder, '--clients_in_parallel=1')
+  code, out, err = child.finish()
+  assert code == 0, err
+  assert child.left_over() == []
+  return folder, out, err
+
+
+def digest_of(folder):
+  return json.loads((folder / 'results.json').read_text())['digest']
+
+
+def test_a_run_ends_with_report_and_digest_and_is_silent_without_a_terminal(uninterrupted):
+  folder, out, err = uninterrupted
+  assert err == ''
+  assert re.search(r'^client-rounds: \d+ asked for, \d+ trained$', out, re.M)
+  assert f'digest {digest_of(folder)}' in out
+  assert f'report {(folder / "report.html").resolve()}' in out
+
+
+def test_killed_anywhere_and_started_again_gives_the_same_bits(uninterrupted, tmp_path):
+  folder = tmp_path / 'run'
+  moments = (
+    'population.npz',
+    'store/fedavg-*/latest_00001.npz',
+    'store/signatures-*/.*tmp',
+    'phase1.json',
+    'clusterings/kmeans/clusters.json',
+    'phase2/clustering_kmeans.json',
+    'store/fedavg-*/latest_00005.npz',
+    'phase3/dynamic_distance.json',
+  )
+  reached = 0
+  for moment in moments:
+    child = run_all(folder)
+    reached += child.wait_for(folder, moment)
+    child.kill()
+    assert child.left_over() == [], moment
+  assert reached >= len(moments) - 2  # A file that lives for milliseconds can be missed.
+  child = run_all(folder)
+  code, _, err = child.finish()
+  assert (code, err) == (0, '')
+  assert digest_of(folder) == digest_of(uninterrupted[0])
+  assert not list(folder.rglob('.*.tmp*')) and not (folder / '.lock').exists()
+
+
+@pytest.mark.parametrize(('number', 'code'), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_the_worker_too(number, code, tmp_path):
+  child = run_all(tmp_path / 'run', '--phase1_rounds=500')
+  assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
+  assert child.workers()
+  child.process.send_signal(number)
+  found, _, err = child.finish(timeout=20)
+  assert found == code
+  assert err.count('\n') == 1 and 'Traceback' not in err
+  assert child.left_over() == []
+
+
+def test_a_worker_that_dies_is_noticed_and_named(tmp_path):
+  child = run_all(tmp_path / 'run', '--phase1_rounds=500')
+  assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
+  (worker,) = child.workers()
+  os.kill(worker, signal.SIGKILL)
+  started = time.monotonic()
+  code, _, err = child.finish(timeout=30)
+  assert time.monotonic() - started < 20
+  assert code == 1
+  assert 'TFF worker ended in the middle of a round' in err and err.count('\n') == 1
+  assert child.left_over() == []
+
+
+def test_a_model_that_cannot_be_built_is_one_line(tmp_path):
+  (tmp_path / 'broken.py').write_text('def model(shape, classes):\n  raise RuntimeError("planted")\n')
+  child = run_all(tmp_path / 'run', '--model=broken:model', PYTHONPATH=str(tmp_path))
+  code, _, err = child.finish()
+  assert code == 2 and 'planted' in err and err.count('\n') == 1
+  assert child.left_over() == []
+
+
+def test_a_fault_of_this_software_keeps_its_traceback_and_leaves_no_worker(tmp_path):
+  (tmp_path / 'run').mkdir()
+  (tmp_path / 'run' / 'phase1.json').write_text('{}')
+  child = run_all(tmp_path / 'run')
+  code, _, err = child.finish()
+  assert code == 1 and 'Traceback' in err and 'KeyError' in err
+  assert child.left_over() == []
+
+
+def test_a_worker_that_does_not_come_up_is_given_up_in_time(tmp_path):
+  child = run_all(tmp_path / 'run', '--worker_start_timeout_secs=0.001')
+  code, _, err = child.finish()
+  assert code == 1 and 'did not' in err and err.count('\n') == 1
+  assert child.left_over() == []
+
+
+def test_two_runs_in_one_folder_at_once(tmp_path):
+  first = run_all(tmp_path / 'run', '--phase1_rounds=500')
+  assert first.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
+  code, _, err = run_all(tmp_path / 'run', '--phase1_rounds=500').finish()
+  assert code == 1 and 'another run' in err
+  first.kill()
+  assert first.left_over() == []
+
+
+def test_the_digest_does_not_depend_on_clients_in_parallel_or_on_the_phases_being_run_alone(uninterrupted, tmp_path):
+  folder = tmp_path / 'run'
+  commands = [
+    ('phases.phase1', *SMALL, '--clients_in_parallel=3'),
+    ('phases.clustering',),
+    ('phases.phase2', '--clients_in_parallel=2'),
+    ('phases.phase3',),
+    ('phases.report',),
+  ]
+  for program, *flags in commands:
+    code, _, err = Child(program, *flags, f'--output_dir={folder}').finish()
+    assert (code, err) == (0, ''), program
+  assert digest_of(folder) == digest_of(uninterrupted[0])
+
+
+def test_a_run_is_repeated_from_its_configuration_alone(uninterrupted, tmp_path):
+  config = uninterrupted[0] / 'config.json'
+  code, _, err = Child(
+    'phases.run_all', f'--config_file={config}', f'--output_dir={tmp_path / "run"}'
+  ).finish()
+  assert (code, err) == (0, '')
+  assert digest_of(tmp_path / 'run') == digest_of(uninterrupted[0])
+
+
+def test_a_phase_without_the_one_before_says_which_to_run(tmp_path):
+  code, _, err = Child('phases.phase2', f'--output_dir={tmp_path}').finish()
+  assert code == 2 and 'phases.phase1' in err
