@@ -8,7 +8,6 @@ The first makes the clusterings that the run was started with; the second adds o
 needs no run: it writes D/clusters.json.
 """
 
-import dataclasses
 from pathlib import Path
 
 from tff_cluster import config, store

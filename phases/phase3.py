@@ -1,6 +1,6 @@
 """Phase 3: average, weighted and blended aggregation of the cluster models (Rohith et al. 2020, section 6.3).
 
-  python -m phases.phase3 --output_dir=runs/demo
+python -m phases.phase3 --output_dir=runs/demo
 """
 
 from tff_cluster.cli import flags, output, parse, program

@@ -1,6 +1,6 @@
 """Puts the results of a run together: results.json, report.html and the figures. Trains nothing.
 
-  python -m phases.report --output_dir=runs/demo
+python -m phases.report --output_dir=runs/demo
 """
 
 from tff_cluster.cli import flags, output, parse, program

@@ -26,7 +26,9 @@ class ClusterAssignment:
   def __post_init__(self):
     matrix = np.asarray(self.membership, np.float64)
     if matrix.ndim != 2 or matrix.shape[1] != len(self.client_ids):
-      raise InputError(f'membership must be [clusters, {len(self.client_ids)} clients], found shape {matrix.shape}')
+      raise InputError(
+        f'membership must be [clusters, {len(self.client_ids)} clients], found shape {matrix.shape}'
+      )
     if not np.isin(matrix, (0.0, 1.0)).all():
       raise InputError('membership must hold zeros and ones only')
     if not matrix.any(axis=1).all():
@@ -55,7 +57,9 @@ class ClusterAssignment:
     for row, members in enumerate(clusters):
       for client_id in members:
         if client_id not in position:
-          raise InputError(f'cluster {row} names client {client_id!r}, which is not among the {len(client_ids)} clients')
+          raise InputError(
+            f'cluster {row} names client {client_id!r}, which is not among the {len(client_ids)} clients'
+          )
         matrix[row, position[client_id]] = 1.0
     return cls(matrix, tuple(client_ids))
 

@@ -46,64 +46,87 @@ class DataConfig:
 
   dataset: str = option('digits', 'Source of the rows.', choices=DATASETS)
   data_dir: str | None = option(
-      None, 'Folder that the loaders of mnist, cifar10 and emnist read and download to; default: their own cache.',
-      applies=('dataset', ('mnist', 'cifar10', 'emnist')),
+    None,
+    'Folder that the loaders of mnist, cifar10 and emnist read and download to; default: their own cache.',
+    applies=('dataset', ('mnist', 'cifar10', 'emnist')),
   )
   data_file: str | None = option(
-      None, 'An .npz with x [rows, ...], y [rows] and optional client_id [rows] and group [rows].',
-      applies=('dataset', ('file',)),
+    None,
+    'An .npz with x [rows, ...], y [rows] and optional client_id [rows] and group [rows].',
+    applies=('dataset', ('file',)),
   )
   emnist_classes: int = option(
-      10, 'EMNIST: digits only, or digits and letters.', choices=(10, 62), applies=('dataset', ('emnist',))
+    10, 'EMNIST: digits only, or digits and letters.', choices=(10, 62), applies=('dataset', ('emnist',))
   )
   partition: str = option(
-      'label_swapped', 'How rows are given to clients; by_writer keeps the owners of emnist and of a file with client_id.',
-      choices=PARTITIONS,
+    'label_swapped',
+    'How rows are given to clients; by_writer keeps the owners of emnist and of a file with client_id.',
+    choices=PARTITIONS,
   )
   num_clients: int = option(20, 'Number of clients; by_writer draws this many writers.', at_least=1)
   rows_per_client: int | None = option(
-      None, 'Training and validation rows of each client at most; default: all rows are shared out.', at_least=3
+    None, 'Training and validation rows of each client at most; default: all rows are shared out.', at_least=3
   )
   min_examples: int = option(
-      1, 'Take writers with at least this many examples.', at_least=1, applies=('partition', ('by_writer',))
+    1, 'Take writers with at least this many examples.', at_least=1, applies=('partition', ('by_writer',))
   )
   max_examples: int | None = option(
-      None, 'Take writers with at most this many examples.', at_least=1, applies=('partition', ('by_writer',))
+    None, 'Take writers with at most this many examples.', at_least=1, applies=('partition', ('by_writer',))
   )
   shards_per_client: int = option(
-      2, 'Label-sorted shards that each client gets.', at_least=1, applies=('partition', ('pathological',))
+    2, 'Label-sorted shards that each client gets.', at_least=1, applies=('partition', ('pathological',))
   )
   num_groups: int = option(4, 'Planted groups of clients.', at_least=1, applies=('partition', _GROUPED))
   label_skew: float | None = option(
-      None, 'Dirichlet concentration of the labels within the planted groups; default: no skew.', above=0.0,
-      applies=('partition', _GROUPED),
+    None,
+    'Dirichlet concentration of the labels within the planted groups; default: no skew.',
+    above=0.0,
+    applies=('partition', _GROUPED),
   )
   dirichlet_alpha: float = option(
-      0.5, 'Concentration of the label shares; smaller is more skewed.', above=0.0,
-      applies=('partition', ('dirichlet',)),
+    0.5,
+    'Concentration of the label shares; smaller is more skewed.',
+    above=0.0,
+    applies=('partition', ('dirichlet',)),
   )
   quantity_alpha: float = option(
-      1.0, 'Concentration of the numbers of rows; smaller is more uneven.', above=0.0,
-      applies=('partition', ('quantity_skew',)),
+    1.0,
+    'Concentration of the numbers of rows; smaller is more uneven.',
+    above=0.0,
+    applies=('partition', ('quantity_skew',)),
   )
   mixture_kind: str = option(
-      'rotated', 'What tells the groups of a mixture apart.', choices=('rotated', 'label_swapped', 'label_permuted'),
-      applies=('partition', ('mixture',)),
+    'rotated',
+    'What tells the groups of a mixture apart.',
+    choices=('rotated', 'label_swapped', 'label_permuted'),
+    applies=('partition', ('mixture',)),
   )
   mixture_share: float = option(
-      0.3, "Share of a mixed client's rows that comes from its second group.", above=0.0, at_most=0.5,
-      applies=('partition', ('mixture',)),
+    0.3,
+    "Share of a mixed client's rows that comes from its second group.",
+    above=0.0,
+    at_most=0.5,
+    applies=('partition', ('mixture',)),
   )
   mixed_clients: float = option(
-      0.5, 'Share of the clients that are mixed; the others belong to one group.', at_least=0.0, at_most=1.0,
-      applies=('partition', ('mixture',)),
+    0.5,
+    'Share of the clients that are mixed; the others belong to one group.',
+    at_least=0.0,
+    at_most=1.0,
+    applies=('partition', ('mixture',)),
   )
   validation_fraction: float = option(
-      0.1, "Share of each client's training rows that is kept for validation (at least one row).", above=0.0, at_most=0.5
+    0.1,
+    "Share of each client's training rows that is kept for validation (at least one row).",
+    above=0.0,
+    at_most=0.5,
   )
   test_fraction: float = option(
-      0.2, 'Share of the rows that is kept for testing, in sources that have no test set.', above=0.0, at_most=0.5,
-      applies=('dataset', ('digits', 'file')),
+    0.2,
+    'Share of the rows that is kept for testing, in sources that have no test set.',
+    above=0.0,
+    at_most=0.5,
+    applies=('dataset', ('digits', 'file')),
   )
   data_seed: int = option(0, 'Seed of partition, splits and planted groups.', at_least=0)
 
@@ -113,12 +136,15 @@ class TrainingConfig:
   """Model, client work and rounds of Phases 1 and 2."""
 
   model: str = option(
-      'mnist_cnn', f'{", ".join(MODELS)}, or package.module:function that returns a Keras model.'
+    'mnist_cnn', f'{", ".join(MODELS)}, or package.module:function that returns a Keras model.'
   )
   phase1_rounds: int = option(20, 'Rounds of FedAvg over all clients.', at_least=1)
   phase2_rounds: int = option(20, 'Rounds of FedAvg within each cluster.', at_least=1)
   cohort_fraction: float = option(
-      1.0, 'Share C of the clients (of a cluster) that train in a round; at least one does.', above=0.0, at_most=1.0
+    1.0,
+    'Share C of the clients (of a cluster) that train in a round; at least one does.',
+    above=0.0,
+    at_most=1.0,
   )
   batch_size: int = option(20, 'Rows of a batch; 0: all rows of the client at once.', at_least=0)
   local_epochs: int = option(1, 'Passes over its rows that a client makes in a round.', at_least=1)
@@ -133,25 +159,33 @@ class ClusteringConfig:
   method: str = option('dynamic_distance', 'Clustering method.', choices=METHODS)
   name: str | None = option(None, "What results call this clustering; default: the method's name.")
   signature: str = option(
-      'weights', "What is clustered: the clients' own weights of the last round, or one local update from the global model.",
-      choices=SIGNATURES,
+    'weights',
+    "What is clustered: the clients' own weights of the last round, or one local update from the global model.",
+    choices=SIGNATURES,
   )
   num_clusters: int = option(4, 'Number of clusters K.', at_least=1, applies=('method', ('kmeans',)))
   distance_threshold: str | None = option(
-      None, 'dynamic_distance: mean (default), a number, or quantile:q. hierarchical: a number T.',
-      applies=('method', ('dynamic_distance', 'hierarchical')),
+    None,
+    'dynamic_distance: mean (default), a number, or quantile:q. hierarchical: a number T.',
+    applies=('method', ('dynamic_distance', 'hierarchical')),
   )
   variant: str = option(
-      'cliques', 'Maximal cliques of the threshold graph, or neighbourhoods (Algorithm 2 read literally).',
-      choices=VARIANTS, applies=('method', ('dynamic_distance',)),
+    'cliques',
+    'Maximal cliques of the threshold graph, or neighbourhoods (Algorithm 2 read literally).',
+    choices=VARIANTS,
+    applies=('method', ('dynamic_distance',)),
   )
   max_clusters: int = option(
-      1000, 'Stop with an error when there are more clusters than this.', at_least=1,
-      applies=('method', ('dynamic_distance',)),
+    1000,
+    'Stop with an error when there are more clusters than this.',
+    at_least=1,
+    applies=('method', ('dynamic_distance',)),
   )
-  metric: str = option('l2', 'Distance between signatures.', choices=METRICS, applies=('method', ('hierarchical',)))
+  metric: str = option(
+    'l2', 'Distance between signatures.', choices=METRICS, applies=('method', ('hierarchical',))
+  )
   linkage: str = option(
-      'complete', 'Linkage; ward needs --metric=l2.', choices=LINKAGES, applies=('method', ('hierarchical',))
+    'complete', 'Linkage; ward needs --metric=l2.', choices=LINKAGES, applies=('method', ('hierarchical',))
   )
 
   @property
@@ -164,7 +198,9 @@ class EvaluationConfig:
   """What Phase 3 measures beside the standing comparison."""
 
   num_folds: int = option(
-      0, 'Cross-validate: repeat the whole experiment with each of this many folds as test rows; 0: do not.', at_least=0
+    0,
+    'Cross-validate: repeat the whole experiment with each of this many folds as test rows; 0: do not.',
+    at_least=0,
   )
 
 
@@ -175,8 +211,8 @@ class ExperimentConfig:
   data: DataConfig = DataConfig()
   training: TrainingConfig = TrainingConfig()
   clusterings: tuple[ClusteringConfig, ...] = (
-      ClusteringConfig(method='kmeans'),
-      ClusteringConfig(method='dynamic_distance'),
+    ClusteringConfig(method='kmeans'),
+    ClusteringConfig(method='dynamic_distance'),
   )
   evaluation: EvaluationConfig = EvaluationConfig()
 
@@ -194,26 +230,32 @@ class ExperimentConfig:
     labels = [clustering.label.lower() for clustering in self.clusterings]
     repeated = sorted({label for label in labels if labels.count(label) > 1})
     if repeated:
-      raise InputError(f'two clusterings are called {repeated[0]!r}; tell them apart with name=..., for instance name={repeated[0]}_2')
+      raise InputError(
+        f'two clusterings are called {repeated[0]!r}; tell them apart with name=..., for instance name={repeated[0]}_2'
+      )
     if self.data.dataset == 'file' and not self.data.data_file:
       raise InputError('--dataset=file needs --data_file=X.npz')
     if self.data.partition == 'by_writer' and self.data.dataset not in ('emnist', 'file'):
-      raise InputError(f'--partition=by_writer needs rows that have owners: --dataset=emnist or file, not {self.data.dataset}')
+      raise InputError(
+        f'--partition=by_writer needs rows that have owners: --dataset=emnist or file, not {self.data.dataset}'
+      )
     if self.data.max_examples is not None and self.data.max_examples < self.data.min_examples:
-      raise InputError(f'--max_examples={self.data.max_examples} is below --min_examples={self.data.min_examples}')
+      raise InputError(
+        f'--max_examples={self.data.max_examples} is below --min_examples={self.data.min_examples}'
+      )
     if self.evaluation.num_folds == 1:
       raise InputError('--num_folds=1: cross-validation needs at least 2 folds (or 0 for none)')
     if self.data.partition in _GROUPED and self.data.num_groups > self.data.num_clients:
       raise InputError(
-          f'--num_groups={self.data.num_groups} is more than the {self.data.num_clients} clients; every group needs one'
+        f'--num_groups={self.data.num_groups} is more than the {self.data.num_clients} clients; every group needs one'
       )
     if self.data.partition == 'mixture' and self.data.num_groups < 2:
       raise InputError(f'--num_groups={self.data.num_groups}: a mixture needs at least 2 groups')
     for clustering in self.clusterings:
       if clustering.method == 'kmeans' and clustering.num_clusters > self.data.num_clients:
         raise InputError(
-            f'num_clusters={clustering.num_clusters} is more than the {self.data.num_clients} clients; '
-            'give at most as many clusters as clients'
+          f'num_clusters={clustering.num_clusters} is more than the {self.data.num_clients} clients; '
+          'give at most as many clusters as clients'
         )
     return self
 
@@ -241,7 +283,9 @@ class ExperimentConfig:
     sections = {'data': DataConfig, 'training': TrainingConfig, 'evaluation': EvaluationConfig}
     unknown = sorted(set(value) - set(sections) - {'clusterings'})
     if unknown:
-      raise InputError(f'unknown section {unknown[0]!r} in the configuration; known: {", ".join([*sections, "clusterings"])}')
+      raise InputError(
+        f'unknown section {unknown[0]!r} in the configuration; known: {", ".join([*sections, "clusterings"])}'
+      )
     parts: dict[str, Any] = {name: _section(kind, value.get(name, {})) for name, kind in sections.items()}
     if 'clusterings' in value:
       if not isinstance(value['clusterings'], (list, tuple)):
@@ -274,9 +318,9 @@ def validate(section: Any) -> None:
     if 'choices' in rule and value not in rule['choices']:
       raise InputError(f'--{field.name}={value}: allowed are {", ".join(map(str, rule["choices"]))}')
     for bound, fits, words in (
-        ('at_least', lambda v, b: v >= b, 'at least'),
-        ('above', lambda v, b: v > b, 'above'),
-        ('at_most', lambda v, b: v <= b, 'at most'),
+      ('at_least', lambda v, b: v >= b, 'at least'),
+      ('above', lambda v, b: v > b, 'above'),
+      ('at_most', lambda v, b: v <= b, 'at most'),
     ):
       if bound in rule and not fits(value, rule[bound]):
         raise InputError(f'--{field.name}={value}: must be {words} {rule[bound]}')
@@ -292,7 +336,7 @@ def check_applies(section: Any, field: dataclasses.Field) -> None:
   chosen = getattr(section, chooser)
   if chosen not in values:
     raise InputError(
-        f'--{field.name} does not apply to --{chooser}={chosen}; it applies to {chooser} {" or ".join(values)}'
+      f'--{field.name} does not apply to --{chooser}={chosen}; it applies to {chooser} {" or ".join(values)}'
     )
 
 
@@ -324,7 +368,9 @@ def parse_threshold(text: str) -> tuple[str, float]:
     return 'quantile', value
   if not colon and 0.0 <= value < float('inf'):
     return 'number', value
-  raise InputError(f'--distance_threshold={text}: allowed are mean, a number >= 0, or quantile:q with q from 0 to 1')
+  raise InputError(
+    f'--distance_threshold={text}: allowed are mean, a number >= 0, or quantile:q with q from 0 to 1'
+  )
 
 
 def _check_clustering(section: ClusteringConfig) -> None:
@@ -336,14 +382,16 @@ def _check_clustering(section: ClusteringConfig) -> None:
     if section.distance_threshold is None:
       raise InputError('--method=hierarchical needs --distance_threshold=T (a number)')
     if parse_threshold(section.distance_threshold)[0] == 'mean':
-      raise InputError('--distance_threshold=mean applies to dynamic_distance; hierarchical takes a number or quantile:q')
+      raise InputError(
+        '--distance_threshold=mean applies to dynamic_distance; hierarchical takes a number or quantile:q'
+      )
   elif section.distance_threshold is not None:
     parse_threshold(section.distance_threshold)
 
 
 def _check_model_name(model: str) -> None:
   module, colon, function = model.partition(':')
-  path = module.split('.') + [function]
+  path = [*module.split('.'), function]
   if model not in MODELS and not (colon and all(part.isidentifier() for part in path)):
     raise InputError(f'--model={model}: allowed are {", ".join(MODELS)}, or package.module:function')
 
@@ -375,7 +423,8 @@ def _section(kind: type, value: Any) -> Any:
   # 1 and 1.0 are the same learning rate; they shall be the same configuration, with one digest.
   try:
     plain = {
-        name: float(v) if _plain_type(fields[name])[0] is float and type(v) is int else v for name, v in value.items()
+      name: float(v) if _plain_type(fields[name])[0] is float and type(v) is int else v
+      for name, v in value.items()
     }
   except OverflowError as error:
     raise InputError(f'a number of the configuration is too large: {error}') from error

@@ -72,25 +72,31 @@ class Population:
     if repeated:
       raise InputError(f'client ids must be distinct; given twice or more: {", ".join(repeated[:5])}')
     if not len(self.global_test_y) or len(self.global_test_x) != len(self.global_test_y):
-      raise InputError(f'the global test set has {len(self.global_test_x)} rows and {len(self.global_test_y)} labels')
+      raise InputError(
+        f'the global test set has {len(self.global_test_x)} rows and {len(self.global_test_y)} labels'
+      )
     for name in ('train', 'validation', 'test'):
       split = getattr(self, name)
       if not split.offsets[-1] == len(split.x) == len(split.y):
-        raise InputError(f'{name} has {len(split.x)} rows, {len(split.y)} labels and offsets up to {split.offsets[-1]}')
+        raise InputError(
+          f'{name} has {len(split.x)} rows, {len(split.y)} labels and offsets up to {split.offsets[-1]}'
+        )
       if len(split.y) and not 0 <= split.y.min() <= split.y.max() < self.num_classes:
-        raise InputError(f'{name} has labels from {split.y.min()} to {split.y.max()}, allowed are 0 to {self.num_classes - 1}')
+        raise InputError(
+          f'{name} has labels from {split.y.min()} to {split.y.max()}, allowed are 0 to {self.num_classes - 1}'
+        )
       if split.x.dtype != self.global_test_x.dtype or split.x.shape[1:] != self.global_test_x.shape[1:]:
         raise InputError(
-            f'{name} has {split.x.dtype} rows of shape {split.x.shape[1:]}, the global test set '
-            f'{self.global_test_x.dtype} rows of shape {self.global_test_x.shape[1:]}'
+          f'{name} has {split.x.dtype} rows of shape {split.x.shape[1:]}, the global test set '
+          f'{self.global_test_x.dtype} rows of shape {self.global_test_x.shape[1:]}'
         )
       if len(split.offsets) != len(self.client_ids) + 1:
         raise InputError(f'{name} has {len(split.offsets) - 1} clients, expected {len(self.client_ids)}')
       empty = np.flatnonzero(split.counts == 0)
       if len(empty):
         raise InputError(
-            f'client {self.client_ids[empty[0]]} has no {name} rows ({len(empty)} such clients); give every '
-            'client more rows or use fewer clients'
+          f'client {self.client_ids[empty[0]]} has no {name} rows ({len(empty)} such clients); give every '
+          'client more rows or use fewer clients'
         )
 
   @property
@@ -107,16 +113,18 @@ class Population:
     """One digest a client over its id and all of its rows: what training on it depends on."""
     splits = (self.train, self.validation, self.test)
     return tuple(
-        digests.of_json([client_id, *(digests.of_arrays(split.client(k)) for split in splits)])
-        for k, client_id in enumerate(self.client_ids)
+      digests.of_json([client_id, *(digests.of_arrays(split.client(k)) for split in splits)])
+      for k, client_id in enumerate(self.client_ids)
     )
 
   @functools.cached_property
   def digest(self) -> str:
     """Digest of everything that a result can depend on."""
-    return digests.of_json([
+    return digests.of_json(
+      [
         list(self.client_digests),
         digests.of_arrays([self.global_test_x, self.global_test_y]),
         self.num_classes,
         {name: digests.of_arrays([truth]) for name, truth in self.truths.items()},
-    ])
+      ]
+    )

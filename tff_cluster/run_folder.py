@@ -96,8 +96,8 @@ class RunFolder:
       return config_lib.ExperimentConfig.from_json(store.load_json(self.config))
     except FileNotFoundError as error:
       raise InputError(
-          f'--output_dir={self.root} holds no run (no {self.config.name}); start one with python -m phases.phase1 '
-          'or python -m phases.run_all'
+        f'--output_dir={self.root} holds no run (no {self.config.name}); start one with python -m phases.phase1 '
+        'or python -m phases.run_all'
       ) from error
 
   def load_finished(self, path: pathlib.Path, phase: str) -> dict:
@@ -110,6 +110,6 @@ class RunFolder:
       return store.load_json(path)
     except FileNotFoundError as error:
       raise InputError(
-          f'{self.root} has no {path.relative_to(self.root)} yet: run python -m phases.{phase} '
-          f'--output_dir={self.root} first'
+        f'{self.root} has no {path.relative_to(self.root)} yet: run python -m phases.{phase} '
+        f'--output_dir={self.root} first'
       ) from error

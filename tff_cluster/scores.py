@@ -48,13 +48,13 @@ class Scores:
     loss = float(self.loss_sum.sum() / max(table.sum(), 1))
     highest = float(accuracy.max())
     return {
-        'accuracy': float(np.trace(table) / max(table.sum(), 1)),
-        'precision': macro_precision(table),
-        'recall': macro_recall(table),
-        'loss': loss if math.isfinite(loss) else None,
-        'mean_client_accuracy': float(accuracy.mean()),
-        'highest_client_accuracy': highest,
-        'share_at_highest': float(np.mean(accuracy >= highest)),
+      'accuracy': float(np.trace(table) / max(table.sum(), 1)),
+      'precision': macro_precision(table),
+      'recall': macro_recall(table),
+      'loss': loss if math.isfinite(loss) else None,
+      'mean_client_accuracy': float(accuracy.mean()),
+      'highest_client_accuracy': highest,
+      'share_at_highest': float(np.mean(accuracy >= highest)),
     }
 
 

@@ -49,7 +49,7 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
     _sync_folder(path.parent)
   except OSError as error:
     raise EnvironmentFault(
-        f'cannot write {path}: {error.strerror or error}; what was finished before is kept'
+      f'cannot write {path}: {error.strerror or error}; what was finished before is kept'
     ) from error
   finally:
     if temporary is not None:
@@ -73,7 +73,9 @@ def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None
     write(temporary)
     os.replace(temporary, path)
   except OSError as error:
-    raise EnvironmentFault(f'cannot write {path}: {error.strerror or error}; what was finished before is kept') from error
+    raise EnvironmentFault(
+      f'cannot write {path}: {error.strerror or error}; what was finished before is kept'
+    ) from error
   finally:
     temporary.unlink(missing_ok=True)
 
@@ -169,7 +171,7 @@ def save_rows(path: pathlib.Path, rows: int, columns: int, fill: Callable[[np.nd
   checksum_path.unlink(missing_ok=True)
   with replacing(path) as stream:
     np.lib.format.write_array_header_1_0(
-        stream, {'descr': np.dtype(np.float32).str, 'fortran_order': False, 'shape': (rows, columns)}
+      stream, {'descr': np.dtype(np.float32).str, 'fortran_order': False, 'shape': (rows, columns)}
     )
     stream.flush()
     start = stream.tell()

@@ -37,9 +37,7 @@ def visit_orders(population, client, round_number, epochs=EPOCHS, seed=SEED):
 
 
 def make_trainer(population, cohort_fraction=1.0, batch=BATCH, rate=RATE, epochs=EPOCHS):
-  from tff_cluster.federated import client_work
-  from tff_cluster.federated import process
-  from tff_cluster.federated import trainer
+  from tff_cluster.federated import client_work, process, trainer
 
   keras_model = build.build('logistic', population.input_shape, population.num_classes, SEED)
   model = client_work.model_from_keras(keras_model, population.train.x.dtype)
@@ -117,7 +115,9 @@ def test_measures_agree_with_numpy(population, trainer):
     table = np.zeros((3, 3), int)
     np.add.at(table, (y, probabilities.argmax(axis=1)), 1)
     np.testing.assert_array_equal(scores.confusion[row], table)
-    np.testing.assert_allclose(scores.loss_sum[row], -np.log(probabilities[np.arange(len(y)), y]).sum(), rtol=1e-5)
+    np.testing.assert_allclose(
+      scores.loss_sum[row], -np.log(probabilities[np.arange(len(y)), y]).sum(), rtol=1e-5
+    )
   everywhere = trainer.measure_global((kernel, bias))
   assert everywhere.total.tolist() == [len(population.global_test_y)]
   assert everywhere.correct.sum() == trainer.measure((kernel, bias), population.test, range(5)).correct.sum()

@@ -129,7 +129,9 @@ def test_two_runs_in_one_folder_at_once(tmp_path):
   assert first.left_over() == []
 
 
-def test_the_digest_does_not_depend_on_clients_in_parallel_or_on_the_phases_being_run_alone(uninterrupted, tmp_path):
+def test_the_digest_does_not_depend_on_clients_in_parallel_or_on_the_phases_being_run_alone(
+  uninterrupted, tmp_path
+):
   folder = tmp_path / 'run'
   commands = [
     ('phases.phase1', *SMALL, '--clients_in_parallel=3'),

@@ -7,9 +7,7 @@ import numpy as np
 from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
 from tff_cluster import population as population_lib
-from tff_cluster import recovery
-from tff_cluster import results
-from tff_cluster import store
+from tff_cluster import recovery, results, store
 from tff_cluster.run_folder import RunFolder
 
 
@@ -22,14 +20,20 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
   config = folder.load_config()
   phase1 = folder.load_finished(folder.phase1, 'phase1')
   baseline = folder.load_finished(folder.baseline, 'phase2')
-  timing = [{'name': 'Phase 1', **phase1['timing']}, {'name': 'Phase 2, unclustered baseline', **baseline['timing']}]
+  timing = [
+    {'name': 'Phase 1', **phase1['timing']},
+    {'name': 'Phase 2, unclustered baseline', **baseline['timing']},
+  ]
   clusterings, arrays = [], {}
   for clustering in config.clusterings:
     label = clustering.label
     saved = folder.load_finished(folder.clusters(label), 'clustering')
     phase2 = folder.load_finished(folder.phase2(label), 'phase2')
     phase3 = folder.load_finished(folder.phase3(label), 'phase3')
-    timing += [{'name': f'Phase 2, {label}', **phase2['timing']}, {'name': f'Phase 3, {label}', **phase3['timing']}]
+    timing += [
+      {'name': f'Phase 2, {label}', **phase2['timing']},
+      {'name': f'Phase 3, {label}', **phase3['timing']},
+    ]
     clusterings.append(_clustering(clustering, saved, phase2, phase3, population))
     if folder.linkage(label).exists():
       arrays[f'linkage_{label}'] = store.load_arrays(folder.linkage(label))['linkage']
@@ -37,7 +41,8 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
   for kind in kinds:
     geometry = store.load_arrays(folder.geometry(kind))
     arrays |= {f'{name}_{kind}': array for name, array in geometry.items()}
-  assembled = results.with_digest({
+  assembled = results.with_digest(
+    {
       'config': config.to_json(),
       'population': _population(population),
       'training': {'parameters': phase1['parameters'], 'model_bytes': phase1['model_bytes']},
@@ -48,7 +53,8 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       'cross_validation': None,
       'environment': store.load_json(folder.environment),
       'timing': timing,
-  })
+    }
+  )
   store.save_arrays(folder.arrays, arrays)
   store.save_json(folder.results, assembled)
   return assembled
@@ -56,47 +62,47 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
 
 def _population(population: population_lib.Population) -> dict[str, Any]:
   return {
-      'name': population.name,
-      'digest': population.digest,
-      'client_ids': list(population.client_ids),
-      'num_classes': population.num_classes,
-      'rows': {
-          'train': len(population.train.y),
-          'validation': len(population.validation.y),
-          'test': len(population.test.y),
-          'global_test': len(population.global_test_y),
-      },
-      'label_counts': population.train.label_counts(population.num_classes).tolist(),
-      'truths': {name: np.asarray(truth).tolist() for name, truth in population.truths.items()},
+    'name': population.name,
+    'digest': population.digest,
+    'client_ids': list(population.client_ids),
+    'num_classes': population.num_classes,
+    'rows': {
+      'train': len(population.train.y),
+      'validation': len(population.validation.y),
+      'test': len(population.test.y),
+      'global_test': len(population.global_test_y),
+    },
+    'label_counts': population.train.label_counts(population.num_classes).tolist(),
+    'truths': {name: np.asarray(truth).tolist() for name, truth in population.truths.items()},
   }
 
 
 def _clustering(
-    clustering: config_lib.ClusteringConfig,
-    saved: dict[str, Any],
-    phase2: dict[str, Any],
-    phase3: dict[str, Any],
-    population: population_lib.Population,
+  clustering: config_lib.ClusteringConfig,
+  saved: dict[str, Any],
+  phase2: dict[str, Any],
+  phase3: dict[str, Any],
+  population: population_lib.Population,
 ) -> dict[str, Any]:
   assignment = assignment_lib.ClusterAssignment.from_json(saved)
   parameters = config_lib.applicable(clustering)
   return {
-      'label': clustering.label,
-      'method': clustering.method,
-      'parameters': parameters,
-      'signature': saved['signature'],
-      'clusters': assignment.clusters,
-      'num_clusters': assignment.num_clusters,
-      'overlapping': assignment.is_overlapping,
-      'memberships': float(assignment.membership.sum(axis=0).mean()),
-      'notes': saved['notes'],
-      'threshold': saved['threshold'],
-      'recovery': _recovery(assignment, population),
-      'ledger': phase2['ledger'],
-      'history': phase2['history'],
-      'best_validation': phase2['best_validation'],
-      'cluster_scores': phase3['cluster_scores'],
-      'evaluations': phase3['evaluations'],
+    'label': clustering.label,
+    'method': clustering.method,
+    'parameters': parameters,
+    'signature': saved['signature'],
+    'clusters': assignment.clusters,
+    'num_clusters': assignment.num_clusters,
+    'overlapping': assignment.is_overlapping,
+    'memberships': float(assignment.membership.sum(axis=0).mean()),
+    'notes': saved['notes'],
+    'threshold': saved['threshold'],
+    'recovery': _recovery(assignment, population),
+    'ledger': phase2['ledger'],
+    'history': phase2['history'],
+    'best_validation': phase2['best_validation'],
+    'cluster_scores': phase3['cluster_scores'],
+    'evaluations': phase3['evaluations'],
   }
 
 
@@ -113,6 +119,6 @@ def _candidates(folder: RunFolder, kind: str, population: population_lib.Populat
 
 
 def _recovery(
-    assignment: assignment_lib.ClusterAssignment, population: population_lib.Population
+  assignment: assignment_lib.ClusterAssignment, population: population_lib.Population
 ) -> dict[str, dict[str, float | None]]:
   return {name: recovery.recovery(assignment, truth) for name, truth in population.truths.items()}

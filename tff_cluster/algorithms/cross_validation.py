@@ -15,18 +15,17 @@ from tff_cluster import results as results_lib
 from tff_cluster import store
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import main_job
-from tff_cluster.data import populate
-from tff_cluster.data import saved
+from tff_cluster.data import populate, saved
 from tff_cluster.run_folder import RunFolder
 
 
 def run(
-    folder: RunFolder,
-    config: config_lib.ExperimentConfig,
-    done: main_job.Done,
-    progress: experiment_lib.Progress,
-    clients_in_parallel: int = 0,
-    worker_start_timeout_secs: float = 60.0,
+  folder: RunFolder,
+  config: config_lib.ExperimentConfig,
+  done: main_job.Done,
+  progress: experiment_lib.Progress,
+  clients_in_parallel: int = 0,
+  worker_start_timeout_secs: float = 60.0,
 ) -> main_job.Done:
   """Runs the folds that are not finished, and adds `cross_validation` to the results.
 
@@ -58,11 +57,13 @@ def _summaries(each: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
   rows = {'unclustered/baseline': [fold['baseline']['evaluation'] for fold in each]}
   for position, clustering in enumerate(each[0]['clusterings']):
     for name in clustering['evaluations']:
-      rows[f'{clustering["label"]}/{name}'] = [fold['clusterings'][position]['evaluations'][name] for fold in each]
+      rows[f'{clustering["label"]}/{name}'] = [
+        fold['clusterings'][position]['evaluations'][name] for fold in each
+      ]
   return {
-      name: _interval([e['clients']['mean_client_accuracy'] for e in evaluations])
-      | {'recall': float(np.mean([e['clients']['recall'] for e in evaluations]))}
-      for name, evaluations in rows.items()
+    name: _interval([e['clients']['mean_client_accuracy'] for e in evaluations])
+    | {'recall': float(np.mean([e['clients']['recall'] for e in evaluations]))}
+    for name, evaluations in rows.items()
   }
 
 

@@ -12,11 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from tff_cluster import config as config_lib
-from tff_cluster import digests
+from tff_cluster import digests, run_folder
 from tff_cluster import population as population_lib
-from tff_cluster import run_folder
 from tff_cluster import store as store_lib
-
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
 _ENGINE = 1
@@ -59,20 +57,20 @@ class Experiment:
     from tff_cluster.models import build
 
     training = self.config.training
-    return build.build(training.model, self.population.input_shape, self.population.num_classes, training.seed)
+    return build.build(
+      training.model, self.population.input_shape, self.population.num_classes, training.seed
+    )
 
   @functools.cached_property
   def trainer(self) -> Any:
     """The trainer. Needs an installed TFF context (federated.context.connected)."""
-    from tff_cluster.federated import client_work
-    from tff_cluster.federated import process
-    from tff_cluster.federated import trainer
+    from tff_cluster.federated import client_work, process, trainer
 
     training = self.config.training
     model = client_work.model_from_keras(self.keras_model, self.population.train.x.dtype)
     computations = process.build(model, training.learning_rate, training.batch_size)
     return trainer.Trainer(
-        self.population, computations, training.local_epochs, training.cohort_fraction, training.seed
+      self.population, computations, training.local_epochs, training.cohort_fraction, training.seed
     )
 
   @functools.cached_property
@@ -80,14 +78,14 @@ class Experiment:
     """Every training setting that a round depends on, beside the clients and the start weights."""
     training = self.config.training
     return {
-        'engine': _ENGINE,
-        'packages': {name: importlib.metadata.version(name) for name in ('tensorflow', 'tensorflow-federated')},
-        'architecture': self.keras_model.to_json(),
-        'batch_size': training.batch_size,
-        'local_epochs': training.local_epochs,
-        'learning_rate': training.learning_rate,
-        'cohort_fraction': training.cohort_fraction,
-        'seed': training.seed,
+      'engine': _ENGINE,
+      'packages': {name: importlib.metadata.version(name) for name in ('tensorflow', 'tensorflow-federated')},
+      'architecture': self.keras_model.to_json(),
+      'batch_size': training.batch_size,
+      'local_epochs': training.local_epochs,
+      'learning_rate': training.learning_rate,
+      'cohort_fraction': training.cohort_fraction,
+      'seed': training.seed,
     }
 
   @functools.cached_property
@@ -96,7 +94,14 @@ class Experiment:
     return np.arange(self.population.num_clients)
 
   def train(
-      self, name: str, members: np.ndarray, start: Any, start_round: int, last_round: int, keep: Any = (), log: bool = True
+    self,
+    name: str,
+    members: np.ndarray,
+    start: Any,
+    start_round: int,
+    last_round: int,
+    keep: Any = (),
+    log: bool = True,
   ) -> Any:
     """Returns federated.trajectory.run's outcome, shown as progress and logged as metrics/NAME.csv.
 
@@ -105,8 +110,7 @@ class Experiment:
       members, start, start_round, last_round, keep: See federated.trajectory.run.
       log: Whether to show and log it (a stage that only reads what is finished does not).
     """
-    from tff_cluster.federated import release
-    from tff_cluster.federated import trajectory
+    from tff_cluster.federated import release, trajectory
 
     request = (self.trainer, self.store, self.settings, members, start, start_round, last_round, keep)
     if not log:
@@ -149,9 +153,9 @@ class Experiment:
 
     def figures() -> dict[str, float]:
       return {
-          'seconds': time.monotonic() - start,
-          'client_rounds_asked': self.asked - asked,
-          'client_rounds_trained': self.trained - trained,
+        'seconds': time.monotonic() - start,
+        'client_rounds_asked': self.asked - asked,
+        'client_rounds_trained': self.trained - trained,
       }
 
     yield figures

@@ -4,10 +4,8 @@ import dataclasses
 from typing import Any
 
 from tff_cluster import config as config_lib
-from tff_cluster.algorithms import assemble
+from tff_cluster.algorithms import assemble, session, three_phase
 from tff_cluster.algorithms import experiment as experiment_lib
-from tff_cluster.algorithms import session
-from tff_cluster.algorithms import three_phase
 from tff_cluster.run_folder import RunFolder
 
 
@@ -26,11 +24,11 @@ class Done:
 
 
 def run(
-    folder: RunFolder,
-    config: config_lib.ExperimentConfig,
-    progress: experiment_lib.Progress,
-    clients_in_parallel: int = 0,
-    worker_start_timeout_secs: float = 60.0,
+  folder: RunFolder,
+  config: config_lib.ExperimentConfig,
+  progress: experiment_lib.Progress,
+  clients_in_parallel: int = 0,
+  worker_start_timeout_secs: float = 60.0,
 ) -> Done:
   """Runs what is not finished, and returns the results.
 
@@ -39,7 +37,9 @@ def run(
   """
   population, asked, trained = None, 0, 0
   if not _trained(folder, config):
-    with session.opened(folder, config, progress, clients_in_parallel, worker_start_timeout_secs) as experiment:
+    with session.opened(
+      folder, config, progress, clients_in_parallel, worker_start_timeout_secs
+    ) as experiment:
       population = experiment.population
       three_phase.run_phase1(experiment)
       for clustering in config.clusterings:

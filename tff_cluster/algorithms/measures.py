@@ -15,9 +15,9 @@ def ledger(experiment: experiment_lib.Experiment, client_rounds: int) -> dict[st
   """Returns what rounds cost on the network: each client-round moves the model down once and up once."""
   model_bytes = experiment.trainer.computations.model.num_bytes
   return {
-      'client_rounds': int(client_rounds),
-      'bytes_up': int(client_rounds * model_bytes),
-      'bytes_down': int(client_rounds * model_bytes),
+    'client_rounds': int(client_rounds),
+    'bytes_up': int(client_rounds * model_bytes),
+    'bytes_down': int(client_rounds * model_bytes),
   }
 
 
@@ -26,16 +26,16 @@ def stage(experiment: experiment_lib.Experiment, outcome: Any, last_round: int) 
   weights = [array[None] for array in outcome.weights[last_round]]
   validation, test = _accuracies(experiment, outcome)
   return {
-      'rounds': last_round,
-      'ledger': ledger(experiment, outcome.client_rounds_asked),
-      'history': _history(outcome.history.rounds, validation.mean(axis=1), test.mean(axis=1)),
-      'dropped_updates': int(outcome.history.dropped.sum()),
-      'evaluation': evaluation(experiment, weights, np.ones((1, 1))),
+    'rounds': last_round,
+    'ledger': ledger(experiment, outcome.client_rounds_asked),
+    'history': _history(outcome.history.rounds, validation.mean(axis=1), test.mean(axis=1)),
+    'dropped_updates': int(outcome.history.dropped.sum()),
+    'evaluation': evaluation(experiment, weights, np.ones((1, 1))),
   }
 
 
 def clustered_history(
-    experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment, outcomes: Sequence[Any]
+  experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment, outcomes: Sequence[Any]
 ) -> dict[str, Any]:
   """Returns a HISTORY: a client in several clusters counts with the mean over them."""
   shape = (len(outcomes[0].history.rounds), assignment.num_clients)
@@ -53,7 +53,7 @@ def best_validation(experiment: experiment_lib.Experiment, outcome: Any) -> floa
 
 
 def evaluation(
-    experiment: experiment_lib.Experiment, models: Sequence[np.ndarray], matrix: np.ndarray
+  experiment: experiment_lib.Experiment, models: Sequence[np.ndarray], matrix: np.ndarray
 ) -> dict[str, Any]:
   """Returns an EVALUATION of the models that a mixing matrix makes.
 
@@ -81,16 +81,16 @@ def evaluation(
   assert confusion is not None
   result = scores.Scores(confusion, loss)
   return {
-      'global': everybodys,
-      'clients': result.summary(),
-      'client_accuracy': result.client_accuracy.tolist(),
+    'global': everybodys,
+    'clients': result.summary(),
+    'client_accuracy': result.client_accuracy.tolist(),
   }
 
 
 def cluster_scores(
-    experiment: experiment_lib.Experiment,
-    assignment: assignment_lib.ClusterAssignment,
-    models: Sequence[np.ndarray],
+  experiment: experiment_lib.Experiment,
+  assignment: assignment_lib.ClusterAssignment,
+  models: Sequence[np.ndarray],
 ) -> dict[str, list[float]]:
   """Returns each cluster model's accuracy on its members' test rows and on the global test set.
 
@@ -117,14 +117,14 @@ def _accuracies(experiment: experiment_lib.Experiment, outcome: Any) -> tuple[np
   """Returns float64[rounds, members] accuracies on validation and on test rows."""
   population, members = experiment.population, outcome.members
   return (
-      outcome.history.validation_correct / population.validation.counts[members],
-      outcome.history.test_correct / population.test.counts[members],
+    outcome.history.validation_correct / population.validation.counts[members],
+    outcome.history.test_correct / population.test.counts[members],
   )
 
 
 def _history(rounds: np.ndarray, validation: np.ndarray, test: np.ndarray) -> dict[str, Any]:
   return {
-      'rounds': [int(r) for r in rounds],
-      'validation_accuracy': [float(a) for a in validation],
-      'test_accuracy': [float(a) for a in test],
+    'rounds': [int(r) for r in rounds],
+    'validation_accuracy': [float(a) for a in validation],
+    'test_accuracy': [float(a) for a in test],
   }

@@ -8,20 +8,19 @@ from tff_cluster import population as population_lib
 from tff_cluster import store
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.cli import environment
-from tff_cluster.data import populate
-from tff_cluster.data import saved
-from tff_cluster.federated import worker as worker_lib
+from tff_cluster.data import populate, saved
 from tff_cluster.errors import InputError
+from tff_cluster.federated import worker as worker_lib
 from tff_cluster.run_folder import RunFolder
 
 
 @contextlib.contextmanager
 def opened(
-    folder: RunFolder,
-    config: config_lib.ExperimentConfig,
-    progress: experiment_lib.Progress,
-    clients_in_parallel: int = 0,
-    worker_start_timeout_secs: float = 60.0,
+  folder: RunFolder,
+  config: config_lib.ExperimentConfig,
+  progress: experiment_lib.Progress,
+  clients_in_parallel: int = 0,
+  worker_start_timeout_secs: float = 60.0,
 ) -> Iterator[experiment_lib.Experiment]:
   """Yields the experiment with a TFF context on a worker of its own; the worker ends with the block.
 
@@ -55,8 +54,8 @@ def clients(folder: RunFolder, config: config_lib.ExperimentConfig) -> populatio
     population = saved.load_population(folder.population)
     if config.data.data_file and populate.build_population(config.data).digest != population.digest:
       raise InputError(
-          f'--data_file={config.data.data_file} has other rows than the run in {folder.root} was started with; choose '
-          'another --output_dir'
+        f'--data_file={config.data.data_file} has other rows than the run in {folder.root} was started with; choose '
+        'another --output_dir'
       )
     return population
   population = populate.build_population(config.data)

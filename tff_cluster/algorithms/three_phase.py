@@ -31,22 +31,26 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
   training, trainer = experiment.config.training, experiment.trainer
   last = training.phase1_rounds
   with experiment.timed() as figures:
-    outcome = experiment.train('phase1', experiment.everyone, trainer.computations.model.weights, 0, last, keep=(last - 1,))
+    outcome = experiment.train(
+      'phase1', experiment.everyone, trainer.computations.model.weights, 0, last, keep=(last - 1,)
+    )
     kinds = sorted({clustering.signature for clustering in experiment.config.clusterings} | {'weights'})
     signatures = {kind: _signatures(experiment, kind, outcome.weights) for kind in kinds}
-    store_lib.save_json(experiment.folder.phase1, {
+    store_lib.save_json(
+      experiment.folder.phase1,
+      {
         'stage': measures.stage(experiment, outcome, last),
         'signatures': signatures,
         'parameters': trainer.computations.model.num_parameters,
         'model_bytes': trainer.computations.model.num_bytes,
         'timing': figures(),
-    })
+      },
+    )
 
 
 def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, seed: int) -> None:
   """Clusters the devices of a finished Phase 1 and saves `clusterings/LABEL/clusters.json`. No TensorFlow."""
-  from tff_cluster.clustering import embedding
-  from tff_cluster.clustering import methods
+  from tff_cluster.clustering import embedding, methods
   from tff_cluster.clustering import signatures as signatures_lib
 
   if folder.clusters(clustering.label).exists():
@@ -54,8 +58,8 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   phase1 = folder.load_finished(folder.phase1, 'phase1')
   if clustering.signature not in phase1['signatures']:
     raise InputError(
-        f'signature={clustering.signature}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 '
-        f'with a clustering of {clustering.signature}'
+      f'signature={clustering.signature}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 '
+      f'with a clustering of {clustering.signature}'
     )
   artifact = folder.store / phase1['signatures'][clustering.signature]
   client_ids = tuple(store_lib.load_json(artifact / 'clients.json'))
@@ -63,32 +67,39 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   kind = clustering.signature
   if not folder.geometry(kind).exists():
     distances = signatures.distances('l2')
-    store_lib.save_arrays(folder.geometry(kind), {
-        'distances': distances.astype(np.float32), 'embedding': embedding.classical_scaling(distances)
-    })
+    store_lib.save_arrays(
+      folder.geometry(kind),
+      {'distances': distances.astype(np.float32), 'embedding': embedding.classical_scaling(distances)},
+    )
   if not folder.candidates(kind).exists():
-    store_lib.save_json(folder.candidates(kind), [
+    store_lib.save_json(
+      folder.candidates(kind),
+      [
         {
-            'method': candidate.method,
-            'parameters': candidate.parameters,
-            'num_clusters': candidate.num_clusters,
-            'memberships': candidate.memberships,
-            'silhouette': candidate.silhouette,
-            'clusters': candidate.assignment.clusters if candidate.assignment else None,
-            'notes': list(candidate.notes),
+          'method': candidate.method,
+          'parameters': candidate.parameters,
+          'num_clusters': candidate.num_clusters,
+          'memberships': candidate.memberships,
+          'silhouette': candidate.silhouette,
+          'clusters': candidate.assignment.clusters if candidate.assignment else None,
+          'notes': list(candidate.notes),
         }
         for candidate in methods.candidates(signatures, seed)
-    ])
+      ],
+    )
   outcome = methods.cluster(clustering, signatures, seed)
   if outcome.linkage is not None:
     store_lib.save_arrays(folder.linkage(clustering.label), {'linkage': outcome.linkage})
-  store_lib.save_json(folder.clusters(clustering.label), {
+  store_lib.save_json(
+    folder.clusters(clustering.label),
+    {
       **outcome.assignment.to_json(),
       'label': clustering.label,
       'signature': kind,
       'threshold': outcome.threshold,
       'notes': list(outcome.notes),
-  })
+    },
+  )
 
 
 def run_baseline(experiment: experiment_lib.Experiment) -> None:
@@ -102,7 +113,7 @@ def run_baseline(experiment: experiment_lib.Experiment) -> None:
     keep = (training.phase1_rounds - 1, training.phase1_rounds)
     outcome = experiment.train('baseline', experiment.everyone, weights, 0, last, keep)
     store_lib.save_json(
-        experiment.folder.baseline, {'stage': measures.stage(experiment, outcome, last), 'timing': figures()}
+      experiment.folder.baseline, {'stage': measures.stage(experiment, outcome, last), 'timing': figures()}
     )
 
 
@@ -120,12 +131,15 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str) -> None:
       name = f'{label}/cluster_{row:03d}'
       outcomes.append(experiment.train(name, assignment.members(row), start, training.phase1_rounds, last))
       experiment.export_model(folder.model(label, row), outcomes[-1].weights[last])
-    store_lib.save_json(folder.phase2(label), {
+    store_lib.save_json(
+      folder.phase2(label),
+      {
         'ledger': measures.ledger(experiment, sum(o.client_rounds_asked for o in outcomes)),
         'history': measures.clustered_history(experiment, assignment, outcomes),
         'best_validation': [measures.best_validation(experiment, outcome) for outcome in outcomes],
         'timing': figures(),
-    })
+      },
+    )
 
 
 def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
@@ -146,10 +160,10 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
     ]  # fmt: skip
     stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
     matrices = {
-        'own': mixing.own_models(assignment),
-        'average': mixing.average(assignment.num_clusters),
-        'weighted': mixing.weighted(np.array(phase2['best_validation'])),
-        'blended': mixing.blended(assignment),
+      'own': mixing.own_models(assignment),
+      'average': mixing.average(assignment.num_clusters),
+      'weighted': mixing.weighted(np.array(phase2['best_validation'])),
+      'blended': mixing.blended(assignment),
     }
     blended_clusters = mixing.apply_mixing(stacked, mixing.blended_clusters(assignment.num_clusters))
     with experiment.progress.stage(f'Phase 3 {label}', len(matrices) + 1):
@@ -158,13 +172,13 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
         evaluations[name] = measures.evaluation(experiment, stacked, matrix) | {'mixing': matrix.tolist()}
         experiment.progress.update()
       clusters = {
-          'unblended': measures.cluster_scores(experiment, assignment, stacked),
-          'blended': measures.cluster_scores(experiment, assignment, blended_clusters),
+        'unblended': measures.cluster_scores(experiment, assignment, stacked),
+        'blended': measures.cluster_scores(experiment, assignment, blended_clusters),
       }
       experiment.progress.update()
-    store_lib.save_json(folder.phase3(label), {
-        'evaluations': evaluations, 'cluster_scores': clusters, 'timing': figures()
-    })
+    store_lib.save_json(
+      folder.phase3(label), {'evaluations': evaluations, 'cluster_scores': clusters, 'timing': figures()}
+    )
 
 
 def _signatures(experiment: experiment_lib.Experiment, kind: str, weights: dict[int, Any]) -> str:
@@ -176,13 +190,16 @@ def _signatures(experiment: experiment_lib.Experiment, kind: str, weights: dict[
   trainer, last = experiment.trainer, experiment.config.training.phase1_rounds
   base_round = last - 1 if kind == 'weights' else last
   base = weights[base_round]
-  artifact = experiment.store.artifact('signatures', {
+  artifact = experiment.store.artifact(
+    'signatures',
+    {
       'kind': kind,
       'base': experiment.digest_of(base),
       'round': base_round + 1,
       'clients': list(experiment.population.client_digests),
       'settings': experiment.settings,
-  })
+    },
+  )
   path = artifact / 'vectors.npy'
   try:
     store_lib.load_rows(path)
@@ -206,7 +223,7 @@ def _signatures(experiment: experiment_lib.Experiment, kind: str, weights: dict[
 
 
 def _start_weights(
-    experiment: experiment_lib.Experiment, label: str
+  experiment: experiment_lib.Experiment, label: str
 ) -> tuple[assignment_lib.ClusterAssignment, np.ndarray]:
   """Returns the clusters and float32[clusters, features], the plain means of their members' weights."""
   folder = experiment.folder

@@ -70,7 +70,7 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
   batch_spec = (tf.TensorSpec(keras_model.input_shape, tf.float32), tf.TensorSpec([None], tf.int32))
   try:
     functional = tff.learning.models.functional_model_from_keras(
-        keras_model, tf.keras.losses.SparseCategoricalCrossentropy(), batch_spec
+      keras_model, tf.keras.losses.SparseCategoricalCrossentropy(), batch_spec
     )
   except Exception as error:
     raise InputError(f'TFF cannot use this Keras model: {str(error).strip().splitlines()[0]}') from error
@@ -86,8 +86,8 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
     random_ops = sorted(kind for kind in _operation_types(graph) if 'Random' in kind)
   if random_ops:
     raise InputError(
-        f'the model draws random numbers ({", ".join(random_ops)}; dropout or noise layers, for instance), so that a round '
-        'could not be repeated bit for bit; leave those layers out'
+      f'the model draws random numbers ({", ".join(random_ops)}; dropout or noise layers, for instance), so that a round '
+      'could not be repeated bit for bit; leave those layers out'
     )
   return Model(weights, loss, x_spec, int(keras_model.output_shape[-1]))
 
@@ -107,12 +107,12 @@ def scaled(x: tf.Tensor) -> tf.Tensor:
 def client_data_spec(model: Model) -> collections.OrderedDict[str, tf.TensorSpec]:
   """Returns the spec of what a client holds while it trains; see the module's docstring."""
   return collections.OrderedDict(
-      x=model.x_spec, y=tf.TensorSpec([None], tf.int32), order=tf.TensorSpec([None, None], tf.int32)
+    x=model.x_spec, y=tf.TensorSpec([None], tf.int32), order=tf.TensorSpec([None, None], tf.int32)
   )
 
 
 def build_client_update(
-    model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
+  model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
 ) -> Callable[[Any, Any], Any]:
   """Returns a tf.function (weights, client data) -> (update, weight, loss_sum, rows_visited, finite).
 
@@ -158,7 +158,7 @@ def build_client_update(
 
 
 def build_client_work(
-    model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
+  model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
 ) -> tff.learning.templates.ClientWorkProcess:
   """Returns the client work of federated averaging over clients that hold their rows as tensors.
 
@@ -174,7 +174,7 @@ def build_client_work(
   """
   update_fn = build_client_update(model, optimizer, batch_size)
   weights_type = tff.types.tensorflow_to_type(
-      tff.learning.models.ModelWeights(tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights), ())
+    tff.learning.models.ModelWeights(tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights), ())
   )
   data_type = tff.types.SequenceType(tff.types.tensorflow_to_type(client_data_spec(model)))
 
@@ -189,7 +189,9 @@ def build_client_work(
   @tff.tensorflow.computation(client_update.type_signature.result[1])
   def finish(counts):
     return collections.OrderedDict(
-        loss=counts['loss_sum'] / tf.maximum(counts['rows'], 1.0), rows=counts['rows'], dropped=counts['dropped']
+      loss=counts['loss_sum'] / tf.maximum(counts['rows'], 1.0),
+      rows=counts['rows'],
+      dropped=counts['dropped'],
     )
 
   @tff.federated_computation
@@ -197,9 +199,9 @@ def build_client_work(
     return tff.federated_value((), tff.SERVER)
 
   @tff.federated_computation(
-      init_fn.type_signature.result,
-      tff.types.FederatedType(weights_type, tff.CLIENTS),
-      tff.types.FederatedType(data_type, tff.CLIENTS),
+    init_fn.type_signature.result,
+    tff.types.FederatedType(weights_type, tff.CLIENTS),
+    tff.types.FederatedType(data_type, tff.CLIENTS),
   )
   def next_fn(state, weights, client_data):
     result, counts = tff.federated_map(client_update, (weights, client_data))

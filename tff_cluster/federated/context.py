@@ -12,18 +12,17 @@ from tensorflow_federated.python.core.environments.tensorflow_frontend import te
 from tensorflow_federated.python.core.impl.context_stack import context_stack_impl
 from tensorflow_federated.python.core.impl.execution_contexts import sync_execution_context
 from tensorflow_federated.python.core.impl.executor_stacks import python_executor_stacks
-from tensorflow_federated.python.core.impl.executors import remote_executor
-from tensorflow_federated.python.core.impl.executors import remote_executor_grpc_stub
+from tensorflow_federated.python.core.impl.executors import remote_executor, remote_executor_grpc_stub
 
 from tff_cluster.errors import EnvironmentFault
 from tff_cluster.federated import worker as worker_lib
 
 _MAX_MESSAGE_BYTES = 2_000_000_000
 _CHANNEL_OPTIONS = [
-    ('grpc.max_receive_message_length', _MAX_MESSAGE_BYTES),
-    ('grpc.max_send_message_length', _MAX_MESSAGE_BYTES),
-    # The worker is on this machine; a proxy from the environment would answer for it.
-    ('grpc.enable_http_proxy', 0),
+  ('grpc.max_receive_message_length', _MAX_MESSAGE_BYTES),
+  ('grpc.max_send_message_length', _MAX_MESSAGE_BYTES),
+  # The worker is on this machine; a proxy from the environment would answer for it.
+  ('grpc.enable_http_proxy', 0),
 ]
 # A living worker that refuses this many calls in a row is not going to answer.
 _MAX_REFUSALS = 20
@@ -60,10 +59,12 @@ def _watched(call: Callable[[Any], Any], worker: worker_lib.Worker) -> Callable[
       if worker.alive and refusals < _MAX_REFUSALS:
         raise
       if worker.alive:
-        raise EnvironmentFault(f'the TFF worker refused {refusals} calls in a row, the last with: {error}') from error
+        raise EnvironmentFault(
+          f'the TFF worker refused {refusals} calls in a row, the last with: {error}'
+        ) from error
       raise EnvironmentFault(
-          f'the TFF worker ended in the middle of a round (exit code {worker.process.returncode}): '
-          f'{worker_lib.last_line(worker)}; what was finished is saved, give the same command again to go on'
+        f'the TFF worker ended in the middle of a round (exit code {worker.process.returncode}): '
+        f'{worker_lib.last_line(worker)}; what was finished is saved, give the same command again to go on'
       ) from error
 
   return wrapped
@@ -97,10 +98,10 @@ def connected(worker: worker_lib.Worker, timeout_secs: float = 60.0) -> Iterator
       return remote
 
     context = sync_execution_context.SyncExecutionContext(
-        executor_fn=python_executor_stacks.ResourceManagingExecutorFactory(executor_stack_fn=executor),
-        compiler_fn=compiler.desugar_and_transform_to_native,
-        transform_args=tensorflow_computation.transform_args,
-        transform_result=tensorflow_computation.transform_result,
+      executor_fn=python_executor_stacks.ResourceManagingExecutorFactory(executor_stack_fn=executor),
+      compiler_fn=compiler.desugar_and_transform_to_native,
+      transform_args=tensorflow_computation.transform_args,
+      transform_result=tensorflow_computation.transform_result,
     )
     with context_stack_impl.context_stack.install(context):
       yield

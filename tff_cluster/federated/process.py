@@ -31,10 +31,10 @@ class Computations:
 
 
 def build(
-    model: client_work_lib.Model,
-    learning_rate: float,
-    batch_size: int,
-    aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+  model: client_work_lib.Model,
+  learning_rate: float,
+  batch_size: int,
+  aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> Computations:
   """Returns the computations for a model and its client work.
 
@@ -47,18 +47,18 @@ def build(
   """
   optimizer = tff.learning.optimizers.build_sgdm(learning_rate)
   return Computations(
-      model,
-      build_fed_avg(model, optimizer, batch_size, aggregator),
-      _build_local_updates(model, optimizer, batch_size),
-      _build_evaluate(model),
+    model,
+    build_fed_avg(model, optimizer, batch_size, aggregator),
+    _build_local_updates(model, optimizer, batch_size),
+    _build_evaluate(model),
   )
 
 
 def build_fed_avg(
-    model: client_work_lib.Model,
-    optimizer: tff.learning.optimizers.Optimizer,
-    batch_size: int,
-    aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+  model: client_work_lib.Model,
+  optimizer: tff.learning.optimizers.Optimizer,
+  batch_size: int,
+  aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> tff.learning.templates.LearningProcess:
   """Returns federated averaging, composed of broadcast, our client work, aggregator and finalizer."""
 
@@ -71,18 +71,18 @@ def build_fed_avg(
   result_type = client_work.next.type_signature.result.result.member
   aggregator = aggregator or tff.aggregators.MeanFactory()
   return tff.learning.templates.compose_learning_process(
-      initial_weights,
-      tff.learning.templates.build_broadcast_process(weights_type),
-      client_work,
-      aggregator.create(result_type.update, result_type.update_weight),
-      tff.learning.templates.build_apply_optimizer_finalizer(
-          tff.learning.optimizers.build_sgdm(1.0), weights_type
-      ),
+    initial_weights,
+    tff.learning.templates.build_broadcast_process(weights_type),
+    client_work,
+    aggregator.create(result_type.update, result_type.update_weight),
+    tff.learning.templates.build_apply_optimizer_finalizer(
+      tff.learning.optimizers.build_sgdm(1.0), weights_type
+    ),
   )
 
 
 def _build_local_updates(
-    model: client_work_lib.Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
+  model: client_work_lib.Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
 ) -> tff.Computation:
   update_fn = client_work_lib.build_client_update(model, optimizer, batch_size)
   data_type = tff.types.tensorflow_to_type(client_work_lib.client_data_spec(model))
@@ -95,7 +95,7 @@ def _build_local_updates(
     return tf.where(finite, flat, tf.fill(tf.shape(flat), float('nan')))
 
   @tff.federated_computation(
-      tff.types.FederatedType(model.weights_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
+    tff.types.FederatedType(model.weights_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
   )
   def local_updates(weights, data):
     return tff.federated_map(local_update, (tff.federated_broadcast(weights), data))
@@ -105,7 +105,7 @@ def _build_local_updates(
 
 def _build_evaluate(model: client_work_lib.Model, batch_size: int = 250) -> tff.Computation:
   data_type = tff.types.tensorflow_to_type(
-      collections.OrderedDict(x=model.x_spec, y=tf.TensorSpec([None], tf.int32))
+    collections.OrderedDict(x=model.x_spec, y=tf.TensorSpec([None], tf.int32))
   )
   classes = model.num_classes
 
@@ -125,7 +125,7 @@ def _build_evaluate(model: client_work_lib.Model, batch_size: int = 250) -> tff.
     return count(weights, data['x'], data['y'])
 
   @tff.federated_computation(
-      tff.types.FederatedType(model.weights_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
+    tff.types.FederatedType(model.weights_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
   )
   def evaluate(weights, data):
     return tff.federated_map(evaluate_client, (tff.federated_broadcast(weights), data))

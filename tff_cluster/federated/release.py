@@ -21,8 +21,8 @@ class RoundLog:
     for events in tensorboard_folder.glob('events.out.tfevents.*'):
       events.unlink(missing_ok=True)
     self._managers = (
-        tff.program.CSVFileReleaseManager(csv_file, key_fieldname='round'),
-        tff.program.TensorBoardReleaseManager(tensorboard_folder),
+      tff.program.CSVFileReleaseManager(csv_file, key_fieldname='round'),
+      tff.program.TensorBoardReleaseManager(tensorboard_folder),
     )
 
   def release(self, round_number: int, figures: Mapping[str, float]) -> None:

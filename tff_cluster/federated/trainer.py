@@ -8,10 +8,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_cluster import digests
+from tff_cluster import digests, scores, seeding
 from tff_cluster import population as population_lib
-from tff_cluster import scores
-from tff_cluster import seeding
 from tff_cluster.errors import InputError
 from tff_cluster.federated import process
 
@@ -36,12 +34,12 @@ class Trainer:
   """
 
   def __init__(
-      self,
-      population: population_lib.Population,
-      computations: process.Computations,
-      local_epochs: int,
-      cohort_fraction: float,
-      seed: int,
+    self,
+    population: population_lib.Population,
+    computations: process.Computations,
+    local_epochs: int,
+    cohort_fraction: float,
+    seed: int,
   ):
     self.population = population
     self.computations = computations
@@ -56,7 +54,7 @@ class Trainer:
     if self._initial_state is None:
       self._initial_state = self.computations.learning_process.initialize()
     return self.computations.learning_process.set_model_weights(
-        self._initial_state, tff.learning.models.ModelWeights(tuple(weights), ())
+      self._initial_state, tff.learning.models.ModelWeights(tuple(weights), ())
     )
 
   def state_arrays(self, state: Any) -> list[np.ndarray]:
@@ -106,13 +104,17 @@ class Trainer:
     work = output.metrics['client_work']
     if int(work['dropped']) == len(cohort):
       raise InputError(
-          f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
-          '--learning_rate'
+        f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
+        '--learning_rate'
       )
     return output.state, {'train_loss': float(work['loss']), 'dropped': int(work['dropped'])}
 
   def local_updates(
-      self, weights: Weights, clients: Sequence[int], round_number: int, into: Callable[[int, np.ndarray], None]
+    self,
+    weights: Weights,
+    clients: Sequence[int] | np.ndarray,
+    round_number: int,
+    into: Callable[[int, np.ndarray], None],
   ) -> None:
     """Trains each client on its own from the same weights, and hands over what it would have sent.
 
@@ -130,12 +132,14 @@ class Trainer:
         update = np.asarray(update)
         if not np.isfinite(update).all():
           raise InputError(
-              f'client {self.population.client_ids[int(clients[i])]}: its weights became NaN or infinite, so it cannot '
-              'be clustered; use a smaller --learning_rate'
+            f'client {self.population.client_ids[int(clients[i])]}: its weights became NaN or infinite, so it cannot '
+            'be clustered; use a smaller --learning_rate'
           )
         into(i, update)
 
-  def measure(self, weights: Weights, split: population_lib.Split, clients: Sequence[int]) -> scores.Scores:
+  def measure(
+    self, weights: Weights, split: population_lib.Split, clients: Sequence[int] | np.ndarray
+  ) -> scores.Scores:
     """Measures one model on the rows of some clients.
 
     Returns:
@@ -168,20 +172,20 @@ class Trainer:
     largest = int(np.argmax(sizes))
     if sizes[largest] > _MAX_CLIENT_BYTES:
       raise InputError(
-          f'client {self.population.client_ids[largest]} has {sizes[largest] / 1e6:.0f} MB of training rows, TFF sends at '
-          f'most {_MAX_CLIENT_BYTES / 1e6:.0f} MB a client; use more clients or --rows_per_client'
+        f'client {self.population.client_ids[largest]} has {sizes[largest] / 1e6:.0f} MB of training rows, TFF sends at '
+        f'most {_MAX_CLIENT_BYTES / 1e6:.0f} MB a client; use more clients or --rows_per_client'
       )
     cohort = int(np.sort(sizes)[::-1][: max(int(self.cohort_fraction * len(sizes)), 1)].sum())
     if cohort > _MAX_COHORT_BYTES:
       raise InputError(
-          f'a cohort can hold {cohort / 1e9:.1f} GB of training rows, TFF sends at most {_MAX_COHORT_BYTES / 1e9:.1f} GB '
-          'a round; use a smaller --cohort_fraction'
+        f'a cohort can hold {cohort / 1e9:.1f} GB of training rows, TFF sends at most {_MAX_COHORT_BYTES / 1e9:.1f} GB '
+        'a round; use a smaller --cohort_fraction'
       )
 
   def _row_bytes(self, split: population_lib.Split, client: int) -> int:
     return int(split.counts[client]) * (split.x[:1].nbytes + 4)
 
-  def _chunks(self, clients: Sequence[int], size: Callable[[int], int]) -> Iterator[list[int]]:
+  def _chunks(self, clients: Sequence[int] | np.ndarray, size: Callable[[int], int]) -> Iterator[list[int]]:
     """Yields runs of positions in `clients` whose messages stay below the limit."""
     chunk: list[int] = []
     total = 0

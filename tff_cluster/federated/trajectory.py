@@ -62,15 +62,15 @@ class Outcome:
 
 
 def run(
-    trainer: trainer_lib.Trainer,
-    store: store_lib.Store,
-    settings: Any,
-    members: np.ndarray,
-    start_weights: trainer_lib.Weights,
-    start_round: int,
-    last_round: int,
-    keep: Collection[int] = (),
-    on_round: Callable[[int, dict[str, float]], None] = lambda round_number, figures: None,
+  trainer: trainer_lib.Trainer,
+  store: store_lib.Store,
+  settings: Any,
+  members: np.ndarray,
+  start_weights: trainer_lib.Weights,
+  start_round: int,
+  last_round: int,
+  keep: Collection[int] = (),
+  on_round: Callable[[int, dict[str, float]], None] = lambda round_number, figures: None,
 ) -> Outcome:
   """Returns the trajectory up to a round, training what the store does not have.
 
@@ -89,12 +89,15 @@ def run(
     store.DamagedFile: if the newest usable file of the trajectory is damaged.
   """
   population = trainer.population
-  folder = store.artifact('fedavg', {
+  folder = store.artifact(
+    'fedavg',
+    {
       'clients': [population.client_digests[k] for k in members],
       'start_weights': digests.of_arrays(start_weights),
       'start_round': int(start_round),
       'settings': settings,
-  })
+    },
+  )
   wanted = {int(r) for r in keep if start_round < r <= last_round} | {last_round}
   asked = sum(len(trainer.cohort(members, r)) for r in range(start_round + 1, last_round + 1))
   weights: dict[int, trainer_lib.Weights] = {start_round: tuple(start_weights)}
@@ -142,7 +145,7 @@ def _saved(folder: pathlib.Path) -> dict[int, pathlib.Path]:
 
 
 def _save(
-    folder: pathlib.Path, number: int, keep: bool, record: dict[str, np.ndarray], state: list[np.ndarray]
+  folder: pathlib.Path, number: int, keep: bool, record: dict[str, np.ndarray], state: list[np.ndarray]
 ) -> None:
   """Saves a round, and then removes the one before unless that is to be kept."""
   path = folder / f'{"round" if keep else "latest"}_{number:05d}.npz'
@@ -158,42 +161,44 @@ def _state_arrays(record: dict[str, np.ndarray]) -> list[np.ndarray]:
 
 def _empty(members: int) -> dict[str, np.ndarray]:
   return {
-      'validation_correct': np.zeros((0, members), np.int64),
-      'validation_loss': np.zeros((0, members)),
-      'test_correct': np.zeros((0, members), np.int64),
-      'test_loss': np.zeros((0, members)),
-      'train_loss': np.zeros(0),
-      'dropped': np.zeros(0, np.int64),
+    'validation_correct': np.zeros((0, members), np.int64),
+    'validation_loss': np.zeros((0, members)),
+    'test_correct': np.zeros((0, members), np.int64),
+    'test_loss': np.zeros((0, members)),
+    'train_loss': np.zeros(0),
+    'dropped': np.zeros(0, np.int64),
   }
 
 
 def _appended(
-    record: dict[str, np.ndarray],
-    trainer: trainer_lib.Trainer,
-    members: np.ndarray,
-    weights: trainer_lib.Weights,
-    figures: dict[str, float],
+  record: dict[str, np.ndarray],
+  trainer: trainer_lib.Trainer,
+  members: np.ndarray,
+  weights: trainer_lib.Weights,
+  figures: dict[str, float],
 ) -> dict[str, np.ndarray]:
   validation = trainer.measure(weights, trainer.population.validation, members)
   test = trainer.measure(weights, trainer.population.test, members)
   row = {
-      'validation_correct': validation.correct,
-      'validation_loss': validation.loss_sum,
-      'test_correct': test.correct,
-      'test_loss': test.loss_sum,
-      'train_loss': figures['train_loss'],
-      'dropped': figures['dropped'],
+    'validation_correct': validation.correct,
+    'validation_loss': validation.loss_sum,
+    'test_correct': test.correct,
+    'test_loss': test.loss_sum,
+    'train_loss': figures['train_loss'],
+    'dropped': figures['dropped'],
   }
   return {name: np.concatenate([record[name], np.asarray(row[name])[None]]) for name in _COLUMNS}
 
 
 def _figures(
-    trainer: trainer_lib.Trainer, members: np.ndarray, record: dict[str, np.ndarray], index: int
+  trainer: trainer_lib.Trainer, members: np.ndarray, record: dict[str, np.ndarray], index: int
 ) -> dict[str, float]:
   population = trainer.population
   return {
-      'train_loss': float(record['train_loss'][index]),
-      'validation_accuracy': float(np.mean(record['validation_correct'][index] / population.validation.counts[members])),
-      'test_accuracy': float(np.mean(record['test_correct'][index] / population.test.counts[members])),
-      'dropped': float(record['dropped'][index]),
+    'train_loss': float(record['train_loss'][index]),
+    'validation_accuracy': float(
+      np.mean(record['validation_correct'][index] / population.validation.counts[members])
+    ),
+    'test_accuracy': float(np.mean(record['test_correct'][index] / population.test.counts[members])),
+    'dropped': float(record['dropped'][index]),
   }

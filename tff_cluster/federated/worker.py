@@ -37,15 +37,15 @@ os.execv(sys.argv[2], sys.argv[2:])
 # One thread inside an op: clients run side by side instead, and sums do not depend on the number of threads.
 # glibc's malloc is kept from giving every freed tensor back to the kernel and asking for it again.
 _ENVIRONMENT = {
-    'TF_NUM_INTRAOP_THREADS': '1',
-    'OMP_NUM_THREADS': '1',
-    'TF_CPP_MIN_LOG_LEVEL': '1',
-    'TF_DETERMINISTIC_OPS': '1',
-    'TF_ENABLE_ONEDNN_OPTS': '1',
-    'CUDA_VISIBLE_DEVICES': '-1',
-    'MALLOC_MMAP_MAX_': '0',
-    'MALLOC_TRIM_THRESHOLD_': str(1 << 29),
-    'MALLOC_TOP_PAD_': str(1 << 26),
+  'TF_NUM_INTRAOP_THREADS': '1',
+  'OMP_NUM_THREADS': '1',
+  'TF_CPP_MIN_LOG_LEVEL': '1',
+  'TF_DETERMINISTIC_OPS': '1',
+  'TF_ENABLE_ONEDNN_OPTS': '1',
+  'CUDA_VISIBLE_DEVICES': '-1',
+  'MALLOC_MMAP_MAX_': '0',
+  'MALLOC_TRIM_THRESHOLD_': str(1 << 29),
+  'MALLOC_TOP_PAD_': str(1 << 26),
 }
 
 
@@ -95,7 +95,7 @@ def start(clients_in_parallel: int) -> Worker:
   with socket.socket() as probe:
     probe.bind(('127.0.0.1', 0))
     port = probe.getsockname()[1]
-  log = tempfile.TemporaryFile()
+  log = tempfile.TemporaryFile()  # noqa: SIM115 (the worker outlives this function)
   arguments = [
       sys.executable, '-S', '-E', '-c', _LAUNCHER, str(os.getpid()), str(binary),
       f'--port={port}', f'--max_concurrent_computation_calls={clients_in_parallel}',
@@ -119,15 +119,17 @@ def wait_until_serving(worker: Worker, timeout_secs: float) -> None:
   deadline = time.monotonic() + timeout_secs
   while time.monotonic() < deadline:
     if not worker.alive:
-      message = f'the TFF worker ended at start with exit code {worker.process.returncode}: {last_line(worker)}'
+      message = (
+        f'the TFF worker ended at start with exit code {worker.process.returncode}: {last_line(worker)}'
+      )
       worker.stop()
       raise EnvironmentFault(message)
     with contextlib.suppress(OSError), socket.create_connection(('127.0.0.1', worker.port), timeout=1.0):
       return
     time.sleep(0.02)
   message = (
-      f'the TFF worker did not come up within {timeout_secs:g} s: {last_line(worker)}; '
-      'allow more with --worker_start_timeout_secs'
+    f'the TFF worker did not come up within {timeout_secs:g} s: {last_line(worker)}; '
+    'allow more with --worker_start_timeout_secs'
   )
   worker.stop()
   raise EnvironmentFault(message)
@@ -150,5 +152,7 @@ def _binary() -> pathlib.Path:
   places = spec.submodule_search_locations if spec else None
   binary = pathlib.Path(next(iter(places or ['.']))) / 'data' / 'worker_binary'
   if not binary.is_file():
-    raise EnvironmentFault(f'TFF has no worker binary at {binary}; install tensorflow-federated from requirements.lock')
+    raise EnvironmentFault(
+      f'TFF has no worker binary at {binary}; install tensorflow-federated from requirements.lock'
+    )
   return binary

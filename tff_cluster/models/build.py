@@ -13,10 +13,10 @@ from tff_cluster.errors import InputError
 from tff_cluster.models import builtin
 
 BUILTIN: dict[str, Callable[[Sequence[int], int], Any]] = {
-    'mnist_cnn': builtin.mnist_cnn,
-    'cifar_cnn': builtin.cifar_cnn,
-    '2nn': builtin.two_nn,
-    'logistic': builtin.logistic,
+  'mnist_cnn': builtin.mnist_cnn,
+  'cifar_cnn': builtin.cifar_cnn,
+  '2nn': builtin.two_nn,
+  'logistic': builtin.logistic,
 }
 
 
@@ -48,8 +48,8 @@ def build(name: str, input_shape: Sequence[int], num_classes: int, seed: int) ->
     raise
   except Exception as error:
     raise InputError(
-        f'--model={name} does not fit examples of shape {tuple(input_shape)}: {type(error).__name__}: '
-        f'{str(error).strip().splitlines()[0] if str(error).strip() else "no message"}'
+      f'--model={name} does not fit examples of shape {tuple(input_shape)}: {type(error).__name__}: '
+      f'{str(error).strip().splitlines()[0] if str(error).strip() else "no message"}'
     ) from error
   finally:
     random.setstate(python_state)
@@ -60,8 +60,8 @@ def build(name: str, input_shape: Sequence[int], num_classes: int, seed: int) ->
     raise InputError(f'--model={name} has output shape {model.output_shape}, expected (None, {num_classes})')
   if model.non_trainable_variables:
     raise InputError(
-        f'--model={name} has non-trainable variables (such as those of batch normalization), which federated '
-        'averaging of weights cannot train; use layers without them (for instance group normalization)'
+      f'--model={name} has non-trainable variables (such as those of batch normalization), which federated '
+      'averaging of weights cannot train; use layers without them (for instance group normalization)'
     )
   return model
 
@@ -71,7 +71,10 @@ def outputs_probabilities(model: Any) -> bool:
   import tensorflow as tf
 
   last = model.layers[-1]
-  return isinstance(last, tf.keras.layers.Softmax) or getattr(last, 'activation', None) is tf.keras.activations.softmax
+  return (
+    isinstance(last, tf.keras.layers.Softmax)
+    or getattr(last, 'activation', None) is tf.keras.activations.softmax
+  )
 
 
 def _imported(name: str) -> Callable[[Sequence[int], int], Any]:

@@ -11,7 +11,8 @@ def mnist_cnn(input_shape: Sequence[int], num_classes: int) -> Any:
   """The CNN of McMahan 2017, Briggs 2020 and Miles 2024: 1,663,370 parameters at 28x28x1, 10 classes."""
   from tensorflow import keras
 
-  return keras.Sequential([
+  return keras.Sequential(
+    [
       keras.layers.InputLayer(input_shape),
       keras.layers.Conv2D(32, 5, padding='same', activation='relu'),
       keras.layers.MaxPooling2D(2),
@@ -20,7 +21,8 @@ def mnist_cnn(input_shape: Sequence[int], num_classes: int) -> Any:
       keras.layers.Flatten(),
       keras.layers.Dense(512, activation='relu'),
       keras.layers.Dense(num_classes),
-  ])
+    ]
+  )
 
 
 def cifar_cnn(input_shape: Sequence[int], num_classes: int) -> Any:
@@ -31,7 +33,8 @@ def cifar_cnn(input_shape: Sequence[int], num_classes: int) -> Any:
   """
   from tensorflow import keras
 
-  return keras.Sequential([
+  return keras.Sequential(
+    [
       keras.layers.InputLayer(input_shape),
       keras.layers.Conv2D(32, 3, activation='relu'),
       keras.layers.MaxPooling2D(2),
@@ -41,28 +44,33 @@ def cifar_cnn(input_shape: Sequence[int], num_classes: int) -> Any:
       keras.layers.Flatten(),
       keras.layers.Dense(64, activation='relu'),
       keras.layers.Dense(num_classes),
-  ])
+    ]
+  )
 
 
 def two_nn(input_shape: Sequence[int], num_classes: int) -> Any:
   """The "2NN" of McMahan 2017: two hidden layers of 200 units; 199,210 parameters at 28x28x1, 10 classes."""
   from tensorflow import keras
 
-  return keras.Sequential([
+  return keras.Sequential(
+    [
       keras.layers.InputLayer(input_shape),
       keras.layers.Flatten(),
       keras.layers.Dense(200, activation='relu'),
       keras.layers.Dense(200, activation='relu'),
       keras.layers.Dense(num_classes),
-  ])
+    ]
+  )
 
 
 def logistic(input_shape: Sequence[int], num_classes: int) -> Any:
   """Multinomial logistic regression: 7,850 parameters at 28x28x1, 10 classes."""
   from tensorflow import keras
 
-  return keras.Sequential([
+  return keras.Sequential(
+    [
       keras.layers.InputLayer(input_shape),
       keras.layers.Flatten(),
       keras.layers.Dense(num_classes),
-  ])
+    ]
+  )

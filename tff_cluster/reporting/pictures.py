@@ -163,7 +163,8 @@ def _rounds_figure(run: FinishedRun) -> _Drawn:
     first,
   )
   caption = (
-    'Mean over clients of the accuracy on their own test rows, each client measured with the model it would use. '
+    'Mean over clients of the accuracy on their own test rows, a client in several clusters '
+    'counting with the mean over their models. '
     'The dotted vertical line is the round after which clients were clustered; the right panel enlarges what follows. '
     'A clustering helps where its line stays above the unclustered one.'
   )

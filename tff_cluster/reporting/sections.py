@@ -97,7 +97,11 @@ def run_section(run: FinishedRun, setting: Setting, answers: Sequence[Clustering
           + [total],
           numeric=(1, 2, 3),
       ),
-      tag('p', 'Fewer client-rounds trained than asked: the rest was saved by an earlier run or another clustering.', class_='note'),
+      *(
+          [tag('p', 'Fewer client-rounds trained than asked: the rest was there already, from an earlier run or another stage.',
+               class_='note')]
+          if any(t['client_rounds_trained'] < t['client_rounds_asked'] for t in timing) else []
+      ),
       tag('h3', 'Cost'),
       table(
           ('stage', 'client-rounds', 'relative to disjoint', 'bytes up', 'bytes down'),

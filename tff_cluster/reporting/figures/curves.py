@@ -10,7 +10,7 @@ from tff_cluster.reporting.figures import base
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
-_DASHES = ('-', (0, (6, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
+_DASHES = ('-', (0, (6, 2)), (0, (3, 3)), (0, (7, 2, 1.5, 2)))
 
 
 @base.styled
@@ -37,8 +37,9 @@ def accuracy_over_rounds(
   lines = [('Phase 1 (all clients)', phase1, base.GREY, '-', 2.4)]
   lines.append(('unclustered, equal rounds', _joined(start, baseline), base.INK, (0, (1, 1.2)), 2.2))
   for i, (label, curve) in enumerate(clusterings.items()):
+    width = max(3.4 - 0.8 * i, 1.6)  # Later lines are thinner: where two coincide, both are seen.
     colour = base.colours(len(clusterings))[i]
-    lines.append((base.short(label, 30), _joined(start, curve), colour, _DASHES[i % len(_DASHES)], 2.0))
+    lines.append((base.short(label, 30), _joined(start, curve), colour, _DASHES[i % len(_DASHES)], width))
   for axes in (whole, late):
     for label, (rounds, accuracy), colour, dash, width in lines:
       late_mark = 'o' if len(rounds) < 2 else None
