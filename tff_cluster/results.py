@@ -38,7 +38,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
   environment   python, packages {name: version}, machine, cores, started (ISO time)
   timing        [{name, seconds, client_rounds_asked, client_rounds_trained}], one a phase
 
-  STAGE       rounds, ledger {client_rounds, bytes_up, bytes_down}, history, evaluation (EVALUATION),
+  STAGE       rounds, ledger {client_rounds, bytes_up, bytes_down}, history (all three from round 1 on, in the
+              baseline too), evaluation (EVALUATION),
               dropped_updates (client updates that were not finite and were left out)
   HISTORY     rounds [int], validation_accuracy [float], test_accuracy [float]: means over clients
   EVALUATION  global: metrics on the global test set, or null where clients differ in their model;

@@ -19,8 +19,8 @@ SMALL = (
 )  # fmt: skip
 
 
-def run_all(folder, *more):
-  return Child('phases.run_all', *SMALL, f'--output_dir={folder}', *more)
+def run_all(folder, *more, **environment):
+  return Child('phases.run_all', *SMALL, f'--output_dir={folder}', *more, **environment)
 
 
 @pytest.fixture(scope='module')
