@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
@@ -71,13 +70,17 @@ def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
     write(temporary)
+    with open(temporary, 'rb') as stream:
+      os.fsync(stream.fileno())
     os.replace(temporary, path)
   except OSError as error:
     raise EnvironmentFault(
       f'cannot write {path}: {error.strerror or error}; what was finished before is kept'
     ) from error
   finally:
-    temporary.unlink(missing_ok=True)
+    # It is not there where the folder could not be made; then the fault of the folder is what counts.
+    with contextlib.suppress(OSError):
+      temporary.unlink(missing_ok=True)
 
 
 def sweep(folder: pathlib.Path) -> None:
@@ -125,9 +128,10 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
   try:
     with np.load(path, allow_pickle=False) as archive:
       arrays = {name: archive[name] for name in archive.files}
-  except FileNotFoundError:
+  except (FileNotFoundError, MemoryError):
     raise
-  except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+  except Exception as error:
+    # What zipfile and NumPy raise on damaged bytes is of many kinds (NotImplementedError, RuntimeError, ...).
     raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
   found = arrays.pop(_CHECKSUM, None)
   if found is None or found.tobytes().hex() != _checksum(arrays):
@@ -195,7 +199,10 @@ def load_rows(path: pathlib.Path) -> np.ndarray:
   expected = load_json(path.with_name(path.name + '.json'))
   try:
     array = np.load(path, mmap_mode='r', allow_pickle=False)
-  except (ValueError, EOFError) as error:
+  except (FileNotFoundError, MemoryError):
+    raise
+  except Exception as error:
+    # As above; the tokenizer has a word to say on headers, too.
     raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
   if not isinstance(expected, dict) or expected.get('sha256') != digests.of_arrays(array):
     raise DamagedFile(f'{path} is damaged: its checksum does not fit; remove it to have it made again')

@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from absl import flags, logging
 
+from tff_cluster import stock_context
 from tff_cluster.cli import help as help_text
 from tff_cluster.cli import output
 from tff_cluster.errors import EnvironmentFault, InputError
@@ -49,6 +50,8 @@ def run(main: Callable[[], int | None], define_flags: Callable[[], None]) -> Non
     code = execute(main, define_flags, sys.argv)
   except _Terminated:
     code = _end('terminated by SIGTERM', 143)
+  finally:
+    stock_context.drop()
   sys.exit(code)
 
 

@@ -73,7 +73,7 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
       keras_model, tf.keras.losses.SparseCategoricalCrossentropy(), batch_spec
     )
   except Exception as error:
-    raise InputError(f'TFF cannot use this Keras model: {str(error).strip().splitlines()[0]}') from error
+    raise _unusable(error) from error
 
   def loss(weights: Any, x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     outputs = functional.predict_on_batch((tuple(weights), ()), x, training=True)
@@ -82,7 +82,10 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
 
   weights = tuple(np.asarray(w, np.float32) for w in functional.initial_weights[0])
   with tf.Graph().as_default() as graph:
-    loss(weights, tf.zeros([1, *x_spec.shape[1:]]), tf.zeros([1], tf.int32))
+    try:
+      loss(weights, tf.zeros([1, *x_spec.shape[1:]]), tf.zeros([1], tf.int32))
+    except Exception as error:
+      raise _unusable(error) from error
     random_ops = sorted(kind for kind in _operation_types(graph) if 'Random' in kind)
   if random_ops:
     raise InputError(
@@ -90,6 +93,11 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
       'could not be repeated bit for bit; leave those layers out'
     )
   return Model(weights, loss, x_spec, int(keras_model.output_shape[-1]))
+
+
+def _unusable(error: Exception) -> InputError:
+  lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+  return InputError(f'TFF cannot use this Keras model: {lines[-1] if lines else type(error).__name__}')
 
 
 def _operation_types(graph: tf.Graph) -> set[str]:

@@ -1,5 +1,6 @@
 """Connects TFF to a worker: a call to a worker that has died fails at once instead of waiting for ever."""
 
+import atexit
 import contextlib
 import time
 from collections.abc import Callable, Iterator
@@ -14,8 +15,11 @@ from tensorflow_federated.python.core.impl.execution_contexts import sync_execut
 from tensorflow_federated.python.core.impl.executor_stacks import python_executor_stacks
 from tensorflow_federated.python.core.impl.executors import remote_executor, remote_executor_grpc_stub
 
+from tff_cluster import stock_context
 from tff_cluster.errors import EnvironmentFault
 from tff_cluster.federated import worker as worker_lib
+
+atexit.register(stock_context.drop)
 
 _MAX_MESSAGE_BYTES = 2_000_000_000
 _CHANNEL_OPTIONS = [

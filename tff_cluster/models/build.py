@@ -56,6 +56,14 @@ def build(name: str, input_shape: Sequence[int], num_classes: int, seed: int) ->
     np.random.set_state(numpy_state)
   if not isinstance(model, tf.keras.Model):
     raise InputError(f'--model={name} returned {type(model).__name__}, expected a tf.keras.Model')
+  given = getattr(model, 'input_shape', None)
+  if given is None or getattr(model, 'output_shape', None) is None:
+    raise InputError(
+      f'--model={name} returned a model that does not know the shape of its input; let it begin with '
+      'keras.layers.InputLayer(input_shape) or keras.Input(input_shape)'
+    )
+  if given != (None, *input_shape):
+    raise InputError(f'--model={name} has input shape {given}, expected {(None, *input_shape)}')
   if tuple(model.output_shape) != (None, num_classes):
     raise InputError(f'--model={name} has output shape {model.output_shape}, expected (None, {num_classes})')
   if model.non_trainable_variables:
@@ -83,8 +91,10 @@ def _imported(name: str) -> Callable[[Sequence[int], int], Any]:
     sys.path.insert(0, '')
   try:
     function = getattr(importlib.import_module(module_name), function_name)
-  except (ImportError, AttributeError) as error:
-    raise InputError(f'--model={name} cannot be imported: {error}') from error
+  except Exception as error:
+    # The module is the user's: importing it can fail in any way.
+    reason = ' '.join(str(error).split()) or 'no message'
+    raise InputError(f'--model={name} cannot be imported: {type(error).__name__}: {reason}') from error
   if not callable(function):
     raise InputError(f'--model={name} is not a function')
   return function
