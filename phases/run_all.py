@@ -17,6 +17,7 @@ def main() -> None:
   options = parse.run_options_from_flags()
   config = parse.experiment_config_from_flags()
   folder = RunFolder(output.claim_output_dir(options.output_dir, config))
+  output.share_store(folder.root, options.store_dir)
   from tff_cluster.algorithms import cross_validation, main_job
   from tff_cluster.reporting import progress, report
 

@@ -5,9 +5,14 @@ asks for the same thing finds it there; who asks for something else cannot hit i
 """
 
 import contextlib
+import dataclasses
+import fcntl
+import io
 import json
+import logging
 import os
 import pathlib
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
@@ -18,6 +23,7 @@ from tff_cluster import digests
 from tff_cluster.errors import EnvironmentFault
 
 _CHECKSUM = '__checksum__'
+_LOG = logging.getLogger(__name__)
 
 
 class DamagedFile(EnvironmentFault):
@@ -114,8 +120,11 @@ def save_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
   """Writes named arrays as an uncompressed .npz with a checksum over names, dtypes, shapes and bytes."""
   plain = {name: np.asarray(array) for name, array in arrays.items()}
   checksum = np.frombuffer(bytes.fromhex(_checksum(plain)), np.uint8)
+  # In memory first: an archive that the disk has no room for complains on stderr when it is collected.
+  archive = io.BytesIO()
+  np.savez(archive, **plain, **{_CHECKSUM: checksum})
   with replacing(path) as stream:
-    np.savez(stream, **plain, **{_CHECKSUM: checksum})
+    stream.write(archive.getbuffer())
 
 
 def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
@@ -139,8 +148,27 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
   return arrays
 
 
+@dataclasses.dataclass(frozen=True)
+class Artifact:
+  """One artifact of a store.
+
+  Attributes:
+    folder: Where it lies.
+    kind: What it is: 'fedavg' (a trajectory) or 'signatures'.
+    content: Its files in words, for instance 'rounds 10, 20'.
+    size: Bytes on disk.
+    last_used: Seconds since the epoch.
+  """
+
+  folder: pathlib.Path
+  kind: str
+  content: str
+  size: int
+  last_used: float
+
+
 class Store:
-  """A folder of artifacts.
+  """A folder of artifacts, which several runs may share.
 
   Attributes:
     root: The folder.
@@ -157,9 +185,64 @@ class Store:
       determinants: The JSON value that determines its content.
     """
     folder = self.root / f'{kind}-{digests.of_json(determinants)[:24]}'
-    if not (folder / 'determinants.json').exists():
-      save_json(folder / 'determinants.json', determinants)
+    described = folder / 'determinants.json'
+    if not described.exists():
+      save_json(described, determinants)
+    with contextlib.suppress(OSError):
+      os.utime(described)  # When it was last used, for who prunes the store.
     return folder
+
+  @contextlib.contextmanager
+  def working_on(self, folder: pathlib.Path) -> Iterator[None]:
+    """Keeps other processes from an artifact; waits while one works on it, and then finds what that one made."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+      fcntl.flock(descriptor, fcntl.LOCK_EX)
+      sweep(folder)
+      yield
+    finally:
+      os.close(descriptor)
+
+  def artifacts(self) -> list[Artifact]:
+    """Returns what the store holds, the largest first."""
+    found = []
+    for described in sorted(self.root.glob('*-*/determinants.json')):
+      folder = described.parent
+      size = sum(path.stat().st_size for path in folder.rglob('*') if path.is_file())
+      kept = sorted(int(path.stem.rpartition('_')[2]) for path in folder.glob('*_[0-9]*.npz'))
+      content = (
+        f'rounds {", ".join(map(str, kept))}'
+        if kept
+        else 'vectors'
+        if any(folder.glob('*.npy'))
+        else 'nothing yet'
+      )
+      if any(folder.glob('*.damaged')):
+        content += ', damaged files'
+      found.append(Artifact(folder, folder.name.rpartition('-')[0], content, size, described.stat().st_mtime))
+    return sorted(found, key=lambda artifact: (-artifact.size, artifact.folder.name))
+
+  def remove(self, artifact: Artifact) -> bool:
+    """Removes an artifact and returns True; leaves it and returns False while another process works on it."""
+    descriptor = os.open(artifact.folder, os.O_RDONLY)
+    try:
+      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      # Out of sight in one step: who looks for the artifact finds it whole or not at all.
+      doomed = artifact.folder.with_name(f'.{artifact.folder.name}.tmp')
+      artifact.folder.rename(doomed)
+      shutil.rmtree(doomed)
+      return True
+    except BlockingIOError:
+      return False
+    finally:
+      os.close(descriptor)
+
+
+def set_aside(path: pathlib.Path, damage: DamagedFile) -> None:
+  """Renames a damaged file, so that it is neither used nor lost, and says so in one line of the log."""
+  kept = path.with_name(path.name + '.damaged')
+  path.replace(kept)
+  _LOG.warning('%s; kept as %s and made again', str(damage).partition('; ')[0], kept.name)
 
 
 def save_rows(path: pathlib.Path, rows: int, columns: int, fill: Callable[[np.ndarray], None]) -> None:
@@ -172,8 +255,8 @@ def save_rows(path: pathlib.Path, rows: int, columns: int, fill: Callable[[np.nd
     fill: Fills the (memory-mapped) array that it is given.
   """
   checksum_path = path.with_name(path.name + '.json')
-  checksum_path.unlink(missing_ok=True)
   with replacing(path) as stream:
+    checksum_path.unlink(missing_ok=True)
     np.lib.format.write_array_header_1_0(
       stream, {'descr': np.dtype(np.float32).str, 'fortran_order': False, 'shape': (rows, columns)}
     )

@@ -136,7 +136,7 @@ def test_run_options(tmp_path, capsys):
   )
   assert code == 0
   assert dataclasses.asdict(found) == {
-    'output_dir': str(tmp_path), 'config_file': None, 'clients_in_parallel': 3, 'worker_start_timeout_secs': 60.0
+    'output_dir': str(tmp_path), 'config_file': None, 'store_dir': None, 'clients_in_parallel': 3, 'worker_start_timeout_secs': 60.0
   }  # fmt: skip
   assert read(reader=parse.run_options_from_flags)[0] == 2
   assert '--output_dir=FOLDER is required' in capsys.readouterr().err

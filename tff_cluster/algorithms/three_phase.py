@@ -10,6 +10,7 @@ attained accuracy" is measured on its members' validation rows, never on test ro
 stands a baseline that the paper lacks: the same FedAvg gone on for as many rounds as Phase 2 has.
 """
 
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from tff_cluster.run_folder import RunFolder
 
 def run_phase1(experiment: experiment_lib.Experiment) -> None:
   """Runs FedAvg over all clients (section 6.1) and saves `phase1.json` and the devices' signatures."""
-  if experiment.folder.phase1.exists():
+  if _phase1_is_whole(experiment.folder):
     return
   training, trainer = experiment.config.training, experiment.trainer
   last = training.phase1_rounds
@@ -201,11 +202,8 @@ def _signatures(experiment: experiment_lib.Experiment, kind: str, weights: dict[
     },
   )
   path = artifact / 'vectors.npy'
-  try:
-    store_lib.load_rows(path)
+  if _is_whole(path):
     return artifact.name
-  except FileNotFoundError:
-    pass
   store_lib.save_json(artifact / 'clients.json', list(experiment.population.client_ids))
   origin = experiment.flatten(base) if kind == 'weights' else np.float32(0.0)
   clients = range(experiment.population.num_clients)
@@ -220,6 +218,25 @@ def _signatures(experiment: experiment_lib.Experiment, kind: str, weights: dict[
 
     store_lib.save_rows(path, len(clients), trainer.computations.model.num_parameters, fill)
   return artifact.name
+
+
+def _phase1_is_whole(folder: RunFolder) -> bool:
+  if not folder.phase1.exists():
+    return False
+  signatures = store_lib.load_json(folder.phase1)['signatures']
+  return all([_is_whole(folder.store / name / 'vectors.npy') for name in signatures.values()])
+
+
+def _is_whole(path: pathlib.Path) -> bool:
+  """Tells whether saved rows can be used; damaged ones are set aside."""
+  try:
+    store_lib.load_rows(path)
+    return True
+  except FileNotFoundError:
+    return False
+  except store_lib.DamagedFile as damage:
+    store_lib.set_aside(path, damage)
+    return False
 
 
 def _start_weights(

@@ -28,6 +28,10 @@ class RunOptions:
     None,
     'The config.json of an earlier run, which is repeated from it; takes the place of all flags but those of this group.',
   )
+  store_dir: str | None = config.option(
+    None,
+    'Folder of artifacts that several runs share, so that none trains what another has; default: a folder of the run.',
+  )
   clients_in_parallel: int = config.option(
     0, 'Clients that train side by side; 0: as many as cores.', at_least=0
   )
@@ -47,6 +51,16 @@ class VectorsOptions:
   seed: int = config.option(0, 'Seed of k-means on --signatures_file.', at_least=0)
 
 
+@dataclasses.dataclass(frozen=True)
+class StoreOptions:
+  """Which store to look at, and what to remove from it."""
+
+  store_dir: str = config.option('', 'The store: the --store_dir of runs, or the folder store/ of one run.')
+  prune_unused_days: float | None = config.option(
+    None, 'Remove artifacts that no run used for this many days; default: remove nothing.', at_least=0.0
+  )
+
+
 SECTIONS: dict[str, type] = {
   'data': config.DataConfig,
   'training': config.TrainingConfig,
@@ -54,6 +68,7 @@ SECTIONS: dict[str, type] = {
   'evaluation': config.EvaluationConfig,
   'run': RunOptions,
   'vectors': VectorsOptions,
+  'store': StoreOptions,
 }
 # The sections that make an ExperimentConfig, which --config_file stands for.
 EXPERIMENT_SECTIONS = ('data', 'training', 'clustering', 'evaluation')

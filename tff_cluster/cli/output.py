@@ -91,6 +91,25 @@ def resume_output_dir(path: str | Path) -> Path:
   return lock_output_dir(path)
 
 
+def share_store(folder: Path, store_dir: str | None) -> None:
+  """Has a run keep its artifacts in a folder that other runs use too. None: as it is.
+
+  Raises:
+    InputError: if the run keeps them elsewhere already.
+  """
+  if store_dir is None:
+    return
+  own, shared = RunFolder(folder).store, Path(os.path.abspath(store_dir))
+  if not os.path.lexists(own):
+    shared.mkdir(parents=True, exist_ok=True)
+    own.symlink_to(shared)
+  elif not (shared.exists() and own.exists() and os.path.samefile(own, shared)):
+    raise InputError(
+      f'--store_dir={store_dir}: the run in {folder} keeps its artifacts in {os.path.realpath(own)}; leave the flag out '
+      'or choose another --output_dir'
+    )
+
+
 def lock_output_dir(path: str | Path) -> Path:
   """Creates the folder where needed, and keeps other processes out until this one ends.
 

@@ -85,8 +85,7 @@ def run(
     keep: Rounds whose models are wanted; start_round and last_round always are among the results.
     on_round: Called after each round, also for those that the store has, with the round's figures.
 
-  Raises:
-    store.DamagedFile: if the newest usable file of the trajectory is damaged.
+  A damaged file is set aside with a line in the log, and what it held is trained again.
   """
   population = trainer.population
   folder = store.artifact(
@@ -101,41 +100,36 @@ def run(
   wanted = {int(r) for r in keep if start_round < r <= last_round} | {last_round}
   asked = sum(len(trainer.cohort(members, r)) for r in range(start_round + 1, last_round + 1))
   weights: dict[int, trainer_lib.Weights] = {start_round: tuple(start_weights)}
-  # The newest saved round that no wanted and missing round comes before.
-  saved = _saved(folder)
-  missing = sorted(r for r in wanted if r not in saved)
-  usable = [r for r in saved if r <= (missing[0] if missing else last_round)]
-  record: dict[str, np.ndarray]
-  if usable:
-    record = store_lib.load_arrays(saved[max(usable)])
-    done = max(usable)
-    state = trainer.state_from_arrays(_state_arrays(record))
-  else:
-    record, done, state = _empty(len(members)), start_round, trainer.start(start_weights)
-  for number in sorted(wanted & set(saved)):
-    kept = trainer.state_from_arrays(_state_arrays(store_lib.load_arrays(saved[number])))
-    weights[number] = trainer.weights(kept)
-  newest = max([done, *(wanted & set(saved))])
-  for index in range(done - start_round):
-    on_round(start_round + 1 + index, _figures(trainer, members, record, index))
-  trained = 0
-  target = max(missing, default=done)
-  while done < target:
-    done += 1
-    cohort = trainer.cohort(members, done)
-    state, figures = trainer.round(state, cohort, done)
-    trained += len(cohort)
-    record = _appended(record, trainer, members, trainer.weights(state), figures)
-    _save(folder, done, done in wanted, record, trainer.state_arrays(state))
-    if done in wanted:
-      weights[done] = trainer.weights(state)
-    on_round(done, _figures(trainer, members, record, done - start_round - 1))
-  if newest >= last_round and done < last_round:
-    record = store_lib.load_arrays(saved[last_round])
-    for index in range(done - start_round, last_round - start_round):
-      on_round(start_round + 1 + index, _figures(trainer, members, record, index))
+  with store.working_on(folder):
+    found = {number: record for number in wanted if (record := _load(folder, number)) is not None}
+    for number, record in found.items():
+      weights[number] = trainer.weights(trainer.state_from_arrays(_state_arrays(record)))
+    missing = sorted(wanted - set(found))
+    done, record = _newest(folder, missing[0], start_round) if missing else (last_round, found[last_round])
+    if record is None:
+      record, state = _empty(len(members)), trainer.start(start_weights)
+    else:
+      state = trainer.state_from_arrays(_state_arrays(record))
+    first = start_round + 1
+    for number in range(first, min(done, last_round) + 1):
+      on_round(number, _figures(trainer, members, record, number - first))
+    trained = 0
+    while missing and done < missing[-1]:
+      done += 1
+      cohort = trainer.cohort(members, done)
+      state, figures = trainer.round(state, cohort, done)
+      trained += len(cohort)
+      record = _appended(record, trainer, members, trainer.weights(state), figures)
+      _save(folder, done, done in wanted, record, trainer.state_arrays(state))
+      if done in wanted:
+        weights[done] = trainer.weights(state)
+      on_round(done, _figures(trainer, members, record, done - first))
+    if done < last_round:
+      record = found[last_round]
+      for number in range(done + 1, last_round + 1):
+        on_round(number, _figures(trainer, members, record, number - first))
   count = last_round - start_round
-  history = History(np.arange(start_round + 1, last_round + 1), *(record[name][:count] for name in _COLUMNS))
+  history = History(np.arange(first, last_round + 1), *(record[name][:count] for name in _COLUMNS))
   return Outcome(members, history, weights, asked, trained)
 
 
@@ -144,14 +138,35 @@ def _saved(folder: pathlib.Path) -> dict[int, pathlib.Path]:
   return {int(path.stem.rpartition('_')[2]): path for path in sorted(folder.glob('*_[0-9]*.npz'))}
 
 
+def _load(folder: pathlib.Path, number: int) -> dict[str, np.ndarray] | None:
+  """Returns what was saved of a round, or None where it was not, or is damaged."""
+  path = _saved(folder).get(number)
+  if path is None:
+    return None
+  try:
+    return store_lib.load_arrays(path)
+  except store_lib.DamagedFile as damage:
+    store_lib.set_aside(path, damage)
+    return None
+
+
+def _newest(folder: pathlib.Path, limit: int, start: int) -> tuple[int, dict[str, np.ndarray] | None]:
+  """Returns the newest whole round up to a limit, and what was saved of it; (start, None) where there is none."""
+  for number in sorted((r for r in _saved(folder) if r <= limit), reverse=True):
+    record = _load(folder, number)
+    if record is not None:
+      return number, record
+  return start, None
+
+
 def _save(
   folder: pathlib.Path, number: int, keep: bool, record: dict[str, np.ndarray], state: list[np.ndarray]
 ) -> None:
-  """Saves a round, and then removes the one before unless that is to be kept."""
+  """Saves a round, and then removes earlier ones unless they are to be kept."""
   path = folder / f'{"round" if keep else "latest"}_{number:05d}.npz'
   store_lib.save_arrays(path, record | {f'state_{i:04d}': leaf for i, leaf in enumerate(state)})
-  for old in folder.glob('latest_[0-9]*.npz'):
-    if old != path:
+  for saved, old in _saved(folder).items():
+    if saved < number and old.name.startswith('latest_'):
       old.unlink(missing_ok=True)
 
 

@@ -1,0 +1,49 @@
+"""Lists what a store holds, and prunes it.
+
+  python -m phases.store --store_dir=runs/store
+  python -m phases.store --store_dir=runs/store --prune_unused_days=30
+
+An artifact is a trajectory of federated averaging or the signatures of all clients, named by a digest of
+what determines it. What is pruned is trained again when it is asked for.
+"""
+
+import time
+from pathlib import Path
+
+from tff_cluster import store
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.errors import InputError
+from tff_cluster.reporting import words
+
+SECONDS_A_DAY = 86400.0
+
+
+def define_flags() -> None:
+  flags.define('store')
+
+
+def main() -> None:
+  options = parse.section_from_flags(flags.StoreOptions)
+  root = Path(options.store_dir)
+  if not options.store_dir or not root.is_dir():
+    raise InputError(
+      f'--store_dir={options.store_dir}: no such folder; give the store of a run, for instance runs/demo/store'
+    )
+  kept = store.Store(root)
+  artifacts = kept.artifacts()
+  if options.prune_unused_days is not None:
+    limit = time.time() - options.prune_unused_days * SECONDS_A_DAY
+    doomed = [artifact for artifact in artifacts if artifact.last_used < limit]
+    removed = [artifact for artifact in doomed if kept.remove(artifact)]
+    artifacts = kept.artifacts()
+    print(
+      f'removed {len(removed)} artifacts, {words.size(sum(a.size for a in removed))}; {len(doomed) - len(removed)} in use'
+    )
+  for artifact in artifacts:
+    used = time.strftime('%Y-%m-%d', time.localtime(artifact.last_used))
+    print(f'{words.size(artifact.size):>9}  used {used}  {artifact.folder.name}  {artifact.content}')
+  print(f'{len(artifacts)} artifacts, {words.size(sum(a.size for a in artifacts))} in {root}')
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

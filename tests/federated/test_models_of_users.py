@@ -1,0 +1,181 @@
+"""Models that users bring, as functions of their weights: the same numbers as Keras gives, or one line."""
+
+import numpy as np
+import pytest
+
+from tests.conftest import make_population
+from tff_cluster import population as population_lib
+from tff_cluster import seeding
+from tff_cluster.errors import InputError
+
+pytestmark = pytest.mark.tensorflow
+
+SHAPE, CLASSES, SEED = (6,), 3, 2
+
+
+def sequential(*layers):
+  import tensorflow as tf
+
+  tf.keras.utils.set_random_seed(7)
+  return tf.keras.Sequential([tf.keras.layers.InputLayer(SHAPE), *layers])
+
+
+def layer(name, *arguments, **options):
+  import tensorflow as tf
+
+  return getattr(tf.keras.layers, name)(*arguments, **options)
+
+
+def from_keras(model, dtype=np.float32):
+  from tff_cluster.federated import client_work
+
+  return client_work.model_from_keras(model, dtype)
+
+
+def losses(model, weights, x, y):
+  import tensorflow as tf
+
+  each, predicted = model.loss(tuple(weights), tf.constant(x), tf.constant(y))
+  return each.numpy(), predicted.numpy()
+
+
+@pytest.fixture(scope='module')
+def rows():
+  rng = seeding.generator(0, 'rows of test_models_of_users')
+  return rng.normal(size=(40, *SHAPE)).astype(np.float32), rng.integers(CLASSES, size=40).astype(np.int32)
+
+
+@pytest.mark.parametrize(
+  'noise', [('Dropout', 0.5), ('GaussianNoise', 0.1), ('GaussianDropout', 0.2), ('AlphaDropout', 0.3)]
+)
+def test_layers_that_draw_random_numbers_are_refused(noise):
+  model = sequential(layer('Dense', 8), layer(*noise), layer('Dense', CLASSES))
+  with pytest.raises(InputError, match='draws random numbers') as caught:
+    from_keras(model)
+  assert '\n' not in str(caught.value)
+
+
+def test_a_layer_that_draws_inside_a_function_of_its_own_is_refused():
+  import tensorflow as tf
+
+  drawing = tf.function(lambda x: x + tf.random.normal(tf.shape(x)))
+  with pytest.raises(InputError, match='draws random numbers'):
+    from_keras(sequential(layer('Lambda', drawing), layer('Dense', CLASSES)))
+
+
+@pytest.mark.parametrize('kind', ['float64', 'no weights'])
+def test_models_that_tff_cannot_use_are_one_line(kind):
+  import tensorflow as tf
+
+  if kind == 'float64':
+    inputs = tf.keras.layers.InputLayer(SHAPE, dtype='float64')
+    model = tf.keras.Sequential([inputs, layer('Dense', CLASSES, dtype='float64')])
+  else:
+    model = sequential(layer('Lambda', lambda x: x[:, :CLASSES]))
+  with pytest.raises(InputError, match='TFF cannot use this Keras model') as caught:
+    from_keras(model)
+  assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize('ending', ['dense', 'activation', 'layer'])
+def test_a_softmax_at_the_end_gives_the_loss_and_labels_of_the_logits(ending, rows):
+  x, y = rows
+  logits = sequential(layer('Dense', 8, activation='relu'), layer('Dense', CLASSES))
+  if ending == 'dense':
+    last = [layer('Dense', CLASSES, activation='softmax')]
+  else:
+    last = [
+      layer('Dense', CLASSES),
+      layer('Activation', 'softmax') if ending == 'activation' else layer('Softmax'),
+    ]
+  probabilities = sequential(layer('Dense', 8, activation='relu'), *last)
+  probabilities.set_weights(logits.get_weights())
+  expected, expected_labels = losses(from_keras(logits), logits.get_weights(), x, y)
+  found, labels = losses(from_keras(probabilities), logits.get_weights(), x, y)
+  np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-6)
+  np.testing.assert_array_equal(labels, expected_labels)
+
+
+def test_the_loss_is_cross_entropy_in_nats(rows):
+  x, y = rows
+  keras_model = sequential(layer('Dense', CLASSES))
+  found, labels = losses(from_keras(keras_model), keras_model.get_weights(), x, y)
+  kernel, bias = (w.astype(np.float64) for w in keras_model.get_weights())
+  logits = x @ kernel + bias
+  expected = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(y)), y]
+  np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+  np.testing.assert_array_equal(labels, logits.argmax(axis=1))
+
+
+def test_weights_and_sizes_are_those_of_the_keras_model():
+  keras_model = sequential(layer('Dense', 8), layer('Dense', CLASSES))
+  model = from_keras(keras_model)
+  for one, other in zip(model.weights, keras_model.get_weights(), strict=True):
+    np.testing.assert_array_equal(one, other)
+  assert model.num_parameters == 6 * 8 + 8 + 8 * 3 + 3
+  assert model.num_bytes == 4 * model.num_parameters
+  assert model.num_classes == CLASSES
+
+
+def as_images(population):
+  """Returns the population with float rows of shape (3, 2, 1)."""
+
+  def image(split):
+    return population_lib.Split(split.x.reshape(-1, 3, 2, 1), split.y, split.offsets)
+
+  splits = [image(s) for s in (population.train, population.validation, population.test)]
+  return population_lib.Population(
+    'images', population.client_ids, *splits, splits[2].x, splits[2].y, population.num_classes
+  )
+
+
+def network(kind):
+  import tensorflow as tf
+
+  layers, inputs = tf.keras.layers, tf.keras.Input((3, 2, 1))
+  tf.keras.utils.set_random_seed(3)
+  if kind == 'convolution and group normalization':
+    inner = layers.Conv2D(4, 2, padding='same', activation='relu')(inputs)
+    inner = layers.Flatten()(layers.GroupNormalization(2)(inner))
+    return tf.keras.Model(inputs, layers.Dense(CLASSES)(inner))
+  if kind == 'shared layer':
+    shared, flat = layers.Dense(6, activation='tanh'), layers.Flatten()(inputs)
+    return tf.keras.Model(inputs, layers.Dense(CLASSES)(shared(shared(flat))))
+  flat = layers.Flatten()(inputs)
+  inner = layers.Dense(6, activation='tanh')(flat)
+  return tf.keras.Model(inputs, layers.Dense(CLASSES, activation='softmax')(layers.Add()([inner, flat])))
+
+
+@pytest.mark.parametrize('kind', ['convolution and group normalization', 'shared layer', 'skip and softmax'])
+def test_a_round_of_any_network_is_keras_own_training(kind, tff_context):
+  """One client, two epochs, against Keras's optimizer and loss with the same visit orders."""
+  import tensorflow as tf
+
+  from tff_cluster.federated import process, trainer
+
+  population = as_images(make_population(clients=2))
+  keras_model = network(kind)
+  computations = process.build(from_keras(keras_model), 0.2, 7)
+  ours = trainer.Trainer(population, computations, 2, 1.0, SEED)
+  state, _ = ours.round(ours.start(computations.model.weights), np.array([1]), 1)
+
+  x, y = population.train.client(1)
+  probabilities = kind == 'skip and softmax'
+  loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=not probabilities)
+  optimizer = tf.keras.optimizers.SGD(0.2)
+  rng = seeding.generator(SEED, 'visit order', 1, 'c01')
+  for order in [rng.permutation(len(y)) for _ in range(2)]:
+    for start in range(0, len(y), 7):
+      batch = order[start : start + 7]
+      with tf.GradientTape() as tape:
+        value = loss(y[batch], keras_model(x[batch], training=True))
+      variables = keras_model.trainable_variables
+      optimizer.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
+  for found, expected in zip(ours.weights(state), keras_model.get_weights(), strict=True):
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+  measured = ours.measure(ours.weights(state), population.test, range(2))
+  for k in range(2):
+    x, y = population.test.client(k)
+    predicted = keras_model.predict(x, verbose=0).argmax(axis=1)
+    assert measured.correct[k] == (predicted == y).sum()

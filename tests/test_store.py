@@ -1,0 +1,397 @@
+"""Files are whole or not there: interrupted writes, damage, full disks."""
+
+import errno
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from tff_cluster import store
+from tff_cluster.errors import EnvironmentFault
+
+ROOT = pathlib.Path(__file__).parents[1]
+ROWS, COLUMNS = 300, 1000  # 1.2 MB: many pages.
+MASKS = (0x01, 0x40, 0xFF)
+
+
+def fill(array):
+  array[:] = np.arange(array.size, dtype=np.float32).reshape(array.shape) * 0.5 - 7
+
+
+def write_json(path):
+  store.save_json(path, {'numbers': list(range(5000))})
+
+
+def write_arrays(path):
+  store.save_arrays(path, {'x': np.arange(10_000)})
+
+
+def write_file(path):
+  store.save_file(path, lambda temporary: temporary.write_bytes(b'x' * 50_000))
+
+
+def write_rows(path):
+  store.save_rows(path, ROWS, COLUMNS, fill)
+
+
+def names(folder):
+  return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def file(tmp_path):
+  path = tmp_path / 'file.npz'
+  path.write_bytes(b'old')
+  return path
+
+
+class Planted(Exception):
+  pass
+
+
+@pytest.mark.parametrize('error', [Planted, KeyboardInterrupt, SystemExit])
+def test_an_exception_in_the_block_leaves_the_old_content_and_no_other_file(error, file):
+  with pytest.raises(error), store.replacing(file) as stream:
+    stream.write(b'new')
+    stream.flush()
+    raise error
+  assert file.read_bytes() == b'old'
+  assert names(file.parent) == ['file.npz']
+
+
+def test_readers_see_the_old_content_until_the_block_ends(file):
+  with store.replacing(file) as stream:
+    stream.write(b'new')
+    stream.flush()
+    assert file.read_bytes() == b'old'
+  assert file.read_bytes() == b'new'
+  assert names(file.parent) == ['file.npz']
+  assert file.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_writer_that_fails_leaves_the_old_file(file):
+  def write(temporary):
+    assert temporary.suffix == file.suffix
+    temporary.write_bytes(b'half')
+    raise Planted
+
+  with pytest.raises(Planted):
+    store.save_file(file, write)
+  assert file.read_bytes() == b'old'
+  assert names(file.parent) == ['file.npz']
+
+
+KILLED = """
+import os, pathlib, sys
+from tff_cluster import store
+path = pathlib.Path(sys.argv[1])
+def die(array):
+  array[:2] = 1
+  os.kill(os.getpid(), 9)
+if sys.argv[2] == 'rows':
+  store.save_rows(path, 4, 5, die)
+with store.replacing(path) as stream:
+  stream.write(b'new')
+  stream.flush()
+  os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize('kind', ['block', 'rows'])
+def test_a_killed_process_leaves_the_old_content_and_what_sweep_removes(kind, file):
+  done = subprocess.run([sys.executable, '-c', KILLED, str(file), kind], cwd=ROOT)
+  assert done.returncode == -signal.SIGKILL
+  assert file.read_bytes() == b'old'
+  assert len(names(file.parent)) == 2
+  store.sweep(file.parent)
+  assert names(file.parent) == ['file.npz']
+
+
+def test_sweep_removes_nothing_else(tmp_path):
+  (tmp_path / 'deep' / 'er').mkdir(parents=True)
+  kept = ['.hidden', 'a.tmp', 'deep/.lock', 'deep/er/results.json', 'deep/tmp', '.npz']
+  for name in kept:
+    (tmp_path / name).write_text('mine')
+  for name in ('.a.npz.x1y2.tmp', 'deep/er/.model.77.tmp.keras'):
+    (tmp_path / name).write_text('left over')
+  store.sweep(tmp_path)
+  assert sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob('*') if p.is_file()) == sorted(kept)
+
+
+@pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
+def test_a_path_below_a_file_is_one_line(write, tmp_path):
+  (tmp_path / 'mine').write_text('mine')
+  path = tmp_path / 'mine' / 'file.npz'
+  with pytest.raises(EnvironmentFault, match='cannot write') as caught:
+    write(path)
+  assert str(path) in str(caught.value) and '\n' not in str(caught.value)
+  assert (tmp_path / 'mine').read_text() == 'mine'
+
+
+@pytest.fixture
+def no_room():
+  """Limits this process to files of 4 kB; Python turns the signal that goes with it into an OSError."""
+  limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+  before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+  yield
+  resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+  signal.signal(signal.SIGXFSZ, before)
+
+
+@pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
+def test_no_room_keeps_the_old_content_and_leaves_no_file(write, file, no_room):
+  with pytest.raises(EnvironmentFault, match=os.strerror(errno.EFBIG)) as caught:
+    write(file)
+  assert str(file) in str(caught.value) and '\n' not in str(caught.value)
+  assert file.read_bytes() == b'old'
+  assert names(file.parent) == ['file.npz']
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+  """A disk of 64 kB with old content on it."""
+  folder = tmp_path / 'disk'
+  folder.mkdir()
+  command = ['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', str(folder)]
+  if os.geteuid() or subprocess.run(command, capture_output=True).returncode:
+    pytest.skip('only root can mount a small disk')
+  yield folder
+  subprocess.run(['umount', str(folder)], check=True)
+
+
+@pytest.mark.filterwarnings('error')  # Nothing may complain on stderr beside the one line.
+@pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
+def test_a_full_disk_keeps_the_old_content_and_leaves_no_file(write, small_disk):
+  path = small_disk / 'file.npz'
+  path.write_bytes(b'old')
+  (small_disk / 'ballast').write_bytes(b'x' * 30_000)
+  with pytest.raises(EnvironmentFault, match=os.strerror(errno.ENOSPC)) as caught:
+    write(path)
+  assert str(path) in str(caught.value) and '\n' not in str(caught.value)
+  assert path.read_bytes() == b'old'
+  assert names(small_disk) == ['ballast', 'file.npz']
+
+
+def test_rows_that_could_not_be_replaced_are_not_taken_for_whole(small_disk):
+  path = small_disk / 'rows.npy'
+  store.save_rows(path, 4, 5, fill)
+  with pytest.raises(EnvironmentFault):
+    write_rows(path)
+  with pytest.raises(FileNotFoundError):
+    store.load_rows(path)
+
+
+@given(value=st.recursive(
+  st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+  lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+))  # fmt: skip
+@settings(max_examples=50, deadline=None)
+def test_json_comes_back(tmp_path_factory, value):
+  path = tmp_path_factory.getbasetemp() / 'value.json'
+  store.save_json(path, value)
+  assert store.load_json(path) == value
+
+
+@pytest.mark.parametrize('value', [float('nan'), [1.0, float('inf')], {'a': {1, 2}}])
+def test_what_json_cannot_say_is_refused_and_replaces_nothing(value, file):
+  with pytest.raises((ValueError, TypeError)):
+    store.save_json(file, value)
+  assert file.read_bytes() == b'old'
+  assert names(file.parent) == ['file.npz']
+
+
+@pytest.mark.parametrize('content', [b'', b'{"a": 1', b'\xff\xfe', b'{"a": 1}{'])
+def test_json_that_is_damaged_is_named(content, tmp_path):
+  (tmp_path / 'a.json').write_bytes(content)
+  with pytest.raises(store.DamagedFile, match=r'a\.json is damaged') as caught:
+    store.load_json(tmp_path / 'a.json')
+  assert '\n' not in str(caught.value)
+
+
+@given(
+  arrays=st.dictionaries(
+    st.text('abcxyz_0123456789', min_size=1, max_size=8),
+    hnp.arrays(
+      st.sampled_from([np.float32, np.float64, np.int64, np.int32, np.uint8, np.bool_]),
+      hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+    ),
+    max_size=4,
+  )
+)
+@settings(max_examples=60, deadline=None)
+def test_arrays_come_back_with_names_dtypes_and_shapes(tmp_path_factory, arrays):
+  path = tmp_path_factory.getbasetemp() / 'arrays.npz'
+  store.save_arrays(path, arrays)
+  found = store.load_arrays(path)
+  assert found.keys() == arrays.keys()
+  for name, array in arrays.items():
+    assert found[name].dtype == array.dtype and found[name].shape == array.shape
+    np.testing.assert_array_equal(found[name], array)
+
+
+def damaged(load, path):
+  """Returns what load(path) gives, or None where it says in one line that the file is damaged."""
+  try:
+    with warnings.catch_warnings():
+      warnings.simplefilter('ignore')
+      return load(path)
+  except store.DamagedFile as error:
+    assert f'{path} is damaged' in str(error) and '\n' not in str(error)
+    assert 'remove it' in str(error)
+    return None
+
+
+ARRAYS = {
+  'x': np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4),
+  'empty': np.zeros((0, 2)),
+  'n': np.array([7]),
+}
+
+
+def test_arrays_cut_off_anywhere_are_damaged(tmp_path):
+  path = tmp_path / 'a.npz'
+  store.save_arrays(path, ARRAYS)
+  whole = path.read_bytes()
+  for length in range(len(whole)):
+    path.write_bytes(whole[:length])
+    assert damaged(store.load_arrays, path) is None, length
+
+
+@pytest.mark.parametrize('mask', MASKS)
+def test_an_altered_byte_of_arrays_is_noticed_or_changes_nothing(mask, tmp_path):
+  path = tmp_path / 'a.npz'
+  store.save_arrays(path, ARRAYS)
+  whole = path.read_bytes()
+  noticed = 0
+  for position in range(len(whole)):
+    path.write_bytes(whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :])
+    found = damaged(store.load_arrays, path)
+    noticed += found is None
+    if found is not None:
+      assert found.keys() == ARRAYS.keys(), position
+      assert all(np.array_equal(found[name], ARRAYS[name]) for name in ARRAYS), position
+  assert noticed > len(whole) / 2  # The rest is dates and names of the zip format, which nobody reads.
+
+
+def test_numbers_that_are_changed_behind_the_zips_own_checksum_are_noticed(tmp_path):
+  path = tmp_path / 'a.npz'
+  store.save_arrays(path, ARRAYS)
+  with np.load(path) as archive:
+    stored = dict(archive)
+  for name, change in (('x', stored['x'] + 1), ('n', stored['n'].astype(np.int32)), ('x', stored['x'].T)):
+    np.savez(path, **(stored | {name: change}))
+    assert damaged(store.load_arrays, path) is None
+  renamed = {('y' if name == 'x' else name): array for name, array in stored.items()}
+  np.savez(path, **renamed)
+  assert damaged(store.load_arrays, path) is None
+
+
+@pytest.mark.parametrize('content', [b'', b'no zip at all', b'PK\x03\x04', b'\x93NUMPY'])
+def test_a_foreign_file_is_damaged(content, tmp_path):
+  (tmp_path / 'a.npz').write_bytes(content)
+  assert damaged(store.load_arrays, tmp_path / 'a.npz') is None
+  np.savez(tmp_path / 'a.npz', x=np.zeros(3))
+  assert damaged(store.load_arrays, tmp_path / 'a.npz') is None
+
+
+def test_files_that_are_not_there_are_told_apart_from_damaged_ones(tmp_path):
+  for load in (store.load_json, store.load_arrays, store.load_rows):
+    with pytest.raises(FileNotFoundError):
+      load(tmp_path / 'nothing')
+
+
+def test_rows_come_back_mapped_and_read_only(tmp_path):
+  path = tmp_path / 'rows.npy'
+  write_rows(path)
+  expected = np.empty((ROWS, COLUMNS), np.float32)
+  fill(expected)
+  found = store.load_rows(path)
+  assert isinstance(found, np.memmap) and not found.flags.writeable
+  np.testing.assert_array_equal(found, expected)
+  np.testing.assert_array_equal(np.load(path), expected)
+  assert names(tmp_path) == ['rows.npy', 'rows.npy.json']
+
+
+def test_rows_cut_off_or_altered_are_damaged(tmp_path):
+  path = tmp_path / 'rows.npy'
+  store.save_rows(path, 6, 5, fill)
+  whole = path.read_bytes()
+  for length in range(len(whole)):
+    path.write_bytes(whole[:length])
+    assert damaged(store.load_rows, path) is None, length
+  for position in range(len(whole)):
+    for mask in MASKS:
+      path.write_bytes(whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :])
+      found = damaged(store.load_rows, path)
+      if found is not None:  # A header that says the same in other characters.
+        assert position < 128
+        np.testing.assert_array_equal(found, np.arange(30).reshape(6, 5) * 0.5 - 7)
+
+
+def test_a_byte_deep_inside_large_rows_is_noticed(tmp_path):
+  path = tmp_path / 'rows.npy'
+  write_rows(path)
+  size = path.stat().st_size
+  for position in (128, 4096, size // 2, size - 1):
+    with open(path, 'r+b') as stream:
+      stream.seek(position)
+      byte = stream.read(1)[0]
+      stream.seek(position)
+      stream.write(bytes([byte ^ 1]))
+    assert damaged(store.load_rows, path) is None, position
+    with open(path, 'r+b') as stream:
+      stream.seek(position)
+      stream.write(bytes([byte]))
+  store.load_rows(path)
+
+
+def test_rows_without_their_checksum_are_not_there(tmp_path):
+  path = tmp_path / 'rows.npy'
+  store.save_rows(path, 2, 3, fill)
+  checksum = tmp_path / 'rows.npy.json'
+  checksum.write_text(json.dumps(['something else']))
+  assert damaged(store.load_rows, path) is None
+  checksum.unlink()
+  with pytest.raises(FileNotFoundError):
+    store.load_rows(path)
+
+
+def test_an_exception_while_rows_are_filled_keeps_the_old_array_and_takes_its_word_back(tmp_path):
+  path = tmp_path / 'rows.npy'
+  store.save_rows(path, 2, 3, fill)
+  before = path.read_bytes()
+
+  def fails(array):
+    array[0] = 1
+    raise Planted
+
+  with pytest.raises(Planted):
+    store.save_rows(path, 2, 3, fails)
+  assert path.read_bytes() == before
+  assert names(tmp_path) == ['rows.npy']
+
+
+def test_artifacts_are_named_by_what_determines_them(tmp_path):
+  shelf = store.Store(tmp_path)
+  one = shelf.artifact('fedavg', {'seed': 1, 'clients': ['a', 'b']})
+  assert one == shelf.artifact('fedavg', {'clients': ['a', 'b'], 'seed': 1})
+  assert json.loads((one / 'determinants.json').read_text()) == {'seed': 1, 'clients': ['a', 'b']}
+  others = [
+    shelf.artifact('fedavg', {'seed': 2, 'clients': ['a', 'b']}),
+    shelf.artifact('fedavg', {'seed': '1', 'clients': ['a', 'b']}),
+    shelf.artifact('fedavg', {'seed': 1, 'clients': ['b', 'a']}),
+    shelf.artifact('signatures', {'seed': 1, 'clients': ['a', 'b']}),
+  ]
+  assert len({one, *others}) == 5
+  assert one.name.startswith('fedavg-') and others[-1].name.startswith('signatures-')
