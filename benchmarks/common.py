@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -223,14 +223,35 @@ def stopped_at_exit(contenders: Sequence[Contender]) -> Iterator[None]:
 
 
 def interleaved(
-  contenders: Sequence[Contender], rounds: int, on_round: Any = lambda name, number, seconds: None
+  contenders: Sequence[Contender], rounds: int, on_round: Callable[[str, int, float], None]
 ) -> dict[str, list[float]]:
-  """Gives every contender one round in turn, after one that is not counted; returns seconds of each round."""
+  """Gives every contender one round in turn, after a round that is not counted.
+
+  Args:
+    contenders: Each of them has said that it is ready.
+    rounds: Rounds that count.
+    on_round: Called with (name, number of the round, seconds), number 0 for the one that does not count.
+
+  Returns:
+    Seconds of each round that counts, by contender.
+  """
   seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
   for number in range(rounds + 1):
-    for contender in contenders:
+    # Nobody always comes after the same one.
+    first = number % len(contenders)
+    for contender in [*contenders[first:], *contenders[:first]]:
       taken = contender.round()
       on_round(contender.name, number, taken)
       if number:
         seconds[contender.name].append(taken)
   return seconds
+
+
+def print_round(clients: int) -> Callable[[str, int, float], None]:
+  """Returns a function for `interleaved` that prints a line a round."""
+
+  def show(name: str, number: int, seconds: float) -> None:
+    which = f'round {number}' if number else 'warm-up'
+    print(f'{which:9} {name:10} {seconds:8.2f} s {seconds / clients:8.3f} s a client', flush=True)
+
+  return show

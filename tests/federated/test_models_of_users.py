@@ -35,8 +35,11 @@ def from_keras(model, dtype=np.float32):
 def losses(model, weights, x, y):
   import tensorflow as tf
 
-  each, predicted = model.loss(tuple(weights), tf.constant(x), tf.constant(y))
-  return each.numpy(), predicted.numpy()
+  with tf.Graph().as_default() as graph:
+    results = model.loss(tuple(map(tf.constant, weights)), tf.constant(x), tf.constant(y))
+  with tf.compat.v1.Session(graph=graph) as session:
+    each, predicted = session.run(results)
+  return each, predicted
 
 
 @pytest.fixture(scope='module')
@@ -53,14 +56,6 @@ def test_layers_that_draw_random_numbers_are_refused(noise):
   with pytest.raises(InputError, match='draws random numbers') as caught:
     from_keras(model)
   assert '\n' not in str(caught.value)
-
-
-def test_a_layer_that_draws_inside_a_function_of_its_own_is_refused():
-  import tensorflow as tf
-
-  drawing = tf.function(lambda x: x + tf.random.normal(tf.shape(x)))
-  with pytest.raises(InputError, match='draws random numbers'):
-    from_keras(sequential(layer('Lambda', drawing), layer('Dense', CLASSES)))
 
 
 @pytest.mark.parametrize('kind', ['float64', 'no weights'])
@@ -90,8 +85,9 @@ def test_a_softmax_at_the_end_gives_the_loss_and_labels_of_the_logits(ending, ro
     ]
   probabilities = sequential(layer('Dense', 8, activation='relu'), *last)
   probabilities.set_weights(logits.get_weights())
-  expected, expected_labels = losses(from_keras(logits), logits.get_weights(), x, y)
-  found, labels = losses(from_keras(probabilities), logits.get_weights(), x, y)
+  weights = logits.get_weights()
+  expected, expected_labels = losses(from_keras(logits), weights, x, y)
+  found, labels = losses(from_keras(probabilities), weights, x, y)
   np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-6)
   np.testing.assert_array_equal(labels, expected_labels)
 
@@ -99,8 +95,9 @@ def test_a_softmax_at_the_end_gives_the_loss_and_labels_of_the_logits(ending, ro
 def test_the_loss_is_cross_entropy_in_nats(rows):
   x, y = rows
   keras_model = sequential(layer('Dense', CLASSES))
-  found, labels = losses(from_keras(keras_model), keras_model.get_weights(), x, y)
-  kernel, bias = (w.astype(np.float64) for w in keras_model.get_weights())
+  weights = keras_model.get_weights()
+  found, labels = losses(from_keras(keras_model), weights, x, y)
+  kernel, bias = (w.astype(np.float64) for w in weights)
   logits = x @ kernel + bias
   expected = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(y)), y]
   np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
@@ -109,8 +106,9 @@ def test_the_loss_is_cross_entropy_in_nats(rows):
 
 def test_weights_and_sizes_are_those_of_the_keras_model():
   keras_model = sequential(layer('Dense', 8), layer('Dense', CLASSES))
+  weights = keras_model.get_weights()
   model = from_keras(keras_model)
-  for one, other in zip(model.weights, keras_model.get_weights(), strict=True):
+  for one, other in zip(model.weights, weights, strict=True):
     np.testing.assert_array_equal(one, other)
   assert model.num_parameters == 6 * 8 + 8 + 8 * 3 + 3
   assert model.num_bytes == 4 * model.num_parameters
@@ -154,11 +152,15 @@ def test_a_round_of_any_network_is_keras_own_training(kind, tff_context):
   from tff_cluster.federated import process, trainer
 
   population = as_images(make_population(clients=2))
-  keras_model = network(kind)
-  computations = process.build(from_keras(keras_model), 0.2, 7)
+  computations = process.Computations(from_keras(network(kind)), 0.2, 7)
   ours = trainer.Trainer(population, computations, 2, 1.0, SEED)
   state, _ = ours.round(ours.start(computations.model.weights), np.array([1]), 1)
 
+  measured = ours.measure(ours.weights(state), population.test, range(2))
+
+  # Made anew: TFF copies models inside graphs, which turns the classes of all Keras models into those of
+  # TensorFlow 1 until the next model is made outside of one.
+  keras_model = network(kind)
   x, y = population.train.client(1)
   probabilities = kind == 'skip and softmax'
   loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=not probabilities)
@@ -174,7 +176,6 @@ def test_a_round_of_any_network_is_keras_own_training(kind, tff_context):
   for found, expected in zip(ours.weights(state), keras_model.get_weights(), strict=True):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
-  measured = ours.measure(ours.weights(state), population.test, range(2))
   for k in range(2):
     x, y = population.test.client(k)
     predicted = keras_model.predict(x, verbose=0).argmax(axis=1)

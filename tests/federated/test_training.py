@@ -41,7 +41,7 @@ def make_trainer(population, cohort_fraction=1.0, batch=BATCH, rate=RATE, epochs
 
   keras_model = build.build('logistic', population.input_shape, population.num_classes, SEED)
   model = client_work.model_from_keras(keras_model, population.train.x.dtype)
-  computations = process.build(model, rate, batch)
+  computations = process.Computations(model, rate, batch)
   return trainer.Trainer(population, computations, epochs, cohort_fraction, SEED)
 
 
@@ -178,7 +178,7 @@ def test_stock_aggregators_fit(population, tff_context):
 
   trainer = make_trainer(population)
   robust = tff.learning.robust_aggregator(zeroing=True, clipping=True)
-  trainer.computations = process.build(trainer.computations.model, RATE, BATCH, robust)
+  trainer.computations = process.Computations(trainer.computations.model, RATE, BATCH, robust)
   state = trainer.start(trainer.computations.model.weights)
   after, _ = trainer.round(state, np.arange(5), 1)
   arrays = trainer.state_arrays(after)
@@ -186,3 +186,21 @@ def test_stock_aggregators_fit(population, tff_context):
   again, _ = trainer.round(trainer.state_from_arrays(arrays), np.arange(5), 2)
   direct, _ = trainer.round(after, np.arange(5), 2)
   np.testing.assert_array_equal(trainer.weights(again)[0], trainer.weights(direct)[0])
+
+
+def test_sketches_are_projected_updates_and_the_mean_update_is_their_mean(population, trainer):
+  weights, features = trainer.computations.model.weights, trainer.computations.model.num_parameters
+  updates, sketches = np.zeros((5, features)), np.zeros((5, 7))
+  trainer.local_updates(weights, range(5), 4, lambda k, update: updates.__setitem__(k, update))
+  rng = seeding.generator(0, 'test projection')
+  buckets, signs = rng.integers(7, size=features), rng.choice([-1, 1], size=features)
+  trainer.local_sketches(
+    weights, range(5), 4, (buckets, signs), 7, lambda k, sketch: sketches.__setitem__(k, sketch)
+  )
+  expected = np.zeros((5, 7))
+  for feature in range(features):
+    expected[:, buckets[feature]] += signs[feature] * updates[:, feature]
+  np.testing.assert_allclose(sketches, expected, atol=1e-5)
+  np.testing.assert_allclose(
+    trainer.mean_update(weights, [1, 3, 4], 4), updates[[1, 3, 4]].mean(axis=0), atol=1e-6
+  )

@@ -68,7 +68,7 @@ class Experiment:
 
     training = self.config.training
     model = client_work.model_from_keras(self.keras_model, self.population.train.x.dtype)
-    computations = process.build(model, training.learning_rate, training.batch_size)
+    computations = process.Computations(model, training.learning_rate, training.batch_size)
     return trainer.Trainer(
       self.population, computations, training.local_epochs, training.cohort_fraction, training.seed
     )

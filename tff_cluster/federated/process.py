@@ -1,57 +1,129 @@
 """The TFF computations of the suite, built once a process and used for every cluster."""
 
 import collections
-import dataclasses
+import functools
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_cluster.federated import client_work as client_work_lib
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Computations:
-  """Everything that runs in the worker.
+  """Everything that runs in the worker; each computation is built when it is first used, and once.
 
   Attributes:
     model: The model that they train.
-    learning_process: FedAvg as a tff.learning.templates.LearningProcess. One process serves all
-      clusters: each cluster is one state.
-    local_updates: ({weights}@SERVER, {client data}@CLIENTS) -> {update float32[features]}@CLIENTS, what
-      each client's weights became minus what they were, flattened in the order of the weights; NaN
-      where training was not finite.
-    evaluate: ({weights}@SERVER, {x, y}@CLIENTS) -> {confusion int32[classes, classes], loss_sum float32}@CLIENTS.
   """
 
-  model: client_work_lib.Model
-  learning_process: tff.learning.templates.LearningProcess
-  local_updates: tff.Computation
-  evaluate: tff.Computation
+  def __init__(
+    self,
+    model: client_work_lib.Model,
+    learning_rate: float,
+    batch_size: int,
+    aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+  ):
+    """Takes what determines the computations.
 
+    Args:
+      model: The model.
+      learning_rate: Client learning rate of SGD.
+      batch_size: Rows of a batch, 0 for all rows at once.
+      aggregator: How updates are aggregated; default: the mean weighted by rows (McMahan 2017). Any of
+        TFF's weighted factories fits.
+    """
+    self.model = model
+    self._optimizer = tff.learning.optimizers.build_sgdm(learning_rate)
+    self._batch_size = batch_size
+    self._aggregator = aggregator
 
-def build(
-  model: client_work_lib.Model,
-  learning_rate: float,
-  batch_size: int,
-  aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
-) -> Computations:
-  """Returns the computations for a model and its client work.
+  @functools.cached_property
+  def learning_process(self) -> tff.learning.templates.LearningProcess:
+    """FedAvg. One process serves all clusters: each cluster is one state."""
+    return build_fed_avg(self.model, self._optimizer, self._batch_size, self._aggregator)
 
-  Args:
-    model: The model.
-    learning_rate: Client learning rate of SGD.
-    batch_size: Rows of a batch, 0 for all rows at once.
-    aggregator: How updates are aggregated; default: the mean weighted by rows (McMahan 2017). Any of TFF's
-      weighted factories fits.
-  """
-  optimizer = tff.learning.optimizers.build_sgdm(learning_rate)
-  return Computations(
-    model,
-    build_fed_avg(model, optimizer, batch_size, aggregator),
-    _build_local_updates(model, optimizer, batch_size),
-    _build_evaluate(model),
-  )
+  @functools.cached_property
+  def local_updates(self) -> tff.Computation:
+    """({weights}@SERVER, {client data}@CLIENTS) -> {float32[features]}@CLIENTS.
+
+    What each client's weights became minus what they were, flattened in the order of the weights; NaN
+    where training was not finite.
+    """
+    local_update = self._local_update
+
+    @tff.federated_computation(*self._round_types)
+    def local_updates(weights, data):
+      return tff.federated_map(local_update, (tff.federated_broadcast(weights), data))
+
+    return local_updates
+
+  @functools.cached_property
+  def mean_update(self) -> tff.Computation:
+    """({weights}@SERVER, {client data}@CLIENTS) -> {float32[features]}@SERVER, the plain mean of local_updates."""
+    local_update = self._local_update
+
+    @tff.federated_computation(*self._round_types)
+    def mean_update(weights, data):
+      return tff.federated_mean(tff.federated_map(local_update, (tff.federated_broadcast(weights), data)))
+
+    return mean_update
+
+  @functools.cached_property
+  def local_sketches(self) -> tff.Computation:
+    """({weights}@SERVER, {projection}@SERVER, {client data}@CLIENTS) -> {float32[dimension]}@CLIENTS.
+
+    Each client projects its update before it sends it: feature f is added, with sign signs[f], to entry
+    buckets[f] (clustering.sketch draws both).
+    """
+    projection_type = tff.types.tensorflow_to_type(
+      collections.OrderedDict(
+        buckets=tf.TensorSpec([None], tf.int32),
+        signs=tf.TensorSpec([None], tf.int8),
+        dimension=tf.TensorSpec([], tf.int32),
+      )
+    )
+    local_update = self._local_update
+
+    @tff.tensorflow.computation(local_update.type_signature.result, projection_type)
+    def project(update, projection):
+      signed = update * tf.cast(projection['signs'], tf.float32)
+      return tf.math.unsorted_segment_sum(signed, projection['buckets'], projection['dimension'])
+
+    @tff.federated_computation(
+      self._round_types[0], tff.types.FederatedType(projection_type, tff.SERVER), self._round_types[1]
+    )
+    def local_sketches(weights, projection, data):
+      updates = tff.federated_map(local_update, (tff.federated_broadcast(weights), data))
+      return tff.federated_map(project, (updates, tff.federated_broadcast(projection)))
+
+    return local_sketches
+
+  @functools.cached_property
+  def evaluate(self) -> tff.Computation:
+    """({weights}@SERVER, {x, y}@CLIENTS) -> {confusion int32[classes, classes], loss_sum float32}@CLIENTS."""
+    return _build_evaluate(self.model)
+
+  @functools.cached_property
+  def _local_update(self) -> tff.Computation:
+    update_fn = client_work_lib.build_client_update(self.model, self._optimizer, self._batch_size)
+    data_type = tff.types.tensorflow_to_type(client_work_lib.client_data_spec(self.model))
+
+    @tff.tensorflow.computation(self.model.weights_type, data_type)
+    def local_update(weights, data):
+      update, _, _, _, finite = update_fn(weights, data)
+      flat = tf.concat([tf.reshape(-u, [-1]) for u in update], axis=0)
+      # A zero update would pass for a client that has nothing to learn.
+      return tf.where(finite, flat, tf.fill(tf.shape(flat), float('nan')))
+
+    return local_update
+
+  @property
+  def _round_types(self) -> tuple[tff.Type, tff.Type]:
+    data_type = tff.types.tensorflow_to_type(client_work_lib.client_data_spec(self.model))
+    return (
+      tff.types.FederatedType(self.model.weights_type, tff.SERVER),
+      tff.types.FederatedType(data_type, tff.CLIENTS),
+    )
 
 
 def build_fed_avg(
@@ -79,28 +151,6 @@ def build_fed_avg(
       tff.learning.optimizers.build_sgdm(1.0), weights_type
     ),
   )
-
-
-def _build_local_updates(
-  model: client_work_lib.Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
-) -> tff.Computation:
-  update_fn = client_work_lib.build_client_update(model, optimizer, batch_size)
-  data_type = tff.types.tensorflow_to_type(client_work_lib.client_data_spec(model))
-
-  @tff.tensorflow.computation(model.weights_type, data_type)
-  def local_update(weights, data):
-    update, _, _, _, finite = update_fn(weights, data)
-    flat = tf.concat([tf.reshape(-u, [-1]) for u in update], axis=0)
-    # A zero update would pass for a client that has nothing to learn.
-    return tf.where(finite, flat, tf.fill(tf.shape(flat), float('nan')))
-
-  @tff.federated_computation(
-    tff.types.FederatedType(model.weights_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
-  )
-  def local_updates(weights, data):
-    return tff.federated_map(local_update, (tff.federated_broadcast(weights), data))
-
-  return local_updates
 
 
 def _build_evaluate(model: client_work_lib.Model, batch_size: int = 250) -> tff.Computation:
@@ -131,14 +181,3 @@ def _build_evaluate(model: client_work_lib.Model, batch_size: int = 250) -> tff.
     return tff.federated_map(evaluate_client, (tff.federated_broadcast(weights), data))
 
   return evaluate
-
-
-def flatten(weights: tuple[np.ndarray, ...]) -> np.ndarray:
-  """Returns float32[features], the weights one after the other."""
-  return np.concatenate([np.ravel(w) for w in weights]).astype(np.float32, copy=False)
-
-
-def unflatten(vector: np.ndarray, like: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-  """Returns float32 arrays of the shapes of `like`; the inverse of flatten."""
-  pieces = np.split(np.asarray(vector, np.float32), np.cumsum([w.size for w in like])[:-1])
-  return tuple(piece.reshape(w.shape) for piece, w in zip(pieces, like, strict=True))

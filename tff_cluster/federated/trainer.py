@@ -129,13 +129,38 @@ class Trainer:
     for chunk in self._chunks(clients, lambda k: update_bytes + self._row_bytes(self.population.train, k)):
       data = [self._training_data(int(clients[i]), round_number) for i in chunk]
       for i, update in zip(chunk, self.computations.local_updates(list(weights), data), strict=True):
-        update = np.asarray(update)
-        if not np.isfinite(update).all():
-          raise InputError(
-            f'client {self.population.client_ids[int(clients[i])]}: its weights became NaN or infinite, so it cannot '
-            'be clustered; use a smaller --learning_rate'
-          )
-        into(i, update)
+        into(i, self._finite(np.asarray(update), int(clients[i])))
+
+  def local_sketches(
+    self,
+    weights: Weights,
+    clients: Sequence[int] | np.ndarray,
+    round_number: int,
+    projection: tuple[np.ndarray, np.ndarray],
+    dimension: int,
+    into: Callable[[int, np.ndarray], None],
+  ) -> None:
+    """Like local_updates, but clients send a projection of their update, not the update.
+
+    Args:
+      weights, clients, round_number: See local_updates.
+      projection: (buckets int32[features], signs int8[features]); feature f of an update is added, with
+        sign signs[f], to entry buckets[f] of the sketch.
+      dimension: Length of a sketch.
+      into: Called with (position in `clients`, float32[dimension] sketch).
+    """
+    sent = collections.OrderedDict(
+      buckets=projection[0].astype(np.int32), signs=projection[1].astype(np.int8), dimension=np.int32(dimension)
+    )
+    for chunk in self._chunks(clients, lambda k: 4 * dimension + self._row_bytes(self.population.train, k)):
+      data = [self._training_data(int(clients[i]), round_number) for i in chunk]
+      for i, sketch in zip(chunk, self.computations.local_sketches(list(weights), sent, data), strict=True):
+        into(i, self._finite(np.asarray(sketch), int(clients[i])))
+
+  def mean_update(self, weights: Weights, clients: Sequence[int] | np.ndarray, round_number: int) -> np.ndarray:
+    """Returns float32[features], the plain mean of the clients' local_updates, added up in the worker."""
+    data = [self._training_data(int(k), round_number) for k in clients]
+    return np.asarray(self.computations.mean_update(list(weights), data))
 
   def measure(
     self, weights: Weights, split: population_lib.Split, clients: Sequence[int] | np.ndarray
@@ -165,6 +190,14 @@ class Trainer:
     generator = seeding.generator(self.seed, 'visit order', round_number, self.population.client_ids[client])
     order = np.stack([generator.permutation(len(y)) for _ in range(self.local_epochs)])
     return collections.OrderedDict(x=x, y=y, order=order.astype(np.int32))
+
+  def _finite(self, vector: np.ndarray, client: int) -> np.ndarray:
+    if not np.isfinite(vector).all():
+      raise InputError(
+        f'client {self.population.client_ids[client]}: its weights became NaN or infinite, so it cannot be clustered; '
+        'use a smaller --learning_rate'
+      )
+    return vector
 
   def _check_sizes(self) -> None:
     sizes = np.array([self._row_bytes(self.population.train, k) for k in range(self.population.num_clients)])

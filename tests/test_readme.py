@@ -1,0 +1,265 @@
+"""README.md, BUILD.md and docs/paper_map.md against the code; and the lock, which installs what they promise."""
+
+import ast
+import dataclasses
+import importlib
+import itertools
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+from packaging import requirements, utils, version
+
+from tff_cluster import config
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.clustering import methods
+from tff_cluster.data import populate
+
+ROOT = pathlib.Path(__file__).parents[1]
+README, BUILD, PAPER_MAP = (ROOT / name for name in ('README.md', 'BUILD.md', 'docs/paper_map.md'))
+PAGES = (README, BUILD, PAPER_MAP, ROOT / 'CHANGELOG.md')
+ROOMS = ('tff_cluster', 'phases', 'flags', 'tests', 'docs', 'benchmarks')
+TOP_LEVEL = {'README.md', 'BUILD.md', 'CHANGELOG.md', '.ci/run'}
+TOP_LEVEL |= {'requirements.in', 'requirements.lock', 'requirements.overrides.txt'}
+# First words of command lines that are not ours to check.
+OTHERS = ('uv', 'pyenv', 'conda', 'sudo', 'source')
+
+
+def blocks(page: pathlib.Path, language: str) -> list[str]:
+  return re.findall(rf'^```{language}\n(.*?)^```$', page.read_text(), re.M | re.S)
+
+
+def scripts(page: pathlib.Path) -> dict[str, str]:
+  """Returns the Python blocks by the file name that their first line gives."""
+  return {re.match(r'# (\w+\.py)\n', text)[1]: text for text in blocks(page, 'python')}
+
+
+def command_lines() -> list[str]:
+  """Returns all commands of all pages: the lines of shell blocks, and what stands in backticks in a table or text."""
+  found = []
+  for page in PAGES:
+    for block in blocks(page, 'sh'):
+      found += block.replace('\\\n', ' ').splitlines()
+    prose = re.sub(r'^```.*?^```$', '', page.read_text(), flags=re.M | re.S)
+    found += re.findall(r'`(python -m phases\.[^`]+)`', prose)
+  return [' '.join(line.split()) for line in found]
+
+
+def names_in_backticks(page: pathlib.Path) -> set[str]:
+  prose = re.sub(r'^```.*?^```$', '', page.read_text(), flags=re.M | re.S)
+  return set(re.findall(r'`([^`\s]+)`', prose)) | set(re.findall(r'\]\(([^)#]+)\)', prose))
+
+
+def read_all_flags() -> None:
+  """Reads every flag that the program defined, as its main does before it works."""
+  for kind in flags.SECTIONS.values():
+    if any(field.name in flags.FLAGS for field in dataclasses.fields(kind)):
+      parse.section_from_flags(kind)
+  if 'output_dir' in flags.FLAGS:
+    parse.output_dir_from_flags()
+  if 'dataset' in flags.FLAGS:
+    parse.experiment_config_from_flags()
+
+
+def check_command(line: str, tmp_path: pathlib.Path) -> int:
+  """Parses a command line of phases.* in this process, without doing its work."""
+  name, *arguments = shlex.split(line)[2:]
+  for i, argument in enumerate(arguments):
+    if argument.startswith('--config_file='):
+      assert argument.endswith('/config.json')
+      saved = tmp_path / 'config.json'
+      saved.write_text(json.dumps(config.ExperimentConfig().to_json()))
+      arguments[i] = f'--config_file={saved}'
+  module = importlib.import_module(name)
+  return program.execute(read_all_flags, module.define_flags, [name, *arguments])
+
+
+@pytest.mark.parametrize('line', sorted(set(command_lines())))
+def test_command_lines_are_understood(line, tmp_path, capsys, monkeypatch):
+  monkeypatch.chdir(ROOT)
+  first, *rest = shlex.split(line)
+  if line.startswith('python -m '):
+    code = check_command(line, tmp_path)
+    assert (code, capsys.readouterr().err) == (0, '')
+  elif first == 'make':
+    targets = re.findall(r'^(\w+):', (ROOT / 'Makefile').read_text(), re.M)
+    assert rest[0] in targets
+  elif first == 'python':
+    assert rest[0] in scripts(README)
+  elif first == 'tensorboard':
+    assert 'tensorboard' in locked()
+  else:
+    assert first in OTHERS
+
+
+def test_wrong_command_lines_would_be_noticed(tmp_path, capsys):
+  for line in (
+    'python -m phases.run_all --output_dir=x --num_client=3',
+    'python -m phases.run_all --num_clients=3',
+    'python -m phases.phase2 --output_dir=x --num_clients=3',
+    'python -m phases.clustering --output_dir=x --method=kmeans --linkage=ward',
+  ):
+    assert check_command(line, tmp_path) == 2, line
+  assert capsys.readouterr().err.count('\n') == 4
+
+
+def test_every_program_and_every_preset_is_in_the_readme():
+  lines = [line for line in command_lines() if line in README.read_text().replace('\\\n ', '')]
+  for path in ROOT.glob('phases/[a-z]*.py'):
+    assert any(f'phases.{path.stem} ' in line for line in lines), path
+  for path in ROOT.glob('flags/*.flags'):
+    assert any(f'--flagfile=flags/{path.name}' in line for line in lines), path
+
+
+def defined_names(path: pathlib.Path) -> set[str]:
+  found = set()
+  for node in ast.parse(path.read_text()).body:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+      found.add(node.name)
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, 'target', None)]
+    found |= {target.id for target in targets if isinstance(target, ast.Name)}
+  return found
+
+
+def missing(name: str, made_here: frozenset[str] = frozenset()) -> bool:
+  """Tells whether what stands in backticks is a file of the repository, or a name in one, that is not there."""
+  path, _, inside = name.partition(':')
+  is_ours = (path.split('/')[0] in ROOMS and '/' in path) or path in TOP_LEVEL
+  if not is_ours or path in made_here:
+    return False
+  if not (ROOT / path).exists():
+    return True
+  return bool(inside) and inside not in defined_names(ROOT / path)
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
+def test_files_and_functions_that_pages_name_are_there(page):
+  # What BUILD.md shows how to write.
+  new = frozenset({'tff_cluster/clustering/components.py', 'tests/clustering/test_components.py'})
+  names = {name.removeprefix('../') for name in names_in_backticks(page)}
+  assert sorted(name for name in names if missing(name, new)) == []
+
+
+def test_a_missing_file_or_function_would_be_noticed():
+  assert (
+    missing('tff_cluster/nowhere.py') and missing('tff_cluster/config.py:nothing') and missing('docs/x.md')
+  )
+  assert not missing('tff_cluster/config.py:ClusteringConfig') and not missing('runs/demo/report.html')
+
+
+def test_bare_file_names_in_the_build_notes_are_files_of_some_room():
+  bare = {name for name in names_in_backticks(BUILD) if re.fullmatch(r'\w+\.py', name)}
+  assert bare and all(list(ROOT.glob(f'*/**/{name}')) for name in bare), bare
+
+
+def test_own_data_and_own_model_of_the_readme(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  exec(compile(scripts(README)['my_data.py'], 'my_data.py', 'exec'), {})
+  (line,) = [line for line in command_lines() if '--data_file=my_data.npz' in line]
+  found = []
+  arguments = shlex.split(line)[2:]
+  run_all = importlib.import_module(arguments[0])
+  assert (
+    program.execute(
+      lambda: found.append(parse.experiment_config_from_flags()), run_all.define_flags, arguments
+    )
+    == 0
+  )
+  population = populate.build_population(found[0].data)
+  assert (population.num_clients, population.num_classes, population.input_shape) == (12, 3, (8,))
+  assert population.truths['group'].shape == (2, 12)
+  assert found[0].training.model == 'my_models:small'
+
+
+@pytest.mark.tensorflow
+def test_own_model_of_the_readme_is_accepted(tmp_path, monkeypatch):
+  from tff_cluster.federated import client_work
+  from tff_cluster.models import build
+
+  (tmp_path / 'my_models.py').write_text(scripts(README)['my_models.py'])
+  monkeypatch.syspath_prepend(tmp_path)
+  model = client_work.model_from_keras(build.build('my_models:small', (8,), 3, 0), 'float32')
+  assert model.num_parameters == 8 * 16 + 16 + 16 * 3 + 3
+
+
+@pytest.mark.tensorflow
+def test_the_experiment_from_python_runs_and_leaves_the_files_that_the_build_notes_list(tmp_path):
+  both = scripts(README)['experiment.py'] + scripts(README)['use_model.py']
+  environment = os.environ | {'PYTHONPATH': str(ROOT), 'TF_CPP_MIN_LOG_LEVEL': '3'}
+  done = subprocess.run(
+    [sys.executable, '-W', 'ignore', '-c', both],
+    cwd=tmp_path,
+    env=environment,
+    capture_output=True,
+    text=True,
+    timeout=300,
+  )
+  assert done.returncode == 0, done.stderr
+  *clusterings, page, labels = done.stdout.splitlines()
+  results = json.loads((tmp_path / 'runs/python/results.json').read_text())
+  for line, clustering in zip(clusterings, results['clusterings'], strict=True):
+    assert re.fullmatch(
+      rf'{clustering["label"]}: {clustering["num_clusters"]} clusters, mean client accuracy \d+\.\d%', line
+    )
+  assert (tmp_path / page).name == 'report.html' and (tmp_path / page).is_file()
+  assert re.fullmatch(r'\[(\d) \1\]', labels)  # Two equal images get one label.
+  files = re.findall(r'^\| `([^`]+)` \|', BUILD.read_text().partition('Files of a run')[2], re.M)
+  assert len(files) > 20
+  for name in files:
+    pattern = name.replace('LABEL', '*').replace('KIND', '*')
+    assert any((tmp_path / 'runs/python').glob(pattern)), name
+
+
+def test_the_walk_through_of_the_build_notes_adds_a_method(monkeypatch):
+  written = scripts(BUILD)
+  module = type(sys)('tff_cluster.clustering.components')
+  exec(compile(written['components.py'], 'components.py', 'exec'), module.__dict__)
+  monkeypatch.setitem(sys.modules, module.__name__, module)
+  monkeypatch.setattr(importlib.import_module('tff_cluster.clustering'), 'components', module, raising=False)
+  test: dict = {}
+  exec(compile(written['test_components.py'], 'test_components.py', 'exec'), test)
+  test['test_components_are_those_of_single_linkage']()
+  monkeypatch.setitem(methods.METHODS, 'components', module.from_config)
+  signatures = test['Signatures'].numbered([[0.0], [1.0], [5.0]])
+  asked = config.ClusteringConfig(method='components', distance_threshold='1')
+  assert methods.cluster(asked, signatures, 0).assignment.clusters == [['0', '1'], ['2']]
+
+
+def locked() -> dict[str, version.Version]:
+  pins = re.findall(r'^([A-Za-z0-9._-]+)==(\S+)', (ROOT / 'requirements.lock').read_text(), re.M)
+  return {str(utils.canonicalize_name(name)): version.Version(number) for name, number in pins}
+
+
+def test_the_lock_has_a_hash_for_every_package_and_no_address():
+  text = (ROOT / 'requirements.lock').read_text()
+  assert '://' not in text and '--index' not in text and '--find-links' not in text and ' @ ' not in text
+  entries = [entry for entry in re.split(r'\n(?=\S)', text.strip()) if not entry.startswith('#')]
+  for entry in entries:
+    first, *hashes = entry.replace('\\\n', '\n').split('\n')
+    assert re.fullmatch(r'[A-Za-z0-9._-]+(\[[a-z,]+\])?==\S+( ; .*)?', first.strip()), first
+    assert hashes and all(re.fullmatch(r'\s*--hash=sha256:[0-9a-f]{64}\s*', line) for line in hashes), first
+  assert len(entries) == len(locked())
+
+
+def asked_for(name: str) -> list[requirements.Requirement]:
+  lines = (ROOT / name).read_text().splitlines()
+  return [requirements.Requirement(line) for line in lines if line.strip() and not line.startswith('#')]
+
+
+def test_the_lock_fits_what_is_asked_for():
+  pins = locked()
+  for wanted in itertools.chain(asked_for('requirements.in'), asked_for('requirements.overrides.txt')):
+    name = str(utils.canonicalize_name(wanted.name))
+    assert name in pins and pins[name] in wanted.specifier, wanted
+
+
+def test_the_build_notes_give_a_reason_for_every_bound():
+  table = BUILD.read_text().partition('### Why each pin is there')[2].partition('###')[0]
+  for wanted in itertools.chain(asked_for('requirements.in'), asked_for('requirements.overrides.txt')):
+    if wanted.specifier:
+      assert f'`{wanted}`' in table, wanted
