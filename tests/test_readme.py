@@ -36,7 +36,7 @@ def blocks(page: pathlib.Path, language: str) -> list[str]:
 
 def scripts(page: pathlib.Path) -> dict[str, str]:
   """Returns the Python blocks by the file name that their first line gives."""
-  return {re.match(r'# (\w+\.py)\n', text)[1]: text for text in blocks(page, 'python')}
+  return {text.split()[1]: text for text in blocks(page, 'python')}
 
 
 def command_lines() -> list[str]:
@@ -121,8 +121,10 @@ def defined_names(path: pathlib.Path) -> set[str]:
   for node in ast.parse(path.read_text()).body:
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
       found.add(node.name)
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, 'target', None)]
+    targets = node.targets if isinstance(node, ast.Assign) else []
     found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+      found.add(node.target.id)
   return found
 
 
@@ -140,7 +142,7 @@ def missing(name: str, made_here: frozenset[str] = frozenset()) -> bool:
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
 def test_files_and_functions_that_pages_name_are_there(page):
   # What BUILD.md shows how to write.
-  new = frozenset({'tff_cluster/clustering/components.py', 'tests/clustering/test_components.py'})
+  new = frozenset({'tff_cluster/clustering/chains.py', 'tests/clustering/test_chains.py'})
   names = {name.removeprefix('../') for name in names_in_backticks(page)}
   assert sorted(name for name in names if missing(name, new)) == []
 
@@ -217,16 +219,16 @@ def test_the_experiment_from_python_runs_and_leaves_the_files_that_the_build_not
 
 def test_the_walk_through_of_the_build_notes_adds_a_method(monkeypatch):
   written = scripts(BUILD)
-  module = type(sys)('tff_cluster.clustering.components')
-  exec(compile(written['components.py'], 'components.py', 'exec'), module.__dict__)
+  module = type(sys)('tff_cluster.clustering.chains')
+  exec(compile(written['chains.py'], 'chains.py', 'exec'), module.__dict__)
   monkeypatch.setitem(sys.modules, module.__name__, module)
-  monkeypatch.setattr(importlib.import_module('tff_cluster.clustering'), 'components', module, raising=False)
+  monkeypatch.setattr(importlib.import_module('tff_cluster.clustering'), 'chains', module, raising=False)
   test: dict = {}
-  exec(compile(written['test_components.py'], 'test_components.py', 'exec'), test)
-  test['test_components_are_those_of_single_linkage']()
-  monkeypatch.setitem(methods.METHODS, 'components', module.from_config)
+  exec(compile(written['test_chains.py'], 'test_chains.py', 'exec'), test)
+  test['test_chains_are_those_of_single_linkage']()
+  monkeypatch.setitem(methods.METHODS, 'chains', module.from_config)
   signatures = test['Signatures'].numbered([[0.0], [1.0], [5.0]])
-  asked = config.ClusteringConfig(method='components', distance_threshold='1')
+  asked = config.ClusteringConfig(method='chains', distance_threshold='1')
   assert methods.cluster(asked, signatures, 0).assignment.clusters == [['0', '1'], ['2']]
 
 

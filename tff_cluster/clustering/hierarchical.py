@@ -18,22 +18,16 @@ from tff_cluster.config import LINKAGES, METRICS, ClusteringConfig
 from tff_cluster.errors import InputError
 
 
-def hierarchical(
-  signatures: Signatures, metric: str, linkage: str, threshold: float
-) -> tuple[np.ndarray, np.ndarray]:
-  """Clusters by agglomeration.
+def merge_order(signatures: Signatures, metric: str, linkage: str) -> np.ndarray:
+  """Returns the merges of an agglomeration, float64[clients - 1, 4] (SciPy's Z), lowest first.
 
   Args:
     signatures: The clients' vectors.
     metric: 'l1', 'l2' or 'cosine'.
     linkage: 'single', 'complete', 'average' or 'ward' (with 'l2' only).
-    threshold: Merge while the distance of two clusters is at most this, in units of the metric and linkage.
-
-  Returns:
-    labels int64[clients], numbered by first member, and the merges float64[clients - 1, 4] (SciPy's Z).
 
   Raises:
-    InputError: if a choice is unknown, ward is asked with another metric, or the threshold is negative or NaN.
+    InputError: if a choice is unknown, or ward is asked with another metric.
   """
   if metric not in METRICS:
     raise InputError(f'metric {metric!r}: allowed are {", ".join(METRICS)}')
@@ -41,13 +35,46 @@ def hierarchical(
     raise InputError(f'linkage {linkage!r}: allowed are {", ".join(LINKAGES)}')
   if linkage == 'ward' and metric != 'l2':
     raise InputError(f"linkage 'ward' needs metric 'l2', given {metric!r}")
+  if signatures.num_clients == 1:
+    return np.zeros((0, 4))
+  return hierarchy.linkage(distances_lib.condensed(signatures.distances(metric)), linkage)
+
+
+def cut(merges: np.ndarray, threshold: float) -> np.ndarray:
+  """Returns the clusters after all merges at a distance of at most the threshold.
+
+  Args:
+    merges: float64[clients - 1, 4], from `merge_order`.
+    threshold: In units of the metric and linkage.
+
+  Returns:
+    labels int64[clients], numbered by first member.
+
+  Raises:
+    InputError: if the threshold is negative or NaN.
+  """
   if not threshold >= 0.0:
     raise InputError(f'distance threshold {threshold}: must be a number of at least 0')
-  if signatures.num_clients == 1:
-    return np.zeros(1, np.int64), np.zeros((0, 4))
-  merges = hierarchy.linkage(distances_lib.condensed(signatures.distances(metric)), linkage)
-  labels = hierarchy.fcluster(merges, t=threshold, criterion='distance')
-  return by_first_member(labels), merges
+  if not len(merges):
+    return np.zeros(1, np.int64)
+  return by_first_member(hierarchy.fcluster(merges, t=threshold, criterion='distance'))
+
+
+def hierarchical(
+  signatures: Signatures, metric: str, linkage: str, threshold: float
+) -> tuple[np.ndarray, np.ndarray]:
+  """Clusters by agglomeration: `merge_order`, then `cut`.
+
+  Returns:
+    labels int64[clients], numbered by first member, and the merges float64[clients - 1, 4].
+
+  Raises:
+    InputError: as they do.
+  """
+  if not threshold >= 0.0:
+    raise InputError(f'distance threshold {threshold}: must be a number of at least 0')
+  merges = merge_order(signatures, metric, linkage)
+  return cut(merges, threshold), merges
 
 
 def from_config(config: ClusteringConfig, signatures: Signatures, seed: int) -> Outcome:

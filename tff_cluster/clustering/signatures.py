@@ -20,6 +20,8 @@ class Signatures:
     client_ids: The clients' ids, distinct.
     id_kind: 'integer' where the ids were given as integers (or not at all) and are their decimal strings here,
       else 'string'; for writers that want to give back what they got.
+    block_bytes: About how much memory working copies of the vectors may take; see
+      distances.pairwise_distances. What is handed out (square matrices, coordinates) comes on top.
 
   Raises:
     InputError: if the vectors are not such an array, or ids and vectors do not fit.
@@ -28,6 +30,7 @@ class Signatures:
   vectors: np.ndarray
   client_ids: tuple[str, ...]
   id_kind: str = 'string'
+  block_bytes: int = distances_lib.BLOCK_BYTES
   _cache: dict[str, np.ndarray] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
   def __post_init__(self):
@@ -55,10 +58,10 @@ class Signatures:
     object.__setattr__(self, 'client_ids', tuple(self.client_ids))
 
   @classmethod
-  def numbered(cls, vectors: np.ndarray) -> 'Signatures':
+  def numbered(cls, vectors: np.ndarray, block_bytes: int = distances_lib.BLOCK_BYTES) -> 'Signatures':
     """Returns the signatures of clients '0', '1', ..."""
     count = len(vectors) if np.ndim(vectors) else 0
-    return cls(vectors, tuple(str(k) for k in range(count)), 'integer')
+    return cls(vectors, tuple(str(k) for k in range(count)), 'integer', block_bytes)
 
   @property
   def num_clients(self) -> int:
@@ -67,7 +70,7 @@ class Signatures:
   def distances(self, metric: str) -> np.ndarray:
     """Returns float64[clients, clients], read-only, computed once; see distances.pairwise_distances."""
     if metric not in self._cache:
-      result = distances_lib.pairwise_distances(self.vectors, metric)
+      result = distances_lib.pairwise_distances(self.vectors, metric, self.block_bytes)
       result.setflags(write=False)
       self._cache[metric] = result
     return self._cache[metric]
@@ -82,7 +85,7 @@ class Signatures:
       if self.vectors.shape[1] <= self.num_clients:
         points = np.array(self.vectors, np.float64)
       else:
-        gram = distances_lib.centred_gram(self.vectors)
+        gram = distances_lib.centred_gram(self.vectors, self.block_bytes)
         points = embedding.gram_coordinates(gram)[:, : max(self.num_clients - 1, 1)]
         points = self._with_equal_rows(gram, points) if points.shape[1] else np.zeros((self.num_clients, 1))
       points.setflags(write=False)
@@ -91,25 +94,27 @@ class Signatures:
 
   def _with_equal_rows(self, gram: np.ndarray, points: np.ndarray) -> np.ndarray:
     norms = np.diag(gram)
-    near = np.add.outer(norms, norms) - 2.0 * gram <= 1e-10 * np.add.outer(norms, norms)
-    originals: list[int] = []
-    for k in range(self.num_clients):
-      for i in originals:
-        if near[i, k] and np.array_equal(self.vectors[i], self.vectors[k]):
-          points[k] = points[i]
+    original = np.ones(self.num_clients, bool)
+    for k in range(1, self.num_clients):
+      sums = norms[:k] + norms[k]
+      near = sums - 2.0 * gram[k, :k] <= 1e-10 * sums
+      for i in np.flatnonzero(near & original[:k]):
+        if np.array_equal(self.vectors[i], self.vectors[k]):
+          points[k], original[k] = points[i], False
           break
-      else:
-        originals.append(k)
     return points
 
 
-def read_signatures(path: str | os.PathLike[str]) -> Signatures:
+def read_signatures(
+  path: str | os.PathLike[str], block_bytes: int = distances_lib.BLOCK_BYTES
+) -> Signatures:
   """Reads signatures from a file.
 
   Args:
     path: An .npz with `signatures` float[clients, features] and, if wanted, `client_ids` (integers or
       strings) [clients], or a plain .npy with the signatures alone, which is memory-mapped. Without ids the
       clients are '0', '1', ...
+    block_bytes: As in Signatures.
 
   Raises:
     InputError: one line, with the path, that says what is wrong with the file.
@@ -128,9 +133,9 @@ def read_signatures(path: str | os.PathLike[str]) -> Signatures:
   try:
     vectors = _as_float(vectors)
     if ids is None:
-      return Signatures.numbered(vectors)
+      return Signatures.numbered(vectors, block_bytes)
     names, kind = _plain_ids(ids)
-    return Signatures(vectors, names, kind)
+    return Signatures(vectors, names, kind, block_bytes)
   except InputError as error:
     raise InputError(f'{path}: {error}') from error
 

@@ -1,0 +1,261 @@
+"""Trajectories: kept, gone on with, found again, never trained twice and never mixed up."""
+
+import dataclasses
+import json
+import logging
+
+import numpy as np
+import pytest
+
+from tests.conftest import make_population
+from tests.federated.test_training import make_trainer
+from tff_cluster import store as store_lib
+
+pytestmark = pytest.mark.tensorflow
+
+SETTINGS = {'learning_rate': 0.3, 'seed': 11}
+EVERYBODY = np.arange(4)
+
+
+class Stopped(Exception):
+  pass
+
+
+@pytest.fixture(scope='module')
+def trainer(tff_context):
+  return make_trainer(make_population(clients=4), cohort_fraction=0.5)
+
+
+def go(
+  trainer,
+  folder,
+  last,
+  keep=(),
+  members=EVERYBODY,
+  settings=SETTINGS,
+  start=None,
+  start_round=0,
+  stop_at=None,
+):
+  """Returns the outcome and the rounds that were told, in order."""
+  from tff_cluster.federated import trajectory
+
+  told = []
+
+  def on_round(number, figures):
+    told.append((number, figures))
+    if number == stop_at:
+      raise Stopped
+
+  outcome = trajectory.run(
+    trainer, store_lib.Store(folder), settings, np.asarray(members),
+    trainer.computations.model.weights if start is None else start, start_round, last, keep, on_round,
+  )  # fmt: skip
+  return outcome, told
+
+
+@pytest.fixture(scope='module')
+def five(trainer, tmp_path_factory):
+  """Five rounds without interruption, all of them kept."""
+  return go(trainer, tmp_path_factory.mktemp('five'), 5, keep=range(1, 6))
+
+
+def assert_same(outcome, other, rounds):
+  """Asserts that the first `rounds` rounds of two outcomes are the same bits."""
+  for field in dataclasses.fields(outcome.history):
+    one, two = (getattr(o.history, field.name)[:rounds] for o in (outcome, other))
+    assert len(one) == rounds, field.name
+    np.testing.assert_array_equal(one, two, err_msg=field.name)
+  for number in outcome.weights.keys() & other.weights.keys():
+    for one, two in zip(outcome.weights[number], other.weights[number], strict=True):
+      np.testing.assert_array_equal(one, two, err_msg=f'round {number}')
+
+
+def artifacts(folder):
+  return sorted(folder.glob('fedavg-*'))
+
+
+def test_history_and_weights_are_what_the_trainer_gives(trainer, five):
+  outcome, told = five
+  population = trainer.population
+  state = trainer.start(trainer.computations.model.weights)
+  for number in range(1, 6):
+    state, figures = trainer.round(state, trainer.cohort(EVERYBODY, number), number)
+    weights = trainer.weights(state)
+    for one, other in zip(outcome.weights[number], weights, strict=True):
+      np.testing.assert_array_equal(one, other)
+    for split in ('validation', 'test'):
+      measured = trainer.measure(weights, getattr(population, split), EVERYBODY)
+      np.testing.assert_array_equal(
+        getattr(outcome.history, f'{split}_correct')[number - 1], measured.correct
+      )
+      np.testing.assert_array_equal(getattr(outcome.history, f'{split}_loss')[number - 1], measured.loss_sum)
+      assert told[number - 1][1][f'{split}_accuracy'] == pytest.approx(measured.client_accuracy.mean())
+    assert (
+      outcome.history.train_loss[number - 1] == figures['train_loss'] == told[number - 1][1]['train_loss']
+    )
+  assert outcome.history.rounds.tolist() == [n for n, _ in told] == [1, 2, 3, 4, 5]
+  assert outcome.client_rounds_asked == outcome.client_rounds_trained == 5 * 2
+  assert sorted(outcome.weights) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize('stop_at', [1, 3, 5])
+def test_stopped_between_rounds_and_started_again_gives_the_same_bits(stop_at, trainer, five, tmp_path):
+  with pytest.raises(Stopped):
+    go(trainer, tmp_path, 5, stop_at=stop_at)
+  outcome, told = go(trainer, tmp_path, 5)
+  assert outcome.client_rounds_trained == (5 - stop_at) * 2 and outcome.client_rounds_asked == 10
+  assert_same(outcome, five[0], 5)
+  assert told == five[1]
+
+
+def test_a_write_that_was_cut_off_is_swept_and_costs_one_round(trainer, five, tmp_path):
+  with pytest.raises(Stopped):
+    go(trainer, tmp_path, 5, stop_at=2)
+  (artifact,) = artifacts(tmp_path)
+  (artifact / '.latest_00003.npz.x1.tmp').write_bytes(b'half')
+  outcome, _ = go(trainer, tmp_path, 5)
+  assert_same(outcome, five[0], 5)
+  assert not list(artifact.glob('.*tmp*'))
+
+
+def test_three_rounds_and_then_five_are_five(trainer, five, tmp_path):
+  three, _ = go(trainer, tmp_path, 3)
+  assert_same(three, five[0], 3)
+  outcome, told = go(trainer, tmp_path, 5)
+  assert (outcome.client_rounds_trained, outcome.client_rounds_asked) == (2 * 2, 5 * 2)
+  assert_same(outcome, five[0], 5)
+  assert told == five[1]
+
+
+@pytest.mark.parametrize(('keep', 'costs'), [((3,), 0), ((), 3 * 2)])
+def test_five_rounds_and_then_three_are_three(keep, costs, trainer, five, tmp_path):
+  go(trainer, tmp_path, 5, keep=keep)
+  outcome, told = go(trainer, tmp_path, 3)
+  assert len(outcome.history.rounds) == 3 and max(outcome.weights) == 3
+  assert_same(outcome, five[0], 3)
+  assert told == five[1][:3]
+  assert (outcome.client_rounds_trained, outcome.client_rounds_asked) == (costs, 3 * 2)
+  again, _ = go(trainer, tmp_path, 5)
+  assert again.client_rounds_trained == 0
+  assert_same(again, five[0], 5)
+
+
+def test_a_round_that_is_wanted_later_costs_only_the_way_to_it(trainer, five, tmp_path):
+  go(trainer, tmp_path, 5, keep=(2,))
+  outcome, told = go(trainer, tmp_path, 5, keep=(2, 4))
+  assert outcome.client_rounds_trained == 2 * 2
+  assert told == five[1]
+  assert sorted(outcome.weights) == [0, 2, 4, 5]
+  assert_same(outcome, five[0], 5)
+
+
+def test_rounds_beyond_what_is_asked_are_not_kept(trainer, five, tmp_path):
+  outcome, _ = go(trainer, tmp_path, 3, keep=(0, 2, 4, 9))
+  assert sorted(outcome.weights) == [0, 2, 3]
+  assert_same(outcome, five[0], 3)
+  (artifact,) = artifacts(tmp_path)
+  assert sorted(p.name for p in artifact.glob('*.npz')) == ['round_00002.npz', 'round_00003.npz']
+
+
+def test_who_asks_for_the_same_finds_it_and_trains_nothing(trainer, five, tmp_path):
+  first, _ = go(trainer, tmp_path, 3, members=[1, 3])
+  files = {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*.npz')}
+  second, told = go(trainer, tmp_path, 3, members=[1, 3], settings=dict(reversed(SETTINGS.items())))
+  assert second.client_rounds_trained == 0 and second.client_rounds_asked == first.client_rounds_asked == 3
+  assert_same(second, first, 3)
+  assert [number for number, _ in told] == [1, 2, 3]
+  assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*.npz')} == files
+  assert second.members.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+  'other',
+  [
+    {'settings': SETTINGS | {'seed': 12}},
+    {'settings': SETTINGS | {'learning_rate': 0.30000001}},
+    {'members': [0, 1, 2]},
+    {'start_round': 1, 'last': 3},
+    {'start': 'other weights'},
+  ],
+  ids=str,
+)
+def test_who_asks_for_something_else_gets_another_artifact(other, trainer, tmp_path):
+  go(trainer, tmp_path, 2)
+  if 'start' in other:
+    kernel, bias = trainer.computations.model.weights
+    bias = bias.copy()
+    bias[0] = np.nextafter(bias[0], np.float32(1))
+    other = {'start': (kernel, bias)}
+  outcome, _ = go(trainer, tmp_path, **({'last': 2} | other))
+  assert outcome.client_rounds_trained == outcome.client_rounds_asked > 0
+  assert len(artifacts(tmp_path)) == 2
+
+
+def test_other_rows_of_a_member_give_another_artifact_and_those_of_a_stranger_do_not(trainer, tmp_path):
+  population = trainer.population
+  x = population.train.x.copy()
+  x[population.train.offsets[3]] += 1
+  changed = dataclasses.replace(population, train=dataclasses.replace(population.train, x=x))
+  go(trainer, tmp_path, 1, members=[0, 1])
+  trainer_of_changed = make_trainer(changed, cohort_fraction=0.5)
+  outcome, _ = go(trainer_of_changed, tmp_path, 1, members=[0, 1])
+  assert outcome.client_rounds_trained == 0
+  go(trainer, tmp_path, 1, members=[0, 3])
+  outcome, _ = go(trainer_of_changed, tmp_path, 1, members=[0, 3])
+  assert outcome.client_rounds_trained == 1
+  assert len(artifacts(tmp_path)) == 3
+
+
+def test_rounds_are_numbered_from_where_they_start(trainer, five, tmp_path):
+  outcome, told = go(trainer, tmp_path, 5, start=five[0].weights[3], start_round=3)
+  assert outcome.history.rounds.tolist() == [4, 5] == [number for number, _ in told]
+  for number in (4, 5):
+    for one, other in zip(outcome.weights[5], five[0].weights[5], strict=True):
+      np.testing.assert_array_equal(one, other, err_msg=str(number))
+  np.testing.assert_array_equal(outcome.history.test_correct, five[0].history.test_correct[3:])
+
+
+def damage(path):
+  content = bytearray(path.read_bytes())
+  middle = len(content) // 2
+  # Longer than what the zip format does not read.
+  content[middle : middle + 200] = bytes(byte ^ 1 for byte in content[middle : middle + 200])
+  path.write_bytes(content)
+
+
+@pytest.mark.parametrize(('kept', 'costs'), [((), 5 * 2), ((2,), 3 * 2)])
+def test_a_damaged_file_is_named_set_aside_and_its_rounds_are_the_same_bits_again(
+  kept, costs, trainer, five, tmp_path, caplog
+):
+  go(trainer, tmp_path, 5, keep=kept)
+  (artifact,) = artifacts(tmp_path)
+  newest = artifact / 'round_00005.npz'
+  damage(newest)
+  with caplog.at_level(logging.WARNING):
+    outcome, _ = go(trainer, tmp_path, 5, keep=kept)
+  assert str(newest) in caplog.text and 'damaged' in caplog.text
+  assert outcome.client_rounds_trained == costs
+  assert_same(outcome, five[0], 5)
+  assert (artifact / 'round_00005.npz.damaged').exists()
+  assert go(trainer, tmp_path, 5, keep=kept)[0].client_rounds_trained == 0
+
+
+def test_a_damaged_round_in_the_middle_of_an_interrupted_trajectory(trainer, five, tmp_path, caplog):
+  with pytest.raises(Stopped):
+    go(trainer, tmp_path, 5, keep=(1,), stop_at=3)
+  (artifact,) = artifacts(tmp_path)
+  damage(artifact / 'latest_00003.npz')
+  outcome, told = go(trainer, tmp_path, 5, keep=(1,))
+  assert outcome.client_rounds_trained == 4 * 2
+  assert told == five[1]
+  assert_same(outcome, five[0], 5)
+
+
+def test_the_artifact_says_what_determines_it(trainer, tmp_path):
+  go(trainer, tmp_path, 1, members=[0, 2])
+  (artifact,) = artifacts(tmp_path)
+  determinants = json.loads((artifact / 'determinants.json').read_text())
+  digests = trainer.population.client_digests
+  assert determinants['clients'] == [digests[0], digests[2]]
+  assert determinants['settings'] == SETTINGS and determinants['start_round'] == 0
