@@ -5,8 +5,9 @@
 Given again, the same command goes on where it stopped and ends with the same numbers.
 """
 
+from pathlib import Path
+
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.run_folder import RunFolder
 
 
 def define_flags() -> None:
@@ -16,17 +17,20 @@ def define_flags() -> None:
 def main() -> None:
   options = parse.run_options_from_flags()
   config = parse.experiment_config_from_flags()
-  folder = RunFolder(output.claim_output_dir(options.output_dir, config))
-  output.share_store(folder.root, options.store_dir)
-  from tff_cluster.algorithms import cross_validation, main_job
+  output.claim_output_dir(options.output_dir, config)
+  # Imported late: what is wrong with the flags or the folder is told at once.
+  from tff_cluster.algorithms import run_experiment
   from tff_cluster.reporting import progress, report
 
-  machine = (options.clients_in_parallel, options.worker_start_timeout_secs)
-  config, bars = folder.load_config(), progress.Progress()
-  done = main_job.run(folder, config, bars, *machine)
-  if config.evaluation.num_folds:
-    done = cross_validation.run(folder, config, done, bars, *machine)
-  page = report.write_report(folder.root)
+  done = run_experiment.run_experiment(
+    config,
+    options.output_dir,
+    options.store_dir,
+    progress.Progress(),
+    options.clients_in_parallel,
+    options.worker_start_timeout_secs,
+  )
+  page = report.write_report(Path(options.output_dir))
   print(f'client-rounds: {done.asked} asked for, {done.trained} trained')
   print(f'digest {done.results["digest"]}')
   print(f'report {page.resolve()}')

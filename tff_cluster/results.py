@@ -3,7 +3,7 @@
 results.json holds (all accuracies from 0 to 1, all times in seconds):
 
   schema        int, SCHEMA
-  digest        SHA-256 over everything below but `environment` and `timing`: equal between equal runs
+  digest        SHA-256 over everything below but `environment`, `timing` and paths: equal between equal runs
   config        ExperimentConfig.to_json()
   population    name, digest, client_ids [clients], num_classes, rows {train, validation, test, global_test},
                 label_counts int[clients][classes] (train), truths {name: float[groups][clients]}
@@ -65,5 +65,7 @@ def with_digest(results: Mapping[str, Any]) -> dict[str, Any]:
   complete = dict(results) | {'schema': SCHEMA}
   numbers = {key: value for key, value in complete.items() if key not in _NOT_RESULTS}
   data = {k: v for k, v in numbers['config']['data'].items() if k not in ('data_dir', 'data_file')}
+  # What the population is called follows a file's name, which says nothing about its rows.
+  numbers['population'] = {k: v for k, v in numbers['population'].items() if k != 'name'}
   numbers['config'] = numbers['config'] | {'data': data}
   return complete | {'digest': digests.of_json(numbers)}

@@ -8,6 +8,7 @@ from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
 from tff_cluster import population as population_lib
 from tff_cluster import recovery, results, store
+from tff_cluster.algorithms import fold_summary
 from tff_cluster.run_folder import RunFolder
 
 
@@ -50,7 +51,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       'baseline': baseline['stage'],
       'clusterings': clusterings,
       'candidates': [c for kind in kinds for c in _candidates(folder, kind, population)],
-      'cross_validation': None,
+      'cross_validation': fold_summary.summarise(folder, config),
       'environment': store.load_json(folder.environment),
       'timing': timing,
     }

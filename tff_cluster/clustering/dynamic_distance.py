@@ -8,7 +8,9 @@ device may be in several clusters; a device without a neighbour is a cluster of 
 Departures and choices: Algorithm 2 read literally gives every device's neighbourhood instead, in which two
 devices may be further apart than the threshold; with subsets and duplicates removed, this is the variant
 'neighbourhoods'. The threshold is the mean of the distances of all pairs, or what is asked for. The number of
-maximal cliques can grow exponentially, so there is a cap on the clusters.
+maximal cliques can grow exponentially, so there is a cap on the clusters. Groups of which all are linked and that
+are linked to nobody else are found without a search, however large they are; where a search is needed, the links
+themselves are capped, because its graph takes some hundred bytes a link.
 """
 
 import networkx as nx
@@ -17,12 +19,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.clustering import components as components_lib
 from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import thresholds
 from tff_cluster.clustering.outcome import Outcome, by_first_member
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import VARIANTS, ClusteringConfig
 from tff_cluster.errors import InputError
+
+_MOST_SEARCHED_LINKS = 2_000_000
 
 
 def clusters_of_links(links: np.ndarray, variant: str, max_clusters: int) -> np.ndarray:
@@ -38,7 +43,8 @@ def clusters_of_links(links: np.ndarray, variant: str, max_clusters: int) -> np.
     float64[clusters, clients], 1.0 where a client is a member.
 
   Raises:
-    InputError: if the variant is unknown, or as soon as there are more than max_clusters clusters.
+    InputError: if the variant is unknown, as soon as there are more than max_clusters clusters, or if more than
+      two million links would have to be searched for cliques.
   """
   if variant not in VARIANTS:
     raise InputError(f'variant {variant!r}: allowed are {", ".join(VARIANTS)}')
@@ -48,17 +54,35 @@ def clusters_of_links(links: np.ndarray, variant: str, max_clusters: int) -> np.
     if len(found) > max_clusters:
       raise InputError(_too_many(len(found), links, 'neighbourhoods', max_clusters))
     return found
-  graph = nx.Graph()
-  graph.add_nodes_from(range(clients))
-  graph.add_edges_from(np.argwhere(np.triu(links, 1)).tolist())
   rows = []
+  tangled = np.zeros(clients, bool)
+  component = components_lib.components(links)
+  for members in np.split(np.argsort(component, kind='stable'), np.cumsum(np.bincount(component))[:-1]):
+    if _all_linked(links, members):
+      rows.append(members)
+    else:
+      tangled[members] = True
+  searched = _links_among(links, tangled)
+  if searched > _MOST_SEARCHED_LINKS:
+    raise InputError(
+      f'{searched:,} links would have to be searched for cliques, at most {_MOST_SEARCHED_LINKS:,} can be; give a '
+      'smaller distance_threshold, or variant=neighbourhoods'
+    )
+  if len(rows) > max_clusters:
+    raise InputError(_too_many(len(rows), links, 'maximal cliques so far', max_clusters))
+  graph = nx.Graph()
+  graph.add_nodes_from(np.flatnonzero(tangled).tolist())
+  for client in np.flatnonzero(tangled).tolist():
+    others = np.flatnonzero(links[client, client + 1 :]) + client + 1
+    graph.add_edges_from((client, other) for other in others.tolist())
   for clique in nx.find_cliques(graph):
-    row = np.zeros(clients)
-    row[clique] = 1.0
-    rows.append(row)
+    rows.append(np.array(clique))
     if len(rows) > max_clusters:
       raise InputError(_too_many(len(rows), links, 'maximal cliques so far', max_clusters))
-  return np.array(rows)
+  membership = np.zeros((len(rows), clients))
+  for row, members in zip(membership, rows, strict=True):
+    row[members] = 1.0
+  return membership
 
 
 def dynamic_distance(
@@ -145,6 +169,17 @@ class DynamicDistanceClustering(BaseEstimator):
     return self
 
 
+def _all_linked(links: np.ndarray, members: np.ndarray) -> bool:
+  """Tells whether any two of a connected component's members are linked."""
+  # A client has no link out of its component, so counting its links is enough.
+  return all(links[k].sum() - links[k, k] == len(members) - 1 for k in members)
+
+
+def _links_among(links: np.ndarray, chosen: np.ndarray) -> int:
+  """Returns the number of links of the chosen clients, bool[clients], each of which has none to the others."""
+  return sum(int(links[k].sum() - links[k, k]) for k in np.flatnonzero(chosen)) // 2
+
+
 def _neighbourhoods(links: np.ndarray) -> np.ndarray:
   closed = np.array(links, np.float64)
   np.fill_diagonal(closed, 1.0)
@@ -157,7 +192,7 @@ def _neighbourhoods(links: np.ndarray) -> np.ndarray:
 
 def _too_many(found: int, links: np.ndarray, what: str, max_clusters: int) -> str:
   clients = len(links)
-  share = np.triu(links, 1).sum() / max(clients * (clients - 1) // 2, 1)
+  share = _links_among(links, np.ones(clients, bool)) / max(clients * (clients - 1) // 2, 1)
   return (
     f'{found} {what}, more than max_clusters={max_clusters} ({share:.0%} of the pairs of {clients} clients are '
     'linked); give a smaller distance_threshold or a higher max_clusters'

@@ -105,9 +105,7 @@ class Signatures:
     return points
 
 
-def read_signatures(
-  path: str | os.PathLike[str], block_bytes: int = distances_lib.BLOCK_BYTES
-) -> Signatures:
+def read_signatures(path: str | os.PathLike[str], block_bytes: int = distances_lib.BLOCK_BYTES) -> Signatures:
   """Reads signatures from a file.
 
   Args:

@@ -150,14 +150,18 @@ class Trainer:
       into: Called with (position in `clients`, float32[dimension] sketch).
     """
     sent = collections.OrderedDict(
-      buckets=projection[0].astype(np.int32), signs=projection[1].astype(np.int8), dimension=np.int32(dimension)
+      buckets=projection[0].astype(np.int32),
+      signs=projection[1].astype(np.int8),
+      dimension=np.int32(dimension),
     )
     for chunk in self._chunks(clients, lambda k: 4 * dimension + self._row_bytes(self.population.train, k)):
       data = [self._training_data(int(clients[i]), round_number) for i in chunk]
       for i, sketch in zip(chunk, self.computations.local_sketches(list(weights), sent, data), strict=True):
         into(i, self._finite(np.asarray(sketch), int(clients[i])))
 
-  def mean_update(self, weights: Weights, clients: Sequence[int] | np.ndarray, round_number: int) -> np.ndarray:
+  def mean_update(
+    self, weights: Weights, clients: Sequence[int] | np.ndarray, round_number: int
+  ) -> np.ndarray:
     """Returns float32[features], the plain mean of the clients' local_updates, added up in the worker."""
     data = [self._training_data(int(k), round_number) for k in clients]
     return np.asarray(self.computations.mean_update(list(weights), data))

@@ -1,0 +1,61 @@
+"""An experiment from its configuration to its results, in one call."""
+
+import contextlib
+import pathlib
+from collections.abc import Iterator
+
+from tff_cluster import config as config_lib
+from tff_cluster.algorithms import assemble, cross_validation, main_job, session
+from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.cli import output
+from tff_cluster.run_folder import RunFolder
+
+
+class _Silent:
+  """A progress that shows nothing."""
+
+  @contextlib.contextmanager
+  def stage(self, name: str, total: int) -> Iterator['_Silent']:
+    yield self
+
+  def update(self, n: int = 1, **figures: float) -> None:
+    pass
+
+
+def run_experiment(
+  config: config_lib.ExperimentConfig,
+  output_dir: str | pathlib.Path,
+  store_dir: str | None = None,
+  progress: experiment_lib.Progress | None = None,
+  clients_in_parallel: int = 0,
+  worker_start_timeout_secs: float = 60.0,
+) -> main_job.Done:
+  """Runs all phases and, where the configuration asks for them, the folds; goes on where an earlier call stopped.
+
+  Args:
+    config: The experiment.
+    output_dir: Folder of the run; results.json and everything else of it lie there.
+    store_dir: Folder of artifacts that several runs share; default: a folder of the run.
+    progress: Where progress is shown; default: nowhere.
+    clients_in_parallel: Clients that train side by side; 0: as many as cores. Changes no result.
+    worker_start_timeout_secs: How long the TFF worker may take to come up.
+
+  Returns:
+    The results, and the client-rounds that they stand on.
+
+  Raises:
+    InputError: if the configuration, or the folder, does not fit.
+    EnvironmentFault: if the machine does not play along.
+  """
+  folder = RunFolder(output.claim_output_dir(output_dir, config.validated()))
+  output.share_store(folder.root, store_dir)
+  config, machine = (
+    folder.load_config(),
+    (progress or _Silent(), clients_in_parallel, worker_start_timeout_secs),
+  )
+  done = main_job.run(folder, config, *machine)
+  if not config.evaluation.num_folds:
+    return done
+  asked, trained = cross_validation.run(folder, config, *machine)
+  results = assemble.run_assembly(folder, session.clients(folder, config))
+  return main_job.Done(results, done.asked + asked, done.trained + trained)
