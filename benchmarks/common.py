@@ -116,6 +116,7 @@ class Contender:
     rows: pathlib.Path,
     python: str | pathlib.Path = sys.executable,
     form: str = '',
+    launcher: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
   ):
     """Starts it, without waiting until it is set up.
@@ -127,6 +128,7 @@ class Contender:
       rows: See rows_file.
       python: The interpreter of its environment.
       form: Which of its forms it takes.
+      launcher: Arguments of the interpreter before `-m module`.
       environment: Variables beside ours.
     """
     self.name = name
@@ -135,7 +137,7 @@ class Contender:
     others = [f'--rows_file={rows}', f'--cores={os.cpu_count()}', f'--form={form}']
     variables = os.environ | {'TF_CPP_MIN_LOG_LEVEL': '3', 'PYTHONPATH': str(ROOT)} | dict(environment or {})
     self._process = subprocess.Popen(
-      [str(python), '-m', module, *others, *training],
+      [str(python), *launcher, '-m', module, *others, *training],
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,
       stderr=self._log,

@@ -10,6 +10,9 @@ import pytest
 from tff_cluster import population as population_lib
 from tff_cluster import seeding
 
+# Before anything imports TensorFlow, as the programs do.
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+
 # Set by CI to the folder with real data (tff/ and tfds/); tests that need it skip elsewhere.
 DATA = os.environ.get('TFF_CLUSTER_DATA')
 

@@ -149,6 +149,11 @@ class TrainingConfig:
   batch_size: int = option(20, 'Rows of a batch; 0: all rows of the client at once.', at_least=0)
   local_epochs: int = option(1, 'Passes over its rows that a client makes in a round.', at_least=1)
   learning_rate: float = option(0.1, 'Client learning rate (SGD).', above=0.0)
+  sketch_dimension: int | None = option(
+    None,
+    'Clients send a count sketch of this many numbers for clustering; default: their whole signature.',
+    at_least=1,
+  )
   seed: int = option(0, 'Seed of initial weights, cohorts and visit orders.', at_least=0)
 
 

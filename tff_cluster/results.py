@@ -7,7 +7,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
   config        ExperimentConfig.to_json()
   population    name, digest, client_ids [clients], num_classes, rows {train, validation, test, global_test},
                 label_counts int[clients][classes] (train), truths {name: float[groups][clients]}
-  training      parameters (int, of the model), model_bytes (int)
+  training      parameters (int, of the model), model_bytes (int), sketch (null where clients sent whole
+                signatures, else dimension and distortion: relative errors of a few clients' distances)
   phase1        STAGE; FedAvg over all clients
   baseline      STAGE; the same FedAvg gone on for the rounds of Phase 2, so that a clustering is compared
                 at equal rounds

@@ -46,7 +46,11 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     {
       'config': config.to_json(),
       'population': _population(population),
-      'training': {'parameters': phase1['parameters'], 'model_bytes': phase1['model_bytes']},
+      'training': {
+        'parameters': phase1['parameters'],
+        'model_bytes': phase1['model_bytes'],
+        'sketch': phase1.get('sketch'),
+      },
       'phase1': phase1['stage'],
       'baseline': baseline['stage'],
       'clusterings': clusterings,

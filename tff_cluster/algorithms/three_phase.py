@@ -10,8 +10,6 @@ attained accuracy" is measured on its members' validation rows, never on test ro
 stands a baseline that the paper lacks: the same FedAvg gone on for as many rounds as Phase 2 has.
 """
 
-import pathlib
-from typing import Any
 
 import numpy as np
 
@@ -19,15 +17,15 @@ from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
 from tff_cluster import store as store_lib
 from tff_cluster.aggregation import mixing
+from tff_cluster.algorithms import client_signatures, measures
 from tff_cluster.algorithms import experiment as experiment_lib
-from tff_cluster.algorithms import measures
 from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
 
 
 def run_phase1(experiment: experiment_lib.Experiment) -> None:
   """Runs FedAvg over all clients (section 6.1) and saves `phase1.json` and the devices' signatures."""
-  if _phase1_is_whole(experiment.folder):
+  if client_signatures.phase1_is_whole(experiment.folder):
     return
   training, trainer = experiment.config.training, experiment.trainer
   last = training.phase1_rounds
@@ -36,12 +34,13 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
       'phase1', experiment.everyone, trainer.computations.model.weights, 0, last, keep=(last - 1,)
     )
     kinds = sorted({clustering.signature for clustering in experiment.config.clusterings} | {'weights'})
-    signatures = {kind: _signatures(experiment, kind, outcome.weights) for kind in kinds}
+    signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in kinds}
     store_lib.save_json(
       experiment.folder.phase1,
       {
         'stage': measures.stage(experiment, outcome, last),
         'signatures': signatures,
+        'sketch': client_signatures.sketch_report(experiment, signatures['weights']),
         'parameters': trainer.computations.model.num_parameters,
         'model_bytes': trainer.computations.model.num_bytes,
         'timing': figures(),
@@ -123,9 +122,11 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str) -> None:
   folder, training = experiment.folder, experiment.config.training
   if folder.phase2(label).exists():
     return
-  assignment, starts = _start_weights(experiment, label)
   last = training.phase1_rounds + training.phase2_rounds
   with experiment.timed() as figures:
+    assignment, starts = _start_weights(experiment, label)
+    start_cost = client_signatures.start_cost(experiment, assignment)
+    experiment.asked += start_cost
     outcomes = []
     for row in range(assignment.num_clusters):
       start = experiment.unflatten(starts[row])
@@ -135,7 +136,7 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str) -> None:
     store_lib.save_json(
       folder.phase2(label),
       {
-        'ledger': measures.ledger(experiment, sum(o.client_rounds_asked for o in outcomes)),
+        'ledger': measures.ledger(experiment, start_cost + sum(o.client_rounds_asked for o in outcomes)),
         'history': measures.clustered_history(experiment, assignment, outcomes),
         'best_validation': [measures.best_validation(experiment, outcome) for outcome in outcomes],
         'timing': figures(),
@@ -182,71 +183,10 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
     )
 
 
-def _signatures(experiment: experiment_lib.Experiment, kind: str, weights: dict[int, Any]) -> str:
-  """Saves one vector a device and returns the name of the artifact.
-
-  'weights' are the weights that the devices sent in the last round n, so that their n_k / n mean is the
-  global model after it; 'updates' are what they would send in round n + 1, minus the global model.
-  """
-  trainer, last = experiment.trainer, experiment.config.training.phase1_rounds
-  base_round = last - 1 if kind == 'weights' else last
-  base = weights[base_round]
-  artifact = experiment.store.artifact(
-    'signatures',
-    {
-      'kind': kind,
-      'base': experiment.digest_of(base),
-      'round': base_round + 1,
-      'clients': list(experiment.population.client_digests),
-      'settings': experiment.settings,
-    },
-  )
-  path = artifact / 'vectors.npy'
-  if _is_whole(path):
-    return artifact.name
-  store_lib.save_json(artifact / 'clients.json', list(experiment.population.client_ids))
-  origin = experiment.flatten(base) if kind == 'weights' else np.float32(0.0)
-  clients = range(experiment.population.num_clients)
-  with experiment.progress.stage(f"devices' {kind}", len(clients)):
-
-    def fill(rows: np.ndarray) -> None:
-      def into(position: int, update: np.ndarray) -> None:
-        rows[position] = origin + update
-        experiment.progress.update()
-
-      trainer.local_updates(base, clients, base_round + 1, into)
-
-    store_lib.save_rows(path, len(clients), trainer.computations.model.num_parameters, fill)
-  return artifact.name
-
-
-def _phase1_is_whole(folder: RunFolder) -> bool:
-  if not folder.phase1.exists():
-    return False
-  signatures = store_lib.load_json(folder.phase1)['signatures']
-  return all([_is_whole(folder.store / name / 'vectors.npy') for name in signatures.values()])
-
-
-def _is_whole(path: pathlib.Path) -> bool:
-  """Tells whether saved rows can be used; damaged ones are set aside."""
-  try:
-    store_lib.load_rows(path)
-    return True
-  except FileNotFoundError:
-    return False
-  except store_lib.DamagedFile as damage:
-    store_lib.set_aside(path, damage)
-    return False
-
-
 def _start_weights(
   experiment: experiment_lib.Experiment, label: str
 ) -> tuple[assignment_lib.ClusterAssignment, np.ndarray]:
-  """Returns the clusters and float32[clusters, features], the plain means of their members' weights."""
-  folder = experiment.folder
-  saved = folder.load_finished(folder.clusters(label), 'clustering')
+  """Returns the clusters and float32[clusters, features], what each of them starts from."""
+  saved = experiment.folder.load_finished(experiment.folder.clusters(label), 'clustering')
   assignment = assignment_lib.ClusterAssignment.from_json(saved)
-  phase1 = folder.load_finished(folder.phase1, 'phase1')
-  vectors = store_lib.load_rows(folder.store / phase1['signatures']['weights'] / 'vectors.npy')
-  (starts,) = mixing.apply_mixing([vectors], mixing.start_weights(assignment).T)
-  return assignment, starts
+  return assignment, client_signatures.start_weights(experiment, assignment)

@@ -73,6 +73,16 @@ def silhouette(distances: np.ndarray, assignment: ClusterAssignment) -> float | 
     distances: float64[clients, clients].
     assignment: The clustering of these clients.
   """
-  if assignment.is_overlapping or not 2 <= assignment.num_clusters < assignment.num_clients:
+  return None if assignment.is_overlapping else silhouette_of_labels(distances, assignment.labels)
+
+
+def silhouette_of_labels(distances: np.ndarray, labels: np.ndarray) -> float | None:
+  """Returns the mean silhouette of a disjoint clustering; see `silhouette`.
+
+  Args:
+    distances: float64[clients, clients].
+    labels: int64[clients], 0 to the number of clusters - 1.
+  """
+  if not 2 <= labels.max() + 1 < len(labels):
     return None
-  return float(metrics.silhouette_score(distances, assignment.labels, metric='precomputed'))
+  return float(metrics.silhouette_score(distances, labels, metric='precomputed'))

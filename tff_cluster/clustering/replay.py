@@ -14,7 +14,7 @@ import numpy as np
 from tff_cluster.assignment import ClusterAssignment
 from tff_cluster.clustering import embedding, hierarchical, methods
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import ClusteringConfig
+from tff_cluster.config import ClusteringConfig, validate
 from tff_cluster.errors import InputError
 
 
@@ -72,9 +72,7 @@ class Replay:
     """Returns float64[clients - 1, 4], computed once; arguments and errors as hierarchical.merge_order."""
     family = metric, linkage
     if family not in self._merges:
-      merges = hierarchical.merge_order(self.signatures, metric, linkage)
-      merges.setflags(write=False)
-      self._merges[family] = merges
+      self._merges[family] = hierarchical.merge_order(self.signatures, metric, linkage)
     return self._merges[family]
 
   def thresholds(self, metric: str, linkage: str, count: int) -> list[float]:
@@ -122,7 +120,7 @@ class Replay:
           len(sizes),
           int(sizes.max()),
           1.0,
-          self._silhouette(metric, labels, len(sizes)),
+          self._silhouette(metric, labels),
           (),
           labels,
           self.signatures.client_ids,
@@ -148,22 +146,20 @@ class Replay:
     A threshold with more than max_clusters clusters is answered by a note.
 
     Raises:
-      InputError: if a threshold cannot be read.
+      InputError: if a threshold cannot be read, or variant or max_clusters is out of range.
     """
     for text in thresholds:
-      yield self._answer(
-        ClusteringConfig(distance_threshold=text, variant=variant, max_clusters=max_clusters),
-        may_give_up=True,
-      )
+      config = ClusteringConfig(distance_threshold=text, variant=variant, max_clusters=max_clusters)
+      validate(config)
+      try:
+        answer = self._answer(config)
+      except InputError as error:  # What was given is fine, so these are too many clusters or links.
+        ids = self.signatures.client_ids
+        answer = Answer(config, None, None, None, None, None, (str(error),), None, ids)
+      yield answer
 
-  def _answer(self, config: ClusteringConfig, may_give_up: bool = False) -> Answer:
-    ids = self.signatures.client_ids
-    try:
-      outcome = methods.cluster(config, self.signatures, self.seed)
-    except methods.GaveUp as error:
-      if not may_give_up:
-        raise
-      return Answer(config, None, None, None, None, None, (str(error),), None, ids)
+  def _answer(self, config: ClusteringConfig) -> Answer:
+    outcome = methods.cluster(config, self.signatures, self.seed)
     assignment = outcome.assignment
     sizes = assignment.membership.sum(axis=1)
     labels = None if assignment.is_overlapping else assignment.labels
@@ -173,13 +169,13 @@ class Replay:
       assignment.num_clusters,
       int(sizes.max()),
       float(sizes.sum() / assignment.num_clients),
-      None if labels is None else self._silhouette('l2', labels, assignment.num_clusters),
+      None if labels is None else self._silhouette('l2', labels),
       outcome.notes,
       assignment,
-      ids,
+      self.signatures.client_ids,
     )
 
-  def _silhouette(self, metric: str, labels: np.ndarray, clusters: int) -> float | None:
+  def _silhouette(self, metric: str, labels: np.ndarray) -> float | None:
     if not self.with_silhouettes:
       return None
-    return embedding.silhouette_of_labels(self.signatures.distances(metric), labels, clusters)
+    return embedding.silhouette_of_labels(self.signatures.distances(metric), labels)

@@ -1,0 +1,69 @@
+"""Answers clustering questions from saved signatures: every metric, linkage, threshold and K. Trains nothing.
+
+  python -m phases.replay --output_dir=runs/demo
+  python -m phases.replay --output_dir=runs/demo --metrics=l2,cosine --linkages=ward,average --num_thresholds=40
+  python -m phases.replay --signatures_file=X.npy --output_dir=D
+
+The first two ask a run whose Phase 1 is done; the third needs no run. Each distance matrix and each linkage
+is computed once, whatever is asked. Writes replay.csv (a row a clustering, with the --clustering=... that trains
+it), replay.svg and replay.png in --output_dir, and prints which thresholds give the planted groups exactly.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from tff_cluster.algorithms import replay
+from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.errors import InputError
+from tff_cluster.run_folder import RunFolder
+
+
+def define_flags() -> None:
+  flags.define('vectors', 'replay', 'output_dir')
+
+
+def main() -> None:
+  options = parse.section_from_flags(flags.ReplayOptions)
+  vectors = parse.section_from_flags(flags.VectorsOptions)
+  folder = parse.output_dir_from_flags()
+  questions = replay.read_questions(options)
+  if vectors.signatures_file is not None:
+    signatures = of_file(folder, vectors.signatures_file, options)
+    seed, truths = vectors.seed, {}
+  else:
+    signatures, seed, truths = of_run(folder, options)
+  signatures, distortion = replay.sketched(signatures, options.sketch_dimension, seed)
+  replayed = replay.replay(signatures, questions, seed, truths, options.signature)
+  # Imported late: figures take longer to load than wrong flags may take to be told.
+  from tff_cluster.reporting import replay as report
+
+  if distortion is not None:
+    print(report.distortion_line(options.sketch_dimension, distortion))
+  print(report.replay_table(replayed))
+  for path in report.write_replay(replayed, folder):
+    print(path)
+
+
+def of_file(folder: Path, signatures_file: str, options: flags.ReplayOptions) -> Any:
+  """Returns the signatures of a file, and makes the folder this process's."""
+  if 'signature' in flags.given(flags.ReplayOptions):
+    raise InputError('--signature does not apply to --signatures_file; it applies to the signatures of a run')
+  if RunFolder(folder).config.exists():
+    raise InputError(f'--output_dir={folder} holds a run; choose another folder for --signatures_file')
+  signatures = replay.file_signatures(signatures_file, options.memory_mb)
+  output.lock_output_dir(folder)
+  return signatures
+
+
+def of_run(path: Path, options: flags.ReplayOptions) -> tuple[Any, int, dict]:
+  """Returns the signatures, the seed and the planted memberships of a run whose Phase 1 is done."""
+  if 'seed' in flags.given(flags.VectorsOptions):
+    raise InputError('--seed applies to --signatures_file only; a run has its own seed')
+  folder = RunFolder(output.resume_output_dir(path))
+  experiment = folder.load_config()
+  signatures = replay.run_signatures(folder, options.signature, options.memory_mb)
+  return signatures, experiment.training.seed, replay.run_truths(folder)
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

@@ -1,0 +1,82 @@
+"""Signatures as whole vectors and as sketches, in whole runs on planted groups."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tff_cluster import store
+from tff_cluster.algorithms.run_experiment import run_experiment
+from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
+from tff_cluster.run_folder import RunFolder
+
+pytestmark = pytest.mark.tensorflow
+
+
+def experiment(sketch_dimension):
+  return ExperimentConfig(
+    DataConfig(partition='label_permuted', num_clients=8, num_groups=2),
+    TrainingConfig(
+      model='2nn',
+      phase1_rounds=4,
+      phase2_rounds=2,
+      local_epochs=3,
+      batch_size=10,
+      sketch_dimension=sketch_dimension,
+    ),
+    (ClusteringConfig('kmeans', num_clusters=2),),
+  )
+
+
+@pytest.fixture(scope='module')
+def runs(tmp_path_factory):
+  folders = {}
+  for dimension in (None, 2000):
+    folder = tmp_path_factory.mktemp('signatures') / str(dimension)
+    folders[dimension] = (RunFolder(folder), run_experiment(experiment(dimension), folder))
+  return folders
+
+
+def vectors(folder):
+  name = json.loads(folder.phase1.read_text())['signatures']['weights']
+  return np.array(store.load_rows(folder.store / name / 'vectors.npy'))
+
+
+def test_sketches_are_small_and_find_the_planted_groups_too(runs):
+  whole, sketched = vectors(runs[None][0]), vectors(runs[2000][0])
+  assert whole.shape == (8, 199_210) and sketched.shape == (8, 2000)
+  for _, done in runs.values():
+    (clustering,) = done.results['clusterings']
+    assert clustering['recovery']['group']['ari'] == 1.0, clustering['clusters']
+
+
+def test_sketches_have_the_distances_that_the_report_of_their_distortion_says(runs):
+  whole, sketched = vectors(runs[None][0]), vectors(runs[2000][0])
+  pairs = np.triu_indices(8, 1)
+
+  def distances(rows):
+    return np.linalg.norm(rows[:, None].astype(float) - rows[None], axis=2)[pairs]
+
+  errors = np.abs(distances(sketched) - distances(whole)) / distances(whole)
+  report = runs[2000][1].results['training']['sketch']
+  assert (
+    report['dimension'] == 2000 and report['distortion']['pairs'] == 28
+  )  # All 8 clients are in the sample.
+  assert report['distortion']['mean'] == pytest.approx(errors.mean(), rel=1e-3)
+  assert report['distortion']['maximum'] == pytest.approx(errors.max(), rel=1e-3)
+  assert errors.max() < 0.2
+  assert runs[None][1].results['training']['sketch'] is None
+
+
+def test_clusters_start_from_the_same_means_whether_or_not_the_weights_were_sent(runs):
+  whole, (folder, done) = vectors(runs[None][0]), runs[2000]
+  (clustering,) = done.results['clusterings']
+  ids = done.results['population']['client_ids']
+  starts = [np.array(store.load_rows(path)[0]) for path in folder.store.glob('start-*/vectors.npy')]
+  expected = [whole[[ids.index(i) for i in members]].mean(axis=0) for members in clustering['clusters']]
+  assert len(starts) == 2
+  for mean in expected:
+    assert min(np.abs(mean - start).max() for start in starts) < 1e-5
+  # One local round of each client more than without sketches.
+  assert done.asked == runs[None][1].asked + 8
+  assert clustering['ledger']['client_rounds'] == 8 * 2 + 8

@@ -1,0 +1,158 @@
+"""What Phase 1 keeps of every client for clustering, and what clusters start from.
+
+A signature is a client's own weights of the last round ('weights'), or the update that it would send in the
+round after it ('updates'). With `sketch_dimension` clients send a count sketch of it (clustering.sketch), so a
+server that clusters 1,000 clients receives kilobytes a client instead of megabytes; the mean of a cluster's
+device weights is then added up where the clients are, one model a cluster.
+"""
+
+import dataclasses
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import assignment as assignment_lib
+from tff_cluster import seeding
+from tff_cluster import store as store_lib
+from tff_cluster.aggregation import mixing
+from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.clustering import sketch as sketch_lib
+from tff_cluster.run_folder import RunFolder
+
+# Clients whose whole vectors are compared with their sketches; their number changes no result but the report's.
+_SAMPLE = 8
+
+
+def save(experiment: experiment_lib.Experiment, kind: str, weights: dict[int, Any]) -> str:
+  """Saves one vector a client and returns the name of the artifact.
+
+  'weights' are the weights that the clients sent in the last round n, so that their n_k / n mean is the
+  global model after it; 'updates' are what they would send in round n + 1, minus the global model.
+
+  Args:
+    experiment: The experiment.
+    kind: 'weights' or 'updates'.
+    weights: The global models after rounds n - 1 and n, by round number.
+  """
+  training, trainer = experiment.config.training, experiment.trainer
+  base_round = training.phase1_rounds - 1 if kind == 'weights' else training.phase1_rounds
+  base, dimension = weights[base_round], training.sketch_dimension
+  artifact = experiment.store.artifact(
+    'signatures',
+    _determinants(experiment, base, base_round + 1)
+    | {'kind': kind, 'clients': list(experiment.population.client_digests)}
+    | ({'sketch_dimension': dimension} if dimension else {}),
+  )
+  with experiment.store.working_on(artifact):
+    path = artifact / 'vectors.npy'
+    if is_whole(path):
+      return artifact.name
+    store_lib.save_json(artifact / 'clients.json', list(experiment.population.client_ids))
+    features = trainer.computations.model.num_parameters
+    origin = experiment.flatten(base) if kind == 'weights' else np.zeros(features, np.float32)
+    clients = range(experiment.population.num_clients)
+    with experiment.progress.stage(f"clients' {kind}", len(clients)):
+
+      def fill(rows: np.ndarray) -> None:
+        start = sketch_lib.sketch(origin[None], dimension, training.seed)[0] if dimension else origin
+
+        def into(position: int, sent: np.ndarray) -> None:
+          rows[position] = start + sent
+          experiment.progress.update()
+
+        if dimension:
+          projection = sketch_lib.projection(features, dimension, training.seed)
+          trainer.local_sketches(base, clients, base_round + 1, projection, dimension, into)
+        else:
+          trainer.local_updates(base, clients, base_round + 1, into)
+
+      store_lib.save_rows(path, len(clients), dimension or features, fill)
+    if dimension:
+      distortion = _distortion(experiment, base, base_round + 1, origin, store_lib.load_rows(path))
+      store_lib.save_json(artifact / 'sketch.json', {'dimension': dimension, 'distortion': distortion})
+  return artifact.name
+
+
+def start_weights(
+  experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment
+) -> np.ndarray:
+  """Returns float32[clusters, features], the plain means of the members' weights (section 6.2)."""
+  folder, training = experiment.folder, experiment.config.training
+  if training.sketch_dimension is None:
+    phase1 = folder.load_finished(folder.phase1, 'phase1')
+    vectors = store_lib.load_rows(folder.store / phase1['signatures']['weights'] / 'vectors.npy')
+    return mixing.apply_mixing([vectors], mixing.start_weights(assignment).T)[0]
+  last = training.phase1_rounds
+  initial = experiment.trainer.computations.model.weights
+  reached = experiment.train('phase1', experiment.everyone, initial, 0, last, (last - 1,), log=False)
+  base = reached.weights[last - 1]
+  starts = [_start_of(experiment, base, assignment.members(row)) for row in range(assignment.num_clusters)]
+  return np.stack(starts)
+
+
+def start_cost(experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment) -> int:
+  """Returns the client-rounds that start weights cost: one a membership where the weights were never sent."""
+  return 0 if experiment.config.training.sketch_dimension is None else int(assignment.membership.sum())
+
+
+def sketch_report(experiment: experiment_lib.Experiment, name: str) -> dict[str, Any] | None:
+  """Returns dimension and measured distortion of an artifact's sketches; None where they are whole vectors."""
+  if experiment.config.training.sketch_dimension is None:
+    return None
+  return store_lib.load_json(experiment.store.root / name / 'sketch.json')
+
+
+def is_whole(path: pathlib.Path) -> bool:
+  """Tells whether saved rows can be used; damaged ones are set aside."""
+  try:
+    store_lib.load_rows(path)
+    return True
+  except FileNotFoundError:
+    return False
+  except store_lib.DamagedFile as damage:
+    store_lib.set_aside(path, damage)
+    return False
+
+
+def phase1_is_whole(folder: RunFolder) -> bool:
+  """Tells whether Phase 1 has finished and its signatures can be used."""
+  if not folder.phase1.exists():
+    return False
+  signatures = store_lib.load_json(folder.phase1)['signatures']
+  return all([is_whole(folder.store / name / 'vectors.npy') for name in signatures.values()])
+
+
+def _start_of(experiment: experiment_lib.Experiment, base: Any, members: np.ndarray) -> np.ndarray:
+  number = experiment.config.training.phase1_rounds
+  clients = [experiment.population.client_digests[k] for k in members]
+  artifact = experiment.store.artifact(
+    'start', _determinants(experiment, base, number) | {'clients': clients}
+  )
+  path = artifact / 'vectors.npy'
+  with experiment.store.working_on(artifact):
+    if not is_whole(path):
+      experiment.trained += len(members)
+      mean = experiment.flatten(base) + experiment.trainer.mean_update(base, members, number)
+      store_lib.save_rows(path, 1, len(mean), lambda rows: np.copyto(rows, mean[None]))
+    return np.array(store_lib.load_rows(path)[0])
+
+
+def _distortion(
+  experiment: experiment_lib.Experiment, base: Any, number: int, origin: np.ndarray, sketches: np.ndarray
+) -> dict[str, float] | None:
+  """Returns how far the sketches' distances are off for a few clients; None where there are no two."""
+  clients = experiment.population.num_clients
+  if clients < 2:
+    return None
+  generator = seeding.generator(experiment.config.training.seed, 'sketch sample')
+  sample = np.sort(generator.choice(clients, min(_SAMPLE, clients), replace=False))
+  vectors = np.empty((len(sample), len(origin)), np.float32)
+  experiment.trainer.local_updates(
+    base, sample, number, lambda position, update: np.add(origin, update, out=vectors[position])
+  )
+  return dataclasses.asdict(sketch_lib.distortion(vectors, sketches[sample]))
+
+
+def _determinants(experiment: experiment_lib.Experiment, base: Any, number: int) -> dict[str, Any]:
+  return {'base': experiment.digest_of(base), 'round': number, 'settings': experiment.settings}
