@@ -133,7 +133,9 @@ class Contender:
     """
     self.name = name
     self._log = tempfile.TemporaryFile()  # noqa: SIM115 (the process outlives this function)
-    training = [f'--{n}={getattr(setting, n)}' for n in ('batch_size', 'local_epochs', 'learning_rate', 'seed')]
+    training = [
+      f'--{n}={getattr(setting, n)}' for n in ('batch_size', 'local_epochs', 'learning_rate', 'seed')
+    ]
     others = [f'--rows_file={rows}', f'--cores={os.cpu_count()}', f'--form={form}']
     variables = os.environ | {'TF_CPP_MIN_LOG_LEVEL': '3', 'PYTHONPATH': str(ROOT)} | dict(environment or {})
     self._process = subprocess.Popen(

@@ -31,9 +31,13 @@ def main() -> int:
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
   )
   common.add_setting_flags(parser)
-  parser.add_argument('--rounds', type=int, default=7, help='rounds that count, after a first; default: %(default)s')
+  parser.add_argument(
+    '--rounds', type=int, default=7, help='rounds that count, after a first; default: %(default)s'
+  )
   parser.add_argument('--data_dir', help='folder with MNIST (as for phases.run_all); default: made-up rows')
-  parser.add_argument('--bare_form', choices=('client', 'step'), default='client', help='form of the bare loop')
+  parser.add_argument(
+    '--bare_form', choices=('client', 'step'), default='client', help='form of the bare loop'
+  )
   flags = parser.parse_args()
   try:
     print(json.dumps(measure(common.setting_from(flags), flags.rounds, flags.data_dir, flags.bare_form)))

@@ -61,7 +61,9 @@ class Turns:
 def arguments() -> argparse.Namespace:
   """Parses what the timing program tells a contender: the rows and the setting."""
   parser = argparse.ArgumentParser(allow_abbrev=False)
-  parser.add_argument('--rows_file', required=True, help='npz: x uint8[clients, rows, ...], y int32[clients, rows]')
+  parser.add_argument(
+    '--rows_file', required=True, help='npz: x uint8[clients, rows, ...], y int32[clients, rows]'
+  )
   parser.add_argument('--batch_size', type=int, required=True)
   parser.add_argument('--local_epochs', type=int, required=True)
   parser.add_argument('--learning_rate', type=float, required=True)

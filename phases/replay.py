@@ -29,7 +29,7 @@ def main() -> None:
   questions = replay.read_questions(options)
   if vectors.signatures_file is not None:
     signatures = of_file(folder, vectors.signatures_file, options)
-    seed, truths = vectors.seed, {}
+    seed, truths = vectors.seed, dict[str, Any]()
   else:
     signatures, seed, truths = of_run(folder, options)
   signatures, distortion = replay.sketched(signatures, options.sketch_dimension, seed)

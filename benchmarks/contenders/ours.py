@@ -1,6 +1,9 @@
 """This suite: rounds as the programs of phases/ run them, through Trainer.round."""
 
+import contextlib
+import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,35 +25,37 @@ def make_population(x: np.ndarray, y: np.ndarray) -> population_lib.Population:
   return population_lib.Population('benchmark', ids, whole, one, one, x[0, :1], y[0, :1], 10)
 
 
-def build_trainer(
-  population: population_lib.Population,
-  batch_size: int,
-  local_epochs: int,
-  learning_rate: float,
-  seed: int,
-  cohort_fraction: float = 1.0,
-) -> Any:
-  """Returns a Trainer of the MNIST CNN."""
+def build_trainer(population: population_lib.Population, setting: Any) -> Any:
+  """Returns a Trainer of the MNIST CNN.
+
+  Args:
+    population: The clients.
+    setting: A common.Setting, or what has its batch_size, local_epochs, learning_rate and seed.
+  """
   from tff_cluster.federated import client_work, process, trainer
   from tff_cluster.models import build
 
-  keras_model = build.build('mnist_cnn', population.input_shape, population.num_classes, seed)
+  keras_model = build.build('mnist_cnn', population.input_shape, population.num_classes, setting.seed)
   model = client_work.model_from_keras(keras_model, population.train.x.dtype)
-  computations = process.Computations(model, learning_rate, batch_size)
-  return trainer.Trainer(population, computations, local_epochs, cohort_fraction, seed)
+  computations = process.Computations(model, setting.learning_rate, setting.batch_size)
+  return trainer.Trainer(population, computations, setting.local_epochs, 1.0, setting.seed)
+
+
+@contextlib.contextmanager
+def opened(population: population_lib.Population, setting: Any) -> Iterator[Any]:
+  """Yields a Trainer, connected to a worker of its own that ends with the block."""
+  worker = worker_lib.start(os.cpu_count() or 1)
+  from tff_cluster.federated import context
+
+  with context.connected(worker):
+    yield build_trainer(population, setting)
 
 
 def main() -> None:
   conversation, flags = turns.Turns(), turns.arguments()
-  worker = worker_lib.start(flags.cores)
   with np.load(flags.rows_file) as rows:
     population = make_population(rows['x'], rows['y'])
-  from tff_cluster.federated import context
-
-  with context.connected(worker):
-    trainer = build_trainer(
-      population, flags.batch_size, flags.local_epochs, flags.learning_rate, flags.seed
-    )
+  with opened(population, flags) as trainer:
     state = trainer.start(trainer.computations.model.weights)
     everyone, number = np.arange(population.num_clients), 0
 

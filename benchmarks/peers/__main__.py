@@ -52,7 +52,9 @@ def _torchrun(processes: int) -> tuple[str, ...]:
 PEERS = {
   'fluke': Peer('fluke-fl', 'fluke-fl', 'benchmarks.peers.fluke_fl'),
   'flower': Peer('flwr[simulation]', 'flwr', 'benchmarks.peers.flower'),
-  'pfl': Peer('pfl[pytorch]', 'pfl', 'benchmarks.peers.pfl_research', 'torchrun', _torchrun(os.cpu_count() or 1)),
+  'pfl': Peer(
+    'pfl[pytorch]', 'pfl', 'benchmarks.peers.pfl_research', 'torchrun', _torchrun(os.cpu_count() or 1)
+  ),
   'pfl_single': Peer('pfl[pytorch]', 'pfl', 'benchmarks.peers.pfl_research', 'single'),
   'fedlab': Peer('fedlab', 'fedlab', 'benchmarks.peers.fedlab_standalone'),
 }
@@ -63,10 +65,15 @@ def main() -> int:
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
   )
   common.add_setting_flags(parser)
-  parser.add_argument('--rounds', type=int, default=5, help='rounds that count, after a first; default: %(default)s')
+  parser.add_argument(
+    '--rounds', type=int, default=5, help='rounds that count, after a first; default: %(default)s'
+  )
   parser.add_argument('--data_dir', help='folder with MNIST (as for phases.run_all); default: made-up rows')
   parser.add_argument(
-    '--cache_dir', type=pathlib.Path, default=pathlib.Path('~/.cache/tff_cluster/peers'), help='where environments lie'
+    '--cache_dir',
+    type=pathlib.Path,
+    default=pathlib.Path('~/.cache/tff_cluster/peers'),
+    help='where environments lie',
   )
   parser.add_argument('--peers', default=','.join(PEERS), help='which to measure; default: %(default)s')
   flags = parser.parse_args()
@@ -175,8 +182,12 @@ def _environment(cache: pathlib.Path, peer: Peer) -> pathlib.Path:
   ):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-      lines = [line for line in done.stderr.splitlines() if line.startswith('ERROR')] or done.stderr.splitlines()
-      raise EnvironmentFault(f'cannot install {peer.requirement}: {lines[-1] if lines else "pip said nothing"}')
+      lines = [
+        line for line in done.stderr.splitlines() if line.startswith('ERROR')
+      ] or done.stderr.splitlines()
+      raise EnvironmentFault(
+        f'cannot install {peer.requirement}: {lines[-1] if lines else "pip said nothing"}'
+      )
   made.touch()
   return python
 

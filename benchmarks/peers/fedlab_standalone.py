@@ -5,6 +5,10 @@ operations. Batches are gathered whole (a loader over a batch sampler), which is
 which gathers them row by row.
 """
 
+from benchmarks.peers import cpu_torchvision  # noqa: F401 (it comes before what imports torchvision)
+
+# isort: split
+
 import sys
 import time
 

@@ -69,7 +69,10 @@ def main() -> None:
     local = torch_work.MnistCnn()
     local.load_state_dict(message.content['arrays'].to_torch_state_dict())
     torch_work.train(local, x[k], y[k], epochs, size, rate)
-    content = {'arrays': ArrayRecord(local.state_dict()), 'metrics': MetricRecord({'num-examples': len(y[k])})}
+    content = {
+      'arrays': ArrayRecord(local.state_dict()),
+      'metrics': MetricRecord({'num-examples': len(y[k])}),
+    }
     return Message(content=RecordDict(content), reply_to=message)
 
   @server_app.main()

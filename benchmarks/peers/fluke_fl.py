@@ -4,18 +4,14 @@ fluke trains the clients of a round one after the other in one process (fluke.di
 GPUs only), so both cores work inside PyTorch's operations. Evaluation is off; data stays in memory.
 """
 
+from benchmarks.peers import cpu_torchvision  # noqa: F401 (it comes before what imports torchvision)
+
+# isort: split
+
 import sys
 import time
 
 import torch
-
-if torch.version.cuda is None:
-  # fluke imports torchvision, whose common wheel is built for PyTorch with CUDA: beside one without, its
-  # operators are missing, and the import fails over these two, which nobody here calls.
-  _TORCHVISION = torch.library.Library('torchvision', 'FRAGMENT')
-  for _name in ('nms', 'qnms'):
-    _TORCHVISION.define(f'{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor')
-
 from fluke import DDict, FlukeENV
 from fluke.algorithms.fedavg import FedAVG
 from fluke.data import FastDataLoader

@@ -10,7 +10,6 @@ from tff_cluster import config as config_lib
 from tff_cluster import store
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import fold_summary, main_job
-from tff_cluster.data import populate, saved
 from tff_cluster.run_folder import RunFolder
 
 
@@ -34,10 +33,10 @@ def run(
   asked, trained = 0, 0
   for index in range(folds):
     fold = fold_summary.fold_folder(folder, index)
-    if not fold.population.exists():
-      saved.save_population(populate.build_population(config.data, fold=(index, folds)), fold.population)
     store.save_json(fold.config, plain.to_json())
     store.save_json(fold.environment, store.load_json(folder.environment))
-    done = main_job.run(fold, plain, progress, clients_in_parallel, worker_start_timeout_secs)
+    done = main_job.run(
+      fold, plain, progress, clients_in_parallel, worker_start_timeout_secs, fold=(index, folds)
+    )
     asked, trained = asked + done.asked, trained + done.trained
   return asked, trained

@@ -29,16 +29,17 @@ def run(
   progress: experiment_lib.Progress,
   clients_in_parallel: int = 0,
   worker_start_timeout_secs: float = 60.0,
+  fold: tuple[int, int] | None = None,
 ) -> Done:
   """Runs what is not finished, and returns the results.
 
   Args:
-    folder, config, progress, clients_in_parallel, worker_start_timeout_secs: See session.opened.
+    folder, config, progress, clients_in_parallel, worker_start_timeout_secs, fold: See session.opened.
   """
   population, asked, trained = None, 0, 0
   if not _trained(folder, config):
     with session.opened(
-      folder, config, progress, clients_in_parallel, worker_start_timeout_secs
+      folder, config, progress, clients_in_parallel, worker_start_timeout_secs, fold
     ) as experiment:
       population = experiment.population
       three_phase.run_phase1(experiment)
@@ -49,7 +50,9 @@ def run(
         three_phase.run_phase2(experiment, clustering.label)
         three_phase.run_phase3(experiment, clustering.label)
       asked, trained = experiment.asked, experiment.trained
-  return Done(assemble.run_assembly(folder, population or session.clients(folder, config)), asked, trained)
+  return Done(
+    assemble.run_assembly(folder, population or session.clients(folder, config, fold)), asked, trained
+  )
 
 
 def _trained(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:

@@ -5,6 +5,7 @@ Planted truth is looked at here only, after every clustering has been made.
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +173,9 @@ def replay(
   exact = [
     {'metric': metric, 'linkage': linkage, 'truth': name}
     | dict(
-      zip(('low', 'high'), exact_thresholds(asked.merges(metric, linkage), present.argmax(axis=0)), strict=True)
+      zip(
+        ('low', 'high'), exact_thresholds(asked.merges(metric, linkage), present.argmax(axis=0)), strict=True
+      )
     )
     for name, present in groups.items()
     if not overlapping[name]
@@ -214,11 +217,12 @@ def exact_thresholds(merges: np.ndarray, groups: np.ndarray) -> tuple[float | No
 
 
 def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> dict[str, Any]:
-  from tff_cluster import recovery
-
   config = answer.config
+  with warnings.catch_warnings():
+    # scikit-learn takes labellings with many clusters for the targets of a regression.
+    warnings.filterwarnings('ignore', message='The number of unique classes')
+    scores = _recovery(answer, truths)
   fields = config_lib.applicable(config)
-  assignment = answer.assignment if truths else None
   return {
     'method': config.method,
     'metric': fields.get('metric'),
@@ -229,22 +233,26 @@ def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> dict[
     'largest_cluster': answer.largest_cluster,
     'memberships': answer.memberships,
     'silhouette': answer.silhouette,
-    'recovery': {
-      name: recovery.recovery(assignment, truth) if assignment else dict.fromkeys(('ari', 'nmi', 'omega'))
-      for name, truth in truths.items()
-    },
+    'recovery': scores,
     'clustering': _as_flag(dataclasses.replace(config, signature=kind)),
     'notes': list(answer.notes),
   }
+
+
+def _recovery(answer: 'Answer', truths: Mapping[str, np.ndarray]) -> dict[str, dict[str, float | None]]:
+  from tff_cluster import recovery
+
+  assignment = answer.assignment if truths else None
+  if assignment is None:
+    return {name: dict.fromkeys(('ari', 'nmi', 'omega')) for name in truths}
+  return {name: recovery.recovery(assignment, truth) for name, truth in truths.items()}
 
 
 def _as_flag(config: config_lib.ClusteringConfig) -> str:
   """Returns the value of --clustering that trains this clustering."""
   defaults = config_lib.ClusteringConfig(method=config.method)
   given = {
-    name: value
-    for name, value in config_lib.applicable(config).items()
-    if value != getattr(defaults, name)
+    name: value for name, value in config_lib.applicable(config).items() if value != getattr(defaults, name)
   }
   return ','.join([config.method, *(f'{name}={value}' for name, value in given.items())])
 

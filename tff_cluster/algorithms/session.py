@@ -21,6 +21,7 @@ def opened(
   progress: experiment_lib.Progress,
   clients_in_parallel: int = 0,
   worker_start_timeout_secs: float = 60.0,
+  fold: tuple[int, int] | None = None,
 ) -> Iterator[experiment_lib.Experiment]:
   """Yields the experiment with a TFF context on a worker of its own; the worker ends with the block.
 
@@ -30,6 +31,7 @@ def opened(
     progress: Where progress is shown.
     clients_in_parallel: Clients that train side by side; 0: as many as cores. Changes no result.
     worker_start_timeout_secs: How long the worker may take to come up.
+    fold: (i, n) for fold i of n-fold cross-validation; see populate.build_population.
 
   Raises:
     InputError: if the data does not fit the configuration.
@@ -39,7 +41,7 @@ def opened(
   # Started first: it comes up while this process imports TensorFlow and reads the data.
   worker = worker_lib.start(clients_in_parallel or environment.available_cores())
   try:
-    population = clients(folder, config)
+    population = clients(folder, config, fold)
     from tff_cluster.federated import context
 
     with context.connected(worker, worker_start_timeout_secs):
@@ -48,16 +50,18 @@ def opened(
     worker.stop()
 
 
-def clients(folder: RunFolder, config: config_lib.ExperimentConfig) -> population_lib.Population:
-  """Returns the clients of a run, made from the configuration once and saved in its folder."""
+def clients(
+  folder: RunFolder, config: config_lib.ExperimentConfig, fold: tuple[int, int] | None = None
+) -> population_lib.Population:
+  """Returns the clients of a run (or of a fold of it), made from the configuration once and saved in its folder."""
   if folder.population.exists():
     population = saved.load_population(folder.population)
-    if config.data.data_file and populate.build_population(config.data).digest != population.digest:
+    if config.data.data_file and populate.build_population(config.data, fold).digest != population.digest:
       raise InputError(
         f'--data_file={config.data.data_file} has other rows than the run in {folder.root} was started with; choose '
         'another --output_dir'
       )
     return population
-  population = populate.build_population(config.data)
+  population = populate.build_population(config.data, fold)
   saved.save_population(population, folder.population)
   return population

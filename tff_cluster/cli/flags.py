@@ -67,7 +67,7 @@ class ReplayOptions:
 
   signature: str = config.option(
     'weights',
-    'Which signatures of the run: the clients\' own weights of the last round, or one local update.',
+    "Which signatures of the run: the clients' own weights of the last round, or one local update.",
     choices=config.SIGNATURES,
   )
   metrics: str = config.option(
@@ -80,7 +80,8 @@ class ReplayOptions:
     20, 'Thresholds of each metric and linkage, spread over its merges.', at_least=1
   )
   cluster_counts: str = config.option(
-    '2,3,4,5,6,7,8,9,10', 'Numbers of clusters K of k-means, or none; those above the number of clients are left out.'
+    '2,3,4,5,6,7,8,9,10',
+    'Numbers of clusters K of k-means, or none; those above the number of clients are left out.',
   )
   distance_thresholds: str = config.option(
     'mean,quantile:0.05,quantile:0.1,quantile:0.2', 'Thresholds of dynamic distance, or none.'
@@ -89,7 +90,9 @@ class ReplayOptions:
     'yes', 'Whether the silhouette of each clustering is computed.', choices=('yes', 'no')
   )
   sketch_dimension: int = config.option(
-    0, 'Cluster count sketches of this many numbers a client, and report their distortion; 0: do not.', at_least=0
+    0,
+    'Cluster count sketches of this many numbers a client, and report their distortion; 0: do not.',
+    at_least=0,
   )
   memory_mb: int = config.option(
     64, 'Memory that working copies of the signatures may take, in MiB; distances come on top.', at_least=1

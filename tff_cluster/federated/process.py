@@ -166,7 +166,9 @@ def _build_evaluate(model: client_work_lib.Model, batch_size: int = 250) -> tff.
     for start in tf.range(0, rows, batch_size):
       stop = tf.minimum(start + batch_size, rows)
       each, predicted = model.loss(weights, client_work_lib.scaled(x[start:stop]), y[start:stop])
-      confusion += tf.math.bincount(y[start:stop] * classes + predicted, minlength=classes * classes)
+      counts = tf.math.bincount(y[start:stop] * classes + predicted, minlength=classes * classes)
+      # With one class the static shape would get lost.
+      confusion += tf.ensure_shape(counts, [classes * classes])
       loss_sum += tf.reduce_sum(each)
     return collections.OrderedDict(confusion=tf.reshape(confusion, [classes, classes]), loss_sum=loss_sum)
 

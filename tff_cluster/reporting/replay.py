@@ -140,9 +140,7 @@ def _exact_words(
       if line['low'] is None:
         return 'no threshold'
       return (
-        f'T >= {line["low"]:.6g}'
-        if line['high'] is None
-        else f'{line["low"]:.6g} <= T < {line["high"]:.6g}'
+        f'T >= {line["low"]:.6g}' if line['high'] is None else f'{line["low"]:.6g} <= T < {line["high"]:.6g}'
       )
   exact = [row for row in rows if row['recovery'][truth]['omega'] == 1.0]
   return ', '.join(_asked(row) for row in exact) or 'none of those asked'
@@ -154,6 +152,8 @@ def _asked(row: Mapping[str, Any]) -> str:
 
 def _where(row: Mapping[str, Any]) -> str:
   found = plural(row['clusters'], 'cluster')
-  return f'{_asked(row)}: {found}' if row['memberships'] == 1.0 else (
-    f'{_asked(row)}: {found}, {row["memberships"]:.1f} memberships a client'
+  return (
+    f'{_asked(row)}: {found}'
+    if row['memberships'] == 1.0
+    else (f'{_asked(row)}: {found}, {row["memberships"]:.1f} memberships a client')
   )

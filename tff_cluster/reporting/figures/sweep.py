@@ -32,12 +32,17 @@ def threshold_sweep(
     measure: What the values are, for the axis.
     is_score: Whether values are scores up to 1; else they are numbers of clusters, on a logarithmic axis.
   """
+  from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
   names = list(dict.fromkeys(name for lines in curves.values() for name in lines))
   colours = dict(zip(names, base.colours(len(names)), strict=True))
+  barred = [name for name in names if any(linkage == name for _, linkage in exact)]
   figure = base.new_figure(max(3.5 * len(curves), 5.4), 4.1 if exact else 3.7)
   grid = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
   for axes, (metric, lines) in zip(grid, curves.items(), strict=True):
-    end = max((float(np.max(t)) for t, _ in lines.values() if len(t)), default=1.0) or 1.0
+    everything = np.concatenate([thresholds for thresholds, _ in lines.values()])
+    first, last = float(everything.min()), float(everything.max())
+    margin = 0.04 * (last - first) or 0.1 * last or 1.0
     for name, (thresholds, values) in lines.items():
       axes.plot(
         thresholds,
@@ -51,9 +56,9 @@ def threshold_sweep(
       )
       if (metric, name) in exact:
         low, high = exact[metric, name]
-        height = 1.08 + 0.055 * names.index(name)
+        height = 1.09 + 0.055 * barred.index(name)
         axes.plot(
-          [low, 1.05 * end if high is None else high],
+          [max(low, first - margin), last + margin if high is None else min(high, last + margin)],
           [height, height],
           color=colours[name],
           linewidth=4,
@@ -61,13 +66,16 @@ def threshold_sweep(
         )
     axes.set_title(_METRICS.get(metric, metric))
     axes.set_xlabel('distance threshold')
-    axes.set_xlim(-0.03 * end, 1.05 * end)
+    axes.set_xlim(first - margin, last + margin)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.grid(axis='y')
     if is_score:
-      axes.set_ylim(-0.05, 1.08 + 0.055 * len(names) if exact else 1.05)
+      axes.set_ylim(-0.05, 1.06 + 0.055 * len(barred))
       axes.set_yticks(np.linspace(0, 1, 6))
     else:
       axes.set_yscale('log')
+      axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+      axes.yaxis.set_minor_locator(NullLocator())
       axes.yaxis.set_major_formatter(lambda value, _: f'{value:g}')
   grid[0].set_ylabel(measure)
   figure.suptitle(

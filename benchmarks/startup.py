@@ -1,0 +1,138 @@
+"""Start-up: seconds from the start of the program to the end of its first round, and what they are spent on.
+
+The last line of the output is one JSON object, medians over repetitions in processes of their own:
+
+  seconds_to_first_round   from the start of the interpreter
+  spent_on                 {step: seconds}; the steps follow one another, and add up to the above
+  steady_round             seconds of a later round, for comparison with the step first_round
+  second_cluster           seconds of the first round of another cluster of the same trainer: as a steady one, because
+                           the computations are built, compiled and traced once a process
+  setting                  what was trained
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+import psutil
+
+from benchmarks import common
+from tff_cluster.errors import EnvironmentFault, InputError
+
+
+def main() -> int:
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+  )
+  common.add_setting_flags(parser)
+  parser.set_defaults(rows=100, local_epochs=1)
+  parser.add_argument('--repetitions', type=int, default=5, help='default: %(default)s')
+  parser.add_argument('--once', action='store_true', help=argparse.SUPPRESS)
+  flags = parser.parse_args()
+  try:
+    setting = common.setting_from(flags)
+    if flags.repetitions < 1:
+      raise InputError(f'--repetitions={flags.repetitions}: must be at least 1')
+    print(json.dumps(_once(setting) if flags.once else measure(setting, flags.repetitions)))
+  except (InputError, EnvironmentFault) as error:
+    print(error, file=sys.stderr)
+    return error.exit_code
+  return 0
+
+
+def measure(setting: common.Setting, repetitions: int) -> dict[str, Any]:
+  """Starts up again and again, and returns what the JSON line says."""
+  runs = []
+  for _ in range(repetitions):
+    done = subprocess.run(
+      [sys.executable, '-m', 'benchmarks.startup', '--once']
+      + [f'--{name}={value}' for name, value in dataclasses.asdict(setting).items()],
+      cwd=common.ROOT,
+      env=os.environ | {'TF_CPP_MIN_LOG_LEVEL': '3'},
+      capture_output=True,
+      text=True,
+    )
+    if done.returncode:
+      raise EnvironmentFault(f'start-up: {(done.stderr.strip().splitlines() or ["it said nothing"])[-1]}')
+    runs.append(json.loads(done.stdout.splitlines()[-1]))
+    print(json.dumps(runs[-1]), flush=True)
+
+  def median(*path: str) -> float:
+    values = []
+    for run in runs:
+      for key in path:
+        run = run[key]
+      values.append(run)
+    return round(statistics.median(values), 2)
+
+  return {
+    'seconds_to_first_round': median('seconds_to_first_round'),
+    'spent_on': {step: median('spent_on', step) for step in runs[0]['spent_on']},
+    'steady_round': median('steady_round'),
+    'second_cluster': median('second_cluster'),
+    'setting': dataclasses.asdict(setting) | {'repetitions': repetitions},
+  }
+
+
+def _once(setting: common.Setting) -> dict[str, Any]:
+  """Goes through the steps of algorithms.session, with a clock between them."""
+  begin = psutil.Process().create_time()
+  marks = [('interpreter', time.time())]
+
+  def mark(step: str) -> None:
+    marks.append((step, time.time()))
+
+  from tff_cluster.federated import worker as worker_lib
+
+  worker = worker_lib.start(os.cpu_count() or 1)
+  mark('start_worker')
+  import numpy as np
+
+  from benchmarks.contenders import ours
+
+  population = ours.make_population(*common.made_rows(setting.clients, setting.rows, setting.seed))
+  mark('rows')
+  import tensorflow  # noqa: F401 (its time is told apart from that of TFF)
+
+  mark('import_tensorflow')
+  from tff_cluster.federated import context
+
+  mark('import_tff')
+  with context.connected(worker):
+    mark('connect')
+    trainer = ours.build_trainer(population, setting)
+    mark('build_model')
+    weights = trainer.computations.model.weights
+    # Half of them are a cluster, so that another cluster of the same size is left.
+    half = setting.clients // 2
+    clusters = np.arange(half), np.arange(half, 2 * half)
+    state = trainer.start(weights)
+    mark('build_and_initialize')
+    state, _ = trainer.round(state, clusters[0], 1)
+    mark('first_round')
+    seconds = []
+    for number in (2, 3, 4):
+      start = time.time()
+      state, _ = trainer.round(state, clusters[0], number)
+      seconds.append(time.time() - start)
+    start = time.time()
+    trainer.round(trainer.start(weights), clusters[1], 1)
+    second = time.time() - start
+  times = [begin, *(moment for _, moment in marks)]
+  spent = {step: after - before for (step, _), before, after in zip(marks, times, times[1:], strict=False)}
+  return {
+    'seconds_to_first_round': marks[-1][1] - begin,
+    'spent_on': spent,
+    'steady_round': statistics.median(seconds),
+    'second_cluster': second,
+  }
+
+
+if __name__ == '__main__':
+  sys.exit(main())

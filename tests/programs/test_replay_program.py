@@ -1,0 +1,159 @@
+"""phases.replay on a run and on files."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from phases import replay
+from tests.conftest import make_population
+from tff_cluster import store
+from tff_cluster.cli import output, program
+from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.data import saved
+from tff_cluster.run_folder import RunFolder
+
+ROOT = Path(__file__).parents[2]
+STARTED = ExperimentConfig(
+  DataConfig(num_clients=12), clusterings=(ClusteringConfig(method='dynamic_distance'),)
+)
+GROUPS = np.repeat(np.arange(3), 4)
+
+
+def vectors():
+  return np.eye(3)[GROUPS] * 9 + np.random.default_rng(0).normal(size=(12, 3)) * 0.01
+
+
+@pytest.fixture
+def run(tmp_path):
+  """A run with 12 clients in three planted groups, as if its Phase 1 had just ended."""
+  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', STARTED))
+  output.release_output_dirs()
+  ids = [f'c{k:02d}' for k in range(12)]
+  rows = folder.store / 'signatures-1' / 'vectors.npy'
+  store.save_rows(rows, 12, 3, lambda array: np.copyto(array, vectors()))
+  store.save_json(rows.parent / 'clients.json', ids)
+  store.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
+  population = make_population(clients=12)
+  population.truths['group'] = np.eye(3)[:, GROUPS]
+  saved.save_population(population, folder.population)
+  return folder
+
+
+def call(*arguments):
+  return program.execute(replay.main, replay.define_flags, ['p', *map(str, arguments)])
+
+
+def table(folder):
+  with open(folder / 'replay.csv', newline='') as file:
+    return list(csv.DictReader(file))
+
+
+def test_a_run(run, capsys):
+  before = {path: path.read_bytes() for path in run.root.rglob('*') if path.is_file()}
+  assert call(f'--output_dir={run.root}') == 0
+  out = capsys.readouterr().out
+  assert 'group: 3 planted groups, 12 clients' in out and 'k-means' in out and 'K = 3' in out
+  rows = table(run.root)
+  assert len(rows) == 10 * 20 + 9 + 4
+  for row in rows:
+    if row['clusters'] == '3' and row['memberships'] == '1.0':
+      assert (row['ari_group'], row['nmi_group'], row['omega_group']) == ('1.0', '1.0', '1.0')
+    else:
+      assert row['omega_group'] != '1.0'
+  after = {path: path.read_bytes() for path in run.root.rglob('*') if path.is_file()}
+  made = {path.name for path in after.keys() - before.keys()}
+  assert made == {'replay.csv', 'replay.svg', 'replay.png'}
+  assert all(after[path] == content for path, content in before.items())
+
+
+def test_thresholds_that_are_told_to_be_exact_are(run, capsys):
+  assert call(f'--output_dir={run.root}', '--metrics=l2', '--linkages=ward') == 0
+  (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith('l2 ward')]
+  low, high = (float(part) for part in line.split('1.00')[0].removeprefix('l2 ward').split(' <= T < '))
+  # Ward's distance of two groups of four whose centres are 9 * sqrt(2) apart is sqrt(4) times that.
+  assert 0 < low < 0.2 and high == pytest.approx(18 * np.sqrt(2), rel=1e-2)
+
+
+@pytest.mark.parametrize('ending', ['npy', 'npz'])
+def test_a_file(ending, tmp_path, capsys):
+  path = tmp_path / f'v.{ending}'
+  if ending == 'npy':
+    np.save(path, vectors())
+  else:
+    np.savez(path, signatures=vectors())
+  folder = tmp_path / 'out'
+  assert call(f'--signatures_file={path}', f'--output_dir={folder}', '--seed=3', '--memory_mb=1') == 0
+  out = capsys.readouterr().out
+  assert '12 clients, no planted groups known' in out
+  assert sorted(file.name for file in folder.iterdir()) == ['replay.csv', 'replay.png', 'replay.svg']
+  assert 'ari_group' not in table(folder)[0]
+
+
+def test_only_what_is_asked(run):
+  arguments = ['--metrics=cosine', '--linkages=single,average', '--num_thresholds=3', '--cluster_counts=5']
+  assert call(f'--output_dir={run.root}', '--distance_thresholds=none', '--silhouettes=no', *arguments) == 0
+  rows = table(run.root)
+  assert [(row['metric'], row['linkage'], row['num_clusters']) for row in rows] == [
+    *[('cosine', 'single', '')] * 3,
+    *[('cosine', 'average', '')] * 3,
+    ('', '', '5'),
+  ]
+  assert {row['silhouette'] for row in rows} == {''}
+
+
+def test_sketches(run, capsys):
+  assert call(f'--output_dir={run.root}', '--sketch_dimension=64', '--metrics=l2') == 0
+  assert 'sketches of 64 numbers: Euclidean distances are off by' in capsys.readouterr().out
+
+
+def test_a_run_without_its_population_has_no_truths(run, capsys):
+  run.population.unlink()
+  assert call(f'--output_dir={run.root}', '--metrics=l2') == 0
+  assert 'no planted groups known' in capsys.readouterr().out
+
+
+WRONG = [
+  ([], '--output_dir=FOLDER is required'),
+  (['--output_dir={tmp}/nowhere'], 'holds no run'),
+  (['--output_dir={run}', '--seed=1'], '--seed applies to --signatures_file only'),
+  (['--output_dir={run}', '--signature=updates'], '--signature=updates: this Phase 1 saved weights only'),
+  (['--output_dir={run}', '--metrics=l3'], "--metrics=l3: 'l3' is not among l1, l2, cosine"),
+  (['--output_dir={run}', '--num_thresholds=0'], '--num_thresholds=0: must be at least 1'),
+  (['--output_dir={run}', '--memory_mb=0'], '--memory_mb=0: must be at least 1'),
+  (['--output_dir={run}', '--silhouettes=maybe'], '--silhouettes=maybe: allowed are yes, no'),
+  (['--output_dir={run}', '--method=kmeans'], 'unknown flag --method'),
+  (['--output_dir={run}', '--signatures_file={tmp}/v.npy'], 'holds a run; choose another folder'),
+  (['--output_dir={tmp}/out', '--signatures_file={tmp}/no.npy'], 'no such file'),
+  (['--output_dir={tmp}/out', '--signatures_file={tmp}/v.npy', '--signature=weights'], '--signature does not apply'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(('arguments', 'words'), WRONG, ids=[' '.join(a) for a, _ in WRONG])
+def test_wrong_calls(arguments, words, run, tmp_path, capsys):
+  np.save(tmp_path / 'v.npy', vectors())
+  before = sorted(tmp_path.rglob('*'))
+  assert call(*(argument.format(tmp=tmp_path, run=run.root) for argument in arguments)) == 2
+  out, err = capsys.readouterr()
+  assert words in err and err.count('\n') == 1 and out == ''
+  assert sorted(tmp_path.rglob('*')) == before
+
+
+def test_a_run_without_phase_1(run, capsys):
+  run.phase1.unlink()
+  assert call(f'--output_dir={run.root}') == 2
+  assert 'run python -m phases.phase1' in capsys.readouterr().err
+
+
+def test_as_a_process_without_tensorflow(run):
+  script = (
+    'import sys\nfrom phases import replay\nfrom tff_cluster.cli import program\n'
+    'code = program.execute(replay.main, replay.define_flags, sys.argv)\n'
+    'print(code, [m for m in sys.modules if m.split(".")[0] in ("tensorflow", "tensorflow_federated", "keras")])\n'
+  )
+  arguments = [f'--output_dir={run.root}', '--metrics=l2', '--num_thresholds=4']
+  done = subprocess.run([sys.executable, '-c', script, *arguments], cwd=ROOT, capture_output=True, text=True)
+  assert done.stdout.endswith('\n0 []\n') and done.stderr == ''
