@@ -43,12 +43,19 @@ def test_anonymous_peak_sees_what_is_allocated():
 
 
 def test_replay():
-  lines, result = run('benchmarks.replay', '--clients=16', '--features=5000', '--repeats=1')
+  lines, result = run('benchmarks.replay', '--clients=16', '--features=50000', '--repeats=1')
   assert result['clusterings'] == result['families'] * result['thresholds'] == 80
   assert set(result['ari'].values()) == {1.0}
   assert result['relative_error'] < 1e-5
   assert result['seconds'].keys() == {'replay', 'l1', 'l2', 'cosine', 'scipy_pdist_euclidean'}
-  assert all(value > 0 for value in result['ratio_to_one_pass'].values())
+  seconds = result['seconds']
+  for name, ratio in result['ratio_to_pass_of'].items():
+    np.testing.assert_allclose(ratio, seconds['replay'] / seconds[name], rtol=0.2, atol=0.5)
+  assert (
+    0
+    < result['ratio_to_one_pass']
+    < min(result['ratio_to_pass_of'][metric] for metric in ('l1', 'l2', 'cosine'))
+  )
   assert lines
 
 

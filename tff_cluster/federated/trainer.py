@@ -126,7 +126,7 @@ class Trainer:
       into: Called with (position in `clients`, float32[features] update: trained minus start).
     """
     update_bytes = self.computations.model.num_bytes
-    for chunk in self._chunks(clients, lambda k: update_bytes + self._row_bytes(self.population.train, k)):
+    for chunk in _chunks([update_bytes + self._row_bytes(self.population.train, int(k)) for k in clients]):
       data = [self._training_data(int(clients[i]), round_number) for i in chunk]
       for i, update in zip(chunk, self.computations.local_updates(list(weights), data), strict=True):
         into(i, self._finite(np.asarray(update), int(clients[i])))
@@ -154,7 +154,7 @@ class Trainer:
       signs=projection[1].astype(np.int8),
       dimension=np.int32(dimension),
     )
-    for chunk in self._chunks(clients, lambda k: 4 * dimension + self._row_bytes(self.population.train, k)):
+    for chunk in _chunks([4 * dimension + self._row_bytes(self.population.train, int(k)) for k in clients]):
       data = [self._training_data(int(clients[i]), round_number) for i in chunk]
       for i, sketch in zip(chunk, self.computations.local_sketches(list(weights), sent, data), strict=True):
         into(i, self._finite(np.asarray(sketch), int(clients[i])))
@@ -174,13 +174,28 @@ class Trainer:
     Returns:
       Scores, one row a client of `clients`.
     """
+    return self.measure_splits(weights, [split], clients)[0]
+
+  def measure_splits(
+    self, weights: Weights, splits: Sequence[population_lib.Split], clients: Sequence[int] | np.ndarray
+  ) -> list[scores.Scores]:
+    """Measures one model on several splits of some clients; the model is sent once.
+
+    Returns:
+      Scores for each split, one row a client of `clients`.
+    """
+    pieces = [(split, int(k)) for split in splits for k in clients]
     tables, losses = [], []
-    for chunk in self._chunks(clients, lambda k: self._row_bytes(split, k)):
-      data = [_rows(*split.client(int(clients[i]))) for i in chunk]
+    for chunk in _chunks([self._row_bytes(*piece) for piece in pieces]):
+      data = [_rows(*pieces[i][0].client(pieces[i][1])) for i in chunk]
       for result in self.computations.evaluate(list(weights), data):
         tables.append(np.asarray(result['confusion'], np.int64))
         losses.append(float(result['loss_sum']))
-    return scores.Scores(np.stack(tables), np.array(losses))
+    count = len(clients)
+    return [
+      scores.Scores(np.stack(tables[first : first + count]), np.array(losses[first : first + count]))
+      for first in range(0, len(pieces), count)
+    ]
 
   def measure_global(self, weights: Weights) -> scores.Scores:
     """Measures one model on the global test set, sent in pieces so that they run side by side."""
@@ -222,18 +237,23 @@ class Trainer:
   def _row_bytes(self, split: population_lib.Split, client: int) -> int:
     return int(split.counts[client]) * (split.x[:1].nbytes + 4)
 
-  def _chunks(self, clients: Sequence[int] | np.ndarray, size: Callable[[int], int]) -> Iterator[list[int]]:
-    """Yields runs of positions in `clients` whose messages stay below the limit."""
-    chunk: list[int] = []
-    total = 0
-    for position, client in enumerate(clients):
-      if chunk and total + size(int(client)) > _MESSAGE_BYTES:
-        yield chunk
-        chunk, total = [], 0
-      chunk.append(position)
-      total += size(int(client))
-    if chunk:
+
+def _chunks(sizes: Sequence[int]) -> Iterator[list[int]]:
+  """Yields runs of positions whose messages stay below the limit.
+
+  Args:
+    sizes: Bytes that each position adds to a message.
+  """
+  chunk: list[int] = []
+  total = 0
+  for position, size in enumerate(sizes):
+    if chunk and total + size > _MESSAGE_BYTES:
       yield chunk
+      chunk, total = [], 0
+    chunk.append(position)
+    total += size
+  if chunk:
+    yield chunk
 
 
 def _rows(x: np.ndarray, y: np.ndarray) -> collections.OrderedDict[str, np.ndarray]:

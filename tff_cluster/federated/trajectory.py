@@ -192,8 +192,8 @@ def _appended(
   weights: trainer_lib.Weights,
   figures: dict[str, float],
 ) -> dict[str, np.ndarray]:
-  validation = trainer.measure(weights, trainer.population.validation, members)
-  test = trainer.measure(weights, trainer.population.test, members)
+  splits = (trainer.population.validation, trainer.population.test)
+  validation, test = trainer.measure_splits(weights, splits, members)
   row = {
     'validation_correct': validation.correct,
     'validation_loss': validation.loss_sum,
