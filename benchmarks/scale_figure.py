@@ -22,6 +22,8 @@ def growth(sizes: Sequence[Mapping[str, Any]]) -> 'Figure':
   Args:
     sizes: As benchmarks.clustering_scale measures them: clients, and methods {name: {seconds, peak_mb}}.
   """
+  from matplotlib.ticker import LogLocator
+
   clients = np.array([size['clients'] for size in sizes])
   figure = base.new_figure(9.4, 4.4)
   panels = figure.subplots(1, 2)
@@ -45,6 +47,8 @@ def growth(sizes: Sequence[Mapping[str, Any]]) -> 'Figure':
     axes.set_yscale('log')
     axes.set_xticks(clients, [f'{count:,}' for count in clients])
     axes.minorticks_off()
+    if what == 'peak_mb':
+      axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(lambda value, _: f'{value:,g}')
     axes.set_xlabel('clients')
     axes.grid(axis='y')

@@ -79,6 +79,17 @@ def test_readers_see_the_old_content_until_the_block_ends(file):
   assert file.stat().st_mode & 0o777 == 0o644
 
 
+def test_who_has_the_old_file_open_reads_it_to_its_end(file):
+  with open(file, 'rb', buffering=0) as reader:
+    assert reader.read(1) == b'o'
+    with store.replacing(file) as stream:
+      stream.write(b'new')
+    assert reader.read() == b'ld'  # The new content is another file, not a change of this one.
+    store.save_file(file, lambda temporary: temporary.write_bytes(b'newer'))
+    assert (reader.seek(0), reader.read()) == (0, b'old')
+  assert file.read_bytes() == b'newer'
+
+
 def test_a_writer_that_fails_leaves_the_old_file(file):
   def write(temporary):
     assert temporary.suffix == file.suffix

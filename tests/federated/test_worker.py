@@ -141,7 +141,10 @@ from pathlib import Path
 if len(sys.argv) > 2:
   worker._binary = lambda: Path(sys.argv[2])
 started = worker.start(1)
-if len(sys.argv) <= 2:
+if len(sys.argv) > 2:
+  while not Path(sys.argv[2]).with_name('ready').exists():
+    time.sleep(0.01)
+else:
   worker.wait_until_serving(started, 60)
 print(started.process.pid, flush=True)
 if sys.argv[1] == 'waits':
@@ -155,7 +158,9 @@ if sys.argv[1] == 'fails':
 def test_the_worker_ends_with_its_parent_however_that_ends(end, tmp_path):
   # It ignores what a polite parent could send.
   script = tmp_path / 'worker_binary'
-  script.write_text('#!/bin/sh\ntrap "" TERM INT HUP PIPE\nwhile true; do sleep 1; done\n')
+  script.write_text(
+    f'#!/bin/sh\ntrap "" TERM INT HUP PIPE\n: > {tmp_path}/ready\nwhile true; do sleep 1; done\n'
+  )
   script.chmod(0o755)
   kind = 'waits' if end in ('killed', 'terminated') else end
   parent = subprocess.Popen(
@@ -163,11 +168,15 @@ def test_the_worker_ends_with_its_parent_however_that_ends(end, tmp_path):
     cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
   )  # fmt: skip
   child = int(parent.stdout.readline())
-  if end in ('killed', 'terminated'):
-    assert alive(child)
-    parent.send_signal(signal.SIGKILL if end == 'killed' else signal.SIGTERM)
-  parent.communicate(timeout=20)
-  assert gone(child)
+  try:
+    if end in ('killed', 'terminated'):
+      assert alive(child)
+      parent.send_signal(signal.SIGKILL if end == 'killed' else signal.SIGTERM)
+    parent.communicate(timeout=20)
+    assert gone(child)
+  finally:
+    if alive(child):
+      os.kill(child, signal.SIGKILL)
 
 
 @pytest.mark.tensorflow
