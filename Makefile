@@ -13,9 +13,9 @@ demo: $(ENVIRONMENT)
 test: $(ENVIRONMENT)
 	$(RUN) -m pytest
 
-# Without TensorFlow: seconds.
+# Without TensorFlow, programs and reports: under 20 seconds.
 unit: $(ENVIRONMENT)
-	$(RUN) -m pytest -m "not tensorflow"
+	$(RUN) -m pytest -m "not tensorflow and not program"
 
 check: $(ENVIRONMENT)
 	$(RUN) -m ruff check .

@@ -51,3 +51,19 @@ def tff_context() -> Iterator[None]:
 
   with context.connected(started):
     yield
+
+
+# What starts programs or draws whole reports takes seconds; `make unit` leaves it out.
+_SLOW = (
+  'tests/programs/',
+  'tests/benchmarks/',
+  'tests/reporting/',
+  'tests/test_readme.py',
+  'tests/cli/test_program.py',
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+  for item in items:
+    if item.nodeid.startswith(_SLOW):
+      item.add_marker('program')

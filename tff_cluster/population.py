@@ -75,8 +75,15 @@ class Population:
       raise InputError(
         f'the global test set has {len(self.global_test_x)} rows and {len(self.global_test_y)} labels'
       )
+    if not 0 <= self.global_test_y.min() <= self.global_test_y.max() < self.num_classes:
+      raise InputError(
+        f'the global test set has labels from {self.global_test_y.min()} to {self.global_test_y.max()}, allowed are 0 to '
+        f'{self.num_classes - 1}'
+      )
     for name in ('train', 'validation', 'test'):
       split = getattr(self, name)
+      if split.offsets[0] != 0 or (np.diff(split.offsets) < 0).any():
+        raise InputError(f'{name} has offsets that do not start at 0 and ascend')
       if not split.offsets[-1] == len(split.x) == len(split.y):
         raise InputError(
           f'{name} has {len(split.x)} rows, {len(split.y)} labels and offsets up to {split.offsets[-1]}'

@@ -7,7 +7,6 @@ asks for the same thing finds it there; who asks for something else cannot hit i
 import contextlib
 import dataclasses
 import fcntl
-import io
 import json
 import logging
 import os
@@ -120,11 +119,44 @@ def save_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
   """Writes named arrays as an uncompressed .npz with a checksum over names, dtypes, shapes and bytes."""
   plain = {name: np.asarray(array) for name, array in arrays.items()}
   checksum = np.frombuffer(bytes.fromhex(_checksum(plain)), np.uint8)
-  # In memory first: an archive that the disk has no room for complains on stderr when it is collected.
-  archive = io.BytesIO()
-  np.savez(archive, **plain, **{_CHECKSUM: checksum})
   with replacing(path) as stream:
-    stream.write(archive.getbuffer())
+    remembering = _Remembering(stream)
+    np.savez(remembering, **plain, **{_CHECKSUM: checksum})
+    if remembering.error is not None:
+      raise remembering.error
+
+
+class _Remembering:
+  """A stream that goes on after its first error, and remembers it.
+
+  An archive whose writes fail complains on stderr when it is collected; this one finds no fault, and whoever
+  made it asks for the error.
+  """
+
+  def __init__(self, stream: IO[bytes]):
+    self.error: OSError | None = None
+    self._stream = stream
+
+  def __getattr__(self, name: str) -> Any:
+    return getattr(self._stream, name)
+
+  def write(self, data: Any) -> int:
+    if self.error is None:
+      try:
+        return self._stream.write(data)
+      except OSError as error:
+        self.error = error
+    return len(memoryview(data).cast('B'))
+
+  def flush(self) -> None:
+    if self.error is None:
+      try:
+        self._stream.flush()
+      except OSError as error:
+        self.error = error
+
+  def seek(self, offset: int, whence: int = 0) -> int:
+    return 0 if self.error is not None else self._stream.seek(offset, whence)
 
 
 def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:

@@ -5,8 +5,8 @@ import os
 import numpy as np
 import pytest
 
+from tff_cluster import store
 from tff_cluster.config import DataConfig
-from tff_cluster.data import saved
 from tff_cluster.data.populate import build_population
 from tff_cluster.data.saved import load_population, save_population
 from tff_cluster.errors import EnvironmentFault
@@ -53,7 +53,7 @@ def test_data_that_does_not_have_its_digest_is_refused(tmp_path, population):
     arrays = dict(archive)
   arrays['test_y'] = (arrays['test_y'] + 1) % 10
   np.savez(path, **arrays)
-  with pytest.raises(EnvironmentFault, match='digest'):
+  with pytest.raises(EnvironmentFault, match='checksum'):
     load_population(path)
 
 
@@ -81,7 +81,7 @@ def test_an_interrupted_write_keeps_what_was_there(tmp_path, population, monkeyp
     file.write(b'half')
     raise OSError(28, 'No space left on device')
 
-  monkeypatch.setattr(saved.np, 'savez', full)
+  monkeypatch.setattr(store.np, 'savez', full)
   with pytest.raises(EnvironmentFault, match='No space left on device'):
     save_population(population, path)
   assert path.read_bytes() == before
@@ -90,5 +90,5 @@ def test_an_interrupted_write_keeps_what_was_there(tmp_path, population, monkeyp
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path, population):
   (tmp_path / 'file').write_text('')
-  with pytest.raises(EnvironmentFault, match='cannot be written'):
+  with pytest.raises(EnvironmentFault, match='cannot write'):
     save_population(population, tmp_path / 'file' / 'population.npz')

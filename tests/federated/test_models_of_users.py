@@ -72,12 +72,14 @@ def test_models_that_tff_cannot_use_are_one_line(kind):
   assert '\n' not in str(caught.value)
 
 
-@pytest.mark.parametrize('ending', ['dense', 'activation', 'layer'])
+@pytest.mark.parametrize('ending', ['dense', 'function', 'activation', 'layer'])
 def test_a_softmax_at_the_end_gives_the_loss_and_labels_of_the_logits(ending, rows):
   x, y = rows
   logits = sequential(layer('Dense', 8, activation='relu'), layer('Dense', CLASSES))
   if ending == 'dense':
     last = [layer('Dense', CLASSES, activation='softmax')]
+  elif ending == 'function':
+    last = [layer('Dense', CLASSES, activation=tf.nn.softmax)]
   else:
     last = [
       layer('Dense', CLASSES),

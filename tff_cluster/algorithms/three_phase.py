@@ -10,7 +10,6 @@ attained accuracy" is measured on its members' validation rows, never on test ro
 stands a baseline that the paper lacks: the same FedAvg gone on for as many rounds as Phase 2 has.
 """
 
-
 import numpy as np
 
 from tff_cluster import assignment as assignment_lib

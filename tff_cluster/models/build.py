@@ -79,9 +79,9 @@ def outputs_probabilities(model: Any) -> bool:
   import tensorflow as tf
 
   last = model.layers[-1]
-  return (
-    isinstance(last, tf.keras.layers.Softmax)
-    or getattr(last, 'activation', None) is tf.keras.activations.softmax
+  return isinstance(last, tf.keras.layers.Softmax) or getattr(last, 'activation', None) in (
+    tf.keras.activations.softmax,
+    tf.nn.softmax,
   )
 
 
