@@ -10,7 +10,7 @@ needs no run: it writes D/clusters.json.
 
 from pathlib import Path
 
-from tff_cluster import config, store
+from tff_cluster import config, options, store
 from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
@@ -50,7 +50,7 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
 
   outcome = methods.cluster(clustering, signatures, seed)
   as_given = int if signatures.id_kind == 'integer' else str
-  parameters = config.applicable(clustering) | ({'seed': seed} if clustering.method == 'kmeans' else {})
+  parameters = options.applicable(clustering) | ({'seed': seed} if clustering.method == 'kmeans' else {})
   document = {
     'clusters': [[as_given(i) for i in members] for members in outcome.assignment.clusters],
     'num_clusters': outcome.assignment.num_clusters,

@@ -15,7 +15,7 @@ from tff_cluster.cli import flags, parse, program
 
 ROOT = Path(__file__).parents[1]
 FLOORS = (
-  ('config', 'population', 'seeding', 'stock_context', 'digests', 'errors', 'models'),
+  ('config', 'options', 'population', 'seeding', 'stock_context', 'digests', 'errors', 'models'),
   ('data', 'cli', 'store', 'run_folder', 'assignment', 'scores'),
   ('federated', 'clustering', 'aggregation', 'results', 'recovery'),
   ('reporting', 'algorithms'),

@@ -6,12 +6,12 @@ by name, and a field that does not apply to the chosen dataset, partition or met
 """
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from tff_cluster import digests
+from tff_cluster import digests, options
 from tff_cluster.errors import InputError
+from tff_cluster.options import option
 
 DATASETS = ('digits', 'mnist', 'cifar10', 'emnist', 'file')
 PARTITIONS = (
@@ -25,19 +25,6 @@ LINKAGES = ('single', 'complete', 'average', 'ward')
 VARIANTS = ('cliques', 'neighbourhoods')
 SIGNATURES = ('weights', 'updates')
 _GROUPED = ('label_swapped', 'label_permuted', 'rotated', 'mixture')
-
-
-def option(default: Any, help: str, **metadata: Any) -> Any:
-  """Declares a field.
-
-  Args:
-    default: Its default; None means "not given".
-    help: One sentence for --help.
-    **metadata: `choices`, the allowed values; `at_least`, `above`, `at_most`, bounds of a number;
-      `applies`, a pair (field, values) such as ('partition', ('dirichlet',)): elsewhere the field must
-      keep its default; `group`, the heading in --help where it is not the class's own.
-  """
-  return dataclasses.field(default=default, metadata={'help': help, **metadata})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -291,11 +278,15 @@ class ExperimentConfig:
       raise InputError(
         f'unknown section {unknown[0]!r} in the configuration; known: {", ".join([*sections, "clusterings"])}'
       )
-    parts: dict[str, Any] = {name: _section(kind, value.get(name, {})) for name, kind in sections.items()}
+    parts: dict[str, Any] = {
+      name: options.section_from_json(kind, value.get(name, {})) for name, kind in sections.items()
+    }
     if 'clusterings' in value:
       if not isinstance(value['clusterings'], (list, tuple)):
         raise InputError(f'clusterings must be a list, found {value["clusterings"]!r}')
-      parts['clusterings'] = tuple(_section(ClusteringConfig, c) for c in value['clusterings'])
+      parts['clusterings'] = tuple(
+        options.section_from_json(ClusteringConfig, c) for c in value['clusterings']
+      )
     return cls(**parts).validated()
 
   @property
@@ -308,52 +299,14 @@ class ExperimentConfig:
 
 
 def validate(section: Any) -> None:
-  """Checks one section's fields against their declarations.
+  """Checks one section.
 
   Raises:
     InputError: see ExperimentConfig.validated.
   """
-  for field in dataclasses.fields(section):
-    value, rule = getattr(section, field.name), field.metadata
-    _check_type(field, value)
-    if 'applies' in rule and value != field.default:
-      check_applies(section, field)
-    if value is None:
-      continue
-    if 'choices' in rule and value not in rule['choices']:
-      raise InputError(f'--{field.name}={value}: allowed are {", ".join(map(str, rule["choices"]))}')
-    for bound, fits, words in (
-      ('at_least', lambda v, b: v >= b, 'at least'),
-      ('above', lambda v, b: v > b, 'above'),
-      ('at_most', lambda v, b: v <= b, 'at most'),
-    ):
-      if bound in rule and not fits(value, rule[bound]):
-        raise InputError(f'--{field.name}={value}: must be {words} {rule[bound]}')
+  options.check_fields(section)
   if isinstance(section, ClusteringConfig):
     _check_clustering(section)
-
-
-def check_applies(section: Any, field: dataclasses.Field) -> None:
-  """Raises InputError where the field does not apply to what the section chose."""
-  if 'applies' not in field.metadata:
-    return
-  chooser, values = field.metadata['applies']
-  chosen = getattr(section, chooser)
-  if chosen not in values:
-    raise InputError(
-      f'--{field.name} does not apply to --{chooser}={chosen}; it applies to {chooser} {" or ".join(values)}'
-    )
-
-
-def applicable(section: Any) -> dict[str, Any]:
-  """Returns the fields of a section that apply to what it chose, without its chooser and its name."""
-  fields = {}
-  for field in dataclasses.fields(section):
-    chooser, values = field.metadata.get('applies', (None, ()))
-    if field.name in ('method', 'name') or (chooser and getattr(section, chooser) not in values):
-      continue
-    fields[field.name] = getattr(section, field.name)
-  return fields
 
 
 def parse_threshold(text: str) -> tuple[str, float]:
@@ -399,38 +352,3 @@ def _check_model_name(model: str) -> None:
   path = [*module.split('.'), function]
   if model not in MODELS and not (colon and all(part.isidentifier() for part in path)):
     raise InputError(f'--model={model}: allowed are {", ".join(MODELS)}, or package.module:function')
-
-
-def _plain_type(field: dataclasses.Field) -> tuple[type, bool]:
-  """Returns int, float or str, and whether None is allowed beside it."""
-  kinds = set(getattr(field.type, '__args__', (field.type,)))
-  return next(kind for kind in kinds if kind is not type(None)), type(None) in kinds  # type: ignore[return-value]
-
-
-def _check_type(field: dataclasses.Field, value: Any) -> None:
-  kind, optional = _plain_type(field)
-  if value is None and optional:
-    return
-  if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
-    raise InputError(f'--{field.name}={value!r}: expected {"text" if kind is str else kind.__name__}')
-  if kind is float and not math.isfinite(value):
-    raise InputError(f'--{field.name}={value}: expected a finite number')
-
-
-def _section(kind: type, value: Any) -> Any:
-  if not isinstance(value, Mapping):
-    raise InputError(f'a section of the configuration must be a JSON object, found {value!r}')
-  fields = {field.name: field for field in dataclasses.fields(kind)}
-  known = list(fields)
-  unknown = sorted(set(value) - set(known))
-  if unknown:
-    raise InputError(f'unknown field {unknown[0]!r} in the configuration; known: {", ".join(known)}')
-  # 1 and 1.0 are the same learning rate; they shall be the same configuration, with one digest.
-  try:
-    plain = {
-      name: float(v) if _plain_type(fields[name])[0] is float and type(v) is int else v
-      for name, v in value.items()
-    }
-  except OverflowError as error:
-    raise InputError(f'a number of the configuration is too large: {error}') from error
-  return kind(**plain)

@@ -79,6 +79,8 @@ def test_a_softmax_at_the_end_gives_the_loss_and_labels_of_the_logits(ending, ro
   if ending == 'dense':
     last = [layer('Dense', CLASSES, activation='softmax')]
   elif ending == 'function':
+    import tensorflow as tf
+
     last = [layer('Dense', CLASSES, activation=tf.nn.softmax)]
   else:
     last = [

@@ -6,8 +6,8 @@ import numpy as np
 
 from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
+from tff_cluster import options, recovery, results, store
 from tff_cluster import population as population_lib
-from tff_cluster import recovery, results, store
 from tff_cluster.algorithms import fold_summary
 from tff_cluster.run_folder import RunFolder
 
@@ -90,7 +90,7 @@ def _clustering(
   population: population_lib.Population,
 ) -> dict[str, Any]:
   assignment = assignment_lib.ClusterAssignment.from_json(saved)
-  parameters = config_lib.applicable(clustering)
+  parameters = options.applicable(clustering)
   return {
     'label': clustering.label,
     'method': clustering.method,

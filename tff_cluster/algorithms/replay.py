@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster import config as config_lib
+from tff_cluster import options
 from tff_cluster import store as store_lib
 from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
@@ -222,7 +223,7 @@ def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> dict[
     # scikit-learn takes labellings with many clusters for the targets of a regression.
     warnings.filterwarnings('ignore', message='The number of unique classes')
     scores = _recovery(answer, truths)
-  fields = config_lib.applicable(config)
+  fields = options.applicable(config)
   return {
     'method': config.method,
     'metric': fields.get('metric'),
@@ -252,7 +253,7 @@ def _as_flag(config: config_lib.ClusteringConfig) -> str:
   """Returns the value of --clustering that trains this clustering."""
   defaults = config_lib.ClusteringConfig(method=config.method)
   given = {
-    name: value for name, value in config_lib.applicable(config).items() if value != getattr(defaults, name)
+    name: value for name, value in options.applicable(config).items() if value != getattr(defaults, name)
   }
   return ','.join([config.method, *(f'{name}={value}' for name, value in given.items())])
 

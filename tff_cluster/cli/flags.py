@@ -14,7 +14,7 @@ from typing import Any
 
 from absl import flags
 
-from tff_cluster import config
+from tff_cluster import config, options
 
 FLAGS = flags.FLAGS
 
@@ -23,19 +23,19 @@ FLAGS = flags.FLAGS
 class RunOptions:
   """Where a run lies and what it may use of this machine; none of it changes a result."""
 
-  output_dir: str = config.option('', 'Folder of the run; the same command there goes on where it stopped.')
-  config_file: str | None = config.option(
+  output_dir: str = options.option('', 'Folder of the run; the same command there goes on where it stopped.')
+  config_file: str | None = options.option(
     None,
     'The config.json of an earlier run, which is repeated from it; takes the place of all flags but those of this group.',
   )
-  store_dir: str | None = config.option(
+  store_dir: str | None = options.option(
     None,
     'Folder of artifacts that several runs share, so that none trains what another has; default: a folder of the run.',
   )
-  clients_in_parallel: int = config.option(
+  clients_in_parallel: int = options.option(
     0, 'Clients that train side by side; 0: as many as cores.', at_least=0
   )
-  worker_start_timeout_secs: float = config.option(
+  worker_start_timeout_secs: float = options.option(
     60.0, 'Seconds to wait for the TFF worker to start.', above=0.0
   )
 
@@ -44,19 +44,19 @@ class RunOptions:
 class VectorsOptions:
   """Vectors that are clustered without an experiment around them."""
 
-  signatures_file: str | None = config.option(
+  signatures_file: str | None = options.option(
     None,
     'One vector a client: an .npz with signatures [clients, features] and optional client_id names in client_ids, or a plain .npy.',
   )
-  seed: int = config.option(0, 'Seed of k-means on --signatures_file.', at_least=0)
+  seed: int = options.option(0, 'Seed of k-means on --signatures_file.', at_least=0)
 
 
 @dataclasses.dataclass(frozen=True)
 class StoreOptions:
   """Which store to look at, and what to remove from it."""
 
-  store_dir: str = config.option('', 'The store: the --store_dir of runs, or the folder store/ of one run.')
-  prune_unused_days: float | None = config.option(
+  store_dir: str = options.option('', 'The store: the --store_dir of runs, or the folder store/ of one run.')
+  prune_unused_days: float | None = options.option(
     None, 'Remove artifacts that no run used for this many days; default: remove nothing.', at_least=0.0
   )
 
@@ -65,36 +65,36 @@ class StoreOptions:
 class ReplayOptions:
   """Clustering questions that saved signatures answer without training."""
 
-  signature: str = config.option(
+  signature: str = options.option(
     'weights',
     "Which signatures of the run: the clients' own weights of the last round, or one local update.",
     choices=config.SIGNATURES,
   )
-  metrics: str = config.option(
+  metrics: str = options.option(
     ','.join(config.METRICS), f'Distances of hierarchical clustering, from {", ".join(config.METRICS)}.'
   )
-  linkages: str = config.option(
+  linkages: str = options.option(
     ','.join(config.LINKAGES), f'Linkages, from {", ".join(config.LINKAGES)}; ward goes with l2 only.'
   )
-  num_thresholds: int = config.option(
+  num_thresholds: int = options.option(
     20, 'Thresholds of each metric and linkage, spread over its merges.', at_least=1
   )
-  cluster_counts: str = config.option(
+  cluster_counts: str = options.option(
     '2,3,4,5,6,7,8,9,10',
     'Numbers of clusters K of k-means, or none; those above the number of clients are left out.',
   )
-  distance_thresholds: str = config.option(
+  distance_thresholds: str = options.option(
     'mean,quantile:0.05,quantile:0.1,quantile:0.2', 'Thresholds of dynamic distance, or none.'
   )
-  silhouettes: str = config.option(
+  silhouettes: str = options.option(
     'yes', 'Whether the silhouette of each clustering is computed.', choices=('yes', 'no')
   )
-  sketch_dimension: int = config.option(
+  sketch_dimension: int = options.option(
     0,
     'Cluster count sketches of this many numbers a client, and report their distortion; 0: do not.',
     at_least=0,
   )
-  memory_mb: int = config.option(
+  memory_mb: int = options.option(
     64, 'Memory that working copies of the signatures may take, in MiB; distances come on top.', at_least=1
   )
 

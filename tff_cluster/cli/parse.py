@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tff_cluster import config
+from tff_cluster import config, options
 from tff_cluster.cli import config_file, flags
 from tff_cluster.errors import InputError
 
@@ -96,7 +96,7 @@ def make_section(kind: type[_Section], values: Mapping[str, Any]) -> _Section:
   """Returns kind(**values), validated, where every value counts as given, even if it is the default.
 
   Raises:
-    InputError: see tff_cluster.config.validate and check_applies.
+    InputError: see tff_cluster.config.validate and tff_cluster.options.check_applies.
   """
   section = kind(**values)
   fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ def make_section(kind: type[_Section], values: Mapping[str, Any]) -> _Section:
       if getattr(section, chooser) not in fields[chooser].metadata['choices']:
         # The wrong choice is the cause; that something does not apply to it would mislead.
         config.validate(kind(**{chooser: getattr(section, chooser)}))
-      config.check_applies(section, fields[name])
+      options.check_applies(section, fields[name])
   config.validate(section)
   return section
 
