@@ -29,17 +29,19 @@ class ClusterAssignment:
       raise InputError(
         f'membership must be [clusters, {len(self.client_ids)} clients], found shape {matrix.shape}'
       )
-    if not np.isin(matrix, (0.0, 1.0)).all():
+    member = matrix != 0.0
+    if not np.array_equal(member, matrix):
       raise InputError('membership must hold zeros and ones only')
-    if not matrix.any(axis=1).all():
-      raise InputError(f'cluster {int(np.argmin(matrix.any(axis=1)))} has no member')
-    if not matrix.any(axis=0).all():
-      raise InputError(f'client {self.client_ids[int(np.argmin(matrix.any(axis=0)))]} is in no cluster')
+    if not member.any(axis=1).all():
+      raise InputError(f'cluster {int(np.argmin(member.any(axis=1)))} has no member')
+    if not member.any(axis=0).all():
+      raise InputError(f'client {self.client_ids[int(np.argmin(member.any(axis=0)))]} is in no cluster')
     if len(set(self.client_ids)) != len(self.client_ids):
       raise InputError('client ids must be distinct')
-    if len(np.unique(matrix, axis=0)) < len(matrix):
+    # As packed bits, because sorting the rows themselves takes a minute for ten thousand clusters.
+    if len({row.tobytes() for row in np.packbits(member, axis=1)}) < len(matrix):
       raise InputError('two clusters have the same members')
-    order = sorted(range(len(matrix)), key=lambda row: tuple(np.flatnonzero(matrix[row])))
+    order = sorted(range(len(matrix)), key=lambda row: tuple(np.flatnonzero(member[row])))
     object.__setattr__(self, 'membership', matrix[order])
     object.__setattr__(self, 'client_ids', tuple(self.client_ids))
 

@@ -1,5 +1,7 @@
 """How well a clustering finds planted groups, for disjoint and for overlapping ones."""
 
+import warnings
+
 import numpy as np
 from sklearn import metrics
 
@@ -7,14 +9,23 @@ from tff_cluster.assignment import ClusterAssignment
 from tff_cluster.errors import InputError
 
 
+# Clients whose pairs with all others are counted at a time: 10,000 clients have 50 million pairs.
+_BLOCK = 1024
+
+
 def ari(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
   """Returns the adjusted Rand index of two int[clients] labellings: 1 equal, about 0 by chance."""
-  return float(metrics.adjusted_rand_score(labels_a, labels_b))
+  with warnings.catch_warnings():
+    warnings.filterwarnings('ignore', message='The number of unique classes')
+    return float(metrics.adjusted_rand_score(labels_a, labels_b))
 
 
 def nmi(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
   """Returns the normalised mutual information (arithmetic mean) of two int[clients] labellings, 0 to 1."""
-  return float(metrics.normalized_mutual_info_score(labels_a, labels_b))
+  with warnings.catch_warnings():
+    # scikit-learn takes labellings with many clusters for the targets of a regression.
+    warnings.filterwarnings('ignore', message='The number of unique classes')
+    return float(metrics.normalized_mutual_info_score(labels_a, labels_b))
 
 
 def omega_index(membership_a: np.ndarray, membership_b: np.ndarray) -> float:
@@ -38,15 +49,20 @@ def omega_index(membership_a: np.ndarray, membership_b: np.ndarray) -> float:
     raise InputError(
       f'memberships must be [clusters, clients] over the same clients, found {a.shape} and {b.shape}'
     )
-  shared_a, shared_b = _shared_clusters(a), _shared_clusters(b)
-  pairs = len(shared_a)
+  clients = a.shape[1]
+  pairs = clients * (clients - 1) // 2
   if pairs == 0:
     return 1.0
-  # In whole numbers, so that nothing is lost where both sides are near 1.
-  agreeing = int(np.sum(shared_a == shared_b))
-  length = int(max(shared_a.max(), shared_b.max())) + 1
-  counts_a, counts_b = (np.bincount(shared, minlength=length) for shared in (shared_a, shared_b))
-  by_chance = int(np.sum(counts_a * counts_b))
+  # In whole numbers, so that nothing is lost where both sides are near 1. Pairs are counted twice, and halved.
+  counts = np.zeros((2, max(len(a), len(b)) + 1), np.int64)
+  agreeing = 0
+  for start in range(0, clients, _BLOCK):
+    shared = [_shared_clusters(side, start) for side in (a, b)]
+    agreeing += int(np.sum(shared[0] == shared[1]))
+    for side, of_pairs in enumerate(shared):
+      counts[side] += np.bincount(of_pairs, minlength=counts.shape[1])
+  agreeing //= 2
+  by_chance = int(np.sum((counts[0] // 2) * (counts[1] // 2)))
   if by_chance == pairs**2:
     return 1.0
   return (agreeing * pairs - by_chance) / (pairs**2 - by_chance)
@@ -78,8 +94,10 @@ def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> dict[str, floa
   return {'ari': ari(labels, assignment.labels), 'nmi': nmi(labels, assignment.labels), 'omega': omega}
 
 
-def _shared_clusters(membership: np.ndarray) -> np.ndarray:
-  """Returns int64[pairs], how many clusters each pair i < j shares."""
-  member = (membership > 0.0).astype(np.float64)
-  shared = member.T @ member
-  return shared[np.triu_indices(len(shared), 1)].astype(np.int64)
+def _shared_clusters(membership: np.ndarray, start: int) -> np.ndarray:
+  """Returns int64[block * (clients - 1)], how many clusters the clients of a block share with each other client."""
+  member = (membership > 0.0).astype(np.float32)
+  shared = member[:, start : start + _BLOCK].T @ member
+  others = np.ones(shared.shape, bool)
+  others[np.arange(len(shared)), start + np.arange(len(shared))] = False
+  return shared[others].astype(np.int64)

@@ -5,7 +5,6 @@ Planted truth is looked at here only, after every clustering has been made.
 
 import dataclasses
 import os
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -219,10 +218,7 @@ def exact_thresholds(merges: np.ndarray, groups: np.ndarray) -> tuple[float | No
 
 def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> dict[str, Any]:
   config = answer.config
-  with warnings.catch_warnings():
-    # scikit-learn takes labellings with many clusters for the targets of a regression.
-    warnings.filterwarnings('ignore', message='The number of unique classes')
-    scores = _recovery(answer, truths)
+  scores = _recovery(answer, truths)
   fields = options.applicable(config)
   return {
     'method': config.method,
