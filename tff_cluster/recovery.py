@@ -8,7 +8,6 @@ from sklearn import metrics
 from tff_cluster.assignment import ClusterAssignment
 from tff_cluster.errors import InputError
 
-
 # Clients whose pairs with all others are counted at a time: 10,000 clients have 50 million pairs.
 _BLOCK = 1024
 
