@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from tff_cluster.errors import EnvironmentFault, InputError
 ROOT = pathlib.Path(__file__).parents[1]
 _SHAPE = (28, 28, 1)
 _CLASSES = 10
+_BUSY = 0.2
 # Shares of template and noise, and of labels that are wrong: learnable, and never learnt to the end, where
 # gradients vanish into denormal numbers and a round would cost something else.
 _SIGNAL, _NOISE, _WRONG_LABELS = 60.0, 60.0, 0.1
@@ -161,6 +163,11 @@ class Contender:
     """Returns the accuracy of its model on the rows of all clients."""
     return self._ask('check')['accuracy']
 
+  def cpu_seconds(self) -> float:
+    """Returns the processor time that its processes have taken so far."""
+    times = (process.cpu_times() for process in process_tree(self._process.pid))
+    return sum(time.user + time.system for time in times)
+
   def peak_bytes(self) -> int:
     """Returns the sum of its processes' own peaks (VmHWM), which the peak of the tree cannot exceed."""
     return sum(memory_of(process.pid, 'VmHWM') for process in process_tree(self._process.pid))
@@ -226,29 +233,59 @@ def stopped_at_exit(contenders: Sequence[Contender]) -> Iterator[None]:
       contender.stop()
 
 
+@dataclasses.dataclass(frozen=True)
+class Timing:
+  """Medians of one contender, per client and round.
+
+  Attributes:
+    seconds: By the clock.
+    cpu_seconds: Of processor time; it tells contenders apart where other programs keep the machine busy.
+  """
+
+  seconds: float
+  cpu_seconds: float
+
+
 def interleaved(
-  contenders: Sequence[Contender], rounds: int, on_round: Callable[[str, int, float], None]
-) -> dict[str, list[float]]:
+  contenders: Sequence[Contender], rounds: int, clients: int, on_round: Callable[[str, int, float], None]
+) -> dict[str, Timing]:
   """Gives every contender one round in turn, after a round that is not counted.
 
   Args:
     contenders: Each of them has said that it is ready.
     rounds: Rounds that count.
+    clients: Clients of a round.
     on_round: Called with (name, number of the round, seconds), number 0 for the one that does not count.
 
   Returns:
-    Seconds of each round that counts, by contender.
+    The timing of each contender, by name.
   """
   seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+  cpu: dict[str, list[float]] = {contender.name: [] for contender in contenders}
   for number in range(rounds + 1):
     # Nobody always comes after the same one.
     first = number % len(contenders)
     for contender in [*contenders[first:], *contenders[:first]]:
+      before = contender.cpu_seconds()
       taken = contender.round()
       on_round(contender.name, number, taken)
       if number:
         seconds[contender.name].append(taken)
-  return seconds
+        cpu[contender.name].append(contender.cpu_seconds() - before)
+  return {
+    name: Timing(statistics.median(seconds[name]) / clients, statistics.median(cpu[name]) / clients)
+    for name in seconds
+  }
+
+
+def load() -> float:
+  """Returns the processes that ran or wanted to in the last minute, per core; above 0.2 others disturb a timing."""
+  value = os.getloadavg()[0] / (os.cpu_count() or 1)
+  if value > _BUSY:
+    print(
+      f'this machine is busy ({value:.1f} running processes a core): compare cpu_seconds only', flush=True
+    )
+  return round(value, 2)
 
 
 def print_round(clients: int) -> Callable[[str, int, float], None]:

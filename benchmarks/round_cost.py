@@ -3,17 +3,18 @@
 The last line of the output is one JSON object:
 
   seconds_per_client_round  {ours, bare_loop, stock_tff}, medians over rounds
+  cpu_seconds_per_client_round  processor time, in the same form
   ratio_to_bare_loop        ours / bare_loop: below 1 where ours is faster
   ratio_to_stock_tff        stock_tff / ours: above 1 where ours is faster
   peak_mb                   memory of ours, the program and its worker together (10^6 bytes, upper bound)
   accuracy                  of each contender's model on the training rows at the end: they did the same work
+  load                      what ran on each core in the minute before: above 0.2 others disturb the timing
   setting                   what was trained
 """
 
 import argparse
 import dataclasses
 import json
-import statistics
 import sys
 
 from benchmarks import common
@@ -58,6 +59,7 @@ def measure(
   """
   if rounds < 1:
     raise InputError(f'--rounds={rounds}: must be at least 1')
+  load = common.load()
   with common.rows_file(setting, data_dir) as rows:
     contenders = [
       common.Contender(name, module, setting, rows, form=bare_form if name == 'bare_loop' else '')
@@ -67,16 +69,18 @@ def measure(
       parameters = {c.name: c.ready()['parameters'] for c in contenders}
       if len(set(parameters.values())) > 1:
         raise EnvironmentFault(f'the contenders train models of different sizes: {parameters}')
-      seconds = common.interleaved(contenders, rounds, common.print_round(setting.clients))
+      times = common.interleaved(contenders, rounds, setting.clients, common.print_round(setting.clients))
       accuracy = {c.name: round(c.accuracy(), 4) for c in contenders}
       peak = contenders[0].peak_bytes()
-  each = {name: statistics.median(times) / setting.clients for name, times in seconds.items()}
+  each = {name: timing.seconds for name, timing in times.items()}
   return {
     'seconds_per_client_round': {name: round(value, 4) for name, value in each.items()},
+    'cpu_seconds_per_client_round': {name: round(timing.cpu_seconds, 4) for name, timing in times.items()},
     'ratio_to_bare_loop': round(each['ours'] / each['bare_loop'], 3),
     'ratio_to_stock_tff': round(each['stock_tff'] / each['ours'], 3),
     'peak_mb': round(peak / 1e6),
     'accuracy': accuracy,
+    'load': load,
     'setting': dataclasses.asdict(setting) | {'rounds': rounds, 'bare_form': bare_form, 'data_dir': data_dir},
   }
 

@@ -4,10 +4,12 @@ Peers are installed below --cache_dir with pip when they are first measured. The
 object:
 
   seconds_per_client_round  medians over rounds, ours first
+  cpu_seconds_per_client_round  processor time, in the same form
   times_ours                seconds of each peer / seconds of ours: above 1 where ours is faster
   versions                  of each package and of the PyTorch that it runs on
   accuracy                  of each contender's model on the training rows at the end: they did the same work
   left_out                  {peer: why it could not be measured}
+  load                      what ran on each core in the minute before: above 0.2 others disturb the timing
   setting                   what was trained
 """
 
@@ -16,7 +18,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 
@@ -110,6 +111,7 @@ def measure(
   """
   if rounds < 1:
     raise InputError(f'--rounds={rounds}: must be at least 1')
+  load = common.load()
   left_out: dict[str, str] = {}
   versions: dict[str, str] = {}
   contenders: list[common.Contender] = []
@@ -137,15 +139,17 @@ def measure(
         contender.stop()
     if len(set(parameters.values())) > 1:
       raise EnvironmentFault(f'the contenders train models of different sizes: {parameters}')
-    seconds = common.interleaved(contenders, rounds, common.print_round(setting.clients))
+    times = common.interleaved(contenders, rounds, setting.clients, common.print_round(setting.clients))
     accuracy = {contender.name: round(contender.accuracy(), 4) for contender in contenders}
-  each = {name: statistics.median(times) / setting.clients for name, times in seconds.items()}
+  each = {name: timing.seconds for name, timing in times.items()}
   return {
     'seconds_per_client_round': {name: round(value, 4) for name, value in each.items()},
+    'cpu_seconds_per_client_round': {name: round(timing.cpu_seconds, 4) for name, timing in times.items()},
     'times_ours': {name: round(value / each['ours'], 3) for name, value in each.items() if name != 'ours'},
     'versions': versions,
     'accuracy': accuracy,
     'left_out': left_out,
+    'load': load,
     'setting': dataclasses.asdict(setting) | {'rounds': rounds, 'data_dir': data_dir},
   }
 
