@@ -7,6 +7,7 @@ asks for the same thing finds it there; who asks for something else cannot hit i
 import contextlib
 import dataclasses
 import fcntl
+import io
 import json
 import logging
 import os
@@ -127,7 +128,7 @@ def save_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 class _Remembering:
-  """A stream that goes on after its first error, and remembers it.
+  """A stream that can only be written, goes on after its first error, and remembers it.
 
   An archive whose writes fail complains on stderr when it is collected; this one finds no fault, and whoever
   made it asks for the error.
@@ -136,9 +137,6 @@ class _Remembering:
   def __init__(self, stream: IO[bytes]):
     self.error: OSError | None = None
     self._stream = stream
-
-  def __getattr__(self, name: str) -> Any:
-    return getattr(self._stream, name)
 
   def write(self, data: Any) -> int:
     if self.error is None:
@@ -155,8 +153,9 @@ class _Remembering:
       except OSError as error:
         self.error = error
 
-  def seek(self, offset: int, whence: int = 0) -> int:
-    return 0 if self.error is not None else self._stream.seek(offset, whence)
+  def read(self, size: int = -1) -> bytes:
+    """NumPy takes for a stream what can be read; nothing here can."""
+    raise io.UnsupportedOperation('read')
 
 
 def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:

@@ -95,7 +95,12 @@ program.run(main, lambda: flags.define('run'))
 def start(tmp_path, work, **kwargs):
   arguments = [sys.executable, '-c', SCRIPT.format(work=work), f'--output_dir={tmp_path / "run"}']
   return subprocess.Popen(
-    arguments, stderr=subprocess.PIPE, text=True, **({'stdout': subprocess.PIPE} | kwargs)
+    arguments,
+    stderr=subprocess.PIPE,
+    text=True,
+    # Who runs the tests in the background may have had Ctrl-C ignored for all that they start.
+    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    **({'stdout': subprocess.PIPE} | kwargs),
   )
 
 
