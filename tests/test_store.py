@@ -1,5 +1,6 @@
 """Files are whole or not there: interrupted writes, damage, full disks."""
 
+import contextlib
 import errno
 import json
 import os
@@ -149,20 +150,25 @@ def test_a_path_below_a_file_is_one_line(write, tmp_path):
   assert (tmp_path / 'mine').read_text() == 'mine'
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def no_room():
-  """Limits this process to files of 4 kB; Python turns the signal that goes with it into an OSError."""
+  """Limits this process to files of 4 kB; Python turns the signal that goes with it into an OSError.
+
+  For one call only: the output of the tests may be such a file.
+  """
   limits = resource.getrlimit(resource.RLIMIT_FSIZE)
   before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
   resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-  yield
-  resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-  signal.signal(signal.SIGXFSZ, before)
+  try:
+    yield
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    signal.signal(signal.SIGXFSZ, before)
 
 
 @pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
-def test_no_room_keeps_the_old_content_and_leaves_no_file(write, file, no_room):
-  with pytest.raises(EnvironmentFault, match=os.strerror(errno.EFBIG)) as caught:
+def test_no_room_keeps_the_old_content_and_leaves_no_file(write, file):
+  with no_room(), pytest.raises(EnvironmentFault, match=os.strerror(errno.EFBIG)) as caught:
     write(file)
   assert str(file) in str(caught.value) and '\n' not in str(caught.value)
   assert file.read_bytes() == b'old'
