@@ -15,7 +15,7 @@ test: $(ENVIRONMENT)
 
 # Without TensorFlow, programs and reports: under 20 seconds.
 unit: $(ENVIRONMENT)
-	$(RUN) -m pytest -m "not tensorflow and not program"
+	$(RUN) -m pytest -m "not tensorflow and not program" --hypothesis-profile=quick
 
 check: $(ENVIRONMENT)
 	$(RUN) -m ruff check .

@@ -4,6 +4,7 @@ import os
 import pathlib
 from collections.abc import Iterator
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -12,6 +13,9 @@ from tff_cluster import seeding
 
 # Before anything imports TensorFlow, as the programs do.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+
+# `make unit` tries fewer examples of each property than `make test` does.
+hypothesis.settings.register_profile('quick', max_examples=20)
 
 # Set by CI to the folder with real data (tff/ and tfds/); tests that need it skip elsewhere.
 DATA = os.environ.get('TFF_CLUSTER_DATA')
