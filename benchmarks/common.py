@@ -165,8 +165,12 @@ class Contender:
 
   def cpu_seconds(self) -> float:
     """Returns the processor time that its processes have taken so far."""
-    times = (process.cpu_times() for process in process_tree(self._process.pid))
-    return sum(time.user + time.system for time in times)
+    total = 0.0
+    for process in process_tree(self._process.pid):
+      with contextlib.suppress(psutil.NoSuchProcess):
+        times = process.cpu_times()
+        total += times.user + times.system
+    return total
 
   def peak_bytes(self) -> int:
     """Returns the sum of its processes' own peaks (VmHWM), which the peak of the tree cannot exceed."""
@@ -207,11 +211,16 @@ class Contender:
 
 def process_tree(pid: int) -> list[psutil.Process]:
   """Returns a process and all that it started; nothing where it has ended."""
-  try:
-    process = psutil.Process(pid)
-    return [process, *process.children(recursive=True)]
-  except psutil.NoSuchProcess:
-    return []
+  children: dict[int, list[psutil.Process]] = {}
+  found: list[psutil.Process] = []
+  for process in psutil.process_iter(['ppid']):
+    if process.pid == pid:
+      found.append(process)
+    children.setdefault(process.info['ppid'], []).append(process)
+  for process in found:
+    # The list grows while it is walked: children, then their children.
+    found.extend(children.get(process.pid, []))
+  return found
 
 
 def memory_of(pid: int, kind: str) -> int:
