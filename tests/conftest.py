@@ -64,6 +64,7 @@ _SLOW = (
   'tests/reporting/',
   'tests/test_readme.py',
   'tests/cli/test_program.py',
+  'tests/federated/test_worker.py',
 )
 
 
