@@ -5,7 +5,10 @@ import collections
 import pathlib
 from collections.abc import Mapping
 
+import tensorflow as tf
 import tensorflow_federated as tff
+
+from tff_cluster.errors import EnvironmentFault
 
 
 class RoundLog:
@@ -16,8 +19,8 @@ class RoundLog:
   """
 
   def __init__(self, csv_file: pathlib.Path, tensorboard_folder: pathlib.Path):
-    for left_over in csv_file.parent.glob(f'{csv_file.name}*'):
-      left_over.unlink(missing_ok=True)
+    self._csv_file = csv_file
+    self._remove_rows()
     for events in tensorboard_folder.glob('events.out.tfevents.*'):
       events.unlink(missing_ok=True)
     self._managers = (
@@ -31,10 +34,22 @@ class RoundLog:
     Args:
       round_number: From 1, ascending.
       figures: Scalars by name, the same names in every round.
+
+    Raises:
+      EnvironmentFault: the figures cannot be written; what was half written is gone.
     """
 
     async def release_to_all() -> None:
       for manager in self._managers:
         await manager.release(collections.OrderedDict(figures), round_number)
 
-    asyncio.run(release_to_all())
+    try:
+      asyncio.run(release_to_all())
+    except tf.errors.OpError as error:  # What TensorFlow's files raise for a full or failing disk.
+      self._remove_rows()
+      raise EnvironmentFault(f'the figures of round {round_number}: {error.message}') from error
+
+  def _remove_rows(self) -> None:
+    """Removes the CSV file, and what a killed process had half written beside it."""
+    for path in self._csv_file.parent.glob(f'{self._csv_file.name}*'):
+      path.unlink(missing_ok=True)
