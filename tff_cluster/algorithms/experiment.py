@@ -17,7 +17,7 @@ from tff_cluster import population as population_lib
 from tff_cluster import store as store_lib
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
-_ENGINE = 1
+_ENGINE = 2
 
 
 class Progress(Protocol):

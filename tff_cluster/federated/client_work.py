@@ -11,8 +11,10 @@ is what makes small clients fast (see benchmarks/README.md).
 """
 
 import collections
+import contextlib
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -63,8 +65,11 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
     x_dtype: The dtype of the rows: uint8 rows are divided by 255, others taken as they are.
 
   Raises:
-    InputError: if TFF cannot take the model apart (shared layers, for instance).
+    InputError: if its weights are not float32, or TFF cannot take it apart (shared layers, for instance).
   """
+  kinds = {weight.dtype.name for weight in keras_model.trainable_weights} - {'float32'}
+  if kinds:
+    raise InputError(f'the Keras model has {" and ".join(sorted(kinds))} weights; allowed: float32')
   probabilities = models_build.outputs_probabilities(keras_model)
   x_spec = tf.TensorSpec(keras_model.input_shape, tf.as_dtype(x_dtype))
   batch_spec = (tf.TensorSpec(keras_model.input_shape, tf.float32), tf.TensorSpec([None], tf.int32))
@@ -76,7 +81,8 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
     raise _unusable(error) from error
 
   def loss(weights: Any, x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    outputs = functional.predict_on_batch((tuple(weights), ()), x, training=True)
+    with _functions_inlined():
+      outputs = functional.predict_on_batch((tuple(weights), ()), x, training=True)
     each = tf.keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=not probabilities)
     return each, tf.argmax(outputs, axis=1, output_type=tf.int32)
 
@@ -93,6 +99,17 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
       'could not be repeated bit for bit; leave those layers out'
     )
   return Model(weights, loss, x_spec, int(keras_model.output_shape[-1]))
+
+
+@contextlib.contextmanager
+def _functions_inlined() -> Iterator[None]:
+  """While it lasts, calls of a tf.function put its operations into the graph that is being built."""
+  before = tf.config.functions_run_eagerly()
+  tf.config.run_functions_eagerly(True)
+  try:
+    yield
+  finally:
+    tf.config.run_functions_eagerly(before)
 
 
 def _unusable(error: Exception) -> InputError:
@@ -134,6 +151,18 @@ def build_client_update(
     batch_size: Rows of a batch, 0 for all rows at once. The last batch of an epoch may be smaller.
   """
 
+  # A call, not inlined: TensorFlow rewrites a function's operations to oneDNN's on their own, while inside a
+  # loop's graph it finds the gradient of a pooling layer by luck only, and a round takes a quarter longer.
+  @functools.partial(tf.function, reduce_retracing=True, experimental_attributes={'_noinline': True})
+  def sgd_step(state: Any, weights: Any, x: tf.Tensor, y: tf.Tensor) -> Any:
+    with tf.GradientTape() as tape:
+      tape.watch(weights)
+      each, _ = model.loss(weights, scaled(x), y)
+      loss = tf.reduce_mean(each)
+    gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    state, weights = optimizer.next(state, weights, gradients)
+    return state, weights, tf.reduce_sum(each)
+
   @tf.function
   def client_update(initial: Any, data: Any) -> Any:
     x, y, order = data['x'], data['y'], data['order']
@@ -146,14 +175,8 @@ def build_client_update(
     for step in tf.range(tf.shape(order)[0] * batches):
       start = (step % batches) * size
       visit = order[step // batches, start : tf.minimum(start + size, rows)]
-      batch_x, batch_y = scaled(tf.gather(x, visit)), tf.gather(y, visit)
-      with tf.GradientTape() as tape:
-        tape.watch(weights)
-        each, _ = model.loss(weights, batch_x, batch_y)
-        loss = tf.reduce_mean(each)
-      gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-      state, weights = optimizer.next(state, weights, gradients)
-      loss_sum += tf.reduce_sum(each)
+      state, weights, batch_loss = sgd_step(state, weights, tf.gather(x, visit), tf.gather(y, visit))
+      loss_sum += batch_loss
     update = tuple(before - after for before, after in zip(initial, weights, strict=True))
     finite = tf.reduce_all(tf.stack([tf.reduce_all(tf.math.is_finite(u)) for u in update]))
     update = tuple(tf.where(finite, u, tf.zeros_like(u)) for u in update)

@@ -9,7 +9,9 @@ from typing import Any
 import grpc
 import tensorflow_federated as tff
 from tensorflow_federated.python.core.backends.native import compiler
+from tensorflow_federated.python.core.environments.tensorflow_backend import tensorflow_tree_transformations
 from tensorflow_federated.python.core.environments.tensorflow_frontend import tensorflow_computation
+from tensorflow_federated.python.core.impl.computation import computation_impl
 from tensorflow_federated.python.core.impl.context_stack import context_stack_impl
 from tensorflow_federated.python.core.impl.execution_contexts import sync_execution_context
 from tensorflow_federated.python.core.impl.executor_stacks import python_executor_stacks
@@ -74,6 +76,19 @@ def _watched(call: Callable[[Any], Any], worker: worker_lib.Worker) -> Callable[
   return wrapped
 
 
+def _compiled(computation: computation_impl.ConcreteComputation) -> computation_impl.ConcreteComputation:
+  """Compiles a computation for the worker, as TFF's native backend does but for Grappler.
+
+  Run ahead of time, Grappler pulls every function into its caller, the training step into the loop over
+  batches too, and there the gradient of a pooling layer is slow (see client_work.build_client_update).
+  """
+  block, _ = tensorflow_tree_transformations.replace_intrinsics_with_bodies(computation.to_building_block())
+  desugared = computation_impl.ConcreteComputation(
+    computation_proto=block.proto, context_stack=context_stack_impl.context_stack
+  )
+  return compiler.transform_to_native_form(desugared)
+
+
 @contextlib.contextmanager
 def connected(worker: worker_lib.Worker, timeout_secs: float = 60.0) -> Iterator[None]:
   """Installs a TFF execution context on the worker; stops the worker on the way out.
@@ -103,7 +118,7 @@ def connected(worker: worker_lib.Worker, timeout_secs: float = 60.0) -> Iterator
 
     context = sync_execution_context.SyncExecutionContext(
       executor_fn=python_executor_stacks.ResourceManagingExecutorFactory(executor_stack_fn=executor),
-      compiler_fn=compiler.desugar_and_transform_to_native,
+      compiler_fn=_compiled,
       transform_args=tensorflow_computation.transform_args,
       transform_result=tensorflow_computation.transform_result,
     )

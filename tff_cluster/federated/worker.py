@@ -45,7 +45,6 @@ _ENVIRONMENT = {
   'CUDA_VISIBLE_DEVICES': '-1',
   'MALLOC_MMAP_MAX_': '0',
   'MALLOC_TRIM_THRESHOLD_': str(1 << 29),
-  'MALLOC_TOP_PAD_': str(1 << 26),
 }
 
 
@@ -100,9 +99,9 @@ def start(clients_in_parallel: int) -> Worker:
       sys.executable, '-S', '-E', '-c', _LAUNCHER, str(os.getpid()), str(binary),
       f'--port={port}', f'--max_concurrent_computation_calls={clients_in_parallel}',
   ]  # fmt: skip
-  # Clients share the threads that run whole ops; with one a client they wait for each other.
+  # Threads that run whole ops: more than one a client contend with each other, a single one serves one client only.
   inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NUMERIC_PREFIXES)}
-  environment = inherited | _ENVIRONMENT | {'TF_NUM_INTEROP_THREADS': str(2 * clients_in_parallel)}
+  environment = inherited | _ENVIRONMENT | {'TF_NUM_INTEROP_THREADS': str(max(clients_in_parallel, 2))}
   process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
   worker = Worker(process, port, log)
   atexit.register(worker.stop)
