@@ -1,11 +1,12 @@
-"""Groups clients by their signatures: of a finished Phase 1, or of a file of vectors. Trains nothing.
+"""Groups clients by their signatures: of a finished Phase 1, or of a file of vectors.
 
   python -m phases.clustering --output_dir=runs/demo
   python -m phases.clustering --output_dir=runs/demo --method=kmeans --num_clusters=3 --name=three
   python -m phases.clustering --signatures_file=X.npz --method=dynamic_distance --output_dir=D
 
 The first makes the clusterings that the run was started with; the second adds one to the run. The third
-needs no run: it writes D/clusters.json.
+needs no run: it writes D/clusters.json. Nothing is trained, but for distance_threshold=validation, which compares
+several cuts after a round each.
 """
 
 from pathlib import Path
@@ -74,9 +75,16 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   if added is not None and added not in experiment.clusterings:
     experiment = experiment.with_clusterings((added,))
     # What lies there is of a call that was stopped before the run knew of it, perhaps with other flags.
-    folder.clusters(added.label).unlink(missing_ok=True)
-  from tff_cluster.algorithms import three_phase
+    for path in (folder.clusters(added.label), folder.choice(added.label)):
+      path.unlink(missing_ok=True)
+  from tff_cluster.algorithms import session, three_phase, threshold_choice
+  from tff_cluster.reporting import progress
 
+  choosing = [c for c in asked if threshold_choice.is_missing(folder, c)]
+  if choosing:
+    with session.opened(folder, experiment, progress.Progress()) as opened:
+      for clustering in choosing:
+        threshold_choice.run_choice(opened, clustering)
   for clustering in asked:
     three_phase.run_clustering(folder, clustering, experiment.training.seed)
   store.save_json(folder.config, experiment.to_json())

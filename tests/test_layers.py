@@ -15,7 +15,7 @@ from tff_cluster.cli import flags, parse, program
 
 ROOT = Path(__file__).parents[1]
 FLOORS = (
-  ('config', 'options', 'population', 'seeding', 'stock_context', 'digests', 'errors', 'models'),
+  ('config', 'papers', 'options', 'population', 'seeding', 'stock_context', 'digests', 'errors', 'models'),
   ('data', 'cli', 'store', 'run_folder', 'assignment', 'scores'),
   ('federated', 'clustering', 'aggregation', 'results', 'recovery'),
   ('reporting', 'algorithms'),
@@ -24,6 +24,7 @@ FLOORS = (
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 STRANGERS = {('clustering', 'federated'), ('federated', 'clustering'), ('reporting', 'algorithms')}
 WITHOUT_TENSORFLOW = (
+  'papers',
   'clustering',
   'aggregation',
   'assignment',

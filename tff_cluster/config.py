@@ -24,6 +24,9 @@ METRICS = ('l1', 'l2', 'cosine')
 LINKAGES = ('single', 'complete', 'average', 'ward')
 VARIANTS = ('cliques', 'neighbourhoods')
 SIGNATURES = ('weights', 'updates')
+STARTS = ('members_mean', 'global_model')
+# A threshold of hierarchical clustering that is chosen by training, see algorithms/threshold_choice.py.
+VALIDATION = 'validation'
 _GROUPED = ('label_swapped', 'label_permuted', 'rotated', 'mixture')
 
 
@@ -133,6 +136,11 @@ class TrainingConfig:
     above=0.0,
     at_most=1.0,
   )
+  cluster_start: str = option(
+    'members_mean',
+    "What a cluster's first round starts from: the mean of its members' weights, or the model of Phase 1.",
+    choices=STARTS,
+  )
   batch_size: int = option(20, 'Rows of a batch; 0: all rows of the client at once.', at_least=0)
   local_epochs: int = option(1, 'Passes over its rows that a client makes in a round.', at_least=1)
   learning_rate: float = option(0.1, 'Client learning rate (SGD).', above=0.0)
@@ -158,7 +166,8 @@ class ClusteringConfig:
   num_clusters: int = option(4, 'Number of clusters K.', at_least=1, applies=('method', ('kmeans',)))
   distance_threshold: str | None = option(
     None,
-    'dynamic_distance: mean (default), a number, or quantile:q. hierarchical: a number T.',
+    'dynamic_distance: mean (default), a number, or quantile:q. hierarchical: a number T, quantile:q, or validation '
+    '(of several cuts the one that is best on validation rows after a round).',
     applies=('method', ('dynamic_distance', 'hierarchical')),
   )
   variant: str = option(
@@ -189,6 +198,12 @@ class ClusteringConfig:
 class EvaluationConfig:
   """What Phase 3 measures beside the standing comparison."""
 
+  target_accuracy: float = option(
+    0.99,
+    'Test accuracy that clients are to reach; their share is told for every round.',
+    above=0.0,
+    at_most=1.0,
+  )
   num_folds: int = option(
     0,
     'Cross-validate: repeat the whole experiment with each of this many folds as test rows; 0: do not.',
@@ -339,9 +354,14 @@ def _check_clustering(section: ClusteringConfig) -> None:
       raise InputError(f'--linkage=ward needs --metric=l2, given --metric={section.metric}')
     if section.distance_threshold is None:
       raise InputError('--method=hierarchical needs --distance_threshold=T (a number)')
-    if parse_threshold(section.distance_threshold)[0] == 'mean':
+    kind = (
+      VALIDATION
+      if section.distance_threshold == VALIDATION
+      else parse_threshold(section.distance_threshold)[0]
+    )
+    if kind == 'mean':
       raise InputError(
-        '--distance_threshold=mean applies to dynamic_distance; hierarchical takes a number or quantile:q'
+        '--distance_threshold=mean applies to dynamic_distance; hierarchical takes a number, quantile:q or validation'
       )
   elif section.distance_threshold is not None:
     parse_threshold(section.distance_threshold)

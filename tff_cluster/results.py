@@ -19,6 +19,7 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
     num_clusters, overlapping (bool), memberships (mean number of clusters of a client)
     notes         [text]: what a reader must know (threshold used, cliques found, collapsed, ...)
     threshold     float or null, the distance threshold that was used
+    choice        CHOICE of that threshold, null where it was given
     recovery      {truth name: {ari, nmi, omega}}; ari and nmi are null where either side overlaps
     ledger        client_rounds, bytes_up, bytes_down of Phase 2
     history       HISTORY of Phase 2 (a client in several clusters counts with the mean over their models)
@@ -42,7 +43,11 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
   STAGE       rounds, ledger {client_rounds, bytes_up, bytes_down}, history (all three from round 1 on, in the
               baseline too), evaluation (EVALUATION),
               dropped_updates (client updates that were not finite and were left out)
-  HISTORY     rounds [int], validation_accuracy [float], test_accuracy [float]: means over clients
+  CHOICE      candidates [{threshold, num_clusters, validation_accuracy, test_accuracy, share_at_target}] after one
+              round of Phase 2, chosen (position of the best on validation rows), best_on_test (the same on test rows,
+              which chose nothing), other_client_rounds (what the cuts that were not chosen cost)
+  HISTORY     rounds [int], validation_accuracy [float], test_accuracy [float]: means over clients;
+              share_at_target [float], clients whose test accuracy is at least the configured target
   EVALUATION  global: metrics on the global test set, or null where clients differ in their model;
               clients: metrics on the clients' own test rows; client_accuracy float[clients]
   metrics     see scores.Scores.summary
@@ -57,7 +62,7 @@ from typing import Any
 
 from tff_cluster import digests
 
-SCHEMA = 1
+SCHEMA = 2
 _NOT_RESULTS = ('digest', 'environment', 'timing')
 
 

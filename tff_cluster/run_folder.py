@@ -53,6 +53,10 @@ class RunFolder:
   def linkage(self, label: str) -> pathlib.Path:
     return self.root / 'clusterings' / label / 'linkage.npz'
 
+  def choice(self, label: str) -> pathlib.Path:
+    """The cuts among which distance_threshold=validation chose, and what each of them attained."""
+    return self.root / 'clusterings' / label / 'choice.json'
+
   def candidates(self, signature: str) -> pathlib.Path:
     """Clusterings of the same signatures that are compared but not trained."""
     return self.root / 'clusterings' / f'candidates_{signature}.json'

@@ -208,6 +208,10 @@ class Store:
   def __init__(self, root: pathlib.Path):
     self.root = root
 
+  def place(self, kind: str, determinants: Any) -> pathlib.Path:
+    """Returns the folder that an artifact has or would have; makes nothing."""
+    return self.root / f'{kind}-{digests.of_json(determinants)[:24]}'
+
   def artifact(self, kind: str, determinants: Any) -> pathlib.Path:
     """Returns the folder of an artifact; makes it, with `determinants.json` inside, where it is new.
 
@@ -215,7 +219,7 @@ class Store:
       kind: What it is, for instance 'fedavg'.
       determinants: The JSON value that determines its content.
     """
-    folder = self.root / f'{kind}-{digests.of_json(determinants)[:24]}'
+    folder = self.place(kind, determinants)
     described = folder / 'determinants.json'
     if not described.exists():
       save_json(described, determinants)

@@ -303,7 +303,7 @@ def test_the_ledger_counts_every_membership(planted):
   assert planted.results['baseline']['ledger']['client_rounds'] == CLIENTS * (PHASE1 + PHASE2)
 
 
-HISTORY = {'rounds', 'validation_accuracy', 'test_accuracy'}
+HISTORY = {'rounds', 'validation_accuracy', 'test_accuracy', 'share_at_target'}
 GLOBAL = {'accuracy', 'precision', 'recall', 'loss'}
 METRICS = GLOBAL | {'mean_client_accuracy', 'highest_client_accuracy', 'share_at_highest'}
 EVALUATION = {'global', 'clients', 'client_accuracy'}
@@ -313,7 +313,8 @@ KEYS = {
   'population': {'name', 'digest', 'client_ids', 'num_classes', 'rows', 'label_counts', 'truths'},
   'stage': {'rounds', 'ledger', 'history', 'evaluation', 'dropped_updates'},
   'clustering': {'label', 'method', 'parameters', 'signature', 'clusters', 'num_clusters', 'overlapping', 'memberships',
-                 'notes', 'threshold', 'recovery', 'ledger', 'history', 'best_validation', 'cluster_scores', 'evaluations'},
+                 'notes', 'threshold', 'choice', 'recovery', 'ledger', 'history', 'best_validation', 'cluster_scores',
+                 'evaluations'},
   'candidate': {'method', 'parameters', 'signature', 'num_clusters', 'memberships', 'silhouette', 'recovery', 'notes'},
   'environment': {'python', 'packages', 'machine', 'cores', 'started'},
   'timing': {'name', 'seconds', 'client_rounds_asked', 'client_rounds_trained'},
@@ -460,9 +461,10 @@ def settings_of(training):
 def test_every_training_setting_but_the_rounds_names_other_artifacts():
   others = {
     'model': '2nn', 'cohort_fraction': 0.5, 'batch_size': 7, 'local_epochs': 2, 'learning_rate': 0.2, 'seed': 99,
-    'phase1_rounds': 77, 'phase2_rounds': 78, 'sketch_dimension': 64,
+    'phase1_rounds': 77, 'phase2_rounds': 78, 'sketch_dimension': 64, 'cluster_start': 'global_model',
   }  # fmt: skip
-  no_part_of_a_round = ('phase1_rounds', 'phase2_rounds', 'sketch_dimension')
+  # Start weights are part of a trajectory's name themselves.
+  no_part_of_a_round = ('phase1_rounds', 'phase2_rounds', 'sketch_dimension', 'cluster_start')
   training = CONFIG.training
   assert others.keys() == {f.name for f in dataclasses.fields(config_lib.TrainingConfig)}
   before = digests.of_json(settings_of(training))

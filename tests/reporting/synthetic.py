@@ -185,7 +185,7 @@ def _clustering(
       'label': label, 'method': method, 'parameters': parameters, 'signature': 'weights', 'clusters': chosen.clusters,
       'num_clusters': chosen.num_clusters, 'overlapping': chosen.is_overlapping, 'memberships': memberships,
       'notes': [] if threshold is None else [f'threshold {threshold:.3f} gives {chosen.num_clusters} clusters'],
-      'threshold': threshold, 'recovery': {n: _recovery(chosen.membership, t) for n, t in truths.items()},
+      'threshold': threshold, 'choice': None, 'recovery': {n: _recovery(chosen.membership, t) for n, t in truths.items()},
       'ledger': {'client_rounds': trained, 'bytes_up': trained * 6_653_480, 'bytes_down': trained * 6_653_480},
       'history': history, 'best_validation': rng.uniform(0.8, 1, chosen.num_clusters).tolist(),
       'cluster_scores': {
@@ -251,7 +251,8 @@ def _history(rng, accuracy: np.ndarray, rounds: int, start: int) -> dict[str, An
   curve = end - (end - low) * np.exp(-4 * steps / rounds) * (1 + 0.1 * rng.normal(size=rounds))
   curve[-1] = end
   return {
-      'rounds': (start + steps).tolist(), 'validation_accuracy': curve.tolist(), 'test_accuracy': curve.tolist()
+      'rounds': (start + steps).tolist(), 'validation_accuracy': curve.tolist(), 'test_accuracy': curve.tolist(),
+      'share_at_target': np.clip(curve, 0, 1).round(1).tolist(),
   }  # fmt: skip
 
 

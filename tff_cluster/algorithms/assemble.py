@@ -102,6 +102,7 @@ def _clustering(
     'memberships': float(assignment.membership.sum(axis=0).mean()),
     'notes': saved['notes'],
     'threshold': saved['threshold'],
+    'choice': saved['choice'],
     'recovery': _recovery(assignment, population),
     'ledger': phase2['ledger'],
     'history': phase2['history'],

@@ -8,7 +8,7 @@ device weights is then added up where the clients are, one model a cluster.
 
 import dataclasses
 import pathlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from tff_cluster import store as store_lib
 from tff_cluster.aggregation import mixing
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.clustering import sketch as sketch_lib
+from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
+
+if TYPE_CHECKING:
+  from tff_cluster.clustering import signatures as signatures_lib
 
 # Clients whose whole vectors are compared with their sketches; their number changes no result but the report's.
 _SAMPLE = 8
@@ -74,26 +78,59 @@ def save(experiment: experiment_lib.Experiment, kind: str, weights: dict[int, An
   return artifact.name
 
 
+def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signatures_lib.Signatures':
+  """Returns the signatures that Phase 1 of a run saved, memory-mapped.
+
+  Args:
+    folder: The run.
+    kind: 'weights' or 'updates'.
+    block_bytes: Memory that working copies may take; default: see Signatures.
+
+  Raises:
+    InputError: if Phase 1 has not finished, or saved other signatures only.
+  """
+  from tff_cluster.clustering import signatures as signatures_lib
+
+  phase1 = folder.load_finished(folder.phase1, 'phase1')
+  if kind not in phase1['signatures']:
+    raise InputError(
+      f'--signature={kind}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 with a clustering '
+      f'of {kind}'
+    )
+  artifact = folder.store / phase1['signatures'][kind]
+  vectors = store_lib.load_rows(artifact / 'vectors.npy')
+  client_ids = tuple(store_lib.load_json(artifact / 'clients.json'))
+  found = signatures_lib.Signatures(vectors, client_ids)
+  return found if block_bytes is None else dataclasses.replace(found, block_bytes=block_bytes)
+
+
 def start_weights(
   experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment
 ) -> np.ndarray:
-  """Returns float32[clusters, features], the plain means of the members' weights (section 6.2)."""
+  """Returns float32[clusters, features], what each cluster's first round starts from.
+
+  The plain means of the members' weights (Rohith et al. 2020, section 6.2), or with cluster_start=global_model the
+  model of Phase 1 for all of them (Briggs et al. 2020, Algorithm 1).
+  """
   folder, training = experiment.folder, experiment.config.training
+  if training.cluster_start == 'global_model':
+    vector = experiment.flatten(_phase1_weights(experiment)[training.phase1_rounds])
+    return np.broadcast_to(vector, (assignment.num_clusters, len(vector)))
   if training.sketch_dimension is None:
     phase1 = folder.load_finished(folder.phase1, 'phase1')
     vectors = store_lib.load_rows(folder.store / phase1['signatures']['weights'] / 'vectors.npy')
     return mixing.apply_mixing([vectors], mixing.start_weights(assignment).T)[0]
-  last = training.phase1_rounds
-  initial = experiment.trainer.computations.model.weights
-  reached = experiment.train('phase1', experiment.everyone, initial, 0, last, (last - 1,), log=False)
-  base = reached.weights[last - 1]
+  base = _phase1_weights(experiment)[training.phase1_rounds - 1]
   starts = [_start_of(experiment, base, assignment.members(row)) for row in range(assignment.num_clusters)]
   return np.stack(starts)
 
 
 def start_cost(experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment) -> int:
   """Returns the client-rounds that start weights cost: one a membership where the weights were never sent."""
-  return 0 if experiment.config.training.sketch_dimension is None else int(assignment.membership.sum())
+  training = experiment.config.training
+  if training.sketch_dimension is None or training.cluster_start == 'global_model':
+    return 0
+  return int(assignment.membership.sum())
 
 
 def sketch_report(experiment: experiment_lib.Experiment, name: str) -> dict[str, Any] | None:
@@ -121,6 +158,13 @@ def phase1_is_whole(folder: RunFolder) -> bool:
     return False
   signatures = store_lib.load_json(folder.phase1)['signatures']
   return all([is_whole(folder.store / name / 'vectors.npy') for name in signatures.values()])
+
+
+def _phase1_weights(experiment: experiment_lib.Experiment) -> dict[int, Any]:
+  """Returns the global models after the last two rounds of Phase 1, by round number."""
+  last = experiment.config.training.phase1_rounds
+  initial = experiment.trainer.computations.model.weights
+  return experiment.train('phase1', experiment.everyone, initial, 0, last, (last - 1,), log=False).weights
 
 
 def _start_of(experiment: experiment_lib.Experiment, base: Any, members: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from tff_cluster import config as config_lib
-from tff_cluster.algorithms import assemble, session, three_phase
+from tff_cluster.algorithms import assemble, session, three_phase, threshold_choice
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.run_folder import RunFolder
 
@@ -30,11 +30,13 @@ def run(
   clients_in_parallel: int = 0,
   worker_start_timeout_secs: float = 60.0,
   fold: tuple[int, int] | None = None,
+  export_models: bool = True,
 ) -> Done:
   """Runs what is not finished, and returns the results.
 
   Args:
     folder, config, progress, clients_in_parallel, worker_start_timeout_secs, fold: See session.opened.
+    export_models: Whether the cluster models are written as .keras files too.
   """
   population, asked, trained = None, 0, 0
   if not _trained(folder, config):
@@ -44,10 +46,11 @@ def run(
       population = experiment.population
       three_phase.run_phase1(experiment)
       for clustering in config.clusterings:
+        threshold_choice.run_choice(experiment, clustering)
         three_phase.run_clustering(folder, clustering, config.training.seed)
       three_phase.run_baseline(experiment)
       for clustering in config.clusterings:
-        three_phase.run_phase2(experiment, clustering.label)
+        three_phase.run_phase2(experiment, clustering.label, export_models)
         three_phase.run_phase3(experiment, clustering.label)
       asked, trained = experiment.asked, experiment.trained
   return Done(

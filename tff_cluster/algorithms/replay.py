@@ -12,7 +12,6 @@ import numpy as np
 
 from tff_cluster import config as config_lib
 from tff_cluster import options
-from tff_cluster import store as store_lib
 from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
 
@@ -83,18 +82,9 @@ def run_signatures(folder: RunFolder, kind: str, memory_mb: int) -> 'signatures_
   Raises:
     InputError: if Phase 1 has not finished, or saved other signatures only.
   """
-  from tff_cluster.clustering import signatures as signatures_lib
+  from tff_cluster.algorithms import client_signatures
 
-  phase1 = folder.load_finished(folder.phase1, 'phase1')
-  if kind not in phase1['signatures']:
-    raise InputError(
-      f'--signature={kind}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 with a clustering '
-      f'of {kind}'
-    )
-  artifact = folder.store / phase1['signatures'][kind]
-  vectors = store_lib.load_rows(artifact / 'vectors.npy')
-  client_ids = tuple(store_lib.load_json(artifact / 'clients.json'))
-  return signatures_lib.Signatures(vectors, client_ids, block_bytes=memory_mb * 2**20)
+  return client_signatures.load(folder, kind, memory_mb * 2**20)
 
 
 def file_signatures(path: str | os.PathLike[str], memory_mb: int) -> 'signatures_lib.Signatures':

@@ -29,6 +29,7 @@ def run_experiment(
   progress: experiment_lib.Progress | None = None,
   clients_in_parallel: int = 0,
   worker_start_timeout_secs: float = 60.0,
+  export_models: bool = True,
 ) -> main_job.Done:
   """Runs all phases and, where the configuration asks for them, the folds; goes on where an earlier call stopped.
 
@@ -39,6 +40,7 @@ def run_experiment(
     progress: Where progress is shown; default: nowhere.
     clients_in_parallel: Clients that train side by side; 0: as many as cores. Changes no result.
     worker_start_timeout_secs: How long the TFF worker may take to come up.
+    export_models: Whether the cluster models are written as .keras files too.
 
   Returns:
     The results, and the client-rounds that they stand on.
@@ -53,7 +55,7 @@ def run_experiment(
     folder.load_config(),
     (progress or _Silent(), clients_in_parallel, worker_start_timeout_secs),
   )
-  done = main_job.run(folder, config, *machine)
+  done = main_job.run(folder, config, *machine, export_models=export_models)
   if not config.evaluation.num_folds:
     return done
   asked, trained = cross_validation.run(folder, config, *machine)

@@ -10,6 +10,8 @@ attained accuracy" is measured on its members' validation rows, never on test ro
 stands a baseline that the paper lacks: the same FedAvg gone on for as many rounds as Phase 2 has.
 """
 
+import dataclasses
+
 import numpy as np
 
 from tff_cluster import assignment as assignment_lib
@@ -18,7 +20,6 @@ from tff_cluster import store as store_lib
 from tff_cluster.aggregation import mixing
 from tff_cluster.algorithms import client_signatures, measures
 from tff_cluster.algorithms import experiment as experiment_lib
-from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
 
 
@@ -32,14 +33,16 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
     outcome = experiment.train(
       'phase1', experiment.everyone, trainer.computations.model.weights, 0, last, keep=(last - 1,)
     )
-    kinds = sorted({clustering.signature for clustering in experiment.config.clusterings} | {'weights'})
-    signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in kinds}
+    kinds = {clustering.signature for clustering in experiment.config.clusterings}
+    if training.cluster_start == 'members_mean':
+      kinds.add('weights')
+    signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in sorted(kinds)}
     store_lib.save_json(
       experiment.folder.phase1,
       {
         'stage': measures.stage(experiment, outcome, last),
         'signatures': signatures,
-        'sketch': client_signatures.sketch_report(experiment, signatures['weights']),
+        'sketch': client_signatures.sketch_report(experiment, min(signatures.values())),
         'parameters': trainer.computations.model.num_parameters,
         'model_bytes': trainer.computations.model.num_bytes,
         'timing': figures(),
@@ -50,20 +53,11 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
 def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, seed: int) -> None:
   """Clusters the devices of a finished Phase 1 and saves `clusterings/LABEL/clusters.json`. No TensorFlow."""
   from tff_cluster.clustering import embedding, methods
-  from tff_cluster.clustering import signatures as signatures_lib
 
   if folder.clusters(clustering.label).exists():
     return
-  phase1 = folder.load_finished(folder.phase1, 'phase1')
-  if clustering.signature not in phase1['signatures']:
-    raise InputError(
-      f'signature={clustering.signature}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 '
-      f'with a clustering of {clustering.signature}'
-    )
-  artifact = folder.store / phase1['signatures'][clustering.signature]
-  client_ids = tuple(store_lib.load_json(artifact / 'clients.json'))
-  signatures = signatures_lib.Signatures(store_lib.load_rows(artifact / 'vectors.npy'), client_ids)
   kind = clustering.signature
+  signatures = client_signatures.load(folder, kind)
   if not folder.geometry(kind).exists():
     distances = signatures.distances('l2')
     store_lib.save_arrays(
@@ -86,6 +80,11 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
         for candidate in methods.candidates(signatures, seed)
       ],
     )
+  choice = None
+  if clustering.distance_threshold == config_lib.VALIDATION:
+    choice = folder.load_finished(folder.choice(clustering.label), 'clustering')
+    threshold = choice['candidates'][choice['chosen']]['threshold']
+    clustering = dataclasses.replace(clustering, distance_threshold=repr(threshold))
   outcome = methods.cluster(clustering, signatures, seed)
   if outcome.linkage is not None:
     store_lib.save_arrays(folder.linkage(clustering.label), {'linkage': outcome.linkage})
@@ -96,7 +95,8 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
       'label': clustering.label,
       'signature': kind,
       'threshold': outcome.threshold,
-      'notes': list(outcome.notes),
+      'choice': choice,
+      'notes': [*outcome.notes, *(['the best of several thresholds on validation rows'] if choice else [])],
     },
   )
 
@@ -116,8 +116,14 @@ def run_baseline(experiment: experiment_lib.Experiment) -> None:
     )
 
 
-def run_phase2(experiment: experiment_lib.Experiment, label: str) -> None:
-  """Trains every cluster of a clustering (section 6.2) and saves `phase2/clustering_LABEL.json` and the models."""
+def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models: bool = True) -> None:
+  """Trains every cluster of a clustering (section 6.2) and saves `phase2/clustering_LABEL.json` and the models.
+
+  Args:
+    experiment: The experiment.
+    label: Which clustering.
+    export_models: Whether to write the models as .keras files beside the store.
+  """
   folder, training = experiment.folder, experiment.config.training
   if folder.phase2(label).exists():
     return
@@ -126,16 +132,20 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str) -> None:
     assignment, starts = _start_weights(experiment, label)
     start_cost = client_signatures.start_cost(experiment, assignment)
     experiment.asked += start_cost
+    choice = folder.load_finished(folder.clusters(label), 'clustering')['choice']
+    choice_cost = choice['other_client_rounds'] if choice else 0
     outcomes = []
     for row in range(assignment.num_clusters):
       start = experiment.unflatten(starts[row])
       name = f'{label}/cluster_{row:03d}'
       outcomes.append(experiment.train(name, assignment.members(row), start, training.phase1_rounds, last))
-      experiment.export_model(folder.model(label, row), outcomes[-1].weights[last])
+      if export_models:
+        experiment.export_model(folder.model(label, row), outcomes[-1].weights[last])
+    total = start_cost + choice_cost + sum(outcome.client_rounds_asked for outcome in outcomes)
     store_lib.save_json(
       folder.phase2(label),
       {
-        'ledger': measures.ledger(experiment, start_cost + sum(o.client_rounds_asked for o in outcomes)),
+        'ledger': measures.ledger(experiment, total),
         'history': measures.clustered_history(experiment, assignment, outcomes),
         'best_validation': [measures.best_validation(experiment, outcome) for outcome in outcomes],
         'timing': figures(),

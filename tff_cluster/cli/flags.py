@@ -99,6 +99,29 @@ class ReplayOptions:
   )
 
 
+@dataclasses.dataclass(frozen=True)
+class ReproduceOptions:
+  """Which published table or figure is reproduced, and at which size."""
+
+  table: str | None = options.option(None, 'A published table, for instance fl_hc/table5.')
+  figure: str | None = options.option(None, 'A published figure, for instance fl_hc/figure3.')
+  scale: str = options.option(
+    'paper', "The paper's own size, or a smaller one that every output names.", choices=('paper', 'small')
+  )
+  data_dir: str | None = options.option(
+    None, 'Folder that the loaders read and download to; default: their own cache.'
+  )
+  seeds: str = options.option('0', 'Seeds, for instance 0,1,2; every row is run with each.')
+  rows: str | None = options.option(
+    None, "Run the rows only whose name has this text in it, for instance 'cf 0.2'; default: all rows."
+  )
+  dry_run: str = options.option(
+    'no',
+    'Train nothing; say what is stored, what is missing and how long it would take.',
+    choices=('yes', 'no'),
+  )
+
+
 SECTIONS: dict[str, type] = {
   'data': config.DataConfig,
   'training': config.TrainingConfig,
@@ -108,6 +131,7 @@ SECTIONS: dict[str, type] = {
   'vectors': VectorsOptions,
   'store': StoreOptions,
   'replay': ReplayOptions,
+  'reproduce': ReproduceOptions,
 }
 # The sections that make an ExperimentConfig, which --config_file stands for.
 EXPERIMENT_SECTIONS = ('data', 'training', 'clustering', 'evaluation')

@@ -111,6 +111,22 @@ def make_section(kind: type[_Section], values: Mapping[str, Any]) -> _Section:
   return section
 
 
+def parse_seeds(text: str) -> tuple[int, ...]:
+  """Reads --seeds=0,1,2.
+
+  Raises:
+    InputError: naming what is no seed, or is given twice.
+  """
+  seeds: list[int] = []
+  for part in text.split(','):
+    if not (part.strip().isascii() and part.strip().isdigit() and len(part.strip()) < 10):
+      raise InputError(f'--seeds={text}: {part!r} is no seed; give whole numbers, for instance --seeds=0,1,2')
+    if int(part) in seeds:
+      raise InputError(f'--seeds={text}: {int(part)} is given twice')
+    seeds.append(int(part))
+  return tuple(seeds)
+
+
 def _clusterings_from_flags() -> tuple[config.ClusteringConfig, ...]:
   if 'clustering' not in flags.FLAGS:
     return (section_from_flags(config.ClusteringConfig),)

@@ -4,6 +4,8 @@ Source of the linkage and of the cut: SciPy's `linkage` and `fcluster(criterion=
 are merged while their distance is at most the threshold.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.cluster import hierarchy
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -75,6 +77,30 @@ def hierarchical(
     raise InputError(f'distance threshold {threshold}: must be a number of at least 0')
   merges = merge_order(signatures, metric, linkage)
   return cut(merges, threshold), merges
+
+
+def cuts(merges: np.ndarray, counts: Sequence[int]) -> list[tuple[float, np.ndarray]]:
+  """Returns the cuts into these numbers of clusters.
+
+  Args:
+    merges: float64[clients - 1, 4], from `merge_order`.
+    counts: Numbers of clusters; those that no threshold gives (equal merge heights, fewer clients) are left out.
+
+  Returns:
+    For each count a threshold, halfway between the merges before and after it, and labels int64[clients].
+  """
+  heights, clients = merges[:, 2], len(merges) + 1
+  found = []
+  for count in counts:
+    if not 1 <= count <= clients:
+      continue
+    done = clients - count
+    low = heights[done - 1] if done else 0.0
+    threshold = float((low + heights[done]) / 2) if done < len(heights) else float(low)
+    labels = cut(merges, threshold)
+    if labels.max() + 1 == count:
+      found.append((threshold, labels))
+  return found
 
 
 def from_config(config: ClusteringConfig, signatures: Signatures, seed: int) -> Outcome:

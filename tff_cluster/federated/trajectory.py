@@ -87,16 +87,7 @@ def run(
 
   A damaged file is set aside with a line in the log, and what it held is trained again.
   """
-  population = trainer.population
-  folder = store.artifact(
-    'fedavg',
-    {
-      'clients': [population.client_digests[k] for k in members],
-      'start_weights': digests.of_arrays(start_weights),
-      'start_round': int(start_round),
-      'settings': settings,
-    },
-  )
+  folder = store.artifact('fedavg', _determinants(trainer, settings, members, start_weights, start_round))
   wanted = {int(r) for r in keep if start_round < r <= last_round} | {last_round}
   asked = sum(len(trainer.cohort(members, r)) for r in range(start_round + 1, last_round + 1))
   weights: dict[int, trainer_lib.Weights] = {start_round: tuple(start_weights)}
@@ -131,6 +122,38 @@ def run(
   count = last_round - start_round
   history = History(np.arange(first, last_round + 1), *(record[name][:count] for name in _COLUMNS))
   return Outcome(members, history, weights, asked, trained)
+
+
+def place(
+  trainer: trainer_lib.Trainer,
+  store: store_lib.Store,
+  settings: Any,
+  members: np.ndarray,
+  start_weights: trainer_lib.Weights,
+  start_round: int,
+) -> pathlib.Path:
+  """Returns the folder of a trajectory (arguments as for `run`), whether or not it is there."""
+  return store.place('fedavg', _determinants(trainer, settings, members, start_weights, start_round))
+
+
+def newest_round(folder: pathlib.Path) -> int:
+  """Returns the number of the newest round that a trajectory's folder has; 0 where it has none."""
+  return max(_saved(folder), default=0)
+
+
+def _determinants(
+  trainer: trainer_lib.Trainer,
+  settings: Any,
+  members: np.ndarray,
+  start_weights: trainer_lib.Weights,
+  start_round: int,
+) -> dict[str, Any]:
+  return {
+    'clients': [trainer.population.client_digests[k] for k in members],
+    'start_weights': digests.of_arrays(start_weights),
+    'start_round': int(start_round),
+    'settings': settings,
+  }
 
 
 def _saved(folder: pathlib.Path) -> dict[int, pathlib.Path]:

@@ -38,7 +38,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   pictures = draw_pictures(run, answers, on_drawn)
 
   def figures(section: str) -> list[Markup]:
-    return [_figure(picture) for picture in pictures if picture.section == section]
+    return [figure(picture) for picture in pictures if picture.section == section]
 
   parts: list[tuple[str, list[Markup]]] = [
     ('The answer', sections.answer_section(headline, answers, setting)),
@@ -59,11 +59,11 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   ]
   title = f'{run.results["population"]["name"]}: clustered federated learning'
   target = run.path / 'report.html'
-  write_file(target, _page(title, f'Three-phase distance-based clustering · {setting.words}', parts))
+  write_file(target, page(title, f'Three-phase distance-based clustering · {setting.words}', parts))
   return target
 
 
-def _page(title: str, subtitle: str, parts: Sequence[tuple[str, Sequence[Markup]]]) -> str:
+def page(title: str, subtitle: str, parts: Sequence[tuple[str, Sequence[Markup]]]) -> str:
   contents = tag(
       'nav', tag('strong', 'Contents'),
       tag('ol', [tag('li', tag('a', heading, href=f'#s{i}')) for i, (heading, _) in enumerate(parts)]),
@@ -88,7 +88,7 @@ def _page(title: str, subtitle: str, parts: Sequence[tuple[str, Sequence[Markup]
   return f'<!DOCTYPE html>\n{page}\n'
 
 
-def _figure(picture: Picture) -> Markup:
+def figure(picture: Picture) -> Markup:
   source = f'data:image/svg+xml;base64,{base64.b64encode(picture.svg).decode("ascii")}'
   files = f' Files: figures/{picture.name}.svg and .png.'
   return tag(
@@ -103,5 +103,5 @@ def _data_section(pictures: Sequence[Picture], population: dict) -> list[Markup]
   return [
     tag('p', f'{plural(len(population["client_ids"]), "client")}. The label histograms count training rows.'),
     table(('planted', 'groups'), planted, numeric=(1,)) if planted else tag('p', 'No groups were planted.'),
-    *(_figure(picture) for picture in pictures if picture.section == 'data'),
+    *(figure(picture) for picture in pictures if picture.section == 'data'),
   ]

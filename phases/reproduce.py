@@ -1,0 +1,65 @@
+"""Reproduces a published table or figure: runs what is missing, and sets our numbers beside the paper's.
+
+  python -m phases.reproduce --table=fl_hc/table5 --data_dir=DIR --output_dir=runs/reproduce
+  python -m phases.reproduce --figure=fl_hc/figure3 --scale=small --data_dir=DIR --output_dir=runs/reproduce
+  python -m phases.reproduce --table=fl_hc/table2 --rows='cf 0.2' --seeds=0,1 --dry_run=yes --output_dir=runs/reproduce
+
+All tables, figures and seeds below one --output_dir share a store, so that nothing is trained twice. Stopped, the
+same command goes on. It ends with OUTPUT_DIR/TABLE/SCALE/index.html and scorecard.csv: each cell published, ours,
+difference and verdict, and each claim of the paper as a check.
+"""
+
+import shlex
+from pathlib import Path
+
+from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.errors import InputError
+from tff_cluster.papers import catalogue
+
+
+def define_flags() -> None:
+  flags.define('reproduce', 'run')
+
+
+def main() -> None:
+  options = parse.section_from_flags(flags.ReproduceOptions)
+  machine = parse.run_options_from_flags()
+  if machine.config_file is not None:
+    raise InputError('--config_file does not apply here; the table says what is run')
+  published = catalogue.find(options.table, options.figure)
+  seeds = parse.parse_seeds(options.seeds)
+  root = output.lock_output_dir(machine.output_dir)
+  # Imported late: what is wrong with the flags or the folder is told at once.
+  from tff_cluster.algorithms import reproduction
+  from tff_cluster.reporting import progress, reproduced
+
+  scale = reproduction.SCALES[options.scale]
+  jobs = reproduction.plan(published, scale, seeds, root, options.data_dir, options.rows)
+  store = Path(machine.store_dir or root / 'store')
+  store.mkdir(parents=True, exist_ok=True)
+  shown = progress.Progress()
+  workers = (machine.clients_in_parallel, machine.worker_start_timeout_secs)
+  if options.dry_run == 'yes':
+    costs = reproduction.estimates(jobs, store, shown, *workers)
+    entries = [(j.folder.root.name, c.asked, c.stored, c.seconds) for j, c in zip(jobs, costs, strict=True)]
+    print(reproduced.estimate_table(entries, scale.name, scale.words))
+    return
+  done = [reproduction.run(job, store, shown, *workers) for job in jobs]
+  asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)
+  facts = {'command': command(), 'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call'}
+  runs = [(job.rows, job.seed, d.results) for job, d in zip(jobs, done, strict=True)]
+  page = reproduced.write(published, runs, scale.name, scale.words, facts, root / published.name / scale.name)
+  print(f'client-rounds: {asked} asked for, {trained} trained')
+  print(f'scale {scale.name}{": " + scale.words if scale.words else ""}')
+  print(f'report {page.resolve()}')
+
+
+def command() -> str:
+  """Returns the command line without the folders, which are this machine's."""
+  given = flags.given(flags.ReproduceOptions)
+  parts = [f'--{name}={shlex.quote(str(value))}' for name, value in given.items() if name != 'data_dir']
+  return ' '.join(['python -m phases.reproduce', *parts])
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

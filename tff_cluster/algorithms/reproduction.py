@@ -1,0 +1,242 @@
+"""Runs the experiments behind a published table or figure, as far as they have not been run.
+
+Rows that differ in their clustering only are one run, on one Phase 1; all runs share one store, so that whatever
+rows, tables and seeds have in common is trained once.
+"""
+
+import dataclasses
+import itertools
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import assignment as assignment_lib
+from tff_cluster import config as config_lib
+from tff_cluster import store as store_lib
+from tff_cluster.algorithms import client_signatures, main_job, run_experiment, session, threshold_choice
+from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.cli import preset
+from tff_cluster.errors import InputError
+from tff_cluster.papers import tables
+from tff_cluster.run_folder import RunFolder
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+  """At which size a paper's experiments are run.
+
+  Attributes:
+    name: For instance 'small'.
+    words: What was scaled down; empty at the paper's own size.
+    changes: Fields that it changes, by name.
+    rounds: Rounds of both phases together; None: as many as the paper.
+  """
+
+  name: str
+  words: str
+  changes: Mapping[str, Any]
+  rounds: int | None
+
+
+SCALES = {
+  'paper': Scale('paper', '', {}, None),
+  'small': Scale(
+    'small',
+    '20 clients with at most 150 rows, 15 rounds in all',
+    {'num_clients': 20, 'rows_per_client': 150},
+    15,
+  ),
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Job:
+  """One run: the rows that share everything but their clustering, and a seed.
+
+  Attributes:
+    rows: The rows, in the table's order.
+    seed: Seed of data and training.
+    config: The experiment; clustering i is that of row i.
+    folder: Where it lies.
+  """
+
+  rows: tuple[tables.Row, ...]
+  seed: int
+  config: config_lib.ExperimentConfig
+  folder: RunFolder
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+  """What a job still costs.
+
+  Attributes:
+    asked: Client-rounds that its results stand on; of clusters that are not known yet, what one cluster would cost.
+    stored: Those of them that the store has.
+    seconds: How long the rest takes on this machine, measured on one client-round and one evaluation.
+  """
+
+  asked: int
+  stored: int
+  seconds: float
+
+
+def plan(
+  published: tables.Published,
+  scale: Scale,
+  seeds: Sequence[int],
+  root: Path,
+  data_dir: str | None = None,
+  only: str | None = None,
+) -> list[Job]:
+  """Returns the runs behind a table or figure.
+
+  Args:
+    published: The table or figure.
+    scale: At which size.
+    seeds: One run of everything for each of them.
+    root: The folder below which the runs lie.
+    data_dir: Where data lies; it is no part of an experiment's identity.
+    only: Take rows only whose name contains this text.
+
+  Raises:
+    InputError: if no row is left.
+  """
+  rows = [row for row in published.rows if only is None or only in row.name]
+  if not rows:
+    names = '; '.join(row.name for row in published.rows)
+    raise InputError(f'--rows={only}: {published.name} has no such row; its rows are: {names}')
+  groups: dict[str, list[tables.Row]] = {}
+  for row in rows:
+    groups.setdefault(_words(row.settings), []).append(row)
+  jobs = []
+  for words, members in groups.items():
+    for seed in seeds:
+      changes = _scaled(members[0].settings, scale) | {'seed': seed, 'data_seed': seed}
+      if data_dir is not None:
+        changes['data_dir'] = data_dir
+      clusterings = tuple(config_lib.ClusteringConfig(**row.clustering) for row in members)
+      config = preset.read_preset(published.preset, changes, clusterings)
+      # The folder is the experiment's: another choice of rows is another run, which shares the store.
+      name = f'{words}_seed{seed}_{config.digest[:8]}'
+      folder = RunFolder(root / published.name / scale.name / name)
+      jobs.append(Job(tuple(members), seed, config, folder))
+  return jobs
+
+
+def run(
+  job: Job,
+  store_dir: Path,
+  progress: experiment_lib.Progress,
+  clients_in_parallel: int = 0,
+  worker_start_timeout_secs: float = 60.0,
+) -> main_job.Done:
+  """Runs a job, or what is left of it, and returns its results."""
+  return run_experiment.run_experiment(
+    job.config,
+    job.folder.root,
+    str(store_dir),
+    progress,
+    clients_in_parallel,
+    worker_start_timeout_secs,
+    export_models=False,
+  )
+
+
+def estimates(
+  jobs: Sequence[Job],
+  store_dir: Path,
+  progress: experiment_lib.Progress,
+  clients_in_parallel: int = 0,
+  worker_start_timeout_secs: float = 60.0,
+) -> list[Estimate]:
+  """Returns what each job costs beyond those before it; two client-rounds are trained for it, and nothing is kept."""
+  planned: dict[Path, int] = {}
+  found: list[Estimate] = []
+  machine = (progress, clients_in_parallel, worker_start_timeout_secs)
+  for _, same in itertools.groupby(jobs, key=lambda job: job.config.data):
+    group = list(same)
+    with tempfile.TemporaryDirectory() as scratch:
+      root = Path(scratch)
+      (root / 'store').symlink_to(store_dir.absolute())
+      with session.opened(RunFolder(root), group[0].config, *machine) as first:
+        speed = _speed(first)
+        for job in group:
+          found.append(_estimate(job, dataclasses.replace(first, config=job.config), planned, speed))
+  return found
+
+
+def _estimate(
+  job: Job, experiment: experiment_lib.Experiment, planned: dict[Path, int], speed: tuple[float, float]
+) -> Estimate:
+  from tff_cluster.federated import trajectory
+
+  training, everyone = job.config.training, experiment.everyone
+  last = training.phase1_rounds + training.phase2_rounds
+  initial = experiment.trainer.computations.model.weights
+  asked = stored = rounds = 0
+
+  def add(members: np.ndarray, start: Any, start_round: int, last_round: int) -> None:
+    nonlocal asked, stored, rounds
+    folder = trajectory.place(
+      experiment.trainer, experiment.store, experiment.settings, members, start, start_round
+    )
+    have = max(trajectory.newest_round(folder), planned.get(folder, 0), start_round)
+    planned[folder] = max(last_round, have)
+    sizes = [len(experiment.trainer.cohort(members, r)) for r in range(start_round + 1, last_round + 1)]
+    done = min(have, last_round) - start_round
+    asked, stored, rounds = asked + sum(sizes), stored + sum(sizes[:done]), rounds + len(sizes) - done
+
+  add(everyone, initial, 0, last)
+  begin = training.phase1_rounds
+  whole = trajectory.newest_round(
+    trajectory.place(experiment.trainer, experiment.store, experiment.settings, everyone, initial, 0)
+  )
+  for clustering in job.config.clusterings:
+    path = job.folder.clusters(clustering.label)
+    if whole >= begin and path.exists() and training.cluster_start == 'global_model':
+      assignment = assignment_lib.ClusterAssignment.from_json(store_lib.load_json(path))
+      start = experiment.unflatten(client_signatures.start_weights(experiment, assignment)[0])
+      for row in range(assignment.num_clusters):
+        add(assignment.members(row), start, begin, last)
+      continue
+    cohort = len(experiment.trainer.cohort(everyone, begin + 1))
+    counts = (
+      threshold_choice.counts(len(everyone)) if clustering.distance_threshold == config_lib.VALIDATION else []
+    )
+    asked += cohort * training.phase2_rounds + sum(max(cohort, count) for count in counts)
+    rounds += training.phase2_rounds + len(counts)
+  return Estimate(asked, stored, (asked - stored) * speed[0] + rounds * speed[1])
+
+
+def _speed(experiment: experiment_lib.Experiment) -> tuple[float, float]:
+  """Returns the seconds of a client-round, and of measuring all clients' models once, on this machine."""
+  trainer, clients = experiment.trainer, experiment.everyone[:2]
+  weights = trainer.computations.model.weights
+  splits = (experiment.population.validation, experiment.population.test)
+  timed = []
+  for work in (
+    lambda: trainer.local_updates(weights, clients, 1, lambda position, update: None),
+    lambda: trainer.measure_splits(weights, splits, experiment.everyone),
+  ):
+    work()  # What is built at the first call is built once a process.
+    begun = time.monotonic()
+    work()
+    timed.append(time.monotonic() - begun)
+  return timed[0] / len(clients), timed[1]
+
+
+def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
+  changed = dict(settings) | dict(scale.changes)
+  if scale.rounds is not None:
+    changed['phase2_rounds'] = scale.rounds - changed['phase1_rounds']
+  return changed
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+  """Returns a folder's name for the settings that tell runs of one table apart."""
+  return f'cf{settings["cohort_fraction"]:g}_n{settings["phase1_rounds"]}'

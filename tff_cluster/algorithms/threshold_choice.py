@@ -1,0 +1,90 @@
+"""Chooses the distance threshold of a hierarchical clustering on validation rows (distance_threshold=validation).
+
+Briggs et al. 2020, section III.B, "experiment with a range of distance thresholds and report the best performing
+result". Here the range is a cut into each of a few numbers of clusters; every cut's clusters are trained for the
+first round of Phase 2, and the cut with the highest mean client accuracy on validation rows is kept (of equal ones
+the coarsest). Phase 2 goes on from those rounds, so only the other cuts cost anything.
+
+Departures and choices: the paper names neither the range nor the rows on which a threshold was best; it appears to
+be test accuracy, so what test rows would have chosen is saved beside it, and chooses nothing.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import assignment as assignment_lib
+from tff_cluster import config as config_lib
+from tff_cluster import store as store_lib
+from tff_cluster.algorithms import client_signatures, measures
+from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.run_folder import RunFolder
+
+# Roughly even steps of a ratio: what a cut does depends on how finely it cuts, not on single clusters.
+_COUNTS = (1, 2, 3, 4, 6, 10, 16, 25, 40, 63)
+
+
+def counts(num_clients: int) -> list[int]:
+  """Returns into how many clusters the cuts go; the last leaves everybody alone, a cut that all linkages share."""
+  return [count for count in _COUNTS if count < num_clients] + [num_clients]
+
+
+def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
+  """Tells whether a clustering's threshold is still to be chosen."""
+  return (
+    clustering.distance_threshold == config_lib.VALIDATION and not folder.choice(clustering.label).exists()
+  )
+
+
+def run_choice(experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> None:
+  """Saves `clusterings/LABEL/choice.json` (CHOICE in tff_cluster/results.py); nothing for a threshold that is given."""
+  if not is_missing(experiment.folder, clustering):
+    return
+  from tff_cluster.clustering import hierarchical
+
+  signatures = client_signatures.load(experiment.folder, clustering.signature)
+  merges = hierarchical.merge_order(signatures, clustering.metric, clustering.linkage)
+  candidates, costs = [], []
+  cuts = hierarchical.cuts(merges, counts(signatures.num_clients))
+  with experiment.progress.stage(f'thresholds of {clustering.label}', len(cuts)):
+    for threshold, labels in cuts:
+      assignment = assignment_lib.ClusterAssignment.from_labels(labels, signatures.client_ids)
+      found, cost = _attained(experiment, assignment)
+      candidates.append({'threshold': threshold, 'num_clusters': assignment.num_clusters} | found)
+      costs.append(cost)
+      experiment.progress.update(accuracy=found['validation_accuracy'])
+  chosen = int(np.argmax([candidate['validation_accuracy'] for candidate in candidates]))
+  store_lib.save_json(
+    experiment.folder.choice(clustering.label),
+    {
+      'candidates': candidates,
+      'chosen': chosen,
+      'best_on_test': int(np.argmax([candidate['test_accuracy'] for candidate in candidates])),
+      'other_client_rounds': sum(costs) - costs[chosen],
+    },
+  )
+
+
+def _attained(
+  experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment
+) -> tuple[dict[str, Any], int]:
+  """Returns what the clients' models attain after the first round of Phase 2, and its client-rounds."""
+  from tff_cluster.federated import trajectory
+
+  starts = client_signatures.start_weights(experiment, assignment)
+  begin = experiment.config.training.phase1_rounds
+  outcomes = []
+  for row in range(assignment.num_clusters):
+    start = experiment.unflatten(starts[row])
+    members = assignment.members(row)
+    outcomes.append(
+      trajectory.run(
+        experiment.trainer, experiment.store, experiment.settings, members, start, begin, begin + 1
+      )
+    )
+  cost = sum(outcome.client_rounds_asked for outcome in outcomes)
+  experiment.asked += cost
+  experiment.trained += sum(outcome.client_rounds_trained for outcome in outcomes)
+  history = measures.clustered_history(experiment, assignment, outcomes)
+  names = ('validation_accuracy', 'test_accuracy', 'share_at_target')
+  return {name: history[name][0] for name in names}, cost

@@ -1,0 +1,1 @@
+"""What the papers print: tables and figures, and which experiment each of their rows stands for. Plain data."""

@@ -1,0 +1,28 @@
+"""All published tables and figures that can be asked for by name."""
+
+import difflib
+
+from tff_cluster.errors import InputError
+from tff_cluster.papers import briggs2020, tables
+
+PUBLISHED: dict[str, tables.Published] = {**briggs2020.PUBLISHED, briggs2020.IID.name: briggs2020.IID}
+
+
+def find(table: str | None, figure: str | None) -> tables.Published:
+  """Returns what --table or --figure names.
+
+  Raises:
+    InputError: if none or both are given, or the name is unknown.
+  """
+  if (table is None) == (figure is None):
+    raise InputError(f'give one of --table and --figure; there are {", ".join(PUBLISHED)}')
+  kind, name = ('table', table) if table is not None else ('figure', figure)
+  assert name is not None
+  if name not in PUBLISHED or (kind == 'figure') != name.rpartition('/')[2].startswith('figure'):
+    of_kind = [
+      known for known in PUBLISHED if (kind == 'figure') == known.rpartition('/')[2].startswith('figure')
+    ]
+    close = difflib.get_close_matches(name, of_kind, n=1)
+    hint = f'did you mean {close[0]}?' if close else f'there are {", ".join(of_kind)}'
+    raise InputError(f'--{kind}={name}: no such {kind}; {hint}')
+  return PUBLISHED[name]

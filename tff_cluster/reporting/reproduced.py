@@ -1,0 +1,137 @@
+"""From the results of the runs behind a published table to its page."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.papers import tables
+from tff_cluster.reporting import fl_hc_claims, reproduction, words
+from tff_cluster.reporting.table_claims import Reproduced
+
+Runs = Sequence[tuple[Sequence[tables.Row], int, Mapping[str, Any]]]
+
+
+def write(
+  published: tables.Published,
+  runs: Runs,
+  scale: str,
+  scale_words: str,
+  facts: Mapping[str, Any],
+  folder: Path,
+) -> Path:
+  """Writes the page of a table or figure (reporting.reproduction) and returns its path.
+
+  Args:
+    published: What is reproduced.
+    runs: See `gather`.
+    scale, scale_words: At which size it was run.
+    facts: What the page is to say of how it was run, beside seeds and machine.
+    folder: Where to.
+  """
+  rows = gather(runs)
+  findings = [(claim, claim.check(rows)) for claim in fl_hc_claims.CLAIMS.get(published.name, ())]
+  environment = runs[0][2]['environment']
+  told = {
+    **facts,
+    'seeds': ', '.join(str(seed) for seed in sorted({seed for _, seed, _ in runs})),
+    'machine': f'{environment["machine"]}, {environment["cores"]} cores',
+    'begun': environment['started'],
+    'runs': ', '.join(f'{results["digest"][:12]}' for *_, results in runs),
+  }
+  return reproduction.write_reproduction(
+    published, rows, findings, scale, scale_words, told, folder, by_seed(runs)
+  )
+
+
+def by_seed(runs: Runs) -> dict[str, dict[str, list[float]]]:
+  """Returns the percentages behind each row's means, one a seed, by the row's name and column; runs as in `gather`."""
+  found: dict[str, dict[str, list[float]]] = {}
+  for rows, _, results in runs:
+    for row, clustering in zip(rows, results['clusterings'], strict=True):
+      accuracy, share = _curves(clustering['history'])
+      for column, value in _cells(accuracy, share, min(accuracy), max(accuracy)).items():
+        found.setdefault(row.name, {}).setdefault(column, []).append(value)
+  return found
+
+
+def gather(runs: Runs) -> dict[str, Reproduced]:
+  """Returns our numbers for every row that was run, by the row's name.
+
+  Args:
+    runs: One a run: its rows in the order of its clusterings, its seed, and its results.json.
+  """
+  found: dict[str, list[tuple[tables.Row, int, Mapping[str, Any], Mapping[str, Any]]]] = {}
+  for rows, seed, results in runs:
+    for row, clustering in zip(rows, results['clusterings'], strict=True):
+      found.setdefault(row.name, []).append((row, seed, results, clustering))
+  return {name: _reproduced(entries) for name, entries in found.items()}
+
+
+def estimate_table(entries: Sequence[tuple[str, int, int, float]], scale: str, scale_words: str) -> str:
+  """Returns, for a terminal, what runs would cost.
+
+  Args:
+    entries: Name, client-rounds asked for, those that are stored, and seconds for the rest, one a run.
+    scale, scale_words: At which size.
+  """
+  lines = [f'scale {scale}{": " + scale_words if scale_words else ""}']
+  for name, asked, stored, seconds in entries:
+    lines.append(
+      f'{name}: {asked:,} client-rounds, {stored:,} stored, {asked - stored:,} to train, about {words.duration(seconds)}'
+    )
+  asked, stored = sum(e[1] for e in entries), sum(e[2] for e in entries)
+  total = words.duration(sum(e[3] for e in entries))
+  lines.append(
+    f'in all: {asked:,} client-rounds, {stored:,} stored, {asked - stored:,} to train, about {total} on this machine'
+  )
+  lines.append('clusters that are not known yet count as one; more clusters of few clients cost more')
+  return '\n'.join(lines)
+
+
+def _reproduced(
+  entries: Sequence[tuple[tables.Row, int, Mapping[str, Any], Mapping[str, Any]]],
+) -> Reproduced:
+  row = entries[0][0]
+  clustered = [_curves(clustering['history']) for _, _, _, clustering in entries]
+  baseline = [_curves(results['baseline']['history']) for _, _, results, _ in entries]
+  accuracy, share = (_mean([curves[i] for curves in clustered]) for i in (0, 1))
+  base_accuracy, base_share = (_mean([curves[i] for curves in baseline]) for i in (0, 1))
+  after, end = min(accuracy), max(accuracy)
+  truths = sorted({name for *_, clustering in entries for name in clustering['recovery']})
+  return Reproduced(
+    row=row,
+    percent=_cells(accuracy, share, after, end),
+    baseline=_cells(base_accuracy, base_share, after, end),
+    seeds=tuple(seed for _, seed, _, _ in entries),
+    num_clusters=tuple(clustering['num_clusters'] for *_, clustering in entries),
+    threshold=tuple(clustering['threshold'] for *_, clustering in entries),
+    rounds_after=after,
+    rounds_end=end,
+    accuracy_curve=accuracy,
+    baseline_curve=base_accuracy,
+    share_curve=share,
+    baseline_share_curve=base_share,
+    recovery={
+      name: tuple(clustering['recovery'][name]['ari'] for *_, clustering in entries) for name in truths
+    },
+  )
+
+
+def _cells(
+  accuracy: Mapping[int, float], share: Mapping[int, float], after: int, end: int
+) -> dict[str, float]:
+  values = (accuracy[after], accuracy[end], share[after], share[end])
+  return dict(zip(tables.COLUMNS, values, strict=True))
+
+
+def _curves(history: Mapping[str, Any]) -> tuple[dict[int, float], dict[int, float]]:
+  """Returns mean test accuracy and share of clients at the target by round, in percent."""
+  accuracy = {r: 100.0 * a for r, a in zip(history['rounds'], history['test_accuracy'], strict=True)}
+  share = {r: 100.0 * s for r, s in zip(history['rounds'], history['share_at_target'], strict=True)}
+  return accuracy, share
+
+
+def _mean(curves: Sequence[Mapping[int, float]]) -> dict[int, float]:
+  return {number: float(np.mean([curve[number] for curve in curves])) for number in curves[0]}
