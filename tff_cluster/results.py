@@ -21,7 +21,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
     threshold     float or null, the distance threshold that was used
     choice        CHOICE of that threshold, null where it was given
     recovery      {truth name: {ari, nmi, omega}}; ari and nmi are null where either side overlaps
-    ledger        client_rounds, bytes_up, bytes_down of Phase 2
+    ledger        client_rounds, bytes_up, bytes_down of Phase 2, of the round in which clients sent updates to be
+                  clustered, and of thresholds that were tried and not chosen
     history       HISTORY of Phase 2 (a client in several clusters counts with the mean over their models)
     best_validation  float[clusters], highest validation accuracy that each cluster's model attained
     cluster_scores   {'unblended' | 'blended': {'members' | 'global': float[clusters]}}: accuracy of each

@@ -99,12 +99,12 @@ def test_the_best_cut_on_validation_rows_is_trained_and_test_rows_choose_nothing
   assert choice['best_on_test'] == test.index(max(test))
 
 
-def test_the_ledger_counts_the_cuts_that_were_not_kept(finished):
+def test_the_ledger_counts_the_update_round_and_the_cuts_that_were_not_kept(finished):
   clustering = finished[0].results['clusterings'][0]
   sizes = [len(members) for members in clustering['clusters']]
   rounds = sum(max(size // 2, 1) for size in sizes) * PHASE2
   others = clustering['choice']['other_client_rounds']
-  assert clustering['ledger']['client_rounds'] == rounds + others
+  assert clustering['ledger']['client_rounds'] == rounds + others + CLIENTS
   assert others >= sum(threshold_choice.counts(CLIENTS)) / 2 - max(len(sizes), CLIENTS / 2)
 
 

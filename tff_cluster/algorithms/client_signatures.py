@@ -48,10 +48,12 @@ def save(experiment: experiment_lib.Experiment, kind: str, weights: dict[int, An
     | {'kind': kind, 'clients': list(experiment.population.client_digests)}
     | ({'sketch_dimension': dimension} if dimension else {}),
   )
+  experiment.asked += cost(experiment, kind)
   with experiment.store.working_on(artifact):
     path = artifact / 'vectors.npy'
     if is_whole(path):
       return artifact.name
+    experiment.trained += cost(experiment, kind)
     store_lib.save_json(artifact / 'clients.json', list(experiment.population.client_ids))
     features = trainer.computations.model.num_parameters
     origin = experiment.flatten(base) if kind == 'weights' else np.zeros(features, np.float32)
@@ -76,6 +78,11 @@ def save(experiment: experiment_lib.Experiment, kind: str, weights: dict[int, An
       distortion = _distortion(experiment, base, base_round + 1, origin, store_lib.load_rows(path))
       store_lib.save_json(artifact / 'sketch.json', {'dimension': dimension, 'distortion': distortion})
   return artifact.name
+
+
+def cost(experiment: experiment_lib.Experiment, kind: str) -> int:
+  """Returns the client-rounds of the signatures: weights come with the last round, updates are a round of all clients."""
+  return experiment.population.num_clients if kind == 'updates' else 0
 
 
 def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signatures_lib.Signatures':

@@ -192,6 +192,8 @@ def _estimate(
     asked, stored, rounds = asked + sum(sizes), stored + sum(sizes[:done]), rounds + len(sizes) - done
 
   add(everyone, initial, 0, last)
+  if not job.folder.phase1.exists():
+    asked += sum(client_signatures.cost(experiment, kind) for kind in {c.signature for c in job.config.clusterings})
   begin = training.phase1_rounds
   whole = trajectory.newest_round(
     trajectory.place(experiment.trainer, experiment.store, experiment.settings, everyone, initial, 0)

@@ -132,8 +132,9 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
     assignment, starts = _start_weights(experiment, label)
     start_cost = client_signatures.start_cost(experiment, assignment)
     experiment.asked += start_cost
-    choice = folder.load_finished(folder.clusters(label), 'clustering')['choice']
-    choice_cost = choice['other_client_rounds'] if choice else 0
+    clusters = folder.load_finished(folder.clusters(label), 'clustering')
+    choice_cost = clusters['choice']['other_client_rounds'] if clusters['choice'] else 0
+    clustering_cost = client_signatures.cost(experiment, clusters['signature']) + choice_cost
     outcomes = []
     for row in range(assignment.num_clusters):
       start = experiment.unflatten(starts[row])
@@ -141,7 +142,7 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
       outcomes.append(experiment.train(name, assignment.members(row), start, training.phase1_rounds, last))
       if export_models:
         experiment.export_model(folder.model(label, row), outcomes[-1].weights[last])
-    total = start_cost + choice_cost + sum(outcome.client_rounds_asked for outcome in outcomes)
+    total = start_cost + clustering_cost + sum(outcome.client_rounds_asked for outcome in outcomes)
     store_lib.save_json(
       folder.phase2(label),
       {
