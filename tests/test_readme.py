@@ -58,7 +58,7 @@ def names_in_backticks(page: pathlib.Path) -> set[str]:
 def read_all_flags() -> None:
   """Reads every flag that the program defined, as its main does before it works."""
   for kind in flags.SECTIONS.values():
-    if any(field.name in flags.FLAGS for field in dataclasses.fields(kind)):
+    if all(field.name in flags.FLAGS for field in dataclasses.fields(kind)):
       parse.section_from_flags(kind)
   if 'output_dir' in flags.FLAGS:
     parse.output_dir_from_flags()

@@ -193,7 +193,9 @@ def _estimate(
 
   add(everyone, initial, 0, last)
   if not job.folder.phase1.exists():
-    asked += sum(client_signatures.cost(experiment, kind) for kind in {c.signature for c in job.config.clusterings})
+    asked += sum(
+      client_signatures.cost(experiment, kind) for kind in {c.signature for c in job.config.clusterings}
+    )
   begin = training.phase1_rounds
   whole = trajectory.newest_round(
     trajectory.place(experiment.trainer, experiment.store, experiment.settings, everyone, initial, 0)
