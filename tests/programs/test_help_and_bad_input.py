@@ -132,6 +132,8 @@ CLUSTERING = [
   ('--method=hierarchical --distance_threshold=3 --metric=l3', '--metric=l3: allowed are l1, l2, cosine'),
   ('--distance_threshold=median', 'allowed are mean, a number >= 0, or quantile:q'),
   ('--distance_threshold=-1', '--distance_threshold=-1: allowed are'),
+  ('--distance_threshold=validation', '--distance_threshold=validation: allowed are mean, a number'),
+  ('--signatures_file={tmp}/v.npz --method=hierarchical --distance_threshold=validation', 'for vectors alone give a number'),
   ('--distance_threshold=quantile:', '--distance_threshold=quantile:: allowed are'),
   ('--max_clusters=0', '--max_clusters=0: must be at least 1'),
   ('--signatures_file={tmp}/v.npz --seed=1', '--seed does not apply to --method=dynamic_distance'),

@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from tff_cluster.errors import EnvironmentFault
 from tff_cluster.papers import briggs2020
 from tff_cluster.papers.tables import COLUMNS, Cell, Published, Row
-from tff_cluster.reporting import reproduction
+from tff_cluster.reporting import intervals, reproduction, table_scorecard
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.figures import reproduction as figures
 from tff_cluster.reporting.fl_hc_claims import CLAIMS
@@ -114,7 +114,7 @@ class _Page(html.parser.HTMLParser):
 
 
 def test_a_line_for_each_cell_with_numbers_by_hand():
-  lines = reproduction.build_scorecard(_TABLE, _rows(), 'paper', '')
+  lines = table_scorecard.build_scorecard(_TABLE, _rows(), 'paper', '')
   assert [(line.row, line.column) for line in lines] == [
     (row.name, c) for row in _TABLE.rows for c in COLUMNS
   ]
@@ -132,12 +132,12 @@ def test_a_line_for_each_cell_with_numbers_by_hand():
 
 
 def test_without_fedavg_clients_at_the_target_there_is_no_ratio():
-  line = reproduction.build_scorecard(_TABLE, _rows(), 'paper', '')[2]
+  line = table_scorecard.build_scorecard(_TABLE, _rows(), 'paper', '')[2]
   assert line.ours_ratio is None and '0%, so no ratio' in line.note and line.published_ratio is None
 
 
 def test_share_lines_say_their_tolerance_and_why():
-  lines = reproduction.build_scorecard(_TABLE, _rows(), 'paper', '')
+  lines = table_scorecard.build_scorecard(_TABLE, _rows(), 'paper', '')
   for line in lines[:4]:
     assert (
       'tolerance 5 points' in line.note and 'one client is 1 point' in line.note
@@ -146,7 +146,7 @@ def test_share_lines_say_their_tolerance_and_why():
 
 @pytest.mark.parametrize('scale', ['paper', 'small'])
 def test_missing_rows_are_not_run(scale):
-  lines = reproduction.build_scorecard(_TABLE, _rows(), scale, _WORDS)[8:]
+  lines = table_scorecard.build_scorecard(_TABLE, _rows(), scale, _WORDS)[8:]
   assert [line.published for line in lines] == [1.0, 2.0, 3.0, 4.0]
   assert {line.verdict for line in lines} == {'not run'}
   assert all(
@@ -155,7 +155,7 @@ def test_missing_rows_are_not_run(scale):
 
 
 def test_a_dash_in_print_leaves_ours_and_nothing_to_compare():
-  line = reproduction.build_scorecard(_TABLE, _rows(), 'paper', '')[4]
+  line = table_scorecard.build_scorecard(_TABLE, _rows(), 'paper', '')[4]
   assert (line.row, line.published, line.published_ratio, line.ours) == ('dashes', None, None, 90.4)
   assert (line.verdict, line.difference, line.agrees) == ('nothing to compare', None, None)
   assert 'prints no number' in line.note
@@ -178,10 +178,12 @@ def test_a_dash_in_print_leaves_ours_and_nothing_to_compare():
 def test_verdicts_change_at_the_tolerance(column, ours, words):
   published = dataclasses.replace(_TABLE, rows=(_row('r', *(Cell(90.0, 1.0),) * 4),))
   rows = _rows(published, percent=(ours,) * 4)
-  found = {line.column: line.verdict for line in reproduction.build_scorecard(published, rows, 'paper', '')}
+  found = {
+    line.column: line.verdict for line in table_scorecard.build_scorecard(published, rows, 'paper', '')
+  }
   assert found[column] == words
   scaled = {
-    line.column: line.verdict for line in reproduction.build_scorecard(published, rows, 'small', _WORDS)
+    line.column: line.verdict for line in table_scorecard.build_scorecard(published, rows, 'small', _WORDS)
   }
   assert _REMARK in scaled[column] and 'reproduced' not in scaled[column]
   assert scaled[column].startswith(words.removeprefix('reproduced (').split(' (')[0].rstrip(')'))
@@ -197,7 +199,7 @@ def test_only_the_papers_scale_reproduces(ours, printed, scale, words):
   hypothesis.assume(scale != 'paper' and 'reproduced' not in words + scale)
   cell = None if printed is None else Cell(printed, 1.0)
   published = dataclasses.replace(_TABLE, rows=(_row('r', *(cell,) * 4),))
-  for line in reproduction.build_scorecard(published, _rows(published, percent=(ours,) * 4), scale, words):
+  for line in table_scorecard.build_scorecard(published, _rows(published, percent=(ours,) * 4), scale, words):
     assert 'reproduced' not in line.verdict and f'scaled down: {words or scale}' in line.verdict
 
 
@@ -208,7 +210,7 @@ def test_what_is_printed_reproduces_itself(name):
   for row in published.rows:
     percent = [50.0 if cell is None else cell.percent for cell in row.cells or (None,) * 4]
     rows[row.name] = _reproduced(row, percent)
-  lines = reproduction.build_scorecard(published, rows, 'paper', '')
+  lines = table_scorecard.build_scorecard(published, rows, 'paper', '')
   assert len(lines) == 4 * len(published.rows)
   printed = [cell for row in published.rows for cell in row.cells if cell is not None]
   assert [line.agrees for line in lines if line.published is not None] == [True] * len(printed)
@@ -219,7 +221,7 @@ def test_exactly_the_tolerance_is_within_it_whatever_binary_fractions_say(tenths
   printed = (tenths / 10, tenths / 10, tenths / 10, tenths / 10)
   published = dataclasses.replace(_TABLE, rows=(_row('r', *(Cell(value, 1.0) for value in printed)),))
   rows = _rows(published, percent=[(tenths + 10) / 10] * 2 + [(tenths + 50) / 10] * 2)
-  assert all(line.agrees for line in reproduction.build_scorecard(published, rows, 'paper', ''))
+  assert all(line.agrees for line in table_scorecard.build_scorecard(published, rows, 'paper', ''))
 
 
 # --- Intervals over seeds ---
@@ -227,7 +229,7 @@ def test_exactly_the_tolerance_is_within_it_whatever_binary_fractions_say(tenths
 
 def test_interval_by_hand():
   # Mean 2, standard deviation 1, Student's t for two degrees of freedom 4.30265: half width 4.30265 / sqrt(3).
-  found = reproduction.student_interval([1.0, 2.0, 3.0])
+  found = intervals.student_interval([1.0, 2.0, 3.0])
   assert (found.mean, found.low, found.high) == pytest.approx((2.0, -0.484137, 4.484137), abs=1e-5)
 
 
@@ -235,7 +237,7 @@ def test_interval_by_hand():
   st.lists(st.floats(0, 100), min_size=2, max_size=9).filter(lambda v: max(v) - min(v) > 1e-3)
 )
 def test_interval_is_that_of_scipy(values):
-  found = reproduction.student_interval(values)
+  found = intervals.student_interval(values)
   low, high = scipy.stats.t.interval(
     0.95, len(values) - 1, loc=sum(values) / len(values), scale=scipy.stats.sem(values)
   )
@@ -243,20 +245,20 @@ def test_interval_is_that_of_scipy(values):
 
 
 def test_one_seed_has_no_interval():
-  assert reproduction.student_interval([7.0]) == reproduction.Interval(7.0, None, None)
+  assert intervals.student_interval([7.0]) == intervals.Interval(7.0, None, None)
 
 
 def test_numbers_by_seed_give_intervals_and_must_have_the_mean(tmp_path):
   rows = _rows(seeds=(1, 2, 3))
   by_seed = {'first': {'accuracy_after': [89.4, 90.4, 91.4]}}
-  lines = reproduction.build_scorecard(_TABLE, rows, 'paper', '', by_seed)
+  lines = table_scorecard.build_scorecard(_TABLE, rows, 'paper', '', by_seed)
   assert (lines[0].low, lines[0].high) == pytest.approx((90.4 - 2.484137, 90.4 + 2.484137), abs=1e-5)
   assert 'no interval' not in lines[0].note and lines[1].low is None and 'no numbers by seed' in lines[1].note
   text = _Page(_write(tmp_path, rows=rows, by_seed=by_seed)).text
   assert '87.9 to 92.9' in text
   for wrong in ([89.4, 90.4], [89.4, 90.4, 91.5]):
     with pytest.raises(ValueError, match='first, accuracy_after'):
-      reproduction.build_scorecard(_TABLE, rows, 'paper', '', {'first': {'accuracy_after': wrong}})
+      table_scorecard.build_scorecard(_TABLE, rows, 'paper', '', {'first': {'accuracy_after': wrong}})
 
 
 # --- The headline ---
@@ -264,8 +266,8 @@ def test_numbers_by_seed_give_intervals_and_must_have_the_mean(tmp_path):
 
 def _headline(percents, verdicts, remark='', published=_TABLE):
   rows = {row.name: _reproduced(row, p) for row, p in zip(published.rows, percents, strict=False) if p}
-  lines = reproduction.build_scorecard(published, rows, 'small' if remark else 'paper', _WORDS)
-  return reproduction.headline(published, lines, [f for _, f in _findings(*verdicts)], remark)
+  lines = table_scorecard.build_scorecard(published, rows, 'small' if remark else 'paper', _WORDS)
+  return table_scorecard.headline(published, lines, [f for _, f in _findings(*verdicts)], remark)
 
 
 _RIGHT = ((90.0, 98.0, 50.0, 80.0), (70.0, 70.0, 10.0, 20.0), (1.0, 2.0, 3.0, 4.0))
@@ -548,3 +550,24 @@ def test_importing_the_page_imports_neither_tensorflow_nor_matplotlib():
   )
   done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
   assert done.stdout.strip() == '[]'
+
+
+def _choice(chosen, best_on_test):
+  cuts = [(9.0, 1, 0.5, 0.61), (2.5, 4, 0.7, 0.93), (0.25, 7, 0.7, 0.95)]
+  names = ('threshold', 'num_clusters', 'validation_accuracy', 'test_accuracy')
+  candidates = [dict(zip(names, cut, strict=True)) for cut in cuts]
+  return {'candidates': candidates, 'chosen': chosen, 'best_on_test': best_on_test, 'other_client_rounds': 3}
+
+
+def test_thresholds_that_were_chosen_stand_beside_what_test_rows_would_have_chosen(tmp_path):
+  rows = _rows()
+  name = next(iter(rows))
+  choices = tuple(_choice(1, 2) for _ in rows[name].seeds)
+  rows = rows | {name: dataclasses.replace(rows[name], choice=choices)}
+  page = reproduction.write_reproduction(_TABLE, rows, (), 'paper', '', {}, tmp_path).read_text()
+  assert 'Thresholds that were tried' in page and '1, 4, 7' in page
+  assert page.index('T 2.5: 4 clusters, 93.0%') < page.index('T 0.25: 7 clusters, 95.0%')
+  plain = reproduction.write_reproduction(
+    _TABLE, _rows(), (), 'paper', '', {}, tmp_path / 'given'
+  ).read_text()
+  assert 'Thresholds that were tried' not in plain

@@ -11,11 +11,11 @@ from tff_cluster.cli import output
 from tff_cluster.run_folder import RunFolder
 
 
-class _Silent:
+class Silent:
   """A progress that shows nothing."""
 
   @contextlib.contextmanager
-  def stage(self, name: str, total: int) -> Iterator['_Silent']:
+  def stage(self, name: str, total: int) -> Iterator['Silent']:
     yield self
 
   def update(self, n: int = 1, **figures: float) -> None:
@@ -53,7 +53,7 @@ def run_experiment(
   output.share_store(folder.root, store_dir)
   config, machine = (
     folder.load_config(),
-    (progress or _Silent(), clients_in_parallel, worker_start_timeout_secs),
+    (progress or Silent(), clients_in_parallel, worker_start_timeout_secs),
   )
   done = main_job.run(folder, config, *machine, export_models=export_models)
   if not config.evaluation.num_folds:

@@ -1,6 +1,8 @@
-"""Intervals for a mean over clients."""
+"""Intervals for a mean over clients, and for a mean over seeds."""
 
 import dataclasses
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -9,7 +11,7 @@ _CHUNK = 500
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-  """A mean with its interval; low and high are None where one client leaves nothing to resample."""
+  """A mean with its interval; low and high are None where one client, or one seed, leaves nothing to go by."""
 
   mean: float
   low: float | None
@@ -47,3 +49,19 @@ def paired_bootstrap(
   )
   low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
   return Interval(mean, float(low), float(high))
+
+
+def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
+  """Returns the mean with its interval over seeds by Student's t; one value has no interval.
+
+  Args:
+    values: One a seed.
+    level: How much of the distribution the interval covers.
+  """
+  import scipy.special
+
+  count, mean = len(values), float(np.mean(values))
+  if count < 2:
+    return Interval(mean, None, None)
+  half = scipy.special.stdtrit(count - 1, (1 + level) / 2) * float(np.std(values, ddof=1)) / math.sqrt(count)
+  return Interval(mean, mean - half, mean + half)

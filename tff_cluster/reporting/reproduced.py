@@ -105,6 +105,7 @@ def _reproduced(
     percent=_cells(accuracy, share, after, end),
     baseline=_cells(base_accuracy, base_share, after, end),
     seeds=tuple(seed for _, seed, _, _ in entries),
+    choice=tuple(clustering['choice'] for *_, clustering in entries),
     num_clusters=tuple(clustering['num_clusters'] for *_, clustering in entries),
     threshold=tuple(clustering['threshold'] for *_, clustering in entries),
     rounds_after=after,

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from tff_cluster.papers.tables import Row
 from tff_cluster.reporting.claims import Finding
@@ -28,6 +29,7 @@ class Reproduced:
     share_curve: Percent of clients at the target accuracy by round, from rounds_after on.
     baseline_share_curve: The same of FedAvg, from round 1 on.
     recovery: Adjusted Rand index by name of the planted groups, one a seed; None where it is not defined.
+    choice: How the threshold was chosen (CHOICE in tff_cluster/results.py), one a seed; None where it was given.
   """
 
   row: Row
@@ -43,6 +45,7 @@ class Reproduced:
   share_curve: Mapping[int, float]
   baseline_share_curve: Mapping[int, float]
   recovery: Mapping[str, tuple[float | None, ...]]
+  choice: tuple[Mapping[str, Any] | None, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ from tff_cluster.reporting.figures import base
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
+_FLAT = 0.2  # Percent; curves that move less are not blown up until their rounding shows.
 _MOST_COLUMNS = 4  # A table of FL+HC has four values of n for each client fraction: they stand side by side.
 
 
@@ -60,6 +61,9 @@ def curves_by_row(panels: Sequence[Panel], quantity: str, remark: str = '') -> '
     if i + columns >= len(panels):  # The lowest of its column, also where the last line is not full.
       axes.set_xlabel('round')
       axes.tick_params(labelbottom=True)
+  low, high = grid[0].get_ylim()
+  if high - low < _FLAT:
+    grid[0].set_ylim(max(low - 1.0, -_FLAT), high + 1.0)
   figure.supylabel(quantity, fontsize=10)
   if remark:
     figure.suptitle(base.short(remark, 70 if columns == 1 else 110), fontsize=9.5, color=base.GREY)

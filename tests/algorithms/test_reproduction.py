@@ -1,0 +1,126 @@
+"""Runs behind a published table: planned, estimated, run once, shared; on a made-up table of tiny experiments."""
+
+import dataclasses
+
+import pytest
+
+from tff_cluster.algorithms import reproduction, run_experiment
+from tff_cluster.errors import InputError
+from tff_cluster.papers import briggs2020, catalogue, tables
+from tff_cluster.reporting import reproduced
+
+FIXED = {'method': 'hierarchical', 'signature': 'updates', 'linkage': 'ward', 'metric': 'l2', 'name': 'ward'}
+CHOSEN = {**FIXED, 'name': 'chosen', 'distance_threshold': 'validation'}
+WIDE = {**FIXED, 'distance_threshold': '1e9'}
+
+
+def settings(n):
+  return {'cohort_fraction': 0.5, 'phase1_rounds': n, 'phase2_rounds': 5 - n}
+
+
+CELLS = (tables.Cell(90.0, 1.1), tables.Cell(95.0, 1.0), None, tables.Cell(50.0, None))
+TABLE = tables.Published(
+  'made_up/table1', 'A made-up table', 'nobody, table 1', 'demo',
+  (
+    tables.Row('n 1', settings(1), WIDE, CELLS),
+    tables.Row('n 2', settings(2), WIDE, CELLS),
+    tables.Row('n 2, chosen', settings(2), CHOSEN, CELLS),
+  ),
+)  # fmt: skip
+TINY = reproduction.Scale(
+  'tiny',
+  '6 clients, 4 rounds',
+  {'num_clients': 6, 'rows_per_client': 40, 'model': 'logistic', 'cluster_start': 'global_model'},
+  4,
+)
+
+
+def test_rows_that_differ_in_their_clustering_only_are_one_run(tmp_path):
+  jobs = reproduction.plan(TABLE, TINY, (0, 7), tmp_path)
+  assert [[row.name for row in job.rows] for job in jobs] == 2 * [['n 1']] + 2 * [['n 2', 'n 2, chosen']]
+  assert [job.seed for job in jobs] == [0, 7, 0, 7]
+  assert len({job.folder.root for job in jobs}) == 4
+  for job in jobs:
+    training = job.config.training
+    assert training.phase1_rounds + training.phase2_rounds == 4
+    assert (training.seed, job.config.data.data_seed, job.config.data.num_clients) == (job.seed, job.seed, 6)
+    assert [c.label for c in job.config.clusterings] == [row.clustering['name'] for row in job.rows]
+
+
+def test_the_papers_scale_changes_nothing_but_the_seed(tmp_path):
+  for published in catalogue.PUBLISHED.values():
+    for job in reproduction.plan(published, reproduction.SCALES['paper'], (3,), tmp_path):
+      training, data = job.config.training, job.config.data
+      assert training.phase1_rounds + training.phase2_rounds == briggs2020.ROUNDS
+      assert (training.batch_size, training.local_epochs, training.learning_rate) == (10, 3, 0.1)
+      assert training.cluster_start == 'global_model'
+      assert data.num_clients == (367 if data.dataset == 'emnist' else 100)
+      assert job.config.evaluation.target_accuracy == (0.8 if data.dataset == 'emnist' else 0.99)
+
+
+def test_the_small_scale_is_a_valid_experiment_for_every_row(tmp_path):
+  for published in catalogue.PUBLISHED.values():
+    jobs = reproduction.plan(published, reproduction.SCALES['small'], (0,), tmp_path)
+    assert sum(len(job.rows) for job in jobs) == len(published.rows)
+
+
+def test_rows_are_chosen_by_a_part_of_their_name(tmp_path):
+  (job,) = reproduction.plan(TABLE, TINY, (0,), tmp_path, only='chosen')
+  assert [row.name for row in job.rows] == ['n 2, chosen']
+  with pytest.raises(
+    InputError, match='--rows=n 9: made_up/table1 has no such row; its rows are: n 1; n 2; n 2, ch'
+  ):
+    reproduction.plan(TABLE, TINY, (0,), tmp_path, only='n 9')
+
+
+@pytest.mark.tensorflow
+def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
+  store, silent = tmp_path / 'store', run_experiment.Silent()
+  store.mkdir()
+  jobs = reproduction.plan(TABLE, TINY, (0,), tmp_path)
+  before = reproduction.estimates(jobs, store, silent)
+  # FedAvg is 4 rounds of 3 of 6 clients; all 6 send an update; a cluster of everybody is FedAvg's rounds again.
+  assert (before[0].asked, before[0].stored) == (4 * 3 + 6 + 3 * 3, 0)
+  # The second run's FedAvg is the first one's.
+  assert before[1].stored == 4 * 3
+  assert all(estimate.seconds > 0 for estimate in before)
+  assert list(store.iterdir()) == [] and not any(job.folder.root.exists() for job in jobs)
+
+  done = [reproduction.run(job, store, silent) for job in jobs]
+  assert done[0].trained == 4 * 3 + 6 + 3 * 3
+  assert done[1].trained <= done[1].asked - 4 * 3
+  assert [reproduction.run(job, store, silent).trained for job in jobs] == [0, 0]
+  assert not list(tmp_path.rglob('*.keras'))
+  after = reproduction.estimates(jobs, store, silent)
+  assert after[0].stored == after[0].asked == 4 * 3 + 3 * 3
+  assert after[1].stored == after[1].asked
+
+  runs = [(job.rows, job.seed, d.results) for job, d in zip(jobs, done, strict=True)]
+  rows = reproduced.gather(runs)
+  assert list(rows) == ['n 1', 'n 2', 'n 2, chosen']
+  for name in ('n 1', 'n 2'):  # One cluster of everybody that goes on from the global model is FedAvg.
+    assert dict(rows[name].percent) == dict(rows[name].baseline)
+    assert rows[name].num_clusters == (1,) and rows[name].choice == (None,)
+  assert (rows['n 2'].rounds_after, rows['n 2'].rounds_end) == (3, 4)
+  history = done[1].results['clusterings'][1]['history']
+  assert rows['n 2, chosen'].percent['accuracy_after'] == 100 * history['test_accuracy'][0]
+  assert rows['n 2, chosen'].percent['share_end'] == 100 * history['share_at_target'][-1]
+  assert rows['n 2, chosen'].choice == (done[1].results['clusterings'][1]['choice'],)
+
+  page = reproduced.write(TABLE, runs, TINY.name, TINY.words, {'command': 'none'}, tmp_path / 'page')
+  words = page.read_text()
+  assert TINY.words in words and 'Thresholds that were tried' in words
+  assert TINY.words in (tmp_path / 'page' / 'scorecard.csv').read_text()
+
+
+@pytest.mark.tensorflow
+def test_seeds_give_an_interval(tmp_path):
+  table = dataclasses.replace(TABLE, rows=TABLE.rows[:1])
+  store, silent = tmp_path / 'store', run_experiment.Silent()
+  jobs = reproduction.plan(table, TINY, (0, 1, 2), tmp_path)
+  runs = [(job.rows, job.seed, reproduction.run(job, store, silent).results) for job in jobs]
+  found = reproduced.by_seed(runs)['n 1']['accuracy_end']
+  ends = [100 * results['baseline']['history']['test_accuracy'][-1] for *_, results in runs]
+  assert found == ends and len(set(ends)) > 1
+  row = reproduced.gather(runs)['n 1']
+  assert row.seeds == (0, 1, 2) and row.percent['accuracy_end'] == pytest.approx(sum(ends) / 3)
