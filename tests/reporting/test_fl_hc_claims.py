@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tff_cluster.papers import briggs2020
 from tff_cluster.papers.tables import COLUMNS
 from tff_cluster.reporting.fl_hc import rules
-from tff_cluster.reporting.fl_hc_claims import CLAIMS, Reproduced
+from tff_cluster.reporting.fl_hc.claims import CLAIMS, Reproduced
 
 TABLES = [f'fl_hc/table{number}' for number in range(1, 7)]
 _ROUNDS = 50

@@ -21,7 +21,7 @@ from tff_cluster.papers.tables import COLUMNS, Cell, Published, Row
 from tff_cluster.reporting import intervals, reproduction, table_scorecard
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.figures import reproduction as figures
-from tff_cluster.reporting.fl_hc_claims import CLAIMS
+from tff_cluster.reporting.fl_hc.claims import CLAIMS
 from tff_cluster.reporting.table_claims import Reproduced, TableClaim
 
 _WORDS = '20 clients, 15 rounds'

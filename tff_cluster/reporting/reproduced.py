@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.papers import tables
-from tff_cluster.reporting import fl_hc_claims, reproduction, words
+from tff_cluster.reporting import reproduction, words
+from tff_cluster.reporting.fl_hc.claims import CLAIMS
 from tff_cluster.reporting.table_claims import Reproduced
 
 Runs = Sequence[tuple[Sequence[tables.Row], int, Mapping[str, Any]]]
@@ -31,7 +32,7 @@ def write(
     folder: Where to.
   """
   rows = gather(runs)
-  findings = [(claim, claim.check(rows)) for claim in fl_hc_claims.CLAIMS.get(published.name, ())]
+  findings = [(claim, claim.check(rows)) for claim in CLAIMS.get(published.name, ())]
   environment = runs[0][2]['environment']
   told = {
     **facts,

@@ -1,7 +1,7 @@
 """The claims that Briggs et al. 2020 (FL+HC) make in words, by table and figure, each as a check that can fail.
 
 Departures and choices: where the paper says "similar", "negligible" or "little", a limit decides. Limits are constants
-with their reasons, in reporting/fl_hc, and a claim's words name its own. What is compared with IID clients is compared
+with their reasons, in this folder, and a claim's words name its own. What is compared with IID clients is compared
 with the paper's own 99.1%, since a table of other clients holds no IID row of ours. Claims that say "ours adds" are not
 the paper's, but what its explanation needs to be true.
 """
