@@ -133,7 +133,7 @@ def test_given_again_the_choice_trains_nothing_and_has_the_same_bits(finished, t
   assert elsewhere.results['digest'] == finished[0].results['digest']
 
 
-def test_an_iid_population_is_not_cut_for_nothing(tmp_path):
+def test_without_planted_groups_of_equal_cuts_the_coarsest_is_kept(tmp_path):
   data = dataclasses.replace(CONFIG.data, partition='iid', num_groups=4, rows_per_client=40)
   config = dataclasses.replace(CONFIG, data=data, clusterings=CONFIG.clusterings[:1])
   results = run(config, tmp_path / 'iid').results

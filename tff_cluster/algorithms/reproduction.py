@@ -154,7 +154,7 @@ def estimates(
   clients_in_parallel: int = 0,
   worker_start_timeout_secs: float = 60.0,
 ) -> list[Estimate]:
-  """Returns what each job costs beyond those before it; two client-rounds are trained for it, and nothing is kept."""
+  """Returns what each job costs beyond those before it; a few client-rounds are timed for it, and nothing is kept."""
   planned: dict[Path, int] = {}
   found: list[Estimate] = []
   machine = (progress, clients_in_parallel, worker_start_timeout_secs)

@@ -8,6 +8,8 @@ Phase 3   average, weighted and blended aggregation of the cluster models, besid
 Departures and choices: E = 1 and B = 20 are defaults, the paper names neither. A cluster's "highest
 attained accuracy" is measured on its members' validation rows, never on test rows. Beside the clusterings
 stands a baseline that the paper lacks: the same FedAvg gone on for as many rounds as Phase 2 has.
+
+FL+HC (Briggs et al. 2020, Algorithm 1) is the same phases with signature=updates and cluster_start=global_model.
 """
 
 import dataclasses
