@@ -51,7 +51,7 @@ def test_cifar10_is_whole():
 def test_iid_is_100_by_600(mnist):
   population = build_population(_mnist('iid'), source=mnist)
   assert set(population.train.counts + population.validation.counts) == {600}
-  assert population.test.counts.min() > 90 and population.test.counts.max() <= 101
+  assert set(population.test.counts) == {100}
   assert len(population.global_test_y) == 10000
 
 
@@ -60,6 +60,7 @@ def test_pathological_is_100_by_600_with_2_labels(mnist):
   assert set(population.train.counts + population.validation.counts) == {600}
   held = population.train.label_counts(10) > 0
   assert set(held.sum(axis=1)) == {2}
+  assert population.test.counts.min() >= 98 and population.test.counts.max() == 100
   assert not population.test.label_counts(10)[~held].any()
   assert population.truths['digit'].shape == (10, 100)
 
@@ -69,6 +70,7 @@ def test_label_swapped_is_4_groups_of_25_by_600(mnist):
   truth = population.truths['group']
   assert truth.sum(axis=1).tolist() == [25.0] * 4
   assert set(population.train.counts + population.validation.counts) == {600}
+  assert set(population.test.counts) == {100}
   # Labels of the very same images in the source; an image that occurs twice has one label.
   label_of = {
     image.tobytes(): label
