@@ -6,7 +6,7 @@
 
 All tables, figures and seeds below one --output_dir share a store, so that nothing is trained twice. Stopped, the
 same command goes on. It ends with OUTPUT_DIR/TABLE/SCALE/index.html and scorecard.csv: each cell published, ours,
-difference and verdict, and each claim of the paper as a check.
+difference and verdict, and each claim of the paper as a check. The page shows the rows that earlier calls ran, too.
 """
 
 import shlex
@@ -47,7 +47,8 @@ def main() -> None:
   done = [reproduction.run(job, store, shown, *workers) for job in jobs]
   asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)
   facts = {'command': command(), 'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call'}
-  runs = [(job.rows, job.seed, d.results) for job, d in zip(jobs, done, strict=True)]
+  ran = [(job, d.results) for job, d in zip(jobs, done, strict=True)]
+  runs = reproduction.finished(published, scale, root, ran)
   page = reproduced.write(published, runs, scale.name, scale.words, facts, root / published.name / scale.name)
   print(f'client-rounds: {asked} asked for, {trained} trained')
   print(f'scale {scale.name}{": " + scale.words if scale.words else ""}')

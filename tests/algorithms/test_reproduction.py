@@ -107,6 +107,20 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
   assert rows['n 2, chosen'].percent['share_end'] == 100 * history['share_at_target'][-1]
   assert rows['n 2, chosen'].choice == (done[1].results['clusterings'][1]['choice'],)
 
+  # A call for some rows shows the others too, but not those of other clients, or of other seeds.
+  (job,) = reproduction.plan(TABLE, TINY, (0,), tmp_path, only='chosen')
+  ran = [(job, reproduction.run(job, store, silent).results)]
+  shown = reproduction.finished(TABLE, TINY, tmp_path, ran)
+  assert sorted(row.name for rows, *_ in shown for row in rows) == ['n 1', 'n 2', 'n 2, chosen']
+  again = reproduced.gather(shown)
+  assert {name: dict(row.percent) for name, row in again.items()} == {
+    n: dict(r.percent) for n, r in rows.items()
+  }
+  others = {**ran[0][1], 'population': {**ran[0][1]['population'], 'digest': 'of other clients'}}
+  assert len(reproduction.finished(TABLE, TINY, tmp_path, [(job, others)])) == 1
+  elsewhere = [(dataclasses.replace(job, seed=5), ran[0][1])]
+  assert len(reproduction.finished(TABLE, TINY, tmp_path, elsewhere)) == 1
+
   page = reproduced.write(TABLE, runs, TINY.name, TINY.words, {'command': 'none'}, tmp_path / 'page')
   words = page.read_text()
   assert TINY.words in words and 'Thresholds that were tried' in words

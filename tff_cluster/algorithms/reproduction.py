@@ -147,6 +147,44 @@ def run(
   )
 
 
+def finished(
+  published: tables.Published, scale: Scale, root: Path, ran: Sequence[tuple[Job, Mapping[str, Any]]]
+) -> list[tuple[tuple[tables.Row, ...], int, Mapping[str, Any]]]:
+  """Returns all runs of a table that its page can show: those of this call, and what earlier calls ran of other rows.
+
+  Args:
+    published: The table or figure.
+    scale: At which size.
+    root: The folder below which the runs lie.
+    ran: This call's jobs, with their results. Earlier ones count where their seed is one of these, and their clients
+      hold the same rows.
+
+  Returns:
+    The rows, in the order of the results' clusterings, the seed and the results of each run.
+  """
+  runs = [(job.rows, job.seed, results) for job, results in ran]
+  populations = {job.seed: results['population']['digest'] for job, results in ran}
+  have = {(row.name, job.seed) for job, _ in ran for row in job.rows}
+  for path in sorted((root / published.name / scale.name).glob('*/results.json')):
+    results = store_lib.load_json(path)
+    seed = results['config']['training']['seed']
+    if populations.get(seed) != results['population']['digest']:
+      continue
+    rows, clusterings = [], []
+    for job in plan(published, scale, (seed,), root):
+      planned = job.config.to_json()
+      if any(planned[name] != results['config'][name] for name in ('training', 'evaluation')):
+        continue
+      for row, clustering in zip(job.rows, planned['clusterings'], strict=True):
+        if clustering in results['config']['clusterings'] and (row.name, seed) not in have:
+          have.add((row.name, seed))
+          rows.append(row)
+          clusterings.append(results['clusterings'][results['config']['clusterings'].index(clustering)])
+    if rows:
+      runs.append((tuple(rows), seed, {**results, 'clusterings': clusterings}))
+  return runs
+
+
 def estimates(
   jobs: Sequence[Job],
   store_dir: Path,
