@@ -24,6 +24,7 @@ METRICS = ('l1', 'l2', 'cosine')
 LINKAGES = ('single', 'complete', 'average', 'ward')
 VARIANTS = ('cliques', 'neighbourhoods')
 SIGNATURES = ('weights', 'updates')
+INITIALIZERS = ('model', 'fan_in_uniform')
 STARTS = ('members_mean', 'global_model')
 # A threshold of hierarchical clustering that is chosen by training, see algorithms/threshold_choice.py.
 VALIDATION = 'validation'
@@ -127,6 +128,12 @@ class TrainingConfig:
 
   model: str = option(
     'mnist_cnn', f'{", ".join(MODELS)}, or package.module:function that returns a Keras model.'
+  )
+  initializer: str = option(
+    'model',
+    "Initial weights: the model's own (Glorot uniform for the built-in ones), or kernels and biases from "
+    'U(-1/sqrt(fan in), 1/sqrt(fan in)), the default of PyTorch.',
+    choices=INITIALIZERS,
   )
   phase1_rounds: int = option(20, 'Rounds of FedAvg over all clients.', at_least=1)
   phase2_rounds: int = option(20, 'Rounds of FedAvg within each cluster.', at_least=1)

@@ -57,6 +57,34 @@ def test_the_cnn_keeps_the_image_size_in_its_convolutions():
   assert shapes == [(28, 28, 32), (14, 14, 32), (14, 14, 64), (7, 7, 64), (3136,), (512,), (10,)]
 
 
+def test_fan_in_uniform_is_pytorchs_default():
+  # nn.Linear and nn.Conv2d: kernels and biases from U(-b, b) with b = 1 / sqrt(inputs of one output).
+  model = build.build('mnist_cnn', IMAGES, 10, 0, 'fan_in_uniform')
+  fans_in = {(5, 5, 1, 32): 25, (5, 5, 32, 64): 800, (3136, 512): 3136, (512, 10): 512}
+  weights = model.get_weights()
+  for kernel, bias in zip(weights[::2], weights[1::2], strict=True):
+    bound = fans_in[kernel.shape] ** -0.5
+    for drawn in (kernel, bias):
+      assert np.abs(drawn).max() <= bound * (1 + 1e-6) and np.abs(drawn).max() > 0.7 * bound
+    assert kernel.std() == pytest.approx(bound / 3**0.5, rel=0.05)
+  again, other = (build.build('mnist_cnn', IMAGES, 10, seed, 'fan_in_uniform') for seed in (0, 1))
+  assert digest(again) == digest(model) != digest(other)
+  assert digest(model) != digest(build.build('mnist_cnn', IMAGES, 10, 0))
+
+
+def test_fan_in_uniform_leaves_other_layers_alone():
+  from tensorflow import keras
+
+  model = keras.Sequential(
+    [keras.layers.InputLayer((4,)), keras.layers.Dense(3), keras.layers.LayerNormalization()]
+  )
+  before = model.get_weights()
+  build.draw_fan_in_uniform(model, 0)
+  after = model.get_weights()
+  assert np.any(before[0] != after[0]) and np.any(before[1] != after[1])
+  np.testing.assert_array_equal(before[2:], after[2:])
+
+
 @pytest.fixture(scope='module')
 def in_another_process():
   """Digest of the weights and architecture of each built-in model, built in reverse order elsewhere."""

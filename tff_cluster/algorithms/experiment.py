@@ -58,7 +58,11 @@ class Experiment:
 
     training = self.config.training
     return build.build(
-      training.model, self.population.input_shape, self.population.num_classes, training.seed
+      training.model,
+      self.population.input_shape,
+      self.population.num_classes,
+      training.seed,
+      training.initializer,
     )
 
   @functools.cached_property

@@ -20,7 +20,9 @@ BUILTIN: dict[str, Callable[[Sequence[int], int], Any]] = {
 }
 
 
-def build(name: str, input_shape: Sequence[int], num_classes: int, seed: int) -> Any:
+def build(
+  name: str, input_shape: Sequence[int], num_classes: int, seed: int, initializer: str = 'model'
+) -> Any:
   """Returns a Keras model whose weights depend on (name, shapes, seed) only.
 
   Args:
@@ -30,6 +32,7 @@ def build(name: str, input_shape: Sequence[int], num_classes: int, seed: int) ->
     input_shape: Shape of one example.
     num_classes: Number of classes.
     seed: The experiment's seed.
+    initializer: 'model': as the model says; 'fan_in_uniform': see `draw_fan_in_uniform`.
 
   Raises:
     InputError: if the function cannot be imported or called, or what it returns does not fit.
@@ -71,7 +74,26 @@ def build(name: str, input_shape: Sequence[int], num_classes: int, seed: int) ->
       f'--model={name} has non-trainable variables (such as those of batch normalization), which federated '
       'averaging of weights cannot train; use layers without them (for instance group normalization)'
     )
+  if initializer == 'fan_in_uniform':
+    draw_fan_in_uniform(model, seed)
   return model
+
+
+def draw_fan_in_uniform(model: Any, seed: int) -> None:
+  """Draws kernels and biases of dense and convolutional layers from U(-1/sqrt(fan in), 1/sqrt(fan in)).
+
+  The default of PyTorch for these layers; the weights of other layers stay. Glorot uniform, the default of Keras,
+  gives mnist_cnn's dense layers kernels 2.3 times as large.
+  """
+  from tensorflow import keras
+
+  kinds = (keras.layers.Dense, keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
+  for number, layer in enumerate(model.layers):
+    if type(layer) in kinds:
+      rng = seeding.generator(seed, 'initial weights', number)
+      shapes = [weight.shape for weight in layer.get_weights()]
+      bound = float(np.prod(shapes[0][:-1])) ** -0.5
+      layer.set_weights([rng.uniform(-bound, bound, shape).astype(np.float32) for shape in shapes])
 
 
 def outputs_probabilities(model: Any) -> bool:
