@@ -120,6 +120,25 @@ def test_signals_clean_up(sent, code, line, tmp_path):
   assert not (tmp_path / 'run').exists()
 
 
+@pytest.mark.parametrize(
+  ('sent', 'code', 'line'),
+  [('SIGINT', 130, 'interrupted\n'), ('SIGTERM', 143, 'terminated by SIGTERM\n')],
+)
+def test_a_signal_that_comes_in_a_destructor_is_not_lost(sent, code, line, tmp_path):
+  # Python prints and drops whatever a destructor raises, and TensorFlow's run all the time.
+  work = f"""import os, signal
+    class Dying:
+      def __del__(self):
+        os.kill(os.getpid(), signal.{sent})
+        for _ in range(10**5): pass
+    Dying()
+    time.sleep(60)"""
+  process = start(tmp_path, work)
+  out, err = process.communicate(timeout=20)
+  assert (process.returncode, err) == (code, line)
+  assert out == 'ready\nfinally\natexit\n'
+
+
 def test_a_reader_that_is_gone_is_no_fault(tmp_path):
   process = start(tmp_path, 'sys.stdin.readline(); print("x" * 1_000_000)', stdin=subprocess.PIPE)
   process.stdout.readline()

@@ -17,6 +17,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 from absl import flags, logging
 
@@ -46,6 +47,7 @@ def run(main: Callable[[], int | None], define_flags: Callable[[], None]) -> Non
       # A path that is not UTF-8 is shown escaped.
       stream.reconfigure(errors='backslashreplace')
   signal.signal(signal.SIGTERM, _terminate)
+  sys.unraisablehook = _raise_again
   try:
     code = execute(main, define_flags, sys.argv)
   except _Terminated:
@@ -175,6 +177,16 @@ def _silence_stdout() -> None:
   # What is still buffered would fail again, with a message, when the interpreter ends.
   with contextlib.suppress(OSError, ValueError):
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _raise_again(swallowed: Any) -> None:
+  """Raises what ends the program once more where Python dropped it: what a destructor raises goes nowhere."""
+  if not isinstance(swallowed.exc_value, (_Terminated, KeyboardInterrupt)):
+    sys.__unraisablehook__(swallowed)
+    return
+  handler = _terminate if isinstance(swallowed.exc_value, _Terminated) else signal.default_int_handler
+  signal.signal(signal.SIGALRM, handler)
+  signal.setitimer(signal.ITIMER_REAL, 0.05)
 
 
 def _terminate(signum: int, frame: types.FrameType | None) -> None:
