@@ -19,7 +19,9 @@ PARTITIONS = (
     'dirichlet', 'quantity_skew', 'by_writer', 'mixture',
 )  # fmt: skip
 MODELS = ('mnist_cnn', 'cifar_cnn', '2nn', 'logistic')
-METHODS = ('kmeans', 'dynamic_distance', 'hierarchical')
+METHODS = ('kmeans', 'dynamic_distance', 'hierarchical', 'bipartition')
+# Methods that cluster one vector a client; bipartition alternates between training and splitting.
+ON_SIGNATURES = ('kmeans', 'dynamic_distance', 'hierarchical')
 METRICS = ('l1', 'l2', 'cosine')
 LINKAGES = ('single', 'complete', 'average', 'ward')
 VARIANTS = ('cliques', 'neighbourhoods')
@@ -169,6 +171,7 @@ class ClusteringConfig:
     'weights',
     "What is clustered: the clients' own weights of the last round, or one local update from the global model.",
     choices=SIGNATURES,
+    applies=('method', ON_SIGNATURES),
   )
   num_clusters: int = option(4, 'Number of clusters K.', at_least=1, applies=('method', ('kmeans',)))
   distance_threshold: str | None = option(
@@ -194,6 +197,38 @@ class ClusteringConfig:
   )
   linkage: str = option(
     'complete', 'Linkage; ward needs --metric=l2.', choices=LINKAGES, applies=('method', ('hierarchical',))
+  )
+  stationary_norm: float = option(
+    0.4,
+    "eps_1 of CFL: a cluster's training is stationary once the norm of the weighted mean update is below it.",
+    above=0.0,
+    applies=('method', ('bipartition',)),
+  )
+  stopping_norm: float = option(
+    1.6,
+    "eps_2 of CFL: a stationary cluster stays whole if the norm of every client's update is below it.",
+    above=0.0,
+    applies=('method', ('bipartition',)),
+  )
+  rounds_before_split: int = option(
+    10,
+    'Rounds that a cluster made by a split trains before it may be split itself; the first split may come after Phase 1.',
+    at_least=1,
+    applies=('method', ('bipartition',)),
+  )
+  min_cluster_size: int = option(
+    1,
+    'Split only if both halves have so many clients; 1, as in the paper: always.',
+    at_least=1,
+    applies=('method', ('bipartition',)),
+  )
+  min_similarity_gap: float = option(
+    0.0,
+    'Split only if every client is by so much more similar to some client of its half than any two clients across are; '
+    '0, as in the paper: always.',
+    at_least=0.0,
+    at_most=2.0,
+    applies=('method', ('bipartition',)),
   )
 
   @property
