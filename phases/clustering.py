@@ -6,7 +6,7 @@
 
 The first makes the clusterings that the run was started with; the second adds one to the run. The third
 needs no run: it writes D/clusters.json. Nothing is trained, but for distance_threshold=validation, which compares
-several cuts after a round each.
+several cuts after a round each, and for a run's method=bipartition (CFL), which trains and splits in turn.
 """
 
 from pathlib import Path
@@ -75,16 +75,16 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   if added is not None and added not in experiment.clusterings:
     experiment = experiment.with_clusterings((added,))
     # What lies there is of a call that was stopped before the run knew of it, perhaps with other flags.
-    for path in (folder.clusters(added.label), folder.choice(added.label)):
+    for path in (folder.clusters(added.label), folder.choice(added.label), folder.splits(added.label)):
       path.unlink(missing_ok=True)
-  from tff_cluster.algorithms import session, three_phase, threshold_choice
+  from tff_cluster.algorithms import session, three_phase
   from tff_cluster.reporting import progress
 
-  choosing = [c for c in asked if threshold_choice.is_missing(folder, c)]
-  if choosing:
+  training = [c for c in asked if three_phase.needs_training(folder, c)]
+  if training:
     with session.opened(folder, experiment, progress.Progress()) as opened:
-      for clustering in choosing:
-        threshold_choice.run_choice(opened, clustering)
+      for clustering in training:
+        three_phase.prepare_clustering(opened, clustering)
   for clustering in asked:
     three_phase.run_clustering(folder, clustering, experiment.training.seed)
   store.save_json(folder.config, experiment.to_json())

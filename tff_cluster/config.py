@@ -301,6 +301,11 @@ class ExperimentConfig:
     if self.data.partition == 'mixture' and self.data.num_groups < 2:
       raise InputError(f'--num_groups={self.data.num_groups}: a mixture needs at least 2 groups')
     for clustering in self.clusterings:
+      if clustering.method == 'bipartition' and self.training.cohort_fraction < 1.0:
+        raise InputError(
+          f'--cohort_fraction={self.training.cohort_fraction}: bipartition compares the updates of all clients of a round; '
+          'it needs 1.0'
+        )
       if clustering.method == 'kmeans' and clustering.num_clusters > self.data.num_clients:
         raise InputError(
           f'num_clusters={clustering.num_clusters} is more than the {self.data.num_clients} clients; '

@@ -57,6 +57,18 @@ class RunFolder:
     """The cuts among which distance_threshold=validation chose, and what each of them attained."""
     return self.root / 'clusterings' / label / 'choice.json'
 
+  def splits(self, label: str) -> pathlib.Path:
+    """The recursion of method bipartition: what was tested and split, and which clusters trained when."""
+    return self.root / 'clusterings' / label / 'splits.json'
+
+  def similarities(self, label: str) -> pathlib.Path:
+    """The cosine similarities at each of its tests."""
+    return self.root / 'clusterings' / label / 'similarities.npz'
+
+  def client_accuracy(self, label: str) -> pathlib.Path:
+    """The test accuracy of every client in every round."""
+    return self.root / 'phase2' / f'client_accuracy_{label}.npz'
+
   def candidates(self, signature: str) -> pathlib.Path:
     """Clusterings of the same signatures that are compared but not trained."""
     return self.root / 'clusterings' / f'candidates_{signature}.json'

@@ -36,6 +36,7 @@ def go(
   start=None,
   start_round=0,
   stop_at=None,
+  stop=None,
 ):
   """Returns the outcome and the rounds that were told, in order."""
   from tff_cluster.federated import trajectory
@@ -49,7 +50,7 @@ def go(
 
   outcome = trajectory.run(
     trainer, store_lib.Store(folder), settings, np.asarray(members),
-    trainer.computations.model.weights if start is None else start, start_round, last, keep, on_round,
+    trainer.computations.model.weights if start is None else start, start_round, last, keep, on_round, stop,
   )  # fmt: skip
   return outcome, told
 
@@ -259,3 +260,55 @@ def test_the_artifact_says_what_determines_it(trainer, tmp_path):
   digests = trainer.population.client_digests
   assert determinants['clients'] == [digests[0], digests[2]]
   assert determinants['settings'] == SETTINGS and determinants['start_round'] == 0
+
+
+def test_update_norms_are_the_distances_of_successive_models(five):
+  outcome, told = five
+  for number in range(1, 6):
+    pairs = zip(outcome.weights[number], outcome.weights[number - 1], strict=True)
+    moved = np.concatenate([np.ravel(new.astype(np.float64) - old) for new, old in pairs])
+    assert outcome.history.update_norm[number - 1] == pytest.approx(np.linalg.norm(moved), rel=1e-9)
+    assert np.any(moved != 0)
+    assert told[number - 1][1]['update_norm'] == outcome.history.update_norm[number - 1]
+
+
+@pytest.mark.parametrize('stored', [0, 2, 3, 5])
+def test_a_trajectory_stops_where_it_is_told_to(stored, trainer, five, tmp_path):
+  # Whatever the store has: nothing, rounds before the stop, the stop itself, or later rounds.
+  if stored:
+    go(trainer, tmp_path, stored)
+  asked = []
+
+  def stop(number, norm):
+    asked.append((number, norm))
+    return number >= 3
+
+  outcome, told = go(trainer, tmp_path, 5, stop=stop)
+  assert outcome.history.rounds.tolist() == [1, 2, 3] == [number for number, _ in told]
+  assert sorted(outcome.weights) == [0, 2, 3]
+  assert_same(outcome, five[0], 3)
+  assert outcome.client_rounds_asked == 3 * 2
+  assert asked[-1] == (3, five[0].history.update_norm[2]) or stored == 5
+  # The models are kept, so that the same question costs nothing, and the trajectory can be gone on with.
+  again, _ = go(trainer, tmp_path, 5, stop=stop)
+  assert again.client_rounds_trained == 0 and sorted(again.weights) == [0, 2, 3]
+  whole, _ = go(trainer, tmp_path, 5)
+  assert_same(whole, five[0], 5)
+
+
+def test_a_trajectory_that_is_never_told_to_stop_goes_to_the_end(trainer, five, tmp_path):
+  outcome, _ = go(trainer, tmp_path, 5, stop=lambda number, norm: False)
+  assert_same(outcome, five[0], 5)
+  outcome, _ = go(trainer, tmp_path / 'other', 5, stop=lambda number, norm: True)
+  assert outcome.history.rounds.tolist() == [1] and sorted(outcome.weights) == [0, 1]
+
+
+def test_what_lacks_a_column_is_trained_again(trainer, five, tmp_path):
+  go(trainer, tmp_path, 5)
+  (artifact,) = artifacts(tmp_path)
+  (path,) = artifact.glob('*.npz')
+  record = store_lib.load_arrays(path)
+  store_lib.save_arrays(path, {name: array for name, array in record.items() if name != 'update_norm'})
+  outcome, _ = go(trainer, tmp_path, 5)
+  assert outcome.client_rounds_trained == 5 * 2
+  assert_same(outcome, five[0], 5)

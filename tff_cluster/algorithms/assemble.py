@@ -25,7 +25,8 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     {'name': 'Phase 1', **phase1['timing']},
     {'name': 'Phase 2, unclustered baseline', **baseline['timing']},
   ]
-  clusterings, arrays = [], {}
+  clusterings: list[dict[str, Any]] = []
+  arrays: dict[str, np.ndarray] = {}
   for clustering in config.clusterings:
     label = clustering.label
     saved = folder.load_finished(folder.clusters(label), 'clustering')
@@ -35,7 +36,13 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       {'name': f'Phase 2, {label}', **phase2['timing']},
       {'name': f'Phase 3, {label}', **phase3['timing']},
     ]
-    clusterings.append(_clustering(clustering, saved, phase2, phase3, population))
+    splits = None
+    if folder.splits(label).exists():
+      splits = store.load_json(folder.splits(label))['tests']
+      matrices = store.load_arrays(folder.similarities(label))
+      arrays |= {f'similarity_{label}_{number}': matrix for number, matrix in matrices.items()}
+      arrays[f'client_accuracy_{label}'] = store.load_arrays(folder.client_accuracy(label))['test']
+    clusterings.append(_clustering(clustering, saved, phase2, phase3, population) | {'splits': splits})
     if folder.linkage(label).exists():
       arrays[f'linkage_{label}'] = store.load_arrays(folder.linkage(label))['linkage']
   kinds = sorted({clustering.signature for clustering in config.clusterings})

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from tff_cluster import config as config_lib
-from tff_cluster.algorithms import assemble, session, three_phase, threshold_choice
+from tff_cluster.algorithms import assemble, session, three_phase
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.run_folder import RunFolder
 
@@ -46,7 +46,7 @@ def run(
       population = experiment.population
       three_phase.run_phase1(experiment)
       for clustering in config.clusterings:
-        threshold_choice.run_choice(experiment, clustering)
+        three_phase.prepare_clustering(experiment, clustering)
         three_phase.run_clustering(folder, clustering, config.training.seed)
       three_phase.run_baseline(experiment)
       for clustering in config.clusterings:

@@ -35,21 +35,41 @@ def stage(experiment: experiment_lib.Experiment, outcome: Any, last_round: int) 
 
 
 def clustered_history(
-  experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment, outcomes: Sequence[Any]
+  experiment: experiment_lib.Experiment, outcomes: Sequence[Any], first_round: int
 ) -> dict[str, Any]:
-  """Returns a HISTORY: a client in several clusters counts with the mean over them."""
-  shape = (len(outcomes[0].history.rounds), assignment.num_clients)
-  sums = np.zeros((2, *shape))
+  """Returns a HISTORY: a client in several clusters counts with the mean over them.
+
+  Args:
+    experiment: The experiment.
+    outcomes: Trajectories; together they hold every client in every round from the first to the last.
+    first_round: Rounds before it are left out.
+  """
+  rounds, validation, test = client_accuracies(experiment, outcomes, first_round)
+  return history(experiment, rounds, validation, test)
+
+
+def client_accuracies(
+  experiment: experiment_lib.Experiment, outcomes: Sequence[Any], first_round: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Returns int64[rounds], and float64[rounds, clients] accuracies on validation and on test rows; see clustered_history."""
+  rounds = np.arange(first_round, max(outcome.history.rounds[-1] for outcome in outcomes) + 1)
+  sums = np.zeros((2, len(rounds), experiment.population.num_clients))
+  counts = np.zeros(sums.shape[1:])
   for outcome in outcomes:
-    sums[:, :, outcome.members] += np.stack(_accuracies(experiment, outcome))
-  validation, test = sums / assignment.membership.sum(axis=0)
-  return history(experiment, outcomes[0].history.rounds, validation, test)
+    held = outcome.history.rounds >= first_round
+    place = np.ix_(outcome.history.rounds[held] - first_round, outcome.members)
+    counts[place] += 1
+    for kind, accuracy in enumerate(_accuracies(experiment, outcome)):
+      sums[kind][place] += accuracy[held]
+  validation, test = sums / counts
+  return rounds, validation, test
 
 
-def best_validation(experiment: experiment_lib.Experiment, outcome: Any) -> float:
-  """Returns the highest accuracy that a cluster's model attained in any round, over its members' validation rows."""
+def best_validation(experiment: experiment_lib.Experiment, outcome: Any, first_round: int) -> float:
+  """Returns the highest accuracy of a cluster's model in any round from the first on, over its members' validation rows."""
   rows = experiment.population.validation.counts[outcome.members].sum()
-  return float((outcome.history.validation_correct.sum(axis=1) / rows).max())
+  held = outcome.history.rounds >= first_round
+  return float((outcome.history.validation_correct[held].sum(axis=1) / rows).max())
 
 
 def evaluation(

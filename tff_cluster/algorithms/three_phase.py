@@ -9,10 +9,12 @@ Departures and choices: E = 1 and B = 20 are defaults, the paper names neither. 
 attained accuracy" is measured on its members' validation rows, never on test rows. Beside the clusterings
 stands a baseline that the paper lacks: the same FedAvg gone on for as many rounds as Phase 2 has.
 
-FL+HC (Briggs et al. 2020, Algorithm 1) is the same phases with signature=updates and cluster_start=global_model.
+FL+HC (Briggs et al. 2020, Algorithm 1) is the same phases with signature=updates and cluster_start=global_model. With
+method=bipartition clustering and Phase 2 are one: CFL's recursion (algorithms/clustered_federated_learning.py).
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,8 @@ from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
 from tff_cluster import store as store_lib
 from tff_cluster.aggregation import mixing
-from tff_cluster.algorithms import client_signatures, measures
+from tff_cluster.algorithms import client_signatures, cluster_training, measures, threshold_choice
+from tff_cluster.algorithms import clustered_federated_learning as recursion
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.run_folder import RunFolder
 
@@ -50,6 +53,19 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
         'timing': figures(),
       },
     )
+
+
+def needs_training(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
+  """Tells whether a clustering cannot be made from what Phase 1 saved: prepare_clustering comes first."""
+  return threshold_choice.is_missing(folder, clustering) or recursion.is_missing(folder, clustering)
+
+
+def prepare_clustering(
+  experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
+) -> None:
+  """Does the training that a clustering itself asks for: choosing its threshold, or CFL's recursion."""
+  threshold_choice.run_choice(experiment, clustering)
+  recursion.run_recursion(experiment, clustering)
 
 
 def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, seed: int) -> None:
@@ -82,6 +98,10 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
         for candidate in methods.candidates(signatures, seed)
       ],
     )
+  if clustering.method == recursion.METHOD:
+    assignment = recursion.assignment(folder, clustering.label, signatures.client_ids)
+    _save_clusters(folder, clustering, assignment, None, None, recursion.notes(folder, clustering.label))
+    return
   choice = None
   if clustering.distance_threshold == config_lib.VALIDATION:
     choice = folder.load_finished(folder.choice(clustering.label), 'clustering')
@@ -90,17 +110,8 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   outcome = methods.cluster(clustering, signatures, seed)
   if outcome.linkage is not None:
     store_lib.save_arrays(folder.linkage(clustering.label), {'linkage': outcome.linkage})
-  store_lib.save_json(
-    folder.clusters(clustering.label),
-    {
-      **outcome.assignment.to_json(),
-      'label': clustering.label,
-      'signature': kind,
-      'threshold': outcome.threshold,
-      'choice': choice,
-      'notes': [*outcome.notes, *(['the best of several thresholds on validation rows'] if choice else [])],
-    },
-  )
+  notes = [*outcome.notes, *(['the best of several thresholds on validation rows'] if choice else [])]
+  _save_clusters(folder, clustering, outcome.assignment, outcome.threshold, choice, notes)
 
 
 def run_baseline(experiment: experiment_lib.Experiment) -> None:
@@ -129,28 +140,23 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
   folder, training = experiment.folder, experiment.config.training
   if folder.phase2(label).exists():
     return
-  last = training.phase1_rounds + training.phase2_rounds
+  first, last = training.phase1_rounds + 1, training.phase1_rounds + training.phase2_rounds
   with experiment.timed() as figures:
-    assignment, starts = _start_weights(experiment, label)
-    start_cost = client_signatures.start_cost(experiment, assignment)
-    experiment.asked += start_cost
-    clusters = folder.load_finished(folder.clusters(label), 'clustering')
-    choice_cost = clusters['choice']['other_client_rounds'] if clusters['choice'] else 0
-    clustering_cost = client_signatures.cost(experiment, clusters['signature']) + choice_cost
-    outcomes = []
-    for row in range(assignment.num_clusters):
-      start = experiment.unflatten(starts[row])
-      name = f'{label}/cluster_{row:03d}'
-      outcomes.append(experiment.train(name, assignment.members(row), start, training.phase1_rounds, last))
-      if export_models:
-        experiment.export_model(folder.model(label, row), outcomes[-1].weights[last])
-    total = start_cost + clustering_cost + sum(outcome.client_rounds_asked for outcome in outcomes)
+    trained = cluster_training.train_clusters(experiment, label)
+    if export_models:
+      for row, outcome in enumerate(trained.clusters):
+        experiment.export_model(folder.model(label, row), outcome.weights[last])
+    if folder.splits(label).exists():
+      _, _, accuracy = measures.client_accuracies(experiment, trained.outcomes, 1)
+      store_lib.save_arrays(folder.client_accuracy(label), {'test': accuracy.astype(np.float32)})
     store_lib.save_json(
       folder.phase2(label),
       {
-        'ledger': measures.ledger(experiment, total),
-        'history': measures.clustered_history(experiment, assignment, outcomes),
-        'best_validation': [measures.best_validation(experiment, outcome) for outcome in outcomes],
+        'ledger': measures.ledger(experiment, trained.client_rounds),
+        'history': measures.clustered_history(experiment, trained.outcomes, first),
+        'best_validation': [
+          measures.best_validation(experiment, outcome, first) for outcome in trained.clusters
+        ],
         'timing': figures(),
       },
     )
@@ -162,16 +168,10 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
   if folder.phase3(label).exists():
     return
   phase2 = folder.load_finished(folder.phase2(label), 'phase2')
-  assignment, starts = _start_weights(experiment, label)
   last = training.phase1_rounds + training.phase2_rounds
   with experiment.timed() as figures:
-    models = [
-        experiment.train(
-            f'{label}/cluster_{row:03d}', assignment.members(row), experiment.unflatten(starts[row]),
-            training.phase1_rounds, last, log=False,
-        ).weights[last]
-        for row in range(assignment.num_clusters)
-    ]  # fmt: skip
+    trained = cluster_training.train_clusters(experiment, label, log=False)
+    assignment, models = trained.assignment, [outcome.weights[last] for outcome in trained.clusters]
     stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
     matrices = {
       'own': mixing.own_models(assignment),
@@ -195,10 +195,22 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
     )
 
 
-def _start_weights(
-  experiment: experiment_lib.Experiment, label: str
-) -> tuple[assignment_lib.ClusterAssignment, np.ndarray]:
-  """Returns the clusters and float32[clusters, features], what each of them starts from."""
-  saved = experiment.folder.load_finished(experiment.folder.clusters(label), 'clustering')
-  assignment = assignment_lib.ClusterAssignment.from_json(saved)
-  return assignment, client_signatures.start_weights(experiment, assignment)
+def _save_clusters(
+  folder: RunFolder,
+  clustering: config_lib.ClusteringConfig,
+  assignment: assignment_lib.ClusterAssignment,
+  threshold: float | None,
+  choice: dict[str, Any] | None,
+  notes: list[str],
+) -> None:
+  store_lib.save_json(
+    folder.clusters(clustering.label),
+    {
+      **assignment.to_json(),
+      'label': clustering.label,
+      'signature': clustering.signature,
+      'threshold': threshold,
+      'choice': choice,
+      'notes': notes,
+    },
+  )

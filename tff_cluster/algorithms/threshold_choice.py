@@ -85,6 +85,6 @@ def _attained(
   cost = sum(outcome.client_rounds_asked for outcome in outcomes)
   experiment.asked += cost
   experiment.trained += sum(outcome.client_rounds_trained for outcome in outcomes)
-  history = measures.clustered_history(experiment, assignment, outcomes)
+  history = measures.clustered_history(experiment, outcomes, begin + 1)
   names = ('validation_accuracy', 'test_accuracy', 'share_at_target')
   return {name: history[name][0] for name in names}, cost

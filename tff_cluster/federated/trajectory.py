@@ -17,7 +17,7 @@ from tff_cluster import store as store_lib
 from tff_cluster.federated import trainer as trainer_lib
 
 _COLUMNS = (
-    'validation_correct', 'validation_loss', 'test_correct', 'test_loss', 'train_loss', 'dropped',
+    'validation_correct', 'validation_loss', 'test_correct', 'test_loss', 'train_loss', 'dropped', 'update_norm',
 )  # fmt: skip
 
 
@@ -31,6 +31,7 @@ class History:
     validation_loss, test_loss: float64[rounds, members], summed cross-entropy.
     train_loss: float64[rounds], mean over the rows that the cohort visited.
     dropped: int64[rounds], clients whose update was not finite.
+    update_norm: float64[rounds], Euclidean norm of the round's change of the model, which is the weighted mean update.
   """
 
   rounds: np.ndarray
@@ -40,6 +41,7 @@ class History:
   test_loss: np.ndarray
   train_loss: np.ndarray
   dropped: np.ndarray
+  update_norm: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,6 +73,7 @@ def run(
   last_round: int,
   keep: Collection[int] = (),
   on_round: Callable[[int, dict[str, float]], None] = lambda round_number, figures: None,
+  stop: Callable[[int, float], bool] | None = None,
 ) -> Outcome:
   """Returns the trajectory up to a round, training what the store does not have.
 
@@ -84,14 +87,24 @@ def run(
     last_round: Number of the last round.
     keep: Rounds whose models are wanted; start_round and last_round always are among the results.
     on_round: Called after each round, also for those that the store has, with the round's figures.
+    stop: Ends the trajectory before last_round, after the first round for which stop(round, update_norm) is true; the
+      models of that round and of the one before are among the results.
 
   A damaged file is set aside with a line in the log, and what it held is trained again.
   """
   folder = store.artifact('fedavg', _determinants(trainer, settings, members, start_weights, start_round))
   wanted = {int(r) for r in keep if start_round < r <= last_round} | {last_round}
-  asked = sum(len(trainer.cohort(members, r)) for r in range(start_round + 1, last_round + 1))
+  first = start_round + 1
   weights: dict[int, trainer_lib.Weights] = {start_round: tuple(start_weights)}
   with store.working_on(folder):
+    if stop is not None:
+      norms = _update_norms(folder, start_round)
+      reached = [r for r, norm in enumerate(norms, first) if r <= last_round and stop(r, norm)]
+      if reached:
+        last_round, stop = reached[0], None
+        wanted = {r for r in wanted if r < last_round} | {
+          r for r in (last_round - 1, last_round) if r > start_round
+        }
     found = {number: record for number in wanted if (record := _load(folder, number)) is not None}
     for number, record in found.items():
       weights[number] = trainer.weights(trainer.state_from_arrays(_state_arrays(record)))
@@ -101,16 +114,21 @@ def run(
       record, state = _empty(len(members)), trainer.start(start_weights)
     else:
       state = trainer.state_from_arrays(_state_arrays(record))
-    first = start_round + 1
     for number in range(first, min(done, last_round) + 1):
       on_round(number, _figures(trainer, members, record, number - first))
     trained = 0
     while missing and done < missing[-1]:
       done += 1
       cohort = trainer.cohort(members, done)
+      before = trainer.weights(state)
       state, figures = trainer.round(state, cohort, done)
       trained += len(cohort)
-      record = _appended(record, trainer, members, trainer.weights(state), figures)
+      record = _appended(record, trainer, members, before, trainer.weights(state), figures)
+      if stop is not None and stop(done, float(record['update_norm'][-1])):
+        missing, last_round = [done], done
+        wanted |= {done - 1, done}
+        weights[done - 1] = before
+        _keep(folder, done - 1)
       _save(folder, done, done in wanted, record, trainer.state_arrays(state))
       if done in wanted:
         weights[done] = trainer.weights(state)
@@ -121,6 +139,7 @@ def run(
         on_round(number, _figures(trainer, members, record, number - first))
   count = last_round - start_round
   history = History(np.arange(first, last_round + 1), *(record[name][:count] for name in _COLUMNS))
+  asked = sum(len(trainer.cohort(members, r)) for r in history.rounds)
   return Outcome(members, history, weights, asked, trained)
 
 
@@ -167,7 +186,9 @@ def _load(folder: pathlib.Path, number: int) -> dict[str, np.ndarray] | None:
   if path is None:
     return None
   try:
-    return store_lib.load_arrays(path)
+    record = store_lib.load_arrays(path)
+    # What an earlier version saved without one of the columns is trained again.
+    return record if set(_COLUMNS) <= set(record) else None
   except store_lib.DamagedFile as damage:
     store_lib.set_aside(path, damage)
     return None
@@ -180,6 +201,19 @@ def _newest(folder: pathlib.Path, limit: int, start: int) -> tuple[int, dict[str
     if record is not None:
       return number, record
   return start, None
+
+
+def _update_norms(folder: pathlib.Path, start: int) -> np.ndarray:
+  """Returns the update norms of all rounds that the store has."""
+  _, record = _newest(folder, newest_round(folder), start)
+  return np.zeros(0) if record is None else record['update_norm']
+
+
+def _keep(folder: pathlib.Path, number: int) -> None:
+  """Keeps a round that was only the latest."""
+  path = folder / f'latest_{number:05d}.npz'
+  if path.exists():
+    path.rename(folder / f'round_{number:05d}.npz')
 
 
 def _save(
@@ -205,6 +239,7 @@ def _empty(members: int) -> dict[str, np.ndarray]:
     'test_loss': np.zeros((0, members)),
     'train_loss': np.zeros(0),
     'dropped': np.zeros(0, np.int64),
+    'update_norm': np.zeros(0),
   }
 
 
@@ -212,6 +247,7 @@ def _appended(
   record: dict[str, np.ndarray],
   trainer: trainer_lib.Trainer,
   members: np.ndarray,
+  before: trainer_lib.Weights,
   weights: trainer_lib.Weights,
   figures: dict[str, float],
 ) -> dict[str, np.ndarray]:
@@ -224,8 +260,15 @@ def _appended(
     'test_loss': test.loss_sum,
     'train_loss': figures['train_loss'],
     'dropped': figures['dropped'],
+    'update_norm': _distance(before, weights),
   }
   return {name: np.concatenate([record[name], np.asarray(row[name])[None]]) for name in _COLUMNS}
+
+
+def _distance(one: trainer_lib.Weights, other: trainer_lib.Weights) -> float:
+  """Returns the Euclidean distance of two models."""
+  squares = (np.square(a.astype(np.float64) - b).sum() for a, b in zip(one, other, strict=True))
+  return float(np.sqrt(sum(squares)))
 
 
 def _figures(
@@ -239,4 +282,5 @@ def _figures(
     ),
     'test_accuracy': float(np.mean(record['test_correct'][index] / population.test.counts[members])),
     'dropped': float(record['dropped'][index]),
+    'update_norm': float(record['update_norm'][index]),
   }

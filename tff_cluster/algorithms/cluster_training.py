@@ -1,0 +1,73 @@
+"""Phase 2: every cluster of a clustering trained to the last round, whatever the clusters came from."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import assignment as assignment_lib
+from tff_cluster.algorithms import client_signatures
+from tff_cluster.algorithms import clustered_federated_learning as recursion
+from tff_cluster.algorithms import experiment as experiment_lib
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trained:
+  """The clusters of a clustering after Phase 2.
+
+  Attributes:
+    assignment: Who belongs to which cluster.
+    clusters: One federated.trajectory.Outcome a cluster, that of its last rounds.
+    outcomes: All trajectories; from the first round of Phase 2 on they hold every client in every round.
+    client_rounds: What Phase 2 cost, with what the clustering itself cost.
+  """
+
+  assignment: assignment_lib.ClusterAssignment
+  clusters: list[Any]
+  outcomes: list[Any]
+  client_rounds: int
+
+
+def train_clusters(experiment: experiment_lib.Experiment, label: str, log: bool = True) -> Trained:
+  """Trains the clusters of a clustering, or reads what the store has of them.
+
+  Args:
+    experiment: The experiment.
+    label: Which clustering.
+    log: See Experiment.train; its costs are counted once, by the call that logs.
+  """
+  folder, training = experiment.folder, experiment.config.training
+  saved = folder.load_finished(folder.clusters(label), 'clustering')
+  assignment = assignment_lib.ClusterAssignment.from_json(saved)
+  if folder.splits(label).exists():
+    return _after_recursion(experiment, label, assignment, log)
+  last = training.phase1_rounds + training.phase2_rounds
+  starts = client_signatures.start_weights(experiment, assignment)
+  start_cost = client_signatures.start_cost(experiment, assignment)
+  if log:
+    experiment.asked += start_cost
+  outcomes = []
+  for row in range(assignment.num_clusters):
+    start, name = experiment.unflatten(starts[row]), f'{label}/cluster_{row:03d}'
+    outcomes.append(
+      experiment.train(name, assignment.members(row), start, training.phase1_rounds, last, log=log)
+    )
+  choice_cost = saved['choice']['other_client_rounds'] if saved['choice'] else 0
+  clustering_cost = client_signatures.cost(experiment, saved['signature']) + choice_cost
+  total = start_cost + clustering_cost + sum(outcome.client_rounds_asked for outcome in outcomes)
+  return Trained(assignment, outcomes, outcomes, total)
+
+
+def _after_recursion(
+  experiment: experiment_lib.Experiment, label: str, assignment: assignment_lib.ClusterAssignment, log: bool
+) -> Trained:
+  trained = recursion.trajectories(experiment, label, log)
+  parents = {segment.parent for segment, _ in trained}
+  leaves = {
+    tuple(segment.members): outcome for i, (segment, outcome) in enumerate(trained) if i not in parents
+  }
+  clusters = [leaves[tuple(assignment.members(row))] for row in range(assignment.num_clusters)]
+  outcomes = [outcome for _, outcome in trained]
+  first = experiment.config.training.phase1_rounds + 1
+  total = sum(len(o.members) * int(np.sum(o.history.rounds >= first)) for o in outcomes)
+  return Trained(assignment, clusters, outcomes, total)

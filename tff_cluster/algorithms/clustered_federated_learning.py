@@ -1,0 +1,272 @@
+"""Clustered Federated Learning (CFL): recursive bi-partitioning (Sattler et al. 2019, Algorithm 2).
+
+A cluster, at first all clients, trains by FedAvg until it is stationary: the norm of the weighted mean update is below
+eps_1 (Algorithm 1, line 8). If then the update of some client still has a norm of eps_2 or more (equation 5), the clients
+disagree, and the cluster is split where the highest cosine similarity across is lowest (equation 6); each half goes on
+from the stationary model by itself.
+
+Departures and choices:
+  The first split comes after Phase 1 at the earliest, and a half trains for `rounds_before_split` rounds before it may be
+    split; in figure 3 both are 50. All clusters train on to the last round of Phase 2, so that a clustering by CFL
+    stands beside others at equal rounds; Algorithm 2 ends where all clusters have stopped.
+  Similarity and norms are those of the updates that made the last round (section 2, "latest transmitted updates"): they
+    cost no message of their own. Line 8 takes the norm of their mean as it is applied, without updates that are not finite.
+  A cluster that has stopped (equation 5) is not tested again. One whose split a guard forbids (min_cluster_size,
+    min_similarity_gap; both are off by default) is tested again after `rounds_before_split` rounds.
+  A cluster of one client is not tested; in the last round nobody is.
+"""
+
+import collections
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import assignment as assignment_lib
+from tff_cluster import config as config_lib
+from tff_cluster import store as store_lib
+from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.run_folder import RunFolder
+
+METHOD = 'bipartition'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Segment:
+  """A cluster, from the round in which it was made to its own split or to the last round.
+
+  Attributes:
+    members: int64[members], positions of the clients.
+    start_round: The round whose model it starts from; 0 for all clients.
+    end_round: The last round in which it trained.
+    parent: Position of the cluster that it was split from; None for all clients.
+  """
+
+  members: np.ndarray
+  start_round: int
+  end_round: int
+  parent: int | None
+
+
+def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
+  """Tells whether a clustering's recursion has not finished."""
+  return clustering.method == METHOD and not folder.splits(clustering.label).exists()
+
+
+def run_recursion(experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> None:
+  """Trains and splits until the last round, and saves `clusterings/LABEL/splits.json` (SPLITS in tff_cluster/results.py)."""
+  if not is_missing(experiment.folder, clustering):
+    return
+  segments: list[Segment] = []
+  tests: list[dict[str, Any]] = []
+  matrices: list[np.ndarray] = []
+  initial = experiment.trainer.computations.model.weights
+  first = experiment.config.training.phase1_rounds
+  waiting: collections.deque[tuple[np.ndarray, Any, int, int, int | None]] = collections.deque()
+  waiting.append((experiment.everyone, initial, 0, first, None))
+  while waiting:
+    members, start, start_round, first_test, parent = waiting.popleft()
+    halves, weights, found = _train(experiment, clustering, members, start, start_round, first_test)
+    end_round = found[-1][0]['round'] if halves else _last_round(experiment)
+    segments.append(Segment(members, start_round, end_round, parent))
+    for test, matrix in found:
+      tests.append(test)
+      matrices.append(matrix)
+    for half in halves:
+      waiting.append(
+        (half, weights, end_round, end_round + clustering.rounds_before_split, len(segments) - 1)
+      )
+  order = sorted(range(len(tests)), key=lambda i: (tests[i]['round'], tests[i]['positions']))
+  store_lib.save_arrays(
+    experiment.folder.similarities(clustering.label), {f'{k:03d}': matrices[i] for k, i in enumerate(order)}
+  )
+  named = [_named(experiment, tests[i]) for i in order]
+  store_lib.save_json(
+    experiment.folder.splits(clustering.label),
+    {
+      'tests': named,
+      'segments': [{**dataclasses.asdict(s), 'members': s.members.tolist()} for s in segments],
+    },
+  )
+
+
+def assignment(
+  folder: RunFolder, label: str, client_ids: tuple[str, ...]
+) -> assignment_lib.ClusterAssignment:
+  """Returns the clusters that were split no further."""
+  segments = _segments(folder, label)
+  parents = {segment.parent for segment in segments}
+  leaves = [segment for i, segment in enumerate(segments) if i not in parents]
+  return assignment_lib.ClusterAssignment.from_clusters(
+    [[client_ids[k] for k in leaf.members] for leaf in leaves], client_ids
+  )
+
+
+def notes(folder: RunFolder, label: str) -> list[str]:
+  """Returns what a reader must know of a recursion."""
+  tests = store_lib.load_json(folder.splits(label))['tests']
+  told = []
+  if not tests:
+    told.append('no cluster became stationary (stationary_norm), so none was tested')
+  kept = [test for test in tests if test['verdict'] == 'kept']
+  if kept:
+    told.append(f'{len(kept)} of {len(tests)} tests found a split that a guard forbids: {kept[-1]["reason"]}')
+  return told
+
+
+def trajectories(
+  experiment: experiment_lib.Experiment, label: str, log: bool = True
+) -> list[tuple[Segment, Any]]:
+  """Returns every cluster of a finished recursion with its federated.trajectory.Outcome, which the store has.
+
+  Args:
+    experiment: The experiment.
+    label: Which clustering.
+    log: See Experiment.train.
+  """
+  segments = _segments(experiment.folder, label)
+  found: list[tuple[Segment, Any]] = []
+  for number, segment in enumerate(segments):
+    if segment.parent is None:
+      start = experiment.trainer.computations.model.weights
+    else:
+      start = found[segment.parent][1].weights[segment.start_round]
+    outcome = experiment.train(
+      f'{label}/segment_{number:03d}', segment.members, start, segment.start_round, segment.end_round, log=log
+    )
+    found.append((segment, outcome))
+  return found
+
+
+def _train(
+  experiment: experiment_lib.Experiment,
+  clustering: config_lib.ClusteringConfig,
+  members: np.ndarray,
+  start: Any,
+  start_round: int,
+  first_test: int,
+) -> tuple[list[np.ndarray], Any, list[tuple[dict[str, Any], np.ndarray]]]:
+  """Trains a cluster until it is split or the rounds are over.
+
+  Returns:
+    The halves (none, or two arrays of positions), the model that they start from, and each test with the
+    similarities float32[members, members].
+  """
+  from tff_cluster.clustering import bipartition
+
+  last = _last_round(experiment)
+  tests: list[tuple[dict[str, Any], np.ndarray]] = []
+  while True:
+    begin = first_test if len(members) > 1 else last
+    outcome = _until_stationary(experiment, clustering, members, start, start_round, begin)
+    number = int(outcome.history.rounds[-1])
+    if number == last:
+      return [], None, tests
+    similarity, norms = _similarity(experiment, outcome.weights[number - 1], members, number)
+    test: dict[str, Any] = {
+      'round': number, 'positions': members.tolist(), 'verdict': 'stopped', 'halves': None, 'cross_similarity': None,
+      'similarity_gap': None, 'mean_update_norm': float(outcome.history.update_norm[-1]),
+      'max_update_norm': float(norms.max()), 'reason': '',
+    }  # fmt: skip
+    tests.append((test, similarity.astype(np.float32)))
+    if norms.max() < clustering.stopping_norm:
+      test['reason'] = (
+        f'no client has an update of norm {clustering.stopping_norm:g} (stopping_norm) or more: they agree'
+      )
+      first_test = last
+      continue
+    split = bipartition.guarded(similarity, clustering.min_cluster_size, clustering.min_similarity_gap)
+    halves = [members[split.labels == side] for side in (0, 1)]
+    test.update(
+      halves=[half.tolist() for half in halves], cross_similarity=split.cross_similarity, similarity_gap=split.gap
+    )  # fmt: skip
+    if not split.reason:
+      test['verdict'] = 'split'
+      return halves, outcome.weights[number], tests
+    test.update(verdict='kept', reason=split.reason)
+    first_test = number + clustering.rounds_before_split
+
+
+def _until_stationary(
+  experiment: experiment_lib.Experiment,
+  clustering: config_lib.ClusteringConfig,
+  members: np.ndarray,
+  start: Any,
+  start_round: int,
+  first_test: int,
+) -> Any:
+  from tff_cluster.federated import trajectory
+
+  last = _last_round(experiment)
+  with experiment.progress.stage(f'{clustering.label}: {len(members)} clients', last - start_round):
+    outcome = trajectory.run(
+      experiment.trainer,
+      experiment.store,
+      experiment.settings,
+      members,
+      start,
+      start_round,
+      last,
+      on_round=lambda number, figures: experiment.progress.update(
+        accuracy=figures['validation_accuracy'], update_norm=figures['update_norm']
+      ),
+      stop=lambda number, norm: number >= first_test and norm < clustering.stationary_norm,
+    )
+  experiment.trained += outcome.client_rounds_trained
+  return outcome
+
+
+def _similarity(
+  experiment: experiment_lib.Experiment, weights: Any, members: np.ndarray, number: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the cosine similarities float64[members, members] and the norms float64[members] of a round's updates."""
+  from tff_cluster.clustering import bipartition, signatures
+
+  clients = [experiment.population.client_digests[k] for k in members]
+  folder = experiment.store.artifact(
+    'similarity',
+    {
+      'base': experiment.digest_of(weights),
+      'round': number,
+      'clients': clients,
+      'settings': experiment.settings,
+    },
+  )
+  path = folder / 'similarity.npz'
+  with experiment.store.working_on(folder):
+    if path.exists():
+      try:
+        saved = store_lib.load_arrays(path)
+        return saved['similarity'], saved['norms']
+      except store_lib.DamagedFile as damage:
+        store_lib.set_aside(path, damage)
+    updates = np.empty((len(members), experiment.trainer.computations.model.num_parameters), np.float32)
+    experiment.trainer.local_updates(
+      weights, members, number, lambda position, update: np.copyto(updates[position], update)
+    )
+    experiment.trained += len(members)
+    ids = tuple(experiment.population.client_ids[k] for k in members)
+    similarity = bipartition.similarities(signatures.Signatures(updates, ids))
+    norms = np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1))
+    store_lib.save_arrays(path, {'similarity': similarity, 'norms': norms})
+  return similarity, norms
+
+
+def _named(experiment: experiment_lib.Experiment, test: dict[str, Any]) -> dict[str, Any]:
+  """Returns a test with ids in place of positions."""
+  ids = experiment.population.client_ids
+  named = {key: value for key, value in test.items() if key != 'positions'}
+  halves = [[ids[k] for k in half] for half in test['halves']] if test['halves'] else None
+  return named | {'cluster': [ids[k] for k in test['positions']], 'halves': halves}
+
+
+def _segments(folder: RunFolder, label: str) -> list[Segment]:
+  saved = folder.load_finished(folder.splits(label), 'clustering')['segments']
+  return [
+    Segment(np.array(s['members'], np.int64), s['start_round'], s['end_round'], s['parent']) for s in saved
+  ]
+
+
+def _last_round(experiment: experiment_lib.Experiment) -> int:
+  training = experiment.config.training
+  return training.phase1_rounds + training.phase2_rounds
