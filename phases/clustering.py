@@ -16,6 +16,9 @@ from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
 
+# Options of the clustering of a run that a file of vectors has no use for.
+OF_RUNS = ('name', 'signature', 'stationary_norm', 'stopping_norm', 'rounds_before_split')
+
 
 def define_flags() -> None:
   flags.define('vectors', 'clustering', 'output_dir')
@@ -35,7 +38,7 @@ def main() -> None:
 
 def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_file: str, seed: int) -> None:
   """Clusters the vectors of a file and writes folder/clusters.json."""
-  for name in ('name', 'signature'):
+  for name in OF_RUNS:
     if name in flags.given(config.ClusteringConfig):
       raise InputError(f'--{name} does not apply to --signatures_file; it applies to the clustering of a run')
   if 'seed' in flags.given(flags.VectorsOptions) and clustering.method != 'kmeans':
@@ -56,8 +59,9 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
     'clusters': [[as_given(i) for i in members] for members in outcome.assignment.clusters],
     'num_clusters': outcome.assignment.num_clusters,
     'method': clustering.method,
-    'parameters': {name: value for name, value in parameters.items() if name != 'signature'},
+    'parameters': {name: value for name, value in parameters.items() if name not in OF_RUNS},
     'threshold': outcome.threshold,
+    **outcome.figures,
     'notes': list(outcome.notes),
     'client_ids': [as_given(i) for i in outcome.assignment.client_ids],
   }

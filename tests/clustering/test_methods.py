@@ -46,6 +46,7 @@ def test_planted_groups_are_found(parameters):
     {'method': 'kmeans', 'num_clusters': 1},
     {},
     {'method': 'hierarchical', 'distance_threshold': 'quantile:0.5'},
+    {'method': 'bipartition'},
   ],
 )
 def test_one_client(parameters):
@@ -57,7 +58,9 @@ def test_one_client(parameters):
 
 
 def test_unknown_method():
-  with pytest.raises(InputError, match='--method=dbscan: allowed are kmeans, dynamic_distance, hierarchical'):
+  with pytest.raises(
+    InputError, match='--method=dbscan: allowed are kmeans, dynamic_distance, hierarchical, bipartition'
+  ):
     methods.cluster(config.ClusteringConfig(method='dbscan'), planted()[0], seed=0)
 
 

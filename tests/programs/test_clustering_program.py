@@ -129,6 +129,64 @@ def test_kmeans_says_its_parameters_and_repeats(tmp_path):
   assert clusters(path, tmp_path / 'two', *arguments) == first
 
 
+# Cosines 0.8 (0, 1), -0.6, -1, 0 (1, 2), -0.8 and 0.6 (2, 3): the pairs part at 0, and 0.6 lies within the second.
+DIRECTIONS = np.array([[1.0, 0.0], [4.0, 3.0], [-3.0, 4.0], [-1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'expected', 'note'),
+  [
+    ([], [[7, 5], [6, 4]], 'halves of 2 and 2 clients'),
+    (['--min_cluster_size=2', '--min_similarity_gap=0.59'], [[7, 5], [6, 4]], 'the similarity gap 0.6'),
+    (['--min_cluster_size=3'], [[7, 5, 6, 4]], 'not split: a half of 2 clients, at least 3 asked for (min_cluster_size)'),
+    (['--min_similarity_gap=0.7'], [[7, 5, 6, 4]], 'not split: a similarity gap of 0.6, at least 0.7 asked for'),
+  ],
+)  # fmt: skip
+def test_bipartition_by_hand(arguments, expected, note, tmp_path):
+  path = save(tmp_path / 'v.npz', DIRECTIONS, client_ids=np.array([7, 5, 6, 4]))
+  found = clusters(path, tmp_path / 'out', '--method=bipartition', *arguments)
+  assert found['clusters'] == expected
+  assert found['num_clusters'] == len(expected)
+  assert found['cross_similarity'] == pytest.approx(0.0, abs=1e-12)
+  assert found['similarity_gap'] == pytest.approx(0.6)
+  assert any(note in line for line in found['notes'])
+  given = dict(argument.removeprefix('--').split('=') for argument in arguments)
+  assert found['parameters'] == {
+    'min_cluster_size': int(given.get('min_cluster_size', 1)),
+    'min_similarity_gap': float(given.get('min_similarity_gap', 0)),
+  }
+  assert (found['method'], found['threshold']) == ('bipartition', None)
+
+
+def test_bipartition_parts_two_planted_directions(tmp_path):
+  rng = np.random.default_rng(6)
+  groups = rng.permutation(np.repeat([0, 1], [4, 9]))
+  vectors = (rng.normal(size=(2, 40))[groups] + 0.2 * rng.normal(size=(13, 40))).astype(np.float32)
+  found = clusters(save(tmp_path / 'v.npz', vectors), tmp_path / 'out', '--method=bipartition')
+  assert as_sets(found['clusters']) == groups_as_sets(groups)
+  assert found['similarity_gap'] > 0.3
+
+
+def test_only_bipartition_has_similarities(tmp_path):
+  path = save(tmp_path / 'v.npz', LINE)
+  one = clusters(path, tmp_path / 'one')
+  two = clusters(path, tmp_path / 'two', '--method=bipartition')
+  assert two.keys() - one.keys() == {'cross_similarity', 'similarity_gap'}
+  alone = clusters(save(tmp_path / 'w.npz', LINE[:1]), tmp_path / 'alone', '--method=bipartition')
+  assert alone.keys() == two.keys()
+  assert (alone['clusters'], alone['cross_similarity'], alone['similarity_gap']) == ([[0]], None, None)
+
+
+@pytest.mark.parametrize('name', ['stationary_norm', 'stopping_norm', 'rounds_before_split'])
+def test_what_training_is_asked_does_not_apply_to_a_file(name, tmp_path, capsys):
+  path = save(tmp_path / 'v.npz', DIRECTIONS)
+  assert call(path, tmp_path / 'out', '--method=bipartition', f'--{name}=1') == 2
+  out, err = capsys.readouterr()
+  line = f'--{name} does not apply to --signatures_file; it applies to the clustering of a run'
+  assert line in err and err.count('\n') == 1 and out == ''
+  assert not (tmp_path / 'out').exists()
+
+
 @pytest.mark.parametrize(
   ('ids', 'expected'),
   [
@@ -163,7 +221,12 @@ def test_a_plain_npy(tmp_path):
 
 @pytest.mark.parametrize(
   'arguments',
-  [[], ['--method=kmeans', '--num_clusters=1'], ['--method=hierarchical', '--distance_threshold=1']],
+  [
+    [],
+    ['--method=kmeans', '--num_clusters=1'],
+    ['--method=hierarchical', '--distance_threshold=1'],
+    ['--method=bipartition'],
+  ],
 )
 def test_one_client(arguments, tmp_path):
   assert clusters(save(tmp_path / 'v.npz', LINE[:1]), tmp_path / 'out', *arguments)['clusters'] == [[0]]

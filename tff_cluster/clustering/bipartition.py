@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.clustering.outcome import Outcome, by_first_member
+from tff_cluster.clustering.outcome import Outcome
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import ClusteringConfig
 from tff_cluster.errors import InputError
@@ -90,7 +90,7 @@ def bipartition(similarity: np.ndarray) -> tuple[np.ndarray, float]:
   cut = int(np.flatnonzero(links[1:] == cross_similarity)[-1]) + 1
   labels = np.zeros(clients, np.int64)
   labels[order[cut:]] = 1
-  return by_first_member(labels), cross_similarity
+  return labels, cross_similarity
 
 
 def similarity_gap(similarity: np.ndarray, labels: np.ndarray) -> float:

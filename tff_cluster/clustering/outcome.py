@@ -1,6 +1,7 @@
 """What a clustering method hands back."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,12 +17,14 @@ class Outcome:
     threshold: The distance threshold that was used; None for methods without one.
     linkage: float64[clients - 1, 4] in SciPy's form; None for methods without one.
     notes: Sentences for readers of a report.
+    figures: What else the method measured, by name; None where it is undefined.
   """
 
   assignment: ClusterAssignment
   threshold: float | None = None
   linkage: np.ndarray | None = None
   notes: tuple[str, ...] = ()
+  figures: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
 
 
 def by_first_member(labels: np.ndarray) -> np.ndarray:
