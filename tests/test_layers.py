@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = (
   ('config', 'papers', 'options', 'population', 'seeding', 'stock_context', 'digests', 'errors', 'models'),
   ('data', 'cli', 'store', 'run_folder', 'assignment', 'scores'),
-  ('federated', 'clustering', 'aggregation', 'results', 'recovery'),
+  ('federated', 'clustering', 'aggregation', 'results', 'recovery', 'toy_results'),
   ('reporting', 'algorithms'),
   ('phases',),
 )
@@ -33,6 +33,7 @@ WITHOUT_TENSORFLOW = (
   'scores',
   'recovery',
   'results',
+  'toy_results',
   'store',
   'run_folder',
   'cli',
