@@ -27,13 +27,16 @@ def main() -> None:
   if machine.config_file is not None:
     raise InputError('--config_file does not apply here; the table says what is run')
   published = catalogue.find(options.table, options.figure)
+  if not published.preset:
+    reproduce_toy(published.name, options, machine)
+    return
   seeds = parse.parse_seeds(options.seeds)
   root = output.lock_output_dir(machine.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.algorithms import reproduction
   from tff_cluster.reporting import progress, reproduced
 
-  scale = reproduction.SCALES[options.scale]
+  scale = published.scale(options.scale)
   jobs = reproduction.plan(published, scale, seeds, root, options.data_dir, options.rows)
   store = Path(machine.store_dir or root / 'store')
   store.mkdir(parents=True, exist_ok=True)
@@ -52,6 +55,24 @@ def main() -> None:
   page = reproduced.write(published, runs, scale.name, scale.words, facts, root / published.name / scale.name)
   print(f'client-rounds: {asked} asked for, {trained} trained')
   print(f'scale {scale.name}{": " + scale.words if scale.words else ""}')
+  print(f'report {page.resolve()}')
+
+
+def reproduce_toy(name: str, options: flags.ReproduceOptions, machine: flags.RunOptions) -> None:
+  """Computes a figure that has no experiment behind it."""
+  for flag in ('scale', 'rows', 'dry_run', 'data_dir'):
+    if flag in flags.given(flags.ReproduceOptions):
+      raise InputError(f'--{flag} does not apply to {name}, which is computed at once and needs no data')
+  seeds = parse.parse_seeds(options.seeds)
+  if len(seeds) > 1:
+    raise InputError(f'--seeds={options.seeds}: {name} is drawn for one seed')
+  root = output.lock_output_dir(machine.output_dir)
+  from tff_cluster.algorithms import toys
+  from tff_cluster.reporting import toy_page
+
+  page = toy_page.write_toy_page(
+    name, toys.RUN[name](seeds[0]), root / name, {'command': command(), 'seed': seeds[0]}
+  )
   print(f'report {page.resolve()}')
 
 

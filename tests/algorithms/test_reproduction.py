@@ -27,11 +27,11 @@ TABLE = tables.Published(
     tables.Row('n 2, chosen', settings(2), CHOSEN, CELLS),
   ),
 )  # fmt: skip
-TINY = reproduction.Scale(
+TINY = tables.Scale(
   'tiny',
   '6 clients, 4 rounds',
   {'num_clients': 6, 'rows_per_client': 40, 'model': 'logistic', 'cluster_start': 'global_model'},
-  4,
+  rounds=4,
 )
 
 
@@ -47,9 +47,9 @@ def test_rows_that_differ_in_their_clustering_only_are_one_run(tmp_path):
     assert [c.label for c in job.config.clusterings] == [row.clustering['name'] for row in job.rows]
 
 
-def test_the_papers_scale_changes_nothing_but_the_seed(tmp_path):
-  for published in catalogue.PUBLISHED.values():
-    for job in reproduction.plan(published, reproduction.SCALES['paper'], (3,), tmp_path):
+def test_fl_hc_at_the_papers_scale_is_what_the_paper_says(tmp_path):
+  for published in (*briggs2020.PUBLISHED.values(), briggs2020.IID):
+    for job in reproduction.plan(published, tables.PAPER, (3,), tmp_path):
       training, data = job.config.training, job.config.data
       assert training.phase1_rounds + training.phase2_rounds == briggs2020.ROUNDS
       assert (training.batch_size, training.local_epochs, training.learning_rate) == (10, 3, 0.1)
@@ -60,7 +60,7 @@ def test_the_papers_scale_changes_nothing_but_the_seed(tmp_path):
 
 def test_the_small_scale_is_a_valid_experiment_for_every_row(tmp_path):
   for published in catalogue.PUBLISHED.values():
-    jobs = reproduction.plan(published, reproduction.SCALES['small'], (0,), tmp_path)
+    jobs = reproduction.plan(published, published.small, (0,), tmp_path)
     assert sum(len(job.rows) for job in jobs) == len(published.rows)
 
 

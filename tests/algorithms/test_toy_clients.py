@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.cluster import hierarchy
-from scipy.spatial import distance
 from sklearn import linear_model, metrics
 
 from tff_cluster.algorithms import toy_clients
@@ -187,40 +185,6 @@ def test_two_clients_are_split_into_single_ones():
   assert toy.groups.tolist() == [0, 1] and (toy.client_accuracy == 1.0).all()
 
 
-# --- Halves ---
-
-
-@hypothesis.given(hnp.arrays(np.float64, st.tuples(st.integers(2, 8), st.integers(1, 4)), elements=_VALUES))
-@hypothesis.settings(deadline=None)
-def test_halves_have_the_cross_similarity_of_single_linkages_last_merge(updates):
-  similarity = toy_clients.similarities(updates)
-  half = toy_clients.best_halves(similarity)
-  assert half[0] == 0 and half.max() == 1
-  merges = hierarchy.linkage(distance.squareform(1 - similarity, checks=False), 'single')
-  across = similarity[np.ix_(half == 0, half == 1)].max()
-  assert across == pytest.approx(1 - merges[-1, 2], abs=1e-9)
-
-
-def test_halves_by_hand():
-  # Across {0, 1} and {2, 3} nothing is above −0.5; every other way cuts the 0.9 or the 0.8.
-  similarity = np.array(
-    [[1.0, 0.9, -0.9, -0.7], [0.9, 1.0, -0.6, -0.5], [-0.9, -0.6, 1.0, 0.8], [-0.7, -0.5, 0.8, 1.0]]
-  )
-  assert toy_clients.best_halves(similarity).tolist() == [0, 0, 1, 1]
-  assert toy_clients.best_halves(similarity[::-1, ::-1][[0, 2, 1, 3]][:, [0, 2, 1, 3]]).tolist() == [
-    0,
-    1,
-    0,
-    1,
-  ]
-
-
-def test_similarities_are_cosines_and_a_zero_vector_has_none():
-  updates = np.array([[3.0, 4.0], [-6.0, -8.0], [4.0, -3.0], [0.0, 0.0]])
-  expected = [[1, -1, 0, 0], [-1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-  np.testing.assert_allclose(toy_clients.similarities(updates), expected, atol=1e-15)
-
-
 @pytest.mark.parametrize(
   ('changes', 'message'),
   [
@@ -237,8 +201,3 @@ def test_similarities_are_cosines_and_a_zero_vector_has_none():
 def test_wrong_input_is_told(changes, message):
   with pytest.raises(InputError, match=message):
     toy_clients.run_clients(**({'problem': 'xor'} | changes))
-
-
-def test_a_single_client_has_no_halves():
-  with pytest.raises(InputError, match='at least 2'):
-    toy_clients.best_halves(np.ones((1, 1)))

@@ -15,6 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tff_cluster.algorithms import toy_clients, toy_problems
 from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.papers import sattler2019
 from tff_cluster.reporting import toy_page
 from tff_cluster.reporting.figures import base
 from tff_cluster.reporting.figures import toys as figures
@@ -213,7 +214,7 @@ def test_the_page_has_answer_figure_and_claims_and_needs_no_network(tmp_path, na
   path = toy_page.write_toy_page(name, _TOYS[name], tmp_path, _FACTS)
   assert path == tmp_path / 'index.html'
   page = _Page(path)
-  source, count = toy_page.PUBLISHED[name].source, len(CLAIMS[name])
+  source, count = sattler2019.TOYS[name].source, len(CLAIMS[name])
   assert f'{source} reproduces: of {count} claims {count} hold.' in page.text
   order = ('The answer', 'The figure', 'The paper’s claims', 'The problems', 'How it was run')
   places = [page.text.rindex(heading) for heading in order]

@@ -11,6 +11,9 @@ from tff_cluster import population as population_lib
 from tff_cluster.algorithms import fold_summary
 from tff_cluster.run_folder import RunFolder
 
+# Rounds after a split whose accuracy is told beside that before it.
+_AFTER_SPLIT = 5
+
 
 def run_assembly(folder: RunFolder, population: population_lib.Population) -> dict[str, Any]:
   """Writes results.json and arrays.npz, and returns the results. Planted truth is looked at here only.
@@ -38,10 +41,10 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     ]
     splits = None
     if folder.splits(label).exists():
-      splits = store.load_json(folder.splits(label))['tests']
       matrices = store.load_arrays(folder.similarities(label))
       arrays |= {f'similarity_{label}_{number}': matrix for number, matrix in matrices.items()}
-      arrays[f'client_accuracy_{label}'] = store.load_arrays(folder.client_accuracy(label))['test']
+      accuracy = arrays[f'client_accuracy_{label}'] = store.load_arrays(folder.client_accuracy(label))['test']
+      splits = [_split(test, accuracy, population) for test in store.load_json(folder.splits(label))['tests']]
     clusterings.append(_clustering(clustering, saved, phase2, phase3, population) | {'splits': splits})
     if folder.linkage(label).exists():
       arrays[f'linkage_{label}'] = store.load_arrays(folder.linkage(label))['linkage']
@@ -117,6 +120,18 @@ def _clustering(
     'cluster_scores': phase3['cluster_scores'],
     'evaluations': phase3['evaluations'],
   }
+
+
+def _split(
+  test: dict[str, Any], accuracy: np.ndarray, population: population_lib.Population
+) -> dict[str, Any]:
+  """Returns a test of CFL with what its halves had before they were parted, and in the rounds after."""
+  if test['verdict'] != 'split':
+    return test | {'half_accuracy': None}
+  position = {client_id: k for k, client_id in enumerate(population.client_ids)}
+  rounds = accuracy[test['round'] - 1 : test['round'] + _AFTER_SPLIT]
+  halves = [rounds[:, [position[i] for i in half]].mean(axis=1) for half in test['halves']]
+  return test | {'half_accuracy': [half.tolist() for half in halves]}
 
 
 def _candidates(folder: RunFolder, kind: str, population: population_lib.Population) -> list[dict[str, Any]]:

@@ -166,7 +166,7 @@ def _train(
     test: dict[str, Any] = {
       'round': number, 'positions': members.tolist(), 'verdict': 'stopped', 'halves': None, 'cross_similarity': None,
       'similarity_gap': None, 'mean_update_norm': float(outcome.history.update_norm[-1]),
-      'max_update_norm': float(norms.max()), 'reason': '',
+      'max_update_norm': float(norms.max()), 'mean_similarity': _mean_similarity(similarity), 'reason': '',
     }  # fmt: skip
     tests.append((test, similarity.astype(np.float32)))
     if norms.max() < clustering.stopping_norm:
@@ -250,6 +250,12 @@ def _similarity(
     norms = np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1))
     store_lib.save_arrays(path, {'similarity': similarity, 'norms': norms})
   return similarity, norms
+
+
+def _mean_similarity(similarity: np.ndarray) -> float:
+  """Returns the mean over pairs of different clients."""
+  clients = len(similarity)
+  return float((similarity.sum() - np.trace(similarity)) / (clients * (clients - 1)))
 
 
 def _named(experiment: experiment_lib.Experiment, test: dict[str, Any]) -> dict[str, Any]:

@@ -25,34 +25,6 @@ from tff_cluster.papers import tables
 from tff_cluster.run_folder import RunFolder
 
 
-@dataclasses.dataclass(frozen=True)
-class Scale:
-  """At which size a paper's experiments are run.
-
-  Attributes:
-    name: For instance 'small'.
-    words: What was scaled down; empty at the paper's own size.
-    changes: Fields that it changes, by name.
-    rounds: Rounds of both phases together; None: as many as the paper.
-  """
-
-  name: str
-  words: str
-  changes: Mapping[str, Any]
-  rounds: int | None
-
-
-SCALES = {
-  'paper': Scale('paper', '', {}, None),
-  'small': Scale(
-    'small',
-    '20 clients with at most 150 rows, 15 rounds in all',
-    {'num_clients': 20, 'rows_per_client': 150},
-    15,
-  ),
-}
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Job:
   """One run: the rows that share everything but their clustering, and a seed.
@@ -87,7 +59,7 @@ class Estimate:
 
 def plan(
   published: tables.Published,
-  scale: Scale,
+  scale: tables.Scale,
   seeds: Sequence[int],
   root: Path,
   data_dir: str | None = None,
@@ -119,7 +91,9 @@ def plan(
       changes = _scaled(members[0].settings, scale) | {'seed': seed, 'data_seed': seed}
       if data_dir is not None:
         changes['data_dir'] = data_dir
-      clusterings = tuple(config_lib.ClusteringConfig(**row.clustering) for row in members)
+      clusterings = tuple(
+        config_lib.ClusteringConfig(**{**row.clustering, **scale.clustering}) for row in members
+      )
       config = preset.read_preset(published.preset, changes, clusterings)
       # The folder is the experiment's: another choice of rows is another run, which shares the store.
       name = f'{words}_seed{seed}_{config.digest[:8]}'
@@ -148,7 +122,7 @@ def run(
 
 
 def finished(
-  published: tables.Published, scale: Scale, root: Path, ran: Sequence[tuple[Job, Mapping[str, Any]]]
+  published: tables.Published, scale: tables.Scale, root: Path, ran: Sequence[tuple[Job, Mapping[str, Any]]]
 ) -> list[tuple[tuple[tables.Row, ...], int, Mapping[str, Any]]]:
   """Returns all runs of a table that its page can show: those of this call, and what earlier calls ran of other rows.
 
@@ -272,7 +246,7 @@ def _speed(experiment: experiment_lib.Experiment) -> tuple[float, float]:
   return timed[0] / len(clients), timed[1]
 
 
-def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
+def _scaled(settings: Mapping[str, Any], scale: tables.Scale) -> dict[str, Any]:
   changed = dict(settings) | dict(scale.changes)
   if scale.rounds is not None:
     changed['phase2_rounds'] = scale.rounds - changed['phase1_rounds']
@@ -281,4 +255,8 @@ def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
 
 def _words(settings: Mapping[str, Any]) -> str:
   """Returns a folder's name for the settings that tell runs of one table apart."""
-  return f'cf{settings["cohort_fraction"]:g}_n{settings["phase1_rounds"]}'
+  short = {'cohort_fraction': 'cf', 'phase1_rounds': 'n'}
+  told = {name: value for name, value in settings.items() if name != 'phase2_rounds'}
+  return '_'.join(
+    value if isinstance(value, str) else f'{short.get(name, name)}{value:g}' for name, value in told.items()
+  )

@@ -11,17 +11,17 @@ x₁ x₂ beside them, which is enough for XOR.
 
 Departures and choices: the paper prints no numbers of its toys, so discs and sizes are ours. A cluster that can be
 separated has no best weights, only better and better ones; its gradients vanish nonetheless, so that the criteria
-ε₁ and ε₂ work as they are. A cluster is split as in Algorithm 2, by an exact search for equation 6.
+ε₁ and ε₂ work as they are. A cluster is split as in Algorithm 2.
 """
 
-import itertools
-import math
 from collections.abc import Iterator
 
 import numpy as np
 from scipy import special
 
 from tff_cluster.algorithms.toy_problems import check_norms, descend
+from tff_cluster.clustering import bipartition
+from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.errors import InputError
 from tff_cluster.seeding import generator
 from tff_cluster.toy_results import ClientsToy
@@ -32,7 +32,7 @@ _DISCS = {
   'conditionals': (((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)),) * 2,
 }
 PROBLEMS = tuple(_DISCS)
-MOST_CLIENTS = 10  # The search goes through all 2^9 - 1 halves of ten clients.
+MOST_CLIENTS = 10
 _RADIUS = 0.75  # Below 1, so that discs of different labels never touch.
 _START = (0.6, -0.8, 0.4, -0.3)  # Not zero: there the gradients already cancel, and nothing would be trained.
 _RATE = 2.0  # Below 2 / L: features of these discs give gradients with Lipschitz constants L of about 0.3.
@@ -89,7 +89,7 @@ def run_clients(
     if len(members) == 1 or np.linalg.norm(each, axis=1).max() < eps_2:
       yield members, at, each
       return
-    half = best_halves(similarities(each))
+    half, _ = bipartition.bipartition(_similarities(each))
     for side in (members[half == 0], members[half == 1]):
       yield from cluster(side, *train(side, at)[:2])
 
@@ -109,7 +109,7 @@ def run_clients(
     features=('x₁', 'x₂', 'x₁x₂', '1') if richer else ('x₁', 'x₂', '1'),
     weights=weights,
     gradients=seen,
-    similarity=similarities(seen),
+    similarity=_similarities(seen),
     groups=groups,
     group_weights=group_weights,
     group_gradients=group_gradients,
@@ -174,38 +174,6 @@ def gradients(weights: np.ndarray, phi: np.ndarray, labels: np.ndarray) -> np.nd
   return -np.einsum('cr,crf->cf', pull, phi) / phi.shape[1]
 
 
-def similarities(updates: np.ndarray) -> np.ndarray:
-  """Returns the cosines (equation 4) of float[clients, parameters], float64[clients, clients]; the diagonal is 1.
-
-  A zero vector has no direction; its cosine with any other is 0.
-  """
-  norms = np.linalg.norm(updates, axis=1, keepdims=True)
-  directions = np.divide(updates, norms, out=np.zeros_like(updates), where=norms > 0)
-  found = np.clip(directions @ directions.T, -1.0, 1.0)
-  np.fill_diagonal(found, 1.0)
-  return found
-
-
-def best_halves(similarity: np.ndarray) -> np.ndarray:
-  """Returns the two halves with the least maximal similarity across them (equation 6), by trying all.
-
-  Args:
-    similarity: float64[clients, clients], two clients to MOST_CLIENTS.
-
-  Returns:
-    int64[clients], 0 for the half of the first client and 1 for the other; of equal ones the first found.
-  """
-  best, least = None, math.inf
-  for rest in itertools.product((0, 1), repeat=len(similarity) - 1):
-    half = np.array((0, *rest))
-    across = similarity[np.ix_(half == 0, half == 1)]
-    if across.size and across.max() < least:
-      best, least = half, float(across.max())
-  if best is None:
-    raise InputError(f'{len(similarity)} client: two halves need at least 2')
-  return best
-
-
 def _draw(problem: str, cluster: int, rows: int, seed: int, client: int) -> np.ndarray:
   """Returns a client's points, float64[rows, 2], spread evenly over its cluster's discs."""
   rng = generator(seed, 'toy points', problem, client)
@@ -213,6 +181,10 @@ def _draw(problem: str, cluster: int, rows: int, seed: int, client: int) -> np.n
   centres = np.array(_DISCS[problem][cluster])
   centres = centres[np.arange(rows) % len(centres)]
   return centres + length[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+def _similarities(updates: np.ndarray) -> np.ndarray:
+  return bipartition.similarities(Signatures.numbered(updates))
 
 
 def _signs(labels: np.ndarray) -> np.ndarray:

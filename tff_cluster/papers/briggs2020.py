@@ -22,9 +22,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tff_cluster.papers.tables import COLUMNS, Cell, Published, Row
+from tff_cluster.papers.tables import COLUMNS, Cell, Published, Row, Scale
 
 ROUNDS = 50
+SMALL = Scale(
+  'small',
+  '20 clients with at most 150 rows, 15 rounds in all',
+  {'num_clients': 20, 'rows_per_client': 150},
+  rounds=15,
+)
 _PATHOLOGICAL, _SWAPPED, _FEMNIST = 'fl_hc_pathological', 'fl_hc_label_swapped', 'fl_hc_femnist'
 _METRICS = {'cosine': 'cosine', 'L2': 'l2', 'L1': 'l1'}
 
@@ -185,7 +191,8 @@ def _without_cells(rows: tuple[Row, ...]) -> tuple[Row, ...]:
 def _entry(
   name: str, title: str, source: str, preset: str, rows: tuple[Row, ...], note: str = ''
 ) -> Published:
-  return Published(f'fl_hc/{name}', title, f'Briggs et al. 2020, {source}', preset, rows, note)
+  source = f'Briggs et al. 2020, {source}'
+  return Published(f'fl_hc/{name}', title, source, preset, rows, note, 'FL+HC', SMALL)
 
 
 _BEST_T = 'The paper reports the best of a range of thresholds; ours is chosen on validation rows.'

@@ -3,9 +3,13 @@
 import difflib
 
 from tff_cluster.errors import InputError
-from tff_cluster.papers import briggs2020, tables
+from tff_cluster.papers import briggs2020, sattler2019, tables
 
-PUBLISHED: dict[str, tables.Published] = {**briggs2020.PUBLISHED, briggs2020.IID.name: briggs2020.IID}
+PUBLISHED: dict[str, tables.Published] = {
+  **briggs2020.PUBLISHED,
+  briggs2020.IID.name: briggs2020.IID,
+  **sattler2019.PUBLISHED,
+}
 
 
 def find(table: str | None, figure: str | None) -> tables.Published:

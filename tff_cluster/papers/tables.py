@@ -41,6 +41,28 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
+class Scale:
+  """At which size a paper's experiments are run.
+
+  Attributes:
+    name: For instance 'small'.
+    words: What was scaled down; empty at the paper's own size.
+    changes: Fields of the experiment that it changes, by name.
+    clustering: Fields of every row's clustering that it changes, by name.
+    rounds: Rounds of both phases together; None: what the fields say.
+  """
+
+  name: str
+  words: str
+  changes: Mapping[str, Any]
+  clustering: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  rounds: int | None = None
+
+
+PAPER = Scale('paper', '', {})
+
+
+@dataclasses.dataclass(frozen=True)
 class Published:
   """A table or a figure.
 
@@ -51,6 +73,8 @@ class Published:
     preset: The base experiment: the stem of a file in flags/.
     rows: Its rows.
     note: What a reader must know of the printed numbers; empty where there is nothing.
+    method: What the paper calls its method, for legends.
+    small: The scale that --scale=small stands for.
   """
 
   name: str
@@ -59,3 +83,9 @@ class Published:
   preset: str
   rows: tuple[Row, ...]
   note: str = ''
+  method: str = 'FL+HC'
+  small: Scale = PAPER
+
+  def scale(self, name: str) -> Scale:
+    """Returns the scale 'paper' or 'small'."""
+    return PAPER if name == PAPER.name else self.small

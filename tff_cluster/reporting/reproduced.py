@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.papers import tables
-from tff_cluster.reporting import reproduction, words
-from tff_cluster.reporting.fl_hc.claims import CLAIMS
+from tff_cluster.reporting import cfl_claims, reproduction, words
+from tff_cluster.reporting.fl_hc import claims as fl_hc_claims
 from tff_cluster.reporting.table_claims import Reproduced
 
+_CLAIMS = {**fl_hc_claims.CLAIMS, **cfl_claims.CLAIMS}
 Runs = Sequence[tuple[Sequence[tables.Row], int, Mapping[str, Any]]]
 
 
@@ -32,7 +33,7 @@ def write(
     folder: Where to.
   """
   rows = gather(runs)
-  findings = [(claim, claim.check(rows)) for claim in CLAIMS.get(published.name, ())]
+  findings = [(claim, claim.check(rows)) for claim in _CLAIMS.get(published.name, ())]
   environment = runs[0][2]['environment']
   told = {
     **facts,
@@ -107,6 +108,7 @@ def _reproduced(
     baseline=_cells(base_accuracy, base_share, after, end),
     seeds=tuple(seed for _, seed, _, _ in entries),
     choice=tuple(clustering['choice'] for *_, clustering in entries),
+    splits=tuple(clustering['splits'] for *_, clustering in entries),
     num_clusters=tuple(clustering['num_clusters'] for *_, clustering in entries),
     threshold=tuple(clustering['threshold'] for *_, clustering in entries),
     rounds_after=after,

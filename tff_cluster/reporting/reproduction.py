@@ -190,7 +190,10 @@ def _clusters_section(published: tables.Published, rows: 'Mapping[str, Reproduce
       continue
     recovered = (', '.join(score(value) for value in found.recovery.get(name, ())) or '–' for name in truths)
     rounds = f'{found.rounds_after - 1} of {found.rounds_end}'
-    counts, cuts = (', '.join(f'{v:.4g}' for v in values) for values in (found.num_clusters, found.threshold))
+    counts, cuts = (
+      ', '.join('–' if value is None else f'{value:.4g}' for value in values)
+      for values in (found.num_clusters, found.threshold)
+    )
     body.append((named, rounds, ', '.join(map(str, found.seeds)), counts, cuts, *recovered))
   known = (
     'ARI is 1 for exactly the planted groups and about 0 for chance.'
@@ -260,9 +263,9 @@ def _draw_pictures(
     if not panels:
       continue
     title = f'{quantity[0].upper()}{quantity[1:]} over rounds'
-    caption = 'Means over seeds. The upright line is where FL+HC clusters; up to there both are one training.'
+    caption = f'Means over seeds. The upright line is where {published.method} may cluster first; up to there both are one training.'
     caption += f' {remark[0].upper()}{remark[1:]}.' if remark else ''
-    svg, png = base.render(figures.curves_by_row(panels, f'{quantity}, %', remark))
+    svg, png = base.render(figures.curves_by_row(panels, f'{quantity}, %', remark, published.method))
     write_file(folder / 'figures' / f'{name}.svg', svg)
     write_file(folder / 'figures' / f'{name}.png', png)
     pictures.append(Picture(name, 'rounds', title, caption, svg))

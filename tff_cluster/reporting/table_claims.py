@@ -1,7 +1,7 @@
 """Rows of ours beside a published table, and claims about them that can fail."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tff_cluster.papers.tables import Row
@@ -21,7 +21,7 @@ class Reproduced:
     baseline: The same of FedAvg without clusters, at the same rounds.
     seeds: The seeds.
     num_clusters: Clusters found, one number a seed.
-    threshold: Distance thresholds used, one a seed.
+    threshold: Distance thresholds used, one a seed; None where the method has none.
     rounds_after: The round right after the clustering, n + 1.
     rounds_end: The last round.
     accuracy_curve: Mean test accuracy in percent by round, from rounds_after on.
@@ -30,6 +30,7 @@ class Reproduced:
     baseline_share_curve: The same of FedAvg, from round 1 on.
     recovery: Adjusted Rand index by name of the planted groups, one a seed; None where it is not defined.
     choice: How the threshold was chosen (CHOICE in tff_cluster/results.py), one a seed; None where it was given.
+    splits: The tests of CFL (SPLITS in tff_cluster/results.py), one list a seed; None for other methods.
   """
 
   row: Row
@@ -37,7 +38,7 @@ class Reproduced:
   baseline: Mapping[str, float]
   seeds: tuple[int, ...]
   num_clusters: tuple[int, ...]
-  threshold: tuple[float, ...]
+  threshold: tuple[float | None, ...]
   rounds_after: int
   rounds_end: int
   accuracy_curve: Mapping[int, float]
@@ -46,6 +47,7 @@ class Reproduced:
   baseline_share_curve: Mapping[int, float]
   recovery: Mapping[str, tuple[float | None, ...]]
   choice: tuple[Mapping[str, Any] | None, ...] = ()
+  splits: tuple[Sequence[Mapping[str, Any]] | None, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tff_cluster.errors import InputError
-from tff_cluster.papers import tables
+from tff_cluster.papers import sattler2019, tables
 from tff_cluster.reporting import report
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.figures import base
@@ -25,21 +25,6 @@ if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
 _SCALE = 'a toy problem: the paper gives no scale'
-
-PUBLISHED: Mapping[str, tables.Published] = {
-    name: tables.Published(name, title, source, 'none', (), note)
-    for name, title, source, note in (
-        (
-            'cfl/figure1', 'Two cases in which one model does not fit all clients', 'Sattler et al. 2019, figure 1',
-            'The paper draws the points and prints no number of them, so discs, sizes and the models are ours. '
-            'The lower panels are our addition: a model that is complex enough for XOR.',
-        ),
-        (
-            'cfl/figure2', 'Paths of Federated Learning on incongruent and congruent risks', 'Sattler et al. 2019, figure 2',
-            'The paper draws two problems and prints neither formulas nor numbers, so the risks and the start are ours.',
-        ),
-    )
-}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,13 +69,13 @@ def write_toy_page(
     InputError: if there is no such figure, or no toys or those of another figure are given.
     EnvironmentFault: where a file cannot be written.
   """
-  if name not in PUBLISHED:
-    raise InputError(f'figure {name!r}: allowed are {", ".join(PUBLISHED)}')
+  if name not in sattler2019.TOYS:
+    raise InputError(f'figure {name!r}: allowed are {", ".join(sattler2019.TOYS)}')
   kind = ClientsToy if name == 'cfl/figure1' else RisksToy
   if not results or not all(isinstance(toy, kind) for toy in results):
     given = ', '.join(type(toy).__name__ for toy in results) or 'nothing'
     raise InputError(f'{name}: given {given}; it draws one {kind.__name__} or more')
-  published = PUBLISHED[name]
+  published = sattler2019.TOYS[name]
   by_name = {toy.name: toy for toy in results}
   findings = [(claim, claim.check(by_name)) for claim in CLAIMS[name]]
   records = [_record(published, *pair) for pair in findings]

@@ -33,13 +33,16 @@ class Panel:
 
 
 @base.styled
-def curves_by_row(panels: Sequence[Panel], quantity: str, remark: str = '') -> 'Figure':
+def curves_by_row(
+  panels: Sequence[Panel], quantity: str, remark: str = '', method: str = 'FL+HC'
+) -> 'Figure':
   """Draws one panel a row; all have the same axes, so that rows can be compared by eye.
 
   Args:
     panels: At least one.
     quantity: What is drawn, with its unit: the label of the upright axis.
     remark: What was scaled down; it stands above the panels, since a figure travels without its page.
+    method: What the curves with clusters are called.
   """
   from matplotlib.ticker import MaxNLocator
 
@@ -51,10 +54,10 @@ def curves_by_row(panels: Sequence[Panel], quantity: str, remark: str = '') -> '
     axes.set_axis_off()
   for i, (axes, panel) in enumerate(zip(grid, panels, strict=False)):
     axes.axvline(
-      panel.clustered_after, color=base.INK, linewidth=1, label='clustering (FL+HC)', gid='clustering'
+      panel.clustered_after, color=base.INK, linewidth=1, label=f'clustering ({method})', gid='clustering'
     )
     _draw(axes, panel.baseline, 'FedAvg without clusters', base.INK, (0, (1, 1.2)), 1.8)
-    _draw(axes, with_start(panel), 'FL+HC', base.colours(1)[0], '-', 2.2)
+    _draw(axes, with_start(panel), method, base.colours(1)[0], '-', 2.2)
     axes.set_title(base.short(panel.name, 30), fontsize=11 if columns == 1 else 9.5)
     axes.grid(axis='y')
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10], integer=True))
