@@ -14,12 +14,15 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
                 at equal rounds
   clusterings   list of
     label, method, parameters   as configured
-    signature     'weights' or 'updates'
+    signature     'weights' or 'updates' (bipartition: 'updates')
     clusters      [[client ids]]
     num_clusters, overlapping (bool), memberships (mean number of clusters of a client)
     notes         [text]: what a reader must know (threshold used, cliques found, collapsed, ...)
     threshold     float or null, the distance threshold that was used
     choice        CHOICE of that threshold, null where it was given
+    splits        null where clusters were found in one step; for method bipartition (CFL, recursive) [SPLIT], in order
+                  of round and, within a round, of the clusters' first members: one for each time that a cluster
+                  was found stationary and tested. `clusters` are the leaves. Not in schema 2
     recovery      {truth name: {ari, nmi, omega}}; ari and nmi are null where either side overlaps
     ledger        client_rounds, bytes_up, bytes_down of Phase 2, of the round in which clients sent updates to be
                   clustered, and of thresholds that were tried and not chosen
@@ -47,6 +50,13 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
   CHOICE      candidates [{threshold, num_clusters, validation_accuracy, test_accuracy, share_at_target}] after one
               round of Phase 2, chosen (position of the best on validation rows), best_on_test (the same on test rows,
               which chose nothing), other_client_rounds (what the cuts that were not chosen cost)
+  SPLIT       round (int, tested after this round of training), cluster [client ids that trained together],
+              verdict 'split', 'stopped' (no client's update is as long as eps_2) or 'kept' (a guard forbade the split),
+              halves [[client ids], [client ids]], the best bi-partition; null for 'stopped',
+              cross_similarity (float or null, highest cosine similarity of two updates across the halves: eq. 6),
+              similarity_gap (float or null, see clustering/bipartition.py),
+              mean_update_norm (compared with eps_1), max_update_norm (compared with eps_2),
+              reason (a sentence: why it was stopped or kept; '' for 'split')
   HISTORY     rounds [int], validation_accuracy [float], test_accuracy [float]: means over clients;
               share_at_target [float], clients whose test accuracy is at least the configured target
   EVALUATION  global: metrics on the global test set, or null where clients differ in their model;
@@ -55,7 +65,11 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
 
 Beside it arrays.npz holds, for each signature kind s that was clustered: distances_s float32[clients,
 clients] (Euclidean), embedding_s float64[clients, 2] (classical scaling), and for each hierarchical
-clustering linkage_LABEL float64[clients - 1, 4] (SciPy's form).
+clustering linkage_LABEL float64[clients - 1, 4] (SciPy's form). For each clustering by bipartition:
+similarity_LABEL_NNN float32[members, members], the cosine similarity of the updates of the clients of splits[NNN]
+(three digits), in the order of its `cluster`; and client_accuracy_LABEL float32[rounds, clients], test accuracy of every
+client after each round, from round 1 to the last, under the model that it uses in that round: before the first split the
+common one, in the round of a split still that of the whole cluster.
 """
 
 from collections.abc import Mapping
@@ -63,7 +77,8 @@ from typing import Any
 
 from tff_cluster import digests
 
-SCHEMA = 2
+SCHEMA = 3
+READABLE = (2, 3)  # 3 adds `splits`, which a reader goes without where it is missing.
 _NOT_RESULTS = ('digest', 'environment', 'timing')
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.cluster.hierarchy
 import scipy.spatial.distance
 import sklearn.metrics
+import synthetic_splits
 
 from tff_cluster import config, results, scores, store
 from tff_cluster.assignment import ClusterAssignment
@@ -44,6 +45,7 @@ def make_run(
   linkage: str = 'complete',
   client_ids: list[str] | None = None,
   wrong_groups: bool = False,
+  split_verdict: str = 'split',
   seed: int = 0,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
   """Returns results (with digest) and arrays.
@@ -57,10 +59,11 @@ def make_run(
     dataset, rounds: Written into the configuration.
     cross_validation: Whether there is one.
     relative_rounds: Whether histories of Phase 2 count from the clustering on.
-    methods: Clusterings; a label other than the method's name is written 'method:label'.
+    methods: Clusterings, 'bipartition' among them or not; a label other than the method's name is written 'method:label'.
     linkage: Of the hierarchical clustering.
     client_ids: Names; 'c00' and so on if not given.
     wrong_groups: Whether k-means gives clients to clusters regardless of the groups.
+    split_verdict: Of a bi-partition, for clusters of several groups: 'split' or 'kept'.
     seed: Of the draws.
   """
   rng = np.random.default_rng(seed)
@@ -87,14 +90,20 @@ def make_run(
   clusterings, configs = [], []
   for i, spec in enumerate(methods):
     method, _, name = spec.partition(':')
-    shape = _cluster(method, distances, vectors, owner, linkage, wrong_groups, rng)
+    label, splits = name or method, None
+    if method == 'bipartition':
+      splits, leaves, more = synthetic_splits.make_splits(rng, owner, ids, label, rounds, split_verdict)
+      arrays |= more
+      shape = (_matrix(leaves), None, None, dict(synthetic_splits.PARAMETERS))
+    else:
+      shape = _cluster(method, distances, vectors, owner, linkage, wrong_groups, rng)
     chosen = ClusterAssignment(shape[0], tuple(ids))
-    label = name or method
     if shape[2] is not None:
       arrays[f'linkage_{label}'] = shape[2]
     own = np.clip(baseline + rng.normal(gain - 0.01 * i * (gain > 0), spread, num_clients), 0, 1)
     clusterings.append(
       _clustering(rng, label, method, shape[3], chosen, shape[1], truths, own, rounds, relative_rounds)
+      | {'splits': splits}
     )
     configs.append(config.ClusteringConfig(method=method, name=name or None, **shape[3]))
   experiment = config.ExperimentConfig(
@@ -182,7 +191,8 @@ def _clustering(
     }
   history = _history(rng, own, rounds[1], 0 if relative else rounds[0])
   return {
-      'label': label, 'method': method, 'parameters': parameters, 'signature': 'weights', 'clusters': chosen.clusters,
+      'label': label, 'method': method, 'parameters': parameters,
+      'signature': 'updates' if method == 'bipartition' else 'weights', 'clusters': chosen.clusters,
       'num_clusters': chosen.num_clusters, 'overlapping': chosen.is_overlapping, 'memberships': memberships,
       'notes': [] if threshold is None else [f'threshold {threshold:.3f} gives {chosen.num_clusters} clusters'],
       'threshold': threshold, 'choice': None, 'recovery': {n: _recovery(chosen.membership, t) for n, t in truths.items()},
@@ -261,6 +271,10 @@ def _candidates(vectors, distances, truths, ids) -> list[dict[str, Any]]:
   tree = scipy.cluster.hierarchy.linkage(vectors, 'ward') if len(ids) > 1 else None
   for count in range(2, min(10, len(ids) - 1) + 1):
     labels = scipy.cluster.hierarchy.fcluster(tree, count, 'maxclust')
+    if (
+      len(set(labels.tolist())) < 2
+    ):  # Of three clients SciPy may make one cluster when asked for two at most.
+      continue
     silhouette = float(sklearn.metrics.silhouette_score(distances, labels, metric='precomputed'))
     found.append({
         'method': 'kmeans', 'signature': 'weights', 'parameters': {'num_clusters': count}, 'num_clusters': count, 'memberships': 1.0,

@@ -7,7 +7,7 @@ import numpy as np
 
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.words import percent, plural, score
+from tff_cluster.reporting.words import basis, percent, plural, score
 
 _OPEN_UP_TO = 12
 
@@ -46,6 +46,7 @@ def clustering_section(
   """
   count = clustering['num_clusters']
   memberships = f', {clustering["memberships"]:.1f} memberships a client' if clustering['overlapping'] else ''
+  found_on = basis(clustering['method'], clustering['signature'])
   threshold = '' if clustering['threshold'] is None else f'; distance threshold {clustering["threshold"]:.4g}'
   header = (
       'cluster', 'members', 'planted groups among them', 'best validation', 'members’ test', 'blended', 'global test',
@@ -56,7 +57,7 @@ def clustering_section(
   if count > _OPEN_UP_TO:
     shown = tag('details', tag('summary', f'All {count} clusters with their members'), clusters)
   return [
-      tag('p', f'{plural(count, "cluster")}{memberships}, found on the clients’ {clustering["signature"]}{threshold}.'),
+      tag('p', f'{plural(count, "cluster")}{memberships}, found on the clients’ {found_on}{threshold}.'),
       tag('ul', [tag('li', note) for note in clustering['notes']]) if clustering['notes'] else tag('p', 'No notes.', class_='note'),
       shown,
       tag(
@@ -93,6 +94,21 @@ def candidates_section(run: FinishedRun, figures: Callable[[str], Sequence[Marku
   ]  # fmt: skip
 
 
+def composition(members: np.ndarray, truth: np.ndarray | None) -> str:
+  """Returns how many of each planted group are among the members, most first: '5 of group 2, 1 of group 0'.
+
+  Args:
+    members: bool[clients] or int64[members], positions.
+    truth: float[groups, clients], None where nothing was planted.
+  """
+  if truth is None:
+    return '–'
+  counts = (truth[:, members] > 0).sum(axis=1)
+  order = [int(g) for g in np.argsort(-counts, kind='stable') if counts[g]]
+  shown = ', '.join(f'{counts[g]} of group {g}' for g in order[:5])
+  return shown + (f' and {len(order) - 5} more groups' if len(order) > 5 else '')
+
+
 def _cluster_rows(run: FinishedRun, clustering: Mapping[str, Any]) -> list[tuple[Any, ...]]:
   matrix, scores = run.membership(clustering), clustering['cluster_scores']
   truth = next(iter(run.truths.values()), None)
@@ -102,16 +118,7 @@ def _cluster_rows(run: FinishedRun, clustering: Mapping[str, Any]) -> list[tuple
       percent(scores[kind][where][i]) for where in ('members', 'global') for kind in ('unblended', 'blended')
     ]
     rows.append((
-        i, len(members), _composition(matrix[i] > 0, truth), percent(clustering['best_validation'][i]), *measured,
+        i, len(members), composition(matrix[i] > 0, truth), percent(clustering['best_validation'][i]), *measured,
         tag('span', ', '.join(members), class_='members note'),
     ))  # fmt: skip
   return rows
-
-
-def _composition(members: np.ndarray, truth: np.ndarray | None) -> str:
-  if truth is None:
-    return '–'
-  counts = (truth[:, members] > 0).sum(axis=1)
-  order = [int(g) for g in np.argsort(-counts, kind='stable') if counts[g]]
-  shown = ', '.join(f'{counts[g]} of group {g}' for g in order[:5])
-  return shown + (f' and {len(order) - 5} more groups' if len(order) > 5 else '')

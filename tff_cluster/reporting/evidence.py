@@ -72,6 +72,8 @@ def gather(results: Mapping[str, Any]) -> Evidence:
 def paper_differences(clustering: Mapping[str, Any]) -> list[str]:
   """Returns in what a clustering's parameters differ from the paper's, one phrase each."""
   parameters = clustering['parameters']
+  if clustering['method'] == 'bipartition':
+    return ['clusters updates by recursive bi-partition, the paper clusters weights at once']
   found = []
   if clustering['signature'] != 'weights':
     found.append(f'clusters {clustering["signature"]}, the paper clusters weights')

@@ -21,6 +21,8 @@ from tff_cluster.reporting.figures import (
 )
 from tff_cluster.reporting.files import write_file
 from tff_cluster.reporting.finished_run import FinishedRun
+from tff_cluster.reporting.split_pictures import split_figures
+from tff_cluster.reporting.words import series
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -34,7 +36,7 @@ class Picture:
 
   Attributes:
     name: File name without ending, in RUN/figures.
-    section: Where it belongs: 'clients', 'rounds', 'candidates', 'data', or 'clustering LABEL'.
+    section: Where it belongs: 'clients', 'rounds', 'candidates', 'data', 'splits LABEL' or 'clustering LABEL'.
     title: What it shows, for readers who cannot see it.
     caption: How to read it.
     svg: The file's bytes.
@@ -93,6 +95,7 @@ def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer]) -> Iterator[
   yield from _client_figures(run, answers, names)
   yield _rounds_figure(run)
   for clustering, name in zip(run.results['clusterings'], names, strict=True):
+    yield from split_figures(run, clustering, name)
     yield from _clustering_figures(run, clustering, name)
   yield from _candidates_figures(run)
   truth = next(iter(run.truths.values()), None)
@@ -168,6 +171,8 @@ def _rounds_figure(run: FinishedRun) -> _Drawn:
     'The dotted vertical line is the round after which clients were clustered; the right panel enlarges what follows. '
     'A clustering helps where its line stays above the unclustered one.'
   )
+  if recursive := [c['label'] for c in run.results['clusterings'] if c.get('splits') is not None]:
+    caption += f' {series(recursive)} may split clients first after that round, and again later.'
   return 'accuracy_over_rounds', 'rounds', 'Accuracy over rounds', caption, figure
 
 
@@ -185,7 +190,9 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
          'clustering found them.' if truth is not None else ''),
       membership.membership_matrix(matrix, run.client_ids, f'{heading}: clusters', truth, truth_name),
   )  # fmt: skip
-  if (distances := run.array(f'distances_{kind}', count, count)) is not None:
+  # A recursion clusters other updates in every split, and these distances are those of one round.
+  at_once = clustering.get('splits') is None
+  if at_once and (distances := run.array(f'distances_{kind}', count, count)) is not None:
     yield (
         f'distances_{name}', section, f'Distance matrix ordered by cluster, {label}',
         f'Euclidean distances between the clients’ {kind}, members of a cluster side by side'
@@ -196,7 +203,7 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
             distances, ordering.client_order(matrix), run.client_ids, f'{heading}: distances between {kind}', found, groups
         ),
     )  # fmt: skip
-  if (positions := run.array(f'embedding_{kind}', count, 2)) is not None:
+  if at_once and (positions := run.array(f'embedding_{kind}', count, 2)) is not None:
     yield (
         f'embedding_{name}', section, f'Clients in the plane, {label}',
         f'Classical scaling of the distances between {kind}: clients that lie close together have similar {kind}, as '

@@ -12,6 +12,7 @@ from tff_cluster.reporting.markup import Markup, raw, table, tag
 from tff_cluster.reporting.pictures import Picture, draw_pictures
 from tff_cluster.reporting.scorecard import build_scorecard, write_scorecard
 from tff_cluster.reporting.setting import describe_setting
+from tff_cluster.reporting.split_sections import splits_section
 from tff_cluster.reporting.style import CSS
 from tff_cluster.reporting.words import plural
 
@@ -50,6 +51,8 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     ('Planted groups and found clusters', cluster_sections.recovery_section(run)),
   ]
   for clustering in run.results['clusterings']:
+    if recursion := splits_section(run, clustering, figures):
+      parts.append((f'Splits of {clustering["label"]}', recursion))
     content = cluster_sections.clustering_section(run, clustering, figures)
     parts.append((f'Clusters of {clustering["label"]}', content))
   parts += [
@@ -59,7 +62,9 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   ]
   title = f'{run.results["population"]["name"]}: clustered federated learning'
   target = run.path / 'report.html'
-  write_file(target, page(title, f'Three-phase distance-based clustering · {setting.words}', parts))
+  methods = {clustering['method'] for clustering in run.results['clusterings']}
+  kind = 'Recursive bi-partition' if methods == {'bipartition'} else 'Three-phase distance-based clustering'
+  write_file(target, page(title, f'{kind} · {setting.words}', parts))
   return target
 
 
