@@ -56,6 +56,9 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
               cross_similarity (float or null, highest cosine similarity of two updates across the halves: eq. 6),
               similarity_gap (float or null, see clustering/bipartition.py),
               mean_update_norm (compared with eps_1), max_update_norm (compared with eps_2),
+              mean_similarity (of all pairs of different clients of the cluster),
+              half_accuracy (null, or for each half its clients' mean test accuracy in the round of the split and in up
+              to five rounds after it),
               reason (a sentence: why it was stopped or kept; '' for 'split')
   HISTORY     rounds [int], validation_accuracy [float], test_accuracy [float]: means over clients;
               share_at_target [float], clients whose test accuracy is at least the configured target

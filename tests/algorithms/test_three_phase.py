@@ -313,7 +313,7 @@ KEYS = {
   'population': {'name', 'digest', 'client_ids', 'num_classes', 'rows', 'label_counts', 'truths'},
   'stage': {'rounds', 'ledger', 'history', 'evaluation', 'dropped_updates'},
   'clustering': {'label', 'method', 'parameters', 'signature', 'clusters', 'num_clusters', 'overlapping', 'memberships',
-                 'notes', 'threshold', 'choice', 'recovery', 'ledger', 'history', 'best_validation', 'cluster_scores',
+                 'notes', 'threshold', 'choice', 'splits', 'recovery', 'ledger', 'history', 'best_validation', 'cluster_scores',
                  'evaluations'},
   'candidate': {'method', 'parameters', 'signature', 'num_clusters', 'memberships', 'silhouette', 'recovery', 'notes'},
   'environment': {'python', 'packages', 'machine', 'cores', 'started'},

@@ -25,6 +25,9 @@ BAD = [
   ('--table=fl_hc/table1 --config_file=x.json', '--config_file does not apply here'),
   ('--table=fl_hc/table1 --rows=nobody', '--rows=nobody: fl_hc/table1 has no such row; its rows are: cf 0.1, n 1'),
   ('--table=fl_hc/table1 --num_clients=3', 'unknown flag --num_clients'),
+  ('--figure=cfl/figure1 --scale=small', '--scale does not apply to cfl/figure1, which is computed at once'),
+  ('--figure=cfl/figure2 --rows=xor', '--rows does not apply to cfl/figure2'),
+  ('--figure=cfl/figure2 --seeds=0,1', '--seeds=0,1: cfl/figure2 is drawn for one seed'),
 ]  # fmt: skip
 
 
@@ -36,6 +39,23 @@ def test_bad_flags_are_one_line(arguments, words, tmp_path, capsys):
   out, err = capsys.readouterr()
   assert out == '' and err.startswith('error: ') and err.count('\n') == 1 and words in err
   assert not folder.exists()
+
+
+@pytest.mark.program
+@pytest.mark.parametrize('figure', ['cfl/figure1', 'cfl/figure2'])
+def test_a_toy_figure_ends_with_its_page_and_imports_no_tensorflow(figure, tmp_path):
+  code = (
+    'import sys; from phases import reproduce; from tff_cluster.cli import program\n'
+    "done = program.execute(reproduce.main, reproduce.define_flags, ['r', *sys.argv[1:]])\n"
+    "assert not {'tensorflow', 'tensorflow_federated'} & set(sys.modules); sys.exit(done)"
+  )
+  command = [sys.executable, '-c', code, f'--figure={figure}', f'--output_dir={tmp_path}']
+  done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {'PYTHONPATH': '.'})
+  assert (done.returncode, done.stderr) == (0, '')
+  page = tmp_path / figure / 'index.html'
+  assert done.stdout == f'report {page}\n'
+  assert f'python -m phases.reproduce --figure={figure}' in page.read_text()
+  assert 'fails' not in (tmp_path / figure / 'scorecard.csv').read_text()
 
 
 def test_the_output_folder_is_asked_for(capsys):

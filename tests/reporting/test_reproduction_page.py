@@ -415,7 +415,7 @@ def test_both_curves_are_drawn_from_their_own_numbers(tmp_path, monkeypatch):
   monkeypatch.setattr(figures, 'curves_by_row', lambda *args: drawn.append(args) or draw(*args))
   rows = _rows()
   _write(tmp_path, rows=rows)
-  (accuracies, accuracy, _), (shares, share, _) = drawn
+  (accuracies, accuracy, *_), (shares, share, *_) = drawn
   assert 'accuracy' in accuracy and 'clients at the target' in share
   assert [panel.name for panel in accuracies] == ['first', 'dashes'] and accuracies[0].clustered_after == 2
   assert (accuracies[1].ours, accuracies[1].baseline) == (

@@ -86,7 +86,7 @@ def plan(
   for row in rows:
     groups.setdefault(_words(row.settings), []).append(row)
   jobs = []
-  for words, members in groups.items():
+  for members in groups.values():
     for seed in seeds:
       changes = _scaled(members[0].settings, scale) | {'seed': seed, 'data_seed': seed}
       if data_dir is not None:
@@ -96,7 +96,8 @@ def plan(
       )
       config = preset.read_preset(published.preset, changes, clusterings)
       # The folder is the experiment's: another choice of rows is another run, which shares the store.
-      name = f'{words}_seed{seed}_{config.digest[:8]}'
+      told = _words({field: changes[field] for field in members[0].settings})
+      name = f'{told}_seed{seed}_{config.digest[:8]}'
       folder = RunFolder(root / published.name / scale.name / name)
       jobs.append(Job(tuple(members), seed, config, folder))
   return jobs
@@ -214,6 +215,12 @@ def _estimate(
   )
   for clustering in job.config.clusterings:
     path = job.folder.clusters(clustering.label)
+    if clustering.method == 'bipartition':
+      # All clients train in every round, in whatever clusters; that of the baseline is stored until the first split.
+      cost = len(everyone) * training.phase2_rounds
+      done = job.folder.phase2(clustering.label).exists()
+      asked, stored, rounds = asked + cost, stored + done * cost, rounds + (not done) * training.phase2_rounds
+      continue
     if whole >= begin and path.exists() and training.cluster_start == 'global_model':
       assignment = assignment_lib.ClusterAssignment.from_json(store_lib.load_json(path))
       start = experiment.unflatten(client_signatures.start_weights(experiment, assignment)[0])

@@ -100,7 +100,8 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
     )
   if clustering.method == recursion.METHOD:
     assignment = recursion.assignment(folder, clustering.label, signatures.client_ids)
-    _save_clusters(folder, clustering, assignment, None, None, recursion.notes(folder, clustering.label))
+    notes = recursion.notes(folder, clustering.label)
+    _save_clusters(folder, clustering.label, assignment, 'updates', None, None, notes)
     return
   choice = None
   if clustering.distance_threshold == config_lib.VALIDATION:
@@ -111,7 +112,7 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   if outcome.linkage is not None:
     store_lib.save_arrays(folder.linkage(clustering.label), {'linkage': outcome.linkage})
   notes = [*outcome.notes, *(['the best of several thresholds on validation rows'] if choice else [])]
-  _save_clusters(folder, clustering, outcome.assignment, outcome.threshold, choice, notes)
+  _save_clusters(folder, clustering.label, outcome.assignment, kind, outcome.threshold, choice, notes)
 
 
 def run_baseline(experiment: experiment_lib.Experiment) -> None:
@@ -197,18 +198,19 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
 
 def _save_clusters(
   folder: RunFolder,
-  clustering: config_lib.ClusteringConfig,
+  label: str,
   assignment: assignment_lib.ClusterAssignment,
+  signature: str,
   threshold: float | None,
   choice: dict[str, Any] | None,
   notes: list[str],
 ) -> None:
   store_lib.save_json(
-    folder.clusters(clustering.label),
+    folder.clusters(label),
     {
       **assignment.to_json(),
-      'label': clustering.label,
-      'signature': clustering.signature,
+      'label': label,
+      'signature': signature,
       'threshold': threshold,
       'choice': choice,
       'notes': notes,

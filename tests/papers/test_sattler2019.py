@@ -1,0 +1,50 @@
+"""CFL's figures and our table of splits: what is asked for is a valid experiment, and the one that the paper describes."""
+
+import pytest
+
+from tff_cluster.algorithms import reproduction
+from tff_cluster.papers import catalogue, sattler2019, tables
+
+
+@pytest.mark.parametrize('published', [sattler2019.FIGURE3, sattler2019.SPLITS], ids=lambda p: p.name)
+@pytest.mark.parametrize('scale', ['paper', 'small'])
+def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
+  jobs = reproduction.plan(published, published.scale(scale), (0, 1), tmp_path)
+  assert sum(len(job.rows) for job in jobs) == 2 * len(published.rows)
+  for job in jobs:
+    assert all(clustering.method == 'bipartition' for clustering in job.config.clusterings)
+
+
+def test_figure_3_is_as_section_4_says(tmp_path):
+  (job,) = reproduction.plan(sattler2019.FIGURE3, tables.PAPER, (0,), tmp_path)
+  data, training, (cfl,) = job.config.data, job.config.training, job.config.clusterings
+  assert (data.dataset, data.num_clients, data.num_groups, data.partition) == (
+    'cifar10',
+    20,
+    4,
+    'label_permuted',
+  )
+  assert data.rows_per_client is None  # All 50,000 images are shared out.
+  assert (training.local_epochs, training.batch_size, training.cohort_fraction) == (3, 100, 1.0)
+  assert training.phase1_rounds == cfl.rounds_before_split == 50
+  assert (cfl.min_cluster_size, cfl.min_similarity_gap) == (1, 0.0)
+
+
+def test_a_scale_changes_the_clustering_too(tmp_path):
+  (job,) = reproduction.plan(sattler2019.FIGURE3, sattler2019.FIGURE3.small, (0,), tmp_path)
+  assert job.config.training.phase1_rounds == job.config.clusterings[0].rounds_before_split == 20
+
+
+def test_the_rows_of_splits_are_both_variants_of_each_kind_of_clients(tmp_path):
+  jobs = reproduction.plan(sattler2019.SPLITS, tables.PAPER, (0,), tmp_path)
+  assert len(jobs) == 6
+  for job in jobs:
+    printed, guarded = job.config.clusterings
+    assert (printed.min_similarity_gap, guarded.min_similarity_gap) == (0.0, sattler2019.GAP)
+    assert printed.stopping_norm == guarded.stopping_norm
+  assert {job.config.data.partition for job in jobs} == {'iid', 'dirichlet', 'label_swapped', 'rotated'}
+
+
+def test_toys_have_no_experiment_behind_them():
+  for name, entry in sattler2019.TOYS.items():
+    assert catalogue.find(None, name) is entry and not entry.rows and not entry.preset
