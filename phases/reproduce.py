@@ -52,7 +52,9 @@ def main() -> None:
   facts = {'command': command(), 'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call'}
   ran = [(job, d.results) for job, d in zip(jobs, done, strict=True)]
   runs = reproduction.finished(published, scale, root, ran)
-  page = reproduced.write(published, runs, scale.name, scale.words, facts, root / published.name / scale.name)
+  target = root / published.name / scale.name
+  shown_run = jobs[0].folder.root if options.figure is not None else None
+  page = reproduced.write(published, runs, scale.name, scale.words, facts, target, shown_run)
   print(f'client-rounds: {asked} asked for, {trained} trained')
   print(f'scale {scale.name}{": " + scale.words if scale.words else ""}')
   print(f'report {page.resolve()}')

@@ -63,14 +63,21 @@ def draw_pictures(
     EnvironmentFault: where a file cannot be written.
   """
   pictures = []
-  for name, section, title, caption, figure in _figures(run, answers):
-    svg, png = base.render(figure)
-    write_file(run.path / 'figures' / f'{name}.svg', svg)
-    write_file(run.path / 'figures' / f'{name}.png', png)
-    pictures.append(Picture(name, section, title, caption, svg))
+  for drawn in _figures(run, answers):
+    pictures.append(_saved(drawn, run.path))
     if on_drawn is not None:
       on_drawn()
   return pictures
+
+
+def draw_splits(run: FinishedRun, folder: Path) -> list[Picture]:
+  """Draws the splits of a run's bi-partitions and saves them in FOLDER/figures; none where there are none."""
+  names = _file_names([c['label'] for c in run.results['clusterings']])
+  return [
+    _saved(drawn, folder)
+    for clustering, name in zip(run.results['clusterings'], names, strict=True)
+    for drawn in split_figures(run, clustering, name)
+  ]
 
 
 def picture_files(picture: Picture, folder: Path) -> tuple[Path, Path]:
@@ -88,6 +95,14 @@ def absolute_rounds(history: Mapping[str, Any], phase1_rounds: int, phase2_round
 
 
 _Drawn = tuple[str, str, str, str, 'Figure']
+
+
+def _saved(drawn: _Drawn, folder: Path) -> Picture:
+  name, section, title, caption, figure = drawn
+  svg, png = base.render(figure)
+  write_file(folder / 'figures' / f'{name}.svg', svg)
+  write_file(folder / 'figures' / f'{name}.png', png)
+  return Picture(name, section, title, caption, svg)
 
 
 def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer]) -> Iterator[_Drawn]:

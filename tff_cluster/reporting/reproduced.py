@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.papers import tables
-from tff_cluster.reporting import cfl_claims, reproduction, words
+from tff_cluster.reporting import cfl_claims, pictures, reproduction, words
+from tff_cluster.reporting.finished_run import read_run
 from tff_cluster.reporting.fl_hc import claims as fl_hc_claims
 from tff_cluster.reporting.table_claims import Reproduced
 
@@ -22,6 +23,7 @@ def write(
   scale_words: str,
   facts: Mapping[str, Any],
   folder: Path,
+  run_folder: Path | None = None,
 ) -> Path:
   """Writes the page of a table or figure (reporting.reproduction) and returns its path.
 
@@ -31,6 +33,7 @@ def write(
     scale, scale_words: At which size it was run.
     facts: What the page is to say of how it was run, beside seeds and machine.
     folder: Where to.
+    run_folder: A run whose pictures of splits are shown, where it has any (figure 3 of CFL is such a picture).
   """
   rows = gather(runs)
   findings = [(claim, claim.check(rows)) for claim in _CLAIMS.get(published.name, ())]
@@ -42,8 +45,9 @@ def write(
     'begun': environment['started'],
     'runs': ', '.join(f'{results["digest"][:12]}' for *_, results in runs),
   }
+  drawn = [] if run_folder is None else pictures.draw_splits(read_run(run_folder), folder)
   return reproduction.write_reproduction(
-    published, rows, findings, scale, scale_words, told, folder, by_seed(runs)
+    published, rows, findings, scale, scale_words, told, folder, by_seed(runs), drawn
   )
 
 

@@ -39,6 +39,7 @@ def write_reproduction(
   facts: Mapping[str, Any],
   folder: Path,
   by_seed: BySeed | None = None,
+  drawn: Sequence[Picture] = (),
 ) -> Path:
   """Writes scorecard.csv, scorecard.json, figures/*.svg and *.png, and index.html into a folder.
 
@@ -51,6 +52,7 @@ def write_reproduction(
     facts: How it was run (command, seeds, machine, date, client-rounds, ...), in the order of the page.
     folder: Where to.
     by_seed: The numbers behind the means of `rows`, for the intervals; without them there are none.
+    drawn: Pictures of a run that come right behind the answer; their files are there already.
 
   Returns:
     The path of index.html.
@@ -71,6 +73,7 @@ def write_reproduction(
   pictures = _draw_pictures(published, rows, folder, remark)
   parts: list[tuple[str, list[Markup]]] = [
     ('The answer', _answer_section(published, lines, findings, remark)),
+    *([('The figure', [report.figure(picture) for picture in drawn])] if drawn else []),
     ('The paper’s claims', _claims_section(findings, remark)),
   ]
   if any(row.cells for row in published.rows):
