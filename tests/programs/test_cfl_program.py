@@ -18,14 +18,14 @@ CFL = ('--method=bipartition', '--stationary_norm=0.3', '--stopping_norm=0.45', 
 def test_cfl_is_added_to_a_finished_run(tmp_path):
   folder = f'--output_dir={tmp_path / "run"}'
   steps = [
-    Child('phases.run_all', *RUN, folder),
+    ('phases.run_all', *RUN, folder),
     ('phases.clustering', *CFL, folder),
     ('phases.phase2', folder),
     ('phases.phase3', folder),
     ('phases.report', folder),
   ]
   for step in steps:
-    child = step if isinstance(step, Child) else Child(*step)
+    child = Child(*step)
     code, _, err = child.finish()
     assert code == 0, err
     assert child.left_over() == []
