@@ -30,7 +30,7 @@ class Job:
   """One run: the rows that share everything but their clustering, and a seed.
 
   Attributes:
-    rows: The rows, in the table's order.
+    rows: The rows, in the table's order; their clusterings are those of the scale.
     seed: Seed of data and training.
     config: The experiment; clustering i is that of row i.
     folder: Where it lies.
@@ -84,16 +84,15 @@ def plan(
     raise InputError(f'--rows={only}: {published.name} has no such row; its rows are: {names}')
   groups: dict[str, list[tables.Row]] = {}
   for row in rows:
-    groups.setdefault(_words(row.settings), []).append(row)
+    scaled = dataclasses.replace(row, clustering={**row.clustering, **scale.clustering})
+    groups.setdefault(_words(row.settings), []).append(scaled)
   jobs = []
   for members in groups.values():
     for seed in seeds:
       changes = _scaled(members[0].settings, scale) | {'seed': seed, 'data_seed': seed}
       if data_dir is not None:
         changes['data_dir'] = data_dir
-      clusterings = tuple(
-        config_lib.ClusteringConfig(**{**row.clustering, **scale.clustering}) for row in members
-      )
+      clusterings = tuple(config_lib.ClusteringConfig(**row.clustering) for row in members)
       config = preset.read_preset(published.preset, changes, clusterings)
       # The folder is the experiment's: another choice of rows is another run, which shares the store.
       told = _words({field: changes[field] for field in members[0].settings})

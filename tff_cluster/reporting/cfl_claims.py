@@ -12,7 +12,7 @@ from tff_cluster.papers import sattler2019
 from tff_cluster.papers.tables import Row
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.table_claims import Needs, Reproduced, TableClaim
-from tff_cluster.reporting.words import plural, series, signed
+from tff_cluster.reporting.words import plural, score, series, signed
 
 Rows = Mapping[str, Reproduced]
 _PAPER = 'Sattler et al. 2019'
@@ -131,7 +131,7 @@ def _figure3() -> tuple[TableClaim, ...]:
     claim('All clusters are the planted groups', 'drawn', lambda found: _over_seeds(found, _recovered, lambda v: v == 1.0, lambda v: f'ARI {v:.2f}')),
     claim(
       f'Similarity within the final clusters drops to close to zero (mean within ±{_ZERO:g})', 'drawn',
-      lambda found: _over_seeds(found, _similarity_left, lambda v: abs(v) <= _ZERO, lambda v: f'{v:.2f}'),
+      lambda found: _over_seeds(found, _similarity_left, lambda v: abs(v) <= _ZERO, score),
     ),
     claim('Accuracy more than doubles', 'around 20% → close to 60%', _doubles),
     claim(f'Accuracy ends close to {_FINAL:g}% (within {_NEAR:g} points)', 'close to 60%', _ends_near),

@@ -184,8 +184,10 @@ def _clusters_section(published: tables.Published, rows: 'Mapping[str, Reproduce
   body = []
   for row in published.rows:
     found = rows.get(row.name)
+    # What was run may be scaled down, the published row is not.
+    clustering = (found.row if found else row).clustering
     asked = ', '.join(
-      f'{k}={v}' for k, v in row.clustering.items() if k not in ('method', 'name') and v is not None
+      f'{k}={v}' for k, v in clustering.items() if k not in ('method', 'name') and v is not None
     )
     named: list[Any] = [row.name, tag('div', asked, class_='note')]
     if found is None:
@@ -256,7 +258,7 @@ def _draw_pictures(
   shares = [
     figures.Panel(n, r.share_curve, r.baseline_share_curve, r.rounds_after - 1)
     for n, r in run
-    if r.share_curve
+    if any([*r.share_curve.values(), *r.baseline_share_curve.values()])
   ]
   pictures = []
   for name, quantity, panels in (
