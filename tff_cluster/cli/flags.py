@@ -100,6 +100,20 @@ class ReplayOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class ExpertsOptions:
+  """Outputs of experts that are combined without an experiment around them."""
+
+  outputs_file: str | None = options.option(
+    None,
+    'An .npz with outputs [experts, samples, classes], probabilities, and optional labels [samples] and start_weights [experts, classes].',
+  )
+  num_shuffles: int = options.option(
+    10, 'Other orders of the samples in which FedEx is tried; its weights depend on the order.', at_least=1
+  )
+  seed: int = options.option(0, 'Seed of the orders.', at_least=0)
+
+
+@dataclasses.dataclass(frozen=True)
 class ReproduceOptions:
   """Which published table or figure is reproduced, and at which size."""
 
@@ -131,6 +145,7 @@ SECTIONS: dict[str, type] = {
   'vectors': VectorsOptions,
   'store': StoreOptions,
   'replay': ReplayOptions,
+  'experts': ExpertsOptions,
   'reproduce': ReproduceOptions,
 }
 # The sections that make an ExperimentConfig, which --config_file stands for.

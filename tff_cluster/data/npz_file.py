@@ -1,4 +1,4 @@
-"""A user's own data from an .npz."""
+"""A user's own data from an .npz, and the arrays of any .npz that a user names."""
 
 import os
 import zipfile
@@ -24,7 +24,7 @@ def load_npz(path: str) -> Source:
     InputError: naming the file and what is wrong in it.
     EnvironmentFault: if the machine does not let us read it.
   """
-  arrays = _read(path)
+  arrays = read_arrays(path, '--data_file')
   for key in ('x', 'y'):
     if key not in arrays:
       _wrong(path, f'has no array {key!r}; it needs x and y, found {", ".join(sorted(arrays)) or "nothing"}')
@@ -42,31 +42,41 @@ def load_npz(path: str) -> Source:
   return Source(name, x, y, int(y.max()) + 1, train_owner=owner, train_group=group)
 
 
-def _read(path: str) -> dict[str, np.ndarray]:
+def read_arrays(path: str, flag: str) -> dict[str, np.ndarray]:
+  """Returns all arrays of an .npz by name. Pickled objects are never loaded.
+
+  Args:
+    path: The file.
+    flag: The flag that named it, for instance '--data_file'; errors begin with it.
+
+  Raises:
+    InputError: if there is no such file, or it is no .npz, holds objects or is damaged.
+    EnvironmentFault: if the machine does not let us read it.
+  """
   if not os.path.exists(path):
-    raise InputError(f'--data_file={path}: no such file')
+    raise InputError(f'{flag}={path}: no such file')
   if not os.path.isfile(path):
-    raise InputError(f'--data_file={path}: not a file')
+    raise InputError(f'{flag}={path}: not a file')
   try:
     with open(path, 'rb') as file:
       if not zipfile.is_zipfile(file):
-        _wrong(path, 'is not an .npz (or is cut off); write it with numpy.savez')
+        raise InputError(f'{flag}={path}: is not an .npz (or is cut off); write it with numpy.savez')
       file.seek(0)
       with np.load(file, allow_pickle=False) as archive:
         return {key: archive[key] for key in archive.files}
   except InputError:
     raise
   except OSError as error:
-    raise EnvironmentFault(f'--data_file={path} cannot be read: {downloads.one_line(error)}') from error
+    raise EnvironmentFault(f'{flag}={path} cannot be read: {downloads.one_line(error)}') from error
   except MemoryError as error:
-    raise EnvironmentFault(f'--data_file={path} does not fit into memory') from error
+    raise EnvironmentFault(f'{flag}={path} does not fit into memory') from error
   except Exception as error:
     if 'allow_pickle' in str(error):
-      _wrong(
-        path, 'holds Python objects; allowed are arrays of numbers (and strings for client_id and group)'
-      )
-    # What zipfile, zlib and NumPy raise on damaged bytes is of many kinds (RuntimeError, struct.error, ...).
-    _wrong(path, f'is damaged: {downloads.one_line(error)}')
+      what = 'holds Python objects; allowed are arrays of numbers (and strings for names)'
+    else:
+      # What zipfile, zlib and NumPy raise on damaged bytes is of many kinds (RuntimeError, struct.error, ...).
+      what = f'is damaged: {downloads.one_line(error)}'
+    raise InputError(f'{flag}={path}: {what}') from error
 
 
 def _examples(path: str, x: np.ndarray) -> np.ndarray:

@@ -1,0 +1,67 @@
+"""Combines the outputs of experts by FedEx and by other rules, in one file for anybody's experts. Trains nothing.
+
+  python -m phases.experts --outputs_file=X.npz --output_dir=D
+
+X.npz holds outputs float[experts, samples, classes] (probabilities) and, if wanted, labels int[samples] and
+start_weights float[experts, classes] (default: 1 / experts). Writes D/predictions.npz, an int array [samples] for each
+of fedex, mean, vote, confidence (and oracle, where labels are given) with FedEx's last weights, and D/experts.json:
+accuracies, agreement between rules, and how far FedEx depends on the order of the samples.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import store
+from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.errors import InputError
+from tff_cluster.run_folder import RunFolder
+
+
+def define_flags() -> None:
+  flags.define('experts', 'output_dir')
+
+
+def main() -> None:
+  options = parse.section_from_flags(flags.ExpertsOptions)
+  folder = parse.output_dir_from_flags()
+  if options.outputs_file is None:
+    raise InputError('--outputs_file=FILE is required: an .npz with outputs [experts, samples, classes]')
+  if RunFolder(folder).config.exists():
+    raise InputError(f'--output_dir={folder} holds a run; choose another folder for --outputs_file')
+  from tff_cluster.aggregation import expert_comparison, expert_outputs
+
+  given = expert_outputs.read_expert_outputs(options.outputs_file)
+  output.lock_output_dir(folder)
+  predictions, weights = expert_comparison.predict(given)
+  document = expert_comparison.compare(given, predictions, options.seed, options.num_shuffles)
+  save_predictions(folder / 'predictions.npz', predictions | {'weights': weights})
+  store.save_json(folder / 'experts.json', document)
+  print_table(document)
+  for name in ('predictions.npz', 'experts.json'):
+    print(folder / name)
+
+
+def save_predictions(path: Path, arrays: dict[str, np.ndarray]) -> None:
+  """Writes the arrays and nothing beside them, for those who read the file without this package."""
+  store.save_file(path, lambda temporary: np.savez(temporary, **arrays))
+
+
+def print_table(document: dict[str, Any]) -> None:
+  """Prints a line for each rule, and one on the order of the samples."""
+  sizes = ('experts', 'samples', 'classes')
+  print(', '.join(f'{document[f"num_{size}"]} {size}' for size in sizes))
+  print(f'{"rule":<12}{"accuracy":>10}{"as fedex":>10}')
+  for rule, shares in document['agreement'].items():
+    accuracy = '-' if document['accuracy'] is None else f'{document["accuracy"][rule]:.2%}'
+    print(f'{rule:<12}{accuracy:>10}{shares["fedex"]:>10.2%}')
+  order = document['order_sensitivity']
+  line = f'fedex in {order["num_shuffles"]} other orders: {order["changed"]:.2%} of the samples change'
+  if order['accuracy'] is not None:
+    line += f', accuracy {min(order["accuracy"]):.2%} to {max(order["accuracy"]):.2%}'
+  print(line)
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

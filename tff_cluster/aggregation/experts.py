@@ -1,0 +1,163 @@
+"""Rules that make one prediction a sample of the outputs of several experts; FedEx is one of them.
+
+Outputs are float[experts, samples, classes], finite and not negative (softmax them before), and predictions
+int64[samples]. Everywhere the lowest class wins a tie. Source: Miles et al. 2024, Algorithm 2 (FedEx); the other
+rules are what it is compared with.
+
+Departures and choices: line 2 of Algorithm 2 prints p = argmax_i sum_j w_ij m_j^(i), an expert. The text says "the
+weighted average of the outputs of each of the expert models", and lines 4 and 7 use p as a class; so here
+p = argmax_j sum_i w_ij m_j^(i). The rest is literal: t counts all samples, not those of a class, so the weights of
+a class that is predicted late or seldom hardly move. Where all experts give the predicted class 0, the confidences
+(0 / 0 in line 4) are equal, 1 / experts.
+"""
+
+import numpy as np
+
+from tff_cluster.aggregation import expert_outputs
+from tff_cluster.errors import InputError
+
+
+def online_step(weights: np.ndarray, outputs: np.ndarray, t: int) -> tuple[int, np.ndarray]:
+  """Predicts one sample, then updates the weights of the predicted class (Algorithm 2, lines 2 to 8).
+
+  Args:
+    weights: float[experts, classes], those after t - 1 samples.
+    outputs: float[experts, classes], the experts' outputs for this sample.
+    t: The sample's position in the stream; the first is 1.
+
+  Returns:
+    The predicted class, which the weights before the update gave, and the new weights
+    float64[experts, classes]. Columns that summed to 1 still do.
+
+  Raises:
+    InputError: if an array has a wrong shape or number, or t is below 1.
+  """
+  outputs = np.asarray(outputs)
+  if outputs.ndim != 2:
+    raise InputError(f'outputs of one sample must be [experts, classes], found shape {list(outputs.shape)}')
+  if t < 1:
+    raise InputError(f't={t}: must be at least 1, the first sample')
+  stream = expert_outputs.checked_outputs(outputs[:, None])
+  weights = expert_outputs.checked_weights(weights, stream)
+  return _step(weights, stream[:, 0], _confidences(stream)[:, 0], t), weights
+
+
+def fedex(outputs: np.ndarray, start_weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+  """Predicts a stream of samples in their order (Algorithm 2), exactly as `online_step` does one by one.
+
+  Args:
+    outputs: float[experts, samples, classes].
+    start_weights: float[experts, classes]; None: 1 / experts each.
+
+  Returns:
+    The predictions int64[samples] and the weights after the last sample, float64[experts, classes].
+
+  Raises:
+    InputError: if an array has a wrong shape or number.
+  """
+  outputs = expert_outputs.checked_outputs(outputs)
+  weights = _start(outputs, start_weights)
+  return _stream(outputs, _confidences(outputs), np.arange(outputs.shape[1]), weights), weights
+
+
+def shuffled(
+  outputs: np.ndarray, rng: np.random.Generator, times: int, start_weights: np.ndarray | None = None
+) -> np.ndarray:
+  """Returns what `fedex` predicts when the same samples come in another order.
+
+  Args:
+    outputs: float[experts, samples, classes].
+    rng: Draws the orders.
+    times: How many orders, at least 1.
+    start_weights: As in `fedex`.
+
+  Returns:
+    int64[times, samples]. Column k belongs to sample k of `outputs`, whenever it came.
+
+  Raises:
+    InputError: if an array has a wrong shape or number, or times is below 1.
+  """
+  if times < 1:
+    raise InputError(f'times={times}: must be at least 1')
+  outputs = expert_outputs.checked_outputs(outputs)
+  confidences = _confidences(outputs)
+  predictions = np.empty((times, outputs.shape[1]), np.int64)
+  for row in predictions:
+    order = rng.permutation(outputs.shape[1])
+    row[order] = _stream(outputs, confidences, order, _start(outputs, start_weights))
+  return predictions
+
+
+def mean(outputs: np.ndarray) -> np.ndarray:
+  """Returns the class with the highest mean output."""
+  return _mean(expert_outputs.checked_outputs(outputs))
+
+
+def vote(outputs: np.ndarray) -> np.ndarray:
+  """Returns the class that most experts put first; of those that tie, the one with the highest mean output."""
+  outputs = expert_outputs.checked_outputs(outputs)
+  votes = (outputs.argmax(axis=2)[:, :, None] == np.arange(outputs.shape[2])).sum(axis=0)
+  most = votes == votes.max(axis=1, keepdims=True)
+  return np.where(most, outputs.mean(axis=0), -1.0).argmax(axis=1)
+
+
+def confidence(outputs: np.ndarray) -> np.ndarray:
+  """Returns the class of the highest single output of any expert."""
+  return expert_outputs.checked_outputs(outputs).max(axis=0).argmax(axis=1)
+
+
+def oracle(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+  """Returns the label where any expert puts it first, else the prediction of `mean`. It knows the labels.
+
+  Its accuracy is an upper bound of every rule that gives a class some expert puts first (`vote`, `confidence`,
+  any choice of one expert a sample), and of `mean`. `fedex` and a gate weight classes unequally and could, rarely,
+  be right where no expert is.
+
+  Args:
+    outputs: float[experts, samples, classes].
+    labels: int[samples], true classes from 0.
+
+  Raises:
+    InputError: if an array has a wrong shape or number.
+  """
+  outputs = expert_outputs.checked_outputs(outputs)
+  labels = expert_outputs.checked_labels(labels, outputs)
+  return np.where((outputs.argmax(axis=2) == labels).any(axis=0), labels, _mean(outputs))
+
+
+def _mean(outputs: np.ndarray) -> np.ndarray:
+  return outputs.mean(axis=0).argmax(axis=1)
+
+
+def _start(outputs: np.ndarray, start_weights: np.ndarray | None) -> np.ndarray:
+  """Returns weights that may be written to."""
+  if start_weights is None:
+    return np.full((outputs.shape[0], outputs.shape[2]), 1.0 / outputs.shape[0])
+  return expert_outputs.checked_weights(start_weights, outputs)
+
+
+def _confidences(outputs: np.ndarray) -> np.ndarray:
+  """Returns float64[experts, samples, classes], c^(i) of line 4 for every class that could be predicted."""
+  # Added up expert after expert: NumPy's own sum may add in another order for another number of samples.
+  total = np.zeros(outputs.shape[1:])
+  for expert in outputs:
+    total += expert
+  equal = np.full_like(outputs, 1.0 / len(outputs))
+  return np.divide(outputs, total, out=equal, where=total > 0.0)
+
+
+def _stream(
+  outputs: np.ndarray, confidences: np.ndarray, order: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+  """Predicts the samples in an order, and updates the weights in place."""
+  predictions = np.empty(len(order), np.int64)
+  for t, sample in enumerate(order.tolist(), start=1):
+    predictions[t - 1] = _step(weights, outputs[:, sample], confidences[:, sample], t)
+  return predictions
+
+
+def _step(weights: np.ndarray, outputs: np.ndarray, confidences: np.ndarray, t: int) -> int:
+  """Algorithm 2, lines 2 to 8, for one sample; all arrays [experts, classes]. Updates the weights in place."""
+  predicted = int((weights * outputs).sum(axis=0).argmax())
+  weights[:, predicted] = (weights[:, predicted] * t + confidences[:, predicted]) / (t + 1)
+  return predicted
