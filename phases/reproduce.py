@@ -69,11 +69,11 @@ def reproduce_toy(name: str, options: flags.ReproduceOptions, machine: flags.Run
   if len(seeds) > 1:
     raise InputError(f'--seeds={options.seeds}: {name} is drawn for one seed')
   root = output.lock_output_dir(machine.output_dir)
-  from tff_cluster.algorithms import toys
-  from tff_cluster.reporting import toy_page
+  from tff_cluster.algorithms.toys import figures
+  from tff_cluster.reporting.cfl import toy_page
 
   page = toy_page.write_toy_page(
-    name, toys.RUN[name](seeds[0]), root / name, {'command': command(), 'seed': seeds[0]}
+    name, figures.RUN[name](seeds[0]), root / name, {'command': command(), 'seed': seeds[0]}
   )
   print(f'report {page.resolve()}')
 

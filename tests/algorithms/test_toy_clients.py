@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn import linear_model, metrics
 
-from tff_cluster.algorithms import toy_clients
+from tff_cluster.algorithms.toys import clients as toy_clients
 from tff_cluster.errors import InputError
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from tff_cluster.algorithms import toy_problems
-from tff_cluster.algorithms.toy_problems import Bowl
+from tff_cluster.algorithms.toys import risks as toy_problems
+from tff_cluster.algorithms.toys.risks import Bowl
 from tff_cluster.errors import InputError
 
 _NUMBERS = st.floats(-3.0, 3.0)

@@ -6,7 +6,7 @@ import pytest
 
 from tff_cluster.papers import sattler2019
 from tff_cluster.papers.tables import COLUMNS
-from tff_cluster.reporting.cfl_claims import CLAIMS
+from tff_cluster.reporting.cfl.claims import CLAIMS
 from tff_cluster.reporting.table_claims import Reproduced
 
 FIGURE3, SPLITS = CLAIMS['cfl/figure3'], CLAIMS['cfl/splits']

@@ -18,14 +18,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from test_reporting_report import _check
 
 from tff_cluster import results as results_lib
-from tff_cluster.reporting import split_pictures
 from tff_cluster.reporting.answer import answer_run
 from tff_cluster.reporting.evidence import paper_differences
 from tff_cluster.reporting.figures import base, similarities, splits
 from tff_cluster.reporting.finished_run import FinishedRun, read_run
 from tff_cluster.reporting.report import write_report
-from tff_cluster.reporting.split_sections import splits_section, story
-from tff_cluster.reporting.split_tree import Recursion, SplitTest, read_recursion
+from tff_cluster.reporting.splits import pictures as split_pictures
+from tff_cluster.reporting.splits.section import splits_section, story
+from tff_cluster.reporting.splits.tree import Recursion, SplitTest, read_recursion
 from tff_cluster.reporting.words import basis
 
 CFL = ('bipartition:cfl',)

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from tff_cluster.algorithms import toy_clients, toy_problems
+from tff_cluster.algorithms.toys import clients as toy_clients
+from tff_cluster.algorithms.toys import risks as toy_problems
 from tff_cluster.errors import EnvironmentFault, InputError
 from tff_cluster.papers import sattler2019
-from tff_cluster.reporting import toy_page
+from tff_cluster.reporting.cfl import toy_page
+from tff_cluster.reporting.cfl.toy_claims import CLAIMS
 from tff_cluster.reporting.figures import base
 from tff_cluster.reporting.figures import toys as figures
-from tff_cluster.reporting.toy_claims import CLAIMS
 from tff_cluster.toy_results import ClientsToy, RisksToy
 
 _VOID = {'br', 'hr', 'img', 'meta', 'col'}
@@ -292,7 +293,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
 
 def test_importing_the_page_imports_neither_tensorflow_nor_matplotlib():
   code = (
-    'import sys, tff_cluster.reporting.toy_page, tff_cluster.algorithms.toy_clients\n'
+    'import sys, tff_cluster.reporting.cfl.toy_page, tff_cluster.algorithms.toys.clients\n'
     'print([m for m in sys.modules if m.split(".")[0] in ("tensorflow", "tensorflow_federated", "matplotlib")])'
   )
   done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)

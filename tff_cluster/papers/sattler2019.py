@@ -2,7 +2,7 @@
 
 F. Sattler, K.-R. Müller, W. Samek, "Clustered Federated Learning", NeurIPS 2019 workshop on federated learning for data
 privacy and confidentiality. Figure 3 trains 20 clients on CIFAR-10 whose labels are permuted, by one of four
-permutations; figures 1 and 2 are toy problems (algorithms/toy_problems.py).
+permutations; figures 1 and 2 are toy problems (algorithms/toys/risks.py).
 
 Departures and choices:
   The paper prints no numbers but those of its text, so figure 3 has claims and no cells.

@@ -21,7 +21,7 @@ from tff_cluster.reporting.figures import (
 )
 from tff_cluster.reporting.files import write_file
 from tff_cluster.reporting.finished_run import FinishedRun
-from tff_cluster.reporting.split_pictures import split_figures
+from tff_cluster.reporting.splits.pictures import split_figures
 from tff_cluster.reporting.words import series
 
 if TYPE_CHECKING:

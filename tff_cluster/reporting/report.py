@@ -12,7 +12,7 @@ from tff_cluster.reporting.markup import Markup, raw, table, tag
 from tff_cluster.reporting.pictures import Picture, draw_pictures
 from tff_cluster.reporting.scorecard import build_scorecard, write_scorecard
 from tff_cluster.reporting.setting import describe_setting
-from tff_cluster.reporting.split_sections import splits_section
+from tff_cluster.reporting.splits.section import splits_section
 from tff_cluster.reporting.style import CSS
 from tff_cluster.reporting.words import plural
 

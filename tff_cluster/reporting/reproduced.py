@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.papers import tables
-from tff_cluster.reporting import cfl_claims, pictures, reproduction, words
+from tff_cluster.reporting import pictures, reproduction, words
+from tff_cluster.reporting.cfl import claims as cfl_claims
 from tff_cluster.reporting.finished_run import read_run
 from tff_cluster.reporting.fl_hc import claims as fl_hc_claims
 from tff_cluster.reporting.table_claims import Reproduced

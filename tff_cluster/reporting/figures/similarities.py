@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster.reporting.figures import base
-from tff_cluster.reporting.split_tree import SplitTest
+from tff_cluster.reporting.splits.tree import SplitTest
 from tff_cluster.reporting.words import plural, signed
 
 if TYPE_CHECKING:

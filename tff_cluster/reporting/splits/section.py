@@ -8,8 +8,8 @@ import numpy as np
 from tff_cluster.reporting.cluster_sections import composition
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.split_pictures import main_groups
-from tff_cluster.reporting.split_tree import Recursion, SplitTest, read_recursion
+from tff_cluster.reporting.splits.pictures import main_groups
+from tff_cluster.reporting.splits.tree import Recursion, SplitTest, read_recursion
 from tff_cluster.reporting.words import percent, plural, points, score, series, signed
 
 _OPEN_UP_TO = 12

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tff_cluster.algorithms import toy_clients, toy_problems
+from tff_cluster.algorithms.toys import clients, risks
 from tff_cluster.toy_results import ClientsToy, RisksToy
 
 # Each takes a seed; the risks of figure 2 are formulas, so that nothing is drawn for them.
 RUN: Mapping[str, Callable[[int], Sequence[ClientsToy] | Sequence[RisksToy]]] = {
-  'cfl/figure1': toy_clients.run_figure1,
-  'cfl/figure2': lambda seed: toy_problems.run_figure2(),
+  'cfl/figure1': clients.run_figure1,
+  'cfl/figure2': lambda seed: risks.run_figure2(),
 }

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import special
 
-from tff_cluster.algorithms.toy_problems import check_norms, descend
+from tff_cluster.algorithms.toys.risks import check_norms, descend
 from tff_cluster.clustering import bipartition
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.errors import InputError

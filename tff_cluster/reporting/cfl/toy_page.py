@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tff_cluster.errors import InputError
 from tff_cluster.papers import sattler2019, tables
 from tff_cluster.reporting import report
+from tff_cluster.reporting.cfl.toy_claims import CLAIMS, ToyClaim
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.figures import base
 from tff_cluster.reporting.figures import toys as figures
@@ -17,7 +18,6 @@ from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.pictures import Picture
 from tff_cluster.reporting.sections import verdict_chip
 from tff_cluster.reporting.table_scorecard import Line, headline
-from tff_cluster.reporting.toy_claims import CLAIMS, ToyClaim
 from tff_cluster.reporting.words import percent
 from tff_cluster.toy_results import ClientsToy, RisksToy
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tff_cluster.reporting.figures import base, similarities, splits
 from tff_cluster.reporting.finished_run import FinishedRun
-from tff_cluster.reporting.split_tree import Recursion, SplitTest, read_recursion
+from tff_cluster.reporting.splits.tree import Recursion, SplitTest, read_recursion
 from tff_cluster.reporting.words import plural
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The recursion of a bi-partition in a run's report."""
