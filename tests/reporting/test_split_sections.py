@@ -121,9 +121,9 @@ def test_the_story_of_one_client_and_of_many_rounds():
 def test_the_table_of_tests_has_every_number(tmp_path):
   rows = _cells(_run(tmp_path, TESTS, CLUSTERS, IDS, truth=[0, 0, 1, 2, 2]), 'similarity across')
   assert rows == [
-    ['3', '5', 'split', '3 + 2 2 of group 0, 1 of group 1 2 of group 2', '−0.25', '0.50', '0.125', '2', '–'],
-    ['5', '3', 'split', '2 + 1 2 of group 0 1 of group 1', '−0.25', '0.50', '0.125', '2', '–'],
-    ['6', '2', 'stopped', '2 of group 2', '–', '–', '0.125', '2', 'every update is shorter than 1.6'],
+    ['3', '5', 'split', '3 + 2 2 of group 0, 1 of group 1 2 of group 2', '−0.25', '0.50', '0.125', '2'],
+    ['5', '3', 'split', '2 + 1 2 of group 0 1 of group 1', '−0.25', '0.50', '0.125', '2'],
+    ['6', '2', 'stopped every update is shorter than 1.6', '2 of group 2', '–', '–', '0.125', '2'],
   ]
   without = _cells(_run(tmp_path, TESTS, CLUSTERS, IDS), 'similarity across')
   assert without[0][3] == '3 + 2 a, b, c d, e'

@@ -88,7 +88,7 @@ def run_section(run: FinishedRun, setting: Setting, answers: Sequence[Clustering
   return [
       table(('', 'setting'), facts),
       table(('clustering', 'method', 'clusters the clients’', 'parameters'), described) if labels else tag('p', 'No clustering.'),
-      tag('h3', 'Departures from the paper’s setting'),
+      tag('h3', 'Departures from the setting of Rohith et al. 2020'),
       departures if isinstance(departures, Markup) else tag('p', departures),
       *_dropped(results),
       tag('h3', 'Time of each phase'),
@@ -116,12 +116,17 @@ def run_section(run: FinishedRun, setting: Setting, answers: Sequence[Clustering
 
 
 def scorecard_section(rows: Sequence[Row], setting: Setting) -> list[Markup]:
-  """Returns tables 1 to 3 and the claims, each line with its verdict."""
+  """Returns tables 1 to 3 of Rohith et al. 2020 and the claims, each line with its verdict; one line where none was run."""
+  if all(row.verdict == 'not run' for row in rows):
+    words = 'This run has none of the clusterings of Rohith et al. 2020 (k-means, dynamic distance, single linkage).'
+    return [
+      tag('p', words, ' For tables and figures of other papers see ', tag('code', 'phases.reproduce'), '.')
+    ]
   content = [
       tag(
-          'p', 'The paper’s tables beside this run. A number is called reproduced within 1 point and only in the paper’s own '
+          'p', 'The tables of Rohith et al. 2020 beside this run. A number is called reproduced within 1 point and only in the paper’s own '
           'setting; elsewhere the line says what was run.' if not setting.is_papers else
-          'The paper’s tables beside this run; a number is called reproduced within 1 point.',
+          'The tables of Rohith et al. 2020 beside this run; a number is called reproduced within 1 point.',
       )
   ]  # fmt: skip
   for name in ('Table 1', 'Table 2', 'Table 3'):

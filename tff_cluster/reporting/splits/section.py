@@ -15,6 +15,7 @@ from tff_cluster.reporting.words import percent, plural, points, score, series, 
 _OPEN_UP_TO = 12
 _NAMED_ROUNDS = 6
 _NAMED_CLIENTS = 6
+_WIDE = 'min-width:11rem'  # Words in a column between numbers would get a syllable a line.
 _LOOKS = {'split': 'good', 'stopped': 'none', 'kept': 'warn'}
 
 
@@ -117,25 +118,30 @@ def _tests(run: FinishedRun, recursion: Recursion) -> list[Markup]:
     return []
   rows = [
       (
-          t.round, len(t.members), tag('span', t.verdict, class_=f'chip {_LOOKS.get(t.verdict, "none")}'), _halves(run, t),
+          t.round, len(t.members), _verdict(t), _halves(run, t),
           _similarity(t.cross_similarity), '–' if t.similarity_gap is None else score(t.similarity_gap),
-          f'{t.mean_update_norm:.3g}', f'{t.max_update_norm:.3g}', tag('span', t.reason or '–', class_='note'),
+          f'{t.mean_update_norm:.3g}', f'{t.max_update_norm:.3g}',
       )
       for t in recursion.tests
   ]  # fmt: skip
   header = (
-      'after round', 'clients', 'verdict', 'halves', 'similarity across', 'gap', 'mean update norm', 'highest norm', 'reason',
+      'round', 'clients', 'verdict', 'halves', 'similarity across', 'gap', 'mean norm', 'highest norm',
   )  # fmt: skip
   return _folded(header, rows, (0, 1, 4, 5, 6, 7), 'tests')
 
 
+def _verdict(test: SplitTest) -> list[Markup]:
+  chip = tag('span', test.verdict, class_=f'chip {_LOOKS.get(test.verdict, "none")}')
+  return [chip, tag('div', test.reason, class_='note', style=_WIDE)] if test.reason else [chip]
+
+
 def _halves(run: FinishedRun, test: SplitTest) -> list[Markup]:
   if not test.halves:
-    return [tag('span', _described(run, test.members), class_='note')]
+    return [tag('div', _described(run, test.members), class_='note', style=_WIDE)]
   sizes = ' + '.join(str(len(half)) for half in test.halves)
   return [
     tag('span', sizes),
-    *(tag('div', _described(run, half), class_='members note') for half in test.halves),
+    *(tag('div', _described(run, half), class_='members note', style=_WIDE) for half in test.halves),
   ]
 
 
@@ -167,12 +173,11 @@ def _changes(run: FinishedRun, recursion: Recursion) -> list[Markup]:
       if change is not None:
         better = f'{int((accuracy[test.round, half] > accuracy[test.round - 1, half]).sum())} of {len(half)}'
       rows.append((
-          test.round, len(half), tag('span', _described(run, half), class_='members note'), percent(before), percent(after),
+          test.round, len(half), tag('div', _described(run, half), class_='members note', style=_WIDE), percent(before), percent(after),
           points(change), better, '–' if until <= test.round else [percent(later), tag('div', f'round {until}', class_='note')],
       ))  # fmt: skip
   header = (
-      'split after round', 'clients of the half', 'who', 'right before', 'one round later', 'change', 'clients better',
-      'at the end',
+      'round', 'clients', 'who', 'right before', 'next round', 'change', 'better', 'at the end',
   )  # fmt: skip
   return [
       tag('h3', 'Accuracy around the splits'),
