@@ -83,7 +83,7 @@ def test_the_story_counts_splits_rounds_and_what_became_of_clusters():
   assert _story(TESTS, CLUSTERS, IDS) == (
     '2 splits, in rounds 3 and 5, made 3 clusters; 1 cluster was stopped: its clients agree; '
     '1 cluster has a single client, so nothing is left to split; '
-    '1 cluster was not found stationary again before the last round.'
+    '1 cluster was not tested again before the last round.'
   )
   kept = [*TESTS, _entry(7, ['a', 'b'], 'kept', [['a'], ['b']], 'too small')]
   assert '1 cluster was kept whole: a guard forbade the split' in _story(kept, CLUSTERS, IDS)

@@ -64,7 +64,7 @@ def split_figures(
         'of clients, black blocks are clusters. '
         + (f'Bands are planted groups (“{truth_name}”): where each final cluster ends one colour, they were found.'
            if groups is not None else 'Bands have the colours of the final clusters.')
-        + ' “Stopped”: the clients agree; “kept whole”: a guard forbade a split; “training on”: not stationary again '
+        + ' “Stopped”: the clients agree; “kept whole”: a guard forbade a split; “training on”: not tested again '
         'before the last round.'
         + (f' {plural(len(stages) - 1, "round")} had splits, some are left out.' if len(stages) > 8 else ''),
         splits.split_flow(stages, numbers, f'{heading}: split after split', fates, groups),

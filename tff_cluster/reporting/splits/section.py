@@ -15,7 +15,7 @@ from tff_cluster.reporting.words import percent, plural, points, score, series, 
 _OPEN_UP_TO = 12
 _NAMED_ROUNDS = 6
 _NAMED_CLIENTS = 6
-_WIDE = 'min-width:11rem'  # Words in a column between numbers would get a syllable a line.
+_WIDE = 'min-width:9rem'  # Words in a column between numbers would get a syllable a line.
 _LOOKS = {'split': 'good', 'stopped': 'none', 'kept': 'warn'}
 
 
@@ -65,7 +65,7 @@ def story(recursion: Recursion) -> str:
   if number := what['kept']:
     parts.append(f'{_clusters(number)} kept whole: a guard forbade the split')
   if number := what['open']:
-    parts.append(f'{_clusters(number)} not found stationary again before the last round')
+    parts.append(f'{_clusters(number)} not tested again before the last round')
   return f'{plural(count, "split")}, in {when}, made {plural(leaves, "cluster")}; {"; ".join(parts)}.'
 
 
@@ -125,7 +125,7 @@ def _tests(run: FinishedRun, recursion: Recursion) -> list[Markup]:
       for t in recursion.tests
   ]  # fmt: skip
   header = (
-      'round', 'clients', 'verdict', 'halves', 'similarity across', 'gap', 'mean norm', 'highest norm',
+      'round', 'clients', 'verdict', 'halves', 'similarity across', 'gap', 'mean norm', 'top norm',
   )  # fmt: skip
   return _folded(header, rows, (0, 1, 4, 5, 6, 7), 'tests')
 
