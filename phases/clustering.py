@@ -41,8 +41,11 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
   for name in OF_RUNS:
     if name in flags.given(config.ClusteringConfig):
       raise InputError(f'--{name} does not apply to --signatures_file; it applies to the clustering of a run')
-  if 'seed' in flags.given(flags.VectorsOptions) and clustering.method != 'kmeans':
-    raise InputError(f'--seed does not apply to --method={clustering.method}; it applies to method kmeans')
+  draws = clustering.method in config.COUNTED
+  if 'seed' in flags.given(flags.VectorsOptions) and not draws:
+    raise InputError(
+      f'--seed does not apply to --method={clustering.method}; it applies to method {" or ".join(config.COUNTED)}'
+    )
   if RunFolder(folder).config.exists():
     raise InputError(f'--output_dir={folder} holds a run; choose another folder for --signatures_file')
   # Imported late: scikit-learn takes longer to load than wrong flags may take to be told.
@@ -54,7 +57,7 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
 
   outcome = methods.cluster(clustering, signatures, seed)
   as_given = int if signatures.id_kind == 'integer' else str
-  parameters = options.applicable(clustering) | ({'seed': seed} if clustering.method == 'kmeans' else {})
+  parameters = options.applicable(clustering) | ({'seed': seed} if draws else {})
   document = {
     'clusters': [[as_given(i) for i in members] for members in outcome.assignment.clusters],
     'num_clusters': outcome.assignment.num_clusters,

@@ -83,7 +83,7 @@ def clusterings(draw, name):
       fixed['metric'] = 'l2'
   elif method == 'dynamic_distance' and draw(st.booleans()):
     fixed['distance_threshold'] = draw(st.sampled_from(['mean', str(number), quantile]))
-  elif method == 'kmeans':
+  elif method in config.COUNTED:
     fixed['num_clusters'] = draw(st.integers(1, 5))
   return draw(sections(ClusteringConfig, **fixed))
 
@@ -96,6 +96,8 @@ def experiments(draw):
     fixed['partition'] = draw(st.sampled_from([p for p in config.PARTITIONS if p != 'by_writer']))
   if dataset == 'file':
     fixed['data_file'] = draw(TEXTS['data_file'])
+  if dataset != 'mnist':
+    fixed['noise_clients'] = 0.0
   data = draw(sections(DataConfig, **fixed))
   if data.max_examples is not None:
     data = dataclasses.replace(data, min_examples=min(data.min_examples, data.max_examples))
@@ -103,10 +105,13 @@ def experiments(draw):
     data = dataclasses.replace(data, num_groups=draw(st.integers(2, data.num_clients)))
   names = draw(st.lists(TEXTS['name'], min_size=1, max_size=3, unique=True))
   folds = draw(st.sampled_from([0, 2, 10]))
+  asked = tuple(draw(clusterings(name)) for name in names)
+  # CFL compares the updates of all clients of a round.
+  everybody = {'cohort_fraction': 1.0} if any(c.method == 'bipartition' for c in asked) else {}
   return ExperimentConfig(
     data,
-    draw(sections(TrainingConfig)),
-    tuple(draw(clusterings(name)) for name in names),
+    draw(sections(TrainingConfig, **everybody)),
+    asked,
     EvaluationConfig(num_folds=folds),
   )
 
@@ -225,6 +230,8 @@ def test_only_optional_fields_may_be_none(kind, field):
     ([], 'must be a JSON object, found list'),
     ({'clusterings': {}}, 'clusterings must be a list'),
     ({'clusterings': [{'method': 'kmeans', 'num_clusters': 21}]}, 'num_clusters=21 is more than the 20 clients'),
+    ({'clusterings': [{'method': 'spectral', 'num_clusters': 21}]}, 'num_clusters=21 is more than the 20 clients'),
+    ({'clusterings': [{'method': 'kmeans', 'affinity': 'rbf'}]}, '--affinity does not apply to --method=kmeans'),
     ({'clusterings': [{'method': 'hierarchical'}]}, 'needs --distance_threshold'),
     (
       {'clusterings': [{'method': 'hierarchical', 'distance_threshold': '1', 'linkage': 'ward', 'metric': 'l1'}]},

@@ -19,11 +19,14 @@ PARTITIONS = (
     'dirichlet', 'quantity_skew', 'by_writer', 'mixture',
 )  # fmt: skip
 MODELS = ('mnist_cnn', 'cifar_cnn', '2nn', 'logistic')
-METHODS = ('kmeans', 'dynamic_distance', 'hierarchical', 'bipartition')
+METHODS = ('kmeans', 'dynamic_distance', 'hierarchical', 'bipartition', 'spectral')
 # Methods that cluster one vector a client; bipartition alternates between training and splitting.
-ON_SIGNATURES = ('kmeans', 'dynamic_distance', 'hierarchical')
+ON_SIGNATURES = ('kmeans', 'dynamic_distance', 'hierarchical', 'spectral')
+# Methods that are told the number of clusters; they draw their starts from a seed.
+COUNTED = ('kmeans', 'spectral')
 METRICS = ('l1', 'l2', 'cosine')
 LINKAGES = ('single', 'complete', 'average', 'ward')
+AFFINITIES = ('cosine', 'rbf', 'nearest_neighbors')
 VARIANTS = ('cliques', 'neighbourhoods')
 SIGNATURES = ('weights', 'updates')
 INITIALIZERS = ('model', 'fan_in_uniform')
@@ -68,6 +71,13 @@ class DataConfig:
   )
   shards_per_client: int = option(
     2, 'Label-sorted shards that each client gets.', at_least=1, applies=('partition', ('pathological',))
+  )
+  noise_clients: float = option(
+    0.0,
+    'Share of the clients that hold CIFAR-10 images as 28x28 grey instead; --dataset=mnist only.',
+    at_least=0.0,
+    at_most=0.5,
+    applies=('partition', ('pathological',)),
   )
   num_groups: int = option(4, 'Planted groups of clients.', at_least=1, applies=('partition', _GROUPED))
   label_skew: float | None = option(
@@ -173,7 +183,13 @@ class ClusteringConfig:
     choices=SIGNATURES,
     applies=('method', ON_SIGNATURES),
   )
-  num_clusters: int = option(4, 'Number of clusters K.', at_least=1, applies=('method', ('kmeans',)))
+  num_clusters: int = option(4, 'Number of clusters K.', at_least=1, applies=('method', COUNTED))
+  affinity: str = option(
+    'cosine',
+    'Similarity of signatures: (1 + cosine) / 2, a Gaussian of their distance, or links to the ten nearest.',
+    choices=AFFINITIES,
+    applies=('method', ('spectral',)),
+  )
   distance_threshold: str | None = option(
     None,
     'dynamic_distance: mean (default), a number, or quantile:q. hierarchical: a number T, quantile:q, or validation '
@@ -294,6 +310,14 @@ class ExperimentConfig:
       )
     if self.evaluation.num_folds == 1:
       raise InputError('--num_folds=1: cross-validation needs at least 2 folds (or 0 for none)')
+    if self.data.noise_clients > 0.0 and self.data.dataset != 'mnist':
+      raise InputError(
+        f'--noise_clients={self.data.noise_clients} does not apply to --dataset={self.data.dataset}; it applies to dataset mnist'
+      )
+    if self.data.noise_clients > 0.0 and self.data.num_clients < 2:
+      raise InputError(
+        f'--noise_clients={self.data.noise_clients} needs at least 2 clients, found --num_clients={self.data.num_clients}'
+      )
     if self.data.partition in _GROUPED and self.data.num_groups > self.data.num_clients:
       raise InputError(
         f'--num_groups={self.data.num_groups} is more than the {self.data.num_clients} clients; every group needs one'
@@ -306,7 +330,7 @@ class ExperimentConfig:
           f'--cohort_fraction={self.training.cohort_fraction}: bipartition compares the updates of all clients of a round; '
           'it needs 1.0'
         )
-      if clustering.method == 'kmeans' and clustering.num_clusters > self.data.num_clients:
+      if clustering.method in COUNTED and clustering.num_clusters > self.data.num_clients:
         raise InputError(
           f'num_clusters={clustering.num_clusters} is more than the {self.data.num_clients} clients; '
           'give at most as many clusters as clients'

@@ -29,6 +29,9 @@ def test_every_configurable_method_is_registered():
     {'method': 'dynamic_distance', 'variant': 'neighbourhoods'},
     {'method': 'hierarchical', 'distance_threshold': 'quantile:0.4', 'linkage': 'ward'},
     {'method': 'hierarchical', 'distance_threshold': '0.5', 'metric': 'cosine', 'linkage': 'average'},
+    {'method': 'spectral', 'num_clusters': 3},
+    {'method': 'spectral', 'num_clusters': 3, 'affinity': 'rbf'},
+    {'method': 'spectral', 'num_clusters': 3, 'affinity': 'nearest_neighbors'},
   ],
 )
 def test_planted_groups_are_found(parameters):
@@ -36,7 +39,7 @@ def test_planted_groups_are_found(parameters):
   outcome = methods.cluster(config.ClusteringConfig(**parameters), signatures, seed=0)
   assert outcome.assignment.client_ids == signatures.client_ids
   assert metrics.adjusted_rand_score(truth, outcome.assignment.labels) == 1.0
-  assert (outcome.threshold is None) == (parameters['method'] == 'kmeans')
+  assert (outcome.threshold is None) == (parameters['method'] in config.COUNTED)
   assert (outcome.linkage is None) == (parameters['method'] != 'hierarchical')
 
 
@@ -47,6 +50,7 @@ def test_planted_groups_are_found(parameters):
     {},
     {'method': 'hierarchical', 'distance_threshold': 'quantile:0.5'},
     {'method': 'bipartition'},
+    {'method': 'spectral', 'num_clusters': 1},
   ],
 )
 def test_one_client(parameters):
@@ -59,7 +63,8 @@ def test_one_client(parameters):
 
 def test_unknown_method():
   with pytest.raises(
-    InputError, match='--method=dbscan: allowed are kmeans, dynamic_distance, hierarchical, bipartition'
+    InputError,
+    match='--method=dbscan: allowed are kmeans, dynamic_distance, hierarchical, bipartition, spectral',
   ):
     methods.cluster(config.ClusteringConfig(method='dbscan'), planted()[0], seed=0)
 

@@ -93,7 +93,8 @@ def test_the_worked_example_of_the_paper(tmp_path):
 
 @pytest.mark.parametrize(
   'method',
-  [[], ['--distance_threshold=5'], ['--method=kmeans', '--num_clusters=3'], ['--method=hierarchical', '--distance_threshold=5']],
+  [[], ['--distance_threshold=5'], ['--method=kmeans', '--num_clusters=3'], ['--method=hierarchical', '--distance_threshold=5'],
+   ['--method=spectral', '--num_clusters=3'], ['--method=spectral', '--num_clusters=3', '--affinity=rbf']],
 )  # fmt: skip
 def test_planted_groups_are_found(method, tmp_path):
   vectors, groups = planted()
@@ -126,6 +127,15 @@ def test_kmeans_says_its_parameters_and_repeats(tmp_path):
   first = clusters(path, tmp_path / 'one', *arguments)
   assert first['parameters'] == {'num_clusters': 4, 'seed': 5}
   assert first['threshold'] is None
+  assert clusters(path, tmp_path / 'two', *arguments) == first
+
+
+def test_spectral_says_its_parameters_and_repeats(tmp_path):
+  path = save(tmp_path / 'v.npz', np.random.default_rng(1).normal(size=(20, 3)))
+  arguments = ['--method=spectral', '--num_clusters=4', '--affinity=nearest_neighbors', '--seed=5']
+  first = clusters(path, tmp_path / 'one', *arguments)
+  assert first['parameters'] == {'num_clusters': 4, 'affinity': 'nearest_neighbors', 'seed': 5}
+  assert (first['method'], first['threshold'], first['num_clusters']) == ('spectral', None, 4)
   assert clusters(path, tmp_path / 'two', *arguments) == first
 
 
@@ -224,6 +234,7 @@ def test_a_plain_npy(tmp_path):
   [
     [],
     ['--method=kmeans', '--num_clusters=1'],
+    ['--method=spectral', '--num_clusters=1'],
     ['--method=hierarchical', '--distance_threshold=1'],
     ['--method=bipartition'],
   ],

@@ -55,6 +55,10 @@ EXPERIMENT = [
   ('--partition=mixture --mixed_clients=1.5', '--mixed_clients=1.5: must be at most 1.0'),
   ('--shards_per_client=2', '--shards_per_client does not apply to --partition=label_swapped'),
   (
+    '--partition=pathological --noise_clients=0.15',
+    '--noise_clients=0.15 does not apply to --dataset=digits; it applies to dataset mnist',
+  ),
+  (
     '--dataset=emnist --partition=by_writer --min_examples=9 --max_examples=8',
     '--max_examples=8 is below --min_examples=9',
   ),
@@ -77,8 +81,8 @@ EXPERIMENT = [
   ('--num_folds=1', '--num_folds=1: cross-validation needs at least 2 folds'),
   ('--clustering=', 'the first part must be a method'),
   (
-    '--clustering=spectral',
-    '--clustering=spectral: the first part must be a method: kmeans, dynamic_distance, hierarchical',
+    '--clustering=dbscan',
+    '--clustering=dbscan: the first part must be a method: kmeans, dynamic_distance, hierarchical',
   ),
   ('--clustering=kmeans,num_clusters', "'num_clusters' is not KEY=VALUE"),
   ('--clustering=kmeans,num_cluster=3', "unknown key 'num_cluster' (did you mean num_clusters?)"),
@@ -119,12 +123,13 @@ EXPERIMENT = [
 ]
 # Those of phases.clustering; --output_dir={tmp}/out is added where the line does not have it.
 CLUSTERING = [
-  ('--method=spectral', '--method=spectral: allowed are kmeans, dynamic_distance, hierarchical'),
-  ('--method=spectral --num_clusters=3', '--method=spectral: allowed are'),
+  ('--method=dbscan', '--method=dbscan: allowed are kmeans, dynamic_distance, hierarchical'),
+  ('--method=dbscan --num_clusters=3', '--method=dbscan: allowed are'),
   ('--num_clusters=4', '--num_clusters does not apply to --method=dynamic_distance; it applies to method kmeans'),
   ('--method=hierarchical --num_clusters=3', '--num_clusters does not apply to --method=hierarchical; it applies to method kmeans'),
   ('--method=kmeans --distance_threshold=3', 'it applies to method dynamic_distance or hierarchical'),
   ('--method=kmeans --variant=cliques', '--variant does not apply to --method=kmeans'),
+  ('--method=kmeans --affinity=rbf', '--affinity does not apply to --method=kmeans; it applies to method spectral'),
   ('--metric=cosine', '--metric does not apply to --method=dynamic_distance'),
   ('--linkage=ward', '--linkage does not apply to --method=dynamic_distance'),
   ('--method=hierarchical', '--method=hierarchical needs --distance_threshold'),
@@ -136,7 +141,7 @@ CLUSTERING = [
   ('--signatures_file={tmp}/v.npz --method=hierarchical --distance_threshold=validation', 'for vectors alone give a number'),
   ('--distance_threshold=quantile:', '--distance_threshold=quantile:: allowed are'),
   ('--max_clusters=0', '--max_clusters=0: must be at least 1'),
-  ('--signatures_file={tmp}/v.npz --seed=1', '--seed does not apply to --method=dynamic_distance'),
+  ('--signatures_file={tmp}/v.npz --seed=1', '--seed does not apply to --method=dynamic_distance; it applies to method kmeans or spectral'),
   ('--signatures_file={tmp}/v.npz --method=kmeans --seed=-1', '--seed=-1: must be at least 0'),
   ('--signatures_file={tmp}/v.npz --signature=updates', '--signature does not apply to --signatures_file'),
   ('--signatures_file={tmp}/v.npz --name=a', '--name does not apply to --signatures_file'),

@@ -48,7 +48,9 @@ class VectorsOptions:
     None,
     'One vector a client: an .npz with signatures [clients, features] and optional client_id names in client_ids, or a plain .npy.',
   )
-  seed: int = options.option(0, 'Seed of k-means on --signatures_file.', at_least=0)
+  seed: int = options.option(
+    0, 'Seed of k-means and of spectral clustering on --signatures_file.', at_least=0
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,9 +156,9 @@ CLUSTERINGS = 'clusterings'
 _BOUNDS = (('at_least', 'at least'), ('above', 'above'), ('at_most', 'at most'))
 _CLUSTERING_HELP = (
   'A clustering as METHOD,KEY=VALUE,...; give the flag once for each clustering that is to be compared. '
-  'Keys: name, signature (not of bipartition); kmeans: num_clusters; dynamic_distance: distance_threshold, variant, '
-  'max_clusters; hierarchical: distance_threshold, metric, linkage; bipartition: stationary_norm, stopping_norm, '
-  'rounds_before_split, min_cluster_size, min_similarity_gap. '
+  'Keys: name, signature (not of bipartition); kmeans: num_clusters; spectral: num_clusters, affinity; '
+  'dynamic_distance: distance_threshold, variant, max_clusters; hierarchical: distance_threshold, metric, linkage; '
+  'bipartition: stationary_norm, stopping_norm, rounds_before_split, min_cluster_size, min_similarity_gap. '
   'For instance --clustering=dynamic_distance,distance_threshold=quantile:0.1,name=dd.'
 )
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from tff_cluster import seeding
 from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.clustering import counted
 from tff_cluster.clustering.outcome import Outcome, by_first_member
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import ClusteringConfig
@@ -41,13 +42,7 @@ def kmeans(signatures: Signatures, num_clusters: int, random_state: int) -> tupl
   Raises:
     InputError: if K is below 1 or above the number of clients.
   """
-  if num_clusters < 1:
-    raise InputError(f'num_clusters={num_clusters}: must be at least 1')
-  if num_clusters > signatures.num_clients:
-    raise InputError(
-      f'num_clusters={num_clusters} is more than the {signatures.num_clients} clients; '
-      'give at most as many clusters as clients'
-    )
+  counted.check_num_clusters(num_clusters, signatures.num_clients)
   # A tolerance would be relative to the spread a coordinate, and so depend on the number of coordinates.
   model = sklearn_cluster.KMeans(
     num_clusters, n_init=_STARTS, tol=0.0, algorithm='lloyd', random_state=random_state
@@ -65,16 +60,7 @@ def from_config(config: ClusteringConfig, signatures: Signatures, seed: int) -> 
   count = config.num_clusters
   labels, _ = kmeans(signatures, count, seeding.integer_seed(seed, 'k-means starts', count))
   assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
-  notes = []
-  if assignment.num_clusters < count:
-    notes.append(
-      f'{assignment.num_clusters} of the {count} clusters asked for have members: other signatures are equal'
-    )
-  if signatures.num_clients > 1 and assignment.num_clusters == signatures.num_clients:
-    notes.append('every client is alone: there are as many clusters as clients')
-  elif signatures.num_clients > 1 and assignment.num_clusters == 1:
-    notes.append('all clients are in one cluster')
-  return Outcome(assignment, notes=tuple(notes))
+  return Outcome(assignment, notes=tuple(counted.notes_on_number(assignment, count)))
 
 
 class KMeans(ClusterMixin, BaseEstimator):

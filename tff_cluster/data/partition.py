@@ -6,7 +6,7 @@ import numpy as np
 
 from tff_cluster import seeding
 from tff_cluster.config import DataConfig
-from tff_cluster.data.partitioners import groups, matching, pathological, rows, writers
+from tff_cluster.data.partitioners import by_source, groups, matching, pathological, rows, writers
 from tff_cluster.data.partitioners.counts import label_table
 from tff_cluster.data.source import Source
 from tff_cluster.errors import InputError
@@ -40,18 +40,20 @@ def make_partition(source: Source, config: DataConfig) -> Partition:
 
   Args:
     source: A source with a test set.
-    config: partition, num_clients, rows_per_client, data_seed and what applies to the partition.
+    config: partition, num_clients, rows_per_client, data_seed and what applies to the partition. With noise_clients
+      the source's rows have groups, 0 and 1, and clients hold rows of one group.
 
   Raises:
     InputError: if the source cannot be shared out like that.
-    ValueError: if the source has no test set.
+    ValueError: if the source has no test set, or no noise that noise clients could hold.
   """
   _, test_labels = source.test
+  holds = _sources_of_clients(config)
   if config.partition == 'by_writer':
     ids, train, test = _by_writer(source, config)
   else:
     ids = tuple(f'c{k:0{len(str(config.num_clients - 1))}d}' for k in range(config.num_clients))
-    train, test = _training_rows(source, config), []
+    train, test = _training_rows(source, config, holds), []
   train = [
     rows.cap(r, source.train_y, config.rows_per_client, _rng(config, 'row cap', client_id))
     for client_id, r in zip(ids, train, strict=True)
@@ -59,7 +61,7 @@ def make_partition(source: Source, config: DataConfig) -> Partition:
   _check_sizes(ids, train)
   counts = label_table(train, source.train_y, source.num_classes)
   if config.partition != 'by_writer':
-    test = matching.match_test_rows(counts, test_labels, _rng(config, 'test rows'))
+    test = _test_rows(source, test_labels, config, counts, holds)
   shares, transform = _groups(source, config)
   return Partition(
     client_ids=ids,
@@ -68,7 +70,7 @@ def make_partition(source: Source, config: DataConfig) -> Partition:
     train_groups=_row_groups(config, 'groups of training rows', ids, train, shares),
     test_groups=_row_groups(config, 'groups of test rows', ids, test, shares),
     transform=transform,
-    truths=_truths(source, config, train, counts, shares),
+    truths=_truths(source, config, train, counts, shares, holds),
   )
 
 
@@ -76,7 +78,25 @@ def _rng(config: DataConfig, purpose: str, *keys: int | str) -> np.random.Genera
   return seeding.generator(config.data_seed, purpose, *keys)
 
 
-def _training_rows(source: Source, config: DataConfig) -> list[np.ndarray]:
+def _sources_of_clients(config: DataConfig) -> np.ndarray | None:
+  """int64[clients], 1 for those that hold noise; None where there is none."""
+  if config.noise_clients == 0.0:
+    return None
+  return by_source.assign_sources(config.num_clients, config.noise_clients, _rng(config, 'noise clients'))
+
+
+def _training_rows(source: Source, config: DataConfig, holds: np.ndarray | None) -> list[np.ndarray]:
+  if holds is not None:
+    if source.train_group is None:
+      raise ValueError(f'{source.name} has no rows of noise; sources.load adds them')
+    labels, shards = source.train_y, config.shards_per_client
+    return by_source.share_out(
+      holds,
+      source.train_group,
+      lambda group, clients, rows: pathological.pathological(
+        labels[rows], len(clients), shards, _rng(config, 'training rows', group)
+      ),
+    )
   labels, clients, rng = source.train_y, config.num_clients, _rng(config, 'training rows')
   if config.partition == 'pathological':
     return pathological.pathological(labels, clients, config.shards_per_client, rng)
@@ -87,6 +107,22 @@ def _training_rows(source: Source, config: DataConfig) -> list[np.ndarray]:
   if config.label_skew is not None:
     return rows.dirichlet(labels, clients, config.label_skew, rng)
   return rows.iid(len(labels), clients, rng)
+
+
+def _test_rows(
+  source: Source, labels: np.ndarray, config: DataConfig, counts: np.ndarray, holds: np.ndarray | None
+) -> list[np.ndarray]:
+  if holds is None:
+    return matching.match_test_rows(counts, labels, _rng(config, 'test rows'))
+  if source.test_group is None:
+    raise ValueError(f'{source.name} has no test rows of noise; sources.load adds them')
+  return by_source.share_out(
+    holds,
+    source.test_group,
+    lambda group, clients, rows: matching.match_test_rows(
+      counts[clients], labels[rows], _rng(config, 'test rows', group)
+    ),
+  )
 
 
 def _by_writer(
@@ -144,14 +180,20 @@ def _row_groups(
 
 
 def _truths(
-  source: Source, config: DataConfig, train: list[np.ndarray], counts: np.ndarray, shares: np.ndarray | None
+  source: Source,
+  config: DataConfig,
+  train: list[np.ndarray],
+  counts: np.ndarray,
+  shares: np.ndarray | None,
+  holds: np.ndarray | None,
 ) -> dict[str, np.ndarray]:
   if shares is not None:
     return {'group': shares}
   if config.partition == 'pathological':
     held = counts > 0
     _, label_sets = np.unique(held, axis=0, return_inverse=True)
-    return {
+    noise = {} if holds is None else {'source': groups.one_hot(holds, 2)}
+    return noise | {
       'digit': held.T[held.any(axis=0)].astype(np.float64),
       'label set': groups.one_hot(label_sets, label_sets.max() + 1),
     }

@@ -3,11 +3,11 @@
 import numpy as np
 
 from tff_cluster.config import DataConfig
-from tff_cluster.data import emnist, images, npz_file
+from tff_cluster.data import emnist, images, noise, npz_file, scaling
 from tff_cluster.data.source import Source
 from tff_cluster.errors import InputError
 
-_SIDE, _SMALL = 28, 8
+_SMALL = 8
 
 
 def load(config: DataConfig) -> Source:
@@ -24,7 +24,10 @@ def load(config: DataConfig) -> Source:
   if config.dataset == 'emnist':
     return emnist.load_emnist(config)
   if config.dataset in images.DATASETS:
-    return images.load_images(config.dataset, config.data_dir)
+    source = images.load_images(config.dataset, config.data_dir)
+    if config.noise_clients > 0.0:
+      return noise.add_noise(source, images.load_images('cifar10', config.data_dir), config)
+    return source
   if config.dataset == 'file':
     if not config.data_file:
       raise InputError('--dataset=file needs --data_file=X.npz')
@@ -45,7 +48,7 @@ def load_digits() -> Source:
 
 
 def enlarge(small: np.ndarray) -> np.ndarray:
-  """Scales images by bilinear interpolation, in whole numbers so that every machine gets the same bits.
+  """Scales images by bilinear interpolation; see scaling.to_mnist_size.
 
   Args:
     small: int64[rows, 8, 8], from 0 to 16.
@@ -53,12 +56,4 @@ def enlarge(small: np.ndarray) -> np.ndarray:
   Returns:
     uint8[rows, 28, 28, 1], from 0 to 255.
   """
-  # Centre of output pixel i in units of 1/14 input pixel: (i + 1/2) * 8 / 28 - 1/2 = (4 i - 5) / 14.
-  position = np.clip(4 * np.arange(_SIDE) - 5, 0, 14 * (_SMALL - 1))
-  low = np.minimum(position // 14, _SMALL - 2)
-  weights = np.zeros((_SIDE, _SMALL), np.int64)
-  weights[np.arange(_SIDE), low] = 14 - (position - 14 * low)
-  weights[np.arange(_SIDE), low + 1] += position - 14 * low
-  large = np.einsum('ia,nab,jb->nij', weights, small, weights, optimize=True)
-  full = 14 * 14 * 16
-  return ((2 * 255 * large + full) // (2 * full)).astype(np.uint8)[..., None]
+  return scaling.to_mnist_size(small, 16)

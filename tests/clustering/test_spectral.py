@@ -1,0 +1,260 @@
+"""Spectral clustering against scikit-learn's on the same graph, the normalised cut itself, and planted directions."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+import threadpoolctl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import distance as scipy_distance
+from sklearn import cluster as sklearn_cluster
+from sklearn import neighbors
+from sklearn.utils.estimator_checks import check_estimator
+
+from tff_cluster.clustering.signatures import Signatures
+from tff_cluster.clustering.spectral import Spectral, affinity_matrix, from_config, spectral
+from tff_cluster.config import AFFINITIES, ClusteringConfig
+from tff_cluster.errors import InputError
+
+
+def directions(seed, count, members, features=40, spread=0.3):
+  """Vectors of very unequal lengths along planted directions: float32[count * members, features], and the truth."""
+  rng = np.random.default_rng(seed)
+  truth = rng.permutation(np.repeat(np.arange(count), members))
+  axes = np.linalg.qr(rng.normal(size=(features, count)))[0].T
+  vectors = axes[truth] + spread / np.sqrt(features) * rng.normal(size=(len(truth), features))
+  return (vectors * rng.uniform(0.01, 100.0, size=(len(truth), 1))).astype(np.float32), truth
+
+
+def together(labels):
+  return labels[:, None] == labels[None, :]
+
+
+def config(count, affinity='cosine'):
+  return ClusteringConfig(method='spectral', num_clusters=count, affinity=affinity)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), count=st.integers(2, 5), members=st.integers(4, 9))
+def test_planted_directions_are_found_whatever_the_lengths(seed, count, members):
+  vectors, truth = directions(seed, count, members)
+  labels = spectral(Signatures.numbered(vectors), count, random_state=seed % 7)
+  np.testing.assert_array_equal(together(labels), together(truth))
+  order = np.random.default_rng(seed).permutation(len(vectors))
+  permuted = spectral(Signatures.numbered(vectors[order]), count, random_state=seed % 7)
+  np.testing.assert_array_equal(together(permuted), together(labels[order]))
+  firsts = [labels.tolist().index(label) for label in range(count)]
+  assert firsts == sorted(firsts) and labels.dtype == np.int64
+
+
+@pytest.mark.parametrize('move', [1.0, 1e-2, 1e-4])
+def test_weights_that_moved_little_from_one_start_are_told_apart(move):
+  # What clients send after one round: nearly parallel, with cosine distances down to 1e-8.
+  vectors, truth = directions(3, 4, 8, features=5000)
+  moved = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+  start = np.random.default_rng(4).normal(size=5000) / np.sqrt(5000)
+  labels = spectral(Signatures.numbered((start + move * moved).astype(np.float64)), 4)
+  np.testing.assert_array_equal(together(labels), together(truth))
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6), clients=st.integers(8, 30))
+def test_graphs_are_those_of_scikit_learn_and_of_the_definition(seed, clients):
+  vectors = np.random.default_rng(seed).normal(size=(clients, 3))
+  signatures = Signatures.numbered(vectors)
+  cosine = 1.0 - scipy_distance.squareform(scipy_distance.pdist(vectors, 'cosine'))
+  np.testing.assert_allclose(affinity_matrix(signatures, 'cosine'), (1.0 + cosine) / 2.0, atol=1e-12)
+  median = np.median(scipy_distance.pdist(vectors))
+  for affinity, parameters in (
+    ('rbf', {'gamma': 0.5 / median**2}),
+    ('nearest_neighbors', {'n_neighbors': min(10, clients)}),
+  ):
+    oracle = sklearn_cluster.SpectralClustering(2, affinity=affinity, n_init=1, random_state=0, **parameters)
+    with threadpoolctl.threadpool_limits(limits=1):
+      graph = oracle.fit(vectors).affinity_matrix_
+    graph = graph.toarray() if affinity == 'nearest_neighbors' else graph
+    np.testing.assert_allclose(affinity_matrix(signatures, affinity), graph, atol=1e-12)
+
+
+@pytest.mark.parametrize('affinity', AFFINITIES)
+@pytest.mark.parametrize('count', [2, 3, 7])
+def test_clusters_are_those_of_scikit_learn_on_the_same_graph(affinity, count):
+  signatures = Signatures.numbered(np.random.default_rng(count).normal(size=(30, 4)))
+  graph = affinity_matrix(signatures, affinity)
+  oracle = sklearn_cluster.SpectralClustering(count, affinity='precomputed', n_init=50, random_state=11)
+  with threadpoolctl.threadpool_limits(limits=1):
+    expected = oracle.fit(graph).labels_
+  np.testing.assert_array_equal(together(spectral(signatures, count, affinity, 11)), together(expected))
+
+
+def normalised_cut(graph, labels):
+  """Sum over the clusters of the weight that leaves them, relative to their weight (Shi and Malik 2000)."""
+  members = labels[None, :] == np.unique(labels)[:, None]
+  return sum(graph[m][:, ~m].sum() / graph[m].sum() for m in members)
+
+
+def test_two_clusters_are_the_best_of_all_normalised_cuts():
+  # Two clouds of directions; among all 511 ways to part the ten, none cuts less.
+  angles = np.array([0.0, 0.1, 0.25, 0.3, 0.45, 1.6, 1.75, 1.8, 1.95, 2.1])
+  signatures = Signatures.numbered(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+  graph = (1.0 + np.cos(angles[:, None] - angles[None, :])) / 2.0
+  np.testing.assert_allclose(affinity_matrix(signatures, 'cosine'), graph, atol=1e-12)
+  cuts = {
+    halves: normalised_cut(graph, np.array([0, *halves]))
+    for halves in itertools.product((0, 1), repeat=9)
+    if any(halves)
+  }
+  labels = spectral(signatures, 2)
+  assert min(cuts, key=cuts.get) == tuple(labels[1:]) == (0, 0, 0, 0, 1, 1, 1, 1, 1)
+
+
+def test_weights_of_edges_by_hand():
+  # A right angle, a straight one and a zero vector, which has no direction.
+  signatures = Signatures.numbered([[3.0, 0.0], [0.0, 0.5], [-7.0, 0.0], [0.0, 0.0]])
+  np.testing.assert_allclose(
+    affinity_matrix(signatures, 'cosine'),
+    [[1.0, 0.5, 0.0, 0.5], [0.5, 1.0, 0.5, 0.5], [0.0, 0.5, 1.0, 0.5], [0.5, 0.5, 0.5, 1.0]],
+    atol=1e-12,
+  )
+  line = Signatures.numbered([[0.0], [0.0], [1.0], [2.0], [2.0]])
+  # Eight pairs differ, by 1 1 2 2 2 2 1 1: their median is 1.5, and that of all ten pairs 1.
+  expected = np.exp(-0.5 * (np.array([[0, 0, 1, 2, 2]]) / 1.5) ** 2)
+  np.testing.assert_allclose(affinity_matrix(line, 'rbf')[:1], expected, rtol=1e-12)
+
+
+def test_a_far_client_is_no_neighbour_back():
+  points = np.concatenate([np.arange(11.0), [1000.0]])[:, None]
+  found = affinity_matrix(Signatures.numbered(points), 'nearest_neighbors')
+  np.testing.assert_array_equal(np.diag(found), 1.0)
+  # The nearest of 1000 are itself and 10, 9, ..., 2; none of them has it among its own ten.
+  np.testing.assert_array_equal(found[11], [0.0] * 2 + [0.5] * 9 + [1.0])
+  links = neighbors.kneighbors_graph(points, 10, include_self=True).toarray()
+  np.testing.assert_array_equal(found[11], (0.5 * (links + links.T))[11])
+
+
+def test_of_more_equal_clients_than_neighbours_the_first_count_and_everyone_itself():
+  found = affinity_matrix(Signatures.numbered(np.ones((13, 2))), 'nearest_neighbors')
+  np.testing.assert_array_equal(np.diag(found), 1.0)
+  # The last is linked to itself and the first nine, which are not linked back.
+  np.testing.assert_array_equal(found[12], [0.5] * 9 + [0.0] * 3 + [1.0])
+
+
+@pytest.mark.parametrize('affinity', AFFINITIES)
+def test_far_groups_are_found_with_every_affinity_and_nothing_is_warned_of(affinity):
+  rng = np.random.default_rng(0)
+  truth = rng.permutation(np.repeat(np.arange(3), 12))
+  vectors = 100.0 * np.eye(3, 20)[truth] + rng.normal(size=(36, 20))
+  with warnings.catch_warnings():
+    warnings.simplefilter('error')
+    outcome = from_config(config(3, affinity), Signatures.numbered(vectors), seed=0)
+  np.testing.assert_array_equal(together(outcome.assignment.labels), together(truth))
+  assert outcome.notes == ()
+
+
+def test_a_graph_in_more_parts_than_clusters_is_noted():
+  vectors = np.repeat([[0.0], [1e3], [1e6]], 12, axis=0) + np.random.default_rng(1).normal(size=(36, 1))
+  with warnings.catch_warnings():
+    warnings.simplefilter('error')
+    two = from_config(config(2, 'nearest_neighbors'), Signatures.numbered(vectors), seed=0)
+    three = from_config(config(3, 'nearest_neighbors'), Signatures.numbered(vectors), seed=0)
+  assert any('falls into 3 parts without a link, more than the 2 clusters' in note for note in two.notes)
+  assert three.assignment.labels.tolist() == [0] * 12 + [1] * 12 + [2] * 12 and three.notes == ()
+  assert two.assignment.num_clusters == 2
+  assert all(len(set(two.assignment.labels[start : start + 12])) == 1 for start in (0, 12, 24))
+
+
+@pytest.mark.parametrize('affinity', AFFINITIES)
+def test_equal_vectors_share_a_cluster(affinity):
+  distinct = np.random.default_rng(5).normal(size=(3, 6)).astype(np.float32)
+  vectors = distinct[[0, 1, 2, 0, 1, 2, 0]]
+  outcome = from_config(config(5, affinity), Signatures.numbered(vectors), 0)
+  assert outcome.assignment.clusters == [['0', '3', '6'], ['1', '4'], ['2', '5']]
+  assert any('3 of the 5 clusters asked for have members' in note for note in outcome.notes)
+  everybody = from_config(config(2, affinity), Signatures.numbered(np.ones((4, 3))), 0)
+  assert everybody.assignment.clusters == [['0', '1', '2', '3']]
+  assert 'all clients are in one cluster' in everybody.notes
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+  seed=st.integers(0, 10**6),
+  count=st.integers(1, 6),
+  affinity=st.sampled_from(AFFINITIES),
+  wide=st.booleans(),
+)
+def test_twins_are_never_parted(seed, count, affinity, wide):
+  # On a plane (1 + cos) / 2 has rank 3, so that more clusters hang on eigenvectors that are arbitrary.
+  rng = np.random.default_rng(seed)
+  distinct = rng.normal(size=(7, 30 if wide else 2))
+  chosen = np.concatenate([np.arange(7), rng.integers(7, size=9)])
+  labels = spectral(Signatures.numbered(distinct[chosen]), count, affinity)
+  np.testing.assert_array_equal(labels, labels[:7][chosen])
+  assert 1 <= len(np.unique(labels)) <= count
+
+
+def test_parallel_vectors_are_one_direction():
+  vectors = np.outer([1.0, 3.0, 0.7, -2.0, -0.1], [1.0, 2.0, 3.0]).astype(np.float32)
+  outcome = from_config(config(3), Signatures.numbered(vectors), 0)
+  assert outcome.assignment.clusters == [['0', '1', '2'], ['3', '4']]
+
+
+@pytest.mark.parametrize('affinity', AFFINITIES)
+def test_one_client_one_cluster_and_as_many_clusters_as_clients(affinity):
+  assert spectral(Signatures.numbered(np.ones((1, 9))), 1, affinity).tolist() == [0]
+  signatures = Signatures.numbered(np.random.default_rng(2).normal(size=(5, 4)))
+  assert spectral(signatures, 1, affinity).tolist() == [0] * 5
+  assert len(set(spectral(signatures, 4, affinity))) == 4
+  outcome = from_config(config(5, affinity), signatures, 0)
+  assert outcome.assignment.labels.tolist() == [0, 1, 2, 3, 4]
+  assert 'every client is alone: there are as many clusters as clients' in outcome.notes
+
+
+def test_wrong_arguments():
+  signatures = Signatures.numbered(np.eye(3))
+  with pytest.raises(InputError, match='num_clusters=4 is more than the 3 clients'):
+    spectral(signatures, 4)
+  with pytest.raises(InputError, match='num_clusters=4 is more than the 3 clients'):
+    from_config(config(4), signatures, 0)
+  with pytest.raises(InputError, match='num_clusters=0: must be at least 1'):
+    spectral(signatures, 0)
+  with pytest.raises(InputError, match='affinity=poly: allowed are cosine, rbf, nearest_neighbors'):
+    spectral(signatures, 2, 'poly')
+
+
+def test_the_seed_decides_and_neither_global_state_nor_threads_do():
+  signatures = Signatures.numbered(np.random.default_rng(6).normal(size=(70, 30)))
+  first = from_config(config(20), signatures, 0).assignment.membership
+  np.random.seed(1)
+  state = np.random.get_state()[1].copy()
+  for threads in (1, 2, 4):
+    with threadpoolctl.threadpool_limits(limits=threads):
+      np.testing.assert_array_equal(from_config(config(20), signatures, 0).assignment.membership, first)
+  np.testing.assert_array_equal(np.random.get_state()[1], state)
+  others = [from_config(config(20), signatures, seed).assignment.membership for seed in range(1, 6)]
+  assert any(not np.array_equal(first, other) for other in others)
+
+
+def test_wide_vectors_are_read_through_distances_only(monkeypatch):
+  vectors, truth = directions(8, 3, 6, features=3000)
+  signatures = Signatures.numbered(vectors, block_bytes=2**14)
+  monkeypatch.setattr(Signatures, 'coordinates', lambda self: pytest.fail('coordinates are not needed'))
+  for affinity in ('cosine', 'rbf'):
+    blocked = affinity_matrix(signatures, affinity)
+    whole = affinity_matrix(Signatures.numbered(vectors), affinity)
+    np.testing.assert_allclose(blocked, whole, rtol=1e-4)
+  np.testing.assert_array_equal(together(spectral(signatures, 3)), together(truth))
+
+
+def test_one_client_that_is_very_far_away_is_alone():
+  # In units of the median distance it is so far that the square overflows.
+  vectors = np.array([[0.0], [1e-10], [3e-10], [1e150], [4e-10]])
+  with warnings.catch_warnings():
+    warnings.simplefilter('error')
+    labels = spectral(Signatures.numbered(vectors), 2, 'rbf')
+  assert labels.tolist() == [0, 0, 0, 1, 0]
+
+
+def test_scikit_learn_accepts_the_estimator():
+  check_estimator(Spectral())

@@ -1,0 +1,278 @@
+"""Clients that hold CIFAR-10 instead of MNIST, on synthetic rows that carry their own number, and on the real sets."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tff_cluster import seeding
+from tff_cluster.config import DataConfig, ExperimentConfig
+from tff_cluster.data import images, sources
+from tff_cluster.data.noise import add_noise
+from tff_cluster.data.partitioners import by_source, matching, pathological
+from tff_cluster.data.partitioners.counts import label_table
+from tff_cluster.data.populate import build_population
+from tff_cluster.data.source import Source
+from tff_cluster.errors import InputError
+
+DATA = os.environ.get('TFF_CLUSTER_DATA')
+SPLITS = ('train', 'validation', 'test')
+# Numbers of the first rows: MNIST's from 0, MNIST's test rows, CIFAR-10's, CIFAR-10's test rows.
+DIGITS, DIGITS_TEST, PICTURES, PICTURES_TEST = 0, 10_000, 20_000, 30_000
+
+
+def _numbered(first, count, shape):
+  """uint8[count, *shape]: the left half of an image holds the high byte of its number, the right half the low one."""
+  numbers = first + np.arange(count)
+  x = np.zeros((count, *shape), np.uint8)
+  half = shape[1] // 2
+  x[:, :, :half] = (numbers // 256).reshape(-1, 1, 1, 1)
+  x[:, :, half:] = (numbers % 256).reshape(-1, 1, 1, 1)
+  return x
+
+
+def _rows(x):
+  return x[:, 0, 0, 0].astype(int) * 256 + x[:, 0, -1, 0]
+
+
+def _labels(count, classes=5):
+  # CIFAR-10 has all labels equally often, MNIST about so.
+  return (np.arange(count) * 7 % classes).astype(np.int32)
+
+
+def _mnist(train=1200, test=300):
+  return Source(
+    'mnist', _numbered(DIGITS, train, (28, 28, 1)), _labels(train), 5,
+    _numbered(DIGITS_TEST, test, (28, 28, 1)), _labels(test),
+  )  # fmt: skip
+
+
+def _cifar10(train=1000, test=200, classes=5):
+  return Source(
+    'cifar10', _numbered(PICTURES, train, (32, 32, 3)), _labels(train, classes), classes,
+    _numbered(PICTURES_TEST, test, (32, 32, 3)), _labels(test, classes),
+  )  # fmt: skip
+
+
+LABELS = {
+  DIGITS: _labels(1200),
+  DIGITS_TEST: _labels(300),
+  PICTURES: _labels(1000),
+  PICTURES_TEST: _labels(200),
+}
+
+
+def _label_of(row):
+  return LABELS[row // 10_000 * 10_000][row % 10_000]
+
+
+def _config(**changes):
+  return DataConfig(
+    **{'dataset': 'mnist', 'partition': 'pathological', 'num_clients': 20, 'noise_clients': 0.15, **changes}
+  )
+
+
+def _population(fold=None, **changes):
+  config = _config(**changes)
+  return build_population(config, fold, add_noise(_mnist(), _cifar10(), config))
+
+
+def test_noise_rows_stand_after_all_of_mnists_with_their_labels():
+  source = add_noise(_mnist(), _cifar10(), _config())
+  # A sixth as many, for 3 of 20 clients: 200 beside 1200, and 50 beside 300, each label equally often.
+  assert source.name == 'mnist with cifar10' and source.num_classes == 5
+  for x, y, group, plain, first, noise in (
+    (source.train_x, source.train_y, source.train_group, 1200, PICTURES, 200),
+    (source.test_x, source.test_y, source.test_group, 300, PICTURES_TEST, 50),
+  ):
+    assert x.shape == (plain + noise, 28, 28, 1) and x.dtype == np.uint8 and y.dtype == np.int32
+    np.testing.assert_array_equal(group, np.repeat([0, 1], [plain, noise]))
+    rows = _rows(x)
+    np.testing.assert_array_equal(rows[:plain] % 10_000, np.arange(plain))
+    drawn = rows[plain:]
+    assert len(set(drawn.tolist())) == noise and first <= drawn.min() and drawn.max() < first + 10_000
+    np.testing.assert_array_equal(y, [_label_of(row) for row in rows])
+    assert np.bincount(y[plain:]).tolist() == [noise // 5] * 5
+    assert (np.diff(drawn) > 1).any(), 'rows are drawn, not cut off'
+
+
+def test_clients_hold_rows_of_one_source_and_every_row_is_given_once():
+  population = _population()
+  held = population.truths['source']
+  assert list(population.truths) == ['source', 'digit', 'label set'] and held.sum(axis=1).tolist() == [17, 3]
+  everything = {name: [_rows(getattr(population, name).client(k)[0]) for k in range(20)] for name in SPLITS}
+  for k in range(20):
+    own = np.concatenate([everything['train'][k], everything['validation'][k]])
+    first, first_test = (DIGITS, DIGITS_TEST) if held[0, k] else (PICTURES, PICTURES_TEST)
+    assert (own // 10_000 * 10_000 == first).all()
+    assert (everything['test'][k] // 10_000 * 10_000 == first_test).all()
+    assert len(set(population.train.client(k)[1])) == 2
+    assert set(population.test.client(k)[1]) <= set(population.train.client(k)[1])
+  trained = np.sort(np.concatenate([*everything['train'], *everything['validation']]))
+  source = add_noise(_mnist(), _cifar10(), _config())
+  # Three clients with two shards each have six for five labels; so every row of noise is given, too.
+  np.testing.assert_array_equal(trained, np.sort(_rows(source.train_x)))
+  tested = np.concatenate(everything['test'])
+  assert len(set(tested.tolist())) == len(tested) > 0.9 * 350
+  for name in SPLITS:
+    split = getattr(population, name)
+    np.testing.assert_array_equal(split.y, [_label_of(row) for row in _rows(split.x)])
+  assert population.name == 'mnist with cifar10 pathological'
+
+
+def test_the_truths_are_those_of_the_rows():
+  population = _population()
+  counts = population.train.label_counts(5) + population.validation.label_counts(5)
+  np.testing.assert_array_equal(population.truths['digit'], (counts > 0).T)
+  sets = population.truths['label set'].argmax(axis=0)
+  for one in range(20):
+    for other in range(20):
+      assert (sets[one] == sets[other]) == np.array_equal(counts[one] > 0, counts[other] > 0)
+  pictures = [(_rows(population.train.client(k)[0]) >= PICTURES).all() for k in range(20)]
+  np.testing.assert_array_equal(population.truths['source'], [np.logical_not(pictures), pictures])
+
+
+def test_the_global_test_set_has_noise_in_the_proportion_of_the_training_rows():
+  population = _population()
+  rows = _rows(population.global_test_x)
+  np.testing.assert_array_equal(rows[:300], DIGITS_TEST + np.arange(300))
+  assert (rows >= PICTURES_TEST).sum() == 50 and len(rows) == 350
+  np.testing.assert_array_equal(population.global_test_y, [_label_of(row) for row in rows])
+
+
+def test_the_seed_decides_rows_and_clients():
+  first, again, other = (_population(data_seed=seed) for seed in (0, 0, 1))
+  assert first.digest == again.digest != other.digest
+  holders = [_population(data_seed=seed).truths['source'][1] for seed in range(5)]
+  assert len({tuple(held) for held in holders}) > 1
+  drawn = [_rows(population.global_test_x)[300:] for population in (first, other)]
+  assert not np.array_equal(*drawn)
+
+
+def test_folds_keep_a_clients_source():
+  whole = _population()
+  for index in range(3):
+    population = _population(fold=(index, 3))
+    np.testing.assert_array_equal(population.truths['source'], whole.truths['source'])
+    for k in np.flatnonzero(whole.truths['source'][1]):
+      for name in SPLITS:
+        assert (_rows(getattr(population, name).client(k)[0]) >= PICTURES).all()
+    in_use = set(_rows(population.train.x)) | set(_rows(population.validation.x))
+    assert not in_use & set(_rows(population.global_test_x))
+
+
+def test_a_cap_holds_for_both_sources():
+  population = _population(rows_per_client=20)
+  assert set(population.train.counts + population.validation.counts) == {20}
+
+
+@settings(max_examples=200, deadline=None)
+@given(clients=st.integers(2, 300), share=st.floats(1e-6, 0.5), seed=st.integers(0, 5))
+def test_the_share_of_clients_is_rounded_and_neither_none_nor_all(clients, share, seed):
+  held = by_source.assign_sources(clients, share, seeding.generator(seed, 'test'))
+  assert held.shape == (clients,) and set(held.tolist()) == {0, 1}
+  assert held.sum() == by_source.num_holders(clients, share)
+  assert abs(held.sum() - share * clients) <= 0.5 + 1e-9 or held.sum() == 1
+
+
+@pytest.mark.parametrize(('share', 'expected'), [(0.05, 67), (0.15, 200), (0.3, 400), (0.5, 667)])
+def test_rows_of_noise_are_in_proportion_to_its_clients(share, expected):
+  source = add_noise(_mnist(), _cifar10(), _config(noise_clients=share))
+  assert (source.train_group == 1).sum() == expected
+
+
+def test_without_noise_a_pathological_partition_is_what_it_was():
+  # The draws that made it before there was noise, with their names and in their order.
+  source, config = _mnist(), _config(noise_clients=0.0, data_seed=3)
+  population = build_population(config, source=source)
+  train = pathological.pathological(source.train_y, 20, 2, seeding.generator(3, 'training rows'))
+  counts = label_table(train, source.train_y, 5)
+  test = matching.match_test_rows(counts, source.test_y, seeding.generator(3, 'test rows'))
+  for k in range(20):
+    own = np.concatenate([_rows(getattr(population, name).client(k)[0]) for name in ('train', 'validation')])
+    np.testing.assert_array_equal(np.sort(own), np.sort(train[k]))
+    np.testing.assert_array_equal(_rows(population.test.client(k)[0]), DIGITS_TEST + test[k])
+  assert list(population.truths) == ['digit', 'label set'] and population.name == 'mnist pathological'
+  np.testing.assert_array_equal(population.global_test_x, source.test_x)
+
+
+def test_what_does_not_fit_is_refused_in_one_line():
+  for value, message in (
+    (
+      {'dataset': 'cifar10', 'partition': 'pathological', 'noise_clients': 0.15},
+      '--noise_clients=0.15 does not apply to --dataset=cifar10; it applies to dataset mnist',
+    ),
+    (
+      {'dataset': 'mnist', 'partition': 'iid', 'noise_clients': 0.15},
+      '--noise_clients does not apply to --partition=iid',
+    ),
+    (
+      {'dataset': 'mnist', 'partition': 'pathological', 'noise_clients': 0.6},
+      '--noise_clients=0.6: must be at most 0.5',
+    ),
+    (
+      {'dataset': 'mnist', 'partition': 'pathological', 'noise_clients': 0.2, 'num_clients': 1},
+      'needs at least 2 clients, found --num_clients=1',
+    ),
+  ):
+    with pytest.raises(InputError) as caught:
+      ExperimentConfig.from_json({'data': value, 'clusterings': [{}]})
+    assert message in str(caught.value) and '\n' not in str(caught.value)
+  with pytest.raises(InputError, match='needs 667 training rows of noise, found 500'):
+    add_noise(_mnist(), _cifar10(train=500), _config(noise_clients=0.5))
+  with pytest.raises(InputError, match='cifar10 has 7 labels, mnist 5'):
+    add_noise(_mnist(), _cifar10(classes=7), _config())
+  with pytest.raises(InputError, match='needs at least 2 clients'):
+    by_source.num_holders(1, 0.5)
+  with pytest.raises(ValueError, match=r'no rows of noise; sources.load adds them'):
+    build_population(_config(), source=_mnist())
+
+
+def test_the_loader_joins_both_sets(monkeypatch):
+  loaded = []
+
+  def load(name, data_dir):
+    loaded.append((name, data_dir))
+    return {'mnist': _mnist, 'cifar10': _cifar10}[name]()
+
+  monkeypatch.setattr(images, 'load_images', load)
+  source = sources.load(_config(data_dir='there'))
+  assert loaded == [('mnist', 'there'), ('cifar10', 'there')]
+  np.testing.assert_array_equal(source.train_x, add_noise(_mnist(), _cifar10(), _config()).train_x)
+  plain = sources.load(_config(noise_clients=0.0))
+  assert loaded[2:] == [('mnist', None)] and plain.train_group is None
+
+
+@pytest.mark.tensorflow
+@pytest.mark.skipif(not DATA, reason='TFF_CLUSTER_DATA does not name the folder of the real data')
+def test_the_papers_partition_on_the_real_sets():
+  config = _config(data_dir=DATA, num_clients=100)
+  population = build_population(config)
+  held = population.truths['source']
+  assert held.sum(axis=1).tolist() == [85.0, 15.0]
+  counts = population.train.label_counts(10) + population.validation.label_counts(10)
+  assert set((counts > 0).sum(axis=1)) == {2}
+  noise = counts[held[1] == 1]
+  assert noise.sum() == 10_000 and noise.sum(axis=0).tolist() == [1000] * 10
+  # 30 shards for 10 labels: 333 or 334 rows each.
+  assert set(noise[noise > 0]) == {333, 334}
+  plain = counts[held[0] == 1]
+  assert plain.sum(axis=0).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+  assert set(plain.sum(axis=1)) == {705, 706}
+  # 10,000 and 1,667 test rows; clients are due what they have of the training rows.
+  assert len(population.global_test_y) == 11_667
+  assert np.bincount(population.global_test_y[10_000:]).tolist() == [167] * 7 + [166] * 3
+  assert set(population.test.counts[held[1] == 1]) <= {110, 111, 112}
+  # 117.6 each, less where a digit is rarer among the test rows.
+  plain_tests = population.test.counts[held[0] == 1]
+  assert plain_tests.min() > 0.97 * 117.6 and plain_tests.max() <= 118
+  assert population.train.x.shape[1:] == (28, 28, 1) and population.train.x.dtype == np.uint8
+  # A photograph has few black pixels, a digit has many.
+  for k in range(100):
+    black = (population.train.client(k)[0] == 0).mean()
+    assert black < 0.1 if held[1, k] else black > 0.6
+  # The rows are CIFAR-10's, by their labels; the mean luma of all of them is 0.299 * 125.3 + 0.587 * 123.0 + ...
+  pictures = [population.train.client(k)[0] for k in np.flatnonzero(held[1])]
+  assert abs(np.concatenate(pictures).mean() - 122.6) < 2.0

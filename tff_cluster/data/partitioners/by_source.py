@@ -1,0 +1,58 @@
+"""Clients that hold rows of one of two sources only."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tff_cluster.errors import InputError
+
+
+def num_holders(num_clients: int, share: float) -> int:
+  """Returns how many clients hold the second source: the share, at least one, and never all.
+
+  Args:
+    num_clients: Number of clients.
+    share: Their share, above 0 and at most 0.5.
+
+  Raises:
+    InputError: if there are fewer than 2 clients.
+  """
+  if num_clients < 2:
+    raise InputError(f'--noise_clients={share} needs at least 2 clients, found --num_clients={num_clients}')
+  return max(1, round(share * num_clients))
+
+
+def assign_sources(num_clients: int, share: float, rng: np.random.Generator) -> np.ndarray:
+  """Returns int64[clients]: 1 for those that hold the second source, in random positions, else 0.
+
+  Args:
+    num_clients: Number of clients.
+    share: As in `num_holders`.
+    rng: Draws the positions.
+
+  Raises:
+    InputError: as `num_holders`.
+  """
+  return rng.permutation((np.arange(num_clients) < num_holders(num_clients, share)).astype(np.int64))
+
+
+def share_out(
+  holds: np.ndarray, origins: np.ndarray, deal: Callable[[int, np.ndarray, np.ndarray], list[np.ndarray]]
+) -> list[np.ndarray]:
+  """Deals the rows of each source to the clients that hold it.
+
+  Args:
+    holds: int64[clients], the source that each client holds.
+    origins: int64[rows], the source of each row.
+    deal: Called with a source, its clients int64[n] and its rows int64[m]; returns for each of these clients which of
+      these rows it gets, positions from 0 to m - 1.
+
+  Returns:
+    int64[rows of the client] for each client.
+  """
+  held = [np.empty(0, np.int64)] * len(holds)
+  for source in np.unique(holds):
+    clients, rows = np.flatnonzero(holds == source), np.flatnonzero(origins == source)
+    for client, chosen in zip(clients, deal(int(source), clients, rows), strict=True):
+      held[client] = rows[chosen]
+  return held
