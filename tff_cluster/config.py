@@ -262,6 +262,11 @@ class EvaluationConfig:
     above=0.0,
     at_most=1.0,
   )
+  experts: str = option(
+    'no',
+    "Also combine the cluster models' outputs on the global test set, as experts: FedEx's online layer, mean, vote, ...",
+    choices=('yes', 'no'),
+  )
   num_folds: int = option(
     0,
     'Cross-validate: repeat the whole experiment with each of this many folds as test rows; 0: do not.',

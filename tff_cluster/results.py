@@ -37,6 +37,7 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
       weighted     the mean weighted by best_validation
       blended      each cluster's model averaged with `average`; clients use the mean over their clusters
       each with `mixing` float[clusters][clients or 1], the matrix that makes the evaluation's models
+    experts       EXPERTS, null where they were not asked for. Not in schema 2
   candidates    [{method, parameters, signature, num_clusters, memberships, silhouette, recovery {truth: {...}}, notes}]:
                 clusterings of the same signatures that were not trained (k-means for K = 2 .. 10, ...)
   cross_validation  null, or {folds, evaluations {'clustering label/evaluation name': {mean, low, high, recall}}}:
@@ -60,6 +61,10 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
               half_accuracy (null, or for each half its clients' mean test accuracy in the round of the split and in up
               to five rounds after it),
               reason (a sentence: why it was stopped or kept; '' for 'split')
+  EXPERTS     the cluster models as experts on the global test set, in its order: accuracy {rule: float} of fedex, mean,
+              vote, confidence, oracle (knows the labels) and gate (trained on validation rows), expert_accuracy and
+              expert_loss [clusters], agreement {rule: {rule: float}} and order_sensitivity as
+              aggregation.expert_comparison.compare gives them, weights float[clusters][classes] (FedEx's last)
   HISTORY     rounds [int], validation_accuracy [float], test_accuracy [float]: means over clients;
               share_at_target [float], clients whose test accuracy is at least the configured target
   EVALUATION  global: metrics on the global test set, or null where clients differ in their model;

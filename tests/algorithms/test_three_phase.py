@@ -314,7 +314,7 @@ KEYS = {
   'stage': {'rounds', 'ledger', 'history', 'evaluation', 'dropped_updates'},
   'clustering': {'label', 'method', 'parameters', 'signature', 'clusters', 'num_clusters', 'overlapping', 'memberships',
                  'notes', 'threshold', 'choice', 'splits', 'recovery', 'ledger', 'history', 'best_validation', 'cluster_scores',
-                 'evaluations'},
+                 'evaluations', 'experts'},
   'candidate': {'method', 'parameters', 'signature', 'num_clusters', 'memberships', 'silhouette', 'recovery', 'notes'},
   'environment': {'python', 'packages', 'machine', 'cores', 'started'},
   'timing': {'name', 'seconds', 'client_rounds_asked', 'client_rounds_trained'},

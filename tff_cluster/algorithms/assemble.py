@@ -119,6 +119,7 @@ def _clustering(
     'best_validation': phase2['best_validation'],
     'cluster_scores': phase3['cluster_scores'],
     'evaluations': phase3['evaluations'],
+    'experts': phase3['experts'],
   }
 
 

@@ -22,7 +22,13 @@ from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
 from tff_cluster import store as store_lib
 from tff_cluster.aggregation import mixing
-from tff_cluster.algorithms import client_signatures, cluster_training, measures, threshold_choice
+from tff_cluster.algorithms import (
+  client_signatures,
+  cluster_training,
+  expert_evaluation,
+  measures,
+  threshold_choice,
+)
 from tff_cluster.algorithms import clustered_federated_learning as recursion
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.run_folder import RunFolder
@@ -191,8 +197,17 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
         'blended': measures.cluster_scores(experiment, assignment, blended_clusters),
       }
       experiment.progress.update()
+    experts = None
+    if experiment.config.evaluation.experts == 'yes':
+      experts = expert_evaluation.evaluate(experiment, models)
     store_lib.save_json(
-      folder.phase3(label), {'evaluations': evaluations, 'cluster_scores': clusters, 'timing': figures()}
+      folder.phase3(label),
+      {
+        'evaluations': evaluations,
+        'cluster_scores': clusters,
+        'experts': experts,
+        'timing': figures(),
+      },
     )
 
 

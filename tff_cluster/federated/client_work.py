@@ -34,12 +34,14 @@ class Model:
     weights: The seeded initial weights, float32 arrays, trainable ones only.
     loss: (weights, x float32 [batch, ...], y int32[batch]) -> per-example cross-entropy float32[batch]
       and predicted label int32[batch].
+    probabilities: (weights, x float32 [batch, ...]) -> float32[batch, classes].
     x_spec: The spec of a client's rows x: [None, ...].
     num_classes: Number of classes.
   """
 
   weights: tuple[np.ndarray, ...]
   loss: Callable[[Any, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+  probabilities: Callable[[Any, tf.Tensor], tf.Tensor]
   x_spec: tf.TensorSpec
   num_classes: int
 
@@ -80,9 +82,16 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
   except Exception as error:
     raise _unusable(error) from error
 
-  def loss(weights: Any, x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  def predict(weights: Any, x: tf.Tensor) -> tf.Tensor:
     with _functions_inlined():
-      outputs = functional.predict_on_batch((tuple(weights), ()), x, training=True)
+      return functional.predict_on_batch((tuple(weights), ()), x, training=True)
+
+  def predict_probabilities(weights: Any, x: tf.Tensor) -> tf.Tensor:
+    outputs = predict(weights, x)
+    return outputs if probabilities else tf.nn.softmax(outputs)
+
+  def loss(weights: Any, x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    outputs = predict(weights, x)
     each = tf.keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=not probabilities)
     return each, tf.argmax(outputs, axis=1, output_type=tf.int32)
 
@@ -98,7 +107,7 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
       f'the model draws random numbers ({", ".join(random_ops)}; dropout or noise layers, for instance), so that a round '
       'could not be repeated bit for bit; leave those layers out'
     )
-  return Model(weights, loss, x_spec, int(keras_model.output_shape[-1]))
+  return Model(weights, loss, predict_probabilities, x_spec, int(keras_model.output_shape[-1]))
 
 
 @contextlib.contextmanager

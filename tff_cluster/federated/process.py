@@ -104,6 +104,23 @@ class Computations:
     return _build_evaluate(self.model)
 
   @functools.cached_property
+  def predict(self) -> tff.Computation:
+    """({weights}@SERVER, {rows x}@CLIENTS) -> {float32[rows, classes]}@CLIENTS, the model's probabilities."""
+    model, x_type = self.model, tff.types.tensorflow_to_type(self.model.x_spec)
+
+    @tff.tensorflow.computation(model.weights_type, x_type)
+    def predict_rows(weights, x):
+      return model.probabilities(weights, client_work_lib.scaled(x))
+
+    @tff.federated_computation(
+      tff.types.FederatedType(model.weights_type, tff.SERVER), tff.types.FederatedType(x_type, tff.CLIENTS)
+    )
+    def predict(weights, x):
+      return tff.federated_map(predict_rows, (tff.federated_broadcast(weights), x))
+
+    return predict
+
+  @functools.cached_property
   def _local_update(self) -> tff.Computation:
     update_fn = client_work_lib.build_client_update(self.model, self._optimizer, self._batch_size)
     data_type = tff.types.tensorflow_to_type(client_work_lib.client_data_spec(self.model))

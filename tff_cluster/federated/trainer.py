@@ -15,6 +15,8 @@ from tff_cluster.federated import process
 
 # A gRPC message over 2 GB kills the worker; the rest is room for what travels beside the payload.
 _MESSAGE_BYTES = 400_000_000
+# Rows of one piece of the global test set: pieces run side by side.
+_ROWS_AT_ONCE = 500
 _MAX_COHORT_BYTES = 1_800_000_000
 # TFF refuses to send a client's sequence above this.
 _MAX_CLIENT_BYTES = 100 * 2**20 - 2**16
@@ -200,9 +202,17 @@ class Trainer:
   def measure_global(self, weights: Weights) -> scores.Scores:
     """Measures one model on the global test set, sent in pieces so that they run side by side."""
     x, y = self.population.global_test_x, self.population.global_test_y
-    offsets = np.append(np.arange(0, len(y), 500), len(y)).astype(np.int64)
+    offsets = np.append(np.arange(0, len(y), _ROWS_AT_ONCE), len(y)).astype(np.int64)
     pieces = self.measure(weights, population_lib.Split(x, y, offsets), range(len(offsets) - 1))
     return scores.Scores(pieces.confusion.sum(axis=0, keepdims=True), pieces.loss_sum.sum(keepdims=True))
+
+  def predict(self, weights: Weights, x: np.ndarray) -> np.ndarray:
+    """Returns one model's probabilities for rows x [rows, ...], float32[rows, classes]."""
+    pieces = np.split(x, range(_ROWS_AT_ONCE, len(x), _ROWS_AT_ONCE))
+    found = []
+    for chunk in _chunks([piece.nbytes for piece in pieces]):
+      found += self.computations.predict(list(weights), [pieces[i] for i in chunk])
+    return np.concatenate([np.asarray(piece) for piece in found])
 
   def _training_data(self, client: int, round_number: int) -> collections.OrderedDict[str, np.ndarray]:
     x, y = self.population.train.client(client)

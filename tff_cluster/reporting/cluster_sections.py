@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.reporting.experts_section import experts_section
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.words import basis, percent, plural, score
@@ -65,6 +66,7 @@ def clustering_section(
           'on the global test set; “blended” is the same after averaging it with the average of all cluster models.',
           class_='note',
       ),
+      *experts_section(run, clustering),
       *figures(f'clustering {clustering["label"]}'),
   ]  # fmt: skip
 
