@@ -41,7 +41,9 @@ def test_the_rows_of_splits_are_both_variants_of_each_kind_of_clients(tmp_path):
   for job in jobs:
     printed, guarded = job.config.clusterings
     assert (printed.min_similarity_gap, guarded.min_similarity_gap) == (0.0, sattler2019.GAP)
-    assert printed.stopping_norm == guarded.stopping_norm
+    assert (
+      printed.stationary_norm == guarded.stationary_norm and printed.stopping_norm > guarded.stopping_norm
+    )
   assert {job.config.data.partition for job in jobs} == {'iid', 'dirichlet', 'label_swapped', 'rotated'}
 
 

@@ -37,8 +37,9 @@ def _groups_rows() -> tuple[Row, ...]:
     'rotated, 4 groups': {'partition': 'rotated', 'num_groups': 4},
   }
   variants = {
-    AS_PRINTED: _cfl('as_printed', **_NORMS),
-    GUARDED: _cfl('guarded', **_NORMS, min_similarity_gap=GAP),
+    AS_PRINTED: _cfl('as_printed', stopping_norm=_EPS_2, **_TESTED),
+    # The guard keeps clients together that agree, so eps_2 may be low enough for whatever still disagrees.
+    GUARDED: _cfl('guarded', stopping_norm=_LOW_EPS_2, min_similarity_gap=GAP, **_TESTED),
   }
   return tuple(
     Row(f'{kind}; {words}', settings, clustering)
@@ -53,8 +54,10 @@ def _entry(
   return Published(f'cfl/{name}', title, f'Sattler et al. 2019, {source}', preset, rows, note, 'CFL', small)
 
 
-_NORMS = {'stationary_norm': 0.3, 'stopping_norm': 0.75, 'rounds_before_split': 10}
-AS_PRINTED, GUARDED, GAP = 'as printed', 'gap guarded', 0.15
+# Chosen on the norms and gaps of seeds 0 to 4; docs/results.md reports seeds 5 to 9.
+_TESTED = {'stationary_norm': 0.3, 'rounds_before_split': 10}
+_EPS_2, _LOW_EPS_2 = 0.75, 0.3
+AS_PRINTED, GUARDED, GAP = 'as printed', 'gap guarded', 0.1
 PLANTED = ('swapped', 'rotated')
 
 FIGURE3 = _entry(
@@ -77,7 +80,7 @@ SPLITS = _entry(
   _groups_rows(),
   'The table is ours: the paper claims in words that only clients that disagree are separated. “As printed” decides by '
   'the norms alone (equation 5); “gap guarded” also asks that every client is more similar to its own half, by '
-  f'{GAP:g}, than any two clients across are.',
+  f'{GAP:g}, than any two clients across are, and stops at a lower eps_2.',
   Scale('small', '10 clients instead of 20', {'num_clients': 10}),
 )  # fmt: skip
 # Figures without an experiment behind them: phases.reproduce computes them at once.
