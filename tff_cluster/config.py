@@ -21,7 +21,7 @@ PARTITIONS = (
 MODELS = ('mnist_cnn', 'cifar_cnn', '2nn', 'logistic')
 METHODS = ('kmeans', 'dynamic_distance', 'hierarchical', 'bipartition', 'spectral')
 # Methods that cluster one vector a client; bipartition alternates between training and splitting.
-ON_SIGNATURES = ('kmeans', 'dynamic_distance', 'hierarchical', 'spectral')
+ON_SIGNATURES = tuple(method for method in METHODS if method != 'bipartition')
 # Methods that are told the number of clusters; they draw their starts from a seed.
 COUNTED = ('kmeans', 'spectral')
 METRICS = ('l1', 'l2', 'cosine')
