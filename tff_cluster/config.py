@@ -33,6 +33,7 @@ INITIALIZERS = ('model', 'fan_in_uniform')
 STARTS = ('members_mean', 'global_model')
 # A threshold of hierarchical clustering that is chosen by training, see algorithms/threshold_choice.py.
 VALIDATION = 'validation'
+VALIDATION_NEEDS_A_RUN = '--distance_threshold=validation trains the clusters of a run; for vectors alone give a number or quantile:q'
 _GROUPED = ('label_swapped', 'label_permuted', 'rotated', 'mixture')
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 from scipy.sparse import linalg
-from sklearn import metrics
 
 from tff_cluster import seeding
 from tff_cluster.assignment import ClusterAssignment
@@ -85,4 +84,6 @@ def silhouette_of_labels(distances: np.ndarray, labels: np.ndarray) -> float | N
   """
   if not 2 <= labels.max() + 1 < len(labels):
     return None
+  from sklearn import metrics  # Late: who reads vectors that cannot be used is to be told at once.
+
   return float(metrics.silhouette_score(distances, labels, metric='precomputed'))

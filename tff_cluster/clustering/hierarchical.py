@@ -16,7 +16,7 @@ from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import thresholds
 from tff_cluster.clustering.outcome import Outcome, by_first_member
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import LINKAGES, METRICS, VALIDATION, ClusteringConfig
+from tff_cluster.config import LINKAGES, METRICS, VALIDATION, VALIDATION_NEEDS_A_RUN, ClusteringConfig
 from tff_cluster.errors import InputError
 
 
@@ -110,9 +110,7 @@ def from_config(config: ClusteringConfig, signatures: Signatures, seed: int) -> 
   if text is None or text == 'mean':
     raise InputError('hierarchical needs distance_threshold: a number or quantile:q')
   if text == VALIDATION:
-    raise InputError(
-      '--distance_threshold=validation trains the clusters of a run; for vectors alone give a number or quantile:q'
-    )
+    raise InputError(VALIDATION_NEEDS_A_RUN)
   threshold = thresholds.resolve(text, signatures.distances(config.metric))
   labels, merges = hierarchical(signatures, config.metric, config.linkage, threshold or 0.0)
   assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
