@@ -62,8 +62,9 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
               to five rounds after it),
               reason (a sentence: why it was stopped or kept; '' for 'split')
   EXPERTS     the cluster models as experts on the global test set, in its order: accuracy {rule: float} of fedex, mean,
-              vote, confidence, oracle (knows the labels) and gate (trained on validation rows), expert_accuracy and
-              expert_loss [clusters], agreement {rule: {rule: float}} and order_sensitivity as
+              vote, confidence, oracle (knows the labels) and gate (trained on validation rows), expert_accuracy,
+              expert_loss (cross-entropy) and expert_loss_twice (of the outputs put through a softmax once more, as the
+              paper has it) [clusters], agreement {rule: {rule: float}} and order_sensitivity as
               aggregation.expert_comparison.compare gives them, weights float[clusters][classes] (FedEx's last)
   HISTORY     rounds [int], validation_accuracy [float], test_accuracy [float]: means over clients;
               share_at_target [float], clients whose test accuracy is at least the configured target

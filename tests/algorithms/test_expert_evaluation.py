@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.special
 
 from tff_cluster import store
 from tff_cluster.aggregation import experts
@@ -61,6 +62,8 @@ def test_experts_are_the_cluster_models_and_rules_are_the_rules(finished):
   np.testing.assert_allclose(found['expert_accuracy'], clustering['cluster_scores']['unblended']['global'])
   true = outputs[:, np.arange(len(labels)), labels]
   np.testing.assert_allclose(found['expert_loss'], -np.log(np.maximum(true, 1e-7)).mean(axis=1), rtol=1e-4)
+  twice = -scipy.special.log_softmax(outputs, axis=2)[:, np.arange(len(labels)), labels].mean(axis=1)
+  np.testing.assert_allclose(found['expert_loss_twice'], twice, rtol=1e-4)
   predictions, weights = experts.fedex(outputs)
   # A sample or two may be a tie within float32.
   assert found['accuracy']['fedex'] == pytest.approx(np.mean(predictions == labels), abs=3 / len(labels))

@@ -3,12 +3,13 @@
 import difflib
 
 from tff_cluster.errors import InputError
-from tff_cluster.papers import briggs2020, sattler2019, tables
+from tff_cluster.papers import briggs2020, miles2024, sattler2019, tables
 
 PUBLISHED: dict[str, tables.Published] = {
   **briggs2020.PUBLISHED,
   briggs2020.IID.name: briggs2020.IID,
   **sattler2019.PUBLISHED,
+  **miles2024.PUBLISHED,
 }
 
 
@@ -22,10 +23,8 @@ def find(table: str | None, figure: str | None) -> tables.Published:
     raise InputError(f'give one of --table and --figure; there are {", ".join(PUBLISHED)}')
   kind, name = ('table', table) if table is not None else ('figure', figure)
   assert name is not None
-  if name not in PUBLISHED or (kind == 'figure') != name.rpartition('/')[2].startswith('figure'):
-    of_kind = [
-      known for known in PUBLISHED if (kind == 'figure') == known.rpartition('/')[2].startswith('figure')
-    ]
+  if name not in PUBLISHED or (kind == 'figure') != PUBLISHED[name].is_figure:
+    of_kind = [known for known, entry in PUBLISHED.items() if (kind == 'figure') == entry.is_figure]
     close = difflib.get_close_matches(name, of_kind, n=1)
     hint = f'did you mean {close[0]}?' if close else f'there are {", ".join(of_kind)}'
     raise InputError(f'--{kind}={name}: no such {kind}; {hint}')

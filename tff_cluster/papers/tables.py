@@ -31,7 +31,7 @@ class Row:
     settings: The fields of the base experiment that this row changes, by name.
     clustering: The fields of its config.ClusteringConfig, by name.
     cells: One a column of COLUMNS; None where the paper prints a dash for the whole cell. Empty for figures, whose
-      curves are not printed as numbers.
+      curves are not printed as numbers, and for papers that print other columns.
   """
 
   name: str
@@ -85,6 +85,11 @@ class Published:
   note: str = ''
   method: str = 'FL+HC'
   small: Scale = PAPER
+
+  @property
+  def is_figure(self) -> bool:
+    """Whether it is asked for by --figure."""
+    return self.name.rpartition('/')[2].startswith('figure')
 
   def scale(self, name: str) -> Scale:
     """Returns the scale 'paper' or 'small'."""

@@ -7,7 +7,7 @@ from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.words import percent, plural, points
 
-_RULES = {
+RULES = {
   'fedex': 'FedEx’s online layer (Algorithm 2)',
   'mean': 'mean of the outputs',
   'vote': 'majority vote',
@@ -36,7 +36,7 @@ def experts_section(run: FinishedRun, clustering: Mapping[str, Any]) -> list[Mar
       points(accuracy[rule] - alone),
       percent(found['agreement']['fedex'][rule]),
     )
-    for rule, words in _RULES.items()
+    for rule, words in RULES.items()
     if rule in accuracy
   ]
   rows.append(('unclustered model, equal rounds', percent(alone), '–', '–'))

@@ -27,6 +27,8 @@ from tff_cluster.reporting.words import series
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
+# Name, section, title and caption (see Picture), and what is drawn.
+Drawn = tuple[str, str, str, str, 'Figure']
 _PAPER_FIGURES = {'kmeans': 'Figure 4 of the paper', 'dynamic_distance': 'Figure 5 of the paper'}
 
 
@@ -64,7 +66,7 @@ def draw_pictures(
   """
   pictures = []
   for drawn in _figures(run, answers):
-    pictures.append(_saved(drawn, run.path))
+    pictures.append(save_drawn(drawn, run.path))
     if on_drawn is not None:
       on_drawn()
   return pictures
@@ -74,10 +76,19 @@ def draw_splits(run: FinishedRun, folder: Path) -> list[Picture]:
   """Draws the splits of a run's bi-partitions and saves them in FOLDER/figures; none where there are none."""
   names = _file_names([c['label'] for c in run.results['clusterings']])
   return [
-    _saved(drawn, folder)
+    save_drawn(drawn, folder)
     for clustering, name in zip(run.results['clusterings'], names, strict=True)
     for drawn in split_figures(run, clustering, name)
   ]
+
+
+def save_drawn(drawn: Drawn, folder: Path) -> Picture:
+  """Saves a figure, with its name, section, title and caption, as FOLDER/figures/NAME.svg and .png."""
+  name, section, title, caption, figure = drawn
+  svg, png = base.render(figure)
+  write_file(folder / 'figures' / f'{name}.svg', svg)
+  write_file(folder / 'figures' / f'{name}.png', png)
+  return Picture(name, section, title, caption, svg)
 
 
 def picture_files(picture: Picture, folder: Path) -> tuple[Path, Path]:
@@ -94,18 +105,7 @@ def absolute_rounds(history: Mapping[str, Any], phase1_rounds: int, phase2_round
   return rounds + phase1_rounds if len(rounds) and rounds.max() <= phase2_rounds else rounds
 
 
-_Drawn = tuple[str, str, str, str, 'Figure']
-
-
-def _saved(drawn: _Drawn, folder: Path) -> Picture:
-  name, section, title, caption, figure = drawn
-  svg, png = base.render(figure)
-  write_file(folder / 'figures' / f'{name}.svg', svg)
-  write_file(folder / 'figures' / f'{name}.png', png)
-  return Picture(name, section, title, caption, svg)
-
-
-def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer]) -> Iterator[_Drawn]:
+def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer]) -> Iterator[Drawn]:
   names = _file_names([c['label'] for c in run.results['clusterings']])
   yield from _client_figures(run, answers, names)
   yield _rounds_figure(run)
@@ -132,7 +132,7 @@ def _file_names(labels: Sequence[str]) -> list[str]:
 
 def _client_figures(
   run: FinishedRun, answers: Sequence[ClusteringAnswer], names: Sequence[str]
-) -> Iterator[_Drawn]:
+) -> Iterator[Drawn]:
   if not answers:
     return
   phase1 = np.asarray(run.results['phase1']['evaluation']['client_accuracy'])
@@ -164,7 +164,7 @@ def _client_figures(
   )  # fmt: skip
 
 
-def _rounds_figure(run: FinishedRun) -> _Drawn:
+def _rounds_figure(run: FinishedRun) -> Drawn:
   training = run.results['config']['training']
   first, second = training['phase1_rounds'], training['phase2_rounds']
 
@@ -191,7 +191,7 @@ def _rounds_figure(run: FinishedRun) -> _Drawn:
   return 'accuracy_over_rounds', 'rounds', 'Accuracy over rounds', caption, figure
 
 
-def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: str) -> Iterator[_Drawn]:
+def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: str) -> Iterator[Drawn]:
   label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
   found = base.labels_of(matrix)
   truth_name, truth = next(iter(run.truths.items()), ('', None))
@@ -252,7 +252,7 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
   )  # fmt: skip
 
 
-def _candidates_figures(run: FinishedRun) -> Iterator[_Drawn]:
+def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
   candidates = [c for c in run.results.get('candidates') or [] if c['method'] == 'kmeans']
   signatures = sorted({c['signature'] for c in candidates})
   for signature in signatures:

@@ -7,14 +7,18 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.papers import tables
-from tff_cluster.reporting import pictures, reproduction, words
+from tff_cluster.reporting import cluster_contents, pictures, reproduction, table_scorecard, words
 from tff_cluster.reporting.cfl import claims as cfl_claims
-from tff_cluster.reporting.finished_run import read_run
+from tff_cluster.reporting.fedex import claims as fedex_claims
+from tff_cluster.reporting.fedex import page as fedex_page
+from tff_cluster.reporting.finished_run import FinishedRun, read_run
 from tff_cluster.reporting.fl_hc import claims as fl_hc_claims
+from tff_cluster.reporting.paper_page import PaperPage, Runs
 from tff_cluster.reporting.table_claims import Reproduced
 
-_CLAIMS = {**fl_hc_claims.CLAIMS, **cfl_claims.CLAIMS}
-Runs = Sequence[tuple[Sequence[tables.Row], int, Mapping[str, Any]]]
+_CLAIMS = {**fl_hc_claims.CLAIMS, **cfl_claims.CLAIMS, **fedex_claims.CLAIMS}
+# Papers, by the first part of their tables' names, that have a scorecard of their own.
+_PAGES: Mapping[str, PaperPage] = {'fedex': fedex_page.PAGE}
 
 
 def write(
@@ -47,8 +51,11 @@ def write(
     'runs': ', '.join(f'{results["digest"][:12]}' for *_, results in runs),
   }
   drawn = [] if run_folder is None else pictures.draw_splits(read_run(run_folder), folder)
+  own = _PAGES.get(published.name.partition('/')[0])
+  if own is not None:
+    drawn += own.draw(published, runs, table_scorecard.scale_remark(scale, scale_words), folder)
   return reproduction.write_reproduction(
-    published, rows, findings, scale, scale_words, told, folder, by_seed(runs), drawn
+    published, rows, findings, scale, scale_words, told, folder, by_seed(runs), drawn, own
   )
 
 
@@ -107,6 +114,8 @@ def _reproduced(
   base_accuracy, base_share = (_mean([curves[i] for curves in baseline]) for i in (0, 1))
   after, end = min(accuracy), max(accuracy)
   truths = sorted({name for *_, clustering in entries for name in clustering['recovery']})
+  finished = [FinishedRun(Path(), results, {}) for _, _, results, _ in entries]
+  found = [run.membership(entry[3]) for run, entry in zip(finished, entries, strict=True)]
   return Reproduced(
     row=row,
     percent=_cells(accuracy, share, after, end),
@@ -125,6 +134,20 @@ def _reproduced(
     recovery={
       name: tuple(clustering['recovery'][name]['ari'] for *_, clustering in entries) for name in truths
     },
+    experts=tuple(clustering.get('experts') for *_, clustering in entries),
+    baseline_global=tuple(
+      100.0 * results['baseline']['evaluation']['global']['accuracy'] for _, _, results, _ in entries
+    ),
+    shared={
+      name: tuple(
+        cluster_contents.shared_clients(matrix, run.truths[name])
+        for run, matrix in zip(finished, found, strict=True)
+      )
+      for name in truths
+    },
+    together=tuple(
+      cluster_contents.together(matrix, run.label_counts) for run, matrix in zip(finished, found, strict=True)
+    ),
   )
 
 

@@ -13,8 +13,8 @@ from tff_cluster.reporting.figures import base
 from tff_cluster.reporting.figures import reproduction as figures
 from tff_cluster.reporting.files import csv_text, write_file
 from tff_cluster.reporting.markup import Markup, table, tag
+from tff_cluster.reporting.paper_page import PaperPage
 from tff_cluster.reporting.pictures import Picture
-from tff_cluster.reporting.published import TOLERANCE_POINTS
 from tff_cluster.reporting.sections import verdict_chip
 from tff_cluster.reporting.table_scorecard import BySeed, Line, build_scorecard, headline, scale_remark
 from tff_cluster.reporting.words import plural, score
@@ -40,6 +40,7 @@ def write_reproduction(
   folder: Path,
   by_seed: BySeed | None = None,
   drawn: Sequence[Picture] = (),
+  own: PaperPage | None = None,
 ) -> Path:
   """Writes scorecard.csv, scorecard.json, figures/*.svg and *.png, and index.html into a folder.
 
@@ -52,7 +53,9 @@ def write_reproduction(
     facts: How it was run (command, seeds, machine, date, client-rounds, ...), in the order of the page.
     folder: Where to.
     by_seed: The numbers behind the means of `rows`, for the intervals; without them there are none.
-    drawn: Pictures of a run that come right behind the answer; their files are there already.
+    drawn: Pictures of a run, whose files are there already: right behind the answer of a figure, behind the clusters of a
+      table.
+    own: What the paper has of its own; without it the columns are those of FL+HC.
 
   Returns:
     The path of index.html.
@@ -61,7 +64,10 @@ def write_reproduction(
     EnvironmentFault: where a file cannot be written.
   """
   remark = scale_remark(scale, scale_words)
-  lines = build_scorecard(published, rows, scale, scale_words, by_seed)
+  if own is None:
+    lines = build_scorecard(published, rows, scale, scale_words, by_seed)
+  else:
+    lines = own.scorecard(published, rows, scale, scale_words)
   records = [
     *(dataclasses.asdict(line) for line in lines),
     *(_claim_record(published, *pair, remark) for pair in findings),
@@ -73,13 +79,16 @@ def write_reproduction(
   pictures = _draw_pictures(published, rows, folder, remark)
   parts: list[tuple[str, list[Markup]]] = [
     ('The answer', _answer_section(published, lines, findings, remark)),
-    *([('The figure', [report.figure(picture) for picture in drawn])] if drawn else []),
+    *(_drawn_part('The figure', drawn) if published.is_figure else []),
     ('The paper’s claims', _claims_section(findings, remark)),
   ]
-  if any(row.cells for row in published.rows):
+  if own is not None:
+    parts += own.sections(published, rows, lines, remark)
+  elif any(row.cells for row in published.rows):
     parts.append(('The paper’s numbers beside ours', _cells_section(published, lines, remark)))
   parts += [
     ('Clusters that were found', _clusters_section(published, rows)),
+    *([] if published.is_figure else _drawn_part('What the clusters hold', drawn)),
     *_choice_part(published, rows),
     ('Over rounds', [report.figure(picture) for picture in pictures]),
     ('How it was run', _facts_section(facts)),
@@ -89,6 +98,10 @@ def write_reproduction(
   target = folder / 'index.html'
   write_file(target, report.page(title, subtitle, parts))
   return target
+
+
+def _drawn_part(heading: str, drawn: Sequence[Picture]) -> list[tuple[str, list[Markup]]]:
+  return [(heading, [report.figure(picture) for picture in drawn])] if drawn else []
 
 
 def _claim_verdict(finding: Finding, remark: str) -> str:
@@ -119,13 +132,8 @@ def _answer_section(
   if remark:
     words = f'{remark}. Here no number is called reproduced, and a claim that holds or fails does so at this scale only.'
     content.append(tag('p', tag('strong', 'Take care. '), f'{words[0].upper()}{words[1:]}', class_='alarm'))
-  if any(line.published is not None for line in lines):
-    content.append(
-        tag(
-            'p', f'A number agrees within {TOLERANCE_POINTS:g} point for accuracies and within {table_scorecard.SHARE_TOLERANCE_POINTS:g} '
-            f'points for shares of clients: {table_scorecard.SHARE_REASON}.', class_='soft',
-        )
-    )  # fmt: skip
+  if words := table_scorecard.tolerance_words(lines):
+    content.append(tag('p', words, class_='soft'))
   if published.note:
     content.append(tag('p', published.note, class_='note'))
   return content
@@ -268,7 +276,7 @@ def _draw_pictures(
     if not panels:
       continue
     title = f'{quantity[0].upper()}{quantity[1:]} over rounds'
-    caption = f'Means over seeds. The upright line is where {published.method} may cluster first; up to there both are one training.'
+    caption = f'Means over seeds. The upright line is where clients may be clustered first ({published.method}); up to there both are one training.'
     caption += f' {remark[0].upper()}{remark[1:]}.' if remark else ''
     svg, png = base.render(figures.curves_by_row(panels, f'{quantity}, %', remark, published.method))
     write_file(folder / 'figures' / f'{name}.svg', svg)

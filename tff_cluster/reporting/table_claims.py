@@ -31,6 +31,13 @@ class Reproduced:
     recovery: Adjusted Rand index by name of the planted groups, one a seed; None where it is not defined.
     choice: How the threshold was chosen (CHOICE in tff_cluster/results.py), one a seed; None where it was given.
     splits: The tests of CFL (SPLITS in tff_cluster/results.py), one list a seed; None for other methods.
+    experts: The cluster models as experts (EXPERTS in tff_cluster/results.py, shares from 0 to 1), one a seed; None where
+      they were not asked for.
+    baseline_global: Accuracy in percent of FedAvg on the global test set after the last round, one a seed.
+    shared: Clients that a planted group and a cluster have in common, int[groups][clusters] by name of the planted
+      groups, one a seed.
+    together: How often two clients are in one cluster, where they hold a common label and where they do not
+      (reporting.cluster_contents), one pair a seed.
   """
 
   row: Row
@@ -48,6 +55,10 @@ class Reproduced:
   recovery: Mapping[str, tuple[float | None, ...]]
   choice: tuple[Mapping[str, Any] | None, ...] = ()
   splits: tuple[Sequence[Mapping[str, Any]] | None, ...] = ()
+  experts: tuple[Mapping[str, Any] | None, ...] = ()
+  baseline_global: tuple[float, ...] = ()
+  shared: Mapping[str, tuple[Sequence[Sequence[int]], ...]] = dataclasses.field(default_factory=dict)
+  together: tuple[tuple[float | None, float | None], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,6 +28,8 @@ SHARE_REASON = (
   'with 100 clients one client is 1 point, and the share at a hard target moves by points between seeds; '
   'the paper gives one seed'
 )
+# A point of accuracy moves the losses of Miles et al. 2024 by 0.01, and they are printed to 0.01.
+LOSS_TOLERANCE = 0.02
 _NUMBER_WORDS = {
   True: ('agrees within the tolerance', 'agree within the tolerance'),
   False: ('differs', 'differ'),
@@ -48,13 +50,13 @@ class Line:
   Attributes:
     table: Name of the table or figure.
     row: Name of the row.
-    column: One of tables.COLUMNS.
-    published: In percent; None where the paper prints no number.
+    column: One of tables.COLUMNS, or a paper's own, which ends with '_loss' where it holds a loss.
+    published: In percent, a loss as it is; None where the paper prints no number.
     published_ratio: The printed ratio to FedAvg; None where none is printed.
-    ours: In percent, mean over seeds; None where not run.
-    low, high: Ends of the 95% Student interval of that mean over seeds, in percent; None with one seed.
+    ours: In the same unit, mean over seeds; None where not run.
+    low, high: Ends of the 95% Student interval of that mean over seeds; None with one seed.
     ours_ratio: Ours divided by our FedAvg's; None where not run or where FedAvg has 0.
-    difference: Ours minus published, in percentage points; None where either is missing.
+    difference: Ours minus published, in percentage points or as a loss; None where either is missing.
     verdict: In words; it names the scale wherever that is not the paper's.
     note: What a reader must know, with the source.
   """
@@ -79,8 +81,26 @@ class Line:
 
 
 def tolerance(column: str) -> float:
-  """Returns the difference in points up to which a number of a column counts as the printed one."""
+  """Returns the difference, in points or as a loss, up to which a number of a column counts as the printed one."""
+  if is_loss(column):
+    return LOSS_TOLERANCE
   return SHARE_TOLERANCE_POINTS if column.startswith('share') else TOLERANCE_POINTS
+
+
+def is_loss(column: str) -> bool:
+  """Returns whether a column holds a loss, not percentages."""
+  return column.endswith('_loss')
+
+
+def tolerance_words(lines: Sequence[Line]) -> str:
+  """Returns the tolerances of the printed numbers in a sentence; empty where none is printed."""
+  columns = {line.column for line in lines if line.published is not None}
+  kinds = [f'{TOLERANCE_POINTS:g} point for accuracies']
+  if any(column.startswith('share') for column in columns):
+    kinds.append(f'{SHARE_TOLERANCE_POINTS:g} points for shares of clients: {SHARE_REASON}')
+  if any(map(is_loss, columns)):
+    kinds.append(f'{LOSS_TOLERANCE:g} for losses')
+  return f'A number agrees within {" and within ".join(kinds)}.' if columns else ''
 
 
 def scale_remark(scale: str, scale_words: str) -> str:
@@ -157,6 +177,22 @@ def headline(
   return f'{answer}: {counted}.'
 
 
+def verdict(line: Line, remark: str) -> str:
+  """Returns the verdict on a line of a row that was run."""
+  if line.difference is None:
+    return f'nothing to compare ({remark})' if remark else 'nothing to compare'
+  limit, loss = tolerance(line.column), is_loss(line.column)
+  within = f'{limit:g}' if loss else f'{limit:g} point' + ('' if limit == 1 else 's')
+  if line.agrees:
+    return f'within {within} ({remark})' if remark else f'reproduced (within {within})'
+  size = f'{abs(line.difference):.2f}' if loss else f'{abs(line.difference):.1f} points'
+  # "differs by 1.0 points" would read like the tolerance that it exceeds.
+  just = f'{limit:.2f}' if loss else f'{limit:.1f} points'
+  size = f'just over {within}' if size == just else size
+  side = f'ours is {"higher" if line.difference > 0 else "lower"}'
+  return f'differs by {size} ({side}; {remark})' if remark else f'differs by {size} ({side})'
+
+
 def _counted(count: int, one: str, several: str) -> str:
   return f'{count} {one if count == 1 else several}'
 
@@ -195,19 +231,4 @@ def _line(
       published.name, row, column, printed, ratio, ours, interval.low, interval.high, ours / baseline if baseline else None,
       difference, '', '; '.join([*notes, source]),
   )  # fmt: skip
-  return dataclasses.replace(line, verdict=_verdict(line, remark))
-
-
-def _verdict(line: Line, remark: str) -> str:
-  """Returns the verdict on a line of a row that was run."""
-  if line.difference is None:
-    return f'nothing to compare ({remark})' if remark else 'nothing to compare'
-  limit = tolerance(line.column)
-  points = f'{limit:g} point' + ('' if limit == 1 else 's')
-  if line.agrees:
-    return f'within {points} ({remark})' if remark else f'reproduced (within {points})'
-  size = f'{abs(line.difference):.1f} points'
-  # "differs by 1.0 points" would read like the tolerance that it exceeds.
-  size = f'just over {points}' if size == f'{limit:.1f} points' else size
-  side = f'ours is {"higher" if line.difference > 0 else "lower"}'
-  return f'differs by {size} ({side}; {remark})' if remark else f'differs by {size} ({side})'
+  return dataclasses.replace(line, verdict=verdict(line, remark))

@@ -1,0 +1,143 @@
+"""FedEx's tables: every printed number, typed a second time, and experiments that are valid and as the paper says."""
+
+import dataclasses
+import pathlib
+
+import pytest
+
+from tff_cluster.algorithms import reproduction
+from tff_cluster.cli import preset
+from tff_cluster.config import ClusteringConfig
+from tff_cluster.errors import InputError
+from tff_cluster.papers import catalogue, miles2024, tables
+
+ROOT = pathlib.Path(__file__).parents[2]
+# The lines of the paper's two tables, as they are printed; the last two experts of table 2 are printed "(3 Clusters)".
+TABLE_1 = """
+Baseline 1.48 97.43%
+Cluster 1 (3 Clusters) 1.77 71.31%
+Cluster 2 (3 Clusters) 1.75 72.11%
+Cluster 3 (3 Clusters) 1.72 74.78%
+Total (3 Clusters) 77.98%
+Cluster 0 (4 Clusters) N/A N/A
+Cluster 1 (4 Clusters) 1.93 52.91%
+Cluster 2 (4 Clusters) 1.82 52.91%
+Cluster 3 (4 Clusters) 1.82 64.12%
+Total (4 Clusters) 9.01%
+"""
+TABLE_2 = """
+Baseline 84.72%
+Cluster 0 (3 Clusters) 76.33%
+Cluster 1 (3 Clusters) 40.04%
+Cluster 2 (3 Clusters) 52.11%
+Total 80.20%
+Cluster 0 (4 Clusters) 54.52%
+Cluster 1 (4 Clusters) 48.57%
+Cluster 2 (3 Clusters) 45.82%
+Cluster 3 (3 Clusters) 40.17%
+Total 63.88%
+"""
+
+
+def _numbers(expert):
+  """A model as it is printed: loss, where there is one, and accuracy."""
+  if expert is None:
+    return ['N/A', 'N/A']
+  return ([] if expert.loss is None else [f'{expert.loss:.2f}']) + [f'{expert.accuracy:.2f}%']
+
+
+@pytest.mark.parametrize(('name', 'text'), [('fedex/table1', TABLE_1), ('fedex/table2', TABLE_2)])
+def test_every_number_is_the_printed_one(name, text):
+  lines = [line.split() for line in text.strip().splitlines()]
+  ends = [i for i, line in enumerate(lines) if line[0] == 'Total']
+  blocks = {'3 clusters': lines[1 : ends[0] + 1], '4 clusters': lines[ends[0] + 1 :]}
+  printed = miles2024.PRINTED[name]
+  assert list(printed) == ['3 clusters', '4 clusters'] == [row.name for row in miles2024.PUBLISHED[name].rows]
+  for row, block in blocks.items():
+    assert _numbers(printed[row].fedavg) == lines[0][1:]
+    assert [_numbers(expert) for expert in printed[row].experts] == [line[4:] for line in block[:-1]]
+    assert f'{printed[row].fedex:.2f}%' == block[-1][-1]
+    assert len(printed[row].experts) == int(row[0])
+
+
+def test_ranks_are_by_accuracy_then_by_loss_and_what_is_not_printed_comes_last():
+  four = miles2024.PRINTED['fedex/table1']['4 clusters']
+  assert [expert and (expert.accuracy, expert.loss) for expert in four.ranked] == [
+    (64.12, 1.82),
+    (52.91, 1.82),
+    (52.91, 1.93),
+    None,
+  ]
+  noisy = miles2024.PRINTED['fedex/table2']['3 clusters']
+  assert [expert.accuracy for expert in noisy.ranked] == [76.33, 52.11, 40.04]
+
+
+def test_the_printed_losses_are_those_of_a_softmax_of_a_softmax():
+  # An expert that is sure: outputs 1 and nine times 0, so log(e + 9) - 1 where it is right and log(e + 9) elsewhere.
+  all_wrong = 2.461150
+  of_table = [row.experts for row in miles2024.PRINTED['fedex/table1'].values()]
+  known = [e for experts in of_table for e in experts if e] + [
+    miles2024.PRINTED['fedex/table1']['3 clusters'].fedavg
+  ]
+  off = [e for e in known if abs(all_wrong - e.accuracy / 100 - e.loss) > 0.025]
+  assert off == [miles2024.Measured(52.91, 1.82)] and len(known) == 7
+
+
+@pytest.mark.parametrize('published', miles2024.PUBLISHED.values(), ids=lambda p: p.name)
+@pytest.mark.parametrize('scale', ['paper', 'small'])
+def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
+  jobs = reproduction.plan(published, published.scale(scale), (0, 1), tmp_path)
+  assert len(jobs) == 2  # All rows are clusterings of one Phase 1.
+  for job in jobs:
+    training, data = job.config.training, job.config.data
+    assert (training.phase1_rounds, training.cluster_start) == (1, 'global_model')
+    assert training.phase1_rounds + training.phase2_rounds == (200 if scale == 'paper' else 20)
+    assert job.config.evaluation.experts == 'yes'
+    assert [c.num_clusters for c in job.config.clusterings] == [int(row.name[0]) for row in published.rows]
+    assert {(c.method, c.signature) for c in job.config.clusterings} == {('spectral', 'weights')}
+    noisy = published.name in ('fedex/table2', 'fedex/figure3')
+    assert data.noise_clients == (0.15 if noisy else 0.0)
+    # 15 of 100 clients are noise, 3 of 20.
+    assert data.num_clients == (100 if scale == 'paper' else 20)
+
+
+def test_the_papers_scale_is_that_of_its_replication(tmp_path):
+  (job,) = reproduction.plan(miles2024.PUBLISHED['fedex/table1'], tables.PAPER, (0,), tmp_path)
+  data, training = job.config.data, job.config.training
+  assert (data.dataset, data.partition, data.shards_per_client) == ('mnist', 'pathological', 2)
+  assert (training.model, training.batch_size, training.local_epochs) == ('mnist_cnn', 10, 1)
+  assert (training.learning_rate, training.cohort_fraction) == (0.1, 0.1)
+
+
+def test_the_preset_is_table_1(tmp_path):
+  (job,) = reproduction.plan(miles2024.PUBLISHED['fedex/table1'], tables.PAPER, (0,), tmp_path)
+  given = [line for line in (ROOT / 'flags/fedex_mnist.flags').read_text().splitlines() if line[:1] == '-']
+  asked = [line.removeprefix('--clustering=') for line in given if line.startswith('--clustering=')]
+  assert asked == [
+    f'spectral,name={c.label},signature={c.signature},num_clusters={c.num_clusters}'
+    for c in job.config.clusterings
+  ]
+  assert preset.read_preset('fedex_mnist', {}, job.config.clusterings) == job.config
+
+
+def test_more_clusters_than_clients_would_be_noticed(tmp_path):
+  table = miles2024.PUBLISHED['fedex/table1']
+  tiny = dataclasses.replace(table.small, changes={'num_clients': 3})
+  with pytest.raises(InputError, match='num_clusters=4'):
+    reproduction.plan(table, tiny, (0,), tmp_path)
+
+
+@pytest.mark.parametrize('name', miles2024.PUBLISHED)
+def test_it_is_asked_for_by_name(name):
+  kinds = {'table': None, 'figure': None} | {name.partition('/')[2][:-1]: name}
+  assert catalogue.find(**kinds) is miles2024.PUBLISHED[name]
+  with pytest.raises(InputError, match='no such'):
+    catalogue.find(**{'table': kinds['figure'], 'figure': kinds['table']})
+
+
+def test_figures_have_four_clusters_and_no_numbers():
+  for name in ('fedex/figure2', 'fedex/figure3'):
+    published = miles2024.PUBLISHED[name]
+    assert [row.clustering['num_clusters'] for row in published.rows] == [4]
+    assert name not in miles2024.PRINTED and not published.rows[0].cells
+    assert ClusteringConfig(**published.rows[0].clustering).label == 'experts4'

@@ -1,0 +1,123 @@
+"""FedEx: experts of clusters of clients, combined by an online layer, as printed.
+
+C. Miles, A. Khan, L. Baranger, M. Miller, A. Saxena, A. Kulshrestha, "FedEx: An Exploration of Clustering Clients in
+Federated Learning", 2024. Tables 1 and 2 give FedAvg, each cluster's model and their combination on the test set, without
+and with clients that hold CIFAR-10; figures 2 and 3 the labels in each of four clusters.
+
+Departures and choices:
+  Rounds, batch size, epochs, learning rate and client ratio of these experiments are not given. Taken are 200 rounds in
+    all, as in the paper's replication of FedAvg (figure 1), with B = 10 and E = 1, eta = 0.1 and C = 0.1, of a cluster's
+    clients too. FedAvg has as many rounds.
+  Clients are clustered by their weights after one round. Experts go on from the global model of that round
+    (cluster_start=global_model); the paper does not say what they start from.
+  The printed losses are those of a softmax that is put through a softmax once more: the least is 1.461, and experts that
+    are sure of everything have 2.461 minus their accuracy, which fits every printed pair within 0.025 but one (52.91%
+    with 1.82). Ours are taken likewise (expert_loss_twice); that of FedAvg is not kept.
+  "Best loss" is the lowest of a training; ours is that of the last round.
+  Experts are ranked by accuracy, since the numbers of clusters mean nothing. One expert of table 1 is N/A. Table 2 prints
+    "(3 Clusters)" at two experts that stand with those of four; they are read as "(4 Clusters)".
+  Figures print no numbers: their rows have claims and pictures.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from tff_cluster.papers.tables import Published, Row, Scale
+
+ROUNDS, ROUNDS_BEFORE = 200, 1
+NOISE = 0.15
+SMALL = Scale(
+  'small',
+  '20 clients with at most 150 rows, half in a round, 20 rounds in all',
+  {'num_clients': 20, 'rows_per_client': 150, 'cohort_fraction': 0.5},
+  rounds=20,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+  """A model on the test set: accuracy in percent, and loss where it is printed."""
+
+  accuracy: float
+  loss: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Printed:
+  """What a table prints of one number of clusters.
+
+  Attributes:
+    fedavg: FedAvg without clusters.
+    experts: One a cluster, in the order of the table; None where N/A is printed.
+    fedex: Accuracy of their combination ("Total"), in percent.
+  """
+
+  fedavg: Measured
+  experts: tuple[Measured | None, ...]
+  fedex: float
+
+  @property
+  def ranked(self) -> tuple[Measured | None, ...]:
+    """The experts from the best to the worst, N/A last; of equal ones the one with the lower loss first."""
+    known = [expert for expert in self.experts if expert is not None]
+    known.sort(key=lambda expert: (-expert.accuracy, expert.loss or 0.0))
+    return (*known, *(None,) * (len(self.experts) - len(known)))
+
+
+_PLAIN, _NOISY = Measured(97.43, 1.48), Measured(84.72)
+PRINTED: Mapping[str, Mapping[str, Printed]] = MappingProxyType(
+  {
+    'fedex/table1': {
+      '3 clusters': Printed(_PLAIN, (Measured(71.31, 1.77), Measured(72.11, 1.75), Measured(74.78, 1.72)), 77.98),
+      '4 clusters': Printed(
+        _PLAIN, (None, Measured(52.91, 1.93), Measured(52.91, 1.82), Measured(64.12, 1.82)), 9.01
+      ),
+    },
+    'fedex/table2': {
+      '3 clusters': Printed(_NOISY, (Measured(76.33), Measured(40.04), Measured(52.11)), 80.20),
+      '4 clusters': Printed(_NOISY, (Measured(54.52), Measured(48.57), Measured(45.82), Measured(40.17)), 63.88),
+    },
+  }
+)  # fmt: skip
+
+
+def _row(clusters: int, noise: bool) -> Row:
+  settings: dict[str, Any] = {'phase1_rounds': ROUNDS_BEFORE, 'phase2_rounds': ROUNDS - ROUNDS_BEFORE}
+  if noise:
+    settings['noise_clients'] = NOISE
+  clustering = {
+    'method': 'spectral', 'name': f'experts{clusters}', 'signature': 'weights', 'num_clusters': clusters,
+  }  # fmt: skip
+  return Row(f'{clusters} clusters', settings, clustering)
+
+
+def _entry(name: str, title: str, source: str, rows: tuple[Row, ...], note: str) -> Published:
+  # Curves over rounds are of each client with its own expert; FedEx combines experts after the last round only.
+  source = f'Miles et al. 2024, {source}'
+  return Published(f'fedex/{name}', title, source, 'fedex_mnist', rows, note, 'own expert', SMALL)
+
+
+_RANKED = 'Experts stand from the best to the worst, in the paper and here, since the numbers of clusters mean nothing.'
+_LABELS = 'The figure prints no numbers. The numbers of clusters mean nothing, so other panels may show the same clusters.'
+PUBLISHED: Mapping[str, Published] = MappingProxyType(
+  {
+    entry.name: entry
+    for entry in (
+      _entry(
+        'table1', 'FedEx on non-IID MNIST', 'table 1', tuple(_row(clusters, False) for clusters in (3, 4)),
+        f'{_RANKED} Of four clusters the paper prints N/A for one expert. The printed losses are those of a softmax put '
+        'through a softmax once more, and ours are taken likewise; that of FedAvg, 1.48, has no number of ours beside it.',
+      ),
+      _entry(
+        'table2', 'FedEx on non-IID MNIST with CIFAR-10 as noise', 'table 2',
+        tuple(_row(clusters, True) for clusters in (3, 4)),
+        f'{_RANKED} The table prints “(3 Clusters)” at two of the experts of four clusters, read as four. The paper does '
+        'not say on which rows it tests; ours are MNIST’s and, in the proportion of training, CIFAR-10’s.',
+      ),
+      _entry('figure2', 'Digits in each of four clusters', 'figure 2', (_row(4, False),), _LABELS),
+      _entry('figure3', 'Digits in each of four clusters, with CIFAR-10 as noise', 'figure 3', (_row(4, True),), _LABELS),
+    )
+  }
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Claims and scorecard of Miles et al. 2024 (FedEx)."""
