@@ -8,7 +8,8 @@ Departures and choices:
   The paper prints no numbers but those of its text, so figure 3 has claims and no cells.
   eps_1, eps_2, the learning rate and the network's widths are not given. Figure 3 splits in rounds 50, 100 and 150, so
     a cluster trains 50 rounds before it may be split, and 200 rounds are run; eps_1 is so large that it forbids none of
-    these splits, and eps_2 lies between the norms of clients that agree and of those that do not (docs/results.md).
+    these splits, and eps_2 lies between the norms, at the small scale, of clients that agree and of those
+    that do not (docs/results.md).
   SPLITS is not the paper's table: how often CFL splits clients that agree, and finds planted groups, which the paper
     claims in words.
 """
