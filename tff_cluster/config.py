@@ -247,6 +247,13 @@ class ClusteringConfig:
     at_most=2.0,
     applies=('method', ('bipartition',)),
   )
+  max_cross_similarity: float = option(
+    1.0,
+    'Split only if no two clients across the halves have a higher cosine similarity; 1, as in the paper: always.',
+    at_least=-1.0,
+    at_most=1.0,
+    applies=('method', ('bipartition',)),
+  )
 
   @property
   def label(self) -> str:

@@ -248,6 +248,13 @@ def test_many_clients():
       'a half of 1 client, at least 3 asked for (min_cluster_size); '
       'a similarity gap of 0.4, at least 1 asked for (min_similarity_gap)',
     ),
+    ((1, 0.0, 0.5), ''),
+    ((1, 0.0, 0.49), 'a cross similarity of 0.5, at most 0.49 asked for (max_cross_similarity)'),
+    (
+      (1, 0.45, -1.0),
+      'a similarity gap of 0.4, at least 0.45 asked for (min_similarity_gap); '
+      'a cross similarity of 0.5, at most -1 asked for (max_cross_similarity)',
+    ),
   ],
 )
 def test_guards(guards, reason):
@@ -260,7 +267,9 @@ def test_what_just_meets_the_guards_is_split():
   # 0.75 - 0.25 has no rounding.
   similarity = symmetric([0.75, 0.25, 0.25, 0.25, 0.25, 0.75], 4)
   assert lib.guarded(similarity, 2, 0.5).reason == ''
+  assert lib.guarded(similarity, 2, 0.5, 0.25).reason == ''
   assert 'a half of 2 clients' in lib.guarded(similarity, 3, 0.0).reason
+  assert 'a cross similarity of 0.25' in lib.guarded(similarity, 2, 0.5, np.nextafter(0.25, 0.0)).reason
   assert 'a similarity gap of 0.5' in lib.guarded(similarity, 2, np.nextafter(0.5, 1.0)).reason
 
 
@@ -318,6 +327,8 @@ def test_wrong_labels(labels):
     ((0, 0.0), 'min_cluster_size=0: must be at least 1'),
     ((1, -0.5), 'min_similarity_gap=-0.5: must be a number of at least 0'),
     ((1, float('nan')), 'min_similarity_gap=nan'),
+    ((1, 0.0, 1.5), 'max_cross_similarity=1.5: must be from -1 to 1'),
+    ((1, 0.0, float('nan')), 'max_cross_similarity=nan'),
   ],
 )
 def test_wrong_guards(guards, message):

@@ -150,6 +150,7 @@ DIRECTIONS = np.array([[1.0, 0.0], [4.0, 3.0], [-3.0, 4.0], [-1.0, 0.0]])
     (['--min_cluster_size=2', '--min_similarity_gap=0.59'], [[7, 5], [6, 4]], 'the similarity gap 0.6'),
     (['--min_cluster_size=3'], [[7, 5, 6, 4]], 'not split: a half of 2 clients, at least 3 asked for (min_cluster_size)'),
     (['--min_similarity_gap=0.7'], [[7, 5, 6, 4]], 'not split: a similarity gap of 0.6, at least 0.7 asked for'),
+    (['--max_cross_similarity=-0.01'], [[7, 5, 6, 4]], 'at most -0.01 asked for (max_cross_similarity)'),
   ],
 )  # fmt: skip
 def test_bipartition_by_hand(arguments, expected, note, tmp_path):
@@ -164,6 +165,7 @@ def test_bipartition_by_hand(arguments, expected, note, tmp_path):
   assert found['parameters'] == {
     'min_cluster_size': int(given.get('min_cluster_size', 1)),
     'min_similarity_gap': float(given.get('min_similarity_gap', 0)),
+    'max_cross_similarity': float(given.get('max_cross_similarity', 1)),
   }
   assert (found['method'], found['threshold']) == ('bipartition', None)
 

@@ -10,6 +10,7 @@ STATIONARY, STOPPING = 0.4, 1.6
 PARAMETERS = {
     'stationary_norm': STATIONARY, 'stopping_norm': STOPPING, 'rounds_before_split': 10, 'min_cluster_size': 1,
     'min_similarity_gap': 0.0,
+    'max_cross_similarity': 1.0,
 }  # fmt: skip
 
 

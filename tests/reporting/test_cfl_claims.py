@@ -92,8 +92,8 @@ def _splits(**changes):
 def test_the_claims_about_splits_hold_and_fail_with_their_own_rows():
   assert _splits() == ['holds'] * 6
   assert _splits(**{'IID; as printed': {'num_clusters': (2,)}}) == ['fails', *['holds'] * 5]
-  assert _splits(**{'labels skewed; gap guarded': {'num_clusters': (2,)}})[3] == 'fails'
-  assert _splits(**{'rotated, 2 groups; gap guarded': {'recovery': {'group': (0.5,)}}})[4] == 'fails'
+  assert _splits(**{'labels skewed; guarded': {'num_clusters': (2,)}})[3] == 'fails'
+  assert _splits(**{'rotated, 2 groups; guarded': {'recovery': {'group': (0.5,)}}})[4] == 'fails'
   worse = {'percent': {**DRAWN.percent, 'accuracy_end': 20.0}}
   assert _splits(**{'labels swapped, 4 groups; as printed': worse})[2] == 'fails'
 

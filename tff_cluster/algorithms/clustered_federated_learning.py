@@ -12,7 +12,7 @@ Departures and choices:
   Similarity and norms are those of the updates that made the last round (section 2, "latest transmitted updates"): they
     cost no message of their own. Line 8 takes the norm of their mean as it is applied, without updates that are not finite.
   A cluster that has stopped (equation 5) is not tested again. One whose split a guard forbids (min_cluster_size,
-    min_similarity_gap; both are off by default) is tested again after `rounds_before_split` rounds.
+    min_similarity_gap, max_cross_similarity; all are off by default) is tested again after `rounds_before_split` rounds.
   A cluster of one client is not tested; in the last round nobody is.
 """
 
@@ -175,7 +175,7 @@ def _train(
       )
       first_test = last
       continue
-    split = bipartition.guarded(similarity, clustering.min_cluster_size, clustering.min_similarity_gap)
+    split = bipartition.guarded(similarity, *bipartition.guards(clustering))
     halves = [members[split.labels == side] for side in (0, 1)]
     test.update(
       halves=[half.tolist() for half in halves], cross_similarity=split.cross_similarity, similarity_gap=split.gap

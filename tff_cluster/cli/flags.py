@@ -158,7 +158,7 @@ _CLUSTERING_HELP = (
   'A clustering as METHOD,KEY=VALUE,...; give the flag once for each clustering that is to be compared. '
   'Keys: name, signature (not of bipartition); kmeans: num_clusters; spectral: num_clusters, affinity; '
   'dynamic_distance: distance_threshold, variant, max_clusters; hierarchical: distance_threshold, metric, linkage; '
-  'bipartition: stationary_norm, stopping_norm, rounds_before_split, min_cluster_size, min_similarity_gap. '
+  'bipartition: stationary_norm, stopping_norm, rounds_before_split, min_cluster_size, min_similarity_gap, max_cross_similarity. '
   'For instance --clustering=dynamic_distance,distance_threshold=quantile:0.1,name=dd.'
 )
 

@@ -8,7 +8,7 @@ halves are those of single linkage before its last merge.
 
 Departures and choices: the paper does not say which halves are meant where several have the lowest similarity
 across. The cut before the last such client is taken here, so that one half cannot be parted at that similarity
-again. The two guards are not in the paper; at 1 and 0 they forbid nothing. Whether a cluster is to be split at all
+again. The three guards are not in the paper; at 1, 0 and 1 they forbid nothing. Whether a cluster is to be split at all
 (eq. 5) is a question to its training, not to its updates, and is not asked here.
 """
 
@@ -127,13 +127,19 @@ def similarity_gap(similarity: np.ndarray, labels: np.ndarray) -> float:
   return within - across if within < np.inf else 0.0
 
 
-def guarded(similarity: np.ndarray, min_cluster_size: int = 1, min_similarity_gap: float = 0.0) -> Split:
+def guarded(
+  similarity: np.ndarray,
+  min_cluster_size: int = 1,
+  min_similarity_gap: float = 0.0,
+  max_cross_similarity: float = 1.0,
+) -> Split:
   """Returns the split of eq. 6, with the reason where a guard forbids it.
 
   Args:
     similarity: As in `bipartition`.
     min_cluster_size: Clients that each half must have; 1 forbids nothing.
     min_similarity_gap: What `similarity_gap` must reach; 0 forbids nothing.
+    max_cross_similarity: What no two clients across the halves may exceed; 1 forbids nothing.
 
   Raises:
     InputError: as `bipartition`, or if a guard is out of range.
@@ -142,6 +148,8 @@ def guarded(similarity: np.ndarray, min_cluster_size: int = 1, min_similarity_ga
     raise InputError(f'min_cluster_size={min_cluster_size}: must be at least 1')
   if not min_similarity_gap >= 0.0:
     raise InputError(f'min_similarity_gap={min_similarity_gap}: must be a number of at least 0')
+  if not -1.0 <= max_cross_similarity <= 1.0:
+    raise InputError(f'max_cross_similarity={max_cross_similarity}: must be from -1 to 1')
   labels, cross_similarity = bipartition(similarity)
   gap = similarity_gap(similarity, labels)
   reasons = []
@@ -152,7 +160,17 @@ def guarded(similarity: np.ndarray, min_cluster_size: int = 1, min_similarity_ga
     reasons.append(
       f'a similarity gap of {gap:.4g}, at least {min_similarity_gap:.4g} asked for (min_similarity_gap)'
     )
+  # Rounding may lift the cosine of two like updates above 1.
+  if min(cross_similarity, 1.0) > max_cross_similarity:
+    reasons.append(
+      f'a cross similarity of {cross_similarity:.4g}, at most {max_cross_similarity:.4g} asked for (max_cross_similarity)'
+    )
   return Split(labels, cross_similarity, gap, '; '.join(reasons))
+
+
+def guards(config: ClusteringConfig) -> tuple[int, float, float]:
+  """Returns the guards that a clustering asks for, in the order of `guarded`."""
+  return config.min_cluster_size, config.min_similarity_gap, config.max_cross_similarity
 
 
 def from_config(config: ClusteringConfig, signatures: Signatures, seed: int) -> Outcome:
@@ -162,7 +180,7 @@ def from_config(config: ClusteringConfig, signatures: Signatures, seed: int) -> 
   if signatures.num_clients == 1:
     figures = {'cross_similarity': None, 'similarity_gap': None}
     return Outcome(everybody, notes=('not split: there is one client',), figures=figures)
-  split = guarded(similarities(signatures), config.min_cluster_size, config.min_similarity_gap)
+  split = guarded(similarities(signatures), *guards(config))
   sizes = np.bincount(split.labels)
   notes = [
     f'halves of {sizes[0]} and {_clients(sizes[1])}: the cross similarity (the highest of two clients across) is '
