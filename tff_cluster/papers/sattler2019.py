@@ -61,7 +61,7 @@ def _entry(
 _TESTED = {'stationary_norm': 0.3, 'rounds_before_split': 10}
 _EPS_2, _LOW_EPS_2 = 0.75, 0.3
 AS_PRINTED, GUARDED = 'as printed', 'guarded'
-GAP, CROSS = 0.1, 0.01
+GAP, CROSS = 0.1, 0.05
 PLANTED = ('swapped', 'rotated')
 
 FIGURE3 = _entry(
