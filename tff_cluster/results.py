@@ -12,7 +12,7 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
   phase1        STAGE; FedAvg over all clients
   baseline      STAGE; the same FedAvg gone on for the rounds of Phase 2, so that a clustering is compared
                 at equal rounds
-  clusterings   list of
+  clusterings   list, empty for FedAvg alone, of
     label, method, parameters   as configured
     signature     'weights' or 'updates' (bipartition: 'updates')
     clusters      [[client ids]]

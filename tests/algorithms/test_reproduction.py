@@ -4,10 +4,11 @@ import dataclasses
 
 import pytest
 
+from tff_cluster import store as store_lib
 from tff_cluster.algorithms import reproduction, run_experiment
 from tff_cluster.errors import InputError
 from tff_cluster.papers import briggs2020, catalogue, tables
-from tff_cluster.reporting import reproduced
+from tff_cluster.reporting import report, reproduced
 
 FIXED = {'method': 'hierarchical', 'signature': 'updates', 'linkage': 'ward', 'metric': 'l2', 'name': 'ward'}
 CHOSEN = {**FIXED, 'name': 'chosen', 'distance_threshold': 'validation'}
@@ -140,3 +141,99 @@ def test_seeds_give_an_interval(tmp_path):
   assert found == ends and len(set(ends)) > 1
   row = reproduced.gather(runs)['n 1']
   assert row.seeds == (0, 1, 2) and row.percent['accuracy_end'] == pytest.approx(sum(ends) / 3)
+
+
+def alone(batch, epochs):
+  told = {'batch_size': batch, 'local_epochs': epochs, 'phase1_rounds': 1, 'phase2_rounds': 3}
+  return tables.Row(f'B {batch or "inf"}, E {epochs}', told, {})
+
+
+# What would ask for signatures, were there anything to cluster.
+LEAN = dataclasses.replace(
+  TINY, changes={**TINY.changes, 'cluster_start': 'members_mean', 'sketch_dimension': 5}
+)
+ALONE = dataclasses.replace(TABLE, name='made_up/figure2', rows=(alone(10, 1), alone(0, 2)))
+
+
+def test_a_row_without_a_clustering_is_a_run_of_its_own(tmp_path):
+  jobs = reproduction.plan(ALONE, TINY, (0,), tmp_path)
+  assert [[row.name for row in job.rows] for job in jobs] == [['B 10, E 1'], ['B inf, E 2']]
+  assert [job.config.clusterings for job in jobs] == [(), ()]
+  names = [job.folder.root.name.rpartition('_')[0] for job in jobs]
+  assert names == ['B10_E1_n1_seed0', 'B0_E2_n1_seed0']
+  # A whole name means one row, also where another one contains it.
+  longer = dataclasses.replace(alone(20, 1), name='not B 10, E 1')
+  both = dataclasses.replace(ALONE, rows=(*ALONE.rows, longer))
+  (job,) = reproduction.plan(both, TINY, (0,), tmp_path, only='B 10, E 1')
+  assert [row.name for row in job.rows] == ['B 10, E 1']
+  assert len(reproduction.plan(both, TINY, (0,), tmp_path, only='E 1')) == 2
+
+
+def test_fedavg_alone_shares_its_settings_with_no_other_row(tmp_path):
+  for published in catalogue.PUBLISHED.values():
+    for job in reproduction.plan(published, published.small, (0,), tmp_path) if published.rows else ():
+      assert len(job.rows) == max(len(job.config.clusterings), 1)
+
+
+@pytest.mark.tensorflow
+def test_fedavg_alone_is_estimated_run_and_shown(tmp_path):
+  store, silent = tmp_path / 'store', run_experiment.Silent()
+  store.mkdir()
+  jobs = reproduction.plan(ALONE, LEAN, (0,), tmp_path)
+  # 4 rounds of 6 clients, and nobody sends a signature.
+  assert [(e.asked, e.stored) for e in reproduction.estimates(jobs, store, silent)] == [(24, 0), (24, 0)]
+  done = [reproduction.run(job, store, silent) for job in jobs]
+  assert [d.trained for d in done] == [24, 24]
+  assert [reproduction.run(job, store, silent).trained for job in jobs] == [0, 0]
+  for job, d in zip(jobs, done, strict=True):
+    assert d.results['clusterings'] == d.results['candidates'] == []
+    assert d.results['baseline']['history']['rounds'] == [1, 2, 3, 4]
+    assert store_lib.load_json(job.folder.phase1)['signatures'] == {}
+  assert not list(store.glob('*signatures*'))
+  # What clusterings stand on is the same training: a row with one finds it in the store.
+  with_clusters = dataclasses.replace(
+    ALONE, name='made_up/table3', rows=(dataclasses.replace(ALONE.rows[0], clustering=WIDE),)
+  )
+  (other,) = reproduction.plan(with_clusters, LEAN, (0,), tmp_path)
+  assert reproduction.estimates([other], store, silent)[0].stored == 24
+  assert reproduction.run(other, store, silent).results['baseline'] == done[0].results['baseline']
+
+  shown = reproduction.finished(ALONE, LEAN, tmp_path, [(jobs[0], done[0].results)])
+  rows = reproduced.gather(shown)
+  assert list(rows) == ['B 10, E 1', 'B inf, E 2']
+  for name, d in zip(rows, done, strict=True):
+    history = d.results['baseline']['history']['test_accuracy']
+    assert rows[name].baseline_curve == dict(enumerate((100 * a for a in history), 1))
+    assert rows[name].accuracy_curve == {} and rows[name].num_clusters == ()
+  page = reproduced.write(
+    ALONE, shown, LEAN.name, LEAN.words, {'command': 'none'}, tmp_path / 'page'
+  ).read_text()
+  assert 'Clusters that were found' not in page
+  # A run folder of FedAvg alone has a report, too.
+  assert 'This run has no clustering' in report.write_report(jobs[0].folder.root).read_text()
+
+
+def test_rows_of_other_partitions_are_shown_where_their_data_lies_in_the_same_place(tmp_path):
+  published = catalogue.PUBLISHED['fedex/figure1']
+  scale = published.small
+
+  def ran(name, data_dir='here', digest='a', seed=0):
+    (job,) = reproduction.plan(published, scale, (seed,), tmp_path, data_dir, name)
+    results = {'config': job.config.to_json(), 'population': {'digest': digest}, 'clusterings': []}
+    job.folder.root.mkdir(parents=True, exist_ok=True)
+    store_lib.save_json(job.folder.results, results)
+    return job, results
+
+  def shown(job, results):
+    runs = reproduction.finished(published, scale, tmp_path, [(job, results)])
+    return sorted(row.name for rows, *_ in runs for row in rows)
+
+  ran('IID, B 10, E 1', digest='iid')
+  ran('IID, B 10, E 5', digest='iid', seed=1)
+  ran('non-IID, B 50, E 1', digest='skewed')
+  mine = ran('non-IID, B 10, E 1', digest='skewed')
+  assert shown(*mine) == ['IID, B 10, E 1', 'non-IID, B 10, E 1', 'non-IID, B 50, E 1']
+  # Other data of the same partition, and data that lies elsewhere, of which nothing is known.
+  ran('non-IID, B 50, E 1', digest='of other clients')
+  ran('IID, B 10, E 1', digest='iid', data_dir='elsewhere')
+  assert shown(*mine) == ['non-IID, B 10, E 1']

@@ -3,13 +3,15 @@
 import dataclasses
 import pathlib
 
+import numpy as np
 import pytest
 
 from tff_cluster.algorithms import reproduction
 from tff_cluster.cli import preset
 from tff_cluster.config import ClusteringConfig
+from tff_cluster.data.partitioners import matching, pathological, rows
 from tff_cluster.errors import InputError
-from tff_cluster.papers import catalogue, miles2024, tables
+from tff_cluster.papers import catalogue, mcmahan2017, miles2024, tables
 
 ROOT = pathlib.Path(__file__).parents[2]
 # The lines of the paper's two tables, as they are printed; the last two experts of table 2 are printed "(3 Clusters)".
@@ -83,7 +85,10 @@ def test_the_printed_losses_are_those_of_a_softmax_of_a_softmax():
   assert off == [miles2024.Measured(52.91, 1.82)] and len(known) == 7
 
 
-@pytest.mark.parametrize('published', miles2024.PUBLISHED.values(), ids=lambda p: p.name)
+CLUSTERED = [published for published in miles2024.PUBLISHED.values() if published.name != 'fedex/figure1']
+
+
+@pytest.mark.parametrize('published', CLUSTERED, ids=lambda p: p.name)
 @pytest.mark.parametrize('scale', ['paper', 'small'])
 def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
   jobs = reproduction.plan(published, published.scale(scale), (0, 1), tmp_path)
@@ -141,3 +146,62 @@ def test_figures_have_four_clusters_and_no_numbers():
     assert [row.clustering['num_clusters'] for row in published.rows] == [4]
     assert name not in miles2024.PRINTED and not published.rows[0].cells
     assert ClusteringConfig(**published.rows[0].clustering).label == 'experts4'
+
+
+FIGURE_1 = miles2024.PUBLISHED['fedex/figure1']
+
+
+@pytest.mark.parametrize(('scale', 'rounds'), [('paper', 200), ('small', 20)])
+def test_figure_1_is_every_setting_of_fedavg_alone(scale, rounds, tmp_path):
+  jobs = reproduction.plan(FIGURE_1, FIGURE_1.scale(scale), (4,), tmp_path)
+  asked = {
+    (partition, batch, epochs)
+    for partition in ('iid', 'pathological') for batch in (10, 50, 0) for epochs in (1, 5, 20)
+  }  # fmt: skip
+  told = [
+    (j.config.data.partition, j.config.training.batch_size, j.config.training.local_epochs) for j in jobs
+  ]
+  assert set(told) == asked and len(jobs) == 18
+  for job, (partition, batch, epochs) in zip(jobs, told, strict=True):
+    (row,) = job.rows
+    kind = {'iid': 'IID', 'pathological': 'non-IID'}[partition]
+    assert row.name == f'{kind}, B {batch or "inf"}, E {epochs}' and row.clustering == {} and not row.cells
+    training = job.config.training
+    assert job.config.clusterings == () and training.phase1_rounds + training.phase2_rounds == rounds
+    assert (training.learning_rate, training.cohort_fraction) == (0.1, 0.1 if scale == 'paper' else 0.5)
+  assert len({job.folder.root for job in jobs}) == 18
+  assert 'pathological_B0_E20_n1_seed4' in {job.folder.root.name.rpartition('_')[0] for job in jobs}
+
+
+@pytest.mark.parametrize('scale', ['paper', 'small'])
+def test_non_iid_b_10_e_1_is_the_fedavg_of_table_1(scale, tmp_path):
+  table = miles2024.PUBLISHED['fedex/table1']
+  (ours,) = reproduction.plan(FIGURE_1, FIGURE_1.scale(scale), (0,), tmp_path, only='non-IID, B 10, E 1')
+  (theirs,) = reproduction.plan(table, table.scale(scale), (0,), tmp_path)
+  assert dataclasses.replace(theirs.config, clusterings=()) == ours.config
+
+
+def test_every_row_of_figure_1_has_rounds_of_mcmahan():
+  assert set(miles2024.REPLICATED) == {row.name for row in FIGURE_1.rows}
+  for row in FIGURE_1.rows:
+    partition = {'iid': 'IID', 'pathological': 'non-IID'}[row.settings['partition']]
+    setting = (partition, row.settings['batch_size'] or None, row.settings['local_epochs'])
+    assert miles2024.REPLICATED[row.name] is mcmahan2017.ROUNDS_TO_TARGET[setting]
+
+
+@pytest.mark.parametrize('seed', [0, 1])
+def test_iid_all_test_rows_are_one_clients_and_non_iid_nearly_all(seed):
+  # How often each digit is in MNIST.
+  train = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
+  test = np.repeat(np.arange(10), (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009))
+  rng = np.random.default_rng(seed)
+  labels = rng.permutation(np.repeat(np.arange(10), train))
+  for held in (rows.iid(60000, 100, rng), pathological.pathological(labels, 100, 2, rng)):
+    counts = np.stack([np.bincount(labels[client], minlength=10) for client in held])
+    dealt = matching.match_test_rows(counts, test, rng)
+    sizes, given = [len(client) for client in dealt], np.concatenate(dealt)
+    assert len(np.unique(given)) == len(given)
+    if (counts > 0).all():
+      assert sizes == [100] * 100
+    else:
+      assert min(sizes) >= 98 and max(sizes) == 100 and 20 <= 10000 - len(given) <= 60

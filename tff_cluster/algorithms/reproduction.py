@@ -16,6 +16,7 @@ import numpy as np
 
 from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
+from tff_cluster import digests
 from tff_cluster import store as store_lib
 from tff_cluster.algorithms import client_signatures, main_job, run_experiment, session, threshold_choice
 from tff_cluster.algorithms import experiment as experiment_lib
@@ -24,15 +25,19 @@ from tff_cluster.errors import InputError
 from tff_cluster.papers import tables
 from tff_cluster.run_folder import RunFolder
 
+# Where data lies; it is no part of what an experiment is.
+_PLACE = ('data_dir', 'data_file')
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Job:
   """One run: the rows that share everything but their clustering, and a seed.
 
   Attributes:
-    rows: The rows, in the table's order; their clusterings are those of the scale.
+    rows: The rows, in the table's order; their clusterings are those of the scale. A row of FedAvg alone is a run of its
+      own.
     seed: Seed of data and training.
-    config: The experiment; clustering i is that of row i.
+    config: The experiment; clustering i is that of row i, and there is none for FedAvg alone.
     folder: Where it lies.
   """
 
@@ -73,26 +78,28 @@ def plan(
     seeds: One run of everything for each of them.
     root: The folder below which the runs lie.
     data_dir: Where data lies; it is no part of an experiment's identity.
-    only: Take rows only whose name contains this text.
+    only: Take the row of this name, or where there is none the rows whose name contains this text.
 
   Raises:
     InputError: if no row is left.
   """
-  rows = [row for row in published.rows if only is None or only in row.name]
+  named = [row for row in published.rows if row.name == only]
+  rows = named or [row for row in published.rows if only is None or only in row.name]
   if not rows:
     names = '; '.join(row.name for row in published.rows)
     raise InputError(f'--rows={only}: {published.name} has no such row; its rows are: {names}')
   groups: dict[str, list[tables.Row]] = {}
   for row in rows:
-    scaled = dataclasses.replace(row, clustering={**row.clustering, **scale.clustering})
-    groups.setdefault(_words(row.settings), []).append(scaled)
+    if row.clustering:
+      row = dataclasses.replace(row, clustering={**row.clustering, **scale.clustering})
+    groups.setdefault(_words(row.settings), []).append(row)
   jobs = []
   for members in groups.values():
     for seed in seeds:
       changes = _scaled(members[0].settings, scale) | {'seed': seed, 'data_seed': seed}
       if data_dir is not None:
         changes['data_dir'] = data_dir
-      clusterings = tuple(config_lib.ClusteringConfig(**row.clustering) for row in members)
+      clusterings = tuple(config_lib.ClusteringConfig(**row.clustering) for row in members if row.clustering)
       config = preset.read_preset(published.preset, changes, clusterings)
       # The folder is the experiment's: another choice of rows is another run, which shares the store.
       told = _words({field: changes[field] for field in members[0].settings})
@@ -131,29 +138,37 @@ def finished(
     scale: At which size.
     root: The folder below which the runs lie.
     ran: This call's jobs, with their results. Earlier ones count where their seed is one of these, and their clients
-      hold the same rows.
+      hold the same rows; where this call has no run of the same partition, the data has to lie in the same place.
 
   Returns:
     The rows, in the order of the results' clusterings, the seed and the results of each run.
   """
   runs = [(job.rows, job.seed, results) for job, results in ran]
-  populations = {job.seed: results['population']['digest'] for job, results in ran}
+  seeds = {job.seed for job, _ in ran}
+  places = {_place(results['config']) for _, results in ran}
+  populations = {_partition(results['config']): results['population']['digest'] for _, results in ran}
   have = {(row.name, job.seed) for job, _ in ran for row in job.rows}
   for path in sorted((root / published.name / scale.name).glob('*/results.json')):
     results = store_lib.load_json(path)
     seed = results['config']['training']['seed']
-    if populations.get(seed) != results['population']['digest']:
+    known = populations.get(_partition(results['config']))
+    same = _place(results['config']) in places if known is None else known == results['population']['digest']
+    if seed not in seeds or not same:
       continue
     rows, clusterings = [], []
     for job in plan(published, scale, (seed,), root):
       planned = job.config.to_json()
+      if _partition(planned) != _partition(results['config']):
+        continue
       if any(planned[name] != results['config'][name] for name in ('training', 'evaluation')):
         continue
-      for row, clustering in zip(job.rows, planned['clusterings'], strict=True):
-        if clustering in results['config']['clusterings'] and (row.name, seed) not in have:
+      # FedAvg alone has one row and no clustering.
+      theirs = results['config']['clusterings'] or [None]
+      for row, clustering in zip(job.rows, planned['clusterings'] or [None], strict=True):
+        if clustering in theirs and (row.name, seed) not in have:
           have.add((row.name, seed))
           rows.append(row)
-          clusterings.append(results['clusterings'][results['config']['clusterings'].index(clustering)])
+          clusterings += [] if clustering is None else [results['clusterings'][theirs.index(clustering)]]
     if rows:
       runs.append((tuple(rows), seed, {**results, 'clusterings': clusterings}))
   return runs
@@ -168,6 +183,7 @@ def estimates(
 ) -> list[Estimate]:
   """Returns what each job costs beyond those before it; a few client-rounds are timed for it, and nothing is kept."""
   planned: dict[Path, int] = {}
+  speeds: dict[tuple[Any, ...], tuple[float, float]] = {}
   found: list[Estimate] = []
   machine = (progress, clients_in_parallel, worker_start_timeout_secs)
   for _, same in itertools.groupby(jobs, key=lambda job: job.config.data):
@@ -176,9 +192,13 @@ def estimates(
       root = Path(scratch)
       (root / 'store').symlink_to(store_dir.absolute())
       with session.opened(RunFolder(root), group[0].config, *machine) as first:
-        speed = _speed(first)
         for job in group:
-          found.append(_estimate(job, dataclasses.replace(first, config=job.config), planned, speed))
+          training = job.config.training
+          experiment = dataclasses.replace(first, config=job.config)
+          kind = (training.model, training.batch_size, training.local_epochs, first.population.digest)
+          if kind not in speeds:
+            speeds[kind] = _speed(experiment)
+          found.append(_estimate(job, experiment, planned, speeds[kind]))
   return found
 
 
@@ -259,9 +279,18 @@ def _scaled(settings: Mapping[str, Any], scale: tables.Scale) -> dict[str, Any]:
   return changed
 
 
+def _partition(config: Mapping[str, Any]) -> str:
+  """Names the rows of all clients, as far as a configuration (as JSON) does."""
+  return digests.of_json({name: value for name, value in config['data'].items() if name not in _PLACE})
+
+
+def _place(config: Mapping[str, Any]) -> tuple[Any, ...]:
+  return tuple(config['data'][name] for name in _PLACE)
+
+
 def _words(settings: Mapping[str, Any]) -> str:
   """Returns a folder's name for the settings that tell runs of one table apart."""
-  short = {'cohort_fraction': 'cf', 'phase1_rounds': 'n'}
+  short = {'cohort_fraction': 'cf', 'phase1_rounds': 'n', 'batch_size': 'B', 'local_epochs': 'E'}
   told = {name: value for name, value in settings.items() if name != 'phase2_rounds'}
   return '_'.join(
     value if isinstance(value, str) else f'{short.get(name, name)}{value:g}' for name, value in told.items()

@@ -35,7 +35,7 @@ from tff_cluster.run_folder import RunFolder
 
 
 def run_phase1(experiment: experiment_lib.Experiment) -> None:
-  """Runs FedAvg over all clients (section 6.1) and saves `phase1.json` and the devices' signatures."""
+  """Runs FedAvg over all clients (section 6.1) and saves `phase1.json` and the signatures that clusterings ask for."""
   if client_signatures.phase1_is_whole(experiment.folder):
     return
   training, trainer = experiment.config.training, experiment.trainer
@@ -45,15 +45,16 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
       'phase1', experiment.everyone, trainer.computations.model.weights, 0, last, keep=(last - 1,)
     )
     kinds = {clustering.signature for clustering in experiment.config.clusterings}
-    if training.cluster_start == 'members_mean':
+    if kinds and training.cluster_start == 'members_mean':
       kinds.add('weights')
     signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in sorted(kinds)}
+    sketch = client_signatures.sketch_report(experiment, min(signatures.values())) if signatures else None
     store_lib.save_json(
       experiment.folder.phase1,
       {
         'stage': measures.stage(experiment, outcome, last),
         'signatures': signatures,
-        'sketch': client_signatures.sketch_report(experiment, min(signatures.values())),
+        'sketch': sketch,
         'parameters': trainer.computations.model.num_parameters,
         'model_bytes': trainer.computations.model.num_bytes,
         'timing': figures(),

@@ -129,7 +129,8 @@ class ReproduceOptions:
   )
   seeds: str = options.option('0', 'Seeds, for instance 0,1,2; every row is run with each.')
   rows: str | None = options.option(
-    None, "Run the rows only whose name has this text in it, for instance 'cf 0.2'; default: all rows."
+    None,
+    "Run the row of this name, or else the rows whose name has this text in it, for instance 'cf 0.2'; default: all rows.",
   )
   dry_run: str = options.option(
     'no',

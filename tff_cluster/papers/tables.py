@@ -29,7 +29,8 @@ class Row:
   Attributes:
     name: How the row is called, for instance 'cf 0.2, n 10' or 'cosine, average'.
     settings: The fields of the base experiment that this row changes, by name.
-    clustering: The fields of its config.ClusteringConfig, by name.
+    clustering: The fields of its config.ClusteringConfig, by name; empty for FedAvg alone, which no other row of the
+      table has with the same settings.
     cells: One a column of COLUMNS; None where the paper prints a dash for the whole cell. Empty for figures, whose
       curves are not printed as numbers, and for papers that print other columns.
   """

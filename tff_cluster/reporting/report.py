@@ -64,6 +64,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   target = run.path / 'report.html'
   methods = {clustering['method'] for clustering in run.results['clusterings']}
   kind = 'Recursive bi-partition' if methods == {'bipartition'} else 'Three-phase distance-based clustering'
+  kind = kind if methods else 'Federated averaging, no clustering'
   write_file(target, page(title, f'{kind} · {setting.words}', parts))
   return target
 

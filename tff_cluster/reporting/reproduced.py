@@ -11,14 +11,15 @@ from tff_cluster.reporting import cluster_contents, pictures, reproduction, tabl
 from tff_cluster.reporting.cfl import claims as cfl_claims
 from tff_cluster.reporting.fedex import claims as fedex_claims
 from tff_cluster.reporting.fedex import page as fedex_page
+from tff_cluster.reporting.fedex import replication_claims, replication_page
 from tff_cluster.reporting.finished_run import FinishedRun, read_run
 from tff_cluster.reporting.fl_hc import claims as fl_hc_claims
 from tff_cluster.reporting.paper_page import PaperPage, Runs
 from tff_cluster.reporting.table_claims import Reproduced
 
-_CLAIMS = {**fl_hc_claims.CLAIMS, **cfl_claims.CLAIMS, **fedex_claims.CLAIMS}
-# Papers, by the first part of their tables' names, that have a scorecard of their own.
-_PAGES: Mapping[str, PaperPage] = {'fedex': fedex_page.PAGE}
+_CLAIMS = {**fl_hc_claims.CLAIMS, **cfl_claims.CLAIMS, **fedex_claims.CLAIMS, **replication_claims.CLAIMS}
+# Tables and figures, or papers by the first part of those names, that have a scorecard of their own.
+_PAGES: Mapping[str, PaperPage] = {'fedex': fedex_page.PAGE, 'fedex/figure1': replication_page.PAGE}
 
 
 def write(
@@ -51,7 +52,7 @@ def write(
     'runs': ', '.join(f'{results["digest"][:12]}' for *_, results in runs),
   }
   drawn = [] if run_folder is None else pictures.draw_splits(read_run(run_folder), folder)
-  own = _PAGES.get(published.name.partition('/')[0])
+  own = _PAGES.get(published.name) or _PAGES.get(published.name.partition('/')[0])
   if own is not None:
     drawn += own.draw(published, runs, table_scorecard.scale_remark(scale, scale_words), folder)
   return reproduction.write_reproduction(
@@ -60,10 +61,15 @@ def write(
 
 
 def by_seed(runs: Runs) -> dict[str, dict[str, list[float]]]:
-  """Returns the percentages behind each row's means, one a seed, by the row's name and column; runs as in `gather`."""
+  """Returns the percentages behind each row's means, one a seed, by the row's name and column; runs as in `gather`.
+
+  Rows of FedAvg alone have no columns.
+  """
   found: dict[str, dict[str, list[float]]] = {}
   for rows, _, results in runs:
-    for row, clustering in zip(rows, results['clusterings'], strict=True):
+    for row, clustering in _pairs(rows, results):
+      if clustering is None:
+        continue
       accuracy, share = _curves(clustering['history'])
       for column, value in _cells(accuracy, share, min(accuracy), max(accuracy)).items():
         found.setdefault(row.name, {}).setdefault(column, []).append(value)
@@ -74,13 +80,16 @@ def gather(runs: Runs) -> dict[str, Reproduced]:
   """Returns our numbers for every row that was run, by the row's name.
 
   Args:
-    runs: One a run: its rows in the order of its clusterings, its seed, and its results.json.
+    runs: One a run: its rows in the order of its clusterings (one row where it has none), its seed, and its results.json.
   """
-  found: dict[str, list[tuple[tables.Row, int, Mapping[str, Any], Mapping[str, Any]]]] = {}
+  found: dict[str, list[tuple[tables.Row, int, Mapping[str, Any], Any]]] = {}
   for rows, seed, results in runs:
-    for row, clustering in zip(rows, results['clusterings'], strict=True):
+    for row, clustering in _pairs(rows, results):
       found.setdefault(row.name, []).append((row, seed, results, clustering))
-  return {name: _reproduced(entries) for name, entries in found.items()}
+  return {
+    name: _fedavg_alone(entries) if entries[0][3] is None else _reproduced(entries)
+    for name, entries in found.items()
+  }
 
 
 def estimate_table(entries: Sequence[tuple[str, int, int, float]], scale: str, scale_words: str) -> str:
@@ -102,6 +111,34 @@ def estimate_table(entries: Sequence[tuple[str, int, int, float]], scale: str, s
   )
   lines.append('clusters that are not known yet count as one; more clusters of few clients cost more')
   return '\n'.join(lines)
+
+
+def _pairs(
+  rows: Sequence[tables.Row], results: Mapping[str, Any]
+) -> list[tuple[tables.Row, Mapping[str, Any] | None]]:
+  return list(zip(rows, results['clusterings'] or [None], strict=True))
+
+
+def _fedavg_alone(
+  entries: Sequence[tuple[tables.Row, int, Mapping[str, Any], Any]],
+) -> Reproduced:
+  curves = [_curves(results['baseline']['history']) for _, _, results, _ in entries]
+  accuracy, share = (_mean([pair[i] for pair in curves]) for i in (0, 1))
+  end = max(accuracy)
+  return Reproduced(
+      row=entries[0][0], percent={}, baseline={'accuracy_end': accuracy[end], 'share_end': share[end]},
+      seeds=tuple(seed for _, seed, _, _ in entries), num_clusters=(), threshold=(), rounds_after=end, rounds_end=end,
+      accuracy_curve={}, baseline_curve=accuracy, share_curve={}, baseline_share_curve=share, recovery={},
+      baseline_global=_baseline_global(entries), baseline_by_seed=tuple(pair[0] for pair in curves),
+  )  # fmt: skip
+
+
+def _baseline_global(
+  entries: Sequence[tuple[tables.Row, int, Mapping[str, Any], Any]],
+) -> tuple[float, ...]:
+  return tuple(
+    100.0 * results['baseline']['evaluation']['global']['accuracy'] for _, _, results, _ in entries
+  )
 
 
 def _reproduced(
@@ -135,9 +172,8 @@ def _reproduced(
       name: tuple(clustering['recovery'][name]['ari'] for *_, clustering in entries) for name in truths
     },
     experts=tuple(clustering.get('experts') for *_, clustering in entries),
-    baseline_global=tuple(
-      100.0 * results['baseline']['evaluation']['global']['accuracy'] for _, _, results, _ in entries
-    ),
+    baseline_global=_baseline_global(entries),
+    baseline_by_seed=tuple(curve for curve, _ in baseline),
     shared={
       name: tuple(
         cluster_contents.shared_clients(matrix, run.truths[name])

@@ -87,10 +87,10 @@ def write_reproduction(
   elif any(row.cells for row in published.rows):
     parts.append(('The paper’s numbers beside ours', _cells_section(published, lines, remark)))
   parts += [
-    ('Clusters that were found', _clusters_section(published, rows)),
+    *_clusters_part(published, rows),
     *([] if published.is_figure else _drawn_part('What the clusters hold', drawn)),
     *_choice_part(published, rows),
-    ('Over rounds', [report.figure(picture) for picture in pictures]),
+    *_drawn_part('Over rounds', pictures),
     ('How it was run', _facts_section(facts)),
   ]
   title = f'{published.title} ({f"scale {scale}" if remark else "the paper’s scale"})'
@@ -187,13 +187,18 @@ def _number(value: float | None, ratio: float | None) -> str:
   return '–' if value is None else f'{value:.1f} ({"–" if ratio is None else f"{ratio:.1f}x"})'
 
 
-def _clusters_section(published: tables.Published, rows: 'Mapping[str, Reproduced]') -> list[Markup]:
+def _clusters_part(
+  published: tables.Published, rows: 'Mapping[str, Reproduced]'
+) -> list[tuple[str, list[Markup]]]:
+  """Returns the section on the clusters; nothing where no row has any."""
   truths = list(dict.fromkeys(name for found in rows.values() for name in found.recovery))
   body = []
   for row in published.rows:
     found = rows.get(row.name)
     # What was run may be scaled down, the published row is not.
     clustering = (found.row if found else row).clustering
+    if not clustering:
+      continue
     asked = ', '.join(
       f'{k}={v}' for k, v in clustering.items() if k not in ('method', 'name') and v is not None
     )
@@ -208,6 +213,8 @@ def _clusters_section(published: tables.Published, rows: 'Mapping[str, Reproduce
       for values in (found.num_clusters, found.threshold)
     )
     body.append((named, rounds, ', '.join(map(str, found.seeds)), counts, cuts, *recovered))
+  if not body:
+    return []
   known = (
     'ARI is 1 for exactly the planted groups and about 0 for chance.'
     if truths
@@ -222,7 +229,8 @@ def _clusters_section(published: tables.Published, rows: 'Mapping[str, Reproduce
     *(f'ARI, {name}' for name in truths),
   )
   words = f'Where there are several seeds, there is one value for each, in their order. {known}'
-  return [tag('p', words), table(header, body, numeric=range(1, len(header)))]
+  section = [tag('p', words), table(header, body, numeric=range(1, len(header)))]
+  return [('Clusters that were found', section)]
 
 
 def _choice_part(
@@ -266,7 +274,7 @@ def _draw_pictures(
   shares = [
     figures.Panel(n, r.share_curve, r.baseline_share_curve, r.rounds_after - 1)
     for n, r in run
-    if any([*r.share_curve.values(), *r.baseline_share_curve.values()])
+    if r.share_curve and any([*r.share_curve.values(), *r.baseline_share_curve.values()])
   ]
   pictures = []
   for name, quantity, panels in (

@@ -15,6 +15,8 @@ _NAMED = 6  # Missing rows that are named; the others are counted.
 class Reproduced:
   """Our numbers for a published row; percentages are means over seeds, rounds are counted from 1.
 
+  A row of FedAvg alone has no clusters: what is about them is empty, and rounds_after is the last round.
+
   Attributes:
     row: The published row.
     percent: Percent by column of papers.tables.COLUMNS.
@@ -38,6 +40,7 @@ class Reproduced:
       groups, one a seed.
     together: How often two clients are in one cluster, where they hold a common label and where they do not
       (reporting.cluster_contents), one pair a seed.
+    baseline_by_seed: The curves behind baseline_curve, one a seed.
   """
 
   row: Row
@@ -59,6 +62,7 @@ class Reproduced:
   baseline_global: tuple[float, ...] = ()
   shared: Mapping[str, tuple[Sequence[Sequence[int]], ...]] = dataclasses.field(default_factory=dict)
   together: tuple[tuple[float | None, float | None], ...] = ()
+  baseline_by_seed: tuple[Mapping[int, float], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,10 +30,13 @@ SHARE_REASON = (
 )
 # A point of accuracy moves the losses of Miles et al. 2024 by 0.01, and they are printed to 0.01.
 LOSS_TOLERANCE = 0.02
+# Our choice: McMahan et al. 2017 print one number for each setting, and no spread over seeds.
+ROUNDS_FACTOR = 1.25
 _NUMBER_WORDS = {
   True: ('agrees within the tolerance', 'agree within the tolerance'),
   False: ('differs', 'differ'),
   None: ('was not run', 'were not run'),
+  'undecided': ('is undecided', 'are undecided'),
 }
 _CLAIM_WORDS = {
   'holds': ('holds', 'hold'),
@@ -50,13 +53,14 @@ class Line:
   Attributes:
     table: Name of the table or figure.
     row: Name of the row.
-    column: One of tables.COLUMNS, or a paper's own, which ends with '_loss' where it holds a loss.
-    published: In percent, a loss as it is; None where the paper prints no number.
+    column: One of tables.COLUMNS, or a paper's own, which ends with '_loss' where it holds a loss, and begins with
+      'rounds' where it holds rounds.
+    published: In percent, a loss and rounds as they are; None where the paper prints no number.
     published_ratio: The printed ratio to FedAvg; None where none is printed.
     ours: In the same unit, mean over seeds; None where not run.
     low, high: Ends of the 95% Student interval of that mean over seeds; None with one seed.
     ours_ratio: Ours divided by our FedAvg's; None where not run or where FedAvg has 0.
-    difference: Ours minus published, in percentage points or as a loss; None where either is missing.
+    difference: Ours minus published, in percentage points, as a loss or in rounds; None where either is missing.
     verdict: In words; it names the scale wherever that is not the paper's.
     note: What a reader must know, with the source.
   """
@@ -79,6 +83,11 @@ class Line:
     """Whether the difference is within the column's tolerance; None where there is no difference."""
     return None if self.difference is None else abs(self.difference) <= tolerance(self.column)
 
+  @property
+  def is_undecided(self) -> bool:
+    """Whether it was run and cannot tell."""
+    return False
+
 
 def tolerance(column: str) -> float:
   """Returns the difference, in points or as a loss, up to which a number of a column counts as the printed one."""
@@ -92,14 +101,24 @@ def is_loss(column: str) -> bool:
   return column.endswith('_loss')
 
 
+def is_rounds(column: str) -> bool:
+  """Returns whether a column holds numbers of rounds."""
+  return column.startswith('rounds')
+
+
 def tolerance_words(lines: Sequence[Line]) -> str:
   """Returns the tolerances of the printed numbers in a sentence; empty where none is printed."""
   columns = {line.column for line in lines if line.published is not None}
-  kinds = [f'{TOLERANCE_POINTS:g} point for accuracies']
+  rounds = set(filter(is_rounds, columns))
+  kinds = [f'{TOLERANCE_POINTS:g} point for accuracies'] if columns - rounds else []
   if any(column.startswith('share') for column in columns):
     kinds.append(f'{SHARE_TOLERANCE_POINTS:g} points for shares of clients: {SHARE_REASON}')
   if any(map(is_loss, columns)):
     kinds.append(f'{LOSS_TOLERANCE:g} for losses')
+  if rounds:
+    kinds.append(
+      f'a factor of {ROUNDS_FACTOR:g} for rounds; where both are beyond the rounds that we ran, it is undecided'
+    )
   return f'A number agrees within {" and within ".join(kinds)}.' if columns else ''
 
 
@@ -115,7 +134,7 @@ def build_scorecard(
   scale_words: str,
   by_seed: BySeed | None = None,
 ) -> list[Line]:
-  """Returns one line for each cell, row by row; the rows of a figure have our numbers only.
+  """Returns one line for each cell, row by row; the rows of a figure have our numbers only, those of FedAvg alone none.
 
   Args:
     published: The table or figure.
@@ -131,6 +150,8 @@ def build_scorecard(
   by_seed = by_seed or {}
   lines = []
   for row in published.rows:
+    if not row.clustering:
+      continue
     cells = row.cells or (None,) * len(tables.COLUMNS)
     for column, cell in zip(tables.COLUMNS, cells, strict=True):
       values = by_seed.get(row.name, {}).get(column)
@@ -150,7 +171,9 @@ def headline(
     remark: As scale_remark gives it.
   """
   compared = [line for line in lines if line.published is not None]
-  numbers = Counter(line.agrees for line in compared)
+  numbers: Counter[bool | str | None] = Counter(
+    'undecided' if line.is_undecided else line.agrees for line in compared
+  )
   claimed = Counter(finding.verdict for finding in findings)
   good, bad = numbers[True] + claimed['holds'], numbers[False] + claimed['fails']
   what = published.source
