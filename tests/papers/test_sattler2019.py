@@ -42,6 +42,7 @@ def test_the_rows_of_splits_are_both_variants_of_each_kind_of_clients(tmp_path):
     printed, guarded = job.config.clusterings
     assert (printed.min_similarity_gap, guarded.min_similarity_gap) == (0.0, sattler2019.GAP)
     assert (printed.max_cross_similarity, guarded.max_cross_similarity) == (1.0, sattler2019.CROSS)
+    assert (printed.min_cluster_size, guarded.min_cluster_size) == (1, 2)
     assert (
       printed.stationary_norm == guarded.stationary_norm and printed.stopping_norm > guarded.stopping_norm
     )
