@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = (
   ('config', 'papers', 'options', 'population', 'seeding', 'stock_context', 'digests', 'errors', 'models'),
   ('data', 'cli', 'store', 'run_folder', 'assignment', 'scores'),
-  ('federated', 'clustering', 'aggregation', 'results', 'recovery', 'toy_results'),
+  ('federated', 'clustering', 'aggregation', 'results', 'recovery', 'covers', 'toy_results'),
   ('reporting', 'algorithms'),
   ('phases',),
 )
@@ -32,6 +32,7 @@ WITHOUT_TENSORFLOW = (
   'config',
   'scores',
   'recovery',
+  'covers',
   'results',
   'toy_results',
   'store',

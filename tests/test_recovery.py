@@ -96,13 +96,13 @@ def test_recovery_of_disjoint_groups():
   assert found['nmi'] == pytest.approx(metrics.normalized_mutual_info_score(*labels))
   assert found['omega'] == pytest.approx(found['ari'])
   perfect = ClusterAssignment.from_labels([4, 4, 4, 1, 1, 1], tuple('abcdef'))
-  assert recovery.recovery(perfect, truth) == pytest.approx({'ari': 1.0, 'nmi': 1.0, 'omega': 1.0})
+  assert recovery.recovery(perfect, truth) == pytest.approx(dict.fromkeys(recovery.SCORES, 1.0))
 
 
 def test_shares_of_a_mixture_count_as_membership():
   truth = np.array([[1.0, 0.7, 0.0, 0.0], [0.0, 0.3, 1.0, 1.0]])
   exact = ClusterAssignment.from_clusters(['ab', 'bcd'], tuple('abcd'))
-  assert recovery.recovery(exact, truth) == {'ari': None, 'nmi': None, 'omega': 1.0}
+  assert recovery.recovery(exact, truth) == dict.fromkeys(recovery.SCORES, 1.0) | {'ari': None, 'nmi': None}
   disjoint = ClusterAssignment.from_clusters(['ab', 'cd'], tuple('abcd'))
   found = recovery.recovery(disjoint, truth)
   assert found['ari'] is None
@@ -115,6 +115,14 @@ def test_overlapping_result_against_disjoint_truth():
   found = recovery.recovery(overlapping, np.array([[1, 1, 0], [0, 0, 1]]))
   assert (found['ari'], found['nmi']) == (None, None)
   assert isinstance(found['omega'], float)
+  # BCubed of a, b, c: precision (1 + 1) / 2, (1 + 1/2 + 0) / 3 and (0 + 1) / 2; everybody has the whole of its group.
+  assert [found[f'bcubed_{name}'] for name in ('precision', 'recall', 'f')] == pytest.approx(
+    [2 / 3, 1.0, 0.8]
+  )
+  # ONMI: all four clusters have the entropy H = log2 3 - 2/3. {a, b} is found, which leaves 0 on both sides. {b, c} and {c}
+  # share one client, one is in {b, c} only and one in neither: together log2 3, so that log2 3 - H = 2/3 is left of each.
+  entropy = np.log2(3) - 2 / 3
+  assert found['onmi'] == pytest.approx((2 * entropy - 2 / 3) / (2 * entropy))
 
 
 def test_wrong_truths():

@@ -6,7 +6,11 @@ import numpy as np
 from sklearn import metrics
 
 from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.covers import bcubed, overlapping_nmi, same_clients
 from tff_cluster.errors import InputError
+
+# What `recovery` returns.
+SCORES = ('ari', 'nmi', 'omega', 'onmi', 'bcubed_precision', 'bcubed_recall', 'bcubed_f')
 
 # Clients whose pairs with all others are counted at a time: 10,000 clients have 50 million pairs.
 _BLOCK = 1024
@@ -41,13 +45,9 @@ def omega_index(membership_a: np.ndarray, membership_b: np.ndarray) -> float:
     together or apart in both), 1.
 
   Raises:
-    InputError: if the two are not matrices over equally many clients.
+    InputError: if the two are not matrices over equally many clients, at least one.
   """
-  a, b = np.asarray(membership_a), np.asarray(membership_b)
-  if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
-    raise InputError(
-      f'memberships must be [clusters, clients] over the same clients, found {a.shape} and {b.shape}'
-    )
+  a, b = same_clients(membership_a, membership_b)
   clients = a.shape[1]
   pairs = clients * (clients - 1) // 2
   if pairs == 0:
@@ -75,7 +75,8 @@ def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> dict[str, floa
     truth: float[groups, clients]; a client belongs to every group of which it has a share above 0.
 
   Returns:
-    'ari' and 'nmi' (None where clustering or truth overlaps) and 'omega'.
+    SCORES: 'ari' and 'nmi' (None where clustering or truth overlaps), 'omega', 'onmi' (overlapping NMI), and
+    'bcubed_precision', 'bcubed_recall' and 'bcubed_f' (extended BCubed).
 
   Raises:
     InputError: if the truth is about another number of clients, or leaves a client without a group.
@@ -86,16 +87,23 @@ def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> dict[str, floa
   if not groups.any(axis=0).all():
     alone = assignment.client_ids[int(np.argmin(groups.any(axis=0)))]
     raise InputError(f'the truth gives client {alone} no group')
-  omega = omega_index(assignment.membership, groups)
-  if assignment.is_overlapping or (groups.sum(axis=0) > 1).any():
-    return {'ari': None, 'nmi': None, 'omega': omega}
-  labels = np.argmax(groups, axis=0)
-  return {'ari': ari(labels, assignment.labels), 'nmi': nmi(labels, assignment.labels), 'omega': omega}
+  overlapping = assignment.is_overlapping or bool((groups.sum(axis=0) > 1).any())
+  labels = None if overlapping else np.argmax(groups, axis=0)
+  pairs = bcubed(assignment.membership, groups)
+  return {
+    'ari': None if labels is None else ari(labels, assignment.labels),
+    'nmi': None if labels is None else nmi(labels, assignment.labels),
+    'omega': omega_index(assignment.membership, groups),
+    'onmi': overlapping_nmi(assignment.membership, groups),
+    'bcubed_precision': pairs.precision,
+    'bcubed_recall': pairs.recall,
+    'bcubed_f': pairs.f,
+  }
 
 
 def _shared_clusters(membership: np.ndarray, start: int) -> np.ndarray:
   """Returns int64[block * (clients - 1)], how many clusters the clients of a block share with each other client."""
-  member = (membership > 0.0).astype(np.float32)
+  member = membership.astype(np.float32)
   shared = member[:, start : start + _BLOCK].T @ member
   others = np.ones(shared.shape, bool)
   others[np.arange(len(shared)), start + np.arange(len(shared))] = False

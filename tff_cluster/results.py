@@ -23,7 +23,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
     splits        null where clusters were found in one step; for method bipartition (CFL, recursive) [SPLIT], in order
                   of round and, within a round, of the clusters' first members: one for each time that a cluster
                   was found stationary and tested. `clusters` are the leaves. Not in schema 2
-    recovery      {truth name: {ari, nmi, omega}}; ari and nmi are null where either side overlaps
+    recovery      {truth name: {ari, nmi, omega, onmi, bcubed_precision, bcubed_recall, bcubed_f}}, see recovery.py and
+                  covers.py; ari and nmi are null where either side overlaps. Older results have the first three only
     ledger        client_rounds, bytes_up, bytes_down of Phase 2, of the round in which clients sent updates to be
                   clustered, and of thresholds that were tried and not chosen
     history       HISTORY of Phase 2 (a client in several clusters counts with the mean over their models)

@@ -15,7 +15,7 @@ import scipy.spatial.distance
 import sklearn.metrics
 import synthetic_splits
 
-from tff_cluster import config, results, scores, store
+from tff_cluster import config, covers, results, scores, store
 from tff_cluster.assignment import ClusterAssignment
 
 CLASSES = 10
@@ -213,13 +213,21 @@ def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | No
   levels = range(int(max(x.max(initial=0), y.max(initial=0))) + 1)
   expected = sum(np.mean(x == v) * np.mean(y == v) for v in levels) if len(x) else 0.0
   omega = 1.0 if expected == 1.0 or not len(x) else (np.mean(x == y) - expected) / (1 - expected)
+  pairs = covers.bcubed(a, b)
+  others = {
+    'omega': float(omega),
+    'onmi': covers.overlapping_nmi(a, b),
+    'bcubed_precision': pairs.precision,
+    'bcubed_recall': pairs.recall,
+    'bcubed_f': pairs.f,
+  }
   if (a.sum(axis=0) > 1).any() or (b.sum(axis=0) > 1).any():
-    return {'ari': None, 'nmi': None, 'omega': float(omega)}
+    return {'ari': None, 'nmi': None} | others
   left, right = np.argmax(a, axis=0), np.argmax(b, axis=0)
   return {
       'ari': float(sklearn.metrics.adjusted_rand_score(right, left)),
-      'nmi': float(sklearn.metrics.normalized_mutual_info_score(right, left)), 'omega': float(omega),
-  }  # fmt: skip
+      'nmi': float(sklearn.metrics.normalized_mutual_info_score(right, left)),
+  } | others  # fmt: skip
 
 
 def _evaluation(rng, accuracy: np.ndarray, one_model: bool) -> dict[str, Any]:

@@ -1,11 +1,18 @@
-"""The paired bootstrap against SciPy's, and where it must be plain."""
+"""The bootstraps against SciPy's and by simulation, and where they must be plain; the sign test by hand."""
 
 import numpy as np
 import pytest
 import scipy.stats
 
 from tff_cluster import seeding
-from tff_cluster.reporting.intervals import Interval, paired_bootstrap
+from tff_cluster.errors import InputError
+from tff_cluster.reporting.intervals import (
+  Interval,
+  SignTest,
+  paired_bootstrap,
+  seed_and_client_interval,
+  sign_test,
+)
 
 
 def _rng(seed=0):
@@ -60,3 +67,101 @@ def test_equal_differences_leave_no_doubt_and_one_client_no_interval():
 )
 def test_excludes_zero(low, high, excludes):
   assert Interval(0.0, low, high).excludes_zero is excludes
+
+
+def test_one_seed_is_the_paired_bootstrap():
+  values = np.random.default_rng(4).normal(0.01, 0.05, 25)
+  found = seed_and_client_interval([values], _rng(1), 0.9, 700)
+  assert found == paired_bootstrap(values, _rng(1), 0.9, 700)
+  assert seed_and_client_interval([np.array([0.5])], _rng()) == Interval(0.5, None, None)
+
+
+@pytest.mark.parametrize('clients', [1, 6])
+def test_seeds_without_spread_among_clients_are_a_bootstrap_of_seeds(clients):
+  values = np.random.default_rng(5).normal(0.02, 0.05, 12)
+  found = seed_and_client_interval([np.full(clients, v) for v in values], _rng(), samples=20_000)
+  oracle = scipy.stats.bootstrap(
+    (values,), np.mean, n_resamples=20_000, method='percentile', random_state=np.random.default_rng(1)
+  ).confidence_interval
+  spread = oracle.high - oracle.low
+  assert found.mean == pytest.approx(values.mean())
+  assert found.low == pytest.approx(oracle.low, abs=0.05 * spread)
+  assert found.high == pytest.approx(oracle.high, abs=0.05 * spread)
+
+
+def test_spread_is_that_of_both_stages():
+  rng = np.random.default_rng(6)
+  seeds = [rng.normal(0.0, 1.0) + rng.normal(0.0, 2.0, clients) for clients in (4, 9, 16) * 10]
+  found = seed_and_client_interval(seeds, _rng(), samples=20_000)
+  # Given the data: variance of the seeds' means, and the mean of what clients add to each, over 30 seeds.
+  means, within = [seed.mean() for seed in seeds], [seed.var() / len(seed) for seed in seeds]
+  error = np.sqrt((np.var(means) + np.mean(within)) / 30)
+  assert found.mean == pytest.approx(np.mean(means))
+  assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.04)
+
+
+def test_covers_other_seeds_where_an_interval_over_clients_alone_does_not():
+  rng = np.random.default_rng(7)
+  both = alone = 0
+  for trial in range(200):
+    # Twenty seeds that differ far more than their ten clients.
+    seeds = [rng.normal(1.0, 1.0) + rng.normal(0.0, 0.5, 10) for _ in range(20)]
+    found = seed_and_client_interval(seeds, _rng(trial), samples=500)
+    both += found.low <= 1.0 <= found.high
+    found = paired_bootstrap(np.concatenate(seeds), _rng(trial), samples=500)
+    alone += found.low <= 1.0 <= found.high
+  # As above; the standard error over clients alone is a third of the true one, which covers about half.
+  assert 170 <= both <= 199
+  assert alone < 140
+
+
+def test_same_seed_same_interval_over_seeds_and_clients():
+  seeds = [np.random.default_rng(k).normal(0, 1, 8) for k in range(3)]
+  found = seed_and_client_interval(seeds, _rng(1), samples=1200)
+  assert found == seed_and_client_interval(seeds, _rng(1), samples=1200)
+  assert found != seed_and_client_interval(seeds, _rng(2), samples=1200)
+  assert found.low < found.mean < found.high
+
+
+def test_every_seed_weighs_the_same():
+  found = seed_and_client_interval([np.zeros(99), np.ones(1)], _rng(), samples=100)
+  assert (found.mean, found.low, found.high) == (0.5, 0.0, 1.0)
+
+
+# Two-sided tails of Binomial(n, 1/2), counted by hand: 2 / 32, 2 (1 + 9) / 512, 2 (1 + 10 + 45) / 1024.
+@pytest.mark.parametrize(
+  ('better', 'worse', 'equal', 'p_value'),
+  [
+    (5, 0, 0, 2 / 32),
+    (1, 8, 3, 20 / 512),
+    (8, 2, 1, 112 / 1024),
+    (3, 3, 2, 1.0),
+    (1, 0, 0, 1.0),
+    (0, 0, 4, 1.0),
+  ],
+)
+def test_sign_test_by_hand(better, worse, equal, p_value):
+  values = [0.25] * better + [-0.5] * worse + [0.0] * equal
+  assert sign_test(np.array(values)) == SignTest(better, worse, equal, pytest.approx(p_value))
+
+
+def test_rounding_is_no_sign():
+  accuracies = np.array([0.1 + 0.2, 0.3, 0.6]), np.array([0.3, 0.1 + 0.2, 0.6 - 1e-9])
+  assert sign_test(accuracies[0] - accuracies[1]) == SignTest(1, 0, 2, 1.0)
+
+
+@pytest.mark.parametrize(
+  ('differences', 'words'),
+  [
+    ([], 'must be of at least one seed, found none'),
+    ([np.ones(2), np.ones(0)], r'differences of seed number 1 must be a list of .* found shape \(0,\)$'),
+    ([np.ones((2, 2))], r'seed number 0 .* found shape \(2, 2\)$'),
+    ([np.ones(2), np.array([0.0, np.nan])], 'differences of seed number 1 must be finite, found nan$'),
+  ],
+)
+def test_wrong_differences(differences, words):
+  with pytest.raises(InputError, match=words):
+    seed_and_client_interval(differences, _rng())
+  if differences:
+    with pytest.raises(InputError, match=words.split(' ')[-1]):
+      sign_test(differences[-1])

@@ -5,11 +5,12 @@ import csv
 import numpy as np
 import pytest
 
+from tff_cluster import recovery
 from tff_cluster.reporting import replay
 
 
 def row(method, metric=None, linkage=None, threshold=None, count=None, clusters=2, omega=0.5, **others):
-  scores = {'ari': omega, 'nmi': 0.25, 'omega': omega}
+  scores = dict.fromkeys(recovery.SCORES, 0.125) | {'ari': omega, 'nmi': 0.25, 'omega': omega}
   given = {
     'method': method, 'metric': metric, 'linkage': linkage, 'threshold': threshold, 'num_clusters': count,
     'clusters': clusters, 'largest_cluster': 3, 'memberships': 1.0, 'silhouette': 0.125,
@@ -27,7 +28,7 @@ ROWS = [
   row('dynamic_distance', threshold=1.5, memberships=2.5, omega=0.75, clusters=7),
   row(
     'dynamic_distance', clusters=None, largest_cluster=None, memberships=None, silhouette=None,
-    recovery={'group': {'ari': None, 'nmi': None, 'omega': None}}, notes=['too many'],
+    recovery={'group': dict.fromkeys(recovery.SCORES)}, notes=['too many'],
   ),
 ]  # fmt: skip
 EXACT = [
@@ -88,6 +89,9 @@ def test_csv_holds_every_row_in_full(tmp_path):
   assert len(found) == len(rows)
   assert float(found[0]['threshold']) == 1 / 3
   assert [line['omega_group'] for line in found] == ['0.25', '1.0', '0.0', '1.0', '1.0', '0.75', '']
+  scores = [name.removesuffix('_group') for name in found[0] if name.endswith('_group')]
+  assert scores == list(recovery.SCORES)
+  assert (found[0]['onmi_group'], found[-1]['onmi_group']) == ('0.125', '')
   assert found[3]['num_clusters'] == '3' and found[3]['threshold'] == ''
   assert found[0]['clustering'] == 'hierarchical,name=a'
   assert found[-1]['notes'] == 'too many'

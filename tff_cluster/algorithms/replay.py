@@ -146,8 +146,8 @@ def replay(
     clients     int
     truths      [{name, groups (int), overlapping (bool)}]
     rows        [{method, metric, linkage, threshold, num_clusters (K that was asked), clusters, largest_cluster,
-                memberships, silhouette, recovery {truth: {ari, nmi, omega}}, clustering (for --clustering), notes}],
-                None where it does not apply
+                memberships, silhouette, recovery {truth: {score: float}} (recovery.SCORES), clustering (for
+                --clustering), notes}], None where it does not apply
     exact       [{metric, linkage, truth, low, high}], one for each family and disjoint truth: every threshold
                 low <= T < high gives the planted groups exactly; None where none does, high None where none is
                 too large
@@ -231,7 +231,7 @@ def _recovery(answer: 'Answer', truths: Mapping[str, np.ndarray]) -> dict[str, d
 
   assignment = answer.assignment if truths else None
   if assignment is None:
-    return {name: dict.fromkeys(('ari', 'nmi', 'omega')) for name in truths}
+    return {name: dict.fromkeys(recovery.SCORES) for name in truths}
   return {name: recovery.recovery(assignment, truth) for name, truth in truths.items()}
 
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from tff_cluster import seeding
-from tff_cluster.reporting.intervals import Interval, paired_bootstrap
+from tff_cluster.reporting.intervals import SAME, Interval, paired_bootstrap
 from tff_cluster.reporting.words import percent, plural, points, score, series, times
 
 GROUPS_WRONG_BELOW = 0.9  # Recovery scores from here to 1 are called nearly right, below it wrong.
-_SAME = 1e-12
 _COST_WORTH_SAYING = 1.05
 
 
@@ -94,8 +93,8 @@ def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Cluste
   cost = _cost(results, clustering)
   facts = ClusteringAnswer(
       label=label, effect=effect, over_baseline=over_baseline, over_phase1=over_phase1, differences=differences,
-      helped=int((differences > _SAME).sum()), harmed=int((differences < -_SAME).sum()),
-      unchanged=int((np.abs(differences) <= _SAME).sum()), recoveries=recoveries, cost=cost, sentences=(), alarms=(),
+      helped=int((differences > SAME).sum()), harmed=int((differences < -SAME).sum()),
+      unchanged=int((np.abs(differences) <= SAME).sum()), recoveries=recoveries, cost=cost, sentences=(), alarms=(),
   )  # fmt: skip
   sentences = (
     _effect_sentence(facts, float(own.mean()), float(baseline.mean())),

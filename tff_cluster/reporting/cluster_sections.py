@@ -8,30 +8,47 @@ import numpy as np
 from tff_cluster.reporting.experts_section import experts_section
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.words import basis, percent, plural, score
+from tff_cluster.reporting.words import basis, percent, plural, score, series
 
 _OPEN_UP_TO = 12
+# Shown where either side overlaps. Results that were made before these scores existed have none of them.
+_OVERLAPPING = {
+  'onmi': 'ONMI',
+  'bcubed_f': 'BCubed F',
+  'bcubed_precision': 'precision',
+  'bcubed_recall': 'recall',
+}
 
 
 def recovery_section(run: FinishedRun) -> list[Markup]:
   """Returns the recovery scores of every clustering against every planted grouping."""
-  if not run.truths:
+  truths = run.truths
+  if not truths:
     return [tag('p', 'This data has no planted groups, so there is nothing to recover.')]
+  pairs = [(c, truth) for c in run.results['clusterings'] for truth in truths]
+  found = [c['recovery'].get(truth, {}) for c, truth in pairs]
+  names, overlapping = _overlapping_scores(found, tuple(_OVERLAPPING))
   rows = [
       (
           c['label'], plural(c['num_clusters'], 'cluster') + (', overlapping' if c['overlapping'] else ''),
-          f'{truth} ({len(groups)})', *(score(c['recovery'].get(truth, {}).get(m)) for m in ('ari', 'nmi', 'omega')),
+          f'{truth} ({len(truths[truth])})', *(score(scores.get(m)) for m in ('ari', 'nmi', 'omega')), *shown,
       )
-      for c in run.results['clusterings']
-      for truth, groups in run.truths.items()
+      for (c, truth), scores, shown in zip(pairs, found, overlapping, strict=True)
   ]  # fmt: skip
+  header = ('clustering', 'found', 'planted (groups)', 'ARI', 'NMI', 'Omega', *names)
   return [
       tag(
           'p', 'ARI (adjusted Rand index) and Omega are 1 for exactly the planted groups and about 0 for chance; NMI (normalised '
           'mutual information) is 1 for the same groups too, but above 0 for many small random clusters. Omega is the score '
           'for overlapping memberships; ARI and NMI are left out (–) where either side overlaps.',
       ),
-      table(('clustering', 'found', 'planted (groups)', 'ARI', 'NMI', 'Omega'), rows, numeric=(3, 4, 5)),
+      *([tag(
+          'p', 'ONMI (NMI of overlapping clusters) and BCubed are shown where either side overlaps, and are 1 for exactly the '
+          'planted groups. BCubed precision says whether clients that are together belong together, recall whether those that '
+          'belong together are together; a pair that shares several groups should share as many clusters. F is the harmonic '
+          'mean of the two. None of these is corrected for chance.',
+      )] if names else []),
+      table(header, rows, numeric=range(3, len(header))),
   ]  # fmt: skip
 
 
@@ -77,22 +94,25 @@ def candidates_section(run: FinishedRun, figures: Callable[[str], Sequence[Marku
   if not candidates:
     return [tag('p', 'No other clusterings were tried.')]
   truth = next(iter(run.truths), None)
+  found = [(c['recovery'] or {}).get(truth, {}) if truth else {} for c in candidates]
+  names, overlapping = _overlapping_scores(found, ('onmi', 'bcubed_f'))
   rows = []
-  for c in candidates:
-    scores = (c['recovery'] or {}).get(truth, {}) if truth else {}
+  for c, scores, shown in zip(candidates, found, overlapping, strict=True):
     settings = ', '.join(f'{k}={v}' for k, v in c['parameters'].items() if v is not None and k != 'method')
     rows.append((
         c['method'], c.get('signature', '–'), [settings, *(tag('div', note, class_='note') for note in c['notes'])],
         '–' if c['num_clusters'] is None else c['num_clusters'],
         '–' if c['memberships'] is None else f'{c["memberships"]:.1f}', score(c['silhouette']),
-        score(scores.get('ari')), score(scores.get('omega')),
+        score(scores.get('ari')), score(scores.get('omega')), *shown,
     ))  # fmt: skip
-  header = ('method', 'clusters the', 'parameters', 'clusters', 'memberships', 'silhouette', 'ARI', 'Omega')
-  against = f' ARI and Omega are against “{truth}”.' if truth else ''
+  header = (
+      'method', 'clusters the', 'parameters', 'clusters', 'memberships', 'silhouette', 'ARI', 'Omega', *names,
+  )  # fmt: skip
+  against = f' {series(["ARI", "Omega", *names])} are against “{truth}”.' if truth else ''
   return [
       tag('p', f'Clusterings of the same signatures that were not trained, so that a choice of K or threshold can be judged.{against}'),
       *figures('candidates'),
-      table(header, rows, numeric=range(3, 8)),
+      table(header, rows, numeric=range(3, len(header))),
   ]  # fmt: skip
 
 
@@ -109,6 +129,24 @@ def composition(members: np.ndarray, truth: np.ndarray | None) -> str:
   order = [int(g) for g in np.argsort(-counts, kind='stable') if counts[g]]
   shown = ', '.join(f'{counts[g]} of group {g}' for g in order[:5])
   return shown + (f' and {len(order) - 5} more groups' if len(order) > 5 else '')
+
+
+def _overlapping_scores(
+  found: Sequence[Mapping[str, float | None]], names: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+  """Returns the headings and, for each recovery, the scores that are for overlapping clusterings.
+
+  Args:
+    found: Recovery scores by name, {} where there are none.
+    names: Keys of _OVERLAPPING.
+
+  Returns:
+    The headings, and as many words for each recovery, a dash where nothing overlaps; no headings where that is all.
+  """
+  values = [[s.get(name) if s.get('ari') is None else None for name in names] for s in found]
+  if all(value is None for row in values for value in row):
+    return [], [[] for _ in found]
+  return [_OVERLAPPING[name] for name in names], [[score(value) for value in row] for row in values]
 
 
 def _cluster_rows(run: FinishedRun, clustering: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Intervals for a mean over clients, and for a mean over seeds."""
+"""Intervals for a mean over clients, over seeds and over both, and how often a difference has which sign."""
 
 import dataclasses
 import math
@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tff_cluster.errors import InputError
+
+SAME = 1e-12  # Differences of accuracies up to this are no difference.
 _CHUNK = 500
 
 
@@ -20,6 +23,22 @@ class Interval:
   @property
   def excludes_zero(self) -> bool:
     return self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class SignTest:
+  """How many differences have which sign.
+
+  Attributes:
+    better, worse: Numbers of differences above and below zero.
+    equal: Number of the others.
+    p_value: Chance of signs at least as uneven if both were equally likely.
+  """
+
+  better: int
+  worse: int
+  equal: int
+  p_value: float
 
 
 def paired_bootstrap(
@@ -51,6 +70,65 @@ def paired_bootstrap(
   return Interval(mean, float(low), float(high))
 
 
+def seed_and_client_interval(
+  differences: Sequence[np.ndarray], rng: np.random.Generator, level: float = 0.95, samples: int = 10_000
+) -> Interval:
+  """Returns the two-stage percentile bootstrap interval of the mean difference over seeds and clients.
+
+  Seeds are drawn with replacement, and clients with replacement within each seed that is drawn (Davison & Hinkley 1997,
+  section 3.8); every seed weighs the same. The interval speaks of other seeds and other clients. A bootstrap of few seeds
+  is too narrow: where seeds differ more than clients, an interval of 95% covers about 73% with 3 seeds, 85% with 5, 90% with
+  10 and 92% with 20 (simulated, normal). `student_interval` of the seeds' means covers 95% there.
+
+  Args:
+    differences: float[clients] a seed, one difference a client; seeds may differ in their number of clients.
+    rng: Where the draws come from.
+    level: Coverage that is aimed at.
+    samples: Bootstrap samples.
+
+  Returns:
+    The mean of the seeds' means with its interval. For one seed that of `paired_bootstrap`, over clients alone.
+
+  Raises:
+    InputError: if there is no seed, or a seed has no clients or a difference that is not finite.
+  """
+  if not len(differences):
+    raise InputError('differences must be of at least one seed, found none')
+  by_seed = [_checked(own, f'differences of seed number {k}') for k, own in enumerate(differences)]
+  if len(by_seed) == 1:
+    return paired_bootstrap(by_seed[0], rng, level, samples)
+  means = []
+  for start in range(0, samples, _CHUNK):
+    drawn = rng.integers(len(by_seed), size=(min(_CHUNK, samples - start), len(by_seed)))
+    of_drawn = np.empty(drawn.shape)
+    for k, own in enumerate(by_seed):
+      here = drawn == k
+      of_drawn[here] = own[rng.integers(len(own), size=(int(here.sum()), len(own)))].mean(axis=1)
+    means.append(of_drawn.mean(axis=1))
+  low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
+  return Interval(float(np.mean([own.mean() for own in by_seed])), float(low), float(high))
+
+
+def sign_test(differences: np.ndarray) -> SignTest:
+  """Returns the exact two-sided sign test, differences of zero left out (Dixon & Mood 1946).
+
+  Args:
+    differences: float[n], of clients or of seeds; up to SAME either way is zero.
+
+  Returns:
+    The numbers and the p-value, 1 where every difference is zero.
+
+  Raises:
+    InputError: if there are no differences, or one is not finite.
+  """
+  import scipy.stats
+
+  values = _checked(differences, 'differences')
+  better, worse = int((values > SAME).sum()), int((values < -SAME).sum())
+  p_value = float(scipy.stats.binomtest(better, better + worse).pvalue) if better + worse else 1.0
+  return SignTest(better, worse, len(values) - better - worse, p_value)
+
+
 def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
   """Returns the mean with its interval over seeds by Student's t; one value has no interval.
 
@@ -65,3 +143,13 @@ def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     return Interval(mean, None, None)
   half = scipy.special.stdtrit(count - 1, (1 + level) / 2) * float(np.std(values, ddof=1)) / math.sqrt(count)
   return Interval(mean, mean - half, mean + half)
+
+
+def _checked(differences: np.ndarray, name: str) -> np.ndarray:
+  """Returns float64[n], at least one finite number."""
+  values = np.asarray(differences, np.float64)
+  if values.ndim != 1 or not len(values):
+    raise InputError(f'{name} must be a list of at least one number, found shape {values.shape}')
+  if not np.isfinite(values).all():
+    raise InputError(f'{name} must be finite, found {values[~np.isfinite(values)][0]}')
+  return values

@@ -17,7 +17,7 @@ _COLUMNS = (
     'method', 'metric', 'linkage', 'threshold', 'num_clusters', 'clusters', 'largest_cluster', 'memberships',
     'silhouette',
 )  # fmt: skip
-_SCORES = ('ari', 'nmi', 'omega')
+_SCORES = ('ari', 'nmi', 'omega', 'onmi', 'bcubed_precision', 'bcubed_recall', 'bcubed_f')
 _NAMES = {'kmeans': 'k-means', 'dynamic_distance': 'dynamic distance'}
 
 
