@@ -48,6 +48,8 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
     )
   if clustering.distance_threshold == config.VALIDATION:
     raise InputError(config.VALIDATION_NEEDS_A_RUN)
+  if clustering.method == 'planted':
+    raise InputError(config.PLANTED_NEEDS_A_RUN)
   if RunFolder(folder).config.exists():
     raise InputError(f'--output_dir={folder} holds a run; choose another folder for --signatures_file')
   # Imported late: scikit-learn takes longer to load than wrong flags may take to be told.

@@ -3,7 +3,7 @@
   python -m phases.phase2 --output_dir=runs/demo
 
 Trains what the clusterings in --output_dir found, from the mean of each cluster's device weights, and
-beside them the unclustered baseline for as many rounds.
+beside them the unclustered baseline for as many rounds, and every client alone with --local_training=yes.
 """
 
 from tff_cluster.cli import flags, output, parse, program
@@ -21,7 +21,7 @@ def main() -> None:
   folder.load_finished(folder.phase1, 'phase1')
   for clustering in config.clusterings:
     folder.load_finished(folder.clusters(clustering.label), 'clustering')
-  from tff_cluster.algorithms import session, three_phase
+  from tff_cluster.algorithms import references, session, three_phase
   from tff_cluster.reporting import progress
 
   bars = progress.Progress()
@@ -29,6 +29,7 @@ def main() -> None:
     folder, config, bars, options.clients_in_parallel, options.worker_start_timeout_secs
   ) as experiment:
     three_phase.run_baseline(experiment)
+    references.run_local(experiment)
     for clustering in config.clusterings:
       three_phase.run_phase2(experiment, clustering.label)
   print(f'Phase 2: {experiment.asked} client-rounds asked for, {experiment.trained} trained')

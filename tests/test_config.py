@@ -27,6 +27,7 @@ TEXTS = {
   'data_dir': st.text(min_size=1, max_size=8),
   'data_file': st.text(min_size=1, max_size=8),
   'model': st.sampled_from([*config.MODELS, 'my_models:small', 'a.b.c:build']),
+  'truth': st.sampled_from(['group', 'digit', 'label set']),
   'name': st.from_regex(r'[a-z0-9][a-z0-9_-]{0,8}', fullmatch=True),
 }
 

@@ -19,8 +19,9 @@ PARTITIONS = (
     'dirichlet', 'quantity_skew', 'by_writer', 'mixture',
 )  # fmt: skip
 MODELS = ('mnist_cnn', 'cifar_cnn', '2nn', 'logistic')
-METHODS = ('kmeans', 'dynamic_distance', 'hierarchical', 'bipartition', 'spectral')
-# Methods that cluster one vector a client; bipartition alternates between training and splitting.
+METHODS = ('kmeans', 'dynamic_distance', 'hierarchical', 'bipartition', 'spectral', 'planted')
+# Methods that cluster one vector a client; bipartition alternates between training and splitting. planted is no method
+# but what methods are measured against; its signature is what pictures show.
 ON_SIGNATURES = tuple(method for method in METHODS if method != 'bipartition')
 # Methods that are told the number of clusters; they draw their starts from a seed.
 COUNTED = ('kmeans', 'spectral')
@@ -34,6 +35,7 @@ STARTS = ('members_mean', 'global_model')
 # A threshold of hierarchical clustering that is chosen by training, see algorithms/threshold_choice.py.
 VALIDATION = 'validation'
 VALIDATION_NEEDS_A_RUN = '--distance_threshold=validation trains the clusters of a run; for vectors alone give a number or quantile:q'
+PLANTED_NEEDS_A_RUN = '--method=planted: planted groups are those of a run; vectors alone have none'
 _GROUPED = ('label_swapped', 'label_permuted', 'rotated', 'mixture')
 
 
@@ -254,6 +256,11 @@ class ClusteringConfig:
     at_most=1.0,
     applies=('method', ('bipartition',)),
   )
+  truth: str | None = option(
+    None,
+    'Which planted groups, where the data has several (pathological: digit, label set).',
+    applies=('method', ('planted',)),
+  )
 
   @property
   def label(self) -> str:
@@ -273,6 +280,11 @@ class EvaluationConfig:
   experts: str = option(
     'no',
     "Also combine the cluster models' outputs on the global test set, as experts: FedEx's online layer, mean, vote, ...",
+    choices=('yes', 'no'),
+  )
+  local_training: str = option(
+    'no',
+    'Also train every client alone, from the initial model, for the rounds of both phases: what a client has without others.',
     choices=('yes', 'no'),
   )
   num_folds: int = option(

@@ -12,6 +12,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
   phase1        STAGE; FedAvg over all clients
   baseline      STAGE; the same FedAvg gone on for the rounds of Phase 2, so that a clustering is compared
                 at equal rounds
+  local         null where it was not asked for, or every client alone, from the initial model: client_rounds (nothing
+                is sent), history and evaluation as in STAGE. Not in schemas 2 and 3
   clusterings   list, empty for FedAvg alone, of
     label, method, parameters   as configured
     signature     'weights' or 'updates' (bipartition: 'updates')
@@ -39,6 +41,9 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
       blended      each cluster's model averaged with `average`; clients use the mean over their clusters
       each with `mixing` float[clusters][clients or 1], the matrix that makes the evaluation's models
     experts       EXPERTS, null where they were not asked for. Not in schema 2
+    equal_cost    null where the ledger's client_rounds are at most those that FedAvg without clusters spends in
+                  Phase 2; else the last round that they pay (of Phase 1, where they pay none), client_rounds spent
+                  then, and the evaluation of each client's own model after it. Not in schemas 2 and 3
   candidates    [{method, parameters, signature, num_clusters, memberships, silhouette, recovery {truth: {...}}, notes}]:
                 clusterings of the same signatures that were not trained (k-means for K = 2 .. 10, ...)
   cross_validation  null, or {folds, evaluations {'clustering label/evaluation name': {mean, low, high, recall}}}:
@@ -87,8 +92,9 @@ from typing import Any
 
 from tff_cluster import digests
 
-SCHEMA = 3
-READABLE = (2, 3)  # 3 adds `splits`, which a reader goes without where it is missing.
+SCHEMA = 4
+# 3 adds `splits` and `experts`, 4 `local` and `equal_cost`: a reader goes without them where they are missing.
+READABLE = (2, 3, 4)
 _NOT_RESULTS = ('digest', 'environment', 'timing')
 
 

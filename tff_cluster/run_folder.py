@@ -46,6 +46,11 @@ class RunFolder:
   def baseline(self) -> pathlib.Path:
     return self.root / 'phase2' / 'baseline.json'
 
+  @property
+  def local(self) -> pathlib.Path:
+    """Every client trained alone."""
+    return self.root / 'phase2' / 'local.json'
+
   def clusters(self, label: str) -> pathlib.Path:
     """The clusters of one clustering, beside its distances' linkage where it has one."""
     return self.root / 'clusterings' / label / 'clusters.json'

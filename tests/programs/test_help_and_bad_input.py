@@ -125,6 +125,7 @@ EXPERIMENT = [
 CLUSTERING = [
   ('--method=dbscan', '--method=dbscan: allowed are kmeans, dynamic_distance, hierarchical'),
   ('--method=dbscan --num_clusters=3', '--method=dbscan: allowed are'),
+  ('--method=planted --signatures_file=x.npz', '--method=planted: planted groups are those of a run'),
   ('--num_clusters=4', '--num_clusters does not apply to --method=dynamic_distance; it applies to method kmeans'),
   ('--method=hierarchical --num_clusters=3', '--num_clusters does not apply to --method=hierarchical; it applies to method kmeans'),
   ('--method=kmeans --distance_threshold=3', 'it applies to method dynamic_distance or hierarchical'),

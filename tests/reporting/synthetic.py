@@ -46,6 +46,7 @@ def make_run(
   client_ids: list[str] | None = None,
   wrong_groups: bool = False,
   split_verdict: str = 'split',
+  local: float | None = None,
   seed: int = 0,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
   """Returns results (with digest) and arrays.
@@ -59,12 +60,14 @@ def make_run(
     dataset, rounds: Written into the configuration.
     cross_validation: Whether there is one.
     relative_rounds: Whether histories of Phase 2 count from the clustering on.
-    methods: Clusterings, 'bipartition' among them or not; a label other than the method's name is written 'method:label'.
+    methods: Clusterings, 'bipartition' and 'planted' among them or not; a label other than the method's name is written
+      'method:label'. 'planted' is the first truth.
     linkage: Of the hierarchical clustering.
     client_ids: Names; 'c00' and so on if not given.
     wrong_groups: Whether k-means gives clients to clusters regardless of the groups.
     split_verdict: Of a bi-partition, for clusters of several groups: 'split' or 'kept'.
-    seed: Of the draws.
+    local: Mean gain of every client alone over the unclustered model; None: not trained.
+    seed: Of the draws, and what the configuration says of training and data.
   """
   rng = np.random.default_rng(seed)
   ids = client_ids or [f'c{k:02d}' for k in range(num_clients)]
@@ -95,6 +98,14 @@ def make_run(
       splits, leaves, more = synthetic_splits.make_splits(rng, owner, ids, label, rounds, split_verdict)
       arrays |= more
       shape = (_matrix(leaves), None, None, dict(synthetic_splits.PARAMETERS))
+    elif method == 'planted':
+      main = next(iter(truths))
+      shape = (
+        (truths[main] > 0).astype(np.float64),
+        None,
+        None,
+        {'truth': main if len(truths) > 1 else None},
+      )
     else:
       shape = _cluster(method, distances, vectors, owner, linkage, wrong_groups, rng)
     chosen = ClusterAssignment(shape[0], tuple(ids))
@@ -105,10 +116,12 @@ def make_run(
       _clustering(rng, label, method, shape[3], chosen, shape[1], truths, own, rounds, relative_rounds)
       | {'splits': splits}
     )
+    clusterings[-1]['equal_cost'] = _equal_cost(own, chosen, rounds, seed)
     configs.append(config.ClusteringConfig(method=method, name=name or None, **shape[3]))
   experiment = config.ExperimentConfig(
-      data=config.DataConfig(dataset=dataset, num_clients=num_clients),
-      training=config.TrainingConfig(phase1_rounds=rounds[0], phase2_rounds=rounds[1]), clusterings=tuple(configs),
+      data=config.DataConfig(dataset=dataset, num_clients=num_clients, data_seed=seed),
+      training=config.TrainingConfig(phase1_rounds=rounds[0], phase2_rounds=rounds[1], seed=seed),
+      clusterings=tuple(configs), evaluation=config.EvaluationConfig(local_training='no' if local is None else 'yes'),
   )  # fmt: skip
   labels = np.stack(
     [rng.multinomial(40 + 10 * k % 70, rng.dirichlet(np.full(CLASSES, 0.7))) for k in range(num_clients)]
@@ -121,7 +134,7 @@ def make_run(
           'label_counts': labels.tolist(), 'truths': {n: t.tolist() for n, t in truths.items()},
       },
       'training': {'parameters': 1_663_370, 'model_bytes': 6_653_480},
-      **stages, 'clusterings': clusterings,
+      **stages, 'local': None if local is None else _local(baseline + local, rounds, seed), 'clusterings': clusterings,
       'candidates': _candidates(vectors, distances, truths, ids),
       'cross_validation': {
           'folds': 5,
@@ -203,6 +216,27 @@ def _clustering(
           for kind in ('unblended', 'blended')
       }, 'evaluations': evaluations,
   }  # fmt: skip
+
+
+def _equal_cost(own: np.ndarray, chosen: ClusterAssignment, rounds, seed: int) -> dict[str, Any] | None:
+  each, budget = int(chosen.membership.sum()), len(own) * rounds[1]
+  if each * rounds[1] <= budget:
+    return None
+  earlier = np.clip(own - 0.01, 0, 1)
+  return {
+    'round': rounds[0] + budget // each,
+    'client_rounds': budget // each * each,
+    'evaluation': _evaluation(np.random.default_rng(seed), earlier, False),
+  }
+
+
+def _local(accuracy: np.ndarray, rounds, seed: int) -> dict[str, Any]:
+  rng, alone = np.random.default_rng(seed), np.clip(accuracy, 0, 1)
+  return {
+    'client_rounds': len(alone) * sum(rounds),
+    'history': _history(rng, alone, sum(rounds), 0),
+    'evaluation': _evaluation(rng, alone, False),
+  }
 
 
 def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | None]:

@@ -9,9 +9,11 @@ from tff_cluster.errors import InputError
 from tff_cluster.reporting.intervals import (
   Interval,
   SignTest,
+  cautious_interval,
   paired_bootstrap,
   seed_and_client_interval,
   sign_test,
+  student_interval,
 )
 
 
@@ -165,3 +167,25 @@ def test_wrong_differences(differences, words):
   if differences:
     with pytest.raises(InputError, match=words.split(' ')[-1]):
       sign_test(differences[-1])
+
+
+def test_the_cautious_interval_is_the_wider_one_at_each_end():
+  rng = np.random.default_rng(0)
+  noise = rng.normal(0, 0.05, 40)
+  noise -= noise.mean()
+  # Seeds that differ and clients that do not: Student's. Seeds that agree and clients that differ: the bootstrap's.
+  for means, spread in (((0.0, 0.1, 0.2), 0.0), ((0.1, 0.1, 0.1), 1.0)):
+    values = [mean + spread * noise for mean in means]
+    found = cautious_interval(values, np.random.default_rng(1))
+    drawn = seed_and_client_interval(values, np.random.default_rng(1))
+    by_seed = student_interval(means)
+    wider = by_seed if spread == 0.0 else drawn
+    assert found.mean == pytest.approx(0.1)
+    assert (found.low, found.high) == pytest.approx((wider.low, wider.high))
+    assert (
+      found.low <= min(drawn.low, by_seed.low) + 1e-12 and found.high >= max(drawn.high, by_seed.high) - 1e-12
+    )
+  one = cautious_interval([noise], np.random.default_rng(1))
+  assert one == paired_bootstrap(noise, np.random.default_rng(1))
+  alone = cautious_interval([noise[:1]], np.random.default_rng(1))
+  assert (alone.low, alone.high) == (None, None)

@@ -195,7 +195,7 @@ def test_a_run_without_clusterings_has_a_report(tmp_path):
     ('content', 'words'),
     [
         (None, 'no such file'), (b'{"schema": 1, "config"', 'is damaged'), (b'\xff\xfe', 'is damaged'),
-        (b'[]', 'schema'), (b'{"schema": 99}', 'schema 99, expected 2 or 3'), (b'{"schema": 2, "digest": ""}', "has no 'config'"),
+        (b'[]', 'schema'), (b'{"schema": 99}', 'schema 99, expected 2 or 3 or 4'), (b'{"schema": 2, "digest": ""}', "has no 'config'"),
     ],
 )  # fmt: skip
 def test_damaged_results_are_one_line(tmp_path, content, words):
@@ -253,3 +253,16 @@ def test_importing_the_report_imports_neither_tensorflow_nor_matplotlib():
   )
   done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
   assert done.stdout.strip() == '[]'
+
+
+def test_clients_alone_and_equal_client_rounds_stand_among_the_models(tmp_path):
+  synthetic.write_run(tmp_path / 'run', local=0.01)
+  text = re.sub(r'<[^>]+>', ' ', write_report(tmp_path / 'run').read_text(encoding='utf-8'))
+  run = read_run(tmp_path / 'run').results
+  dear = [c for c in run['clusterings'] if c['equal_cost'] is not None]
+  assert dear and 'every client alone' in text
+  for clustering in dear:
+    assert f'own, after round {clustering["equal_cost"]["round"]}: FedAvg’s client-rounds' in text
+  synthetic.write_run(tmp_path / 'plain', methods=('kmeans',))
+  plain = write_report(tmp_path / 'plain').read_text(encoding='utf-8')
+  assert 'every client alone' not in plain and 'FedAvg’s client-rounds' not in plain

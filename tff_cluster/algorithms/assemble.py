@@ -28,6 +28,10 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     {'name': 'Phase 1', **phase1['timing']},
     {'name': 'Phase 2, unclustered baseline', **baseline['timing']},
   ]
+  local = None
+  if config.evaluation.local_training == 'yes':
+    local = folder.load_finished(folder.local, 'phase2')
+    timing.append({'name': 'Every client alone', **local.pop('timing')})
   clusterings: list[dict[str, Any]] = []
   arrays: dict[str, np.ndarray] = {}
   for clustering in config.clusterings:
@@ -63,6 +67,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       },
       'phase1': phase1['stage'],
       'baseline': baseline['stage'],
+      'local': local,
       'clusterings': clusterings,
       'candidates': [c for kind in kinds for c in _candidates(folder, kind, population)],
       'cross_validation': fold_summary.summarise(folder, config),
@@ -120,7 +125,12 @@ def _clustering(
     'cluster_scores': phase3['cluster_scores'],
     'evaluations': phase3['evaluations'],
     'experts': phase3['experts'],
+    'equal_cost': _equal_cost(phase2['equal_cost'], phase3['equal_cost']),
   }
+
+
+def _equal_cost(budget: dict[str, int] | None, evaluation: dict[str, Any] | None) -> dict[str, Any] | None:
+  return None if budget is None else budget | {'evaluation': evaluation}
 
 
 def _split(

@@ -11,6 +11,19 @@ from tff_cluster.algorithms import clustered_federated_learning as recursion
 from tff_cluster.algorithms import experiment as experiment_lib
 
 
+@dataclasses.dataclass(frozen=True)
+class EqualCost:
+  """How far a clustering comes on the client-rounds that FedAvg without clusters spends in Phase 2.
+
+  Attributes:
+    round: The last round that it can pay; the last one of Phase 1 where it can pay none.
+    client_rounds: What it has spent then, with what the clustering itself cost.
+  """
+
+  round: int
+  client_rounds: int
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trained:
   """The clusters of a clustering after Phase 2.
@@ -20,12 +33,14 @@ class Trained:
     clusters: One federated.trajectory.Outcome a cluster, that of its last rounds.
     outcomes: All trajectories; from the first round of Phase 2 on they hold every client in every round.
     client_rounds: What Phase 2 cost, with what the clustering itself cost.
+    equal_cost: None where it cost no more than FedAvg without clusters.
   """
 
   assignment: assignment_lib.ClusterAssignment
   clusters: list[Any]
   outcomes: list[Any]
   client_rounds: int
+  equal_cost: EqualCost | None = None
 
 
 def train_clusters(experiment: experiment_lib.Experiment, label: str, log: bool = True) -> Trained:
@@ -46,16 +61,33 @@ def train_clusters(experiment: experiment_lib.Experiment, label: str, log: bool 
   start_cost = client_signatures.start_cost(experiment, assignment)
   if log:
     experiment.asked += start_cost
+  choice_cost = saved['choice']['other_client_rounds'] if saved['choice'] else 0
+  spent = start_cost + client_signatures.cost(experiment, saved['signature']) + choice_cost
+  equal_cost = _equal_cost(experiment, assignment, spent)
+  keep = () if equal_cost is None else (equal_cost.round,)
   outcomes = []
   for row in range(assignment.num_clusters):
     start, name = experiment.unflatten(starts[row]), f'{label}/cluster_{row:03d}'
     outcomes.append(
-      experiment.train(name, assignment.members(row), start, training.phase1_rounds, last, log=log)
+      experiment.train(name, assignment.members(row), start, training.phase1_rounds, last, keep, log)
     )
-  choice_cost = saved['choice']['other_client_rounds'] if saved['choice'] else 0
-  clustering_cost = client_signatures.cost(experiment, saved['signature']) + choice_cost
-  total = start_cost + clustering_cost + sum(outcome.client_rounds_asked for outcome in outcomes)
-  return Trained(assignment, outcomes, outcomes, total)
+  total = spent + sum(outcome.client_rounds_asked for outcome in outcomes)
+  return Trained(assignment, outcomes, outcomes, total, equal_cost)
+
+
+def _equal_cost(
+  experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment, spent: int
+) -> EqualCost | None:
+  training, trainer = experiment.config.training, experiment.trainer
+  rounds = range(training.phase1_rounds + 1, training.phase1_rounds + training.phase2_rounds + 1)
+  members = [assignment.members(row) for row in range(assignment.num_clusters)]
+  budget = sum(len(trainer.cohort(experiment.everyone, number)) for number in rounds)
+  for number in rounds:
+    cost = sum(len(trainer.cohort(cluster, number)) for cluster in members)
+    if spent + cost > budget:
+      return EqualCost(number - 1, spent)
+    spent += cost
+  return None
 
 
 def _after_recursion(

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from tff_cluster import config as config_lib
-from tff_cluster.algorithms import assemble, session, three_phase
+from tff_cluster.algorithms import assemble, references, session, three_phase
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.run_folder import RunFolder
 
@@ -49,6 +49,7 @@ def run(
         three_phase.prepare_clustering(experiment, clustering)
         three_phase.run_clustering(folder, clustering, config.training.seed)
       three_phase.run_baseline(experiment)
+      references.run_local(experiment)
       for clustering in config.clusterings:
         three_phase.run_phase2(experiment, clustering.label, export_models)
         three_phase.run_phase3(experiment, clustering.label)
@@ -60,4 +61,5 @@ def run(
 
 def _trained(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
   finished = [folder.phase3(clustering.label) for clustering in config.clusterings]
+  finished += [folder.local] if config.evaluation.local_training == 'yes' else []
   return all(path.exists() for path in [folder.phase1, folder.baseline, *finished])

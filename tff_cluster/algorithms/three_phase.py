@@ -27,6 +27,7 @@ from tff_cluster.algorithms import (
   cluster_training,
   expert_evaluation,
   measures,
+  references,
   threshold_choice,
 )
 from tff_cluster.algorithms import clustered_federated_learning as recursion
@@ -38,6 +39,7 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
   """Runs FedAvg over all clients (section 6.1) and saves `phase1.json` and the signatures that clusterings ask for."""
   if client_signatures.phase1_is_whole(experiment.folder):
     return
+  references.check(experiment.population, experiment.config)
   training, trainer = experiment.config.training, experiment.trainer
   last = training.phase1_rounds
   with experiment.timed() as figures:
@@ -77,7 +79,8 @@ def prepare_clustering(
 
 def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, seed: int) -> None:
   """Clusters the devices of a finished Phase 1 and saves `clusterings/LABEL/clusters.json`. No TensorFlow."""
-  from tff_cluster.clustering import embedding, methods
+  from tff_cluster.clustering import embedding, methods, planted
+  from tff_cluster.data import saved
 
   if folder.clusters(clustering.label).exists():
     return
@@ -109,6 +112,12 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
     assignment = recursion.assignment(folder, clustering.label, signatures.client_ids)
     notes = recursion.notes(folder, clustering.label)
     _save_clusters(folder, clustering.label, assignment, 'updates', None, None, notes)
+    return
+  if clustering.method == planted.METHOD:
+    groups = planted.groups(
+      saved.load_population(folder.population).truths, clustering.truth, signatures.client_ids
+    )
+    _save_clusters(folder, clustering.label, groups, kind, None, None, [planted.NOTE])
     return
   choice = None
   if clustering.distance_threshold == config_lib.VALIDATION:
@@ -161,6 +170,7 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
       folder.phase2(label),
       {
         'ledger': measures.ledger(experiment, trained.client_rounds),
+        'equal_cost': None if trained.equal_cost is None else dataclasses.asdict(trained.equal_cost),
         'history': measures.clustered_history(experiment, trained.outcomes, first),
         'best_validation': [
           measures.best_validation(experiment, outcome, first) for outcome in trained.clusters
@@ -198,6 +208,13 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
         'blended': measures.cluster_scores(experiment, assignment, blended_clusters),
       }
       experiment.progress.update()
+    equal_cost = trained.equal_cost
+    if equal_cost is not None:
+      earlier = [
+        np.stack(arrays)
+        for arrays in zip(*(o.weights[equal_cost.round] for o in trained.clusters), strict=True)
+      ]
+      evaluated = measures.evaluation(experiment, earlier, matrices['own'])
     experts = None
     if experiment.config.evaluation.experts == 'yes':
       experts = expert_evaluation.evaluate(experiment, models)
@@ -207,6 +224,7 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
         'evaluations': evaluations,
         'cluster_scores': clusters,
         'experts': experts,
+        'equal_cost': None if equal_cost is None else evaluated,
         'timing': figures(),
       },
     )

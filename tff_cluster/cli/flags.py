@@ -139,6 +139,16 @@ class ReproduceOptions:
   )
 
 
+@dataclasses.dataclass(frozen=True)
+class CompareOptions:
+  """With which seeds an experiment is repeated."""
+
+  seeds: str = options.option(
+    '0,1,2,3,4',
+    'Seeds, for instance 0,1,2; every clustering is run with each. Few seeds give wide intervals.',
+  )
+
+
 SECTIONS: dict[str, type] = {
   'data': config.DataConfig,
   'training': config.TrainingConfig,
@@ -150,6 +160,7 @@ SECTIONS: dict[str, type] = {
   'replay': ReplayOptions,
   'experts': ExpertsOptions,
   'reproduce': ReproduceOptions,
+  'compare': CompareOptions,
 }
 # The sections that make an ExperimentConfig, which --config_file stands for.
 EXPERIMENT_SECTIONS = ('data', 'training', 'clustering', 'evaluation')
@@ -159,7 +170,8 @@ _CLUSTERING_HELP = (
   'A clustering as METHOD,KEY=VALUE,...; give the flag once for each clustering that is to be compared. '
   'Keys: name, signature (not of bipartition); kmeans: num_clusters; spectral: num_clusters, affinity; '
   'dynamic_distance: distance_threshold, variant, max_clusters; hierarchical: distance_threshold, metric, linkage; '
-  'bipartition: stationary_norm, stopping_norm, rounds_before_split, min_cluster_size, min_similarity_gap, max_cross_similarity. '
+  'bipartition: stationary_norm, stopping_norm, rounds_before_split, min_cluster_size, min_similarity_gap, max_cross_similarity; '
+  'planted (the true groups, an oracle): truth. '
   'For instance --clustering=dynamic_distance,distance_threshold=quantile:0.1,name=dd.'
 )
 

@@ -5,7 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.clustering import bipartition, dynamic_distance, embedding, hierarchical, kmeans, spectral
+from tff_cluster.clustering import (
+  bipartition,
+  dynamic_distance,
+  embedding,
+  hierarchical,
+  kmeans,
+  planted,
+  spectral,
+)
 from tff_cluster.clustering.outcome import Outcome
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import ClusteringConfig
@@ -19,6 +27,7 @@ METHODS: dict[str, Callable[[ClusteringConfig, Signatures, int], Outcome]] = {
   'hierarchical': hierarchical.from_config,
   'bipartition': bipartition.from_config,
   'spectral': spectral.from_config,
+  'planted': planted.from_config,
 }
 
 _MOST_MEANS = 10

@@ -162,10 +162,17 @@ def evaluators_section(results: Mapping[str, Any]) -> list[Markup]:
   lines: list[tuple[str, str, Mapping[str, Any]]] = [
     (name, 'the global model', evaluation) for name, evaluation in stages
   ]
+  if results.get('local'):
+    lines.append(
+      ('every client alone', 'its own model, from the initial one', results['local']['evaluation'])
+    )
   for clustering in results['clusterings']:
     for key, words in _EVALUATIONS:
       if key in clustering['evaluations']:
         lines.append((clustering['label'], words, clustering['evaluations'][key]))
+    if cut := clustering.get('equal_cost'):
+      words = f'own, after round {cut["round"]}: FedAvg’s client-rounds'
+      lines.append((clustering['label'], words, cut['evaluation']))
   tables = []
   for scope, caption, metrics in (
     ('global', 'On the global test set (one model for all)', _METRICS[:3]),

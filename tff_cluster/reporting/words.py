@@ -67,6 +67,8 @@ def series(items: list[str]) -> str:
 
 def basis(method: str, signature: str | None) -> str:
   """Returns what a clustering was found on, after 'found on the clients’': 'weights', 'updates', ..."""
+  if method == 'planted':
+    return 'planted groups, an oracle'
   return 'updates, by recursive bi-partition' if method == 'bipartition' else str(signature)
 
 

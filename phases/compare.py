@@ -1,0 +1,47 @@
+"""Compares clusterings, overlapping with disjoint ones, on the same Phase 1 and over several seeds.
+
+  python -m phases.compare --flagfile=flags/compare_mixture.flags --seeds=0,1,2,3,4
+
+Every --clustering is a row, beside FedAvg without clusters and, where they are asked for, every client alone
+(--local_training=yes) and the planted groups (--clustering=planted). It ends with OUTPUT_DIR/index.html, comparison.csv
+and comparison.json: differences client by client, with intervals over seeds and clients, at equal rounds and at equal
+client-rounds. Stopped, the same command goes on; the run of a seed lies in OUTPUT_DIR/seed_SEED.
+"""
+
+from pathlib import Path
+
+from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.errors import InputError
+
+
+def define_flags() -> None:
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'compare', 'run')
+
+
+def main() -> None:
+  options = parse.section_from_flags(flags.CompareOptions)
+  machine = parse.run_options_from_flags()
+  for name, section in (('seed', flags.SECTIONS['training']), ('data_seed', flags.SECTIONS['data'])):
+    if name in flags.given(section):
+      raise InputError(f'--{name} does not apply here; give --seeds, and each seed draws data and training')
+  config = parse.experiment_config_from_flags()
+  seeds = parse.parse_seeds(options.seeds)
+  root = output.lock_output_dir(machine.output_dir)
+  # Imported late: what is wrong with the flags or the folder is told at once.
+  from tff_cluster.algorithms import comparison as runs
+  from tff_cluster.reporting import progress
+  from tff_cluster.reporting.comparison import page as pages
+
+  store = Path(machine.store_dir or root / 'store')
+  store.mkdir(parents=True, exist_ok=True)
+  workers = (machine.clients_in_parallel, machine.worker_start_timeout_secs)
+  done = runs.run(config, seeds, root, store, progress.Progress(), *workers)
+  asked, trained = sum(d.asked for _, d in done), sum(d.trained for _, d in done)
+  facts = {'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call'}
+  page = pages.write([(seed, d.results) for seed, d in done], facts, root)
+  print(f'client-rounds: {asked} asked for, {trained} trained')
+  print(f'report {page.resolve()}')
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

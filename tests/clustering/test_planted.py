@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+
+from tff_cluster.clustering import methods, planted
+from tff_cluster.clustering.signatures import Signatures
+from tff_cluster.config import ClusteringConfig
+from tff_cluster.errors import InputError
+
+IDS = ('a', 'b', 'c')
+DISJOINT = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+OVERLAPPING = np.array([[0.7, 0.0, 0.5], [0.3, 1.0, 0.5], [0.0, 0.0, 0.0]])
+
+
+def test_a_client_is_in_every_group_of_which_it_has_a_share():
+  assert planted.groups({'group': DISJOINT}, None, IDS).clusters == [['a', 'c'], ['b']]
+  found = planted.groups({'group': DISJOINT, 'mixture': OVERLAPPING}, 'mixture', IDS)
+  # The third group has nobody, and a clustering has no empty clusters.
+  assert found.clusters == [['a', 'b', 'c'], ['a', 'c']]
+  assert found.is_overlapping and found.client_ids == IDS
+
+
+@pytest.mark.parametrize(
+  ('truths', 'name', 'message'),
+  [
+    ({}, None, 'these clients have no planted groups'),
+    ({}, 'group', 'these clients have no planted groups'),
+    ({'digit': DISJOINT, 'label set': DISJOINT}, None, 'give one as truth=X: digit, label set'),
+    ({'digit': DISJOINT}, 'group', 'truth=group: there are digit'),
+  ],
+)
+def test_truths_that_are_not_there(truths, name, message):
+  with pytest.raises(InputError, match=message) as caught:
+    planted.groups(truths, name, IDS)
+  assert '\n' not in str(caught.value)
+
+
+def test_vectors_alone_have_no_planted_groups():
+  with pytest.raises(InputError, match='planted groups are those of a run'):
+    methods.cluster(ClusteringConfig('planted'), Signatures.numbered(np.eye(3)), 0)

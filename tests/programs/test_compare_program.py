@@ -1,0 +1,77 @@
+"""phases.compare: flags that do not fit are told in one line; a small comparison goes on and ends with the same numbers."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from phases import compare
+from tff_cluster.cli import program
+
+BAD = [
+  ('--seeds=0,x', "--seeds=0,x: 'x' is no seed"),
+  ('--seeds=1,1', '--seeds=1,1: 1 is given twice'),
+  ('--seed=3', '--seed does not apply here; give --seeds'),
+  ('--data_seed=3 --seeds=0', '--data_seed does not apply here; give --seeds'),
+  ('--clustering=planted,num_clusters=3', 'num_clusters does not apply to --method=planted'),
+  ('--clustering=kmeans,truth=group', 'truth does not apply to --method=kmeans'),
+  ('--local_training=maybe', '--local_training=maybe: allowed are yes, no'),
+  ('--scale=small', 'unknown flag --scale'),
+]
+
+
+@pytest.mark.parametrize(('arguments', 'words'), BAD)
+def test_bad_flags_are_one_line(arguments, words, tmp_path, capsys):
+  folder = tmp_path / 'out'
+  line = ['compare', *arguments.split(), f'--output_dir={folder}']
+  assert program.execute(compare.main, compare.define_flags, line) == 2
+  out, err = capsys.readouterr()
+  assert out == '' and err.startswith('error: ') and err.count('\n') == 1 and words in err
+  assert not folder.exists()
+
+
+SMALL = [
+  '--num_clients=6', '--num_groups=2', '--rows_per_client=40', '--model=logistic', '--phase1_rounds=1', '--phase2_rounds=2',
+  '--local_training=yes', '--clustering=planted', '--clustering=kmeans,num_clusters=2',
+  '--clustering=dynamic_distance,distance_threshold=quantile:0.6', '--target_accuracy=0.5',
+]  # fmt: skip
+
+
+def run(folder, *more):
+  command = [sys.executable, '-m', 'phases.compare', *SMALL, f'--output_dir={folder}', *more]
+  return subprocess.run(command, capture_output=True, text=True, env=os.environ | {'PYTHONPATH': '.'})
+
+
+@pytest.mark.tensorflow
+@pytest.mark.program
+def test_a_small_comparison_from_flags_to_page_and_again(tmp_path):
+  folder = tmp_path / 'out'
+  done = run(folder, '--seeds=0')
+  assert done.returncode == 0, done.stderr
+  wrong = run(folder, '--seeds=0,1', '--num_folds=2')
+  assert wrong.returncode == 2 and '--num_folds=2 does not apply to a comparison' in wrong.stderr
+  done = run(folder, '--seeds=0,1')
+  assert done.returncode == 0, done.stderr
+  page = folder / 'index.html'
+  assert done.stdout.splitlines()[-1] == f'report {page}'
+  with (folder / 'comparison.csv').open() as lines:
+    records = list(csv.DictReader(lines))
+  names = {record['contender'] for record in records}
+  assert len(names) == 5 and {'planted', 'kmeans', 'dynamic_distance'} <= names
+  assert {record['seed'] for record in records} == {'0', '1'} and len(records) == 5 * 2 * 2
+  # Each number is that of the seed's own run.
+  for seed in ('0', '1'):
+    results = json.loads((folder / f'seed_{seed}' / 'results.json').read_text())
+    own = {c['label']: c['evaluations']['own']['client_accuracy'] for c in results['clusterings']}
+    for record in records:
+      if record['contender'] in own and record['seed'] == seed and record['budget'] == 'equal_rounds':
+        values = own[record['contender']]
+        assert float(record['accuracy']) == pytest.approx(sum(values) / len(values))
+  assert (results['config']['training']['seed'], results['config']['data']['data_seed']) == (1, 1)
+  before = {path: path.read_bytes() for path in (folder / 'comparison.csv', folder / 'comparison.json')}
+  again = run(folder, '--seeds=0,1')
+  assert again.stdout.splitlines()[0] == 'client-rounds: 0 asked for, 0 trained'
+  assert {path: path.read_bytes() for path in before} == before

@@ -1,0 +1,56 @@
+"""One experiment with several seeds, so that its clusterings can be compared beyond one draw."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from tff_cluster import config as config_lib
+from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.algorithms import main_job, run_experiment
+from tff_cluster.errors import InputError
+
+
+def run(
+  config: config_lib.ExperimentConfig,
+  seeds: Sequence[int],
+  root: Path,
+  store_dir: Path,
+  progress: experiment_lib.Progress,
+  clients_in_parallel: int = 0,
+  worker_start_timeout_secs: float = 60.0,
+) -> list[tuple[int, main_job.Done]]:
+  """Runs what is not finished of each seed, in ROOT/seed_SEED, and returns seeds and results.
+
+  A seed draws the partition, the initial weights, the cohorts and the visit orders; all clusterings of a seed stand on
+  the same Phase 1.
+
+  Args:
+    config: The experiment; its own seeds do not matter.
+    seeds: One run for each.
+    root: Folder below which the runs lie.
+    store_dir: Folder of the artifacts that they share.
+    progress, clients_in_parallel, worker_start_timeout_secs: See run_experiment.run_experiment.
+
+  Raises:
+    InputError: if the experiment cross-validates, which has seeds of its own kind.
+  """
+  if config.evaluation.num_folds:
+    raise InputError(
+      f'--num_folds={config.evaluation.num_folds} does not apply to a comparison, which repeats with other seeds'
+    )
+  done = []
+  for seed in seeds:
+    seeded = dataclasses.replace(
+      config,
+      data=dataclasses.replace(config.data, data_seed=seed),
+      training=dataclasses.replace(config.training, seed=seed),
+    )
+    machine = (progress, clients_in_parallel, worker_start_timeout_secs)
+    folder = root / f'seed_{seed}'
+    done.append(
+      (
+        seed,
+        run_experiment.run_experiment(seeded, folder, str(store_dir), *machine, export_models=False),
+      )
+    )
+  return done

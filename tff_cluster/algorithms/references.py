@@ -1,0 +1,64 @@
+"""What clusterings are measured against beside FedAvg: every client alone, and the planted groups.
+
+Neither is a method. Local training tells what a client has without the others: it trains from the initial model, on
+its own rows, for as many rounds as both phases have. The planted groups (clustering/planted.py) tell what clusters
+could gain if they were found.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tff_cluster import config as config_lib
+from tff_cluster import population as population_lib
+from tff_cluster import scores
+from tff_cluster import store as store_lib
+from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.algorithms import measures
+from tff_cluster.clustering import planted
+
+
+def check(population: population_lib.Population, config: config_lib.ExperimentConfig) -> None:
+  """Raises InputError if a clustering asks for planted groups that these clients do not have."""
+  for clustering in config.clusterings:
+    if clustering.method == 'planted':
+      planted.groups(population.truths, clustering.truth, population.client_ids)
+
+
+def run_local(experiment: experiment_lib.Experiment) -> None:
+  """Trains every client alone and saves `phase2/local.json` (LOCAL in tff_cluster/results.py)."""
+  path = experiment.folder.local
+  if experiment.config.evaluation.local_training == 'no' or path.exists():
+    return
+  training, population = experiment.config.training, experiment.population
+  last = training.phase1_rounds + training.phase2_rounds
+  initial = experiment.trainer.computations.model.weights
+  outcomes, measured = [], []
+  with experiment.timed() as figures:
+    with experiment.progress.stage('every client alone', population.num_clients):
+      for client in experiment.everyone:
+        outcome = experiment.train('local', np.array([client]), initial, 0, last, log=False)
+        experiment.asked += outcome.client_rounds_asked
+        experiment.trained += outcome.client_rounds_trained
+        measured.append(
+          experiment.trainer.measure(outcome.weights[last], population.test, np.array([client]))
+        )
+        # The store has the models; those of 1,000 clients would not fit into memory.
+        outcomes.append(dataclasses.replace(outcome, weights={}))
+        experiment.progress.update()
+    alone = scores.Scores(
+      np.concatenate([m.confusion for m in measured]), np.concatenate([m.loss_sum for m in measured])
+    )
+    store_lib.save_json(
+      path,
+      {
+        'client_rounds': sum(outcome.client_rounds_asked for outcome in outcomes),
+        'history': measures.clustered_history(experiment, outcomes, 1),
+        'evaluation': {
+          'global': None,
+          'clients': alone.summary(),
+          'client_accuracy': alone.client_accuracy.tolist(),
+        },
+        'timing': figures(),
+      },
+    )

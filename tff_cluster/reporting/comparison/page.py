@@ -1,0 +1,128 @@
+"""The page that ends a comparison: overlapping clusterings against disjoint ones, FedAvg, local training and the oracle."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.reporting import report
+from tff_cluster.reporting.comparison import alarms, answer, contenders, saved, sections, statistics, verdicts
+from tff_cluster.reporting.comparison.contenders import BUDGETS, Contender
+from tff_cluster.reporting.figures import comparison as figures
+from tff_cluster.reporting.files import csv_text, write_file
+from tff_cluster.reporting.markup import Markup, tag
+from tff_cluster.reporting.pictures import Drawn, Picture, save_drawn
+from tff_cluster.reporting.words import plural
+
+_OVERLAP = 'A diamond is the oracle, a square a disjoint clustering, a circle an overlapping one.'
+
+
+def write(runs: contenders.Runs, facts: Mapping[str, Any], folder: Path) -> Path:
+  """Writes comparison.json, comparison.csv, figures/*.svg and *.png, and index.html into a folder.
+
+  Args:
+    runs: Seed and results.json (see tff_cluster/results.py) of finished runs that differ in the seed only.
+    facts: How it was run (command, client-rounds, ...), in the order of the page.
+    folder: Where to.
+
+  Returns:
+    The path of index.html.
+
+  Raises:
+    InputError: if the runs are not one experiment under several seeds, see contenders.read_contenders.
+    EnvironmentFault: where a file cannot be written.
+  """
+  rows = contenders.read_contenders(runs)
+  ordered = contenders.checked(runs)
+  config = ordered[0][1]['config']
+  found = statistics.measure(rows, config['evaluation']['target_accuracy'])
+  form = verdicts.planted_form(ordered)
+  checks = verdicts.make_checks(found, form)
+  told = alarms.make_alarms(rows, found, ordered)
+  document = saved.document(ordered, rows, found, checks, told)
+  write_file(
+    folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
+  )
+  lines = document['lines']
+  write_file(
+    folder / 'comparison.csv', csv_text(saved.COLUMNS, ([line[c] for c in saved.COLUMNS] for line in lines))
+  )
+  pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found)]
+  parts: list[tuple[str, list[Markup]]] = [
+    ('The answer', _answer_section(found, form, checks, told)),
+    ('What was checked', [sections.checks_table([c for c in checks if c.kind != 'expected'], 'statement')]),
+    ('All contenders', [*sections.contenders_section(rows, found), *_shown(pictures, 'contenders')]),
+    ('Overlapping against disjoint', sections.matrix_section(found)),
+    ('Planted groups and found clusters', sections.recovery_section(rows, ordered)),
+    ('What it cost', [*sections.costs_section(rows), *_shown(pictures, 'costs')]),
+    ('How it was run', sections.facts_section(ordered, facts)),
+  ]
+  population, training = ordered[0][1]['population'], config['training']
+  title = f'{population["name"]}: overlapping against disjoint clusters'
+  subtitle = (
+    f'{plural(len(population["client_ids"]), "client")} · {training["phase1_rounds"]} and {training["phase2_rounds"]} rounds · '
+    f'{plural(len(found.seeds), "seed")}: {", ".join(map(str, found.seeds))}'
+  )
+  target = folder / 'index.html'
+  write_file(target, report.page(title, subtitle, parts))
+  return target
+
+
+def _answer_section(
+  found: statistics.Statistics, form: str, checks: Sequence[verdicts.Check], told: Sequence[str]
+) -> list[Markup]:
+  expected = [check for check in checks if check.kind == 'expected']
+  nothing = 'Nothing is known of groups among these clients, so nothing is expected of overlap here.'
+  return [
+    tag('p', answer.headline(found), class_='lead'),
+    *(tag('p', sentence) for sentence in answer.sentences(found)),
+    *(tag('p', tag('strong', 'Take care. '), alarm, class_='alarm') for alarm in told),
+    sections.checks_table(expected, 'expected of what was planted')
+    if form != 'unknown'
+    else tag('p', nothing, class_='soft'),
+  ]
+
+
+def _shown(pictures: Sequence[Picture], section: str) -> list[Markup]:
+  return [report.figure(picture) for picture in pictures if picture.section == section]
+
+
+def _drawn(rows: Sequence[Contender], found: statistics.Statistics) -> Iterator[Drawn]:
+  marks = [_mark(contender, found, budget) for contender in rows for budget in BUDGETS]
+  if any(mark.gain is not None for mark in marks):
+    yield (
+        'gains', 'contenders', 'Difference to FedAvg without clusters',
+        'Mean over seeds and clients of the paired difference, with its 95% interval over both; full marks at equal rounds, '
+        f'hollow ones at equal client-rounds. {_OVERLAP} An interval that touches the line at zero shows nothing.',
+        figures.gains(marks),
+    )  # fmt: skip
+  yield (
+      'worst_decile', 'contenders', 'The worst-off clients beside the mean',
+      'The bar is the mean of the lowest tenth of clients, the mark the mean of all, both means over seeds. What raises the mean '
+      f'and not the bar helps those who were well off. {_OVERLAP}',
+      figures.worst_beside_mean(marks),
+  )  # fmt: skip
+  yield (
+      'frontier', 'costs', 'Accuracy against cost',
+      'Each mark is a contender: the further left the cheaper, the higher the better, the larger the more clusters a client is in. '
+      f'{_OVERLAP} A hollow mark, joined by a broken line, is the same '
+      'contender stopped at FedAvg’s client-rounds. Marks that would hide each other stand side by side. '
+      'Intervals are in the picture of the differences.',
+      figures.frontier(marks),
+  )  # fmt: skip
+
+
+def _mark(contender: Contender, found: statistics.Statistics, budget: str) -> figures.Mark:
+  summary = found.summary(contender.name, budget)
+  return figures.Mark(
+    name=contender.name,
+    kind=contender.kind,
+    budget=BUDGETS[budget],
+    accuracy=summary.mean,
+    worst=summary.worst_decile,
+    gain=None if summary.over_fedavg is None else summary.over_fedavg.interval,
+    client_rounds=float(np.mean([run.client_rounds[budget] for run in contender.runs])),
+    memberships=float(np.mean([run.memberships for run in contender.runs])),
+  )

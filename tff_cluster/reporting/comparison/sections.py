@@ -1,0 +1,258 @@
+"""The tables of a comparison's page; each function returns one section's content."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.reporting.comparison.alarms import recoveries
+from tff_cluster.reporting.comparison.contenders import BUDGETS, ROUNDS, Contender, Runs
+from tff_cluster.reporting.comparison.statistics import Difference, Statistics, Summary
+from tff_cluster.reporting.comparison.verdicts import Check
+from tff_cluster.reporting.intervals import Interval, SignTest
+from tff_cluster.reporting.markup import Markup, table, tag
+from tff_cluster.reporting.sections import verdict_chip
+from tff_cluster.reporting.words import percent, plural, score, signed, size
+
+_KINDS = {'oracle': 'oracle', 'disjoint': 'disjoint', 'overlapping': 'overlapping'}
+_LOOKS = {'above': 'good', 'unclear': 'none', 'below': 'bad'}
+_SCORES = {'onmi': 'ONMI', 'bcubed_f': 'BCubed F'}
+
+
+def checks_table(checks: Sequence[Check], heading: str) -> Markup:
+  """Returns checks with their verdicts, notes below the words."""
+  rows = [
+    ([c.words, tag('div', c.finding.note, class_='note')], c.finding.ours, verdict_chip(c.finding.verdict))
+    for c in checks
+  ]
+  return table((heading, 'difference', 'verdict'), rows)
+
+
+def contenders_section(contenders: Sequence[Contender], statistics: Statistics) -> list[Markup]:
+  """Returns every contender's accuracies at both budgets, and the global test set."""
+  has_local = any(contender.kind == 'local' for contender in contenders)
+  header = [
+    '',
+    'mean client',
+    'worst decile',
+    f'at {percent(statistics.target, 0)}',
+    'against FedAvg',
+    'harmed',
+  ]
+  header += ['against alone', 'harmed'] if has_local else []
+  tables = [
+    table(
+      header,
+      [_contender_row(summary, has_local) for summary in statistics.summaries[budget]],
+      numeric=range(1, len(header)),
+      caption=f'At {name}',
+    )
+    for budget, name in BUDGETS.items()
+  ]
+  evaluated = [
+    (contender.name, *(_mean_share([run.global_accuracy[name] for run in contender.runs]) for name in names))
+    for names in [('average', 'weighted', 'blended')]
+    for contender in contenders
+  ]
+  return [
+      tag(
+          'p', 'Accuracy of clients with their own models on their own test rows. Differences are of the same client under the same '
+          f'seed, in points; below each mean its 95% interval over {plural(len(statistics.seeds), "seed")} and clients (the wider '
+          'of a two-stage bootstrap and of Student’s interval over seeds). The worst decile is the mean of the lowest tenth of clients; '
+          '“harmed” is the share of clients that are worse off.',
+      ),
+      *tables,
+      table(
+          ('', 'average', 'weighted', 'blended'), evaluated, numeric=(1, 2, 3),
+          caption='On the global test set, at equal rounds, mean over seeds',
+      ),
+      tag(
+          'p', 'Average and weighted are one model each. Blended is the mean over clusters of each cluster’s model averaged with '
+          'the average of all. FedAvg has one model, which stands in all three columns; clients alone have none for all.',
+          class_='note',
+      ),
+      *_signs(statistics),
+  ]  # fmt: skip
+
+
+def matrix_section(statistics: Statistics) -> list[Markup]:
+  """Returns the differences of every overlapping contender to every disjoint one and to the oracle."""
+  if not any(statistics.pairs.values()):
+    return [tag('p', 'These runs have no overlapping clustering, or nothing to compare it with.')]
+  tables = []
+  for budget, name in BUDGETS.items():
+    pairs = statistics.pairs[budget]
+    columns = list(dict.fromkeys((pair.other, pair.other_kind) for pair in pairs))
+    rows = [
+      (row, *(_matrix_cell(statistics.pair(row, column, budget).difference) for column, _ in columns))
+      for row in dict.fromkeys(pair.overlapping for pair in pairs)
+    ]
+    header = ('overlapping', *(f'{column} ({_KINDS[kind]})' for column, kind in columns))
+    tables.append(table(header, rows, caption=f'At {name}: row minus column'))
+  return [
+      tag(
+          'p', 'Mean paired differences in points, with their 95% intervals over seeds and clients; green where the overlapping '
+          'clustering is better, red where it is worse, grey where the interval holds zero. p is of the sign test over clients, '
+          'and too small where clients of a seed share models; behind it the seeds that favour the row.',
+      ),
+      *tables,
+  ]  # fmt: skip
+
+
+def recovery_section(contenders: Sequence[Contender], runs: Runs) -> list[Markup]:
+  """Returns how well every clustering finds the planted groups, and what clusters it found."""
+  found = [contender for contender in contenders if contender.is_clustering]
+  truths = list(dict.fromkeys(name for c in found for run in c.runs for name in run.recovery))
+  rows = []
+  for contender in found:
+    shape = (
+      contender.name,
+      contender.kind,
+      ', '.join(str(run.num_clusters) for run in contender.runs),
+      f'{np.mean([run.memberships for run in contender.runs]):.1f}',
+      ', '.join(str(run.singletons) for run in contender.runs),
+    )
+    scored = {scores[0].truth: scores for scores in recoveries(contender, runs)}
+    cells = [
+      ', '.join(score(recovery.value) for recovery in scored[name]) + f' ({scored[name][0].measure})'
+      if name in scored
+      else '–'
+      for name in truths
+    ]
+    others = [_mean_scores(contender, name) for name in truths]
+    rows.append((*shape, *(value for pair in zip(cells, others, strict=True) for value in pair)))
+  header = ['clustering', 'kind', 'clusters', 'memberships', 'single clients']
+  for name in truths:
+    header += [f'“{name}”', ' and '.join(_SCORES.values())]
+  words = 'One value for each seed, in their order; memberships, ONMI and BCubed are means over seeds.'
+  if truths:
+    words += (
+      ' ARI, or Omega where either side overlaps, is 1 for exactly the planted groups and about 0 for chance; ONMI '
+      '(overlapping NMI) and BCubed F are 1 for exactly those too, and not corrected for chance.'
+    )
+  else:
+    words += ' No planted groups are known.'
+  return [tag('p', words), table(header, rows, numeric=range(2, len(header)))]
+
+
+def costs_section(contenders: Sequence[Contender]) -> list[Markup]:
+  """Returns client-rounds and bytes of Phase 2."""
+  fedavg = next(contender for contender in contenders if contender.kind == 'fedavg')
+  paid = _mean_of(fedavg.runs, 'client_rounds', ROUNDS)
+  rows = []
+  for contender in contenders:
+    trained = {budget: _mean_of(contender.runs, 'client_rounds', budget) for budget in BUDGETS}
+    sent = [size(_mean_of(contender.runs, way, ROUNDS)) for way in ('bytes_up', 'bytes_down')]
+    ratio = f'{trained[ROUNDS] / paid:.2f}' if paid else '–'
+    rows.append((contender.name, *(f'{value:,.0f}' for value in trained.values()), ratio, *sent))
+  header = ('', *(f'at {name}' for name in BUDGETS.values()), 'FedAvg’s, times', 'bytes up', 'bytes down')
+  return [
+      tag(
+          'p', 'Client-rounds of Phase 2, means over seeds; with them the round in which clients send updates to be clustered and '
+          'thresholds that were tried. Bytes are those at equal rounds. What costs no more than FedAvg is measured once, and a '
+          'clustering that costs more is measured again after the last round that FedAvg’s client-rounds pay. Local training '
+          'sends nothing, and trains every client in every round, also where a cohort is smaller.',
+      ),
+      table(header, rows, numeric=range(1, len(header))),
+  ]  # fmt: skip
+
+
+def facts_section(runs: Runs, facts: Mapping[str, Any]) -> list[Markup]:
+  """Returns the command, what the caller knows of the run, and seeds, machines, dates and digests of the runs."""
+  rest = [
+    (name.replace('_', ' '), f'{value:,}' if isinstance(value, int) else str(value))
+    for name, value in facts.items()
+    if name != 'command'
+  ]
+  ran = []
+  for seed, results in runs:
+    environment = results.get('environment') or {}
+    known = [environment.get(name, '–') for name in ('machine', 'cores', 'started')]
+    data_seed = results['config']['data']['data_seed']
+    ran.append((seed, data_seed, *known, tag('code', results.get('digest', '–'))))
+  header = ('seed', 'data seed', 'machine', 'cores', 'started', 'digest of the results')
+  return [
+    *([tag('pre', tag('code', facts['command']))] if 'command' in facts else []),
+    *([table(('', 'this comparison'), rest)] if rest else []),
+    table(header, ran, numeric=(0, 1), caption='One run a seed'),
+  ]
+
+
+def _contender_row(summary: Summary, has_local: bool) -> tuple[Any, ...]:
+  kind = tag('div', _KINDS[summary.kind], class_='note') if summary.is_clustering else None
+  cells: list[Any] = [
+    [summary.name, kind],
+    [percent(summary.mean.mean), _low_high(summary.mean, percent)],
+    percent(summary.worst_decile),
+    percent(summary.at_target),
+  ]
+  for difference in (summary.over_fedavg, summary.over_local)[: 2 if has_local else 1]:
+    cells += [
+      '–' if difference is None else _difference_cell(difference),
+      '–' if difference is None else percent(difference.harmed),
+    ]
+  return tuple(cells)
+
+
+def _difference_cell(difference: Difference) -> Markup:
+  interval = difference.interval
+  value = tag('span', signed(100 * interval.mean), class_=f'chip {_LOOKS[difference.side]}')
+  return tag('div', value, _low_high(interval, lambda share: signed(100 * share)))
+
+
+def _matrix_cell(difference: Difference) -> Markup:
+  seeds = f'{difference.seeds.better} of {_count(difference.seeds)}'
+  signs = f'p {_p_value(difference.clients.p_value)}; {seeds} seeds'
+  return tag('div', _difference_cell(difference), tag('div', signs, class_='note'))
+
+
+def _low_high(interval: Interval, words: Any) -> Markup | None:
+  if interval.low is None or interval.high is None:
+    return None
+  return tag('div', f'{words(interval.low)} to {words(interval.high)}', class_='note')
+
+
+def _signs(statistics: Statistics) -> list[Markup]:
+  rows = []
+  for summary in statistics.summaries[ROUNDS]:
+    if summary.is_clustering:
+      for name, difference in (('FedAvg', summary.over_fedavg), ('alone', summary.over_local)):
+        if difference is not None:
+          clients, seeds = difference.clients, difference.seeds
+          rows.append((
+              summary.name, name, f'{clients.better:,}', f'{clients.worse:,}', f'{clients.equal:,}', _p_value(clients.p_value),
+              f'{seeds.better} of {_count(seeds)}', _p_value(seeds.p_value),
+          ))  # fmt: skip
+  if not rows:
+    return []
+  header = ('', 'against', 'clients better', 'worse', 'equal', 'p', 'seeds better', 'p')
+  caption = 'Sign tests at equal rounds, exact, ties left out'
+  shown = table(header, rows, numeric=range(2, len(header)), caption=caption)
+  note = 'Clients of a seed share models, so the p-value over clients is too small; that over seeds is at least 0.25 for three seeds.'
+  return [tag('details', tag('summary', 'Sign tests'), shown, tag('p', note, class_='note'))]
+
+
+def _count(signs: SignTest) -> int:
+  return signs.better + signs.worse + signs.equal
+
+
+def _p_value(value: float) -> str:
+  return '< 0.001' if value < 0.001 else f'{value:.3f}'
+
+
+def _mean_share(values: Sequence[float | None]) -> str:
+  known = [value for value in values if value is not None]
+  return percent(float(np.mean(known))) if known else '–'
+
+
+def _mean_of(runs: Sequence[Any], name: str, budget: str) -> float:
+  return float(np.mean([getattr(run, name)[budget] for run in runs]))
+
+
+def _mean_scores(contender: Contender, truth: str) -> str:
+  cells = []
+  for name in _SCORES:
+    values = [run.recovery.get(truth, {}).get(name) for run in contender.runs]
+    known = [value for value in values if value is not None]
+    cells.append(score(float(np.mean(known)) if known else None))
+  return ', '.join(cells)
