@@ -18,7 +18,7 @@ from tff_cluster.run_folder import RunFolder
 pytestmark = pytest.mark.tensorflow
 
 CLIENTS, PHASE1, PHASE2 = 6, 2, 6
-# All distances are below the largest: the two neighbourhoods of everybody, say, would cost twice as much.
+# So wide a threshold that clients are in several cliques: training them all costs more than FedAvg does.
 OVERLAPPING = ClusteringConfig('dynamic_distance', distance_threshold='quantile:0.6')
 CONFIG = ExperimentConfig(
   DataConfig(num_clients=CLIENTS, rows_per_client=60, validation_fraction=0.2, num_groups=2),
