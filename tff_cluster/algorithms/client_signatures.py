@@ -80,8 +80,8 @@ def save(experiment: experiment_lib.Experiment, kind: str, weights: dict[int, An
   return artifact.name
 
 
-def cost(experiment: experiment_lib.Experiment, kind: str | None) -> int:
-  """Returns the client-rounds of signatures: weights come with the last round, updates are a round of all clients."""
+def cost(experiment: experiment_lib.Experiment, kind: str) -> int:
+  """Returns the client-rounds of the signatures: weights come with the last round, updates are a round of all clients."""
   return experiment.population.num_clients if kind == 'updates' else 0
 
 

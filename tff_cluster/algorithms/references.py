@@ -26,7 +26,7 @@ def check(population: population_lib.Population, config: config_lib.ExperimentCo
 
 
 def run_local(experiment: experiment_lib.Experiment) -> None:
-  """Trains every client alone and saves `phase2/local.json` (LOCAL in tff_cluster/results.py)."""
+  """Trains every client alone and saves `phase2/local.json` (`local` in tff_cluster/results.py)."""
   path = experiment.folder.local
   if experiment.config.evaluation.local_training == 'no' or path.exists():
     return
