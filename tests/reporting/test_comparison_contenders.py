@@ -163,8 +163,14 @@ def test_an_older_run_that_does_not_say_what_equal_cost_gave_is_refused():
     for clustering in results['clusterings']:
       del clustering['equal_cost']
   with pytest.raises(
-    InputError, match='seed 0 has schema 3, which holds no accuracy of overlap at equal client-rounds'
+    InputError, match='seed 0 has schema 3 and holds no accuracy of overlap at equal client-rounds'
   ):
+    read_contenders(runs)
+  # Gone on with by this version it has a null there, which would say that it costs no more.
+  for _, results in runs:
+    for clustering in results['clusterings']:
+      clustering['equal_cost'] = None
+  with pytest.raises(InputError, match='holds no accuracy of overlap at equal client-rounds'):
     read_contenders(runs)
   # A disjoint clustering costs what FedAvg costs, so nothing is missing.
   for _, results in runs:

@@ -125,7 +125,7 @@ def _clustering(
     'cluster_scores': phase3['cluster_scores'],
     'evaluations': phase3['evaluations'],
     'experts': phase3['experts'],
-    'equal_cost': _equal_cost(phase2['equal_cost'], phase3['equal_cost']),
+    'equal_cost': _equal_cost(phase2.get('equal_cost'), phase3.get('equal_cost')),
   }
 
 

@@ -167,10 +167,11 @@ def _local(seed: int, results: Mapping[str, Any]) -> Measured:
 def _clustering(seed: int, results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Measured:
   evaluations, ledger = clustering['evaluations'], clustering['ledger']
   own, earlier = _accuracy(evaluations['own']), clustering.get('equal_cost')
-  if 'equal_cost' not in clustering and ledger['client_rounds'] > _spent(results)['client_rounds']:
+  # Also where a run that was begun with an earlier version was gone on with.
+  if earlier is None and ledger['client_rounds'] > _spent(results)['client_rounds']:
     raise InputError(
-      f'the run of seed {seed} has schema {results.get("schema")}, which holds no accuracy of {clustering["label"]} at '
-      'equal client-rounds; run it again'
+      f'the run of seed {seed} has schema {results.get("schema")} and holds no accuracy of {clustering["label"]} at '
+      'equal client-rounds; run it again in another folder'
     )
   trained = {ROUNDS: int(ledger['client_rounds']), CLIENT_ROUNDS: int(ledger['client_rounds'])}
   if earlier is not None:
