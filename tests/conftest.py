@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 from collections.abc import Iterator
 
 import hypothesis
@@ -13,6 +14,11 @@ from tff_cluster import seeding
 
 # Before anything imports TensorFlow, as the programs do.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+
+# Who runs the tests in the background may have Ctrl-C ignored, by every program that a test starts as well. (It is
+# not given back in a preexec_fn: that needs a fork, in which gRPC's handlers write to the program's stderr.)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+  signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `make unit` tries fewer examples of each property than `make test` does.
 hypothesis.settings.register_profile('quick', max_examples=20)

@@ -23,8 +23,6 @@ class Child:
       stdout=subprocess.PIPE,
       stderr=subprocess.PIPE,
       text=True,
-      # Who runs the tests in the background may have had Ctrl-C ignored for all that they start.
-      preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
       env=os.environ | environment | {'TFF_CLUSTER_TEST_MARK': self.mark},
     )
 
