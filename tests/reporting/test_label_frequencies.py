@@ -50,7 +50,7 @@ def test_one_source_needs_no_legend_and_a_remark_stands_above():
 
 
 @pytest.mark.parametrize('clusters', [1, 2, 5])
-def test_any_number_of_clusters_can_be_drawn(clusters):
+def test_any_number_of_clusters_can_be_drawn(clusters, rendered):
   figure = label_frequencies(np.ones((1, clusters, 10), int), [[2] * clusters])
   assert len(_panels(figure)) == clusters
   svg, png = base.render(figure)

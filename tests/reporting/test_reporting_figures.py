@@ -195,7 +195,7 @@ def test_labels_of_is_only_for_disjoint_groups():
   assert base.labels_of(np.array([[1.0, 0.3], [0, 0.7]])) is None
 
 
-def test_user_settings_and_dollar_signs_change_nothing():
+def test_user_settings_and_dollar_signs_change_nothing(rendered):
   def draw():
     return base.render(
       heatmaps.label_histogram(np.eye(3, dtype=int), ['$x_', 'b$', '\\frac'], 'a $b$', 'client')

@@ -69,7 +69,7 @@ def test_hostile_ids_break_neither_table_nor_picture():
   partition.partition_figure(population).canvas.draw()
 
 
-def test_files_hold_all_rows_and_the_picture(tmp_path):
+def test_files_hold_all_rows_and_the_picture(tmp_path, rendered):
   population = _population([[0, 1]] * 41, ids=[f'id,{k}' for k in range(41)])
   paths = partition.write_partition(population, tmp_path)
   assert [p.name for p in paths] == ['partition.csv', 'partition.svg', 'partition.png']

@@ -80,7 +80,7 @@ def test_overlapping_truths_are_called_omega():
   assert cells(truths=[{'name': 'group', 'groups': 2, 'overlapping': True}])[1][2] == 'best Omega'
 
 
-def test_csv_holds_every_row_in_full(tmp_path):
+def test_csv_holds_every_row_in_full(tmp_path, rendered):
   rows = [ROWS[0] | {'threshold': 1 / 3}, *ROWS[1:]]
   paths = replay.write_replay(REPLAYED | {'rows': rows}, tmp_path)
   assert [path.name for path in paths] == ['replay.csv', 'replay.svg', 'replay.png']
@@ -127,7 +127,7 @@ def test_figure_without_truths_shows_numbers_of_clusters():
   assert axes.get_yscale() == 'log'
 
 
-def test_one_threshold_makes_a_picture():
+def test_one_threshold_makes_a_picture(rendered):
   svg = replay.base.render(replay.replay_figure(REPLAYED | {'rows': ROWS[:1]}))[0]
   assert svg == replay.base.render(replay.replay_figure(REPLAYED | {'rows': ROWS[:1]}))[0]
   zero = replay.replay_figure(REPLAYED | {'rows': [ROWS[0] | {'threshold': 0.0}]}).axes[0]

@@ -345,7 +345,7 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path):
   assert 'prefers-color-scheme: dark' in path.read_text()
 
 
-def test_the_page_needs_no_network_and_figures_lie_beside_it(tmp_path):
+def test_the_page_needs_no_network_and_figures_lie_beside_it(tmp_path, rendered):
   page = _Page(_write(tmp_path))
   assert len(page.sources) == 2 and all(
     source.startswith('data:image/svg+xml;base64,') for source in page.sources
@@ -464,7 +464,7 @@ def test_no_text_from_outside_becomes_markup(tmp_path):
     assert _Page(path).text.count(_HOSTILE) >= 10
 
 
-def test_equal_input_gives_equal_bytes(tmp_path):
+def test_equal_input_gives_equal_bytes(tmp_path, rendered):
   for name in ('one', 'two'):
     _write(tmp_path / name, findings=_findings('holds'))
   files = sorted(p.relative_to(tmp_path / 'one') for p in (tmp_path / 'one').rglob('*') if p.is_file())

@@ -211,7 +211,7 @@ def test_claims_without_their_toys_were_not_run():
 
 
 @pytest.mark.parametrize(('name', 'file'), [('cfl/figure1', 'clients'), ('cfl/figure2', 'paths')])
-def test_the_page_has_answer_figure_and_claims_and_needs_no_network(tmp_path, name, file):
+def test_the_page_has_answer_figure_and_claims_and_needs_no_network(tmp_path, name, file, rendered):
   path = toy_page.write_toy_page(name, _TOYS[name], tmp_path, _FACTS)
   assert path == tmp_path / 'index.html'
   page = _Page(path)
@@ -255,7 +255,7 @@ def test_numbers_of_the_problems_are_on_the_page(tmp_path):
   assert {'x₁, x₂, 1', '12', '50.0%'} <= set(page.cells)
 
 
-def test_equal_input_gives_equal_bytes(tmp_path):
+def test_equal_input_gives_equal_bytes(tmp_path, rendered):
   for folder in ('one', 'two'):
     toy_page.write_toy_page('cfl/figure2', _RISK_TOYS, tmp_path / folder, _FACTS)
   files = sorted(p.relative_to(tmp_path / 'one') for p in (tmp_path / 'one').rglob('*') if p.is_file())

@@ -62,15 +62,18 @@ def new_figure(width: float, height: float) -> 'Figure':
 def render(figure: 'Figure') -> tuple[bytes, bytes]:
   """Returns the figure as SVG and as PNG (150 dots an inch); equal figures give equal bytes."""
   import matplotlib
+  from matplotlib.backends.backend_agg import FigureCanvasAgg
+  from matplotlib.backends.backend_svg import FigureCanvasSVG
 
   svg, png = io.BytesIO(), io.BytesIO()
   with matplotlib.rc_context(), warnings.catch_warnings():
     matplotlib.rcdefaults()
     matplotlib.rcParams.update(_STYLE)
     warnings.filterwarnings('ignore', message='Glyph .* missing from')
-    figure.savefig(png, format='png', dpi=_DPI, metadata={'Software': None})
-    figure.set_layout_engine('none')  # Both files get the layout that was just found; finding it is slow.
-    figure.savefig(svg, format='svg', dpi=_DPI, metadata={'Date': None, 'Creator': None})
+    # Not by savefig, which draws everything twice. The first drawing finds the layout, and both files get it.
+    FigureCanvasAgg(figure).print_png(png, metadata={'Software': None})
+    figure.set_layout_engine('none')
+    FigureCanvasSVG(figure).print_svg(svg, metadata={'Date': None, 'Creator': None})
   return svg.getvalue(), png.getvalue()
 
 
