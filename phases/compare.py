@@ -3,13 +3,16 @@
   python -m phases.compare --flagfile=flags/compare_mixture.flags --seeds=0,1,2,3,4
 
 Every --clustering is a row, beside FedAvg without clusters and, where they are asked for, every client alone
-(--local_training=yes) and the planted groups (--clustering=planted). It ends with OUTPUT_DIR/index.html, comparison.csv
+(--local_training=yes) and the planted groups (--clustering=planted). --overlap_dial=7 also turns the threshold of dynamic
+distance from every client alone to all together. It ends with OUTPUT_DIR/index.html, comparison.csv
 and comparison.json: differences client by client, with intervals over seeds and clients, at equal rounds and at equal
 client-rounds. Stopped, the same command goes on; the run of a seed lies in OUTPUT_DIR/seed_SEED.
 """
 
+import sys
 from pathlib import Path
 
+from tff_cluster import overlap_dial
 from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.errors import InputError
 
@@ -25,6 +28,7 @@ def main() -> None:
     if name in flags.given(section):
       raise InputError(f'--{name} does not apply here; give --seeds, and each seed draws data and training')
   config = parse.experiment_config_from_flags()
+  config = config.with_clusterings(overlap_dial.positions(config.clusterings, options.overlap_dial))
   seeds = parse.parse_seeds(options.seeds)
   root = output.lock_output_dir(machine.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
@@ -37,7 +41,10 @@ def main() -> None:
   workers = (machine.clients_in_parallel, machine.worker_start_timeout_secs)
   done = runs.run(config, seeds, root, store, progress.Progress(), *workers)
   asked, trained = sum(d.asked for _, d in done), sum(d.trained for _, d in done)
-  facts = {'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call'}
+  facts = {
+    'command': parse.command('compare', sys.argv[1:]),
+    'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call',
+  }
   page = pages.write([(seed, d.results) for seed, d in done], facts, root)
   print(f'client-rounds: {asked} asked for, {trained} trained')
   print(f'report {page.resolve()}')

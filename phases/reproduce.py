@@ -9,7 +9,7 @@ same command goes on. It ends with OUTPUT_DIR/TABLE/SCALE/index.html and scoreca
 difference and verdict, and each claim of the paper as a check. The page shows the rows that earlier calls ran, too.
 """
 
-import shlex
+import sys
 from pathlib import Path
 
 from tff_cluster.cli import flags, output, parse, program
@@ -49,7 +49,10 @@ def main() -> None:
     return
   done = [reproduction.run(job, store, shown, *workers) for job in jobs]
   asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)
-  facts = {'command': command(), 'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call'}
+  facts = {
+    'command': parse.command('reproduce', sys.argv[1:]),
+    'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call',
+  }
   ran = [(job, d.results) for job, d in zip(jobs, done, strict=True)]
   runs = reproduction.finished(published, scale, root, ran)
   target = root / published.name / scale.name
@@ -73,16 +76,12 @@ def reproduce_toy(name: str, options: flags.ReproduceOptions, machine: flags.Run
   from tff_cluster.reporting.cfl import toy_page
 
   page = toy_page.write_toy_page(
-    name, figures.RUN[name](seeds[0]), root / name, {'command': command(), 'seed': seeds[0]}
+    name,
+    figures.RUN[name](seeds[0]),
+    root / name,
+    {'command': parse.command('reproduce', sys.argv[1:]), 'seed': seeds[0]},
   )
   print(f'report {page.resolve()}')
-
-
-def command() -> str:
-  """Returns the command line without the folders, which are this machine's."""
-  given = flags.given(flags.ReproduceOptions)
-  parts = [f'--{name}={shlex.quote(str(value))}' for name, value in given.items() if name != 'data_dir']
-  return ' '.join(['python -m phases.reproduce', *parts])
 
 
 if __name__ == '__main__':

@@ -15,7 +15,18 @@ from tff_cluster.cli import flags, parse, program
 
 ROOT = Path(__file__).parents[1]
 FLOORS = (
-  ('config', 'papers', 'options', 'population', 'seeding', 'stock_context', 'digests', 'errors', 'models'),
+  (
+    'config',
+    'papers',
+    'options',
+    'overlap_dial',
+    'population',
+    'seeding',
+    'stock_context',
+    'digests',
+    'errors',
+    'models',
+  ),
   ('data', 'cli', 'store', 'run_folder', 'assignment', 'scores'),
   ('federated', 'clustering', 'aggregation', 'results', 'recovery', 'covers', 'toy_results'),
   ('reporting', 'algorithms'),

@@ -175,3 +175,19 @@ def test_any_text_is_a_clustering_or_an_input_error(text):
       assert parse.parse_clustering_spec(spec).method in config.METHODS
     except InputError as error:
       assert str(error).startswith(f'--clustering={spec}: ')
+
+
+def test_a_command_is_told_without_the_folders():
+  given = [
+    '--table=fl_hc/table2',
+    '--rows=cf 0.2',
+    '--data_dir=/private',
+    '--output_dir',
+    '/mine',
+    '--store_dir=/s',
+    '--seeds',
+    '0,1',
+  ]
+  assert parse.command('reproduce', given) == (
+    "python -m phases.reproduce --table=fl_hc/table2 --rows='cf 0.2' --seeds 0,1"
+  )

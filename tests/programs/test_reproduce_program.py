@@ -74,13 +74,3 @@ def test_bad_flags_import_no_tensorflow():
     [sys.executable, '-c', code], capture_output=True, text=True, env=os.environ | {'PYTHONPATH': '.'}
   )
   assert done.returncode == 0, done.stderr
-
-
-def test_the_command_on_the_page_names_no_folder(capsys):
-  line = ['reproduce', '--table=fl_hc/table2', '--rows=cf 0.2', '--data_dir=/private', '--output_dir=/mine']
-
-  def show():
-    print(reproduce.command())
-
-  assert program.execute(show, reproduce.define_flags, line) == 0
-  assert capsys.readouterr().out == "python -m phases.reproduce --table=fl_hc/table2 --rows='cf 0.2'\n"

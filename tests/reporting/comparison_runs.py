@@ -17,13 +17,14 @@ def make(
 
   Args:
     accuracies: float[seeds][clients] for FEDAVG, LOCAL or not, and labels. A label that begins with 'over' is of an
-      overlapping clustering (everybody but one client, in two ways), with 'planted' of the oracle; others are k-means.
+      overlapping clustering (everybody but one client, in two ways), with 'dial' of dynamic distance, with 'planted' of
+      the oracle; others are k-means.
     earlier: The same for labels that cost more than FedAvg, at equal client-rounds.
     truth: See synthetic.make_run.
     **options: Of synthetic.make_run.
   """
   labels = [name for name in accuracies if name not in (FEDAVG, LOCAL)]
-  methods = {'over': 'dynamic_distance', 'plan': 'planted'}
+  methods = {'over': 'dynamic_distance', 'dial': 'dynamic_distance', 'plan': 'planted'}
   clients = len(accuracies[FEDAVG][0])
   options = {'groups': 2, 'rounds': (2, 4)} | options
   runs = []

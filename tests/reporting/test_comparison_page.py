@@ -10,6 +10,7 @@ import xml.etree.ElementTree
 import comparison_runs
 import numpy as np
 import pytest
+import rendering
 import synthetic
 from comparison_runs import FEDAVG, LOCAL, constant
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -32,7 +33,8 @@ def written(tmp_path_factory):
     (seed, synthetic.make_run(num_clients=14, truth='mixture', methods=_METHODS, local=-0.02, seed=seed)[0])
     for seed in (0, 1, 2)
   ]
-  path = page.write(runs, _FACTS, folder)
+  with rendering.on():
+    path = page.write(runs, _FACTS, folder)
   return folder, path.read_text(), json.loads((folder / 'comparison.json').read_text()), runs
 
 
@@ -185,7 +187,7 @@ def test_pictures_are_there_and_legal(written):
     assert f'figures/{name}.svg and .png' in text
 
 
-def test_equal_runs_give_equal_files(written, tmp_path):
+def test_equal_runs_give_equal_files(written, tmp_path, rendered):
   folder, _, _, runs = written
   page.write(runs[::-1], _FACTS, tmp_path)
   for name in ('index.html', 'comparison.json', 'comparison.csv', 'figures/frontier.png'):
@@ -218,7 +220,7 @@ def test_nothing_is_written_for_runs_that_are_not_one_experiment(tmp_path):
 def _mark(name, kind, budget='equal rounds', accuracy=0.8, cost=100.0, memberships=1.0, gain=0.02):
   interval = None if kind == 'fedavg' else Interval(gain, gain - 0.01, gain + 0.01)
   return figures.Mark(
-    name, kind, budget, Interval(accuracy, accuracy - 0.02, accuracy + 0.02), accuracy - 0.1, interval, cost, memberships
+    name, kind, budget, Interval(accuracy, accuracy - 0.02, accuracy + 0.02), accuracy - 0.1, interval, cost, memberships, 1e4 * cost
   )  # fmt: skip
 
 

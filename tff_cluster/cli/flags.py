@@ -141,11 +141,17 @@ class ReproduceOptions:
 
 @dataclasses.dataclass(frozen=True)
 class CompareOptions:
-  """With which seeds an experiment is repeated."""
+  """With which seeds an experiment is repeated, and what is swept beside it."""
 
   seeds: str = options.option(
     '0,1,2,3,4',
     'Seeds, for instance 0,1,2; every clustering is run with each. Few seeds give wide intervals.',
+  )
+  overlap_dial: int = options.option(
+    0,
+    'Also sweep the threshold of the first dynamic_distance clustering, over this many positions from every client '
+    'alone to all together; 0: do not. Positions between the ends cost several times FedAvg.',
+    at_least=0,
   )
 
 

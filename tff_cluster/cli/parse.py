@@ -2,7 +2,8 @@
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from tff_cluster.cli import config_file, flags
 from tff_cluster.errors import InputError
 
 _Section = TypeVar('_Section')
+_FOLDERS = ('output_dir', 'store_dir', 'data_dir')
 
 
 def experiment_config_from_flags() -> config.ExperimentConfig:
@@ -125,6 +127,26 @@ def parse_seeds(text: str) -> tuple[int, ...]:
       raise InputError(f'--seeds={text}: {int(part)} is given twice')
     seeds.append(int(part))
   return tuple(seeds)
+
+
+def command(program: str, arguments: Sequence[str]) -> str:
+  """Returns the command line of a program of phases/ without the folders, which are this machine's.
+
+  Args:
+    program: Its name.
+    arguments: What it was given, flags as --name=value or as two arguments.
+  """
+  kept, is_folder = [], False
+  for argument in arguments:
+    if is_folder:
+      is_folder = False
+      continue
+    name, equals, value = argument.partition('=')
+    if argument.startswith('-') and name.lstrip('-') in _FOLDERS:
+      is_folder = not equals
+    else:
+      kept.append(f'{name}={shlex.quote(value)}' if equals else shlex.quote(argument))
+  return ' '.join([f'python -m phases.{program}', *kept])
 
 
 def _clusterings_from_flags() -> tuple[config.ClusteringConfig, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster import overlap_dial
 from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import InputError
 
@@ -75,6 +76,8 @@ class Contender:
 def read_contenders(runs: Runs) -> list[Contender]:
   """Returns FedAvg, local training where the runs have it, and every clustering in the order of the configuration.
 
+  Positions of the overlap dial are left out, see `read_positions`: a sweep is no contender.
+
   Args:
     runs: Seed and results.json (see tff_cluster/results.py) of finished runs that differ in the seed only.
 
@@ -87,11 +90,29 @@ def read_contenders(runs: Runs) -> list[Contender]:
   if all(results.get('local') is not None for _, results in ordered):
     contenders.append(Contender(LOCAL, 'local', tuple(_local(*run) for run in ordered)))
   for position, clustering in enumerate(ordered[0][1]['clusterings']):
+    if overlap_dial.is_position(clustering['label']):
+      continue
     found = [(seed, results, results['clusterings'][position]) for seed, results in ordered]
     overlapping = any(entry['overlapping'] for *_, entry in found)
     kind = 'oracle' if clustering['method'] == 'planted' else 'overlapping' if overlapping else 'disjoint'
     contenders.append(Contender(clustering['label'], kind, tuple(_clustering(*entry) for entry in found)))
   return contenders
+
+
+def read_positions(runs: Runs) -> list[Contender]:
+  """Returns the positions of the overlap dial as overlapping contenders, in their order; none where it was not turned.
+
+  Args:
+    runs: Checked runs, by ascending seed.
+  """
+  found = []
+  for position, clustering in enumerate(runs[0][1]['clusterings']):
+    if overlap_dial.is_position(clustering['label']):
+      entries = [(seed, results, results['clusterings'][position]) for seed, results in runs]
+      found.append(
+        Contender(clustering['label'], 'overlapping', tuple(_clustering(*entry) for entry in entries))
+      )
+  return found
 
 
 def checked(runs: Runs) -> list[tuple[int, Mapping[str, Any]]]:

@@ -9,8 +9,10 @@ import numpy as np
 
 from tff_cluster.reporting import report
 from tff_cluster.reporting.comparison import alarms, answer, contenders, saved, sections, statistics, verdicts
+from tff_cluster.reporting.comparison import dial as dials
 from tff_cluster.reporting.comparison.contenders import BUDGETS, Contender
 from tff_cluster.reporting.figures import comparison as figures
+from tff_cluster.reporting.figures import dial as dial_figure
 from tff_cluster.reporting.files import csv_text, write_file
 from tff_cluster.reporting.markup import Markup, tag
 from tff_cluster.reporting.pictures import Drawn, Picture, save_drawn
@@ -37,11 +39,13 @@ def write(runs: contenders.Runs, facts: Mapping[str, Any], folder: Path) -> Path
   rows = contenders.read_contenders(runs)
   ordered = contenders.checked(runs)
   config = ordered[0][1]['config']
-  found = statistics.measure(rows, config['evaluation']['target_accuracy'])
+  target_accuracy = config['evaluation']['target_accuracy']
+  found = statistics.measure(rows, target_accuracy)
+  dial = dials.read_dial(ordered, rows, target_accuracy)
   form = verdicts.planted_form(ordered)
   checks = verdicts.make_checks(found, form)
   told = alarms.make_alarms(rows, found, ordered)
-  document = saved.document(ordered, rows, found, checks, told)
+  document = saved.document(ordered, rows, found, checks, told, dial)
   write_file(
     folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
   )
@@ -49,12 +53,13 @@ def write(runs: contenders.Runs, facts: Mapping[str, Any], folder: Path) -> Path
   write_file(
     folder / 'comparison.csv', csv_text(saved.COLUMNS, ([line[c] for c in saved.COLUMNS] for line in lines))
   )
-  pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found)]
+  pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found, dial)]
   parts: list[tuple[str, list[Markup]]] = [
     ('The answer', _answer_section(found, form, checks, told)),
     ('What was checked', [sections.checks_table([c for c in checks if c.kind != 'expected'], 'statement')]),
     ('All contenders', [*sections.contenders_section(rows, found), *_shown(pictures, 'contenders')]),
     ('Overlapping against disjoint', sections.matrix_section(found)),
+    *([('The overlap dial', [*dials.section(dial), *_shown(pictures, 'dial')])] if dial is not None else []),
     ('Planted groups and found clusters', sections.recovery_section(rows, ordered)),
     ('What it cost', [*sections.costs_section(rows), *_shown(pictures, 'costs')]),
     ('How it was run', sections.facts_section(ordered, facts)),
@@ -89,7 +94,9 @@ def _shown(pictures: Sequence[Picture], section: str) -> list[Markup]:
   return [report.figure(picture) for picture in pictures if picture.section == section]
 
 
-def _drawn(rows: Sequence[Contender], found: statistics.Statistics) -> Iterator[Drawn]:
+def _drawn(
+  rows: Sequence[Contender], found: statistics.Statistics, dial: dials.Dial | None
+) -> Iterator[Drawn]:
   marks = [_mark(contender, found, budget) for contender in rows for budget in BUDGETS]
   if any(mark.gain is not None for mark in marks):
     yield (
@@ -112,6 +119,18 @@ def _drawn(rows: Sequence[Contender], found: statistics.Statistics) -> Iterator[
       'Intervals are in the picture of the differences.',
       figures.frontier(marks),
   )  # fmt: skip
+  if dial is not None:
+    positions = [_mark(position, dial.statistics, contenders.ROUNDS) for position in dial.positions]
+    others = [
+      _mark(c, found, contenders.ROUNDS) for c in rows if c.kind in ('fedavg', 'local', 'oracle', 'disjoint')
+    ]
+    yield (
+        'overlap_dial', 'dial', 'Accuracy against overlap and against traffic',
+        'The line is dynamic distance as its threshold is turned from every client alone to all together, at equal rounds, with '
+        '95% intervals over seeds and clients; the marks are what does not overlap. A method is on the frontier where nothing to '
+        'its left is as high.',
+        dial_figure.dial(positions, [dial.label(i) for i in range(len(positions))], others),
+    )  # fmt: skip
 
 
 def _mark(contender: Contender, found: statistics.Statistics, budget: str) -> figures.Mark:
@@ -125,4 +144,5 @@ def _mark(contender: Contender, found: statistics.Statistics, budget: str) -> fi
     gain=None if summary.over_fedavg is None else summary.over_fedavg.interval,
     client_rounds=float(np.mean([run.client_rounds[budget] for run in contender.runs])),
     memberships=float(np.mean([run.memberships for run in contender.runs])),
+    num_bytes=float(np.mean([run.bytes_up[budget] + run.bytes_down[budget] for run in contender.runs])),
   )

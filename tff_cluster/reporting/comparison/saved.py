@@ -27,6 +27,9 @@ comparison.json holds
   contenders   [{name, kind, budgets: {budget: SUMMARY}, recovery: [{truth, planted [int], measure, values [float], scores}]}],
                planted groups, values and scores (see tff_cluster/recovery.py) one a seed
   pairs        [{overlapping, other, other_kind, budget, difference: DIFFERENCE}]
+  dial         null, or {positions: [{name, quantile (null: threshold 0), thresholds, num_clusters, memberships and
+               client_rounds (one a seed), budgets: {budget: SUMMARY}}], chosen_positions (one a seed, by validation rows),
+               chosen: {budget: SUMMARY}, checks as above}: see dial.py
   lines        the lines of comparison.csv, by column
 
   SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg and over_local (DIFFERENCE or null)
@@ -42,6 +45,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.reporting.comparison import alarms, answer, statistics, verdicts
+from tff_cluster.reporting.comparison import dial as dials
 from tff_cluster.reporting.comparison.contenders import BUDGETS, EVALUATORS, ROUNDS, Contender, Measured, Runs
 from tff_cluster.reporting.intervals import SAME
 
@@ -86,6 +90,7 @@ def document(
   found: statistics.Statistics,
   checks: Sequence[verdicts.Check],
   told: Sequence[str],
+  dial: dials.Dial | None = None,
 ) -> dict[str, Any]:
   """Returns comparison.json.
 
@@ -95,6 +100,7 @@ def document(
     found: Its numbers.
     checks: Its checks.
     told: Its alarms.
+    dial: Its overlap dial, where there is one.
   """
   return {
     'schema': SCHEMA,
@@ -104,11 +110,7 @@ def document(
     'planted': verdicts.planted_form(runs),
     'answer': {'headline': answer.headline(found), 'sentences': answer.sentences(found)},
     'alarms': list(told),
-    'checks': [
-      {'words': check.words, 'kind': check.kind, 'budgets': list(check.budgets)}
-      | dataclasses.asdict(check.finding)
-      for check in checks
-    ],
+    'checks': [_check(check) for check in checks],
     'contenders': [_contender(contender, found, runs) for contender in contenders],
     'pairs': [
       {
@@ -121,7 +123,26 @@ def document(
       for budget in BUDGETS
       for pair in found.pairs[budget]
     ],
-    'lines': lines(contenders, found.target),
+    'dial': None if dial is None else _dial(dial),
+    'lines': lines([*contenders, *(dial.positions if dial is not None else ())], found.target),
+  }
+
+
+def _check(check: verdicts.Check) -> dict[str, Any]:
+  found = {'words': check.words, 'kind': check.kind, 'budgets': list(check.budgets)}
+  return found | dataclasses.asdict(check.finding)
+
+
+def _dial(dial: dials.Dial) -> dict[str, Any]:
+  def budgets(contender: Contender) -> dict[str, Any]:
+    return {budget: _summary(dial.summary(contender, budget)) for budget in BUDGETS}
+
+  plain = dials.to_json(dial)
+  for entry, contender in zip(plain['positions'], dial.positions, strict=True):
+    entry['budgets'] = budgets(contender)
+  return plain | {
+    'chosen': budgets(dial.chosen),
+    'checks': [_check(check) for check in dials.make_checks(dial)],
   }
 
 

@@ -178,6 +178,11 @@ def facts_section(runs: Runs, facts: Mapping[str, Any]) -> list[Markup]:
   ]
 
 
+def accuracy_cells(summary: Summary) -> list[Any]:
+  """Returns the cells of a mean accuracy with its interval, and of the difference to FedAvg."""
+  return [[percent(summary.mean.mean), _low_high(summary.mean, percent)], _difference_cell(summary.gain)]
+
+
 def _contender_row(summary: Summary, has_local: bool) -> tuple[Any, ...]:
   kind = tag('div', _KINDS[summary.kind], class_='note') if summary.is_clustering else None
   cells: list[Any] = [

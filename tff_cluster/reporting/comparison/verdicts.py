@@ -27,7 +27,8 @@ class Check:
 
   Attributes:
     words: What is stated.
-    kind: 'expected' (of what was planted), 'overlap' (overlap beats disjoint) or 'helps' (a clustering beats FedAvg).
+    kind: 'expected' (of what was planted), 'overlap' (overlap beats disjoint), 'helps' (a clustering beats FedAvg) or
+      'dial' (the overlap dial beats disjoint).
     budgets: Those that it is about, keys of contenders.BUDGETS: both, where both have the same finding.
     finding: The verdict, our numbers and a note.
   """

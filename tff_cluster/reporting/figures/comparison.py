@@ -12,7 +12,7 @@ from tff_cluster.reporting.intervals import Interval
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
-_KINDS = {
+KINDS = {
   'fedavg': ('FedAvg without clusters', '*'),
   'local': ('every client alone', 'X'),
   'oracle': ('planted groups (oracle)', 'D'),
@@ -37,6 +37,7 @@ class Mark:
     gain: Difference to FedAvg without clusters; None for itself.
     client_rounds: Mean over seeds.
     memberships: Mean number of clusters of a client.
+    num_bytes: Sent in Phase 2 up and down, mean over seeds.
   """
 
   name: str
@@ -47,6 +48,7 @@ class Mark:
   gain: Interval | None
   client_rounds: float
   memberships: float
+  num_bytes: float
 
 
 @base.styled
@@ -66,17 +68,17 @@ def gains(marks: Sequence[Mark]) -> 'Figure':
   for mark in marks:
     if mark.gain is None:
       continue
-    place, colour = budgets.index(mark.budget), _colour(mark.kind)
+    place, colour = budgets.index(mark.budget), colour_of(mark.kind)
     height = names.index(mark.name) + 0.3 * (place - (len(budgets) - 1) / 2)
     if mark.gain.low is not None and mark.gain.high is not None:
       axes.hlines(height, 100 * mark.gain.low, 100 * mark.gain.high, color=colour, linewidth=1.8, zorder=2)
     axes.plot(
-      100 * mark.gain.mean, height, marker=_KINDS[mark.kind][1], markersize=6.5, color=colour,
+      100 * mark.gain.mean, height, marker=KINDS[mark.kind][1], markersize=6.5, color=colour,
       markerfacecolor='white' if place else colour, markeredgewidth=1.5, zorder=3, gid=f'gain {mark.name} {mark.budget}',
     )  # fmt: skip
   _rows(axes, names)
   axes.set_xlabel('mean client accuracy minus that of FedAvg without clusters, points')
-  kinds = [kind for kind in _KINDS if any(mark.kind == kind for mark in marks)]
+  kinds = [kind for kind in KINDS if any(mark.kind == kind for mark in marks)]
   handles = [_handle(kind) for kind in kinds]
   for i, budget in enumerate(budgets):
     fill = 'white' if i else base.INK
@@ -97,7 +99,7 @@ def frontier(marks: Sequence[Mark]) -> 'Figure':
   from matplotlib.lines import Line2D
 
   names, budgets = _in_order(marks)
-  colours = _own_colours(marks, names)
+  colours = own_colours(marks, names)
   figure = base.new_figure(8.6, 5.0 + 0.22 * -(-len(names) // 3))
   axes = figure.add_subplot()
   places = _side_by_side(marks)
@@ -114,7 +116,7 @@ def frontier(marks: Sequence[Mark]) -> 'Figure':
         [before, place], [start, height], color=colour, linewidth=1.0, linestyle=(0, (3, 2)), zorder=1
       )
     axes.scatter(
-      place, height, s=_AREA * min(mark.memberships, _MOST_MEMBERSHIPS), marker=_KINDS[mark.kind][1],
+      place, height, s=_AREA * min(mark.memberships, _MOST_MEMBERSHIPS), marker=KINDS[mark.kind][1],
       facecolors='white' if hollow else colour, edgecolors=colour, linewidths=1.4, alpha=0.9, zorder=3,
     )  # fmt: skip
   axes.set_xlabel('client-rounds of Phase 2, mean over seeds')
@@ -124,7 +126,7 @@ def frontier(marks: Sequence[Mark]) -> 'Figure':
   axes.margins(y=0.08)
   axes.grid()
   handles: list[Any] = [
-    Line2D([], [], color=colours[name], linestyle='none', marker=_KINDS[kind][1], markersize=7, label=base.short(name, 30))
+    Line2D([], [], color=colours[name], linestyle='none', marker=KINDS[kind][1], markersize=7, label=base.short(name, 30))
     for name, kind in ((name, _at(marks, name, budgets[0]).kind) for name in names)
   ]  # fmt: skip
   figure.legend(handles=handles, loc='outside lower center', ncols=3)
@@ -147,11 +149,11 @@ def worst_beside_mean(marks: Sequence[Mark]) -> 'Figure':
     for mark in marks:
       if mark.budget != budget:
         continue
-      row, colour = names.index(mark.name), _colour(mark.kind)
+      row, colour = names.index(mark.name), colour_of(mark.kind)
       low, high = 100 * mark.worst, 100 * mark.accuracy.mean
       axes.hlines(row, low, high, color=base.PALE, linewidth=3, zorder=1)
       axes.plot(low, row, marker='|', markersize=11, markeredgewidth=2.4, color=colour, zorder=3)
-      axes.plot(high, row, marker=_KINDS[mark.kind][1], markersize=6.5, color=colour, zorder=3)
+      axes.plot(high, row, marker=KINDS[mark.kind][1], markersize=6.5, color=colour, zorder=3)
     axes.set_title(f'at {budget}')
     axes.set_xlabel('client accuracy, %')
   _rows(grid[0], names)
@@ -160,7 +162,7 @@ def worst_beside_mean(marks: Sequence[Mark]) -> 'Figure':
     axes.tick_params(left=False)
   worst = Line2D([], [], color=base.INK, linestyle='none', marker='|', markersize=11, markeredgewidth=2.4)
   worst.set_label('worst decile of clients')
-  kinds = [kind for kind in _KINDS if any(mark.kind == kind for mark in marks)]
+  kinds = [kind for kind in KINDS if any(mark.kind == kind for mark in marks)]
   handles = [worst, *(_handle(kind, 'all clients, ') for kind in kinds)]
   figure.legend(handles=handles, loc='outside lower center', ncols=3)
   return figure
@@ -174,17 +176,18 @@ def _at(marks: Sequence[Mark], name: str, budget: str) -> Mark:
   return next(mark for mark in marks if (mark.name, mark.budget) == (name, budget))
 
 
-def _colour(kind: str) -> str:
+def colour_of(kind: str) -> str:
+  """Returns the colour of a kind of contender."""
   blue, red, green = base.colours(3)
   return {'fedavg': base.INK, 'local': base.GREY, 'oracle': green, 'disjoint': blue, 'overlapping': red}[kind]
 
 
-def _own_colours(marks: Sequence[Mark], names: Sequence[str]) -> Mapping[str, str]:
+def own_colours(marks: Sequence[Mark], names: Sequence[str]) -> Mapping[str, str]:
   """Returns a colour for each contender: its own for a clustering, black and grey for FedAvg and local training."""
   kinds = {mark.name: mark.kind for mark in marks}
   others = [name for name in names if kinds[name] not in ('fedavg', 'local')]
   own = dict(zip(others, base.colours(len(others)), strict=True))
-  return {name: own.get(name) or _colour(kinds[name]) for name in names}
+  return {name: own.get(name) or colour_of(kinds[name]) for name in names}
 
 
 def _side_by_side(marks: Sequence[Mark]) -> list[float]:
@@ -218,7 +221,7 @@ def _rows(axes: Any, names: Sequence[str]) -> None:
 def _handle(kind: str, before: str = '') -> Any:
   from matplotlib.lines import Line2D
 
-  words, marker = _KINDS[kind]
+  words, marker = KINDS[kind]
   return Line2D(
-    [], [], color=_colour(kind), linestyle='none', marker=marker, markersize=6.5, label=f'{before}{words}'
+    [], [], color=colour_of(kind), linestyle='none', marker=marker, markersize=6.5, label=f'{before}{words}'
   )
