@@ -127,7 +127,7 @@ def _drawn(
     yield (
         'overlap_dial', 'dial', 'Accuracy against overlap and against traffic',
         'The line is dynamic distance as its threshold is turned from every client alone to all together, at equal rounds, with '
-        '95% intervals over seeds and clients; the marks are what does not overlap. A method is on the frontier where nothing to '
+        '95% intervals over seeds and clients (cut off where they leave the picture); the marks are what does not overlap. A method is on the frontier where nothing to '
         'its left is as high.',
         dial_figure.dial(positions, [dial.label(i) for i in range(len(positions))], others),
     )  # fmt: skip

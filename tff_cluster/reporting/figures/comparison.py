@@ -1,6 +1,7 @@
 """A comparison at a glance: gains with their intervals, accuracy against its cost, and the worst-off clients."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -182,11 +183,18 @@ def colour_of(kind: str) -> str:
   return {'fedavg': base.INK, 'local': base.GREY, 'oracle': green, 'disjoint': blue, 'overlapping': red}[kind]
 
 
-def own_colours(marks: Sequence[Mark], names: Sequence[str]) -> Mapping[str, str]:
-  """Returns a colour for each contender: its own for a clustering, black and grey for FedAvg and local training."""
+def own_colours(marks: Sequence[Mark], names: Sequence[str], taken: str | None = None) -> Mapping[str, str]:
+  """Returns a colour for each contender: its own for a clustering, black and grey for FedAvg and local training.
+
+  Args:
+    marks: The contenders.
+    names: Their names, in order.
+    taken: A colour that no clustering gets.
+  """
   kinds = {mark.name: mark.kind for mark in marks}
   others = [name for name in names if kinds[name] not in ('fedavg', 'local')]
-  own = dict(zip(others, base.colours(len(others)), strict=True))
+  free = [colour for colour in base.colours(len(others) + (taken is not None)) if colour != taken]
+  own = dict(zip(others, itertools.cycle(free), strict=False))
   return {name: own.get(name) or colour_of(kinds[name]) for name in names}
 
 

@@ -22,10 +22,10 @@ def dial(positions: Sequence[Mark], labels: Sequence[str], others: Sequence[Mark
   from matplotlib.lines import Line2D
 
   names = [mark.name for mark in others]
-  colours = own_colours(others, names)
+  red = colour_of('overlapping')
+  colours = own_colours(others, names, red)
   figure = base.new_figure(9.6, 5.2 + 0.2 * -(-len(names) // 4))
   grid = figure.subplots(1, 2, sharey=True)
-  red = colour_of('overlapping')
   for axes, of_mark in zip(grid, (_memberships, _traffic), strict=True):
     places = [of_mark(mark) for mark in positions]
     heights = [100 * mark.accuracy.mean for mark in positions]
@@ -33,20 +33,27 @@ def dial(positions: Sequence[Mark], labels: Sequence[str], others: Sequence[Mark
     for mark, place in zip(positions, places, strict=True):
       _interval(axes, mark, place, red)
     axes.scatter(places, heights, s=34, color=red, zorder=3, gid='positions of the dial')
-    for place, height, label in zip(places, heights, labels, strict=True):
+    for i, (place, height, label) in enumerate(zip(places, heights, labels, strict=True)):
+      # Both ends have one cluster a client, and would hide each other's names.
+      left = i in (0, len(places) - 1)
       axes.annotate(
-        label, (place, height), xytext=(5, 5), textcoords='offset points', fontsize=8, color=red, zorder=4
-      )
+        label, (place, height), xytext=(-6 if left else 5, -9 if left and i else 5), textcoords='offset points',
+        ha='right' if left else 'left', fontsize=8, color=red, zorder=4,
+      )  # fmt: skip
     for mark in others:
       axes.scatter(
         of_mark(mark), 100 * mark.accuracy.mean, s=52, marker=KINDS[mark.kind][1], color=colours[mark.name],
         edgecolors='white', linewidths=0.7, zorder=5,
       )  # fmt: skip
     axes.grid()
-    axes.margins(x=0.08, y=0.1)
+    axes.margins(x=0.12)
   grid[0].set_xlabel('mean number of clusters of a client')
   grid[1].set_xlabel('traffic of Phase 2, up and down, MB')
   grid[1].xaxis.set_major_formatter(lambda value, _: f'{value:,.0f}' if abs(value) >= 10 else f'{value:g}')
+  # Few seeds make intervals that would flatten everything else.
+  shown = [100 * mark.accuracy.mean for mark in (*positions, *others)]
+  room = 0.25 * max(max(shown) - min(shown), 1.0)
+  grid[0].set_ylim(min(shown) - room, max(shown) + room)
   grid[0].set_ylabel('mean client accuracy, %')
   handles: list[Any] = [
     Line2D([], [], color=red, marker='o', markersize=6, label='the dial, by quantile of the distances')
