@@ -1,5 +1,7 @@
 """Phase 3: average, weighted and blended aggregation of the cluster models (Rohith et al. 2020, section 6.3).
 
+New clients, where the run has them (--new_clients), are assigned to clusters and measured here too.
+
 python -m phases.phase3 --output_dir=runs/demo
 """
 
@@ -17,7 +19,7 @@ def main() -> None:
   config = folder.load_config()
   for clustering in config.clusterings:
     folder.load_finished(folder.phase2(clustering.label), 'phase2')
-  from tff_cluster.algorithms import session, three_phase
+  from tff_cluster.algorithms import new_clients, session, three_phase
   from tff_cluster.reporting import progress
 
   bars = progress.Progress()
@@ -26,6 +28,8 @@ def main() -> None:
   ) as experiment:
     for clustering in config.clusterings:
       three_phase.run_phase3(experiment, clustering.label)
+      new_clients.run_clustering(experiment, clustering)
+    new_clients.run_baseline(experiment)
   print(folder.root / 'phase3')
 
 

@@ -105,7 +105,11 @@ def experiments(draw):
   if data.num_groups != DataConfig().num_groups:
     data = dataclasses.replace(data, num_groups=draw(st.integers(2, data.num_clients)))
   names = draw(st.lists(TEXTS['name'], min_size=1, max_size=3, unique=True))
-  folds = draw(st.sampled_from([0, 2, 10]))
+  # As many clients as the clusterings below may ask for take part.
+  data = dataclasses.replace(
+    data, new_clients=draw(st.sampled_from([0, 1, data.num_clients - 5])) if data.num_clients > 5 else 0
+  )
+  folds = 0 if data.new_clients else draw(st.sampled_from([0, 2, 10]))
   asked = tuple(draw(clusterings(name)) for name in names)
   # CFL compares the updates of all clients of a round.
   everybody = {'cohort_fraction': 1.0} if any(c.method == 'bipartition' for c in asked) else {}
@@ -226,6 +230,11 @@ def test_only_optional_fields_may_be_none(kind, field):
     ({'clusterings': [{}, {}]}, "two clusterings are called 'dynamic_distance'"),
     ({'clusterings': [{'name': 'a'}, {'name': 'A'}]}, "two clusterings are called 'a'"),
     ({'data': {'num_groups': 21}}, '--num_groups=21 is more than the 20 clients'),
+    ({'data': {'new_clients': 20}}, '--new_clients=20 of --num_clients=20: at least one client must take part'),
+    (
+      {'data': {'new_clients': 1}, 'evaluation': {'num_folds': 2}},
+      '--new_clients=1 does not apply with --num_folds=2',
+    ),
     ({'data': {'num_groups': 1, 'partition': 'mixture'}}, 'a mixture needs at least 2 groups'),
     ({'data': 3}, 'must be a JSON object, found 3'),
     ([], 'must be a JSON object, found list'),

@@ -194,3 +194,29 @@ def test_equal_content_has_equal_digests_whatever_it_is_called(population):
   assert again.digest == population.digest
   assert dataclasses.replace(again, name='called otherwise').digest == population.digest
   assert make_population(clients=CLIENTS, rows=5, classes=CLASSES, seed=1).digest != population.digest
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.integers(0, CLIENTS - 1), min_size=1))
+def test_taken_clients_keep_what_is_theirs(chosen):
+  population = dataclasses.replace(
+    make_population(clients=CLIENTS, rows=5, classes=CLASSES),
+    truths={'group': np.arange(2.0 * CLIENTS).reshape(2, -1)},
+  )
+  positions = sorted(chosen)
+  taken = population.take(positions)
+  assert taken.client_ids == tuple(population.client_ids[k] for k in positions)
+  assert taken.client_digests == tuple(population.client_digests[k] for k in positions)
+  np.testing.assert_array_equal(taken.truths['group'], population.truths['group'][:, positions])
+  for name in SPLITS:
+    for place, k in enumerate(positions):
+      for ours, theirs in zip(
+        getattr(taken, name).client(place), getattr(population, name).client(k), strict=True
+      ):
+        np.testing.assert_array_equal(ours, theirs)
+  assert taken.global_test_x is population.global_test_x
+
+
+@pytest.mark.parametrize('positions', [[], [1, 0], [1, 1], [-1, 2], [0, CLIENTS], [[0, 1]]])
+def test_positions_that_cannot_be_taken(population, positions):
+  refused('clients to take must be ascending positions from 0 to 3', lambda: population.take(positions))

@@ -63,6 +63,11 @@ class DataConfig:
     choices=PARTITIONS,
   )
   num_clients: int = option(20, 'Number of clients; by_writer draws this many writers.', at_least=1)
+  new_clients: int = option(
+    0,
+    'So many of the clients take no part: they come after training, and one local update each assigns them to clusters.',
+    at_least=0,
+  )
   rows_per_client: int | None = option(
     None, 'Training and validation rows of each client at most; default: all rows are shared out.', at_least=3
   )
@@ -135,6 +140,11 @@ class DataConfig:
     applies=('dataset', ('digits', 'file')),
   )
   data_seed: int = option(0, 'Seed of partition, splits and planted groups.', at_least=0)
+
+  @property
+  def num_participants(self) -> int:
+    """Clients that are trained and clustered."""
+    return self.num_clients - self.new_clients
 
 
 @dataclasses.dataclass(frozen=True)
@@ -333,6 +343,16 @@ class ExperimentConfig:
       raise InputError(
         f'--max_examples={self.data.max_examples} is below --min_examples={self.data.min_examples}'
       )
+    if self.data.new_clients >= self.data.num_clients:
+      raise InputError(
+        f'--new_clients={self.data.new_clients} of --num_clients={self.data.num_clients}: at least one client must take '
+        f'part; give at most {self.data.num_clients - 1}'
+      )
+    if self.data.new_clients and self.evaluation.num_folds:
+      raise InputError(
+        f'--new_clients={self.data.new_clients} does not apply with --num_folds={self.evaluation.num_folds}: folds measure '
+        'clients that take part; leave one of the two out'
+      )
     if self.evaluation.num_folds == 1:
       raise InputError('--num_folds=1: cross-validation needs at least 2 folds (or 0 for none)')
     if self.data.noise_clients > 0.0 and self.data.dataset != 'mnist':
@@ -355,9 +375,10 @@ class ExperimentConfig:
           f'--cohort_fraction={self.training.cohort_fraction}: bipartition compares the updates of all clients of a round; '
           'it needs 1.0'
         )
-      if clustering.method in COUNTED and clustering.num_clusters > self.data.num_clients:
+      if clustering.method in COUNTED and clustering.num_clusters > self.data.num_participants:
+        taking_part = ' that take part' if self.data.new_clients else ''
         raise InputError(
-          f'num_clusters={clustering.num_clusters} is more than the {self.data.num_clients} clients; '
+          f'num_clusters={clustering.num_clusters} is more than the {self.data.num_participants} clients{taking_part}; '
           'give at most as many clusters as clients'
         )
     return self

@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -29,6 +29,12 @@ class Split:
     """Returns views of client k's rows: x [rows of k, ...] and y int32[rows of k]."""
     start, stop = self.offsets[k], self.offsets[k + 1]
     return self.x[start:stop], self.y[start:stop]
+
+  def take(self, clients: np.ndarray) -> 'Split':
+    """Returns the rows of some clients, int64[taken] positions, one client after the other."""
+    rows = np.concatenate([np.arange(self.offsets[k], self.offsets[k + 1]) for k in clients])
+    offsets = np.concatenate([[0], np.cumsum(self.counts[clients])]).astype(np.int64)
+    return Split(self.x[rows], self.y[rows], offsets)
 
   @property
   def counts(self) -> np.ndarray:
@@ -105,6 +111,31 @@ class Population:
           f'client {self.client_ids[empty[0]]} has no {name} rows ({len(empty)} such clients); give every '
           'client more rows or use fewer clients'
         )
+
+  def take(self, clients: Sequence[int] | np.ndarray) -> 'Population':
+    """Returns some of the clients with their rows and their columns of the truths; the global test set is shared.
+
+    Args:
+      clients: Positions, ascending, at least one; clients keep their order.
+
+    Raises:
+      InputError: if they are not such positions.
+    """
+    chosen = np.asarray(clients, np.int64)
+    ascending = chosen.ndim == 1 and chosen.size > 0 and bool((np.diff(chosen) > 0).all())
+    if not ascending or chosen[0] < 0 or chosen[-1] >= self.num_clients:
+      raise InputError(
+        f'clients to take must be ascending positions from 0 to {self.num_clients - 1}, at least one, found '
+        f'{np.array2string(chosen, threshold=8)}'
+      )
+    return dataclasses.replace(
+      self,
+      client_ids=tuple(self.client_ids[k] for k in chosen),
+      train=self.train.take(chosen),
+      validation=self.validation.take(chosen),
+      test=self.test.take(chosen),
+      truths={name: np.asarray(truth)[:, chosen] for name, truth in self.truths.items()},
+    )
 
   @property
   def num_clients(self) -> int:

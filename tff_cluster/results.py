@@ -14,6 +14,10 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
                 at equal rounds
   local         null where it was not asked for, or every client alone, from the initial model: client_rounds (nothing
                 is sent), history and evaluation as in STAGE. Not in schemas 2 and 3
+  new_clients   null, or the clients that took no part: client_ids [new], digest, rows {train, validation, test},
+                label_counts int[new][classes], truths {name: float[groups][new]}, fedavg {client_accuracy float[new]}: the
+                model of FedAvg without clusters on their test rows. All else in this file is of the clients that took
+                part, `population` as well. Not in schemas 2 to 4
   clusterings   list, empty for FedAvg alone, of
     label, method, parameters   as configured
     signature     'weights' or 'updates' (bipartition: 'updates')
@@ -44,6 +48,7 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
     equal_cost    null where the ledger's client_rounds are at most those that FedAvg without clusters spends in
                   Phase 2; else the last round that they pay (of Phase 1, where they pay none), client_rounds spent
                   then, and the evaluation of each client's own model after it. Not in schemas 2 and 3
+    new_clients   null where all clients took part, else NEW. Not in schemas 2 to 4
   candidates    [{method, parameters, signature, num_clusters, memberships, silhouette, recovery {truth: {...}}, notes}]:
                 clusterings of the same signatures that were not trained (k-means for K = 2 .. 10, ...)
   cross_validation  null, or {folds, evaluations {'clustering label/evaluation name': {mean, low, high, recall}}}:
@@ -72,6 +77,12 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
               expert_loss (cross-entropy) and expert_loss_twice (of the outputs put through a softmax once more, as the
               paper has it) [clusters], agreement {rule: {rule: float}} and order_sensitivity as
               aggregation.expert_comparison.compare gives them, weights float[clusters][classes] (FedEx's last)
+  NEW         assigned [new][positions in `clusters`], fallback bool[new] (no cluster took the client by the method's own
+              rule, see clustering/newcomers.py), client_accuracy float[new] (each with its own model, the mean of its
+              clusters' models, on its test rows), cluster_accuracy float[clusters][new], regret float[new]: accuracy of the
+              single cluster model that is best on the client's test rows, known in hindsight only, minus its own, below 0
+              where a mean of several models is better; recovery {truth name: scores} of the clusters with the new
+              clients in them, all clients together; ledger {client_rounds, bytes_up, bytes_down} of their local updates
   HISTORY     rounds [int], validation_accuracy [float], test_accuracy [float]: means over clients;
               share_at_target [float], clients whose test accuracy is at least the configured target
   EVALUATION  global: metrics on the global test set, or null where clients differ in their model;
@@ -92,9 +103,10 @@ from typing import Any
 
 from tff_cluster import digests
 
-SCHEMA = 4
-# 3 adds `splits` and `experts`, 4 `local` and `equal_cost`: a reader goes without them where they are missing.
-READABLE = (2, 3, 4)
+SCHEMA = 5
+# 3 adds `splits` and `experts`, 4 `local` and `equal_cost`, 5 `new_clients`: a reader goes without them where they are
+# missing.
+READABLE = (2, 3, 4, 5)
 _NOT_RESULTS = ('digest', 'environment', 'timing')
 
 

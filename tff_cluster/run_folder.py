@@ -34,6 +34,11 @@ class RunFolder:
     return self.root / 'population.npz'
 
   @property
+  def new_clients(self) -> pathlib.Path:
+    """The rows of the clients that take no part."""
+    return self.root / 'new_clients.npz'
+
+  @property
   def store(self) -> pathlib.Path:
     """Artifacts: trajectories and signatures."""
     return self.root / 'store'
@@ -87,6 +92,15 @@ class RunFolder:
 
   def phase3(self, label: str) -> pathlib.Path:
     return self.root / 'phase3' / f'{label}.json'
+
+  @property
+  def new_clients_baseline(self) -> pathlib.Path:
+    """New clients with the model of FedAvg without clusters."""
+    return self.root / 'new_clients' / 'baseline.json'
+
+  def new_clients_of(self, label: str) -> pathlib.Path:
+    """New clients with the models of the clusters that they are assigned to."""
+    return self.root / 'new_clients' / f'clustering_{label}.json'
 
   def model(self, label: str, cluster: int) -> pathlib.Path:
     """A cluster's trained model, for tf.keras.models.load_model."""

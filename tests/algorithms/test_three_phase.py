@@ -308,13 +308,13 @@ GLOBAL = {'accuracy', 'precision', 'recall', 'loss'}
 METRICS = GLOBAL | {'mean_client_accuracy', 'highest_client_accuracy', 'share_at_highest'}
 EVALUATION = {'global', 'clients', 'client_accuracy'}
 KEYS = {
-  'top': {'schema', 'digest', 'config', 'population', 'training', 'phase1', 'baseline', 'local', 'clusterings', 'candidates',
+  'top': {'schema', 'digest', 'config', 'population', 'training', 'phase1', 'baseline', 'local', 'new_clients', 'clusterings', 'candidates',
           'cross_validation', 'environment', 'timing'},
   'population': {'name', 'digest', 'client_ids', 'num_classes', 'rows', 'label_counts', 'truths'},
   'stage': {'rounds', 'ledger', 'history', 'evaluation', 'dropped_updates'},
   'clustering': {'label', 'method', 'parameters', 'signature', 'clusters', 'num_clusters', 'overlapping', 'memberships',
                  'notes', 'threshold', 'choice', 'splits', 'recovery', 'ledger', 'history', 'best_validation', 'cluster_scores',
-                 'evaluations', 'experts', 'equal_cost'},
+                 'evaluations', 'experts', 'equal_cost', 'new_clients'},
   'candidate': {'method', 'parameters', 'signature', 'num_clusters', 'memberships', 'silhouette', 'recovery', 'notes'},
   'environment': {'python', 'packages', 'machine', 'cores', 'started'},
   'timing': {'name', 'seconds', 'client_rounds_asked', 'client_rounds_trained'},

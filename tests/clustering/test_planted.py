@@ -37,3 +37,22 @@ def test_truths_that_are_not_there(truths, name, message):
 def test_vectors_alone_have_no_planted_groups():
   with pytest.raises(InputError, match='planted groups are those of a run'):
     methods.cluster(ClusteringConfig('planted'), Signatures.numbered(np.eye(3)), 0)
+
+
+def test_newcomers_are_in_the_clusters_of_their_own_groups():
+  truths, new = (
+    {'mixture': OVERLAPPING},
+    {'mixture': np.array([[0.0, 1.0, 0.0], [0.4, 0.0, 0.0], [0.6, 0.0, 1.0]])},
+  )
+  found = planted.groups(truths, None, IDS)
+  joined = planted.join(truths, new, None, found)
+  # Clusters: group 1 has everybody, group 0 has a and c. Group 2 has nobody: who is of it alone is told of.
+  assert joined.membership.T.tolist() == [[True, False], [False, True], [True, True]]
+  assert joined.fallback.tolist() == [False, False, True]
+
+
+def test_newcomers_of_groups_that_are_not_there():
+  with pytest.raises(InputError, match='truth=group: there are digit'):
+    planted.join(
+      {'digit': DISJOINT}, {'digit': DISJOINT}, 'group', planted.groups({'digit': DISJOINT}, None, IDS)
+    )

@@ -33,6 +33,14 @@ EXPERIMENT = [
   ('--num_clients=-3', '--num_clients=-3: must be at least 1'),
   ('--num_clients=99999999999999999999999', 'expected an integer'),
   ('--nonum_clients', 'unknown flag --nonum_clients'),
+  ('--new_clients=-1', '--new_clients=-1: must be at least 0'),
+  (
+    '--new_clients=20',
+    '--new_clients=20 of --num_clients=20: at least one client must take part; give at most 19',
+  ),
+  ('--new_clients=25', 'at least one client must take part; give at most 19'),
+  ('--new_clients=2.5', '--new_clients=2.5: expected an integer'),
+  ('--new_clients=2 --num_folds=3', '--new_clients=2 does not apply with --num_folds=3'),
   ('--dataset=mnits', '--dataset=mnits: allowed are digits, mnist, cifar10, emnist, file'),
   ('--dataset=MNIST', 'allowed are digits, mnist'),
   ('--dataset=', '--dataset=: the value is empty'),
@@ -90,6 +98,10 @@ EXPERIMENT = [
   ('--clustering=kmeans,num_clusters=x', 'num_clusters=x: expected an integer'),
   ('--clustering=kmeans,num_clusters=0', '--num_clusters=0: must be at least 1'),
   ('--clustering=kmeans,num_clusters=21', 'num_clusters=21 is more than the 20 clients'),
+  (
+    '--new_clients=5 --clustering=kmeans,num_clusters=16',
+    'num_clusters=16 is more than the 15 clients that take part; give at most',
+  ),
   ('--clustering=kmeans,metric=l2', '--metric does not apply to --method=kmeans'),
   ('--clustering=hierarchical', 'needs --distance_threshold'),
   (

@@ -9,6 +9,7 @@ from tff_cluster import config as config_lib
 from tff_cluster import options, recovery, results, store
 from tff_cluster import population as population_lib
 from tff_cluster.algorithms import fold_summary
+from tff_cluster.data import saved as saved_population
 from tff_cluster.run_folder import RunFolder
 
 # Rounds after a split whose accuracy is told beside that before it.
@@ -32,6 +33,11 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
   if config.evaluation.local_training == 'yes':
     local = folder.load_finished(folder.local, 'phase2')
     timing.append({'name': 'Every client alone', **local.pop('timing')})
+  new = saved_population.load_population(folder.new_clients) if config.data.new_clients else None
+  fedavg = None
+  if new is not None:
+    fedavg = folder.load_finished(folder.new_clients_baseline, 'phase3')
+    timing.append({'name': 'New clients, unclustered baseline', **fedavg.pop('timing')})
   clusterings: list[dict[str, Any]] = []
   arrays: dict[str, np.ndarray] = {}
   for clustering in config.clusterings:
@@ -49,7 +55,14 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       arrays |= {f'similarity_{label}_{number}': matrix for number, matrix in matrices.items()}
       accuracy = arrays[f'client_accuracy_{label}'] = store.load_arrays(folder.client_accuracy(label))['test']
       splits = [_split(test, accuracy, population) for test in store.load_json(folder.splits(label))['tests']]
-    clusterings.append(_clustering(clustering, saved, phase2, phase3, population) | {'splits': splits})
+    joined = None
+    if new is not None:
+      joined = folder.load_finished(folder.new_clients_of(label), 'phase3')
+      timing.append({'name': f'New clients, {label}', **joined.pop('timing')})
+      joined['recovery'] = _joint_recovery(saved, joined['assigned'], population, new)
+    clusterings.append(
+      _clustering(clustering, saved, phase2, phase3, population) | {'splits': splits, 'new_clients': joined}
+    )
     if folder.linkage(label).exists():
       arrays[f'linkage_{label}'] = store.load_arrays(folder.linkage(label))['linkage']
   kinds = sorted({clustering.signature for clustering in config.clusterings})
@@ -68,6 +81,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       'phase1': phase1['stage'],
       'baseline': baseline['stage'],
       'local': local,
+      'new_clients': None if new is None else _new_clients(new) | {'fedavg': fedavg},
       'clusterings': clusterings,
       'candidates': [c for kind in kinds for c in _candidates(folder, kind, population)],
       'cross_validation': fold_summary.summarise(folder, config),
@@ -126,6 +140,33 @@ def _clustering(
     'evaluations': phase3['evaluations'],
     'experts': phase3['experts'],
     'equal_cost': _equal_cost(phase2.get('equal_cost'), phase3.get('equal_cost')),
+  }
+
+
+def _new_clients(new: population_lib.Population) -> dict[str, Any]:
+  about = _population(new)
+  return {name: about[name] for name in ('client_ids', 'digest', 'label_counts', 'truths')} | {
+    'rows': {name: count for name, count in about['rows'].items() if name != 'global_test'}
+  }
+
+
+def _joint_recovery(
+  saved: dict[str, Any],
+  assigned: list[list[int]],
+  population: population_lib.Population,
+  new: population_lib.Population,
+) -> dict[str, dict[str, float | None]]:
+  """Returns how well the clusters, with the new clients in them, find the planted groups of all clients."""
+  assignment = assignment_lib.ClusterAssignment.from_json(saved)
+  member = np.zeros((assignment.num_clusters, new.num_clients))
+  for client, clusters in enumerate(assigned):
+    member[clusters, client] = 1.0
+  together = assignment_lib.ClusterAssignment(
+    np.hstack([assignment.membership, member]), assignment.client_ids + new.client_ids
+  )
+  return {
+    name: recovery.recovery(together, np.hstack([truth, new.truths[name]]))
+    for name, truth in population.truths.items()
   }
 
 

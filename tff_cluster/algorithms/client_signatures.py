@@ -39,26 +39,54 @@ def save(experiment: experiment_lib.Experiment, kind: str, weights: dict[int, An
     kind: 'weights' or 'updates'.
     weights: The global models after rounds n - 1 and n, by round number.
   """
-  training, trainer = experiment.config.training, experiment.trainer
+  return _save(experiment, experiment.trainer, kind, weights, cost(experiment, kind))
+
+
+def of_new_clients(experiment: experiment_lib.Experiment, kind: str) -> 'signatures_lib.Signatures':
+  """Returns the signatures of the clients that took no part: one local update each, from the model that the others had.
+
+  They are made as `save` makes those of the others, from the same global model with the visit orders of the same round,
+  and so kept in the store.
+
+  Args:
+    experiment: The experiment; it has new clients.
+    kind: 'weights' or 'updates'.
+  """
+  from tff_cluster.clustering import signatures as signatures_lib
+
+  trainer = experiment.new_client_trainer
+  client_ids = trainer.population.client_ids
+  name = _save(experiment, trainer, kind, _phase1_weights(experiment), len(client_ids))
+  return signatures_lib.Signatures(
+    store_lib.load_rows(experiment.store.root / name / 'vectors.npy'), client_ids
+  )
+
+
+def _save(
+  experiment: experiment_lib.Experiment, trainer: Any, kind: str, weights: dict[int, Any], client_rounds: int
+) -> str:
+  """Saves the vectors of the trainer's clients, which cost so many client-rounds; see `save`."""
+  training, population = experiment.config.training, trainer.population
   base_round = training.phase1_rounds - 1 if kind == 'weights' else training.phase1_rounds
   base, dimension = weights[base_round], training.sketch_dimension
   artifact = experiment.store.artifact(
     'signatures',
     _determinants(experiment, base, base_round + 1)
-    | {'kind': kind, 'clients': list(experiment.population.client_digests)}
+    | {'kind': kind, 'clients': list(population.client_digests)}
     | ({'sketch_dimension': dimension} if dimension else {}),
   )
-  experiment.asked += cost(experiment, kind)
+  experiment.asked += client_rounds
   with experiment.store.working_on(artifact):
     path = artifact / 'vectors.npy'
     if is_whole(path):
       return artifact.name
-    experiment.trained += cost(experiment, kind)
-    store_lib.save_json(artifact / 'clients.json', list(experiment.population.client_ids))
+    experiment.trained += client_rounds
+    store_lib.save_json(artifact / 'clients.json', list(population.client_ids))
     features = trainer.computations.model.num_parameters
     origin = experiment.flatten(base) if kind == 'weights' else np.zeros(features, np.float32)
-    clients = range(experiment.population.num_clients)
-    with experiment.progress.stage(f"clients' {kind}", len(clients)):
+    clients = range(population.num_clients)
+    whose = "clients'" if trainer is experiment.trainer else "new clients'"
+    with experiment.progress.stage(f'{whose} {kind}', len(clients)):
 
       def fill(rows: np.ndarray) -> None:
         start = sketch_lib.sketch(origin[None], dimension, training.seed)[0] if dimension else origin
@@ -74,7 +102,7 @@ def save(experiment: experiment_lib.Experiment, kind: str, weights: dict[int, An
           trainer.local_updates(base, clients, base_round + 1, into)
 
       store_lib.save_rows(path, len(clients), dimension or features, fill)
-    if dimension:
+    if dimension and trainer is experiment.trainer:
       distortion = _distortion(experiment, base, base_round + 1, origin, store_lib.load_rows(path))
       store_lib.save_json(artifact / 'sketch.json', {'dimension': dimension, 'distortion': distortion})
   return artifact.name

@@ -119,20 +119,31 @@ def trajectories(
 ) -> list[tuple[Segment, Any]]:
   """Returns every cluster of a finished recursion with its federated.trajectory.Outcome, which the store has.
 
+  The outcomes of clusters that were split hold the model before their last round too.
+
   Args:
     experiment: The experiment.
     label: Which clustering.
     log: See Experiment.train.
   """
   segments = _segments(experiment.folder, label)
+  parents = {segment.parent for segment in segments}
   found: list[tuple[Segment, Any]] = []
   for number, segment in enumerate(segments):
     if segment.parent is None:
       start = experiment.trainer.computations.model.weights
     else:
       start = found[segment.parent][1].weights[segment.start_round]
+    # The store has the model before the last round of those that were split: the updates of that round split them.
+    keep = (segment.end_round - 1,) if number in parents else ()
     outcome = experiment.train(
-      f'{label}/segment_{number:03d}', segment.members, start, segment.start_round, segment.end_round, log=log
+      f'{label}/segment_{number:03d}',
+      segment.members,
+      start,
+      segment.start_round,
+      segment.end_round,
+      keep,
+      log,
     )
     found.append((segment, outcome))
   return found

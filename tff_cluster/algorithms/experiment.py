@@ -37,6 +37,7 @@ class Experiment:
     config: What it is.
     population: Its clients.
     progress: Where progress is shown.
+    new_clients: Clients that take no part in it; None where there are none.
     trained: Client-rounds asked for and trained so far in this process.
   """
 
@@ -44,6 +45,7 @@ class Experiment:
   config: config_lib.ExperimentConfig
   population: population_lib.Population
   progress: Progress
+  new_clients: population_lib.Population | None = None
   asked: int = 0
   trained: int = 0
 
@@ -75,6 +77,21 @@ class Experiment:
     computations = process.Computations(model, training.learning_rate, training.batch_size)
     return trainer.Trainer(
       self.population, computations, training.local_epochs, training.cohort_fraction, training.seed
+    )
+
+  @functools.cached_property
+  def new_client_trainer(self) -> Any:
+    """The trainer of the clients that take no part; it shares what was compiled."""
+    from tff_cluster.federated import trainer
+
+    training = self.config.training
+    assert self.new_clients is not None
+    return trainer.Trainer(
+      self.new_clients,
+      self.trainer.computations,
+      training.local_epochs,
+      training.cohort_fraction,
+      training.seed,
     )
 
   @functools.cached_property

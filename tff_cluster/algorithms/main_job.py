@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from tff_cluster import config as config_lib
-from tff_cluster.algorithms import assemble, references, session, three_phase
+from tff_cluster.algorithms import assemble, new_clients, references, session, three_phase
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.run_folder import RunFolder
 
@@ -53,6 +53,8 @@ def run(
       for clustering in config.clusterings:
         three_phase.run_phase2(experiment, clustering.label, export_models)
         three_phase.run_phase3(experiment, clustering.label)
+        new_clients.run_clustering(experiment, clustering)
+      new_clients.run_baseline(experiment)
       asked, trained = experiment.asked, experiment.trained
   return Done(
     assemble.run_assembly(folder, population or session.clients(folder, config, fold)), asked, trained
@@ -62,4 +64,7 @@ def run(
 def _trained(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
   finished = [folder.phase3(clustering.label) for clustering in config.clusterings]
   finished += [folder.local] if config.evaluation.local_training == 'yes' else []
+  if config.data.new_clients:
+    finished += [folder.new_clients_of(clustering.label) for clustering in config.clusterings]
+    finished.append(folder.new_clients_baseline)
   return all(path.exists() for path in [folder.phase1, folder.baseline, *finished])

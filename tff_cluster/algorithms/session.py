@@ -8,7 +8,7 @@ from tff_cluster import population as population_lib
 from tff_cluster import store
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.cli import environment
-from tff_cluster.data import populate, saved
+from tff_cluster.data import new_clients, populate, saved
 from tff_cluster.errors import InputError
 from tff_cluster.federated import worker as worker_lib
 from tff_cluster.run_folder import RunFolder
@@ -45,7 +45,8 @@ def opened(
     from tff_cluster.federated import context
 
     with context.connected(worker, worker_start_timeout_secs):
-      yield experiment_lib.Experiment(folder, config, population, progress)
+      new = saved.load_population(folder.new_clients) if config.data.new_clients else None
+      yield experiment_lib.Experiment(folder, config, population, progress, new)
   finally:
     worker.stop()
 
@@ -53,15 +54,30 @@ def opened(
 def clients(
   folder: RunFolder, config: config_lib.ExperimentConfig, fold: tuple[int, int] | None = None
 ) -> population_lib.Population:
-  """Returns the clients of a run (or of a fold of it), made from the configuration once and saved in its folder."""
+  """Returns the clients of a run (or of a fold of it) that take part, made from the configuration once and saved in its folder.
+
+  Clients that take no part (new_clients) are saved beside them.
+  """
   if folder.population.exists():
     population = saved.load_population(folder.population)
-    if config.data.data_file and populate.build_population(config.data, fold).digest != population.digest:
-      raise InputError(
-        f'--data_file={config.data.data_file} has other rows than the run in {folder.root} was started with; choose '
-        'another --output_dir'
-      )
+    if config.data.data_file:
+      kept = [population, *([saved.load_population(folder.new_clients)] if config.data.new_clients else [])]
+      made = [each for each in _made(config, fold) if each is not None]
+      if [each.digest for each in made] != [each.digest for each in kept]:
+        raise InputError(
+          f'--data_file={config.data.data_file} has other rows than the run in {folder.root} was started with; choose '
+          'another --output_dir'
+        )
     return population
-  population = populate.build_population(config.data, fold)
+  population, new = _made(config, fold)
+  # First, so that whoever finds the participants finds these too.
+  if new is not None:
+    saved.save_population(new, folder.new_clients)
   saved.save_population(population, folder.population)
   return population
+
+
+def _made(
+  config: config_lib.ExperimentConfig, fold: tuple[int, int] | None
+) -> tuple[population_lib.Population, population_lib.Population | None]:
+  return new_clients.split(populate.build_population(config.data, fold), config.data)

@@ -33,7 +33,7 @@ from tff_cluster.errors import InputError
 # As many as for k-means on the signatures themselves.
 _STARTS = 50
 # Neighbours that a client is linked to, itself among them, as in scikit-learn.
-_NEIGHBOURS = 10
+NEIGHBOURS = 10
 # Directions at a smaller cosine distance differ by the rounding of their vectors only.
 _PARALLEL = 1e-12
 
@@ -61,6 +61,13 @@ def affinity_matrix(signatures: Signatures, affinity: str) -> np.ndarray:
   if affinity == 'nearest_neighbors':
     return _neighbours(signatures.distances('l2'))
   raise InputError(f'affinity={affinity}: allowed are {", ".join(AFFINITIES)}')
+
+
+def scale(distances: np.ndarray) -> float:
+  """Returns m of the affinity 'rbf', the median of the distances above 0 of float[clients, clients]; 1 without any."""
+  pairs = distances_lib.condensed(distances)
+  pairs = pairs[pairs > 0.0]
+  return float(np.median(pairs)) if pairs.size else 1.0
 
 
 def spectral(
@@ -128,13 +135,9 @@ class Spectral(ClusterMixin, BaseEstimator):
 
 
 def _gaussian(distances: np.ndarray) -> np.ndarray:
-  pairs = distances_lib.condensed(distances)
-  pairs = pairs[pairs > 0.0]
-  if not pairs.size:
-    return np.ones_like(distances)
   # Divided before they are squared: the square of a large distance would overflow.
   with np.errstate(over='ignore', under='ignore'):
-    return np.exp(-0.5 * (distances / np.median(pairs)) ** 2)
+    return np.exp(-0.5 * (distances / scale(distances)) ** 2)
 
 
 def _neighbours(distances: np.ndarray) -> np.ndarray:
@@ -142,7 +145,7 @@ def _neighbours(distances: np.ndarray) -> np.ndarray:
   for client, row in enumerate(distances):
     row = row.copy()
     row[client] = -1.0
-    near[client, np.argsort(row, kind='stable')[:_NEIGHBOURS]] = 1.0
+    near[client, np.argsort(row, kind='stable')[:NEIGHBOURS]] = 1.0
   return 0.5 * (near + near.T)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tff_cluster import seeding
 from tff_cluster.config import DataConfig
-from tff_cluster.data import sources
+from tff_cluster.data import new_clients, sources
 from tff_cluster.data.partition import Partition, make_partition
 from tff_cluster.data.source import Source, hold_out
 from tff_cluster.errors import InputError
@@ -31,7 +31,7 @@ def build_population(
 
   The clients' test rows have the label shares and groups of their training rows. The global test set is the
   source's test set, untransformed; for a source without one it is the rows that are held out before the partition, and for
-  by_writer the test rows of the clients.
+  by_writer the test rows of the clients that take part (of all of them without new clients, see data/new_clients.py).
 
   Args:
     config: What to load and how to share it out.
@@ -65,7 +65,8 @@ def build_population(
     order = seeding.generator(config.data_seed, 'validation rows', client_id).permutation(len(pool.rows))
     validations.append(pool.part(np.sort(order[:number])))
     trains.append(pool.part(np.sort(order[number:])))
-  global_x, global_y = _global_test(source, config, tests, trains + validations, fold is not None)
+  taking_part = [tests[k] for k in new_clients.participants(config, len(tests))]
+  global_x, global_y = _global_test(source, config, taking_part, trains + validations, fold is not None)
   return Population(
     name=f'{source.name} {config.partition}' + (f' fold {fold[0] + 1} of {fold[1]}' if fold else ''),
     client_ids=partition.client_ids,

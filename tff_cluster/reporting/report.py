@@ -9,6 +9,7 @@ from tff_cluster.reporting.answer import answer_run
 from tff_cluster.reporting.files import write_file
 from tff_cluster.reporting.finished_run import read_run
 from tff_cluster.reporting.markup import Markup, raw, table, tag
+from tff_cluster.reporting.new_clients_section import new_clients_section
 from tff_cluster.reporting.pictures import Picture, draw_pictures
 from tff_cluster.reporting.scorecard import build_scorecard, write_scorecard
 from tff_cluster.reporting.setting import describe_setting
@@ -50,6 +51,8 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     ('Models of Phase 3', sections.evaluators_section(run.results)),
     ('Planted groups and found clusters', cluster_sections.recovery_section(run)),
   ]
+  if joining := new_clients_section(run):
+    parts.append(('New clients', joining))
   for clustering in run.results['clusterings']:
     if recursion := splits_section(run, clustering, figures):
       parts.append((f'Splits of {clustering["label"]}', recursion))

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.reporting import report
-from tff_cluster.reporting.comparison import alarms, answer, contenders, saved, sections, statistics, verdicts
+from tff_cluster.reporting.comparison import (
+  alarms,
+  answer,
+  contenders,
+  new_clients,
+  saved,
+  sections,
+  statistics,
+  verdicts,
+)
 from tff_cluster.reporting.comparison import dial as dials
 from tff_cluster.reporting.comparison.contenders import BUDGETS, Contender
 from tff_cluster.reporting.figures import comparison as figures
@@ -43,9 +52,12 @@ def write(runs: contenders.Runs, facts: Mapping[str, Any], folder: Path) -> Path
   found = statistics.measure(rows, target_accuracy)
   dial = dials.read_dial(ordered, rows, target_accuracy)
   form = verdicts.planted_form(ordered)
-  checks = verdicts.make_checks(found, form)
+  joining = new_clients.measure(ordered)
+  checks = [*verdicts.make_checks(found, form), *new_clients.make_checks(joining)]
   told = alarms.make_alarms(rows, found, ordered)
-  document = saved.document(ordered, rows, found, checks, told, dial)
+  document = saved.document(ordered, rows, found, checks, told, dial) | {
+    'new_clients': new_clients.document(joining)
+  }
   write_file(
     folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
   )
@@ -61,6 +73,7 @@ def write(runs: contenders.Runs, facts: Mapping[str, Any], folder: Path) -> Path
     ('Overlapping against disjoint', sections.matrix_section(found)),
     *([('The overlap dial', [*dials.section(dial), *_shown(pictures, 'dial')])] if dial is not None else []),
     ('Planted groups and found clusters', sections.recovery_section(rows, ordered)),
+    *([('New clients', new_clients.section(joining))] if joining else []),
     ('What it cost', [*sections.costs_section(rows), *_shown(pictures, 'costs')]),
     ('How it was run', sections.facts_section(ordered, facts)),
   ]

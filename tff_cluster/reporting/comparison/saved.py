@@ -31,6 +31,10 @@ comparison.json holds
                client_rounds (one a seed), budgets: {budget: SUMMARY}}], chosen_positions (one a seed, by validation rows),
                chosen: {budget: SUMMARY}, checks as above}: see dial.py
   lines        the lines of comparison.csv, by column
+  new_clients  null, or [{clustering, accuracy and regret (INTERVAL), over_fedavg (DIFFERENCE), seeds}] of the clients that took
+               no part (NEW in tff_cluster/results.py); seeds: for each one clients, accuracy, fedavg, best (of the single
+               cluster that is best in hindsight), worst_regret, with_best (share whose clusters hold that one), memberships,
+               fallbacks, client_rounds and recovery
 
   SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg and over_local (DIFFERENCE or null)
   DIFFERENCE   interval INTERVAL, clients and seeds {better, worse, equal, p_value} (sign tests over all clients of all

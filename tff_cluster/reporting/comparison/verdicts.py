@@ -27,8 +27,8 @@ class Check:
 
   Attributes:
     words: What is stated.
-    kind: 'expected' (of what was planted), 'overlap' (overlap beats disjoint), 'helps' (a clustering beats FedAvg) or
-      'dial' (the overlap dial beats disjoint).
+    kind: 'expected' (of what was planted), 'overlap' (overlap beats disjoint), 'helps' (a clustering beats FedAvg),
+      'dial' (the overlap dial beats disjoint) or 'new clients' (it beats FedAvg for clients that took no part).
     budgets: Those that it is about, keys of contenders.BUDGETS: both, where both have the same finding.
     finding: The verdict, our numbers and a note.
   """

@@ -1,0 +1,170 @@
+"""Clients that took no part: assigned to clusters from one local update, and measured (data/new_clients.py draws them).
+
+A new client trains for one round from the global model that the others' signatures started from, with the visit orders of
+that round, and sends what they sent. It is assigned by the rule that belongs to the method (clustering/newcomers.py), and
+uses the mean of the models of its clusters, as everybody does. Nothing is trained on its rows: no model changes.
+
+For CFL (method bipartition) a signature is not what was clustered. There a new client goes down the tree of splits: at
+each it trains for the round whose updates were split, from that cluster's model, and is on the side of the client whose
+update is most similar. A server has those clients' updates from that round. Here they are made again, because a run keeps
+their similarities only: keeping all updates of every split would take as much room as the clients' signatures each time.
+
+Costs: the ledger counts the new clients' local updates, one each, with CFL one for each split on the way, none for the
+oracle. The updates that are made again count as trained in the timing, but in no ledger.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tff_cluster import assignment as assignment_lib
+from tff_cluster import config as config_lib
+from tff_cluster import store as store_lib
+from tff_cluster.aggregation import mixing
+from tff_cluster.algorithms import client_signatures, cluster_training, measures
+from tff_cluster.algorithms import clustered_federated_learning as recursion
+from tff_cluster.algorithms import experiment as experiment_lib
+
+if TYPE_CHECKING:
+  from tff_cluster.clustering import joined as joined_lib
+
+
+def run_baseline(experiment: experiment_lib.Experiment) -> None:
+  """Measures FedAvg without clusters on the new clients, and saves `new_clients/baseline.json`."""
+  folder, training = experiment.folder, experiment.config.training
+  if experiment.new_clients is None or folder.new_clients_baseline.exists():
+    return
+  folder.load_finished(folder.baseline, 'phase2')
+  last = training.phase1_rounds + training.phase2_rounds
+  with experiment.timed() as figures:
+    initial = experiment.trainer.computations.model.weights
+    outcome = experiment.train('baseline', experiment.everyone, initial, 0, last, log=False)
+    accuracy = _accuracy(experiment, outcome.weights[last], np.arange(experiment.new_clients.num_clients))
+    store_lib.save_json(
+      folder.new_clients_baseline, {'client_accuracy': accuracy.tolist(), 'timing': figures()}
+    )
+
+
+def run_clustering(experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> None:
+  """Assigns the new clients to a clustering's clusters, measures them, and saves `new_clients/clustering_LABEL.json`."""
+  folder, training, label = experiment.folder, experiment.config.training, clustering.label
+  if experiment.new_clients is None or folder.new_clients_of(label).exists():
+    return
+  folder.load_finished(folder.phase3(label), 'phase3')
+  last = training.phase1_rounds + training.phase2_rounds
+  everyone = np.arange(experiment.new_clients.num_clients)
+  with experiment.timed() as figures:
+    trained = cluster_training.train_clusters(experiment, label, log=False)
+    joined, client_rounds = _join(experiment, clustering, trained.assignment)
+    models = [outcome.weights[last] for outcome in trained.clusters]
+    with experiment.progress.stage(f'new clients {label}', len(models) + 1):
+      accuracies = []
+      for weights in models:
+        accuracies.append(_accuracy(experiment, weights, everyone))
+        experiment.progress.update()
+      of_clusters = np.stack(accuracies)
+      own = _own_accuracy(experiment, models, joined.membership, of_clusters)
+      experiment.progress.update()
+    store_lib.save_json(
+      folder.new_clients_of(label),
+      {
+        'assigned': [np.flatnonzero(column).tolist() for column in joined.membership.T],
+        'fallback': joined.fallback.tolist(),
+        'client_accuracy': own.tolist(),
+        'cluster_accuracy': of_clusters.tolist(),
+        'regret': (of_clusters.max(axis=0) - own).tolist(),
+        'ledger': measures.ledger(experiment, client_rounds),
+        'timing': figures(),
+      },
+    )
+
+
+def _join(
+  experiment: experiment_lib.Experiment,
+  clustering: config_lib.ClusteringConfig,
+  assignment: assignment_lib.ClusterAssignment,
+) -> tuple['joined_lib.Joined', int]:
+  """Returns the new clients' clusters, and the client-rounds that they spent on it."""
+  from tff_cluster.clustering import newcomers, planted
+
+  folder, new = experiment.folder, experiment.new_client_trainer.population
+  if clustering.method == recursion.METHOD:
+    return _descend(experiment, clustering.label, assignment)
+  if clustering.method == planted.METHOD:
+    return planted.join(experiment.population.truths, new.truths, clustering.truth, assignment), 0
+  saved = folder.load_finished(folder.clusters(clustering.label), 'clustering')
+  kind = saved['signature']
+  joined = newcomers.join(
+    clustering,
+    client_signatures.load(folder, kind),
+    assignment,
+    client_signatures.of_new_clients(experiment, kind),
+    saved['threshold'],
+  )
+  return joined, new.num_clients
+
+
+def _descend(
+  experiment: experiment_lib.Experiment, label: str, assignment: assignment_lib.ClusterAssignment
+) -> tuple['joined_lib.Joined', int]:
+  """Takes the new clients down the tree of splits; a segment of the recursion is a cluster of the tree."""
+  from tff_cluster.clustering import joined, newcomers
+  from tff_cluster.clustering.cross_distances import cross_distances
+
+  new = experiment.new_client_trainer.population
+  found = recursion.trajectories(experiment, label, log=False)
+  segments = [segment for segment, _ in found]
+  spent = 0
+
+  def similarity(node: int, reached: np.ndarray) -> list[np.ndarray]:
+    nonlocal spent
+    number = segments[node].end_round
+    base = found[node][1].weights[number - 1]
+    arriving = _updates(experiment, experiment.new_client_trainer, base, reached, number)
+    spent += len(reached)
+    experiment.asked += len(reached)
+    halves = []
+    for segment in segments:
+      if segment.parent == node:
+        updates = _updates(experiment, experiment.trainer, base, segment.members, number)
+        halves.append(1.0 - cross_distances(updates, arriving, 'cosine'))
+    return halves
+
+  ends = newcomers.descend([segment.parent for segment in segments], new.num_clients, similarity)
+  members = {tuple(assignment.members(row)): row for row in range(assignment.num_clusters)}
+  rows = np.array([members[tuple(segments[end].members)] for end in ends])
+  membership = np.arange(assignment.num_clusters)[:, None] == rows
+  return joined.Joined(membership, np.zeros(new.num_clients, bool)), spent
+
+
+def _updates(
+  experiment: experiment_lib.Experiment, trainer: Any, base: Any, clients: np.ndarray, number: int
+) -> np.ndarray:
+  """Returns float32[clients, features], what the clients send in a round that starts from the base."""
+  updates = np.empty((len(clients), trainer.computations.model.num_parameters), np.float32)
+  trainer.local_updates(base, clients, number, lambda position, update: np.copyto(updates[position], update))
+  experiment.trained += len(clients)
+  return updates
+
+
+def _own_accuracy(
+  experiment: experiment_lib.Experiment, models: list[Any], membership: np.ndarray, of_clusters: np.ndarray
+) -> np.ndarray:
+  """Returns float64[new clients] of the mean models of their clusters; in one cluster it is that cluster's model."""
+  own = np.empty(membership.shape[1])
+  stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
+  columns, uses = np.unique(membership, axis=1, return_inverse=True)
+  for position, column in enumerate(columns.T):
+    users = np.flatnonzero(uses.reshape(-1) == position)
+    if column.sum() == 1:
+      own[users] = of_clusters[np.argmax(column), users]
+      continue
+    mean = mixing.apply_mixing(stacked, column[:, None] / column.sum())
+    own[users] = _accuracy(experiment, tuple(array[0] for array in mean), users)
+  return own
+
+
+def _accuracy(experiment: experiment_lib.Experiment, weights: Any, clients: np.ndarray) -> np.ndarray:
+  """Returns float64[clients], one model's accuracy on the test rows of some new clients."""
+  trainer = experiment.new_client_trainer
+  return trainer.measure(weights, trainer.population.test, clients).client_accuracy
