@@ -412,6 +412,12 @@ def test_equal_runs_have_equal_digests_in_any_folder_and_another_seed_has_anothe
   assert len({one['digest'], two['digest'], three['digest']}) == 2
   assert three['digest'] != one['digest']
   assert three['population'] == one['population']
+  # What one seed built was used for the other: alone in its process it is the same run.
+  from tff_cluster.algorithms import experiment
+
+  experiment._computations.clear()
+  again = run(seed, tmp_path / 'again').results
+  assert again['digest'] == three['digest']
 
 
 @pytest.mark.parametrize(

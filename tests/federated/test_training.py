@@ -188,6 +188,16 @@ def test_stock_aggregators_fit(population, tff_context):
   np.testing.assert_array_equal(trainer.weights(again)[0], trainer.weights(direct)[0])
 
 
+def test_computations_with_other_weights_share_what_is_built(population, trainer):
+  mine = trainer.computations
+  before = [w.copy() for w in mine.model.weights]
+  other = mine.with_weights([w + 1 for w in mine.model.weights])
+  assert other.learning_process is mine.learning_process and other.evaluate is mine.evaluate
+  for own, old, new in zip(mine.model.weights, before, other.model.weights, strict=True):
+    np.testing.assert_array_equal(own, old)
+    np.testing.assert_array_equal(new, old + 1)
+
+
 def test_sketches_are_projected_updates_and_the_mean_update_is_their_mean(population, trainer):
   weights, features = trainer.computations.model.weights, trainer.computations.model.num_parameters
   updates, sketches = np.zeros((5, features)), np.zeros((5, 7))

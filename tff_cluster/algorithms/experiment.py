@@ -18,6 +18,8 @@ from tff_cluster import store as store_lib
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
 _ENGINE = 2
+# What this process has built, see Experiment.trainer: building takes seconds.
+_computations: dict[tuple[Any, ...], Any] = {}
 
 
 class Progress(Protocol):
@@ -70,14 +72,26 @@ class Experiment:
   @functools.cached_property
   def trainer(self) -> Any:
     """The trainer. Needs an installed TFF context (federated.context.connected)."""
-    from tff_cluster.federated import client_work, process, trainer
+    from tff_cluster.federated import trainer
 
-    training = self.config.training
-    model = client_work.model_from_keras(self.keras_model, self.population.train.x.dtype)
-    computations = process.Computations(model, training.learning_rate, training.batch_size)
+    training, computations = self.config.training, self._computations()
     return trainer.Trainer(
       self.population, computations, training.local_epochs, training.cohort_fraction, training.seed
     )
+
+  def _computations(self) -> Any:
+    """Returns the computations; experiments of one process that differ in their initial weights only share them."""
+    from tff_cluster.federated import client_work, process
+
+    training, dtype = self.config.training, self.population.train.x.dtype
+    key = (self.keras_model.to_json(), dtype.name, training.learning_rate, training.batch_size)
+    # Only of models that are known to be told apart by their JSON: a user's layer may hide anything from it.
+    found = _computations.get(key) if training.model in config_lib.MODELS else None
+    if found is not None:
+      return found.with_weights([variable.numpy() for variable in self.keras_model.trainable_weights])
+    model = client_work.model_from_keras(self.keras_model, dtype)
+    _computations[key] = process.Computations(model, training.learning_rate, training.batch_size)
+    return _computations[key]
 
   @functools.cached_property
   def new_client_trainer(self) -> Any:

@@ -1,12 +1,32 @@
-"""The TFF computations of the suite, built once a process and used for every cluster."""
+"""The TFF computations of the suite, built once a process and used for every cluster and every seed."""
 
 import collections
-import functools
+import copy
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_cluster.federated import client_work as client_work_lib
+
+
+class _BuiltOnce:
+  """A property that is computed at its first use, for an object and all that share what it has built."""
+
+  def __init__(self, build: Callable[[Any], Any]):
+    self._build = build
+    self.__doc__ = build.__doc__
+
+  def __get__(self, owner: Any, kind: type | None = None) -> Any:
+    if owner is None:
+      return self
+    name = self._build.__name__
+    if name not in owner.built:
+      owner.built[name] = self._build(owner)
+    return owner.built[name]
 
 
 class Computations:
@@ -14,6 +34,7 @@ class Computations:
 
   Attributes:
     model: The model that they train.
+    built: What was built so far, by name.
   """
 
   def __init__(
@@ -33,16 +54,26 @@ class Computations:
         TFF's weighted factories fits.
     """
     self.model = model
+    self.built: dict[str, Any] = {}
     self._optimizer = tff.learning.optimizers.build_sgdm(learning_rate)
     self._batch_size = batch_size
     self._aggregator = aggregator
 
-  @functools.cached_property
+  def with_weights(self, weights: Sequence[np.ndarray]) -> 'Computations':
+    """Returns these computations for a model of the same architecture with other initial weights; what is built is shared.
+
+    No computation holds weights: the worker is sent them.
+    """
+    other = copy.copy(self)
+    other.model = dataclasses.replace(self.model, weights=tuple(np.asarray(w, np.float32) for w in weights))
+    return other
+
+  @_BuiltOnce
   def learning_process(self) -> tff.learning.templates.LearningProcess:
     """FedAvg. One process serves all clusters: each cluster is one state."""
     return build_fed_avg(self.model, self._optimizer, self._batch_size, self._aggregator)
 
-  @functools.cached_property
+  @_BuiltOnce
   def local_updates(self) -> tff.Computation:
     """({weights}@SERVER, {client data}@CLIENTS) -> {float32[features]}@CLIENTS.
 
@@ -57,7 +88,7 @@ class Computations:
 
     return local_updates
 
-  @functools.cached_property
+  @_BuiltOnce
   def mean_update(self) -> tff.Computation:
     """({weights}@SERVER, {client data}@CLIENTS) -> {float32[features]}@SERVER, the plain mean of local_updates."""
     local_update = self._local_update
@@ -68,7 +99,7 @@ class Computations:
 
     return mean_update
 
-  @functools.cached_property
+  @_BuiltOnce
   def local_sketches(self) -> tff.Computation:
     """({weights}@SERVER, {projection}@SERVER, {client data}@CLIENTS) -> {float32[dimension]}@CLIENTS.
 
@@ -98,12 +129,12 @@ class Computations:
 
     return local_sketches
 
-  @functools.cached_property
+  @_BuiltOnce
   def evaluate(self) -> tff.Computation:
     """({weights}@SERVER, {x, y}@CLIENTS) -> {confusion int32[classes, classes], loss_sum float32}@CLIENTS."""
     return _build_evaluate(self.model)
 
-  @functools.cached_property
+  @_BuiltOnce
   def predict(self) -> tff.Computation:
     """({weights}@SERVER, {rows x}@CLIENTS) -> {float32[rows, classes]}@CLIENTS, the model's probabilities."""
     model, x_type = self.model, tff.types.tensorflow_to_type(self.model.x_spec)
@@ -120,7 +151,7 @@ class Computations:
 
     return predict
 
-  @functools.cached_property
+  @_BuiltOnce
   def _local_update(self) -> tff.Computation:
     update_fn = client_work_lib.build_client_update(self.model, self._optimizer, self._batch_size)
     data_type = tff.types.tensorflow_to_type(client_work_lib.client_data_spec(self.model))
