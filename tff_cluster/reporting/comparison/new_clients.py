@@ -8,6 +8,7 @@ import numpy as np
 
 from tff_cluster import overlap_dial, seeding
 from tff_cluster.reporting.claims import Finding
+from tff_cluster.reporting.comparison import sections
 from tff_cluster.reporting.comparison.contenders import FEDAVG, ROUNDS, Runs
 from tff_cluster.reporting.comparison.statistics import Difference
 from tff_cluster.reporting.comparison.verdicts import Check
@@ -17,9 +18,8 @@ from tff_cluster.reporting.new_clients_section import (
   HINDSIGHT,
   NewClients,
   read_new_clients,
-  recovery_words,
 )
-from tff_cluster.reporting.words import percent, plural, points
+from tff_cluster.reporting.words import percent, plural, score, signed
 
 _VERDICTS = {'above': 'holds', 'unclear': 'undecided', 'below': 'fails'}
 
@@ -105,28 +105,29 @@ def section(found: Sequence[Joining]) -> list[Markup]:
   first = found[0].runs
   fedavg = float(np.mean([new.fedavg.mean() for new in first]))
   truths = list(first[0].recovery)
-  rows: list[Sequence[Any]] = [(FEDAVG, percent(fedavg), *['–'] * (7 + len(truths)))]
+  rows: list[Sequence[Any]] = [(FEDAVG, percent(fedavg), *['–'] * (6 + len(truths)))]
   for joining in found:
     runs = joining.runs
     rows.append((
-        joining.name, percent(joining.accuracy.mean), joining.over_fedavg.words, percent(joining.over_fedavg.harmed),
-        percent(float(np.mean([new.best.mean() for new in runs]))), _points(joining.regret),
-        points(max(float(new.regret.max()) for new in runs)), percent(float(np.mean([new.with_best for new in runs]))),
+        joining.name, [percent(joining.accuracy.mean), sections.low_high(joining.accuracy, percent)],
+        sections.difference_cell(joining.over_fedavg), percent(joining.over_fedavg.harmed),
+        percent(float(np.mean([new.best.mean() for new in runs]))),
+        [_points(joining.regret.mean), sections.low_high(joining.regret, _points)],
+        _points(max(float(new.regret.max()) for new in runs)),
         f'{np.mean([new.memberships for new in runs]):.1f}',
-        *(', '.join(recovery_words(new.recovery[name]) for new in runs) for name in truths),
+        *(_mean_recovery([new.recovery[name] for new in runs]) for name in truths),
     ))  # fmt: skip
   header = (
-      '', 'mean accuracy', 'against FedAvg', 'harmed', 'best cluster, in hindsight', 'mean regret', 'worst regret',
-      'with the best', 'memberships', *(f'“{name}”, all clients' for name in truths),
+      '', 'accuracy', 'against FedAvg', 'harmed', 'in hindsight', 'regret', 'worst', 'clusters',
+      *(f'“{name}”' for name in truths),
   )  # fmt: skip
   counts = sorted({len(new.own) for new in first})
   return [
       tag(
           'p', f'{" or ".join(plural(count, "client") for count in counts)} of each seed took no part in training, clustering or '
-          'any choice. Each was then assigned to clusters from one local update, and measured on its own test rows. Means are over '
-          'seeds; differences are of the same client, with 95% intervals as above. “With the best” are clients whose clusters hold '
-          'the one that is best in hindsight; the last columns score the planted groups of all clients with the new ones in '
-          'their clusters, one value a seed.',
+          'any choice. Each was then assigned to clusters from one local update, and measured on its own test rows. Means are '
+          'over seeds; differences and regrets are in points, of the same client, with 95% intervals as above. “In hindsight” '
+          'is the best single cluster; the last columns score the planted groups of all clients with the new ones in their clusters.',
       ),
       table(header, rows, numeric=range(1, len(header))),
       tag('p', HINDSIGHT, class_='note'),
@@ -163,8 +164,12 @@ def document(found: Sequence[Joining]) -> list[Mapping[str, Any]] | None:
   ]
 
 
-def _points(interval: Interval) -> str:
-  if interval.low is None or interval.high is None:
-    return f'{points(interval.mean)} (no interval: one client)'
-  low = points(interval.low).removesuffix(' points')
-  return f'{points(interval.mean)} (95% interval {low} to {points(interval.high)})'
+def _points(share: float) -> str:
+  return signed(100.0 * share)
+
+
+def _mean_recovery(found: Sequence[Mapping[str, float | None]]) -> str:
+  """Returns the mean over seeds of ARI, or of Omega where clusters or groups overlap under any seed."""
+  measure = 'omega' if any(scores.get('ari') is None for scores in found) else 'ari'
+  values = [float(value) for scores in found if (value := scores.get(measure)) is not None]
+  return f'{score(float(np.mean(values)))} ({"Omega" if measure == "omega" else "ARI"})'

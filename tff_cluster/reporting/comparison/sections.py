@@ -103,27 +103,16 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> list[Markup
   """Returns how well every clustering finds the planted groups, and what clusters it found."""
   found = [contender for contender in contenders if contender.is_clustering]
   truths = list(dict.fromkeys(name for c in found for run in c.runs for name in run.recovery))
-  rows = []
-  for contender in found:
-    shape = (
-      contender.name,
+  shapes = {
+    contender.name: (
       contender.kind,
       ', '.join(str(run.num_clusters) for run in contender.runs),
       f'{np.mean([run.memberships for run in contender.runs]):.1f}',
       ', '.join(str(run.singletons) for run in contender.runs),
     )
-    scored = {scores[0].truth: scores for scores in recoveries(contender, runs)}
-    cells = [
-      ', '.join(score(recovery.value) for recovery in scored[name]) + f' ({scored[name][0].measure})'
-      if name in scored
-      else '–'
-      for name in truths
-    ]
-    others = [_mean_scores(contender, name) for name in truths]
-    rows.append((*shape, *(value for pair in zip(cells, others, strict=True) for value in pair)))
-  header = ['clustering', 'kind', 'clusters', 'memberships', 'single clients']
-  for name in truths:
-    header += [f'“{name}”', ' and '.join(_SCORES.values())]
+    for contender in found
+  }
+  scored = {name: {contender.name: _scores(contender, runs, name) for contender in found} for name in truths}
   words = 'One value for each seed, in their order; memberships, ONMI and BCubed are means over seeds.'
   if truths:
     words += (
@@ -132,7 +121,23 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> list[Markup
     )
   else:
     words += ' No planted groups are known.'
-  return [tag('p', words), table(header, rows, numeric=range(2, len(header)))]
+  header: list[str] = ['clustering', 'kind', 'clusters', 'memberships', 'single clients']
+  of_scores = ' and '.join(_SCORES.values())
+  if len(truths) == 1:
+    (name,) = truths
+    rows = [(label, *shape, *scored[name][label]) for label, shape in shapes.items()]
+    header += [f'“{name}”', of_scores]
+    return [tag('p', words), table(header, rows, numeric=range(2, len(header)))]
+  # Side by side, several planted groupings would leave the page.
+  tables = [
+    table(header, [(label, *shape) for label, shape in shapes.items()], numeric=range(2, len(header)))
+  ]
+  for name, of_name in scored.items():
+    of_label = [(label, *cells) for label, cells in of_name.items()]
+    tables.append(
+      table(('clustering', f'“{name}”', of_scores), of_label, numeric=(1, 2), caption=f'Found of “{name}”')
+    )
+  return [tag('p', words), *tables]
 
 
 def costs_section(contenders: Sequence[Contender]) -> list[Markup]:
@@ -180,38 +185,40 @@ def facts_section(runs: Runs, facts: Mapping[str, Any]) -> list[Markup]:
 
 def accuracy_cells(summary: Summary) -> list[Any]:
   """Returns the cells of a mean accuracy with its interval, and of the difference to FedAvg."""
-  return [[percent(summary.mean.mean), _low_high(summary.mean, percent)], _difference_cell(summary.gain)]
+  return [[percent(summary.mean.mean), low_high(summary.mean, percent)], difference_cell(summary.gain)]
 
 
 def _contender_row(summary: Summary, has_local: bool) -> tuple[Any, ...]:
   kind = tag('div', _KINDS[summary.kind], class_='note') if summary.is_clustering else None
   cells: list[Any] = [
     [summary.name, kind],
-    [percent(summary.mean.mean), _low_high(summary.mean, percent)],
+    [percent(summary.mean.mean), low_high(summary.mean, percent)],
     percent(summary.worst_decile),
     percent(summary.at_target),
   ]
   for difference in (summary.over_fedavg, summary.over_local)[: 2 if has_local else 1]:
     cells += [
-      '–' if difference is None else _difference_cell(difference),
+      '–' if difference is None else difference_cell(difference),
       '–' if difference is None else percent(difference.harmed),
     ]
   return tuple(cells)
 
 
-def _difference_cell(difference: Difference) -> Markup:
+def difference_cell(difference: Difference) -> Markup:
+  """Returns the mean difference in points, coloured by its side of zero, above its interval."""
   interval = difference.interval
   value = tag('span', signed(100 * interval.mean), class_=f'chip {_LOOKS[difference.side]}')
-  return tag('div', value, _low_high(interval, lambda share: signed(100 * share)))
+  return tag('div', value, low_high(interval, lambda share: signed(100 * share)))
 
 
 def _matrix_cell(difference: Difference) -> Markup:
   seeds = f'{difference.seeds.better} of {_count(difference.seeds)}'
   signs = f'p {_p_value(difference.clients.p_value)}; {seeds} seeds'
-  return tag('div', _difference_cell(difference), tag('div', signs, class_='note'))
+  return tag('div', difference_cell(difference), tag('div', signs, class_='note'))
 
 
-def _low_high(interval: Interval, words: Any) -> Markup | None:
+def low_high(interval: Interval, words: Any) -> Markup | None:
+  """Returns an interval as a note; None where there is none."""
   if interval.low is None or interval.high is None:
     return None
   return tag('div', f'{words(interval.low)} to {words(interval.high)}', class_='note')
@@ -252,6 +259,15 @@ def _mean_share(values: Sequence[float | None]) -> str:
 
 def _mean_of(runs: Sequence[Any], name: str, budget: str) -> float:
   return float(np.mean([getattr(run, name)[budget] for run in runs]))
+
+
+def _scores(contender: Contender, runs: Runs, truth: str) -> tuple[str, str]:
+  """Returns the values of all seeds with the name of their measure, and the means of the other scores."""
+  values = next((scores for scores in recoveries(contender, runs) if scores[0].truth == truth), ())
+  shown = (
+    f'{", ".join(score(recovery.value) for recovery in values)} ({values[0].measure})' if values else '–'
+  )
+  return shown, _mean_scores(contender, truth)
 
 
 def _mean_scores(contender: Contender, truth: str) -> str:
