@@ -33,7 +33,8 @@ def main() -> None:
   root = output.lock_output_dir(machine.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.algorithms import comparison as runs
-  from tff_cluster.reporting import progress
+  from tff_cluster.reporting import finished_run, progress
+  from tff_cluster.reporting.atlas import page as atlas
   from tff_cluster.reporting.comparison import page as pages
 
   store = Path(machine.store_dir or root / 'store')
@@ -45,8 +46,10 @@ def main() -> None:
     'command': parse.command('compare', sys.argv[1:]),
     'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call',
   }
-  page = pages.write([(seed, d.results) for seed, d in done], facts, root)
+  arrays = {seed: finished_run.read_run(root / f'seed_{seed}').arrays for seed in seeds}
+  page = pages.write([(seed, d.results) for seed, d in done], facts, root, arrays)
   print(f'client-rounds: {asked} asked for, {trained} trained')
+  print(f'atlas {page.with_name(atlas.NAME).resolve()}')
   print(f'report {page.resolve()}')
 
 

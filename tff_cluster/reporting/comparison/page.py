@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.reporting import report
+from tff_cluster.reporting.atlas import data as atlas_data
+from tff_cluster.reporting.atlas import page as atlas
 from tff_cluster.reporting.comparison import (
   alarms,
   answer,
@@ -29,17 +31,24 @@ from tff_cluster.reporting.words import plural
 
 _OVERLAP = 'A diamond is the oracle, a square a disjoint clustering, a circle an overlapping one.'
 
+_ATLAS = tag(
+  'p', 'To look at single clients: ', tag('a', 'the atlas', href=atlas.NAME), ', the same comparison to click through.', class_='soft'
+)  # fmt: skip
 
-def write(runs: contenders.Runs, facts: Mapping[str, Any], folder: Path) -> Path:
-  """Writes comparison.json, comparison.csv, figures/*.svg and *.png, and index.html into a folder.
+
+def write(
+  runs: contenders.Runs, facts: Mapping[str, Any], folder: Path, arrays: atlas_data.Arrays | None = None
+) -> Path:
+  """Writes comparison.json, comparison.csv, figures/*.svg and *.png, atlas.html and index.html into a folder.
 
   Args:
     runs: Seed and results.json (see tff_cluster/results.py) of finished runs that differ in the seed only.
     facts: How it was run (command, client-rounds, ...), in the order of the page.
     folder: Where to.
+    arrays: By seed, the run's arrays.npz; the atlas has no map of clients for a seed without them.
 
   Returns:
-    The path of index.html.
+    The path of index.html; atlas.html (atlas.page.NAME) lies beside it.
 
   Raises:
     InputError: if the runs are not one experiment under several seeds, see contenders.read_contenders.
@@ -67,7 +76,7 @@ def write(runs: contenders.Runs, facts: Mapping[str, Any], folder: Path) -> Path
   )
   pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found, dial)]
   parts: list[tuple[str, list[Markup]]] = [
-    ('The answer', _answer_section(found, form, checks, told)),
+    ('The answer', [_ATLAS, *_answer_section(found, form, checks, told)]),
     ('What was checked', [sections.checks_table([c for c in checks if c.kind != 'expected'], 'statement')]),
     ('All contenders', [*sections.contenders_section(rows, found), *_shown(pictures, 'contenders')]),
     ('Overlapping against disjoint', sections.matrix_section(found)),
@@ -83,6 +92,7 @@ def write(runs: contenders.Runs, facts: Mapping[str, Any], folder: Path) -> Path
     f'{plural(len(population["client_ids"]), "client")} · {training["phase1_rounds"]} and {training["phase2_rounds"]} rounds · '
     f'{plural(len(found.seeds), "seed")}: {", ".join(map(str, found.seeds))}'
   )
+  atlas.write(atlas_data.make(ordered, arrays or {}, rows, document), title, subtitle, folder)
   target = folder / 'index.html'
   write_file(target, report.page(title, subtitle, parts))
   return target
