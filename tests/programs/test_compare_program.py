@@ -56,7 +56,10 @@ def test_a_small_comparison_from_flags_to_page_and_again(tmp_path):
   done = run(folder, '--seeds=0,1')
   assert done.returncode == 0, done.stderr
   page = folder / 'index.html'
-  assert done.stdout.splitlines()[-1] == f'report {page}'
+  atlas = folder / 'atlas.html'
+  assert done.stdout.splitlines()[-2:] == [f'atlas {atlas}', f'report {page}']
+  # The distances of the runs came along.
+  assert atlas.read_text().count('"geometry":{"weights":') == 2
   with (folder / 'comparison.csv').open() as lines:
     records = list(csv.DictReader(lines))
   names = {record['contender'] for record in records}

@@ -1,6 +1,7 @@
 """The atlas in a real browser: pictures, sorting, clicks, keys, the address and paper, without an error in its console."""
 
 import base64
+import contextlib
 import json
 import re
 
@@ -16,6 +17,11 @@ pytestmark = pytest.mark.skipif(
   browsers.find() is None, reason=f'needs one of {", ".join(browsers.NAMES)} on PATH'
 )
 IDS = atlas_runs.strange_ids(14)
+# Boxes that hold more than they show.
+_CUT_OFF = (
+  "['html', '#contenders', '.blocks', 'aside'].filter((name) => { const e = document.querySelector(name); "
+  "return e.scrollWidth > e.clientWidth + 1 || (name !== 'html' && e.scrollHeight > e.clientHeight + 1); })"
+)
 CLIQUES, BIPARTITION, PLANTED = 3, 4, 5
 
 
@@ -69,6 +75,20 @@ def _column(browser, title):
 
 def _times_in(groups, client):
   return sum(client in members for members in groups)
+
+
+@contextlib.contextmanager
+def _on_paper(browser):
+  browser.call('Emulation.setEmulatedMedia', media='print')
+  # A4 without its margins of 13 mm, at 96 pixels an inch.
+  browser.call(
+    'Emulation.setDeviceMetricsOverride', width=695, height=1024, deviceScaleFactor=1, mobile=False
+  )
+  try:
+    yield
+  finally:
+    browser.call('Emulation.clearDeviceMetricsOverride')
+    browser.call('Emulation.setEmulatedMedia', media='')
 
 
 def _strands(run, contender):
@@ -277,22 +297,13 @@ def test_a_seed_without_distances_says_so_and_has_the_rest(opened):
 def test_on_paper_all_but_the_controls_is_there_and_nothing_is_cut_off(opened):
   _select(opened, 'contender', CLIQUES)
   opened.click('#map g.client[data-client="9"]')
-  opened.call('Emulation.setEmulatedMedia', media='print')
-  # A4 without its margins of 13 mm, at 96 pixels an inch.
-  opened.call('Emulation.setDeviceMetricsOverride', width=695, height=1024, deviceScaleFactor=1, mobile=False)
-  try:
+  with _on_paper(opened):
     shown = {
       name: opened.evaluate(f"getComputedStyle(document.querySelector('{name}')).display") != 'none'
       for name in ('h1', '.lead', '#controls', '#contenders', '#map', '#matrix', '#flow', '#card')
     }
     assert shown == dict.fromkeys(shown, True) | {'#controls': False}
-    assert opened.evaluate('document.documentElement.scrollWidth') <= 695 and opened.evaluate(
-      "['#contenders', '.blocks', 'aside'].every((n) => (({scrollHeight, clientHeight, scrollWidth, clientWidth}) => "
-      'scrollHeight <= clientHeight + 1 && scrollWidth <= clientWidth + 1)(document.querySelector(n)))'
-    )
-  finally:
-    opened.call('Emulation.clearDeviceMetricsOverride')
-    opened.call('Emulation.setEmulatedMedia', media='')
+    assert opened.evaluate(_CUT_OFF) == []
   printed = base64.b64decode(opened.call('Page.printToPDF', preferCSSPageSize=True)['data'])
   assert printed.startswith(b'%PDF') and len(re.findall(rb'/Type\s*/Page\b', printed)) >= 3
 
@@ -309,12 +320,31 @@ def test_texts_stay_in_their_pictures(opened):
 
 
 def test_a_thousand_clients(driven, tmp_path):
-  runs, arrays = atlas_runs.make(1, 1000, methods=('kmeans', 'kmeans:other'))
+  runs, arrays = atlas_runs.make(1, 1000, methods=('kmeans', *(f'kmeans:k{i}' for i in range(4))))
   document, _ = atlas_runs.document(runs, arrays)
   target = page.write(document, 'digits', '1,000 clients', tmp_path)
   driven.faults.clear()
   driven.open(f'{target.as_uri()}#client=c700')
-  assert _count(driven, '#map g.client') == 1000 and _count(driven, '#matrix g.client') == 3 * 1000
+  assert _count(driven, '#map g.client') == 1000 and _count(driven, '#matrix g.client') == 6 * 1000
   assert 0 < _count(driven, '#flow .bundle') < 1000 and _count(driven, '#flow .own-strands .strand') >= 3
   assert _texts(driven, '#card-heading') == ['Client c700']
+  assert driven.evaluate(_CUT_OFF) == ['.blocks']
+  with _on_paper(driven):
+    assert driven.evaluate(_CUT_OFF) == []
   assert driven.faults == [] and target.stat().st_size < 500_000
+
+
+@pytest.mark.parametrize('clients', [1, 2])
+def test_a_comparison_with_hardly_anything(driven, tmp_path, clients):
+  runs, arrays = atlas_runs.make(1, clients, groups=1, truth='none', local=None, methods=())
+  runs[0][1]['config']['data']['num_groups'] = 1
+  document, _ = atlas_runs.document(runs, arrays)
+  driven.faults.clear()
+  driven.open(f'{page.write(document, "digits", "hardly anybody", tmp_path).as_uri()}#client=c00')
+  assert _count(driven, '#map g.client.chosen') == 1 and _count(driven, '#contenders tbody tr') == 1
+  # Phase 1, Phase 2 and the end.
+  assert (
+    _count(driven, '#flow .strand') == 2 * clients and _count(driven, '#card-neighbours li') == clients - 1
+  )
+  assert not driven.evaluate("/NaN|undefined|Infinity/.test(document.querySelector('main').innerHTML)")
+  assert driven.faults == []

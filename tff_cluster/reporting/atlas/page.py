@@ -17,8 +17,8 @@ NAME = 'atlas.html'
 _VIEWS = (
   ('contenders', 'Contenders', 'Click a heading to sort, click a row to show its clusters in the pictures.'),
   ('map', 'Map of the clients', ''),
-  ('matrix', 'Who gains and who loses', ''),
-  ('flow', 'From planted groups to the end', ''),
+  ('matrix', 'Harm map: who gains and who loses', ''),
+  ('flow', 'Membership flow: from Phase 1 to the end', ''),
 )
 _WITHOUT_SCRIPTS = (
   'The table, the pictures and the clients’ cards are drawn by a script, and scripts are switched off here. '
