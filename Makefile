@@ -13,7 +13,7 @@ demo: $(ENVIRONMENT)
 test: $(ENVIRONMENT)
 	$(RUN) -m pytest
 
-# Without TensorFlow, programs and reports: under 20 seconds.
+# Without TensorFlow, programs and reports: under a minute.
 unit: $(ENVIRONMENT)
 	$(RUN) -m pytest -m "not tensorflow and not program" --hypothesis-profile=quick
 

@@ -5,7 +5,15 @@ import shutil
 import pytest
 
 from tff_cluster.errors import EnvironmentFault
-from tff_cluster.federated import release
+
+pytestmark = pytest.mark.tensorflow
+
+
+def round_log(*paths):
+  # Imported late: the tests that do not need TensorFlow do not wait for it.
+  from tff_cluster.federated import release
+
+  return release.RoundLog(*paths)
 
 
 @pytest.fixture
@@ -16,7 +24,7 @@ def folder(tmp_path):
 
 
 def test_a_row_for_each_round(folder, tmp_path):
-  log = release.RoundLog(folder / 'phase1.csv', tmp_path / 'board')
+  log = round_log(folder / 'phase1.csv', tmp_path / 'board')
   for number, loss in ((1, 2.5), (2, 1.25)):
     log.release(number, {'loss': loss})
   assert (folder / 'phase1.csv').read_text().split() == ['round,loss', '1,2.5', '2,1.25']
@@ -25,7 +33,7 @@ def test_a_row_for_each_round(folder, tmp_path):
 def test_a_stage_that_goes_on_begins_its_files_anew(folder, tmp_path):
   for losses in ((2.0, 1.0), (4.0, 3.0, 2.0)):
     (folder / 'phase1.csv_temp1234').write_text('half a ro')
-    log = release.RoundLog(folder / 'phase1.csv', tmp_path / 'board')
+    log = round_log(folder / 'phase1.csv', tmp_path / 'board')
     for number, loss in enumerate(losses, 1):
       log.release(number, {'loss': loss})
   assert [path.name for path in folder.iterdir()] == ['phase1.csv']
@@ -34,7 +42,7 @@ def test_a_stage_that_goes_on_begins_its_files_anew(folder, tmp_path):
 
 
 def test_figures_that_cannot_be_written_are_told_in_one_line(folder, tmp_path):
-  log = release.RoundLog(folder / 'phase1.csv', tmp_path / 'board')
+  log = round_log(folder / 'phase1.csv', tmp_path / 'board')
   log.release(1, {'loss': 1.0})
   shutil.rmtree(folder)
   with pytest.raises(EnvironmentFault, match=r'figures of round 2: .*phase1\.csv.*No such file'):
