@@ -20,6 +20,13 @@ BAD = [
   ('--clustering=kmeans,truth=group', 'truth does not apply to --method=kmeans'),
   ('--local_training=maybe', '--local_training=maybe: allowed are yes, no'),
   ('--scale=small', 'unknown flag --scale'),
+  ('--overlap_dial=2', '--overlap_dial=2: give 0, or from 3 to 100 positions'),
+  ('--overlap_dial=-1', '--overlap_dial=-1: must be at least 0'),
+  (
+    '--clustering=kmeans,name=dial_01',
+    'name=dial_01: dial_00, dial_01, ... are the positions of --overlap_dial',
+  ),
+  ('--new_clients=20', '--new_clients=20 of --num_clients=20: at least one client must take part'),
 ]
 
 
@@ -36,7 +43,7 @@ def test_bad_flags_are_one_line(arguments, words, tmp_path, capsys):
 SMALL = [
   '--num_clients=6', '--num_groups=2', '--rows_per_client=40', '--model=logistic', '--phase1_rounds=1', '--phase2_rounds=2',
   '--local_training=yes', '--clustering=planted', '--clustering=kmeans,num_clusters=2',
-  '--clustering=dynamic_distance,distance_threshold=quantile:0.6', '--target_accuracy=0.5',
+  '--clustering=dynamic_distance,distance_threshold=quantile:0.6', '--target_accuracy=0.5', '--overlap_dial=3',
 ]  # fmt: skip
 
 
@@ -63,8 +70,13 @@ def test_a_small_comparison_from_flags_to_page_and_again(tmp_path):
   with (folder / 'comparison.csv').open() as lines:
     records = list(csv.DictReader(lines))
   names = {record['contender'] for record in records}
-  assert len(names) == 5 and {'planted', 'kmeans', 'dynamic_distance'} <= names
-  assert {record['seed'] for record in records} == {'0', '1'} and len(records) == 5 * 2 * 2
+  dial = {'dial_00', 'dial_01', 'dial_02'}
+  assert len(names) == 8 and dial | {'planted', 'kmeans', 'dynamic_distance'} <= names
+  assert {record['seed'] for record in records} == {'0', '1'} and len(records) == 8 * 2 * 2
+  clusters = {r['contender']: float(r['num_clusters']) for r in records if r['contender'] in dial}
+  assert clusters['dial_00'] == 6 and clusters['dial_02'] == 1
+  text = page.read_text()
+  assert 'python -m phases.compare' in text and 'The overlap dial' in text and str(folder) not in text
   # Each number is that of the seed's own run.
   for seed in ('0', '1'):
     results = json.loads((folder / f'seed_{seed}' / 'results.json').read_text())
