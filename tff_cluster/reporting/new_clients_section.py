@@ -9,7 +9,7 @@ import numpy as np
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.intervals import SAME
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.words import percent, plural, points, score
+from tff_cluster.reporting.words import percent, plural, score, signed
 
 HINDSIGHT = (
   'The best single cluster is known in hindsight only: it is the one whose model is right most often on the client’s test '
@@ -90,13 +90,13 @@ def new_clients_section(run: FinishedRun) -> list[Markup]:
   rows: list[Sequence[Any]] = [('FedAvg without clusters', percent(fedavg), *['–'] * (8 + len(truths)))]
   for label, new in found.items():
     rows.append((
-        label, percent(float(new.own.mean())), points(float((new.own - new.fedavg).mean())), percent(float(new.best.mean())),
-        points(float(new.regret.mean())), points(float(new.regret.max())), percent(new.with_best), f'{new.memberships:.1f}',
+        label, percent(float(new.own.mean())), signed(100 * float((new.own - new.fedavg).mean())), percent(float(new.best.mean())),
+        signed(100 * float(new.regret.mean())), signed(100 * float(new.regret.max())), percent(new.with_best), f'{new.memberships:.1f}',
         f'{new.fallbacks:,}', f'{new.client_rounds:,}', *(recovery_words(new.recovery[name]) for name in truths),
     ))  # fmt: skip
   header = (
-      '', 'mean accuracy', 'against FedAvg', 'best cluster, in hindsight', 'mean regret', 'worst regret', 'with the best',
-      'memberships', 'nowhere fit', 'local updates', *(f'“{name}”, all clients' for name in truths),
+      '', 'accuracy', 'against FedAvg', 'in hindsight', 'regret', 'worst', 'with the best', 'clusters', 'nowhere fit', 'updates',
+      *(f'“{name}”' for name in truths),
   )  # fmt: skip
   count = len(about['client_ids'])
   # What the oracle attains is no method's merit.
@@ -105,13 +105,13 @@ def new_clients_section(run: FinishedRun) -> list[Markup]:
       tag(
           'p', f'{plural(count, "client")} took no part in training or clustering. When all was done, each trained for one round '
           'from the model that the others’ signatures started from, and its own signature alone assigned it to clusters, by the rule of the '
-          'method. All accuracies are on the new clients’ own test rows.',
+          'method. All accuracies are on the new clients’ own test rows; differences and regrets are in points.',
       ),
       *([tag('p', tag('strong', _story(methods, fedavg)))] if methods else []),
       table(header, rows, numeric=range(1, len(header))),
       tag('p', HINDSIGHT, class_='note'),
       tag(
-          'p', '“With the best” are clients whose clusters hold the best one. “Nowhere fit” are clients that no cluster takes by '
+          'p', '“In hindsight” is the best single cluster, “with the best” are clients whose clusters hold the best one. “Nowhere fit” are clients that no cluster takes by '
           'the method’s own rule, because some member is further than the distance threshold; they are put where the farthest '
           'member is nearest; under the planted groups they are those of whose groups nobody took part. The last columns score the planted groups of all clients with the new ones in their clusters. The '
           'planted groups ask for no update, CFL for one at each split on the way.',
