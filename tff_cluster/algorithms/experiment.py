@@ -85,13 +85,14 @@ class Experiment:
 
     training, dtype = self.config.training, self.population.train.x.dtype
     key = (self.keras_model.to_json(), dtype.name, training.learning_rate, training.batch_size)
-    # Only of models that are known to be told apart by their JSON: a user's layer may hide anything from it.
-    found = _computations.get(key) if training.model in config_lib.MODELS else None
-    if found is not None:
-      return found.with_weights([variable.numpy() for variable in self.keras_model.trainable_weights])
+    if training.model in config_lib.MODELS and key in _computations:
+      return _computations[key].with_weights([v.numpy() for v in self.keras_model.trainable_weights])
     model = client_work.model_from_keras(self.keras_model, dtype)
-    _computations[key] = process.Computations(model, training.learning_rate, training.batch_size)
-    return _computations[key]
+    made = process.Computations(model, training.learning_rate, training.batch_size)
+    # Only of models that are known to be told apart by their JSON: a user's layer may hide anything from it.
+    if training.model in config_lib.MODELS:
+      _computations[key] = made
+    return made
 
   @functools.cached_property
   def new_client_trainer(self) -> Any:
