@@ -393,7 +393,12 @@ class ExperimentConfig:
     return dataclasses.replace(self, clusterings=(*self.clusterings, *new)).validated()
 
   def to_json(self) -> dict[str, Any]:
-    return dataclasses.asdict(self) | {'clusterings': [dataclasses.asdict(c) for c in self.clusterings]}
+    return {
+      'data': options.to_json(self.data),
+      'training': options.to_json(self.training),
+      'clusterings': [options.to_json(clustering) for clustering in self.clusterings],
+      'evaluation': options.to_json(self.evaluation),
+    }
 
   @classmethod
   def from_json(cls, value: Mapping[str, Any]) -> 'ExperimentConfig':

@@ -20,7 +20,9 @@ def option(default: Any, help: str, **metadata: Any) -> Any:
     help: One sentence for --help.
     **metadata: `choices`, the allowed values; `at_least`, `above`, `at_most`, bounds of a number;
       `applies`, a pair (field, values) such as ('partition', ('dirichlet',)): elsewhere the field must
-      keep its default; `group`, the heading in --help where it is not the class's own.
+      keep its default; `group`, the heading in --help where it is not the class's own; `quiet`, true for a field that
+      was added after experiments had been published: while it has its default, nothing that is saved mentions it, so
+      that no digest moves.
   """
   return dataclasses.field(default=default, metadata={'help': help, **metadata})
 
@@ -70,6 +72,15 @@ def applicable(section: Any) -> dict[str, Any]:
       continue
     fields[field.name] = getattr(section, field.name)
   return fields
+
+
+def to_json(section: Any) -> dict[str, Any]:
+  """Returns the fields of a section by name, without the quiet ones that have their default."""
+  return {
+    field.name: getattr(section, field.name)
+    for field in dataclasses.fields(section)
+    if not (field.metadata.get('quiet') and getattr(section, field.name) == field.default)
+  }
 
 
 def plain_type(field: dataclasses.Field) -> tuple[type, bool]:
