@@ -18,29 +18,28 @@ from tff_cluster.errors import InputError
 
 
 def define_flags() -> None:
-  flags.define('data', 'training', 'clusterings', 'evaluation', 'compare', 'run')
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'compare', 'run', 'machine')
 
 
 def main() -> None:
   options = parse.section_from_flags(flags.CompareOptions)
-  machine = parse.run_options_from_flags()
+  run, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   for name, section in (('seed', flags.SECTIONS['training']), ('data_seed', flags.SECTIONS['data'])):
     if name in flags.given(section):
       raise InputError(f'--{name} does not apply here; give --seeds, and each seed draws data and training')
   config = parse.experiment_config_from_flags()
   config = config.with_clusterings(overlap_dial.positions(config.clusterings, options.overlap_dial))
   seeds = parse.parse_seeds(options.seeds)
-  root = output.lock_output_dir(machine.output_dir)
+  root = output.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.algorithms import comparison as runs
   from tff_cluster.reporting import finished_run, progress
   from tff_cluster.reporting.atlas import page as atlas
   from tff_cluster.reporting.comparison import page as pages
 
-  store = Path(machine.store_dir or root / 'store')
+  store = Path(run.store_dir or root / 'store')
   store.mkdir(parents=True, exist_ok=True)
-  workers = (machine.clients_in_parallel, machine.worker_start_timeout_secs)
-  done = runs.run(config, seeds, root, store, progress.Progress(), *workers)
+  done = runs.run(config, seeds, root, store, progress.Progress(), machine)
   asked, trained = sum(d.asked for _, d in done), sum(d.trained for _, d in done)
   facts = {
     'command': parse.command('compare', sys.argv[1:]),

@@ -11,11 +11,11 @@ from tff_cluster.run_folder import RunFolder
 
 
 def define_flags() -> None:
-  flags.define('data', 'training', 'clusterings', 'evaluation', 'run')
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'run', 'machine')
 
 
 def main() -> None:
-  options = parse.run_options_from_flags()
+  options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   config = parse.experiment_config_from_flags()
   folder = RunFolder(output.claim_output_dir(options.output_dir, config))
   output.share_store(folder.root, options.store_dir)
@@ -23,9 +23,7 @@ def main() -> None:
   from tff_cluster.reporting import progress
 
   bars = progress.Progress()
-  with session.opened(
-    folder, folder.load_config(), bars, options.clients_in_parallel, options.worker_start_timeout_secs
-  ) as experiment:
+  with session.opened(folder, folder.load_config(), bars, machine) as experiment:
     three_phase.run_phase1(experiment)
   print(f'Phase 1: {experiment.asked} client-rounds asked for, {experiment.trained} trained')
   print(folder.phase1)

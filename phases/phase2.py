@@ -11,11 +11,11 @@ from tff_cluster.run_folder import RunFolder
 
 
 def define_flags() -> None:
-  flags.define('output_dir', 'clients_in_parallel', 'worker_start_timeout_secs')
+  flags.define('output_dir', 'machine')
 
 
 def main() -> None:
-  options = parse.run_options_from_flags()
+  options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   folder = RunFolder(output.resume_output_dir(options.output_dir))
   config = folder.load_config()
   folder.load_finished(folder.phase1, 'phase1')
@@ -25,9 +25,7 @@ def main() -> None:
   from tff_cluster.reporting import progress
 
   bars = progress.Progress()
-  with session.opened(
-    folder, config, bars, options.clients_in_parallel, options.worker_start_timeout_secs
-  ) as experiment:
+  with session.opened(folder, config, bars, machine) as experiment:
     three_phase.run_baseline(experiment)
     references.run_local(experiment)
     for clustering in config.clusterings:

@@ -18,36 +18,35 @@ from tff_cluster.papers import catalogue
 
 
 def define_flags() -> None:
-  flags.define('reproduce', 'run')
+  flags.define('reproduce', 'run', 'machine')
 
 
 def main() -> None:
   options = parse.section_from_flags(flags.ReproduceOptions)
-  machine = parse.run_options_from_flags()
-  if machine.config_file is not None:
+  run, machine = parse.run_options_from_flags(), parse.machine_from_flags()
+  if run.config_file is not None:
     raise InputError('--config_file does not apply here; the table says what is run')
   published = catalogue.find(options.table, options.figure)
   if not published.preset:
-    reproduce_toy(published.name, options, machine)
+    reproduce_toy(published.name, options, run)
     return
   seeds = parse.parse_seeds(options.seeds)
-  root = output.lock_output_dir(machine.output_dir)
+  root = output.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.algorithms import reproduction
   from tff_cluster.reporting import progress, reproduced
 
   scale = published.scale(options.scale)
   jobs = reproduction.plan(published, scale, seeds, root, options.data_dir, options.rows)
-  store = Path(machine.store_dir or root / 'store')
+  store = Path(run.store_dir or root / 'store')
   store.mkdir(parents=True, exist_ok=True)
   shown = progress.Progress()
-  workers = (machine.clients_in_parallel, machine.worker_start_timeout_secs)
   if options.dry_run == 'yes':
-    costs = reproduction.estimates(jobs, store, shown, *workers)
+    costs = reproduction.estimates(jobs, store, shown, machine)
     entries = [(j.folder.root.name, c.asked, c.stored, c.seconds) for j, c in zip(jobs, costs, strict=True)]
     print(reproduced.estimate_table(entries, scale.name, scale.words))
     return
-  done = [reproduction.run(job, store, shown, *workers) for job in jobs]
+  done = [reproduction.run(job, store, shown, machine) for job in jobs]
   asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)
   facts = {
     'command': parse.command('reproduce', sys.argv[1:]),
@@ -63,7 +62,7 @@ def main() -> None:
   print(f'report {page.resolve()}')
 
 
-def reproduce_toy(name: str, options: flags.ReproduceOptions, machine: flags.RunOptions) -> None:
+def reproduce_toy(name: str, options: flags.ReproduceOptions, run: flags.RunOptions) -> None:
   """Computes a figure that has no experiment behind it."""
   for flag in ('scale', 'rows', 'dry_run', 'data_dir'):
     if flag in flags.given(flags.ReproduceOptions):
@@ -71,7 +70,7 @@ def reproduce_toy(name: str, options: flags.ReproduceOptions, machine: flags.Run
   seeds = parse.parse_seeds(options.seeds)
   if len(seeds) > 1:
     raise InputError(f'--seeds={options.seeds}: {name} is drawn for one seed')
-  root = output.lock_output_dir(machine.output_dir)
+  root = output.lock_output_dir(run.output_dir)
   from tff_cluster.algorithms.toys import figures
   from tff_cluster.reporting.cfl import toy_page
 

@@ -11,11 +11,11 @@ from tff_cluster.cli import flags, output, parse, program
 
 
 def define_flags() -> None:
-  flags.define('data', 'training', 'clusterings', 'evaluation', 'run')
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'run', 'machine')
 
 
 def main() -> None:
-  options = parse.run_options_from_flags()
+  options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   config = parse.experiment_config_from_flags()
   output.claim_output_dir(options.output_dir, config)
   # Imported late: what is wrong with the flags or the folder is told at once.
@@ -27,8 +27,7 @@ def main() -> None:
     options.output_dir,
     options.store_dir,
     progress.Progress(),
-    options.clients_in_parallel,
-    options.worker_start_timeout_secs,
+    machine,
   )
   page = report.write_report(Path(options.output_dir))
   print(f'client-rounds: {done.asked} asked for, {done.trained} trained')

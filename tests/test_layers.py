@@ -20,6 +20,7 @@ FLOORS = (
     'papers',
     'options',
     'overlap_dial',
+    'machine',
     'population',
     'seeding',
     'stock_context',

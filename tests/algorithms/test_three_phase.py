@@ -10,6 +10,7 @@ from sklearn import metrics
 
 from tff_cluster import config as config_lib
 from tff_cluster import digests, recovery, results, store
+from tff_cluster.machine import Machine
 from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.data import populate, saved
 from tff_cluster.run_folder import RunFolder
@@ -404,8 +405,8 @@ def test_test_rows_and_planted_truth_reach_no_training_clustering_or_weighting(p
 
 
 def test_equal_runs_have_equal_digests_in_any_folder_and_another_seed_has_another(tmp_path):
-  one = run(TINY, tmp_path / 'one', clients_in_parallel=1).results
-  two = run(TINY, tmp_path / 'elsewhere' / 'two', clients_in_parallel=3).results
+  one = run(TINY, tmp_path / 'one', machine=Machine(clients_in_parallel=1)).results
+  two = run(TINY, tmp_path / 'elsewhere' / 'two', machine=Machine(clients_in_parallel=3)).results
   assert without(one, 'environment', 'timing') == without(two, 'environment', 'timing')
   seed = dataclasses.replace(TINY, training=dataclasses.replace(TINY.training, seed=4))
   three = run(seed, tmp_path / 'three').results

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from absl import flags as absl_flags
 
-from tff_cluster import config
+from tff_cluster import config, machine
 from tff_cluster.cli import flags, program
 
 
@@ -14,17 +14,18 @@ def test_every_field_is_a_flag_under_its_heading(capsys):
 
   def look():
     by_module = absl_flags.FLAGS.flags_by_module_dict()
-    for heading in ('data', 'training', 'evaluation', 'clustering', 'run', 'vectors'):
+    for heading in ('data', 'training', 'evaluation', 'clustering', 'run', 'machine', 'vectors'):
       seen[heading] = {flag.name for flag in by_module.get(heading, [])}
 
   code = program.execute(
-    look, lambda: flags.define('data', 'training', 'evaluation', 'clustering', 'run'), ['p']
+    look, lambda: flags.define('data', 'training', 'evaluation', 'clustering', 'run', 'machine'), ['p']
   )
   assert code == 0, capsys.readouterr().err
   for heading, kind in (
     ('data', config.DataConfig),
     ('training', config.TrainingConfig),
     ('run', flags.RunOptions),
+    ('machine', machine.Machine),
   ):
     assert seen[heading] == {field.name for field in dataclasses.fields(kind)}
   assert seen['clustering'] == {field.name for field in dataclasses.fields(config.ClusteringConfig)}

@@ -12,7 +12,7 @@ from tff_cluster.cli import flags, parse, program
 from tff_cluster.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.errors import InputError
 
-ALL = ('data', 'training', 'clusterings', 'evaluation', 'run')
+ALL = ('data', 'training', 'clusterings', 'evaluation', 'run', 'machine')
 
 
 def read(*arguments, sections=ALL, reader=parse.experiment_config_from_flags):
@@ -131,13 +131,9 @@ def test_config_files_that_are_none(content, words, tmp_path, capsys):
 
 
 def test_run_options(tmp_path, capsys):
-  code, found = read(
-    f'--output_dir={tmp_path}', '--clients_in_parallel=3', reader=parse.run_options_from_flags
-  )
+  code, found = read(f'--output_dir={tmp_path}', reader=parse.run_options_from_flags)
   assert code == 0
-  assert dataclasses.asdict(found) == {
-    'output_dir': str(tmp_path), 'config_file': None, 'store_dir': None, 'clients_in_parallel': 3, 'worker_start_timeout_secs': 60.0
-  }  # fmt: skip
+  assert dataclasses.asdict(found) == {'output_dir': str(tmp_path), 'config_file': None, 'store_dir': None}
   assert read(reader=parse.run_options_from_flags)[0] == 2
   assert '--output_dir=FOLDER is required' in capsys.readouterr().err
   assert read(f'--output_dir={tmp_path}', sections=('output_dir',), reader=parse.output_dir_from_flags) == (

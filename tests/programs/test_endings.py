@@ -83,8 +83,22 @@ def test_signals_end_the_worker_too(number, code, tmp_path):
   assert child.left_over() == []
 
 
-def test_a_worker_that_dies_is_noticed_and_named(tmp_path):
-  child = run_all(tmp_path / 'run', '--phase1_rounds=500')
+def test_a_worker_that_dies_is_replaced_and_the_run_ends_with_the_same_bits(uninterrupted, tmp_path):
+  child = run_all(tmp_path / 'run')
+  assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
+  (worker,) = child.workers()
+  os.kill(worker, signal.SIGKILL)
+  code, _, err = child.finish()
+  assert code == 0
+  assert (
+    'TFF worker ended (exit code -9)' in err and 'its work repeated (1 of 2)' in err and err.count('\n') == 1
+  )
+  assert digest_of(tmp_path / 'run') == digest_of(uninterrupted[0])
+  assert child.left_over() == []
+
+
+def test_a_worker_that_dies_too_often_is_named(tmp_path):
+  child = run_all(tmp_path / 'run', '--phase1_rounds=500', '--worker_retries=0')
   assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
   (worker,) = child.workers()
   os.kill(worker, signal.SIGKILL)
@@ -92,7 +106,7 @@ def test_a_worker_that_dies_is_noticed_and_named(tmp_path):
   code, _, err = child.finish(timeout=30)
   assert time.monotonic() - started < 20
   assert code == 1
-  assert 'TFF worker ended in the middle of a round' in err and err.count('\n') == 1
+  assert 'TFF worker failed in the middle of a round: it ended (exit code -9)' in err and err.count('\n') == 1
   assert child.left_over() == []
 
 

@@ -115,6 +115,17 @@ EXPERIMENT = [
   ('--method=kmeans', 'unknown flag --method'),
   ('--clients_in_parallel=-1', '--clients_in_parallel=-1: must be at least 0'),
   ('--worker_start_timeout_secs=0', '--worker_start_timeout_secs=0.0: must be above 0.0'),
+  ('--worker_stall_timeout_secs=1', '--worker_stall_timeout_secs=1.0: must be at least 5.0'),
+  ('--worker_retries=-1', '--worker_retries=-1: must be at least 0'),
+  ('--workers=', '--workers=: the value is empty'),
+  ('--workers=a', "--workers=a: 'a' is not HOST:PORT with a port from 1 to 65535"),
+  ('--workers=:7000', "':7000' is not HOST:PORT"),
+  ('--workers=a:0', "'a:0' is not HOST:PORT"),
+  ('--workers=a:65536', "'a:65536' is not HOST:PORT"),
+  ('--workers=a:99999999999999999999', 'is not HOST:PORT'),
+  ('--workers=a:7000,', "'' is not HOST:PORT"),
+  ('--workers=a:7000,b:x', "'b:x' is not HOST:PORT"),
+  ('--workers=a:7000,b:7000,a:7000', 'a:7000 is given twice'),
   ('--output_dir=', '--output_dir=: the value is empty'),
   ('--config_file={tmp}/missing.json', 'no such file'),
   ('--config_file={tmp}', 'is a folder'),
@@ -199,10 +210,11 @@ def check(code, out, err, words):
 def test_wrong_experiments(line, words, folder, seconds, capsys):
   def main():
     parse.run_options_from_flags()
+    parse.machine_from_flags()
     parse.experiment_config_from_flags()
 
   def define():
-    flags.define('data', 'training', 'clusterings', 'evaluation', 'run')
+    flags.define('data', 'training', 'clusterings', 'evaluation', 'run', 'machine')
 
   started = time.perf_counter()
   code = program.execute(main, define, ['p', '--output_dir=x', *line.format(tmp=folder).split(' ')])

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tff_cluster import config as config_lib
+from tff_cluster import machine as machine_lib
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import main_job, run_experiment
 from tff_cluster.errors import InputError
@@ -16,8 +17,7 @@ def run(
   root: Path,
   store_dir: Path,
   progress: experiment_lib.Progress,
-  clients_in_parallel: int = 0,
-  worker_start_timeout_secs: float = 60.0,
+  machine: machine_lib.Machine = machine_lib.Machine(),
 ) -> list[tuple[int, main_job.Done]]:
   """Runs what is not finished of each seed, in ROOT/seed_SEED, and returns seeds and results.
 
@@ -29,7 +29,7 @@ def run(
     seeds: One run for each.
     root: Folder below which the runs lie.
     store_dir: Folder of the artifacts that they share.
-    progress, clients_in_parallel, worker_start_timeout_secs: See run_experiment.run_experiment.
+    progress, machine: See run_experiment.run_experiment.
 
   Raises:
     InputError: if the experiment cross-validates, which has seeds of its own kind.
@@ -45,12 +45,9 @@ def run(
       data=dataclasses.replace(config.data, data_seed=seed),
       training=dataclasses.replace(config.training, seed=seed),
     )
-    machine = (progress, clients_in_parallel, worker_start_timeout_secs)
     folder = root / f'seed_{seed}'
-    done.append(
-      (
-        seed,
-        run_experiment.run_experiment(seeded, folder, str(store_dir), *machine, export_models=False),
-      )
+    results = run_experiment.run_experiment(
+      seeded, folder, str(store_dir), progress, machine, export_models=False
     )
+    done.append((seed, results))
   return done

@@ -7,6 +7,7 @@ The folds differ in data only: seeds, model and settings are the experiment's.
 import dataclasses
 
 from tff_cluster import config as config_lib
+from tff_cluster import machine as machine_lib
 from tff_cluster import store
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import fold_summary, main_job
@@ -17,13 +18,12 @@ def run(
   folder: RunFolder,
   config: config_lib.ExperimentConfig,
   progress: experiment_lib.Progress,
-  clients_in_parallel: int = 0,
-  worker_start_timeout_secs: float = 60.0,
+  machine: machine_lib.Machine = machine_lib.Machine(),
 ) -> tuple[int, int]:
   """Runs the folds that are not finished; fold i lies in folds/i below the run's folder.
 
   Args:
-    folder, config, progress, clients_in_parallel, worker_start_timeout_secs: See session.opened.
+    folder, config, progress, machine: See session.opened.
 
   Returns:
     Client-rounds asked for and trained.
@@ -35,8 +35,6 @@ def run(
     fold = fold_summary.fold_folder(folder, index)
     store.save_json(fold.config, plain.to_json())
     store.save_json(fold.environment, store.load_json(folder.environment))
-    done = main_job.run(
-      fold, plain, progress, clients_in_parallel, worker_start_timeout_secs, fold=(index, folds)
-    )
+    done = main_job.run(fold, plain, progress, machine, fold=(index, folds))
     asked, trained = asked + done.asked, trained + done.trained
   return asked, trained

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from tff_cluster import config as config_lib
+from tff_cluster import machine as machine_lib
 from tff_cluster.algorithms import assemble, new_clients, references, session, three_phase
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.run_folder import RunFolder
@@ -27,22 +28,19 @@ def run(
   folder: RunFolder,
   config: config_lib.ExperimentConfig,
   progress: experiment_lib.Progress,
-  clients_in_parallel: int = 0,
-  worker_start_timeout_secs: float = 60.0,
+  machine: machine_lib.Machine = machine_lib.Machine(),
   fold: tuple[int, int] | None = None,
   export_models: bool = True,
 ) -> Done:
   """Runs what is not finished, and returns the results.
 
   Args:
-    folder, config, progress, clients_in_parallel, worker_start_timeout_secs, fold: See session.opened.
+    folder, config, progress, machine, fold: See session.opened.
     export_models: Whether the cluster models are written as .keras files too.
   """
   population, asked, trained = None, 0, 0
   if not _trained(folder, config):
-    with session.opened(
-      folder, config, progress, clients_in_parallel, worker_start_timeout_secs, fold
-    ) as experiment:
+    with session.opened(folder, config, progress, machine, fold) as experiment:
       population = experiment.population
       three_phase.run_phase1(experiment)
       for clustering in config.clusterings:

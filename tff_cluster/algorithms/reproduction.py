@@ -16,6 +16,7 @@ import numpy as np
 
 from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
+from tff_cluster import machine as machine_lib
 from tff_cluster import digests
 from tff_cluster import store as store_lib
 from tff_cluster.algorithms import client_signatures, main_job, run_experiment, session, threshold_choice
@@ -113,8 +114,7 @@ def run(
   job: Job,
   store_dir: Path,
   progress: experiment_lib.Progress,
-  clients_in_parallel: int = 0,
-  worker_start_timeout_secs: float = 60.0,
+  machine: machine_lib.Machine = machine_lib.Machine(),
 ) -> main_job.Done:
   """Runs a job, or what is left of it, and returns its results."""
   return run_experiment.run_experiment(
@@ -122,8 +122,7 @@ def run(
     job.folder.root,
     str(store_dir),
     progress,
-    clients_in_parallel,
-    worker_start_timeout_secs,
+    machine,
     export_models=False,
   )
 
@@ -178,20 +177,18 @@ def estimates(
   jobs: Sequence[Job],
   store_dir: Path,
   progress: experiment_lib.Progress,
-  clients_in_parallel: int = 0,
-  worker_start_timeout_secs: float = 60.0,
+  machine: machine_lib.Machine = machine_lib.Machine(),
 ) -> list[Estimate]:
   """Returns what each job costs beyond those before it; a few client-rounds are timed for it, and nothing is kept."""
   planned: dict[Path, int] = {}
   speeds: dict[tuple[Any, ...], tuple[float, float]] = {}
   found: list[Estimate] = []
-  machine = (progress, clients_in_parallel, worker_start_timeout_secs)
   for _, same in itertools.groupby(jobs, key=lambda job: job.config.data):
     group = list(same)
     with tempfile.TemporaryDirectory() as scratch:
       root = Path(scratch)
       (root / 'store').symlink_to(store_dir.absolute())
-      with session.opened(RunFolder(root), group[0].config, *machine) as first:
+      with session.opened(RunFolder(root), group[0].config, progress, machine) as first:
         for job in group:
           training = job.config.training
           experiment = dataclasses.replace(first, config=job.config)

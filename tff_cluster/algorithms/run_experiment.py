@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Iterator
 
 from tff_cluster import config as config_lib
+from tff_cluster import machine as machine_lib
 from tff_cluster.algorithms import assemble, cross_validation, main_job, session
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.cli import output
@@ -27,8 +28,7 @@ def run_experiment(
   output_dir: str | pathlib.Path,
   store_dir: str | None = None,
   progress: experiment_lib.Progress | None = None,
-  clients_in_parallel: int = 0,
-  worker_start_timeout_secs: float = 60.0,
+  machine: machine_lib.Machine = machine_lib.Machine(),
   export_models: bool = True,
 ) -> main_job.Done:
   """Runs all phases and, where the configuration asks for them, the folds; goes on where an earlier call stopped.
@@ -38,8 +38,7 @@ def run_experiment(
     output_dir: Folder of the run; results.json and everything else of it lie there.
     store_dir: Folder of artifacts that several runs share; default: a folder of the run.
     progress: Where progress is shown; default: nowhere.
-    clients_in_parallel: Clients that train side by side; 0: as many as cores. Changes no result.
-    worker_start_timeout_secs: How long the TFF worker may take to come up.
+    machine: The workers. Changes no result.
     export_models: Whether the cluster models are written as .keras files too.
 
   Returns:
@@ -51,13 +50,10 @@ def run_experiment(
   """
   folder = RunFolder(output.claim_output_dir(output_dir, config.validated()))
   output.share_store(folder.root, store_dir)
-  config, machine = (
-    folder.load_config(),
-    (progress or Silent(), clients_in_parallel, worker_start_timeout_secs),
-  )
-  done = main_job.run(folder, config, *machine, export_models=export_models)
+  config, progress = folder.load_config(), progress or Silent()
+  done = main_job.run(folder, config, progress, machine, export_models=export_models)
   if not config.evaluation.num_folds:
     return done
-  asked, trained = cross_validation.run(folder, config, *machine)
+  asked, trained = cross_validation.run(folder, config, progress, machine)
   results = assemble.run_assembly(folder, session.clients(folder, config))
   return main_job.Done(results, done.asked + asked, done.trained + trained)

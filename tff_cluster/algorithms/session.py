@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterator
 
 from tff_cluster import config as config_lib
+from tff_cluster import machine as machine_lib
 from tff_cluster import population as population_lib
 from tff_cluster import store
 from tff_cluster.algorithms import experiment as experiment_lib
@@ -19,8 +20,7 @@ def opened(
   folder: RunFolder,
   config: config_lib.ExperimentConfig,
   progress: experiment_lib.Progress,
-  clients_in_parallel: int = 0,
-  worker_start_timeout_secs: float = 60.0,
+  machine: machine_lib.Machine = machine_lib.Machine(),
   fold: tuple[int, int] | None = None,
 ) -> Iterator[experiment_lib.Experiment]:
   """Yields the experiment with a TFF context on a worker of its own; the worker ends with the block.
@@ -29,8 +29,7 @@ def opened(
     folder: Where the run lies. Call this only while nobody else works in it.
     config: The experiment.
     progress: Where progress is shown.
-    clients_in_parallel: Clients that train side by side; 0: as many as cores. Changes no result.
-    worker_start_timeout_secs: How long the worker may take to come up.
+    machine: The workers. Changes no result.
     fold: (i, n) for fold i of n-fold cross-validation; see populate.build_population.
 
   Raises:
@@ -39,12 +38,12 @@ def opened(
   """
   store.sweep(folder.root)
   # Started first: it comes up while this process imports TensorFlow and reads the data.
-  worker = worker_lib.start(clients_in_parallel or environment.available_cores())
+  worker = worker_lib.start(machine.clients_in_parallel or environment.available_cores())
   try:
     population = clients(folder, config, fold)
     from tff_cluster.federated import context
 
-    with context.connected(worker, worker_start_timeout_secs):
+    with context.connected(worker, machine):
       new = saved.load_population(folder.new_clients) if config.data.new_clients else None
       yield experiment_lib.Experiment(folder, config, population, progress, new)
   finally:

@@ -14,29 +14,23 @@ from typing import Any
 
 from absl import flags
 
-from tff_cluster import config, options
+from tff_cluster import config, machine, options
 
 FLAGS = flags.FLAGS
 
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-  """Where a run lies and what it may use of this machine; none of it changes a result."""
+  """Where a run lies; none of it changes a result."""
 
   output_dir: str = options.option('', 'Folder of the run; the same command there goes on where it stopped.')
   config_file: str | None = options.option(
     None,
-    'The config.json of an earlier run, which is repeated from it; takes the place of all flags but those of this group.',
+    'The config.json of an earlier run, which is repeated from it; takes the place of all flags that say what the experiment is.',
   )
   store_dir: str | None = options.option(
     None,
     'Folder of artifacts that several runs share, so that none trains what another has; default: a folder of the run.',
-  )
-  clients_in_parallel: int = options.option(
-    0, 'Clients that train side by side; 0: as many as cores.', at_least=0
-  )
-  worker_start_timeout_secs: float = options.option(
-    60.0, 'Seconds to wait for the TFF worker to start.', above=0.0
   )
 
 
@@ -161,6 +155,7 @@ SECTIONS: dict[str, type] = {
   'clustering': config.ClusteringConfig,
   'evaluation': config.EvaluationConfig,
   'run': RunOptions,
+  'machine': machine.Machine,
   'vectors': VectorsOptions,
   'store': StoreOptions,
   'replay': ReplayOptions,

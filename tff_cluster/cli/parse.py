@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tff_cluster import config, options
+from tff_cluster import machine as machine_lib
 from tff_cluster.cli import config_file, flags
 from tff_cluster.errors import InputError
 
@@ -56,6 +57,17 @@ def run_options_from_flags() -> flags.RunOptions:
   if not options.output_dir:
     raise InputError('--output_dir=FOLDER is required: everything of a run lies there')
   return options
+
+
+def machine_from_flags() -> machine_lib.Machine:
+  """Returns the validated flags that say which workers a run may use.
+
+  Raises:
+    InputError: if one is out of range, or --workers names no addresses.
+  """
+  found = section_from_flags(machine_lib.Machine)
+  _ = found.addresses  # They are read here, so that wrong ones are told before anything slow happens.
+  return found
 
 
 def output_dir_from_flags() -> Path:

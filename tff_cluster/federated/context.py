@@ -1,129 +1,142 @@
-"""Connects TFF to a worker: a call to a worker that has died fails at once instead of waiting for ever."""
+"""Installs a TFF context whose computations survive their worker: it is started again, and its work repeated."""
 
 import atexit
 import contextlib
-import time
-from collections.abc import Callable, Iterator
+import logging
+import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
-import tensorflow_federated as tff
-from tensorflow_federated.python.core.backends.native import compiler
-from tensorflow_federated.python.core.environments.tensorflow_backend import tensorflow_tree_transformations
-from tensorflow_federated.python.core.environments.tensorflow_frontend import tensorflow_computation
-from tensorflow_federated.python.core.impl.computation import computation_impl
-from tensorflow_federated.python.core.impl.context_stack import context_stack_impl
-from tensorflow_federated.python.core.impl.execution_contexts import sync_execution_context
-from tensorflow_federated.python.core.impl.executor_stacks import python_executor_stacks
-from tensorflow_federated.python.core.impl.executors import remote_executor, remote_executor_grpc_stub
+from tensorflow_federated.python.core.impl.context_stack import context_base, context_stack_impl
 
+from tff_cluster import machine as machine_lib
 from tff_cluster import stock_context
 from tff_cluster.errors import EnvironmentFault
+from tff_cluster.federated import connection as connection_lib
 from tff_cluster.federated import worker as worker_lib
 
 atexit.register(stock_context.drop)
 
-_MAX_MESSAGE_BYTES = 2_000_000_000
-_CHANNEL_OPTIONS = [
-  ('grpc.max_receive_message_length', _MAX_MESSAGE_BYTES),
-  ('grpc.max_send_message_length', _MAX_MESSAGE_BYTES),
-  # The worker is on this machine; a proxy from the environment would answer for it.
-  ('grpc.enable_http_proxy', 0),
-]
-# A living worker that refuses this many calls in a row is not going to answer.
-_MAX_REFUSALS = 20
-_CALLS = (
-    'get_executor', 'create_value', 'create_struct', 'create_call', 'create_selection', 'compute', 'dispose',
-)  # fmt: skip
+SAVED = 'what was finished is saved, give the same command again to go on'
+_LOG = logging.getLogger(__name__)
 
 
-class _WatchedStub(remote_executor_grpc_stub.RemoteExecutorGrpcStub):
-  """A stub that tells a broken connection to a dead worker from one that is worth trying again.
+class ProcessWatch:
+  """Watches a worker of this machine: it may take as long as it wants, as long as it works."""
 
-  TFF retries what it calls retryable without end, and a dead worker's answer is of that kind.
-  """
+  def __init__(self, worker: worker_lib.Worker, stall_timeout_secs: float):
+    self._worker = worker
+    self._patience = stall_timeout_secs
+    self._seen, self._idle_ticks = 0, 0
 
-  def __init__(self, channel: grpc.Channel, worker: worker_lib.Worker):
-    super().__init__(channel)
-    for name in _CALLS:
-      setattr(self, name, _watched(getattr(self, name), worker))
+  def begin(self) -> None:
+    self._idle_ticks = 0
+
+  def tick(self) -> str | None:
+    if not self._worker.alive:
+      return self._end()
+    # Ticks are counted, not the clock: it jumps, and it goes on while this process is stopped.
+    ticks = worker_lib.cpu_ticks(self._worker)
+    self._idle_ticks = 0 if ticks is None or ticks != self._seen else self._idle_ticks + 1
+    self._seen = ticks or 0
+    if self._idle_ticks < self._patience:
+      return None
+    return f'hung (it did nothing for {self._idle_ticks:g} s): {worker_lib.last_line(self._worker)}'
+
+  def cause(self, error: grpc.RpcError) -> str:
+    # The connection breaks a moment before the kernel reports the end.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+      self._worker.process.wait(timeout=0.5)
+    return answer(error) if self._worker.alive else self._end()
+
+  def _end(self) -> str:
+    return f'ended (exit code {self._worker.process.returncode}): {worker_lib.last_line(self._worker)}'
 
 
-def _watched(call: Callable[[Any], Any], worker: worker_lib.Worker) -> Callable[[Any], Any]:
-  refusals = 0
+def answer(error: grpc.RpcError) -> str:
+  """Returns an error of a call in words."""
+  lines = [line.strip() for line in str(error.details() or '').splitlines() if line.strip()]
+  return f'answered {error.code().name}: {lines[0][:300] if lines else "without a reason"}'
 
-  def wrapped(request: Any) -> Any:
-    nonlocal refusals
+
+class LocalContext(context_base.SyncContext):
+  """Computes in a worker of this machine, and in another one when that fails."""
+
+  def __init__(self, worker: worker_lib.Worker, machine: machine_lib.Machine):
+    """Takes over a worker as worker.start returned it.
+
+    Args:
+      worker: The worker.
+      machine: How patient to be.
+
+    Raises:
+      EnvironmentFault: if it does not come up.
+    """
+    self._machine = machine
+    self._worker = worker
+    self._connect()
+
+  def invoke(self, comp: Any, arg: Any) -> Any:
+    retries = self._machine.worker_retries
+    for failures in range(retries + 1):
+      try:
+        return self._connection.invoke(comp, arg)
+      except connection_lib.WorkerLost as lost:
+        if failures == retries:
+          times = (
+            f'{failures + 1} times in a row, at last it ' if failures else 'in the middle of a round: it '
+          )
+          raise EnvironmentFault(f'the TFF worker failed {times}{lost}; {SAVED}') from lost
+        _LOG.warning(
+          'the TFF worker %s; it is started again and its work repeated (%d of %d)',
+          lost,
+          failures + 1,
+          retries,
+        )
+        self.close()
+        self._worker = worker_lib.start(self._worker.clients_in_parallel)
+        self._connect()
+    raise AssertionError('not reached')
+
+  def close(self) -> None:
+    """Ends the worker."""
+    self._worker.stop()
+    self._connection.close()
+
+  def _connect(self) -> None:
+    machine, worker = self._machine, self._worker
+    worker_lib.wait_until_serving(worker, machine.worker_start_timeout_secs)
+    watch = ProcessWatch(worker, machine.worker_stall_timeout_secs)
     try:
-      answer = call(request)
-      refusals = 0
-      return answer
-    except grpc.RpcError as error:
-      with contextlib.suppress(Exception):
-        worker.process.wait(timeout=0.5)
-      refusals += 1
-      if worker.alive and refusals < _MAX_REFUSALS:
-        raise
-      if worker.alive:
-        raise EnvironmentFault(
-          f'the TFF worker refused {refusals} calls in a row, the last with: {error}'
-        ) from error
-      raise EnvironmentFault(
-        f'the TFF worker ended in the middle of a round (exit code {worker.process.returncode}): '
-        f'{worker_lib.last_line(worker)}; what was finished is saved, give the same command again to go on'
-      ) from error
-
-  return wrapped
-
-
-def _compiled(computation: computation_impl.ConcreteComputation) -> computation_impl.ConcreteComputation:
-  """Compiles a computation for the worker, as TFF's native backend does but for Grappler.
-
-  Run ahead of time, Grappler pulls every function into its caller, the training step into the loop over
-  batches too, and there the gradient of a pooling layer is slow (see client_work.build_client_update).
-  """
-  block, _ = tensorflow_tree_transformations.replace_intrinsics_with_bodies(computation.to_building_block())
-  desugared = computation_impl.ConcreteComputation(
-    computation_proto=block.proto, context_stack=context_stack_impl.context_stack
-  )
-  return compiler.transform_to_native_form(desugared)
+      self._connection = connection_lib.Connection(
+        f'127.0.0.1:{worker.port}', watch, machine.worker_start_timeout_secs
+      )
+    except connection_lib.WorkerLost as lost:
+      worker.stop()
+      raise EnvironmentFault(f'the TFF worker {lost}') from lost
 
 
 @contextlib.contextmanager
-def connected(worker: worker_lib.Worker, timeout_secs: float = 60.0) -> Iterator[None]:
-  """Installs a TFF execution context on the worker; stops the worker on the way out.
+def connected(
+  worker: worker_lib.Worker, machine: machine_lib.Machine = machine_lib.Machine()
+) -> Iterator[None]:
+  """Installs a TFF execution context on the worker; its worker has ended when the block has.
 
   Args:
     worker: A worker as worker.start returned it.
-    timeout_secs: How long to wait until it serves.
+    machine: How patient to be.
 
   Raises:
     EnvironmentFault: if the worker does not come up.
   """
   try:
-    deadline = time.monotonic() + timeout_secs
-    worker_lib.wait_until_serving(worker, timeout_secs)
-    channel = grpc.insecure_channel(f'127.0.0.1:{worker.port}', _CHANNEL_OPTIONS)
-    try:
-      grpc.channel_ready_future(channel).result(timeout=max(deadline - time.monotonic(), 1.0))
-    except grpc.FutureTimeoutError as error:
-      raise EnvironmentFault(f'the TFF worker did not answer within {timeout_secs:g} s') from error
-    stub = _WatchedStub(channel, worker)
-
-    def executor(cardinalities: Any) -> remote_executor.RemoteExecutor:
-      cardinalities.setdefault(tff.CLIENTS, 0)
-      remote = remote_executor.RemoteExecutor(stub)
-      remote.set_cardinalities(cardinalities)
-      return remote
-
-    context = sync_execution_context.SyncExecutionContext(
-      executor_fn=python_executor_stacks.ResourceManagingExecutorFactory(executor_stack_fn=executor),
-      compiler_fn=_compiled,
-      transform_args=tensorflow_computation.transform_args,
-      transform_result=tensorflow_computation.transform_result,
-    )
+    context = LocalContext(worker, machine)
+  except BaseException:
+    worker.stop()
+    raise
+  try:
     with context_stack_impl.context_stack.install(context):
       yield
-    channel.close()
   finally:
-    worker.stop()
+    context.close()

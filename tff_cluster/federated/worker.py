@@ -61,11 +61,13 @@ class Worker:
   Attributes:
     process: Its process.
     port: The TCP port of its gRPC service.
+    clients_in_parallel: How many clients it works on at the same time.
     log: The file that it writes to; it has no name.
   """
 
   process: subprocess.Popen
   port: int
+  clients_in_parallel: int
   log: IO[bytes]
 
   @property
@@ -105,7 +107,7 @@ def start(clients_in_parallel: int) -> Worker:
   inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NUMERIC_PREFIXES)}
   environment = inherited | _ENVIRONMENT | {'TF_NUM_INTEROP_THREADS': str(max(clients_in_parallel, 2))}
   process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-  worker = Worker(process, port, log)
+  worker = Worker(process, port, clients_in_parallel, log)
   atexit.register(worker.stop)
   return worker
 
@@ -134,6 +136,15 @@ def wait_until_serving(worker: Worker, timeout_secs: float) -> None:
   )
   worker.stop()
   raise EnvironmentFault(message)
+
+
+def cpu_ticks(worker: Worker) -> int | None:
+  """Returns the processor time that the worker has used, in clock ticks; None where the system does not tell."""
+  try:
+    fields = pathlib.Path(f'/proc/{worker.process.pid}/stat').read_text().rpartition(')')[2].split()
+    return int(fields[11]) + int(fields[12])
+  except (OSError, ValueError, IndexError):
+    return None
 
 
 def last_line(worker: Worker) -> str:

@@ -1,0 +1,157 @@
+"""A TFF execution context on one worker, whose calls end: what goes wrong is WorkerLost, never a wait without end.
+
+TFF retries what it calls retryable without end, and a dead worker's answer is of that kind; a worker that hangs it
+waits for for ever.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import grpc
+import tensorflow_federated as tff
+from tensorflow_federated.proto.v0 import executor_pb2
+from tensorflow_federated.python.core.backends.native import compiler
+from tensorflow_federated.python.core.environments.tensorflow_backend import tensorflow_tree_transformations
+from tensorflow_federated.python.core.environments.tensorflow_frontend import tensorflow_computation
+from tensorflow_federated.python.core.impl.computation import computation_impl
+from tensorflow_federated.python.core.impl.context_stack import context_stack_impl
+from tensorflow_federated.python.core.impl.execution_contexts import compiler_pipeline, sync_execution_context
+from tensorflow_federated.python.core.impl.executor_stacks import python_executor_stacks
+from tensorflow_federated.python.core.impl.executors import remote_executor, remote_executor_grpc_stub
+
+_MAX_MESSAGE_BYTES = 2_000_000_000
+_CHANNEL_OPTIONS = [
+  ('grpc.max_receive_message_length', _MAX_MESSAGE_BYTES),
+  ('grpc.max_send_message_length', _MAX_MESSAGE_BYTES),
+  # A proxy from the environment would answer for the worker.
+  ('grpc.enable_http_proxy', 0),
+]
+_CALLS = ('GetExecutor', 'CreateValue', 'CreateStruct', 'CreateCall', 'CreateSelection', 'Compute')
+# What cleans up behind a call; a worker that is lost has nothing left to clean.
+_CLEANING = {'Dispose': executor_pb2.DisposeResponse, 'DisposeExecutor': executor_pb2.DisposeExecutorResponse}
+_TICK_SECS = 1.0
+_CLEANING_SECS = 5.0
+
+
+class WorkerLost(Exception):
+  """A worker died, hangs, or answered an error. The message says what it did."""
+
+
+class Watch(Protocol):
+  """Knows how a worker is while a call to it is pending."""
+
+  def begin(self) -> None:
+    """A call begins."""
+
+  def tick(self) -> str | None:
+    """Called about once a second of waiting; returns why the worker is given up, None while it is not."""
+
+  def cause(self, error: grpc.RpcError) -> str:
+    """Returns what the worker did, for an error of a call."""
+
+
+class _WatchedStub(remote_executor_grpc_stub.RemoteExecutorGrpcStub):
+  """A stub that gives a worker up, instead of waiting or trying again."""
+
+  def __init__(self, channel: grpc.Channel, watch: Watch):
+    super().__init__(channel)
+    self._watch = watch
+    self._lost: str | None = None
+    for name in _CALLS:
+      setattr(self._stub, name, functools.partial(self._call, getattr(self._stub, name)))
+    for name, nothing in _CLEANING.items():
+      setattr(self._stub, name, functools.partial(self._clean, getattr(self._stub, name), nothing))
+
+  def end(self) -> None:
+    """Nothing is called any more; what is collected later has nothing to clean."""
+    self._lost = 'was left'
+
+  def _call(self, remote: Any, request: Any) -> Any:
+    if self._lost is not None:
+      raise WorkerLost(self._lost)
+    self._watch.begin()
+    pending = remote.future(request)
+    while True:
+      try:
+        return pending.result(timeout=_TICK_SECS)
+      except grpc.FutureTimeoutError:
+        self._lost = self._watch.tick()
+      except grpc.RpcError as error:
+        self._lost = self._watch.cause(error)
+      if self._lost is not None:
+        pending.cancel()
+        raise WorkerLost(self._lost)
+
+  def _clean(self, remote: Any, nothing: Callable[[], Any], request: Any) -> Any:
+    if self._lost is not None:
+      return nothing()
+    try:
+      return remote(request, timeout=_CLEANING_SECS)
+    except grpc.RpcError:
+      return nothing()
+
+
+class Connection:
+  """A worker's execution context."""
+
+  def __init__(self, address: str, watch: Watch, timeout_secs: float):
+    """Connects.
+
+    Args:
+      address: HOST:PORT of the worker.
+      watch: Knows how it is.
+      timeout_secs: How long to wait until it answers.
+
+    Raises:
+      WorkerLost: if it does not answer in time.
+    """
+    self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+    try:
+      grpc.channel_ready_future(self._channel).result(timeout=timeout_secs)
+    except grpc.FutureTimeoutError as error:
+      self._channel.close()
+      raise WorkerLost(f'did not answer within {timeout_secs:g} s') from error
+    self._stub = stub = _WatchedStub(self._channel, watch)
+
+    def executor(cardinalities: Any) -> remote_executor.RemoteExecutor:
+      cardinalities.setdefault(tff.CLIENTS, 0)
+      remote = remote_executor.RemoteExecutor(stub)
+      remote.set_cardinalities(cardinalities)
+      return remote
+
+    self._context = sync_execution_context.SyncExecutionContext(
+      executor_fn=python_executor_stacks.ResourceManagingExecutorFactory(executor_stack_fn=executor),
+      compiler_fn=_PIPELINE.compile,
+      transform_args=tensorflow_computation.transform_args,
+      transform_result=tensorflow_computation.transform_result,
+    )
+
+  def invoke(self, computation: Any, argument: Any) -> Any:
+    """Returns a computation's result.
+
+    Raises:
+      WorkerLost: if the worker dies, hangs or answers an error. It must not be used again.
+    """
+    return self._context.invoke(computation, argument)
+
+  def close(self) -> None:
+    self._stub.end()
+    self._channel.close()
+
+
+def _compiled(computation: computation_impl.ConcreteComputation) -> computation_impl.ConcreteComputation:
+  """Compiles a computation for a worker, as TFF's native backend does but for Grappler.
+
+  Run ahead of time, Grappler pulls every function into its caller, the training step into the loop over
+  batches too, and there the gradient of a pooling layer is slow (see client_work.build_client_update).
+  """
+  block, _ = tensorflow_tree_transformations.replace_intrinsics_with_bodies(computation.to_building_block())
+  desugared = computation_impl.ConcreteComputation(
+    computation_proto=block.proto, context_stack=context_stack_impl.context_stack
+  )
+  return compiler.transform_to_native_form(desugared)
+
+
+# One for all connections: a worker that is started again, or one of several, has nothing compiled anew.
+_PIPELINE = compiler_pipeline.CompilerPipeline(_compiled)
