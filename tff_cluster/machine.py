@@ -48,3 +48,6 @@ class Machine:
     if repeated:
       raise InputError(f'--workers={self.workers}: {repeated[0]} is given twice')
     return found
+
+
+ONE_WORKER = Machine()

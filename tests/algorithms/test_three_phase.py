@@ -10,9 +10,9 @@ from sklearn import metrics
 
 from tff_cluster import config as config_lib
 from tff_cluster import digests, recovery, results, store
-from tff_cluster.machine import Machine
 from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.data import populate, saved
+from tff_cluster.machine import Machine
 from tff_cluster.run_folder import RunFolder
 
 pytestmark = pytest.mark.tensorflow

@@ -101,7 +101,7 @@ def test_a_worker_that_answers_an_error_each_time_ends_the_run_with_the_cause(ca
   with opened(worker_retries=1) as context:
     assert refuse(2) == 2
     with pytest.raises(
-      EnvironmentFault, match='failed 2 times in a row.*planted refusal.*is saved'
+      EnvironmentFault, match=r'failed 2 times in a row.*planted refusal.*is saved'
     ) as caught:
       refuse(5)
     assert '\n' not in str(caught.value)
@@ -113,5 +113,5 @@ def test_a_worker_that_answers_an_error_each_time_ends_the_run_with_the_cause(ca
 def test_without_retries_the_first_failure_ends_the_run(slow_sum):
   with opened(worker_retries=0) as context:
     soon(lambda: os.kill(pid_of(context), signal.SIGKILL))
-    with pytest.raises(EnvironmentFault, match='in the middle of a round: it ended .exit code -9'):
+    with pytest.raises(EnvironmentFault, match=r'in the middle of a round: it ended .exit code -9'):
       slow_sum([20 * STEPS] * 2)

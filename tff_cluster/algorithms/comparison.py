@@ -17,7 +17,7 @@ def run(
   root: Path,
   store_dir: Path,
   progress: experiment_lib.Progress,
-  machine: machine_lib.Machine = machine_lib.Machine(),
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
 ) -> list[tuple[int, main_job.Done]]:
   """Runs what is not finished of each seed, in ROOT/seed_SEED, and returns seeds and results.
 

@@ -18,7 +18,7 @@ def run(
   folder: RunFolder,
   config: config_lib.ExperimentConfig,
   progress: experiment_lib.Progress,
-  machine: machine_lib.Machine = machine_lib.Machine(),
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
 ) -> tuple[int, int]:
   """Runs the folds that are not finished; fold i lies in folds/i below the run's folder.
 

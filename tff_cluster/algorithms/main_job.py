@@ -28,7 +28,7 @@ def run(
   folder: RunFolder,
   config: config_lib.ExperimentConfig,
   progress: experiment_lib.Progress,
-  machine: machine_lib.Machine = machine_lib.Machine(),
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
   fold: tuple[int, int] | None = None,
   export_models: bool = True,
 ) -> Done:

@@ -16,8 +16,8 @@ import numpy as np
 
 from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
-from tff_cluster import machine as machine_lib
 from tff_cluster import digests
+from tff_cluster import machine as machine_lib
 from tff_cluster import store as store_lib
 from tff_cluster.algorithms import client_signatures, main_job, run_experiment, session, threshold_choice
 from tff_cluster.algorithms import experiment as experiment_lib
@@ -114,7 +114,7 @@ def run(
   job: Job,
   store_dir: Path,
   progress: experiment_lib.Progress,
-  machine: machine_lib.Machine = machine_lib.Machine(),
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
 ) -> main_job.Done:
   """Runs a job, or what is left of it, and returns its results."""
   return run_experiment.run_experiment(
@@ -177,7 +177,7 @@ def estimates(
   jobs: Sequence[Job],
   store_dir: Path,
   progress: experiment_lib.Progress,
-  machine: machine_lib.Machine = machine_lib.Machine(),
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
 ) -> list[Estimate]:
   """Returns what each job costs beyond those before it; a few client-rounds are timed for it, and nothing is kept."""
   planned: dict[Path, int] = {}

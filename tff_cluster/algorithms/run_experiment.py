@@ -28,7 +28,7 @@ def run_experiment(
   output_dir: str | pathlib.Path,
   store_dir: str | None = None,
   progress: experiment_lib.Progress | None = None,
-  machine: machine_lib.Machine = machine_lib.Machine(),
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
   export_models: bool = True,
 ) -> main_job.Done:
   """Runs all phases and, where the configuration asks for them, the folds; goes on where an earlier call stopped.

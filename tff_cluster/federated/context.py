@@ -119,7 +119,7 @@ class LocalContext(context_base.SyncContext):
 
 @contextlib.contextmanager
 def connected(
-  worker: worker_lib.Worker, machine: machine_lib.Machine = machine_lib.Machine()
+  worker: worker_lib.Worker, machine: machine_lib.Machine = machine_lib.ONE_WORKER
 ) -> Iterator[None]:
   """Installs a TFF execution context on the worker; its worker has ended when the block has.
 
