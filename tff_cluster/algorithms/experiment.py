@@ -40,6 +40,7 @@ class Experiment:
     population: Its clients.
     progress: Where progress is shown.
     new_clients: Clients that take no part in it; None where there are none.
+    spread: Whether clients are spread over several workers.
     trained: Client-rounds asked for and trained so far in this process.
   """
 
@@ -48,6 +49,7 @@ class Experiment:
   population: population_lib.Population
   progress: Progress
   new_clients: population_lib.Population | None = None
+  spread: bool = False
   asked: int = 0
   trained: int = 0
 
@@ -76,7 +78,12 @@ class Experiment:
 
     training, computations = self.config.training, self._computations()
     return trainer.Trainer(
-      self.population, computations, training.local_epochs, training.cohort_fraction, training.seed
+      self.population,
+      computations,
+      training.local_epochs,
+      training.cohort_fraction,
+      training.seed,
+      self.spread,
     )
 
   def _computations(self) -> Any:
@@ -107,6 +114,7 @@ class Experiment:
       training.local_epochs,
       training.cohort_fraction,
       training.seed,
+      self.spread,
     )
 
   @functools.cached_property

@@ -45,7 +45,9 @@ def opened(
 
     with context.connected(worker, machine):
       new = saved.load_population(folder.new_clients) if config.data.new_clients else None
-      yield experiment_lib.Experiment(folder, config, population, progress, new)
+      yield experiment_lib.Experiment(
+        folder, config, population, progress, new, spread=bool(machine.addresses)
+      )
   finally:
     worker.stop()
 

@@ -3,6 +3,7 @@
 import datetime
 import importlib.metadata
 import os
+import pathlib
 import platform
 from typing import Any
 
@@ -21,6 +22,26 @@ def describe_environment() -> dict[str, Any]:
     'cores': available_cores(),
     'started': datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds'),
   }
+
+
+def about_worker() -> dict[str, Any]:
+  """Returns what decides whether workers compute alike: python, packages {name: version} and the processor's
+  instruction sets that TensorFlow's kernels choose by, `instructions` (sorted; empty where the system does not tell).
+  """
+  return {
+    'python': platform.python_version(),
+    'packages': {name: _version(name) for name in ('tensorflow', 'tensorflow-federated')},
+    'instructions': _instructions(),
+  }
+
+
+def _instructions() -> list[str]:
+  try:
+    lines = pathlib.Path('/proc/cpuinfo').read_text().splitlines()
+  except OSError:
+    return []
+  flags = next((line.partition(':')[2].split() for line in lines if line.startswith('flags')), [])
+  return sorted(flag for flag in flags if flag.startswith(('avx', 'amx', 'fma', 'sse4')))
 
 
 def available_cores() -> int:

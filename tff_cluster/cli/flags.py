@@ -35,6 +35,19 @@ class RunOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class WorkerOptions:
+  """Where a worker for other machines listens."""
+
+  port: int = options.option(
+    0, 'Port on which runs of other machines reach this worker.', at_least=0, at_most=65535
+  )
+  bind_address: str = options.option(
+    '127.0.0.1',
+    'IP address of this machine to listen on; 0.0.0.0: all. Traffic is neither encrypted nor guarded by a password.',
+  )
+
+
+@dataclasses.dataclass(frozen=True)
 class VectorsOptions:
   """Vectors that are clustered without an experiment around them."""
 
@@ -156,6 +169,7 @@ SECTIONS: dict[str, type] = {
   'evaluation': config.EvaluationConfig,
   'run': RunOptions,
   'machine': machine.Machine,
+  'worker': WorkerOptions,
   'vectors': VectorsOptions,
   'store': StoreOptions,
   'replay': ReplayOptions,
@@ -195,11 +209,12 @@ def define(*names: str) -> None:
       for field in dataclasses.fields(SECTIONS[name]):
         _define_field(field, name)
     else:
-      if name not in RunOptions.__dataclass_fields__:
+      single = {f.name: (f, s) for s in ('run', 'machine') for f in dataclasses.fields(SECTIONS[s])}
+      if name not in single:
         raise ValueError(
           f'{name!r} is neither a section ({", ".join([*SECTIONS, CLUSTERINGS])}) nor a run flag'
         )
-      _define_field(RunOptions.__dataclass_fields__[name], 'run')
+      _define_field(*single[name])
 
 
 def value_from_text(field: dataclasses.Field, text: str) -> int | float | str:

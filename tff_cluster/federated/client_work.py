@@ -197,6 +197,51 @@ def build_client_update(
   return client_update
 
 
+def build_client_result(
+  model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
+) -> tff.Computation:
+  """Returns (weights, <x,y,order>*) -> (<update, update_weight>, counts <loss_sum, rows, dropped>) of one client.
+
+  Args:
+    model: The model.
+    optimizer: The client optimizer.
+    batch_size: Rows of a batch, 0 for all rows at once.
+  """
+  update_fn = build_client_update(model, optimizer, batch_size)
+  data_type = tff.types.SequenceType(tff.types.tensorflow_to_type(client_data_spec(model)))
+
+  @tff.tensorflow.computation(model_weights_type(model), data_type)
+  def client_result(weights, sequence):
+    data = sequence.get_single_element()
+    update, weight, loss_sum, visited, finite = update_fn(weights.trainable, data)
+    result = client_works.ClientResult(update=update, update_weight=weight)
+    counts = collections.OrderedDict(loss_sum=loss_sum, rows=visited, dropped=1 - tf.cast(finite, tf.int32))
+    return result, counts
+
+  return client_result
+
+
+def build_measurements(client_result: tff.Computation) -> tff.Computation:
+  """Returns counts, summed over clients -> <loss, rows, dropped>; loss is the mean over the rows visited."""
+
+  @tff.tensorflow.computation(client_result.type_signature.result[1])
+  def measurements(counts):
+    return collections.OrderedDict(
+      loss=counts['loss_sum'] / tf.maximum(counts['rows'], 1.0),
+      rows=counts['rows'],
+      dropped=counts['dropped'],
+    )
+
+  return measurements
+
+
+def model_weights_type(model: Model) -> tff.Type:
+  """Returns the type of the weights as TFF's learning processes have them."""
+  return tff.types.tensorflow_to_type(
+    tff.learning.models.ModelWeights(tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights), ())
+  )
+
+
 def build_client_work(
   model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
 ) -> tff.learning.templates.ClientWorkProcess:
@@ -212,27 +257,8 @@ def build_client_work(
     optimizer: The client optimizer.
     batch_size: Rows of a batch, 0 for all rows at once.
   """
-  update_fn = build_client_update(model, optimizer, batch_size)
-  weights_type = tff.types.tensorflow_to_type(
-    tff.learning.models.ModelWeights(tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights), ())
-  )
-  data_type = tff.types.SequenceType(tff.types.tensorflow_to_type(client_data_spec(model)))
-
-  @tff.tensorflow.computation(weights_type, data_type)
-  def client_update(weights, sequence):
-    data = sequence.get_single_element()
-    update, weight, loss_sum, visited, finite = update_fn(weights.trainable, data)
-    result = client_works.ClientResult(update=update, update_weight=weight)
-    counts = collections.OrderedDict(loss_sum=loss_sum, rows=visited, dropped=1 - tf.cast(finite, tf.int32))
-    return result, counts
-
-  @tff.tensorflow.computation(client_update.type_signature.result[1])
-  def finish(counts):
-    return collections.OrderedDict(
-      loss=counts['loss_sum'] / tf.maximum(counts['rows'], 1.0),
-      rows=counts['rows'],
-      dropped=counts['dropped'],
-    )
+  client_result = build_client_result(model, optimizer, batch_size)
+  measure = build_measurements(client_result)
 
   @tff.federated_computation
   def init_fn():
@@ -240,12 +266,11 @@ def build_client_work(
 
   @tff.federated_computation(
     init_fn.type_signature.result,
-    tff.types.FederatedType(weights_type, tff.CLIENTS),
-    tff.types.FederatedType(data_type, tff.CLIENTS),
+    *(tff.types.FederatedType(kind, tff.CLIENTS) for kind in client_result.type_signature.parameter),
   )
   def next_fn(state, weights, client_data):
-    result, counts = tff.federated_map(client_update, (weights, client_data))
-    measurements = tff.federated_map(finish, tff.federated_sum(counts))
+    result, counts = tff.federated_map(client_result, (weights, client_data))
+    measurements = tff.federated_map(measure, tff.federated_sum(counts))
     return tff.templates.MeasuredProcessOutput(state, result, measurements)
 
   return tff.learning.templates.ClientWorkProcess(init_fn, next_fn)

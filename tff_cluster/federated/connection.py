@@ -122,7 +122,7 @@ class Connection:
 
     self._context = sync_execution_context.SyncExecutionContext(
       executor_fn=python_executor_stacks.ResourceManagingExecutorFactory(executor_stack_fn=executor),
-      compiler_fn=_PIPELINE.compile,
+      compiler_fn=compiled,
       transform_args=tensorflow_computation.transform_args,
       transform_result=tensorflow_computation.transform_result,
     )
@@ -155,3 +155,4 @@ def _compiled(computation: computation_impl.ConcreteComputation) -> computation_
 
 # One for all connections: a worker that is started again, or one of several, has nothing compiled anew.
 _PIPELINE = compiler_pipeline.CompilerPipeline(_compiled)
+compiled = _PIPELINE.compile

@@ -74,6 +74,35 @@ class Computations:
     return build_fed_avg(self.model, self._optimizer, self._batch_size, self._aggregator)
 
   @_BuiltOnce
+  def client_results(self) -> tff.Computation:
+    """({weights}@SERVER, {client data}@CLIENTS) -> {result, counts}@CLIENTS: a round of learning_process up to its sums."""
+    client_result = client_work_lib.build_client_result(self.model, self._optimizer, self._batch_size)
+    weights_type, data_type = client_result.type_signature.parameter
+
+    @tff.federated_computation(
+      tff.types.FederatedType(weights_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
+    )
+    def client_results(weights, data):
+      return tff.federated_map(client_result, (tff.federated_broadcast(weights), data))
+
+    return client_results
+
+  @_BuiltOnce
+  def finish_round(self) -> tff.Computation:
+    """({state}@SERVER, {result, counts}@CLIENTS) -> <state, metrics>: the rest of a round of learning_process."""
+    return build_finish_round(self.model, self._optimizer, self._batch_size, self._aggregator)
+
+  @_BuiltOnce
+  def mean(self) -> tff.Computation:
+    """{float32[features]}@CLIENTS -> {float32[features]}@SERVER, the plain mean."""
+
+    @tff.federated_computation(tff.types.FederatedType(self._local_update.type_signature.result, tff.CLIENTS))
+    def mean(vectors):
+      return tff.federated_mean(vectors)
+
+    return mean
+
+  @_BuiltOnce
   def local_updates(self) -> tff.Computation:
     """({weights}@SERVER, {client data}@CLIENTS) -> {float32[features]}@CLIENTS.
 
@@ -188,17 +217,60 @@ def build_fed_avg(
 
   weights_type = initial_weights.type_signature.result
   client_work = client_work_lib.build_client_work(model, optimizer, batch_size)
-  result_type = client_work.next.type_signature.result.result.member
-  aggregator = aggregator or tff.aggregators.MeanFactory()
   return tff.learning.templates.compose_learning_process(
     initial_weights,
     tff.learning.templates.build_broadcast_process(weights_type),
     client_work,
-    aggregator.create(result_type.update, result_type.update_weight),
-    tff.learning.templates.build_apply_optimizer_finalizer(
-      tff.learning.optimizers.build_sgdm(1.0), weights_type
-    ),
+    *_server_parts(client_work.next.type_signature.result.result.member, weights_type, aggregator),
   )
+
+
+def _server_parts(
+  result_type: tff.Type, weights_type: tff.Type, factory: tff.aggregators.WeightedAggregationFactory | None
+) -> tuple[tff.templates.AggregationProcess, tff.learning.templates.FinalizerProcess]:
+  """Returns aggregator and finalizer for clients' results of a type <update, update_weight>."""
+  aggregator = (factory or tff.aggregators.MeanFactory()).create(
+    result_type.update, result_type.update_weight
+  )
+  finalizer = tff.learning.templates.build_apply_optimizer_finalizer(
+    tff.learning.optimizers.build_sgdm(1.0), weights_type
+  )
+  return aggregator, finalizer
+
+
+def build_finish_round(
+  model: client_work_lib.Model,
+  optimizer: tff.learning.optimizers.Optimizer,
+  batch_size: int,
+  aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+) -> tff.Computation:
+  """Returns what federated averaging does in a round once every client has its result.
+
+  It is for results that several workers computed; the arguments are those of build_fed_avg, whose `next` it gives the
+  same bits as.
+  """
+  client_result = client_work_lib.build_client_result(model, optimizer, batch_size)
+  measure = client_work_lib.build_measurements(client_result)
+  averaging = build_fed_avg(model, optimizer, batch_size, aggregator)
+  aggregate, finalize = _server_parts(
+    client_result.type_signature.result[0], client_work_lib.model_weights_type(model), aggregator
+  )
+
+  @tff.federated_computation(
+    averaging.state_type, tff.types.FederatedType(client_result.type_signature.result, tff.CLIENTS)
+  )
+  def finish_round(state, results):
+    result, counts = results[0], results[1]
+    aggregated = aggregate.next(state.aggregator, result.update, result.update_weight)
+    finalized = finalize.next(state.finalizer, state.global_model_weights, aggregated.result)
+    after = tff.learning.templates.LearningAlgorithmState(
+      finalized.result, state.distributor, state.client_work, aggregated.state, finalized.state
+    )
+    measurements = tff.federated_map(measure, tff.federated_sum(counts))
+    metrics = tff.federated_zip(collections.OrderedDict(client_work=measurements))
+    return tff.learning.templates.LearningProcessOutput(tff.federated_zip(after), metrics)
+
+  return finish_round
 
 
 def _build_evaluate(model: client_work_lib.Model, batch_size: int = 250) -> tff.Computation:

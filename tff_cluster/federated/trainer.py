@@ -33,6 +33,7 @@ class Trainer:
     local_epochs: Passes over its rows that a client makes in a round.
     cohort_fraction: Share of the members that train in a round.
     seed: Seed of cohorts and visit orders.
+    spread: Whether the clients are spread over several workers (federated.spread), which add nothing up.
   """
 
   def __init__(
@@ -42,7 +43,9 @@ class Trainer:
     local_epochs: int,
     cohort_fraction: float,
     seed: int,
+    spread: bool = False,
   ):
+    self.spread = spread
     self.population = population
     self.computations = computations
     self.local_epochs = local_epochs
@@ -102,7 +105,11 @@ class Trainer:
       clients whose update was not finite and was left out}.
     """
     data = [tf.data.Dataset.from_tensors(self._training_data(int(k), round_number)) for k in cohort]
-    output = self.computations.learning_process.next(state, data)
+    if self.spread:
+      results = self.computations.client_results(state.global_model_weights, data)
+      output = self.computations.finish_round(state, results)
+    else:
+      output = self.computations.learning_process.next(state, data)
     work = output.metrics['client_work']
     if int(work['dropped']) == len(cohort):
       raise InputError(
@@ -165,6 +172,10 @@ class Trainer:
     self, weights: Weights, clients: Sequence[int] | np.ndarray, round_number: int
   ) -> np.ndarray:
     """Returns float32[features], the plain mean of the clients' local_updates, added up in the worker."""
+    if self.spread:
+      updates = np.empty((len(clients), self.computations.model.num_parameters), np.float32)
+      self.local_updates(weights, clients, round_number, updates.__setitem__)
+      return np.asarray(self.computations.mean(list(updates)))
     data = [self._training_data(int(k), round_number) for k in clients]
     return np.asarray(self.computations.mean_update(list(weights), data))
 
@@ -237,7 +248,14 @@ class Trainer:
         f'client {self.population.client_ids[largest]} has {sizes[largest] / 1e6:.0f} MB of training rows, TFF sends at '
         f'most {_MAX_CLIENT_BYTES / 1e6:.0f} MB a client; use more clients or --rows_per_client'
       )
-    cohort = int(np.sort(sizes)[::-1][: max(int(self.cohort_fraction * len(sizes)), 1)].sum())
+    members = max(int(self.cohort_fraction * len(sizes)), 1)
+    sent = members * self.computations.model.num_bytes
+    if self.spread and sent > _MAX_COHORT_BYTES:
+      raise InputError(
+        f'--workers: a cohort sends {sent / 1e9:.1f} GB of updates, which one worker adds up and TFF sends at most '
+        f'{_MAX_COHORT_BYTES / 1e9:.1f} GB of; use a smaller --cohort_fraction, or one worker'
+      )
+    cohort = int(np.sort(sizes)[::-1][:members].sum())
     if cohort > _MAX_COHORT_BYTES:
       raise InputError(
         f'a cohort can hold {cohort / 1e9:.1f} GB of training rows, TFF sends at most {_MAX_COHORT_BYTES / 1e9:.1f} GB '

@@ -1,0 +1,112 @@
+"""A worker of this machine, whose computations survive it: it is started again, and its work repeated."""
+
+import contextlib
+import logging
+import subprocess
+from typing import Any
+
+import grpc
+from tensorflow_federated.python.core.impl.context_stack import context_base
+
+from tff_cluster import machine as machine_lib
+from tff_cluster.errors import EnvironmentFault
+from tff_cluster.federated import connection as connection_lib
+from tff_cluster.federated import worker as worker_lib
+
+SAVED = 'what was finished is saved, give the same command again to go on'
+_LOG = logging.getLogger(__name__)
+
+
+class ProcessWatch:
+  """Watches a worker of this machine: it may take as long as it wants, as long as it works."""
+
+  def __init__(self, worker: worker_lib.Worker, stall_timeout_secs: float):
+    self._worker = worker
+    self._patience = stall_timeout_secs
+    self._seen, self._idle_ticks = 0, 0
+
+  def begin(self) -> None:
+    self._idle_ticks = 0
+
+  def tick(self) -> str | None:
+    if not self._worker.alive:
+      return self._end()
+    # Ticks are counted, not the clock: it jumps, and it goes on while this process is stopped.
+    ticks = worker_lib.cpu_ticks(self._worker)
+    self._idle_ticks = 0 if ticks is None or ticks != self._seen else self._idle_ticks + 1
+    self._seen = ticks or 0
+    if self._idle_ticks < self._patience:
+      return None
+    return f'hung (it did nothing for {self._idle_ticks:g} s): {worker_lib.last_line(self._worker)}'
+
+  def cause(self, error: grpc.RpcError) -> str:
+    # The connection breaks a moment before the kernel reports the end.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+      self._worker.process.wait(timeout=0.5)
+    return answer(error) if self._worker.alive else self._end()
+
+  def _end(self) -> str:
+    return f'ended (exit code {self._worker.process.returncode}): {worker_lib.last_line(self._worker)}'
+
+
+def answer(error: grpc.RpcError) -> str:
+  """Returns an error of a call in words."""
+  lines = [line.strip() for line in str(error.details() or '').splitlines() if line.strip()]
+  return f'answered {error.code().name}: {lines[0][:300] if lines else "without a reason"}'
+
+
+class LocalContext(context_base.SyncContext):
+  """Computes in a worker of this machine, and in another one when that fails."""
+
+  def __init__(self, worker: worker_lib.Worker, machine: machine_lib.Machine):
+    """Takes over a worker as worker.start returned it.
+
+    Args:
+      worker: The worker.
+      machine: How patient to be.
+
+    Raises:
+      EnvironmentFault: if it does not come up.
+    """
+    self._machine = machine
+    self._worker = worker
+    self._connect()
+
+  def invoke(self, comp: Any, arg: Any) -> Any:
+    retries = self._machine.worker_retries
+    for failures in range(retries + 1):
+      try:
+        return self._connection.invoke(comp, arg)
+      except connection_lib.WorkerLost as lost:
+        if failures == retries:
+          times = (
+            f'{failures + 1} times in a row, at last it ' if failures else 'in the middle of a round: it '
+          )
+          raise EnvironmentFault(f'the TFF worker failed {times}{lost}; {SAVED}') from lost
+        _LOG.warning(
+          'the TFF worker %s; it is started again and its work repeated (%d of %d)',
+          lost,
+          failures + 1,
+          retries,
+        )
+        self.close()
+        self._worker = worker_lib.start(self._worker.clients_in_parallel)
+        self._connect()
+    raise AssertionError('not reached')
+
+  def close(self) -> None:
+    """Ends the worker."""
+    self._worker.stop()
+    self._connection.close()
+
+  def _connect(self) -> None:
+    machine, worker = self._machine, self._worker
+    worker_lib.wait_until_serving(worker, machine.worker_start_timeout_secs)
+    watch = ProcessWatch(worker, machine.worker_stall_timeout_secs)
+    try:
+      self._connection = connection_lib.Connection(
+        f'127.0.0.1:{worker.port}', watch, machine.worker_start_timeout_secs
+      )
+    except connection_lib.WorkerLost as lost:
+      worker.stop()
+      raise EnvironmentFault(f'the TFF worker {lost}') from lost
