@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from tests.federated.slow import STEPS, slow_sum, total
 from tff_cluster.errors import EnvironmentFault
 from tff_cluster.machine import Machine
 
@@ -25,27 +26,7 @@ def opened(**patience):
     yield context_stack_impl.context_stack.current
 
 
-@pytest.fixture(scope='module')
-def slow_sum():
-  """A computation that takes about a second for each client: it sums up numbers that it counts to."""
-  import tensorflow as tf
-  import tensorflow_federated as tff
-
-  @tff.tensorflow.computation(np.int64)
-  def count(steps):
-    below = tf.constant(0, tf.int64)
-    _, total = tf.while_loop(lambda n, _: n < steps, lambda n, total: (n + 1, total + n), (below, below))
-    return total
-
-  @tff.federated_computation(tff.types.FederatedType(np.int64, tff.CLIENTS))
-  def slow_sum(steps):
-    return tff.federated_sum(tff.federated_map(count, steps))
-
-  return slow_sum
-
-
-STEPS = 100_000
-EXPECTED = 2 * (STEPS * (STEPS - 1) // 2)
+EXPECTED = 2 * total()
 
 
 def soon(action, after=0.15):
@@ -58,33 +39,33 @@ def pid_of(context):
   return context._worker.process.pid
 
 
-def test_a_worker_that_dies_in_mid_computation_is_started_again_and_the_work_repeated(slow_sum, caplog):
+def test_a_worker_that_dies_in_mid_computation_is_started_again_and_the_work_repeated(caplog):
   with opened() as context:
-    assert slow_sum([STEPS, STEPS]) == EXPECTED
+    assert slow_sum()([STEPS, STEPS]) == EXPECTED
     first = pid_of(context)
     soon(lambda: os.kill(first, signal.SIGKILL))
-    assert slow_sum([STEPS, STEPS]) == EXPECTED
+    assert slow_sum()([STEPS, STEPS]) == EXPECTED
     assert pid_of(context) != first
   (record,) = caplog.records
   assert 'exit code -9' in record.getMessage() and '(1 of 2)' in record.getMessage()
 
 
-def test_a_worker_that_hangs_is_given_up_in_bounded_time(slow_sum, caplog):
+def test_a_worker_that_hangs_is_given_up_in_bounded_time(caplog):
   with opened(worker_stall_timeout_secs=5.0) as context:
     first = pid_of(context)
     os.kill(first, signal.SIGSTOP)
     started = time.monotonic()
-    assert slow_sum([STEPS, STEPS]) == EXPECTED
+    assert slow_sum()([STEPS, STEPS]) == EXPECTED
     assert time.monotonic() - started < 60
   (record,) = caplog.records
   assert 'hung (it did nothing for 5 s)' in record.getMessage()
 
 
-def test_a_worker_that_works_longer_than_the_patience_is_left_alone(slow_sum, caplog):
+def test_a_worker_that_works_longer_than_the_patience_is_left_alone(caplog):
   with opened(worker_stall_timeout_secs=5.0) as context:
     first = pid_of(context)
     context._connection._stub._watch._patience = 1
-    assert slow_sum([3 * STEPS] * 2) == 2 * (3 * STEPS * (3 * STEPS - 1) // 2)
+    assert slow_sum()([3 * STEPS] * 2) == 2 * total(3 * STEPS)
     assert pid_of(context) == first
   assert not caplog.records
 
@@ -110,8 +91,8 @@ def test_a_worker_that_answers_an_error_each_time_ends_the_run_with_the_cause(ca
   assert process.poll() is not None
 
 
-def test_without_retries_the_first_failure_ends_the_run(slow_sum):
+def test_without_retries_the_first_failure_ends_the_run():
   with opened(worker_retries=0) as context:
     soon(lambda: os.kill(pid_of(context), signal.SIGKILL))
     with pytest.raises(EnvironmentFault, match=r'in the middle of a round: it ended .exit code -9'):
-      slow_sum([20 * STEPS] * 2)
+      slow_sum()([20 * STEPS] * 2)

@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import shutil
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
-from tests.programs.children import Child
+from tests.programs.children import ROOT, Child
 
 pytestmark = pytest.mark.tensorflow
 
@@ -165,3 +168,68 @@ def test_a_run_is_repeated_from_its_configuration_alone(uninterrupted, tmp_path)
 def test_a_phase_without_the_one_before_says_which_to_run(tmp_path):
   code, _, err = Child('phases.phase2', f'--output_dir={tmp_path}').finish()
   assert code == 2 and 'phases.phase1' in err
+
+
+@pytest.fixture
+def machines():
+  """Two networks beside this one, with an address and a cable each; yields (name, address, cable)."""
+  made = []
+
+  def ip(*words, check=True):
+    return subprocess.run(['ip', *words], check=check, capture_output=True, text=True)
+
+  if os.geteuid() or not shutil.which('ip') or ip('netns', 'add', 'tffc0', check=False).returncode:
+    pytest.skip('only root can lay networks')
+  ip('netns', 'del', 'tffc0')
+  try:
+    for k in (1, 2):
+      name, cable, net = f'tffc{k}', f'tffcable{k}', f'10.211.{k}'
+      ip('netns', 'add', name)
+      made.append((name, f'{net}.2', cable))
+      ip('link', 'add', cable, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name)
+      ip('address', 'add', f'{net}.1/24', 'dev', cable)
+      ip('link', 'set', cable, 'up')
+      ip('-n', name, 'address', 'add', f'{net}.2/24', 'dev', 'eth0')
+      ip('-n', name, 'link', 'set', 'eth0', 'up')
+    yield made
+  finally:
+    for name, _, cable in made:
+      ip('link', 'del', cable, check=False)
+      ip('netns', 'del', name, check=False)
+
+
+def test_several_machines_and_a_cut_cable_give_the_same_bits(machines, uninterrupted, tmp_path):
+  workers = []
+  try:
+    for name, address, _ in machines:
+      command = ['ip', 'netns', 'exec', name, sys.executable, '-m', 'phases.worker', '--port=7000']
+      workers.append(
+        subprocess.Popen(
+          [*command, f'--bind_address={address}'],
+          cwd=ROOT,
+          stdout=subprocess.PIPE,
+          stderr=subprocess.STDOUT,
+          text=True,
+        )
+      )
+    for worker, (_, address, _) in zip(workers, machines, strict=True):
+      assert worker.stdout.readline() == f'serving on {address}:7000\n'
+      # The binary itself is out of reach.
+      reach = subprocess.run(
+        ['ss', '-ltnH', '-N', machines[0][0]], capture_output=True, text=True, check=True
+      ).stdout
+      assert reach.count('LISTEN') == 1
+    spread = ','.join(f'{address}:7000' for _, address, _ in machines)
+    child = run_all(tmp_path / 'run', f'--workers={spread}')
+    assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
+    subprocess.run(['ip', 'link', 'set', machines[0][2], 'down'], check=True)
+    code, _, err = child.finish()
+    assert code == 0, err
+    assert digest_of(tmp_path / 'run') == digest_of(uninterrupted[0])
+    assert f'the worker {machines[0][1]}:7000' in err
+    assert child.left_over() == []
+  finally:
+    for worker in workers:
+      worker.terminate()
+    for worker in workers:
+      worker.communicate(timeout=20)

@@ -51,10 +51,20 @@ class Watch(Protocol):
     """Returns what the worker did, for an error of a call."""
 
 
+class _Unwatched:
+  """A channel whose connectivity nobody follows: the thread that follows it fails, aloud, once the channel is closed."""
+
+  def __init__(self, channel: grpc.Channel):
+    self.unary_unary = channel.unary_unary
+
+  def subscribe(self, callback: Any, try_to_connect: bool = False) -> None:
+    """TFF asks for it, and needs it for nothing here."""
+
+
 class _WatchedStub(remote_executor_grpc_stub.RemoteExecutorGrpcStub):
   """A stub that gives a worker up, instead of waiting or trying again."""
 
-  def __init__(self, channel: grpc.Channel, watch: Watch):
+  def __init__(self, channel: _Unwatched, watch: Watch):
     super().__init__(channel)
     self._watch = watch
     self._lost: str | None = None
@@ -95,24 +105,15 @@ class _WatchedStub(remote_executor_grpc_stub.RemoteExecutorGrpcStub):
 class Connection:
   """A worker's execution context."""
 
-  def __init__(self, address: str, watch: Watch, timeout_secs: float):
-    """Connects.
+  def __init__(self, address: str, watch: Watch):
+    """Takes a worker; it is called when it is first used.
 
     Args:
       address: HOST:PORT of the worker.
       watch: Knows how it is.
-      timeout_secs: How long to wait until it answers.
-
-    Raises:
-      WorkerLost: if it does not answer in time.
     """
     self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
-    try:
-      grpc.channel_ready_future(self._channel).result(timeout=timeout_secs)
-    except grpc.FutureTimeoutError as error:
-      self._channel.close()
-      raise WorkerLost(f'did not answer within {timeout_secs:g} s') from error
-    self._stub = stub = _WatchedStub(self._channel, watch)
+    self._stub = stub = _WatchedStub(_Unwatched(self._channel), watch)
 
     def executor(cardinalities: Any) -> remote_executor.RemoteExecutor:
       cardinalities.setdefault(tff.CLIENTS, 0)
@@ -120,12 +121,17 @@ class Connection:
       remote.set_cardinalities(cardinalities)
       return remote
 
+    self._executor = executor
     self._context = sync_execution_context.SyncExecutionContext(
       executor_fn=python_executor_stacks.ResourceManagingExecutorFactory(executor_stack_fn=executor),
       compiler_fn=compiled,
       transform_args=tensorflow_computation.transform_args,
       transform_result=tensorflow_computation.transform_result,
     )
+
+  def check(self) -> None:
+    """Has the worker answer a call that asks nothing of it. Raises WorkerLost."""
+    self._executor({}).close()
 
   def invoke(self, computation: Any, argument: Any) -> Any:
     """Returns a computation's result.

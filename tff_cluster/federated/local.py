@@ -103,10 +103,4 @@ class LocalContext(context_base.SyncContext):
     machine, worker = self._machine, self._worker
     worker_lib.wait_until_serving(worker, machine.worker_start_timeout_secs)
     watch = ProcessWatch(worker, machine.worker_stall_timeout_secs)
-    try:
-      self._connection = connection_lib.Connection(
-        f'127.0.0.1:{worker.port}', watch, machine.worker_start_timeout_secs
-      )
-    except connection_lib.WorkerLost as lost:
-      worker.stop()
-      raise EnvironmentFault(f'the TFF worker {lost}') from lost
+    self._connection = connection_lib.Connection(f'127.0.0.1:{worker.port}', watch)

@@ -45,9 +45,13 @@ class RemoteWorker:
     if self._connection is None:
       self._check(self.status())
       watch = _RemoteWatch(self, self._machine.worker_stall_timeout_secs)
-      self._connection = connection_lib.Connection(
-        self.address, watch, self._machine.worker_start_timeout_secs
-      )
+      connection = connection_lib.Connection(self.address, watch)
+      try:
+        connection.check()  # Its service answers while the worker itself is started again.
+      except connection_lib.WorkerLost:
+        connection.close()
+        raise
+      self._connection = connection
 
   def invoke(self, computation: Any, argument: Any) -> Any:
     """Returns a computation's result. Raises WorkerLost; then `leave` comes next."""

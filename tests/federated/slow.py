@@ -1,0 +1,45 @@
+"""TFF computations that take a while, for tests of what happens meanwhile."""
+
+import functools
+
+import numpy as np
+
+STEPS = 100_000
+
+
+def total(steps=STEPS):
+  """Returns what the computations give for a client with so many steps."""
+  return steps * (steps - 1) // 2
+
+
+@functools.cache
+def slow_totals():
+  """Returns {int64}@CLIENTS -> {int64}@CLIENTS; STEPS steps take about a quarter of a second."""
+  import tensorflow as tf
+  import tensorflow_federated as tff
+
+  @tff.tensorflow.computation(np.int64)
+  def count(steps):
+    zero = tf.constant(0, tf.int64)
+    _, found = tf.while_loop(lambda n, _: n < steps, lambda n, total: (n + 1, total + n), (zero, zero))
+    return found
+
+  @tff.federated_computation(tff.types.FederatedType(np.int64, tff.CLIENTS))
+  def totals(steps):
+    return tff.federated_map(count, steps)
+
+  return totals
+
+
+@functools.cache
+def slow_sum():
+  """Returns {int64}@CLIENTS -> {int64}@SERVER, the sum of slow_totals."""
+  import tensorflow_federated as tff
+
+  totals = slow_totals()
+
+  @tff.federated_computation(tff.types.FederatedType(np.int64, tff.CLIENTS))
+  def added(steps):
+    return tff.federated_sum(totals(steps))
+
+  return added
