@@ -212,13 +212,11 @@ def test_several_machines_and_a_cut_cable_give_the_same_bits(machines, uninterru
           text=True,
         )
       )
-    for worker, (_, address, _) in zip(workers, machines, strict=True):
+    for worker, (name, address, _) in zip(workers, machines, strict=True):
       assert worker.stdout.readline() == f'serving on {address}:7000\n'
       # The binary itself is out of reach.
-      reach = subprocess.run(
-        ['ss', '-ltnH', '-N', machines[0][0]], capture_output=True, text=True, check=True
-      ).stdout
-      assert reach.count('LISTEN') == 1
+      listing = ['ss', '-ltnH', '-N', name]
+      assert subprocess.run(listing, capture_output=True, text=True, check=True).stdout.count('LISTEN') == 1
     spread = ','.join(f'{address}:7000' for _, address, _ in machines)
     child = run_all(tmp_path / 'run', f'--workers={spread}')
     assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')

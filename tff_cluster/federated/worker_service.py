@@ -154,7 +154,7 @@ def _listen(address: str, port: int) -> socket.socket:
   try:
     return socket.create_server((address, port), family=_family(address), backlog=64)
   except OSError as error:
-    raise EnvironmentFault(f'cannot listen on {address}:{port}: {error.strerror or error}') from error
+    raise EnvironmentFault(f'cannot listen on {address}:{port}: {os.strerror(error.errno or 0)}') from error
 
 
 def _family(address: str) -> socket.AddressFamily:
