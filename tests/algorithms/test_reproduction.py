@@ -237,3 +237,23 @@ def test_rows_of_other_partitions_are_shown_where_their_data_lies_in_the_same_pl
   ran('non-IID, B 50, E 1', digest='of other clients')
   ran('IID, B 10, E 1', digest='iid', data_dir='elsewhere')
   assert shown(*mine) == ['non-IID, B 10, E 1']
+
+
+def test_runs_of_before_an_option_was_added_are_shown_and_those_that_cannot_be_read_are_not(tmp_path):
+  published = catalogue.PUBLISHED['fedex/figure1']
+  scale = published.small
+
+  def ran(name, change):
+    (job,) = reproduction.plan(published, scale, (0,), tmp_path, 'here', name)
+    config = job.config.to_json()
+    change(config)
+    results = {'config': config, 'population': {'digest': 'a'}, 'clusterings': []}
+    job.folder.root.mkdir(parents=True)
+    store_lib.save_json(job.folder.results, results)
+    return job, results
+
+  last = ran('IID, B 10, E 1', lambda config: None)
+  ran('IID, B 10, E 5', lambda config: config['evaluation'].pop('local_training'))
+  ran('IID, B 50, E 1', lambda config: config['training'].update(of_tomorrow=1))
+  runs = reproduction.finished(published, scale, tmp_path, [last])
+  assert sorted(row.name for rows, *_ in runs for row in rows) == ['IID, B 10, E 1', 'IID, B 10, E 5']

@@ -149,20 +149,25 @@ def finished(
   have = {(row.name, job.seed) for job, _ in ran for row in job.rows}
   for path in sorted((root / published.name / scale.name).glob('*/results.json')):
     results = store_lib.load_json(path)
-    seed = results['config']['training']['seed']
-    known = populations.get(_partition(results['config']))
-    same = _place(results['config']) in places if known is None else known == results['population']['digest']
+    try:
+      # Options that were added since have their defaults in it.
+      config = config_lib.ExperimentConfig.from_json(results['config']).to_json()
+    except InputError:
+      continue
+    seed = config['training']['seed']
+    known = populations.get(_partition(config))
+    same = _place(config) in places if known is None else known == results['population']['digest']
     if seed not in seeds or not same:
       continue
     rows, clusterings = [], []
     for job in plan(published, scale, (seed,), root):
       planned = job.config.to_json()
-      if _partition(planned) != _partition(results['config']):
+      if _partition(planned) != _partition(config):
         continue
-      if any(planned[name] != results['config'][name] for name in ('training', 'evaluation')):
+      if any(planned[name] != config[name] for name in ('training', 'evaluation')):
         continue
       # FedAvg alone has one row and no clustering.
-      theirs = results['config']['clusterings'] or [None]
+      theirs = config['clusterings'] or [None]
       for row, clustering in zip(job.rows, planned['clusterings'] or [None], strict=True):
         if clustering in theirs and (row.name, seed) not in have:
           have.add((row.name, seed))
