@@ -139,6 +139,22 @@ def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signa
   return found if block_bytes is None else dataclasses.replace(found, block_bytes=block_bytes)
 
 
+def origin(experiment: experiment_lib.Experiment, kind: str) -> np.ndarray:
+  """Returns float32[features], what a saved signature is beside the update that its client sends.
+
+  For 'weights' the global model of the round before the last (or its sketch), which the server knows; for 'updates' zeros.
+  """
+  training = experiment.config.training
+  if kind == 'updates':
+    return np.zeros(
+      training.sketch_dimension or experiment.trainer.computations.model.num_parameters, np.float32
+    )
+  base = experiment.flatten(_phase1_weights(experiment)[training.phase1_rounds - 1])
+  if training.sketch_dimension is None:
+    return base
+  return sketch_lib.sketch(base[None], training.sketch_dimension, training.seed)[0]
+
+
 def start_weights(
   experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment
 ) -> np.ndarray:

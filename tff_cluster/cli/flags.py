@@ -109,6 +109,25 @@ class ReplayOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class DisturbOptions:
+  """How what clients send for clustering is made private, or small."""
+
+  noise_multipliers: str = options.option(
+    '0,0.001,0.003,0.01,0.03,0.1,0.3,1',
+    'Standard deviations of the noise as multiples of the clip norm, or none; 0 clips only.',
+  )
+  bits: str = options.option('1,2,4,8,16', 'Bits a number that clients quantize to, from 1 to 16, or none.')
+  repeats: int = options.option(
+    5, 'How often noise and random rounding are drawn anew, each from a seed of its own.', at_least=1
+  )
+  clip_norm: float | None = options.option(
+    None,
+    "Euclidean norm that updates are clipped to; default: the median of the clients' norms, which no single party knows.",
+    above=0.0,
+  )
+
+
+@dataclasses.dataclass(frozen=True)
 class ExpertsOptions:
   """Outputs of experts that are combined without an experiment around them."""
 
@@ -173,6 +192,7 @@ SECTIONS: dict[str, type] = {
   'vectors': VectorsOptions,
   'store': StoreOptions,
   'replay': ReplayOptions,
+  'disturb': DisturbOptions,
   'experts': ExpertsOptions,
   'reproduce': ReproduceOptions,
   'compare': CompareOptions,

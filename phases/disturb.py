@@ -1,0 +1,47 @@
+"""Asks how much noise or compression of what clients send a clustering stands before the planted groups are lost.
+
+  python -m phases.disturb --output_dir=runs/demo
+  python -m phases.disturb --output_dir=runs/demo --noise_multipliers=0,0.01,0.1 --bits=1,2,4,8,16 --repeats=5
+
+For a run whose Phase 1 is done: every client's update is clipped and made noisy (differential privacy), or quantized, by
+TFF's own aggregators, and the run's clusterings are made again from what a server gets. Trains nothing. Writes
+disturbance/disturbance.json, disturbance.csv and index.html with its figures in --output_dir.
+"""
+
+import sys
+
+from tff_cluster import store
+from tff_cluster.algorithms import disturbance_questions
+from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.run_folder import RunFolder
+
+
+def define_flags() -> None:
+  flags.define('disturb', 'output_dir', 'machine')
+
+
+def main() -> None:
+  options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
+  questions = disturbance_questions.read_questions(parse.section_from_flags(flags.DisturbOptions))
+  folder = RunFolder(output.resume_output_dir(options.output_dir))
+  config = folder.load_config()
+  folder.load_finished(folder.phase1, 'phase1')
+  disturbance_questions.askable(folder, config)  # What cannot be asked is told before a worker is started.
+  from tff_cluster.algorithms import disturbance, session
+  from tff_cluster.reporting import disturbance as report
+  from tff_cluster.reporting import progress
+
+  bars = progress.Progress()
+  with session.opened(folder, config, bars, machine) as experiment:
+    document = disturbance.run(experiment, questions)
+  target = folder.root / 'disturbance'
+  store.save_json(target / 'disturbance.json', document)
+  facts = {'command': parse.command('disturb', sys.argv[1:]), 'config': config.to_json()}
+  page = report.write_disturbance(document, facts, target)
+  print(report.summary(document))
+  print(target / 'disturbance.json')
+  print(f'report {page.resolve()}')
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

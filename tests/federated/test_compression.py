@@ -1,0 +1,94 @@
+"""Quantization of one client's vector against NumPy."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tff_cluster.errors import InputError
+
+FEATURES = 2000
+VECTOR = np.random.default_rng(0).normal(size=FEATURES).astype(np.float32)
+SEED = [3, 4]
+
+pytestmark = pytest.mark.tensorflow
+
+
+def quantized(bits, rounding, features=FEATURES):
+  from tff_cluster.federated import compression
+
+  return compression.Quantized(features, bits, rounding)
+
+
+def places(bits):
+  """Returns float64[features], where each number lies between level 0 and level 2**bits - 1."""
+  exact = VECTOR.astype(np.float64)
+  return (exact - exact.min()) / (exact.max() - exact.min()) * (2**bits - 1)
+
+
+def levels(found, bits):
+  """Returns the numbers of the levels that a vector was put on, and how far off a level any number is."""
+  low, high = VECTOR.min(), VECTOR.max()
+  raw = (found.astype(np.float64) - low) / (float(high) - float(low)) * (2**bits - 1)
+  return raw.round(), np.abs(raw - raw.round()).max()
+
+
+@pytest.mark.parametrize('bits', [1, 3, 8, 16])
+def test_nearest_level(tff_context, bits):
+  found = quantized(bits, 'nearest').receive(VECTOR, SEED)
+  assert len(np.unique(found)) <= 2**bits
+  number, off = levels(found, bits)
+  assert off < 0.02
+  # Where a number lies halfway between two levels, float32 and float64 may differ.
+  assert np.abs(number - places(bits)).max() < 0.5 + 0.02
+  assert found.min() == pytest.approx(VECTOR.min()) and found.max() == pytest.approx(VECTOR.max())
+
+
+@pytest.mark.parametrize('bits', [1, 3, 8])
+def test_random_rounding_goes_up_or_down_and_is_right_on_average(tff_context, bits):
+  channel = quantized(bits, 'random')
+  found = channel.receive(VECTOR, SEED)
+  assert len(np.unique(found)) <= 2**bits
+  number, off = levels(found, bits)
+  assert off < 0.02
+  place = places(bits)
+  assert (number >= np.floor(place - 1e-3)).all() and (number <= np.ceil(place + 1e-3)).all()
+  share = place - np.floor(place)
+  up = (number - np.floor(place)).sum()
+  spread = np.sqrt((share * (1 - share)).sum())
+  assert abs(up - share.sum()) < stats.norm.isf(1e-6) * spread
+
+
+def test_seeds_name_the_rounding(tff_context):
+  channel = quantized(2, 'random')
+  one = channel.receive(VECTOR, SEED)
+  assert np.array_equal(one, channel.receive(VECTOR, SEED))
+  assert np.array_equal(one, quantized(2, 'random').receive(VECTOR, SEED))
+  assert not np.array_equal(one, channel.receive(VECTOR, [3, 5]))
+
+
+@pytest.mark.parametrize('rounding', ['nearest', 'random'])
+def test_equal_numbers_and_extremes_come_back(tff_context, rounding):
+  channel = quantized(1, rounding, 3)
+  for vector in ([2.5, 2.5, 2.5], [-1.0, 3.0, 3.0], [0.0, 0.0, 0.0]):
+    assert channel.receive(np.array(vector, np.float32), SEED).tolist() == vector
+
+
+@pytest.mark.parametrize('bits', [1, 2, 4, 5, 6, 7, 8, 12, 16])
+def test_bytes_are_those_of_28_bits_in_every_32(bits):
+  # 2000 numbers of `bits` bits in words of 4 bytes, and two extremes of 4 bytes; a few words are padding.
+  words = (quantized(bits, 'nearest').num_bytes - 8) / 4
+  assert words == quantized(bits, 'random').num_bytes / 4 - 2
+  assert 0 <= words - FEATURES * bits / 28 < 4
+
+
+@pytest.mark.parametrize(
+  ('bits', 'rounding', 'message'),
+  [
+    (0, 'nearest', '0 bits: TFF quantizes to 1 to 16'),
+    (17, 'nearest', '17 bits'),
+    (8, 'up', "rounding 'up': allowed are nearest, random"),
+  ],
+)
+def test_wrong_arguments(bits, rounding, message):
+  with pytest.raises(InputError, match=message):
+    quantized(bits, rounding)

@@ -1,0 +1,109 @@
+"""phases.disturb on a run, and what it refuses."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from phases import disturb
+from tests.conftest import make_population
+from tests.programs.children import Child
+from tff_cluster import store
+from tff_cluster.cli import output, program
+from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.data import saved
+from tff_cluster.run_folder import RunFolder
+
+GROUPS = np.repeat([0, 1], 3)
+PHASE1 = (
+  '--dataset=digits', '--partition=label_permuted', '--num_clients=6', '--num_groups=2', '--rows_per_client=80',
+  '--model=logistic', '--phase1_rounds=3', '--local_epochs=2', '--clustering=kmeans,num_clusters=2',
+  '--clustering=kmeans,num_clusters=2,signature=updates,name=on_updates', '--clustering=planted',
+)  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path):
+  """A run as if its Phase 1 had just ended."""
+  config = ExperimentConfig(
+    DataConfig(num_clients=6), clusterings=(ClusteringConfig(method='kmeans', num_clusters=2),)
+  )
+  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', config))
+  output.release_output_dirs()
+  store.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
+  population = make_population(clients=6)
+  population.truths['group'] = np.eye(2)[:, GROUPS]
+  saved.save_population(population, folder.population)
+  return folder
+
+
+def call(*arguments):
+  return program.execute(disturb.main, disturb.define_flags, ['p', *map(str, arguments)])
+
+
+WRONG = [
+  ([], '--output_dir=FOLDER is required'),
+  (['--output_dir={tmp}/nowhere'], 'holds no run'),
+  (['--output_dir={run}', '--bits=99'], "--bits=99: '99' is not a whole number from 1 to 16"),
+  (['--output_dir={run}', '--noise_multipliers=-1'], "--noise_multipliers=-1: '-1' is not a number of at least 0"),
+  (['--output_dir={run}', '--bits=none', '--noise_multipliers=none'], 'ask nothing'),
+  (['--output_dir={run}', '--repeats=0'], '--repeats=0: must be at least 1'),
+  (['--output_dir={run}', '--clip_norm=0'], '--clip_norm=0.0: must be above 0'),
+  (['--output_dir={run}', '--seed=1'], 'unknown flag --seed'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(('arguments', 'words'), WRONG, ids=[' '.join(a) for a, _ in WRONG])
+def test_wrong_calls(arguments, words, run, tmp_path, capsys):
+  before = sorted(tmp_path.rglob('*'))
+  assert call(*(argument.format(tmp=tmp_path, run=run.root) for argument in arguments)) == 2
+  out, err = capsys.readouterr()
+  assert words in err and err.count('\n') == 1 and out == ''
+  assert sorted(tmp_path.rglob('*')) == before
+
+
+def test_a_run_without_phase_1(run, capsys):
+  run.phase1.unlink()
+  assert call(f'--output_dir={run.root}') == 2
+  assert 'run python -m phases.phase1' in capsys.readouterr().err
+
+
+def test_a_run_without_planted_groups(run, capsys):
+  run.population.unlink()
+  saved.save_population(make_population(clients=6), run.population)
+  assert call(f'--output_dir={run.root}') == 2
+  assert 'has no planted groups' in capsys.readouterr().err
+
+
+@pytest.mark.tensorflow
+def test_a_run(tmp_path):
+  folder = tmp_path / 'run'
+  code, _, err = Child('phases.phase1', *PHASE1, f'--output_dir={folder}').finish()
+  assert code == 0, err
+  before = {path: path.read_bytes() for path in folder.rglob('*') if path.is_file()}
+  # A clip norm that clips nobody; noise that drowns everything; bits that change next to nothing, and very few.
+  line = ('--noise_multipliers=0,100', '--clip_norm=1024', '--bits=1,16', '--repeats=2')
+  child = Child('phases.disturb', f'--output_dir={folder}', *line)
+  code, out, err = child.finish()
+  assert (code, err, child.left_over()) == (0, '', [])
+  assert 'report ' in out and 'K-means on weights, noise:' in out
+  document = json.loads((folder / 'disturbance' / 'disturbance.json').read_bytes())
+  assert [line['label'] for line in document['left_out']] == ['planted']
+  assert [line['epsilon'] is None for line in document['privacy']] == [True, False]
+  assert document['truth'] == {'name': 'group', 'groups': 2}
+  for kind in ('updates', 'weights'):
+    (signature,) = [line for line in document['signatures'] if line['signature'] == kind]
+    assert signature['clipped'] == 0 and signature['bytes'] == 4 * signature['features']
+    # What is sent is an update: much shorter than the weights themselves.
+    assert 0 < signature['norms']['max'] < 1024
+  undisturbed = [row for row in document['rows'] if row['value'] in (0.0, 16)]
+  assert len(undisturbed) == 2 * 3 and all(row['mean'] == row['undisturbed'] for row in undisturbed)
+  assert {row['undisturbed'] for row in document['rows']} == {1.0}
+  drowned = [row for row in document['rows'] if row['value'] == 100.0]
+  assert len(drowned) == 2 and max(row['mean'] for row in drowned) < 1.0
+  with open(folder / 'disturbance' / 'disturbance.csv', newline='') as file:
+    assert len(list(csv.DictReader(file))) == len(document['rows']) == 2 * (2 + 2 + 2)
+  after = {path: path.read_bytes() for path in folder.rglob('*') if path.is_file()}
+  assert all(after.get(path) == content for path, content in before.items())
+  assert {path.relative_to(folder).parts[0] for path in after.keys() - before.keys()} == {'disturbance'}
