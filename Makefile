@@ -5,7 +5,7 @@ PYTHON ?= python3.11
 ENVIRONMENT := .venv/.made-from-requirements.lock
 RUN := .venv/bin/python
 
-.PHONY: demo test unit check lock clean
+.PHONY: demo test unit check lock licences clean
 
 demo: $(ENVIRONMENT)
 	$(RUN) -m phases.run_all --flagfile=flags/demo.flags
@@ -36,6 +36,10 @@ $(ENVIRONMENT): requirements.lock
 lock:
 	uv pip compile --python-version 3.11 --override requirements.overrides.txt --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header --quiet --output-file requirements.lock requirements.in
+
+# Writes the table of docs/licences.md anew; after `make lock`.
+licences: $(ENVIRONMENT)
+	$(RUN) -m benchmarks.licences
 
 clean:
 	rm -rf .venv

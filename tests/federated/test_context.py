@@ -21,9 +21,9 @@ def opened(**patience):
   from tff_cluster.federated import context, worker
 
   with context.connected(worker.start(2), Machine(**patience)):
-    from tensorflow_federated.python.core.impl.context_stack import context_stack_impl
+    import tensorflow_federated as tff
 
-    yield context_stack_impl.context_stack.current
+    yield tff.framework.get_context_stack().current
 
 
 EXPECTED = 2 * total()

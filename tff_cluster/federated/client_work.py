@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
-from tensorflow_federated.python.learning.templates import client_works
 
 from tff_cluster.errors import InputError
 from tff_cluster.models import build as models_build
@@ -214,7 +213,7 @@ def build_client_result(
   def client_result(weights, sequence):
     data = sequence.get_single_element()
     update, weight, loss_sum, visited, finite = update_fn(weights.trainable, data)
-    result = client_works.ClientResult(update=update, update_weight=weight)
+    result = tff.learning.templates.ClientResult(update=update, update_weight=weight)
     counts = collections.OrderedDict(loss_sum=loss_sum, rows=visited, dropped=1 - tf.cast(finite, tf.int32))
     return result, counts
 

@@ -11,14 +11,6 @@ from typing import Any, Protocol
 import grpc
 import tensorflow_federated as tff
 from tensorflow_federated.proto.v0 import executor_pb2
-from tensorflow_federated.python.core.backends.native import compiler
-from tensorflow_federated.python.core.environments.tensorflow_backend import tensorflow_tree_transformations
-from tensorflow_federated.python.core.environments.tensorflow_frontend import tensorflow_computation
-from tensorflow_federated.python.core.impl.computation import computation_impl
-from tensorflow_federated.python.core.impl.context_stack import context_stack_impl
-from tensorflow_federated.python.core.impl.execution_contexts import compiler_pipeline, sync_execution_context
-from tensorflow_federated.python.core.impl.executor_stacks import python_executor_stacks
-from tensorflow_federated.python.core.impl.executors import remote_executor, remote_executor_grpc_stub
 
 _MAX_MESSAGE_BYTES = 2_000_000_000
 _CHANNEL_OPTIONS = [
@@ -61,7 +53,7 @@ class _Unwatched:
     """TFF asks for it, and needs it for nothing here."""
 
 
-class _WatchedStub(remote_executor_grpc_stub.RemoteExecutorGrpcStub):
+class _WatchedStub(tff.framework.RemoteExecutorGrpcStub):
   """A stub that gives a worker up, instead of waiting or trying again."""
 
   def __init__(self, channel: _Unwatched, watch: Watch):
@@ -115,18 +107,18 @@ class Connection:
     self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
     self._stub = stub = _WatchedStub(_Unwatched(self._channel), watch)
 
-    def executor(cardinalities: Any) -> remote_executor.RemoteExecutor:
+    def executor(cardinalities: Any) -> Any:
       cardinalities.setdefault(tff.CLIENTS, 0)
-      remote = remote_executor.RemoteExecutor(stub)
+      remote = tff.framework.RemoteExecutor(stub)
       remote.set_cardinalities(cardinalities)
       return remote
 
     self._executor = executor
-    self._context = sync_execution_context.SyncExecutionContext(
-      executor_fn=python_executor_stacks.ResourceManagingExecutorFactory(executor_stack_fn=executor),
+    self._context = tff.framework.SyncExecutionContext(
+      executor_fn=tff.framework.ResourceManagingExecutorFactory(executor),
       compiler_fn=compiled,
-      transform_args=tensorflow_computation.transform_args,
-      transform_result=tensorflow_computation.transform_result,
+      transform_args=tff.tensorflow.transform_args,
+      transform_result=tff.tensorflow.transform_result,
     )
 
   def check(self) -> None:
@@ -146,19 +138,16 @@ class Connection:
     self._channel.close()
 
 
-def _compiled(computation: computation_impl.ConcreteComputation) -> computation_impl.ConcreteComputation:
+# One for all connections: a worker that is started again, or one of several, has nothing compiled anew.
+@functools.lru_cache
+def compiled(computation: tff.framework.ConcreteComputation) -> tff.framework.ConcreteComputation:
   """Compiles a computation for a worker, as TFF's native backend does but for Grappler.
 
   Run ahead of time, Grappler pulls every function into its caller, the training step into the loop over
   batches too, and there the gradient of a pooling layer is slow (see client_work.build_client_update).
   """
-  block, _ = tensorflow_tree_transformations.replace_intrinsics_with_bodies(computation.to_building_block())
-  desugared = computation_impl.ConcreteComputation(
-    computation_proto=block.proto, context_stack=context_stack_impl.context_stack
+  block, _ = tff.tensorflow.replace_intrinsics_with_bodies(computation.to_building_block())
+  desugared = tff.framework.ConcreteComputation(
+    computation_proto=block.proto, context_stack=tff.framework.get_context_stack()
   )
-  return compiler.transform_to_native_form(desugared)
-
-
-# One for all connections: a worker that is started again, or one of several, has nothing compiled anew.
-_PIPELINE = compiler_pipeline.CompilerPipeline(_compiled)
-compiled = _PIPELINE.compile
+  return tff.backends.native.transform_to_native_form(desugared)

@@ -4,7 +4,7 @@ import atexit
 import contextlib
 from collections.abc import Iterator
 
-from tensorflow_federated.python.core.impl.context_stack import context_stack_impl
+import tensorflow_federated as tff
 
 from tff_cluster import machine as machine_lib
 from tff_cluster import stock_context
@@ -34,7 +34,7 @@ def connected(
     raise
   elsewhere = spread.SpreadContext(here, machine) if machine.addresses else None
   try:
-    with context_stack_impl.context_stack.install(elsewhere or here):
+    with tff.framework.get_context_stack().install(elsewhere or here):
       yield
   finally:
     if elsewhere is not None:

@@ -6,7 +6,7 @@ import subprocess
 from typing import Any
 
 import grpc
-from tensorflow_federated.python.core.impl.context_stack import context_base
+import tensorflow_federated as tff
 
 from tff_cluster import machine as machine_lib
 from tff_cluster.errors import EnvironmentFault
@@ -55,7 +55,7 @@ def answer(error: grpc.RpcError) -> str:
   return f'answered {error.code().name}: {lines[0][:300] if lines else "without a reason"}'
 
 
-class LocalContext(context_base.SyncContext):
+class LocalContext(tff.framework.SyncContext):
   """Computes in a worker of this machine, and in another one when that fails."""
 
   def __init__(self, worker: worker_lib.Worker, machine: machine_lib.Machine):

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow_federated as tff
-from tensorflow_federated.python.common_libs import structure
-from tensorflow_federated.python.core.impl.context_stack import context_base
 
 from tff_cluster import machine as machine_lib
 from tff_cluster.errors import EnvironmentFault
@@ -42,7 +40,7 @@ class _Task:
   failures: int = 0
 
 
-class SpreadContext(context_base.SyncContext):
+class SpreadContext(tff.framework.SyncContext):
   """Computes on workers of other machines, and on one of this machine what is not a client's."""
 
   def __init__(self, server: local_lib.LocalContext, machine: machine_lib.Machine):
@@ -184,11 +182,11 @@ def _portions(kind: tff.Type, argument: Any, workers: int) -> list[Any]:
   """Returns the argument of a computation in parts, each with some of the clients and all of the rest."""
   if isinstance(kind, tff.types.FederatedType):
     return [argument[part] for part in _slices(len(argument), workers)]
-  values = structure.to_elements(argument)
+  values = tff.structure.to_elements(argument)
   at_clients = [t.placement is tff.CLIENTS for t in kind]
   count = next(len(value) for (_, value), here in zip(values, at_clients, strict=True) if here)
   return [
-    structure.Struct(
+    tff.structure.Struct(
       [(name, value[part] if here else value) for (name, value), here in zip(values, at_clients, strict=True)]
     )
     for part in _slices(count, workers)

@@ -1,0 +1,109 @@
+"""A round has the same bits with any number of clients side by side, again, and in whatever order clients have their turn."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import make_population
+from tff_cluster.models import build
+
+pytestmark = pytest.mark.tensorflow
+
+# The smallest images that each model takes and that leave its last layers more than one number.
+SHAPES = {'logistic': (6,), '2nn': (4, 4, 1), 'mnist_cnn': (8, 8, 1), 'cifar_cnn': (18, 18, 3)}
+SIDE_BY_SIDE = (1, 2, 5)
+CLIENTS = 6
+ORDERS = {'ascending': [0, 1, 2, 3, 4, 5], 'again': [0, 1, 2, 3, 4, 5], 'shuffled': [4, 0, 5, 2, 1, 3]}
+
+
+def make_trainer(model: str) -> Any:
+  from tff_cluster.federated import client_work, process, trainer
+
+  # Clients of 11 to 26 rows: they end at different times, and their last batches have different sizes.
+  population = make_population(clients=CLIENTS, rows=11, shape=SHAPES[model])
+  keras_model = build.build(model, population.input_shape, population.num_classes, 7)
+  functions = client_work.model_from_keras(keras_model, population.train.x.dtype)
+  computations = process.Computations(functions, 0.05, 5)
+  return trainer.Trainer(population, computations, 2, 1.0, 7)
+
+
+def numbers_of(trainer: Any, order: list[int]) -> dict[str, np.ndarray]:
+  """Runs two rounds; then every client trains on its own and is measured, in this order.
+
+  Returns:
+    Everything that comes out, by name; rows are clients in ascending order.
+  """
+  state = trainer.start(trainer.computations.model.weights)
+  found, everyone = {}, np.arange(CLIENTS)
+  for number in (1, 2):
+    state, figures = trainer.round(state, everyone, number)
+    found[f'loss of round {number}'] = np.array(figures['train_loss'])
+    for i, array in enumerate(trainer.weights(state)):
+      found[f'weights {i} after round {number}'] = array
+  weights = trainer.weights(state)
+  updates = np.zeros((CLIENTS, trainer.computations.model.num_parameters), np.float32)
+  trainer.local_updates(weights, order, 3, lambda i, update: updates.__setitem__(order[i], update))
+  measured = trainer.measure(weights, trainer.population.test, order)
+  ascending = np.argsort(order)
+  return found | {
+    'updates': updates,
+    'confusion': measured.confusion[ascending],
+    'loss': measured.loss_sum[ascending],
+  }
+
+
+@pytest.fixture(scope='module')
+def outcomes() -> dict[tuple[str, int, str], dict[str, np.ndarray]]:
+  """Everything that comes out, by model, clients side by side and order; a worker for each number side by side."""
+  from tff_cluster.federated import worker
+
+  found = {}
+  trainers = None
+  for count in SIDE_BY_SIDE:
+    started = worker.start(count)
+    from tff_cluster.federated import context
+
+    with context.connected(started):
+      trainers = trainers or {model: make_trainer(model) for model in build.BUILTIN}
+      for model, trainer in trainers.items():
+        for name, order in ORDERS.items():
+          found[model, count, name] = numbers_of(trainer, order)
+  return found
+
+
+def differing(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> list[str]:
+  """Returns the names of what has other bits; a 0 and a -0 differ, equal NaNs do not."""
+  assert one.keys() == other.keys()
+  return [name for name, array in one.items() if array.tobytes() != other[name].tobytes()]
+
+
+@pytest.mark.parametrize('model', sorted(build.BUILTIN))
+def test_any_number_of_clients_side_by_side(model, outcomes):
+  alone = outcomes[model, 1, 'ascending']
+  for count in SIDE_BY_SIDE[1:]:
+    assert differing(alone, outcomes[model, count, 'ascending']) == [], count
+
+
+@pytest.mark.parametrize('model', sorted(build.BUILTIN))
+def test_twice_in_a_row_and_in_another_order(model, outcomes):
+  for count in SIDE_BY_SIDE:
+    first = outcomes[model, count, 'ascending']
+    assert differing(first, outcomes[model, count, 'again']) == [], count
+    assert differing(first, outcomes[model, count, 'shuffled']) == [], count
+
+
+@pytest.mark.parametrize('model', sorted(build.BUILTIN))
+def test_what_is_compared_is_a_training_that_would_show_a_difference(model, outcomes):
+  found = outcomes[model, 1, 'ascending']
+  moved = {
+    name: np.nextafter(array, np.inf, dtype=array.dtype)
+    for name, array in found.items()
+    if array.dtype.kind == 'f'
+  }
+  assert differing(found, found | moved) == list(moved)
+  updates = found['updates']
+  assert np.isfinite(updates).all() and len(np.unique(updates, axis=0)) == CLIENTS
+  # Most parameters learn: no layer is dead, so every kernel has a say in the bits.
+  assert (updates != 0).any(axis=0).mean() > 0.5
+  assert found['loss of round 2'] < found['loss of round 1']
