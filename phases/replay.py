@@ -62,7 +62,9 @@ def of_run(path: Path, options: flags.ReplayOptions) -> tuple[Any, int, dict]:
   folder = RunFolder(output.resume_output_dir(path))
   experiment = folder.load_config()
   signatures = replay.run_signatures(folder, options.signature, options.memory_mb)
-  return signatures, experiment.training.seed, replay.run_truths(folder)
+  if note := replay.run_note(folder, options.signature, signatures.client_ids):
+    print(note)
+  return signatures, experiment.training.seed, replay.run_truths(folder, signatures.client_ids)
 
 
 if __name__ == '__main__':

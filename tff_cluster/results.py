@@ -13,7 +13,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
   baseline      STAGE; the same FedAvg gone on for the rounds of Phase 2, so that a clustering is compared
                 at equal rounds
   local         null where it was not asked for, or every client alone, from the initial model: client_rounds (nothing
-                is sent), history and evaluation as in STAGE. Not in schemas 2 and 3
+                is sent), history and evaluation as in STAGE, dropped_updates where there are some (a client stays with
+                the model that it has). Not in schemas 2 and 3
   new_clients   null, or the clients that took no part: client_ids [new], digest, rows {train, validation, test},
                 label_counts int[new][classes], truths {name: float[groups][new]}, fedavg {client_accuracy float[new]}: the
                 model of FedAvg without clusters on their test rows. All else in this file is of the clients that took
@@ -24,6 +25,10 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
     clusters      [[client ids]]
     num_clusters, overlapping (bool), memberships (mean number of clusters of a client)
     notes         [text]: what a reader must know (threshold used, cliques found, collapsed, ...)
+    excluded      only where there are some: [client ids] that were not clustered, because their updates were not finite.
+                  They are members of the largest cluster (bipartition: of the larger halves). `recovery` is over the
+                  others, as are the scores of candidates
+    dropped_updates  only where there are some: client updates of Phase 2 that were not finite and were left out
     threshold     float or null, the distance threshold that was used
     choice        CHOICE of that threshold, null where it was given
     splits        null where clusters were found in one step; for method bipartition (CFL, recursive) [SPLIT], in order
@@ -71,7 +76,9 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
               mean_similarity (of all pairs of different clients of the cluster),
               half_accuracy (null, or for each half its clients' mean test accuracy in the round of the split and in up
               to five rounds after it),
-              reason (a sentence: why it was stopped or kept; '' for 'split')
+              reason (a sentence: why it was stopped or kept; '' for 'split'),
+              excluded (only where there are some: [client ids] whose updates were not finite; they were not compared, and
+              go with the larger half)
   EXPERTS     the cluster models as experts on the global test set, in its order: accuracy {rule: float} of fedex, mean,
               vote, confidence, oracle (knows the labels) and gate (trained on validation rows), expert_accuracy,
               expert_loss (cross-entropy) and expert_loss_twice (of the outputs put through a softmax once more, as the
@@ -95,7 +102,8 @@ clustering linkage_LABEL float64[clients - 1, 4] (SciPy's form). For each cluste
 similarity_LABEL_NNN float32[members, members], the cosine similarity of the updates of the clients of splits[NNN]
 (three digits), in the order of its `cluster`; and client_accuracy_LABEL float32[rounds, clients], test accuracy of every
 client after each round, from round 1 to the last, under the model that it uses in that round: before the first split the
-common one, in the round of a split still that of the whole cluster.
+common one, in the round of a split still that of the whole cluster. Clients that were not clustered (`excluded`) have NaN
+in distances, embedding and similarities, and no leaf in a linkage.
 """
 
 from collections.abc import Mapping

@@ -161,6 +161,7 @@ def test_a_newcomer_with_the_rows_and_name_of_a_participant_has_its_signature(
   population = saved.load_population(folder.population)
   saved.save_population(population, tmp_path / 'population.npz')
   saved.save_population(population.take([1, 4]), tmp_path / 'new_clients.npz')
+  store.save_json(RunFolder(tmp_path).config, config.to_json())
   from tff_cluster.algorithms import client_signatures, three_phase
 
   with opened(RunFolder(tmp_path), config) as experiment:

@@ -60,12 +60,27 @@ def blended(assignment: ClusterAssignment) -> np.ndarray:
   return blended_clusters(assignment.num_clusters) @ own_models(assignment)
 
 
-def start_weights(assignment: ClusterAssignment) -> np.ndarray:
+def start_weights(assignment: ClusterAssignment, finite: np.ndarray | None = None) -> np.ndarray:
   """Returns float64[clusters, clients], rows sum to 1: a cluster starts from its members' mean (section 6.2).
 
   Transposed it is a mixing matrix over the clients' models.
+
+  Args:
+    assignment: The clusters.
+    finite: bool[clients], whose weights are finite; the others have no part in the mean. All, if not given.
+
+  Raises:
+    InputError: if no member of a cluster has finite weights.
   """
-  return assignment.membership / assignment.membership.sum(axis=1, keepdims=True)
+  member = assignment.membership if finite is None else assignment.membership * finite
+  counts = member.sum(axis=1, keepdims=True)
+  if not counts.all():
+    first = assignment.client_ids[assignment.members(int(np.argmin(counts)))[0]]
+    raise InputError(
+      f'client {first}: its weights became NaN or infinite, and so did those of its whole cluster, which has nothing to '
+      'start from; use a smaller --learning_rate'
+    )
+  return member / counts
 
 
 def apply_mixing(

@@ -1,5 +1,6 @@
 """Puts what the phases saved together: results.json and arrays.npz (schema: tff_cluster/results.py)."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from tff_cluster import config as config_lib
 from tff_cluster import options, recovery, results, store
 from tff_cluster import population as population_lib
 from tff_cluster.algorithms import fold_summary
+from tff_cluster.clustering import excluded
 from tff_cluster.data import saved as saved_population
 from tff_cluster.run_folder import RunFolder
 
@@ -132,7 +134,7 @@ def _clustering(
     'notes': saved['notes'],
     'threshold': saved['threshold'],
     'choice': saved['choice'],
-    'recovery': _recovery(assignment, population),
+    'recovery': _recovery(assignment, population.truths, population.client_ids, saved.get('excluded', ())),
     'ledger': phase2['ledger'],
     'history': phase2['history'],
     'best_validation': phase2['best_validation'],
@@ -140,6 +142,9 @@ def _clustering(
     'evaluations': phase3['evaluations'],
     'experts': phase3['experts'],
     'equal_cost': _equal_cost(phase2.get('equal_cost'), phase3.get('equal_cost')),
+    # Where there is nothing to tell there are no keys.
+    **{name: saved[name] for name in ('excluded',) if name in saved},
+    **{name: phase2[name] for name in ('dropped_updates',) if name in phase2},
   }
 
 
@@ -156,7 +161,7 @@ def _joint_recovery(
   population: population_lib.Population,
   new: population_lib.Population,
 ) -> dict[str, dict[str, float | None]]:
-  """Returns how well the clusters, with the new clients in them, find the planted groups of all clients."""
+  """Returns how well the clusters, with the new clients in them, find the planted groups of all clients but the excluded."""
   assignment = assignment_lib.ClusterAssignment.from_json(saved)
   member = np.zeros((assignment.num_clusters, new.num_clients))
   for client, clusters in enumerate(assigned):
@@ -164,10 +169,8 @@ def _joint_recovery(
   together = assignment_lib.ClusterAssignment(
     np.hstack([assignment.membership, member]), assignment.client_ids + new.client_ids
   )
-  return {
-    name: recovery.recovery(together, np.hstack([truth, new.truths[name]]))
-    for name, truth in population.truths.items()
-  }
+  truths = {name: np.hstack([truth, new.truths[name]]) for name, truth in population.truths.items()}
+  return _recovery(together, truths, together.client_ids, saved.get('excluded', ()))
 
 
 def _equal_cost(budget: dict[str, int] | None, evaluation: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -192,13 +195,28 @@ def _candidates(folder: RunFolder, kind: str, population: population_lib.Populat
     clusters = candidate.pop('clusters')
     scores = None
     if clusters is not None:
-      assignment = assignment_lib.ClusterAssignment.from_clusters(clusters, population.client_ids)
-      scores = _recovery(assignment, population)
+      named = {client_id for members in clusters for client_id in members}
+      clustered = [client_id for client_id in population.client_ids if client_id in named]
+      assignment = assignment_lib.ClusterAssignment.from_clusters(clusters, clustered)
+      scores = _recovery(assignment, population.truths, population.client_ids)
     rows.append(candidate | {'signature': kind, 'recovery': scores})
   return rows
 
 
 def _recovery(
-  assignment: assignment_lib.ClusterAssignment, population: population_lib.Population
+  assignment: assignment_lib.ClusterAssignment,
+  truths: Mapping[str, np.ndarray],
+  client_ids: Sequence[str],
+  out: Sequence[str] = (),
 ) -> dict[str, dict[str, float | None]]:
-  return {name: recovery.recovery(assignment, truth) for name, truth in population.truths.items()}
+  """Returns the scores over the clients that the assignment has, but for those that are out.
+
+  Args:
+    assignment: Of some of the clients.
+    truths: float[groups, clients] by name, of all clients.
+    client_ids: Of all clients.
+    out: Clients that were not clustered.
+  """
+  scored = excluded.clustered_only(assignment, out)
+  here = excluded.among(client_ids, scored.client_ids)
+  return {name: recovery.recovery(scored, np.asarray(truth)[:, here]) for name, truth in truths.items()}

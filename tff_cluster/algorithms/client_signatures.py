@@ -4,6 +4,9 @@ A signature is a client's own weights of the last round ('weights'), or the upda
 round after it ('updates'). With `sketch_dimension` clients send a count sketch of it (clustering.sketch), so a
 server that clusters 1,000 clients receives kilobytes a client instead of megabytes; the mean of a cluster's
 device weights is then added up where the clients are, one model a cluster.
+
+The signature of a client whose training went to NaN or infinity is a row that is not finite. It is kept like that, and the
+client is left out of clusterings and of the means that clusters start from (clustering/excluded.py).
 """
 
 import dataclasses
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster import assignment as assignment_lib
+from tff_cluster import config as config_lib
 from tff_cluster import seeding
 from tff_cluster import store as store_lib
 from tff_cluster.aggregation import mixing
@@ -42,24 +46,42 @@ def save(experiment: experiment_lib.Experiment, kind: str, weights: dict[int, An
   return _save(experiment, experiment.trainer, kind, weights, cost(experiment, kind))
 
 
-def of_new_clients(experiment: experiment_lib.Experiment, kind: str) -> 'signatures_lib.Signatures':
+def check(experiment: experiment_lib.Experiment, signatures: dict[str, str]) -> None:
+  """Raises InputError if so many clients have diverged that fewer than two can be clustered.
+
+  Args:
+    experiment: The experiment.
+    signatures: Names of the artifacts by kind.
+  """
+  from tff_cluster.clustering import excluded
+
+  for kind in signatures:
+    _, usable = _rows(experiment.folder, experiment.config.training, signatures, kind)
+    excluded.check(usable, experiment.population.client_ids)
+
+
+def of_new_clients(experiment: experiment_lib.Experiment, kind: str) -> 'signatures_lib.Signatures | None':
   """Returns the signatures of the clients that took no part: one local update each, from the model that the others had.
 
   They are made as `save` makes those of the others, from the same global model with the visit orders of the same round,
-  and so kept in the store.
+  and so kept in the store. New clients whose training diverged are left out; None where it did on all of them.
 
   Args:
     experiment: The experiment; it has new clients.
     kind: 'weights' or 'updates'.
   """
+  from tff_cluster.clustering import excluded
   from tff_cluster.clustering import signatures as signatures_lib
 
   trainer = experiment.new_client_trainer
   client_ids = trainer.population.client_ids
   name = _save(experiment, trainer, kind, _phase1_weights(experiment), len(client_ids))
-  return signatures_lib.Signatures(
-    store_lib.load_rows(experiment.store.root / name / 'vectors.npy'), client_ids
-  )
+  vectors = store_lib.load_rows(experiment.store.root / name / 'vectors.npy')
+  finite = excluded.finite_rows(vectors)
+  if finite.all():
+    return signatures_lib.Signatures(vectors, client_ids)
+  ids = tuple(client_ids[k] for k in np.flatnonzero(finite))
+  return signatures_lib.Signatures(vectors[finite], ids) if ids else None
 
 
 def _save(
@@ -92,7 +114,8 @@ def _save(
         start = sketch_lib.sketch(origin[None], dimension, training.seed)[0] if dimension else origin
 
         def into(position: int, sent: np.ndarray) -> None:
-          rows[position] = start + sent
+          with np.errstate(over='ignore'):  # What overflows is left out later, and told then.
+            rows[position] = start + sent
           experiment.progress.update()
 
         if dimension:
@@ -114,7 +137,10 @@ def cost(experiment: experiment_lib.Experiment, kind: str) -> int:
 
 
 def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signatures_lib.Signatures':
-  """Returns the signatures that Phase 1 of a run saved, memory-mapped.
+  """Returns the signatures that Phase 1 of a run saved, of the clients that can be clustered.
+
+  Those are all but clients whose signature is not finite, or, where clusters start from their members' weights, whose
+  weights are not. The vectors are memory-mapped; where clients are left out they are a copy.
 
   Args:
     folder: The run.
@@ -122,9 +148,9 @@ def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signa
     block_bytes: Memory that working copies may take; default: see Signatures.
 
   Raises:
-    InputError: if Phase 1 has not finished, or saved other signatures only.
+    InputError: if Phase 1 has not finished, or saved other signatures only, or fewer than two clients are left.
   """
-  from tff_cluster.clustering import signatures as signatures_lib
+  from tff_cluster.clustering import excluded
 
   phase1 = folder.load_finished(folder.phase1, 'phase1')
   if kind not in phase1['signatures']:
@@ -132,13 +158,12 @@ def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signa
       f'--signature={kind}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 with a clustering '
       f'of {kind}'
     )
-  artifact = folder.store / phase1['signatures'][kind]
-  vectors = store_lib.load_rows(artifact / 'vectors.npy')
-  client_ids = tuple(store_lib.load_json(artifact / 'clients.json'))
-  found = signatures_lib.Signatures(vectors, client_ids)
+  vectors, usable = _rows(folder, folder.load_config().training, phase1['signatures'], kind)
+  found = excluded.finite_only(vectors, client_ids(folder, kind), usable)
   return found if block_bytes is None else dataclasses.replace(found, block_bytes=block_bytes)
 
 
+<<<<<<< ours
 def origin(experiment: experiment_lib.Experiment, kind: str) -> np.ndarray:
   """Returns float32[features], what a saved signature is beside the update that its client sends.
 
@@ -153,6 +178,12 @@ def origin(experiment: experiment_lib.Experiment, kind: str) -> np.ndarray:
   if training.sketch_dimension is None:
     return base
   return sketch_lib.sketch(base[None], training.sketch_dimension, training.seed)[0]
+=======
+def client_ids(folder: RunFolder, kind: str) -> tuple[str, ...]:
+  """Returns the ids of all clients of a finished Phase 1, whether or not they can be clustered."""
+  name = folder.load_finished(folder.phase1, 'phase1')['signatures'][kind]
+  return tuple(store_lib.load_json(folder.store / name / 'clients.json'))
+>>>>>>> theirs
 
 
 def start_weights(
@@ -162,18 +193,23 @@ def start_weights(
 
   The plain means of the members' weights (Rohith et al. 2020, section 6.2), or with cluster_start=global_model the
   model of Phase 1 for all of them (Briggs et al. 2020, Algorithm 1).
+
+  Raises:
+    InputError: if the weights of none of a cluster's members are finite.
   """
+  from tff_cluster.clustering import excluded
+
   folder, training = experiment.folder, experiment.config.training
   if training.cluster_start == 'global_model':
     vector = experiment.flatten(_phase1_weights(experiment)[training.phase1_rounds])
     return np.broadcast_to(vector, (assignment.num_clusters, len(vector)))
+  phase1 = folder.load_finished(folder.phase1, 'phase1')
+  vectors = store_lib.load_rows(folder.store / phase1['signatures']['weights'] / 'vectors.npy')
+  shares = mixing.start_weights(assignment, excluded.finite_rows(vectors))
   if training.sketch_dimension is None:
-    phase1 = folder.load_finished(folder.phase1, 'phase1')
-    vectors = store_lib.load_rows(folder.store / phase1['signatures']['weights'] / 'vectors.npy')
-    return mixing.apply_mixing([vectors], mixing.start_weights(assignment).T)[0]
+    return mixing.apply_mixing([vectors], shares.T)[0]
   base = _phase1_weights(experiment)[training.phase1_rounds - 1]
-  starts = [_start_of(experiment, base, assignment.members(row)) for row in range(assignment.num_clusters)]
-  return np.stack(starts)
+  return np.stack([_start_of(experiment, base, np.flatnonzero(row)) for row in shares])
 
 
 def start_cost(experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment) -> int:
@@ -211,6 +247,21 @@ def phase1_is_whole(folder: RunFolder) -> bool:
   return all([is_whole(folder.store / name / 'vectors.npy') for name in signatures.values()])
 
 
+def _rows(
+  folder: RunFolder, training: config_lib.TrainingConfig, signatures: dict[str, str], kind: str
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the rows of a kind, memory-mapped, and bool[clients], who can be clustered by them; see `load`."""
+  from tff_cluster.clustering import excluded
+
+  vectors = store_lib.load_rows(folder.store / signatures[kind] / 'vectors.npy')
+  usable = excluded.finite_rows(vectors)
+  if training.cluster_start == 'members_mean' and kind != 'weights':
+    # Every cluster then has a member whose weights it can start from.
+    weights = store_lib.load_rows(folder.store / signatures['weights'] / 'vectors.npy')
+    usable &= excluded.finite_rows(weights)
+  return vectors, usable
+
+
 def _phase1_weights(experiment: experiment_lib.Experiment) -> dict[int, Any]:
   """Returns the global models after the last two rounds of Phase 1, by round number."""
   last = experiment.config.training.phase1_rounds
@@ -237,11 +288,16 @@ def _distortion(
   experiment: experiment_lib.Experiment, base: Any, number: int, origin: np.ndarray, sketches: np.ndarray
 ) -> dict[str, float] | None:
   """Returns how far the sketches' distances are off for a few clients; None where there are no two."""
+  from tff_cluster.clustering import excluded
+
   clients = experiment.population.num_clients
   if clients < 2:
     return None
   generator = seeding.generator(experiment.config.training.seed, 'sketch sample')
   sample = np.sort(generator.choice(clients, min(_SAMPLE, clients), replace=False))
+  sample = sample[excluded.finite_rows(sketches[sample])]
+  if len(sample) < 2:
+    return None
   vectors = np.empty((len(sample), len(origin)), np.float32)
   experiment.trainer.local_updates(
     base, sample, number, lambda position, update: np.add(origin, update, out=vectors[position])

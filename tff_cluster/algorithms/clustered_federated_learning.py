@@ -14,6 +14,8 @@ Departures and choices:
   A cluster that has stopped (equation 5) is not tested again. One whose split a guard forbids (min_cluster_size,
     min_similarity_gap, max_cross_similarity; all are off by default) is tested again after `rounds_before_split` rounds.
   A cluster of one client is not tested; in the last round nobody is.
+  A client whose update is not finite (the paper has none) is left out of a test and goes with the larger half
+    (clustering/excluded.py). A cluster that has fewer than two others is not tested then, but `rounds_before_split` rounds later.
 """
 
 import collections
@@ -66,7 +68,7 @@ def run_recursion(experiment: experiment_lib.Experiment, clustering: config_lib.
   waiting.append((experiment.everyone, initial, 0, first, None))
   while waiting:
     members, start, start_round, first_test, parent = waiting.popleft()
-    halves, weights, found = _train(experiment, clustering, members, start, start_round, first_test)
+    halves, weights, found = _train(experiment, clustering, members, start, start_round, first_test, parent)
     end_round = found[-1][0]['round'] if halves else _last_round(experiment)
     segments.append(Segment(members, start_round, end_round, parent))
     for test, matrix in found:
@@ -102,6 +104,14 @@ def assignment(
   )
 
 
+def excluded(folder: RunFolder, label: str) -> tuple[str, ...]:
+  """Returns the clients that were left out of some test, because their updates were not finite."""
+  tests = store_lib.load_json(folder.splits(label))['tests']
+  out = {client_id for test in tests for client_id in test.get('excluded', ())}
+  # The first test is of all clients, in their order.
+  return tuple(i for i in (tests[0]['cluster'] if tests else ()) if i in out)
+
+
 def notes(folder: RunFolder, label: str) -> list[str]:
   """Returns what a reader must know of a recursion."""
   tests = store_lib.load_json(folder.splits(label))['tests']
@@ -111,6 +121,10 @@ def notes(folder: RunFolder, label: str) -> list[str]:
   kept = [test for test in tests if test['verdict'] == 'kept']
   if kept:
     told.append(f'{len(kept)} of {len(tests)} tests found a split that a guard forbids: {kept[-1]["reason"]}')
+  if out := excluded(folder, label):
+    from tff_cluster.clustering import excluded as excluded_lib
+
+    told.append(excluded_lib.note_of_splits(out))
   return told
 
 
@@ -156,14 +170,16 @@ def _train(
   start: Any,
   start_round: int,
   first_test: int,
+  parent: int | None,
 ) -> tuple[list[np.ndarray], Any, list[tuple[dict[str, Any], np.ndarray]]]:
   """Trains a cluster until it is split or the rounds are over.
 
   Returns:
     The halves (none, or two arrays of positions), the model that they start from, and each test with the
-    similarities float32[members, members].
+    similarities float32[members, members], NaN for clients that were left out.
   """
   from tff_cluster.clustering import bipartition
+  from tff_cluster.clustering import excluded as excluded_lib
 
   last = _last_round(experiment)
   tests: list[tuple[dict[str, Any], np.ndarray]] = []
@@ -173,13 +189,22 @@ def _train(
     number = int(outcome.history.rounds[-1])
     if number == last:
       return [], None, tests
-    similarity, norms = _similarity(experiment, outcome.weights[number - 1], members, number)
+    everybodys, norms = _similarity(experiment, outcome.weights[number - 1], members, number)
+    finite = np.isfinite(norms)
+    if parent is None:
+      excluded_lib.check(finite, experiment.population.client_ids)
+    if np.sum(finite) < 2:
+      first_test = number + clustering.rounds_before_split
+      continue
+    similarity, norms = everybodys[np.ix_(finite, finite)], norms[finite]
     test: dict[str, Any] = {
       'round': number, 'positions': members.tolist(), 'verdict': 'stopped', 'halves': None, 'cross_similarity': None,
       'similarity_gap': None, 'mean_update_norm': float(outcome.history.update_norm[-1]),
       'max_update_norm': float(norms.max()), 'mean_similarity': _mean_similarity(similarity), 'reason': '',
     }  # fmt: skip
-    tests.append((test, similarity.astype(np.float32)))
+    if not finite.all():
+      test['excluded'] = members[~finite].tolist()
+    tests.append((test, everybodys.astype(np.float32)))
     if norms.max() < clustering.stopping_norm:
       test['reason'] = (
         f'no client has an update of norm {clustering.stopping_norm:g} (stopping_norm) or more: they agree'
@@ -187,7 +212,8 @@ def _train(
       first_test = last
       continue
     split = bipartition.guarded(similarity, *bipartition.guards(clustering))
-    halves = [members[split.labels == side] for side in (0, 1)]
+    sides = split.labels if finite.all() else excluded_lib.with_larger_half(split.labels, finite)
+    halves = [members[sides == side] for side in (0, 1)]
     test.update(
       halves=[half.tolist() for half in halves], cross_similarity=split.cross_similarity, similarity_gap=split.gap
     )  # fmt: skip
@@ -230,8 +256,12 @@ def _until_stationary(
 def _similarity(
   experiment: experiment_lib.Experiment, weights: Any, members: np.ndarray, number: int
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the cosine similarities float64[members, members] and the norms float64[members] of a round's updates."""
+  """Returns the cosine similarities float64[members, members] and the norms float64[members] of a round's updates.
+
+  Those of an update that is not finite are NaN.
+  """
   from tff_cluster.clustering import bipartition, signatures
+  from tff_cluster.clustering import excluded as excluded_lib
 
   clients = [experiment.population.client_digests[k] for k in members]
   folder = experiment.store.artifact(
@@ -257,8 +287,16 @@ def _similarity(
     )
     experiment.trained += len(members)
     ids = tuple(experiment.population.client_ids[k] for k in members)
-    similarity = bipartition.similarities(signatures.Signatures(updates, ids))
     norms = np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1))
+    finite = excluded_lib.finite_rows(updates)
+    if finite.all():
+      similarity = bipartition.similarities(signatures.Signatures(updates, ids))
+    else:
+      norms[~finite] = np.nan
+      similarity = np.full((len(members), len(members)), np.nan)
+      if finite.any():
+        compared = signatures.Signatures.numbered(updates[finite])
+        similarity[np.ix_(finite, finite)] = bipartition.similarities(compared)
     store_lib.save_arrays(path, {'similarity': similarity, 'norms': norms})
   return similarity, norms
 
@@ -274,7 +312,8 @@ def _named(experiment: experiment_lib.Experiment, test: dict[str, Any]) -> dict[
   ids = experiment.population.client_ids
   named = {key: value for key, value in test.items() if key != 'positions'}
   halves = [[ids[k] for k in half] for half in test['halves']] if test['halves'] else None
-  return named | {'cluster': [ids[k] for k in test['positions']], 'halves': halves}
+  out = {'excluded': [ids[k] for k in test['excluded']]} if 'excluded' in test else {}
+  return named | {'cluster': [ids[k] for k in test['positions']], 'halves': halves} | out
 
 
 def _segments(folder: RunFolder, label: str) -> list[Segment]:

@@ -146,6 +146,7 @@ class Experiment:
     last_round: int,
     keep: Any = (),
     log: bool = True,
+    may_diverge: bool = False,
   ) -> Any:
     """Returns federated.trajectory.run's outcome, shown as progress and logged as metrics/NAME.csv.
 
@@ -153,12 +154,13 @@ class Experiment:
       name: What the stage is called.
       members, start, start_round, last_round, keep: See federated.trajectory.run.
       log: Whether to show and log it (a stage that only reads what is finished does not).
+      may_diverge: See federated.trajectory.run.
     """
     from tff_cluster.federated import release, trajectory
 
     request = (self.trainer, self.store, self.settings, members, start, start_round, last_round, keep)
     if not log:
-      return trajectory.run(*request)
+      return trajectory.run(*request, may_diverge=may_diverge)
     rounds = release.RoundLog(self.folder.metrics(name), self.folder.tensorboard(name))
     with self.progress.stage(name, last_round - start_round):
 
@@ -166,7 +168,7 @@ class Experiment:
         rounds.release(number, figures)
         self.progress.update(accuracy=figures['validation_accuracy'], loss=figures['train_loss'])
 
-      outcome = trajectory.run(*request, on_round)
+      outcome = trajectory.run(*request, on_round, may_diverge=may_diverge)
     self.asked += outcome.client_rounds_asked
     self.trained += outcome.client_rounds_trained
     return outcome

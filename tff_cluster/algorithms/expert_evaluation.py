@@ -2,7 +2,8 @@
 
 Departures and choices: the test stream is the global test set in its own order; how much FedEx depends on the order is
 measured on shuffles of it. The gate learns from all clients' validation rows. The paper's experts and its final model are
-measured on the same test set, so the unclustered model stands beside them.
+measured on the same test set, so the unclustered model stands beside them. An expert whose outputs for a row are not
+finite, because the row is enormous, knows nothing of it: all classes alike.
 """
 
 from collections.abc import Sequence
@@ -29,8 +30,8 @@ def evaluate(experiment: experiment_lib.Experiment, models: Sequence[Any]) -> di
   with experiment.progress.stage('experts', len(models)):
     outputs, validation = [], []
     for weights in models:
-      outputs.append(trainer.predict(weights, population.global_test_x))
-      validation.append(trainer.predict(weights, population.validation.x))
+      outputs.append(_finite(trainer.predict(weights, population.global_test_x)))
+      validation.append(_finite(trainer.predict(weights, population.validation.x)))
       experiment.progress.update()
   labels = population.global_test_y
   given = ExpertOutputs(np.stack(outputs).astype(np.float64), labels.astype(np.int64), None)
@@ -48,3 +49,9 @@ def evaluate(experiment: experiment_lib.Experiment, models: Sequence[Any]) -> di
     'expert_loss_twice': (np.log(np.exp(given.outputs).sum(axis=2)) - true).mean(axis=1).tolist(),
     'weights': weights.tolist(),
   }
+
+
+def _finite(outputs: np.ndarray) -> np.ndarray:
+  """Returns float32[rows, classes], where a row with NaN or infinity gives all classes alike."""
+  known = np.isfinite(outputs).all(axis=1, keepdims=True)
+  return np.where(known, outputs, np.float32(1.0 / outputs.shape[1]))

@@ -11,6 +11,9 @@ their similarities only: keeping all updates of every split would take as much r
 
 Costs: the ledger counts the new clients' local updates, one each, with CFL one for each split on the way, none for the
 oracle. The updates that are made again count as trained in the timing, but in no ledger.
+
+A new client whose training goes to NaN or infinity joins the largest cluster, of a split the larger half, and that is told
+as a fallback; clients that took part and diverged decide nothing (clustering/excluded.py).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -85,7 +88,7 @@ def _join(
   assignment: assignment_lib.ClusterAssignment,
 ) -> tuple['joined_lib.Joined', int]:
   """Returns the new clients' clusters, and the client-rounds that they spent on it."""
-  from tff_cluster.clustering import newcomers, planted
+  from tff_cluster.clustering import excluded, newcomers, planted
 
   folder, new = experiment.folder, experiment.new_client_trainer.population
   if clustering.method == recursion.METHOD:
@@ -94,27 +97,25 @@ def _join(
     return planted.join(experiment.population.truths, new.truths, clustering.truth, assignment), 0
   saved = folder.load_finished(folder.clusters(clustering.label), 'clustering')
   kind = saved['signature']
-  joined = newcomers.join(
-    clustering,
-    client_signatures.load(folder, kind),
-    assignment,
-    client_signatures.of_new_clients(experiment, kind),
-    saved['threshold'],
-  )
-  return joined, new.num_clients
+  sent, joined = client_signatures.of_new_clients(experiment, kind), None
+  if sent is not None:
+    known = client_signatures.load(folder, kind)
+    joined = newcomers.join(clustering, known, assignment, sent, saved['threshold'])
+  ids = () if sent is None else sent.client_ids
+  return excluded.join_largest(joined, ids, new.client_ids, assignment), new.num_clients
 
 
 def _descend(
   experiment: experiment_lib.Experiment, label: str, assignment: assignment_lib.ClusterAssignment
 ) -> tuple['joined_lib.Joined', int]:
   """Takes the new clients down the tree of splits; a segment of the recursion is a cluster of the tree."""
-  from tff_cluster.clustering import joined, newcomers
+  from tff_cluster.clustering import excluded, joined, newcomers
   from tff_cluster.clustering.cross_distances import cross_distances
 
   new = experiment.new_client_trainer.population
   found = recursion.trajectories(experiment, label, log=False)
   segments = [segment for segment, _ in found]
-  spent = 0
+  spent, fallback = 0, np.zeros(new.num_clients, bool)
 
   def similarity(node: int, reached: np.ndarray) -> list[np.ndarray]:
     nonlocal spent
@@ -123,24 +124,31 @@ def _descend(
     arriving = _updates(experiment, experiment.new_client_trainer, base, reached, number)
     spent += len(reached)
     experiment.asked += len(reached)
+    finite = excluded.finite_rows(arriving)
+    arriving[~finite] = 0.0
+    fallback[reached[~finite]] = True
     halves = []
-    for segment in segments:
-      if segment.parent == node:
-        updates = _updates(experiment, experiment.trainer, base, segment.members, number)
-        halves.append(1.0 - cross_distances(updates, arriving, 'cosine'))
+    sides = [segment.members for segment in segments if segment.parent == node]
+    for half in sides:
+      updates = _updates(experiment, experiment.trainer, base, half, number)
+      if not (known := excluded.finite_rows(updates)).all():
+        updates = updates[known]
+      halves.append(1.0 - cross_distances(updates, arriving, 'cosine'))
+    # Higher than any cosine: who has no direction is on the larger side.
+    halves[int(np.argmax([len(half) for half in sides]))][:, ~finite] = 2.0
     return halves
 
   ends = newcomers.descend([segment.parent for segment in segments], new.num_clients, similarity)
   members = {tuple(assignment.members(row)): row for row in range(assignment.num_clusters)}
   rows = np.array([members[tuple(segments[end].members)] for end in ends])
   membership = np.arange(assignment.num_clusters)[:, None] == rows
-  return joined.Joined(membership, np.zeros(new.num_clients, bool)), spent
+  return joined.Joined(membership, fallback), spent
 
 
 def _updates(
   experiment: experiment_lib.Experiment, trainer: Any, base: Any, clients: np.ndarray, number: int
 ) -> np.ndarray:
-  """Returns float32[clients, features], what the clients send in a round that starts from the base."""
+  """Returns float32[clients, features], what the clients send in a round that starts from the base; NaN if it diverged."""
   updates = np.empty((len(clients), trainer.computations.model.num_parameters), np.float32)
   trainer.local_updates(base, clients, number, lambda position, update: np.copyto(updates[position], update))
   experiment.trained += len(clients)

@@ -3,6 +3,8 @@
 Neither is a method. Local training tells what a client has without the others: it trains from the initial model, on
 its own rows, for as many rounds as both phases have. The planted groups (clustering/planted.py) tell what clusters
 could gain if they were found.
+
+A client alone whose update is not finite stays with the model that it has, as it would among others.
 """
 
 import dataclasses
@@ -37,7 +39,7 @@ def run_local(experiment: experiment_lib.Experiment) -> None:
   with experiment.timed() as figures:
     with experiment.progress.stage('every client alone', population.num_clients):
       for client in experiment.everyone:
-        outcome = experiment.train('local', np.array([client]), initial, 0, last, log=False)
+        outcome = experiment.train('local', np.array([client]), initial, 0, last, log=False, may_diverge=True)
         experiment.asked += outcome.client_rounds_asked
         experiment.trained += outcome.client_rounds_trained
         measured.append(
@@ -49,6 +51,7 @@ def run_local(experiment: experiment_lib.Experiment) -> None:
     alone = scores.Scores(
       np.concatenate([m.confusion for m in measured]), np.concatenate([m.loss_sum for m in measured])
     )
+    dropped = sum(int(outcome.history.dropped.sum()) for outcome in outcomes)
     store_lib.save_json(
       path,
       {
@@ -60,5 +63,6 @@ def run_local(experiment: experiment_lib.Experiment) -> None:
           'client_accuracy': alone.client_accuracy.tolist(),
         },
         'timing': figures(),
+        **({'dropped_updates': dropped} if dropped else {}),
       },
     )

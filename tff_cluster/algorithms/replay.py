@@ -5,7 +5,7 @@ Planted truth is looked at here only, after every clustering has been made.
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +72,7 @@ def read_questions(options: Any) -> Questions:
 
 
 def run_signatures(folder: RunFolder, kind: str, memory_mb: int) -> 'signatures_lib.Signatures':
-  """Returns the signatures that Phase 1 of a run saved, memory-mapped.
+  """Returns the signatures that Phase 1 of a run saved, of the clients that can be clustered; see client_signatures.load.
 
   Args:
     folder: The run.
@@ -94,11 +94,31 @@ def file_signatures(path: str | os.PathLike[str], memory_mb: int) -> 'signatures
   return signatures_lib.read_signatures(path, memory_mb * 2**20)
 
 
-def run_truths(folder: RunFolder) -> dict[str, np.ndarray]:
-  """Returns the planted memberships of a run by name, float64[groups, clients] each; {} where there are none."""
+def run_truths(folder: RunFolder, client_ids: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+  """Returns the planted memberships of a run by name, float64[groups, clients] each; {} where there are none.
+
+  Args:
+    folder: The run.
+    client_ids: Of which clients, in the run's order; of all by default.
+  """
+  from tff_cluster.clustering import excluded
   from tff_cluster.data import saved
 
-  return dict(saved.load_population(folder.population).truths) if folder.population.exists() else {}
+  if not folder.population.exists():
+    return {}
+  population = saved.load_population(folder.population)
+  here = excluded.among(population.client_ids, population.client_ids if client_ids is None else client_ids)
+  return {name: np.asarray(truth)[:, here] for name, truth in population.truths.items()}
+
+
+def run_note(folder: RunFolder, kind: str, client_ids: Sequence[str]) -> str:
+  """Returns a sentence on the clients of a run that are not among those that can be clustered, '' where all are."""
+  from tff_cluster.algorithms import client_signatures
+  from tff_cluster.clustering import excluded
+
+  known = set(client_ids)
+  out = [i for i in client_signatures.client_ids(folder, kind) if i not in known]
+  return excluded.note(out).partition(';')[0] if out else ''
 
 
 def sketched(

@@ -14,7 +14,7 @@ method=bipartition clustering and Phase 2 are one: CFL's recursion (algorithms/c
 """
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from tff_cluster.algorithms import clustered_federated_learning as recursion
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.run_folder import RunFolder
 
+if TYPE_CHECKING:
+  from tff_cluster.clustering import signatures as signatures_lib
+
 
 def run_phase1(experiment: experiment_lib.Experiment) -> None:
   """Runs FedAvg over all clients (section 6.1) and saves `phase1.json` and the signatures that clusterings ask for."""
@@ -50,6 +53,7 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
     if kinds and training.cluster_start == 'members_mean':
       kinds.add('weights')
     signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in sorted(kinds)}
+    client_signatures.check(experiment, signatures)
     sketch = client_signatures.sketch_report(experiment, min(signatures.values())) if signatures else None
     store_lib.save_json(
       experiment.folder.phase1,
@@ -79,19 +83,15 @@ def prepare_clustering(
 
 def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, seed: int) -> None:
   """Clusters the devices of a finished Phase 1 and saves `clusterings/LABEL/clusters.json`. No TensorFlow."""
-  from tff_cluster.clustering import embedding, methods, planted
+  from tff_cluster.clustering import excluded, methods, planted
   from tff_cluster.data import saved
 
   if folder.clusters(clustering.label).exists():
     return
   kind = clustering.signature
-  signatures = client_signatures.load(folder, kind)
+  signatures, client_ids = client_signatures.load(folder, kind), client_signatures.client_ids(folder, kind)
   if not folder.geometry(kind).exists():
-    distances = signatures.distances('l2')
-    store_lib.save_arrays(
-      folder.geometry(kind),
-      {'distances': distances.astype(np.float32), 'embedding': embedding.classical_scaling(distances)},
-    )
+    store_lib.save_arrays(folder.geometry(kind), _geometry(signatures, client_ids))
   if not folder.candidates(kind).exists():
     store_lib.save_json(
       folder.candidates(kind),
@@ -109,14 +109,12 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
       ],
     )
   if clustering.method == recursion.METHOD:
-    assignment = recursion.assignment(folder, clustering.label, signatures.client_ids)
-    notes = recursion.notes(folder, clustering.label)
-    _save_clusters(folder, clustering.label, assignment, 'updates', None, None, notes)
+    assignment = recursion.assignment(folder, clustering.label, client_ids)
+    notes, out = recursion.notes(folder, clustering.label), recursion.excluded(folder, clustering.label)
+    _save_clusters(folder, clustering.label, assignment, 'updates', None, None, notes, out)
     return
   if clustering.method == planted.METHOD:
-    groups = planted.groups(
-      saved.load_population(folder.population).truths, clustering.truth, signatures.client_ids
-    )
+    groups = planted.groups(saved.load_population(folder.population).truths, clustering.truth, client_ids)
     _save_clusters(folder, clustering.label, groups, kind, None, None, [planted.NOTE])
     return
   choice = None
@@ -124,11 +122,13 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
     choice = folder.load_finished(folder.choice(clustering.label), 'clustering')
     threshold = choice['candidates'][choice['chosen']]['threshold']
     clustering = dataclasses.replace(clustering, distance_threshold=repr(threshold))
-  outcome = methods.cluster(clustering, signatures, seed)
+  outcome = excluded.cluster(clustering, signatures, client_ids, seed)
   if outcome.linkage is not None:
     store_lib.save_arrays(folder.linkage(clustering.label), {'linkage': outcome.linkage})
   notes = [*outcome.notes, *(['the best of several thresholds on validation rows'] if choice else [])]
-  _save_clusters(folder, clustering.label, outcome.assignment, kind, outcome.threshold, choice, notes)
+  _save_clusters(
+    folder, clustering.label, outcome.assignment, kind, outcome.threshold, choice, notes, outcome.excluded
+  )
 
 
 def run_baseline(experiment: experiment_lib.Experiment) -> None:
@@ -166,6 +166,7 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
     if folder.splits(label).exists():
       _, _, accuracy = measures.client_accuracies(experiment, trained.outcomes, 1)
       store_lib.save_arrays(folder.client_accuracy(label), {'test': accuracy.astype(np.float32)})
+    dropped = sum(int(o.history.dropped[o.history.rounds >= first].sum()) for o in trained.outcomes)
     store_lib.save_json(
       folder.phase2(label),
       {
@@ -176,6 +177,7 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
           measures.best_validation(experiment, outcome, first) for outcome in trained.clusters
         ],
         'timing': figures(),
+        **({'dropped_updates': dropped} if dropped else {}),
       },
     )
 
@@ -230,6 +232,19 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
     )
 
 
+def _geometry(signatures: 'signatures_lib.Signatures', client_ids: tuple[str, ...]) -> dict[str, np.ndarray]:
+  """Returns distances float32[clients, clients] and embedding float64[clients, 2], NaN where a signature is not finite."""
+  from tff_cluster.clustering import embedding, excluded
+
+  distances = signatures.distances('l2')
+  here, count = excluded.among(client_ids, signatures.client_ids), len(client_ids)
+  everybodys = np.full((count, count), np.nan, np.float32)
+  everybodys[np.ix_(here, here)] = distances.astype(np.float32)
+  points = np.full((count, 2), np.nan)
+  points[here] = embedding.classical_scaling(distances)
+  return {'distances': everybodys, 'embedding': points}
+
+
 def _save_clusters(
   folder: RunFolder,
   label: str,
@@ -238,6 +253,7 @@ def _save_clusters(
   threshold: float | None,
   choice: dict[str, Any] | None,
   notes: list[str],
+  excluded: tuple[str, ...] = (),
 ) -> None:
   store_lib.save_json(
     folder.clusters(label),
@@ -248,5 +264,6 @@ def _save_clusters(
       'threshold': threshold,
       'choice': choice,
       'notes': notes,
+      **({'excluded': list(excluded)} if excluded else {}),
     },
   )

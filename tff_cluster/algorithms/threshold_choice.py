@@ -6,7 +6,8 @@ first round of Phase 2, and the cut with the highest mean client accuracy on val
 the coarsest). Phase 2 goes on from those rounds, so only the other cuts cost anything.
 
 Departures and choices: the paper names neither the range nor the rows on which a threshold was best; it appears to
-be test accuracy, so what test rows would have chosen is saved beside it, and chooses nothing.
+be test accuracy, so what test rows would have chosen is saved beside it, and chooses nothing. Clients whose updates were
+not finite (clustering/excluded.py) have no say.
 """
 
 from typing import Any
@@ -40,16 +41,18 @@ def run_choice(experiment: experiment_lib.Experiment, clustering: config_lib.Clu
   """Saves `clusterings/LABEL/choice.json` (CHOICE in tff_cluster/results.py); nothing for a threshold that is given."""
   if not is_missing(experiment.folder, clustering):
     return
-  from tff_cluster.clustering import hierarchical
+  from tff_cluster.clustering import excluded, hierarchical
 
   signatures = client_signatures.load(experiment.folder, clustering.signature)
+  client_ids = experiment.population.client_ids
   merges = hierarchical.merge_order(signatures, clustering.metric, clustering.linkage)
   candidates, costs = [], []
   cuts = hierarchical.cuts(merges, counts(signatures.num_clients))
   with experiment.progress.stage(f'thresholds of {clustering.label}', len(cuts)):
     for threshold, labels in cuts:
-      assignment = assignment_lib.ClusterAssignment.from_labels(labels, signatures.client_ids)
-      found, cost = _attained(experiment, assignment)
+      clustered = assignment_lib.ClusterAssignment.from_labels(labels, signatures.client_ids)
+      assignment = excluded.put_back(clustered, client_ids)
+      found, cost = _attained(experiment, assignment, excluded.among(client_ids, signatures.client_ids))
       candidates.append({'threshold': threshold, 'num_clusters': assignment.num_clusters} | found)
       costs.append(cost)
       experiment.progress.update(accuracy=found['validation_accuracy'])
@@ -66,9 +69,15 @@ def run_choice(experiment: experiment_lib.Experiment, clustering: config_lib.Clu
 
 
 def _attained(
-  experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment
+  experiment: experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment, clustered: np.ndarray
 ) -> tuple[dict[str, Any], int]:
-  """Returns what the clients' models attain after the first round of Phase 2, and its client-rounds."""
+  """Returns what the clients' models attain after the first round of Phase 2, and its client-rounds.
+
+  Args:
+    experiment: The experiment.
+    assignment: A cut, all clients in it.
+    clustered: bool[clients], over whom accuracies are.
+  """
   from tff_cluster.federated import trajectory
 
   starts = client_signatures.start_weights(experiment, assignment)
@@ -85,6 +94,9 @@ def _attained(
   cost = sum(outcome.client_rounds_asked for outcome in outcomes)
   experiment.asked += cost
   experiment.trained += sum(outcome.client_rounds_trained for outcome in outcomes)
-  history = measures.clustered_history(experiment, outcomes, begin + 1)
+  rounds, validation, test = measures.client_accuracies(experiment, outcomes, begin + 1)
+  if not clustered.all():
+    validation, test = validation[:, clustered], test[:, clustered]
+  history = measures.history(experiment, rounds, validation, test)
   names = ('validation_accuracy', 'test_accuracy', 'share_at_target')
   return {name: history[name][0] for name in names}, cost

@@ -42,7 +42,8 @@ def join(
   Args:
     config: Method and its parameters.
     signatures: The vectors that were clustered.
-    assignment: What was found, of the same clients in the same order.
+    assignment: What was found, of the same clients in the same order; it may hold clients without a vector that is
+      finite (clustering/excluded.py), which decide nothing.
     newcomers: The newcomers' vectors, made like those of the others.
     threshold: The distance threshold that dynamic_distance used; None where it had no distances.
 
@@ -54,13 +55,11 @@ def join(
       f'method {config.method!r} has no rule on signatures for newcomers; allowed are kmeans, hierarchical, spectral, '
       'dynamic_distance'
     )
-  if signatures.client_ids != assignment.client_ids:
-    raise InputError('signatures and clusters must be of the same clients in the same order')
+  members = _members(signatures, assignment)
   metric = config.metric if config.method == 'hierarchical' else 'l2'
   if config.method == 'spectral' and config.affinity == 'cosine':
     metric = 'cosine'
   across = cross_distances(signatures.vectors, newcomers.vectors, metric, signatures.block_bytes)
-  members = [assignment.members(row) for row in range(assignment.num_clusters)]
   if config.method == 'dynamic_distance':
     limit = 0.0 if threshold is None else threshold
     return _within(signatures.distances('l2'), across, members, limit, config.variant)
@@ -103,6 +102,17 @@ def descend(
       highest = np.stack([np.max(half, axis=0) for half in similarity(node, here)])
       place[here] = np.array(halves)[np.argmax(highest, axis=0)]
   return place
+
+
+def _members(signatures: Signatures, assignment: ClusterAssignment) -> list[np.ndarray]:
+  """Returns int64[members] for each cluster, positions of its members among the signatures."""
+  ids = set(signatures.client_ids)
+  here = np.array([client_id in ids for client_id in assignment.client_ids])
+  member = assignment.membership[:, here] > 0.0
+  same = tuple(i for i in assignment.client_ids if i in ids) == signatures.client_ids
+  if not same or not member.any(axis=1).all():
+    raise InputError('signatures and clusters must be of the same clients in the same order')
+  return [np.flatnonzero(row) for row in member]
 
 
 def _linked(across: np.ndarray, linkage: str) -> np.ndarray:

@@ -18,6 +18,7 @@ class Outcome:
     linkage: float64[clients - 1, 4] in SciPy's form; None for methods without one.
     notes: Sentences for readers of a report.
     figures: What else the method measured, by name; None where it is undefined.
+    excluded: Ids of clients that were not clustered, because their vectors were not finite (clustering/excluded.py).
   """
 
   assignment: ClusterAssignment
@@ -25,6 +26,7 @@ class Outcome:
   linkage: np.ndarray | None = None
   notes: tuple[str, ...] = ()
   figures: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
+  excluded: tuple[str, ...] = ()
 
 
 def by_first_member(labels: np.ndarray) -> np.ndarray:

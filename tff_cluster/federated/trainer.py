@@ -92,13 +92,16 @@ class Trainer:
     generator = seeding.generator(self.seed, 'cohort', names, round_number)
     return np.sort(generator.choice(members, size, replace=False))
 
-  def round(self, state: Any, cohort: np.ndarray, round_number: int) -> tuple[Any, dict[str, float]]:
+  def round(
+    self, state: Any, cohort: np.ndarray, round_number: int, may_diverge: bool = False
+  ) -> tuple[Any, dict[str, float]]:
     """Runs one round of FedAvg.
 
     Args:
       state: The state before the round.
       cohort: int64[cohort], positions of the clients that train.
       round_number: From 1; part of the seed of the visit orders.
+      may_diverge: Whether the state stays as it is where no client's update is finite, which else is an error.
 
     Returns:
       The state after the round, and {'train_loss': mean cross-entropy over the rows visited, 'dropped':
@@ -112,6 +115,8 @@ class Trainer:
       output = self.computations.learning_process.next(state, data)
     work = output.metrics['client_work']
     if int(work['dropped']) == len(cohort):
+      if may_diverge:
+        return state, {'train_loss': float(work['loss']), 'dropped': len(cohort)}
       raise InputError(
         f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
         '--learning_rate'
@@ -132,13 +137,14 @@ class Trainer:
       clients: Positions of the clients.
       round_number: The round whose visit orders are used: after round n - 1 of a trajectory, round n
         gives exactly the updates that round n averages.
-      into: Called with (position in `clients`, float32[features] update: trained minus start).
+      into: Called with (position in `clients`, float32[features] update: trained minus start; NaN where training
+        was not finite).
     """
     update_bytes = self.computations.model.num_bytes
     for chunk in _chunks([update_bytes + self._row_bytes(self.population.train, int(k)) for k in clients]):
       data = [self._training_data(int(clients[i]), round_number) for i in chunk]
       for i, update in zip(chunk, self.computations.local_updates(list(weights), data), strict=True):
-        into(i, self._finite(np.asarray(update), int(clients[i])))
+        into(i, np.asarray(update))
 
   def local_sketches(
     self,
@@ -156,7 +162,7 @@ class Trainer:
       projection: (buckets int32[features], signs int8[features]); feature f of an update is added, with
         sign signs[f], to entry buckets[f] of the sketch.
       dimension: Length of a sketch.
-      into: Called with (position in `clients`, float32[dimension] sketch).
+      into: Called with (position in `clients`, float32[dimension] sketch, not finite where training was not).
     """
     sent = collections.OrderedDict(
       buckets=projection[0].astype(np.int32),
@@ -166,7 +172,7 @@ class Trainer:
     for chunk in _chunks([4 * dimension + self._row_bytes(self.population.train, int(k)) for k in clients]):
       data = [self._training_data(int(clients[i]), round_number) for i in chunk]
       for i, sketch in zip(chunk, self.computations.local_sketches(list(weights), sent, data), strict=True):
-        into(i, self._finite(np.asarray(sketch), int(clients[i])))
+        into(i, np.asarray(sketch))
 
   def mean_update(
     self, weights: Weights, clients: Sequence[int] | np.ndarray, round_number: int
@@ -230,14 +236,6 @@ class Trainer:
     generator = seeding.generator(self.seed, 'visit order', round_number, self.population.client_ids[client])
     order = np.stack([generator.permutation(len(y)) for _ in range(self.local_epochs)])
     return collections.OrderedDict(x=x, y=y, order=order.astype(np.int32))
-
-  def _finite(self, vector: np.ndarray, client: int) -> np.ndarray:
-    if not np.isfinite(vector).all():
-      raise InputError(
-        f'client {self.population.client_ids[client]}: its weights became NaN or infinite, so it cannot be clustered; '
-        'use a smaller --learning_rate'
-      )
-    return vector
 
   def _check_sizes(self) -> None:
     sizes = np.array([self._row_bytes(self.population.train, k) for k in range(self.population.num_clients)])

@@ -74,6 +74,7 @@ def run(
   keep: Collection[int] = (),
   on_round: Callable[[int, dict[str, float]], None] = lambda round_number, figures: None,
   stop: Callable[[int, float], bool] | None = None,
+  may_diverge: bool = False,
 ) -> Outcome:
   """Returns the trajectory up to a round, training what the store does not have.
 
@@ -89,6 +90,7 @@ def run(
     on_round: Called after each round, also for those that the store has, with the round's figures.
     stop: Ends the trajectory before last_round, after the first round for which stop(round, update_norm) is true; the
       models of that round and of the one before are among the results.
+    may_diverge: See Trainer.round.
 
   A damaged file is set aside with a line in the log, and what it held is trained again.
   """
@@ -121,7 +123,7 @@ def run(
       done += 1
       cohort = trainer.cohort(members, done)
       before = trainer.weights(state)
-      state, figures = trainer.round(state, cohort, done)
+      state, figures = trainer.round(state, cohort, done, may_diverge)
       trained += len(cohort)
       record = _appended(record, trainer, members, before, trainer.weights(state), figures)
       if stop is not None and stop(done, float(record['update_norm'][-1])):

@@ -207,7 +207,8 @@ def _groups_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> 
       parts.append(f'they are nearly, but not exactly, the planted groups {named}')
     else:
       parts.append(f'they are not the planted groups {named}')
-  return f'It found {found}: {series(parts)}.'
+  unscored = ' Clients that were not clustered are not scored.' if clustering.get('excluded') else ''
+  return f'It found {found}: {series(parts)}.{unscored}'
 
 
 def _twin_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:

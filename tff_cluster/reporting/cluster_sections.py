@@ -48,6 +48,7 @@ def recovery_section(run: FinishedRun) -> list[Markup]:
           'belong together are together; a pair that shares several groups should share as many clusters. F is the harmonic '
           'mean of the two. None of these is corrected for chance.',
       )] if names else []),
+      *_not_scored(run),
       table(header, rows, numeric=range(3, len(header))),
   ]  # fmt: skip
 
@@ -129,6 +130,18 @@ def composition(members: np.ndarray, truth: np.ndarray | None) -> str:
   order = [int(g) for g in np.argsort(-counts, kind='stable') if counts[g]]
   shown = ', '.join(f'{counts[g]} of group {g}' for g in order[:5])
   return shown + (f' and {len(order) - 5} more groups' if len(order) > 5 else '')
+
+
+def _not_scored(run: FinishedRun) -> list[Markup]:
+  """Returns a sentence for clusterings that were not of all clients."""
+  counts = {c['label']: len(c['excluded']) for c in run.results['clusterings'] if c.get('excluded')}
+  if not counts:
+    return []
+  left_out = series([f'{plural(count, "client")} of {label}' for label, count in counts.items()])
+  return [
+    tag('p', tag('strong', 'Take care. '), f'Scores are over the clients that were clustered: {left_out} had no finite update '
+        'and counted for nothing.', class_='alarm')
+  ]  # fmt: skip
 
 
 def _overlapping_scores(

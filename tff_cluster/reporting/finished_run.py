@@ -50,6 +50,35 @@ class FinishedRun:
       matrix[row, [position[client_id] for client_id in members]] = 1.0
     return matrix
 
+  def clustered(self, clustering: Mapping[str, Any]) -> np.ndarray:
+    """Returns bool[clients], who was clustered: all but those whose updates were not finite."""
+    out = set(clustering.get('excluded', ()))
+    return np.array([client_id not in out for client_id in self.client_ids], bool)
+
+  def geometry(self, kind: str) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Returns which clients have finite signatures, their distances and their places in the plane.
+
+    Args:
+      kind: 'weights' or 'updates'.
+
+    Returns:
+      bool[clients], float[shown, shown] and float[shown, 2]; None for what is not there or does not fit.
+    """
+    # A recursion clusters other updates than those of the geometry.
+    at_once = [c for c in self.results['clusterings'] if c['signature'] == kind and c.get('splits') is None]
+    shown = np.logical_and.reduce([self.clustered(c) for c in at_once])
+    shown = np.broadcast_to(shown, len(self.client_ids))
+    distances, positions = self.arrays.get(f'distances_{kind}'), self.arrays.get(f'embedding_{kind}')
+    if distances is not None:
+      fits = distances.shape == (len(shown), len(shown))
+      distances = distances[np.ix_(shown, shown)] if fits else None
+    if positions is not None:
+      positions = positions[shown] if positions.shape == (len(shown), 2) else None
+    whole = [
+      array if array is not None and np.isfinite(array).all() else None for array in (distances, positions)
+    ]
+    return shown, whole[0], whole[1]
+
   def array(self, name: str, *shape: int) -> np.ndarray | None:
     """Returns the array of this name and shape, or None: a report goes without what is not there."""
     found = self.arrays.get(name)

@@ -22,7 +22,7 @@ from tff_cluster.reporting.figures import (
 from tff_cluster.reporting.files import write_file
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.splits.pictures import split_figures
-from tff_cluster.reporting.words import series
+from tff_cluster.reporting.words import plural, series
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -207,18 +207,22 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
   )  # fmt: skip
   # A recursion clusters other updates in every split, and these distances are those of one round.
   at_once = clustering.get('splits') is None
-  if at_once and (distances := run.array(f'distances_{kind}', count, count)) is not None:
+  shown, distances, positions = run.geometry(kind)
+  ids = [client_id for client_id, drawn in zip(run.client_ids, shown, strict=True) if drawn]
+  left_out = _left_out(count - len(ids))
+  if at_once and distances is not None:
     yield (
         f'distances_{name}', section, f'Distance matrix ordered by cluster, {label}',
         f'Euclidean distances between the clients’ {kind}, members of a cluster side by side'
         + (', white lines between clusters' if found is not None else ' (with overlap: clients with similar memberships)')
         + '. Dark blocks on the diagonal are clients that lie close together; a clustering fits where its blocks are '
-        'the dark ones.' + (f' The strip at the top is the planted group (“{strip}”).' if groups is not None else ''),
+        'the dark ones.' + (f' The strip at the top is the planted group (“{strip}”).' if groups is not None else '') + left_out,
         heatmaps.distance_matrix(
-            distances, ordering.client_order(matrix), run.client_ids, f'{heading}: distances between {kind}', found, groups
+            distances, ordering.client_order(matrix[:, shown]), ids, f'{heading}: distances between {kind}',
+            _those(found, shown), _those(groups, shown),
         ),
     )  # fmt: skip
-  if at_once and (positions := run.array(f'embedding_{kind}', count, 2)) is not None:
+  if at_once and positions is not None:
     yield (
         f'embedding_{name}', section, f'Clients in the plane, {label}',
         f'Classical scaling of the distances between {kind}: clients that lie close together have similar {kind}, as '
@@ -228,17 +232,22 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
             '; on the right the planted groups, a client of two groups in both colours.'
             + (' A cluster has the colour of the group it matches best.' if found is not None else '')
             if truth is not None else '.'
-        ),
-        embedding.embedding(positions, matrix, truth, truth_name, label),
+        ) + left_out,
+        embedding.embedding(positions, matrix[:, shown], None if truth is None else truth[:, shown], truth_name, label),
     )  # fmt: skip
-  tree = run.array(f'linkage_{label}', count - 1, 4)
-  if tree is not None and found is not None and count > 1:
+  clustered = run.clustered(clustering)
+  tree = run.array(f'linkage_{label}', int(clustered.sum()) - 1, 4)
+  if tree is not None and found is not None and len(tree):
     yield (
         f'dendrogram_{name}', section, f'Dendrogram, {label}',
         'Each leaf is a client; branches join at the distance at which their clusters merge. The dashed line is the cut: '
         'what hangs together below it is a cluster and has one colour, grey branches lie above.'
-        + (f' The strip shows the planted groups (“{strip}”).' if groups is not None else ''),
-        dendrogram.dendrogram(tree, clustering['threshold'], found, run.client_ids, f'{heading}: dendrogram', groups),
+        + (f' The strip shows the planted groups (“{strip}”).' if groups is not None else '')
+        + _left_out(count - int(clustered.sum())),
+        dendrogram.dendrogram(
+            tree, clustering['threshold'], found[clustered], [run.client_ids[k] for k in np.flatnonzero(clustered)],
+            f'{heading}: dendrogram', _those(groups, clustered),
+        ),
     )  # fmt: skip
   order = ordering.cluster_order(matrix, ordering.client_order(matrix))
   yield (
@@ -250,6 +259,14 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
           f'{heading}: labels of each cluster', 'cluster', order,
       ),
   )  # fmt: skip
+
+
+def _those(labels: np.ndarray | None, shown: np.ndarray) -> np.ndarray | None:
+  return None if labels is None else labels[shown]
+
+
+def _left_out(count: int) -> str:
+  return f' Not shown: {plural(count, "client")} whose updates were not finite.' if count else ''
 
 
 def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:

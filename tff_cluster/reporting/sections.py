@@ -246,7 +246,9 @@ def _parameters(parameters: Mapping[str, Any]) -> str:
 
 
 def _dropped(results: Mapping[str, Any]) -> list[Markup]:
-  stages = (('Phase 1', results['phase1']), ('the unclustered model', results['baseline']))
+  stages = [('Phase 1', results['phase1']), ('the unclustered model', results['baseline'])]
+  stages += [('every client alone', results['local'])] if results.get('local') else []
+  stages += [(f'Phase 2 of {clustering["label"]}', clustering) for clustering in results['clusterings']]
   found = [
     f'{plural(s["dropped_updates"], "update")} of {name}' for name, s in stages if s.get('dropped_updates')
   ]

@@ -121,6 +121,8 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> list[Markup
     )
   else:
     words += ' No planted groups are known.'
+  if any(clustering.get('excluded') for _, results in runs for clustering in results['clusterings']):
+    words += ' Clients that were not clustered, because their updates were not finite, are not scored.'
   header: list[str] = ['clustering', 'kind', 'clusters', 'memberships', 'single clients']
   of_scores = ' and '.join(_SCORES.values())
   if len(truths) == 1:

@@ -43,7 +43,7 @@ def similarity_matrices(
   image: Any = None
   for axes, test in zip(places, tests, strict=True):
     sides = _sides(test)
-    kinds = np.zeros(len(sides), np.int64) if groups is None else groups[test.members]
+    kinds = np.zeros(len(sides), np.int64) if groups is None else groups[test.compared]
     order = np.lexsort((np.arange(len(sides)), kinds, sides))
     shown = np.array(test.similarity)[np.ix_(order, order)]
     np.fill_diagonal(shown, np.nan)
@@ -57,7 +57,7 @@ def similarity_matrices(
       axes.axvline(edge, color=base.INK, linewidth=1.6)
     axes.set_xticks([])
     if len(order) <= _MOST_NAMES:
-      names = [base.short(client_ids[test.members[k]], 9) for k in order]
+      names = [base.short(client_ids[test.compared[k]], 9) for k in order]
       axes.set_yticks(np.arange(len(names)), names, fontsize=8 if len(names) <= 12 else 6)
       axes.tick_params(axis='y', length=0, pad=2)
     else:
@@ -168,9 +168,9 @@ def _grid(count: int, columns: int, legend: bool) -> tuple['Figure', list[Any], 
 
 
 def _sides(test: SplitTest) -> np.ndarray:
-  """Returns int64[members], 0 or 1 for the half of each; all 0 where there are none."""
+  """Returns int64[compared], 0 or 1 for the half of each; all 0 where there are none."""
   second = set(test.halves[1].tolist()) if test.halves else set()
-  return np.array([int(k in second) for k in test.members.tolist()], np.int64)
+  return np.array([int(k in second) for k in test.compared.tolist()], np.int64)
 
 
 def _limit(matrices: Sequence[np.ndarray]) -> float:
@@ -201,9 +201,9 @@ def _strip(axes: Any, codes: np.ndarray, kinds: int) -> None:
 
 def _pairs(test: SplitTest, groups: np.ndarray | None) -> dict[str, np.ndarray]:
   """Returns the sorted similarities of the pairs of each colour, thinned evenly where there are very many."""
-  first, second = np.triu_indices(len(test.members), 1)
+  first, second = np.triu_indices(len(test.compared), 1)
   values = np.asarray(test.similarity)[first, second]
-  kinds = _sides(test) if groups is None else groups[test.members]
+  kinds = _sides(test) if groups is None else groups[test.compared]
   apart = kinds[first] != kinds[second]
   if len(set(kinds.tolist())) == 1:
     found = {_DONE: values}

@@ -23,7 +23,8 @@ class SplitTest:
     mean_update_norm: Norm of the weighted mean update (compared with eps_1).
     max_update_norm: Highest norm of a client's update (compared with eps_2).
     reason: Why it was not split, '' for a split.
-    similarity: float64[members, members], cosine similarities of the updates, or None where not saved.
+    similarity: float64[compared, compared], cosine similarities of the updates, or None where not saved.
+    excluded: int64[excluded], members whose updates were not finite, so that they were not compared.
   """
 
   round: int
@@ -36,6 +37,12 @@ class SplitTest:
   max_update_norm: float
   reason: str
   similarity: np.ndarray | None
+  excluded: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
+
+  @property
+  def compared(self) -> np.ndarray:
+    """int64[compared], the members whose updates were compared."""
+    return self.members[~np.isin(self.members, self.excluded)]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,13 +111,12 @@ def read_recursion(run: FinishedRun, clustering: Mapping[str, Any]) -> Recursion
 
   label, tests = clustering['label'], []
   for i, entry in enumerate(entries):
-    count = len(entry['cluster'])
-    similarity = run.array(f'similarity_{label}_{i:03d}', count, count)
+    similarity = _similarity(run, f'similarity_{label}_{i:03d}', entry)
     tests.append(
         SplitTest(
             entry['round'], places(entry['cluster']), entry['verdict'], tuple(places(h) for h in entry['halves'] or ()),
             entry['cross_similarity'], entry['similarity_gap'], entry['mean_update_norm'], entry['max_update_norm'],
-            entry['reason'], None if similarity is None else similarity.astype(np.float64),
+            entry['reason'], similarity, places(entry.get('excluded', [])),
         )
     )  # fmt: skip
   saved = run.arrays.get(f'client_accuracy_{label}')
@@ -122,6 +128,17 @@ def read_recursion(run: FinishedRun, clustering: Mapping[str, Any]) -> Recursion
     len(position),
     None if accuracy is None else accuracy.astype(np.float64),
   )
+
+
+def _similarity(run: FinishedRun, name: str, entry: Mapping[str, Any]) -> np.ndarray | None:
+  """Returns float64[compared, compared] of a test, or None where it is not there or does not fit."""
+  out = set(entry.get('excluded', ()))
+  compared = np.array([client_id not in out for client_id in entry['cluster']], bool)
+  found = run.arrays.get(name)
+  if found is None or found.shape != (len(compared), len(compared)):
+    return None
+  similarity = found[np.ix_(compared, compared)].astype(np.float64)
+  return similarity if np.isfinite(similarity).all() else None
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
