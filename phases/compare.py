@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tff_cluster import overlap_dial
 from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.data import npz_file
 from tff_cluster.errors import InputError
 
 
@@ -30,6 +31,7 @@ def main() -> None:
   config = parse.experiment_config_from_flags()
   config = config.with_clusterings(overlap_dial.positions(config.clusterings, options.overlap_dial))
   seeds = parse.parse_seeds(options.seeds)
+  npz_file.check_npz(config.data.data_file)
   root = output.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.algorithms import comparison as runs

@@ -7,6 +7,7 @@ clusterings can stand on them: python -m phases.clustering --output_dir=runs/dem
 """
 
 from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.data import npz_file
 from tff_cluster.run_folder import RunFolder
 
 
@@ -17,6 +18,7 @@ def define_flags() -> None:
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   config = parse.experiment_config_from_flags()
+  npz_file.check_npz(config.data.data_file)
   folder = RunFolder(output.claim_output_dir(options.output_dir, config))
   output.share_store(folder.root, options.store_dir)
   from tff_cluster.algorithms import session, three_phase

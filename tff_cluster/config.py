@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tff_cluster import digests, options
-from tff_cluster.errors import InputError
+from tff_cluster.errors import InputError, shown
 from tff_cluster.options import option
 
 DATASETS = ('digits', 'mnist', 'cifar10', 'emnist', 'file')
@@ -36,6 +36,8 @@ STARTS = ('members_mean', 'global_model')
 VALIDATION = 'validation'
 VALIDATION_NEEDS_A_RUN = '--distance_threshold=validation trains the clusters of a run; for vectors alone give a number or quantile:q'
 PLANTED_NEEDS_A_RUN = '--method=planted: planted groups are those of a run; vectors alone have none'
+# Names of clusterings become names of files, with a few words before and behind; 255 bytes is what file systems allow.
+_LONGEST_NAME = 100
 _GROUPED = ('label_swapped', 'label_permuted', 'rotated', 'mixture')
 
 
@@ -420,7 +422,7 @@ class ExperimentConfig:
     }
     if 'clusterings' in value:
       if not isinstance(value['clusterings'], (list, tuple)):
-        raise InputError(f'clusterings must be a list, found {value["clusterings"]!r}')
+        raise InputError(f'clusterings must be a list, found {shown(value["clusterings"])}')
       parts['clusterings'] = tuple(
         options.section_from_json(ClusteringConfig, c) for c in value['clusterings']
       )
@@ -471,6 +473,8 @@ def parse_threshold(text: str) -> tuple[str, float]:
 def _check_clustering(section: ClusteringConfig) -> None:
   if section.name is not None and not section.name.replace('_', '').replace('-', '').isalnum():
     raise InputError(f'name={section.name!r}: a clustering name has letters, digits, "-" and "_" only')
+  if section.name is not None and len(section.name.encode()) > _LONGEST_NAME:
+    raise InputError(f'name={section.name!r}: a clustering name has at most {_LONGEST_NAME} letters')
   if section.method == 'hierarchical':
     if section.linkage == 'ward' and section.metric != 'l2':
       raise InputError(f'--linkage=ward needs --metric=l2, given --metric={section.metric}')

@@ -9,7 +9,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tff_cluster.errors import InputError
+from tff_cluster.errors import InputError, shown
+
+# Flags take 18 digits at most (tff_cluster/cli/flags.py); so do files.
+_BELOW = 10**18
 
 
 def option(default: Any, help: str, **metadata: Any) -> Any:
@@ -94,7 +97,11 @@ def _check_type(field: dataclasses.Field, value: Any) -> None:
   if value is None and optional:
     return
   if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
-    raise InputError(f'--{field.name}={value!r}: expected {"text" if kind is str else kind.__name__}')
+    raise InputError(f'--{field.name}={shown(value)}: expected {"text" if kind is str else kind.__name__}')
+  if kind is int and not -_BELOW < value < _BELOW:
+    raise InputError(f'--{field.name}={shown(value)}: expected an integer of at most 18 digits')
+  if kind is str and '\0' in value:
+    raise InputError(f'--{field.name}={value}: the value holds a NUL character')
   if kind is float and not math.isfinite(value):
     raise InputError(f'--{field.name}={value}: expected a finite number')
 
@@ -106,7 +113,7 @@ def section_from_json(kind: type, value: Any) -> Any:
     InputError: naming an unknown field, or if the value is no JSON object.
   """
   if not isinstance(value, Mapping):
-    raise InputError(f'a section of the configuration must be a JSON object, found {value!r}')
+    raise InputError(f'a section of the configuration must be a JSON object, found {shown(value)}')
   fields = {field.name: field for field in dataclasses.fields(kind)}
   known = list(fields)
   unknown = sorted(set(value) - set(known))

@@ -1,11 +1,25 @@
 """Where the files of a run lie. Every phase reads what the phase before saved here."""
 
 import dataclasses
+import os
 import pathlib
+from typing import Any
 
 from tff_cluster import config as config_lib
 from tff_cluster import store
+from tff_cluster.cli import config_file
 from tff_cluster.errors import InputError
+
+
+class _Saved(dict):
+  """What a phase saved; a key that is not there is damage, not a fault of this software."""
+
+  def __init__(self, path: pathlib.Path, saved: dict[str, Any]):
+    super().__init__(saved)
+    self._path = path
+
+  def __missing__(self, key: str) -> Any:
+    raise store.DamagedFile(f'{self._path} is damaged: it has no {key!r}; remove it to have it made again')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,24 +139,29 @@ class RunFolder:
     """Reads the configuration of the run.
 
     Raises:
-      InputError: if the folder holds no run.
+      InputError: if the folder holds no run, or its configuration is damaged.
     """
-    try:
-      return config_lib.ExperimentConfig.from_json(store.load_json(self.config))
-    except FileNotFoundError as error:
+    if not os.path.lexists(self.config):
       raise InputError(
         f'--output_dir={self.root} holds no run (no {self.config.name}); start one with python -m phases.phase1 '
         'or python -m phases.run_all'
-      ) from error
+      )
+    return config_file.read_config(self.config)
 
   def load_finished(self, path: pathlib.Path, phase: str) -> dict:
     """Reads what a phase saved.
 
     Raises:
       InputError: if that phase has not finished in this folder; says how to run it.
+      DamagedFile: if the file is not what the phase saved; also when a key is asked for later that is not there.
     """
     try:
-      return store.load_json(path)
+      saved = store.load_json(path)
+      if not isinstance(saved, dict):
+        raise store.DamagedFile(
+          f'{path} is damaged: it holds no JSON object; remove it to have it made again'
+        )
+      return _Saved(path, saved)
     except FileNotFoundError as error:
       raise InputError(
         f'{self.root} has no {path.relative_to(self.root)} yet: run python -m phases.{phase} '

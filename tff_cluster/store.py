@@ -27,7 +27,12 @@ _LOG = logging.getLogger(__name__)
 
 
 class DamagedFile(EnvironmentFault):
-  """A file of ours that is truncated, changed or not ours. It is named, never used, never overwritten unasked."""
+  """A file of ours that is truncated, changed or not ours. It is named, never used, never overwritten unasked.
+
+  It came with a folder that was given, and only who gave it can act: exit code 2.
+  """
+
+  exit_code = 2
 
 
 @contextlib.contextmanager
@@ -112,7 +117,7 @@ def load_json(path: pathlib.Path) -> Any:
   """
   try:
     return json.loads(path.read_bytes())
-  except ValueError as error:
+  except (ValueError, RecursionError) as error:
     raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
 
 

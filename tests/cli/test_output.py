@@ -99,7 +99,12 @@ def test_a_file_is_no_folder(tmp_path):
   assert (tmp_path / 'file').read_text() == 'mine'
 
 
-@pytest.mark.parametrize('path', ['/proc/nowhere/run', '/sys/run', '/tmp/' + 'x' * 300])
+def test_a_name_that_no_file_system_takes_is_wrong_input():
+  with pytest.raises(InputError, match=r'--output_dir=.*File name too long'):
+    output.claim_output_dir('/tmp/' + 'x' * 300, ExperimentConfig())
+
+
+@pytest.mark.parametrize('path', ['/proc/nowhere/run', '/sys/run'])
 def test_a_folder_that_cannot_be_made(path):
   with pytest.raises(EnvironmentFault, match='--output_dir='):
     output.claim_output_dir(path, ExperimentConfig())

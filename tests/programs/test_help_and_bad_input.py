@@ -3,21 +3,17 @@
 import importlib
 import json
 import statistics
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from phases import clustering
+from tests.programs import wrong_input
+from tests.programs.wrong_input import PROGRAMS, SECONDS
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.config import ExperimentConfig
 
-ROOT = Path(__file__).parents[2]
-PROGRAMS = sorted(path.stem for path in ROOT.glob('phases/*.py') if path.stem != '__init__')
-SECONDS = 1.0
 HEAVY = ('tensorflow', 'tensorflow_federated', 'tensorflow_datasets', 'matplotlib', 'sklearn', 'networkx')
 
 # An experiment's flags, and words of the line that each gets. {tmp} holds the files of `folder` below.
@@ -243,15 +239,9 @@ def test_output_dir_is_required(capsys):
 
 
 def call(*arguments):
-  """Returns (exit code, stdout, stderr, least seconds of three calls or of the first that is fast enough)."""
-  least = float('inf')
-  for _ in range(3):
-    started = time.perf_counter()
-    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True)
-    least = min(least, time.perf_counter() - started)
-    if least < SECONDS:
-      break
-  return done.returncode, done.stdout, done.stderr, least
+  """Returns (exit code, stdout, stderr, seconds of the processor)."""
+  answer = wrong_input.call_process(*arguments)
+  return answer.code, answer.out, answer.err, answer.seconds
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,9 @@ def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signa
     block_bytes: Memory that working copies may take; default: see Signatures.
 
   Raises:
-    InputError: if Phase 1 has not finished, or saved other signatures only, or fewer than two clients are left.
+    InputError: if Phase 1 has not finished, saved other signatures only, its signatures have been pruned, or fewer than
+      two clients are left.
+    DamagedFile: if a file of it is damaged.
   """
   from tff_cluster.clustering import excluded
 
@@ -158,12 +160,17 @@ def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signa
       f'--signature={kind}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 with a clustering '
       f'of {kind}'
     )
-  vectors, usable = _rows(folder, folder.load_config().training, phase1['signatures'], kind)
-  found = excluded.finite_only(vectors, client_ids(folder, kind), usable)
+  try:
+    vectors, usable = _rows(folder, folder.load_config().training, phase1['signatures'], kind)
+    found = excluded.finite_only(vectors, client_ids(folder, kind), usable)
+  except FileNotFoundError as error:
+    raise InputError(
+      f'--output_dir={folder.root}: the signatures of its Phase 1 are not in the store any more (no {error.filename}); '
+      'python -m phases.phase1 makes them again'
+    ) from error
   return found if block_bytes is None else dataclasses.replace(found, block_bytes=block_bytes)
 
 
-<<<<<<< ours
 def origin(experiment: experiment_lib.Experiment, kind: str) -> np.ndarray:
   """Returns float32[features], what a saved signature is beside the update that its client sends.
 
@@ -178,12 +185,16 @@ def origin(experiment: experiment_lib.Experiment, kind: str) -> np.ndarray:
   if training.sketch_dimension is None:
     return base
   return sketch_lib.sketch(base[None], training.sketch_dimension, training.seed)[0]
-=======
+
+
 def client_ids(folder: RunFolder, kind: str) -> tuple[str, ...]:
   """Returns the ids of all clients of a finished Phase 1, whether or not they can be clustered."""
   name = folder.load_finished(folder.phase1, 'phase1')['signatures'][kind]
-  return tuple(store_lib.load_json(folder.store / name / 'clients.json'))
->>>>>>> theirs
+  path = folder.store / name / 'clients.json'
+  found = store_lib.load_json(path)
+  if not (isinstance(found, list) and all(isinstance(client_id, str) for client_id in found)):
+    raise store_lib.DamagedFile(f'{path} is damaged: it is no list of client ids')
+  return tuple(found)
 
 
 def start_weights(
@@ -243,7 +254,7 @@ def phase1_is_whole(folder: RunFolder) -> bool:
   """Tells whether Phase 1 has finished and its signatures can be used."""
   if not folder.phase1.exists():
     return False
-  signatures = store_lib.load_json(folder.phase1)['signatures']
+  signatures = folder.load_finished(folder.phase1, 'phase1')['signatures']
   return all([is_whole(folder.store / name / 'vectors.npy') for name in signatures.values()])
 
 

@@ -8,6 +8,10 @@ from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import InputError
 
 
+class _Twice(Exception):
+  """A key stands twice in a JSON object."""
+
+
 def read_config(path: str | Path) -> ExperimentConfig:
   """Reads a config.json.
 
@@ -23,15 +27,15 @@ def read_config(path: str | Path) -> ExperimentConfig:
   except UnicodeDecodeError:
     raise InputError(f'{path} is not a configuration: it is not UTF-8 text') from None
   try:
-    value = json.loads(text, parse_constant=_refuse_constant)
+    value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
   except (ValueError, RecursionError) as error:
     raise InputError(f'{path} is not a configuration: not JSON ({error})') from None
+  except _Twice as twice:
+    raise InputError(f'{path} is not a configuration: {twice} stands in it twice') from None
   try:
     return ExperimentConfig.from_json(value)
   except InputError as error:
     raise InputError(f'{path} is not a configuration: {error}') from None
-  except OverflowError as error:
-    raise InputError(f'{path} is not a configuration: a number is out of range ({error})') from None
 
 
 def first_difference(one: ExperimentConfig, other: ExperimentConfig) -> tuple[str, Any, Any] | None:
@@ -57,6 +61,16 @@ def _flat(config: ExperimentConfig) -> dict[str, Any]:
   for k, clustering in enumerate(clusterings):
     flat |= {f'{name} of clustering {k + 1}': value for name, value in clustering.items()}
   return flat
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+  # json takes the last of several; which one was meant, nobody knows.
+  value: dict[str, Any] = {}
+  for key, each in pairs:
+    if key in value:
+      raise _Twice(repr(key))
+    value[key] = each
+  return value
 
 
 def _refuse_constant(name: str) -> None:

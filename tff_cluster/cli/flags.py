@@ -86,7 +86,7 @@ class ReplayOptions:
     ','.join(config.LINKAGES), f'Linkages, from {", ".join(config.LINKAGES)}; ward goes with l2 only.'
   )
   num_thresholds: int = options.option(
-    20, 'Thresholds of each metric and linkage, spread over its merges.', at_least=1
+    20, 'Thresholds of each metric and linkage, spread over its merges.', at_least=1, at_most=100_000
   )
   cluster_counts: str = options.option(
     '2,3,4,5,6,7,8,9,10',
@@ -136,7 +136,10 @@ class ExpertsOptions:
     'An .npz with outputs [experts, samples, classes], probabilities, and optional labels [samples] and start_weights [experts, classes].',
   )
   num_shuffles: int = options.option(
-    10, 'Other orders of the samples in which FedEx is tried; its weights depend on the order.', at_least=1
+    10,
+    'Other orders of the samples in which FedEx is tried; its weights depend on the order.',
+    at_least=1,
+    at_most=100_000,
   )
   seed: int = options.option(0, 'Seed of the orders.', at_least=0)
 

@@ -124,6 +124,8 @@ def lock_output_dir(path: str | Path) -> Path:
   except (FileExistsError, NotADirectoryError):
     raise InputError(f'--output_dir={path} is not a folder, or lies below a file') from None
   except OSError as error:
+    if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+      raise InputError(f'--output_dir={path}: {error.strerror}') from None
     raise EnvironmentFault(f'cannot create --output_dir={path}: {error.strerror}') from None
   key = os.path.realpath(folder)
   if key in _held and _held[key].process == os.getpid():

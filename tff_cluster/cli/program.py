@@ -21,11 +21,13 @@ from typing import Any
 
 from absl import flags, logging
 
-from tff_cluster import stock_context
+from tff_cluster import errors, stock_context
 from tff_cluster.cli import help as help_text
 from tff_cluster.cli import output
 from tff_cluster.errors import EnvironmentFault, InputError
 
+# What the shape of a path that was given causes.
+_PATH_FAULTS = ('ENAMETOOLONG', 'ELOOP', 'ENOTDIR', 'EISDIR')
 _MACHINE_FAULTS = ('ENOSPC', 'EROFS', 'EACCES', 'EPERM', 'EDQUOT', 'EMFILE', 'EIO')
 
 
@@ -90,6 +92,8 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
     _silence_stdout()
     return 141
   except OSError as error:
+    if errno.errorcode.get(error.errno or 0) in _PATH_FAULTS and error.filename is not None:
+      return _end(errors.one_line(f'{os.fsdecode(error.filename)}: {error.strerror}'), InputError.exit_code)
     if errno.errorcode.get(error.errno or 0) not in _MACHINE_FAULTS:
       raise
     if error.filename is None:
@@ -121,10 +125,20 @@ def _parse(argv: Sequence[str]) -> None:
   try:
     if any(argument in ('--flagfile=', '-flagfile=') for argument in argv):
       raise InputError('--flagfile= names no file')
-    rest = flags.FLAGS(list(argv))
+    with contextlib.redirect_stderr(io.StringIO()) as warned:
+      rest = flags.FLAGS(list(argv))
+    if warned.getvalue():
+      # absl's one warning, which it gives where a flagfile names itself, directly or through others.
+      named = warned.getvalue().strip().rpartition('flagfile: ')[2]
+      raise InputError(f'--flagfile={named}: the file includes itself')
   except UnicodeDecodeError:
     raise InputError(
       '--flagfile: a flagfile is UTF-8 text with one flag on a line; this one is not text'
+    ) from None
+  except RecursionError:
+    # absl looks for a similar flag, letter by letter, or follows one flagfile into the next.
+    raise InputError(
+      'unknown flag with a very long name, or flagfiles that include one another without end'
     ) from None
   except flags.Error as error:
     raise InputError(_absl_message(error)) from None

@@ -145,14 +145,17 @@ def _read_arrays(path: str) -> tuple[np.ndarray, np.ndarray | None]:
       return loaded, None
     with loaded:
       if 'signatures' in loaded.files:
-        return loaded['signatures'], loaded['client_ids'] if 'client_ids' in loaded.files else None
-      found = ', '.join(loaded.files) or 'nothing'
+        found = {name: loaded[name] for name in ('signatures', 'client_ids') if name in loaded.files}
+        if not all(isinstance(array, np.ndarray) for array in found.values()):
+          raise ValueError('a member that is no array')
+        return found['signatures'], found.get('client_ids')
+      names = ', '.join(loaded.files) or 'nothing'
   except Exception as error:  # A damaged file can make the zip and header parsers raise nearly anything.
     text = str(error)
     if 'Object arrays' in text or 'Python objects' in text:
       raise InputError(f'{path}: holds Python objects; save float32 or float64 arrays') from error
     raise InputError(f'{path}: not an .npz or .npy file, or damaged or cut short') from error
-  raise InputError(f"{path}: an .npz must hold an array 'signatures', found {found}")
+  raise InputError(f"{path}: an .npz must hold an array 'signatures', found {names}")
 
 
 def _as_float(vectors: np.ndarray) -> np.ndarray:

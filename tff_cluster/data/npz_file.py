@@ -1,5 +1,6 @@
 """A user's own data from an .npz, and the arrays of any .npz that a user names."""
 
+import math
 import os
 import zipfile
 from typing import NoReturn
@@ -42,6 +43,19 @@ def load_npz(path: str) -> Source:
   return Source(name, x, y, int(y.max()) + 1, train_owner=owner, train_group=group)
 
 
+def check_npz(path: str | None) -> None:
+  """Reads --data_file as `load_npz` does and forgets it, so that what is wrong is told before anything slow is imported.
+
+  Args:
+    path: The file; None where the rows come from elsewhere.
+
+  Raises:
+    InputError, EnvironmentFault: see load_npz.
+  """
+  if path is not None:
+    load_npz(path)
+
+
 def read_arrays(path: str, flag: str) -> dict[str, np.ndarray]:
   """Returns all arrays of an .npz by name. Pickled objects are never loaded.
 
@@ -63,12 +77,20 @@ def read_arrays(path: str, flag: str) -> dict[str, np.ndarray]:
         raise InputError(f'{flag}={path}: is not an .npz (or is cut off); write it with numpy.savez')
       file.seek(0)
       with np.load(file, allow_pickle=False) as archive:
-        return {key: archive[key] for key in archive.files}
+        arrays = {key: archive[key] for key in archive.files}
+        foreign = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
+        if foreign:
+          raise InputError(f'{flag}={path}: {foreign[0]!r} in it is no array; write it with numpy.savez')
+        return arrays
   except InputError:
     raise
   except OSError as error:
     raise EnvironmentFault(f'{flag}={path} cannot be read: {downloads.one_line(error)}') from error
   except MemoryError as error:
+    if _promises_too_much(path):
+      raise InputError(
+        f'{flag}={path}: is damaged: an array in it promises more numbers than it holds'
+      ) from error
     raise EnvironmentFault(f'{flag}={path} does not fit into memory') from error
   except Exception as error:
     if 'allow_pickle' in str(error):
@@ -77,6 +99,19 @@ def read_arrays(path: str, flag: str) -> dict[str, np.ndarray]:
       # What zipfile, zlib and NumPy raise on damaged bytes is of many kinds (RuntimeError, struct.error, ...).
       what = f'is damaged: {downloads.one_line(error)}'
     raise InputError(f'{flag}={path}: {what}') from error
+
+
+def _promises_too_much(path: str) -> bool:
+  """Tells whether the header of an array in an .npz is larger than the array."""
+  with zipfile.ZipFile(path) as archive:
+    for member in archive.infolist():
+      with archive.open(member) as stream:
+        major, _ = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+        if math.prod(shape) * dtype.itemsize > member.file_size:
+          return True
+  return False
 
 
 def _examples(path: str, x: np.ndarray) -> np.ndarray:

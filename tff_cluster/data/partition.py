@@ -48,6 +48,9 @@ def make_partition(source: Source, config: DataConfig) -> Partition:
     ValueError: if the source has no test set, or no noise that noise clients could hold.
   """
   _, test_labels = source.test
+  if config.partition != 'by_writer':
+    # Before anything that grows with the clients: a number of them may be a slip of the finger.
+    rows.check_enough(len(source.train_y), config.num_clients)
   holds = _sources_of_clients(config)
   if config.partition == 'by_writer':
     ids, train, test = _by_writer(source, config)

@@ -50,7 +50,7 @@ def load_population(path: str | os.PathLike[str]) -> Population:
     raise store.DamagedFile(f'{path} holds no population; remove it to have it made again')
   about = json.loads(arrays['about'].tobytes())
   if about['format'] != _FORMAT:
-    raise EnvironmentFault(
+    raise store.DamagedFile(
       f'{path} has format {about["format"]}, expected {_FORMAT}; remove it to have it made again'
     )
   return Population(

@@ -1,0 +1,171 @@
+"""Any command line ends with exit code 0, or with 2 and one line; so does any text of --clustering. Never a traceback."""
+
+import contextlib
+import dataclasses
+import io
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from tff_cluster import config, options
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.config import ClusteringConfig, ExperimentConfig
+from tff_cluster.errors import InputError
+
+SECTIONS = ('data', 'training', 'clusterings', 'evaluation', 'run')
+FIELDS = {
+  field.name: field
+  for section in ('data', 'training', 'evaluation', 'run')
+  for field in dataclasses.fields(flags.SECTIONS[section])
+}
+JUNK = st.text(st.characters(), max_size=8) | st.sampled_from(
+  [
+    '',
+    '--',
+    '-1',
+    '0',
+    '1e400',
+    'nan',
+    '9' * 40,
+    '٣',
+    'a\0b',
+    'a\nb',
+    'a\u2028b',
+    '\udcff',
+    'x' * 5000,
+    '--seed=1',
+    '~',
+    '{}',
+  ]
+)
+NUMBERS = st.integers(-2, 100).map(str) | st.integers().map(str) | st.floats().map(str)
+# absl's own flags, and what is like a flag and is none.
+FOREIGN = (
+  'flagfile',
+  'undefok',
+  'verbosity',
+  'logger_levels',
+  'v',
+  'noverbosity',
+  'help',
+  'nosuch',
+  'see',
+  'f' * 600,
+)
+
+
+def values_of(field):
+  """Texts for a field: those that it takes more often than others."""
+  taken = (
+    st.sampled_from([str(choice) for choice in field.metadata['choices']])
+    if 'choices' in field.metadata
+    else NUMBERS
+  )
+  return taken | taken | NUMBERS | JUNK
+
+
+@st.composite
+def clustering_texts(draw):
+  fields = {field.name: field for field in dataclasses.fields(ClusteringConfig) if field.name != 'method'}
+  parts = [draw(st.sampled_from([*config.METHODS, 'kmeans', 'dynamic_distance', 'hierarchical']) | JUNK)]
+  for _ in range(draw(st.integers(0, 3))):
+    name = draw(st.sampled_from(sorted(fields)))
+    value = draw(
+      values_of(fields[name])
+      | st.sampled_from(['mean', 'quantile:0.1', 'quantile:2', 'validation', 'a b', 'a'])
+    )
+    parts.append(
+      draw(st.sampled_from([f'{name}={value}', f' {name}={value} ', name, value, f'{name}=={value}']))
+    )
+  return draw(st.sampled_from([',', ',', ',', ',,', ';'])).join(parts)
+
+
+@st.composite
+def arguments(draw):
+  line = []
+  for _ in range(draw(st.integers(0, 4))):
+    name = draw(
+      st.sampled_from(sorted(FIELDS))
+      | st.sampled_from(sorted(FIELDS))
+      | st.sampled_from([*FOREIGN, 'clustering'])
+    )
+    value = draw(
+      clustering_texts() if name == 'clustering' else values_of(FIELDS[name]) if name in FIELDS else JUNK
+    )
+    line += draw(
+      st.sampled_from(
+        [[f'--{name}={value}']] * 5 + [[f'-{name}={value}'], [f'--{name}', value], [f'--{name}'], [value]]
+      )
+    )
+  return [*line, *draw(st.sampled_from([[], ['--output_dir=x'], ['--output_dir=x']]))]
+
+
+def execute(line):
+  """Returns the exit code, stdout, stderr and the configuration of a program that only reads its flags."""
+  found = []
+
+  def main():
+    parse.run_options_from_flags()
+    found.append(parse.experiment_config_from_flags())
+
+  out, err = io.StringIO(), io.StringIO()
+  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    code = program.execute(main, lambda: flags.define(*SECTIONS), ['p', *line])
+  return code, out.getvalue(), err.getvalue(), found[0] if found else None
+
+
+def check(line):
+  code, out, err, found = execute(line)
+  assert 'Traceback' not in out + err
+  if code == 0:
+    assert err == ''
+    # Nothing is read where help was asked for.
+    assert (found is None) == ('usage: ' in out)
+    assert found is None or ExperimentConfig.from_json(found.to_json()) == found
+  else:
+    assert code == 2 and out == ''
+    assert err.startswith('error: ') and err.endswith('\n') and err[:-1].isprintable() and len(err) < 2200
+  return code
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(arguments())
+def test_any_command_line(line):
+  check(line)
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(st.lists(JUNK, max_size=3))
+def test_any_words(line):
+  check(line)
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(st.data())
+def test_a_flag_of_every_kind_alone(data):
+  name = data.draw(st.sampled_from(sorted(FIELDS)))
+  check([f'--{name}={data.draw(values_of(FIELDS[name]))}', '--output_dir=x'])
+
+
+@hypothesis.settings(deadline=None, max_examples=2 * hypothesis.settings().max_examples)
+@hypothesis.given(clustering_texts() | JUNK)
+def test_any_clustering(text):
+  try:
+    read = parse.parse_clustering_spec(text)
+  except InputError as error:
+    assert str(error).startswith('--clustering=')
+    assert str(error).isprintable() and len(str(error)) < 2200
+    assert check([f'--clustering={text}', '--output_dir=x']) == 2
+  else:
+    assert options.section_from_json(ClusteringConfig, options.to_json(read)) == read
+    config.validate(read)
+
+
+@pytest.mark.parametrize(
+  ('text', 'code'),
+  [('kmeans', 0), ('kmeans, num_clusters = 3', 2), (' kmeans , num_clusters=3 ', 0), ('kmeans,name=a b', 2)],
+)
+def test_both_ends_are_met(text, code):
+  assert check([f'--clustering={text}', '--output_dir=x']) == code
+  assert check(['--num_clients=5', f'--clustering={text}', '--output_dir=x']) == code

@@ -1,0 +1,206 @@
+"""Damaged folders of runs: exit code 2, one line with the file, in less than a second, and nothing is lost."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.conftest import make_population
+from tests.programs import wrong_input
+from tff_cluster import store
+from tff_cluster.cli import output
+from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.data import saved
+from tff_cluster.run_folder import RunFolder
+
+STARTED = ExperimentConfig(
+  DataConfig(num_clients=6, num_groups=3), clusterings=(ClusteringConfig(method='kmeans', num_clusters=3),)
+)
+FLAGS = ['--num_clients=6', '--num_groups=3', '--clustering=kmeans,num_clusters=3']
+
+
+@pytest.fixture(scope='module')
+def whole(tmp_path_factory):
+  """A run whose Phase 1 is done, with files of the later phases that are whole JSON."""
+  wrong_input.import_what_is_slow()
+  folder = RunFolder(output.claim_output_dir(tmp_path_factory.mktemp('whole') / 'run', STARTED))
+  output.release_output_dirs()
+  vectors = np.repeat(np.eye(3) * 9, 2, axis=0) + np.arange(18).reshape(6, 3) / 100
+  rows = folder.store / 'signatures-1' / 'vectors.npy'
+  store.save_rows(rows, 6, 3, lambda array: np.copyto(array, vectors))
+  store.save_json(rows.parent / 'clients.json', [f'c{k}' for k in range(6)])
+  saved.save_population(make_population(clients=6), folder.population)
+  store.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}, 'timing': {}})
+  for path in (folder.clusters('kmeans'), folder.phase2('kmeans'), folder.phase3('kmeans')):
+    store.save_json(path, {'timing': {}})
+  return folder
+
+
+@pytest.fixture
+def run(whole, tmp_path):
+  shutil.copytree(whole.root, tmp_path / 'run')
+  return RunFolder(tmp_path / 'run')
+
+
+PLAIN = json.dumps(STARTED.to_json()).encode()
+# What may have become of a JSON file; None: a folder of that name.
+JSON = {
+  'empty': b'',
+  'cut': b'{"timing": {"seco',
+  'zeros': bytes(64),
+  'not UTF-8': b'{"timing": "\xff"}',
+  'a list': b'[1, 2]',
+  'null': b'null',
+  'very deep': b'[' * 100_000,
+  'a folder': None,
+}
+CONFIG = JSON | {
+  'cut in the middle': PLAIN[: len(PLAIN) // 2],
+  'NaN': PLAIN.replace(b'0.1,', b'NaN,', 1),
+  'a field twice': PLAIN.replace(b'"num_clients": 6', b'"num_clients": 6, "num_clients": 7'),
+  'an unknown field': PLAIN.replace(b'"num_clients"', b'"number_of_clients"'),
+  'a field of a newer version': PLAIN.replace(b'"num_clients"', b'"shuffled": "no", "num_clients"'),
+  'an unknown section': PLAIN.replace(b'"evaluation"', b'"assessment"'),
+  'a number as text': PLAIN.replace(b'"num_clients": 6', b'"num_clients": "6"'),
+  'two in a row': PLAIN + PLAIN,
+}
+# phases.clustering and the others that go on with a run; and those that are given flags again.
+RESUMING = ('clustering', 'phase2', 'phase3', 'replay', 'report')
+CLAIMING = ('phase1', 'run_all')
+
+
+def damage(path, content):
+  path.unlink()
+  if content is None:
+    path.mkdir()
+  else:
+    path.write_bytes(content)
+
+
+def refused(name, run, path, words, capsys, *more):
+  """Checks the program's answer, which names the file, and that all files are as they were."""
+  before = wrong_input.files(run.root)
+  answer = wrong_input.call(name, [f'--output_dir={run.root}', *more], capsys)
+  wrong_input.check(answer, words)
+  assert str(path) in answer.err
+  assert wrong_input.files(run.root) == before
+
+
+@pytest.mark.parametrize('kind', CONFIG)
+@pytest.mark.parametrize('name', [*RESUMING, *CLAIMING])
+def test_a_damaged_configuration(name, kind, run, capsys):
+  damage(run.config, CONFIG[kind])
+  if kind == 'a folder' and name in RESUMING:
+    refused(name, run, run.root, 'holds no run (no config.json)', capsys)
+  else:
+    words = 'a folder' if kind == 'a folder' else f'{run.config} is not a configuration: '
+    refused(name, run, run.config, words, capsys, *(FLAGS if name in CLAIMING else ()))
+
+
+def test_a_damaged_configuration_of_one_seed_of_a_comparison(run, capsys):
+  (run.root / 'seed_0').mkdir()
+  (run.root / 'seed_0' / 'config.json').write_bytes(CONFIG['cut'])
+  before = wrong_input.files(run.root / 'seed_0')
+  answer = wrong_input.call('compare', [f'--output_dir={run.root}', '--seeds=0', *FLAGS], capsys)
+  wrong_input.check(answer, 'seed_0/config.json is not a configuration: not JSON')
+  assert wrong_input.files(run.root / 'seed_0') == before
+
+
+@pytest.mark.parametrize('kind', JSON)
+@pytest.mark.parametrize(
+  ('name', 'place'),
+  [
+    ('clustering', 'phase1.json'),
+    ('replay', 'phase1.json'),
+    ('phase2', 'phase1.json'),
+    ('phase2', 'clusterings/kmeans/clusters.json'),
+    ('phase3', 'phase2/clustering_kmeans.json'),
+    ('report', 'phase3/kmeans.json'),
+  ],
+)
+def test_a_damaged_file_of_an_earlier_phase(name, place, kind, run, capsys):
+  damage(run.root / place, JSON[kind])
+  words = 'Is a directory' if kind == 'a folder' else f'{run.root / place} is damaged: '
+  # A clustering that is there is not made again.
+  shutil.rmtree(run.root / 'clusterings') if name == 'clustering' else None
+  refused(name, run, run.root / place, words, capsys)
+
+
+@pytest.mark.parametrize(
+  ('name', 'place', 'phase'),
+  [
+    ('clustering', 'phase1.json', 'phase1'),
+    ('replay', 'phase1.json', 'phase1'),
+    ('phase2', 'phase1.json', 'phase1'),
+    ('phase2', 'clusterings/kmeans/clusters.json', 'clustering'),
+    ('phase3', 'phase2/clustering_kmeans.json', 'phase2'),
+    ('report', 'phase3/kmeans.json', 'phase3'),
+  ],
+)
+def test_a_phase_that_has_not_run(name, place, phase, run, capsys):
+  (run.root / place).unlink()
+  refused(name, run, run.root, f'has no {place} yet: run python -m phases.{phase} --output_dir=', capsys)
+
+
+VECTORS = 'store/signatures-1/vectors.npy'
+IDS = 'store/signatures-1/clients.json'
+
+
+@pytest.mark.parametrize(
+  ('place', 'change', 'words'),
+  [
+    ('phase1.json', lambda b: b'{}', "is damaged: it has no 'signatures'"),
+    ('phase1.json', lambda b: b'{"signatures": {}}', '--signature=weights: this Phase 1 saved  only'),
+    (VECTORS, lambda b: b[:-4], 'is damaged: '),
+    (VECTORS, lambda b: b'', 'is damaged: '),
+    (VECTORS, lambda b: b[:-4] + b'\0\0\0\1', 'its checksum does not fit'),
+    (VECTORS, lambda b: b.replace(b"'descr'", b"'dscr' "), 'is damaged: '),
+    (VECTORS, lambda b: b.replace(b'(6, 3)', b'(3, 6)'), 'its checksum does not fit'),
+    (VECTORS + '.json', lambda b: b[:9], 'is damaged: '),
+    (VECTORS + '.json', lambda b: b'[]', 'its checksum does not fit'),
+    (VECTORS + '.json', lambda b: b'{}', 'its checksum does not fit'),
+    (IDS, lambda b: b[:9], 'is damaged: '),
+    (IDS, lambda b: b'{"a": 1}', 'is damaged: it is no list of client ids'),
+    (IDS, lambda b: b'[0, 1, 2, 3, 4, 5]', 'is damaged: it is no list of client ids'),
+    (IDS, lambda b: b'3', 'is damaged: it is no list of client ids'),
+    (IDS, lambda b: b'["c0", "c1"]', '2 client ids for 6 signatures'),
+    (IDS, lambda b: b'["a", "a", "b", "c", "d", "e"]', 'client ids must be distinct'),
+    (VECTORS, None, 'are not in the store any more'),
+    (VECTORS + '.json', None, 'are not in the store any more'),
+    (IDS, None, 'are not in the store any more'),
+  ],
+  ids=lambda value: value if isinstance(value, str) else '',
+)
+@pytest.mark.parametrize('name', ['clustering', 'replay'])
+def test_damaged_signatures(name, place, change, words, run, capsys):
+  path = run.root / place
+  if change is None:
+    path.unlink()
+  else:
+    path.write_bytes(change(path.read_bytes()))
+  shutil.rmtree(run.root / 'clusterings')
+  refused(name, run, '', words, capsys)
+
+
+@pytest.mark.parametrize(
+  'change',
+  [lambda b: b'', lambda b: b[:-50], lambda b: b[: len(b) // 2], lambda b: b.replace(b'made up', b'mode up')],
+)
+def test_a_damaged_population(change, run, capsys):
+  run.population.write_bytes(change(run.population.read_bytes()))
+  refused('replay', run, run.population, 'is damaged: ', capsys)
+
+
+def test_a_population_of_a_newer_version(run, capsys):
+  arrays = store.load_arrays(run.population)
+  about = json.loads(arrays['about'].tobytes()) | {'format': 99}
+  store.save_arrays(run.population, arrays | {'about': np.frombuffer(json.dumps(about).encode(), np.uint8)})
+  refused('replay', run, run.population, 'has format 99, expected 1', capsys)
+
+
+def test_the_folder_is_right_where_nothing_is_damaged(run, capsys):
+  shutil.rmtree(run.root / 'clusterings')
+  for name in ('clustering', 'replay'):
+    answer = wrong_input.call(name, [f'--output_dir={run.root}'], capsys)
+    assert (answer.code, answer.err) == (0, '')
