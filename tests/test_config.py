@@ -99,7 +99,12 @@ def experiments(draw):
     fixed['data_file'] = draw(TEXTS['data_file'])
   if dataset != 'mnist':
     fixed['noise_clients'] = 0.0
+  fixed['malicious_clients'] = draw(st.sampled_from([0.0, 0.2, 0.5]))
+  if fixed['malicious_clients'] == 0.0:
+    fixed |= {'attack': 'sign_flip', 'attack_scale': None}
   data = draw(sections(DataConfig, **fixed))
+  if data.attack == 'scaled' and data.attack_scale == 1.0:
+    data = dataclasses.replace(data, attack_scale=2.0)
   if data.max_examples is not None:
     data = dataclasses.replace(data, min_examples=min(data.min_examples, data.max_examples))
   if data.num_groups != DataConfig().num_groups:
@@ -253,6 +258,20 @@ def test_only_optional_fields_may_be_none(kind, field):
     (
       {'data': {'dataset': 'emnist', 'partition': 'by_writer', 'min_examples': 9, 'max_examples': 8}},
       '--max_examples=8 is below',
+    ),
+    ({'data': {'attack': 'nan'}}, '--attack=nan needs malicious clients: give --malicious_clients too'),
+    ({'data': {'attack_scale': 2.0}}, '--attack_scale=2.0 needs malicious clients'),
+    (
+      {'data': {'malicious_clients': 0.2, 'attack': 'label_flip', 'attack_scale': 2.0}},
+      '--attack_scale does not apply to --attack=label_flip; it applies to attack sign_flip or scaled',
+    ),
+    (
+      {'data': {'malicious_clients': 0.2, 'attack': 'scaled', 'attack_scale': 1}},
+      '--attack_scale=1.0: scaled by 1 clients are honest',
+    ),
+    (
+      {'data': {'malicious_clients': 0.2, 'num_clients': 1, 'num_groups': 1}, 'clusterings': []},
+      '--malicious_clients=0.2 needs at least 2 clients, found --num_clients=1',
     ),
     ({'training': {'model': 'os.system'}}, '--model=os.system'),
     ({'evaluation': {'num_folds': 1}}, 'at least 2 folds'),

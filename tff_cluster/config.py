@@ -32,6 +32,10 @@ VARIANTS = ('cliques', 'neighbourhoods')
 SIGNATURES = ('weights', 'updates')
 INITIALIZERS = ('model', 'fan_in_uniform')
 STARTS = ('members_mean', 'global_model')
+ATTACKS = ('sign_flip', 'scaled', 'label_flip', 'nan')
+# What a malicious client multiplies its update with, where --attack_scale is not given.
+_ATTACK_SCALES = {'sign_flip': 1.0, 'scaled': 10.0}
+AGGREGATORS = ('mean', 'zeroing', 'clipping', 'robust')
 # A threshold of hierarchical clustering that is chosen by training, see algorithms/threshold_choice.py.
 VALIDATION = 'validation'
 VALIDATION_NEEDS_A_RUN = '--distance_threshold=validation trains the clusters of a run; for vectors alone give a number or quantile:q'
@@ -142,11 +146,40 @@ class DataConfig:
     applies=('dataset', ('digits', 'file')),
   )
   data_seed: int = option(0, 'Seed of partition, splits and planted groups.', at_least=0)
+  malicious_clients: float = option(
+    0.0,
+    'Share of the clients that do harm, as --attack says; drawn with --data_seed.',
+    at_least=0.0,
+    at_most=0.5,
+    quiet=True,
+  )
+  attack: str = option(
+    'sign_flip',
+    'What malicious clients do: send the negative of their update, send it many times, train on labels that are turned '
+    'round (classes - 1 - y), or send NaN.',
+    choices=ATTACKS,
+    quiet=True,
+  )
+  attack_scale: float | None = option(
+    None,
+    'How often malicious clients send their update; default: 1 for sign_flip, 10 for scaled.',
+    above=0.0,
+    applies=('attack', tuple(_ATTACK_SCALES)),
+    quiet=True,
+  )
 
   @property
   def num_participants(self) -> int:
     """Clients that are trained and clustered."""
     return self.num_clients - self.new_clients
+
+  @property
+  def update_scale(self) -> float:
+    """What a malicious client multiplies its update with: below 0 with its sign flipped, NaN where it sends NaN."""
+    if self.attack not in _ATTACK_SCALES:
+      return float('nan') if self.attack == 'nan' else 1.0
+    scale = _ATTACK_SCALES[self.attack] if self.attack_scale is None else self.attack_scale
+    return -scale if self.attack == 'sign_flip' else scale
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,6 +217,13 @@ class TrainingConfig:
     at_least=1,
   )
   seed: int = option(0, 'Seed of initial weights, cohorts and visit orders.', at_least=0)
+  aggregator: str = option(
+    'mean',
+    "How the updates of a round are put together: the mean by rows, or TFF's means that zero updates with a huge entry, clip "
+    'them to an adaptive norm, or do both (robust).',
+    choices=AGGREGATORS,
+    quiet=True,
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -365,6 +405,7 @@ class ExperimentConfig:
       raise InputError(
         f'--noise_clients={self.data.noise_clients} needs at least 2 clients, found --num_clients={self.data.num_clients}'
       )
+    _check_malicious(self.data)
     if self.data.partition in _GROUPED and self.data.num_groups > self.data.num_clients:
       raise InputError(
         f'--num_groups={self.data.num_groups} is more than the {self.data.num_clients} clients; every group needs one'
@@ -491,6 +532,21 @@ def _check_clustering(section: ClusteringConfig) -> None:
       )
   elif section.distance_threshold is not None:
     parse_threshold(section.distance_threshold)
+
+
+def _check_malicious(data: DataConfig) -> None:
+  if data.malicious_clients == 0.0:
+    for name in ('attack', 'attack_scale'):
+      if getattr(data, name) != getattr(DataConfig, name):
+        raise InputError(
+          f'--{name}={getattr(data, name)} needs malicious clients: give --malicious_clients too'
+        )
+  elif data.num_clients < 2:
+    raise InputError(
+      f'--malicious_clients={data.malicious_clients} needs at least 2 clients, found --num_clients={data.num_clients}'
+    )
+  elif data.update_scale == 1.0 and data.attack == 'scaled':
+    raise InputError('--attack_scale=1.0: scaled by 1 clients are honest; give another number')
 
 
 def _check_model_name(model: str) -> None:

@@ -10,6 +10,9 @@ import numpy as np
 from tff_cluster import digests
 from tff_cluster.errors import InputError
 
+# The name of the truth that says which clients do harm, see data/malicious.py: its groups are honest and malicious.
+MALICIOUS = 'malicious'
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Split:
@@ -61,6 +64,8 @@ class Population:
     num_classes: Labels are 0 .. num_classes - 1.
     truths: Planted memberships by name, float64[groups, clients] each, columns sum to at least 1;
       the first is the main one. For scores in reports only, never for training or clustering.
+    update_scales: float32[clients], what each client multiplies the update with that it sends: 1 for honest clients,
+      NaN for one that sends NaN; None where all are honest.
   """
 
   name: str
@@ -72,6 +77,7 @@ class Population:
   global_test_y: np.ndarray
   num_classes: int
   truths: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+  update_scales: np.ndarray | None = None
 
   def __post_init__(self):
     repeated = sorted(i for i, n in collections.Counter(self.client_ids).items() if n > 1)
@@ -85,6 +91,11 @@ class Population:
       raise InputError(
         f'the global test set has labels from {self.global_test_y.min()} to {self.global_test_y.max()}, allowed are 0 to '
         f'{self.num_classes - 1}'
+      )
+    scales = self.update_scales
+    if scales is not None and (scales.dtype != np.float32 or scales.shape != (self.num_clients,)):
+      raise InputError(
+        f'update_scales must be float32[{self.num_clients}], found {scales.dtype} of shape {scales.shape}'
       )
     for name in ('train', 'validation', 'test'):
       split = getattr(self, name)
@@ -135,7 +146,12 @@ class Population:
       validation=self.validation.take(chosen),
       test=self.test.take(chosen),
       truths={name: np.asarray(truth)[:, chosen] for name, truth in self.truths.items()},
+      update_scales=None if self.update_scales is None else self.update_scales[chosen],
     )
+
+  def update_scale(self, k: int) -> np.float32:
+    """Returns what client k multiplies its updates with."""
+    return np.float32(1.0) if self.update_scales is None else self.update_scales[k]
 
   @property
   def num_clients(self) -> int:
@@ -148,10 +164,15 @@ class Population:
 
   @functools.cached_property
   def client_digests(self) -> tuple[str, ...]:
-    """One digest a client over its id and all of its rows: what training on it depends on."""
+    """One digest a client over its id, all of its rows and how it alters its updates: what training on it depends on."""
     splits = (self.train, self.validation, self.test)
+    # As text, because JSON has no NaN; left out for honest clients, whose digests are those without malicious ones.
+    altered = [
+      [] if self.update_scale(k) == 1.0 else [repr(float(self.update_scale(k)))]
+      for k in range(self.num_clients)
+    ]
     return tuple(
-      digests.of_json([client_id, *(digests.of_arrays(split.client(k)) for split in splits)])
+      digests.of_json([client_id, *(digests.of_arrays(split.client(k)) for split in splits), *altered[k]])
       for k, client_id in enumerate(self.client_ids)
     )
 

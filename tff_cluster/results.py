@@ -19,6 +19,10 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
                 label_counts int[new][classes], truths {name: float[groups][new]}, fedavg {client_accuracy float[new]}: the
                 model of FedAvg without clusters on their test rows. All else in this file is of the clients that took
                 part, `population` as well. Not in schemas 2 to 4
+  malicious     only where some clients are malicious (data/malicious.py): client_ids of those that took part, baseline SIDES
+                (dropped updates of both phases) and clusterings {label: SIDES with honest_beside_malicious: share of honest
+                clients that share a cluster with a malicious one, null without honest clients; dropped updates of Phase 2,
+                for bipartition in the rounds of Phase 2}
   clusterings   list, empty for FedAvg alone, of
     label, method, parameters   as configured
     signature     'weights' or 'updates' (bipartition: 'updates')
@@ -94,6 +98,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
               share_at_target [float], clients whose test accuracy is at least the configured target
   EVALUATION  global: metrics on the global test set, or null where clients differ in their model;
               clients: metrics on the clients' own test rows; client_accuracy float[clients]
+  SIDES       honest_accuracy and malicious_accuracy: means over these clients, with their own models on their own test
+              rows, null without such clients; dropped_updates int: not finite, left out
   metrics     see scores.Scores.summary
 
 Beside it arrays.npz holds, for each signature kind s that was clustered: distances_s float32[clients,

@@ -9,7 +9,7 @@ from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
 from tff_cluster import options, recovery, results, store
 from tff_cluster import population as population_lib
-from tff_cluster.algorithms import fold_summary
+from tff_cluster.algorithms import fold_summary, malicious
 from tff_cluster.clustering import excluded
 from tff_cluster.data import saved as saved_population
 from tff_cluster.run_folder import RunFolder
@@ -41,6 +41,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     fedavg = folder.load_finished(folder.new_clients_baseline, 'phase3')
     timing.append({'name': 'New clients, unclustered baseline', **fedavg.pop('timing')})
   clusterings: list[dict[str, Any]] = []
+  dropped: list[int] = []
   arrays: dict[str, np.ndarray] = {}
   for clustering in config.clusterings:
     label = clustering.label
@@ -65,12 +66,14 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     clusterings.append(
       _clustering(clustering, saved, phase2, phase3, population) | {'splits': splits, 'new_clients': joined}
     )
+    dropped.append(phase2.get('dropped_updates', 0))
     if folder.linkage(label).exists():
       arrays[f'linkage_{label}'] = store.load_arrays(folder.linkage(label))['linkage']
   kinds = sorted({clustering.signature for clustering in config.clusterings})
   for kind in kinds:
     geometry = store.load_arrays(folder.geometry(kind))
     arrays |= {f'{name}_{kind}': array for name, array in geometry.items()}
+  harm = malicious.summary(population, baseline['stage'], list(zip(clusterings, dropped, strict=True)))
   assembled = results.with_digest(
     {
       'config': config.to_json(),
@@ -90,6 +93,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       'environment': store.load_json(folder.environment),
       'timing': timing,
     }
+    | ({} if harm is None else {'malicious': harm})
   )
   store.save_arrays(folder.arrays, arrays)
   store.save_json(folder.results, assembled)

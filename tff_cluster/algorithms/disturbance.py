@@ -62,8 +62,9 @@ def run(experiment: experiment_lib.Experiment, questions: Questions) -> dict[str
     for kind in kinds
   }
   channels = cohort_of_one.Aggregators()
+  everyone = experiment.population.client_ids
   document = disturb(
-    sent, asked, truth, questions, experiment.config.training.seed, channels, experiment.progress
+    sent, asked, truth, questions, experiment.config.training.seed, channels, experiment.progress, everyone
   )
   epsilons = [
     {'noise_multiplier': z, 'epsilon': accounting.epsilon_of_release(z, DELTA), 'delta': DELTA}
@@ -86,6 +87,7 @@ def disturb(
   seed: int,
   channels: Channels,
   progress: experiment_lib.Progress,
+  client_ids: Sequence[str] | None = None,
 ) -> dict[str, Any]:
   """Makes the clusterings from disturbed signatures.
 
@@ -97,6 +99,8 @@ def disturb(
     seed: The run's seed; noise and rounding have seeds of their own that follow from it, the repeat and the client.
     channels: What vectors go through.
     progress: Where progress is shown.
+    client_ids: The clients of the truth, where some of them have no signature that can be clustered; scores are over
+      the others.
 
   Returns:
     clients       int
@@ -114,6 +118,8 @@ def disturb(
   signatures, compression, rows = [], [], []
   for kind, (undisturbed, origin) in sent.items():
     mine = [clustering for clustering in clusterings if clustering.signature == kind]
+    position = {client_id: k for k, client_id in enumerate(client_ids or undisturbed.client_ids)}
+    groups = np.asarray(truth)[:, [position[client_id] for client_id in undisturbed.client_ids]]
     norms = np.array([np.linalg.norm((row - origin).astype(np.float64)) for row in undisturbed.vectors])
     clip = questions.clip_norm or float(np.median(norms)) or 1.0
     signatures.append(_norms(kind, len(origin), norms, clip) | {'clip_norm_given': bool(questions.clip_norm)})
@@ -123,12 +129,12 @@ def disturb(
     ]
     plan = list(_plan(questions, clip, channels))
     with progress.stage(f'disturbed {kind}', sum(repeats for *_, repeats, _ in plan)):
-      before = _scores(mine, undisturbed, truth, seed)
+      before = _scores(mine, undisturbed, groups, seed)
       for disturbance, value, repeats, through in plan:
         found = []
         for repeat in range(repeats):
           received = _received(undisturbed, origin, through, seed, kind, repeat)
-          found.append(_scores(mine, received, truth, seed))
+          found.append(_scores(mine, received, groups, seed))
           progress.update()
         for i, clustering in enumerate(mine):
           scores = [each[i] for each in found]

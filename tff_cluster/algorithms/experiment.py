@@ -88,14 +88,22 @@ class Experiment:
 
   def _computations(self) -> Any:
     """Returns the computations; experiments of one process that differ in their initial weights only share them."""
-    from tff_cluster.federated import client_work, process
+    from tff_cluster.federated import aggregators, client_work, process
 
     training, dtype = self.config.training, self.population.train.x.dtype
-    key = (self.keras_model.to_json(), dtype.name, training.learning_rate, training.batch_size)
+    key = (
+      self.keras_model.to_json(),
+      dtype.name,
+      training.learning_rate,
+      training.batch_size,
+      training.aggregator,
+    )
     if training.model in config_lib.MODELS and key in _computations:
       return _computations[key].with_weights([v.numpy() for v in self.keras_model.trainable_weights])
     model = client_work.model_from_keras(self.keras_model, dtype)
-    made = process.Computations(model, training.learning_rate, training.batch_size)
+    made = process.Computations(
+      model, training.learning_rate, training.batch_size, aggregators.build(training.aggregator)
+    )
     # Only of models that are known to be told apart by their JSON: a user's layer may hide anything from it.
     if training.model in config_lib.MODELS:
       _computations[key] = made
@@ -130,6 +138,8 @@ class Experiment:
       'learning_rate': training.learning_rate,
       'cohort_fraction': training.cohort_fraction,
       'seed': training.seed,
+      # The mean says nothing, so that what was trained before there was a choice is found.
+      **({} if training.aggregator == 'mean' else {'aggregator': training.aggregator}),
     }
 
   @functools.cached_property

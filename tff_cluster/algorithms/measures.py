@@ -65,6 +65,11 @@ def client_accuracies(
   return rounds, validation, test
 
 
+def dropped_updates(outcomes: Sequence[Any], first_round: int) -> int:
+  """Returns how many updates were not finite and left out, from a round on, over all trajectories."""
+  return sum(int(o.history.dropped[o.history.rounds >= first_round].sum()) for o in outcomes)
+
+
 def best_validation(experiment: experiment_lib.Experiment, outcome: Any, first_round: int) -> float:
   """Returns the highest accuracy of a cluster's model in any round from the first on, over its members' validation rows."""
   rows = experiment.population.validation.counts[outcome.members].sum()

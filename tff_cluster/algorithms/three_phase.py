@@ -172,6 +172,7 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
       {
         'ledger': measures.ledger(experiment, trained.client_rounds),
         'equal_cost': None if trained.equal_cost is None else dataclasses.asdict(trained.equal_cost),
+        'dropped_updates': measures.dropped_updates(trained.outcomes, first),
         'history': measures.clustered_history(experiment, trained.outcomes, first),
         'best_validation': [
           measures.best_validation(experiment, outcome, first) for outcome in trained.clusters

@@ -6,7 +6,7 @@ import numpy as np
 
 from tff_cluster import seeding
 from tff_cluster.config import DataConfig
-from tff_cluster.data import new_clients, sources
+from tff_cluster.data import malicious, new_clients, sources
 from tff_cluster.data.partition import Partition, make_partition
 from tff_cluster.data.source import Source, hold_out
 from tff_cluster.errors import InputError
@@ -67,7 +67,7 @@ def build_population(
     trains.append(pool.part(np.sort(order[number:])))
   taking_part = [tests[k] for k in new_clients.participants(config, len(tests))]
   global_x, global_y = _global_test(source, config, taking_part, trains + validations, fold is not None)
-  return Population(
+  population = Population(
     name=f'{source.name} {config.partition}' + (f' fold {fold[0] + 1} of {fold[1]}' if fold else ''),
     client_ids=partition.client_ids,
     train=_split(source, partition, trains),
@@ -78,6 +78,7 @@ def build_population(
     num_classes=source.num_classes,
     truths=partition.truths,
   )
+  return malicious.corrupt(population, config)
 
 
 def _held_rows(source: Source, partition: Partition) -> tuple[list[_Held], list[_Held]]:

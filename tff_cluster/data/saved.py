@@ -25,6 +25,8 @@ def save_population(population: Population, path: str | os.PathLike[str]) -> Non
     split = getattr(population, name)
     arrays |= {f'{name}_x': split.x, f'{name}_y': split.y, f'{name}_offsets': split.offsets}
   arrays |= {f'truth_{i}': truth for i, truth in enumerate(population.truths.values())}
+  if population.update_scales is not None:
+    arrays['update_scales'] = population.update_scales
   about = {
     'format': _FORMAT,
     'name': population.name,
@@ -61,4 +63,5 @@ def load_population(path: str | os.PathLike[str]) -> Population:
     global_test_y=arrays['global_test_y'],
     num_classes=about['num_classes'],
     truths={name: arrays[f'truth_{i}'] for i, name in enumerate(about['truths'])},
+    update_scales=arrays.get('update_scales'),
   )

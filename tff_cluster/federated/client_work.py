@@ -2,12 +2,15 @@
 
 A client's rows travel as one element of a sequence (TFF's learning processes take sequences only):
 
-  {x: [rows, ...] (uint8 or float32), y: int32[rows], order: int32[epochs, rows]}
+  {x: [rows, ...] (uint8 or float32), y: int32[rows], order: int32[epochs, rows], scale: float32}
 
 `order[e]` is the order in which epoch e visits the rows. It is drawn outside, from the experiment's
 seed, so that a round is the same bits wherever and beside whomever the client runs, and so that an
 oracle in NumPy can follow it. Batches are sliced here: no dataset pipeline runs in the worker, which
 is what makes small clients fast (see benchmarks/README.md).
+
+`scale` is what the client multiplies its update with: 1 for an honest client, which changes no bit, anything else for
+one that is malicious (data/malicious.py).
 """
 
 import collections
@@ -140,7 +143,10 @@ def scaled(x: tf.Tensor) -> tf.Tensor:
 def client_data_spec(model: Model) -> collections.OrderedDict[str, tf.TensorSpec]:
   """Returns the spec of what a client holds while it trains; see the module's docstring."""
   return collections.OrderedDict(
-    x=model.x_spec, y=tf.TensorSpec([None], tf.int32), order=tf.TensorSpec([None, None], tf.int32)
+    x=model.x_spec,
+    y=tf.TensorSpec([None], tf.int32),
+    order=tf.TensorSpec([None, None], tf.int32),
+    scale=tf.TensorSpec([], tf.float32),
   )
 
 
@@ -149,9 +155,9 @@ def build_client_update(
 ) -> Callable[[Any, Any], Any]:
   """Returns a tf.function (weights, client data) -> (update, weight, loss_sum, rows_visited, finite).
 
-  update: float32 arrays like the weights, initial minus trained (TFF's sign); weight: float32, the
-  client's number of rows n_k (McMahan 2017), or 0 with a zero update where training went to NaN or
-  infinity; loss_sum float32 over the rows visited.
+  update: float32 arrays like the weights, initial minus trained (TFF's sign), times the client's scale; weight:
+  float32, the client's number of rows n_k (McMahan 2017), or 0 with a zero update where training or
+  scale made NaN or infinity of it; loss_sum float32 over the rows visited.
 
   Args:
     model: The model.
@@ -185,7 +191,7 @@ def build_client_update(
       visit = order[step // batches, start : tf.minimum(start + size, rows)]
       state, weights, batch_loss = sgd_step(state, weights, tf.gather(x, visit), tf.gather(y, visit))
       loss_sum += batch_loss
-    update = tuple(before - after for before, after in zip(initial, weights, strict=True))
+    update = tuple((before - after) * data['scale'] for before, after in zip(initial, weights, strict=True))
     finite = tf.reduce_all(tf.stack([tf.reduce_all(tf.math.is_finite(u)) for u in update]))
     update = tuple(tf.where(finite, u, tf.zeros_like(u)) for u in update)
     weight = tf.where(finite, tf.cast(rows, tf.float32), 0.0)
@@ -199,7 +205,7 @@ def build_client_update(
 def build_client_result(
   model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
 ) -> tff.Computation:
-  """Returns (weights, <x,y,order>*) -> (<update, update_weight>, counts <loss_sum, rows, dropped>) of one client.
+  """Returns (weights, <x,y,order,scale>*) -> (<update, update_weight>, counts <loss_sum, rows, dropped>) of one client.
 
   Args:
     model: The model.
@@ -247,7 +253,7 @@ def build_client_work(
   """Returns the client work of federated averaging over clients that hold their rows as tensors.
 
   Its `next` has the type
-  (<>@SERVER, {weights}@CLIENTS, {<x,y,order>*}@CLIENTS) -> <state, result=<update, update_weight>@CLIENTS,
+  (<>@SERVER, {weights}@CLIENTS, {<x,y,order,scale>*}@CLIENTS) -> <state, result=<update, update_weight>@CLIENTS,
   measurements=<loss, rows, dropped>@SERVER>, with update_weight n_k, loss the mean over the rows visited,
   and dropped the number of clients whose update was not finite.
 

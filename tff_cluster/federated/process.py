@@ -106,8 +106,8 @@ class Computations:
   def local_updates(self) -> tff.Computation:
     """({weights}@SERVER, {client data}@CLIENTS) -> {float32[features]}@CLIENTS.
 
-    What each client's weights became minus what they were, flattened in the order of the weights; NaN
-    where training was not finite.
+    What each client's weights became minus what they were, times its scale, flattened in the order of the
+    weights; NaN where it is not finite.
     """
     local_update = self._local_update
 

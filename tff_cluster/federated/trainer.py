@@ -235,7 +235,8 @@ class Trainer:
     x, y = self.population.train.client(client)
     generator = seeding.generator(self.seed, 'visit order', round_number, self.population.client_ids[client])
     order = np.stack([generator.permutation(len(y)) for _ in range(self.local_epochs)])
-    return collections.OrderedDict(x=x, y=y, order=order.astype(np.int32))
+    scale = np.asarray(self.population.update_scale(client))
+    return collections.OrderedDict(x=x, y=y, order=order.astype(np.int32), scale=scale)
 
   def _check_sizes(self) -> None:
     sizes = np.array([self._row_bytes(self.population.train, k) for k in range(self.population.num_clients)])

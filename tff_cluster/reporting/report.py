@@ -8,6 +8,7 @@ from tff_cluster.reporting import cluster_sections, sections
 from tff_cluster.reporting.answer import answer_run
 from tff_cluster.reporting.files import write_file
 from tff_cluster.reporting.finished_run import read_run
+from tff_cluster.reporting.malicious_section import caution, malicious_section
 from tff_cluster.reporting.markup import Markup, raw, table, tag
 from tff_cluster.reporting.new_clients_section import new_clients_section
 from tff_cluster.reporting.pictures import Picture, draw_pictures
@@ -42,8 +43,11 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   def figures(section: str) -> list[Markup]:
     return [figure(picture) for picture in pictures if picture.section == section]
 
+  warning = (
+    [tag('p', tag('strong', 'Take care. '), words, class_='alarm')] if (words := caution(run.results)) else []
+  )
   parts: list[tuple[str, list[Markup]]] = [
-    ('The answer', sections.answer_section(headline, answers, setting)),
+    ('The answer', [*sections.answer_section(headline, answers, setting), *warning]),
     ('What was run', sections.run_section(run, setting, answers)),
     ('The paper’s tables and claims', sections.scorecard_section(rows, setting)),
     ('Who gained and who lost', figures('clients')),
@@ -51,6 +55,8 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     ('Models of Phase 3', sections.evaluators_section(run.results)),
     ('Planted groups and found clusters', cluster_sections.recovery_section(run)),
   ]
+  if harm := malicious_section(run):
+    parts.append(('Malicious clients', harm))
   if joining := new_clients_section(run):
     parts.append(('New clients', joining))
   for clustering in run.results['clusterings']:

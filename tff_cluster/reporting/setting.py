@@ -68,6 +68,10 @@ def describe_setting(config: Mapping[str, Any], num_clients: int) -> Setting:
     departures.append(f'{training["cohort_fraction"]:g} of the clients a round, the paper has all')
   if training['learning_rate'] != PAPER_LEARNING_RATE:
     departures.append(f'learning rate {training["learning_rate"]:g}, the paper has {PAPER_LEARNING_RATE:g}')
+  if data.get('malicious_clients'):
+    departures.append(f'{data["malicious_clients"]:g} of the clients malicious, the paper has none')
+  if training.get('aggregator', 'mean') != 'mean':
+    departures.append(f'aggregator {training["aggregator"]}, the paper has the mean')
   scaled_down = (
     num_clients < PAPER_CLIENTS or min(rounds) < PAPER_ROUNDS or data['rows_per_client'] is not None
   )

@@ -14,6 +14,7 @@ from tff_cluster.reporting.comparison import (
   alarms,
   answer,
   contenders,
+  malicious,
   new_clients,
   saved,
   sections,
@@ -25,6 +26,7 @@ from tff_cluster.reporting.comparison.contenders import BUDGETS, Contender
 from tff_cluster.reporting.figures import comparison as figures
 from tff_cluster.reporting.figures import dial as dial_figure
 from tff_cluster.reporting.files import csv_text, write_file
+from tff_cluster.reporting.malicious_section import caution
 from tff_cluster.reporting.markup import Markup, tag
 from tff_cluster.reporting.pictures import Drawn, Picture, save_drawn
 from tff_cluster.reporting.words import plural
@@ -62,10 +64,12 @@ def write(
   dial = dials.read_dial(ordered, rows, target_accuracy)
   form = verdicts.planted_form(ordered)
   joining = new_clients.measure(ordered)
+  harm = malicious.measure(ordered)
   checks = [*verdicts.make_checks(found, form), *new_clients.make_checks(joining)]
-  told = alarms.make_alarms(rows, found, ordered)
+  told = [*([caution(ordered[0][1])] if harm else []), *alarms.make_alarms(rows, found, ordered)]
   document = saved.document(ordered, rows, found, checks, told, dial) | {
-    'new_clients': new_clients.document(joining)
+    'new_clients': new_clients.document(joining),
+    'malicious': malicious.document(harm),
   }
   write_file(
     folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
@@ -82,6 +86,7 @@ def write(
     ('Overlapping against disjoint', sections.matrix_section(found)),
     *([('The overlap dial', [*dials.section(dial), *_shown(pictures, 'dial')])] if dial is not None else []),
     ('Planted groups and found clusters', sections.recovery_section(rows, ordered)),
+    *([('Malicious clients', malicious.section(harm, ordered))] if harm else []),
     *([('New clients', new_clients.section(joining))] if joining else []),
     ('What it cost', [*sections.costs_section(rows), *_shown(pictures, 'costs')]),
     ('How it was run', sections.facts_section(ordered, facts)),

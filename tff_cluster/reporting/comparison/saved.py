@@ -35,6 +35,9 @@ comparison.json holds
                no part (NEW in tff_cluster/results.py); seeds: for each one clients, accuracy, fedavg, best (of the single
                cluster that is best in hindsight), worst_regret, with_best (share whose clusters hold that one), memberships,
                fallbacks, client_rounds and recovery
+  malicious    null, or, where every seed has malicious and honest clients, [{contender, honest (INTERVAL), malicious (mean
+               accuracy), over_fedavg (DIFFERENCE of the honest clients, null for FedAvg), honest_beside_malicious (one a seed, empty for
+               FedAvg), dropped_updates (one a seed)}]
 
   SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg and over_local (DIFFERENCE or null)
   DIFFERENCE   interval INTERVAL, clients and seeds {better, worse, equal, p_value} (sign tests over all clients of all

@@ -1,0 +1,149 @@
+"""Malicious clients: who they are, what becomes of their rows, and that nobody else's move."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import make_population
+from tff_cluster import config as config_lib
+from tff_cluster.config import DataConfig
+from tff_cluster.data import malicious, new_clients
+from tff_cluster.data.populate import build_population
+from tff_cluster.data.saved import load_population, save_population
+from tff_cluster.errors import InputError
+
+SPLITS = ('train', 'validation', 'test')
+CONFIG = DataConfig(num_clients=10, rows_per_client=20, partition='label_swapped', num_groups=2)
+
+
+@pytest.fixture(scope='module')
+def honest():
+  return build_population(CONFIG)
+
+
+def attacked(**changes):
+  return build_population(dataclasses.replace(CONFIG, malicious_clients=0.3, **changes))
+
+
+def bad(population):
+  return population.truths['malicious'][1] > 0
+
+
+def same_rows(one, other, k, splits=SPLITS):
+  return all(
+    np.array_equal(ours, theirs)
+    for split in splits
+    for ours, theirs in zip(getattr(one, split).client(k), getattr(other, split).client(k), strict=True)
+  )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 300), st.floats(0.001, 0.5), st.integers(0, 50))
+def test_the_share_is_rounded_and_moves_with_the_seed_only(clients, share, seed):
+  drawn = malicious.draw(DataConfig(malicious_clients=share, data_seed=seed), clients)
+  assert drawn.shape == (clients,) and drawn.dtype == bool
+  # At most half a client away from the share, but for the one that there always is.
+  assert drawn.sum() == 1 or abs(drawn.sum() - share * clients) <= 0.5
+  assert 1 <= drawn.sum() < clients
+  np.testing.assert_array_equal(
+    drawn, malicious.draw(DataConfig(malicious_clients=share, data_seed=seed), clients)
+  )
+
+
+def test_every_client_can_be_drawn():
+  draws = [malicious.draw(DataConfig(malicious_clients=0.25, data_seed=seed), 8) for seed in range(40)]
+  assert np.array(draws).any(axis=0).all() and len({tuple(d) for d in draws}) > 20
+
+
+def test_without_malicious_clients_nothing_is_added(honest):
+  assert honest.update_scales is None and list(honest.truths) == ['group']
+
+
+@pytest.mark.parametrize(
+  ('attack', 'given_scale', 'scale'),
+  [('sign_flip', None, -1.0), ('sign_flip', 3.0, -3.0), ('scaled', None, 10.0), ('scaled', 0.5, 0.5)],
+)
+def test_altered_updates_move_no_row(honest, attack, given_scale, scale):
+  population = attacked(attack=attack, attack_scale=given_scale)
+  who = bad(population)
+  assert who.sum() == 3 and list(population.truths) == ['group', 'malicious']
+  np.testing.assert_array_equal(population.truths['malicious'].sum(axis=0), np.ones(10))
+  np.testing.assert_array_equal(population.truths['group'], honest.truths['group'])
+  assert population.update_scales.dtype == np.float32
+  np.testing.assert_array_equal(population.update_scales, np.where(who, np.float32(scale), np.float32(1)))
+  assert all(same_rows(population, honest, k) for k in range(10))
+  moved = [
+    ours != theirs for ours, theirs in zip(population.client_digests, honest.client_digests, strict=True)
+  ]
+  assert moved == who.tolist()
+  assert population.digest != honest.digest
+
+
+def test_nan_is_a_scale_too_and_has_a_digest(honest):
+  population = attacked(attack='nan')
+  np.testing.assert_array_equal(np.isnan(population.update_scales), bad(population))
+  assert population.client_digests != honest.client_digests
+  assert population.client_digests != attacked(attack='sign_flip').client_digests
+
+
+def test_flipped_labels_are_those_of_malicious_clients_in_training_and_validation_only(honest):
+  population = attacked(attack='label_flip')
+  assert population.update_scales is None
+  for k, malicious_one in enumerate(bad(population)):
+    assert same_rows(population, honest, k, ('test',))
+    if not malicious_one:
+      assert same_rows(population, honest, k)
+      assert population.client_digests[k] == honest.client_digests[k]
+      continue
+    for split in ('train', 'validation'):
+      (x, y), (real_x, real_y) = (getattr(p, split).client(k) for p in (population, honest))
+      np.testing.assert_array_equal(x, real_x)
+      # Ten digits: 0 is called 9, 1 is called 8, ...
+      np.testing.assert_array_equal(y, [[9, 8, 7, 6, 5, 4, 3, 2, 1, 0][label] for label in real_y])
+      assert y.dtype == np.int32
+  np.testing.assert_array_equal(population.global_test_y, honest.global_test_y)
+
+
+def test_attacks_on_the_same_seed_have_the_same_clients():
+  draws = [bad(attacked(attack=attack)) for attack in config_lib.ATTACKS]
+  assert all(np.array_equal(draws[0], other) for other in draws)
+  assert not np.array_equal(draws[0], bad(attacked(data_seed=1)))
+
+
+def test_new_clients_keep_what_they_are():
+  config = dataclasses.replace(CONFIG, malicious_clients=0.5, new_clients=4)
+  everybody = build_population(config)
+  taking_part, new = new_clients.split(everybody, config)
+  position = {client_id: k for k, client_id in enumerate(everybody.client_ids)}
+  for part in (taking_part, new):
+    held = [position[client_id] for client_id in part.client_ids]
+    np.testing.assert_array_equal(part.update_scales, everybody.update_scales[held])
+    np.testing.assert_array_equal(bad(part), bad(everybody)[held])
+    assert part.client_digests == tuple(everybody.client_digests[k] for k in held)
+
+
+@pytest.mark.parametrize('attack', config_lib.ATTACKS)
+def test_what_is_loaded_is_what_was_saved(tmp_path, attack):
+  population = attacked(attack=attack)
+  save_population(population, tmp_path / 'population.npz')
+  loaded = load_population(tmp_path / 'population.npz')
+  assert loaded.digest == population.digest and loaded.client_digests == population.client_digests
+  if attack == 'label_flip':
+    assert loaded.update_scales is None
+  else:
+    np.testing.assert_array_equal(loaded.update_scales, population.update_scales)
+    assert loaded.update_scales.dtype == np.float32
+
+
+def test_scales_that_do_not_fit_the_clients_are_refused():
+  population = make_population(clients=3)
+  with pytest.raises(
+    InputError, match=r'update_scales must be float32\[3\], found float64 of shape \(3,\)'
+  ) as caught:
+    dataclasses.replace(population, update_scales=np.ones(3))
+  assert '\n' not in str(caught.value)
+  with pytest.raises(InputError, match=r'found float32 of shape \(2,\)'):
+    dataclasses.replace(population, update_scales=np.ones(2, np.float32))

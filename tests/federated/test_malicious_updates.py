@@ -1,0 +1,209 @@
+"""Altered updates and robust aggregators, against federated averaging written in NumPy."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.conftest import make_population
+from tests.federated.test_training import BATCH, RATE, make_trainer, numpy_client, visit_orders
+from tests.federated.test_trajectory import Stopped, assert_same, go
+from tff_cluster.errors import InputError
+
+pytestmark = pytest.mark.tensorflow
+
+SCALES = np.array([1.0, -1.0, 1.0, 2.5, 1.0], np.float32)
+
+
+def with_scales(population, scales):
+  return dataclasses.replace(population, update_scales=np.asarray(scales, np.float32))
+
+
+def with_aggregator(trainer, name, rate=RATE):
+  from tff_cluster.federated import aggregators, process
+
+  trainer.computations = process.Computations(
+    trainer.computations.model, rate, BATCH, aggregators.build(name)
+  )
+  return trainer
+
+
+def flat(weights):
+  return np.concatenate([np.ravel(w) for w in weights]).astype(np.float64)
+
+
+def numpy_updates(population, weights, number):
+  """float64[clients, features], trained minus start, of honest clients."""
+  kernel, bias = weights
+  updates = []
+  for k in range(population.num_clients):
+    x, y = population.train.client(k)
+    updates.append(flat(numpy_client(kernel, bias, x, y, visit_orders(population, k, number), BATCH)))
+  return np.array(updates) - flat(weights)
+
+
+def one_round(trainer, clients, state=None, number=1):
+  state = trainer.start(trainer.computations.model.weights) if state is None else state
+  after, figures = trainer.round(state, np.asarray(clients), number)
+  return flat(trainer.weights(after)), figures, after
+
+
+def test_a_round_is_the_numpy_mean_of_scaled_updates(tff_context):
+  population = with_scales(make_population(), SCALES)
+  trainer = make_trainer(population)
+  start = trainer.computations.model.weights
+  ours, figures, _ = one_round(trainer, range(5))
+  sent = SCALES[:, None] * numpy_updates(population, start, 1)
+  expected = flat(start) + np.average(sent, axis=0, weights=population.train.counts)
+  np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
+  assert figures['dropped'] == 0
+  honest, _, _ = one_round(make_trainer(make_population()), range(5))
+  assert np.abs(honest - expected).max() > 0.01
+
+
+def test_what_clients_send_for_clustering_is_scaled_too(tff_context):
+  population = with_scales(make_population(), SCALES)
+  trainer = make_trainer(population)
+  start = trainer.computations.model.weights
+  sent = SCALES[:, None] * numpy_updates(population, start, 1)
+  updates, sketches = np.zeros(sent.shape), np.zeros((5, 4))
+  trainer.local_updates(start, range(5), 1, lambda k, update: updates.__setitem__(k, update))
+  np.testing.assert_allclose(updates, sent, rtol=1e-3, atol=1e-5)
+  np.testing.assert_allclose(trainer.mean_update(start, range(5), 1), sent.mean(axis=0), rtol=1e-3, atol=1e-5)
+  buckets = np.arange(sent.shape[1]) % 4
+  signs = np.where(np.arange(sent.shape[1]) % 3, 1, -1)
+  trainer.local_sketches(
+    start, range(5), 1, (buckets, signs), 4, lambda k, sketch: sketches.__setitem__(k, sketch)
+  )
+  expected = np.stack([(sent * signs)[:, buckets == b].sum(axis=1) for b in range(4)], axis=1)
+  np.testing.assert_allclose(sketches, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_honest_clients_keep_their_bits_beside_malicious_ones(tff_context):
+  honest, mixed = make_trainer(make_population()), make_trainer(with_scales(make_population(), SCALES))
+  start = honest.computations.model.weights
+  sent = []
+  for trainer in (honest, mixed):
+    updates = np.zeros((5, trainer.computations.model.num_parameters), np.float32)
+    trainer.local_updates(start, range(5), 1, lambda k, update, rows=updates: rows.__setitem__(k, update))
+    sent.append(updates)
+  for k, scale in enumerate(SCALES):
+    np.testing.assert_array_equal(sent[1][k], np.float32(scale) * sent[0][k])
+
+
+def test_a_client_that_sends_nan_is_dropped_and_counted(tff_context):
+  population = with_scales(make_population(), [1, np.nan, 1, 1, np.nan])
+  trainer = make_trainer(population)
+  ours, figures, _ = one_round(trainer, range(5))
+  without, alone, _ = one_round(trainer, [0, 2, 3])
+  assert (figures['dropped'], alone['dropped']) == (2, 0)
+  np.testing.assert_array_equal(ours, without)
+  assert figures['train_loss'] == pytest.approx(alone['train_loss'])
+  with pytest.raises(InputError, match='round 1: training diverged'):
+    one_round(trainer, [1, 4])
+
+
+def test_robust_without_outliers_clips_and_zeroes_nothing_below_its_bounds(tff_context):
+  # A round so short that no norm reaches TFF's first clipping norm of 1.
+  population = make_population(rows=5)
+  trainer = make_trainer(population, rate=0.01, epochs=1)
+  start = trainer.computations.model.weights
+  sent = np.zeros((5, trainer.computations.model.num_parameters))
+  trainer.local_updates(start, range(5), 1, lambda k, update: sent.__setitem__(k, update))
+  assert np.linalg.norm(sent, axis=1).max() < 1.0
+  plain, _, _ = one_round(trainer, range(5))
+  trainer = with_aggregator(make_trainer(population, rate=0.01, epochs=1), 'robust', rate=0.01)
+  robust, _, _ = one_round(trainer, range(5))
+  np.testing.assert_allclose(robust, plain, atol=1e-6)
+
+
+def test_clipping_bounds_what_one_client_can_do(tff_context):
+  population = with_scales(make_population(), [1, 1, -1e6, 1, 1])
+  trainer = with_aggregator(make_trainer(population), 'clipping')
+  start = trainer.computations.model.weights
+  sent = population.update_scales[:, None] * numpy_updates(population, start, 1)
+  # TFF's first clipping norm is 1.
+  clipped = sent / np.maximum(1.0, np.linalg.norm(sent, axis=1))[:, None]
+  expected = flat(start) + np.average(clipped, axis=0, weights=population.train.counts)
+  ours, _, _ = one_round(trainer, range(5))
+  np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-4)
+  assert np.linalg.norm(ours - flat(start)) <= 1.0 + 1e-5
+
+
+@pytest.mark.parametrize('name', ['zeroing', 'robust'])
+def test_zeroing_takes_out_a_huge_update_which_keeps_its_weight(name, tff_context):
+  population = with_scales(make_population(), [1, 1, -1e6, 1, 1])
+  trainer = with_aggregator(make_trainer(population), name)
+  start = trainer.computations.model.weights
+  sent = population.update_scales[:, None] * numpy_updates(population, start, 1)
+  sent[2] = 0.0
+  if name == 'robust':
+    sent /= np.maximum(1.0, np.linalg.norm(sent, axis=1))[:, None]
+  expected = flat(start) + np.average(sent, axis=0, weights=population.train.counts)
+  ours, _, _ = one_round(trainer, range(5))
+  np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_norms_cannot_tell_a_flipped_sign(tff_context):
+  """Zeroing sees no outlier in an update that has only its sign turned."""
+  population = with_scales(make_population(), SCALES)
+  plain, _, _ = one_round(make_trainer(population), range(5))
+  zeroing, _, _ = one_round(with_aggregator(make_trainer(population), 'zeroing'), range(5))
+  np.testing.assert_allclose(zeroing, plain, atol=1e-6)
+
+
+def test_mean_is_the_default_and_other_names_are_refused(tff_context):
+  from tff_cluster import config
+  from tff_cluster.federated import aggregators
+
+  assert aggregators.build('mean') is None
+  assert all(aggregators.build(name) is not None for name in config.AGGREGATORS if name != 'mean')
+  with pytest.raises(InputError, match='--aggregator=median: allowed are mean, zeroing, clipping, robust'):
+    aggregators.build('median')
+
+
+def test_a_robust_trajectory_goes_on_with_the_same_bits(tff_context, tmp_path):
+  population = with_scales(make_population(clients=4), [1, -30, 1, 1])
+  trainer = with_aggregator(make_trainer(population, cohort_fraction=0.75), 'robust')
+  whole, _ = go(trainer, tmp_path / 'whole', 6, keep=range(1, 7))
+  for stop in (1, 3, 5):
+    folder = tmp_path / f'stopped_{stop}'
+    with pytest.raises(Stopped):
+      go(trainer, folder, 6, stop_at=stop)
+    outcome, _ = go(trainer, folder, 6, keep=(6,))
+    assert outcome.client_rounds_trained == (6 - stop) * 3
+    assert_same(outcome, whole, 6)
+  # The bounds moved on the way: from a fresh state round 6 would be another one.
+  fresh, _, _ = one_round(trainer, trainer.cohort(np.arange(4), 6), trainer.start(whole.weights[5]), 6)
+  assert np.abs(fresh - flat(whole.weights[6])).max() > 1e-6
+
+
+def test_every_trajectory_starts_with_fresh_bounds(tff_context):
+  trainer = with_aggregator(make_trainer(make_population()), 'robust')
+  first = trainer.start(trainer.computations.model.weights)
+  before = trainer.state_arrays(first)
+  _, _, after = one_round(trainer, range(5), first)
+  again = trainer.state_arrays(trainer.start(trainer.weights(after)))
+  moved = trainer.state_arrays(after)
+  weights = len(trainer.weights(after))
+  for one, other in zip(before[weights:], again[weights:], strict=True):
+    np.testing.assert_array_equal(one, other)
+  assert any(
+    not np.array_equal(one, other) for one, other in zip(before[weights:], moved[weights:], strict=True)
+  )
+
+
+def test_honest_clients_by_themselves_have_the_trajectory_that_they_would_have_without_malicious_ones(
+  tff_context, tmp_path
+):
+  from tff_cluster import store as store_lib
+  from tff_cluster.federated import trajectory
+
+  honest, mixed = make_trainer(make_population()), make_trainer(with_scales(make_population(), SCALES))
+  start, store = honest.computations.model.weights, store_lib.Store(tmp_path)
+
+  def place(trainer, members):
+    return trajectory.place(trainer, store, {}, np.array(members), start, 0)
+
+  assert place(honest, [0, 2, 4]) == place(mixed, [0, 2, 4])
+  assert place(honest, [0, 1, 2]) != place(mixed, [0, 1, 2])
