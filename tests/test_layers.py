@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = (
   (
     'config',
+    'config_sections',
     'papers',
     'options',
     'overlap_dial',
