@@ -151,7 +151,7 @@ def test_a_missing_file_or_function_would_be_noticed():
   assert (
     missing('tff_cluster/nowhere.py') and missing('tff_cluster/config.py:nothing') and missing('docs/x.md')
   )
-  assert not missing('tff_cluster/config.py:ClusteringConfig') and not missing('runs/demo/report.html')
+  assert not missing('tff_cluster/config.py:ExperimentConfig') and not missing('runs/demo/report.html')
 
 
 def test_bare_file_names_in_the_build_notes_are_files_of_some_room():
