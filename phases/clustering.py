@@ -72,7 +72,7 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
     'notes': list(outcome.notes),
     'client_ids': [as_given(i) for i in outcome.assignment.client_ids],
   }
-  store.save_json(folder / 'clusters.json', document)
+  store.save_json(folder / 'clusters.json', document, seal=False)
   print(f'{clustering.method}: {document["num_clusters"]} clusters, {signatures.num_clients} clients')
   print(folder / 'clusters.json')
 

@@ -37,7 +37,7 @@ def main() -> None:
   predictions, weights = expert_comparison.predict(given)
   document = expert_comparison.compare(given, predictions, options.seed, options.num_shuffles)
   save_predictions(folder / 'predictions.npz', predictions | {'weights': weights})
-  store.save_json(folder / 'experts.json', document)
+  store.save_json(folder / 'experts.json', document, seal=False)
   print_table(document)
   for name in ('predictions.npz', 'experts.json'):
     print(folder / name)

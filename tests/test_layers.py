@@ -27,7 +27,9 @@ FLOORS = (
     'stock_context',
     'digests',
     'errors',
+    'holding',
     'models',
+    'sealed',
   ),
   ('data', 'cli', 'store', 'run_folder', 'assignment', 'scores'),
   ('federated', 'clustering', 'aggregation', 'results', 'recovery', 'covers', 'toy_results'),
@@ -49,6 +51,8 @@ WITHOUT_TENSORFLOW = (
   'results',
   'toy_results',
   'store',
+  'sealed',
+  'holding',
   'run_folder',
   'cli',
 )

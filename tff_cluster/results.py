@@ -115,13 +115,23 @@ in distances, embedding and similarities, and no leaf in a linkage.
 from collections.abc import Mapping
 from typing import Any
 
-from tff_cluster import digests
+from tff_cluster import digests, sealed
 
 SCHEMA = 5
 # 3 adds `splits` and `experts`, 4 `local` and `equal_cost`, 5 `new_clients`: a reader goes without them where they are
 # missing.
 READABLE = (2, 3, 4, 5)
 _NOT_RESULTS = ('digest', 'environment', 'timing')
+
+
+def check_not_newer(name: str, found: Any) -> None:
+  """Raises sealed.NewerFile where the content of a results.json is of a later schema than this version writes."""
+  schema = found.get('schema') if isinstance(found, Mapping) else None
+  if isinstance(schema, int) and schema > SCHEMA:
+    raise sealed.NewerFile(
+      f'{name} has schema {schema}, this version of the software writes {SCHEMA}; use the version that wrote it, or '
+      'another --output_dir. It is left as it is'
+    )
 
 
 def with_digest(results: Mapping[str, Any]) -> dict[str, Any]:

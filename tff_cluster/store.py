@@ -19,10 +19,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from tff_cluster import digests
+from tff_cluster import digests, holding, sealed
 from tff_cluster.errors import EnvironmentFault
 
 _CHECKSUM = '__checksum__'
+# Only a later version's arrays have it, as int64[]: see sealed.FORMAT.
+_FORMAT = '__format__'
+# An artifact that is pruned so often while one waits for it is not going to stay.
+_TRIES = 100
 _LOG = logging.getLogger(__name__)
 
 
@@ -43,8 +47,9 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
   A killed process can leave the temporary file, `.NAME.*.tmp*`, which the next `sweep` removes.
 
   Raises:
-    EnvironmentFault: if the disk is full or the folder cannot be written; what was there stays.
+    EnvironmentFault: if the disk is full, or the folder cannot be written or was taken away; what was there stays.
   """
+  holding.check(path)
   temporary = None
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,6 +82,7 @@ def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None
   Raises:
     EnvironmentFault: if it cannot be written.
   """
+  holding.check(path)
   temporary = path.with_name(f'.{path.stem}.{os.getpid()}.tmp{path.suffix}')
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,17 +101,26 @@ def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None
 
 
 def sweep(folder: pathlib.Path) -> None:
-  """Removes what killed processes left of `replacing` below the folder. Only its owner may call this."""
+  """Removes what killed processes left of `replacing` and `Store.remove` below the folder. Only its owner may call this."""
   for left_over in folder.rglob('.*.tmp*'):
     with contextlib.suppress(OSError):
-      left_over.unlink()
+      if left_over.is_dir():
+        _remove_doomed(left_over)
+      else:
+        left_over.unlink()
 
 
-def save_json(path: pathlib.Path, value: Any) -> None:
-  """Writes a JSON value, indented, keys in their order. NaN and infinities are refused (ValueError)."""
-  text = json.dumps(value, indent=1, allow_nan=False) + '\n'
+def save_json(path: pathlib.Path, value: Any, seal: bool = True) -> None:
+  """Writes a JSON value, indented, keys in their order. NaN and infinities are refused (ValueError).
+
+  Args:
+    path: The file.
+    value: The value.
+    seal: Whether a checksum goes with it, as what phases read from each other needs (see sealed.py).
+  """
+  text = sealed.seal(value) if seal else (json.dumps(value, indent=1, allow_nan=False) + '\n').encode()
   with replacing(path) as stream:
-    stream.write(text.encode())
+    stream.write(text)
 
 
 def load_json(path: pathlib.Path) -> Any:
@@ -113,10 +128,13 @@ def load_json(path: pathlib.Path) -> Any:
 
   Raises:
     FileNotFoundError: if it is not there.
-    DamagedFile: if it is no JSON.
+    DamagedFile: if it is no JSON, or was changed after it was written.
+    sealed.NewerFile: if a later version wrote it.
   """
   try:
-    return json.loads(path.read_bytes())
+    return sealed.unseal(path.read_bytes())
+  except sealed.NewerFile as error:
+    raise _newer(path, error) from error
   except (ValueError, RecursionError) as error:
     raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
 
@@ -169,6 +187,7 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
   Raises:
     FileNotFoundError: if it is not there.
     DamagedFile: if it is truncated, has another checksum, or is not such a file.
+    sealed.NewerFile: if a later version wrote it.
   """
   try:
     with np.load(path, allow_pickle=False) as archive:
@@ -178,6 +197,11 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
   except Exception as error:
     # What zipfile and NumPy raise on damaged bytes is of many kinds (NotImplementedError, RuntimeError, ...).
     raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
+  if _FORMAT in arrays:
+    try:
+      sealed.check_format(int(arrays.pop(_FORMAT)))
+    except sealed.NewerFile as error:
+      raise _newer(path, error) from error
   found = arrays.pop(_CHECKSUM, None)
   if found is None or found.tobytes().hex() != _checksum(arrays):
     raise DamagedFile(f'{path} is damaged: its checksum does not fit; remove it to have it made again')
@@ -212,6 +236,7 @@ class Store:
 
   def __init__(self, root: pathlib.Path):
     self.root = root
+    self._described: tuple[pathlib.Path, Any] | None = None
 
   def place(self, kind: str, determinants: Any) -> pathlib.Path:
     """Returns the folder that an artifact has or would have; makes nothing."""
@@ -226,8 +251,10 @@ class Store:
     """
     folder = self.place(kind, determinants)
     described = folder / 'determinants.json'
+    self._described = folder, determinants
     if not described.exists():
-      save_json(described, determinants)
+      # Locked, because who works on an artifact sweeps it.
+      os.close(self._locked(folder))
     with contextlib.suppress(OSError):
       os.utime(described)  # When it was last used, for who prunes the store.
     return folder
@@ -235,13 +262,38 @@ class Store:
   @contextlib.contextmanager
   def working_on(self, folder: pathlib.Path) -> Iterator[None]:
     """Keeps other processes from an artifact; waits while one works on it, and then finds what that one made."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = self._locked(folder)
     try:
-      fcntl.flock(descriptor, fcntl.LOCK_EX)
       sweep(folder)
       yield
     finally:
       os.close(descriptor)
+
+  def _locked(self, folder: pathlib.Path) -> int:
+    """Returns a descriptor that locks an artifact; makes the folder where it is not there, or is pruned meanwhile."""
+    for _ in range(_TRIES):
+      holding.check(folder)
+      try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+      except FileNotFoundError:
+        continue
+      except OSError as error:
+        raise EnvironmentFault(f'cannot write {folder}: {error.strerror}') from error
+      try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
+          described = folder / 'determinants.json'
+          if self._described is not None and self._described[0] == folder and not described.exists():
+            save_json(described, self._described[1], seal=False)
+          return descriptor
+      except FileNotFoundError:
+        pass  # Pruned while we waited for the lock.
+      except BaseException:
+        os.close(descriptor)
+        raise
+      os.close(descriptor)
+    raise EnvironmentFault(f'{folder} vanishes as soon as it is made; is somebody removing the store?')
 
   def artifacts(self) -> list[Artifact]:
     """Returns what the store holds, the largest first."""
@@ -269,6 +321,7 @@ class Store:
       fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
       # Out of sight in one step: who looks for the artifact finds it whole or not at all.
       doomed = artifact.folder.with_name(f'.{artifact.folder.name}.tmp')
+      _remove_doomed(doomed)  # What a killed process left of an earlier one.
       artifact.folder.rename(doomed)
       shutil.rmtree(doomed)
       return True
@@ -278,10 +331,26 @@ class Store:
       os.close(descriptor)
 
 
+def _remove_doomed(folder: pathlib.Path) -> None:
+  """Removes what is left of an artifact whose removal was killed; leaves it while its remover lives."""
+  try:
+    descriptor = os.open(folder, os.O_RDONLY)
+  except FileNotFoundError:
+    return
+  try:
+    with contextlib.suppress(BlockingIOError):
+      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      shutil.rmtree(folder, ignore_errors=True)
+  finally:
+    os.close(descriptor)
+
+
 def set_aside(path: pathlib.Path, damage: DamagedFile) -> None:
-  """Renames a damaged file, so that it is neither used nor lost, and says so in one line of the log."""
+  """Renames a damaged file (rows with their checksum), so that it is neither used nor lost, and logs it in one line."""
   kept = path.with_name(path.name + '.damaged')
-  path.replace(kept)
+  for file in (path, path.with_name(path.name + '.json')):
+    with contextlib.suppress(FileNotFoundError):
+      file.replace(file.with_name(file.name + '.damaged'))
   _LOG.warning('%s; kept as %s and made again', str(damage).partition('; ')[0], kept.name)
 
 
@@ -330,6 +399,12 @@ def load_rows(path: pathlib.Path) -> np.ndarray:
   if not isinstance(expected, dict) or expected.get('sha256') != digests.of_arrays(array):
     raise DamagedFile(f'{path} is damaged: its checksum does not fit; remove it to have it made again')
   return array
+
+
+def _newer(path: pathlib.Path, error: sealed.NewerFile) -> sealed.NewerFile:
+  return sealed.NewerFile(
+    f'{path} {error}; use the version that wrote it, or another folder. It is left as it is'
+  )
 
 
 def _checksum(arrays: Mapping[str, np.ndarray]) -> str:

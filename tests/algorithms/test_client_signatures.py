@@ -1,13 +1,16 @@
 """Signatures as whole vectors and as sketches, in whole runs on planted groups."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from tff_cluster import store
+from tff_cluster.algorithms import client_signatures
 from tff_cluster.algorithms.run_experiment import run_experiment
 from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
+from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
 
 pytestmark = pytest.mark.tensorflow
@@ -80,3 +83,26 @@ def test_clusters_start_from_the_same_means_whether_or_not_the_weights_were_sent
   # One local round of each client more than without sketches.
   assert done.asked == runs[None][1].asked + 8
   assert clustering['ledger']['client_rounds'] == 8 * 2 + 8
+
+
+def test_a_run_killed_before_it_measured_its_sketches_goes_on(runs, tmp_path):
+  folder, done = runs[2000]
+  shutil.copytree(folder.root, tmp_path / 'run')
+  again = RunFolder(tmp_path / 'run')
+  # What comes after the vectors.
+  again.phase1.unlink()
+  (sketch,) = again.store.glob('signatures-*/sketch.json')
+  sketch.unlink()
+  found = run_experiment(experiment(2000), again.root)
+  assert found.results['digest'] == done.results['digest'] and found.trained == 0
+  assert sketch.exists()
+
+
+@pytest.mark.parametrize('name', ['vectors.npy', 'clients.json'])
+def test_signatures_that_are_gone_say_which_phase_makes_them(name, runs, tmp_path):
+  shutil.copytree(runs[None][0].root, tmp_path / 'run')
+  folder = RunFolder(tmp_path / 'run')
+  for path in folder.store.glob(f'signatures-*/{name}'):
+    path.unlink()
+  with pytest.raises(InputError, match=r'run python -m phases\.phase1'):
+    client_signatures.load(folder, 'weights')

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tff_cluster import store
 from tff_cluster.config import (
   ClusteringConfig,
   DataConfig,
@@ -125,7 +126,7 @@ def test_the_summary_is_mean_students_interval_and_recall_over_the_folds(validat
 
 
 def test_the_results_on_disk_are_complete_and_the_digest_covers_the_folds(validated, tmp_path):
-  on_disk = json.loads((validated.path / 'results.json').read_text())
+  on_disk = store.load_json(validated.path / 'results.json')
   assert on_disk == validated.done.results
   from tff_cluster import results
 

@@ -329,7 +329,7 @@ def check_evaluation(found, more=frozenset()):
 
 
 def test_results_json_has_what_its_schema_says(planted):
-  found = json.loads(planted.folder.results.read_text())
+  found = store.load_json(planted.folder.results)
   assert found == planted.results
   assert found.keys() == KEYS['top']
   assert all(key in results.__doc__ for keys in KEYS.values() for key in keys)

@@ -1,13 +1,13 @@
 """The folder of a run belongs to one experiment and one process."""
 
 import dataclasses
-import json
 import os
 import subprocess
 import sys
 
 import pytest
 
+from tff_cluster import store
 from tff_cluster.cli import config_file, environment, output
 from tff_cluster.config import (
   ClusteringConfig,
@@ -29,8 +29,8 @@ def _release():
 
 def test_claim_writes_the_configuration_and_the_environment(tmp_path):
   folder = output.claim_output_dir(tmp_path / 'a' / 'b', ExperimentConfig())
-  assert ExperimentConfig.from_json(json.loads((folder / 'config.json').read_text())) == ExperimentConfig()
-  found = json.loads((folder / 'environment.json').read_text())
+  assert ExperimentConfig.from_json(store.load_json(folder / 'config.json')) == ExperimentConfig()
+  found = store.load_json(folder / 'environment.json')
   assert found['python'] == '.'.join(map(str, sys.version_info[:3]))
   assert found['packages']['tensorflow-federated'] == '0.87.0'
   assert 1 <= found['cores'] <= os.cpu_count()
@@ -39,7 +39,7 @@ def test_claim_writes_the_configuration_and_the_environment(tmp_path):
 
 def test_given_environment_is_written(tmp_path):
   output.claim_output_dir(tmp_path, ExperimentConfig(), {'python': 'x'})
-  assert json.loads((tmp_path / 'environment.json').read_text()) == {'python': 'x'}
+  assert store.load_json(tmp_path / 'environment.json') == {'python': 'x'}
 
 
 def test_the_same_experiment_goes_on(tmp_path):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import logging
+import shutil
 
 import numpy as np
 import pytest
@@ -312,3 +313,14 @@ def test_what_lacks_a_column_is_trained_again(trainer, five, tmp_path):
   outcome, _ = go(trainer, tmp_path, 5)
   assert outcome.client_rounds_trained == 5 * 2
   assert_same(outcome, five[0], 5)
+
+
+def test_a_round_that_a_kill_kept_from_being_removed_is_removed_by_the_next_run(trainer, five, tmp_path):
+  with pytest.raises(Stopped):
+    go(trainer, tmp_path, 5, stop_at=3)
+  (artifact,) = artifacts(tmp_path)
+  # Killed between writing round 3 and removing round 2.
+  shutil.copy(artifact / 'latest_00003.npz', artifact / 'latest_00002.npz')
+  outcome, _ = go(trainer, tmp_path, 3)
+  assert sorted(path.name for path in artifact.glob('*.npz')) == ['latest_00003.npz']
+  assert_same(outcome, five[0], 3)

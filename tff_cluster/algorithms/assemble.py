@@ -23,8 +23,10 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
 
   Raises:
     InputError: if a phase has not finished for a clustering of the run.
+    sealed.NewerFile: if the folder has results of a later version.
   """
   config = folder.load_config()
+  _look_at_what_is_there(folder)
   phase1 = folder.load_finished(folder.phase1, 'phase1')
   baseline = folder.load_finished(folder.baseline, 'phase2')
   timing = [
@@ -98,6 +100,19 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
   store.save_arrays(folder.arrays, arrays)
   store.save_json(folder.results, assembled)
   return assembled
+
+
+def _look_at_what_is_there(folder: RunFolder) -> None:
+  """Keeps a damaged results.json or arrays.npz aside, and refuses to replace one of a later version."""
+  for path, load in ((folder.results, store.load_json), (folder.arrays, store.load_arrays)):
+    try:
+      found = load(path)
+    except FileNotFoundError:
+      continue
+    except store.DamagedFile as damage:
+      store.set_aside(path, damage)
+      continue
+    results.check_not_newer(path.name, found)
 
 
 def _population(population: population_lib.Population) -> dict[str, Any]:

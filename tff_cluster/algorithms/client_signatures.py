@@ -11,6 +11,7 @@ client is left out of clusterings and of the means that clusters start from (clu
 
 import dataclasses
 import pathlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,38 +98,52 @@ def _save(
     | {'kind': kind, 'clients': list(population.client_digests)}
     | ({'sketch_dimension': dimension} if dimension else {}),
   )
+  features = trainer.computations.model.num_parameters
+  origin = experiment.flatten(base) if kind == 'weights' else np.zeros(features, np.float32)
   experiment.asked += client_rounds
   with experiment.store.working_on(artifact):
-    path = artifact / 'vectors.npy'
-    if is_whole(path):
-      return artifact.name
-    experiment.trained += client_rounds
-    store_lib.save_json(artifact / 'clients.json', list(population.client_ids))
-    features = trainer.computations.model.num_parameters
-    origin = experiment.flatten(base) if kind == 'weights' else np.zeros(features, np.float32)
-    clients = range(population.num_clients)
-    whose = "clients'" if trainer is experiment.trainer else "new clients'"
-    with experiment.progress.stage(f'{whose} {kind}', len(clients)):
-
-      def fill(rows: np.ndarray) -> None:
-        start = sketch_lib.sketch(origin[None], dimension, training.seed)[0] if dimension else origin
-
-        def into(position: int, sent: np.ndarray) -> None:
-          with np.errstate(over='ignore'):  # What overflows is left out later, and told then.
-            rows[position] = start + sent
-          experiment.progress.update()
-
-        if dimension:
-          projection = sketch_lib.projection(features, dimension, training.seed)
-          trainer.local_sketches(base, clients, base_round + 1, projection, dimension, into)
-        else:
-          trainer.local_updates(base, clients, base_round + 1, into)
-
-      store_lib.save_rows(path, len(clients), dimension or features, fill)
-    if dimension and trainer is experiment.trainer:
+    path, sketched = artifact / 'vectors.npy', artifact / 'sketch.json'
+    if not is_whole(path, artifact / 'clients.json'):
+      experiment.trained += client_rounds
+      store_lib.save_json(artifact / 'clients.json', list(population.client_ids))
+      _save_vectors(experiment, trainer, path, kind, base, base_round + 1, origin)
+    # Asked for by itself: a run can be killed between the two.
+    if dimension and trainer is experiment.trainer and not sketched.exists():
       distortion = _distortion(experiment, base, base_round + 1, origin, store_lib.load_rows(path))
-      store_lib.save_json(artifact / 'sketch.json', {'dimension': dimension, 'distortion': distortion})
+      store_lib.save_json(sketched, {'dimension': dimension, 'distortion': distortion})
   return artifact.name
+
+
+def _save_vectors(
+  experiment: experiment_lib.Experiment,
+  trainer: Any,
+  path: pathlib.Path,
+  kind: str,
+  base: Any,
+  number: int,
+  origin: np.ndarray,
+) -> None:
+  """Saves origin plus what each client would send in a round from the base, or sketches of it."""
+  training, clients = experiment.config.training, range(trainer.population.num_clients)
+  features, dimension = len(origin), training.sketch_dimension
+  whose = "clients'" if trainer is experiment.trainer else "new clients'"
+  with experiment.progress.stage(f'{whose} {kind}', len(clients)):
+
+    def fill(rows: np.ndarray) -> None:
+      start = sketch_lib.sketch(origin[None], dimension, training.seed)[0] if dimension else origin
+
+      def into(position: int, sent: np.ndarray) -> None:
+        with np.errstate(over='ignore'):  # What overflows is left out later, and told then.
+          rows[position] = start + sent
+        experiment.progress.update()
+
+      if dimension:
+        projection = sketch_lib.projection(features, dimension, training.seed)
+        trainer.local_sketches(base, clients, number, projection, dimension, into)
+      else:
+        trainer.local_updates(base, clients, number, into)
+
+    store_lib.save_rows(path, len(clients), dimension or features, fill)
 
 
 def cost(experiment: experiment_lib.Experiment, kind: str) -> int:
@@ -160,14 +175,8 @@ def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signa
       f'--signature={kind}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 with a clustering '
       f'of {kind}'
     )
-  try:
-    vectors, usable = _rows(folder, folder.load_config().training, phase1['signatures'], kind)
-    found = excluded.finite_only(vectors, client_ids(folder, kind), usable)
-  except FileNotFoundError as error:
-    raise InputError(
-      f'--output_dir={folder.root}: the signatures of its Phase 1 are not in the store any more (no {error.filename}); '
-      'python -m phases.phase1 makes them again'
-    ) from error
+  vectors, usable = _rows(folder, folder.load_config().training, phase1['signatures'], kind)
+  found = excluded.finite_only(vectors, client_ids(folder, kind), usable)
   return found if block_bytes is None else dataclasses.replace(found, block_bytes=block_bytes)
 
 
@@ -191,7 +200,7 @@ def client_ids(folder: RunFolder, kind: str) -> tuple[str, ...]:
   """Returns the ids of all clients of a finished Phase 1, whether or not they can be clustered."""
   name = folder.load_finished(folder.phase1, 'phase1')['signatures'][kind]
   path = folder.store / name / 'clients.json'
-  found = store_lib.load_json(path)
+  found = _of_phase1(folder, path, store_lib.load_json)
   if not (isinstance(found, list) and all(isinstance(client_id, str) for client_id in found)):
     raise store_lib.DamagedFile(f'{path} is damaged: it is no list of client ids')
   return tuple(found)
@@ -215,7 +224,7 @@ def start_weights(
     vector = experiment.flatten(_phase1_weights(experiment)[training.phase1_rounds])
     return np.broadcast_to(vector, (assignment.num_clusters, len(vector)))
   phase1 = folder.load_finished(folder.phase1, 'phase1')
-  vectors = store_lib.load_rows(folder.store / phase1['signatures']['weights'] / 'vectors.npy')
+  vectors = _vectors(folder, phase1['signatures']['weights'])
   shares = mixing.start_weights(assignment, excluded.finite_rows(vectors))
   if training.sketch_dimension is None:
     return mixing.apply_mixing([vectors], shares.T)[0]
@@ -238,16 +247,35 @@ def sketch_report(experiment: experiment_lib.Experiment, name: str) -> dict[str,
   return store_lib.load_json(experiment.store.root / name / 'sketch.json')
 
 
-def is_whole(path: pathlib.Path) -> bool:
-  """Tells whether saved rows can be used; damaged ones are set aside."""
+def _vectors(folder: RunFolder, name: str) -> np.ndarray:
+  """Returns the rows of an artifact that Phase 1 named."""
+  return _of_phase1(folder, folder.store / name / 'vectors.npy', store_lib.load_rows)
+
+
+def _of_phase1(folder: RunFolder, path: pathlib.Path, load: Callable[[pathlib.Path], Any]) -> Any:
+  """Returns what a file of a finished Phase 1 holds; InputError where it is gone or not whole."""
   try:
-    store_lib.load_rows(path)
-    return True
-  except FileNotFoundError:
-    return False
-  except store_lib.DamagedFile as damage:
-    store_lib.set_aside(path, damage)
-    return False
+    return load(path)
+  except FileNotFoundError as error:
+    raise InputError(
+      f'--output_dir={folder.root}: the signatures of its Phase 1 are not in the store any more (no whole '
+      f'{path.relative_to(folder.root)}): run python -m phases.phase1 with the flags of the run, or python -m '
+      'phases.run_all, which make them again'
+    ) from error
+
+
+def is_whole(path: pathlib.Path, *beside: pathlib.Path) -> bool:
+  """Tells whether saved rows, and the JSON files that belong to them, can be used; damaged ones are set aside."""
+  whole = True
+  for file in (path, *beside):
+    try:
+      store_lib.load_rows(file) if file == path else store_lib.load_json(file)
+    except FileNotFoundError:
+      whole = False
+    except store_lib.DamagedFile as damage:
+      store_lib.set_aside(file, damage)
+      whole = False
+  return whole
 
 
 def phase1_is_whole(folder: RunFolder) -> bool:
@@ -255,7 +283,8 @@ def phase1_is_whole(folder: RunFolder) -> bool:
   if not folder.phase1.exists():
     return False
   signatures = folder.load_finished(folder.phase1, 'phase1')['signatures']
-  return all([is_whole(folder.store / name / 'vectors.npy') for name in signatures.values()])
+  places = [folder.store / name for name in signatures.values()]
+  return all([is_whole(place / 'vectors.npy', place / 'clients.json') for place in places])
 
 
 def _rows(
@@ -264,11 +293,11 @@ def _rows(
   """Returns the rows of a kind, memory-mapped, and bool[clients], who can be clustered by them; see `load`."""
   from tff_cluster.clustering import excluded
 
-  vectors = store_lib.load_rows(folder.store / signatures[kind] / 'vectors.npy')
+  vectors = _vectors(folder, signatures[kind])
   usable = excluded.finite_rows(vectors)
   if training.cluster_start == 'members_mean' and kind != 'weights':
     # Every cluster then has a member whose weights it can start from.
-    weights = store_lib.load_rows(folder.store / signatures['weights'] / 'vectors.npy')
+    weights = _vectors(folder, signatures['weights'])
     usable &= excluded.finite_rows(weights)
   return vectors, usable
 

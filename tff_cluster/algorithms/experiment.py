@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import importlib.metadata
 import pathlib
+import struct
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from tff_cluster import config as config_lib
 from tff_cluster import digests, run_folder
 from tff_cluster import population as population_lib
 from tff_cluster import store as store_lib
+from tff_cluster.errors import EnvironmentFault
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
 _ENGINE = 2
@@ -197,10 +199,20 @@ class Experiment:
     return digests.of_arrays(weights)
 
   def export_model(self, path: pathlib.Path, weights: Any) -> None:
-    """Writes a model as a .keras file, whole or not at all."""
-    if not path.exists():
-      self.keras_model.set_weights(list(weights))
+    """Writes a model as a .keras file, whole or not at all; EnvironmentFault where the clock is off by decades."""
+    if path.exists():
+      return
+    self.keras_model.set_weights(list(weights))
+    try:
       store_lib.save_file(path, self.keras_model.save)
+    except (ValueError, struct.error) as error:
+      if 'before 1980' not in str(error) and '65535' not in str(error):
+        raise
+      # A .keras file is a zip archive, which is dated by the clock.
+      raise EnvironmentFault(
+        f'cannot write {path}: the clock of this machine is not between 1980 and 2107, and such a file cannot be dated '
+        'so; set the clock and give the same command again to go on'
+      ) from error
 
   @contextlib.contextmanager
   def timed(self) -> Iterator[Callable[[], dict[str, float]]]:

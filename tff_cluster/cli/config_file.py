@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tff_cluster import sealed
 from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import InputError
 
@@ -16,16 +17,26 @@ def read_config(path: str | Path) -> ExperimentConfig:
   """Reads a config.json.
 
   Raises:
-    InputError: if the file is missing, is not JSON, or is not a valid configuration.
+    InputError: if the file is missing, was changed since it was written, is not JSON, or is not a valid configuration.
+    sealed.NewerFile: if a later version wrote it.
   """
   try:
-    text = Path(path).read_bytes().decode('utf-8')
+    content = Path(path).read_bytes()
   except IsADirectoryError:
     raise InputError(f'{path} is a folder; give the config.json in it') from None
   except (FileNotFoundError, NotADirectoryError):
     raise InputError(f'{path}: no such file') from None
+  try:
+    text = sealed.opened(content).decode('utf-8')
+  except sealed.NewerFile as error:
+    raise sealed.NewerFile(f'{path} {error}') from None
   except UnicodeDecodeError:
     raise InputError(f'{path} is not a configuration: it is not UTF-8 text') from None
+  except ValueError as error:
+    raise InputError(
+      f'{path} was changed since it was written: {error}; if that was on purpose, take "sealed" out of it, with the '
+      'comma before it'
+    ) from None
   try:
     value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
   except (ValueError, RecursionError) as error:

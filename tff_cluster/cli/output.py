@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tff_cluster import store
+from tff_cluster import holding, store
 from tff_cluster.cli import config_file
 from tff_cluster.cli.environment import describe_environment
 from tff_cluster.config import ExperimentConfig
@@ -129,8 +129,13 @@ def lock_output_dir(path: str | Path) -> Path:
     raise EnvironmentFault(f'cannot create --output_dir={path}: {error.strerror}') from None
   key = os.path.realpath(folder)
   if key in _held and _held[key].process == os.getpid():
-    return folder
-  _held[key] = _Held(_locked_descriptor(path, os.path.join(key, _LOCK)), os.getpid(), created)
+    if holding.is_ours(key):
+      return folder
+    # It was removed since, and is made anew now.
+    os.close(_held.pop(key).descriptor)
+  lock = os.path.join(key, _LOCK)
+  _held[key] = _Held(_locked_descriptor(path, lock), os.getpid(), created)
+  holding.hold(folder, lock, os.fspath(RunFolder(Path(key)).store))
   return folder
 
 
@@ -140,9 +145,11 @@ def release_output_dirs() -> None:
     held = _held.pop(key)
     if held.process != os.getpid():
       continue
-    with contextlib.suppress(OSError):
-      # Removed before it is unlocked: who opened it meanwhile sees that the name is gone and tries anew.
-      os.unlink(os.path.join(key, _LOCK))
+    if holding.is_ours(key):
+      with contextlib.suppress(OSError):
+        # Removed before it is unlocked: who opened it meanwhile sees that the name is gone and tries anew.
+        os.unlink(os.path.join(key, _LOCK))
+    holding.let_go(key)
     os.close(held.descriptor)
     if held.created:
       with contextlib.suppress(OSError):

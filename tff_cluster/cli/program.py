@@ -21,7 +21,7 @@ from typing import Any
 
 from absl import flags, logging
 
-from tff_cluster import errors, stock_context
+from tff_cluster import errors, holding, stock_context
 from tff_cluster.cli import help as help_text
 from tff_cluster.cli import output
 from tff_cluster.errors import EnvironmentFault, InputError
@@ -83,7 +83,8 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
       _flush_stdout()
       return code
   except (InputError, EnvironmentFault) as error:
-    return _end(str(error), error.exit_code)
+    gone = holding.lost()
+    return _end(gone or str(error), 1 if gone else error.exit_code)
   except KeyboardInterrupt:
     return _end('interrupted', 130)
   except BrokenPipeError:
@@ -92,6 +93,8 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
     _silence_stdout()
     return 141
   except OSError as error:
+    if gone := holding.lost():
+      return _end(gone, 1)
     if errno.errorcode.get(error.errno or 0) in _PATH_FAULTS and error.filename is not None:
       return _end(errors.one_line(f'{os.fsdecode(error.filename)}: {error.strerror}'), InputError.exit_code)
     if errno.errorcode.get(error.errno or 0) not in _MACHINE_FAULTS:
@@ -101,6 +104,11 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
     return _end(f'{error.filename or "cannot write the output"}: {error.strerror}', 1)
   except MemoryError as error:
     return _end(f'not enough memory: {str(error) or "an allocation failed"}', 1)
+  except Exception:
+    # What fails in libraries when the ground is taken away is of many kinds; that it was is the cause.
+    if gone := holding.lost():
+      return _end(gone, 1)
+    raise
   finally:
     output.release_output_dirs()
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_cluster import holding
 from tff_cluster.errors import EnvironmentFault
 
 
@@ -19,6 +20,7 @@ class RoundLog:
   """
 
   def __init__(self, csv_file: pathlib.Path, tensorboard_folder: pathlib.Path):
+    holding.check(csv_file)  # The managers make folders without being asked.
     self._csv_file = csv_file
     self._remove_rows()
     for events in tensorboard_folder.glob('events.out.tfevents.*'):

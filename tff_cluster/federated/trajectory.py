@@ -139,6 +139,7 @@ def run(
       record = found[last_round]
       for number in range(done + 1, last_round + 1):
         on_round(number, _figures(trainer, members, record, number - first))
+    _tidy(folder, wanted)
   count = last_round - start_round
   history = History(np.arange(first, last_round + 1), *(record[name][:count] for name in _COLUMNS))
   asked = sum(len(trainer.cohort(members, r)) for r in history.rounds)
@@ -227,6 +228,14 @@ def _save(
   for saved, old in _saved(folder).items():
     if saved < number and old.name.startswith('latest_'):
       old.unlink(missing_ok=True)
+
+
+def _tidy(folder: pathlib.Path, wanted: Collection[int]) -> None:
+  """Removes a latest round with the one after it beside it: the program was killed before it removed it itself."""
+  saved = _saved(folder)
+  for number, path in saved.items():
+    if number + 1 in saved and number not in wanted and path.name.startswith('latest_'):
+      path.unlink(missing_ok=True)
 
 
 def _state_arrays(record: dict[str, np.ndarray]) -> list[np.ndarray]:

@@ -1,0 +1,259 @@
+"""Folders and files that change under a run: taken away, damaged, of a later version, or dated by a clock that jumps.
+
+One line each; nothing of it is used, nothing is overwritten, and where a run goes on it ends with the same digest.
+"""
+
+import json
+import logging
+import os
+import shutil
+import time
+import zipfile
+
+import numpy as np
+import pytest
+
+from phases import run_all
+from tests.programs.children import Child
+from tests.programs.test_bad_data import check_text
+from tff_cluster import results as results_lib
+from tff_cluster import sealed, seeding, store
+from tff_cluster.algorithms import experiment
+from tff_cluster.cli import program
+from tff_cluster.errors import EnvironmentFault
+
+pytestmark = pytest.mark.tensorflow
+
+SMALL = (
+  '--dataset=digits', '--partition=label_swapped', '--num_clients=4', '--num_groups=2', '--model=logistic',
+  '--phase1_rounds=2', '--phase2_rounds=2', '--clustering=kmeans,num_clusters=2',
+)  # fmt: skip
+# By what a run reads of them: files that stop it, and files that it keeps aside and makes again.
+REFUSED = (
+  'config.json', 'population.npz', 'phase1.json', 'clusterings/kmeans/clusters.json',
+  'clusterings/candidates_weights.json', 'clusterings/geometry_weights.npz', 'phase2/baseline.json',
+  'phase2/clustering_kmeans.json',
+)  # fmt: skip
+MADE_AGAIN = (
+  'store/fedavg-*/round_00004.npz', 'store/signatures-*/vectors.npy', 'store/signatures-*/vectors.npy.json',
+  'store/signatures-*/clients.json', 'results.json', 'arrays.npz',
+)  # fmt: skip
+
+
+def call(folder, *flags):
+  """Runs phases.run_all in this process, without the report, and returns its exit code."""
+  return program.execute(run_all.main, run_all.define_flags, ['p', f'--output_dir={folder}', *SMALL, *flags])
+
+
+def digest(folder):
+  return store.load_json(folder / 'results.json')['digest']
+
+
+@pytest.fixture(autouse=True)
+def _without_report(monkeypatch):
+  from tff_cluster.reporting import report
+
+  monkeypatch.setattr(report, 'write_report', lambda folder: folder / 'report.html')
+
+
+@pytest.fixture(scope='module')
+def finished(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('finished') / 'run'
+  with pytest.MonkeyPatch.context() as patch:
+    from tff_cluster.reporting import report
+
+    patch.setattr(report, 'write_report', lambda folder: folder / 'report.html')
+    assert call(folder) == 0
+  return folder
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+  """A finished run that has to read its store once more."""
+  shutil.copytree(finished, tmp_path / 'run')
+  (tmp_path / 'run' / 'phase3' / 'kmeans.json').unlink()
+  return tmp_path / 'run'
+
+
+def chosen(folder, pattern):
+  """Returns a file that matches: of trajectories that of one cluster, of half of the clients."""
+  return max(folder.glob(pattern), key=lambda path: (-len(cast(path)), path))
+
+
+def cast(path):
+  about = path.parent / 'determinants.json'
+  return json.loads(about.read_text())['clients'] if about.exists() else ()
+
+
+def damage(path, kind):
+  """Cuts a file off, or alters a byte of what it says at a seeded place, so that JSON stays JSON."""
+  whole = path.read_bytes()
+  rng = seeding.generator(0, 'damage', path.name, kind)
+  if kind == 'cut off':
+    path.write_bytes(whole[: int(rng.integers(1, len(whole) - 3))])
+    return
+  places = np.arange(len(whole) // 3, 2 * len(whole) // 3)
+  if path.suffix == '.json':
+    body = whole[: whole.index(b',\n "sealed"')]
+    places = [i for i, byte in enumerate(body) if chr(byte).isdigit() and not body[i - 1 : i].isspace()]
+    places = places or [i for i, byte in enumerate(body) if chr(byte).isalnum()]
+  place = int(rng.choice(places))
+  path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+
+
+@pytest.mark.parametrize('kind', ['cut off', 'altered'])
+@pytest.mark.parametrize('name', REFUSED)
+def test_a_damaged_file_that_a_person_has_to_look_at_is_named_and_kept(name, kind, copy, capsys):
+  path = copy / name
+  damage(path, kind)
+  before = {p: p.read_bytes() for p in copy.rglob('*') if p.is_file() and p.name != 'environment.json'}
+  code = call(copy)
+  captured = capsys.readouterr()
+  check_text(code, captured.err, 2 if name == 'config.json' else 1, str(path))
+  assert captured.out == ''
+  after = {p: p.read_bytes() for p in copy.rglob('*') if p.is_file() and p.name != 'environment.json'}
+  assert {p: after.get(p) for p in before if p.name != 'config.json'} == {
+    p: content for p, content in before.items() if p.name != 'config.json'
+  }
+  if name == 'config.json':
+    assert path.read_bytes() == before[path]
+
+
+@pytest.mark.parametrize('kind', ['cut off', 'altered'])
+@pytest.mark.parametrize('name', MADE_AGAIN)
+def test_a_damaged_file_that_can_be_made_again_is_named_kept_aside_and_made_again(
+  name, kind, copy, finished, capsys, caplog
+):
+  path = chosen(copy, name)
+  damage(path, kind)
+  damaged = path.read_bytes()
+  with caplog.at_level(logging.WARNING):
+    assert call(copy) == 0, capsys.readouterr().err
+  (record,) = [r for r in caplog.records if r.name == store.__name__]
+  assert f'{path} is damaged' in record.getMessage() and '\n' not in record.getMessage()
+  asides = [p for p in copy.rglob('*.damaged') if p.read_bytes() == damaged]
+  assert [p.name for p in asides] == [path.name + '.damaged']
+  assert digest(copy) == digest(finished)
+
+
+def make_newer(path):
+  """Makes a file one that a later version has written."""
+  if path.suffix == '.npz':
+    with np.load(path) as archive:
+      arrays = dict(archive)
+    np.savez(path, **arrays, __format__=np.array(sealed.FORMAT + 1))
+    return
+  described = path.with_name(path.name + '.json') if path.suffix == '.npy' else path
+  text = described.read_text()
+  described.write_text(text.replace(f'"format": {sealed.FORMAT}', f'"format": {sealed.FORMAT + 1}'))
+  assert described.read_text() != text
+
+
+@pytest.mark.parametrize('name', [*REFUSED, *MADE_AGAIN])
+def test_a_file_of_a_later_version_is_named_and_left_alone(name, copy, capsys):
+  path = chosen(copy, name) if '*' in name else copy / name
+  make_newer(path)
+  before = path.read_bytes()
+  code = call(copy)
+  check_text(code, capsys.readouterr().err, 1, str(path), 'file format 2')
+  assert path.read_bytes() == before
+  assert not list(copy.rglob('*.damaged'))
+
+
+def test_results_of_a_later_schema_are_not_replaced(copy, capsys):
+  found = store.load_json(copy / 'results.json')
+  store.save_json(copy / 'results.json', found | {'schema': results_lib.SCHEMA + 1})
+  before = (copy / 'results.json').read_bytes()
+  check_text(call(copy), capsys.readouterr().err, 1, 'results.json has schema', str(results_lib.SCHEMA + 1))
+  assert (copy / 'results.json').read_bytes() == before
+
+
+def test_a_configuration_of_a_later_version_is_refused(copy, capsys):
+  found = store.load_json(copy / 'config.json')
+  found['training']['quantum_rounds'] = 3
+  store.save_json(copy / 'config.json', found)
+  check_text(call(copy), capsys.readouterr().err, 2, 'config.json', 'quantum_rounds')
+
+
+@pytest.mark.parametrize('content', [b'', b'\xff\n\x00' * 50, b'99999999'])
+def test_what_stands_in_a_lock_does_not_matter(content, copy, finished):
+  (copy / '.lock').write_bytes(content)
+  os.utime(copy / '.lock', (2**33, 2**33))
+  assert call(copy) == 0
+  assert digest(copy) == digest(finished)
+  assert not (copy / '.lock').exists()
+
+
+@pytest.mark.parametrize('second', [0, 2**33])
+def test_files_from_1970_and_from_the_future_are_taken_as_they_are(second, copy, finished, capsys):
+  for path in copy.rglob('*'):
+    os.utime(path, (second, second))
+  assert call(copy) == 0
+  assert digest(copy) == digest(finished)
+  assert ' 0 trained' in capsys.readouterr().out
+
+
+JUMPING = """
+import itertools, os, sys, time
+jumps = itertools.cycle([0.0, 3e8, -3e8, 5.0, 2e9])
+real = time.time
+# gRPC hands times to its core, which has the machine's own clock.
+time.time = lambda: real() + (0 if sys._getframe(1).f_globals.get('__name__', '').startswith('grpc') else next(jumps))
+import atexit
+atexit.register(lambda: open(os.environ['JUMPED'], 'w').write('yes'))
+"""
+
+
+def test_a_run_under_a_clock_that_jumps_gives_the_same_bits(finished, tmp_path):
+  (tmp_path / 'site').mkdir()
+  (tmp_path / 'site' / 'sitecustomize.py').write_text(JUMPING)
+  clock = {'PYTHONPATH': str(tmp_path / 'site'), 'JUMPED': str(tmp_path / 'jumped')}
+  child = Child('phases.run_all', *SMALL, f'--output_dir={tmp_path / "run"}', **clock)
+  code, _, err = child.finish()
+  assert (code, err) == (0, '')
+  assert (tmp_path / 'jumped').exists()
+  assert digest(tmp_path / 'run') == digest(finished)
+  assert child.left_over() == []
+
+
+@pytest.mark.parametrize('second', [0, 2**33])
+def test_a_clock_before_1980_or_after_2107_is_named_where_a_model_is_written(second, tmp_path):
+  class Dated:
+    def set_weights(self, weights):
+      pass
+
+    def save(self, path):
+      # The zip file's own complaint, as under such a clock.
+      with zipfile.ZipFile(path, 'w') as archive:
+        archive.writestr(zipfile.ZipInfo('weights', time.gmtime(second)[:6]), b'')
+
+  made = experiment.Experiment(None, None, None, None)
+  made.__dict__['keras_model'] = Dated()
+  with pytest.raises(EnvironmentFault, match='the clock of this machine') as caught:
+    made.export_model(tmp_path / 'cluster_000.keras', [])
+  assert '\n' not in str(caught.value) and list(tmp_path.iterdir()) == []
+
+
+def removed(folder):
+  """Removes a folder that is written to, as `rm -r` given again and again does."""
+  while folder.exists():
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize('what', ['output_dir', 'store_dir'])
+def test_a_folder_removed_while_the_run_goes_on_ends_it_and_does_not_come_back(what, tmp_path):
+  folder, shared = tmp_path / 'run', tmp_path / 'store'
+  child = Child(
+    'phases.run_all', *SMALL, '--phase1_rounds=500', f'--output_dir={folder}', f'--store_dir={shared}'
+  )
+  assert child.wait_for(shared, 'fedavg-*/latest_*.npz')
+  removed(folder if what == 'output_dir' else shared)
+  code, out, err = child.finish(timeout=60)
+  check_text(code, err, 1, str(folder), 'was removed')
+  assert out == '' and child.left_over() == []
+  if what == 'output_dir':
+    assert [path.name for path in tmp_path.iterdir()] == ['store']
+    assert not list(shared.rglob('.*'))
+  else:
+    assert [path.name for path in tmp_path.iterdir()] == ['run']
+    assert not (folder / '.lock').exists()

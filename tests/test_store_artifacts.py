@@ -1,0 +1,135 @@
+"""Artifacts under way: several processes at one, pruned while one waits for it, removals that were killed."""
+
+import concurrent.futures
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.test_store import ROOT
+from tff_cluster import sealed, store
+
+DETERMINANTS = {'seed': 1, 'clients': ['a', 'b']}
+
+
+@pytest.fixture
+def shelf(tmp_path):
+  return store.Store(tmp_path / 'store')
+
+
+def test_an_artifact_that_is_pruned_while_one_waits_for_it_is_made_again(shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+  (pruned,) = shelf.artifacts()
+  descriptor = os.open(folder, os.O_RDONLY)
+  fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+  def wait():
+    with shelf.working_on(folder):
+      store.save_arrays(folder / 'latest_00001.npz', {'x': np.ones(2)})
+      # The lock is on the folder of this name, not on what was there before.
+      other = os.open(folder, os.O_RDONLY)
+      with pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      os.close(other)
+
+  with concurrent.futures.ThreadPoolExecutor() as pool:
+    waiting = pool.submit(wait)
+    time.sleep(0.1)
+    folder.rename(folder.with_name('.gone.tmp'))
+    os.close(descriptor)
+    waiting.result(timeout=10)
+  assert json.loads((folder / 'determinants.json').read_text()) == DETERMINANTS
+  assert [artifact.content for artifact in shelf.artifacts()] == ['rounds 1']
+  assert pruned.folder == folder
+
+
+def test_an_artifact_that_was_pruned_before_it_was_worked_on_is_made_again(shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+  assert shelf.remove(shelf.artifacts()[0])
+  with shelf.working_on(folder):
+    assert json.loads((folder / 'determinants.json').read_text()) == DETERMINANTS
+
+
+MAKER = """
+import pathlib, sys
+from tff_cluster import store
+shelf = store.Store(pathlib.Path(sys.argv[1]))
+sys.stdin.readline()
+for number in range(40):
+  with shelf.working_on(shelf.artifact('fedavg', {'number': number})):
+    pass
+"""
+
+
+def test_processes_that_make_the_same_artifacts_at_once_do_not_sweep_each_others_files(shelf):
+  command = [sys.executable, '-c', MAKER, str(shelf.root)]
+  makers = [
+    subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(4)
+  ]
+  time.sleep(1)
+  for maker in makers:
+    maker.stdin.write('go\n')
+    maker.stdin.flush()
+  assert [maker.communicate(timeout=60)[1] for maker in makers] == [''] * 4
+  assert len(shelf.artifacts()) == 40
+  assert not list(shelf.root.rglob('.*'))
+
+
+def test_what_a_killed_removal_left_is_no_hindrance_and_is_removed(shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+  left = folder.with_name(f'.{folder.name}.tmp')
+  for _ in range(2):
+    left.mkdir()
+    (left / 'round_00001.npz').write_bytes(b'half')
+    shelf.artifact('fedavg', DETERMINANTS)
+    assert shelf.remove(shelf.artifacts()[0])
+    assert list(shelf.root.iterdir()) == []
+  left.mkdir()
+  (left / 'round_00001.npz').write_bytes(b'half')
+  store.sweep(shelf.root)
+  assert list(shelf.root.iterdir()) == []
+
+
+def test_a_removal_that_is_under_way_is_not_swept(shelf):
+  left = shelf.root / '.fedavg-1.tmp'
+  left.mkdir(parents=True)
+  descriptor = os.open(left, os.O_RDONLY)
+  fcntl.flock(descriptor, fcntl.LOCK_EX)
+  store.sweep(shelf.root)
+  assert left.exists()
+  os.close(descriptor)
+  store.sweep(shelf.root)
+  assert not left.exists()
+
+
+def test_files_of_a_later_version_are_named_and_left_alone(tmp_path):
+  store.save_json(tmp_path / 'a.json', {'x': 1})
+  text = (tmp_path / 'a.json').read_text().replace('"format": 1', '"format": 2')
+  (tmp_path / 'a.json').write_text(text)
+  store.save_arrays(tmp_path / 'a.npz', {'x': np.ones(2), '__format__': np.array(2)})
+  store.save_rows(tmp_path / 'a.npy', 2, 2, lambda rows: rows.fill(1))
+  (tmp_path / 'a.npy.json').write_text(text)
+  before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+  for load, name in (
+    (store.load_json, 'a.json'),
+    (store.load_arrays, 'a.npz'),
+    (store.load_rows, 'a.npy'),
+  ):
+    with pytest.raises(sealed.NewerFile, match=rf'{name}.* is of file format 2') as caught:
+      load(tmp_path / name)
+    assert '\n' not in str(caught.value) and not isinstance(caught.value, store.DamagedFile)
+  assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_changed_number_in_json_is_damage(tmp_path):
+  store.save_json(tmp_path / 'a.json', {'threshold': 0.25, 'list': [1, 2]})
+  text = (tmp_path / 'a.json').read_text()
+  (tmp_path / 'a.json').write_text(text.replace('0.25', '0.35'))
+  with pytest.raises(store.DamagedFile, match=r'a\.json is damaged: its checksum does not fit'):
+    store.load_json(tmp_path / 'a.json')
