@@ -10,7 +10,7 @@ what determines it. What is pruned is trained again when it is asked for.
 import time
 from pathlib import Path
 
-from tff_cluster import store
+from tff_cluster import artifacts as artifacts_lib
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.errors import InputError
 from tff_cluster.reporting import words
@@ -29,7 +29,7 @@ def main() -> None:
     raise InputError(
       f'--store_dir={options.store_dir}: no such folder; give the store of a run, for instance runs/demo/store'
     )
-  kept = store.Store(root)
+  kept = artifacts_lib.Store(root)
   artifacts = kept.artifacts()
   if options.prune_unused_days is not None:
     limit = time.time() - options.prune_unused_days * SECONDS_A_DAY

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tff_cluster import holding, store
+from tff_cluster import artifacts, holding, store
 from tff_cluster.cli import output
 from tff_cluster.errors import EnvironmentFault
 
@@ -32,7 +32,7 @@ def test_a_folder_that_was_removed_is_named_and_does_not_come_back(run):
   for write in (
     lambda: store.save_json(run / 'deep' / 'a.json', 1),
     lambda: store.save_file(run / 'a.keras', lambda path: path.write_text('x')),
-    lambda: store.Store(run / 'store').artifact('fedavg', {}),
+    lambda: artifacts.Store(run / 'store').artifact('fedavg', {}),
   ):
     with pytest.raises(EnvironmentFault, match='was removed or replaced while') as caught:
       write()
@@ -83,12 +83,12 @@ def test_paths_through_a_link_to_the_folder_count_as_well(tmp_path):
 
 def test_a_shared_store_that_was_removed_is_named_and_does_not_come_back(run, tmp_path):
   output.share_store(run, str(tmp_path / 'shared'))
-  artifact = store.Store(run / 'store').artifact('fedavg', {'a': 1})
+  artifact = artifacts.Store(run / 'store').artifact('fedavg', {'a': 1})
   store.save_json(artifact / 'a.json', 1)
   shutil.rmtree(tmp_path / 'shared')
   for write in (
     lambda: store.save_json(artifact / 'a.json', 2),
-    lambda: store.Store(run / 'store').artifact('fedavg', {'a': 1}),
+    lambda: artifacts.Store(run / 'store').artifact('fedavg', {'a': 1}),
   ):
     with pytest.raises(EnvironmentFault, match=r'the store .*shared of the run in .* was removed') as caught:
       write()

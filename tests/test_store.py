@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tff_cluster import store
+from tff_cluster import artifacts, store
 from tff_cluster.errors import EnvironmentFault
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -105,7 +105,7 @@ def test_a_writer_that_fails_leaves_the_old_file(file):
 
 KILLED = """
 import os, pathlib, sys
-from tff_cluster import store
+from tff_cluster import artifacts, store
 path = pathlib.Path(sys.argv[1])
 def die(array):
   array[:2] = 1
@@ -400,7 +400,7 @@ def test_an_exception_while_rows_are_filled_keeps_the_old_array_and_takes_its_wo
 
 
 def test_artifacts_are_named_by_what_determines_them(tmp_path):
-  shelf = store.Store(tmp_path)
+  shelf = artifacts.Store(tmp_path)
   one = shelf.artifact('fedavg', {'seed': 1, 'clients': ['a', 'b']})
   assert one == shelf.artifact('fedavg', {'clients': ['a', 'b'], 'seed': 1})
   assert json.loads((one / 'determinants.json').read_text()) == {'seed': 1, 'clients': ['a', 'b']}

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from tests.test_store import ROOT
-from tff_cluster import sealed, store
+from tff_cluster import artifacts, sealed, store
 
 DETERMINANTS = {'seed': 1, 'clients': ['a', 'b']}
 
 
 @pytest.fixture
 def shelf(tmp_path):
-  return store.Store(tmp_path / 'store')
+  return artifacts.Store(tmp_path / 'store')
 
 
 def test_an_artifact_that_is_pruned_while_one_waits_for_it_is_made_again(shelf):
@@ -57,8 +57,8 @@ def test_an_artifact_that_was_pruned_before_it_was_worked_on_is_made_again(shelf
 
 MAKER = """
 import pathlib, sys
-from tff_cluster import store
-shelf = store.Store(pathlib.Path(sys.argv[1]))
+from tff_cluster import artifacts
+shelf = artifacts.Store(pathlib.Path(sys.argv[1]))
 sys.stdin.readline()
 for number in range(40):
   with shelf.working_on(shelf.artifact('fedavg', {'number': number})):

@@ -50,7 +50,7 @@ def go(
       raise Stopped
 
   outcome = trajectory.run(
-    trainer, store_lib.Store(folder), settings, np.asarray(members),
+    trainer, artifacts.Store(folder), settings, np.asarray(members),
     trainer.computations.model.weights if start is None else start, start_round, last, keep, on_round, stop,
   )  # fmt: skip
   return outcome, told

@@ -8,19 +8,19 @@ import pytest
 from tests import crash_matrix
 from tests.programs import crash_checks as checks
 from tests.programs.children import Child
-from tff_cluster import store
+from tff_cluster import artifacts, store
 
 # Trains twenty rounds of four clients in a second, as our programs do; or has one of the faults.
 STUB = """
 import pathlib, subprocess, sys, time
 import numpy as np
-from tff_cluster import store
+from tff_cluster import artifacts, store
 
 fault, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 if fault != 'litters':
   store.sweep(folder)
 about = {'clients': list('abcd'), 'start_round': 0, 'settings': {'cohort_fraction': 1.0}}
-artifact = store.Store(folder / 'store').artifact('fedavg', about)
+artifact = artifacts.Store(folder / 'store').artifact('fedavg', about)
 done = len(list(artifact.glob('round_*.npz')))
 if fault == 'leaves a process':
   subprocess.Popen(['sleep', '20'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -94,7 +94,7 @@ def run(tmp_path):
   folder = tmp_path / 'run'
   store.save_json(folder / 'phase1.json', {'stage': [1, 2], 'timing': {'seconds': 1.5}})
   store.save_json(folder / 'environment.json', {'started': 'now'})
-  artifact = store.Store(folder / 'store').artifact(
+  artifact = artifacts.Store(folder / 'store').artifact(
     'fedavg', {'clients': list('abcde'), 'start_round': 2, 'settings': {'cohort_fraction': 0.5}}
   )
   store.save_arrays(artifact / 'round_00004.npz', {'x': np.ones(3)})

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tff_cluster import artifacts, digests, run_folder
 from tff_cluster import config as config_lib
-from tff_cluster import digests, run_folder
 from tff_cluster import population as population_lib
 from tff_cluster import store as store_lib
 from tff_cluster.errors import EnvironmentFault
@@ -56,8 +56,8 @@ class Experiment:
   trained: int = 0
 
   @functools.cached_property
-  def store(self) -> store_lib.Store:
-    return store_lib.Store(self.folder.store)
+  def store(self) -> artifacts.Store:
+    return artifacts.Store(self.folder.store)
 
   @functools.cached_property
   def keras_model(self) -> Any:

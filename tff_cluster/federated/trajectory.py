@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster import digests
+from tff_cluster import artifacts, digests
 from tff_cluster import store as store_lib
 from tff_cluster.federated import trainer as trainer_lib
 
@@ -65,7 +65,7 @@ class Outcome:
 
 def run(
   trainer: trainer_lib.Trainer,
-  store: store_lib.Store,
+  store: artifacts.Store,
   settings: Any,
   members: np.ndarray,
   start_weights: trainer_lib.Weights,
@@ -148,7 +148,7 @@ def run(
 
 def place(
   trainer: trainer_lib.Trainer,
-  store: store_lib.Store,
+  store: artifacts.Store,
   settings: Any,
   members: np.ndarray,
   start_weights: trainer_lib.Weights,
