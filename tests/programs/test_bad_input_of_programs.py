@@ -60,7 +60,8 @@ HELD = [
   (f'--output_dir={LONG}', 'holds no run'),
   ('--output_dir={tmp}/loop', 'holds no run'),
 ]
-HOLD_ONE = ('clustering', 'phase2', 'phase3', 'replay', 'report')
+HOLD_ONE = ('clustering', 'disturb', 'phase2', 'phase3', 'replay', 'report')
+NEED_NONE = ('store', 'worker')
 
 OWN = [
   ('partition', '--num_clients=0', '--num_clients=0: must be at least 1'),
@@ -164,6 +165,27 @@ OWN = [
   ('reproduce', '--table=fl_hc/table1 --clients_in_parallel=x', 'expected an integer'),
   ('reproduce', '--figure=cfl/figure1 --data_dir=x', '--data_dir does not apply to cfl/figure1'),
   ('reproduce', '--figure=cfl/figure1 --dry_run=yes', '--dry_run does not apply to cfl/figure1'),
+  ('phase2', '--workers=a', "--workers=a: 'a' is not HOST:PORT"),
+  ('disturb', '--bits=0', "--bits=0: '0' is not a whole number from 1 to 16"),
+  ('disturb', '--bits=17', "--bits=17: '17' is not a whole number from 1 to 16"),
+  ('disturb', '--bits=1,x', "--bits=1,x: 'x' is not a whole number from 1 to 16"),
+  ('disturb', '--bits=', '--bits=: the value is empty'),
+  ('disturb', '--noise_multipliers=-1', "'-1' is not a number of at least 0"),
+  ('disturb', '--noise_multipliers=nan', "'nan' is not a number of at least 0"),
+  ('disturb', '--noise_multipliers=0.1,a', "'a' is not a number of at least 0"),
+  ('disturb', '--repeats=0', '--repeats=0: must be at least 1'),
+  ('disturb', '--clip_norm=0', '--clip_norm=0.0: must be above 0.0'),
+  ('disturb', '--seed=1', 'unknown flag --seed'),
+  ('worker', '', '--port=N is required'),
+  ('worker', '--port=x', '--port=x: expected an integer'),
+  ('worker', '--port=-1', '--port=-1: must be at least 0'),
+  ('worker', '--port=65536', '--port=65536: must be at most 65535'),
+  ('worker', '--port=7000 --bind_address=here', '--bind_address=here: expected an IP address of this machine'),
+  ('worker', '--port=7000 --bind_address=1.2.3', '--bind_address=1.2.3: expected an IP address'),
+  ('worker', '--port=7000 --bind_address=', '--bind_address=: the value is empty'),
+  ('worker', '--port=7000 --clients_in_parallel=-2', '--clients_in_parallel=-2: must be at least 0'),
+  ('worker', '--port=7000 --output_dir=x', 'unknown flag --output_dir'),
+  ('worker', '--port=7000 --workers=a:1', 'unknown flag --workers'),
   ('store', '', '--store_dir=: no such folder; give the store of a run'),
   ('store', '--store_dir={tmp}/nowhere', '--store_dir={tmp}/nowhere: no such folder'),
   ('store', '--store_dir={tmp}/file', '--store_dir={tmp}/file: no such folder'),
@@ -177,7 +199,7 @@ OWN = [
 
 TABLE = [
   *((name, *row) for name in wrong_input.PROGRAMS for row in EVERY),
-  *((name, *row) for name in wrong_input.PROGRAMS if name != 'store' for row in FOLDERS),
+  *((name, *row) for name in wrong_input.PROGRAMS if name not in NEED_NONE for row in FOLDERS),
   *((name, f'{row[0]} {more}', row[1]) for name, more in MAKE_ONE.items() for row in MADE),
   *((name, *row) for name in HOLD_ONE for row in HELD),
   *OWN,
@@ -204,7 +226,7 @@ def folder(tmp_path_factory):
 def arguments(name, line, words, folder):
   """Returns the line's words, and a folder of a run where the line neither has one nor is about that."""
   given = [part for part in line.format(tmp=folder).split(' ') if part]
-  if name == 'store' or '--output_dir' in line + words:
+  if name in NEED_NONE or '--output_dir' in line + words:
     return given
   return [*given, f'--output_dir={folder}/out']
 
