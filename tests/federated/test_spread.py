@@ -219,3 +219,40 @@ def test_everything_that_a_run_computes_has_the_bits_of_one_worker(make_trainer)
   assert len(found) == len(expected)
   for one, other in zip(found, expected, strict=True):
     np.testing.assert_array_equal(one, other)
+
+
+def test_a_worker_that_is_ten_times_as_fast_does_most_of_the_work(monkeypatch):
+  from tff_cluster.federated import remote, spread
+
+  done = {'fast:1': 0, 'slow:1': 0}
+
+  class Pretended:
+    def __init__(self, address, machine):
+      del machine
+      self.address = address
+
+    def connect(self):
+      """It is there."""
+
+    def differs_in(self):
+      return ''
+
+    def invoke(self, computation, steps):
+      del computation
+      done[self.address] += len(steps)
+      time.sleep((0.02 if self.address == 'fast:1' else 0.2) * len(steps))
+      return [total(n) for n in steps]
+
+    def leave(self):
+      """Nothing is left behind."""
+
+  monkeypatch.setattr(remote, 'RemoteWorker', Pretended)
+  context = spread.SpreadContext(None, Machine(workers='fast:1,slow:1'))
+  steps = list(range(36))
+  started = time.monotonic()
+  assert context.invoke(slow_totals(), steps) == [total(n) for n in steps]
+  taken = time.monotonic() - started
+  context.close()
+  assert sum(done.values()) == 36 and done['fast:1'] >= 24
+  # Dealt out evenly it would take 18 times 0.2 s.
+  assert taken < 3.0
