@@ -5,6 +5,7 @@ import contextlib
 import numpy as np
 import pytest
 
+from tff_cluster import store
 from tff_cluster.clustering import sketch
 from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.run_folder import RunFolder
@@ -35,6 +36,7 @@ def test_signatures_are_origin_plus_update(dimension, tmp_path):
     ClusteringConfig(method='kmeans', num_clusters=2, signature='updates', name='on_updates'),
   )
   config = ExperimentConfig(DataConfig(num_clients=4, rows_per_client=40), training, clusterings)
+  store.save_json(RunFolder(tmp_path).config, config.to_json())
   with session.opened(RunFolder(tmp_path), config, Silent()) as experiment:
     three_phase.run_phase1(experiment)
     origins = {kind: client_signatures.origin(experiment, kind) for kind in ('weights', 'updates')}

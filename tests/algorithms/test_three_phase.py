@@ -469,7 +469,7 @@ def test_every_training_setting_but_the_rounds_names_other_artifacts():
   others = {
     'model': '2nn', 'cohort_fraction': 0.5, 'batch_size': 7, 'local_epochs': 2, 'learning_rate': 0.2, 'seed': 99,
     'phase1_rounds': 77, 'phase2_rounds': 78, 'sketch_dimension': 64, 'cluster_start': 'global_model',
-    'initializer': 'fan_in_uniform',
+    'initializer': 'fan_in_uniform', 'aggregator': 'robust',
   }  # fmt: skip
   # Start weights are part of a trajectory's name themselves.
   no_part_of_a_round = ('phase1_rounds', 'phase2_rounds', 'sketch_dimension', 'cluster_start', 'initializer')

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from tff_cluster.errors import EnvironmentFault
+
 pytestmark = pytest.mark.tensorflow
 
 VECTOR = np.random.default_rng(1).normal(size=300).astype(np.float32)
@@ -32,7 +34,6 @@ def test_each_aggregator_is_built_once_and_for_its_length(tff_context, monkeypat
 
 def test_stock_tff_cannot_draw_where_operations_are_deterministic(tff_context):
   # Why there are seeded ones: a worker that repeats itself refuses to draw without a seed, and TFF's take none.
-  import grpc
   import tensorflow_federated as tff
 
   for factory in (
@@ -40,7 +41,7 @@ def test_stock_tff_cannot_draw_where_operations_are_deterministic(tff_context):
     tff.aggregators.EncodedSumFactory.quantize_above_threshold(2, 0),
   ):
     process = factory.create(tff.TensorType(np.float32, [300]))
-    with pytest.raises(grpc.RpcError, match='random ops must have a seed specified'):
+    with pytest.raises(EnvironmentFault, match='random ops must have a seed specified'):
       process.next(process.initialize(), [VECTOR])
 
 

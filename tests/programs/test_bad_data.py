@@ -200,7 +200,7 @@ def test_a_data_file_that_changed_since_is_noticed_and_finished_work_kept(tmp_pa
 
 
 def test_a_learning_rate_that_diverges_is_one_line(tmp_path, capsys):
-  data = save(tmp_path / 'own.npz')
+  data = save(tmp_path / 'own.npz', x=arrays()['x'] * 1000)
   code = call(
     tmp_path / 'run', *BY_OWNER, f'--data_file={data}', KMEANS, '--learning_rate=1e38', '--local_epochs=9'
   )

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.programs.children import Child
+from tests.programs.children import run_here
 
 pytestmark = pytest.mark.tensorflow
 
@@ -25,10 +25,7 @@ def test_cfl_is_added_to_a_finished_run(tmp_path):
     ('phases.report', folder),
   ]
   for step in steps:
-    child = Child(*step)
-    code, _, err = child.finish()
-    assert code == 0, err
-    assert child.left_over() == []
+    assert run_here(*step) == 0
   results = json.loads((tmp_path / 'run' / 'results.json').read_text())
   kmeans, cfl = results['clusterings']
   assert (kmeans['splits'], cfl['method'], cfl['recovery']['group']['ari']) == (None, 'bipartition', 1.0)

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import os
-import subprocess
 import sys
 
 import pytest
@@ -47,24 +45,32 @@ SMALL = [
 ]  # fmt: skip
 
 
-def run(folder, *more):
-  command = [sys.executable, '-m', 'phases.compare', *SMALL, f'--output_dir={folder}', *more]
-  return subprocess.run(command, capture_output=True, text=True, env=os.environ | {'PYTHONPATH': '.'})
+@pytest.fixture
+def run(capsys, monkeypatch):
+  """Returns a function that compares in a folder and returns (exit code, standard output, standard error)."""
+
+  def compared(folder, *more):
+    line = ['compare.py', *SMALL, f'--output_dir={folder}', *more]
+    monkeypatch.setattr(sys, 'argv', line)  # What the page calls its command.
+    code = program.execute(compare.main, compare.define_flags, line)
+    return code, *capsys.readouterr()
+
+  return compared
 
 
 @pytest.mark.tensorflow
 @pytest.mark.program
-def test_a_small_comparison_from_flags_to_page_and_again(tmp_path):
+def test_a_small_comparison_from_flags_to_page_and_again(run, tmp_path):
   folder = tmp_path / 'out'
-  done = run(folder, '--seeds=0')
-  assert done.returncode == 0, done.stderr
-  wrong = run(folder, '--seeds=0,1', '--num_folds=2')
-  assert wrong.returncode == 2 and '--num_folds=2 does not apply to a comparison' in wrong.stderr
-  done = run(folder, '--seeds=0,1')
-  assert done.returncode == 0, done.stderr
+  code, _, err = run(folder, '--seeds=0')
+  assert code == 0, err
+  code, _, err = run(folder, '--seeds=0,1', '--num_folds=2')
+  assert code == 2 and '--num_folds=2 does not apply to a comparison' in err
+  code, out, err = run(folder, '--seeds=0,1')
+  assert code == 0, err
   page = folder / 'index.html'
   atlas = folder / 'atlas.html'
-  assert done.stdout.splitlines()[-2:] == [f'atlas {atlas}', f'report {page}']
+  assert out.splitlines()[-2:] == [f'atlas {atlas}', f'report {page}']
   # The distances of the runs came along.
   assert atlas.read_text().count('"geometry":{"weights":') == 2
   with (folder / 'comparison.csv').open() as lines:
@@ -87,6 +93,6 @@ def test_a_small_comparison_from_flags_to_page_and_again(tmp_path):
         assert float(record['accuracy']) == pytest.approx(sum(values) / len(values))
   assert (results['config']['training']['seed'], results['config']['data']['data_seed']) == (1, 1)
   before = {path: path.read_bytes() for path in (folder / 'comparison.csv', folder / 'comparison.json')}
-  again = run(folder, '--seeds=0,1')
-  assert again.stdout.splitlines()[0] == 'client-rounds: 0 asked for, 0 trained'
+  _, out, _ = run(folder, '--seeds=0,1')
+  assert out.splitlines()[0] == 'client-rounds: 0 asked for, 0 trained'
   assert {path: path.read_bytes() for path in before} == before

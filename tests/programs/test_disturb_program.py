@@ -8,7 +8,7 @@ import pytest
 
 from phases import disturb
 from tests.conftest import make_population
-from tests.programs.children import Child
+from tests.programs.children import Child, run_here
 from tff_cluster import store
 from tff_cluster.cli import output, program
 from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig
@@ -79,8 +79,7 @@ def test_a_run_without_planted_groups(run, capsys):
 @pytest.mark.tensorflow
 def test_a_run(tmp_path):
   folder = tmp_path / 'run'
-  code, _, err = Child('phases.phase1', *PHASE1, f'--output_dir={folder}').finish()
-  assert code == 0, err
+  assert run_here('phases.phase1', *PHASE1, f'--output_dir={folder}') == 0
   before = {path: path.read_bytes() for path in folder.rglob('*') if path.is_file()}
   # A clip norm that clips nobody; noise that drowns everything; bits that change next to nothing, and very few.
   line = ('--noise_multipliers=0,100', '--clip_norm=1024', '--bits=1,16', '--repeats=2')

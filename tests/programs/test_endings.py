@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tests.programs.children import ROOT, Child
+from tests.programs.children import ROOT, Child, run_here
 
 pytestmark = pytest.mark.tensorflow
 
@@ -53,10 +53,7 @@ def test_killed_anywhere_and_started_again_gives_the_same_bits(uninterrupted, tm
   moments = (
     'population.npz',
     'store/fedavg-*/latest_00001.npz',
-    'store/signatures-*/.*tmp',
     'phase1.json',
-    'clusterings/kmeans/clusters.json',
-    'phase2/clustering_kmeans.json',
     'store/fedavg-*/latest_00005.npz',
     'phase3/dynamic_distance.json',
   )
@@ -66,7 +63,7 @@ def test_killed_anywhere_and_started_again_gives_the_same_bits(uninterrupted, tm
     reached += child.wait_for(folder, moment)
     child.kill()
     assert child.left_over() == [], moment
-  assert reached >= len(moments) - 2  # A file that lives for milliseconds can be missed.
+  assert reached >= len(moments) - 1  # A file that lives for milliseconds can be missed.
   child = run_all(folder)
   code, _, err = child.finish()
   assert (code, err) == (0, '')
@@ -123,10 +120,10 @@ def test_a_model_that_cannot_be_built_is_one_line(tmp_path):
 
 def test_a_fault_of_this_software_keeps_its_traceback_and_leaves_no_worker(tmp_path):
   (tmp_path / 'run').mkdir()
-  (tmp_path / 'run' / 'phase1.json').write_text('{}')
+  (tmp_path / 'run' / 'phase1.json').write_text('{"signatures": 3}')
   child = run_all(tmp_path / 'run')
   code, _, err = child.finish()
-  assert code == 1 and 'Traceback' in err and 'KeyError' in err
+  assert code == 1 and 'Traceback' in err and 'AttributeError' in err
   assert child.left_over() == []
 
 
@@ -151,17 +148,13 @@ def test_the_digest_does_not_depend_on_clients_in_parallel_or_on_the_phases_bein
     ('phases.report',),
   ]
   for program, *flags in commands:
-    code, _, err = Child(program, *flags, f'--output_dir={folder}').finish()
-    assert (code, err) == (0, ''), program
+    assert run_here(program, *flags, f'--output_dir={folder}') == 0, program
   assert digest_of(folder) == digest_of(uninterrupted[0])
 
 
 def test_a_run_is_repeated_from_its_configuration_alone(uninterrupted, tmp_path):
   config = uninterrupted[0] / 'config.json'
-  code, _, err = Child(
-    'phases.run_all', f'--config_file={config}', f'--output_dir={tmp_path / "run"}'
-  ).finish()
-  assert (code, err) == (0, '')
+  assert run_here('phases.run_all', f'--config_file={config}', f'--output_dir={tmp_path / "run"}') == 0
   assert digest_of(tmp_path / 'run') == digest_of(uninterrupted[0])
 
 

@@ -109,7 +109,7 @@ def test_a_damaged_file_that_a_person_has_to_look_at_is_named_and_kept(name, kin
   before = {p: p.read_bytes() for p in copy.rglob('*') if p.is_file() and p.name != 'environment.json'}
   code = call(copy)
   captured = capsys.readouterr()
-  check_text(code, captured.err, 2 if name == 'config.json' else 1, str(path))
+  check_text(code, captured.err, 2, str(path))
   assert captured.out == ''
   after = {p: p.read_bytes() for p in copy.rglob('*') if p.is_file() and p.name != 'environment.json'}
   assert {p: after.get(p) for p in before if p.name != 'config.json'} == {

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from phases import partition
-from tests.programs.children import Child
+from tests.programs.children import Child, run_here
 from tff_cluster.cli import program
 
 pytestmark = pytest.mark.tensorflow
@@ -81,12 +81,13 @@ def test_partitions_of_every_source_are_shown(name, more, classes, real_data, tm
     ('emnist', ('--model=mnist_cnn', '--partition=by_writer', '--emnist_classes=62', '--min_examples=20')),
   ],
 )
-def test_one_and_one_rounds_on_real_images(name, more, real_data, tmp_path):
+def test_one_and_one_rounds_on_real_images(name, more, real_data, tmp_path, capsys):
   flags = (
     *source_flags(name, real_data), *FEW, *more, '--phase1_rounds=1', '--phase2_rounds=1', '--batch_size=10',
     '--clustering=kmeans,num_clusters=2', f'--output_dir={tmp_path / "run"}',
   )  # fmt: skip
-  out = finish('phases.run_all', *flags)
+  assert run_here('phases.run_all', *flags) == 0
+  out = capsys.readouterr().out
   found = json.loads((tmp_path / 'run' / 'results.json').read_text())
   classes = found['population']['num_classes']
   assert classes == (62 if name == 'emnist' else 10)
@@ -101,6 +102,7 @@ def test_one_and_one_rounds_on_real_images(name, more, real_data, tmp_path):
     assert found['population']['rows']['global_test'] == 10_000
   else:
     assert all(re.fullmatch(r'f\d{4}_\d\d', client_id) for client_id in found['population']['client_ids'])
-  again = finish('phases.run_all', *flags)
+  assert run_here('phases.run_all', *flags) == 0
+  again = capsys.readouterr().out
   assert re.search(r'^client-rounds: \d+ asked for, 0 trained$', again, re.M)
   assert f'digest {found["digest"]}' in again

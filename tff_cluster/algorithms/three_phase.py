@@ -166,13 +166,12 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
     if folder.splits(label).exists():
       _, _, accuracy = measures.client_accuracies(experiment, trained.outcomes, 1)
       store_lib.save_arrays(folder.client_accuracy(label), {'test': accuracy.astype(np.float32)})
-    dropped = sum(int(o.history.dropped[o.history.rounds >= first].sum()) for o in trained.outcomes)
+    dropped = measures.dropped_updates(trained.outcomes, first)
     store_lib.save_json(
       folder.phase2(label),
       {
         'ledger': measures.ledger(experiment, trained.client_rounds),
         'equal_cost': None if trained.equal_cost is None else dataclasses.asdict(trained.equal_cost),
-        'dropped_updates': measures.dropped_updates(trained.outcomes, first),
         'history': measures.clustered_history(experiment, trained.outcomes, first),
         'best_validation': [
           measures.best_validation(experiment, outcome, first) for outcome in trained.clusters
