@@ -5,13 +5,20 @@ PYTHON ?= python3.11
 ENVIRONMENT := .venv/.made-from-requirements.lock
 RUN := .venv/bin/python
 
-.PHONY: demo test unit check lock licences clean
+.PHONY: demo test test-library test-programs unit check lock licences clean
 
 demo: $(ENVIRONMENT)
 	$(RUN) -m phases.run_all --flagfile=flags/demo.flags
 
+# Two halves side by side: programs wait for imports and workers half of the time.
 test: $(ENVIRONMENT)
-	$(RUN) -m pytest
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-library test-programs
+
+test-library: $(ENVIRONMENT)
+	$(RUN) -m pytest --ignore=tests/programs --ignore=tests/reporting
+
+test-programs: $(ENVIRONMENT)
+	$(RUN) -m pytest tests/programs tests/reporting
 
 # Without TensorFlow, programs and reports: under a minute.
 unit: $(ENVIRONMENT)

@@ -255,4 +255,4 @@ def test_a_worker_that_is_ten_times_as_fast_does_most_of_the_work(monkeypatch):
   context.close()
   assert sum(done.values()) == 36 and done['fast:1'] >= 24
   # Dealt out evenly it would take 18 times 0.2 s.
-  assert taken < 3.0
+  assert taken < 3.4

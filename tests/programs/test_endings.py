@@ -55,7 +55,6 @@ def test_killed_anywhere_and_started_again_gives_the_same_bits(uninterrupted, tm
     'store/fedavg-*/latest_00001.npz',
     'phase1.json',
     'store/fedavg-*/latest_00005.npz',
-    'phase3/dynamic_distance.json',
   )
   reached = 0
   for moment in moments:
