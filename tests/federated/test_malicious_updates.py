@@ -196,11 +196,11 @@ def test_every_trajectory_starts_with_fresh_bounds(tff_context):
 def test_honest_clients_by_themselves_have_the_trajectory_that_they_would_have_without_malicious_ones(
   tff_context, tmp_path
 ):
-  from tff_cluster import artifacts
+  from tff_cluster import artifacts as artifacts_lib
   from tff_cluster.federated import trajectory
 
   honest, mixed = make_trainer(make_population()), make_trainer(with_scales(make_population(), SCALES))
-  start, store = honest.computations.model.weights, artifacts.Store(tmp_path)
+  start, store = honest.computations.model.weights, artifacts_lib.Store(tmp_path)
 
   def place(trainer, members):
     return trajectory.place(trainer, store, {}, np.array(members), start, 0)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import make_population
 from tests.federated.test_training import make_trainer
+from tff_cluster import artifacts as artifacts_lib
 from tff_cluster import store as store_lib
 
 pytestmark = pytest.mark.tensorflow
@@ -50,7 +51,7 @@ def go(
       raise Stopped
 
   outcome = trajectory.run(
-    trainer, artifacts.Store(folder), settings, np.asarray(members),
+    trainer, artifacts_lib.Store(folder), settings, np.asarray(members),
     trainer.computations.model.weights if start is None else start, start_round, last, keep, on_round, stop,
   )  # fmt: skip
   return outcome, told
