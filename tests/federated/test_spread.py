@@ -159,6 +159,24 @@ def test_without_any_worker_the_run_ends_with_what_each_of_them_did():
       slow_totals()([1])
 
 
+@pytest.mark.parametrize('answer', [b'', b'HTTP/1.1 400 Bad Request\r\n', b'[1]\n', b'{"alive": true}\n'])
+def test_a_service_of_another_kind_is_no_worker(answer):
+  from tff_cluster.federated import connection, remote
+
+  with socket.create_server(('127.0.0.1', 0)) as other:
+
+    def serve():
+      caller, _ = other.accept()
+      with caller:
+        caller.recv(100)
+        caller.sendall(answer)
+
+    threading.Thread(target=serve, daemon=True).start()
+    worker = remote.RemoteWorker(f'127.0.0.1:{other.getsockname()[1]}', Machine())
+    with pytest.raises(connection.WorkerLost, match='is no worker of python -m phases.worker'):
+      worker.connect()
+
+
 def test_a_deterministic_error_ends_the_run_with_its_cause():
   import tensorflow as tf
   import tensorflow_federated as tff

@@ -17,6 +17,9 @@ from tff_cluster.federated import local, worker_service
 _STATUS_SECS = 5.0
 # Statuses in a row that may fail while a call is pending, about one a second.
 _MAX_MISSES = 5
+_NO_WORKER = 'is no worker of python -m phases.worker'
+# What is read of a status.
+_TOLD = {'packages', 'instructions', 'cpu_ticks', 'last_line'}
 
 
 class RemoteWorker:
@@ -30,10 +33,6 @@ class RemoteWorker:
     self.address = address
     self._machine = machine
     self._connection: connection_lib.Connection | None = None
-
-  @property
-  def connected(self) -> bool:
-    return self._connection is not None
 
   def connect(self) -> None:
     """Connects, where there is no connection.
@@ -92,7 +91,9 @@ class RemoteWorker:
     except OSError as error:
       raise connection_lib.WorkerLost(f'cannot be reached: {error.strerror or error}') from error
     except ValueError as error:
-      raise connection_lib.WorkerLost('is no worker of python -m phases.worker') from error
+      raise connection_lib.WorkerLost(_NO_WORKER) from error
+    if not isinstance(found, dict) or not found.keys() >= _TOLD:
+      raise connection_lib.WorkerLost(_NO_WORKER)
     return found
 
   def _check(self, status: dict[str, Any]) -> None:
