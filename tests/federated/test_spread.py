@@ -173,7 +173,7 @@ def test_a_service_of_another_kind_is_no_worker(answer):
 
     threading.Thread(target=serve, daemon=True).start()
     worker = remote.RemoteWorker(f'127.0.0.1:{other.getsockname()[1]}', Machine())
-    with pytest.raises(connection.WorkerLost, match='is no worker of python -m phases.worker'):
+    with pytest.raises(connection.WorkerLost, match=r'is no worker of python -m phases\.worker'):
       worker.connect()
 
 
