@@ -5,26 +5,32 @@
 
 A target is a phase, run_all, the worker alone (in run_all), two runs that share a store of which one is killed, or
 the pruning of a store. Its program runs once without interruption; then each trial kills it between its first write
-and its last, up to three times in a row, and runs it to its end. Moments come from the seed, but what they hit depends
-on the machine. Ends with exit code 1 at the first broken promise (crash_checks.py says what is promised).
+and its last, up to three times in a row, and runs it to its end. Trials are forks of this process, which has imported
+what programs import before their first write; that takes them as long as all the rest. Moments come from the seed,
+but what they hit depends on the machine. Ends with exit code 1 at the first broken promise (crash_checks.py says what is promised).
 """
 
 import argparse
 import dataclasses
+import importlib
 import json
 import os
 import pathlib
+import pkgutil
 import shutil
 import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+import phases
+import tff_cluster
 from tests.programs import crash_checks as checks
-from tests.programs.children import Child
+from tests.programs.children import Child, ForkedChild
 from tff_cluster import seeding
 
 EXPERIMENT = (
@@ -79,6 +85,7 @@ class Matrix:
     seed: Of the moments.
     experiment: Flags of the experiment that is killed.
     say: Called with a line for each kill and each end.
+    child: How the programs of trials are started; those of uninterrupted runs are started as users do.
   """
 
   def __init__(
@@ -87,8 +94,9 @@ class Matrix:
     seed: int = 0,
     experiment: Sequence[str] = EXPERIMENT,
     say: Callable[[str], object] = print,
+    child: type[Child] = Child,
   ):
-    self.work, self.seed, self.experiment, self.say = work, seed, tuple(experiment), say
+    self.work, self.seed, self.experiment, self.say, self.child = work, seed, tuple(experiment), say, child
     self._references: dict[str, Reference] = {}
 
   def reference(self, program: str) -> Reference:
@@ -104,7 +112,7 @@ class Matrix:
       before.mkdir(parents=True)
     self._copy(before, run)
     begun = time.monotonic()
-    child = self._start(program, run)
+    child = self._start(Child, program, run)
     untouched = checks.snapshot(run)
     code, out, err = child.finish()
     if (code, err) != (0, ''):
@@ -172,7 +180,7 @@ class Matrix:
     """The worker alone is killed: the run goes on with another, or ends with a line and goes on when run again."""
     reference, run = self.reference('run_all'), self.work / 'trial'
     self._copy(reference.before, run)
-    child = self._start('run_all', run)
+    child = self._start(self.child, 'run_all', run)
     _wait_for_a_write(child, run)
     moment = rng.uniform(0, reference.span)
     _sleep(child, moment)
@@ -201,7 +209,7 @@ class Matrix:
     shared, one, other = self.work / 'trial', self.work / 'trial' / 'one', self.work / 'trial' / 'other'
     shutil.rmtree(shared, ignore_errors=True)
     flag = f'--store_dir={shared / "store"}'
-    killed, child = self._start('run_all', one, flag), self._start('run_all', other, flag)
+    killed, child = self._start(self.child, 'run_all', one, flag), self._start(self.child, 'run_all', other, flag)
     try:
       _wait_for_a_write(killed, one)
       # Two runs at once take longer.
@@ -237,7 +245,7 @@ class Matrix:
         for part in range(20):
           (copy / f'part_{part}').write_bytes(b'x')
     flags = (f'--store_dir={run / "store"}', '--prune_unused_days=0')
-    child = Child('phases.store', *flags)
+    child = self.child('phases.store', *flags)
     _wait_for_a_write(child, run)
     _sleep(child, moment := rng.uniform(0, 0.05))
     tally.kills += child.process.poll() is None
@@ -246,7 +254,7 @@ class Matrix:
     checks.check_whole(run)
     left = len(list((run / 'store').iterdir()))
     if rng.integers(2):
-      code, _, err = Child('phases.store', *flags).finish()
+      code, _, err = self.child('phases.store', *flags).finish()
       if (code, err) != (0, '') or list((run / 'store').iterdir()):
         raise checks.Broken(f'what was left was not pruned: exit code {code}, {err!r}')
     self._ends_well('phase1', run)
@@ -263,7 +271,7 @@ class Matrix:
     for _ in range(_TRIES):
       kept = self.work / 'kept'
       self._copy(run, kept)
-      child, moment = self._start(program, run), float(rng.uniform(0, span))
+      child, moment = self._start(self.child, program, run), float(rng.uniform(0, span))
       _wait_for_a_write(child, run)
       _sleep(child, moment)
       if child.process.poll() is None:
@@ -280,7 +288,7 @@ class Matrix:
     return None
 
   def _ends_well(self, program: str, run: pathlib.Path, *more: str) -> str:
-    child = self._start(program, run, *more)
+    child = self._start(self.child, program, run, *more)
     code, out, err = child.finish()
     if (code, err) != (0, ''):
       raise checks.Broken(f'{program} run again ended with code {code} and {err!r}')
@@ -292,9 +300,9 @@ class Matrix:
     if left:
       raise checks.Broken(f'processes are left: {left}')
 
-  def _start(self, program: str, run: pathlib.Path, *more: str) -> Child:
+  def _start(self, child: type[Child], program: str, run: pathlib.Path, *more: str) -> Child:
     flags = self.experiment if program in _WITH_FLAGS else ()
-    return Child(f'phases.{program}', *flags, f'--output_dir={run}', *more)
+    return child(f'phases.{program}', *flags, f'--output_dir={run}', *more)
 
   def _copy(self, source: pathlib.Path, target: pathlib.Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
@@ -331,6 +339,15 @@ def _kill(child: Child, alone: bool) -> None:
   child.process.communicate(timeout=30)
 
 
+def _import_all() -> None:
+  """Imports what programs import, TensorFlow and TFF among it, as quietly as they do."""
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+  warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
+  for package in (tff_cluster, phases):
+    for found in pkgutil.walk_packages(package.__path__, f'{package.__name__}.'):
+      importlib.import_module(found.name)
+
+
 def main() -> int:
   parser = argparse.ArgumentParser(prog='python -m tests.crash_matrix', description=__doc__.split('\n')[0])
   parser.add_argument('--count', type=int, default=3, help='trials of each target')
@@ -339,8 +356,9 @@ def main() -> int:
   parser.add_argument('--json', type=pathlib.Path, metavar='FILE', help='writes the summary there, too')
   parser.add_argument('--work_dir', type=pathlib.Path, help='default: a temporary folder, removed at the end')
   options = parser.parse_args()
+  _import_all()
   work = options.work_dir or pathlib.Path(tempfile.mkdtemp(prefix='crash_matrix_'))
-  matrix = Matrix(work, options.seed, say=lambda line: print(line, flush=True))
+  matrix = Matrix(work, options.seed, say=lambda line: print(line, flush=True), child=ForkedChild)
   tallies: dict[str, Tally] = {}
   broken = None
   for target in options.target or TARGETS:

@@ -106,6 +106,22 @@ class Store:
       os.close(descriptor)
     raise EnvironmentFault(f'{folder} vanishes as soon as it is made; is somebody removing the store?')
 
+  def sweep(self) -> None:
+    """Removes what killed processes left; who works on an artifact keeps it."""
+    for folder in self.root.glob('*'):
+      if not folder.is_dir():
+        continue
+      if folder.name.startswith('.'):
+        store.remove_doomed(folder)
+        continue
+      descriptor = os.open(folder, os.O_RDONLY)
+      try:
+        with contextlib.suppress(BlockingIOError):
+          fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+          store.sweep(folder)
+      finally:
+        os.close(descriptor)
+
   def artifacts(self) -> list[Artifact]:
     """Returns what the store holds, the largest first."""
     found = []

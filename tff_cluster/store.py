@@ -93,9 +93,16 @@ def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None
       temporary.unlink(missing_ok=True)
 
 
-def sweep(folder: pathlib.Path) -> None:
-  """Removes what killed processes left of `replacing` and of removed artifacts below the folder. Only its owner may call this."""
-  for left_over in folder.rglob('.*.tmp*'):
+def sweep(folder: pathlib.Path, names: str = '*', deep: bool = True) -> None:
+  """Removes what killed processes left of `replacing` and of removed artifacts. Only the folder's owner may call this.
+
+  Args:
+    folder: The folder.
+    names: A pattern for the names that the files were to take.
+    deep: Whether the folders below it are swept too.
+  """
+  pattern = f'.{names}.tmp*'
+  for left_over in folder.rglob(pattern) if deep else folder.glob(pattern):
     with contextlib.suppress(OSError):
       if left_over.is_dir():
         remove_doomed(left_over)

@@ -1,6 +1,7 @@
 """The folder of a run belongs to one experiment and one process."""
 
 import dataclasses
+import fcntl
 import os
 import subprocess
 import sys
@@ -187,6 +188,56 @@ def test_resuming_needs_a_run(tmp_path):
   output.release_output_dirs()
   assert output.resume_output_dir(tmp_path / 'run') == tmp_path / 'run'
   assert (tmp_path / 'run' / '.lock').exists()
+
+
+LEFT = (
+  '.phase1.json.ab12cd34.tmp', 'clusterings/kmeans/.clusters.json.x.tmp', 'models/k/.cluster_000.7.tmp.keras',
+  'store/fedavg-1/.round_00001.npz.x.tmp', 'store/.fedavg-2.tmp/round_00001.npz',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('go_on', ['claimed', 'resumed'])
+def test_what_a_killed_run_left_is_removed_when_it_goes_on(go_on, tmp_path):
+  run = output.claim_output_dir(tmp_path, ExperimentConfig())
+  output.release_output_dirs()
+  before = sorted(run.rglob('*'))
+  for name in LEFT:
+    (run / name).parent.mkdir(parents=True, exist_ok=True)
+    (run / name).write_text('half')
+  output.claim_output_dir(run, ExperimentConfig()) if go_on == 'claimed' else output.resume_output_dir(run)
+  files = [path for path in run.rglob('*') if path.is_file() and path.name != '.lock']
+  assert sorted(files) == before
+  assert not list(run.rglob('.*.tmp'))
+
+
+def test_what_others_work_on_in_a_store_is_left_to_them(tmp_path):
+  run = output.claim_output_dir(tmp_path / 'run', ExperimentConfig())
+  output.release_output_dirs()
+  mine, elsewhere = run / 'store' / 'fedavg-1' / '.a.tmp', tmp_path / 'shared' / 'fedavg-1' / '.a.tmp'
+  for path in (mine, elsewhere):
+    path.parent.mkdir(parents=True)
+    path.write_text('half')
+  descriptor = os.open(mine.parent, os.O_RDONLY)
+  fcntl.flock(descriptor, fcntl.LOCK_EX)
+  output.resume_output_dir(run)
+  assert mine.exists()
+  os.close(descriptor)
+  output.resume_output_dir(run)
+  assert not mine.exists()
+  (run / 'store').rename(tmp_path / 'old')
+  (run / 'store').symlink_to(tmp_path / 'shared')
+  output.resume_output_dir(run)
+  assert elsewhere.exists()
+
+
+def test_a_folder_that_is_no_run_yet_loses_nothing_but_a_half_configuration(tmp_path):
+  mine = [tmp_path / '.notes.tmp', tmp_path / 'deep' / '.config.json.x.tmp']
+  (tmp_path / 'deep').mkdir()
+  for path in (*mine, tmp_path / '.config.json.ab12cd34.tmp'):
+    path.write_text('x')
+  output.claim_output_dir(tmp_path, ExperimentConfig())
+  assert all(path.exists() for path in mine)
+  assert not (tmp_path / '.config.json.ab12cd34.tmp').exists()
 
 
 def test_first_difference_is_none_for_equal_experiments():

@@ -56,7 +56,7 @@ class Stubs(crash_matrix.Matrix):
 
   fault = ''
 
-  def _start(self, program: str, run: pathlib.Path, *more: str) -> Child:
+  def _start(self, child: type[Child], program: str, run: pathlib.Path, *more: str) -> Child:
     return Child('stub', self.fault, str(run), PYTHONPATH=str(self.work.parent))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from tff_cluster import config as config_lib
 from tff_cluster import machine as machine_lib
 from tff_cluster import population as population_lib
-from tff_cluster import store
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.cli import environment
 from tff_cluster.data import new_clients, populate, saved
@@ -36,7 +35,6 @@ def opened(
     InputError: if the data does not fit the configuration.
     EnvironmentFault: if the worker does not come up.
   """
-  store.sweep(folder.root)
   # Started first: it comes up while this process imports TensorFlow and reads the data.
   worker = worker_lib.start(machine.clients_in_parallel or environment.available_cores())
   try:

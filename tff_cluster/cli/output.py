@@ -36,7 +36,7 @@ def claim_output_dir(
   """Makes the folder this experiment's, for as long as the process lives.
 
   Creates the folder where needed, locks it, and writes config.json and environment.json. A folder that
-  already has an equal experiment is claimed for going on with it.
+  already has an equal experiment is claimed for going on with it; what killed processes left there is removed.
 
   Args:
     path: The folder.
@@ -71,13 +71,17 @@ def claim_output_dir(
       config = dataclasses.replace(config, clusterings=there.with_clusterings(config.clusterings).clusterings)
     except InputError as error:
       raise InputError(f'--output_dir={path} has other clusterings: {error}') from None
+    RunFolder(folder).sweep()
+  else:
+    # Nothing but this of a run that was killed at its very beginning; all the rest is somebody's.
+    store.sweep(folder, f'{target.name}.*', deep=False)
   store.save_json(target, config.to_json())
   store.save_json(RunFolder(folder).environment, dict(environment or describe_environment()))
   return folder
 
 
 def resume_output_dir(path: str | Path) -> Path:
-  """Makes the folder of an earlier run this process's, as it is.
+  """Makes the folder of an earlier run this process's, as it is but for what killed processes left.
 
   Raises:
     InputError: if the folder holds no run.
@@ -88,7 +92,9 @@ def resume_output_dir(path: str | Path) -> Path:
       f'--output_dir={path} holds no run (no config.json); start one with python -m phases.phase1 or '
       'python -m phases.run_all'
     )
-  return lock_output_dir(path)
+  folder = lock_output_dir(path)
+  RunFolder(folder).sweep()
+  return folder
 
 
 def share_store(folder: Path, store_dir: str | None) -> None:
