@@ -209,7 +209,10 @@ class Matrix:
     shared, one, other = self.work / 'trial', self.work / 'trial' / 'one', self.work / 'trial' / 'other'
     shutil.rmtree(shared, ignore_errors=True)
     flag = f'--store_dir={shared / "store"}'
-    killed, child = self._start(self.child, 'run_all', one, flag), self._start(self.child, 'run_all', other, flag)
+    killed, child = (
+      self._start(self.child, 'run_all', one, flag),
+      self._start(self.child, 'run_all', other, flag),
+    )
     try:
       _wait_for_a_write(killed, one)
       # Two runs at once take longer.
