@@ -32,6 +32,7 @@ def main() -> None:
   kept = artifacts_lib.Store(root)
   artifacts = kept.artifacts()
   if options.prune_unused_days is not None:
+    kept.finish_removals()
     limit = time.time() - options.prune_unused_days * SECONDS_A_DAY
     doomed = [artifact for artifact in artifacts if artifact.last_used < limit]
     removed = [artifact for artifact in doomed if kept.remove(artifact)]

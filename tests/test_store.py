@@ -129,6 +129,33 @@ def test_a_killed_process_leaves_the_old_content_and_what_sweep_removes(kind, fi
   assert names(file.parent) == ['file.npz']
 
 
+@pytest.mark.parametrize('kind', ['block', 'rows'])
+def test_what_a_killed_process_left_is_removed_by_the_next_that_writes_the_file(kind, file):
+  subprocess.run([sys.executable, '-c', KILLED, str(file), kind], cwd=ROOT)
+  (file.parent / '.file.npz.other.tmp').mkdir()
+  (file.parent / '.file2.npz.x1y2.tmp').write_text('of another file')
+  write_arrays(file)
+  assert names(file.parent) == ['.file2.npz.x1y2.tmp', 'file.npz']
+
+
+def test_a_file_that_is_written_is_not_swept(file):
+  with store.replacing(file) as stream:
+    stream.write(b'new')
+    store.sweep(file.parent)
+    with store.replacing(file) as other:
+      other.write(b'newer')
+    assert file.read_bytes() == b'newer'
+  assert file.read_bytes() == b'new' and names(file.parent) == ['file.npz']
+
+
+def test_a_killed_save_file_leaves_what_the_next_removes(tmp_path):
+  left = [tmp_path / f'.model.{pid}.tmp.keras' for pid in (1, 77)]
+  for path in (*left, tmp_path / '.models.1.tmp.keras'):
+    path.write_text('half')
+  store.save_file(tmp_path / 'model.keras', lambda temporary: temporary.write_text('whole'))
+  assert names(tmp_path) == ['.models.1.tmp.keras', 'model.keras']
+
+
 def test_sweep_removes_nothing_else(tmp_path):
   (tmp_path / 'deep' / 'er').mkdir(parents=True)
   kept = ['.hidden', 'a.tmp', 'deep/.lock', 'deep/er/results.json', 'deep/tmp', '.npz']

@@ -92,7 +92,7 @@ def test_what_a_killed_removal_left_is_no_hindrance_and_is_removed(shelf):
     assert list(shelf.root.iterdir()) == []
   left.mkdir()
   (left / 'round_00001.npz').write_bytes(b'half')
-  store.sweep(shelf.root)
+  shelf.finish_removals()
   assert list(shelf.root.iterdir()) == []
 
 
@@ -102,6 +102,7 @@ def test_a_removal_that_is_under_way_is_not_swept(shelf):
   descriptor = os.open(left, os.O_RDONLY)
   fcntl.flock(descriptor, fcntl.LOCK_EX)
   store.sweep(shelf.root)
+  shelf.finish_removals()
   assert left.exists()
   os.close(descriptor)
   store.sweep(shelf.root)

@@ -106,22 +106,6 @@ class Store:
       os.close(descriptor)
     raise EnvironmentFault(f'{folder} vanishes as soon as it is made; is somebody removing the store?')
 
-  def sweep(self) -> None:
-    """Removes what killed processes left; who works on an artifact keeps it."""
-    for folder in self.root.glob('*'):
-      if not folder.is_dir():
-        continue
-      if folder.name.startswith('.'):
-        store.remove_doomed(folder)
-        continue
-      descriptor = os.open(folder, os.O_RDONLY)
-      try:
-        with contextlib.suppress(BlockingIOError):
-          fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-          store.sweep(folder)
-      finally:
-        os.close(descriptor)
-
   def artifacts(self) -> list[Artifact]:
     """Returns what the store holds, the largest first."""
     found = []
@@ -141,6 +125,12 @@ class Store:
       found.append(Artifact(folder, folder.name.rpartition('-')[0], content, size, described.stat().st_mtime))
     return sorted(found, key=lambda artifact: (-artifact.size, artifact.folder.name))
 
+  def finish_removals(self) -> None:
+    """Removes what is left of artifacts whose removal was killed."""
+    for doomed in self.root.glob('.*-*.tmp'):
+      if doomed.is_dir():
+        store.remove_left_over(doomed)
+
   def remove(self, artifact: Artifact) -> bool:
     """Removes an artifact and returns True; leaves it and returns False while another process works on it."""
     descriptor = os.open(artifact.folder, os.O_RDONLY)
@@ -148,7 +138,7 @@ class Store:
       fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
       # Out of sight in one step: who looks for the artifact finds it whole or not at all.
       doomed = artifact.folder.with_name(f'.{artifact.folder.name}.tmp')
-      store.remove_doomed(doomed)  # What a killed process left of an earlier one.
+      store.remove_left_over(doomed)
       artifact.folder.rename(doomed)
       shutil.rmtree(doomed)
       return True

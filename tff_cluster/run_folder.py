@@ -5,8 +5,8 @@ import os
 import pathlib
 from typing import Any
 
-from tff_cluster import artifacts, store
 from tff_cluster import config as config_lib
+from tff_cluster import store
 from tff_cluster.cli import config_file
 from tff_cluster.errors import InputError
 
@@ -134,19 +134,6 @@ class RunFolder:
   @property
   def arrays(self) -> pathlib.Path:
     return self.root / 'arrays.npz'
-
-  def sweep(self) -> None:
-    """Removes what killed processes left. Call this only while nobody else works in the folder.
-
-    Runs may share a store, so that what others work on there is left to them; one that lies elsewhere is left alone.
-    """
-    for entry in self.root.iterdir():
-      if entry == self.store:
-        if not entry.is_symlink():
-          artifacts.Store(entry).sweep()
-      elif entry.is_dir() and not entry.is_symlink():
-        store.sweep(entry)
-    store.sweep(self.root, deep=False)
 
   def load_config(self) -> config_lib.ExperimentConfig:
     """Reads the configuration of the run.

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import glob
 import io
 import json
 import logging
@@ -9,7 +10,7 @@ import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
   """Opens a temporary file beside `path` that takes its place when the block ends without an error.
 
   Whoever reads `path` sees the old content or the new one, never a part; an error leaves no file behind.
-  A killed process can leave the temporary file, `.NAME.*.tmp*`, which the next `sweep` removes.
+  A killed process can leave the temporary file, `.NAME.*.tmp`, which the next one that writes `path` removes, or `sweep`.
 
   Raises:
     EnvironmentFault: if the disk is full, or the folder cannot be written or was taken away; what was there stays.
@@ -46,13 +47,15 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
   temporary = None
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f'.{path.name}.', suffix='.tmp', dir=path.parent)
+    _sweep(path.parent.glob(f'.{glob.escape(path.name)}.*.tmp'))
+    descriptor, temporary = _temporary(path)
     with os.fdopen(descriptor, 'w+b') as stream:
       yield stream
       stream.flush()
       os.fsync(stream.fileno())
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
+      # Before it is closed, which unlocks it.
+      os.chmod(temporary, 0o644)
+      os.replace(temporary, path)
     temporary = None
     _sync_folder(path.parent)
   except OSError as error:
@@ -63,6 +66,17 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
     if temporary is not None:
       with contextlib.suppress(OSError):
         os.unlink(temporary)
+
+
+def _temporary(path: pathlib.Path) -> tuple[int, str]:
+  """Makes a temporary file beside `path`, locked for as long as its descriptor is open, and returns both."""
+  while True:
+    descriptor, name = tempfile.mkstemp(prefix=f'.{path.name}.', suffix='.tmp', dir=path.parent)
+    with contextlib.suppress(OSError):
+      fcntl.flock(descriptor, fcntl.LOCK_EX)
+    if os.path.lexists(name):
+      return descriptor, name
+    os.close(descriptor)  # Swept before it was locked.
 
 
 def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None:
@@ -79,6 +93,7 @@ def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None
   temporary = path.with_name(f'.{path.stem}.{os.getpid()}.tmp{path.suffix}')
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(path.parent.glob(f'.{glob.escape(path.stem)}.[0-9]*.tmp{glob.escape(path.suffix)}'))
     write(temporary)
     with open(temporary, 'rb') as stream:
       os.fsync(stream.fileno())
@@ -93,21 +108,15 @@ def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None
       temporary.unlink(missing_ok=True)
 
 
-def sweep(folder: pathlib.Path, names: str = '*', deep: bool = True) -> None:
-  """Removes what killed processes left of `replacing` and of removed artifacts. Only the folder's owner may call this.
+def sweep(folder: pathlib.Path) -> None:
+  """Removes what killed processes left below a folder, of files and of artifacts that were being removed."""
+  _sweep(folder.rglob('.*.tmp*'))
 
-  Args:
-    folder: The folder.
-    names: A pattern for the names that the files were to take.
-    deep: Whether the folders below it are swept too.
-  """
-  pattern = f'.{names}.tmp*'
-  for left_over in folder.rglob(pattern) if deep else folder.glob(pattern):
+
+def _sweep(left_over: Iterable[pathlib.Path]) -> None:
+  for path in left_over:
     with contextlib.suppress(OSError):
-      if left_over.is_dir():
-        remove_doomed(left_over)
-      else:
-        left_over.unlink()
+      remove_left_over(path)
 
 
 def save_json(path: pathlib.Path, value: Any, seal: bool = True) -> None:
@@ -208,16 +217,19 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
   return arrays
 
 
-def remove_doomed(folder: pathlib.Path) -> None:
-  """Removes what is left of an artifact whose removal was killed; leaves it while its remover lives."""
+def remove_left_over(path: pathlib.Path) -> None:
+  """Removes a temporary file, or an artifact whose removal was killed; leaves it while who locked it lives."""
   try:
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
   except FileNotFoundError:
     return
   try:
     with contextlib.suppress(BlockingIOError):
       fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      shutil.rmtree(folder, ignore_errors=True)
+      if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+      else:
+        path.unlink(missing_ok=True)
   finally:
     os.close(descriptor)
 

@@ -1,7 +1,6 @@
 """The folder of a run belongs to one experiment and one process."""
 
 import dataclasses
-import fcntl
 import os
 import subprocess
 import sys
@@ -210,24 +209,19 @@ def test_what_a_killed_run_left_is_removed_when_it_goes_on(go_on, tmp_path):
   assert not list(run.rglob('.*.tmp'))
 
 
-def test_what_others_work_on_in_a_store_is_left_to_them(tmp_path):
+def test_what_others_write_in_a_store_is_left_to_them(tmp_path):
   run = output.claim_output_dir(tmp_path / 'run', ExperimentConfig())
   output.release_output_dirs()
-  mine, elsewhere = run / 'store' / 'fedavg-1' / '.a.tmp', tmp_path / 'shared' / 'fedavg-1' / '.a.tmp'
-  for path in (mine, elsewhere):
-    path.parent.mkdir(parents=True)
-    path.write_text('half')
-  descriptor = os.open(mine.parent, os.O_RDONLY)
-  fcntl.flock(descriptor, fcntl.LOCK_EX)
-  output.resume_output_dir(run)
-  assert mine.exists()
-  os.close(descriptor)
-  output.resume_output_dir(run)
-  assert not mine.exists()
+  with store.replacing(run / 'store' / 'fedavg-1' / 'round_00001.npz') as stream:
+    stream.write(b'another run writes this')
+    output.resume_output_dir(run)
+  assert [path.name for path in (run / 'store').rglob('*.*')] == ['round_00001.npz']
+  left_over = tmp_path / 'shared' / '.fedavg-1.tmp'
+  left_over.mkdir(parents=True)
   (run / 'store').rename(tmp_path / 'old')
   (run / 'store').symlink_to(tmp_path / 'shared')
   output.resume_output_dir(run)
-  assert elsewhere.exists()
+  assert left_over.exists()
 
 
 def test_a_folder_that_is_no_run_yet_loses_nothing_but_a_half_configuration(tmp_path):

@@ -71,10 +71,7 @@ def claim_output_dir(
       config = dataclasses.replace(config, clusterings=there.with_clusterings(config.clusterings).clusterings)
     except InputError as error:
       raise InputError(f'--output_dir={path} has other clusterings: {error}') from None
-    RunFolder(folder).sweep()
-  else:
-    # Nothing but this of a run that was killed at its very beginning; all the rest is somebody's.
-    store.sweep(folder, f'{target.name}.*', deep=False)
+    store.sweep(folder)
   store.save_json(target, config.to_json())
   store.save_json(RunFolder(folder).environment, dict(environment or describe_environment()))
   return folder
@@ -93,7 +90,7 @@ def resume_output_dir(path: str | Path) -> Path:
       'python -m phases.run_all'
     )
   folder = lock_output_dir(path)
-  RunFolder(folder).sweep()
+  store.sweep(folder)
   return folder
 
 
