@@ -149,5 +149,4 @@ class ForkedProcess:
     for file in (self._out, self._err):
       file.seek(0)
       texts.append(file.read().decode())
-      file.close()
     return texts[0], texts[1]

@@ -1,13 +1,15 @@
 """A small matrix of kills; and the matrix itself finds what it is to find. The large one: python -m tests.crash_matrix."""
 
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from tests import crash_matrix
 from tests.programs import crash_checks as checks
-from tests.programs.children import Child
+from tests.programs.children import ROOT, Child
 from tff_cluster import artifacts, store
 
 # Trains twenty rounds of four clients in a second, as our programs do; or has one of the faults.
@@ -78,6 +80,21 @@ def test_a_program_with_a_fault_is_found_out(fault, stubs):
     stubs.run('phase1', 8)
   assert FOUND[fault] in str(caught.value) and '\n' not in str(caught.value)
   assert str(caught.value).startswith('phase1, trial ')
+
+
+def test_a_program_in_a_fork_is_a_program(tmp_path):
+  # In a process that has started no thread.
+  code = (
+    'import sys; from tests.programs.children import ForkedChild as C\n'
+    'for flags in (["--help"], ["--bad"]):\n'
+    '  child = C("phases.store", *flags); code, out, err = child.finish(); child.kill()\n'
+    '  print(code, len(out) > 500, err.strip(), child.process.communicate(1) == (out, err), child.left_over())\n'
+  )
+  done = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
+  help_told, bad_told = done.stdout.splitlines()
+  assert help_told == '0 True  True []'
+  assert bad_told.startswith('2 False error: unknown flag --bad') and bad_told.endswith('True []')
+  assert done.stderr == ''
 
 
 def test_moments_come_from_the_seed():
