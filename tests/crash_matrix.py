@@ -11,6 +11,7 @@ but what they hit depends on the machine. Ends with exit code 1 at the first bro
 """
 
 import argparse
+import contextlib
 import dataclasses
 import importlib
 import json
@@ -179,16 +180,26 @@ class Matrix:
   def _worker_trial(self, rng: np.random.Generator, tally: Tally) -> str:
     """The worker alone is killed: the run goes on with another, or ends with a line and goes on when run again."""
     reference, run = self.reference('run_all'), self.work / 'trial'
-    self._copy(reference.before, run)
-    child = self._start(self.child, 'run_all', run)
-    _wait_for_a_write(child, run)
-    moment = rng.uniform(0, reference.span)
-    _sleep(child, moment)
-    workers = child.workers()
+    span = reference.span
+    for _ in range(_TRIES):
+      self._copy(reference.before, run)
+      child = self._start(self.child, 'run_all', run)
+      _wait_for_a_write(child, run)
+      moment = rng.uniform(0, span)
+      _sleep(child, moment)
+      workers = child.workers()
+      if workers:
+        break
+      # The run draws its pictures, or has ended.
+      tally.late += 1
+      span /= 2
+      child.kill()
+    else:
+      return 'no worker lived at any of its moments'
     for worker in workers:
-      os.kill(worker, signal.SIGKILL)
+      with contextlib.suppress(ProcessLookupError):
+        os.kill(worker, signal.SIGKILL)
       tally.kills += 1
-    tally.late += not workers
     code, _, err = child.finish()
     self._check_nothing_left(child)
     if err.count('\n') > 1 or 'Traceback' in err or code not in (0, 1):
