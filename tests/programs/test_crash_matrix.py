@@ -82,7 +82,7 @@ def test_a_program_with_a_fault_is_found_out(fault, stubs):
   assert str(caught.value).startswith('phase1, trial ')
 
 
-def test_a_program_in_a_fork_is_a_program(tmp_path):
+def test_a_program_in_a_fork_is_a_program():
   # In a process that has started no thread.
   code = (
     'import sys; from tests.programs.children import ForkedChild as C\n'
