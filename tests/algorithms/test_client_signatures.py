@@ -1,5 +1,6 @@
 """Signatures as whole vectors and as sketches, in whole runs on planted groups."""
 
+import dataclasses
 import json
 import shutil
 
@@ -83,6 +84,17 @@ def test_clusters_start_from_the_same_means_whether_or_not_the_weights_were_sent
   # One local round of each client more than without sketches.
   assert done.asked == runs[None][1].asked + 8
   assert clustering['ledger']['client_rounds'] == 8 * 2 + 8
+
+
+def test_weights_of_clients_that_were_not_in_the_last_round_are_paid_for(tmp_path):
+  # Of 8 clients 4 train in each of 4 and 2 rounds; the other 4 of the last round train once for their weights.
+  config = experiment(None)
+  training = dataclasses.replace(config.training, cohort_fraction=0.5)
+  done = run_experiment(dataclasses.replace(config, training=training), tmp_path)
+  (clustering,) = done.results['clusterings']
+  in_clusters = sum(max(len(members) // 2, 1) for members in clustering['clusters']) * 2
+  assert clustering['ledger']['client_rounds'] == in_clusters + 4
+  assert done.trained == 4 * (4 + 2) + in_clusters + 4
 
 
 def test_a_run_killed_before_it_measured_its_sketches_goes_on(runs, tmp_path):

@@ -11,7 +11,7 @@ client is left out of clusterings and of the means that clusters start from (clu
 
 import dataclasses
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,8 +147,21 @@ def _save_vectors(
 
 
 def cost(experiment: experiment_lib.Experiment, kind: str) -> int:
-  """Returns the client-rounds of the signatures: weights come with the last round, updates are a round of all clients."""
-  return experiment.population.num_clients if kind == 'updates' else 0
+  """Returns the client-rounds of the signatures.
+
+  Updates are a round of all clients. Weights come with the last round of Phase 1, and are one local training of each
+  client that was not in its cohort.
+  """
+  everyone = experiment.everyone
+  if kind == 'updates':
+    return len(everyone)
+  return len(everyone) - len(experiment.trainer.cohort(everyone, experiment.config.training.phase1_rounds))
+
+
+def kinds(training: config_lib.TrainingConfig, signatures: Iterable[str]) -> set[str]:
+  """Returns the kinds of signatures that clusterings of these kinds, and the start of their clusters, need."""
+  needed = set(signatures)
+  return needed | {'weights'} if needed and training.cluster_start == 'members_mean' else needed
 
 
 def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signatures_lib.Signatures':

@@ -62,7 +62,8 @@ def train_clusters(experiment: experiment_lib.Experiment, label: str, log: bool 
   if log:
     experiment.asked += start_cost
   choice_cost = saved['choice']['other_client_rounds'] if saved['choice'] else 0
-  spent = start_cost + client_signatures.cost(experiment, saved['signature']) + choice_cost
+  kinds = client_signatures.kinds(training, (saved['signature'],))
+  spent = start_cost + sum(client_signatures.cost(experiment, kind) for kind in kinds) + choice_cost
   equal_cost = _equal_cost(experiment, assignment, spent)
   keep = () if equal_cost is None else (equal_cost.round,)
   outcomes = []

@@ -227,9 +227,8 @@ def _estimate(
 
   add(everyone, initial, 0, last)
   if not job.folder.phase1.exists():
-    asked += sum(
-      client_signatures.cost(experiment, kind) for kind in {c.signature for c in job.config.clusterings}
-    )
+    kinds = client_signatures.kinds(training, (c.signature for c in job.config.clusterings))
+    asked += sum(client_signatures.cost(experiment, kind) for kind in kinds)
   begin = training.phase1_rounds
   whole = trajectory.newest_round(
     trajectory.place(experiment.trainer, experiment.store, experiment.settings, everyone, initial, 0)

@@ -49,10 +49,8 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
     outcome = experiment.train(
       'phase1', experiment.everyone, trainer.computations.model.weights, 0, last, keep=(last - 1,)
     )
-    kinds = {clustering.signature for clustering in experiment.config.clusterings}
-    if kinds and training.cluster_start == 'members_mean':
-      kinds.add('weights')
-    signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in sorted(kinds)}
+    kinds = sorted(client_signatures.kinds(training, (c.signature for c in experiment.config.clusterings)))
+    signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in kinds}
     client_signatures.check(experiment, signatures)
     sketch = client_signatures.sketch_report(experiment, min(signatures.values())) if signatures else None
     store_lib.save_json(

@@ -46,6 +46,10 @@ SMALL = Scale(
   {'num_clients': 20, 'rows_per_client': 150, 'cohort_fraction': 0.5},
   rounds=20,
 )
+# Of figures that show the clusters alone.
+_SMALL_CLUSTERS = Scale(
+  'small', '20 clients with at most 150 rows', {'num_clients': 20, 'rows_per_client': 150}
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,8 +104,8 @@ def replication_name(partition: str, batch: int | None, epochs: int) -> str:
   return f'{partition}, B {"inf" if batch is None else batch}, E {epochs}'
 
 
-def _row(clusters: int, noise: bool) -> Row:
-  settings: dict[str, Any] = {'phase1_rounds': ROUNDS_BEFORE, 'phase2_rounds': ROUNDS - ROUNDS_BEFORE}
+def _row(clusters: int, noise: bool, rounds: int = ROUNDS) -> Row:
+  settings: dict[str, Any] = {'phase1_rounds': ROUNDS_BEFORE, 'phase2_rounds': rounds - ROUNDS_BEFORE}
   if noise:
     settings['noise_clients'] = NOISE
   clustering = {
@@ -118,14 +122,24 @@ def _replication_row(partition: str, batch: int | None, epochs: int) -> Row:
   return Row(replication_name(partition, batch, epochs), settings, {})
 
 
-def _entry(name: str, title: str, source: str, rows: tuple[Row, ...], note: str) -> Published:
+def _entry(
+  name: str, title: str, source: str, rows: tuple[Row, ...], note: str, small: Scale = SMALL
+) -> Published:
   # Curves over rounds are of each client with its own expert; FedEx combines experts after the last round only.
   source = f'Miles et al. 2024, {source}'
-  return Published(f'fedex/{name}', title, source, 'fedex_mnist', rows, note, 'own expert', SMALL)
+  return Published(f'fedex/{name}', title, source, 'fedex_mnist', rows, note, 'own expert', small)
+
+
+def _clusters_entry(name: str, title: str, noise: bool) -> Published:
+  row = _row(4, noise, ROUNDS_BEFORE + 1)
+  return _entry(name, title, name.replace('figure', 'figure '), (row,), _LABELS, _SMALL_CLUSTERS)
 
 
 _RANKED = 'Experts stand from the best to the worst, in the paper and here, since the numbers of clusters mean nothing.'
-_LABELS = 'The figure prints no numbers. The numbers of clusters mean nothing, so other panels may show the same clusters.'
+_LABELS = (
+  'The figure prints no numbers. The numbers of clusters mean nothing, so other panels may show the same clusters. It '
+  'shows the clusters alone, which are made after one round, so that the experts are trained for one round only here.'
+)
 # Rounds to 99% that McMahan et al. 2017 print, by row of figure 1.
 REPLICATED: Mapping[str, mcmahan2017.Printed] = MappingProxyType(
   {replication_name(*setting): printed for setting, printed in mcmahan2017.ROUNDS_TO_TARGET.items()}
@@ -155,8 +169,8 @@ PUBLISHED: Mapping[str, Published] = MappingProxyType(
         'figure1', 'FedAvg on MNIST by batch size B and epochs E', 'figure 1, beside McMahan et al. 2017, table 2',
         tuple(_replication_row(*setting) for setting in REPLICATION), _REPLICATION_NOTE,
       ),
-      _entry('figure2', 'Digits in each of four clusters', 'figure 2', (_row(4, False),), _LABELS),
-      _entry('figure3', 'Digits in each of four clusters, with CIFAR-10 as noise', 'figure 3', (_row(4, True),), _LABELS),
+      _clusters_entry('figure2', 'Digits in each of four clusters', False),
+      _clusters_entry('figure3', 'Digits in each of four clusters, with CIFAR-10 as noise', True),
     )
   }
 )  # fmt: skip
