@@ -269,12 +269,12 @@ def _draw_pictures(
   accuracies = [
     figures.Panel(n, r.accuracy_curve, r.baseline_curve, r.rounds_after - 1)
     for n, r in run
-    if r.accuracy_curve
+    if len(r.accuracy_curve) > 1
   ]
   shares = [
     figures.Panel(n, r.share_curve, r.baseline_share_curve, r.rounds_after - 1)
     for n, r in run
-    if r.share_curve and any([*r.share_curve.values(), *r.baseline_share_curve.values()])
+    if len(r.share_curve) > 1 and any([*r.share_curve.values(), *r.baseline_share_curve.values()])
   ]
   pictures = []
   for name, quantity, panels in (

@@ -24,8 +24,10 @@ _SOURCES = ('MNIST', 'CIFAR-10')
 
 
 def sections(published: tables.Published, rows: Rows, lines: Sequence[Line], remark: str) -> Parts:
-  """Returns the paper's numbers beside ours, and all rules that combine experts beside FedEx."""
+  """Returns the paper's numbers beside ours, and all rules that combine experts beside FedEx; nothing for figures."""
   parts: Parts = []
+  if published.is_figure:  # Their experts are trained for one round, which says nothing.
+    return parts
   if any(line.published is not None for line in lines):
     parts.append(('The paper’s numbers beside ours', _numbers_section(published, lines, remark)))
   if rules := _rules_section(published, rows):

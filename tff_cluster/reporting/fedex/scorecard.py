@@ -25,6 +25,8 @@ def scorecard(
 ) -> list[Line]:
   """Returns one line for each number that is printed, and for ours that have none; row by row.
 
+  Figures show the clusters alone, and have no lines.
+
   Args:
     published: The table or figure.
     rows: Our rows by name; those that are missing were not run.
@@ -33,7 +35,7 @@ def scorecard(
   """
   remark = scale_remark(scale, scale_words)
   lines = []
-  for row in published.rows:
+  for row in () if published.is_figure else published.rows:
     printed = _printed(published, row)
     ours = {} if row.name not in rows else numbers(rows[row.name])
     # What was not run has no lines but the printed ones; a loss stands only where one is printed.
@@ -65,7 +67,7 @@ def numbers(found: Reproduced) -> dict[str, list[float]]:
 
 
 def _printed(published: tables.Published, row: tables.Row) -> dict[str, float | None]:
-  """Returns the printed numbers of a row by column, None for N/A; nothing for figures."""
+  """Returns the printed numbers of a row by column, None for N/A."""
   printed = miles2024.PRINTED.get(published.name, {}).get(row.name)
   if printed is None:
     return {}
