@@ -219,6 +219,38 @@ def test_rounds_are_numbered_from_where_they_start(trainer, five, tmp_path):
   np.testing.assert_array_equal(outcome.history.test_correct, five[0].history.test_correct[3:])
 
 
+def test_who_starts_where_the_same_clients_have_been_goes_on_from_there(trainer, five, tmp_path):
+  go(trainer, tmp_path, 4, keep=(3,))
+  outcome, told = go(trainer, tmp_path, 5, keep=(4,), start=five[0].weights[3], start_round=3)
+  assert len(artifacts(tmp_path)) == 1
+  # Round 5 of two clients was missing; rounds 4 and 5 are what was asked for.
+  assert (outcome.client_rounds_trained, outcome.client_rounds_asked) == (2, 2 * 2)
+  assert [number for number, _ in told] == [4, 5] == outcome.history.rounds.tolist()
+  assert [figures for _, figures in told] == [figures for _, figures in five[1][3:]]
+  for field in dataclasses.fields(outcome.history):
+    one, two = (getattr(o.history, field.name) for o in (outcome, five[0]))
+    np.testing.assert_array_equal(one, two[3:], err_msg=field.name)
+  assert set(outcome.weights) >= {3, 4, 5} and min(outcome.weights) == 3
+  for number in (3, 4, 5):
+    for one, two in zip(outcome.weights[number], five[0].weights[number], strict=True):
+      np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(('members', 'round_before'), [([0, 1, 2], 3), (EVERYBODY, 2)])
+def test_other_clients_and_other_rounds_go_a_way_of_their_own(members, round_before, trainer, five, tmp_path):
+  go(trainer, tmp_path, 4, keep=(2, 3))
+  go(trainer, tmp_path, 5, members=members, start=five[0].weights[3], start_round=round_before)
+  assert len(artifacts(tmp_path)) == 2
+
+
+def test_an_aggregator_that_remembers_earlier_rounds_does_not_go_on(five, tmp_path, tff_context):
+  remembering = make_trainer(make_population(clients=4), cohort_fraction=0.5, aggregator='clipping')
+  settings = SETTINGS | {'aggregator': 'clipping'}
+  whole, _ = go(remembering, tmp_path, 5, keep=(3,), settings=settings)
+  outcome, _ = go(remembering, tmp_path, 5, settings=settings, start=whole.weights[3], start_round=3)
+  assert outcome.client_rounds_trained == 2 * 2 and len(artifacts(tmp_path)) == 2
+
+
 def damage(path):
   content = bytearray(path.read_bytes())
   middle = len(content) // 2

@@ -2,7 +2,8 @@
 
 The artifact's name is a digest of all that determines the trajectory; how far it was run is no part of
 it. So a run that was killed goes on from its last finished round, a request for round 40 continues from
-round 20 of the same trajectory, and two clusterings that find the same cluster train it once.
+round 20 of the same trajectory, and two clusterings that find the same cluster train it once. A cluster of all clients that
+starts from the global model goes on as FedAvg without clusters does, and is not trained again.
 """
 
 import dataclasses
@@ -94,6 +95,21 @@ def run(
 
   A damaged file is set aside with a line in the log, and what it held is trained again.
   """
+  initial = trainer.computations.model.weights
+  if stop is None and _goes_on(trainer, store, settings, members, start_weights, start_round):
+    whole = run(
+      trainer,
+      store,
+      settings,
+      members,
+      initial,
+      0,
+      last_round,
+      {*keep, start_round},
+      lambda number, figures: on_round(number, figures) if number > start_round else None,
+      may_diverge=may_diverge,
+    )
+    return _after(whole, trainer, start_round)
   folder = store.artifact('fedavg', _determinants(trainer, settings, members, start_weights, start_round))
   wanted = {int(r) for r in keep if start_round < r <= last_round} | {last_round}
   first = start_round + 1
@@ -154,8 +170,49 @@ def place(
   start_weights: trainer_lib.Weights,
   start_round: int,
 ) -> pathlib.Path:
-  """Returns the folder of a trajectory (arguments as for `run`), whether or not it is there."""
+  """Returns the folder that has the rounds of a trajectory (arguments as for `run`), whether or not it is there."""
+  if _goes_on(trainer, store, settings, members, start_weights, start_round):
+    start_weights, start_round = trainer.computations.model.weights, 0
   return store.place('fedavg', _determinants(trainer, settings, members, start_weights, start_round))
+
+
+def _goes_on(
+  trainer: trainer_lib.Trainer,
+  store: artifacts.Store,
+  settings: Any,
+  members: np.ndarray,
+  start_weights: trainer_lib.Weights,
+  start_round: int,
+) -> bool:
+  """Tells whether these clients, trained from the initial weights, had exactly this model after exactly this round.
+
+  And whether the server had nothing else in mind, such as what an aggregator learnt of earlier rounds: a trajectory
+  starts without it.
+  """
+  if start_round == 0:
+    return False
+  initial = trainer.computations.model.weights
+  folder = store.place('fedavg', _determinants(trainer, settings, members, initial, 0))
+  record = _load(folder, start_round)
+  if record is None:
+    return False
+  kept, fresh = _state_arrays(record), trainer.state_arrays(trainer.start(start_weights))
+  return len(kept) == len(fresh) and all(map(np.array_equal, kept, fresh))
+
+
+def _after(outcome: Outcome, trainer: trainer_lib.Trainer, start_round: int) -> Outcome:
+  """Returns what is after a round of a trajectory from round 0, as a trajectory from that round."""
+  history = History(
+    **{
+      field.name: getattr(outcome.history, field.name)[start_round:] for field in dataclasses.fields(History)
+    }
+  )
+  return dataclasses.replace(
+    outcome,
+    history=history,
+    weights={number: weights for number, weights in outcome.weights.items() if number >= start_round},
+    client_rounds_asked=sum(len(trainer.cohort(outcome.members, r)) for r in history.rounds),
+  )
 
 
 def newest_round(folder: pathlib.Path) -> int:
