@@ -1,6 +1,7 @@
 """Phase 2: every cluster of a clustering trained to the last round, whatever the clusters came from."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -58,12 +59,9 @@ def train_clusters(experiment: experiment_lib.Experiment, label: str, log: bool 
     return _after_recursion(experiment, label, assignment, log)
   last = training.phase1_rounds + training.phase2_rounds
   starts = client_signatures.start_weights(experiment, assignment)
-  start_cost = client_signatures.start_cost(experiment, assignment)
   if log:
-    experiment.asked += start_cost
-  choice_cost = saved['choice']['other_client_rounds'] if saved['choice'] else 0
-  kinds = client_signatures.kinds(training, (saved['signature'],))
-  spent = start_cost + sum(client_signatures.cost(experiment, kind) for kind in kinds) + choice_cost
+    experiment.asked += client_signatures.start_cost(experiment, assignment)
+  spent = _spent(experiment, saved, assignment)
   equal_cost = _equal_cost(experiment, assignment, spent)
   keep = () if equal_cost is None else (equal_cost.round,)
   outcomes = []
@@ -74,6 +72,37 @@ def train_clusters(experiment: experiment_lib.Experiment, label: str, log: bool 
     )
   total = spent + sum(outcome.client_rounds_asked for outcome in outcomes)
   return Trained(assignment, outcomes, outcomes, total, equal_cost)
+
+
+def rounds_kept_of_fedavg(experiment: experiment_lib.Experiment) -> set[int]:
+  """Returns the rounds of FedAvg without clusters that `train_clusters` asks for where all clients are in one cluster.
+
+  Such a cluster, from the global model, is FedAvg (federated.trajectory), so that its model at equal cost is kept with it.
+  """
+  if experiment.config.training.cluster_start != 'global_model':
+    return set()
+  rounds = set()
+  for clustering in experiment.config.clusterings:
+    saved = experiment.folder.load_finished(experiment.folder.clusters(clustering.label), 'clustering')
+    assignment = assignment_lib.ClusterAssignment.from_json(saved)
+    if assignment.num_clusters > 1 or experiment.folder.splits(clustering.label).exists():
+      continue
+    budget = _equal_cost(experiment, assignment, _spent(experiment, saved, assignment))
+    if budget is not None:
+      rounds.add(budget.round)
+  return rounds
+
+
+def _spent(
+  experiment: experiment_lib.Experiment,
+  saved: Mapping[str, Any],
+  assignment: assignment_lib.ClusterAssignment,
+) -> int:
+  """Returns the client-rounds that a clustering cost before its clusters were trained."""
+  kinds = client_signatures.kinds(experiment.config.training, (saved['signature'],))
+  signatures = sum(client_signatures.cost(experiment, kind) for kind in kinds)
+  choice = saved['choice']['other_client_rounds'] if saved['choice'] else 0
+  return client_signatures.start_cost(experiment, assignment) + signatures + choice
 
 
 def _equal_cost(

@@ -137,7 +137,11 @@ def run_baseline(experiment: experiment_lib.Experiment) -> None:
   last = training.phase1_rounds + training.phase2_rounds
   with experiment.timed() as figures:
     weights = experiment.trainer.computations.model.weights
-    keep = (training.phase1_rounds - 1, training.phase1_rounds)
+    keep = {
+      training.phase1_rounds - 1,
+      training.phase1_rounds,
+      *cluster_training.rounds_kept_of_fedavg(experiment),
+    }
     outcome = experiment.train('baseline', experiment.everyone, weights, 0, last, keep)
     store_lib.save_json(
       experiment.folder.baseline, {'stage': measures.stage(experiment, outcome, last), 'timing': figures()}
