@@ -193,7 +193,10 @@ def _goes_on(
     return False
   initial = trainer.computations.model.weights
   folder = store.place('fedavg', _determinants(trainer, settings, members, initial, 0))
-  record = _load(folder, start_round)
+  try:
+    record = _load(folder, start_round)
+  except FileNotFoundError:  # Another run is at work there, and had it as its latest round.
+    return False
   if record is None:
     return False
   kept, fresh = _state_arrays(record), trainer.state_arrays(trainer.start(start_weights))
