@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import make_population
 from tff_cluster.errors import InputError
-from tff_cluster.population import Split
+from tff_cluster.population import Split, cohort_size
 
 CLIENTS, CLASSES = 4, 3
 SPLITS = ('train', 'validation', 'test')
@@ -220,3 +220,11 @@ def test_taken_clients_keep_what_is_theirs(chosen):
 @pytest.mark.parametrize('positions', [[], [1, 0], [1, 1], [-1, 2], [0, CLIENTS], [[0, 1]]])
 def test_positions_that_cannot_be_taken(population, positions):
   refused('clients to take must be ascending positions from 0 to 3', lambda: population.take(positions))
+
+
+@pytest.mark.parametrize(
+  ('fraction', 'members', 'size'),
+  [(0.29, 100, 29), (0.1, 19, 1), (0.2, 13, 2), (0.5, 3, 1), (0.1, 3, 1), (1.0, 7, 7), (0.7, 10, 7)],
+)
+def test_a_cohort_is_a_share_of_the_members_rounded_down_and_one_at_least(fraction, members, size):
+  assert cohort_size(fraction, members) == size

@@ -14,6 +14,17 @@ from tff_cluster.errors import InputError
 MALICIOUS = 'malicious'
 
 
+def cohort_size(fraction: float, members: int) -> int:
+  """Returns how many of some members train in a round: max(C * K, 1) (McMahan et al. 2017, Algorithm 1), rounded down.
+
+  Args:
+    fraction: C, above 0 and at most 1.
+    members: K, at least 1.
+  """
+  # 0.29 * 100 is 28.999999999999996.
+  return max(int(fraction * members + 1e-9), 1)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Split:
   """One split (train, validation or test) of all clients, client after client.

@@ -84,8 +84,7 @@ class Trainer:
       members: int64[members], positions of clients, ascending.
       round_number: From 1.
     """
-    # 0.29 * 100 is 28.999999999999996.
-    size = max(int(self.cohort_fraction * len(members) + 1e-9), 1)
+    size = population_lib.cohort_size(self.cohort_fraction, len(members))
     if size == len(members):
       return members
     names = digests.of_json(sorted(self.population.client_ids[k] for k in members))
@@ -247,7 +246,7 @@ class Trainer:
         f'client {self.population.client_ids[largest]} has {sizes[largest] / 1e6:.0f} MB of training rows, TFF sends at '
         f'most {_MAX_CLIENT_BYTES / 1e6:.0f} MB a client; use more clients or --rows_per_client'
       )
-    members = max(int(self.cohort_fraction * len(sizes)), 1)
+    members = population_lib.cohort_size(self.cohort_fraction, len(sizes))
     sent = members * self.computations.model.num_bytes
     if self.spread and sent > _MAX_COHORT_BYTES:
       raise InputError(

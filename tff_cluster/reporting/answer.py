@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster import seeding
+from tff_cluster import population, seeding
 from tff_cluster.reporting.intervals import SAME, Interval, paired_bootstrap
 from tff_cluster.reporting.words import percent, plural, points, score, series, times
 
@@ -125,7 +125,7 @@ def _recoveries(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> tu
 
 def _cost(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> float:
   training, clients = results['config']['training'], len(results['population']['client_ids'])
-  disjoint = training['phase2_rounds'] * max(round(training['cohort_fraction'] * clients), 1)
+  disjoint = training['phase2_rounds'] * population.cohort_size(training['cohort_fraction'], clients)
   return float(clustering['ledger']['client_rounds']) / disjoint
 
 
