@@ -55,6 +55,22 @@ def test_an_artifact_that_was_pruned_before_it_was_worked_on_is_made_again(shelf
     assert json.loads((folder / 'determinants.json').read_text()) == DETERMINANTS
 
 
+def test_artifacts_that_others_work_on_come_once_they_are_left_alone_or_else_last(shelf):
+  folders = [shelf.artifact('fedavg', {'number': number}) for number in range(4)]
+  folders.append(shelf.place('fedavg', {'number': 'not there yet'}))
+  first, third = os.open(folders[0], os.O_RDONLY), os.open(folders[2], os.O_RDONLY)
+  fcntl.flock(first, fcntl.LOCK_EX)
+  fcntl.flock(third, fcntl.LOCK_EX)
+  order = shelf.idle_first(folders)
+  assert [next(order), next(order)] == [1, 3]
+  os.close(third)
+  assert next(order) == 2
+  assert list(order) == [4, 0]
+  os.close(first)
+  assert list(shelf.idle_first(folders)) == [0, 1, 2, 3, 4]
+  assert not folders[4].exists()
+
+
 MAKER = """
 import pathlib, sys
 from tff_cluster import artifacts

@@ -9,7 +9,7 @@ import fcntl
 import os
 import pathlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tff_cluster import digests, holding, store
@@ -80,6 +80,21 @@ class Store:
     finally:
       os.close(descriptor)
 
+  def idle_first(self, folders: Sequence[pathlib.Path]) -> Iterator[int]:
+    """Yields the positions of artifacts, each once, in their order but for those that another process works on.
+
+    These come as soon as they are left alone, or else last. So runs that go through the same artifacts side by side
+    share the work, instead of waiting for each other at every one.
+
+    Args:
+      folders: Where the artifacts lie or would lie.
+    """
+    waiting = list(range(len(folders)))
+    while waiting:
+      position = next((i for i in waiting if not _is_worked_on(folders[i])), waiting[0])
+      waiting.remove(position)
+      yield position
+
   def _locked(self, folder: pathlib.Path) -> int:
     """Returns a descriptor that locks an artifact; makes the folder where it is not there, or is pruned meanwhile."""
     for _ in range(_TRIES):
@@ -146,3 +161,18 @@ class Store:
       return False
     finally:
       os.close(descriptor)
+
+
+def _is_worked_on(folder: pathlib.Path) -> bool:
+  """Tells whether another process has locked an artifact just now."""
+  try:
+    descriptor = os.open(folder, os.O_RDONLY)
+  except OSError:
+    return False  # It is not there yet; what else is wrong with it, who works on it finds.
+  try:
+    fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return False
+  except BlockingIOError:
+    return True
+  finally:
+    os.close(descriptor)

@@ -64,12 +64,15 @@ def train_clusters(experiment: experiment_lib.Experiment, label: str, log: bool 
   spent = _spent(experiment, saved, assignment)
   equal_cost = _equal_cost(experiment, assignment, spent)
   keep = () if equal_cost is None else (equal_cost.round,)
-  outcomes = []
-  for row in range(assignment.num_clusters):
-    start, name = experiment.unflatten(starts[row]), f'{label}/cluster_{row:03d}'
-    outcomes.append(
-      experiment.train(name, assignment.members(row), start, training.phase1_rounds, last, keep, log)
+  members = [assignment.members(row) for row in range(assignment.num_clusters)]
+  models = [experiment.unflatten(start) for start in starts]
+  found = {
+    row: experiment.train(
+      f'{label}/cluster_{row:03d}', members[row], models[row], training.phase1_rounds, last, keep, log
     )
+    for row in experiment.idle_first(members, models, training.phase1_rounds)
+  }
+  outcomes = [found[row] for row in range(assignment.num_clusters)]
   total = spent + sum(outcome.client_rounds_asked for outcome in outcomes)
   return Trained(assignment, outcomes, outcomes, total, equal_cost)
 

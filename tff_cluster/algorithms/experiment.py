@@ -7,7 +7,7 @@ import importlib.metadata
 import pathlib
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -184,6 +184,25 @@ class Experiment:
     self.asked += outcome.client_rounds_asked
     self.trained += outcome.client_rounds_trained
     return outcome
+
+  def idle_first(
+    self, members: Sequence[np.ndarray], starts: Sequence[Any], start_round: int
+  ) -> Iterator[int]:
+    """Yields the positions of clusters, those last that another run on the same store is training just now.
+
+    Args:
+      members: int64[members] of each cluster.
+      starts: The weights from which each cluster starts.
+      start_round: The round that they come from.
+    """
+    from tff_cluster.federated import trajectory
+
+    yield from self.store.idle_first(
+      [
+        trajectory.place(self.trainer, self.store, self.settings, cluster, start, start_round)
+        for cluster, start in zip(members, starts, strict=True)
+      ]
+    )
 
   def flatten(self, weights: Any) -> np.ndarray:
     """Returns float32[features], a model's weights one after the other."""

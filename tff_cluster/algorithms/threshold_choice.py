@@ -82,15 +82,15 @@ def _attained(
 
   starts = client_signatures.start_weights(experiment, assignment)
   begin = experiment.config.training.phase1_rounds
-  outcomes = []
-  for row in range(assignment.num_clusters):
-    start = experiment.unflatten(starts[row])
-    members = assignment.members(row)
-    outcomes.append(
-      trajectory.run(
-        experiment.trainer, experiment.store, experiment.settings, members, start, begin, begin + 1
-      )
+  members = [assignment.members(row) for row in range(assignment.num_clusters)]
+  models = [experiment.unflatten(start) for start in starts]
+  found = {
+    row: trajectory.run(
+      experiment.trainer, experiment.store, experiment.settings, members[row], models[row], begin, begin + 1
     )
+    for row in experiment.idle_first(members, models, begin)
+  }
+  outcomes = [found[row] for row in range(assignment.num_clusters)]
   cost = sum(outcome.client_rounds_asked for outcome in outcomes)
   experiment.asked += cost
   experiment.trained += sum(outcome.client_rounds_trained for outcome in outcomes)
