@@ -121,6 +121,27 @@ def test_figure_shows_the_numbers():
   assert not [line for line in l1.get_lines() if line.get_label().startswith('_')]
 
 
+def test_figure_has_a_row_of_panels_a_truth(rendered):
+  rows = [
+    r | {'recovery': r['recovery'] | {'pair': dict.fromkeys(recovery.SCORES, i / 10)}}
+    for i, r in enumerate(ROWS)
+  ]
+  exact = [*EXACT, EXACT[0] | {'truth': 'pair', 'low': None, 'high': None}]
+  truths = [*REPLAYED['truths'], {'name': 'pair', 'groups': 3, 'overlapping': False}]
+  figure = replay.replay_figure(REPLAYED | {'truths': truths, 'rows': rows, 'exact': exact})
+  assert [axes.get_title(loc='left') for axes in figure.axes] == ['Euclidean', 'L1', '', '']
+  assert [axes.get_ylabel().partition('\n')[0] for axes in figure.axes] == ['group', '', 'pair', '']
+  assert [axes.get_xlabel() for axes in figure.axes] == ['', '', 'distance threshold', 'distance threshold']
+  assert curve(figure.axes[0], 'ward') == [[1.0, 0.25], [2.0, 1.0]]
+  assert curve(figure.axes[2], 'ward') == [[1.0, 0.0], [2.0, 0.1]]
+  assert curve(figure.axes[3], 'single') == [[8.0, 0.2]]
+  # Only the first truth is found exactly somewhere.
+  bars = [sum(line.get_label().startswith('_') for line in axes.get_lines()) for axes in figure.axes]
+  assert bars == [1, 0, 0, 0]
+  assert {text.get_text() for text in figure.legends[0].get_texts()} == {'ward', 'single', 'dynamic distance'}
+  assert replay.base.render(figure)[0].startswith(b'<?xml')
+
+
 def test_figure_without_truths_shows_numbers_of_clusters():
   (axes, _) = replay.replay_figure(REPLAYED | {'truths': [], 'exact': []}).axes
   assert curve(axes, 'ward') == [[1.0, 2.0], [2.0, 2.0]]

@@ -1,7 +1,8 @@
 """Shows what a replay of clustering questions gave: a short table, all rows as CSV, and a picture."""
 
+import operator
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,29 +57,47 @@ def write_replay(replayed: Mapping[str, Any], folder: pathlib.Path) -> list[path
 
 
 def replay_figure(replayed: Mapping[str, Any]) -> 'Figure':
-  """Returns the agreement with the main truth against the threshold; without a truth, the number of clusters."""
-  main = replayed['truths'][0]['name'] if replayed['truths'] else None
+  """Returns the agreement with each truth against the threshold; without a truth, the number of clusters."""
+  truths, clients = [truth['name'] for truth in replayed['truths']], plural(replayed['clients'], 'client')
+  if not truths:
+    counted = sweep.Sweep(_curves(replayed, operator.itemgetter('clusters')), {}, 'number of clusters', False)
+    return sweep.threshold_sweep([counted], f'Clusters of {clients}')
+  sweeps = []
+  for truth in truths:
+    exact = {
+      (line['metric'], line['linkage']): (line['low'], line['high'])
+      for line in replayed['exact']
+      if line['truth'] == truth and line['low'] is not None
+    }
+    curves = _curves(replayed, _agreement_with(truth))
+    measure = 'ARI (Omega where clusters overlap)'
+    sweeps.append(
+      sweep.Sweep(curves, exact, measure if len(truths) == 1 else f'{base.short(truth, 30)}\n{measure}', True)
+    )
+  which = f' ({base.short(truths[0], 30)})' if len(truths) == 1 else ''
+  title = f'Planted groups{which} found again at each threshold, {clients}'
+  if any(drawn.exact for drawn in sweeps):
+    title += '; bars: found exactly'
+  return sweep.threshold_sweep(sweeps, title)
+
+
+def _agreement_with(truth: str) -> Callable[[Mapping[str, Any]], float | None]:
+  return lambda row: row['recovery'][truth]['omega']
+
+
+def _curves(
+  replayed: Mapping[str, Any], value: Callable[[Mapping[str, Any]], float | None]
+) -> dict[str, dict[str, tuple[np.ndarray, np.ndarray]]]:
+  """Returns thresholds and values of each family, by metric and by linkage or method."""
   curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
   for family, rows in _families(replayed['rows']).items():
     used = sorted((row for row in rows if row['threshold'] is not None), key=lambda row: row['threshold'])
     if not used:
       continue
-    values = [row['clusters'] if main is None else row['recovery'][main]['omega'] for row in used]
-    thresholds = np.array([row['threshold'] for row in used])
     metric, name = family if family[0] != 'dynamic_distance' else ('l2', _NAMES['dynamic_distance'])
-    curves.setdefault(metric, {})[name] = (thresholds, np.array(values, np.float64))
-  exact = {
-    (line['metric'], line['linkage']): (line['low'], line['high'])
-    for line in replayed['exact']
-    if line['truth'] == main and line['low'] is not None
-  }
-  clients = plural(replayed['clients'], 'client')
-  if main is None:
-    return sweep.threshold_sweep(curves, {}, f'Clusters of {clients}', 'number of clusters', False)
-  title = f'Planted groups ({base.short(main, 30)}) found again at each threshold, {clients}'
-  if exact:
-    title += '; bars: found exactly'
-  return sweep.threshold_sweep(curves, exact, title, 'ARI (Omega where clusters overlap)', True)
+    values = np.array([value(row) for row in used], np.float64)
+    curves.setdefault(metric, {})[name] = (np.array([row['threshold'] for row in used]), values)
+  return curves
 
 
 def replay_table(replayed: Mapping[str, Any]) -> str:
