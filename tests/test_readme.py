@@ -154,6 +154,26 @@ def test_a_missing_file_or_function_would_be_noticed():
   assert not missing('tff_cluster/config.py:ExperimentConfig') and not missing('runs/demo/report.html')
 
 
+def test_every_picture_and_scorecard_is_on_a_page_and_every_link_leads_to_one():
+  pages = [ROOT / 'docs/results.md', ROOT / 'benchmarks/README.md']
+  linked = {
+    (page.parent / target).resolve()
+    for page in pages
+    for target in re.findall(r'\]\(([^)#:]+)\)', page.read_text())
+  }
+  assert sorted(path for path in linked if not path.exists()) == []
+  assert sorted(set((ROOT / 'docs/results').iterdir()) - linked) == []
+
+
+def test_links_within_the_results_lead_to_a_title():
+  text = (ROOT / 'docs/results.md').read_text()
+  titles = {
+    re.sub(r'[^\w -]', '', title.lower()).replace(' ', '-') for title in re.findall(r'^#+ (.*)$', text, re.M)
+  }
+  wanted = set(re.findall(r'\]\(#([^)]+)\)', text))
+  assert wanted and wanted <= titles, wanted - titles
+
+
 def test_bare_file_names_in_the_build_notes_are_files_of_some_room():
   bare = {name for name in names_in_backticks(BUILD) if re.fullmatch(r'\w+\.py', name)}
   assert bare and all(list(ROOT.glob(f'*/**/{name}')) for name in bare), bare
