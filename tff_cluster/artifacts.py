@@ -25,7 +25,7 @@ class Artifact:
 
   Attributes:
     folder: Where it lies.
-    kind: What it is: 'fedavg' (a trajectory) or 'signatures'.
+    kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster) or 'global_test' (what models score there).
     content: Its files in words, for instance 'rounds 10, 20'.
     size: Bytes on disk.
     last_used: Seconds since the epoch.
@@ -127,17 +127,9 @@ class Store:
     for described in sorted(self.root.glob('*-*/determinants.json')):
       folder = described.parent
       size = sum(path.stat().st_size for path in folder.rglob('*') if path.is_file())
-      kept = sorted(int(path.stem.rpartition('_')[2]) for path in folder.glob('*_[0-9]*.npz'))
-      content = (
-        f'rounds {", ".join(map(str, kept))}'
-        if kept
-        else 'vectors'
-        if any(folder.glob('*.npy'))
-        else 'nothing yet'
+      found.append(
+        Artifact(folder, folder.name.rpartition('-')[0], _content(folder), size, described.stat().st_mtime)
       )
-      if any(folder.glob('*.damaged')):
-        content += ', damaged files'
-      found.append(Artifact(folder, folder.name.rpartition('-')[0], content, size, described.stat().st_mtime))
     return sorted(found, key=lambda artifact: (-artifact.size, artifact.folder.name))
 
   def finish_removals(self) -> None:
@@ -161,6 +153,20 @@ class Store:
       return False
     finally:
       os.close(descriptor)
+
+
+def _content(folder: pathlib.Path) -> str:
+  """Returns the files of an artifact in words."""
+  rounds = sorted(int(path.stem.rpartition('_')[2]) for path in folder.glob('*_[0-9]*.npz'))
+  if rounds:
+    content = f'rounds {", ".join(map(str, rounds))}'
+  elif any(folder.glob('*.npy')):
+    content = 'vectors'
+  else:
+    # Named by the digests of models (algorithms/global_test.py).
+    models = len(list(folder.glob('[0-9a-f]*.npz')))
+    content = f'models scored: {models}' if models else 'nothing yet'
+  return content + (', damaged files' if any(folder.glob('*.damaged')) else '')
 
 
 def _is_worked_on(folder: pathlib.Path) -> bool:

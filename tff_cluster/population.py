@@ -188,12 +188,17 @@ class Population:
     )
 
   @functools.cached_property
+  def global_test_digest(self) -> str:
+    """Digest of the rows of the global test set."""
+    return digests.of_arrays([self.global_test_x, self.global_test_y])
+
+  @functools.cached_property
   def digest(self) -> str:
     """Digest of everything that a result can depend on."""
     return digests.of_json(
       [
         list(self.client_digests),
-        digests.of_arrays([self.global_test_x, self.global_test_y]),
+        self.global_test_digest,
         self.num_classes,
         {name: digests.of_arrays([truth]) for name, truth in self.truths.items()},
       ]

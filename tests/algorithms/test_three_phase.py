@@ -1,11 +1,8 @@
 """The main job on planted groups: every number of Phase 3 again in plain Keras and NumPy, from the exported models."""
 
-import contextlib
 import csv
 import dataclasses
-import fcntl
 import json
-import os
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ from sklearn import metrics
 
 from tff_cluster import config as config_lib
 from tff_cluster import digests, recovery, results, store
-from tff_cluster.algorithms.run_experiment import Silent
 from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.data import populate, saved
 from tff_cluster.machine import Machine
@@ -467,39 +463,6 @@ def settings_of(training):
   config = dataclasses.replace(CONFIG, training=training)
   population = populate.build_population(CONFIG.data)
   return experiment.Experiment(RunFolder('nowhere'), config, population, progress=None).settings
-
-
-class Recorder(Silent):
-  """Notes the stages, and lets go of a lock once a stage has begun."""
-
-  def __init__(self, descriptor, until):
-    self.names, self._descriptor, self._until = [], descriptor, until
-
-  @contextlib.contextmanager
-  def stage(self, name, total):
-    self.names.append(name)
-    if name == self._until:
-      os.close(self._descriptor)
-    yield self
-
-
-def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(tmp_path):
-  alone = run(TINY, tmp_path / 'alone')
-  population = saved.load_population(RunFolder(tmp_path / 'alone').population)
-  digests_of = dict(zip(population.client_ids, population.client_digests, strict=True))
-  members = [digests_of[client_id] for client_id in alone.results['clusterings'][0]['clusters'][0]]
-  made = (tmp_path / 'alone' / 'store').glob('fedavg-*')
-  (taken,) = [f for f in made if json.loads((f / 'determinants.json').read_text())['clients'] == members]
-  other = tmp_path / 'store' / taken.name
-  other.mkdir(parents=True)
-  descriptor = os.open(other, os.O_RDONLY)
-  fcntl.flock(descriptor, fcntl.LOCK_EX)
-  progress = Recorder(descriptor, until='kmeans/cluster_001')
-  # In its order it would wait for cluster_000 for ever.
-  beside = run(TINY, tmp_path / 'beside', store_dir=str(tmp_path / 'store'), progress=progress)
-  clusters = [name for name in progress.names if name.startswith('kmeans/')]
-  assert clusters == ['kmeans/cluster_001', 'kmeans/cluster_000']
-  assert beside.results['digest'] == alone.results['digest']
 
 
 def test_every_training_setting_but_the_rounds_names_other_artifacts():

@@ -9,6 +9,7 @@ from tff_cluster import assignment as assignment_lib
 from tff_cluster import scores
 from tff_cluster.aggregation import mixing
 from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.algorithms import global_test
 
 
 def ledger(experiment: experiment_lib.Experiment, client_rounds: int) -> dict[str, int]:
@@ -102,7 +103,7 @@ def evaluation(
       confusion = np.zeros((clients, *measured.confusion.shape[1:]), np.int64)
     confusion[users], loss[users] = measured.confusion, measured.loss_sum
     if columns.shape[1] == 1:
-      everybodys = _global_metrics(experiment, weights)
+      everybodys = global_test.metrics(experiment, weights)
   assert confusion is not None
   result = scores.Scores(confusion, loss)
   return {
@@ -129,13 +130,8 @@ def cluster_scores(
     weights = tuple(array[row] for array in models)
     own = experiment.trainer.measure(weights, experiment.population.test, assignment.members(row))
     members.append(own.summary()['accuracy'])
-    everybody.append(_global_metrics(experiment, weights)['accuracy'])
+    everybody.append(global_test.metrics(experiment, weights)['accuracy'])
   return {'members': members, 'global': everybody}
-
-
-def _global_metrics(experiment: experiment_lib.Experiment, weights: Any) -> dict[str, float]:
-  summary = experiment.trainer.measure_global(weights).summary()
-  return {name: summary[name] for name in ('accuracy', 'precision', 'recall', 'loss')}
 
 
 def _accuracies(experiment: experiment_lib.Experiment, outcome: Any) -> tuple[np.ndarray, np.ndarray]:

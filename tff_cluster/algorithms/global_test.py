@@ -1,0 +1,48 @@
+"""How good models are on the global test set: each is measured once, then the store keeps its counts.
+
+Tables share clusters between their rows, and a Phase 3 of a hundred clusters measures for minutes; a stopped one goes on.
+"""
+
+import dataclasses
+import pathlib
+from typing import Any
+
+from tff_cluster import scores
+from tff_cluster import store as store_lib
+from tff_cluster.algorithms import experiment as experiment_lib
+
+METRICS = ('accuracy', 'precision', 'recall', 'loss')
+
+
+def metrics(experiment: experiment_lib.Experiment, weights: Any) -> dict[str, Any]:
+  """Returns METRICS of a model on the global test set; see scores.Scores.summary.
+
+  Args:
+    experiment: The experiment.
+    weights: The model.
+  """
+  settings = experiment.settings
+  artifact = experiment.store.artifact(
+    'global_test',
+    {name: settings[name] for name in ('engine', 'packages', 'architecture')}
+    | {'rows': experiment.population.global_test_digest},
+  )
+  path = artifact / f'{experiment.digest_of(weights)}.npz'
+  measured = _load(path)
+  if measured is None:
+    measured = experiment.trainer.measure_global(weights)
+    # Not held while it is measured: what two runs side by side find is the same.
+    with experiment.store.working_on(artifact):
+      store_lib.save_arrays(path, {f.name: getattr(measured, f.name) for f in dataclasses.fields(measured)})
+  summary = measured.summary()
+  return {name: summary[name] for name in METRICS}
+
+
+def _load(path: pathlib.Path) -> scores.Scores | None:
+  try:
+    return scores.Scores(**store_lib.load_arrays(path))
+  except FileNotFoundError:
+    return None
+  except store_lib.DamagedFile as damage:
+    store_lib.set_aside(path, damage)
+    return None
