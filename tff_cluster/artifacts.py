@@ -25,7 +25,7 @@ class Artifact:
 
   Attributes:
     folder: Where it lies.
-    kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster) or 'global_test' (what models score there).
+    kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster) or 'global_scores' (what models score there).
     content: Its files in words, for instance 'rounds 10, 20'.
     size: Bytes on disk.
     last_used: Seconds since the epoch.
@@ -163,7 +163,7 @@ def _content(folder: pathlib.Path) -> str:
   elif any(folder.glob('*.npy')):
     content = 'vectors'
   else:
-    # Named by the digests of models (algorithms/global_test.py).
+    # Named by the digests of models (algorithms/global_scores.py).
     models = len(list(folder.glob('[0-9a-f]*.npz')))
     content = f'models scored: {models}' if models else 'nothing yet'
   return content + (', damaged files' if any(folder.glob('*.damaged')) else '')

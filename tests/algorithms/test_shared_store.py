@@ -81,7 +81,7 @@ def test_no_model_is_measured_twice_on_the_global_test_set(measured, tmp_path):
   assert len(measured) == len(set(measured)) == 8
   two = run(TINY, tmp_path / 'two', store_dir=store)
   assert len(measured) == 8
-  (artifact,) = [a for a in artifacts.Store(tmp_path / 'store').artifacts() if a.kind == 'global_test']
+  (artifact,) = [a for a in artifacts.Store(tmp_path / 'store').artifacts() if a.kind == 'global_scores']
   assert artifact.content == 'models scored: 8'
   assert two.results['digest'] == one.results['digest']
 
@@ -101,7 +101,7 @@ def test_a_stopped_phase_3_measures_only_what_is_left(measured, tmp_path):
 def test_a_damaged_measurement_is_kept_aside_and_made_again(measured, tmp_path):
   store = tmp_path / 'store'
   one = run(TINY, tmp_path / 'one', store_dir=str(store)).results
-  (artifact,) = store.glob('global_test-*')
+  (artifact,) = store.glob('global_scores-*')
   damaged = sorted(artifact.glob('*.npz'))[0]
   whole = damaged.read_bytes()
   damaged.write_bytes(whole[:-100])

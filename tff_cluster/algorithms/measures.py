@@ -9,7 +9,7 @@ from tff_cluster import assignment as assignment_lib
 from tff_cluster import scores
 from tff_cluster.aggregation import mixing
 from tff_cluster.algorithms import experiment as experiment_lib
-from tff_cluster.algorithms import global_test
+from tff_cluster.algorithms import global_scores
 
 
 def ledger(experiment: experiment_lib.Experiment, client_rounds: int) -> dict[str, int]:
@@ -103,7 +103,7 @@ def evaluation(
       confusion = np.zeros((clients, *measured.confusion.shape[1:]), np.int64)
     confusion[users], loss[users] = measured.confusion, measured.loss_sum
     if columns.shape[1] == 1:
-      everybodys = global_test.metrics(experiment, weights)
+      everybodys = global_scores.metrics(experiment, weights)
   assert confusion is not None
   result = scores.Scores(confusion, loss)
   return {
@@ -130,7 +130,7 @@ def cluster_scores(
     weights = tuple(array[row] for array in models)
     own = experiment.trainer.measure(weights, experiment.population.test, assignment.members(row))
     members.append(own.summary()['accuracy'])
-    everybody.append(global_test.metrics(experiment, weights)['accuracy'])
+    everybody.append(global_scores.metrics(experiment, weights)['accuracy'])
   return {'members': members, 'global': everybody}
 
 

@@ -23,7 +23,7 @@ def metrics(experiment: experiment_lib.Experiment, weights: Any) -> dict[str, An
   """
   settings = experiment.settings
   artifact = experiment.store.artifact(
-    'global_test',
+    'global_scores',
     {name: settings[name] for name in ('engine', 'packages', 'architecture')}
     | {'rows': experiment.population.global_test_digest},
   )
