@@ -507,6 +507,15 @@ def test_curves_are_the_given_numbers_and_the_line_stands_at_the_clustering():
   assert list(lines['FL+HC'].get_ydata()) == [60.0, 90.0, 95.0, 96.5]
 
 
+def test_where_clusters_change_nothing_both_curves_are_seen():
+  curve = {1: 20.0, 2: 60.0, 3: 90.0}
+  figure = figures.curves_by_row([figures.Panel('one cluster', {3: 90.0}, curve, 2)], 'accuracy, %')
+  lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+  dotted, solid = lines['FedAvg without clusters'], lines['FL+HC']
+  assert dotted.get_zorder() > solid.get_zorder()
+  assert dotted.is_dashed() and not solid.is_dashed()
+
+
 def test_all_panels_have_the_same_axes():
   low = figures.Panel('low', {3: 5.0}, {1: 1.0, 2: 2.0}, 2)
   figure = figures.curves_by_row([*_panels(1), low], 'accuracy, %')
