@@ -11,11 +11,11 @@ from tff_cluster import scores
 from tff_cluster import store as store_lib
 from tff_cluster.algorithms import experiment as experiment_lib
 
-METRICS = ('accuracy', 'precision', 'recall', 'loss')
+_METRICS = ('accuracy', 'precision', 'recall', 'loss')
 
 
 def metrics(experiment: experiment_lib.Experiment, weights: Any) -> dict[str, Any]:
-  """Returns METRICS of a model on the global test set; see scores.Scores.summary.
+  """Returns accuracy, precision, recall and loss of a model on the global test set; see scores.Scores.summary.
 
   Args:
     experiment: The experiment.
@@ -35,7 +35,7 @@ def metrics(experiment: experiment_lib.Experiment, weights: Any) -> dict[str, An
     with experiment.store.working_on(artifact):
       store_lib.save_arrays(path, {f.name: getattr(measured, f.name) for f in dataclasses.fields(measured)})
   summary = measured.summary()
-  return {name: summary[name] for name in METRICS}
+  return {name: summary[name] for name in _METRICS}
 
 
 def _load(path: pathlib.Path) -> scores.Scores | None:
