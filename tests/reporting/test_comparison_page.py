@@ -14,6 +14,7 @@ import rendering
 import synthetic
 from comparison_runs import FEDAVG, LOCAL, constant
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from written_page import WrittenPage
 
 from tff_cluster.errors import InputError
 from tff_cluster.reporting.comparison import page, saved
@@ -57,6 +58,10 @@ def _tables(markup):
       [_text(cell) for cell in row] for row in rows
     ]
   return found
+
+
+def test_the_page_is_whole_by_itself(written):
+  WrittenPage(written[0] / 'index.html')
 
 
 def test_the_first_screen_has_answer_alarms_and_expectations(written):

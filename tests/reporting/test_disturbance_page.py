@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+from written_page import WrittenPage
 
 from tff_cluster.config import ExperimentConfig
 from tff_cluster.reporting import disturbance
@@ -142,6 +143,7 @@ def test_files_and_page(tmp_path):
   figures = {f'figures/{name}.{ending}' for name in ('noise', 'bits') for ending in ('svg', 'png')}
   assert page == tmp_path / 'index.html' and made == {'index.html', 'disturbance.csv', *figures}
   text = page.read_text()
+  WrittenPage(page)
   for expected in (
     'z = 0.5 (z = 0)', 'nowhere (1 bit)',
     'digits, 20 clients'.replace('20', '6'), 'seed 4', FACTS['command'], '1,234', 'none', '152 B', '26.3 times',

@@ -8,6 +8,7 @@ import pytest
 import replication_rows
 import synthetic
 from replication_rows import FIGURE_1, curve
+from written_page import WrittenPage
 
 from tff_cluster.papers import mcmahan2017, miles2024
 from tff_cluster.reporting import reproduced, table_scorecard
@@ -136,6 +137,10 @@ def test_the_table_is_written_and_read_back(page):
   assert skewed[5:] == ['173', 'undecided: neither in 80 rounds', '98.00%', '98.00%', '1.00']
   assert 'IID, B 50, E 5</td>' not in text
   assert 'Clusters that were found' not in text and 'The figure' in text
+
+
+def test_the_page_is_whole_by_itself(page):
+  WrittenPage(page / 'index.html')
 
 
 def test_the_scorecard_keeps_its_columns(page):

@@ -1,8 +1,10 @@
 """The bootstraps against SciPy's and by simulation, and where they must be plain; the sign test by hand."""
 
+import hypothesis
 import numpy as np
 import pytest
 import scipy.stats
+from hypothesis import strategies as st
 
 from tff_cluster import seeding
 from tff_cluster.errors import InputError
@@ -189,3 +191,24 @@ def test_the_cautious_interval_is_the_wider_one_at_each_end():
   assert one == paired_bootstrap(noise, np.random.default_rng(1))
   alone = cautious_interval([noise[:1]], np.random.default_rng(1))
   assert (alone.low, alone.high) == (None, None)
+
+
+def test_student_interval_by_hand():
+  # Mean 2, standard deviation 1, Student's t for two degrees of freedom 4.30265: half width 4.30265 / sqrt(3).
+  found = student_interval([1.0, 2.0, 3.0])
+  assert (found.mean, found.low, found.high) == pytest.approx((2.0, -0.484137, 4.484137), abs=1e-5)
+
+
+@hypothesis.given(
+  st.lists(st.floats(0, 100), min_size=2, max_size=9).filter(lambda v: max(v) - min(v) > 1e-3)
+)
+def test_student_interval_is_that_of_scipy(values):
+  found = student_interval(values)
+  low, high = scipy.stats.t.interval(
+    0.95, len(values) - 1, loc=sum(values) / len(values), scale=scipy.stats.sem(values)
+  )
+  assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_one_seed_has_no_student_interval():
+  assert student_interval([7.0]) == Interval(7.0, None, None)

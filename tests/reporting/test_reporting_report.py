@@ -1,6 +1,5 @@
 """The whole report: valid, self-contained, safe against its own data, and all or nothing."""
 
-import html.parser
 import json
 import os
 import re
@@ -12,71 +11,13 @@ import numpy as np
 import pytest
 import rendering
 import synthetic
+from written_page import WrittenPage
 
 from tff_cluster import store
 from tff_cluster.errors import EnvironmentFault, InputError
 from tff_cluster.reporting import files
 from tff_cluster.reporting.finished_run import read_run
 from tff_cluster.reporting.report import write_report
-
-_VOID = {'br', 'hr', 'img', 'meta', 'col'}
-
-
-class _Checker(html.parser.HTMLParser):
-  """Collects what is wrong with a page, and its text."""
-
-  def __init__(self):
-    super().__init__(convert_charrefs=True)
-    self.stack, self.faults, self.ids, self.links, self.sources, self.tags, self.text = (
-      [],
-      [],
-      [],
-      [],
-      [],
-      [],
-      '',
-    )
-
-  def handle_starttag(self, tag, attrs):
-    attributes = dict(attrs)
-    self.tags.append(tag)
-    self.faults += [f'{tag}: attribute twice'] if len(attributes) != len(attrs) else []
-    self.faults += (
-      [f'{tag} in p'] if 'p' in self.stack and tag in ('div', 'p', 'table', 'figure', 'section', 'ul') else []
-    )
-    self.faults += [f'{tag} in span'] if 'span' in self.stack and tag in ('div', 'p', 'table') else []
-    if 'id' in attributes:
-      self.ids.append(attributes['id'])
-    if tag == 'a':
-      self.links.append(attributes.get('href'))
-    self.sources += [
-      v for k, v in attrs if k in ('src', 'href', 'srcset', 'action', 'data') and not v.startswith('#')
-    ]
-    if tag == 'img' and not attributes.get('alt'):
-      self.faults.append('img without alt')
-    if tag not in _VOID:
-      self.stack.append(tag)
-
-  def handle_endtag(self, tag):
-    if not self.stack or self.stack.pop() != tag:
-      self.faults.append(f'</{tag}> does not close what is open')
-
-  def handle_data(self, data):
-    if 'style' not in self.stack:
-      self.text += data
-
-
-def _check(page):
-  checker = _Checker()
-  checker.feed(page)
-  checker.close()
-  assert not checker.faults and not checker.stack
-  assert len(set(checker.ids)) == len(checker.ids)
-  assert all(link.startswith('#') and link[1:] in checker.ids for link in checker.links)
-  assert all(source.startswith('data:image/') for source in checker.sources)
-  assert 'script' not in checker.tags and 'link' not in checker.tags and 'iframe' not in checker.tags
-  assert not re.search(r'url\(|@import', page)
-  return checker
 
 
 @pytest.fixture(scope='module')
@@ -93,17 +34,17 @@ def test_the_page_is_valid_and_needs_no_network(run):
   folder, _, path, _ = run
   assert path == folder / 'report.html' and path.stat().st_size < 6e6
   page = path.read_text(encoding='utf-8')
-  checker = _check(page)
+  text = WrittenPage(path).text
   assert (
     page.startswith('<!DOCTYPE html>') and 'prefers-color-scheme: dark' in page and '@media print' in page
   )
   # The first thing after the title is the answer.
-  assert checker.text.index('The answer') < checker.text.index('Contents')
+  assert text.index('The answer') < text.index('Contents')
 
 
 def test_the_page_tells_what_the_run_was(run):
   _, results, path, _ = run
-  text = _check(path.read_text(encoding='utf-8')).text
+  text = WrittenPage(path).text
   assert results['digest'] in text and '--config_file=' in text
   assert '1 h 02 min' in text and '1 min 01 s' in text  # 3725 s and 61.2 s of the timing.
   for clustering in results['clusterings']:
@@ -161,8 +102,8 @@ def test_hostile_names_stay_text(tmp_path):
     "'",
   ]
   synthetic.write_run(tmp_path, num_clients=8, groups=2, client_ids=ids, methods=('kmeans',))
-  checker = _check(write_report(tmp_path).read_text(encoding='utf-8'))
-  assert ids[0] in checker.text and '&amp;' in checker.text
+  text = WrittenPage(write_report(tmp_path)).text
+  assert ids[0] in text and '&amp;' in text
 
 
 def test_equal_runs_give_equal_reports(tmp_path):
@@ -182,14 +123,14 @@ def test_the_smallest_runs_have_a_report_even_without_arrays(tmp_path, clients):
     tmp_path, num_clients=clients, groups=1, methods=('kmeans',), truth='none', rounds=(1, 1)
   )
   (tmp_path / 'arrays.npz').unlink()
-  text = _check(write_report(tmp_path).read_text(encoding='utf-8')).text
+  text = WrittenPage(write_report(tmp_path)).text
   assert f'Of {clients} client' in text
   assert not (tmp_path / 'figures' / 'distances_kmeans.svg').exists()
 
 
 def test_a_run_without_clusterings_has_a_report(tmp_path):
   synthetic.write_run(tmp_path, methods=())
-  assert 'no clustering' in _check(write_report(tmp_path).read_text(encoding='utf-8')).text
+  assert 'no clustering' in WrittenPage(write_report(tmp_path)).text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,198 @@
+"""The scorecard of a table: hand-made rows beside hand-made print, verdicts, and what its headline may never say."""
+
+import dataclasses
+
+import hypothesis
+import made_up_table
+import pytest
+from hypothesis import strategies as st
+from made_up_table import FIGURE, REMARK, TABLE, WORDS
+
+from tff_cluster.papers import briggs2020
+from tff_cluster.papers.tables import COLUMNS, Cell
+from tff_cluster.reporting import table_scorecard
+
+
+def test_a_line_for_each_cell_with_numbers_by_hand():
+  lines = table_scorecard.build_scorecard(TABLE, made_up_table.rows(), 'paper', '')
+  assert [(line.row, line.column) for line in lines] == [(row.name, c) for row in TABLE.rows for c in COLUMNS]
+  first = lines[0]
+  assert (first.table, first.published, first.published_ratio, first.ours) == (
+    'paper/table9',
+    90.0,
+    1.5,
+    90.4,
+  )
+  assert first.ours_ratio == pytest.approx(2.0) and first.difference == pytest.approx(0.4)
+  assert (first.low, first.high, first.verdict) == (None, None, 'reproduced (within 1 point)')
+  assert first.note == 'one seed, so no interval; Somebody 1999, table 9'
+  assert lines[1].verdict == 'differs by 1.5 points (ours is lower)' and lines[1].agrees is False
+
+
+def test_without_fedavg_clients_at_the_target_there_is_no_ratio():
+  line = table_scorecard.build_scorecard(TABLE, made_up_table.rows(), 'paper', '')[2]
+  assert line.ours_ratio is None and '0%, so no ratio' in line.note and line.published_ratio is None
+
+
+def test_share_lines_say_their_tolerance_and_why():
+  lines = table_scorecard.build_scorecard(TABLE, made_up_table.rows(), 'paper', '')
+  for line in lines[:4]:
+    assert (
+      'tolerance 5 points' in line.note and 'one client is 1 point' in line.note
+    ) is line.column.startswith('share')
+
+
+@pytest.mark.parametrize('scale', ['paper', 'small'])
+def test_missing_rows_are_not_run(scale):
+  lines = table_scorecard.build_scorecard(TABLE, made_up_table.rows(), scale, WORDS)[8:]
+  assert [line.published for line in lines] == [1.0, 2.0, 3.0, 4.0]
+  assert {line.verdict for line in lines} == {'not run'}
+  assert all(
+    line.ours is line.difference is line.agrees is line.ours_ratio is line.low is None for line in lines
+  )
+
+
+def test_a_dash_in_print_leaves_ours_and_nothing_to_compare():
+  line = table_scorecard.build_scorecard(TABLE, made_up_table.rows(), 'paper', '')[4]
+  assert (line.row, line.published, line.published_ratio, line.ours) == ('dashes', None, None, 90.4)
+  assert (line.verdict, line.difference, line.agrees) == ('nothing to compare', None, None)
+  assert 'prints no number' in line.note
+
+
+@pytest.mark.parametrize(
+  ('column', 'ours', 'words'),
+  [
+    ('accuracy_end', 91.0, 'reproduced (within 1 point)'),
+    ('accuracy_end', 89.0, 'reproduced (within 1 point)'),
+    ('accuracy_end', 91.001, 'differs by just over 1 point (ours is higher)'),
+    ('accuracy_end', 88.96, 'differs by just over 1 point (ours is lower)'),
+    ('accuracy_end', 86.8, 'differs by 3.2 points (ours is lower)'),
+    ('share_end', 95.0, 'reproduced (within 5 points)'),
+    ('share_end', 85.0, 'reproduced (within 5 points)'),
+    ('share_end', 95.01, 'differs by just over 5 points (ours is higher)'),
+    ('share_end', 84.9, 'differs by 5.1 points (ours is lower)'),
+  ],
+)
+def test_verdicts_change_at_the_tolerance(column, ours, words):
+  published = dataclasses.replace(TABLE, rows=(made_up_table.row('r', *(Cell(90.0, 1.0),) * 4),))
+  rows = made_up_table.rows(published, percent=(ours,) * 4)
+  found = {
+    line.column: line.verdict for line in table_scorecard.build_scorecard(published, rows, 'paper', '')
+  }
+  assert found[column] == words
+  scaled = {
+    line.column: line.verdict for line in table_scorecard.build_scorecard(published, rows, 'small', WORDS)
+  }
+  assert REMARK in scaled[column] and 'reproduced' not in scaled[column]
+  assert scaled[column].startswith(words.removeprefix('reproduced (').split(' (')[0].rstrip(')'))
+
+
+@hypothesis.given(
+  ours=st.floats(0, 100),
+  printed=st.none() | st.floats(0, 100),
+  scale=st.text(max_size=8),
+  words=st.text(max_size=20),
+)
+def test_only_the_papers_scale_reproduces(ours, printed, scale, words):
+  hypothesis.assume(scale != 'paper' and 'reproduced' not in words + scale)
+  cell = None if printed is None else Cell(printed, 1.0)
+  published = dataclasses.replace(TABLE, rows=(made_up_table.row('r', *(cell,) * 4),))
+  for line in table_scorecard.build_scorecard(
+    published, made_up_table.rows(published, percent=(ours,) * 4), scale, words
+  ):
+    assert 'reproduced' not in line.verdict and f'scaled down: {words or scale}' in line.verdict
+
+
+@pytest.mark.parametrize('name', briggs2020.PUBLISHED)
+def test_what_is_printed_reproduces_itself(name):
+  published = briggs2020.PUBLISHED[name]
+  rows = {}
+  for row in published.rows:
+    percent = [50.0 if cell is None else cell.percent for cell in row.cells or (None,) * 4]
+    rows[row.name] = made_up_table.reproduced(row, percent)
+  lines = table_scorecard.build_scorecard(published, rows, 'paper', '')
+  assert len(lines) == 4 * len(published.rows)
+  printed = [cell for row in published.rows for cell in row.cells if cell is not None]
+  assert [line.agrees for line in lines if line.published is not None] == [True] * len(printed)
+
+
+@hypothesis.given(st.integers(0, 990))
+def test_exactly_the_tolerance_is_within_it_whatever_binary_fractions_say(tenths):
+  printed = (tenths / 10, tenths / 10, tenths / 10, tenths / 10)
+  published = dataclasses.replace(
+    TABLE, rows=(made_up_table.row('r', *(Cell(value, 1.0) for value in printed)),)
+  )
+  rows = made_up_table.rows(published, percent=[(tenths + 10) / 10] * 2 + [(tenths + 50) / 10] * 2)
+  assert all(line.agrees for line in table_scorecard.build_scorecard(published, rows, 'paper', ''))
+
+
+def test_numbers_by_seed_give_intervals_and_must_have_the_mean():
+  rows = made_up_table.rows(seeds=(1, 2, 3))
+  by_seed = {'first': {'accuracy_after': [89.4, 90.4, 91.4]}}
+  lines = table_scorecard.build_scorecard(TABLE, rows, 'paper', '', by_seed)
+  assert (lines[0].low, lines[0].high) == pytest.approx((90.4 - 2.484137, 90.4 + 2.484137), abs=1e-5)
+  assert 'no interval' not in lines[0].note and lines[1].low is None and 'no numbers by seed' in lines[1].note
+  for wrong in ([89.4, 90.4], [89.4, 90.4, 91.5]):
+    with pytest.raises(ValueError, match='first, accuracy_after'):
+      table_scorecard.build_scorecard(TABLE, rows, 'paper', '', {'first': {'accuracy_after': wrong}})
+
+
+# --- The headline ---
+
+
+def _headline(percents, verdicts, remark='', published=TABLE):
+  rows = {
+    row.name: made_up_table.reproduced(row, p) for row, p in zip(published.rows, percents, strict=False) if p
+  }
+  lines = table_scorecard.build_scorecard(published, rows, 'small' if remark else 'paper', WORDS)
+  return table_scorecard.headline(published, lines, [f for _, f in made_up_table.findings(*verdicts)], remark)
+
+
+_RIGHT = ((90.0, 98.0, 50.0, 80.0), (70.0, 70.0, 10.0, 20.0), (1.0, 2.0, 3.0, 4.0))
+_WRONG = ((50.0,) * 2 + (0.0,) * 2, (50.0,) * 4, (50.0,) * 4)
+
+
+@pytest.mark.parametrize(
+  ('percents', 'verdicts', 'words'),
+  [
+    (
+      _RIGHT,
+      ('holds', 'holds'),
+      'T reproduces: of 2 claims 2 hold; of 11 printed numbers 11 agree within the tolerance.',
+    ),
+    (
+      _RIGHT[:2],
+      ('holds', 'not run'),
+      'As far as it was run, T reproduces: of 2 claims 1 holds and 1 was not run; '
+      'of 11 printed numbers 7 agree within the tolerance and 4 were not run.',
+    ),
+    (
+      _RIGHT,
+      ('holds', 'fails', 'fails'),
+      'T reproduces in part: of 3 claims 1 holds and 2 fail; of 11 printed numbers 11 agree within the tolerance.',
+    ),
+    (_WRONG, ('fails',), 'T does not reproduce: of 1 claim 1 fails; of 11 printed numbers 11 differ.'),
+    (
+      (),
+      ('not run',),
+      'Whether T reproduces is not answered: of 1 claim 1 was not run; of 11 printed numbers 11 were not run.',
+    ),
+  ],
+)
+def test_the_headline_follows_from_the_counts(percents, verdicts, words):
+  assert _headline(percents, verdicts) == words.replace('T ', 'Somebody 1999, table 9 ', 1)
+
+
+@pytest.mark.parametrize('percents', [_RIGHT, _WRONG, ()])
+def test_a_scaled_down_headline_never_says_that_it_reproduces(percents):
+  text = _headline(percents, ('holds', 'fails'), REMARK)
+  assert REMARK in text and 'cannot reproduce' in text and 'reproduces' not in text
+  assert 'of 2 claims 1 holds and 1 fails' in text
+
+
+def test_headlines_of_figures():
+  assert 'only the curves' in _headline(((50.0,) * 4,), (), published=FIGURE)
+  assert _headline(((50.0,) * 4,), ('holds',), published=FIGURE) == (
+    'Somebody 1999, figure 9 reproduces: of 1 claim 1 holds.'
+  )
+  assert REMARK in _headline(((50.0,) * 4,), (), REMARK, FIGURE)
