@@ -126,6 +126,14 @@ def _good(name):
   return rows
 
 
+def test_numbers_of_clusters_are_in_words():
+  rows = _good('fl_hc/iid')
+  row = rows['cosine, single']
+  rows['cosine, single'] = dataclasses.replace(row, num_clusters=(6,) * len(row.num_clusters))
+  (claim,) = [claim for claim in CLAIMS['fl_hc/iid'] if claim.words == 'Cosine does not split IID clients']
+  assert claim.check(rows).ours == '1 cluster to 6 clusters'
+
+
 @pytest.mark.parametrize('name', CLAIMS)
 def test_all_claims_hold_on_good_rows(name):
   for words, finding in _check(name, _good(name)).items():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from tff_cluster.papers.tables import Row
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.table_claims import Reproduced
-from tff_cluster.reporting.words import score, series, signed
+from tff_cluster.reporting.words import plural, score, series, signed
 
 Rows = Mapping[str, Reproduced]
 Rule = Callable[[Rows], Finding]
@@ -66,8 +66,8 @@ def ratio(column: str) -> Quantity:
   return Quantity(of, show_ratio)
 
 
-FEWEST_CLUSTERS = Quantity(lambda r: min(r.num_clusters), lambda v: f'{v:g} clusters')
-MOST_CLUSTERS = Quantity(lambda r: max(r.num_clusters), lambda v: f'{v:g} clusters')
+FEWEST_CLUSTERS = Quantity(lambda r: min(r.num_clusters), lambda v: plural(int(v), 'cluster'))
+MOST_CLUSTERS = Quantity(lambda r: max(r.num_clusters), lambda v: plural(int(v), 'cluster'))
 
 
 def lead_in_every_round() -> Quantity:
