@@ -143,3 +143,18 @@ def test_without_planted_groups_of_equal_cuts_the_coarsest_is_kept(tmp_path):
   better = [c for c in candidates if c['validation_accuracy'] >= chosen['validation_accuracy']]
   assert chosen == better[0]
   assert saved.load_population(RunFolder(tmp_path / 'iid').population).truths == {}
+
+
+@pytest.mark.parametrize(
+  ('accuracies', 'position'),
+  [
+    ([0.9, 0.976, 0.9760000000000001, 0.97], 1),
+    ([0.9760000000000001, 0.976], 0),
+    # One row of one of a million clients with a thousand rows each.
+    ([0.5, 0.5 + 1e-9], 1),
+    ([0.1 + 0.2, 0.3, 0.2], 0),
+    ([1.0], 0),
+  ],
+)
+def test_rounding_of_means_makes_no_finer_cut_better(accuracies, position):
+  assert threshold_choice.coarsest_best(accuracies) == position

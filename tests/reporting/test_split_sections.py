@@ -15,7 +15,7 @@ import synthetic
 import synthetic_splits
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from test_reporting_report import _check
+from written_page import WrittenPage
 
 from tff_cluster import results as results_lib
 from tff_cluster.reporting.answer import answer_run
@@ -399,7 +399,7 @@ def test_labels_do_not_overlap(options):
 )  # fmt: skip
 def test_small_runs_and_runs_without_a_split_have_a_report(tmp_path, options, words, figures):
   synthetic.write_run(tmp_path, methods=CFL, **options)
-  text = _check(write_report(tmp_path).read_text(encoding='utf-8')).text
+  text = WrittenPage(write_report(tmp_path)).text
   assert words in text and 'Splits of cfl' in text and 'Recursive bi-partition · ' in text
   names = {p.stem for p in (tmp_path / 'figures').glob('*_cfl.png')}
   assert {n for n in names if n.startswith(('split', 'simil'))} == {f'{figure}_cfl' for figure in figures}
@@ -409,8 +409,8 @@ def test_a_report_of_thirty_leaves_folds_its_tables(tmp_path):
   results = synthetic.write_run(
     tmp_path, num_clients=60, groups=30, rounds=(20, 100), methods=(*CFL, 'kmeans'), truth='overlapping'
   )
-  page = write_report(tmp_path).read_text(encoding='utf-8')
-  text = _check(page).text
+  path = write_report(tmp_path)
+  page, text = path.read_text(encoding='utf-8'), WrittenPage(path).text
   entries = results['clusterings'][0]['splits']
   made = sum(e['verdict'] == 'split' for e in entries)
   assert f'{made} splits, in rounds 20 to ' in text and f'made {made + 1} clusters' in text
@@ -458,7 +458,7 @@ def test_results_without_splits_are_reported_as_before(tmp_path):
 def test_a_recursion_without_arrays_is_told_in_words(tmp_path):
   synthetic.write_run(tmp_path, num_clients=8, groups=2, methods=CFL)
   (tmp_path / 'arrays.npz').unlink()
-  text = _check(write_report(tmp_path).read_text(encoding='utf-8')).text
+  text = WrittenPage(write_report(tmp_path)).text
   assert '1 split, in round 5, made 2 clusters' in text and 'Accuracy around the splits' not in text
   assert (tmp_path / 'figures' / 'split_flow_cfl.png').exists()
   assert not (tmp_path / 'figures' / 'similarities_cfl.png').exists()

@@ -10,6 +10,7 @@ be test accuracy, so what test rows would have chosen is saved beside it, and ch
 not finite (clustering/excluded.py) have no say.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,21 @@ from tff_cluster.run_folder import RunFolder
 
 # Roughly even steps of a ratio: what a cut does depends on how finely it cuts, not on single clusters.
 _COUNTS = (1, 2, 3, 4, 6, 10, 16, 25, 40, 63)
+# Above the rounding of a mean of shares, below what one row of one client makes in it.
+_SLACK = 1e-12
 
 
 def counts(num_clients: int) -> list[int]:
   """Returns into how many clusters the cuts go; the last leaves everybody alone, a cut that all linkages share."""
   return [count for count in _COUNTS if count < num_clients] + [num_clients]
+
+
+def coarsest_best(accuracies: Sequence[float]) -> int:
+  """Returns the position of the first of the highest accuracies, from 0 to 1, of cuts from the coarsest to the finest.
+
+  Means over clients that are equal as fractions differ in their last bits by the order of the sum; that decides nothing.
+  """
+  return int(np.argmax(np.asarray(accuracies) >= max(accuracies) - _SLACK))
 
 
 def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
@@ -56,13 +67,13 @@ def run_choice(experiment: experiment_lib.Experiment, clustering: config_lib.Clu
       candidates.append({'threshold': threshold, 'num_clusters': assignment.num_clusters} | found)
       costs.append(cost)
       experiment.progress.update(accuracy=found['validation_accuracy'])
-  chosen = int(np.argmax([candidate['validation_accuracy'] for candidate in candidates]))
+  chosen = coarsest_best([candidate['validation_accuracy'] for candidate in candidates])
   store_lib.save_json(
     experiment.folder.choice(clustering.label),
     {
       'candidates': candidates,
       'chosen': chosen,
-      'best_on_test': int(np.argmax([candidate['test_accuracy'] for candidate in candidates])),
+      'best_on_test': coarsest_best([candidate['test_accuracy'] for candidate in candidates]),
       'other_client_rounds': sum(costs) - costs[chosen],
     },
   )
