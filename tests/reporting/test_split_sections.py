@@ -409,8 +409,7 @@ def test_a_report_of_thirty_leaves_folds_its_tables(tmp_path):
   results = synthetic.write_run(
     tmp_path, num_clients=60, groups=30, rounds=(20, 100), methods=(*CFL, 'kmeans'), truth='overlapping'
   )
-  path = write_report(tmp_path)
-  page, text = path.read_text(encoding='utf-8'), WrittenPage(path).text
+  text = WrittenPage(write_report(tmp_path)).text
   entries = results['clusterings'][0]['splits']
   made = sum(e['verdict'] == 'split' for e in entries)
   assert f'{made} splits, in rounds 20 to ' in text and f'made {made + 1} clusters' in text
