@@ -1,9 +1,12 @@
 """Trajectories: kept, gone on with, found again, never trained twice and never mixed up."""
 
 import dataclasses
+import fcntl
 import json
 import logging
+import os
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -357,3 +360,32 @@ def test_a_round_that_a_kill_kept_from_being_removed_is_removed_by_the_next_run(
   outcome, _ = go(trainer, tmp_path, 3)
   assert sorted(path.name for path in artifact.glob('*.npz')) == ['latest_00003.npz']
   assert_same(outcome, five[0], 3)
+
+
+def test_kept_rounds_are_read_while_another_run_trains_later_ones(trainer, five, tmp_path):
+  go(trainer, tmp_path, 3, keep=[2])
+  (artifact,) = artifacts(tmp_path)
+  another = os.open(artifact, os.O_RDONLY)
+  fcntl.flock(another, fcntl.LOCK_EX)
+  # So that who waits for the other run fails here, and does not wait for ever.
+  letting_go = threading.Timer(30, os.close, [another])
+  letting_go.start()
+  with store_lib.replacing(artifact / 'round_00004.npz'):
+    (being_written,) = artifact.glob('.*.tmp')
+    outcome, told = go(trainer, tmp_path, 2)
+    assert being_written.exists()
+  assert letting_go.is_alive()
+  letting_go.cancel()
+  os.close(another)
+  assert outcome.client_rounds_trained == 0
+  assert [number for number, _ in told] == [1, 2]
+  assert_same(outcome, five[0], 2)
+
+
+def test_who_finds_kept_rounds_sweeps_what_a_killed_run_left_beside_them(trainer, tmp_path):
+  go(trainer, tmp_path, 2)
+  (artifact,) = artifacts(tmp_path)
+  (artifact / '.latest_00003.npz.k1ll3d.tmp').touch()
+  shutil.copy(artifact / 'round_00002.npz', artifact / 'latest_00001.npz')
+  go(trainer, tmp_path, 2)
+  assert sorted(path.name for path in artifact.iterdir()) == ['determinants.json', 'round_00002.npz']

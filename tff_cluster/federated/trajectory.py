@@ -6,6 +6,7 @@ round 20 of the same trajectory, and two clusterings that find the same cluster 
 starts from the global model goes on as FedAvg without clusters does, and is not trained again.
 """
 
+import contextlib
 import dataclasses
 import pathlib
 from collections.abc import Callable, Collection
@@ -114,7 +115,8 @@ def run(
   wanted = {int(r) for r in keep if start_round < r <= last_round} | {last_round}
   first = start_round + 1
   weights: dict[int, trainer_lib.Weights] = {start_round: tuple(start_weights)}
-  with store.working_on(folder):
+  found = _all_kept(folder, wanted) if stop is None else None
+  with store.working_on(folder) if found is None else contextlib.nullcontext():
     if stop is not None:
       norms = _update_norms(folder, start_round)
       reached = [r for r, norm in enumerate(norms, first) if r <= last_round and stop(r, norm)]
@@ -123,7 +125,8 @@ def run(
         wanted = {r for r in wanted if r < last_round} | {
           r for r in (last_round - 1, last_round) if r > start_round
         }
-    found = {number: record for number in wanted if (record := _load(folder, number)) is not None}
+    if found is None:
+      found = {number: record for number in wanted if (record := _load(folder, number)) is not None}
     for number, record in found.items():
       weights[number] = trainer.weights(trainer.state_from_arrays(_state_arrays(record)))
     missing = sorted(wanted - set(found))
@@ -257,6 +260,22 @@ def _load(folder: pathlib.Path, number: int) -> dict[str, np.ndarray] | None:
     return None
 
 
+def _all_kept(folder: pathlib.Path, numbers: Collection[int]) -> dict[int, dict[str, np.ndarray]] | None:
+  """Returns what was saved of these rounds where all are kept and whole, or None.
+
+  Kept rounds stay as they are while another run trains later ones, so nobody has to wait for that.
+  """
+  records = {}
+  for number in numbers:
+    try:
+      records[number] = store_lib.load_arrays(folder / f'round_{number:05d}.npz')
+    except (FileNotFoundError, store_lib.DamagedFile):
+      return None
+    if not set(_COLUMNS) <= set(records[number]):
+      return None
+  return records
+
+
 def _newest(folder: pathlib.Path, limit: int, start: int) -> tuple[int, dict[str, np.ndarray] | None]:
   """Returns the newest whole round up to a limit, and what was saved of it; (start, None) where there is none."""
   for number in sorted((r for r in _saved(folder) if r <= limit), reverse=True):
@@ -291,7 +310,8 @@ def _save(
 
 
 def _tidy(folder: pathlib.Path, wanted: Collection[int]) -> None:
-  """Removes a latest round with the one after it beside it: the program was killed before it removed it itself."""
+  """Removes what a killed program left: half a file, or a latest round with the one after it beside it."""
+  store_lib.sweep(folder)
   saved = _saved(folder)
   for number, path in saved.items():
     if number + 1 in saved and number not in wanted and path.name.startswith('latest_'):
