@@ -13,7 +13,7 @@ Departures and choices:
     not counted, since no model comes out of it.
   The initial weights are not given. T is an absolute distance, and with Keras's initialisation the updates after one
     or three rounds are too long for the printed T = 3.0 (77 and 17 clusters on label_swapped, seed 0, where the paper
-    finds four groups); the presets take PyTorch's (initializer=fan_in_uniform: 41 and 5).
+    expects four groups); the presets take PyTorch's (initializer=fan_in_uniform: 41 and 5).
   Figures print no numbers: their rows have no cells, and only curves and claims stand beside ours.
   The IID experiments (sections III.A and III.B) have no table; IID lists their rows without numbers.
 """

@@ -82,7 +82,7 @@ def table5() -> tuple[TableClaim, ...]:
     TableClaim(
       'At the end, cosine is more accurate than L2 and L1, on average over linkages',
       _SECTION,
-      '99.1%, 98.7% and 98.5% (means of what is printed)',
+      '99.1%, 98.7% and 98.5% (means over average and complete linkage as printed)',
       base.across_metrics(name),
       rules.metric_order(rules.level('accuracy_end'), ['cosine'], ['l2', 'l1']),
     ),
@@ -124,7 +124,7 @@ def table6() -> tuple[TableClaim, ...]:
   name = 'fl_hc/table6'
   rows = base.rows_of(name)
   return (
-    by_rounds.little(rows, _SECTION),
+    by_rounds.little(rows),
     TableClaim(
       'Cosine ends below FedAvg, in accuracy and in clients at the target',
       _SECTION,
