@@ -17,7 +17,7 @@ Departures and choices:
   "Best loss" is the lowest of a training; ours is that of the last round.
   Experts are ranked by accuracy, since the numbers of clusters mean nothing. One expert of table 1 is N/A. Table 2 prints
     "(3 Clusters)" at two experts that stand with those of four; they are read as "(4 Clusters)".
-  Figure 1 gives no learning rate either; ours is 0.1 everywhere. "Test accuracy of the global model" is here the mean over
+  Figure 1 gives neither learning rate nor client ratio; ours are 0.1 everywhere, the latter as in McMahan et al. 2017. "Test accuracy of the global model" is here the mean over
     clients of its accuracy on their test rows. IID each of the 10,000 test rows is one client's and each client has 100, so
     it is the accuracy on the test set. Non-IID clients have 98 to 100, and some 40 rows are nobody's. A tenth of each
     client's 600 rows is kept for validation, as in the tables.

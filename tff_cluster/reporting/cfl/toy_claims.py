@@ -189,18 +189,17 @@ def _told_apart(toys: Mapping[str, RisksToy]) -> Finding:
 
 _FIGURE_1, _FIGURE_2 = f'{_PAPER}, figure 1', f'{_PAPER}, figure 2'
 _BOTH = ('incongruent', 'congruent')
-_DRAWN = 'drawn'
 _WORDS = 'said in words'
 
 CLAIMS: Mapping[str, tuple[ToyClaim, ...]] = {
     'cfl/figure1': (
-        ToyClaim('Left: a linear model cannot fit all clients’ data at once', _FIGURE_1, _DRAWN, ('xor',), _no_line_fits),
+        ToyClaim('Left: a linear model cannot fit all clients’ data at once', _FIGURE_1, _WORDS, ('xor',), _no_line_fits),
         ToyClaim(
-            'Right: no model can fit all clients’ data at once', _FIGURE_1, _DRAWN, ('conditionals', 'conditionals_richer'),
+            'Right: no model can fit all clients’ data at once', _FIGURE_1, _WORDS, ('conditionals', 'conditionals_richer'),
             _no_model_fits,
         ),
         ToyClaim(
-            'In both cases the data of clients of one cluster can be separated easily', _FIGURE_1, _DRAWN,
+            'In both cases the data of clients of one cluster can be separated easily', _FIGURE_1, _WORDS,
             ('xor', 'conditionals'), _alone,
         ),
         *(
@@ -235,7 +234,7 @@ CLAIMS: Mapping[str, tuple[ToyClaim, ...]] = {
         ToyClaim('Incongruent: there the gradients of both clients are of positive norm', _FIGURE_2, _WORDS, _BOTH[:1], _positive_norms),
         ToyClaim('Incongruent: they point into opposite directions', f'{_FIGURE_2}, and equation 4', '−1', _BOTH[:1], _opposite),
         ToyClaim('Incongruent: ∇R₁ = −(a₂/a₁) ∇R₂', f'{_PAPER}, equation 3', 'derived', _BOTH[:1], _equation_3),
-        ToyClaim('Congruent: there is an area where both risks are smallest', _FIGURE_2, _DRAWN, _BOTH, _area),
+        ToyClaim('Congruent: there is an area where both risks are smallest', _FIGURE_2, _WORDS, _BOTH, _area),
         ToyClaim('Congruent: the norms of both gradients go to zero', _FIGURE_2, _WORDS, _BOTH[1:], _vanishing_norms),
         ToyClaim('The norms tell the two cases apart', f'{_FIGURE_2}, and criterion 5', _WORDS, _BOTH, _told_apart),
     ),
