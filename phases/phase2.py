@@ -2,8 +2,8 @@
 
   python -m phases.phase2 --output_dir=runs/demo
 
-Trains what the clusterings in --output_dir found, from the mean of each cluster's device weights, and
-beside them the unclustered baseline for as many rounds, and every client alone with --local_training=yes.
+Trains what the clusterings in --output_dir found, from the mean of each cluster's device weights or as cluster_start
+says, and beside them the unclustered baseline for as many rounds, and every client alone with --local_training=yes.
 """
 
 from tff_cluster.cli import flags, output, parse, program

@@ -7,11 +7,13 @@
 All tables, figures and seeds below one --output_dir share a store, so that nothing is trained twice. Stopped, the
 same command goes on. It ends with OUTPUT_DIR/TABLE/SCALE/index.html and scorecard.csv: each cell published, ours,
 difference and verdict, and each claim of the paper as a check. The page shows the rows that earlier calls ran, too.
+Figures of toy problems have no scale: OUTPUT_DIR/FIGURE/index.html.
 """
 
 import sys
 from pathlib import Path
 
+from tff_cluster import machine as machine_lib
 from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.errors import InputError
 from tff_cluster.papers import catalogue
@@ -64,9 +66,13 @@ def main() -> None:
 
 def reproduce_toy(name: str, options: flags.ReproduceOptions, run: flags.RunOptions) -> None:
   """Computes a figure that has no experiment behind it."""
-  for flag in ('scale', 'rows', 'dry_run', 'data_dir'):
-    if flag in flags.given(flags.ReproduceOptions):
-      raise InputError(f'--{flag} does not apply to {name}, which is computed at once and needs no data')
+  given = {
+    *flags.given(flags.ReproduceOptions),
+    *flags.given(flags.RunOptions),
+    *flags.given(machine_lib.Machine),
+  }
+  for flag in sorted(given - {'table', 'figure', 'seeds', 'output_dir'}):
+    raise InputError(f'--{flag} does not apply to {name}, which is computed at once and needs no data')
   seeds = parse.parse_seeds(options.seeds)
   if len(seeds) > 1:
     raise InputError(f'--seeds={options.seeds}: {name} is drawn for one seed')

@@ -55,6 +55,20 @@ def test_an_artifact_that_was_pruned_before_it_was_worked_on_is_made_again(shelf
     assert json.loads((folder / 'determinants.json').read_text()) == DETERMINANTS
 
 
+def test_every_kind_of_artifact_says_in_words_what_it_has(shelf):
+  made = {
+    'fedavg': ('round_00010.npz', 'rounds 10'),
+    'signatures': ('vectors.npy', 'vectors'),
+    'start': ('vectors.npy', 'vectors'),
+    'similarity': ('similarity.npz', 'similarities'),
+    'global_scores': ('0a1b.npz', 'models scored: 1'),
+    'other': ('some.txt', 'nothing yet'),
+  }
+  for kind, (name, _) in made.items():
+    (shelf.artifact(kind, DETERMINANTS) / name).write_bytes(b'x')
+  assert {a.kind: a.content for a in shelf.artifacts()} == {kind: words for kind, (_, words) in made.items()}
+
+
 def test_artifacts_that_others_work_on_come_once_they_are_left_alone_or_else_last(shelf):
   folders = [shelf.artifact('fedavg', {'number': number}) for number in range(4)]
   folders.append(shelf.place('fedavg', {'number': 'not there yet'}))

@@ -25,7 +25,8 @@ class Artifact:
 
   Attributes:
     folder: Where it lies.
-    kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster) or 'global_scores' (what models score there).
+    kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster), 'similarity' (of a cluster's updates) or
+      'global_scores' (what models score there).
     content: Its files in words, for instance 'rounds 10, 20'.
     size: Bytes on disk.
     last_used: Seconds since the epoch.
@@ -162,6 +163,8 @@ def _content(folder: pathlib.Path) -> str:
     content = f'rounds {", ".join(map(str, rounds))}'
   elif any(folder.glob('*.npy')):
     content = 'vectors'
+  elif (folder / 'similarity.npz').exists():
+    content = 'similarities'
   else:
     # Named by the digests of models (algorithms/global_scores.py).
     models = len(list(folder.glob('[0-9a-f]*.npz')))

@@ -210,7 +210,11 @@ class TrainingConfig:
     'Clients send a count sketch of this many numbers for clustering; default: their whole signature.',
     at_least=1,
   )
-  seed: int = option(0, 'Seed of initial weights, cohorts and visit orders.', at_least=0)
+  seed: int = option(
+    0,
+    'Seed of all that is drawn but the data: initial weights, cohorts, visit orders, starts of clusterings, ...',
+    at_least=0,
+  )
   aggregator: str = option(
     'mean',
     "How the updates of a round are put together: the mean by rows, or TFF's means that zero updates with a huge entry, clip "
@@ -304,7 +308,7 @@ class ClusteringConfig:
   )
   truth: str | None = option(
     None,
-    'Which planted groups, where the data has several (pathological: digit, label set).',
+    'Which planted groups, where the data has several (pathological: digit, label set; with noise clients source).',
     applies=('method', ('planted',)),
   )
 
@@ -315,7 +319,7 @@ class ClusteringConfig:
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationConfig:
-  """What Phase 3 measures beside the standing comparison."""
+  """What is measured beside the standing comparison, and what is trained for that alone."""
 
   target_accuracy: float = option(
     0.99,
@@ -335,6 +339,6 @@ class EvaluationConfig:
   )
   num_folds: int = option(
     0,
-    'Cross-validate: repeat the whole experiment with each of this many folds as test rows; 0: do not.',
+    'Cross-validate: repeat the whole experiment with each of this many folds, at least 2, as test rows; 0: do not.',
     at_least=0,
   )

@@ -74,7 +74,7 @@ class Population:
     global_test_x, global_test_y: [rows, ...] and int32[rows], the test set that belongs to nobody.
     num_classes: Labels are 0 .. num_classes - 1.
     truths: Planted memberships by name, float64[groups, clients] each, columns sum to at least 1;
-      the first is the main one. For scores in reports only, never for training or clustering.
+      the first is the main one. For scores, and for the oracle (method planted, asked for by name); never for training or other clusterings.
     update_scales: float32[clients], what each client multiplies the update with that it sends: 1 for honest clients,
       NaN for one that sends NaN; None where all are honest.
   """

@@ -41,7 +41,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
     recovery      {truth name: {ari, nmi, omega, onmi, bcubed_precision, bcubed_recall, bcubed_f}}, see recovery.py and
                   covers.py; ari and nmi are null where either side overlaps. Older results have the first three only
     ledger        client_rounds, bytes_up, bytes_down of Phase 2, of the round in which clients sent updates to be
-                  clustered, and of thresholds that were tried and not chosen
+                  clustered, of weights that clients outside the last cohort sent, of the local rounds that start
+                  clusters with sketches, and of thresholds that were tried and not chosen
     history       HISTORY of Phase 2 (a client in several clusters counts with the mean over their models)
     best_validation  float[clusters], highest validation accuracy that each cluster's model attained
     cluster_scores   {'unblended' | 'blended': {'members' | 'global': float[clusters]}}: accuracy of each

@@ -54,7 +54,7 @@ class RunFolder:
 
   @property
   def store(self) -> pathlib.Path:
-    """Artifacts: trajectories and signatures."""
+    """Artifacts: trajectories, signatures and what else runs can share (artifacts.Artifact)."""
     return self.root / 'store'
 
   @property

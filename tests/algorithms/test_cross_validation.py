@@ -26,7 +26,7 @@ CONFIG = ExperimentConfig(
   DataConfig(num_clients=CLIENTS, rows_per_client=30, partition='iid'),
   TrainingConfig(model='logistic', phase1_rounds=2, phase2_rounds=1, learning_rate=0.1),
   (ClusteringConfig('kmeans', num_clusters=2),),
-  EvaluationConfig(num_folds=FOLDS),
+  EvaluationConfig(num_folds=FOLDS, target_accuracy=0.9),
 )
 
 
@@ -98,7 +98,7 @@ def test_no_fold_trains_or_validates_on_a_row_that_it_measures_on(validated):
 def test_folds_differ_in_data_only(validated):
   configs = [fold['config'] for fold in validated.folds]
   assert configs[0] == configs[1] == configs[2]
-  assert configs[0] == dataclasses.replace(CONFIG, evaluation=EvaluationConfig()).to_json()
+  assert configs[0] == dataclasses.replace(CONFIG, evaluation=EvaluationConfig(target_accuracy=0.9)).to_json()
   assert len({fold['population']['digest'] for fold in validated.folds}) == FOLDS
   assert len({fold['digest'] for fold in validated.folds}) == FOLDS
 

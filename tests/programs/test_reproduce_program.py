@@ -27,6 +27,8 @@ BAD = [
   ('--table=fl_hc/table1 --num_clients=3', 'unknown flag --num_clients'),
   ('--figure=cfl/figure1 --scale=small', '--scale does not apply to cfl/figure1, which is computed at once'),
   ('--figure=cfl/figure2 --rows=xor', '--rows does not apply to cfl/figure2'),
+  ('--figure=cfl/figure2 --store_dir=x', '--store_dir does not apply to cfl/figure2'),
+  ('--figure=cfl/figure1 --worker_retries=7', '--worker_retries does not apply to cfl/figure1'),
   ('--figure=cfl/figure2 --seeds=0,1', '--seeds=0,1: cfl/figure2 is drawn for one seed'),
 ]  # fmt: skip
 

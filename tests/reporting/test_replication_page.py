@@ -45,7 +45,7 @@ def rounds_to_99(rounds, name='IID, B 10, E 1', ran=200, scale='paper'):
     (100, 'non-IID, B 10, E 1', False, 'differs by a factor of 3.50 (ours takes fewer)'),
   ],
 )
-def test_rounds_agree_within_a_factor_or_where_both_are_beyond(rounds, name, agrees, verdict):
+def test_rounds_agree_within_a_factor_and_are_undecided_where_both_are_beyond(rounds, name, agrees, verdict):
   line = rounds_to_99(rounds, name)
   assert (line.ours, line.agrees, line.verdict) == (rounds, agrees, verdict)
   assert line.difference == (None if rounds is None else rounds - line.published)

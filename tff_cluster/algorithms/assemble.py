@@ -19,7 +19,7 @@ _AFTER_SPLIT = 5
 
 
 def run_assembly(folder: RunFolder, population: population_lib.Population) -> dict[str, Any]:
-  """Writes results.json and arrays.npz, and returns the results. Planted truth is looked at here only.
+  """Writes results.json and arrays.npz, and returns the results. Of a run's phases it alone looks at planted truth.
 
   Raises:
     InputError: if a phase has not finished for a clustering of the run.

@@ -56,7 +56,7 @@ def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bo
 
 
 def run_recursion(experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> None:
-  """Trains and splits until the last round, and saves `clusterings/LABEL/splits.json` (SPLITS in tff_cluster/results.py)."""
+  """Trains and splits until the last round, and saves `clusterings/LABEL/splits.json` (its tests: SPLIT in tff_cluster/results.py)."""
   if not is_missing(experiment.folder, clustering):
     return
   segments: list[Segment] = []

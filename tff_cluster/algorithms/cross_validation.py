@@ -29,7 +29,7 @@ def run(
     Client-rounds asked for and trained.
   """
   folds = config.evaluation.num_folds
-  plain = dataclasses.replace(config, evaluation=config_lib.EvaluationConfig())
+  plain = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, num_folds=0))
   asked, trained = 0, 0
   for index in range(folds):
     fold = fold_summary.fold_folder(folder, index)

@@ -43,7 +43,7 @@ class Experiment:
     progress: Where progress is shown.
     new_clients: Clients that take no part in it; None where there are none.
     spread: Whether clients are spread over several workers.
-    trained: Client-rounds asked for and trained so far in this process.
+    asked, trained: Client-rounds asked for and trained so far in this process.
   """
 
   folder: run_folder.RunFolder

@@ -1,6 +1,6 @@
 """Answers clustering questions from the signatures of a finished Phase 1, and scores the answers. No training.
 
-Planted truth is looked at here only, after every clustering has been made.
+Planted truth is looked at after every clustering has been made.
 """
 
 import dataclasses

@@ -21,7 +21,7 @@ FLAGS = flags.FLAGS
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-  """Where a run lies; none of it changes a result."""
+  """Where a run lies, and with config_file what it repeats; the folders change no result."""
 
   output_dir: str = options.option('', 'Folder of the run; the same command there goes on where it stopped.')
   config_file: str | None = options.option(
@@ -56,7 +56,9 @@ class VectorsOptions:
     'One vector a client: an .npz with signatures [clients, features] and optional client_id names in client_ids, or a plain .npy.',
   )
   seed: int = options.option(
-    0, 'Seed of k-means and of spectral clustering on --signatures_file.', at_least=0
+    0,
+    'Seed of what is drawn on --signatures_file: the starts of k-means and of spectral clustering, and sketches.',
+    at_least=0,
   )
 
 
@@ -179,7 +181,7 @@ class CompareOptions:
   overlap_dial: int = options.option(
     0,
     'Also sweep the threshold of the first dynamic_distance clustering, over this many positions from every client '
-    'alone to all together; 0: do not. Positions between the ends cost several times FedAvg.',
+    'alone to all together, at least 3; 0: do not. Positions between the ends cost several times FedAvg.',
     at_least=0,
   )
 
@@ -218,9 +220,8 @@ def define(*names: str) -> None:
   """Defines the flags that a program needs.
 
   Args:
-    *names: Sections ('data', 'training', 'evaluation', 'run', 'vectors'; 'clustering' for one
-      clustering by plain flags, 'clusterings' for --clustering, which may be repeated), or single
-      run flags such as 'output_dir'.
+    *names: Sections (keys of SECTIONS; 'clustering' is for one clustering by plain flags, 'clusterings' for
+      --clustering, which may be repeated), or single flags of the sections run and machine, such as 'output_dir'.
 
   Raises:
     ValueError: if a name is neither.

@@ -1,8 +1,8 @@
 """What every program does around its own work: parse, run, and end with the right exit code.
 
-Exit codes: 0; 1 the machine failed us, or this software did (then with a traceback); 2 wrong input;
-130 Ctrl-C; 141 the reader of our output is gone; 143 SIGTERM. Everything but a fault of this
-software is told in one line on stderr.
+Exit codes: 0; 1 the machine failed us, or this software did (then with a traceback); 2 wrong input, or a
+damaged file in a folder that was given; 130 Ctrl-C; 141 the reader of our output is gone; 143 SIGTERM. Everything but
+a fault of this software is told in one line on stderr; a reader that is gone is told nothing.
 """
 
 import contextlib

@@ -23,7 +23,7 @@ BUILTIN: dict[str, Callable[[Sequence[int], int], Any]] = {
 def build(
   name: str, input_shape: Sequence[int], num_classes: int, seed: int, initializer: str = 'model'
 ) -> Any:
-  """Returns a Keras model whose weights depend on (name, shapes, seed) only.
+  """Returns a Keras model whose weights depend on (name, shapes, seed, initializer) only.
 
   Args:
     name: A key of BUILTIN, or 'package.module:function'; the function takes (input_shape, num_classes)

@@ -71,7 +71,7 @@ class Published:
     name: For instance 'fl_hc/table5'.
     title: What it shows, in one line.
     source: Paper and number.
-    preset: The base experiment: the stem of a file in flags/.
+    preset: The base experiment: the stem of a file in flags/; empty for toy problems, which have none.
     rows: Its rows.
     note: What a reader must know of the printed numbers; empty where there is nothing.
     method: What the paper calls its method, for legends.

@@ -32,7 +32,7 @@ class Reproduced:
     baseline_share_curve: The same of FedAvg, from round 1 on.
     recovery: Adjusted Rand index by name of the planted groups, one a seed; None where it is not defined.
     choice: How the threshold was chosen (CHOICE in tff_cluster/results.py), one a seed; None where it was given.
-    splits: The tests of CFL (SPLITS in tff_cluster/results.py), one list a seed; None for other methods.
+    splits: The tests of CFL (SPLIT in tff_cluster/results.py), one list a seed; None for other methods.
     experts: The cluster models as experts (EXPERTS in tff_cluster/results.py, shares from 0 to 1), one a seed; None where
       they were not asked for.
     baseline_global: Accuracy in percent of FedAvg on the global test set after the last round, one a seed.
