@@ -71,8 +71,9 @@ def reproduce_toy(name: str, options: flags.ReproduceOptions, run: flags.RunOpti
     *flags.given(flags.RunOptions),
     *flags.given(machine_lib.Machine),
   }
-  for flag in sorted(given - {'table', 'figure', 'seeds', 'output_dir'}):
-    raise InputError(f'--{flag} does not apply to {name}, which is computed at once and needs no data')
+  idle = sorted(given - {'table', 'figure', 'seeds', 'output_dir'})
+  if idle:
+    raise InputError(f'--{idle[0]} does not apply to {name}, which is computed at once and needs no data')
   seeds = parse.parse_seeds(options.seeds)
   if len(seeds) > 1:
     raise InputError(f'--seeds={options.seeds}: {name} is drawn for one seed')

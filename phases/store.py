@@ -4,7 +4,8 @@
   python -m phases.store --store_dir=runs/store --prune_unused_days=30
 
 An artifact is a trajectory of federated averaging, the signatures of all clients, the start of a cluster, the similarities
-of its clients' updates or what models score on a global test set, named by a digest of what determines it. What is pruned is made again when it is asked for.
+of its clients' updates or what models score on a global test set, named by a digest of what determines it. What is
+pruned is made again when it is asked for.
 """
 
 import time

@@ -265,15 +265,14 @@ def _all_kept(folder: pathlib.Path, numbers: Collection[int]) -> dict[int, dict[
 
   Kept rounds stay as they are while another run trains later ones, so nobody has to wait for that.
   """
-  records = {}
-  for number in numbers:
-    try:
-      records[number] = store_lib.load_arrays(folder / f'round_{number:05d}.npz')
-    except (FileNotFoundError, store_lib.DamagedFile):
-      return None
-    if not set(_COLUMNS) <= set(records[number]):
-      return None
-  return records
+  paths = {number: folder / f'round_{number:05d}.npz' for number in numbers}
+  if not all(path.exists() for path in paths.values()):
+    return None
+  try:
+    records = {number: store_lib.load_arrays(path) for number, path in paths.items()}
+  except (FileNotFoundError, store_lib.DamagedFile):  # Pruned meanwhile, or set aside by who takes the lock.
+    return None
+  return records if all(set(_COLUMNS) <= set(record) for record in records.values()) else None
 
 
 def _newest(folder: pathlib.Path, limit: int, start: int) -> tuple[int, dict[str, np.ndarray] | None]:

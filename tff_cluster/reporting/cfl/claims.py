@@ -1,7 +1,8 @@
 """The claims that Sattler et al. 2019 (CFL) make in words, each as a check that can fail.
 
 Departures and choices: "stagnates at around", "close to" and "immediate" need limits, which the claims name; "25% increase" is
-read as points, and what is said of all clients is checked on their mean. Claims that hold at the paper's scale only may fail at a smaller one; the page says at which scale they were checked.
+read as points, and what is said of all clients is checked on their mean. Claims that hold at the
+paper's scale only may fail at a smaller one; the page says at which scale they were checked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
