@@ -41,7 +41,7 @@ def opened(
     population = clients(folder, config, fold)
     from tff_cluster.federated import context
 
-    with context.connected(worker, machine):
+    with context.connected(worker, machine, config.training.model):
       new = saved.load_population(folder.new_clients) if config.data.new_clients else None
       yield experiment_lib.Experiment(
         folder, config, population, progress, new, spread=bool(machine.addresses)

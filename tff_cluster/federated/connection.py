@@ -18,6 +18,8 @@ _CHANNEL_OPTIONS = [
   ('grpc.max_send_message_length', _MAX_MESSAGE_BYTES),
   # A proxy from the environment would answer for the worker.
   ('grpc.enable_http_proxy', 0),
+  # A worker of this machine is connected to once; by default a connection is left after half an hour without a call.
+  ('grpc.client_idle_timeout_ms', (1 << 31) - 1),
 ]
 _CALLS = ('GetExecutor', 'CreateValue', 'CreateStruct', 'CreateCall', 'CreateSelection', 'Compute')
 # What cleans up behind a call; a worker that is lost has nothing left to clean.
@@ -101,7 +103,7 @@ class Connection:
     """Takes a worker; it is called when it is first used.
 
     Args:
-      address: HOST:PORT of the worker.
+      address: HOST:PORT of the worker, or another address that gRPC takes.
       watch: Knows how it is.
     """
     self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)

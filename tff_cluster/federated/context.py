@@ -16,19 +16,20 @@ atexit.register(stock_context.drop)
 
 @contextlib.contextmanager
 def connected(
-  worker: worker_lib.Worker, machine: machine_lib.Machine = machine_lib.ONE_WORKER
+  worker: worker_lib.Worker, machine: machine_lib.Machine = machine_lib.ONE_WORKER, model: str | None = None
 ) -> Iterator[None]:
   """Installs a TFF execution context; the worker has ended when the block has.
 
   Args:
     worker: A worker of this machine, as worker.start returned it.
     machine: Workers of other machines, and how patient to be.
+    model: What is trained, for the line that tells of a worker that died of a fault of its own.
 
   Raises:
     EnvironmentFault: if the worker does not come up.
   """
   try:
-    here = local.LocalContext(worker, machine)
+    here = local.LocalContext(worker, machine, model)
   except BaseException:
     worker.stop()
     raise

@@ -1,6 +1,7 @@
 """A worker of this machine, whose computations survive it: it is started again, and its work repeated."""
 
 import contextlib
+import functools
 import logging
 import subprocess
 from typing import Any
@@ -11,6 +12,7 @@ import tensorflow_federated as tff
 from tff_cluster import machine as machine_lib
 from tff_cluster.errors import EnvironmentFault
 from tff_cluster.federated import connection as connection_lib
+from tff_cluster.federated import relay
 from tff_cluster.federated import worker as worker_lib
 
 SAVED = 'what was finished is saved, give the same command again to go on'
@@ -58,17 +60,18 @@ def answer(error: grpc.RpcError) -> str:
 class LocalContext(tff.framework.SyncContext):
   """Computes in a worker of this machine, and in another one when that fails."""
 
-  def __init__(self, worker: worker_lib.Worker, machine: machine_lib.Machine):
+  def __init__(self, worker: worker_lib.Worker, machine: machine_lib.Machine, model: str | None = None):
     """Takes over a worker as worker.start returned it.
 
     Args:
       worker: The worker.
       machine: How patient to be.
+      model: What it trains, to be named where it dies of a fault of its own.
 
     Raises:
       EnvironmentFault: if it does not come up.
     """
-    self._machine = machine
+    self._machine, self._model = machine, model
     self._worker = worker
     self._connect()
 
@@ -78,6 +81,9 @@ class LocalContext(tff.framework.SyncContext):
       try:
         return self._connection.invoke(comp, arg)
       except connection_lib.WorkerLost as lost:
+        self.close()  # From here on it is certain how it ended.
+        if self._worker.died_of is not None:
+          raise EnvironmentFault(self._untrusted()) from lost
         if failures == retries:
           times = (
             f'{failures + 1} times in a row, at last it ' if failures else 'in the middle of a round: it '
@@ -89,7 +95,6 @@ class LocalContext(tff.framework.SyncContext):
           failures + 1,
           retries,
         )
-        self.close()
         self._worker = worker_lib.start(self._worker.clients_in_parallel)
         self._connect()
     raise AssertionError('not reached')
@@ -98,9 +103,29 @@ class LocalContext(tff.framework.SyncContext):
     """Ends the worker."""
     self._worker.stop()
     self._connection.close()
+    self._door.close()
 
   def _connect(self) -> None:
     machine, worker = self._machine, self._worker
     worker_lib.wait_until_serving(worker, machine.worker_start_timeout_secs)
+    if not worker.private:
+      _tell_that_it_is_open()
     watch = ProcessWatch(worker, machine.worker_stall_timeout_secs)
-    self._connection = connection_lib.Connection(f'127.0.0.1:{worker.port}', watch)
+    self._door = relay.Door(worker.connect)
+    self._connection = connection_lib.Connection(self._door.address, watch)
+
+  def _untrusted(self) -> str:
+    trained = f' while it computed with --model={self._model}' if self._model else ''
+    return (
+      f'the TFF worker died of {self._worker.died_of}{trained}: {worker_lib.last_line(self._worker)}; its memory may have '
+      'been wrong before that, so its numbers cannot be trusted and nothing is repeated. What it finished is saved and '
+      'may be wrong, too: to be sure, run anew in another --output_dir, without what this run put into a --store_dir'
+    )
+
+
+@functools.cache  # Once a process.
+def _tell_that_it_is_open() -> None:
+  _LOG.warning(
+    'this system allows no private network (it needs root or user namespaces): while this runs, whoever reaches the port '
+    "of TFF's worker on this machine can read and write all your files; README.md, 'Who can reach a run', says more"
+  )

@@ -2,35 +2,31 @@
 
 TFF's binary listens on all network interfaces and cannot be told otherwise. So it runs in a network of its own that
 has no interface but loopback, and this process, which lives there too, hands over what arrives at a port that was
-opened before it moved in. Standard library only: this process must have one thread when it moves.
+opened before it moved in; a run's own worker does without a process in its network (see launcher.py), but is connected
+to once, this one by any number of runs. Standard library only: this process must have one thread when it moves.
 
 The port speaks gRPC, and beside it two words of ours, each alone on a line: STATUS is answered with a line of JSON
 (see `_Service.status`); REVIVE ends the worker, so that a new one takes its place, and is answered likewise. Nothing is encrypted and nobody is asked
-for a password: whoever reaches the port can run computations.
+for a password: whoever reaches the port can read and write all files of the user that this process runs as.
 """
 
 import contextlib
-import ctypes
-import fcntl
 import ipaddress
 import json
 import os
 import signal
 import socket
-import struct
 import sys
 import threading
 from typing import Any
 
 from tff_cluster.errors import EnvironmentFault
+from tff_cluster.federated import launcher, relay
 from tff_cluster.federated import worker as worker_lib
 
 # Of one length, and unlike gRPC's first bytes.
 STATUS, REVIVE = b'STATUS\n', b'REVIVE\n'
-_PIECE = 1 << 20
 _START_SECS = 60.0
-_NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
-_SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
 
 
 def serve(address: str, port: int, clients_in_parallel: int, about: dict[str, Any]) -> None:
@@ -47,7 +43,7 @@ def serve(address: str, port: int, clients_in_parallel: int, about: dict[str, An
       all interfaces while `address` is loopback.
   """
   listening = _listen(address, port)
-  private = enter_private_network()
+  private = launcher.enter_private_network()
   if not private and ipaddress.ip_address(listening.getsockname()[0]).is_loopback:
     raise EnvironmentFault(
       f'--bind_address={address}: this system allows no private network, and TFF has its worker listen on all interfaces; '
@@ -59,28 +55,13 @@ def serve(address: str, port: int, clients_in_parallel: int, about: dict[str, An
   service.keep_alive()
 
 
-def enter_private_network() -> bool:
-  """Moves this process into a network of its own with a loopback interface; False where the system forbids it.
-
-  As root a network is enough; others need a user namespace around it, which asks for a process of one thread.
-  """
-  if sys.platform != 'linux':
-    return False
-  unshare = ctypes.CDLL(None, use_errno=True).unshare
-  if unshare(_NEW_NETWORK) and unshare(_NEW_USER | _NEW_NETWORK):
-    return False
-  with socket.socket() as any_socket:
-    fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack('16sh14x', b'lo', _UP_AND_RUNNING))
-  return True
-
-
 class _Service:
   """A worker, started again whenever it ends, and the connections to it."""
 
   def __init__(self, clients_in_parallel: int, about: dict[str, Any]):
     self._about = about
     self._starts = 0
-    self._worker = worker_lib.start(clients_in_parallel)
+    self._worker = worker_lib.start(clients_in_parallel, private=False)
     worker_lib.wait_until_serving(self._worker, _START_SECS)
 
   def status(self) -> dict[str, Any]:
@@ -103,7 +84,7 @@ class _Service:
       )
       self._starts += 1
       self._worker.stop()
-      self._worker = worker_lib.start(self._worker.clients_in_parallel)
+      self._worker = worker_lib.start(self._worker.clients_in_parallel, private=False)
       worker_lib.wait_until_serving(self._worker, _START_SECS)
 
   def accept(self, listening: socket.socket) -> None:
@@ -123,24 +104,9 @@ class _Service:
       if first in (STATUS, REVIVE):
         caller.sendall(json.dumps(self.status()).encode() + b'\n')
         return
-      with socket.create_connection(('127.0.0.1', self._worker.port), timeout=10.0) as inner:
-        for each in (caller, inner):
-          each.settimeout(None)
-          each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+      with self._worker.connect() as inner:
         inner.sendall(first)
-        threading.Thread(target=_pass_on, args=(inner, caller), daemon=True).start()
-        _pass_on(caller, inner)
-
-
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
-  """Hands over bytes until one side ends, and then ends the other, too."""
-  buffer = memoryview(bytearray(_PIECE))
-  with contextlib.suppress(OSError):
-    while count := source.recv_into(buffer):
-      target.sendall(buffer[:count])
-  for each in (source, target):
-    with contextlib.suppress(OSError):
-      each.shutdown(socket.SHUT_RDWR)
+        relay.join(caller, inner)
 
 
 def _read(source: socket.socket, count: int) -> bytes:
