@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from tests.federated.reach import listening
 from tests.federated.slow import STEPS, slow_sum, total
 from tff_cluster.errors import EnvironmentFault
 from tff_cluster.machine import Machine
@@ -17,10 +18,10 @@ pytestmark = pytest.mark.tensorflow
 
 
 @contextlib.contextmanager
-def opened(**patience):
+def opened(model=None, **patience):
   from tff_cluster.federated import context, worker
 
-  with context.connected(worker.start(2), Machine(**patience)):
+  with context.connected(worker.start(2), Machine(**patience), model):
     import tensorflow_federated as tff
 
     yield tff.framework.get_context_stack().current
@@ -48,6 +49,53 @@ def test_a_worker_that_dies_in_mid_computation_is_started_again_and_the_work_rep
     assert pid_of(context) != first
   (record,) = caplog.records
   assert 'exit code -9' in record.getMessage() and '(1 of 2)' in record.getMessage()
+
+
+def test_a_worker_that_is_terminated_from_outside_is_started_again(caplog):
+  with opened() as context:
+    first = pid_of(context)
+    os.kill(first, signal.SIGTERM)
+    assert slow_sum()([STEPS, STEPS]) == EXPECTED
+    assert pid_of(context) != first
+  assert 'exit code -15' in caplog.text
+
+
+@pytest.mark.parametrize('name', ['SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL'])
+def test_a_worker_that_dies_of_its_own_fault_is_not_trusted_again(name, caplog):
+  with opened('of_mine:wide', worker_retries=5) as context:
+    first = pid_of(context)
+    soon(lambda: os.kill(first, getattr(signal, name)))
+    words = (
+      rf'^the TFF worker died of {name} while it computed with --model=of_mine:wide: .*cannot be trusted'
+    )
+    with pytest.raises(EnvironmentFault, match=words) as caught:
+      slow_sum()([20 * STEPS] * 2)
+    assert 'saved and may be wrong' in str(caught.value) and '\n' not in str(caught.value)
+    assert pid_of(context) == first
+  assert not caplog.records
+
+
+def test_a_fault_is_seen_however_late_the_system_reports_the_end(monkeypatch):
+  """The connection of a process that dies can break long before its parent can learn of what."""
+  from tff_cluster.federated import local
+
+  with opened() as context:
+    monkeypatch.setattr(local.ProcessWatch, 'cause', lambda *_: 'answered UNAVAILABLE: Socket closed')
+    monkeypatch.setattr(local.ProcessWatch, 'tick', lambda _: None)
+    soon(lambda: os.kill(pid_of(context), signal.SIGSEGV))
+    with pytest.raises(EnvironmentFault, match='died of SIGSEGV'):
+      slow_sum()([20 * STEPS] * 2)
+
+
+def test_the_runner_listens_nowhere_while_it_computes():
+  with opened() as context:
+    if not context._worker.private:
+      pytest.skip('this system allows no private network')
+    before = listening(os.getpid())
+    assert slow_sum()([STEPS, STEPS]) == EXPECTED
+    # The door has shut behind the one caller.
+    assert len(listening(os.getpid())) == len(before) - 1
+    assert listening(context._worker.process.pid) == []
 
 
 def test_a_worker_that_hangs_is_given_up_in_bounded_time(caplog):

@@ -100,6 +100,16 @@ def test_a_worker_that_is_lost_in_mid_computation_gives_its_clients_to_the_other
   assert any(f'the worker {first.address}' in record.getMessage() for record in caplog.records)
 
 
+def test_the_worker_of_this_machine_is_not_trusted_again_after_a_fault_of_its_own():
+  import tensorflow_federated as tff
+
+  with served(1) as (one,), opened(one.address):
+    context = tff.framework.get_context_stack().current
+    os.kill(context._server._worker.process.pid, signal.SIGSEGV)
+    with pytest.raises(EnvironmentFault, match='died of SIGSEGV'):
+      slow_sum()([1, 2])
+
+
 def test_a_worker_that_hangs_is_replaced_and_its_clients_move(caplog):
   steps = [STEPS + k for k in range(4)]
   with served() as (first, second), opened(first.address, second.address, worker_stall_timeout_secs=5.0):

@@ -1,5 +1,6 @@
 """The worker process: its own environment, its end with its parent, and what is told when it fails."""
 
+import json
 import os
 import pathlib
 import signal
@@ -10,6 +11,7 @@ import time
 
 import pytest
 
+from tests.federated.reach import WITHOUT_PRIVATE_NETWORKS, listening, networks_can_be_forbidden
 from tff_cluster.errors import EnvironmentFault
 from tff_cluster.federated import worker as worker_lib
 
@@ -177,6 +179,50 @@ def test_the_worker_ends_with_its_parent_however_that_ends(end, tmp_path):
   finally:
     if alive(child):
       os.kill(child, signal.SIGKILL)
+
+
+WATCHED = """
+import json, os
+from tests.federated.reach import listening
+from tff_cluster.federated import worker
+started = worker.start(1)
+worker.wait_until_serving(started, 60)
+with started.connect():
+  print(json.dumps([started.private, len(listening(started.process.pid))]))
+started.stop()
+"""
+# Root without the right to make networks; it must make a user namespace first, as others must.
+AS_OTHERS_ARE = ['setpriv', '--bounding-set=-sys_admin', '--inh-caps=-sys_admin']
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+  ('system', 'expected'),
+  [('as it is', [True, 0]), ('user namespace', [True, 0]), ('without private networks', [False, 1])],
+)
+def test_tffs_own_binary_listens_where_nobody_else_reaches_it(system, expected):
+  prefix = {'as it is': [], 'user namespace': AS_OTHERS_ARE}.get(system, WITHOUT_PRIVATE_NETWORKS)
+  if system == 'user namespace' and os.geteuid():
+    pytest.skip('other users than root make a user namespace anyway')
+  if system == 'without private networks' and not networks_can_be_forbidden():
+    pytest.skip('no user namespace can be made, in which networks could be forbidden')
+  done = subprocess.run([*prefix, sys.executable, '-c', WATCHED], cwd=ROOT, capture_output=True, text=True)
+  assert done.returncode == 0, done.stderr
+  assert json.loads(done.stdout) == expected
+
+
+@pytest.mark.tensorflow
+def test_a_private_worker_is_connected_to_once():
+  started = worker_lib.start(1)
+  worker_lib.wait_until_serving(started, 60)
+  if not started.private:
+    pytest.skip('this system allows no private network')
+  with started.connect() as connection:
+    assert connection.getpeername() == ('127.0.0.1', started.port)
+    assert listening(started.process.pid) == []
+    with pytest.raises(OSError, match='has been connected to'):
+      started.connect()
+  started.stop()
 
 
 @pytest.mark.tensorflow

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from tests.federated.reach import WITHOUT_PRIVATE_NETWORKS, listening, networks_can_be_forbidden
 from tests.programs.children import ROOT, Child, run_here
 
 pytestmark = pytest.mark.tensorflow
@@ -94,6 +95,48 @@ def test_a_worker_that_dies_is_replaced_and_the_run_ends_with_the_same_bits(unin
   )
   assert digest_of(tmp_path / 'run') == digest_of(uninterrupted[0])
   assert child.left_over() == []
+
+
+def test_a_worker_that_dies_of_its_own_fault_ends_the_run_with_its_model(tmp_path):
+  child = run_all(tmp_path / 'run', '--phase1_rounds=500')
+  assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
+  (worker,) = child.workers()
+  os.kill(worker, signal.SIGSEGV)
+  code, _, err = child.finish(timeout=30)
+  assert code == 1 and err.count('\n') == 1
+  assert err.startswith('error: the TFF worker died of SIGSEGV while it computed with --model=logistic')
+  assert list((tmp_path / 'run').glob('store/fedavg-*/latest_*.npz'))
+  assert child.left_over() == []
+
+
+def test_no_process_of_a_run_can_be_reached_and_a_kill_leaves_no_file(tmp_path):
+  # Longer than the address of a Unix socket may be.
+  scratch = tmp_path / ('long' * 30)
+  scratch.mkdir()
+  child = run_all(tmp_path / 'run', '--phase1_rounds=500', TMPDIR=str(scratch))
+  assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
+  (worker,) = child.workers()
+  if os.path.samefile(f'/proc/{worker}/ns/net', '/proc/self/ns/net'):
+    child.kill()
+    pytest.skip('this system allows no private network')
+  assert listening(child.process.pid) == [] and listening(worker) == []
+  child.kill()
+  assert child.left_over() == []
+  assert not list(scratch.iterdir())
+
+
+def test_a_system_without_private_networks_is_told_of_once_a_run(uninterrupted, tmp_path):
+  if not networks_can_be_forbidden():
+    pytest.skip('no user namespace can be made, in which networks could be forbidden')
+  command = [*WITHOUT_PRIVATE_NETWORKS, sys.executable, '-m', 'phases.run_all', *SMALL]
+  for more in ([], ['--num_folds=2']):
+    folder = tmp_path / f'run{len(more)}'
+    done = subprocess.run(
+      [*command, f'--output_dir={folder}', *more], cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'can read and write all your files' in done.stderr and done.stderr.count('\n') == 1
+  assert digest_of(tmp_path / 'run0') == digest_of(uninterrupted[0])
 
 
 def test_a_worker_that_dies_too_often_is_named(tmp_path):
