@@ -77,7 +77,57 @@ def test_readers_see_the_old_content_until_the_block_ends(file):
     assert file.read_bytes() == b'old'
   assert file.read_bytes() == b'new'
   assert names(file.parent) == ['file.npz']
-  assert file.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.fixture
+def umask():
+  """Returns a function that sets the umask of this process for the test."""
+  before = os.umask(0)
+  os.umask(before)
+  yield os.umask
+  os.umask(before)
+
+
+def save_in_every_way(folder):
+  """Writes a file by each of the ways that the store knows, and returns their paths."""
+  paths = {name: folder / 'new' / name for name in ('json', 'npz', 'npy', 'keras')}
+  store.save_json(paths['json'], {})
+  store.save_arrays(paths['npz'], {'x': np.zeros(3)})
+  store.save_rows(paths['npy'], 1, 1, lambda rows: None)
+  store.save_file(paths['keras'], lambda temporary: temporary.write_bytes(b'library'))
+  return [*paths.values(), folder / 'new' / 'npy.json']
+
+
+@pytest.mark.parametrize(
+  ('mask', 'file_mode', 'folder_mode'),
+  [(0o077, 0o600, 0o700), (0o022, 0o644, 0o755), (0o002, 0o664, 0o775), (0o027, 0o640, 0o750)],
+)
+def test_new_files_and_folders_have_the_permissions_that_the_umask_leaves(
+  mask, file_mode, folder_mode, umask, tmp_path
+):
+  umask(mask)
+  paths = save_in_every_way(tmp_path)
+  assert {path.name: path.stat().st_mode & 0o777 for path in paths} == {path.name: file_mode for path in paths}
+  assert (tmp_path / 'new').stat().st_mode & 0o777 == folder_mode
+
+
+def test_nobody_else_reads_a_private_file_while_it_is_written_again(umask, file):
+  umask(0)
+  file.chmod(0o600)
+  with store.replacing(file):
+    (temporary,) = set(file.parent.iterdir()) - {file}
+    assert temporary.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_is_written_again_keeps_its_permissions(umask, tmp_path):
+  umask(0o022)
+  paths = save_in_every_way(tmp_path)
+  for path in paths:
+    path.chmod(0o640)
+  save_in_every_way(tmp_path)
+  # The checksum of rows is removed before they are written, and made anew.
+  kept = {path.name: path.stat().st_mode & 0o777 for path in paths if path.name != 'npy.json'}
+  assert set(kept.values()) == {0o640}
 
 
 def test_who_has_the_old_file_open_reads_it_to_its_end(file):

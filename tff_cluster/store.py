@@ -8,8 +8,9 @@ import json
 import logging
 import os
 import pathlib
+import secrets
 import shutil
-import tempfile
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Any
 
@@ -37,7 +38,8 @@ class DamagedFile(EnvironmentFault):
 def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
   """Opens a temporary file beside `path` that takes its place when the block ends without an error.
 
-  Whoever reads `path` sees the old content or the new one, never a part; an error leaves no file behind.
+  Whoever reads `path` sees the old content or the new one, never a part; an error leaves no file behind. As with `open`,
+  a new file may be read and written by whom the umask allows it, one that is there keeps its permissions.
   A killed process can leave the temporary file, `.NAME.*.tmp`, which the next one that writes `path` removes, or `sweep`.
 
   Raises:
@@ -54,8 +56,7 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
       stream.flush()
       os.fsync(stream.fileno())
       # Before it is closed, which unlocks it.
-      os.chmod(temporary, 0o644)
-      os.replace(temporary, path)
+      _take_place(temporary, path)
     temporary = None
     _sync_folder(path.parent)
   except OSError as error:
@@ -70,13 +71,33 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
 
 def _temporary(path: pathlib.Path) -> tuple[int, str]:
   """Makes a temporary file beside `path`, locked for as long as its descriptor is open, and returns both."""
+  # Of a new file the kernel takes the umask off; what is written anew is not shown to others meanwhile.
+  permissions = _permissions(path) or 0o666
   while True:
-    descriptor, name = tempfile.mkstemp(prefix=f'.{path.name}.', suffix='.tmp', dir=path.parent)
+    name = os.path.join(path.parent, f'.{path.name}.{secrets.token_hex(4)}.tmp')
+    try:
+      descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, permissions)
+    except FileExistsError:
+      continue
     with contextlib.suppress(OSError):
       fcntl.flock(descriptor, fcntl.LOCK_EX)
     if os.path.lexists(name):
       return descriptor, name
     os.close(descriptor)  # Swept before it was locked.
+
+
+def _take_place(temporary: str | pathlib.Path, path: pathlib.Path) -> None:
+  """Puts a file into the place of another one, whose permissions it takes over where that is there."""
+  if (kept := _permissions(path)) is not None:
+    os.chmod(temporary, kept)
+  os.replace(temporary, path)
+
+
+def _permissions(path: pathlib.Path) -> int | None:
+  try:
+    return stat.S_IMODE(os.stat(path).st_mode)
+  except FileNotFoundError:
+    return None
 
 
 def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None:
@@ -97,7 +118,7 @@ def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None
     write(temporary)
     with open(temporary, 'rb') as stream:
       os.fsync(stream.fileno())
-    os.replace(temporary, path)
+    _take_place(temporary, path)
   except OSError as error:
     raise EnvironmentFault(
       f'cannot write {path}: {error.strerror or error}; what was finished before is kept'

@@ -164,7 +164,7 @@ def _locked_descriptor(path: str | Path, lock: str) -> int:
   # does not keep the folder locked.
   while True:
     try:
-      descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+      descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
       raise EnvironmentFault(f'cannot write in --output_dir={path}: {error.strerror}') from None
     try:

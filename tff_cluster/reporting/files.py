@@ -3,10 +3,15 @@
 import csv
 import io
 import pathlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tff_cluster import store
+
+# What a spreadsheet takes for a formula, unless it is a number.
+_FORMULA = re.compile(r'[=+\-@\t\r\n]')
+_NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?')
 
 
 def write_file(path: pathlib.Path, content: bytes | str) -> None:
@@ -20,9 +25,18 @@ def write_file(path: pathlib.Path, content: bytes | str) -> None:
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-  """Returns CSV text (RFC 4180, None is an empty field)."""
+  """Returns CSV text (RFC 4180, None is an empty field), in which no text is a formula for a spreadsheet.
+
+  Names that come with data can be anything. Text that a spreadsheet would compute gets a quote before it, which makes it
+  text there; numbers, also as text, stay as they are.
+  """
   stream = io.StringIO()
   writer = csv.writer(stream)
-  writer.writerow(header)
-  writer.writerows(['' if value is None else value for value in row] for row in rows)
+  writer.writerows([_cell(value) for value in row] for row in (header, *rows))
   return stream.getvalue()
+
+
+def _cell(value: Any) -> Any:
+  if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+    return f"'{value}"
+  return '' if value is None else value
