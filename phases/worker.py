@@ -3,8 +3,9 @@
   python -m phases.worker --port=7000 --bind_address=10.0.0.5
 
 It trains clients of any run that is given its address, until Ctrl-C or SIGTERM; a worker that dies is started again. What it
-takes in is not encrypted and nobody is asked for a password: whoever reaches the port can run computations here. So it
-listens on loopback unless told otherwise; from another machine reach it through a tunnel: ssh -L 7000:127.0.0.1:7000 HOST.
+takes in is not encrypted and nobody is asked for a password: whoever reaches the port can read and write all your files
+here. It listens on loopback unless told otherwise, which every user of this machine reaches; from another machine reach it
+through a tunnel: ssh -L 7000:127.0.0.1:7000 HOST.
 """
 
 import ipaddress

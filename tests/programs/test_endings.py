@@ -266,3 +266,13 @@ def test_several_machines_and_a_cut_cable_give_the_same_bits(machines, uninterru
       worker.terminate()
     for worker in workers:
       worker.communicate(timeout=20)
+
+
+def test_a_run_lets_others_read_nothing_where_the_umask_forbids_it(tmp_path):
+  before = os.umask(0o077)
+  try:
+    code = run_here('phases.run_all', *SMALL, f'--output_dir={tmp_path / "run"}')
+  finally:
+    os.umask(before)
+  assert code == 0
+  assert {path.stat().st_mode & 0o077 for path in [tmp_path / 'run', *(tmp_path / 'run').rglob('*')]} == {0}

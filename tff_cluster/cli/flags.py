@@ -43,7 +43,7 @@ class WorkerOptions:
   )
   bind_address: str = options.option(
     '127.0.0.1',
-    'IP address of this machine to listen on; 0.0.0.0: all. Traffic is neither encrypted nor guarded by a password.',
+    'IP address of this machine to listen on; 0.0.0.0: all. Whoever reaches the port can read and write all your files.',
   )
 
 
