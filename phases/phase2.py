@@ -24,12 +24,16 @@ def main() -> None:
   from tff_cluster.algorithms import references, session, three_phase
   from tff_cluster.reporting import progress
 
-  bars = progress.Progress()
+  bars, failed = progress.Progress(), dict[str, Exception]()
   with session.opened(folder, config, bars, machine) as experiment:
     three_phase.run_baseline(experiment)
     references.run_local(experiment)
     for clustering in config.clusterings:
-      three_phase.run_phase2(experiment, clustering.label)
+      with three_phase.apart(failed, clustering.label):
+        three_phase.run_phase2(experiment, clustering.label)
+  left = three_phase.drop(folder, config, failed)
+  if failed:
+    raise three_phase.ClusteringsFailed(failed, [clustering.label for clustering in left.clusterings])
   print(f'Phase 2: {experiment.asked} client-rounds asked for, {experiment.trained} trained')
   print(folder.root)
 

@@ -34,7 +34,11 @@ def test_claim_writes_the_configuration_and_the_environment(tmp_path):
   assert found['python'] == '.'.join(map(str, sys.version_info[:3]))
   assert found['packages']['tensorflow-federated'] == '0.87.0'
   assert 1 <= found['cores'] <= os.cpu_count()
-  assert sorted(path.name for path in folder.iterdir()) == ['.lock', 'config.json', 'environment.json']
+  assert sorted(path.name for path in folder.iterdir()) == [
+    '.tff_cluster-lock',
+    'config.json',
+    'environment.json',
+  ]
 
 
 def test_given_environment_is_written(tmp_path):
@@ -144,7 +148,7 @@ def test_two_processes_do_not_share_a_folder(tmp_path):
 def test_a_killed_process_holds_nothing(tmp_path):
   with hold(tmp_path) as other:
     other.kill()
-  assert (tmp_path / '.lock').exists()
+  assert (tmp_path / '.tff_cluster-lock').exists()
   output.lock_output_dir(tmp_path)
 
 
@@ -186,7 +190,7 @@ def test_resuming_needs_a_run(tmp_path):
   output.claim_output_dir(tmp_path / 'run', ExperimentConfig())
   output.release_output_dirs()
   assert output.resume_output_dir(tmp_path / 'run') == tmp_path / 'run'
-  assert (tmp_path / 'run' / '.lock').exists()
+  assert (tmp_path / 'run' / '.tff_cluster-lock').exists()
 
 
 LEFT = (
@@ -204,7 +208,7 @@ def test_what_a_killed_run_left_is_removed_when_it_goes_on(go_on, tmp_path):
     (run / name).parent.mkdir(parents=True, exist_ok=True)
     (run / name).write_text('half')
   output.claim_output_dir(run, ExperimentConfig()) if go_on == 'claimed' else output.resume_output_dir(run)
-  files = [path for path in run.rglob('*') if path.is_file() and path.name != '.lock']
+  files = [path for path in run.rglob('*') if path.is_file() and path.name != '.tff_cluster-lock']
   assert sorted(files) == before
   assert not list(run.rglob('.*.tmp'))
 

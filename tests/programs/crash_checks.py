@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from tff_cluster import store
 
 # Written before the slow imports, so that most kills that waited for them would hit no work at all.
-_CLAIM = ('.lock', 'config.json', 'environment.json', 'population.npz')
+_CLAIM = ('.tff_cluster-lock', 'config.json', 'environment.json', 'population.npz')
 _TIMED = ('timing', 'environment', 'sealed')
 
 
@@ -50,7 +50,7 @@ def content(folder: pathlib.Path) -> dict[str, str]:
   """
   found = {}
   for name, path in files(folder):
-    if name in ('.lock', 'environment.json') or name.startswith('tensorboard/'):
+    if name in ('.tff_cluster-lock', 'environment.json') or name.startswith('tensorboard/'):
       continue
     if name.endswith('.keras'):
       with zipfile.ZipFile(path) as archive:
@@ -99,7 +99,7 @@ def check_tidy(folder: pathlib.Path) -> None:
   for name, _ in files(folder):
     if temporary(name):
       raise Broken(f'a temporary file is left: {name}')
-    if pathlib.Path(name).name == '.lock':
+    if pathlib.Path(name).name == '.tff_cluster-lock':
       raise Broken(f'a lock is left: {name}')
     if name.endswith('.damaged'):
       raise Broken(f'a file was taken for damaged: {name}')

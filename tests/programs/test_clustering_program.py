@@ -351,7 +351,7 @@ def test_the_clusterings_of_a_run(run, capsys):
   assert on_run(run) == 0, capsys.readouterr().err
   assert store.load_json(run.clusters('dynamic_distance'))['clusters'] == THREE
   assert run.load_config() == STARTED
-  assert not (run.root / '.lock').exists()
+  assert not (run.root / '.tff_cluster-lock').exists()
 
 
 def test_a_clustering_is_added_to_a_run(run, capsys):

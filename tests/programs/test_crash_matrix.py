@@ -153,7 +153,7 @@ def test_a_changed_byte_is_found(name, run):
 
 @pytest.mark.parametrize(
   'name',
-  ['.lock', '.config.json.ab12.tmp', 'models/k/.cluster_000.7.tmp.keras', 'metrics/phase1.csv_temp1234',
+  ['.tff_cluster-lock', '.config.json.ab12.tmp', 'models/k/.cluster_000.7.tmp.keras', 'metrics/phase1.csv_temp1234',
    'store/.fedavg-1.tmp/round_00001.npz', 'store/fedavg-1/latest_00001.npz.damaged'],
 )  # fmt: skip
 def test_what_is_left_over_is_found(name, run):

@@ -76,7 +76,7 @@ def test_the_files(tmp_path, capsys):
   assert out.splitlines()[0] == '2 experts, 3 samples, 3 classes'
   assert 'fedex           66.67%   100.00%' in out and 'oracle         100.00%' in out
   assert out.splitlines()[-2:] == [str(folder / 'predictions.npz'), str(folder / 'experts.json')]
-  assert sorted(path.name for path in folder.iterdir() if path.name != '.lock') == [
+  assert sorted(path.name for path in folder.iterdir() if path.name != '.tff_cluster-lock') == [
     'experts.json',
     'predictions.npz',
   ]
