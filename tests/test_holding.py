@@ -7,6 +7,7 @@ import pytest
 
 from tff_cluster import artifacts, holding, store
 from tff_cluster.cli import output
+from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import EnvironmentFault
 
 
@@ -82,7 +83,7 @@ def test_paths_through_a_link_to_the_folder_count_as_well(tmp_path):
 
 
 def test_a_shared_store_that_was_removed_is_named_and_does_not_come_back(run, tmp_path):
-  output.share_store(run, str(tmp_path / 'shared'))
+  output.claim_output_dir(run, ExperimentConfig(), str(tmp_path / 'shared')).write()
   artifact = artifacts.Store(run / 'store').artifact('fedavg', {'a': 1})
   store.save_json(artifact / 'a.json', 1)
   shutil.rmtree(tmp_path / 'shared')

@@ -75,7 +75,7 @@ class Store:
     folder = self.place(kind, determinants)
     described = folder / _DESCRIBED
     self._described = folder, determinants
-    if not described.exists():
+    if not _is_artifact(folder):
       # Locked, because who works on an artifact sweeps it.
       os.close(self._locked(folder))
     with contextlib.suppress(OSError):
@@ -121,9 +121,8 @@ class Store:
       try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
-          described = folder / _DESCRIBED
-          if self._described is not None and self._described[0] == folder and not described.exists():
-            store.save_json(described, self._described[1], seal=False)
+          if self._described is not None and self._described[0] == folder and not _is_artifact(folder):
+            store.save_json(folder / _DESCRIBED, self._described[1], seal=False)
           return descriptor
       except FileNotFoundError:
         pass  # Pruned while we waited for the lock.

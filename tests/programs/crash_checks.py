@@ -112,7 +112,7 @@ def check_tidy(folder: pathlib.Path) -> None:
 def temporary(name: str) -> bool:
   """Tells whether a name is, or lies in, what is on its way to a final name."""
   parts = pathlib.PurePath(name).parts
-  return any(part.startswith('.') and '.tmp' in part for part in parts) or bool(
+  return any(re.match(r'\.tff_cluster-([0-9a-f]{16}|removed)-.', part) for part in parts) or bool(
     re.search(r'\.csv.+$', parts[-1])
   )
 

@@ -24,7 +24,7 @@ FLAGS = ['--num_clients=6', '--num_groups=3', '--clustering=kmeans,num_clusters=
 def whole(tmp_path_factory):
   """A run whose Phase 1 is done, with files of the later phases that are whole JSON."""
   wrong_input.import_what_is_slow()
-  folder = RunFolder(output.claim_output_dir(tmp_path_factory.mktemp('whole') / 'run', STARTED))
+  folder = RunFolder(output.claim_output_dir(tmp_path_factory.mktemp('whole') / 'run', STARTED).write())
   output.release_output_dirs()
   vectors = np.repeat(np.eye(3) * 9, 2, axis=0) + np.arange(18).reshape(6, 3) / 100
   rows = folder.store / 'signatures-1' / 'vectors.npy'

@@ -160,7 +160,7 @@ def test_bad_flags_are_one_line(arguments, words, tmp_path, capsys):
 
 
 def test_the_folder_of_a_run_is_left_alone(tmp_path, capsys):
-  output.claim_output_dir(tmp_path / 'run', ExperimentConfig())
+  output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
   output.release_output_dirs()
   assert call(tmp_path / 'run', outputs=GOOD) == 2
   assert 'holds a run; choose another folder for --outputs_file' in capsys.readouterr().err
