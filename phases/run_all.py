@@ -9,14 +9,17 @@ from pathlib import Path
 
 from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.data import npz_file
+from tff_cluster.reporting import words
+from tff_cluster.run_folder import RunFolder
 
 
 def define_flags() -> None:
-  flags.define('data', 'training', 'clusterings', 'evaluation', 'run', 'machine')
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'run', 'export', 'machine')
 
 
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
+  export_models = parse.section_from_flags(flags.ExportOptions).export_models == 'yes'
   config = parse.experiment_config_from_flags()
   npz_file.check_npz(config.data.data_file)
   output.claim_output_dir(options.output_dir, config, options.store_dir)
@@ -31,6 +34,7 @@ def main() -> None:
       options.store_dir,
       progress.Progress(),
       machine,
+      export_models,
     )
   except three_phase.ClusteringsFailed as failed:
     if failed.done:
@@ -38,6 +42,7 @@ def main() -> None:
     raise
   page = report.write_report(Path(options.output_dir))
   print(f'client-rounds: {done.asked} asked for, {done.trained} trained')
+  print(f'on disk {words.sizes(RunFolder(Path(options.output_dir)).sizes())}')
   print(f'digest {done.results["digest"]}')
   print(f'report {page.resolve()}')
 

@@ -175,6 +175,18 @@ class RunFolder:
     ]
     return next((path for path in written if os.path.lexists(path)), None)
 
+  def sizes(self) -> dict[str, int]:
+    """Returns the bytes that each file and folder of the run takes; a file of several names counts once, a link not at all."""
+    counted, taken = set[tuple[int, int]](), dict[str, int]()
+    for name in (*_FILES, self.config.name, *_FLAT, 'store', 'models', 'tensorboard', 'folds'):
+      path = self.root / name
+      inside = [] if path.is_symlink() else [path, *sorted(path.rglob('*'))]
+      for about in (each.lstat() for each in inside if each.is_file() and not each.is_symlink()):
+        if (about.st_dev, about.st_ino) not in counted:
+          counted.add((about.st_dev, about.st_ino))
+          taken[name] = taken.get(name, 0) + about.st_size
+    return taken
+
   def has_trained(self) -> bool:
     """Tells whether rounds of this run were trained, as far as its own folder shows."""
     if self.phase1.exists():

@@ -16,6 +16,7 @@ method=bipartition clustering and Phase 2 are one: CFL's recursion (algorithms/c
 import contextlib
 import dataclasses
 import logging
+import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -225,7 +226,8 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
   Args:
     experiment: The experiment.
     label: Which clustering.
-    export_models: Whether to write the models as .keras files beside the store.
+    export_models: Whether to write the models as .keras files beside the store. What was written earlier and is damaged
+      is made again in any case.
   """
   folder, training = experiment.folder, experiment.config.training
   if phase2_is_done(folder, label, export_models):
@@ -236,9 +238,9 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
   with experiment.timed() as figures:
     trained = cluster_training.train_clusters(experiment, label, log=not saved)
     models = dict(saved.get('models', {}))
-    if export_models:
-      for row, outcome in enumerate(trained.clusters):
-        path = folder.model(label, row)
+    for row, outcome in enumerate(trained.clusters):
+      path = folder.model(label, row)
+      if export_models or _is_changed(path, models.get(path.name)):
         models[path.name] = experiment.export_model(path, outcome.weights[last], models.get(path.name))
     if folder.splits(label).exists():
       _, _, accuracy = measures.client_accuracies(experiment, trained.outcomes, 1)
@@ -268,13 +270,16 @@ def phase2_is_done(folder: RunFolder, label: str, export_models: bool) -> bool:
     return False
   if folder.splits(label).exists() and not folder.client_accuracy(label).exists():
     return False
-  if not export_models:
-    return True
-  models = folder.load_finished(folder.phase2(label), 'phase2').get('models')
-  whole = [
-    store_lib.file_digest(folder.models(label) / name) == digest for name, digest in (models or {}).items()
-  ]
-  return bool(whole) and all(whole)
+  models = folder.load_finished(folder.phase2(label), 'phase2').get('models', {})
+  paths = {folder.models(label) / name: digest for name, digest in models.items()}
+  if export_models and not (paths and all(path.exists() for path in paths)):
+    return False
+  return not any(_is_changed(path, digest) for path, digest in paths.items())
+
+
+def _is_changed(path: pathlib.Path, digest: str | None) -> bool:
+  """Tells whether a file that was written with this SHA-256 is there with another one."""
+  return digest is not None and store_lib.file_digest(path) not in (None, digest)
 
 
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_models: bool) -> bool:
