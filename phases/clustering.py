@@ -93,6 +93,7 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   from tff_cluster.reporting import progress
 
   training = [c for c in asked if three_phase.needs_training(folder, c)]
+  three_phase.check_signatures(folder, asked)
   failed: dict[str, Exception] = {}
   if training:
     with session.opened(folder, experiment, progress.Progress()) as opened:

@@ -80,12 +80,13 @@ def apart(failed: dict[str, Exception], label: str) -> Iterator[None]:
 def drop(
   folder: RunFolder, config: config_lib.ExperimentConfig, failed: Mapping[str, Exception]
 ) -> config_lib.ExperimentConfig:
-  """Takes what failed out of a run, so that it can be given again in another way, and returns what is left."""
+  """Takes what failed out of a run, so that it can be given again in another way, and returns what is left.
+
+  What was saved of it stays until another of its name comes.
+  """
   left = config.without_clusterings(failed)
   if failed:
     store_lib.save_json(folder.config, left.to_json())
-  for label in failed:
-    folder.forget(label)
   return left
 
 
@@ -93,6 +94,7 @@ def make_clusterings(
   experiment: experiment_lib.Experiment, clusterings: Sequence[config_lib.ClusteringConfig]
 ) -> dict[str, Exception]:
   """Makes clusterings, with the training that they ask for themselves; returns what failed, by label."""
+  check_signatures(experiment.folder, clusterings)
   failed: dict[str, Exception] = {}
   for clustering in clusterings:
     with apart(failed, clustering.label):
@@ -140,6 +142,18 @@ def prepare_clustering(
   """Does the training that a clustering itself asks for: choosing its threshold, or CFL's recursion."""
   threshold_choice.run_choice(experiment, clustering)
   recursion.run_recursion(experiment, clustering)
+
+
+def check_signatures(folder: RunFolder, clusterings: Sequence[config_lib.ClusteringConfig]) -> None:
+  """Reads the signatures of the clusterings that are still to be made: what is wrong with them is no clustering's fault.
+
+  Raises:
+    InputError: see client_signatures.load.
+    DamagedFile: if a file of them is damaged.
+  """
+  kinds = {clustering.signature for clustering in clusterings if not is_made(folder, clustering)}
+  for kind in sorted(kinds & set(folder.load_finished(folder.phase1, 'phase1')['signatures'])):
+    client_signatures.load(folder, kind)
 
 
 def is_made(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
