@@ -22,7 +22,7 @@ SMALL = (
   '--dataset=digits', '--partition=label_swapped', '--num_clients=4', '--num_groups=2', '--model=logistic',
   '--phase1_rounds=2', '--phase2_rounds=2', '--clustering=kmeans,num_clusters=2',
   '--clustering=hierarchical,distance_threshold=quantile:0.5',
-  '--clustering=bipartition,stationary_norm=9,stopping_norm=0,rounds_before_split=1',
+  '--clustering=bipartition,stationary_norm=9,stopping_norm=0.001,rounds_before_split=1',
 )  # fmt: skip
 TOKEN = '.tff_cluster-0123456789abcdef'
 # Names near ours, where a run looks for its own.
