@@ -78,9 +78,8 @@ def test_every_file_of_a_user_is_there_byte_for_byte_after_everything(here, tmp_
   contents |= put(trajectory.parent, ['holiday_2021.npz', 'latest_3.npz', 'round_00004.npz.damaged'])
   # Damage, a resume, a report, a prune, and all of it trained again.
   trajectory.write_bytes(b'damaged')
-  RunFolder(run).phase3('kmeans').unlink()
-  RunFolder(run).phase2('kmeans').unlink()
-  RunFolder(run).phase2('hierarchical').unlink()
+  for path in [*run.glob('phase3/*.json'), *run.glob('phase2/clustering_*.json'), RunFolder(run).baseline]:
+    path.unlink()
   (run / 'results.json').write_text('{')
   assert call(given) == 0, capsys.readouterr().err
   assert (trajectory.parent / 'round_00004.npz.damaged-2').read_bytes() == b'damaged'
