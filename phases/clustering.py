@@ -84,22 +84,30 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   folder.load_finished(folder.phase1, 'phase1')
   asked = experiment.clusterings if added is None else (added,)
   if added is not None and added not in experiment.clusterings:
-    experiment = experiment.with_clusterings((added,))
+    # One of its name that was not made, for instance because it cannot be, makes way.
+    unmade = [c.label for c in experiment.clusterings if not folder.clusters(c.label).exists()]
+    experiment = experiment.without_clusterings({added.label} & set(unmade)).with_clusterings((added,))
     # What lies there is of a call that was stopped before the run knew of it, perhaps with other flags.
-    for path in (folder.clusters(added.label), folder.choice(added.label), folder.splits(added.label)):
-      path.unlink(missing_ok=True)
+    folder.forget(added.label)
   from tff_cluster.algorithms import session, three_phase
   from tff_cluster.reporting import progress
 
   training = [c for c in asked if three_phase.needs_training(folder, c)]
+  three_phase.check_signatures(folder, asked)
+  failed: dict[str, Exception] = {}
   if training:
     with session.opened(folder, experiment, progress.Progress()) as opened:
-      for clustering in training:
-        three_phase.prepare_clustering(opened, clustering)
+      failed = three_phase.make_clusterings(opened, training)
   for clustering in asked:
-    three_phase.run_clustering(folder, clustering, experiment.training.seed)
+    if clustering.label not in failed:
+      with three_phase.apart(failed, clustering.label):
+        three_phase.run_clustering(folder, clustering, experiment.training.seed)
+  three_phase.drop(folder, experiment, failed)
+  done = [clustering.label for clustering in asked if clustering.label not in failed]
+  if failed:
+    raise three_phase.ClusteringsFailed(failed, done)
   store.save_json(folder.config, experiment.to_json())
-  print(f'clustered {", ".join(clustering.label for clustering in asked)}')
+  print(f'clustered {", ".join(done)}')
   print(folder.clusters(asked[-1].label))
 
 

@@ -8,7 +8,6 @@ clusterings can stand on them: python -m phases.clustering --output_dir=runs/dem
 
 from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.data import npz_file
-from tff_cluster.run_folder import RunFolder
 
 
 def define_flags() -> None:
@@ -19,16 +18,15 @@ def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   config = parse.experiment_config_from_flags()
   npz_file.check_npz(config.data.data_file)
-  folder = RunFolder(output.claim_output_dir(options.output_dir, config))
-  output.share_store(folder.root, options.store_dir)
+  claim = output.claim_output_dir(options.output_dir, config, options.store_dir)
   from tff_cluster.algorithms import session, three_phase
   from tff_cluster.reporting import progress
 
   bars = progress.Progress()
-  with session.opened(folder, folder.load_config(), bars, machine) as experiment:
+  with session.opened(claim.folder, claim.config, bars, machine, claim=claim) as experiment:
     three_phase.run_phase1(experiment)
   print(f'Phase 1: {experiment.asked} client-rounds asked for, {experiment.trained} trained')
-  print(folder.phase1)
+  print(claim.folder.phase1)
 
 
 if __name__ == '__main__':

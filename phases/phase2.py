@@ -11,11 +11,12 @@ from tff_cluster.run_folder import RunFolder
 
 
 def define_flags() -> None:
-  flags.define('output_dir', 'machine')
+  flags.define('output_dir', 'export', 'machine')
 
 
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
+  export_models = parse.section_from_flags(flags.ExportOptions).export_models == 'yes'
   folder = RunFolder(output.resume_output_dir(options.output_dir))
   config = folder.load_config()
   folder.load_finished(folder.phase1, 'phase1')
@@ -24,12 +25,16 @@ def main() -> None:
   from tff_cluster.algorithms import references, session, three_phase
   from tff_cluster.reporting import progress
 
-  bars = progress.Progress()
+  bars, failed = progress.Progress(), dict[str, Exception]()
   with session.opened(folder, config, bars, machine) as experiment:
     three_phase.run_baseline(experiment)
     references.run_local(experiment)
     for clustering in config.clusterings:
-      three_phase.run_phase2(experiment, clustering.label)
+      with three_phase.apart(failed, clustering.label):
+        three_phase.run_phase2(experiment, clustering.label, export_models)
+  left = three_phase.drop(folder, config, failed)
+  if failed:
+    raise three_phase.ClusteringsFailed(failed, [clustering.label for clustering in left.clusterings])
   print(f'Phase 2: {experiment.asked} client-rounds asked for, {experiment.trained} trained')
   print(folder.root)
 

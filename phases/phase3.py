@@ -22,12 +22,16 @@ def main() -> None:
   from tff_cluster.algorithms import new_clients, session, three_phase
   from tff_cluster.reporting import progress
 
-  bars = progress.Progress()
+  bars, failed = progress.Progress(), dict[str, Exception]()
   with session.opened(folder, config, bars, machine) as experiment:
     for clustering in config.clusterings:
-      three_phase.run_phase3(experiment, clustering.label)
-      new_clients.run_clustering(experiment, clustering)
+      with three_phase.apart(failed, clustering.label):
+        three_phase.run_phase3(experiment, clustering.label)
+        new_clients.run_clustering(experiment, clustering)
     new_clients.run_baseline(experiment)
+  left = three_phase.drop(folder, config, failed)
+  if failed:
+    raise three_phase.ClusteringsFailed(failed, [clustering.label for clustering in left.clusterings])
   print(folder.root / 'phase3')
 
 

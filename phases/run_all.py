@@ -9,30 +9,40 @@ from pathlib import Path
 
 from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.data import npz_file
+from tff_cluster.reporting import words
+from tff_cluster.run_folder import RunFolder
 
 
 def define_flags() -> None:
-  flags.define('data', 'training', 'clusterings', 'evaluation', 'run', 'machine')
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'run', 'export', 'machine')
 
 
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
+  export_models = parse.section_from_flags(flags.ExportOptions).export_models == 'yes'
   config = parse.experiment_config_from_flags()
   npz_file.check_npz(config.data.data_file)
-  output.claim_output_dir(options.output_dir, config)
+  output.claim_output_dir(options.output_dir, config, options.store_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
-  from tff_cluster.algorithms import run_experiment
+  from tff_cluster.algorithms import run_experiment, three_phase
   from tff_cluster.reporting import progress, report
 
-  done = run_experiment.run_experiment(
-    config,
-    options.output_dir,
-    options.store_dir,
-    progress.Progress(),
-    machine,
-  )
+  try:
+    done = run_experiment.run_experiment(
+      config,
+      options.output_dir,
+      options.store_dir,
+      progress.Progress(),
+      machine,
+      export_models,
+    )
+  except three_phase.ClusteringsFailed as failed:
+    if failed.done:
+      print(f'report {report.write_report(Path(options.output_dir)).resolve()}')
+    raise
   page = report.write_report(Path(options.output_dir))
   print(f'client-rounds: {done.asked} asked for, {done.trained} trained')
+  print(f'on disk {words.sizes(RunFolder(Path(options.output_dir)).sizes())}')
   print(f'digest {done.results["digest"]}')
   print(f'report {page.resolve()}')
 

@@ -39,7 +39,8 @@ def main() -> None:
     removed = [artifact for artifact in doomed if kept.remove(artifact)]
     artifacts = kept.artifacts()
     print(
-      f'removed {len(removed)} artifacts, {words.size(sum(a.size for a in removed))}; {len(doomed) - len(removed)} in use'
+      f'removed {len(removed)} artifacts, {words.size(sum(a.size for a in removed))}; {len(doomed) - len(removed)} in use, or '
+      'with files of others in them'
     )
   for artifact in artifacts:
     used = time.strftime('%Y-%m-%d', time.localtime(artifact.last_used))

@@ -32,7 +32,7 @@ import phases
 import tff_cluster
 from tests.programs import crash_checks as checks
 from tests.programs.children import Child, ForkedChild
-from tff_cluster import seeding
+from tff_cluster import artifacts, seeding
 
 EXPERIMENT = (
   '--dataset=digits', '--partition=label_swapped', '--num_clients=6', '--num_groups=2', '--model=logistic',
@@ -252,12 +252,10 @@ class Matrix:
     """The pruning of a store is killed: what is left is whole or not there, can be pruned, and is trained again."""
     reference, run = self.reference('phase1'), self.work / 'trial'
     self._copy(self.work / 'reference_phase1', run)
-    for folder in sorted((run / 'store').iterdir()):
-      for number in range(60):  # So that the removal takes a while.
-        copy = folder.with_name(f'{folder.name}{number:03d}')
-        shutil.copytree(folder, copy)
-        for part in range(20):
-          (copy / f'part_{part}').write_bytes(b'x')
+    for number in range(200):  # So that the removal takes a while.
+      more = artifacts.Store(run / 'store').artifact('similarity', {'number': number})
+      for part in range(20):
+        (more / f'round_{part:05d}.npz.damaged').write_bytes(b'x')
     flags = (f'--store_dir={run / "store"}', '--prune_unused_days=0')
     child = self.child('phases.store', *flags)
     _wait_for_a_write(child, run)
@@ -272,7 +270,7 @@ class Matrix:
       if (code, err) != (0, '') or list((run / 'store').iterdir()):
         raise checks.Broken(f'what was left was not pruned: exit code {code}, {err!r}')
     self._ends_well('phase1', run)
-    for extra in sorted((run / 'store').glob('*-' + '?' * 27)):
+    for extra in sorted((run / 'store').glob('similarity-*')):
       shutil.rmtree(extra)
     checks.check_same(reference.content, checks.content(run))
     checks.check_tidy(run)

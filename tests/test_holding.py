@@ -7,6 +7,7 @@ import pytest
 
 from tff_cluster import artifacts, holding, store
 from tff_cluster.cli import output
+from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import EnvironmentFault
 
 
@@ -43,7 +44,7 @@ def test_a_folder_that_was_removed_is_named_and_does_not_come_back(run):
 
 def test_a_folder_half_removed_is_lost_as_soon_as_its_lock_is_gone(run):
   (run / 'results.json').write_text('{}')
-  os.unlink(run / '.lock')
+  os.unlink(run / '.tff_cluster-lock')
   with pytest.raises(EnvironmentFault, match='was removed or replaced'):
     store.save_json(run / 'results.json', 1)
   assert (run / 'results.json').read_text() == '{}'
@@ -52,12 +53,12 @@ def test_a_folder_half_removed_is_lost_as_soon_as_its_lock_is_gone(run):
 def test_a_run_that_was_put_in_its_place_is_left_alone(run):
   shutil.move(run, run.with_name('moved'))
   run.mkdir()
-  (run / '.lock').write_text('somebody else')
+  (run / '.tff_cluster-lock').write_text('somebody else')
   with pytest.raises(EnvironmentFault, match='was removed or replaced'):
     store.save_json(run / 'a.json', 1)
   output.release_output_dirs()
-  assert [path.name for path in run.iterdir()] == ['.lock']
-  assert (run / '.lock').read_text() == 'somebody else'
+  assert [path.name for path in run.iterdir()] == ['.tff_cluster-lock']
+  assert (run / '.tff_cluster-lock').read_text() == 'somebody else'
 
 
 def test_other_folders_can_be_written_and_the_same_one_be_made_anew(run, tmp_path):
@@ -82,7 +83,7 @@ def test_paths_through_a_link_to_the_folder_count_as_well(tmp_path):
 
 
 def test_a_shared_store_that_was_removed_is_named_and_does_not_come_back(run, tmp_path):
-  output.share_store(run, str(tmp_path / 'shared'))
+  output.claim_output_dir(run, ExperimentConfig(), str(tmp_path / 'shared')).write()
   artifact = artifacts.Store(run / 'store').artifact('fedavg', {'a': 1})
   store.save_json(artifact / 'a.json', 1)
   shutil.rmtree(tmp_path / 'shared')

@@ -182,10 +182,10 @@ def test_a_killed_process_leaves_the_old_content_and_what_sweep_removes(kind, fi
 @pytest.mark.parametrize('kind', ['block', 'rows'])
 def test_what_a_killed_process_left_is_removed_by_the_next_that_writes_the_file(kind, file):
   subprocess.run([sys.executable, '-c', KILLED, str(file), kind], cwd=ROOT)
-  (file.parent / '.file.npz.other.tmp').mkdir()
-  (file.parent / '.file2.npz.x1y2.tmp').write_text('of another file')
+  other = '.tff_cluster-0123456789abcdef-file2.npz'
+  (file.parent / other).write_text('of another file')
   write_arrays(file)
-  assert names(file.parent) == ['.file2.npz.x1y2.tmp', 'file.npz']
+  assert names(file.parent) == [other, 'file.npz']
 
 
 def test_a_file_that_is_written_is_not_swept(file):
@@ -199,22 +199,60 @@ def test_a_file_that_is_written_is_not_swept(file):
 
 
 def test_a_killed_save_file_leaves_what_the_next_removes(tmp_path):
-  left = [tmp_path / f'.model.{pid}.tmp.keras' for pid in (1, 77)]
-  for path in (*left, tmp_path / '.models.1.tmp.keras'):
+  left = [tmp_path / f'.tff_cluster-{token * 8}-model.keras' for token in ('0a', '1b')]
+  other = tmp_path / f'.tff_cluster-{"0a" * 8}-models.keras'
+  for path in (*left, other):
     path.write_text('half')
   store.save_file(tmp_path / 'model.keras', lambda temporary: temporary.write_text('whole'))
-  assert names(tmp_path) == ['.models.1.tmp.keras', 'model.keras']
+  assert names(tmp_path) == [other.name, 'model.keras']
+
+
+LEFT_OVER = f'.tff_cluster-{"0f" * 8}-a.npz'
+# Names of others: those of other programs, and what is nearly ours.
+OTHERS = (
+  '.hidden', 'a.tmp', '.draft.tmp.bak', '.notes.tmpl', '.a.npz.x1y2.tmp', '.model.77.tmp.keras', '.npz',
+  LEFT_OVER[1:], LEFT_OVER.upper(), LEFT_OVER.replace('0f', '0F'), LEFT_OVER.replace('0f', '0g'),
+  LEFT_OVER.replace('0f', '0'), LEFT_OVER.removesuffix('-a.npz'), f'{LEFT_OVER[:-6]}_a.npz', f'my{LEFT_OVER}',
+)  # fmt: skip
 
 
 def test_sweep_removes_nothing_else(tmp_path):
-  (tmp_path / 'deep' / 'er').mkdir(parents=True)
-  kept = ['.hidden', 'a.tmp', 'deep/.lock', 'deep/er/results.json', 'deep/tmp', '.npz']
-  for name in kept:
-    (tmp_path / name).write_text('mine')
-  for name in ('.a.npz.x1y2.tmp', 'deep/er/.model.77.tmp.keras'):
-    (tmp_path / name).write_text('left over')
+  below = tmp_path / 'deep' / LEFT_OVER
+  below.parent.mkdir()
+  aim = tmp_path.with_name('aim')
+  for path in (below, aim, *(tmp_path / name for name in OTHERS)):
+    path.write_text('mine')
+  link, folder = (tmp_path / LEFT_OVER.replace('0f', token) for token in ('1e', '2d'))
+  link.symlink_to(aim)
+  folder.mkdir()
+  (folder / 'thesis.txt').write_text('mine')
+  os.mkfifo(tmp_path / LEFT_OVER.replace('0f', '3c'))
+  before = sorted(tmp_path.rglob('*'))
+  (tmp_path / LEFT_OVER).write_text('left over')
   store.sweep(tmp_path)
-  assert sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob('*') if p.is_file()) == sorted(kept)
+  assert sorted(tmp_path.rglob('*')) == before
+  assert aim.read_text() == 'mine' and (folder / 'thesis.txt').read_text() == 'mine'
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='only root can give a file to somebody else')
+def test_sweep_leaves_what_belongs_to_another_user(tmp_path):
+  (tmp_path / LEFT_OVER).write_text('theirs')
+  os.chown(tmp_path / LEFT_OVER, 12345, 12345)
+  store.sweep(tmp_path)
+  assert (tmp_path / LEFT_OVER).exists()
+
+
+def test_what_is_set_aside_replaces_nothing(tmp_path):
+  path = tmp_path / 'a.npz'
+  (tmp_path / 'a.npz.damaged').write_text('mine')
+  for content in ('one', 'two'):
+    path.write_text(content)
+    store.set_aside(path, store.DamagedFile(f'{path} is damaged'))
+  assert {found.name: found.read_text() for found in tmp_path.iterdir()} == {
+    'a.npz.damaged': 'mine',
+    'a.npz.damaged-2': 'one',
+    'a.npz.damaged-3': 'two',
+  }
 
 
 @pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])

@@ -61,7 +61,7 @@ def test_every_kind_of_artifact_says_in_words_what_it_has(shelf):
     'signatures': ('vectors.npy', 'vectors'),
     'start': ('vectors.npy', 'vectors'),
     'similarity': ('similarity.npz', 'similarities'),
-    'global_scores': ('0a1b.npz', 'models scored: 1'),
+    'global_scores': (f'{"0a1b" * 16}.npz', 'models scored: 1'),
     'other': ('some.txt', 'nothing yet'),
   }
   for kind, (name, _) in made.items():
@@ -113,7 +113,7 @@ def test_processes_that_make_the_same_artifacts_at_once_do_not_sweep_each_others
 
 def test_what_a_killed_removal_left_is_no_hindrance_and_is_removed(shelf):
   folder = shelf.artifact('fedavg', DETERMINANTS)
-  left = folder.with_name(f'.{folder.name}.tmp')
+  left = folder.with_name(f'.tff_cluster-removed-{folder.name}')
   for _ in range(2):
     left.mkdir()
     (left / 'round_00001.npz').write_bytes(b'half')
@@ -126,16 +126,15 @@ def test_what_a_killed_removal_left_is_no_hindrance_and_is_removed(shelf):
   assert list(shelf.root.iterdir()) == []
 
 
-def test_a_removal_that_is_under_way_is_not_swept(shelf):
-  left = shelf.root / '.fedavg-1.tmp'
+def test_a_removal_that_is_under_way_is_left_to_who_does_it(shelf):
+  left = shelf.root / f'.tff_cluster-removed-fedavg-{"0a" * 12}'
   left.mkdir(parents=True)
   descriptor = os.open(left, os.O_RDONLY)
   fcntl.flock(descriptor, fcntl.LOCK_EX)
-  store.sweep(shelf.root)
   shelf.finish_removals()
   assert left.exists()
   os.close(descriptor)
-  store.sweep(shelf.root)
+  shelf.finish_removals()
   assert not left.exists()
 
 
@@ -164,3 +163,58 @@ def test_a_changed_number_in_json_is_damage(tmp_path):
   (tmp_path / 'a.json').write_text(text.replace('0.25', '0.35'))
   with pytest.raises(store.DamagedFile, match=r'a\.json is damaged: its checksum does not fit'):
     store.load_json(tmp_path / 'a.json')
+
+
+# Folders and files that are not ours, by name or by what they hold.
+FOREIGN = (
+  'photos-2021/determinants.json',
+  f'fedavg-{"0a" * 12}/determinants.json',
+  f'fedavg-{"0b" * 12}/round_00001.npz',
+  f'.tff_cluster-removed-fedavg-{"0c" * 12}/thesis.txt',
+  f'.tff_cluster-removed-photos-{"0d" * 11}/round_00001.npz',
+  '.photos-1.tmp/deep/thesis.txt',
+)
+
+
+def test_pruning_removes_what_was_written_and_nothing_else(shelf, tmp_path):
+  for name in FOREIGN:
+    (shelf.root / name).parent.mkdir(parents=True)
+    (shelf.root / name).write_text('{"seed": 1}')
+  linked = tmp_path / 'linked'
+  shelf.artifact('fedavg', {'number': 0}).rename(linked)
+  (shelf.root / shelf.place('fedavg', {'number': 0}).name).symlink_to(linked)
+  before = {path: path.read_bytes() for path in tmp_path.rglob('*') if path.is_file()}
+  ours = shelf.artifact('fedavg', {'number': 1})
+  for name in (
+    'round_00001.npz',
+    'latest_00002.npz.damaged',
+    '.tff_cluster-0123456789abcdef-round_00003.npz',
+  ):
+    (ours / name).write_bytes(b'x')
+  assert [artifact.folder for artifact in shelf.artifacts()] == [ours]
+  shelf.finish_removals()
+  assert shelf.remove(shelf.artifacts()[0])
+  assert not ours.exists()
+  assert {path: path.read_bytes() for path in tmp_path.rglob('*') if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+  'name', ['thesis.txt', 'holiday_2021.npz', 'round_1.npz', 'round_00001.npz.bak', 'deep/a.npz']
+)
+def test_an_artifact_in_which_somebody_keeps_something_is_not_removed(name, shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+  (folder / 'round_00004.npz').write_bytes(b'x')
+  (folder / name).parent.mkdir(exist_ok=True)
+  (folder / name).write_text('mine')
+  (artifact,) = shelf.artifacts()
+  assert artifact.content == 'rounds 4'
+  assert not shelf.remove(artifact)
+  assert (folder / name).read_text() == 'mine' and (folder / 'round_00004.npz').exists()
+
+
+def test_an_artifact_whose_description_is_damaged_gets_it_again(shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+  (folder / 'determinants.json').write_text('{"seed"')
+  assert shelf.artifacts() == []
+  assert shelf.artifact('fedavg', DETERMINANTS) == folder
+  assert [artifact.folder for artifact in shelf.artifacts()] == [folder]

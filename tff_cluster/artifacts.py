@@ -6,9 +6,10 @@ Who asks for the same thing finds it there; who asks for something else cannot h
 import contextlib
 import dataclasses
 import fcntl
+import json
 import os
 import pathlib
-import shutil
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,16 @@ from tff_cluster.errors import EnvironmentFault
 
 # An artifact that is pruned so often while one waits for it is not going to stay.
 _TRIES = 100
+_DESCRIBED = 'determinants.json'
+_NAME = re.compile(r'([a-z_]+)-([0-9a-f]{24})')
+_DOOMED = '.tff_cluster-removed-'
+_ROUND = re.compile(r'(?:round|latest)_([0-9]{5,})\.npz')
+_SCORES = re.compile(r'[0-9a-f]{64}\.npz')
+# All that is ever written into an artifact, whole or set aside: nothing else in it is ours to remove.
+_FILES = re.compile(
+  rf'({re.escape(_DESCRIBED)}|{_ROUND.pattern}|{_SCORES.pattern}|vectors\.npy(\.json)?|clients\.json|sketch\.json|similarity\.npz)'
+  r'(\.damaged(-[0-9]+)?)?'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +73,9 @@ class Store:
       determinants: The JSON value that determines its content.
     """
     folder = self.place(kind, determinants)
-    described = folder / 'determinants.json'
+    described = folder / _DESCRIBED
     self._described = folder, determinants
-    if not described.exists():
+    if not _is_artifact(folder):
       # Locked, because who works on an artifact sweeps it.
       os.close(self._locked(folder))
     with contextlib.suppress(OSError):
@@ -110,9 +121,8 @@ class Store:
       try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
-          described = folder / 'determinants.json'
-          if self._described is not None and self._described[0] == folder and not described.exists():
-            store.save_json(described, self._described[1], seal=False)
+          if self._described is not None and self._described[0] == folder and not _is_artifact(folder):
+            store.save_json(folder / _DESCRIBED, self._described[1], seal=False)
           return descriptor
       except FileNotFoundError:
         pass  # Pruned while we waited for the lock.
@@ -125,51 +135,109 @@ class Store:
   def artifacts(self) -> list[Artifact]:
     """Returns what the store holds, the largest first."""
     found = []
-    for described in sorted(self.root.glob('*-*/determinants.json')):
-      folder = described.parent
-      size = sum(path.stat().st_size for path in folder.rglob('*') if path.is_file())
-      found.append(
-        Artifact(folder, folder.name.rpartition('-')[0], _content(folder), size, described.stat().st_mtime)
-      )
+    for folder in sorted(path for path in self.root.glob('*-*') if _is_artifact(path)):
+      size = sum(path.stat().st_size for path in _own_files(folder))
+      used = (folder / _DESCRIBED).stat().st_mtime
+      found.append(Artifact(folder, folder.name.rpartition('-')[0], _content(folder), size, used))
     return sorted(found, key=lambda artifact: (-artifact.size, artifact.folder.name))
+
+  def sweep(self) -> None:
+    """Removes what killed processes left in artifacts."""
+    for folder in self.root.glob('*-*'):
+      if _NAME.fullmatch(folder.name) and not folder.is_symlink():
+        store.sweep(folder)
 
   def finish_removals(self) -> None:
     """Removes what is left of artifacts whose removal was killed."""
-    for doomed in self.root.glob('.*-*.tmp'):
-      if doomed.is_dir():
-        store.remove_left_over(doomed)
+    for doomed in self.root.glob(f'{_DOOMED}*'):
+      if _NAME.fullmatch(doomed.name.removeprefix(_DOOMED)) and _is_own_folder(doomed):
+        descriptor = os.open(doomed, os.O_RDONLY)
+        try:
+          fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+          _empty_out(doomed)
+        except BlockingIOError:
+          pass  # Another process removes it.
+        finally:
+          os.close(descriptor)
 
   def remove(self, artifact: Artifact) -> bool:
-    """Removes an artifact and returns True; leaves it and returns False while another process works on it."""
-    descriptor = os.open(artifact.folder, os.O_RDONLY)
+    """Removes an artifact and returns True; leaves it and returns False while another process works on it.
+
+    It is left, too, where something lies in it that this software did not write.
+    """
+    folder = artifact.folder
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
       fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      if {path.name for path in folder.iterdir()} != {path.name for path in _own_files(folder)}:
+        return False
       # Out of sight in one step: who looks for the artifact finds it whole or not at all.
-      doomed = artifact.folder.with_name(f'.{artifact.folder.name}.tmp')
-      store.remove_left_over(doomed)
-      artifact.folder.rename(doomed)
-      shutil.rmtree(doomed)
+      doomed = folder.with_name(f'{_DOOMED}{folder.name}')
+      if os.path.lexists(doomed):
+        self.finish_removals()
+      folder.rename(doomed)
+      _empty_out(doomed)
       return True
-    except BlockingIOError:
+    except OSError:  # Another process has locked it, or it may not be renamed.
       return False
     finally:
       os.close(descriptor)
 
 
+def saved_rounds(folder: pathlib.Path) -> dict[int, pathlib.Path]:
+  """Returns the rounds of a trajectory: kept ones (round_00020.npz) and the latest (latest_00007.npz)."""
+  matches = ((_ROUND.fullmatch(path.name), path) for path in sorted(folder.glob('*.npz')))
+  return {int(match[1]): path for match, path in matches if match}
+
+
+def _is_own_folder(folder: pathlib.Path) -> bool:
+  return folder.is_dir() and not folder.is_symlink() and folder.stat().st_uid == os.geteuid()
+
+
+def _is_artifact(folder: pathlib.Path) -> bool:
+  """Tells whether a folder is named by the digest of what it says to be determined by."""
+  match = _NAME.fullmatch(folder.name)
+  if match is None or not _is_own_folder(folder):
+    return False
+  try:
+    return digests.of_json(json.loads((folder / _DESCRIBED).read_bytes()))[:24] == match[2]
+  except (OSError, ValueError, RecursionError):
+    return False
+
+
+def _own_files(folder: pathlib.Path) -> list[pathlib.Path]:
+  """Returns the regular files of an artifact whose names this software gives."""
+  return [
+    path
+    for path in folder.iterdir()
+    if (_FILES.fullmatch(path.name) or store.is_temporary(path.name))
+    and path.is_file()
+    and not path.is_symlink()
+  ]
+
+
+def _empty_out(folder: pathlib.Path) -> None:
+  """Removes a folder and our files in it; leaves it where others' files are in it."""
+  for path in _own_files(folder):
+    path.unlink(missing_ok=True)
+  with contextlib.suppress(OSError):
+    folder.rmdir()
+
+
 def _content(folder: pathlib.Path) -> str:
   """Returns the files of an artifact in words."""
-  rounds = sorted(int(path.stem.rpartition('_')[2]) for path in folder.glob('*_[0-9]*.npz'))
+  rounds = sorted(saved_rounds(folder))
   if rounds:
     content = f'rounds {", ".join(map(str, rounds))}'
-  elif any(folder.glob('*.npy')):
+  elif (folder / 'vectors.npy').exists():
     content = 'vectors'
   elif (folder / 'similarity.npz').exists():
     content = 'similarities'
   else:
     # Named by the digests of models (algorithms/global_scores.py).
-    models = len(list(folder.glob('[0-9a-f]*.npz')))
+    models = sum(bool(_SCORES.fullmatch(path.name)) for path in folder.iterdir())
     content = f'models scored: {models}' if models else 'nothing yet'
-  return content + (', damaged files' if any(folder.glob('*.damaged')) else '')
+  return content + (', damaged files' if any(folder.glob('*.damaged*')) else '')
 
 
 def _is_worked_on(folder: pathlib.Path) -> bool:

@@ -4,7 +4,7 @@ The sections and their fields are declared in tff_cluster/config_sections.py.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tff_cluster import digests, options
@@ -156,6 +156,12 @@ class ExperimentConfig:
     """
     new = tuple(clustering for clustering in added if clustering not in self.clusterings)
     return dataclasses.replace(self, clusterings=(*self.clusterings, *new)).validated()
+
+  def without_clusterings(self, labels: Collection[str]) -> 'ExperimentConfig':
+    """Returns this experiment without the clusterings of these labels."""
+    return dataclasses.replace(
+      self, clusterings=tuple(clustering for clustering in self.clusterings if clustering.label not in labels)
+    )
 
   def to_json(self) -> dict[str, Any]:
     return {

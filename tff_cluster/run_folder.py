@@ -3,12 +3,21 @@
 import dataclasses
 import os
 import pathlib
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from tff_cluster import artifacts, store
 from tff_cluster import config as config_lib
-from tff_cluster import store
 from tff_cluster.cli import config_file
 from tff_cluster.errors import InputError
+
+# Folders of a run that hold its files, and those that have a folder for each clustering.
+_FLAT = ('phase2', 'phase3', 'new_clients', 'figures', 'disturbance', 'clusterings', 'metrics')
+_NESTED = ('clusterings', 'models', 'metrics')
+_FILES = ('environment.json', 'population.npz', 'new_clients.npz', 'phase1.json', 'results.json', 'arrays.npz',
+          'report.html', 'scorecard.json', 'scorecard.csv')  # fmt: skip
+_OF_CLUSTERS = re.compile(r'(cluster|segment)_[0-9]{3,}\.(keras|csv)')
 
 
 class _Saved(dict):
@@ -116,9 +125,12 @@ class RunFolder:
     """New clients with the models of the clusters that they are assigned to."""
     return self.root / 'new_clients' / f'clustering_{label}.json'
 
+  def models(self, label: str) -> pathlib.Path:
+    return self.root / 'models' / label
+
   def model(self, label: str, cluster: int) -> pathlib.Path:
     """A cluster's trained model, for tf.keras.models.load_model."""
-    return self.root / 'models' / label / f'cluster_{cluster:03d}.keras'
+    return self.models(label) / f'cluster_{cluster:03d}.keras'
 
   def metrics(self, name: str) -> pathlib.Path:
     """Per-round figures as CSV."""
@@ -135,6 +147,76 @@ class RunFolder:
   def arrays(self) -> pathlib.Path:
     return self.root / 'arrays.npz'
 
+  def sweep(self) -> None:
+    """Removes what killed processes left in the folders of the run and in its own store; follows no link to a folder."""
+    for folder in self._folders():
+      store.sweep(folder)
+    if not self.store.is_symlink():
+      artifacts.Store(self.store).sweep()
+    for fold in self._below('folds'):
+      RunFolder(fold).sweep()
+
+  def forget(self, label: str) -> None:
+    """Removes what is saved of a clustering, but for what the store has of it."""
+    for path in (
+      self.clusters(label), self.linkage(label), self.choice(label), self.splits(label), self.similarities(label),
+      self.client_accuracy(label), self.phase2(label), self.phase3(label), self.new_clients_of(label),
+      *self._of_clusters('models', label), *self._of_clusters('metrics', label),
+    ):  # fmt: skip
+      path.unlink(missing_ok=True)
+    for fold in self._below('folds'):
+      RunFolder(fold).forget(label)
+
+  def foreign(self) -> pathlib.Path | None:
+    """Returns something that lies, in a folder without a run, where a run would write; None where nothing does."""
+    written = [self.root / name for name in _FILES]
+    written += [
+      self.root / name for name in ('phase2', 'phase3', 'new_clients', 'clusterings', 'metrics', 'folds')
+    ]
+    return next((path for path in written if os.path.lexists(path)), None)
+
+  def sizes(self) -> dict[str, int]:
+    """Returns the bytes that each file and folder of the run takes; a file of several names counts once, a link not at all."""
+    counted, taken = set[tuple[int, int]](), dict[str, int]()
+    for name in (*_FILES, self.config.name, *_FLAT, 'store', 'models', 'tensorboard', 'folds'):
+      path = self.root / name
+      inside = [] if path.is_symlink() else [path, *sorted(path.rglob('*'))]
+      for about in (each.lstat() for each in inside if each.is_file() and not each.is_symlink()):
+        if (about.st_dev, about.st_ino) not in counted:
+          counted.add((about.st_dev, about.st_ino))
+          taken[name] = taken.get(name, 0) + about.st_size
+    return taken
+
+  def has_trained(self) -> bool:
+    """Tells whether rounds of this run were trained, as far as its own folder shows."""
+    if self.phase1.exists():
+      return True
+    try:
+      if len(self.metrics('phase1').read_bytes().splitlines()) > 1:
+        return True
+    except OSError:
+      pass
+    if self.store.is_symlink():
+      return False
+    return any(artifacts.saved_rounds(folder) for folder in self.store.glob('fedavg-*'))
+
+  def _folders(self) -> Iterator[pathlib.Path]:
+    yield self.root
+    for name in _FLAT:
+      if not (self.root / name).is_symlink():
+        yield self.root / name
+    for name in _NESTED:
+      yield from self._below(name)
+
+  def _below(self, name: str) -> list[pathlib.Path]:
+    folder = self.root / name
+    if folder.is_symlink():
+      return []
+    return [path for path in sorted(folder.glob('*')) if path.is_dir() and not path.is_symlink()]
+
+  def _of_clusters(self, name: str, label: str) -> list[pathlib.Path]:
+    return [path for path in (self.root / name / label).glob('*') if _OF_CLUSTERS.fullmatch(path.name)]
+
   def load_config(self) -> config_lib.ExperimentConfig:
     """Reads the configuration of the run.
 
@@ -148,22 +230,35 @@ class RunFolder:
       )
     return config_file.read_config(self.config)
 
-  def load_finished(self, path: pathlib.Path, phase: str) -> dict:
-    """Reads what a phase saved.
+  def load(self, path: pathlib.Path, phase: str, read: Callable[[pathlib.Path], Any] | None = None) -> Any:
+    """Reads a file that a phase saved.
+
+    Args:
+      path: The file.
+      phase: The phase.
+      read: Reads it; default: store.load_json.
 
     Raises:
       InputError: if that phase has not finished in this folder; says how to run it.
-      DamagedFile: if the file is not what the phase saved; also when a key is asked for later that is not there.
+      DamagedFile: if the file is not what the phase saved.
     """
     try:
-      saved = store.load_json(path)
-      if not isinstance(saved, dict):
-        raise store.DamagedFile(
-          f'{path} is damaged: it holds no JSON object; remove it to have it made again'
-        )
-      return _Saved(path, saved)
+      return (read or store.load_json)(path)
     except FileNotFoundError as error:
+      # Only these take the flags of an experiment, and would take others for it.
+      flags = f'--config_file={self.config} ' if phase in ('phase1', 'run_all') else ''
       raise InputError(
-        f'{self.root} has no {path.relative_to(self.root)} yet: run python -m phases.{phase} '
+        f'{self.root} has no {path.relative_to(self.root)} yet: run python -m phases.{phase} {flags}'
         f'--output_dir={self.root} first'
       ) from error
+
+  def load_finished(self, path: pathlib.Path, phase: str) -> dict:
+    """Reads the object that a phase saved; see `load`.
+
+    Raises:
+      DamagedFile: also when a key is asked for later that is not there.
+    """
+    saved = self.load(path, phase)
+    if not isinstance(saved, dict):
+      raise store.DamagedFile(f'{path} is damaged: it holds no JSON object; remove it to have it made again')
+    return _Saved(path, saved)

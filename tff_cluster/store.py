@@ -2,16 +2,16 @@
 
 import contextlib
 import fcntl
-import glob
+import hashlib
 import io
+import itertools
 import json
 import logging
 import os
 import pathlib
-import secrets
-import shutil
+import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from tff_cluster.errors import EnvironmentFault
 _CHECKSUM = '__checksum__'
 # Only a later version's arrays have it, as int64[]: see sealed.FORMAT.
 _FORMAT = '__format__'
+# What is on its way to its name. Nobody else gives such names, so that sweeping takes nothing of others.
+_TEMPORARY = re.compile(r'\.tff_cluster-[0-9a-f]{16}-(.+)', re.DOTALL)
 _LOG = logging.getLogger(__name__)
 
 
@@ -40,7 +42,7 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
 
   Whoever reads `path` sees the old content or the new one, never a part; an error leaves no file behind. As with `open`,
   a new file may be read and written by whom the umask allows it, one that is there keeps its permissions.
-  A killed process can leave the temporary file, `.NAME.*.tmp`, which the next one that writes `path` removes, or `sweep`.
+  A killed process can leave the temporary file, which the next one that writes `path` removes, or `sweep`.
 
   Raises:
     EnvironmentFault: if the disk is full, or the folder cannot be written or was taken away; what was there stays.
@@ -49,7 +51,7 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
   temporary = None
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(path.parent.glob(f'.{glob.escape(path.name)}.*.tmp'))
+    sweep(path.parent, path.name)
     descriptor, temporary = _temporary(path)
     with os.fdopen(descriptor, 'w+b') as stream:
       yield stream
@@ -69,16 +71,13 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
         os.unlink(temporary)
 
 
-def _temporary(path: pathlib.Path) -> tuple[int, str]:
+def _temporary(path: pathlib.Path) -> tuple[int, pathlib.Path]:
   """Makes a temporary file beside `path`, locked for as long as its descriptor is open, and returns both."""
   # Of a new file the kernel takes the umask off; what is written anew is not shown to others meanwhile.
   permissions = _permissions(path) or 0o666
   while True:
-    name = os.path.join(path.parent, f'.{path.name}.{secrets.token_hex(4)}.tmp')
-    try:
-      descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, permissions)
-    except FileExistsError:
-      continue
+    name = _temporary_path(path)
+    descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions)
     with contextlib.suppress(OSError):
       fcntl.flock(descriptor, fcntl.LOCK_EX)
     if os.path.lexists(name):
@@ -100,6 +99,15 @@ def _permissions(path: pathlib.Path) -> int | None:
     return None
 
 
+def _temporary_path(path: pathlib.Path) -> pathlib.Path:
+  return path.with_name(f'.tff_cluster-{os.urandom(8).hex()}-{path.name}')
+
+
+def is_temporary(name: str) -> bool:
+  """Tells whether a file of this name is on its way to another name."""
+  return _TEMPORARY.fullmatch(name) is not None
+
+
 def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None:
   """Has `write` make a file that takes the place of `path` when it is whole.
 
@@ -111,10 +119,10 @@ def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None
     EnvironmentFault: if it cannot be written.
   """
   holding.check(path)
-  temporary = path.with_name(f'.{path.stem}.{os.getpid()}.tmp{path.suffix}')
+  temporary = _temporary_path(path)
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(path.parent.glob(f'.{glob.escape(path.stem)}.[0-9]*.tmp{glob.escape(path.suffix)}'))
+    sweep(path.parent, path.name)
     write(temporary)
     with open(temporary, 'rb') as stream:
       os.fsync(stream.fileno())
@@ -129,15 +137,45 @@ def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None
       temporary.unlink(missing_ok=True)
 
 
-def sweep(folder: pathlib.Path) -> None:
-  """Removes what killed processes left below a folder, of files and of artifacts that were being removed."""
-  _sweep(folder.rglob('.*.tmp*'))
+def sweep(folder: pathlib.Path, name: str | None = None) -> None:
+  """Removes what killed processes left in a folder, not in those below it: files of ours on their way to a name.
+
+  Args:
+    folder: The folder; nothing happens where there is none.
+    name: The name that they were to get; default: any.
+  """
+  with contextlib.suppress(OSError):
+    for found in os.scandir(folder):
+      match = _TEMPORARY.fullmatch(found.name)
+      if match is not None and name in (None, match[1]):
+        _remove_left_over(found.path)
 
 
-def _sweep(left_over: Iterable[pathlib.Path]) -> None:
-  for path in left_over:
-    with contextlib.suppress(OSError):
-      remove_left_over(path)
+def _remove_left_over(path: str) -> None:
+  """Removes a regular file of this user unless who writes it lives, which has it locked; follows no link."""
+  with contextlib.suppress(OSError):
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+      about = os.fstat(descriptor)
+      if stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid():
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(path)
+    finally:
+      os.close(descriptor)
+
+
+def link_file(path: pathlib.Path, other: pathlib.Path) -> None:
+  """Has a new path name the content of another one too; raises OSError where the file system does not do that."""
+  os.link(other, path)
+
+
+def file_digest(path: pathlib.Path) -> str | None:
+  """Returns the SHA-256 of a file's bytes; None where there is no such file."""
+  try:
+    with open(path, 'rb') as stream:
+      return hashlib.file_digest(stream, 'sha256').hexdigest()
+  except FileNotFoundError:
+    return None
 
 
 def save_json(path: pathlib.Path, value: Any, seal: bool = True) -> None:
@@ -238,30 +276,14 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
   return arrays
 
 
-def remove_left_over(path: pathlib.Path) -> None:
-  """Removes a temporary file, or an artifact whose removal was killed; leaves it while who locked it lives."""
-  try:
-    descriptor = os.open(path, os.O_RDONLY)
-  except FileNotFoundError:
-    return
-  try:
-    with contextlib.suppress(BlockingIOError):
-      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-      else:
-        path.unlink(missing_ok=True)
-  finally:
-    os.close(descriptor)
-
-
 def set_aside(path: pathlib.Path, damage: DamagedFile) -> None:
   """Renames a damaged file (rows with their checksum), so that it is neither used nor lost, and logs it in one line."""
-  kept = path.with_name(path.name + '.damaged')
-  for file in (path, path.with_name(path.name + '.json')):
-    with contextlib.suppress(FileNotFoundError):
-      file.replace(file.with_name(file.name + '.damaged'))
-  _LOG.warning('%s; kept as %s and made again', str(damage).partition('; ')[0], kept.name)
+  files = [file for file in (path, path.with_name(path.name + '.json')) if os.path.lexists(file)]
+  endings = itertools.chain(['.damaged'], (f'.damaged-{number}' for number in itertools.count(2)))
+  ending = next(e for e in endings if not any(os.path.lexists(f'{file}{e}') for file in files))
+  for file in files:
+    file.rename(f'{file}{ending}')
+  _LOG.warning('%s; kept as %s%s and made again', str(damage).partition('; ')[0], path.name, ending)
 
 
 def save_rows(path: pathlib.Path, rows: int, columns: int, fill: Callable[[np.ndarray], None]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.algorithms.test_three_phase import TINY, run
 from tff_cluster import artifacts
 from tff_cluster.algorithms.run_experiment import Silent
-from tff_cluster.data import saved
+from tff_cluster.data import populate, saved
 from tff_cluster.run_folder import RunFolder
 
 pytestmark = pytest.mark.tensorflow
@@ -31,7 +31,7 @@ class Recorder(Silent):
     yield self
 
 
-class Stopped(Exception):
+class Stopped(BaseException):
   """Stands for a kill."""
 
 
@@ -112,16 +112,15 @@ def test_a_damaged_measurement_is_kept_aside_and_made_again(measured, tmp_path):
   assert damaged.with_name(damaged.name + '.damaged').exists()
 
 
-def test_another_global_test_set_is_measured_by_itself(measured, tmp_path):
+def test_another_global_test_set_is_measured_by_itself(measured, tmp_path, monkeypatch):
   store = str(tmp_path / 'store')
   run(TINY, tmp_path / 'one', store_dir=store)
-  folder = RunFolder(tmp_path / 'two')
   population = saved.load_population(RunFolder(tmp_path / 'one').population)
   fewer = dataclasses.replace(
     population, global_test_x=population.global_test_x[:50], global_test_y=population.global_test_y[:50]
   )
-  saved.save_population(fewer, folder.population)
-  found = run(TINY, folder.root, store_dir=store).results
+  monkeypatch.setattr(populate, 'build_population', lambda *arguments: fewer)
+  found = run(TINY, tmp_path / 'two', store_dir=store).results
   # The same models: what is trained does not depend on it.
   assert measured[8:] == measured[:8]
   accuracy = found['baseline']['evaluation']['global']['accuracy']

@@ -383,7 +383,9 @@ def test_asked_again_it_trains_nothing_and_says_the_same(planted):
   assert without(again.results, 'environment') == without(planted.results, 'environment')
 
 
-def test_test_rows_and_planted_truth_reach_no_training_clustering_or_weighting(planted, tmp_path):
+def test_test_rows_and_planted_truth_reach_no_training_clustering_or_weighting(
+  planted, tmp_path, monkeypatch
+):
   rng = np.random.default_rng(0)
   population = populate.build_population(CONFIG.data)
   shuffled = {
@@ -391,8 +393,8 @@ def test_test_rows_and_planted_truth_reach_no_training_clustering_or_weighting(p
     'global_test_y': rng.permutation(population.global_test_y),
     'truths': {'group': population.truths['group'][:, rng.permutation(CLIENTS)]},
   }
-  folder = RunFolder(tmp_path)
-  saved.save_population(dataclasses.replace(population, **shuffled), folder.population)
+  changed = dataclasses.replace(population, **shuffled)
+  monkeypatch.setattr(populate, 'build_population', lambda *arguments: changed)
   other = Finished(tmp_path, run(CONFIG, tmp_path).results)
   for label in LABELS:
     one, two = planted.clustering(label), other.clustering(label)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tff_cluster import store
-from tff_cluster.cli import config_file, environment, output
+from tff_cluster.cli import config_file, output
 from tff_cluster.config import (
   ClusteringConfig,
   DataConfig,
@@ -17,6 +17,7 @@ from tff_cluster.config import (
   TrainingConfig,
 )
 from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.run_folder import RunFolder
 
 BASE = ExperimentConfig(clusterings=(ClusteringConfig(method='dynamic_distance'),))
 
@@ -28,26 +29,25 @@ def _release():
 
 
 def test_claim_writes_the_configuration_and_the_environment(tmp_path):
-  folder = output.claim_output_dir(tmp_path / 'a' / 'b', ExperimentConfig())
+  folder = output.claim_output_dir(tmp_path / 'a' / 'b', ExperimentConfig()).write()
   assert ExperimentConfig.from_json(store.load_json(folder / 'config.json')) == ExperimentConfig()
   found = store.load_json(folder / 'environment.json')
   assert found['python'] == '.'.join(map(str, sys.version_info[:3]))
   assert found['packages']['tensorflow-federated'] == '0.87.0'
   assert 1 <= found['cores'] <= os.cpu_count()
-  assert sorted(path.name for path in folder.iterdir()) == ['.lock', 'config.json', 'environment.json']
-
-
-def test_given_environment_is_written(tmp_path):
-  output.claim_output_dir(tmp_path, ExperimentConfig(), {'python': 'x'})
-  assert store.load_json(tmp_path / 'environment.json') == {'python': 'x'}
+  assert sorted(path.name for path in folder.iterdir()) == [
+    '.tff_cluster-lock',
+    'config.json',
+    'environment.json',
+  ]
 
 
 def test_the_same_experiment_goes_on(tmp_path):
   first = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='here'))
-  output.claim_output_dir(tmp_path, first, environment.describe_environment())
+  output.claim_output_dir(tmp_path, first).write()
   output.release_output_dirs()
   moved = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='elsewhere'))
-  output.claim_output_dir(tmp_path, moved)
+  output.claim_output_dir(tmp_path, moved).write()
   assert config_file.read_config(tmp_path / 'config.json') == moved
 
 
@@ -64,30 +64,34 @@ def test_the_same_experiment_goes_on(tmp_path):
   ],
 )
 def test_another_experiment_is_refused(other, words, tmp_path):
-  output.claim_output_dir(tmp_path, BASE)
+  output.claim_output_dir(tmp_path, BASE).write()
+  train(tmp_path)
   before = (tmp_path / 'config.json').read_bytes()
   with pytest.raises(InputError) as caught:
-    output.claim_output_dir(tmp_path, other)
+    output.claim_output_dir(tmp_path, other).write()
   assert words in str(caught.value) and 'choose another folder' in str(caught.value)
   assert (tmp_path / 'config.json').read_bytes() == before
 
 
 def test_a_folder_takes_more_clusterings_of_its_phase_1_but_no_other_one_of_a_name(tmp_path):
   one, two = ClusteringConfig(method='kmeans', num_clusters=2), ClusteringConfig(method='dynamic_distance')
-  output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,)))
-  output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(two,)))
-  output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,)))
+  folder = RunFolder(output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write())
+  train(tmp_path)
+  store.save_json(folder.clusters('kmeans'), {})
+  output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(two,))).write()
+  store.save_json(folder.clusters('dynamic_distance'), {})
+  output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write()
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
   other = dataclasses.replace(one, num_clusters=3)
   with pytest.raises(InputError, match="two clusterings are called 'kmeans'"):
-    output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,)))
+    output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,))).write()
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
 
 
 def test_a_damaged_configuration_is_refused_and_kept(tmp_path):
   (tmp_path / 'config.json').write_text('{"data": ')
   with pytest.raises(InputError, match='not JSON'):
-    output.claim_output_dir(tmp_path, ExperimentConfig())
+    output.claim_output_dir(tmp_path, ExperimentConfig()).write()
   assert (tmp_path / 'config.json').read_text() == '{"data": '
 
 
@@ -95,26 +99,26 @@ def test_a_file_is_no_folder(tmp_path):
   (tmp_path / 'file').write_text('mine')
   for path in (tmp_path / 'file', tmp_path / 'file' / 'below'):
     with pytest.raises(InputError, match='not a folder'):
-      output.claim_output_dir(path, ExperimentConfig())
+      output.claim_output_dir(path, ExperimentConfig()).write()
   assert (tmp_path / 'file').read_text() == 'mine'
 
 
 def test_a_name_that_no_file_system_takes_is_wrong_input():
   with pytest.raises(InputError, match=r'--output_dir=.*File name too long'):
-    output.claim_output_dir('/tmp/' + 'x' * 300, ExperimentConfig())
+    output.claim_output_dir('/tmp/' + 'x' * 300, ExperimentConfig()).write()
 
 
 @pytest.mark.parametrize('path', ['/proc/nowhere/run', '/sys/run'])
 def test_a_folder_that_cannot_be_made(path):
   with pytest.raises(EnvironmentFault, match='--output_dir='):
-    output.claim_output_dir(path, ExperimentConfig())
+    output.claim_output_dir(path, ExperimentConfig()).write()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason='root may write anywhere')
 def test_a_folder_that_may_not_be_written(tmp_path):
   tmp_path.chmod(0o500)
   with pytest.raises(EnvironmentFault, match='Permission denied'):
-    output.claim_output_dir(tmp_path, ExperimentConfig())
+    output.claim_output_dir(tmp_path, ExperimentConfig()).write()
 
 
 HOLDER = (
@@ -144,7 +148,7 @@ def test_two_processes_do_not_share_a_folder(tmp_path):
 def test_a_killed_process_holds_nothing(tmp_path):
   with hold(tmp_path) as other:
     other.kill()
-  assert (tmp_path / '.lock').exists()
+  assert (tmp_path / '.tff_cluster-lock').exists()
   output.lock_output_dir(tmp_path)
 
 
@@ -183,55 +187,136 @@ def test_resuming_needs_a_run(tmp_path):
     with pytest.raises(InputError, match='holds no run'):
       output.resume_output_dir(path)
   assert list(tmp_path.iterdir()) == []
-  output.claim_output_dir(tmp_path / 'run', ExperimentConfig())
+  output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
   output.release_output_dirs()
   assert output.resume_output_dir(tmp_path / 'run') == tmp_path / 'run'
-  assert (tmp_path / 'run' / '.lock').exists()
+  assert (tmp_path / 'run' / '.tff_cluster-lock').exists()
 
 
+TOKEN = '.tff_cluster-0123456789abcdef'
 LEFT = (
-  '.phase1.json.ab12cd34.tmp', 'clusterings/kmeans/.clusters.json.x.tmp', 'models/k/.cluster_000.7.tmp.keras',
-  'store/fedavg-1/.round_00001.npz.x.tmp', 'store/.fedavg-2.tmp/round_00001.npz',
+  f'{TOKEN}-phase1.json', f'clusterings/kmeans/{TOKEN}-clusters.json', f'models/k/{TOKEN}-cluster_000.keras',
+  f'store/fedavg-{"0a" * 12}/{TOKEN}-round_00001.npz', f'folds/00/phase2/{TOKEN}-baseline.json',
+)  # fmt: skip
+# What a user keeps in the folder of a run, among it what looks like ours and lies where ours does not.
+MINE = (
+  'mine/.work.tmp/deep/thesis.txt', 'mine/.draft.tmp.bak', 'mine/.notes.tmpl', '.notes.tmp', 'notes.damaged', '.lock',
+  f'mine/{TOKEN}-round_00001.npz', f'store/holidays/{TOKEN}-round_00001.npz', f'models/k/deep/{TOKEN}-a.keras',
+  'store/.fedavg-2.tmp/round_00001.npz', 'models/k/.cluster_000.7.tmp.keras', 'clusterings/kmeans/.a.tmp/x',
 )  # fmt: skip
 
 
 @pytest.mark.parametrize('go_on', ['claimed', 'resumed'])
-def test_what_a_killed_run_left_is_removed_when_it_goes_on(go_on, tmp_path):
-  run = output.claim_output_dir(tmp_path, ExperimentConfig())
+def test_what_a_killed_run_left_is_removed_when_it_goes_on_and_what_others_have_there_is_not(go_on, tmp_path):
+  run = output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
   output.release_output_dirs()
-  before = sorted(run.rglob('*'))
-  for name in LEFT:
+  for name in (*LEFT, *MINE):
     (run / name).parent.mkdir(parents=True, exist_ok=True)
-    (run / name).write_text('half')
-  output.claim_output_dir(run, ExperimentConfig()) if go_on == 'claimed' else output.resume_output_dir(run)
-  files = [path for path in run.rglob('*') if path.is_file() and path.name != '.lock']
-  assert sorted(files) == before
-  assert not list(run.rglob('.*.tmp'))
+    (run / name).write_text('mine')
+  elsewhere = tmp_path / 'elsewhere' / f'{TOKEN}-a.json'
+  elsewhere.parent.mkdir()
+  elsewhere.write_text('mine')
+  (run / 'phase2').symlink_to(elsewhere.parent)
+  (run / 'metrics').mkdir()
+  (run / 'metrics' / 'mine').symlink_to(elsewhere.parent)
+  output.claim_output_dir(
+    run, ExperimentConfig()
+  ).write() if go_on == 'claimed' else output.resume_output_dir(run)
+  output.release_output_dirs()
+  assert [name for name in LEFT if (run / name).exists()] == []
+  assert {name: (run / name).read_text() for name in MINE} == dict.fromkeys(MINE, 'mine')
+  assert elsewhere.read_text() == 'mine'
 
 
 def test_what_others_write_in_a_store_is_left_to_them(tmp_path):
-  run = output.claim_output_dir(tmp_path / 'run', ExperimentConfig())
+  run = output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
   output.release_output_dirs()
-  with store.replacing(run / 'store' / 'fedavg-1' / 'round_00001.npz') as stream:
+  name = f'fedavg-{"0a" * 12}'
+  with store.replacing(run / 'store' / name / 'round_00001.npz') as stream:
     stream.write(b'another run writes this')
     output.resume_output_dir(run)
   assert [path.name for path in (run / 'store').rglob('*.*')] == ['round_00001.npz']
-  left_over = tmp_path / 'shared' / '.fedavg-1.tmp'
-  left_over.mkdir(parents=True)
+  left_over = tmp_path / 'shared' / name / f'{TOKEN}-round_00002.npz'
+  left_over.parent.mkdir(parents=True)
+  left_over.write_text('half')
   (run / 'store').rename(tmp_path / 'old')
   (run / 'store').symlink_to(tmp_path / 'shared')
   output.resume_output_dir(run)
   assert left_over.exists()
 
 
-def test_a_folder_that_is_no_run_yet_loses_nothing_but_a_half_configuration(tmp_path):
-  mine = [tmp_path / '.notes.tmp', tmp_path / 'deep' / '.config.json.x.tmp']
-  (tmp_path / 'deep').mkdir()
-  for path in (*mine, tmp_path / '.config.json.ab12cd34.tmp'):
-    path.write_text('x')
-  output.claim_output_dir(tmp_path, ExperimentConfig())
-  assert all(path.exists() for path in mine)
-  assert not (tmp_path / '.config.json.ab12cd34.tmp').exists()
+def test_a_lock_follows_no_link(tmp_path):
+  (tmp_path / 'mine').write_text('mine')
+  (tmp_path / 'run').mkdir()
+  (tmp_path / 'run' / '.tff_cluster-lock').symlink_to(tmp_path / 'mine')
+  with pytest.raises(EnvironmentFault, match='cannot write in --output_dir='):
+    output.lock_output_dir(tmp_path / 'run')
+  assert (tmp_path / 'mine').read_text() == 'mine'
+
+
+@pytest.mark.parametrize('name', ['results.json', 'report.html', 'environment.json', 'metrics/phase1.csv'])
+def test_a_folder_with_somebody_elses_files_where_a_run_writes_is_refused(name, tmp_path):
+  (tmp_path / name).parent.mkdir(exist_ok=True)
+  (tmp_path / name).write_text('mine')
+  with pytest.raises(InputError, match=rf'holds no run \(no config.json\), but {name.split("/")[0]}'):
+    output.claim_output_dir(tmp_path, BASE)
+  output.release_output_dirs()
+  assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()] == [name]
+
+
+def test_a_claim_writes_nothing_before_it_is_told_to(tmp_path):
+  output.claim_output_dir(tmp_path / 'run', BASE, str(tmp_path / 'shared'))
+  output.release_output_dirs()
+  assert list(tmp_path.iterdir()) == []
+
+
+def train(folder):
+  """Makes the folder look as if the first round of Phase 1 had just ended."""
+  (folder / 'metrics').mkdir(exist_ok=True)
+  (folder / 'metrics' / 'phase1.csv').write_text('round,loss\n1,2.0\n')
+
+
+def test_a_folder_in_which_nothing_was_trained_is_another_experiments_without_a_word(tmp_path):
+  output.claim_output_dir(tmp_path / 'run', BASE, str(tmp_path / 'one')).write()
+  (tmp_path / 'run' / 'population.npz').write_text('of the first')
+  (tmp_path / 'run' / 'metrics').mkdir()
+  (tmp_path / 'run' / 'metrics' / 'phase1.csv').write_text('round\n')
+  other = dataclasses.replace(BASE, data=DataConfig(num_clients=21))
+  output.claim_output_dir(tmp_path / 'run', other, str(tmp_path / 'two')).write()
+  assert config_file.read_config(tmp_path / 'run' / 'config.json') == other
+  assert not (tmp_path / 'run' / 'population.npz').exists()
+  assert os.path.samefile(tmp_path / 'run' / 'store', tmp_path / 'two')
+  train(tmp_path / 'run')
+  with pytest.raises(InputError, match='num_clients is 21 there and 20 here'):
+    output.claim_output_dir(tmp_path / 'run', BASE)
+
+
+@pytest.mark.parametrize('name', ['phase1.json', f'store/fedavg-{"0a" * 12}/latest_00001.npz'])
+def test_a_folder_in_which_something_was_trained_stays_its_experiments(name, tmp_path):
+  output.claim_output_dir(tmp_path, BASE).write()
+  (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+  (tmp_path / name).write_text('x')
+  with pytest.raises(InputError, match='holds another experiment'):
+    output.claim_output_dir(tmp_path, dataclasses.replace(BASE, data=DataConfig(num_clients=21)))
+
+
+def test_a_clustering_that_was_not_made_is_replaced_or_left_out(tmp_path):
+  one, two, three = (ClusteringConfig(method='kmeans', name=f'c{k}', num_clusters=2) for k in (1, 2, 3))
+  folder = RunFolder(
+    output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one, two, three))).write()
+  )
+  train(tmp_path)
+  for path in (folder.clusters('c1'), folder.choice('c2'), folder.phase2('c2')):
+    store.save_json(path, {})
+  other = dataclasses.replace(two, num_clusters=3)
+  claim = output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,)))
+  assert claim.config.clusterings == (one, other)
+  assert folder.choice('c2').exists()
+  claim.write()
+  assert config_file.read_config(folder.config).clusterings == (one, other)
+  assert (
+    not folder.choice('c2').exists() and not folder.phase2('c2').exists() and folder.clusters('c1').exists()
+  )
 
 
 def test_first_difference_is_none_for_equal_experiments():

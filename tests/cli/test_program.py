@@ -68,11 +68,11 @@ def test_mains_exit_code_is_kept():
 def test_folders_are_given_back_whatever_happens(tmp_path):
   def main():
     output.lock_output_dir(tmp_path)
-    assert (tmp_path / '.lock').exists()
+    assert (tmp_path / '.tff_cluster-lock').exists()
     raise InputError('x')
 
   assert execute(main) == 2
-  assert not (tmp_path / '.lock').exists()
+  assert not (tmp_path / '.tff_cluster-lock').exists()
 
 
 SCRIPT = """'''A program.'''

@@ -119,10 +119,10 @@ def test_a_write_that_was_cut_off_is_swept_and_costs_one_round(trainer, five, tm
   with pytest.raises(Stopped):
     go(trainer, tmp_path, 5, stop_at=2)
   (artifact,) = artifacts(tmp_path)
-  (artifact / '.latest_00003.npz.x1.tmp').write_bytes(b'half')
+  (artifact / '.tff_cluster-0123456789abcdef-latest_00003.npz').write_bytes(b'half')
   outcome, _ = go(trainer, tmp_path, 5)
   assert_same(outcome, five[0], 5)
-  assert not list(artifact.glob('.*tmp*'))
+  assert not list(artifact.glob('.*'))
 
 
 def test_three_rounds_and_then_five_are_five(trainer, five, tmp_path):
@@ -371,7 +371,7 @@ def test_kept_rounds_are_read_while_another_run_trains_later_ones(trainer, five,
   letting_go = threading.Timer(30, os.close, [another])
   letting_go.start()
   with store_lib.replacing(artifact / 'round_00004.npz'):
-    (being_written,) = artifact.glob('.*.tmp')
+    (being_written,) = artifact.glob('.*')
     outcome, told = go(trainer, tmp_path, 2)
     assert being_written.exists()
   assert letting_go.is_alive()
@@ -385,7 +385,7 @@ def test_kept_rounds_are_read_while_another_run_trains_later_ones(trainer, five,
 def test_who_finds_kept_rounds_sweeps_what_a_killed_run_left_beside_them(trainer, tmp_path):
   go(trainer, tmp_path, 2)
   (artifact,) = artifacts(tmp_path)
-  (artifact / '.latest_00003.npz.k1ll3d.tmp').touch()
+  (artifact / '.tff_cluster-0123456789abcdef-latest_00003.npz').touch()
   shutil.copy(artifact / 'round_00002.npz', artifact / 'latest_00001.npz')
   go(trainer, tmp_path, 2)
   assert sorted(path.name for path in artifact.iterdir()) == ['determinants.json', 'round_00002.npz']

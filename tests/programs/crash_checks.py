@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from tff_cluster import store
 
 # Written before the slow imports, so that most kills that waited for them would hit no work at all.
-_CLAIM = ('.lock', 'config.json', 'environment.json', 'population.npz')
+_CLAIM = ('.tff_cluster-lock', 'config.json', 'environment.json', 'population.npz')
 _TIMED = ('timing', 'environment', 'sealed')
 
 
@@ -34,7 +34,7 @@ def snapshot(folder: pathlib.Path) -> dict[str, tuple[int, int]]:
   """Returns (size, time of change) by name of what a program's own work writes; claiming the folder is none of it."""
   seen = {}
   for name, path in files(folder):
-    if name not in _CLAIM and not name.startswith(tuple(f'.{claim}.' for claim in _CLAIM)):
+    if re.sub(r'^\.tff_cluster-[0-9a-f]{16}-', '', name) not in _CLAIM:
       try:
         about = path.stat()
       except FileNotFoundError:
@@ -50,7 +50,7 @@ def content(folder: pathlib.Path) -> dict[str, str]:
   """
   found = {}
   for name, path in files(folder):
-    if name in ('.lock', 'environment.json') or name.startswith('tensorboard/'):
+    if name in ('.tff_cluster-lock', 'environment.json') or name.startswith('tensorboard/'):
       continue
     if name.endswith('.keras'):
       with zipfile.ZipFile(path) as archive:
@@ -99,7 +99,7 @@ def check_tidy(folder: pathlib.Path) -> None:
   for name, _ in files(folder):
     if temporary(name):
       raise Broken(f'a temporary file is left: {name}')
-    if pathlib.Path(name).name == '.lock':
+    if pathlib.Path(name).name == '.tff_cluster-lock':
       raise Broken(f'a lock is left: {name}')
     if name.endswith('.damaged'):
       raise Broken(f'a file was taken for damaged: {name}')
@@ -112,7 +112,7 @@ def check_tidy(folder: pathlib.Path) -> None:
 def temporary(name: str) -> bool:
   """Tells whether a name is, or lies in, what is on its way to a final name."""
   parts = pathlib.PurePath(name).parts
-  return any(part.startswith('.') and '.tmp' in part for part in parts) or bool(
+  return any(re.match(r'\.tff_cluster-([0-9a-f]{16}|removed)-.', part) for part in parts) or bool(
     re.search(r'\.csv.+$', parts[-1])
   )
 

@@ -284,7 +284,7 @@ def test_a_disk_that_fills_up_during_a_run(small_disk, tmp_path):
   assert (code, err) == (0, '')
   asked, trained = map(int, re.search(r'^client-rounds: (\d+) asked for, (\d+) trained$', out, re.M).groups())
   assert asked - trained >= done * CLIENTS
-  assert not list(folder.rglob('.*.tmp*'))
+  assert not list(folder.rglob('.tff_cluster-*'))
 
 
 def test_a_folder_that_cannot_be_written(read_only_disk, tmp_path):

@@ -24,7 +24,7 @@ FLAGS = ['--num_clients=6', '--num_groups=3', '--clustering=kmeans,num_clusters=
 def whole(tmp_path_factory):
   """A run whose Phase 1 is done, with files of the later phases that are whole JSON."""
   wrong_input.import_what_is_slow()
-  folder = RunFolder(output.claim_output_dir(tmp_path_factory.mktemp('whole') / 'run', STARTED))
+  folder = RunFolder(output.claim_output_dir(tmp_path_factory.mktemp('whole') / 'run', STARTED).write())
   output.release_output_dirs()
   vectors = np.repeat(np.eye(3) * 9, 2, axis=0) + np.arange(18).reshape(6, 3) / 100
   rows = folder.store / 'signatures-1' / 'vectors.npy'
@@ -140,7 +140,9 @@ def test_a_damaged_file_of_an_earlier_phase(name, place, kind, run, capsys):
 )
 def test_a_phase_that_has_not_run(name, place, phase, run, capsys):
   (run.root / place).unlink()
-  refused(name, run, run.root, f'has no {place} yet: run python -m phases.{phase} --output_dir=', capsys)
+  first = f'--config_file={run.config} ' if phase == 'phase1' else ''
+  words = f'has no {place} yet: run python -m phases.{phase} {first}--output_dir={run.root} first'
+  refused(name, run, run.root, words, capsys)
 
 
 VECTORS = 'store/signatures-1/vectors.npy'
@@ -151,7 +153,6 @@ IDS = 'store/signatures-1/clients.json'
   ('place', 'change', 'words'),
   [
     ('phase1.json', lambda b: b'{}', "is damaged: it has no 'signatures'"),
-    ('phase1.json', lambda b: b'{"signatures": {}}', '--signature=weights: this Phase 1 saved  only'),
     (VECTORS, lambda b: b[:-4], 'is damaged: '),
     (VECTORS, lambda b: b'', 'is damaged: '),
     (VECTORS, lambda b: b[:-4] + b'\0\0\0\1', 'its checksum does not fit'),
@@ -181,6 +182,20 @@ def test_damaged_signatures(name, place, change, words, run, capsys):
     path.write_bytes(change(path.read_bytes()))
   shutil.rmtree(run.root / 'clusterings')
   refused(name, run, '', words, capsys)
+
+
+def test_signatures_that_phase_1_did_not_save(run, capsys):
+  run.phase1.write_bytes(b'{"signatures": {}}')
+  words = '--signature=weights: this Phase 1 saved  only'
+  refused('replay', run, '', words, capsys)
+  run.clusters('kmeans').unlink()
+  before = wrong_input.files(run.root)
+  answer = wrong_input.call('clustering', [f'--output_dir={run.root}'], capsys)
+  wrong_input.check(answer, words)
+  # The clustering, which cannot be made here, is not of the run any more.
+  assert run.load_config().clusterings == ()
+  changed = {path for path, content in wrong_input.files(run.root).items() if before.get(path) != content}
+  assert changed == {run.config}
 
 
 @pytest.mark.parametrize(

@@ -311,7 +311,7 @@ def test_a_failing_call_keeps_what_was_there(tmp_path, capsys):
 
 
 def test_the_folder_of_an_experiment_is_left_alone(tmp_path, capsys):
-  output.claim_output_dir(tmp_path / 'run', ExperimentConfig())
+  output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
   output.release_output_dirs()
   assert call(save(tmp_path / 'v.npz', LINE), tmp_path / 'run') == 2
   assert not (tmp_path / 'run' / 'clusters.json').exists()
@@ -325,7 +325,7 @@ STARTED = ExperimentConfig(
 @pytest.fixture
 def run(tmp_path):
   """A run with 12 clients in three planted groups, as if its Phase 1 had just ended."""
-  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', STARTED))
+  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', STARTED).write())
   output.release_output_dirs()
   vectors = np.repeat(np.eye(3) * 9, 4, axis=0) + np.random.default_rng(0).normal(size=(12, 3)) * 0.01
 
@@ -351,7 +351,7 @@ def test_the_clusterings_of_a_run(run, capsys):
   assert on_run(run) == 0, capsys.readouterr().err
   assert store.load_json(run.clusters('dynamic_distance'))['clusters'] == THREE
   assert run.load_config() == STARTED
-  assert not (run.root / '.lock').exists()
+  assert not (run.root / '.tff_cluster-lock').exists()
 
 
 def test_a_clustering_is_added_to_a_run(run, capsys):

@@ -20,7 +20,7 @@ from tff_cluster import artifacts, store
 
 fault, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 if fault != 'litters':
-  store.sweep(folder)
+  artifacts.Store(folder / 'store').sweep()
 about = {'clients': list('abcd'), 'start_round': 0, 'settings': {'cohort_fraction': 1.0}}
 artifact = artifacts.Store(folder / 'store').artifact('fedavg', about)
 done = len(list(artifact.glob('round_*.npz')))
@@ -153,8 +153,9 @@ def test_a_changed_byte_is_found(name, run):
 
 @pytest.mark.parametrize(
   'name',
-  ['.lock', '.config.json.ab12.tmp', 'models/k/.cluster_000.7.tmp.keras', 'metrics/phase1.csv_temp1234',
-   'store/.fedavg-1.tmp/round_00001.npz', 'store/fedavg-1/latest_00001.npz.damaged'],
+  ['.tff_cluster-lock', '.tff_cluster-0123456789abcdef-config.json',
+   'models/k/.tff_cluster-0123456789abcdef-cluster_000.keras', 'metrics/phase1.csv_temp1234',
+   'store/.tff_cluster-removed-fedavg-1/round_00001.npz', 'store/fedavg-1/latest_00001.npz.damaged'],
 )  # fmt: skip
 def test_what_is_left_over_is_found(name, run):
   (run / name).parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +168,7 @@ def test_an_empty_folder_that_is_left_over_is_found_through_a_link_too(run, tmp_
   (run / 'store').rename(tmp_path / 'shared')
   (run / 'store').symlink_to(tmp_path / 'shared')
   checks.check_tidy(run)
-  (tmp_path / 'shared' / '.fedavg-1.tmp').mkdir()
+  (tmp_path / 'shared' / '.tff_cluster-removed-fedavg-1').mkdir()
   with pytest.raises(checks.Broken, match='a temporary folder is left'):
     checks.check_tidy(run)
 

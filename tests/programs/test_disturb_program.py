@@ -29,7 +29,7 @@ def run(tmp_path):
   config = ExperimentConfig(
     DataConfig(num_clients=6), clusterings=(ClusteringConfig(method='kmeans', num_clusters=2),)
   )
-  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', config))
+  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', config).write())
   output.release_output_dirs()
   store.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
   population = make_population(clients=6)

@@ -76,7 +76,7 @@ def test_the_files(tmp_path, capsys):
   assert out.splitlines()[0] == '2 experts, 3 samples, 3 classes'
   assert 'fedex           66.67%   100.00%' in out and 'oracle         100.00%' in out
   assert out.splitlines()[-2:] == [str(folder / 'predictions.npz'), str(folder / 'experts.json')]
-  assert sorted(path.name for path in folder.iterdir() if path.name != '.lock') == [
+  assert sorted(path.name for path in folder.iterdir() if path.name != '.tff_cluster-lock') == [
     'experts.json',
     'predictions.npz',
   ]
@@ -160,7 +160,7 @@ def test_bad_flags_are_one_line(arguments, words, tmp_path, capsys):
 
 
 def test_the_folder_of_a_run_is_left_alone(tmp_path, capsys):
-  output.claim_output_dir(tmp_path / 'run', ExperimentConfig())
+  output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
   output.release_output_dirs()
   assert call(tmp_path / 'run', outputs=GOOD) == 2
   assert 'holds a run; choose another folder for --outputs_file' in capsys.readouterr().err

@@ -177,11 +177,11 @@ def test_a_configuration_of_a_later_version_is_refused(copy, capsys):
 
 @pytest.mark.parametrize('content', [b'', b'\xff\n\x00' * 50, b'99999999'])
 def test_what_stands_in_a_lock_does_not_matter(content, copy, finished):
-  (copy / '.lock').write_bytes(content)
-  os.utime(copy / '.lock', (2**33, 2**33))
+  (copy / '.tff_cluster-lock').write_bytes(content)
+  os.utime(copy / '.tff_cluster-lock', (2**33, 2**33))
   assert call(copy) == 0
   assert digest(copy) == digest(finished)
-  assert not (copy / '.lock').exists()
+  assert not (copy / '.tff_cluster-lock').exists()
 
 
 @pytest.mark.parametrize('second', [0, 2**33])
@@ -256,4 +256,4 @@ def test_a_folder_removed_while_the_run_goes_on_ends_it_and_does_not_come_back(w
     assert not list(shared.rglob('.*'))
   else:
     assert [path.name for path in tmp_path.iterdir()] == ['run']
-    assert not (folder / '.lock').exists()
+    assert not (folder / '.tff_cluster-lock').exists()

@@ -30,7 +30,7 @@ def vectors():
 @pytest.fixture
 def run(tmp_path):
   """A run with 12 clients in three planted groups, as if its Phase 1 had just ended."""
-  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', STARTED))
+  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', STARTED).write())
   output.release_output_dirs()
   ids = [f'c{k:02d}' for k in range(12)]
   rows = folder.store / 'signatures-1' / 'vectors.npy'

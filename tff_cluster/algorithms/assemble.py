@@ -56,9 +56,11 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     ]
     splits = None
     if folder.splits(label).exists():
-      matrices = store.load_arrays(folder.similarities(label))
+      matrices = folder.load(folder.similarities(label), 'clustering', store.load_arrays)
       arrays |= {f'similarity_{label}_{number}': matrix for number, matrix in matrices.items()}
-      accuracy = arrays[f'client_accuracy_{label}'] = store.load_arrays(folder.client_accuracy(label))['test']
+      accuracy = arrays[f'client_accuracy_{label}'] = folder.load(
+        folder.client_accuracy(label), 'phase2', store.load_arrays
+      )['test']
       splits = [_split(test, accuracy, population) for test in store.load_json(folder.splits(label))['tests']]
     joined = None
     if new is not None:
@@ -69,11 +71,13 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       _clustering(clustering, saved, phase2, phase3, population) | {'splits': splits, 'new_clients': joined}
     )
     dropped.append(phase2.get('dropped_updates', 0))
-    if folder.linkage(label).exists():
-      arrays[f'linkage_{label}'] = store.load_arrays(folder.linkage(label))['linkage']
+    if clustering.method == 'hierarchical':
+      arrays[f'linkage_{label}'] = folder.load(folder.linkage(label), 'clustering', store.load_arrays)[
+        'linkage'
+      ]
   kinds = sorted({clustering.signature for clustering in config.clusterings})
   for kind in kinds:
-    geometry = store.load_arrays(folder.geometry(kind))
+    geometry = folder.load(folder.geometry(kind), 'clustering', store.load_arrays)
     arrays |= {f'{name}_{kind}': array for name, array in geometry.items()}
   harm = malicious.summary(population, baseline['stage'], list(zip(clusterings, dropped, strict=True)))
   assembled = results.with_digest(
@@ -92,7 +96,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       'clusterings': clusterings,
       'candidates': [c for kind in kinds for c in _candidates(folder, kind, population)],
       'cross_validation': fold_summary.summarise(folder, config),
-      'environment': store.load_json(folder.environment),
+      'environment': folder.load(folder.environment, 'run_all'),
       'timing': timing,
     }
     | ({} if harm is None else {'malicious': harm})
@@ -210,7 +214,7 @@ def _split(
 
 def _candidates(folder: RunFolder, kind: str, population: population_lib.Population) -> list[dict[str, Any]]:
   rows = []
-  for candidate in store.load_json(folder.candidates(kind)):
+  for candidate in folder.load(folder.candidates(kind), 'clustering'):
     clusters = candidate.pop('clusters')
     scores = None
     if clusters is not None:

@@ -52,7 +52,8 @@ class Segment:
 
 def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
   """Tells whether a clustering's recursion has not finished."""
-  return clustering.method == METHOD and not folder.splits(clustering.label).exists()
+  saved = (folder.splits(clustering.label), folder.similarities(clustering.label))
+  return clustering.method == METHOD and not all(path.exists() for path in saved)
 
 
 def run_recursion(experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> None:

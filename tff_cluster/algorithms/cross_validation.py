@@ -19,22 +19,29 @@ def run(
   config: config_lib.ExperimentConfig,
   progress: experiment_lib.Progress,
   machine: machine_lib.Machine = machine_lib.ONE_WORKER,
-) -> tuple[int, int]:
+) -> tuple[int, int, dict[str, Exception]]:
   """Runs the folds that are not finished; fold i lies in folds/i below the run's folder.
 
   Args:
     folder, config, progress, machine: See session.opened.
 
   Returns:
-    Client-rounds asked for and trained.
+    Client-rounds asked for and trained, and what went wrong with clusterings that failed in a fold, by label: no fold has
+    these.
   """
   folds = config.evaluation.num_folds
   plain = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, num_folds=0))
   asked, trained = 0, 0
+  failed: dict[str, Exception] = {}
   for index in range(folds):
     fold = fold_summary.fold_folder(folder, index)
     store.save_json(fold.config, plain.to_json())
     store.save_json(fold.environment, store.load_json(folder.environment))
-    done = main_job.run(fold, plain, progress, machine, fold=(index, folds))
+    done = main_job.run(fold, plain, progress, machine, fold=(index, folds), export_models=False)
     asked, trained = asked + done.asked, trained + done.trained
-  return asked, trained
+    plain = plain.without_clusterings(done.failed)
+    failed |= done.failed
+  if failed:
+    # The folds before have what failed later.
+    run(folder, config.without_clusterings(failed), progress, machine)
+  return asked, trained, failed

@@ -7,6 +7,8 @@ import importlib.metadata
 import pathlib
 import struct
 import time
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -54,6 +56,7 @@ class Experiment:
   spread: bool = False
   asked: int = 0
   trained: int = 0
+  _exported: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
 
   @functools.cached_property
   def store(self) -> artifacts.Store:
@@ -217,13 +220,40 @@ class Experiment:
   def digest_of(self, weights: Any) -> str:
     return digests.of_arrays(weights)
 
-  def export_model(self, path: pathlib.Path, weights: Any) -> None:
-    """Writes a model as a .keras file, whole or not at all; EnvironmentFault where the clock is off by decades."""
-    if path.exists():
-      return
-    self.keras_model.set_weights(list(weights))
+  def export_model(self, path: pathlib.Path, weights: Any, known: str | None = None) -> str:
+    """Writes a model as a .keras file, whole or not at all; a file there that does not hold this model is set aside.
+
+    A model that this process has exported before, for another clustering, takes no room of its own.
+
+    Args:
+      path: The file.
+      weights: The model.
+      known: SHA-256 of the file as an earlier call wrote it; where it still fits, nothing is done.
+
+    Returns:
+      The SHA-256 of the file.
+
+    Raises:
+      EnvironmentFault: if it cannot be written, or the clock is off by decades.
+    """
+    found = store_lib.file_digest(path)
+    if found is not None and found == known:
+      return found
+    equal = self._exported.setdefault(self.digest_of(weights), path)
+
+    def write(temporary: pathlib.Path) -> None:
+      with contextlib.suppress(OSError):
+        if equal != path:
+          store_lib.link_file(temporary, equal)
+      if not temporary.exists():
+        self.keras_model.set_weights(list(weights))
+        self.keras_model.save(temporary)
+      if found is not None and (known is not None or not _same_model(path, temporary)):
+        damage = store_lib.DamagedFile(f'{path} is damaged: it is not the model that was trained')
+        store_lib.set_aside(path, damage)
+
     try:
-      store_lib.save_file(path, self.keras_model.save)
+      store_lib.save_file(path, write)
     except (ValueError, struct.error) as error:
       if 'before 1980' not in str(error) and '65535' not in str(error):
         raise
@@ -232,6 +262,7 @@ class Experiment:
         f'cannot write {path}: the clock of this machine is not between 1980 and 2107, and such a file cannot be dated '
         'so; set the clock and give the same command again to go on'
       ) from error
+    return store_lib.file_digest(path) or ''
 
   @contextlib.contextmanager
   def timed(self) -> Iterator[Callable[[], dict[str, float]]]:
@@ -246,3 +277,21 @@ class Experiment:
       }
 
     yield figures
+
+
+def _same_model(one: pathlib.Path, other: pathlib.Path) -> bool:
+  """Tells whether two .keras files hold the same model; the time at which they were saved stands in them, too."""
+  try:
+    with zipfile.ZipFile(one) as first, zipfile.ZipFile(other) as second:
+      return all(first.read(name) == second.read(name) for name in ('config.json', 'model.weights.h5'))
+  except (
+    zipfile.BadZipFile,
+    KeyError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    zlib.error,
+    EOFError,
+    OSError,
+  ):
+    return False  # What zipfile raises on damaged bytes is of many kinds.

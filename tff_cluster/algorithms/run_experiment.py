@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from tff_cluster import config as config_lib
 from tff_cluster import machine as machine_lib
-from tff_cluster.algorithms import assemble, cross_validation, main_job, session
+from tff_cluster.algorithms import assemble, cross_validation, main_job, session, three_phase
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.cli import output
-from tff_cluster.run_folder import RunFolder
 
 
 class Silent:
@@ -46,14 +45,18 @@ def run_experiment(
 
   Raises:
     InputError: if the configuration, or the folder, does not fit.
+    three_phase.ClusteringsFailed: if clusterings failed; the others are done, with their results in the folder.
     EnvironmentFault: if the machine does not play along.
   """
-  folder = RunFolder(output.claim_output_dir(output_dir, config.validated()))
-  output.share_store(folder.root, store_dir)
-  config, progress = folder.load_config(), progress or Silent()
-  done = main_job.run(folder, config, progress, machine, export_models=export_models)
-  if not config.evaluation.num_folds:
-    return done
-  asked, trained = cross_validation.run(folder, config, progress, machine)
-  results = assemble.run_assembly(folder, session.clients(folder, config))
-  return main_job.Done(results, done.asked + asked, done.trained + trained)
+  claim = output.claim_output_dir(output_dir, config.validated(), store_dir)
+  folder, config, progress = claim.folder, claim.config, progress or Silent()
+  done = main_job.run(folder, config, progress, machine, export_models=export_models, claim=claim)
+  if config.evaluation.num_folds:
+    config = folder.load_config()
+    asked, trained, failed = cross_validation.run(folder, config, progress, machine)
+    three_phase.drop(folder, config, failed)
+    results = assemble.run_assembly(folder, session.clients(folder, config))
+    done = main_job.Done(results, done.asked + asked, done.trained + trained, {**done.failed, **failed})
+  if done.failed:
+    raise three_phase.ClusteringsFailed(done.failed, [c.label for c in folder.load_config().clusterings])
+  return done

@@ -7,7 +7,7 @@ from tff_cluster import config as config_lib
 from tff_cluster import machine as machine_lib
 from tff_cluster import population as population_lib
 from tff_cluster.algorithms import experiment as experiment_lib
-from tff_cluster.cli import environment
+from tff_cluster.cli import environment, output
 from tff_cluster.data import new_clients, populate, saved
 from tff_cluster.errors import InputError
 from tff_cluster.federated import worker as worker_lib
@@ -21,6 +21,7 @@ def opened(
   progress: experiment_lib.Progress,
   machine: machine_lib.Machine = machine_lib.ONE_WORKER,
   fold: tuple[int, int] | None = None,
+  claim: output.Claim | None = None,
 ) -> Iterator[experiment_lib.Experiment]:
   """Yields the experiment with a TFF context on a worker of its own; the worker ends with the block.
 
@@ -30,6 +31,7 @@ def opened(
     progress: Where progress is shown.
     machine: The workers. Changes no result.
     fold: (i, n) for fold i of n-fold cross-validation; see populate.build_population.
+    claim: Written once data, model and sizes are known to fit.
 
   Raises:
     InputError: if the data does not fit the configuration.
@@ -38,14 +40,21 @@ def opened(
   # Started first: it comes up while this process imports TensorFlow and reads the data.
   worker = worker_lib.start(machine.clients_in_parallel or environment.available_cores())
   try:
-    population = clients(folder, config, fold)
+    fresh = claim is not None and claim.there is None
+    population, new = _made(config, fold) if fresh else _clients(folder, config, fold)
     from tff_cluster.federated import context
 
     with context.connected(worker, machine, config.training.model):
-      new = saved.load_population(folder.new_clients) if config.data.new_clients else None
-      yield experiment_lib.Experiment(
+      experiment = experiment_lib.Experiment(
         folder, config, population, progress, new, spread=bool(machine.addresses)
       )
+      if fresh:
+        _ = experiment.trainer  # What is wrong with the model or the sizes is told here.
+      if claim is not None:
+        claim.write()
+      if fresh:
+        _save(folder, population, new)
+      yield experiment
   finally:
     worker.stop()
 
@@ -57,23 +66,40 @@ def clients(
 
   Clients that take no part (new_clients) are saved beside them.
   """
-  if folder.population.exists():
-    population = saved.load_population(folder.population)
-    if config.data.data_file:
-      kept = [population, *([saved.load_population(folder.new_clients)] if config.data.new_clients else [])]
-      made = [each for each in _made(config, fold) if each is not None]
-      if [each.digest for each in made] != [each.digest for each in kept]:
-        raise InputError(
-          f'--data_file={config.data.data_file} has other rows than the run in {folder.root} was started with; choose '
-          'another --output_dir'
-        )
-    return population
-  population, new = _made(config, fold)
+  return _clients(folder, config, fold)[0]
+
+
+def _clients(
+  folder: RunFolder, config: config_lib.ExperimentConfig, fold: tuple[int, int] | None
+) -> tuple[population_lib.Population, population_lib.Population | None]:
+  """Returns the clients that take part and those that do not, None where there are none of these; see `clients`."""
+  wanted = [folder.population, *([folder.new_clients] if config.data.new_clients else [])]
+  kept = [saved.load_population(path) for path in wanted if path.exists()]
+  if len(kept) == len(wanted) and not config.data.data_file:
+    return kept[0], (kept[1] if config.data.new_clients else None)
+  made = _made(config, fold)
+  digests = {path: each.digest for path, each in zip(wanted, made, strict=False) if each is not None}
+  for path, each in zip((path for path in wanted if path.exists()), kept, strict=True):
+    if digests[path] != each.digest:
+      given = (
+        f'--data_file={config.data.data_file}'
+        if config.data.data_file
+        else f'--dataset={config.data.dataset}'
+      )
+      raise InputError(
+        f'{given} has other rows than the run in {folder.root} was started with; choose another --output_dir'
+      )
+  _save(folder, *made)
+  return made
+
+
+def _save(
+  folder: RunFolder, population: population_lib.Population, new: population_lib.Population | None
+) -> None:
   # First, so that whoever finds the participants finds these too.
-  if new is not None:
-    saved.save_population(new, folder.new_clients)
-  saved.save_population(population, folder.population)
-  return population
+  for each, path in ((new, folder.new_clients), (population, folder.population)):
+    if each is not None and not path.exists():
+      saved.save_population(each, path)
 
 
 def _made(

@@ -13,13 +13,18 @@ FL+HC (Briggs et al. 2020, Algorithm 1) is the same phases with signature=update
 method=bipartition clustering and Phase 2 are one: CFL's recursion (algorithms/clustered_federated_learning.py).
 """
 
+import contextlib
 import dataclasses
+import logging
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
+from tff_cluster import holding
 from tff_cluster import store as store_lib
 from tff_cluster.aggregation import mixing
 from tff_cluster.algorithms import (
@@ -32,10 +37,70 @@ from tff_cluster.algorithms import (
 )
 from tff_cluster.algorithms import clustered_federated_learning as recursion
 from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.errors import EnvironmentFault, InputError
 from tff_cluster.run_folder import RunFolder
 
 if TYPE_CHECKING:
   from tff_cluster.clustering import signatures as signatures_lib
+
+_LOG = logging.getLogger(__name__)
+
+
+class ClusteringsFailed(InputError):
+  """Some clusterings of a run failed, which has the others.
+
+  Attributes:
+    done: Labels of the others.
+  """
+
+  def __init__(self, failed: Mapping[str, Exception], done: Sequence[str]):
+    causes = '; '.join(f'{label}: {_told(error)}' for label, error in failed.items())
+    super().__init__(
+      f'clustering {causes}. What failed is not in the run any more: give it again with other parameters, or leave it out; '
+      f'done: {", ".join(done) or "none"}'
+    )
+    self.done = tuple(done)
+
+
+@contextlib.contextmanager
+def apart(failed: dict[str, Exception], label: str) -> Iterator[None]:
+  """Notes what goes wrong with one clustering under its label, so that the others go on; a failing machine ends all."""
+  try:
+    yield
+  except (EnvironmentFault, OSError):
+    raise
+  except Exception as error:
+    if holding.lost():
+      raise
+    if not isinstance(error, (InputError, MemoryError)):
+      _LOG.error('clustering %s failed by a fault of this software', label, exc_info=True)
+    failed[label] = error
+
+
+def drop(
+  folder: RunFolder, config: config_lib.ExperimentConfig, failed: Mapping[str, Exception]
+) -> config_lib.ExperimentConfig:
+  """Takes what failed out of a run, so that it can be given again in another way, and returns what is left.
+
+  What was saved of it stays until another of its name comes.
+  """
+  left = config.without_clusterings(failed)
+  if failed:
+    store_lib.save_json(folder.config, left.to_json())
+  return left
+
+
+def make_clusterings(
+  experiment: experiment_lib.Experiment, clusterings: Sequence[config_lib.ClusteringConfig]
+) -> dict[str, Exception]:
+  """Makes clusterings, with the training that they ask for themselves; returns what failed, by label."""
+  check_signatures(experiment.folder, clusterings)
+  failed: dict[str, Exception] = {}
+  for clustering in clusterings:
+    with apart(failed, clustering.label):
+      prepare_clustering(experiment, clustering)
+      run_clustering(experiment.folder, clustering, experiment.config.training.seed)
+  return failed
 
 
 def run_phase1(experiment: experiment_lib.Experiment) -> None:
@@ -79,12 +144,33 @@ def prepare_clustering(
   recursion.run_recursion(experiment, clustering)
 
 
+def check_signatures(folder: RunFolder, clusterings: Sequence[config_lib.ClusteringConfig]) -> None:
+  """Reads the signatures of the clusterings that are still to be made: what is wrong with them is no clustering's fault.
+
+  Raises:
+    InputError: see client_signatures.load.
+    DamagedFile: if a file of them is damaged.
+  """
+  kinds = {clustering.signature for clustering in clusterings if not is_made(folder, clustering)}
+  for kind in sorted(kinds & set(folder.load_finished(folder.phase1, 'phase1')['signatures'])):
+    client_signatures.load(folder, kind)
+
+
+def is_made(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
+  """Tells whether everything is there that belongs to a clustering's clusters."""
+  label, kind = clustering.label, clustering.signature
+  files = [folder.clusters(label), folder.geometry(kind), folder.candidates(kind)]
+  if clustering.method == 'hierarchical':
+    files.append(folder.linkage(label))
+  return not needs_training(folder, clustering) and all(path.exists() for path in files)
+
+
 def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, seed: int) -> None:
   """Clusters the devices of a finished Phase 1 and saves `clusterings/LABEL/clusters.json`. No TensorFlow."""
   from tff_cluster.clustering import excluded, methods, planted
   from tff_cluster.data import saved
 
-  if folder.clusters(clustering.label).exists():
+  if is_made(folder, clustering):
     return
   kind = clustering.signature
   signatures, client_ids = client_signatures.load(folder, kind), client_signatures.client_ids(folder, kind)
@@ -154,24 +240,31 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
   Args:
     experiment: The experiment.
     label: Which clustering.
-    export_models: Whether to write the models as .keras files beside the store.
+    export_models: Whether to write the models as .keras files beside the store. What was written earlier and is damaged
+      is made again in any case.
   """
   folder, training = experiment.folder, experiment.config.training
-  if folder.phase2(label).exists():
+  if phase2_is_done(folder, label, export_models):
     return
+  # Where only something beside it is missing or damaged, what was measured stays.
+  saved = dict(folder.load_finished(folder.phase2(label), 'phase2')) if folder.phase2(label).exists() else {}
   first, last = training.phase1_rounds + 1, training.phase1_rounds + training.phase2_rounds
   with experiment.timed() as figures:
-    trained = cluster_training.train_clusters(experiment, label)
-    if export_models:
-      for row, outcome in enumerate(trained.clusters):
-        experiment.export_model(folder.model(label, row), outcome.weights[last])
+    trained = cluster_training.train_clusters(experiment, label, log=not saved)
+    models = dict(saved.get('models', {}))
+    for row, outcome in enumerate(trained.clusters):
+      path = folder.model(label, row)
+      if export_models or _is_changed(path, models.get(path.name)):
+        models[path.name] = experiment.export_model(path, outcome.weights[last], models.get(path.name))
     if folder.splits(label).exists():
       _, _, accuracy = measures.client_accuracies(experiment, trained.outcomes, 1)
       store_lib.save_arrays(folder.client_accuracy(label), {'test': accuracy.astype(np.float32)})
     dropped = measures.dropped_updates(trained.outcomes, first)
     store_lib.save_json(
       folder.phase2(label),
-      {
+      saved | {'models': models}
+      if saved
+      else {
         'ledger': measures.ledger(experiment, trained.client_rounds),
         'equal_cost': None if trained.equal_cost is None else dataclasses.asdict(trained.equal_cost),
         'history': measures.clustered_history(experiment, trained.outcomes, first),
@@ -179,9 +272,41 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
           measures.best_validation(experiment, outcome, first) for outcome in trained.clusters
         ],
         'timing': figures(),
+        'models': models,
         **({'dropped_updates': dropped} if dropped else {}),
       },
     )
+
+
+def phase2_is_done(folder: RunFolder, label: str, export_models: bool) -> bool:
+  """Tells whether Phase 2 of a clustering has finished, and its models, where they are exported, are as they were."""
+  if not folder.phase2(label).exists():
+    return False
+  if folder.splits(label).exists() and not folder.client_accuracy(label).exists():
+    return False
+  models = folder.load_finished(folder.phase2(label), 'phase2').get('models', {})
+  paths = {folder.models(label) / name: digest for name, digest in models.items()}
+  if export_models and not (paths and all(path.exists() for path in paths)):
+    return False
+  return not any(_is_changed(path, digest) for path, digest in paths.items())
+
+
+def _is_changed(path: pathlib.Path, digest: str | None) -> bool:
+  """Tells whether a file that was written with this SHA-256 is there with another one."""
+  return digest is not None and store_lib.file_digest(path) not in (None, digest)
+
+
+def is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_models: bool) -> bool:
+  """Tells whether there is nothing left to train, cluster, measure or export in a run."""
+  finished = [folder.phase1, folder.baseline, *(folder.phase3(c.label) for c in config.clusterings)]
+  finished += [folder.local] if config.evaluation.local_training == 'yes' else []
+  if config.data.new_clients:
+    finished += [folder.new_clients_of(clustering.label) for clustering in config.clusterings]
+    finished.append(folder.new_clients_baseline)
+  return all(path.exists() for path in finished) and all(
+    is_made(folder, clustering) and phase2_is_done(folder, clustering.label, export_models)
+    for clustering in config.clusterings
+  )
 
 
 def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
@@ -257,6 +382,8 @@ def _save_clusters(
   notes: list[str],
   excluded: tuple[str, ...] = (),
 ) -> None:
+  if folder.clusters(label).exists():
+    return  # Something beside it had to be made again.
   store_lib.save_json(
     folder.clusters(label),
     {
@@ -268,4 +395,12 @@ def _save_clusters(
       'notes': notes,
       **({'excluded': list(excluded)} if excluded else {}),
     },
+  )
+
+
+def _told(error: Exception) -> str:
+  if isinstance(error, InputError):
+    return str(error)
+  return (
+    f'not enough memory ({error})' if isinstance(error, MemoryError) else f'{type(error).__name__}: {error}'
   )

@@ -35,6 +35,17 @@ class RunOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class ExportOptions:
+  """What is written for others to use; changes no result."""
+
+  export_models: str = options.option(
+    'no',
+    "Whether each cluster's model is also written as a .keras file, for plain Keras; a finished run does so without training.",
+    choices=('yes', 'no'),
+  )
+
+
+@dataclasses.dataclass(frozen=True)
 class WorkerOptions:
   """Where a worker for other machines listens."""
 
@@ -192,6 +203,7 @@ SECTIONS: dict[str, type] = {
   'clustering': config.ClusteringConfig,
   'evaluation': config.EvaluationConfig,
   'run': RunOptions,
+  'export': ExportOptions,
   'machine': machine.Machine,
   'worker': WorkerOptions,
   'vectors': VectorsOptions,

@@ -6,7 +6,6 @@ import dataclasses
 import errno
 import fcntl
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import EnvironmentFault, InputError
 from tff_cluster.run_folder import RunFolder
 
-_LOCK = '.lock'
+_LOCK = '.tff_cluster-lock'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,51 +29,106 @@ class _Held:
 _held: dict[str, _Held] = {}
 
 
-def claim_output_dir(
-  path: str | Path, config: ExperimentConfig, environment: Mapping[str, Any] | None = None
-) -> Path:
-  """Makes the folder this experiment's, for as long as the process lives.
+@dataclasses.dataclass(frozen=True)
+class Claim:
+  """An experiment's claim to a folder that is locked for it; the folder is its own once `write` is called.
 
-  Creates the folder where needed, locks it, and writes config.json and environment.json. A folder that
-  already has an equal experiment is claimed for going on with it; what killed processes left there is removed.
+  Attributes:
+    folder: The folder.
+    config: The experiment, with the clusterings that the folder has.
+    there: The experiment that the folder holds; None where it holds none, or none of which a round was trained.
+    store_dir: The folder of artifacts that the run is to use; None: its own, or the one that it has.
+  """
+
+  folder: RunFolder
+  config: ExperimentConfig
+  there: ExperimentConfig | None
+  store_dir: str | None
+
+  def write(self) -> Path:
+    """Writes config.json and environment.json; an experiment of which nothing was trained goes without a word.
+
+    Call this once data, model and sizes are known to fit: a command that is refused must not lock its folder.
+
+    Returns:
+      The folder.
+    """
+    folder = self.folder
+    known = () if self.there is None else self.there.clusterings
+    if self.there is None:
+      for path in (folder.population, folder.new_clients):
+        path.unlink(missing_ok=True)
+      if folder.store.is_symlink():
+        folder.store.unlink()
+    for clustering in self.config.clusterings:
+      if clustering not in known:
+        # Of a clustering of this name that was not made, or that a killed program was adding.
+        folder.forget(clustering.label)
+    store.save_json(folder.config, self.config.to_json())
+    store.save_json(folder.environment, describe_environment())
+    if self.store_dir is not None and not os.path.lexists(folder.store):
+      shared = Path(os.path.abspath(self.store_dir))
+      shared.mkdir(parents=True, exist_ok=True)
+      folder.store.symlink_to(shared)
+    return folder.root
+
+
+def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str | None = None) -> Claim:
+  """Locks a folder for an experiment, for as long as the process lives, and looks whether it can have it.
+
+  The folder is made where it is not there; nothing is written in it yet. What killed processes left in a folder that
+  already has this experiment is removed.
 
   Args:
     path: The folder.
     config: The experiment.
-    environment: What environment.json says; default: describe_environment().
-
-  Returns:
-    The folder.
+    store_dir: The folder in which it is to keep its artifacts; None: as it does, or in the folder itself.
 
   Raises:
-    InputError: if the path is no folder, or holds another experiment; naming the first difference.
+    InputError: if the path is no folder, has files of others where a run writes, keeps its artifacts elsewhere, or
+      holds another experiment of which something was trained; naming the first difference.
     EnvironmentFault: if it cannot be written, or another process is at work in it.
   """
-  folder = lock_output_dir(path)
-  target = RunFolder(folder).config
-  if os.path.lexists(target):
-    try:
-      there = config_file.read_config(target)
-    except InputError as error:
+  folder = RunFolder(lock_output_dir(path))
+  trained = folder.has_trained()
+  if trained or not folder.store.is_symlink():
+    _check_store(folder, store_dir)
+  if not os.path.lexists(folder.config):
+    if (foreign := folder.foreign()) is not None:
       raise InputError(
-        f'--output_dir={path} cannot be gone on with: {error}; choose another folder'
-      ) from None
-    # One Phase 1 serves any number of clusterings: those of the folder stay, new ones join them.
-    same = dataclasses.replace(there, clusterings=config.clusterings)
-    if same.digest != config.digest:
-      name, old, new = config_file.first_difference(same, config) or ('configuration', '?', '?')
-      raise InputError(
-        f'--output_dir={path} holds another experiment: {name} is {_plain(old)} there and {_plain(new)} here; '
+        f'--output_dir={path} holds no run (no {folder.config.name}), but {foreign.name}, which a run would write over; '
         'choose another folder'
       )
-    try:
-      config = dataclasses.replace(config, clusterings=there.with_clusterings(config.clusterings).clusterings)
-    except InputError as error:
-      raise InputError(f'--output_dir={path} has other clusterings: {error}') from None
-    store.sweep(folder)
-  store.save_json(target, config.to_json())
-  store.save_json(RunFolder(folder).environment, dict(environment or describe_environment()))
-  return folder
+    store.sweep(folder.root)
+    return Claim(folder, config, None, store_dir)
+  try:
+    there = config_file.read_config(folder.config)
+  except InputError as error:
+    raise InputError(f'--output_dir={path} cannot be gone on with: {error}; choose another folder') from None
+  same = dataclasses.replace(there, clusterings=config.clusterings)
+  if same.digest != config.digest:
+    if not trained:
+      return Claim(folder, config, None, store_dir)
+    name, old, new = config_file.first_difference(same, config) or ('configuration', '?', '?')
+    raise InputError(
+      f'--output_dir={path} holds another experiment: {name} is {_plain(old)} there and {_plain(new)} here; '
+      'choose another folder'
+    )
+  folder.sweep()
+  if not trained:
+    return Claim(folder, config, None, store_dir)
+  # One Phase 1 serves any number of clusterings: those that were made stay, new ones join them.
+  made = tuple(c for c in there.clusterings if c in config.clusterings or folder.clusters(c.label).exists())
+  try:
+    joined = dataclasses.replace(
+      config,
+      clusterings=dataclasses.replace(there, clusterings=made)
+      .with_clusterings(config.clusterings)
+      .clusterings,
+    )
+  except InputError as error:
+    raise InputError(f'--output_dir={path} has other clusterings: {error}') from None
+  return Claim(folder, joined, there, store_dir)
 
 
 def resume_output_dir(path: str | Path) -> Path:
@@ -89,27 +143,21 @@ def resume_output_dir(path: str | Path) -> Path:
       f'--output_dir={path} holds no run (no config.json); start one with python -m phases.phase1 or '
       'python -m phases.run_all'
     )
-  folder = lock_output_dir(path)
-  store.sweep(folder)
-  return folder
+  folder = RunFolder(lock_output_dir(path))
+  folder.sweep()
+  if not folder.environment.exists():
+    store.save_json(folder.environment, describe_environment())
+  return folder.root
 
 
-def share_store(folder: Path, store_dir: str | None) -> None:
-  """Has a run keep its artifacts in a folder that other runs use too. None: as it is.
-
-  Raises:
-    InputError: if the run keeps them elsewhere already.
-  """
-  if store_dir is None:
+def _check_store(folder: RunFolder, store_dir: str | None) -> None:
+  """Raises InputError if a run keeps its artifacts elsewhere than in `store_dir`."""
+  if store_dir is None or not os.path.lexists(folder.store):
     return
-  own, shared = RunFolder(folder).store, Path(os.path.abspath(store_dir))
-  if not os.path.lexists(own):
-    shared.mkdir(parents=True, exist_ok=True)
-    own.symlink_to(shared)
-  elif not (shared.exists() and own.exists() and os.path.samefile(own, shared)):
+  if not (os.path.exists(store_dir) and folder.store.exists() and os.path.samefile(folder.store, store_dir)):
     raise InputError(
-      f'--store_dir={store_dir}: the run in {folder} keeps its artifacts in {os.path.realpath(own)}; leave the flag out '
-      'or choose another --output_dir'
+      f'--store_dir={store_dir}: the run in {folder.root} keeps its artifacts in {os.path.realpath(folder.store)}; leave '
+      'the flag out or choose another --output_dir'
     )
 
 
@@ -164,7 +212,7 @@ def _locked_descriptor(path: str | Path, lock: str) -> int:
   # does not keep the folder locked.
   while True:
     try:
-      descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+      descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
       raise EnvironmentFault(f'cannot write in --output_dir={path}: {error.strerror}') from None
     try:

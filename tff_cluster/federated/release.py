@@ -2,14 +2,19 @@
 
 import asyncio
 import collections
+import glob
 import pathlib
+import re
 from collections.abc import Mapping
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_cluster import holding
+from tff_cluster import holding, store
 from tff_cluster.errors import EnvironmentFault
+
+# Names the files of events beside it that a log has written.
+_OURS = '.tff_cluster-events.json'
 
 
 class RoundLog:
@@ -23,12 +28,17 @@ class RoundLog:
     holding.check(csv_file)  # The managers make folders without being asked.
     self._csv_file = csv_file
     self._remove_rows()
-    for events in tensorboard_folder.glob('events.out.tfevents.*'):
-      events.unlink(missing_ok=True)
+    # Other events in the folder are not ours.
+    ours = tensorboard_folder / _OURS
+    for name in _names(ours):
+      if re.fullmatch(r'events\.out\.tfevents\.[^/]+', name):
+        (tensorboard_folder / name).unlink(missing_ok=True)
+    there = set(tensorboard_folder.glob('events.*'))
     self._managers = (
       tff.program.CSVFileReleaseManager(csv_file, key_fieldname='round'),
       tff.program.TensorBoardReleaseManager(tensorboard_folder),
     )
+    store.save_json(ours, [path.name for path in set(tensorboard_folder.glob('events.*')) - there])
 
   def release(self, round_number: int, figures: Mapping[str, float]) -> None:
     """Adds a row.
@@ -53,5 +63,15 @@ class RoundLog:
 
   def _remove_rows(self) -> None:
     """Removes the CSV file, and what a killed process had half written beside it."""
-    for path in self._csv_file.parent.glob(f'{self._csv_file.name}*'):
-      path.unlink(missing_ok=True)
+    for path in self._csv_file.parent.glob(f'{glob.escape(self._csv_file.name)}*'):
+      if re.fullmatch(r'(_temp[0-9]{4})?', path.name.removeprefix(self._csv_file.name)):
+        path.unlink(missing_ok=True)
+
+
+def _names(listed: pathlib.Path) -> list[str]:
+  """Returns the names that a file of ours lists; none where it is not there, or not whole."""
+  try:
+    names = store.load_json(listed)
+  except (FileNotFoundError, store.DamagedFile):
+    return []
+  return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []

@@ -223,7 +223,7 @@ def _after(outcome: Outcome, trainer: trainer_lib.Trainer, start_round: int) -> 
 
 def newest_round(folder: pathlib.Path) -> int:
   """Returns the number of the newest round that a trajectory's folder has; 0 where it has none."""
-  return max(_saved(folder), default=0)
+  return max(artifacts.saved_rounds(folder), default=0)
 
 
 def _determinants(
@@ -241,14 +241,9 @@ def _determinants(
   }
 
 
-def _saved(folder: pathlib.Path) -> dict[int, pathlib.Path]:
-  """Returns the saved rounds: kept ones (round_00020.npz) and the latest (latest_00007.npz)."""
-  return {int(path.stem.rpartition('_')[2]): path for path in sorted(folder.glob('*_[0-9]*.npz'))}
-
-
 def _load(folder: pathlib.Path, number: int) -> dict[str, np.ndarray] | None:
   """Returns what was saved of a round, or None where it was not, or is damaged."""
-  path = _saved(folder).get(number)
+  path = artifacts.saved_rounds(folder).get(number)
   if path is None:
     return None
   try:
@@ -277,7 +272,7 @@ def _all_kept(folder: pathlib.Path, numbers: Collection[int]) -> dict[int, dict[
 
 def _newest(folder: pathlib.Path, limit: int, start: int) -> tuple[int, dict[str, np.ndarray] | None]:
   """Returns the newest whole round up to a limit, and what was saved of it; (start, None) where there is none."""
-  for number in sorted((r for r in _saved(folder) if r <= limit), reverse=True):
+  for number in sorted((r for r in artifacts.saved_rounds(folder) if r <= limit), reverse=True):
     record = _load(folder, number)
     if record is not None:
       return number, record
@@ -303,7 +298,7 @@ def _save(
   """Saves a round, and then removes earlier ones unless they are to be kept."""
   path = folder / f'{"round" if keep else "latest"}_{number:05d}.npz'
   store_lib.save_arrays(path, record | {f'state_{i:04d}': leaf for i, leaf in enumerate(state)})
-  for saved, old in _saved(folder).items():
+  for saved, old in artifacts.saved_rounds(folder).items():
     if saved < number and old.name.startswith('latest_'):
       old.unlink(missing_ok=True)
 
@@ -311,7 +306,7 @@ def _save(
 def _tidy(folder: pathlib.Path, wanted: Collection[int]) -> None:
   """Removes what a killed program left: half a file, or a latest round with the one after it beside it."""
   store_lib.sweep(folder)
-  saved = _saved(folder)
+  saved = artifacts.saved_rounds(folder)
   for number, path in saved.items():
     if number + 1 in saved and number not in wanted and path.name.startswith('latest_'):
       path.unlink(missing_ok=True)

@@ -1,5 +1,7 @@
 """Numbers in words: the one place that says how accuracies, differences, times and sizes are printed."""
 
+from collections.abc import Mapping
+
 _MINUS = '−'
 
 
@@ -48,6 +50,15 @@ def size(count: float) -> str:
       break
     count /= 1000
   return f'{count:.0f} {unit}' if unit == 'B' else f'{count:.3g} {unit}'
+
+
+def sizes(by_name: Mapping[str, int]) -> str:
+  """Returns bytes by name as '337 MB (store 335 MB, figures 1.2 MB, other 0.9 MB)', what is below a percent in 'other'."""
+  total = sum(by_name.values())
+  large = {name: count for name, count in by_name.items() if count >= total / 100}
+  parts = [f'{name} {size(count)}' for name, count in sorted(large.items(), key=lambda item: -item[1])]
+  other = total - sum(large.values())
+  return f'{size(total)} ({", ".join([*parts, *([f"other {size(other)}"] if other else [])])})'
 
 
 def times(ratio: float) -> str:

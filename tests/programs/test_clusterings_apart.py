@@ -1,0 +1,160 @@
+"""One clustering that fails keeps nothing from the others, and a folder takes what is given instead of it."""
+
+import re
+
+import pytest
+
+from tests.programs.children import run_here
+from tests.programs.test_bad_data import check_text
+from tff_cluster import store
+from tff_cluster.clustering import kmeans, methods
+from tff_cluster.run_folder import RunFolder
+
+pytestmark = pytest.mark.tensorflow
+
+SMALL = (
+  '--dataset=digits', '--partition=label_swapped', '--num_clients=6', '--num_groups=2', '--model=logistic',
+  '--phase1_rounds=2', '--phase2_rounds=2',
+)  # fmt: skip
+KMEANS = '--clustering=kmeans,num_clusters=2'
+# Six clients of whom some pairs are linked: more than one clique.
+EXPLODES = '--clustering=dynamic_distance,distance_threshold=quantile:0.4,max_clusters=1'
+
+
+@pytest.fixture(autouse=True)
+def _without_pictures(monkeypatch):
+  from tff_cluster.reporting import report
+
+  monkeypatch.setattr(report, 'write_report', lambda folder: folder / 'report.html')
+
+
+def run_all(folder, *flags):
+  return run_here('phases.run_all', f'--output_dir={folder}', *SMALL, *flags)
+
+
+def labels(folder):
+  return [clustering.label for clustering in RunFolder(folder).load_config().clusterings]
+
+
+def test_cliques_that_explode_leave_the_others_a_run_and_the_named_way_out_works(tmp_path, capsys):
+  assert run_all(tmp_path / 'plain', KMEANS) == 0, capsys.readouterr().err
+  plain = store.load_json(tmp_path / 'plain' / 'results.json')
+  capsys.readouterr()
+  run = tmp_path / 'run'
+  code = run_all(run, EXPLODES, KMEANS)
+  captured = capsys.readouterr()
+  check_text(code, captured.err, 2, 'dynamic_distance: distance threshold', 'give it again', 'done: kmeans')
+  # What was made is a run like any other.
+  assert (
+    store.load_json(run / 'results.json')['clusterings'][0]['clusters'] == plain['clusterings'][0]['clusters']
+  )
+  assert store.load_json(run / 'results.json')['digest'] == plain['digest']
+  assert labels(run) == ['kmeans'] and not (run / 'clusterings' / 'dynamic_distance').exists()
+  for program in ('clustering', 'phase2', 'phase3', 'report'):
+    assert run_here(f'phases.{program}', f'--output_dir={run}') == 0, capsys.readouterr().err
+  # "give a smaller distance_threshold": below it nobody is linked to anybody, or hardly.
+  assert 'give a smaller distance_threshold or a higher max_clusters' in captured.err
+  threshold = float(re.search(r'distance threshold ([0-9.e+-]+):', captured.err)[1])
+  smaller = f'--clustering=dynamic_distance,distance_threshold={threshold / 1000},max_clusters=6'
+  assert run_all(run, smaller, KMEANS) == 0, capsys.readouterr().err
+  assert labels(run) == ['kmeans', 'dynamic_distance']
+  assert run_all(run, EXPLODES.replace('max_clusters=1', 'max_clusters=900,name=more'), KMEANS) == 0
+
+
+def test_the_command_without_what_failed_goes_on(tmp_path, capsys):
+  assert run_all(tmp_path / 'run', EXPLODES, KMEANS) == 2
+  capsys.readouterr()
+  assert run_all(tmp_path / 'run', KMEANS) == 0, capsys.readouterr().err
+  assert ' 0 trained' in capsys.readouterr().out
+
+
+def test_a_run_of_which_every_clustering_fails_takes_another(tmp_path, capsys):
+  run = tmp_path / 'run'
+  check_text(run_all(run, EXPLODES), capsys.readouterr().err, 2, 'dynamic_distance', 'done: none')
+  assert labels(run) == []
+  assert run_all(run, KMEANS) == 0, capsys.readouterr().err
+  assert labels(run) == ['kmeans']
+
+
+def test_a_fault_of_a_method_leaves_the_others_a_run(tmp_path, capsys, monkeypatch, caplog):
+  def fails(*arguments):
+    raise ZeroDivisionError('planted')
+
+  monkeypatch.setitem(methods.METHODS, 'spectral', fails)
+  flags = ('--clustering=spectral,num_clusters=2', KMEANS)
+  code = run_all(tmp_path / 'run', *flags)
+  check_text(code, capsys.readouterr().err, 2, 'spectral: ZeroDivisionError: planted', 'done: kmeans')
+  # The fault is not lost.
+  assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError]
+  assert labels(tmp_path / 'run') == ['kmeans']
+  monkeypatch.setitem(methods.METHODS, 'spectral', kmeans.from_config)
+  assert run_all(tmp_path / 'run', *flags) == 0, capsys.readouterr().err
+
+
+def test_a_clustering_that_fails_while_it_is_trained_leaves_the_others_a_run(tmp_path, capsys, monkeypatch):
+  from tff_cluster.algorithms import cluster_training
+  from tff_cluster.errors import InputError
+
+  real = cluster_training.train_clusters
+
+  def fails(experiment, label, log=True):
+    if label == 'bad':
+      raise InputError('planted')
+    return real(experiment, label, log)
+
+  monkeypatch.setattr(cluster_training, 'train_clusters', fails)
+  bad = '--clustering=kmeans,num_clusters=3,name=bad'
+  check_text(
+    run_all(tmp_path / 'run', bad, KMEANS), capsys.readouterr().err, 2, 'bad: planted', 'done: kmeans'
+  )
+  monkeypatch.undo()
+  assert labels(tmp_path / 'run') == ['kmeans']
+  # Another one of the name is not taken for the one that failed.
+  assert run_here('phases.clustering', f'--output_dir={tmp_path / "run"}', '--method=kmeans', '--num_clusters=4',
+                  '--name=bad') == 0  # fmt: skip
+  assert len(store.load_json(RunFolder(tmp_path / 'run').clusters('bad'))['clusters']) == 4
+
+
+@pytest.mark.parametrize('in_fold', [0, 1])
+def test_a_clustering_that_fails_in_one_fold_is_in_no_fold(in_fold, tmp_path, capsys, monkeypatch):
+  from tff_cluster.algorithms import cluster_training
+  from tff_cluster.errors import InputError
+
+  real = cluster_training.train_clusters
+
+  def fails(experiment, label, log=True):
+    if label == 'bad' and experiment.folder.root.name == f'{in_fold:02d}':
+      raise InputError('planted')
+    return real(experiment, label, log)
+
+  monkeypatch.setattr(cluster_training, 'train_clusters', fails)
+  flags = ('--num_folds=2', '--clustering=kmeans,num_clusters=3,name=bad', KMEANS)
+  check_text(run_all(tmp_path / 'run', *flags), capsys.readouterr().err, 2, 'bad: planted', 'done: kmeans')
+  folders = [tmp_path / 'run', *(tmp_path / 'run' / 'folds' / name for name in ('00', '01'))]
+  assert [labels(folder) for folder in folders] == [['kmeans']] * 3
+  assert [
+    [c['label'] for c in store.load_json(folder / 'results.json')['clusterings']] for folder in folders
+  ] == [['kmeans']] * 3
+  assert (
+    'unclustered/baseline' in store.load_json(folders[0] / 'results.json')['cross_validation']['evaluations']
+  )
+  monkeypatch.undo()
+  from tff_cluster.reporting import report
+
+  monkeypatch.setattr(report, 'write_report', lambda folder: folder / 'report.html')
+  assert run_all(tmp_path / 'run', *flags) == 0, capsys.readouterr().err
+  assert [labels(folder) for folder in folders] == [['kmeans', 'bad']] * 3
+
+
+def test_the_program_that_clusters_makes_what_it_can(tmp_path, capsys):
+  run = tmp_path / 'run'
+  assert run_here('phases.phase1', f'--output_dir={run}', *SMALL, EXPLODES, KMEANS) == 0
+  capsys.readouterr()
+  code = run_here('phases.clustering', f'--output_dir={run}')
+  check_text(code, capsys.readouterr().err, 2, 'dynamic_distance: distance threshold', 'done: kmeans')
+  assert labels(run) == ['kmeans'] and RunFolder(run).clusters('kmeans').exists()
+  arguments = ('--method=dynamic_distance', '--distance_threshold=quantile:0.4')
+  assert run_here('phases.clustering', f'--output_dir={run}', *arguments) == 0, capsys.readouterr().err
+  assert labels(run) == ['kmeans', 'dynamic_distance']
+  for program in ('phase2', 'phase3', 'report'):
+    assert run_here(f'phases.{program}', f'--output_dir={run}') == 0, capsys.readouterr().err
