@@ -5,8 +5,6 @@
 Given again, the same command goes on where it stopped and ends with the same numbers.
 """
 
-from pathlib import Path
-
 from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.data import npz_file
 
@@ -21,20 +19,21 @@ def main() -> None:
   npz_file.check_npz(config.data.data_file)
   output.claim_output_dir(options.output_dir, config)
   # Imported late: what is wrong with the flags or the folder is told at once.
-  from tff_cluster.algorithms import run_experiment
-  from tff_cluster.reporting import progress, report
+  from tff_cluster import api
+  from tff_cluster.reporting import progress
 
-  done = run_experiment.run_experiment(
+  done = api.run_experiment(
     config,
     options.output_dir,
     options.store_dir,
     progress.Progress(),
     machine,
+    report=True,
   )
-  page = report.write_report(Path(options.output_dir))
+  assert done.report is not None
   print(f'client-rounds: {done.asked} asked for, {done.trained} trained')
   print(f'digest {done.results["digest"]}')
-  print(f'report {page.resolve()}')
+  print(f'report {done.report.resolve()}')
 
 
 if __name__ == '__main__':

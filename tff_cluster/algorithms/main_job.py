@@ -1,6 +1,7 @@
 """All phases in a row, in one folder: what phases.run_all runs, and what ten lines of Python run."""
 
 import dataclasses
+import pathlib
 from typing import Any
 
 from tff_cluster import config as config_lib
@@ -17,11 +18,13 @@ class Done:
   Attributes:
     results: As in results.json.
     asked, trained: Client-rounds that the results stand on, and those that had to be trained now.
+    report: The report, where one was asked for.
   """
 
   results: dict[str, Any]
   asked: int
   trained: int
+  report: pathlib.Path | None = None
 
 
 def run(

@@ -118,6 +118,7 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   choice = None
   if clustering.distance_threshold == config_lib.VALIDATION:
     choice = folder.load_finished(folder.choice(clustering.label), 'clustering')
+    del choice['timing']
     threshold = choice['candidates'][choice['chosen']]['threshold']
     clustering = dataclasses.replace(clustering, distance_threshold=repr(threshold))
   outcome = excluded.cluster(clustering, signatures, client_ids, seed)

@@ -1,6 +1,5 @@
 """Releases a stage's figures round by round through tff.program: a CSV file and a TensorBoard folder."""
 
-import asyncio
 import collections
 import pathlib
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ import tensorflow_federated as tff
 
 from tff_cluster import holding
 from tff_cluster.errors import EnvironmentFault
+from tff_cluster.federated import awaiting
 
 
 class RoundLog:
@@ -46,7 +46,7 @@ class RoundLog:
         await manager.release(collections.OrderedDict(figures), round_number)
 
     try:
-      asyncio.run(release_to_all())
+      awaiting.complete(release_to_all())
     except tf.errors.OpError as error:  # What TensorFlow's files raise for a full or failing disk.
       self._remove_rows()
       raise EnvironmentFault(f'the figures of round {round_number}: {error.message}') from error
