@@ -257,7 +257,7 @@ def _stopped(
   words = (
     f'{len(members)} clients were kept together after round {test["round"]} because of their norms, but the similarities of '
     f'their updates are plainly of two kinds: {len(halves[0])} and {len(halves[1])} clients have at most '
-    f'{found.cross_similarity:.2g} across, and each of them a partner in its own half that is more similar by {found.gap:.2g}. '
+    f'{found.cross_similarity:.2g} across, and each of them a partner in its own half that is at least {found.gap:.2g} more similar. '
     f'With stationary_norm={stationary:g} and stopping_norm={stopping:g} they are split'
   )
   return {
