@@ -13,8 +13,8 @@ Departures and choices:
     cost no message of their own. Line 8 takes the norm of their mean as it is applied, without updates that are not finite.
   A cluster that has stopped (equation 5) is not tested again. One whose split a guard forbids (min_cluster_size,
     min_similarity_gap, max_cross_similarity; all are off by default) is tested again after `rounds_before_split` rounds.
-    Where its similarities are plainly of two kinds all the same (clustering/bipartition.py), the test says so, with norms that would
-    have split it; it decides nothing.
+    Where the similarities of a cluster that has stopped are plainly of two kinds (clustering/bipartition.py:two_kinds), its test says
+    so, with norms that would have split it; that decides nothing.
   A cluster of one client is not tested; in the last round nobody is.
   A client whose update is not finite (the paper has none) is left out of a test and goes with the larger half
     (clustering/excluded.py). A cluster that has fewer than two others is not tested then, but `rounds_before_split` rounds later.

@@ -19,7 +19,7 @@ again. The three guards are not in the paper; at 1, 0 and 1 they forbid nothing.
   may be one client, which noise alone cuts off most easily, and the gap must be several standard deviations of the
   similarities across: these would be of one kind if the halves were noise, so their spread is the noise's own scale.
   Fewer than six clients tell nothing: among five, one in twenty random orders of the similarities has all pairs within two halves
-  above all pairs across; among six, one in two hundred and fifty.
+  above all pairs across; among six, about one in two hundred.
 """
 
 import dataclasses

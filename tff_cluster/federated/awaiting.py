@@ -15,4 +15,4 @@ _T = TypeVar('_T')
 def complete(coroutine: Coroutine[Any, Any, _T]) -> _T:
   """Returns a coroutine's result, or raises what it raises; an interrupted caller waits until it has ended."""
   with futures.ThreadPoolExecutor(max_workers=1) as beside:
-    return beside.submit(asyncio.run, coroutine).result()
+    return beside.submit(lambda: asyncio.run(coroutine)).result()
