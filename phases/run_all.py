@@ -24,27 +24,29 @@ def main() -> None:
   npz_file.check_npz(config.data.data_file)
   output.claim_output_dir(options.output_dir, config, options.store_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
-  from tff_cluster.algorithms import run_experiment, three_phase
-  from tff_cluster.reporting import progress, report
+  from tff_cluster import api
+  from tff_cluster.algorithms import three_phase
+  from tff_cluster.reporting import progress
 
   try:
-    done = run_experiment.run_experiment(
+    done = api.run_experiment(
       config,
       options.output_dir,
       options.store_dir,
       progress.Progress(),
       machine,
       export_models,
+      report=True,
     )
   except three_phase.ClusteringsFailed as failed:
-    if failed.done:
-      print(f'report {report.write_report(Path(options.output_dir)).resolve()}')
+    if failed.report is not None:
+      print(f'report {failed.report.resolve()}')
     raise
-  page = report.write_report(Path(options.output_dir))
+  assert done.report is not None
   print(f'client-rounds: {done.asked} asked for, {done.trained} trained')
   print(f'on disk {words.sizes(RunFolder(Path(options.output_dir)).sizes())}')
   print(f'digest {done.results["digest"]}')
-  print(f'report {page.resolve()}')
+  print(f'report {done.report.resolve()}')
 
 
 if __name__ == '__main__':

@@ -34,7 +34,7 @@ FLOORS = (
   ('data', 'cli', 'store', 'artifacts', 'run_folder', 'assignment', 'scores'),
   ('federated', 'clustering', 'aggregation', 'results', 'recovery', 'covers', 'toy_results'),
   ('reporting', 'algorithms'),
-  ('phases',),
+  ('phases', 'api'),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 STRANGERS = {('clustering', 'federated'), ('federated', 'clustering'), ('reporting', 'algorithms')}
@@ -139,6 +139,8 @@ def _own_violations(tree: Tree, module: str, here: str) -> Iterator[str]:
   names = tree.imports(module)
   if here not in ('cli', 'phases') and any(name.startswith(('absl.flags', 'absl.app')) for name in names):
     yield f'{module} knows absl flags'
+  if any(name.split('.')[0] == 'asyncio' for name in names) and module != 'tff_cluster.federated.awaiting':
+    yield f'{module} uses asyncio beside tff_cluster.federated.awaiting'
   if any(name.split('.')[0] == 'tensorflow_federated' for name in names):
     if here not in ('federated', 'data'):
       yield f'{module} imports TFF'
@@ -222,6 +224,8 @@ def test_the_house_is_looked_at():
     ({'algorithms/a.py': 'def f(p):\n  p.write_text("x")'}, 'tff_cluster.algorithms.a touches files: p.write_text'),
     ({'algorithms/a.py': 'import numpy as np\nnp.save("x", 1)'}, 'tff_cluster.algorithms.a touches files: np.save'),
     ({'data/a.py': 'import numpy as np\nnp.random.shuffle([])'}, 'tff_cluster.data.a draws beside'),
+    ({'federated/a.py': 'def f():\n  import asyncio'}, 'tff_cluster.federated.a uses asyncio beside'),
+    ({'algorithms/a.py': 'from tff_cluster import api', 'api.py': ''}, 'tff_cluster.algorithms.a imports tff_cluster.api: upwards'),
     ({'attic/a.py': ''}, 'tff_cluster.attic.a: this room has no floor'),
   ],
 )  # fmt: skip

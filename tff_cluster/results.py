@@ -64,7 +64,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
   cross_validation  null, or {folds, evaluations {'clustering label/evaluation name': {mean, low, high, recall}}}:
                 mean client accuracy over folds with Student's 95% interval, and mean macro recall
   environment   python, packages {name: version}, machine, cores, started (ISO time)
-  timing        [{name, seconds, client_rounds_asked, client_rounds_trained}], one a phase
+  timing        [{name, seconds, client_rounds_asked, client_rounds_trained}], one a phase, and one for each clustering that
+                trained to find its clusters (bipartition, a threshold by validation): together all that was trained
 
   STAGE       rounds, ledger {client_rounds, bytes_up, bytes_down}, history (all three from round 1 on, in the
               baseline too), evaluation (EVALUATION),
@@ -82,6 +83,9 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
               half_accuracy (null, or for each half its clients' mean test accuracy in the round of the split and in up
               to five rounds after it),
               reason (a sentence: why it was stopped or kept; '' for 'split'),
+              two_kinds (only for 'stopped', where the similarities are plainly of two kinds all the same, see
+              clustering/bipartition.py: halves, cross_similarity, similarity_gap, norms that would have split it,
+              stationary_norm and stopping_norm, and words that say so),
               excluded (only where there are some: [client ids] whose updates were not finite; they were not compared, and
               go with the larger half)
   EXPERTS     the cluster models as experts on the global test set, in its order: accuracy {rule: float} of fedex, mean,

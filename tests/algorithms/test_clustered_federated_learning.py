@@ -207,6 +207,74 @@ def test_a_cluster_that_is_never_stationary_is_never_tested(tmp_path):
   assert clustering['history']['test_accuracy'] == baseline['history']['test_accuracy'][PHASE1:]
 
 
+def stopped_by_its_norms(data, phase1=PHASE1):
+  """A run whose first test finds no update as long as eps_2, which is far too large."""
+  training = dataclasses.replace(CONFIG.training, phase1_rounds=phase1, phase2_rounds=4)
+  return ExperimentConfig(data, training, (dataclasses.replace(CFL, stopping_norm=100.0),))
+
+
+def test_norms_that_stop_groups_in_conflict_are_contradicted_and_others_proposed(tmp_path):
+  data = dataclasses.replace(CONFIG.data, num_clients=12, partition='label_swapped')
+  config = stopped_by_its_norms(data, phase1=20)
+  results = run(tmp_path / 'run', config).results
+  (clustering,) = results['clusterings']
+  (test,) = clustering['splits']
+  assert (test['verdict'], clustering['num_clusters']) == ('stopped', 1)
+  assert test['reason'].startswith('no client’s update is longer than stopping_norm=100; the longest is 0.')
+  found = test['two_kinds']
+  groups = np.argmax(results['population']['truths']['group'], axis=0)
+  position = {client_id: k for k, client_id in enumerate(results['population']['client_ids'])}
+  assert [len({groups[position[i]] for i in half}) for half in found['halves']] == [1, 1]
+  assert found['words'] in clustering['notes']
+  assert f'stopping_norm={found["stopping_norm"]:g}' in found['words']
+  # What is proposed splits, there and then, into what was seen.
+  proposed = {name: found[name] for name in ('stationary_norm', 'stopping_norm')}
+  changed = dataclasses.replace(config, clusterings=(dataclasses.replace(CFL, **proposed),))
+  (split, *_) = run(tmp_path / 'split', changed).results['clusterings'][0]['splits']
+  assert (split['verdict'], split['round'], split['halves']) == ('split', test['round'], found['halves'])
+
+
+def test_norms_that_stop_clients_of_one_kind_are_not_contradicted(tmp_path):
+  data = DataConfig(num_clients=12, rows_per_client=80, partition='iid')
+  (clustering,) = run(tmp_path / 'run', stopped_by_its_norms(data, phase1=20)).results['clusterings']
+  (test,) = clustering['splits']
+  assert test['verdict'] == 'stopped' and 'two_kinds' not in test
+  assert clustering['notes'] == []
+
+
+def test_the_table_of_times_has_all_that_was_trained(tmp_path, monkeypatch):
+  from tff_cluster.federated import trainer as trainer_lib
+
+  trained = []
+
+  def counted(name, position):
+    original = getattr(trainer_lib.Trainer, name)
+
+    def count(self, *arguments, **options):
+      trained.append(len(arguments[position]))
+      return original(self, *arguments, **options)
+
+    monkeypatch.setattr(trainer_lib.Trainer, name, count)
+
+  counted('round', 1)
+  counted('local_updates', 1)
+  chosen = ClusteringConfig('hierarchical', distance_threshold='validation')
+  done = run(tmp_path / 'run', dataclasses.replace(CONFIG, clusterings=(CFL, chosen)))
+  rows = {row['name']: row for row in done.results['timing']}
+  # Phase 1 keeps every client's own weights: as a client's round they come with the last round, and are no other one.
+  own_weights = CLIENTS
+  assert (
+    sum(row['client_rounds_trained'] for row in rows.values()) == sum(trained) - own_weights == done.trained
+  )
+  recursion = rows['Clustering, bipartition']
+  tests = done.results['clusterings'][0]['splits']
+  # All clients train in every round; at a test their updates are made once more.
+  again = sum(len(test['cluster']) for test in tests)
+  assert recursion['client_rounds_asked'] == CLIENTS * LAST + again
+  assert rows['Phase 2, bipartition']['client_rounds_trained'] == 0
+  assert rows['Clustering, hierarchical']['client_rounds_trained'] > 0
+
+
 def test_it_stands_beside_other_clusterings_of_the_same_phase_1(finished, tmp_path):
   two = dataclasses.replace(CONFIG, clusterings=(ClusteringConfig('kmeans', num_clusters=2), CFL))
   found = run(tmp_path / 'run', two).results['clusterings']

@@ -135,6 +135,13 @@ def hold(folder):
   return process
 
 
+def refused_to_others(folder):
+  other = subprocess.run(
+    [sys.executable, '-c', HOLDER, str(folder)], input='go\n', capture_output=True, text=True
+  )
+  return f'another run (process {os.getpid()})' in other.stderr
+
+
 def test_two_processes_do_not_share_a_folder(tmp_path):
   with hold(tmp_path) as other:
     with pytest.raises(EnvironmentFault, match=rf'another run \(process {other.pid}\)'):
@@ -143,6 +150,16 @@ def test_two_processes_do_not_share_a_folder(tmp_path):
   assert other.returncode == 0
   assert list(tmp_path.iterdir()) == []
   output.lock_output_dir(tmp_path)
+
+
+def test_a_folder_is_held_for_a_block_but_not_taken_from_who_had_it_before(tmp_path):
+  with output.held(tmp_path / 'run') as folder, output.held(folder):
+    assert refused_to_others(folder)
+  assert not folder.exists()
+  output.lock_output_dir(folder)
+  with output.held(folder):
+    pass
+  assert refused_to_others(folder)
 
 
 def test_a_killed_process_holds_nothing(tmp_path):

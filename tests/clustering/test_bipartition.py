@@ -336,6 +336,58 @@ def test_wrong_guards(guards, message):
     lib.guarded(PAIRS, *guards)
 
 
+def updates(rng, groups, clients, noise, features, mean=0.0):
+  """Updates at a stationary point: a direction a group and noise of the given norm, which sum to zero, plus a common part."""
+  directions = rng.normal(size=(groups, features)) if groups > 1 else np.zeros((1, features))
+  directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-9)
+  found = directions[np.arange(clients) % groups]
+  found = found + noise * rng.normal(size=(clients, features)) / np.sqrt(features)
+  common = rng.normal(size=features) / np.sqrt(features)
+  return found - found.mean(axis=0) + mean * common
+
+
+def similarities_of(vectors):
+  return lib.similarities(Signatures.numbered(vectors))
+
+
+@pytest.mark.parametrize('groups', [2, 3, 4])
+@pytest.mark.parametrize('clients', [8, 12, 24])
+def test_clear_groups_are_of_two_kinds(groups, clients):
+  for seed in range(10):
+    vectors = updates(np.random.default_rng(seed), groups, clients, noise=0.4, features=300)
+    found = lib.two_kinds(similarities_of(vectors))
+    assert found is not None
+    # No group lies on both sides.
+    assert all(len(set(found.labels[np.arange(clients) % groups == g])) == 1 for g in range(groups))
+
+
+@pytest.mark.parametrize(('clients', 'features'), [(6, 300), (8, 10), (8, 300), (12, 5), (20, 10), (20, 300)])
+def test_the_noise_of_one_group_is_of_one_kind(clients, features):
+  found = [
+    lib.two_kinds(similarities_of(updates(np.random.default_rng(seed), 1, clients, 1.0, features)))
+    for seed in range(200)
+  ]
+  # Nothing keeps noise from looking like groups now and then.
+  assert sum(each is not None for each in found) <= 4
+
+
+def test_clients_that_pull_the_same_way_are_of_one_kind_however_their_groups_differ():
+  vectors = updates(np.random.default_rng(0), 2, 12, noise=0.3, features=300, mean=3.0)
+  similarity = similarities_of(vectors)
+  labels, cross = lib.bipartition(similarity)
+  assert cross > 0.5 and lib.similarity_gap(similarity, labels) > 0.05
+  assert lib.two_kinds(similarity) is None
+
+
+def test_one_client_apart_and_a_handful_of_clients_tell_nothing():
+  apart = updates(np.random.default_rng(0), 1, 12, 0.2, 300)
+  apart += np.ones(300) * np.where(np.arange(12) == 5, -1.0, 1.0 / 11)[:, None]
+  assert lib.two_kinds(similarities_of(apart)) is None
+  clear = updates(np.random.default_rng(0), 2, 6, noise=0.1, features=300)
+  assert lib.two_kinds(similarities_of(clear)) is not None
+  assert lib.two_kinds(similarities_of(clear[:5])) is None
+
+
 def test_the_estimator_equals_the_function():
   vectors = planted(5, [0, 1, 1, 0, 2])
   model = lib.Bipartition().fit(vectors)

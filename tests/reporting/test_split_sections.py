@@ -81,22 +81,24 @@ CLUSTERS = [['a', 'b'], ['c'], ['d', 'e']]
 
 def test_the_story_counts_splits_rounds_and_what_became_of_clusters():
   assert _story(TESTS, CLUSTERS, IDS) == (
-    '2 splits, in rounds 3 and 5, made 3 clusters; 1 cluster was stopped: its clients agree; '
+    '2 splits, in rounds 3 and 5, made 3 clusters; 1 cluster was stopped: no client’s update is longer than stopping_norm; '
     '1 cluster has a single client, so nothing is left to split; '
     '1 cluster was not tested again before the last round.'
   )
   kept = [*TESTS, _entry(7, ['a', 'b'], 'kept', [['a'], ['b']], 'too small')]
   assert '1 cluster was kept whole: a guard forbade the split' in _story(kept, CLUSTERS, IDS)
-  # What counts is the last test: a cluster that was kept may agree later.
+  # What counts is the last test: a cluster that was kept may be stopped later.
   later = [*kept, _entry(9, ['b', 'a'], 'stopped')]
-  assert '2 clusters were stopped: their clients agree' in _story(later, CLUSTERS, IDS)
+  assert '2 clusters were stopped: no client’s update is longer than stopping_norm' in _story(
+    later, CLUSTERS, IDS
+  )
 
 
 @pytest.mark.parametrize(
     ('tests', 'words'),
     [
         ([], 'No split: the training of all 5 clients was never found stationary, so nothing was tested.'),
-        ([_entry(4, IDS, 'stopped')], 'No split: all 5 clients were found stationary after round 4 and stopped: they agree.'),
+        ([_entry(4, IDS, 'stopped')], 'No split: all 5 clients were found stationary after round 4 and stopped: no client’s update is longer than stopping_norm.'),
         ([_entry(4, IDS, 'kept', [IDS[:1], IDS[1:]], 'too small')], 'No split: all 5 clients were kept whole after round 4: too small.'),
         ([_entry(k, IDS, 'kept', [IDS[:1], IDS[1:]], 'too small') for k in (4, 5)],
          'No split: all 5 clients were kept whole, tested 2 times, the last time after round 5: too small.'),
@@ -110,7 +112,7 @@ def test_the_story_of_one_client_and_of_many_rounds():
   stopped = _entry(1, ['a'], 'stopped')
   assert (
     _story([stopped], [['a']], ['a'])
-    == 'No split: the only client was found stationary after round 1 and stopped.'
+    == 'No split: the only client was found stationary after round 1 and stopped: no client’s update is longer than stopping_norm.'
   )
   ids = [f'c{k}' for k in range(8)]
   tests = [_entry(2 * k + 1, ids[k:], 'split', [ids[k : k + 1], ids[k + 1 :]]) for k in range(7)]
@@ -391,7 +393,7 @@ def test_labels_do_not_overlap(options):
         ({'num_clients': 1, 'groups': 1, 'rounds': (1, 1)}, 'No split: the only client was found stationary', {'split_accuracy'}),
         ({'num_clients': 2, 'groups': 2}, '1 split, in round 5, made 2 clusters; 2 clusters have a single client',
          {'split_accuracy', 'split_flow', 'similarities', 'similarity_pairs'}),
-        ({'groups': 1}, 'No split: all 20 clients were found stationary after round 5 and stopped: they agree.',
+        ({'groups': 1}, 'No split: all 20 clients were found stationary after round 5 and stopped: no client’s update is longer than stopping_norm.',
          {'split_accuracy', 'similarities', 'similarity_pairs'}),
         ({'split_verdict': 'kept', 'truth': 'none'}, 'No split: all 20 clients were kept whole after round 5: a half of',
          {'split_accuracy', 'similarities', 'similarity_pairs'}),
@@ -466,3 +468,24 @@ def test_a_recursion_without_arrays_is_told_in_words(tmp_path):
 def test_the_schema_names_every_key_of_a_split():
   entry = synthetic.make_run(methods=CFL)[0]['clusterings'][0]['splits'][0]
   assert all(key in results_lib.__doc__ for key in (*entry, 'similarity_LABEL_NNN', 'client_accuracy_LABEL'))
+
+
+def test_similarities_that_contradict_the_norms_are_told_in_the_answer_and_beside_the_tests(tmp_path):
+  words = 'similarities of 3 and 2 clients <say> otherwise'
+  stopped = [_entry(4, IDS, 'stopped', reason='short updates')]
+  told = [stopped[0] | {'two_kinds': {'words': words}}]
+  for tests, count in ((stopped, 0), (told, 1)):
+    run = _run(tmp_path, tests, [IDS], IDS)
+    section = ''.join(splits_section(run, run.results['clusterings'][0], lambda name: []))
+    assert _text(section).count(f'Take care. {words}.') == count
+    assert section.count('chip warn') == count
+    results, _ = synthetic.make_run(groups=1, methods=CFL)
+    results['clusterings'][0]['splits'] = tests
+    assert answer_run(results)[1][0].alarms.count(f'{words}.') == count
+
+
+def test_the_report_does_not_say_that_clients_agree_where_only_norms_are_known(tmp_path):
+  synthetic.write_run(tmp_path, methods=CFL)
+  text = WrittenPage(write_report(tmp_path)).text
+  assert 'no client’s update is longer than stopping_norm' in text
+  assert not re.search(r'clients agree|they agree', text)

@@ -51,6 +51,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     phase2 = folder.load_finished(folder.phase2(label), 'phase2')
     phase3 = folder.load_finished(folder.phase3(label), 'phase3')
     timing += [
+      *_training_of_clustering(folder, label),
       {'name': f'Phase 2, {label}', **phase2['timing']},
       {'name': f'Phase 3, {label}', **phase3['timing']},
     ]
@@ -104,6 +105,12 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
   store.save_arrays(folder.arrays, arrays)
   store.save_json(folder.results, assembled)
   return assembled
+
+
+def _training_of_clustering(folder: RunFolder, label: str) -> list[dict[str, Any]]:
+  """Returns the time of what was trained to find clusters: CFL's recursion, and the cuts among which a threshold was chosen."""
+  paths = [path for path in (folder.splits(label), folder.choice(label)) if path.exists()]
+  return [{'name': f'Clustering, {label}', **store.load_json(path)['timing']} for path in paths]
 
 
 def _look_at_what_is_there(folder: RunFolder) -> None:

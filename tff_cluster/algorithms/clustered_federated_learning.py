@@ -13,6 +13,8 @@ Departures and choices:
     cost no message of their own. Line 8 takes the norm of their mean as it is applied, without updates that are not finite.
   A cluster that has stopped (equation 5) is not tested again. One whose split a guard forbids (min_cluster_size,
     min_similarity_gap, max_cross_similarity; all are off by default) is tested again after `rounds_before_split` rounds.
+    Where the similarities of a cluster that has stopped are plainly of two kinds (clustering/bipartition.py:two_kinds), its test says
+    so, with norms that would have split it; that decides nothing.
   A cluster of one client is not tested; in the last round nobody is.
   A client whose update is not finite (the paper has none) is left out of a test and goes with the larger half
     (clustering/excluded.py). A cluster that has fewer than two others is not tested then, but `rounds_before_split` rounds later.
@@ -20,6 +22,8 @@ Departures and choices:
 
 import collections
 import dataclasses
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +64,22 @@ def run_recursion(experiment: experiment_lib.Experiment, clustering: config_lib.
   """Trains and splits until the last round, and saves `clusterings/LABEL/splits.json` (its tests: SPLIT in tff_cluster/results.py)."""
   if not is_missing(experiment.folder, clustering):
     return
+  with experiment.timed() as figures:
+    segments, tests = _recursion(experiment, clustering)
+    store_lib.save_json(
+      experiment.folder.splits(clustering.label),
+      {
+        'tests': tests,
+        'segments': [{**dataclasses.asdict(s), 'members': s.members.tolist()} for s in segments],
+        'timing': figures(),
+      },
+    )
+
+
+def _recursion(
+  experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
+) -> tuple[list[Segment], list[dict[str, Any]]]:
+  """Trains and splits; saves the similarities, and returns all clusters and all tests."""
   segments: list[Segment] = []
   tests: list[dict[str, Any]] = []
   matrices: list[np.ndarray] = []
@@ -72,6 +92,7 @@ def run_recursion(experiment: experiment_lib.Experiment, clustering: config_lib.
     halves, weights, found = _train(experiment, clustering, members, start, start_round, first_test, parent)
     end_round = found[-1][0]['round'] if halves else _last_round(experiment)
     segments.append(Segment(members, start_round, end_round, parent))
+    experiment.asked += len(members) * (end_round - start_round)
     for test, matrix in found:
       tests.append(test)
       matrices.append(matrix)
@@ -83,14 +104,7 @@ def run_recursion(experiment: experiment_lib.Experiment, clustering: config_lib.
   store_lib.save_arrays(
     experiment.folder.similarities(clustering.label), {f'{k:03d}': matrices[i] for k, i in enumerate(order)}
   )
-  named = [_named(experiment, tests[i]) for i in order]
-  store_lib.save_json(
-    experiment.folder.splits(clustering.label),
-    {
-      'tests': named,
-      'segments': [{**dataclasses.asdict(s), 'members': s.members.tolist()} for s in segments],
-    },
-  )
+  return segments, [_named(experiment, tests[i]) for i in order]
 
 
 def assignment(
@@ -122,6 +136,7 @@ def notes(folder: RunFolder, label: str) -> list[str]:
   kept = [test for test in tests if test['verdict'] == 'kept']
   if kept:
     told.append(f'{len(kept)} of {len(tests)} tests found a split that a guard forbids: {kept[-1]["reason"]}')
+  told += [test['two_kinds']['words'] for test in tests if 'two_kinds' in test]
   if out := excluded(folder, label):
     from tff_cluster.clustering import excluded as excluded_lib
 
@@ -207,9 +222,7 @@ def _train(
       test['excluded'] = members[~finite].tolist()
     tests.append((test, everybodys.astype(np.float32)))
     if norms.max() < clustering.stopping_norm:
-      test['reason'] = (
-        f'no client has an update of norm {clustering.stopping_norm:g} (stopping_norm) or more: they agree'
-      )
+      test.update(_stopped(similarity, members[finite], test, clustering))
       first_test = last
       continue
     split = bipartition.guarded(similarity, *bipartition.guards(clustering))
@@ -223,6 +236,57 @@ def _train(
       return halves, outcome.weights[number], tests
     test.update(verdict='kept', reason=split.reason)
     first_test = number + clustering.rounds_before_split
+
+
+def _stopped(
+  similarity: np.ndarray, members: np.ndarray, test: dict[str, Any], clustering: config_lib.ClusteringConfig
+) -> dict[str, Any]:
+  """Returns why a cluster stopped, and what its similarities say against that (`two_kinds` of SPLIT), where they do."""
+  from tff_cluster.clustering import bipartition
+
+  reason = (
+    f'no client’s update is longer than stopping_norm={clustering.stopping_norm:g}; '
+    f'the longest is {test["max_update_norm"]:.3g}'
+  )
+  found = bipartition.two_kinds(similarity)
+  if found is None:
+    return {'reason': reason}
+  halves = [members[found.labels == side].tolist() for side in (0, 1)]
+  stationary, stopping = _splitting_norms(
+    test['mean_update_norm'], test['max_update_norm'], clustering.stationary_norm
+  )
+  words = (
+    f'{len(members)} clients were kept together after round {test["round"]} because of their norms, but the similarities of '
+    f'their updates are plainly of two kinds: {len(halves[0])} and {len(halves[1])} clients have at most '
+    f'{found.cross_similarity:.2g} across, and each of them a partner in its own half that is at least {found.gap:.2g} more similar. '
+    f'With stationary_norm={stationary:g} and stopping_norm={stopping:g} they are split'
+  )
+  return {
+    'reason': reason,
+    'two_kinds': {
+      'halves': halves,
+      'cross_similarity': found.cross_similarity,
+      'similarity_gap': found.gap,
+      'stationary_norm': stationary,
+      'stopping_norm': stopping,
+      'words': words,
+    },
+  }
+
+
+def _splitting_norms(mean_norm: float, longest: float, stationary_norm: float) -> tuple[float, float]:
+  """Returns values of stationary_norm and stopping_norm that split where a test saw these norms.
+
+  stopping_norm is a tenth below the longest update, as far as the mean update leaves room for stationary_norm, which is lowered to
+  stopping_norm where it is above it: a cluster is stationary where its mean is short beside its updates.
+  """
+  stopping = max(0.9 * longest, math.sqrt(mean_norm * longest))
+  return _told(min(stationary_norm, stopping)), _told(stopping)
+
+
+def _told(norm: float) -> float:
+  """Returns a norm to as many digits as a reader is told."""
+  return float(f'{norm:.3g}')
 
 
 def _until_stationary(
@@ -275,6 +339,7 @@ def _similarity(
     },
   )
   path = folder / 'similarity.npz'
+  experiment.asked += len(members)
   with experiment.store.working_on(folder):
     if path.exists():
       try:
@@ -311,10 +376,18 @@ def _mean_similarity(similarity: np.ndarray) -> float:
 def _named(experiment: experiment_lib.Experiment, test: dict[str, Any]) -> dict[str, Any]:
   """Returns a test with ids in place of positions."""
   ids = experiment.population.client_ids
-  named = {key: value for key, value in test.items() if key != 'positions'}
-  halves = [[ids[k] for k in half] for half in test['halves']] if test['halves'] else None
-  out = {'excluded': [ids[k] for k in test['excluded']]} if 'excluded' in test else {}
-  return named | {'cluster': [ids[k] for k in test['positions']], 'halves': halves} | out
+
+  def named(groups: Sequence[Sequence[int]]) -> list[list[str]]:
+    return [[ids[k] for k in group] for group in groups]
+
+  told = {key: value for key, value in test.items() if key != 'positions'}
+  told |= {'cluster': [ids[k] for k in test['positions']]}
+  told |= {'halves': named(test['halves']) if test['halves'] else None}
+  if 'excluded' in test:
+    told['excluded'] = [ids[k] for k in test['excluded']]
+  if 'two_kinds' in test:
+    told['two_kinds'] = test['two_kinds'] | {'halves': named(test['two_kinds']['halves'])}
+  return told
 
 
 def _segments(folder: RunFolder, label: str) -> list[Segment]:

@@ -1,6 +1,7 @@
 """All phases in a row, in one folder: what phases.run_all runs, and what ten lines of Python run."""
 
 import dataclasses
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,12 +21,14 @@ class Done:
     results: As in results.json.
     asked, trained: Client-rounds that the results stand on, and those that had to be trained now.
     failed: What went wrong with clusterings that the run therefore does not have, by label.
+    report: The report, where one was asked for.
   """
 
   results: dict[str, Any]
   asked: int
   trained: int
   failed: Mapping[str, Exception] = dataclasses.field(default_factory=dict)
+  report: pathlib.Path | None = None
 
 
 def run(

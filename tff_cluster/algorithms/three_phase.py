@@ -51,6 +51,7 @@ class ClusteringsFailed(InputError):
 
   Attributes:
     done: Labels of the others.
+    report: The report on them, where one was asked for.
   """
 
   def __init__(self, failed: Mapping[str, Exception], done: Sequence[str]):
@@ -60,6 +61,7 @@ class ClusteringsFailed(InputError):
       f'done: {", ".join(done) or "none"}'
     )
     self.done = tuple(done)
+    self.report: pathlib.Path | None = None
 
 
 @contextlib.contextmanager
@@ -204,6 +206,7 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   choice = None
   if clustering.distance_threshold == config_lib.VALIDATION:
     choice = folder.load_finished(folder.choice(clustering.label), 'clustering')
+    del choice['timing']
     threshold = choice['candidates'][choice['chosen']]['threshold']
     clustering = dataclasses.replace(clustering, distance_threshold=repr(threshold))
   outcome = excluded.cluster(clustering, signatures, client_ids, seed)

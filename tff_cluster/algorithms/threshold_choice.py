@@ -52,6 +52,13 @@ def run_choice(experiment: experiment_lib.Experiment, clustering: config_lib.Clu
   """Saves `clusterings/LABEL/choice.json` (CHOICE in tff_cluster/results.py); nothing for a threshold that is given."""
   if not is_missing(experiment.folder, clustering):
     return
+  with experiment.timed() as figures:
+    choice = _choice(experiment, clustering)
+    store_lib.save_json(experiment.folder.choice(clustering.label), choice | {'timing': figures()})
+
+
+def _choice(experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> dict[str, Any]:
+  """Returns CHOICE: what each cut attained, and which is kept."""
   from tff_cluster.clustering import excluded, hierarchical
 
   signatures = client_signatures.load(experiment.folder, clustering.signature)
@@ -68,15 +75,12 @@ def run_choice(experiment: experiment_lib.Experiment, clustering: config_lib.Clu
       costs.append(cost)
       experiment.progress.update(accuracy=found['validation_accuracy'])
   chosen = coarsest_best([candidate['validation_accuracy'] for candidate in candidates])
-  store_lib.save_json(
-    experiment.folder.choice(clustering.label),
-    {
-      'candidates': candidates,
-      'chosen': chosen,
-      'best_on_test': coarsest_best([candidate['test_accuracy'] for candidate in candidates]),
-      'other_client_rounds': sum(costs) - costs[chosen],
-    },
-  )
+  return {
+    'candidates': candidates,
+    'chosen': chosen,
+    'best_on_test': coarsest_best([candidate['test_accuracy'] for candidate in candidates]),
+    'other_client_rounds': sum(costs) - costs[chosen],
+  }
 
 
 def _attained(

@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -190,21 +191,44 @@ def lock_output_dir(path: str | Path) -> Path:
   return folder
 
 
+@contextlib.contextmanager
+def held(path: str | Path) -> Iterator[Path]:
+  """Keeps other processes out of a folder for the length of a block, or for longer where this one had it before.
+
+  A notebook's process lives on after a run, and must not keep programs from the run's folder.
+
+  Raises:
+    InputError, EnvironmentFault: as lock_output_dir.
+  """
+  before = set(_held)
+  folder = lock_output_dir(path)
+  key = os.path.realpath(folder)
+  try:
+    yield folder
+  finally:
+    if key not in before:
+      _release(key)
+
+
 def release_output_dirs() -> None:
   """Gives up all locks of this process; a folder that it made and left empty is removed."""
   for key in list(_held):
-    held = _held.pop(key)
-    if held.process != os.getpid():
-      continue
-    if holding.is_ours(key):
-      with contextlib.suppress(OSError):
-        # Removed before it is unlocked: who opened it meanwhile sees that the name is gone and tries anew.
-        os.unlink(os.path.join(key, _LOCK))
-    holding.let_go(key)
-    os.close(held.descriptor)
-    if held.created:
-      with contextlib.suppress(OSError):
-        os.rmdir(key)
+    _release(key)
+
+
+def _release(key: str) -> None:
+  held = _held.pop(key)
+  if held.process != os.getpid():
+    return
+  if holding.is_ours(key):
+    with contextlib.suppress(OSError):
+      # Removed before it is unlocked: who opened it meanwhile sees that the name is gone and tries anew.
+      os.unlink(os.path.join(key, _LOCK))
+  holding.let_go(key)
+  os.close(held.descriptor)
+  if held.created:
+    with contextlib.suppress(OSError):
+      os.rmdir(key)
 
 
 def _locked_descriptor(path: str | Path, lock: str) -> int:

@@ -10,6 +10,16 @@ Departures and choices: the paper does not say which halves are meant where seve
 across. The cut before the last such client is taken here, so that one half cannot be parted at that similarity
 again. The three guards are not in the paper; at 1, 0 and 1 they forbid nothing. Whether a cluster is to be split at all
 (eq. 5) is a question to its training, not to its updates, and is not asked here.
+
+`two_kinds` is not in the paper either: it tells where similarities contradict norms, and splits nothing. Its criterion:
+  At a stationary point the updates sum to about nothing. Clients of one group then have updates of noise only, which point
+  apart a little and anyhow; those of groups in conflict hold a part that their group shares and the others lack, so that every
+  client has a partner far more alike than any two clients across are, and these pull apart (similarity of at most about 0).
+  So the gap and the similarity across must be those that told groups from noise and from skewed labels (docs/results.md), no half
+  may be one client, which noise alone cuts off most easily, and the gap must be several standard deviations of the
+  similarities across: these would be of one kind if the halves were noise, so their spread is the noise's own scale.
+  Fewer than six clients tell nothing: among five, one in twenty random orders of the similarities has all pairs within two halves
+  above all pairs across; among six, about one in two hundred.
 """
 
 import dataclasses
@@ -23,6 +33,11 @@ from tff_cluster.clustering.outcome import Outcome
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import ClusteringConfig
 from tff_cluster.errors import InputError
+from tff_cluster.papers import sattler2019
+
+# See `two_kinds`.
+_FEWEST_CLIENTS = 6
+_DEVIATIONS = 4.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -166,6 +181,22 @@ def guarded(
       f'a cross similarity of {cross_similarity:.4g}, at most {max_cross_similarity:.4g} asked for (max_cross_similarity)'
     )
   return Split(labels, cross_similarity, gap, '; '.join(reasons))
+
+
+def two_kinds(similarity: np.ndarray) -> Split | None:
+  """Returns the halves of eq. 6 where the similarities are plainly of two kinds (see above), else None.
+
+  Args:
+    similarity: As in `bipartition`.
+
+  Raises:
+    InputError: as `bipartition`.
+  """
+  split = guarded(similarity, 2, sattler2019.GAP, sattler2019.CROSS)
+  if split.reason or len(similarity) < _FEWEST_CLIENTS:
+    return None
+  across = similarity[np.ix_(split.labels == 0, split.labels == 1)]
+  return split if split.gap > _DEVIATIONS * across.std() else None
 
 
 def guards(config: ClusteringConfig) -> tuple[int, float, float]:

@@ -1,6 +1,5 @@
 """Releases a stage's figures round by round through tff.program: a CSV file and a TensorBoard folder."""
 
-import asyncio
 import collections
 import glob
 import pathlib
@@ -12,6 +11,7 @@ import tensorflow_federated as tff
 
 from tff_cluster import holding, store
 from tff_cluster.errors import EnvironmentFault
+from tff_cluster.federated import awaiting
 
 # Names the files of events beside it that a log has written.
 _OURS = '.tff_cluster-events.json'
@@ -56,7 +56,7 @@ class RoundLog:
         await manager.release(collections.OrderedDict(figures), round_number)
 
     try:
-      asyncio.run(release_to_all())
+      awaiting.complete(release_to_all())
     except tf.errors.OpError as error:  # What TensorFlow's files raise for a full or failing disk.
       self._remove_rows()
       raise EnvironmentFault(f'the figures of round {round_number}: {error.message}') from error

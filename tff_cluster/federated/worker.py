@@ -134,7 +134,7 @@ class Worker:
 def start(clients_in_parallel: int, private: bool = True) -> Worker:
   """Starts a worker on this machine, without waiting until it serves.
 
-  Call it from the main thread: the kernel ends the child with the thread that started it.
+  Call it from a thread that outlives the worker: the kernel ends the child with the thread that started it.
 
   Args:
     clients_in_parallel: How many clients it works on at the same time.

@@ -246,6 +246,8 @@ def _alarms(facts: ClusteringAnswer, clustering: Mapping[str, Any], num_clients:
     )
   elif num_clients > 1 and all(len(members) == 1 for members in clustering['clusters']):
     alarms.append('Every client is alone in its cluster: this is local training without collaboration.')
+  tests = clustering.get('splits') or []
+  alarms += [f'{test["two_kinds"]["words"]}.' for test in tests if 'two_kinds' in test]
   real = [r for r in facts.recoveries if r.planted > 1]
   if real:
     # One truth that is met is enough: the others describe the same clients at another grain.

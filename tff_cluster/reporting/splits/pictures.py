@@ -13,6 +13,8 @@ from tff_cluster.reporting.words import plural
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
+# What equation 5 says of a cluster that is stopped, and all that it says.
+SHORT = 'no client’s update is longer than stopping_norm'
 _MOST_MATRICES = 12
 _MOST_STRIPS = 10
 _FATES = {'alone': 'alone', 'stopped': 'stopped', 'kept': 'kept whole', 'open': 'training on'}
@@ -64,7 +66,7 @@ def split_figures(
         'of clients, black blocks are clusters. '
         + (f'Bands are planted groups (“{truth_name}”): where each final cluster ends one colour, they were found.'
            if groups is not None else 'Bands have the colours of the final clusters.')
-        + ' “Stopped”: the clients agree; “kept whole”: a guard forbade a split; “training on”: not tested again '
+        + f' “Stopped”: {SHORT}; “kept whole”: a guard forbade a split; “training on”: not tested again '
         'before the last round.'
         + (f' {plural(len(stages) - 1, "round")} had splits, some are left out.' if len(stages) > 8 else ''),
         splits.split_flow(stages, numbers, f'{heading}: split after split', fates, groups),

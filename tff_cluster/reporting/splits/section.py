@@ -8,7 +8,7 @@ import numpy as np
 from tff_cluster.reporting.cluster_sections import composition
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.splits.pictures import main_groups
+from tff_cluster.reporting.splits.pictures import SHORT, main_groups
 from tff_cluster.reporting.splits.tree import Recursion, SplitTest, read_recursion
 from tff_cluster.reporting.words import percent, plural, points, score, series, signed
 
@@ -37,6 +37,11 @@ def splits_section(
     return []
   return [
     tag('p', tag('strong', story(recursion)), ' ', _cut_groups(recursion, main_groups(run))),
+    *(
+      tag('p', tag('strong', 'Take care. '), f'{t.warning}.', class_='alarm')
+      for t in recursion.tests
+      if t.warning
+    ),
     *_rule(clustering['parameters']),
     *_tests(run, recursion),
     *_changes(run, recursion),
@@ -57,7 +62,7 @@ def story(recursion: Recursion) -> str:
   what = {fate: fates.count(fate) for fate in ('stopped', 'alone', 'kept', 'open')}
   parts = []
   if number := what['stopped']:
-    parts.append(f'{_clusters(number)} stopped: {_their(number)} clients agree')
+    parts.append(f'{_clusters(number)} stopped: {SHORT}')
   if number := what['alone']:
     parts.append(
       f'{plural(number, "cluster")} {_verb(number, "has", "have")} a single client, so nothing is left to split'
@@ -75,8 +80,8 @@ def _why_none(recursion: Recursion) -> str:
     return f'the training of {everyone} was never found stationary, so nothing was tested'
   last = recursion.tests[-1]
   if last.verdict == 'stopped':
-    agree = ' and stopped: they agree' if recursion.num_clients > 1 else ' and stopped'
-    return f'{everyone} {_verb(recursion.num_clients, "was", "were")} found stationary after round {last.round}{agree}'
+    were = _verb(recursion.num_clients, 'was', 'were')
+    return f'{everyone} {were} found stationary after round {last.round} and stopped: {SHORT}'
   often = '' if len(recursion.tests) == 1 else f', tested {len(recursion.tests)} times, the last time'
   return f'{everyone} were kept whole{often} after round {last.round}: {last.reason or "a guard forbade it"}'
 
@@ -131,7 +136,9 @@ def _tests(run: FinishedRun, recursion: Recursion) -> list[Markup]:
 
 
 def _verdict(test: SplitTest) -> list[Markup]:
-  chip = tag('span', test.verdict, class_=f'chip {_LOOKS.get(test.verdict, "none")}')
+  chip = tag(
+    'span', test.verdict, class_=f'chip {"warn" if test.warning else _LOOKS.get(test.verdict, "none")}'
+  )
   return [chip, tag('div', test.reason, class_='note', style=_WIDE)] if test.reason else [chip]
 
 
@@ -217,10 +224,6 @@ def _groups(numbers: Sequence[int]) -> str:
 
 def _clusters(count: int) -> str:
   return f'{plural(count, "cluster")} {_verb(count, "was", "were")}'
-
-
-def _their(count: int) -> str:
-  return _verb(count, 'its', 'their')
 
 
 def _verb(count: int, one: str, many: str) -> str:

@@ -25,6 +25,7 @@ class SplitTest:
     reason: Why it was not split, '' for a split.
     similarity: float64[compared, compared], cosine similarities of the updates, or None where not saved.
     excluded: int64[excluded], members whose updates were not finite, so that they were not compared.
+    warning: What the similarities say against a cluster that was stopped by norms, '' for nothing.
   """
 
   round: int
@@ -38,6 +39,7 @@ class SplitTest:
   reason: str
   similarity: np.ndarray | None
   excluded: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
+  warning: str = ''
 
   @property
   def compared(self) -> np.ndarray:
@@ -116,7 +118,7 @@ def read_recursion(run: FinishedRun, clustering: Mapping[str, Any]) -> Recursion
         SplitTest(
             entry['round'], places(entry['cluster']), entry['verdict'], tuple(places(h) for h in entry['halves'] or ()),
             entry['cross_similarity'], entry['similarity_gap'], entry['mean_update_norm'], entry['max_update_norm'],
-            entry['reason'], similarity, places(entry.get('excluded', [])),
+            entry['reason'], similarity, places(entry.get('excluded', [])), entry.get('two_kinds', {}).get('words', ''),
         )
     )  # fmt: skip
   saved = run.arrays.get(f'client_accuracy_{label}')

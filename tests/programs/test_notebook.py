@@ -1,0 +1,127 @@
+"""A notebook's kernel, whose event loop runs while its cells do, calls the Python API."""
+
+import os
+import pathlib
+import queue
+import time
+
+import pytest
+from jupyter_client import manager
+
+from tests.programs.children import ROOT
+from tff_cluster.cli import output
+
+pytestmark = pytest.mark.tensorflow
+
+SETUP = """
+import dataclasses
+from tff_cluster.api import run_experiment
+from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
+config = ExperimentConfig(
+  DataConfig(num_clients=6, num_groups=2, rows_per_client=40),
+  TrainingConfig(model='logistic', phase1_rounds=2, phase2_rounds=2),
+  (ClusteringConfig('kmeans', num_clusters=2),),
+)
+"""
+
+
+class Notebook:
+  """A kernel and what its cells print."""
+
+  def __init__(self, folder: pathlib.Path):
+    private = {
+      name: str(folder / 'jupyter') for name in ('JUPYTER_RUNTIME_DIR', 'IPYTHONDIR', 'JUPYTER_CONFIG_DIR')
+    }
+    self._manager, self._client = manager.start_new_kernel(cwd=str(ROOT), env=os.environ | private)
+
+  def start(self, code: str) -> str:
+    return self._client.execute(code)
+
+  def finish(self, cell: str, timeout: float = 300) -> tuple[str, str]:
+    """Returns what a cell printed on standard output, and the name and text of its error, '' where there is none."""
+    printed, error, deadline = '', '', time.monotonic() + timeout
+    while time.monotonic() < deadline:
+      try:
+        message = self._client.get_iopub_msg(timeout=1)
+      except queue.Empty:
+        assert self._manager.is_alive()
+        continue
+      if message['parent_header'].get('msg_id') != cell:
+        continue
+      content = message['content']
+      if message['msg_type'] == 'stream' and content['name'] == 'stdout':
+        printed += content['text']
+      elif message['msg_type'] == 'error':
+        error = f'{content["ename"]}: {content["evalue"]}'
+      elif message['msg_type'] == 'status' and content['execution_state'] == 'idle':
+        return printed, error
+    raise AssertionError(f'the cell did not end within {timeout:g} s; it printed {printed!r}')
+
+  def run(self, code: str) -> str:
+    printed, error = self.finish(self.start(code))
+    assert error == ''
+    return printed
+
+  def interrupt(self) -> None:
+    self._manager.interrupt_kernel()
+
+  def workers(self) -> list[str]:
+    """Returns the command lines of living worker processes that the kernel started."""
+    kernel = str(self._manager.provisioner.process.pid)
+    found = []
+    for entry in pathlib.Path('/proc').glob('[0-9]*'):
+      try:
+        state, parent = (entry / 'stat').read_text().rpartition(')')[2].split()[:2]
+        command = (entry / 'cmdline').read_bytes().replace(b'\0', b' ').decode()
+      except OSError:
+        continue
+      if parent == kernel and state != 'Z' and 'worker_binary' in command:
+        found.append(command)
+    return found
+
+  def close(self) -> None:
+    self._client.stop_channels()
+    self._manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture(scope='module')
+def notebook(tmp_path_factory):
+  opened = Notebook(tmp_path_factory.mktemp('notebook'))
+  opened.run(SETUP)
+  yield opened
+  opened.close()
+
+
+def test_an_experiment_runs_in_a_cell_and_in_the_next_and_leaves_folder_and_machine_to_others(
+  notebook, tmp_path
+):
+  call = f'done = run_experiment(config, {str(tmp_path / "run")!r}, report=True)\n'
+  first = notebook.run(f'{call}print(done.trained > 0, done.report.exists(), done.results["digest"])').split()
+  again = notebook.run(f'{call}print(done.trained, done.report.exists(), done.results["digest"])').split()
+  assert first[:2] == ['True', 'True'] and again == ['0', *first[1:]]
+  other = f'run_experiment(config, {str(tmp_path / "other")!r}).results["digest"]'
+  assert notebook.run(f'print({other})').split() == first[2:]
+  assert notebook.workers() == []
+  # The kernel lives, and so its locks would.
+  with output.held(tmp_path / 'run'):
+    pass
+
+
+def test_an_interrupted_cell_ends_the_worker_and_a_later_one_goes_on(notebook, tmp_path):
+  clients, rounds = 6, 150
+  notebook.run(
+    f'longer = dataclasses.replace(config, training=dataclasses.replace(config.training, phase1_rounds={rounds}))'
+  )
+  cell = notebook.start(f'run_experiment(longer, {str(tmp_path)!r})')
+  deadline = time.monotonic() + 240
+  while not list(tmp_path.glob('store/fedavg-*/latest_*[2-9].npz')) and time.monotonic() < deadline:
+    time.sleep(0.01)
+  assert len(notebook.workers()) == 1
+  notebook.interrupt()
+  _, error = notebook.finish(cell)
+  assert error.startswith('KeyboardInterrupt')
+  assert notebook.workers() == []
+  saved = max(int(path.stem.partition('_')[2]) for path in tmp_path.glob('store/fedavg-*/latest_*.npz'))
+  trained = notebook.run(f'print(run_experiment(longer, {str(tmp_path)!r}).trained)')
+  # Phase 1, and two rounds of Phase 2 with and without clusters.
+  assert 2 <= saved < rounds and int(trained) == clients * (rounds - saved + 2 + 2)
