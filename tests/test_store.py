@@ -107,7 +107,9 @@ def test_new_files_and_folders_have_the_permissions_that_the_umask_leaves(
 ):
   umask(mask)
   paths = save_in_every_way(tmp_path)
-  assert {path.name: path.stat().st_mode & 0o777 for path in paths} == {path.name: file_mode for path in paths}
+  assert {path.name: path.stat().st_mode & 0o777 for path in paths} == {
+    path.name: file_mode for path in paths
+  }
   assert (tmp_path / 'new').stat().st_mode & 0o777 == folder_mode
 
 
