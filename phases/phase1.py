@@ -6,8 +6,10 @@ Saves the global model's rounds and every device's own weights in --output_dir. 
 clusterings can stand on them: python -m phases.clustering --output_dir=runs/demo --method=...
 """
 
+from pathlib import Path
+
+from tff_cluster.algorithms import early
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.data import npz_file
 from tff_cluster.run_folder import RunFolder
 
 
@@ -18,12 +20,14 @@ def define_flags() -> None:
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   config = parse.experiment_config_from_flags()
-  npz_file.check_npz(config.data.data_file)
+  memory = early.check(config, machine, [Path(options.output_dir)])
   folder = RunFolder(output.claim_output_dir(options.output_dir, config))
   output.share_store(folder.root, options.store_dir)
   from tff_cluster.algorithms import session, three_phase
   from tff_cluster.reporting import progress
 
+  if memory:
+    print(memory)
   bars = progress.Progress()
   with session.opened(folder, folder.load_config(), bars, machine) as experiment:
     three_phase.run_phase1(experiment)

@@ -7,8 +7,8 @@ Given again, the same command goes on where it stopped and ends with the same nu
 
 from pathlib import Path
 
+from tff_cluster.algorithms import early
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.data import npz_file
 
 
 def define_flags() -> None:
@@ -18,12 +18,14 @@ def define_flags() -> None:
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   config = parse.experiment_config_from_flags()
-  npz_file.check_npz(config.data.data_file)
+  memory = early.check(config, machine, [Path(options.output_dir)])
   output.claim_output_dir(options.output_dir, config)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.algorithms import run_experiment
   from tff_cluster.reporting import progress, report
 
+  if memory:
+    print(memory)
   done = run_experiment.run_experiment(
     config,
     options.output_dir,

@@ -48,7 +48,9 @@ class Machine:
     found = tuple(part.strip() for part in self.workers.split(','))
     for address in found:
       host, colon, port = address.rpartition(':')
-      if not (colon and _HOST.fullmatch(host) and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
+      if not (
+        colon and _HOST.fullmatch(host) and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536
+      ):
         raise InputError(
           f'--workers={self.workers}: {address!r} is not HOST:PORT with a port from 1 to 65535, for instance 10.0.0.5:7000'
           '; HOST is a name or an IPv4 address, no IPv6 address'

@@ -39,7 +39,11 @@ def read_questions(given: Any) -> Questions:
     InputError: naming the flag with an unknown or repeated entry, or where nothing is asked.
   """
   multipliers = _numbers(
-    'noise_multipliers', given.noise_multipliers, options.number, 'a number of at least 0', lambda value: value >= 0.0
+    'noise_multipliers',
+    given.noise_multipliers,
+    options.number,
+    'a number of at least 0',
+    lambda value: value >= 0.0,
   )
   bits = _numbers('bits', given.bits, int, 'a whole number from 1 to 16', lambda value: 1 <= value <= 16)
   if not multipliers and not bits:
