@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from tff_cluster import overlap_dial
+from tff_cluster.algorithms import early
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.data import npz_file
 from tff_cluster.errors import InputError
 
 
@@ -31,7 +31,7 @@ def main() -> None:
   config = parse.experiment_config_from_flags()
   config = config.with_clusterings(overlap_dial.positions(config.clusterings, options.overlap_dial))
   seeds = parse.parse_seeds(options.seeds)
-  npz_file.check_npz(config.data.data_file)
+  memory = early.check(config, machine, [Path(run.output_dir) / f'seed_{seed}' for seed in seeds])
   root = output.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.algorithms import comparison as runs
@@ -41,6 +41,8 @@ def main() -> None:
 
   store = Path(run.store_dir or root / 'store')
   store.mkdir(parents=True, exist_ok=True)
+  if memory:
+    print(memory)
   done = runs.run(config, seeds, root, store, progress.Progress(), machine)
   asked, trained = sum(d.asked for _, d in done), sum(d.trained for _, d in done)
   facts = {

@@ -5,8 +5,8 @@
 Prints the table and writes partition.csv and partition.svg/.png in --output_dir.
 """
 
+from tff_cluster.algorithms import early
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.data import npz_file
 
 
 def define_flags() -> None:
@@ -16,7 +16,7 @@ def define_flags() -> None:
 def main() -> None:
   options = parse.run_options_from_flags()
   config = parse.experiment_config_from_flags()
-  npz_file.check_npz(config.data.data_file)
+  early.check_data(config)
   folder = output.lock_output_dir(options.output_dir)
   from tff_cluster.data import populate
   from tff_cluster.reporting import partition

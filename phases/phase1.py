@@ -6,8 +6,10 @@ Saves the global model's rounds and every device's own weights in --output_dir. 
 clusterings can stand on them: python -m phases.clustering --output_dir=runs/demo --method=...
 """
 
+from pathlib import Path
+
+from tff_cluster.algorithms import early
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.data import npz_file
 
 
 def define_flags() -> None:
@@ -17,11 +19,13 @@ def define_flags() -> None:
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   config = parse.experiment_config_from_flags()
-  npz_file.check_npz(config.data.data_file)
+  memory = early.check(config, machine, [Path(options.output_dir)])
   claim = output.claim_output_dir(options.output_dir, config, options.store_dir)
   from tff_cluster.algorithms import session, three_phase
   from tff_cluster.reporting import progress
 
+  if memory:
+    print(memory)
   bars = progress.Progress()
   with session.opened(claim.folder, claim.config, bars, machine, claim=claim) as experiment:
     three_phase.run_phase1(experiment)

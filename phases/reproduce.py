@@ -35,11 +35,14 @@ def main() -> None:
   seeds = parse.parse_seeds(options.seeds)
   root = output.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
-  from tff_cluster.algorithms import reproduction
+  from tff_cluster.algorithms import early, reproduction
   from tff_cluster.reporting import progress, reproduced
 
   scale = published.scale(options.scale)
   jobs = reproduction.plan(published, scale, seeds, root, options.data_dir, options.rows)
+  lines = {early.check(job.config, machine, [job.folder.root]): None for job in jobs}
+  for line in filter(None, lines):
+    print(line)
   store = Path(run.store_dir or root / 'store')
   store.mkdir(parents=True, exist_ok=True)
   shown = progress.Progress()

@@ -7,8 +7,8 @@ Given again, the same command goes on where it stopped and ends with the same nu
 
 from pathlib import Path
 
+from tff_cluster.algorithms import early
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.data import npz_file
 from tff_cluster.reporting import words
 from tff_cluster.run_folder import RunFolder
 
@@ -21,13 +21,15 @@ def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   export_models = parse.section_from_flags(flags.ExportOptions).export_models == 'yes'
   config = parse.experiment_config_from_flags()
-  npz_file.check_npz(config.data.data_file)
+  memory = early.check(config, machine, [Path(options.output_dir)])
   output.claim_output_dir(options.output_dir, config, options.store_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster import api
   from tff_cluster.algorithms import three_phase
   from tff_cluster.reporting import progress
 
+  if memory:
+    print(memory)
   try:
     done = api.run_experiment(
       config,

@@ -27,10 +27,10 @@ def main() -> None:
   if not options.port:
     raise InputError('--port=N is required: the port that runs are given with --workers=HOST:N')
   try:
-    ipaddress.ip_address(options.bind_address)
+    ipaddress.IPv4Address(options.bind_address)
   except ValueError:
     raise InputError(
-      f'--bind_address={options.bind_address}: expected an IP address of this machine, for instance 127.0.0.1 or 0.0.0.0'
+      f'--bind_address={options.bind_address}: expected an IPv4 address of this machine, for instance 127.0.0.1 or 0.0.0.0'
     ) from None
   request = {
     'address': options.bind_address,

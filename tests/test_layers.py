@@ -21,6 +21,7 @@ FLOORS = (
     'papers',
     'options',
     'overlap_dial',
+    'footprint',
     'machine',
     'population',
     'seeding',

@@ -227,7 +227,7 @@ def parse_threshold(text: str) -> tuple[str, float]:
     return 'mean', float('nan')
   kind, colon, number = text.rpartition(':')
   try:
-    value = float(number)
+    value = options.number(number)
   except ValueError:
     value = float('nan')
   if kind == 'quantile' and 0.0 <= value <= 1.0:

@@ -1,9 +1,13 @@
 """What a run may use to compute, and how patient it is; none of it changes a result."""
 
 import dataclasses
+import re
 
 from tff_cluster.errors import InputError
 from tff_cluster.options import option
+
+# A name or an IPv4 address. The colons of an IPv6 address would be taken for the one before the port.
+_HOST = re.compile(r'[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -11,7 +15,11 @@ class Machine:
   """Workers and patience. `Machine()` is one worker on this machine."""
 
   clients_in_parallel: int = option(
-    0, 'Clients that train side by side in a worker; 0: as many as cores.', at_least=0
+    0,
+    'Clients that train side by side in a worker; 0: as many as cores.',
+    at_least=0,
+    # Each is a thread of the worker; with thousands it dies, and no machine has as many cores.
+    at_most=1024,
   )
   workers: str | None = option(
     None,
@@ -40,9 +48,12 @@ class Machine:
     found = tuple(part.strip() for part in self.workers.split(','))
     for address in found:
       host, colon, port = address.rpartition(':')
-      if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
+      if not (
+        colon and _HOST.fullmatch(host) and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536
+      ):
         raise InputError(
           f'--workers={self.workers}: {address!r} is not HOST:PORT with a port from 1 to 65535, for instance 10.0.0.5:7000'
+          '; HOST is a name or an IPv4 address, no IPv6 address'
         )
     repeated = sorted({address for address in found if found.count(address) > 1})
     if repeated:

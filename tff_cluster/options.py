@@ -6,6 +6,7 @@ A section is a frozen dataclass whose fields are made by `option`. The command l
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from tff_cluster.errors import InputError, shown
 
 # Flags take 18 digits at most (tff_cluster/cli/flags.py); so do files.
 _BELOW = 10**18
+_NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?')
 
 
 def option(default: Any, help: str, **metadata: Any) -> Any:
@@ -28,6 +30,21 @@ def option(default: Any, help: str, **metadata: Any) -> Any:
       that no digest moves.
   """
   return dataclasses.field(default=default, metadata={'help': help, **metadata})
+
+
+def number(text: str) -> float:
+  """Reads a decimal number, such as 12, 0.1 or 1e-3.
+
+  Python's float also takes digits of other scripts, _ between digits and blanks around them, which may be slips, and
+  `nan` and `inf`.
+
+  Raises:
+    ValueError: if the text is none, or is too large.
+  """
+  value = float(text) if _NUMBER.fullmatch(text) else math.nan
+  if not math.isfinite(value):
+    raise ValueError('expected a number, such as 12, 0.1 or 1e-3')
+  return value
 
 
 def check_fields(section: Any) -> None:
@@ -102,8 +119,19 @@ def _check_type(field: dataclasses.Field, value: Any) -> None:
     raise InputError(f'--{field.name}={shown(value)}: expected an integer of at most 18 digits')
   if kind is str and '\0' in value:
     raise InputError(f'--{field.name}={value}: the value holds a NUL character')
+  if kind is str and 'choices' not in field.metadata and not _is_utf8(value):
+    # Such a name of a file cannot be told to TensorFlow, nor written into a report.
+    raise InputError(f'--{field.name}={value}: the value is not UTF-8 text')
   if kind is float and not math.isfinite(value):
     raise InputError(f'--{field.name}={value}: expected a finite number')
+
+
+def _is_utf8(text: str) -> bool:
+  try:
+    text.encode('utf-8')
+  except UnicodeEncodeError:
+    return False
+  return True
 
 
 def section_from_json(kind: type, value: Any) -> Any:

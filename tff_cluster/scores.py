@@ -12,22 +12,23 @@ class Scores:
   """How models did on the rows of some clients.
 
   Attributes:
-    confusion: int64[clients, classes, classes], rows by (true label, predicted label).
+    counts: int64[clients, 3, classes], the rows that have a label, those for which it was predicted, and those of both
+      (a table of classes x classes would fill the memory where labels go up to thousands).
     loss_sum: float64[clients], summed cross-entropy in nats.
   """
 
-  confusion: np.ndarray
+  counts: np.ndarray
   loss_sum: np.ndarray
 
   @property
   def total(self) -> np.ndarray:
     """int64[clients], rows measured."""
-    return self.confusion.sum(axis=(1, 2))
+    return self.counts[:, 0].sum(axis=1)
 
   @property
   def correct(self) -> np.ndarray:
     """int64[clients], rows whose label was predicted."""
-    return np.trace(self.confusion, axis1=1, axis2=2)
+    return self.counts[:, 2].sum(axis=1)
 
   @property
   def client_accuracy(self) -> np.ndarray:
@@ -35,7 +36,7 @@ class Scores:
     return self.correct / np.maximum(self.total, 1)
 
   def select(self, clients: Any) -> 'Scores':
-    return Scores(self.confusion[clients], self.loss_sum[clients])
+    return Scores(self.counts[clients], self.loss_sum[clients])
 
   def summary(self) -> dict[str, float | None]:
     """Returns metrics over all rows and over clients.
@@ -44,13 +45,14 @@ class Scores:
     averages over batches; loss is None where it is not finite; mean_client_accuracy weighs every client the same; highest_client_accuracy and
     share_at_highest are the numbers of table 2 of Rohith et al. 2020.
     """
-    table, accuracy = self.confusion.sum(axis=0), self.client_accuracy
-    loss = float(self.loss_sum.sum() / max(table.sum(), 1))
+    counts, accuracy = self.counts.sum(axis=0), self.client_accuracy
+    total = max(counts[0].sum(), 1)
+    loss = float(self.loss_sum.sum() / total)
     highest = float(accuracy.max())
     return {
-      'accuracy': float(np.trace(table) / max(table.sum(), 1)),
-      'precision': macro_precision(table),
-      'recall': macro_recall(table),
+      'accuracy': float(counts[2].sum() / total),
+      'precision': macro_precision(counts),
+      'recall': macro_recall(counts),
       'loss': loss if math.isfinite(loss) else None,
       'mean_client_accuracy': float(accuracy.mean()),
       'highest_client_accuracy': highest,
@@ -58,25 +60,24 @@ class Scores:
     }
 
 
-def macro_precision(confusion: np.ndarray) -> float:
+def macro_precision(counts: np.ndarray) -> float:
   """Returns the mean over classes of precision; a class that is neither present nor predicted is left out.
 
   Args:
-    confusion: int[classes, classes], (true, predicted). A present class that is never predicted counts 0.
+    counts: int[3, classes], see Scores. A present class that is never predicted counts 0.
   """
-  return _macro(confusion, confusion.sum(axis=0))
+  return _macro(counts, counts[1])
 
 
-def macro_recall(confusion: np.ndarray) -> float:
+def macro_recall(counts: np.ndarray) -> float:
   """Returns the mean over classes of recall; a class that is neither present nor predicted is left out.
 
   Args:
-    confusion: int[classes, classes], (true, predicted). A class that is predicted but absent counts 0.
+    counts: int[3, classes], see Scores. A class that is predicted but absent counts 0.
   """
-  return _macro(confusion, confusion.sum(axis=1))
+  return _macro(counts, counts[0])
 
 
-def _macro(confusion: np.ndarray, denominator: np.ndarray) -> float:
-  seen = (confusion.sum(axis=0) + confusion.sum(axis=1)) > 0
-  hits = np.diag(confusion)
-  return float(np.mean(hits[seen] / np.maximum(denominator[seen], 1))) if seen.any() else 0.0
+def _macro(counts: np.ndarray, denominator: np.ndarray) -> float:
+  seen = (counts[0] + counts[1]) > 0
+  return float(np.mean(counts[2][seen] / np.maximum(denominator[seen], 1))) if seen.any() else 0.0

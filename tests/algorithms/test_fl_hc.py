@@ -108,7 +108,7 @@ def test_the_ledger_counts_the_update_round_and_the_cuts_that_were_not_kept(fini
   assert others >= sum(threshold_choice.counts(CLIENTS)) / 2 - max(len(sizes), CLIENTS / 2)
 
 
-def test_share_at_target_counts_clients_from_the_confusions(finished):
+def test_share_at_target_counts_clients_from_the_counts(finished):
   results = finished[0].results
   own = np.array(results['clusterings'][1]['evaluations']['own']['client_accuracy'])
   assert results['clusterings'][1]['history']['share_at_target'][-1] == np.mean(own >= TARGET)

@@ -48,7 +48,7 @@ def numbers_of(trainer: Any, order: list[int]) -> dict[str, np.ndarray]:
   ascending = np.argsort(order)
   return found | {
     'updates': updates,
-    'confusion': measured.confusion[ascending],
+    'counts': measured.counts[ascending],
     'loss': measured.loss_sum[ascending],
   }
 

@@ -237,7 +237,7 @@ def results(trainer):
   scores = trainer.measure(initial, trainer.population.test, everyone)
   x = trainer.population.global_test_x
   mean = trainer.mean_update(initial, everyone, 1)
-  return [*found, updates, scores.confusion, scores.loss_sum, mean, trainer.predict(initial, x)]
+  return [*found, updates, scores.counts, scores.loss_sum, mean, trainer.predict(initial, x)]
 
 
 def test_everything_that_a_run_computes_has_the_bits_of_one_worker(make_trainer):

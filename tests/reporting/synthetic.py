@@ -265,13 +265,13 @@ def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | No
 
 
 def _evaluation(rng, accuracy: np.ndarray, one_model: bool) -> dict[str, Any]:
-  tables = np.stack([_confusion(rng, a) for a in accuracy])
-  measured = scores.Scores(tables, tables.sum(axis=(1, 2)) * 0.4)
-  together = scores.Scores(tables.sum(axis=0)[None], np.array([100.0])).summary()
+  counts = np.stack([_counts(rng, a) for a in accuracy])
+  measured = scores.Scores(counts, counts[:, 0].sum(axis=1) * 0.4)
+  together = scores.Scores(counts.sum(axis=0)[None], np.array([100.0])).summary()
   overall = (
     {name: together[name] for name in ('accuracy', 'precision', 'recall', 'loss')} if one_model else None
   )
-  # The drawn accuracies, not those of the confusion counts: tests plant effects in them.
+  # The drawn accuracies, not those of the counts: tests plant effects in them.
   highest = float(accuracy.max())
   clients = measured.summary() | {
       'mean_client_accuracy': float(accuracy.mean()), 'highest_client_accuracy': highest,
@@ -280,12 +280,11 @@ def _evaluation(rng, accuracy: np.ndarray, one_model: bool) -> dict[str, Any]:
   return {'global': overall, 'clients': clients, 'client_accuracy': accuracy.tolist()}
 
 
-def _confusion(rng, accuracy: float, rows: int = 200) -> np.ndarray:
-  table = np.zeros((CLASSES, CLASSES), np.int64)
+def _counts(rng, accuracy: float, rows: int = 200) -> np.ndarray:
   truth = rng.integers(CLASSES, size=rows)
   wrong = rng.random(rows) >= accuracy
-  np.add.at(table, (truth, np.where(wrong, (truth + 1) % CLASSES, truth)), 1)
-  return table
+  predicted = np.where(wrong, (truth + 1) % CLASSES, truth)
+  return np.stack([np.bincount(kind, minlength=CLASSES) for kind in (truth, predicted, truth[~wrong])])
 
 
 def _stage(rng, accuracy: np.ndarray, rounds: int, start: int) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """What is asked of a run whose clients make their signatures private or small: which values, and which clusterings."""
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Any
 
 from tff_cluster import config as config_lib
+from tff_cluster import options
 from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
 
@@ -39,7 +39,11 @@ def read_questions(given: Any) -> Questions:
     InputError: naming the flag with an unknown or repeated entry, or where nothing is asked.
   """
   multipliers = _numbers(
-    'noise_multipliers', given.noise_multipliers, float, 'a number of at least 0', lambda value: value >= 0.0
+    'noise_multipliers',
+    given.noise_multipliers,
+    options.number,
+    'a number of at least 0',
+    lambda value: value >= 0.0,
   )
   bits = _numbers('bits', given.bits, int, 'a whole number from 1 to 16', lambda value: 1 <= value <= 16)
   if not multipliers and not bits:
@@ -91,8 +95,8 @@ def _numbers(
   for entry in () if text == 'none' else text.split(','):
     try:
       value = kind(entry)
-      fine = entry.isascii() and '_' not in entry and math.isfinite(value) and fits(value)
-    except (ValueError, OverflowError):
+      fine = entry.isascii() and '_' not in entry and fits(value)
+    except ValueError:
       fine = False
     if not fine:
       raise InputError(f'--{name}={text}: {entry!r} is not {wanted}')

@@ -18,6 +18,7 @@ from tff_cluster import artifacts, digests, run_folder
 from tff_cluster import config as config_lib
 from tff_cluster import population as population_lib
 from tff_cluster import store as store_lib
+from tff_cluster.algorithms import early
 from tff_cluster.errors import EnvironmentFault
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
@@ -82,6 +83,7 @@ class Experiment:
     from tff_cluster.federated import trainer
 
     training, computations = self.config.training, self._computations()
+    early.check_memory(self.config, self.population, computations.model.num_parameters)
     return trainer.Trainer(
       self.population,
       computations,

@@ -12,6 +12,7 @@ from tff_cluster import store as store_lib
 from tff_cluster.algorithms import experiment as experiment_lib
 
 _METRICS = ('accuracy', 'precision', 'recall', 'loss')
+_KEPT = [field.name for field in dataclasses.fields(scores.Scores)]
 
 
 def metrics(experiment: experiment_lib.Experiment, weights: Any) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def metrics(experiment: experiment_lib.Experiment, weights: Any) -> dict[str, An
   artifact = experiment.store.artifact(
     'global_scores',
     {name: settings[name] for name in ('engine', 'packages', 'architecture')}
-    | {'rows': experiment.population.global_test_digest},
+    | {'rows': experiment.population.global_test_digest, 'kept': _KEPT},
   )
   path = artifact / f'{experiment.digest_of(weights)}.npz'
   measured = _load(path)
@@ -33,7 +34,7 @@ def metrics(experiment: experiment_lib.Experiment, weights: Any) -> dict[str, An
     measured = experiment.trainer.measure_global(weights)
     # Not held while it is measured: what two runs side by side find is the same.
     with experiment.store.working_on(artifact):
-      store_lib.save_arrays(path, {f.name: getattr(measured, f.name) for f in dataclasses.fields(measured)})
+      store_lib.save_arrays(path, {name: getattr(measured, name) for name in _KEPT})
   summary = measured.summary()
   return {name: summary[name] for name in _METRICS}
 

@@ -91,7 +91,7 @@ def evaluation(
   clients = experiment.population.num_clients
   columns, uses = np.unique(matrix, axis=1, return_inverse=True)
   uses = np.broadcast_to(uses.reshape(-1), clients)
-  confusion: np.ndarray | None = None
+  counts: np.ndarray | None = None
   loss = np.zeros(clients)
   everybodys = None
   for column in range(columns.shape[1]):
@@ -99,13 +99,13 @@ def evaluation(
     weights = tuple(array[0] for array in mixing.apply_mixing(models, columns[:, [column]]))
     users = np.flatnonzero(uses == column)
     measured = experiment.trainer.measure(weights, experiment.population.test, users)
-    if confusion is None:
-      confusion = np.zeros((clients, *measured.confusion.shape[1:]), np.int64)
-    confusion[users], loss[users] = measured.confusion, measured.loss_sum
+    if counts is None:
+      counts = np.zeros((clients, *measured.counts.shape[1:]), np.int64)
+    counts[users], loss[users] = measured.counts, measured.loss_sum
     if columns.shape[1] == 1:
       everybodys = global_scores.metrics(experiment, weights)
-  assert confusion is not None
-  result = scores.Scores(confusion, loss)
+  assert counts is not None
+  result = scores.Scores(counts, loss)
   return {
     'global': everybodys,
     'clients': result.summary(),

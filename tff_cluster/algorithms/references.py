@@ -49,7 +49,7 @@ def run_local(experiment: experiment_lib.Experiment) -> None:
         outcomes.append(dataclasses.replace(outcome, weights={}))
         experiment.progress.update()
     alone = scores.Scores(
-      np.concatenate([m.confusion for m in measured]), np.concatenate([m.loss_sum for m in measured])
+      np.concatenate([m.counts for m in measured]), np.concatenate([m.loss_sum for m in measured])
     )
     dropped = sum(int(outcome.history.dropped.sum()) for outcome in outcomes)
     store_lib.save_json(

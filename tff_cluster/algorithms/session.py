@@ -7,10 +7,12 @@ from tff_cluster import config as config_lib
 from tff_cluster import machine as machine_lib
 from tff_cluster import population as population_lib
 from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.algorithms import references
 from tff_cluster.cli import environment, output
 from tff_cluster.data import new_clients, populate, saved
 from tff_cluster.errors import InputError
 from tff_cluster.federated import worker as worker_lib
+from tff_cluster.models import lookup
 from tff_cluster.run_folder import RunFolder
 
 
@@ -37,11 +39,13 @@ def opened(
     InputError: if the data does not fit the configuration.
     EnvironmentFault: if the worker does not come up.
   """
+  lookup.check(config.training.model)
   # Started first: it comes up while this process imports TensorFlow and reads the data.
   worker = worker_lib.start(machine.clients_in_parallel or environment.available_cores())
   try:
     fresh = claim is not None and claim.there is None
     population, new = _made(config, fold) if fresh else _clients(folder, config, fold)
+    references.check(population, config)
     from tff_cluster.federated import context
 
     with context.connected(worker, machine, config.training.model):

@@ -32,7 +32,6 @@ from tff_cluster.algorithms import (
   cluster_training,
   expert_evaluation,
   measures,
-  references,
   threshold_choice,
 )
 from tff_cluster.algorithms import clustered_federated_learning as recursion
@@ -109,7 +108,6 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
   """Runs FedAvg over all clients (section 6.1) and saves `phase1.json` and the signatures that clusterings ask for."""
   if client_signatures.phase1_is_whole(experiment.folder):
     return
-  references.check(experiment.population, experiment.config)
   training, trainer = experiment.config.training, experiment.trainer
   last = training.phase1_rounds
   with experiment.timed() as figures:

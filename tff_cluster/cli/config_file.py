@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tff_cluster import sealed
+from tff_cluster.cli import small_file
 from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import InputError
 
@@ -21,7 +22,7 @@ def read_config(path: str | Path) -> ExperimentConfig:
     sealed.NewerFile: if a later version wrote it.
   """
   try:
-    content = Path(path).read_bytes()
+    content = small_file.read(path)
   except IsADirectoryError:
     raise InputError(f'{path} is a folder; give the config.json in it') from None
   except (FileNotFoundError, NotADirectoryError):

@@ -5,7 +5,6 @@ tells them. Headings in --help are the `module_name` under which absl files a fl
 """
 
 import dataclasses
-import math
 import os
 import re
 import types
@@ -54,7 +53,7 @@ class WorkerOptions:
   )
   bind_address: str = options.option(
     '127.0.0.1',
-    'IP address of this machine to listen on; 0.0.0.0: all. Whoever reaches the port can read and write all your files.',
+    'IPv4 address of this machine to listen on; 0.0.0.0: all. Whoever reaches the port can read and write all your files.',
   )
 
 
@@ -262,16 +261,10 @@ def value_from_text(field: dataclasses.Field, text: str) -> int | float | str:
   kind = _plain_type(field)
   if kind is int:
     if not re.fullmatch(r'[+-]?[0-9]{1,18}', text):
-      raise ValueError('expected an integer')
+      raise ValueError('expected an integer, of at most 18 digits from 0 to 9')
     return int(text)
   if kind is float:
-    try:
-      value = float(text)
-    except ValueError:
-      value = math.nan
-    if not math.isfinite(value):
-      raise ValueError('expected a number')
-    return value
+    return options.number(text)
   if not text:
     raise ValueError('the value is empty')
   if text.startswith('--'):

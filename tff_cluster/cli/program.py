@@ -22,8 +22,8 @@ from typing import Any
 from absl import flags, logging
 
 from tff_cluster import errors, holding, stock_context
+from tff_cluster.cli import flagfile, output
 from tff_cluster.cli import help as help_text
-from tff_cluster.cli import output
 from tff_cluster.errors import EnvironmentFault, InputError
 
 # What the shape of a path that was given causes.
@@ -131,23 +131,14 @@ def _parse(argv: Sequence[str]) -> None:
   for name in flags.FLAGS:
     flags.FLAGS[name].unparse()
   try:
-    if any(argument in ('--flagfile=', '-flagfile=') for argument in argv):
-      raise InputError('--flagfile= names no file')
-    with contextlib.redirect_stderr(io.StringIO()) as warned:
-      rest = flags.FLAGS(list(argv))
-    if warned.getvalue():
-      # absl's one warning, which it gives where a flagfile names itself, directly or through others.
-      named = warned.getvalue().strip().rpartition('flagfile: ')[2]
-      raise InputError(f'--flagfile={named}: the file includes itself')
-  except UnicodeDecodeError:
-    raise InputError(
-      '--flagfile: a flagfile is UTF-8 text with one flag on a line; this one is not text'
-    ) from None
+    rest = flags.FLAGS([*argv[:1], *flagfile.expanded(argv[1:])])
   except RecursionError:
     # absl looks for a similar flag, letter by letter, or follows one flagfile into the next.
     raise InputError(
       'unknown flag with a very long name, or flagfiles that include one another without end'
     ) from None
+  except InputError:
+    raise
   except flags.Error as error:
     raise InputError(_absl_message(error)) from None
   except ValueError as error:
@@ -161,8 +152,6 @@ def _absl_message(error: flags.Error) -> str:
     close = difflib.get_close_matches(error.flagname, list(flags.FLAGS), n=1)
     hint = f'did you mean --{close[0]}?' if close else '--help lists the flags'
     return f'unknown flag --{error.flagname}; {hint}'
-  if isinstance(error, flags.CantOpenFlagFileError) and isinstance(error.__context__, OSError):
-    return f'--flagfile={error.__context__.filename}: {error.__context__.strerror}'
   return str(error).removeprefix('flag ').replace('Missing value for flag', 'missing value for')
 
 

@@ -36,25 +36,21 @@ def load_emnist(config: DataConfig) -> Source:
     InputError: if fewer writers qualify than are asked for.
     EnvironmentFault: if the database is neither cached nor can be downloaded, or is damaged.
   """
-  folder = downloads.subfolder(config.data_dir, 'tff') or os.path.join(os.path.expanduser('~'), '.tff')
-  path = os.path.join(folder, _FILE)
-  only_digits = config.emnist_classes == 10
+  path = _path(config)
+  folder = os.path.dirname(path)
   with downloads.quiet():
     import tensorflow_federated as tff
 
     official = tff.simulation.datasets.emnist.load_data
     if not os.path.isfile(path):
       _download(official, folder)
-    _check_whole(path)
+    counts = _counts(path, config)
     try:
-      clients = official(only_digits=only_digits, cache_dir=folder)
-      counts = [
-        _counts(path, f'{"digits_only" if only_digits else "all"}_{split}') for split in ('train', 'test')
-      ]
+      clients = official(only_digits=config.emnist_classes == 10, cache_dir=folder)
     except Exception as error:
       # TFF has no common error for a database that it cannot read.
       raise _damaged(path, error) from error
-  chosen = _choose(config, counts[0], counts[1])
+  chosen = _choose(config, *counts)
   with downloads.quiet():
     parts = []
     for data, count in zip(clients, counts, strict=True):
@@ -72,6 +68,31 @@ def load_emnist(config: DataConfig) -> Source:
   )  # fmt: skip
 
 
+def check(config: DataConfig) -> int | None:
+  """Tells, without importing anything slow, whether the writers that are asked for are there.
+
+  Returns:
+    How many rows will be read; None where the database has to be downloaded first.
+
+  Raises:
+    InputError, EnvironmentFault: see load_emnist.
+  """
+  path = _path(config)
+  if os.path.isfile(path):
+    counts = _counts(path, config)
+    chosen = _choose(config, *counts)
+    return sum(count[writer] for count in counts for writer in chosen)
+  if reason := downloads.unreachable(_URL):
+    raise _missing(os.path.dirname(path), reason)
+  return None
+
+
+def _path(config: DataConfig) -> str:
+  """Returns where the database lies, or is to lie."""
+  folder = downloads.subfolder(config.data_dir, 'tff') or os.path.join(os.path.expanduser('~'), '.tff')
+  return os.path.join(folder, _FILE)
+
+
 def _choose(config: DataConfig, train: dict[str, int], test: dict[str, int]) -> list[str]:
   if config.partition != 'by_writer':
     return sorted(set(train) & set(test))
@@ -85,7 +106,17 @@ def _choose(config: DataConfig, train: dict[str, int], test: dict[str, int]) -> 
   )
 
 
-def _counts(path: str, split: str) -> dict[str, int]:
+def _counts(path: str, config: DataConfig) -> tuple[dict[str, int], dict[str, int]]:
+  """Returns the numbers of training and of test examples by writer. EnvironmentFault where the database is damaged."""
+  _check_whole(path)
+  kind = 'digits_only' if config.emnist_classes == 10 else 'all'
+  try:
+    return _counts_of(path, f'{kind}_train'), _counts_of(path, f'{kind}_test')
+  except sqlite3.Error as error:
+    raise _damaged(path, error) from error
+
+
+def _counts_of(path: str, split: str) -> dict[str, int]:
   """Numbers of examples by writer, from the database's own table, so that no image is decoded."""
   connection = sqlite3.connect(f'file:{urllib.parse.quote(path)}?mode=ro', uri=True)
   try:
@@ -176,7 +207,11 @@ def _download(official: Any, folder: str) -> None:
       reason = downloads.one_line(error)
     finally:
       shutil.rmtree(staging, ignore_errors=True)
-  raise EnvironmentFault(
+  raise _missing(folder, reason)
+
+
+def _missing(folder: str, reason: str) -> EnvironmentFault:
+  return EnvironmentFault(
     f'emnist: {os.path.join(folder, _FILE)} does not exist, and downloading failed ({reason}); where there is a network run '
     f'python -c "import tensorflow_federated as tff; tff.simulation.datasets.emnist.load_data(cache_dir={folder!r})", '
     f'or give the folder that holds {_FILE} as --data_dir'

@@ -1,5 +1,6 @@
 """MNIST and CIFAR-10 through TensorFlow Datasets."""
 
+import os
 import pathlib
 from typing import Any
 
@@ -54,6 +55,21 @@ def load_images(name: str, data_dir: str | None) -> Source:
   return Source(name, train_x, train_y, builder.info.features['label'].num_classes, test_x, test_y)
 
 
+def check(name: str, data_dir: str | None) -> None:
+  """Tells, without importing anything slow, that a set is neither there nor can be downloaded.
+
+  Args:
+    name, data_dir: See load_images.
+
+  Raises:
+    EnvironmentFault: if so.
+  """
+  default = os.environ.get('TFDS_DATA_DIR', '~/tensorflow_datasets')
+  root = pathlib.Path(downloads.subfolder(data_dir, 'tfds') or os.path.expanduser(default))
+  if not any((root / name).glob('*/dataset_info.json')) and (reason := downloads.unreachable(DATASETS[name])):
+    raise _missing(name, root, '*', reason)
+
+
 def _read(builder: Any, split: str) -> tuple[np.ndarray, np.ndarray]:
   import tensorflow_datasets as tfds
 
@@ -85,8 +101,12 @@ def _download(builder: Any, name: str) -> None:
     except Exception as error:
       # Network, disk and checksum errors come from several libraries, and mean the same to the user.
       reason = downloads.one_line(error)
-  raise EnvironmentFault(
-    f'{name}: {folder}/dataset_info.json does not exist, and downloading failed ({reason}); where there is a network run '
-    f'python -c "import tensorflow_datasets as tfds; tfds.load({name!r}, data_dir={str(root)!r})", or give '
-    f'the folder that holds {name}/{folder.name} as --data_dir'
+  raise _missing(name, root, folder.name, reason)
+
+
+def _missing(name: str, root: pathlib.Path, version: str, reason: str) -> EnvironmentFault:
+  return EnvironmentFault(
+    f'{name}: {root}/{name}/{version}/dataset_info.json does not exist, and downloading failed ({reason}); where there is a '
+    f'network run python -c "import tensorflow_datasets as tfds; tfds.load({name!r}, data_dir={str(root)!r})", or give '
+    f'the folder that holds {name}/{version} as --data_dir'
   )

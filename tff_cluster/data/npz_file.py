@@ -43,19 +43,6 @@ def load_npz(path: str) -> Source:
   return Source(name, x, y, int(y.max()) + 1, train_owner=owner, train_group=group)
 
 
-def check_npz(path: str | None) -> None:
-  """Reads --data_file as `load_npz` does and forgets it, so that what is wrong is told before anything slow is imported.
-
-  Args:
-    path: The file; None where the rows come from elsewhere.
-
-  Raises:
-    InputError, EnvironmentFault: see load_npz.
-  """
-  if path is not None:
-    load_npz(path)
-
-
 def read_arrays(path: str, flag: str) -> dict[str, np.ndarray]:
   """Returns all arrays of an .npz by name. Pickled objects are never loaded.
 

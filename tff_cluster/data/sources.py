@@ -1,5 +1,7 @@
 """Where rows come from: the embedded digits here, the others in one module each."""
 
+import dataclasses
+
 import numpy as np
 
 from tff_cluster.config import DataConfig
@@ -8,6 +10,50 @@ from tff_cluster.data.source import Source
 from tff_cluster.errors import InputError
 
 _SMALL = 8
+# Rows of training and test sets together, and the shape of one.
+_IMAGES = {'digits': (1_797, (28, 28, 1)), 'mnist': (70_000, (28, 28, 1)), 'cifar10': (60_000, (32, 32, 3))}
+_EMNIST_ROWS = {10: 382_705, 62: 749_068}
+
+
+@dataclasses.dataclass(frozen=True)
+class Outline:
+  """What is known of a source before it is loaded.
+
+  Attributes:
+    rows: Training and test rows together.
+    input_shape: Shape of an example.
+    row_bytes: Bytes of an example.
+    num_classes: Number of labels.
+    missing_classes: Labels below the highest that no row has; 0 where that is not known yet.
+  """
+
+  rows: int
+  input_shape: tuple[int, ...]
+  row_bytes: int
+  num_classes: int
+  missing_classes: int = 0
+
+
+def check(config: DataConfig) -> Outline:
+  """Finds out what is wrong with the data, and how large it is, without importing anything slow.
+
+  Raises:
+    InputError: if a data file or what is asked of it is wrong.
+    EnvironmentFault: if the data is neither there nor can be downloaded.
+  """
+  if config.dataset == 'file':
+    source = load(config)
+    x, used = source.train_x, len(np.unique(source.train_y))
+    return Outline(len(x), x.shape[1:], x[:1].nbytes, source.num_classes, source.num_classes - used)
+  if config.dataset == 'emnist':
+    rows = emnist.check(config) or _EMNIST_ROWS[config.emnist_classes]
+    return Outline(rows, (28, 28, 1), 28 * 28, config.emnist_classes)
+  rows, shape = _IMAGES[config.dataset]
+  names = [config.dataset, *(['cifar10'] if config.noise_clients > 0.0 else [])]
+  for name in names:
+    if name in images.DATASETS:
+      images.check(name, config.data_dir)
+  return Outline(sum(_IMAGES[name][0] for name in names), shape, int(np.prod(shape)), 10)
 
 
 def load(config: DataConfig) -> Source:

@@ -160,7 +160,7 @@ class Computations:
 
   @_BuiltOnce
   def evaluate(self) -> tff.Computation:
-    """({weights}@SERVER, {x, y}@CLIENTS) -> {confusion int32[classes, classes], loss_sum float32}@CLIENTS."""
+    """({weights}@SERVER, {x, y}@CLIENTS) -> {counts int32[3, classes], loss_sum float32}@CLIENTS; see scores.Scores."""
     return _build_evaluate(self.model)
 
   @_BuiltOnce
@@ -281,16 +281,18 @@ def _build_evaluate(model: client_work_lib.Model, batch_size: int = 250) -> tff.
 
   @tf.function
   def count(weights, x, y):
-    confusion, loss_sum = tf.zeros([classes * classes], tf.int32), tf.constant(0.0)
+    counts, loss_sum = tf.zeros([3, classes], tf.int32), tf.constant(0.0)
     rows = tf.shape(y)[0]
     for start in tf.range(0, rows, batch_size):
       stop = tf.minimum(start + batch_size, rows)
       each, predicted = model.loss(weights, client_work_lib.scaled(x[start:stop]), y[start:stop])
-      counts = tf.math.bincount(y[start:stop] * classes + predicted, minlength=classes * classes)
+      labels = y[start:stop]
+      kinds = (labels, predicted, tf.boolean_mask(labels, tf.equal(labels, predicted)))
+      found = tf.stack([tf.math.bincount(kind, minlength=classes) for kind in kinds])
       # With one class the static shape would get lost.
-      confusion += tf.ensure_shape(counts, [classes * classes])
+      counts += tf.ensure_shape(found, [3, classes])
       loss_sum += tf.reduce_sum(each)
-    return collections.OrderedDict(confusion=tf.reshape(confusion, [classes, classes]), loss_sum=loss_sum)
+    return collections.OrderedDict(counts=counts, loss_sum=loss_sum)
 
   @tff.tensorflow.computation(model.weights_type, data_type)
   def evaluate_client(weights, data):

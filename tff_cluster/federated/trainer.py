@@ -203,16 +203,16 @@ class Trainer:
       Scores for each split, one row a client of `clients`.
     """
     pieces = [(split, int(k)) for split in splits for k in clients]
-    tables, losses = [], []
+    counts, losses = [], []
     for chunk in _chunks([self._row_bytes(*piece) for piece in pieces]):
       data = [_rows(*pieces[i][0].client(pieces[i][1])) for i in chunk]
       for result in self.computations.evaluate(list(weights), data):
-        tables.append(np.asarray(result['confusion'], np.int64))
+        counts.append(np.asarray(result['counts'], np.int64))
         losses.append(float(result['loss_sum']))
-    count = len(clients)
+    step = len(clients)
     return [
-      scores.Scores(np.stack(tables[first : first + count]), np.array(losses[first : first + count]))
-      for first in range(0, len(pieces), count)
+      scores.Scores(np.stack(counts[first : first + step]), np.array(losses[first : first + step]))
+      for first in range(0, len(pieces), step)
     ]
 
   def measure_global(self, weights: Weights) -> scores.Scores:
@@ -220,7 +220,7 @@ class Trainer:
     x, y = self.population.global_test_x, self.population.global_test_y
     offsets = np.append(np.arange(0, len(y), _ROWS_AT_ONCE), len(y)).astype(np.int64)
     pieces = self.measure(weights, population_lib.Split(x, y, offsets), range(len(offsets) - 1))
-    return scores.Scores(pieces.confusion.sum(axis=0, keepdims=True), pieces.loss_sum.sum(keepdims=True))
+    return scores.Scores(pieces.counts.sum(axis=0, keepdims=True), pieces.loss_sum.sum(keepdims=True))
 
   def predict(self, weights: Weights, x: np.ndarray) -> np.ndarray:
     """Returns one model's probabilities for rows x [rows, ...], float32[rows, classes]."""

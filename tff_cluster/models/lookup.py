@@ -1,0 +1,92 @@
+"""Whether a model's function is there, told without importing its module, which may import TensorFlow for seconds."""
+
+import ast
+import importlib.machinery
+import sys
+import tokenize
+from collections.abc import Iterator
+
+from tff_cluster.config import MODELS
+from tff_cluster.errors import InputError
+
+# A module that does one of these can have names that its text does not show.
+_DYNAMIC = {'globals', 'vars', 'locals', 'exec', 'eval', 'setattr', '__getattr__', '__path__', 'modules'}
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def check(name: str) -> None:
+  """Checks that a model's module is there, can be parsed, and has the function. Nothing of it is run.
+
+  Args:
+    name: As --model: a built-in name, or package.module:function.
+
+  Raises:
+    InputError: if something is missing. A name that comes about only when the module runs is taken to be there.
+  """
+  if name in MODELS:
+    return
+  if '' not in sys.path:  # As when it is imported.
+    sys.path.insert(0, '')
+  module, _, function = name.partition(':')
+  names = _names(name, module)
+  if names is not None and function not in names:
+    raise InputError(f'--model={name} cannot be imported: module {module!r} has no function {function!r}')
+
+
+def _names(name: str, module: str) -> set[str] | None:
+  """Returns the names that a module has; None where only running it, or a package around it, would tell."""
+  if module in sys.modules:
+    return set(dir(sys.modules[module]))
+  package = module.rpartition('.')[0]
+  if package and _names(name, package) is None:
+    return None
+  spec = _spec(module)
+  if spec is None:
+    raise InputError(f'--model={name} cannot be imported: there is no module {module!r}')
+  if spec.origin is None:
+    # A folder without __init__.py holds modules only.
+    return set() if spec.submodule_search_locations is not None else None
+  if not spec.origin.endswith('.py'):
+    return None
+  tree = _parsed(name, spec.origin)
+  return None if any(_is_dynamic(node) for node in ast.walk(tree)) else set(_bound(tree))
+
+
+def _spec(module: str) -> importlib.machinery.ModuleSpec | None:
+  """Returns where a module is. Unlike importlib.util.find_spec it imports no package around it."""
+  package = module.rpartition('.')[0]
+  around = _spec(package) if package else None
+  if package and (around is None or around.submodule_search_locations is None):
+    return None
+  path = around.submodule_search_locations if around else None
+  return next((found for finder in sys.meta_path if (found := finder.find_spec(module, path))), None)
+
+
+def _parsed(name: str, path: str) -> ast.Module:
+  try:
+    with tokenize.open(path) as file:
+      return ast.parse(file.read())
+  except (SyntaxError, ValueError, RecursionError) as error:
+    raise InputError(
+      f'--model={name} cannot be imported: {type(error).__name__} in {path}: {error}'
+    ) from error
+
+
+def _is_dynamic(node: ast.AST) -> bool:
+  if isinstance(node, ast.ImportFrom):
+    return any(alias.name == '*' for alias in node.names)
+  own = getattr(node, 'id', None) or getattr(node, 'attr', None) or getattr(node, 'name', None)
+  return isinstance(node, ast.Global) or own in _DYNAMIC
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+  """Yields the names that the statements of a module bind, in branches and loops too, but not within functions and classes."""
+  for child in ast.iter_child_nodes(node):
+    if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+      yield child.name
+    elif isinstance(child, (ast.Import, ast.ImportFrom)):
+      yield from ((alias.asname or alias.name).partition('.')[0] for alias in child.names)
+    elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+      yield child.id
+    if not isinstance(child, _SCOPES):
+      yield from _bound(child)
