@@ -73,6 +73,8 @@ class LocalContext(tff.framework.SyncContext):
     """
     self._machine, self._model = machine, model
     self._worker = worker
+    self._door: relay.Door
+    self._connection: connection_lib.Connection
     self._connect()
 
   def invoke(self, comp: Any, arg: Any) -> Any:
