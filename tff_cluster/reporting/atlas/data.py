@@ -187,7 +187,7 @@ def _measured(
   run = contender.runs[place]
   found: dict[str, Any] = {
     'budgets': {
-      budget: _at_budget(run, budget, lines[contender.name, run.seed, budget]) for budget in BUDGETS
+      budget: _at_budget(run, budget, lines[contender.each[0].name, run.seed, budget]) for budget in BUDGETS
     },
     'signature': None,
     'num_clusters': run.num_clusters,
@@ -197,13 +197,16 @@ def _measured(
     'stages': [],
   }
   if contender.is_clustering:
-    clustering = next(c for c in results['clusterings'] if c['label'] == contender.name)
+    label, labels = contender.each[0].name, [part.name for part in contender.each]
+    clustering, *others = sorted(
+      (c for c in results['clusterings'] if c['label'] in labels), key=lambda c: labels.index(c['label'])
+    )
     clients = results['population']['client_ids']
     found |= {
       'signature': clustering['signature'],
       'clusters': _positions(clustering['clusters'], clients),
-      'colours': [int(kind) if kind < colours else None for kind in kinds[contender.name]],
-      'stages': stages(clustering.get('splits') or [], clients),
+      'colours': [int(kind) if kind < colours else None for kind in kinds[label]],
+      'stages': stages(next((c['splits'] for c in (clustering, *others) if c.get('splits')), []), clients),
     }
   return found
 

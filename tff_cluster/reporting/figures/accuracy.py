@@ -39,7 +39,7 @@ def client_accuracies(
   )
   for name, row, look in zip(series, values, looks, strict=False):
     axes.scatter(row, rows, label=name, zorder=3, **look)
-  axes.set_yticks(rows, [base.short(client_ids[k]) for k in chosen])
+  axes.set_yticks(rows, [base.client(client_ids[k]) for k in chosen])
   axes.set_ylim(len(chosen) - 0.4, -0.6)
   spread = max(float(np.ptp(values)), 4.0)
   axes.set_xlim(max(values.min() - 0.06 * spread, -2.0), min(values.max() + 0.06 * spread, 101.5))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
+from tff_cluster.reporting import words
+
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
@@ -89,6 +91,12 @@ def short(text: Any, length: int = 14) -> str:
   return (
     plain if len(plain) <= length else f'{plain[: (length - 1) // 2]}…{plain[len(plain) - length // 2 :]}'
   )
+
+
+def client(client_id: str, length: int = 14) -> str:
+  """Returns a client's id as it stands beside an axis: shortened, and in quotes where words.client has them."""
+  shown = short(client_id, length)
+  return shown if words.client(client_id) == client_id else f'“{shown}”'
 
 
 def evenly(count: int, most: int) -> np.ndarray:
