@@ -213,8 +213,11 @@ def test_the_answer_in_words():
   levels |= {'same': noisy(0.5), 'poor': constant(0.4), 'planted': constant(0.8)}
   found = _statistics(comparison_runs.make(levels, {'overlap': constant(0.5)}))
   assert answer.headline(found) == (
-    'Against FedAvg without clusters at equal rounds, planted (+30.0 points), overlap (+20.0 points) and kmeans '
-    '(+10.0 points) helped; same (0.0 points) made no clear difference; poor (−10.0 points) harmed.'
+    'Against FedAvg without clusters at equal rounds, planted (+30.0 points, 95% interval +30.0 to +30.0), overlap '
+    '(+20.0 points, 95% interval +20.0 to +20.0) and kmeans (+10.0 points, 95% interval +10.0 to +10.0) helped; same '
+    '(0.0 points, 95% interval −4.4 to +4.4) made no clear difference; poor (−10.0 points, 95% interval −10.0 to −10.0) harmed. '
+    'Where seeds differ as here, 3 seeds show a difference of 1 point in four of five comparisons or more (paired t-test over '
+    'seeds, 5%).'
   )
   first, second, alone = answer.sentences(found)
   assert first == (

@@ -85,7 +85,7 @@ def clustering_section(
     shown = tag('details', tag('summary', f'All {count} clusters with their members'), clusters)
   return [
       tag('p', f'{plural(count, "cluster")}{memberships}; {"; ".join(found_on)}.'),
-      tag('ul', [tag('li', note) for note in notes]) if notes else None,
+      *([tag('ul', [tag('li', note) for note in notes])] if notes else []),
       shown,
       tag(
           'p', '“Members’ test” is the cluster model on its members’ own test rows (what it is specialised for), “global test” '

@@ -39,7 +39,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   """
   whole = read_run(Path(run_dir))
   clusterings = identical.merged(whole.results['clusterings'])
-  run = dataclasses.replace(whole, results=whole.results | {'clusterings': clusterings})
+  run = dataclasses.replace(whole, results={**whole.results, 'clusterings': clusterings})
   setting = describe_setting(run.results['config'], len(run.client_ids))
   headline, answers = answer_run(run.results)
   rows = build_scorecard(whole.results)

@@ -101,7 +101,7 @@ function contenderPart(contender, client) {
   const isChosen = contender === chosen.contender;
   return html(
     'div', { class: isChosen ? 'contender current' : 'contender', 'data-contender-card': contender },
-    html('h4', {}, contenderName(contender), html('span', { class: 'note' }, ` ${KINDS[DATA.contenders[contender].kind]}`)),
+    html('h4', {}, contenderName(contender), html('span', { class: 'note' }, ` ${kindsOf(contender)}`)),
     ...groups, html('table', { class: 'accuracies' }, html('tbody', {}, ...lines)),
   );
 }

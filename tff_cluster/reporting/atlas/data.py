@@ -6,7 +6,7 @@
   target       float, the target accuracy
   budgets      {budget: words}
   palette      [colour], of planted groups and of clusters
-  contenders   [{name, kind, summaries: {budget: SUMMARY}, recovery: {truth: {measure, values [float], one a seed}}}]
+  contenders   [{name, kind, kinds [text], summaries: {budget: SUMMARY}, recovery: {truth: {measure, values [float], one a seed}}}]
   runs         [RUN], one a seed, ascending
 
   SUMMARY      over all seeds: mean, low, high (accuracy with its 95% interval), over_fedavg and over_local: null, or
@@ -113,6 +113,7 @@ def _contender(entry: Mapping[str, Any], seeds: int) -> dict[str, Any]:
   return {
     'name': entry['name'],
     'kind': entry['kind'],
+    'kinds': list(dict.fromkeys(entry['labels'].values())),
     'summaries': {
       budget: _interval(summary['accuracy'])
       | {
@@ -130,7 +131,7 @@ def _contender(entry: Mapping[str, Any], seeds: int) -> dict[str, Any]:
 
 
 def _interval(interval: Mapping[str, float | None]) -> dict[str, float | None]:
-  return {name: _rounded(interval[name]) for name in ('mean', 'low', 'high')}
+  return {name: _rounded(interval[name], 6) for name in ('mean', 'low', 'high')}
 
 
 def _run(seed: int, results: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -75,6 +75,10 @@ function clientName(client) {
   return /^[\p{L}\p{N}_.:@/+-]+$/u.test(id) ? id : `“${id}”`;
 }
 
+function kindsOf(contender) {
+  return DATA.contenders[contender].kinds.map((kind) => KINDS[kind]).join(', ');
+}
+
 function references() {
   return DATA.contenders.map((_, i) => i).filter((i) => ['fedavg', 'local'].includes(DATA.contenders[i].kind));
 }

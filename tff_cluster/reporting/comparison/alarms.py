@@ -61,8 +61,10 @@ def make_alarms(contenders: Sequence[Contender], statistics: Statistics, runs: R
     if named:
       alarms.append(f'{words}: {series(named)}.')
   if len(statistics.seeds) < FEWEST_SEEDS:
+    only = len(statistics.seeds) == 1
     alarms.append(
-      f'Only {plural(len(statistics.seeds), "seed")} {"was" if len(statistics.seeds) == 1 else "were"} run: the intervals speak of clients mostly, and other seeds may '
+      f'Only {plural(len(statistics.seeds), "seed")} {"was" if only else "were"} run: '
+      f'{"the intervals speak of clients alone" if only else "two hardly tell how much seeds differ"}, and other seeds may '
       f'answer otherwise. Run at least {FEWEST_SEEDS}.'
     )
   return alarms

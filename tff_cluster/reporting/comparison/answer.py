@@ -17,7 +17,7 @@ def headline(statistics: Statistics) -> str:
   for side, verb in (('above', 'helped'), ('unclear', 'made no clear difference'), ('below', 'harmed')):
     chosen = sorted((s for s in found if s.gain.side == side), key=lambda s: -s.gain.interval.mean)
     if chosen:
-      clauses.append(f'{series([f"{s.name}: {s.gain.words}" for s in chosen])} {verb}')
+      clauses.append(f'{series([f"{s.name} ({s.gain.brief})" for s in chosen])} {verb}')
   if not clauses:
     return 'These runs have no clustering, so there is nothing to compare.'
   effects = '; '.join(clauses)
@@ -64,14 +64,23 @@ def _enough_seeds(statistics: Statistics) -> str:
   needed = {name: _needed(gain) for name, gain in unclear.items()}
   lacking = [name for name, seeds in needed.items() if seeds > count]
   if lacking:
+    what = (
+      'they make'
+      if len(lacking) == len(gains) > 1
+      else f'{series(lacking)} {"makes" if len(lacking) == 1 else "make"}'
+    )
     spread = max(unclear[name].spread or 0.0 for name in lacking)
     return (
-      f'{plural(count, "seed")} are too few to tell whether {series(lacking)} {"makes" if len(lacking) == 1 else "make"} a '
+      f'{plural(count, "seed")} are too few to tell whether {what} a '
       f'difference of {worth}: where seeds differ as here (standard deviation {_size(spread)}), '
-      f'{max(needed[name] for name in lacking):,} would show one in four of five comparisons.'
+      f'{max(needed[name] for name in lacking):,} would show one in four of five comparisons '
+      '(paired t-test over seeds, 5%).'
     )
   if unclear:
-    return f'Where seeds differ as here, {plural(count, "seed")} show a difference of {worth} in at least four of five comparisons.'
+    return (
+      f'Where seeds differ as here, {plural(count, "seed")} show a difference of {worth} in four of five comparisons or more '
+      '(paired t-test over seeds, 5%).'
+    )
   return f'{plural(count, "seed")} are enough for that: no interval holds zero.'
 
 

@@ -59,6 +59,12 @@ class Difference:
     mean, span = interval_points(interval.mean, interval.low, interval.high)
     return f'{mean} ({f"95% interval {span}" if span else "no interval: one client"})'
 
+  @property
+  def brief(self) -> str:
+    """'+1.2 points, 95% interval +0.3 to +2.1'."""
+    mean, span = interval_points(self.interval.mean, self.interval.low, self.interval.high)
+    return f'{mean}, 95% interval {span.removesuffix(" points")}' if span else mean
+
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
@@ -181,7 +187,7 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
       kind=contender.kind,
       kinds=contender.kinds,
       budget=budget,
-      mean=mean(accuracies),
+      mean=_share(mean(accuracies)),
       worst_decile=float(np.mean([worst_decile(own) for own in accuracies])),
       at_target=float(np.mean([at_target(own, target) for own in accuracies])),
       over_fedavg=against(contender, 'fedavg', budget),
@@ -204,6 +210,13 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
       for budget in BUDGETS
     },
   )
+
+
+def _share(interval: Interval) -> Interval:
+  """Returns the interval of an accuracy, of which nothing lies below 0 or above 1."""
+  if interval.low is None or interval.high is None:
+    return interval
+  return Interval(interval.mean, max(interval.low, 0.0), min(interval.high, 1.0))
 
 
 def worst_decile(accuracy: np.ndarray) -> float:

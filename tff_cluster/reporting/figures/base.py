@@ -2,13 +2,14 @@
 
 import functools
 import io
+import textwrap
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
-from tff_cluster.reporting import words
+from tff_cluster.reporting import identical, words
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -91,6 +92,13 @@ def short(text: Any, length: int = 14) -> str:
   return (
     plain if len(plain) <= length else f'{plain[: (length - 1) // 2]}…{plain[len(plain) - length // 2 :]}'
   )
+
+
+def wrapped(name: str, length: int = 38) -> str:
+  """Returns a name that may be several joined ones (reporting.identical) on one line or two."""
+  labels = [short(label, length - 4) for label in name.split(identical.JOINT)]
+  text = identical.joined(labels)
+  return '\n'.join(textwrap.wrap(text, length, max_lines=2, placeholder=' …', break_on_hyphens=False))
 
 
 def client(client_id: str, length: int = 14) -> str:
