@@ -15,6 +15,7 @@ from tff_cluster.reporting import identical
 from tff_cluster.reporting.intervals import SAME, Interval, paired_bootstrap
 from tff_cluster.reporting.words import (
   client,
+  decimals_for,
   interval_points,
   percent,
   plural,
@@ -48,6 +49,12 @@ class Recovery:
   @property
   def exact(self) -> bool:
     return self.value >= 1.0 - 1e-9
+
+  @property
+  def shown(self) -> str:
+    """'ARI 0.46', with digits enough that a wrong score does not look like one that is nearly right."""
+    decimals = decimals_for([self.value], lambda value: value < GROUPS_WRONG_BELOW, 2)
+    return f'{self.measure} {score(self.value, decimals)}'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -217,7 +224,7 @@ def _groups_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> 
     return f'It found {found}. This data has no planted groups, so nothing can be said about right or wrong.'
   parts = []
   for recovery in facts.recoveries:
-    named = f'“{recovery.truth}” ({recovery.planted} planted, {recovery.measure} {score(recovery.value)})'
+    named = f'“{recovery.truth}” ({recovery.planted} planted, {recovery.shown})'
     if recovery.planted == 1:
       parts.append(f'nothing was planted that tells clients apart under {named}')
     elif recovery.exact:
@@ -289,7 +296,7 @@ def _alarms(facts: ClusteringAnswer, clustering: Mapping[str, Any], num_clients:
   if real:
     # One truth that is met is enough: the others describe the same clients at another grain.
     best = max(real, key=lambda r: r.value)
-    told = f'({best.measure} {score(best.value)} for “{best.truth}” at best)'
+    told = f'({best.shown} for “{best.truth}” at best)'
     if best.value < GROUPS_WRONG_BELOW and facts.effect != 'harmed':
       alarms.append(
         f'Accuracy {"is better, but" if facts.effect == "helped" else "shows no clear difference, and"} the groups are '

@@ -26,15 +26,15 @@ def signed(value: float, decimals: int = 1) -> str:
   return text if text.startswith(_MINUS) or not text.strip('0.') else f'+{text}'
 
 
-def score(value: float | None) -> str:
-  """Returns a recovery score such as ARI with two decimals; a dash for None.
+def score(value: float | None, decimals: int = 2) -> str:
+  """Returns a recovery score such as ARI with two decimals or more; a dash for None.
 
   A score below 1 is never printed as 1.00, which readers would take for an exact match.
   """
   if value is None:
     return '–'
-  text = _plain(value, 2)
-  return '0.99' if text == '1.00' and value < 1.0 - 1e-12 else text
+  text = _plain(value, decimals)
+  return f'0.{"9" * decimals}' if text == f'1.{"0" * decimals}' and value < 1.0 - 1e-12 else text
 
 
 def decimals_for(values: Sequence[float], verdict: Callable[..., Any], decimals: int = 1) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tff_cluster.reporting.answer import GROUPS_WRONG_BELOW, Recovery
 from tff_cluster.reporting.comparison.contenders import ROUNDS, Contender, Runs
 from tff_cluster.reporting.comparison.statistics import Statistics
-from tff_cluster.reporting.words import plural, score, series
+from tff_cluster.reporting.words import plural, series
 
 FEWEST_SEEDS = 3
 
@@ -80,7 +80,7 @@ def _wrong_groups(contender: Contender, runs: Runs) -> str:
   if not wrong:
     return ''
   lowest = min(wrong, key=lambda recovery: recovery.value)
-  told = f'lowest {lowest.measure} {score(lowest.value)} for “{lowest.truth}”'
+  told = f'lowest {lowest.shown} for “{lowest.truth}”'
   return f'{contender.name} ({told}, wrong under {_of_seeds(len(wrong), contender)})'
 
 

@@ -64,17 +64,13 @@ def _enough_seeds(statistics: Statistics) -> str:
   needed = {name: _needed(gain) for name, gain in unclear.items()}
   lacking = [name for name, seeds in needed.items() if seeds > count]
   if lacking:
-    what = (
-      'they make'
-      if len(lacking) == len(gains) > 1
-      else f'{series(lacking)} {"makes" if len(lacking) == 1 else "make"}'
-    )
-    spread = max(unclear[name].spread or 0.0 for name in lacking)
+    whom = 'all of them' if len(lacking) == len(gains) > 1 else series(lacking)
+    spread, most = max(unclear[name].spread or 0.0 for name in lacking), max(needed[name] for name in lacking)
+    seen = max(_needed(unclear[name], unclear[name].interval.mean) for name in lacking)
+    seen_words = f'{seen:,} would show differences as large as here and ' if seen < most else ''
     return (
-      f'{plural(count, "seed")} are too few to tell whether {what} a '
-      f'difference of {worth}: where seeds differ as here (standard deviation {_size(spread)}), '
-      f'{max(needed[name] for name in lacking):,} would show one in four of five comparisons '
-      '(paired t-test over seeds, 5%).'
+      f'{plural(count, "seed")} are too few for {whom}: where seeds differ as here (standard deviation {_size(spread)}), '
+      f'{seen_words}{most:,} would show one of {worth}, in four of five comparisons (paired t-test over seeds, 5%).'
     )
   if unclear:
     return (
@@ -91,8 +87,9 @@ def _would_do(difference: Difference, count: int) -> str:
   return f'; {_needed(difference):,} seeds would show a difference of {100 * WORTH_SHOWING:g} point in four of five comparisons'
 
 
-def _needed(difference: Difference) -> int:
-  return seeds_needed(difference.spread or 0.0, WORTH_SHOWING)
+def _needed(difference: Difference, size: float = 0.0) -> int:
+  """Returns how many seeds would show a difference of this size, or of WORTH_SHOWING where it is less."""
+  return seeds_needed(difference.spread or 0.0, max(abs(size), WORTH_SHOWING))
 
 
 def _size(spread: float) -> str:

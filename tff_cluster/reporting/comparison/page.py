@@ -85,6 +85,7 @@ def write(
         *([tag('p', identical.WORDS, class_='soft')] if any(contender.parts for contender in rows) else []),
         *_shown(pictures, 'answer'),
         sections.contenders_table(found, contenders.ROUNDS),
+        sections.contenders_note(found),
         *_answer_section(found, form, checks, told),
         _ATLAS,
       ],

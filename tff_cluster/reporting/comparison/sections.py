@@ -41,12 +41,6 @@ def contenders_section(contenders: Sequence[Contender], statistics: Statistics) 
     for contender in contenders
   ]
   return [
-      tag(
-          'p', 'Accuracy of clients with their own models on their own test rows. Differences are of the same client under the same '
-          f'seed, in points; below each mean its 95% interval over {plural(len(statistics.seeds), "seed")} and clients (the wider '
-          'of a two-stage bootstrap and of Student’s interval over seeds). The worst decile is the mean of the lowest tenth of clients; '
-          '“harmed” is the share of clients that are worse off.',
-      ),
       *(tables or [tag('p', same)]),
       table(
           ('', 'average', 'weighted', 'blended'), evaluated, numeric=(1, 2, 3),
@@ -60,6 +54,17 @@ def contenders_section(contenders: Sequence[Contender], statistics: Statistics) 
       ),
       *_signs(statistics),
   ]  # fmt: skip
+
+
+def contenders_note(statistics: Statistics) -> Markup:
+  """Returns how to read a table of contenders."""
+  return tag(
+      'p', 'Accuracy of clients with their own models on their own test rows. Differences are of the same client under the same '
+      f'seed, in points; below each mean its 95% interval over {plural(len(statistics.seeds), "seed")} and clients (the wider '
+      'of a two-stage bootstrap and of Student’s interval over seeds). The worst decile is the mean of the lowest tenth of clients; '
+      '“harmed” is the share of clients that are worse off.',
+      class_='note',
+  )  # fmt: skip
 
 
 def contenders_table(statistics: Statistics, budget: str) -> Markup:
