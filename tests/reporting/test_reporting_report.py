@@ -126,6 +126,8 @@ def test_the_smallest_runs_have_a_report_even_without_arrays(tmp_path, clients):
   (tmp_path / 'arrays.npz').unlink()
   text = WrittenPage(write_report(tmp_path)).text
   assert f'Of {clients} client' in text
+  for noun in ('clients', 'clusters', 'rounds', 'rows'):
+    assert not re.search(rf'(?<![0-9.,+−–]) 1 {noun}\b', text.replace('1 + 1 rounds', '')), noun
   assert not (tmp_path / 'figures' / 'distances_kmeans.svg').exists()
 
 

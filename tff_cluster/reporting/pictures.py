@@ -158,7 +158,7 @@ def _client_figures(
     evaluations = clustering['evaluations']
     shown = min(len(phase1), 20)
     yield (
-        f'client_accuracies_{name}', 'clients', f'Test accuracies of {shown} clients before and after, {label}',
+        f'client_accuracies_{name}', 'clients', f'Test accuracies of {plural(shown, "client")} before and after, {label}',
         ''.join(f'{figure}. ' for figure in dict.fromkeys(drawn_there))
         + f'Each row is a client{"" if shown == len(phase1) else f" ({shown} spread evenly over all {len(phase1)})"}: '
         'the ring is the Phase 1 model, the diamond the client’s own model after Phase 2, the bar the blended model '

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tff_cluster.papers import rohith2020
+from tff_cluster.reporting.words import plural
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +52,7 @@ def describe_setting(config: Mapping[str, Any], num_clients: int) -> Setting:
   elif data['dataset'] == 'emnist' and data['emnist_classes'] != 10:
     departures.append(f'{data["emnist_classes"]} classes, the paper has 10')
   if num_clients != rohith2020.CLIENTS:
-    departures.append(f'{num_clients} clients, the paper has {rohith2020.CLIENTS}')
+    departures.append(f'{plural(num_clients, "client")}, the paper has {rohith2020.CLIENTS}')
   if rounds != (rohith2020.ROUNDS, rohith2020.ROUNDS):
     departures.append(
       f'{rounds[0]} + {rounds[1]} rounds, the paper has {rohith2020.ROUNDS} + {rohith2020.ROUNDS}'
@@ -75,7 +76,7 @@ def describe_setting(config: Mapping[str, Any], num_clients: int) -> Setting:
   scaled_down = (
     num_clients < rohith2020.CLIENTS or min(rounds) < rohith2020.ROUNDS or data['rows_per_client'] is not None
   )
-  words = f'{data["dataset"]}, {num_clients} clients, {data["partition"]}, {rounds[0]} + {rounds[1]} rounds'
+  words = f'{data["dataset"]}, {plural(num_clients, "client")}, {data["partition"]}, {rounds[0]} + {rounds[1]} rounds'
   methods = {clustering['method'] for clustering in config['clusterings']}
   of_paper = not departures or _is_scaled_down_version(config)
   return Setting(

@@ -103,7 +103,7 @@ def write(
   population, training = ordered[0][1]['population'], config['training']
   title = f'{population["name"]}: overlapping against disjoint clusters'
   subtitle = (
-    f'{plural(len(population["client_ids"]), "client")} · {training["phase1_rounds"]} and {training["phase2_rounds"]} rounds · '
+    f'{plural(len(population["client_ids"]), "client")} · {training["phase1_rounds"]} and {plural(training["phase2_rounds"], "round")} · '
     f'{plural(len(found.seeds), "seed")}: {", ".join(map(str, found.seeds))}'
   )
   atlas.write(atlas_data.make(ordered, arrays or {}, rows, document), title, subtitle, folder)
