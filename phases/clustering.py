@@ -73,7 +73,9 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
     'client_ids': [as_given(i) for i in outcome.assignment.client_ids],
   }
   store.save_json(folder / 'clusters.json', document, seal=False)
-  print(f'{clustering.method}: {document["num_clusters"]} clusters, {signatures.num_clients} clients')
+  clusters = f'{document["num_clusters"]} cluster{"" if document["num_clusters"] == 1 else "s"}'
+  clients = f'{signatures.num_clients} client{"" if signatures.num_clients == 1 else "s"}'
+  print(f'{clustering.method}: {clusters}, {clients}')
   print(folder / 'clusters.json')
 
 

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -61,6 +62,15 @@ class Split:
     table = np.zeros((len(self.offsets) - 1, num_classes), np.int64)
     np.add.at(table, (owner, self.y), 1)
     return table
+
+
+def natural_key(client_id: str) -> list[tuple[bool, int, str]]:
+  """Returns what ids are sorted by so that numbers in them count as numbers: 'client 2' comes before 'client 10'."""
+  parts = re.findall('[0-9]+|[^0-9]+', client_id)
+  # Numbers without leading zeros are ordered by length, then digit by digit; equal ones as they are written.
+  numbers = [part.lstrip('0') if part[0] in '0123456789' else None for part in parts]
+  key = [(n is None, len(n or ''), part if n is None else n) for n, part in zip(numbers, parts, strict=True)]
+  return [*key, (True, 0, client_id)]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

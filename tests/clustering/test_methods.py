@@ -118,3 +118,14 @@ def test_candidates_fit_the_number_of_clients(clients, largest):
   counts = [c.parameters['num_clusters'] for c in found if c.method == 'kmeans']
   assert counts == list(range(2, (largest or 1) + 1))
   assert len(found) - len(counts) == (0 if clients == 1 else 4)
+
+
+@pytest.mark.parametrize('method', ['hierarchical', 'dynamic_distance'])
+def test_one_cluster_is_not_called_clusters(method):
+  vectors = np.random.default_rng(0).normal(size=(6, 3))
+  found = methods.cluster(
+    config.ClusteringConfig(method, distance_threshold='1000.0'), Signatures.numbered(vectors), 0
+  )
+  assert found.assignment.num_clusters == 1
+  assert any(note.split(' gives ')[-1].startswith('1 ') for note in found.notes)
+  assert not any(word in note for note in found.notes for word in ('1 clusters', '1 maximal cliques'))

@@ -11,6 +11,7 @@ from tff_cluster.data.partitioners.counts import apportion, label_table
 from tff_cluster.data.partitioners.pathological import pathological
 from tff_cluster.data.partitioners.writers import rows_of_writers, select_writers
 from tff_cluster.errors import InputError
+from tff_cluster.population import natural_key
 
 # How often each digit occurs in MNIST's 60,000 training rows.
 MNIST_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
@@ -197,3 +198,21 @@ def test_drawing_writers_again_gives_the_same_ones():
 def test_rows_of_writers():
   owner = np.array(['b', 'a', 'b', 'c', 'a'])
   assert [r.tolist() for r in rows_of_writers(owner, ['a', 'b', 'x'])] == [[1, 4], [0, 2], []]
+
+
+def test_writers_stand_in_the_order_of_their_numbers():
+  ids = [f'client {number}' for number in (10, 2, 1, 33, 4)] + ['10', '9', '007', '7', 'b', 'a']
+  counts = dict.fromkeys(ids, 5)
+  chosen = select_writers(counts, counts, len(ids), 1, None, _rng())
+  assert chosen == ['007', '7', '9', '10', 'a', 'b', *(f'client {number}' for number in (1, 2, 4, 10, 33))]
+
+
+@given(st.lists(st.text(max_size=8), unique=True), st.randoms())
+def test_the_order_of_ids_does_not_depend_on_how_they_were_given(ids, random):
+  shuffled = random.sample(ids, len(ids))
+  assert sorted(shuffled, key=natural_key) == sorted(ids, key=natural_key)
+
+
+@given(st.lists(st.integers(0, 10**30), unique=True))
+def test_ids_that_are_numbers_are_sorted_as_numbers(numbers):
+  assert sorted(map(str, numbers), key=natural_key) == [str(number) for number in sorted(numbers)]

@@ -22,6 +22,7 @@ _CUT_OFF = (
   "['html', '#contenders', '.blocks', 'aside'].filter((name) => { const e = document.querySelector(name); "
   "return e.scrollWidth > e.clientWidth + 1 || (name !== 'html' && e.scrollHeight > e.clientHeight + 1); })"
 )
+SHOWN = [words.client(name) for name in IDS]
 CLIQUES, BIPARTITION, PLANTED = 3, 4, 5
 
 
@@ -155,10 +156,10 @@ def test_a_click_on_the_map_fills_the_card_and_marks_the_client(opened, atlas):
   _select(opened, 'contender', CLIQUES)
   run, client = document['runs'][0], 9
   opened.click(f'#map g.client[data-client="{client}"]')
-  assert _texts(opened, '#card-heading') == [f'Client {IDS[client]}']
+  assert _texts(opened, '#card-heading') == [f'Client {SHOWN[client]}']
   assert _texts(opened, '#card-rows') == [f'{sum(run["labels"][client])} training rows']
   geometry = run['geometry']['weights']
-  near = [IDS[other] for other in geometry['neighbours'][client]]
+  near = [SHOWN[other] for other in geometry['neighbours'][client]]
   assert _texts(opened, '#card-neighbours button') == near
   for contender, measured in enumerate(run['contenders']):
     part = f'[data-contender-card="{contender}"]'
@@ -170,7 +171,9 @@ def test_a_click_on_the_map_fills_the_card_and_marks_the_client(opened, atlas):
         words.signed(100 * (own - reference)) if contender else 'reference',
       ]
     others = [
-      [IDS[k] for k in members if k != client] for members in measured['clusters'] or [] if client in members
+      [SHOWN[k] for k in members if k != client]
+      for members in measured['clusters'] or []
+      if client in members
     ]
     assert _texts(opened, f'{part} .members button') == [name for members in others for name in members[:12]]
   bars = opened.evaluate(
@@ -197,7 +200,7 @@ def test_the_harm_map_has_the_differences(opened, atlas):
       gain = words.signed(100 * (values[client] - base[client]))
       assert (
         told
-        == f'{IDS[client]}, {atlas[0]["contenders"][contender]["name"]}: {words.percent(values[client])}, {gain} points'
+        == f'{SHOWN[client]}, {atlas[0]["contenders"][contender]["name"]}: {words.percent(values[client])}, {gain} points'
       )
   groups = run['groups'][0]
   main = [
@@ -224,7 +227,7 @@ def test_keys_reach_and_choose_clients(opened):
   opened.press('ArrowRight')
   opened.press('ArrowRight')
   opened.press('Enter')
-  assert _texts(opened, '#card-heading') == [f'Client {IDS[2]}']
+  assert _texts(opened, '#card-heading') == [f'Client {SHOWN[2]}']
   opened.press('Tab')
   assert opened.evaluate("document.activeElement.closest('#matrix') !== null")
   before = opened.evaluate('document.activeElement.dataset.client')
@@ -265,7 +268,7 @@ def test_the_address_brings_a_view_back(opened):
   )
   before = _texts(opened, '#setting')
   assert before == [
-    'Seed 1, at equal client-rounds, differences to every client alone; pictures of bipartition; client a b&client=1#%.'
+    'Seed 1, at equal client-rounds, differences to every client alone; pictures of bipartition; client “a b&client=1#%”.'
   ]
   card = _texts(opened, '#card')
   opened.reload()
@@ -279,7 +282,7 @@ def test_strange_ids_are_text(opened):
   assert _count(opened, 'b') == 0 and _count(opened, 'img') == 0 and _count(opened, 'script') == 2
   for client, name in enumerate(atlas_runs.STRANGE):
     opened.click(f'#map g.client[data-client="{client}"]')
-    assert _texts(opened, '#card-heading') == [f'Client {name}']
+    assert _texts(opened, '#card-heading') == [f'Client {words.client(name)}']
     assert opened.evaluate("document.getElementById('search').value") == name
   assert '<b>bold</b> groups' in _texts(opened, '.alarm')[0]
 
@@ -348,3 +351,50 @@ def test_a_comparison_with_hardly_anything(driven, tmp_path, clients):
   )
   assert not driven.evaluate("/NaN|undefined|Infinity/.test(document.querySelector('main').innerHTML)")
   assert driven.faults == []
+
+
+def test_the_page_begins_with_its_map(opened):
+  places = opened.evaluate(
+    "['h1', '#controls', '#map', '#matrix', '#flow', '.lead', '#contenders'].map((name) => "
+    'document.querySelector(name).getBoundingClientRect().top + window.scrollY)'
+  )
+  assert places == sorted(places)
+  # A laptop's screen shows it without scrolling.
+  opened.call('Emulation.setDeviceMetricsOverride', width=1300, height=800, deviceScaleFactor=1, mobile=False)
+  try:
+    assert opened.evaluate("document.querySelector('#map').getBoundingClientRect().top") < 400
+  finally:
+    opened.call('Emulation.clearDeviceMetricsOverride')
+
+
+def test_the_table_fits_a_screen_of_1300_pixels(driven, tmp_path):
+  # Six clusterings under one name, long labels, two planted groupings and large numbers.
+  names = (
+    'kmeans',
+    'kmeans:twin',
+    'kmeans:spectral',
+    'kmeans:agglomerative',
+    'dynamic_distance:neighbourhoods_of_the_mean_distance',
+  )
+  runs, arrays = atlas_runs.make(2, 20, methods=names, truth='overlapping', groups=5)
+  for _, results in runs:
+    first, *others = results['clusterings'][:4]
+    for other in others:
+      other |= {name: first[name] for name in ('clusters', 'evaluations', 'recovery', 'ledger', 'equal_cost')}
+    for clustering in results['clusterings']:
+      clustering['ledger'] = {name: 1000 * value for name, value in clustering['ledger'].items()}
+      if clustering['equal_cost'] is None:
+        clustering['equal_cost'] = {
+          'round': 5,
+          'client_rounds': 100,
+          'evaluation': clustering['evaluations']['own'],
+        }
+  document, _ = atlas_runs.document(runs, arrays)
+  assert any(' = ' in contender['name'] for contender in document['contenders'])
+  driven.call('Emulation.setDeviceMetricsOverride', width=1300, height=900, deviceScaleFactor=1, mobile=False)
+  try:
+    driven.open(page.write(document, 'digits', '20 clients', tmp_path).as_uri())
+    assert driven.evaluate(_CUT_OFF) == []
+    assert driven.evaluate("document.querySelectorAll('#contenders td.n').length") > 30
+  finally:
+    driven.call('Emulation.clearDeviceMetricsOverride')

@@ -75,7 +75,12 @@ def test_the_first_screen_has_answer_alarms_and_expectations(written):
   assert expected
   for check in expected:
     assert check['words'] in shown and f'>{check["verdict"]}</span>' in first
-  assert first.count('class="chip') == len(expected)
+  # The picture of the differences and the table of all come before the rest of the answer.
+  places = [
+    first.index(part) for part in (document['answer']['headline'], '<img', 'At equal rounds</caption>')
+  ]
+  assert places == sorted(places) and places[-1] < min(first.index(alarm) for alarm in document['alarms'])
+  assert places[-1] < min(first.index(sentence) for sentence in document['answer']['sentences'])
 
 
 def test_every_contender_has_its_numbers_at_both_budgets(written):

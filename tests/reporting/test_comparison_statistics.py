@@ -90,7 +90,7 @@ def _random(seed, mean):
 
 
 def test_intervals_are_of_differences_over_seeds_and_clients_with_the_draws_of_the_first_seed():
-  values = {FEDAVG: _random(0, 0.5), 'kmeans': _random(1, 0.6), 'twin': _random(1, 0.6)}
+  values = {FEDAVG: _random(0, 0.5), 'kmeans': _random(1, 0.6), 'other': _random(2, 0.6)}
   found = _measure(values)
   expected = cautious_interval(
     list(np.array(values['kmeans']) - np.array(values[FEDAVG])),
@@ -98,7 +98,7 @@ def test_intervals_are_of_differences_over_seeds_and_clients_with_the_draws_of_t
     samples=400,
   )
   assert found.summary('kmeans', ROUNDS).gain.interval == expected
-  assert found.summary('twin', CLIENT_ROUNDS).gain == found.summary('kmeans', ROUNDS).gain
+  assert found.summary('kmeans', CLIENT_ROUNDS).gain == found.summary('kmeans', ROUNDS).gain
 
 
 def test_shifting_everybody_shifts_the_interval_because_draws_are_the_same():
@@ -120,10 +120,10 @@ _PAIRS = {
 
 def test_the_matrix_has_every_overlapping_contender_against_every_disjoint_one_and_the_oracle():
   found = _measure(_PAIRS, {'overlap': constant(0.55)})
-  names = [('overlap', 'kmeans', 'disjoint'), ('overlap', 'planted', 'oracle')]
-  names += [('overmore', 'kmeans', 'disjoint'), ('overmore', 'planted', 'oracle')]
+  names = [('overlap', 'kmeans', ('disjoint',)), ('overlap', 'planted', ('oracle',))]
+  names += [('overmore', 'kmeans', ('disjoint',)), ('overmore', 'planted', ('oracle',))]
   for budget in BUDGETS:
-    assert [(p.overlapping, p.other, p.other_kind) for p in found.pairs[budget]] == names
+    assert [(p.overlapping, p.other, p.other_kinds) for p in found.pairs[budget]] == names
   differences = {
     b: {(p.overlapping, p.other): p.difference.interval.mean for p in found.pairs[b]} for b in BUDGETS
   }

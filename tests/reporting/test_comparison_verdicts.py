@@ -1,11 +1,13 @@
 """Verdicts, each holding, undecided and failing; the answer in words; and alarms that go off and stay silent."""
 
 import comparison_runs
+import numpy as np
 import pytest
 from comparison_runs import FEDAVG, LOCAL, constant, noisy
 
 from tff_cluster.reporting.comparison import alarms, answer, statistics, verdicts
 from tff_cluster.reporting.comparison.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS, read_contenders
+from tff_cluster.reporting.intervals import seeds_needed
 
 _BOTH = tuple(BUDGETS)
 
@@ -213,8 +215,11 @@ def test_the_answer_in_words():
   levels |= {'same': noisy(0.5), 'poor': constant(0.4), 'planted': constant(0.8)}
   found = _statistics(comparison_runs.make(levels, {'overlap': constant(0.5)}))
   assert answer.headline(found) == (
-    'Against FedAvg without clusters at equal rounds, planted (+30.0 points), overlap (+20.0 points) and kmeans '
-    '(+10.0 points) helped; same (0.0 points) made no clear difference; poor (−10.0 points) harmed.'
+    'Against FedAvg without clusters at equal rounds, planted (+30.0 points, 95% interval +30.0 to +30.0), overlap '
+    '(+20.0 points, 95% interval +20.0 to +20.0) and kmeans (+10.0 points, 95% interval +10.0 to +10.0) helped; same '
+    '(0.0 points, 95% interval −4.4 to +4.4) made no clear difference; poor (−10.0 points, 95% interval −10.0 to −10.0) harmed. '
+    'Where seeds differ as here, 3 seeds show a difference of 1 point in four of five comparisons or more (paired t-test over '
+    'seeds, 5%).'
   )
   first, second, alone = answer.sentences(found)
   assert first == (
@@ -312,3 +317,42 @@ def test_recovery_is_one_measure_over_all_seeds():
   (scores,) = alarms.recoveries(read_contenders(runs)[1], runs)
   assert {s.measure for s in scores} == {'Omega'} and [s.value for s in scores] == [1.0, 0.5, 1.0]
   assert {s.planted for s in scores} == {2}
+
+
+def test_seeds_that_are_too_few_are_told_with_how_many_would_do():
+  # Means of the seeds: +1, +3, +2 and -2 points; a spread of 2.16 points.
+  levels = {FEDAVG: constant(0.5, 4), 'kmeans': [[0.51] * 6, [0.53] * 6, [0.52] * 6, [0.48] * 6]}
+  headline = answer.headline(_statistics(comparison_runs.make(levels)))
+  needed = seeds_needed(float(np.std([0.01, 0.03, 0.02, -0.02], ddof=1)), 0.01)
+  assert (
+    needed > 4
+    and 'kmeans (+1.0 points, 95% interval ' in headline
+    and 'made no clear difference. ' in headline
+  )
+  assert (
+    '4 seeds are too few for kmeans: where seeds differ as here (standard deviation 2.2 points), ' in headline
+  )
+  assert f'{needed} would show one of 1 point, in four of five comparisons' in headline
+
+
+def test_a_large_difference_needs_fewer_seeds_than_one_of_a_point():
+  levels = {FEDAVG: constant(0.5, 2), 'kmeans': [[0.7] * 6, [0.64] * 6]}
+  headline = answer.headline(_statistics(comparison_runs.make(levels)))
+  spread = float(np.std([0.2, 0.14], ddof=1))
+  assert (
+    f'{seeds_needed(spread, 0.17)} would show differences as large as here and {seeds_needed(spread, 0.01)} would'
+    in headline
+  )
+
+
+def test_one_seed_is_too_few_and_clear_answers_need_no_more():
+  one = comparison_runs.make({FEDAVG: constant(0.5, 1), 'kmeans': constant(0.6, 1)})
+  assert 'One seed is too few' in answer.headline(_statistics(one))
+  clear = answer.headline(_statistics(_two()))
+  assert clear.endswith('3 seeds are enough for that: no interval holds zero.') and 'too few' not in clear
+
+
+def test_a_score_that_is_called_wrong_does_not_print_as_nearly_right():
+  told = ' '.join(_alarms(_set_ari(_two(), (0,), 0.8996)))
+  assert 'groups are wrong: kmeans (lowest ARI 0.8996 for' in told
+  assert 'lowest ARI 0.86 for' in ' '.join(_alarms(_set_ari(_two(), (0,), 0.86)))

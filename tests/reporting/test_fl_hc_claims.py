@@ -386,7 +386,7 @@ def test_ratio_by_hand(ours, theirs, ratio, shown):
   (row,) = briggs2020.PUBLISHED['fl_hc/figure1'].rows
   quantity = rules.ratio('share_end')
   assert quantity.of(_reproduced(row, (1, 1, 1, ours), (1, 1, 1, theirs))) == ratio
-  assert quantity.show(ratio) == shown
+  assert quantity.shown([ratio], rules.above(1.0)) == [shown]
 
 
 def test_ratios_are_judged_as_they_print():
@@ -401,3 +401,16 @@ def test_the_order_in_which_rows_come_does_not_matter(name, random):
   rows = list(_good(name).items())
   random.shuffle(rows)
   assert _check(name, dict(rows)) == _check(name, _good(name))
+
+
+@pytest.mark.parametrize(
+  ('test', 'values', 'shown'),
+  [
+    (rules.above(0.0), [0.004, 1.5], ['+0.004 points', '+1.500 points']),
+    (rules.at_most(1.0), [1.004], ['+1.004 points']),
+    (rules.at_most(1.0), [1.04], ['+1.04 points']),
+    (rules.below(0.0), [-0.0002], ['−0.0002 points']),
+  ],
+)
+def test_a_rule_prints_the_digits_that_its_verdict_needs(test, values, shown):
+  assert rules.gain('accuracy_end').shown(values, lambda *v: [test(value) for value in v]) == shown

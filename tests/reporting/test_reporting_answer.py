@@ -159,3 +159,45 @@ def test_answers_do_not_depend_on_the_order_of_clusterings():
   _, forward = answer_run(results)
   _, backward = answer_run(results | {'clusterings': results['clusterings'][::-1]})
   assert [a.sentences for a in forward] == [a.sentences for a in backward[::-1]]
+
+
+def _with_choice(other, extra=0):
+  """Returns a run whose threshold was chosen on validation rows, and which spent so many client-rounds on that."""
+  results, _ = synthetic.make_run(methods=('hierarchical',))
+  clustering = results['clusterings'][0]
+  clustering['choice'] = {'candidates': [], 'chosen': 0, 'best_on_test': 0, 'other_client_rounds': other}
+  clustering['ledger']['client_rounds'] += other + extra
+  return results
+
+
+def test_a_chosen_threshold_is_told_as_the_reason_of_its_cost():
+  words = ' '.join(answer_run(_with_choice(80))[1][0].sentences)
+  # 20 clients, 5 rounds: 100 client-rounds, and 80 for the cuts that were tried.
+  assert (
+    'took 1.8 times the client-rounds of a disjoint clustering (80 client-rounds tried thresholds' in words
+  )
+  assert 'at least one client' not in words
+
+
+def test_every_reason_of_a_cost_is_told_with_its_size():
+  words = ' '.join(answer_run(_with_choice(80, extra=20))[1][0].sentences)
+  assert '80 client-rounds tried thresholds' in words and '20 client-rounds gave what is clustered' in words
+  assert 'tried' not in ' '.join(answer_run(_with_choice(0, extra=20))[1][0].sentences)
+
+
+def test_small_cohorts_are_a_reason_only_where_cohorts_are_small():
+  results, _ = synthetic.make_run(methods=('hierarchical',))
+  results['config']['training']['cohort_fraction'] = 0.1
+  # Two of 20 clients a round; each of the four clusters trains one of its five.
+  results['clusterings'][0]['ledger']['client_rounds'] = 4 * 5
+  words = ' '.join(answer_run(results)[1][0].sentences)
+  assert '2.0 times' in words and '(every cluster trains at least one client a round)' in words
+
+
+def test_a_tiny_gain_is_not_printed_as_none():
+  results, _ = synthetic.make_run(num_clients=4, groups=1, methods=('kmeans',), truth='none')
+  _set_own(results, 0, _base(results) + 1e-5)
+  headline, (answer,) = answer_run(results)
+  assert answer.effect == 'helped' and 'kmeans (+0.001 points)' in headline
+  assert '+0.001 points (95% interval over clients +0.001 to +0.001 points)' in answer.sentences[0]
+  assert 'Most helped: c00 (+0.001 points)' in answer.sentences[1] or '(+0.001 points)' in answer.sentences[1]

@@ -1,8 +1,12 @@
 """Every claim must be able to hold, to fail, and to be left unchecked."""
 
+import re
+
 import numpy as np
 import pytest
 import synthetic
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from tff_cluster.reporting import claims, evidence
 from tff_cluster.reporting.scorecard import build_scorecard
@@ -137,3 +141,36 @@ def test_scorecard_leaves_out_what_was_not_run_and_tells_clusterings_apart():
   assert 'quantile:0.1' in cells[0].note and 'quantile' not in cells[1].note
   # The clustering nearest to the paper, not the first one, stands for the method in the claims.
   assert evidence.gather(results).labels['dynamic_distance'] == 'dd_q10'
+
+
+def _numbers(text):
+  return [float(number) for number in re.findall(r'[0-9]+(?:[.][0-9]+)?(?=%)', text)]
+
+
+@given(st.floats(0.3, 0.99), st.floats(-0.002, 0.002))
+def test_weighting_is_judged_as_its_printed_numbers_are(plain, change):
+  facts = _evidence(('kmeans', 'average_global', plain), ('kmeans', 'weighted_global', plain + change))
+  finding = next(c for c in claims.CLAIMS if c.words.startswith('K-means: weighting')).check(facts)
+  one, two = _numbers(finding.ours)
+  # Numbers that print alike are never said to differ, and those that print 0.05 points apart never to be the same.
+  if one == two:
+    assert finding.verdict == 'holds'
+  if abs(one - two) >= 0.0501:
+    assert finding.verdict == 'fails'
+
+
+@given(st.floats(0.5, 0.9), st.floats(-0.001, 0.001))
+def test_no_claim_of_more_or_less_is_told_with_equal_numbers(level, change):
+  assume(abs(change) > 1e-7)
+  facts = _evidence(
+    ('kmeans', 'phase1_global', level), ('kmeans', 'average_global', level + change), ('kmeans', 'own_mean', level),
+    ('dynamic_distance', 'own_mean', level + change), ('kmeans', 'global_unblended', level), ('kmeans', 'global_blended', level + change),
+    ('kmeans', 'highest', level + change), baseline_mean=level + 2 * change, phase1_highest=level,
+  )  # fmt: skip
+  for words in (
+    'K-means: the average', 'Overlapping clusters serve', 'K-means: clients do better', 'K-means: the highest client',
+    'K-means: blended with the average of all, clusters generalise',
+  ):  # fmt: skip
+    finding = next(c for c in claims.CLAIMS if c.words.startswith(words)).check(facts)
+    one, two = _numbers(finding.ours)[:2]
+    assert one != two, (words, finding)

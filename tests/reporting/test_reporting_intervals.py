@@ -14,6 +14,7 @@ from tff_cluster.reporting.intervals import (
   cautious_interval,
   paired_bootstrap,
   seed_and_client_interval,
+  seeds_needed,
   sign_test,
   student_interval,
 )
@@ -212,3 +213,26 @@ def test_student_interval_is_that_of_scipy(values):
 
 def test_one_seed_has_no_student_interval():
   assert student_interval([7.0]) == Interval(7.0, None, None)
+
+
+@pytest.mark.parametrize(('effect', 'seeds'), [(0.2, 199), (0.5, 34), (0.8, 15), (1.0, 10)])
+def test_seeds_that_are_needed_are_those_of_the_textbook(effect, seeds):
+  # Of the paired t-test at 5% with a power of 80%, as tables after Cohen (1988) and G*Power give them.
+  assert seeds_needed(1.0, effect) == seeds
+
+
+def test_so_many_seeds_show_a_planted_difference_and_fewer_do_not():
+
+  spread, difference = 0.9, 0.8
+  needed = seeds_needed(spread, difference)
+  drawn = np.random.default_rng(0).normal(difference, spread, (20_000, needed))
+  power = [
+    np.mean(scipy.stats.ttest_1samp(drawn[:, :n], 0.0, axis=1).pvalue < 0.05) for n in (needed, needed - 2)
+  ]
+  assert power[0] >= 0.79 and power[1] < 0.79
+
+
+def test_seeds_that_do_not_differ_need_two_and_more_spread_needs_more():
+  assert seeds_needed(0.0, 0.01) == seeds_needed(1e-12, 0.01) == 2
+  counts = [seeds_needed(spread, 0.01) for spread in (0.001, 0.01, 0.02, 0.1)]
+  assert counts == sorted(set(counts))

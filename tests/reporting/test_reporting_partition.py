@@ -69,6 +69,14 @@ def test_hostile_ids_break_neither_table_nor_picture():
   partition.partition_figure(population).canvas.draw()
 
 
+def test_ids_of_several_words_are_quoted_in_the_table_and_in_the_picture():
+  population = _population([[0], [1], [2]], ids=['client 2', 'plain', ''])
+  lines = partition.partition_table(population).splitlines()
+  assert [line.split('  ')[0] for line in lines[2:5]] == ['“client 2”', 'plain', '“”']
+  axes = partition.partition_figure(population).axes[0]
+  assert [t.get_text() for t in axes.get_xticklabels()] == ['“client 2”', 'plain', '“”']
+
+
 def test_files_hold_all_rows_and_the_picture(tmp_path, rendered):
   population = _population([[0, 1]] * 41, ids=[f'id,{k}' for k in range(41)])
   paths = partition.write_partition(population, tmp_path)

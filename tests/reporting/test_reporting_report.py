@@ -15,6 +15,7 @@ from written_page import WrittenPage
 
 from tff_cluster import store
 from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.papers import rohith2020
 from tff_cluster.reporting import files
 from tff_cluster.reporting.finished_run import read_run
 from tff_cluster.reporting.report import write_report
@@ -125,6 +126,8 @@ def test_the_smallest_runs_have_a_report_even_without_arrays(tmp_path, clients):
   (tmp_path / 'arrays.npz').unlink()
   text = WrittenPage(write_report(tmp_path)).text
   assert f'Of {clients} client' in text
+  for noun in ('clients', 'clusters', 'rounds', 'rows'):
+    assert not re.search(rf'(?<![0-9.,+−–]) 1 {noun}\b', text.replace('1 + 1 rounds', '')), noun
   assert not (tmp_path / 'figures' / 'distances_kmeans.svg').exists()
 
 
@@ -208,3 +211,39 @@ def test_clients_alone_and_equal_client_rounds_stand_among_the_models(tmp_path):
   synthetic.write_run(tmp_path / 'plain', methods=('kmeans',))
   plain = write_report(tmp_path / 'plain').read_text(encoding='utf-8')
   assert 'every client alone' not in plain and 'FedAvg’s client-rounds' not in plain
+
+
+def _as_demo(results):
+  """Makes a run one of the scaled-down version of Rohith et al. 2020."""
+  for section in ('data', 'training'):
+    fields = results['config'][section]
+    fields |= {name: value for name, value in rohith2020.SCALED_DOWN.items() if name in fields}
+
+
+@pytest.mark.parametrize('of_paper', [True, False])
+def test_a_report_speaks_of_the_paper_first_only_in_its_setting(tmp_path, of_paper):
+  results = synthetic.write_run(tmp_path)
+  if of_paper:
+    _as_demo(results)
+    (tmp_path / 'results.json').write_text(json.dumps(results))
+  text = write_report(tmp_path).read_text(encoding='utf-8')
+  folded = text[text.index('The paper’s tables and claims beside this run') :] if not of_paper else ''
+  assert ('<h2>Tables and claims of Rohith et al. 2020</h2>' in text) == of_paper
+  assert ('Figure 4 of Rohith et al. 2020' in text) == of_paper
+  assert ('scaled down from Rohith' in text) == of_paper
+  if not of_paper:
+    before = text[: text.index('<h2>Beside Rohith et al. 2020</h2>')]
+    contents = 'href="#s' + before.split('Beside Rohith')[0].rsplit('href="#s', 1)[1]
+    for words in ('Rohith', 'Table 1', 'the paper'):
+      assert words not in before.replace(contents, '').replace('Beside Rohith et al. 2020</a>', '')
+    # At the end of all, folded.
+    assert text.index('<h2>How to repeat this run</h2>') < text.index('<h2>Beside Rohith et al. 2020</h2>')
+    assert (
+      folded.startswith('The paper’s tables and claims beside this run</summary>') and 'Table 3' in folded
+    )
+
+
+def test_ids_that_are_no_plain_words_are_quoted(tmp_path):
+  ids = ['client 2', 'client 10', 'a, b', 'c']
+  synthetic.write_run(tmp_path, num_clients=4, groups=1, client_ids=ids, methods=('kmeans',), truth='none')
+  assert '“client 2”, “client 10”, “a, b”, c' in WrittenPage(write_report(tmp_path)).text

@@ -105,3 +105,43 @@ def test_table_marks_numeric_columns_in_head_and_body():
   assert '<th class="n" scope="col">value</th>' in text
   assert '<td>a</td><td class="n">1</td>' in text
   assert text.startswith('<div class="scroll"><table><caption>Numbers</caption>')
+
+
+@hypothesis.given(st.lists(st.floats(-1, 1), min_size=2, max_size=2))
+def test_two_shares_are_told_apart_wherever_they_differ(shares):
+  printed = [float(text.rstrip('%').replace('−', '-')) for text in words.percents(shares, words.differ)]
+  if abs(shares[0] - shares[1]) > 1e-7:
+    assert words.differ(*printed) == words.differ(*shares)
+
+
+@hypothesis.given(st.floats(-0.2, 0.2))
+def test_a_difference_prints_as_none_only_where_it_is_none(difference):
+  printed = float(words.points_apart(difference).removesuffix(' points').replace('−', '-'))
+  assert (printed == 0.0) == (abs(difference) < 5e-9)
+
+
+def test_digits_are_added_only_where_the_verdict_needs_them():
+  assert words.percents((0.51401, 0.51399), words.differ) == ['51.401%', '51.399%']
+  assert words.percents((0.514, 0.517), words.differ) == ['51.4%', '51.7%']
+  assert words.percents((0.51401, 0.51399), lambda a, b: abs(a - b) < 0.05) == ['51.4%', '51.4%']
+  assert words.decimals_for([1.04], lambda value: value <= 1.0) == 2
+
+
+@hypothesis.given(st.floats(-0.1, 0.1), st.floats(0, 0.05), st.floats(0, 0.05))
+def test_an_interval_in_print_excludes_zero_where_it_does(mean, below, above):
+  low, high = mean - below, mean + above
+  if 0.0 < abs(low) < 1e-7 or 0.0 < abs(high) < 1e-7:
+    return
+  ends = words.interval_points(mean, low, high)[1].removesuffix(' points').replace('−', '-').split(' to ')
+  shown = [float(end) for end in ends]
+  assert (shown[0] > 0.0, shown[1] < 0.0) == (low > 0.0, high < 0.0)
+
+
+@pytest.mark.parametrize('client', ['c01', '7', 'f0000_14', 'writer-3', 'Zürich', '雪', 'a.b@c:1'])
+def test_plain_ids_stand_as_they_are(client):
+  assert words.client(client) == client
+
+
+@pytest.mark.parametrize('client', ['', ' ', 'client 2', 'a, b', 'x\n', '“', '<b>', '日本 \u2028', "it's"])
+def test_ids_of_more_than_a_plain_word_are_quoted(client):
+  assert words.client(client) == f'“{client}”'

@@ -123,7 +123,8 @@ def from_config(config: ClusteringConfig, signatures: Signatures, seed: int) -> 
     return Outcome(assignment, threshold)
   pairs = distances_lib.condensed(signatures.distances('l2'))
   memberships = assignment.membership.sum() / assignment.num_clients
-  kind = 'maximal cliques' if config.variant == 'cliques' else 'neighbourhoods'
+  kind = 'maximal clique' if config.variant == 'cliques' else 'neighbourhood'
+  kind += '' if assignment.num_clusters == 1 else 's'
   notes = [
     f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {assignment.num_clusters} {kind}, '
     f'{memberships:.1f} memberships a client'

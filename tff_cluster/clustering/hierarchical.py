@@ -116,9 +116,8 @@ def from_config(config: ClusteringConfig, signatures: Signatures, seed: int) -> 
   assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
   notes = []
   if threshold is not None:
-    notes.append(
-      f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {assignment.num_clusters} clusters'
-    )
+    clusters = f'{assignment.num_clusters} cluster{"" if assignment.num_clusters == 1 else "s"}'
+    notes.append(f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {clusters}')
   if len(merges) and assignment.num_clusters == signatures.num_clients:
     notes.append(
       f'every client is alone: the threshold {threshold:.4g} is below the smallest distance {merges[0, 2]:.4g}'

@@ -5,14 +5,26 @@ holds zero, the sentence says that nothing was shown.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tff_cluster import population, seeding
+from tff_cluster.reporting import identical
 from tff_cluster.reporting.intervals import SAME, Interval, paired_bootstrap
-from tff_cluster.reporting.words import percent, plural, points, score, series, times
+from tff_cluster.reporting.words import (
+  client,
+  decimals_for,
+  interval_points,
+  percent,
+  plural,
+  points,
+  points_apart,
+  score,
+  series,
+  times,
+)
 
 GROUPS_WRONG_BELOW = 0.9  # Recovery scores from here to 1 are called nearly right, below it wrong.
 _COST_WORTH_SAYING = 1.05
@@ -37,6 +49,12 @@ class Recovery:
   @property
   def exact(self) -> bool:
     return self.value >= 1.0 - 1e-9
+
+  @property
+  def shown(self) -> str:
+    """'ARI 0.46', with digits enough that a wrong score does not look like one that is nearly right."""
+    decimals = decimals_for([self.value], lambda value: value < GROUPS_WRONG_BELOW, 2)
+    return f'{self.measure} {score(self.value, decimals)}'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,7 +91,7 @@ def answer_run(results: Mapping[str, Any]) -> tuple[str, list[ClusteringAnswer]]
   """Returns the headline of a run and the answer for each of its clusterings.
 
   Args:
-    results: results.json, see tff_cluster/results.py.
+    results: results.json, see tff_cluster/results.py; its clusterings may be those of `identical.merged`.
   """
   answers = [_answer(results, clustering) for clustering in results['clusterings']]
   return _headline(answers), answers
@@ -90,7 +108,7 @@ def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Cluste
   over_phase1 = paired_bootstrap(own - phase1, seeding.generator(seed, 'report interval'))
   effect = 'unclear' if not over_baseline.excludes_zero else 'helped' if over_baseline.mean > 0 else 'harmed'
   recoveries = _recoveries(results, clustering)
-  cost = _cost(results, clustering)
+  cost = cost_ratio(results, clustering)
   facts = ClusteringAnswer(
       label=label, effect=effect, over_baseline=over_baseline, over_phase1=over_phase1, differences=differences,
       helped=int((differences > SAME).sum()), harmed=int((differences < -SAME).sum()),
@@ -103,7 +121,7 @@ def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Cluste
     _global_sentence(results, clustering),
     _groups_sentence(facts, clustering),
     _twin_sentence(results, clustering),
-    _cost_sentence(facts, clustering),
+    _cost_sentence(results, clustering),
   )
   alarms = _alarms(facts, clustering, len(own))
   return dataclasses.replace(facts, sentences=tuple(s for s in sentences if s), alarms=tuple(alarms))
@@ -123,22 +141,30 @@ def _recoveries(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> tu
   return tuple(found)
 
 
-def _cost(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> float:
-  training, clients = results['config']['training'], len(results['population']['client_ids'])
-  disjoint = training['phase2_rounds'] * population.cohort_size(training['cohort_fraction'], clients)
-  return float(clustering['ledger']['client_rounds']) / disjoint
+def cost_ratio(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> float:
+  """Returns the client-rounds of a clustering relative to those of Phase 2 of a disjoint one of the same clients."""
+  return float(clustering['ledger']['client_rounds']) / _trained(
+    results, [results['population']['client_ids']]
+  )
 
 
-def _interval(interval: Interval) -> str:
-  if interval.low is None or interval.high is None:
-    return 'no interval: one client'
-  return f'95% interval over clients {points(interval.low)[: -len(" points")]} to {points(interval.high)}'
+def _trained(results: Mapping[str, Any], clusters: Sequence[Sequence[str]]) -> int:
+  """Returns the client-rounds that these clusters train in Phase 2."""
+  training = results['config']['training']
+  cohorts = [population.cohort_size(training['cohort_fraction'], len(members)) for members in clusters]
+  return int(training['phase2_rounds'] * sum(cohorts))
+
+
+def _with_interval(interval: Interval) -> str:
+  """Returns '+1.2 points (95% interval over clients +0.3 to +2.1 points)'."""
+  mean, span = interval_points(interval.mean, interval.low, interval.high)
+  return f'{mean} ({f"95% interval over clients {span}" if span else "no interval: one client"})'
 
 
 def _effect_sentence(facts: ClusteringAnswer, own: float, baseline: float) -> str:
   levels = (
     f'after Phase 2 a client’s own model scores {percent(own)} on its own test rows on average, the unclustered '
-    f'model at equal rounds {percent(baseline)}: {points(facts.over_baseline.mean)} ({_interval(facts.over_baseline)})'
+    f'model at equal rounds {percent(baseline)}: {_with_interval(facts.over_baseline)}'
   )
   if facts.effect == 'helped':
     return f'{facts.label} helped: {levels}.'
@@ -158,17 +184,17 @@ def _who_sentence(facts: ClusteringAnswer, client_ids: list[str]) -> str:
   )
   if facts.helped:
     best = int(np.argmax(facts.differences))
-    words += f' Most helped: {client_ids[best]} ({points(facts.differences[best])}).'
+    words += f' Most helped: {client(client_ids[best])} ({points_apart(facts.differences[best])}).'
   if facts.harmed:
     worst = int(np.argmin(facts.differences))
-    words += f' Most harmed: {client_ids[worst]} ({points(facts.differences[worst])}).'
+    words += f' Most harmed: {client(client_ids[worst])} ({points_apart(facts.differences[worst])}).'
   return words
 
 
 def _phase1_sentence(facts: ClusteringAnswer, phase1: float, baseline: float) -> str:
   return (
-    f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {points(facts.over_phase1.mean)} '
-    f'({_interval(facts.over_phase1)}); the extra rounds alone, without clusters, gave {points(baseline - phase1)}.'
+    f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {_with_interval(facts.over_phase1)}; '
+    f'the extra rounds alone, without clusters, gave {points(baseline - phase1)}.'
   )
 
 
@@ -198,7 +224,7 @@ def _groups_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> 
     return f'It found {found}. This data has no planted groups, so nothing can be said about right or wrong.'
   parts = []
   for recovery in facts.recoveries:
-    named = f'“{recovery.truth}” ({recovery.planted} planted, {recovery.measure} {score(recovery.value)})'
+    named = f'“{recovery.truth}” ({recovery.planted} planted, {recovery.shown})'
     if recovery.planted == 1:
       parts.append(f'nothing was planted that tells clients apart under {named}')
     elif recovery.exact:
@@ -212,27 +238,47 @@ def _groups_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> 
 
 
 def _twin_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:
-  def groups(c: Mapping[str, Any]) -> set[frozenset[str]]:
-    return {frozenset(members) for members in c['clusters']}
-
+  same = identical.memberships(clustering)
   twins = [
-      c['label'] for c in results['clusterings'] if c['label'] != clustering['label'] and groups(c) == groups(clustering)
-  ]  # fmt: skip
-  return f'These are the very clusters that {series(twins)} found.' if twins else ''
+    c['label']
+    for c in results['clusterings']
+    if c['label'] != clustering['label'] and identical.memberships(c) == same
+  ]
+  return f'These are the very clusters that {series(twins)} found, with other models.' if twins else ''
 
 
-def _cost_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> str:
-  if facts.cost <= _COST_WORTH_SAYING:
+def _cost_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:
+  dear: dict[str, list[str]] = {}
+  for part in identical.parts(clustering):
+    ratio = cost_ratio(results, part)
+    if ratio > _COST_WORTH_SAYING:
+      words = f'{times(ratio)} the client-rounds of a disjoint clustering ({series(_reasons(results, part))})'
+      dear.setdefault(words, []).append(part['label'])
+  everyone = len(identical.parts(clustering))
+  told = [
+    words if len(labels) == everyone else f'{words} for {series(labels)}' for words, labels in dear.items()
+  ]
+  if not told:
     return ''
-  reason = (
-    'a client trains in each of its clusters'
-    if clustering['overlapping']
-    else 'every cluster trains at least one client'
-  )
-  return (
-    f'Phase 2 trained {times(facts.cost)} the client-rounds of a disjoint clustering ({reason}), so equal rounds '
-    'are not equal cost here.'
-  )
+  return f'Phase 2 and the clustering took {series(told)}, so equal rounds are not equal cost here.'
+
+
+def _reasons(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> list[str]:
+  """Returns why a clustering costs more than Phase 2 of a disjoint one, from what its client-rounds were spent on."""
+  if clustering.get('splits') is not None:
+    return ['its recursion trains and tests clusters that it splits later']
+  spent, found = int(clustering['ledger']['client_rounds']), []
+  in_clusters = _trained(results, clustering['clusters'])
+  if clustering['overlapping']:
+    found.append('a client trains in each of its clusters')
+  elif in_clusters > _trained(results, [results['population']['client_ids']]):
+    found.append('every cluster trains at least one client a round')
+  tried = (clustering.get('choice') or {}).get('other_client_rounds', 0)
+  if tried:
+    found.append(f'{plural(tried, "client-round")} tried thresholds that were not taken')
+  if (rest := spent - in_clusters - tried) > 0:
+    found.append(f'{plural(rest, "client-round")} gave what is clustered, or what clusters start from')
+  return found or ['see the table of costs']
 
 
 def _alarms(facts: ClusteringAnswer, clustering: Mapping[str, Any], num_clients: int) -> list[str]:
@@ -252,7 +298,7 @@ def _alarms(facts: ClusteringAnswer, clustering: Mapping[str, Any], num_clients:
   if real:
     # One truth that is met is enough: the others describe the same clients at another grain.
     best = max(real, key=lambda r: r.value)
-    told = f'({best.measure} {score(best.value)} for “{best.truth}” at best)'
+    told = f'({best.shown} for “{best.truth}” at best)'
     if best.value < GROUPS_WRONG_BELOW and facts.effect != 'harmed':
       alarms.append(
         f'Accuracy {"is better, but" if facts.effect == "helped" else "shows no clear difference, and"} the groups are '
@@ -272,6 +318,10 @@ def _alarms(facts: ClusteringAnswer, clustering: Mapping[str, Any], num_clients:
   return alarms
 
 
+def _mean_points(interval: Interval) -> str:
+  return interval_points(interval.mean, interval.low, interval.high)[0]
+
+
 def _headline(answers: list[ClusteringAnswer]) -> str:
   if not answers:
     return 'This run has no clustering, so there is nothing to compare.'
@@ -284,7 +334,7 @@ def _headline(answers: list[ClusteringAnswer]) -> str:
   for effect, words in kinds:
     chosen = sorted((a for a in answers if a.effect == effect), key=lambda a: -a.over_baseline.mean)
     if chosen:
-      named = series([f'{a.label} ({points(a.over_baseline.mean)})' for a in chosen])
+      named = series([f'{a.label} ({_mean_points(a.over_baseline)})' for a in chosen])
       clauses.append(f'{named} {words if effect != "harmed" or clauses else "harmed the clients"}')
   effects = '; '.join(clauses)
   text = f'Against the unclustered model at equal rounds, {effects}.'

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.reporting import identical
 from tff_cluster.reporting.experts_section import experts_section
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.words import basis, percent, plural, score, series
+from tff_cluster.reporting.words import basis, client, percent, plural, score, series
 
 _OPEN_UP_TO = 12
 # Shown where either side overlaps. Results that were made before these scores existed have none of them.
@@ -65,8 +66,15 @@ def clustering_section(
   """
   count = clustering['num_clusters']
   memberships = f', {clustering["memberships"]:.1f} memberships a client' if clustering['overlapping'] else ''
-  found_on = basis(clustering['method'], clustering['signature'])
-  threshold = '' if clustering['threshold'] is None else f'; distance threshold {clustering["threshold"]:.4g}'
+  parts = identical.parts(clustering)
+  found_on = [
+    f'{"" if len(parts) == 1 else part["label"] + ": "}found on the clients’ {basis(part["method"], part["signature"])}'
+    + ('' if part['threshold'] is None else f', distance threshold {part["threshold"]:.4g}')
+    for part in parts
+  ]
+  notes = [
+    note if len(parts) == 1 else f'{part["label"]}: {note}' for part in parts for note in part['notes']
+  ]
   header = (
       'cluster', 'members', 'planted groups among them', 'best validation', 'members’ test', 'blended', 'global test',
       'blended', 'client ids',
@@ -76,8 +84,8 @@ def clustering_section(
   if count > _OPEN_UP_TO:
     shown = tag('details', tag('summary', f'All {count} clusters with their members'), clusters)
   return [
-      tag('p', f'{plural(count, "cluster")}{memberships}, found on the clients’ {found_on}{threshold}.'),
-      tag('ul', [tag('li', note) for note in clustering['notes']]) if clustering['notes'] else tag('p', 'No notes.', class_='note'),
+      tag('p', f'{plural(count, "cluster")}{memberships}; {"; ".join(found_on)}.'),
+      *([tag('ul', [tag('li', note) for note in notes])] if notes else []),
       shown,
       tag(
           'p', '“Members’ test” is the cluster model on its members’ own test rows (what it is specialised for), “global test” '
@@ -172,6 +180,6 @@ def _cluster_rows(run: FinishedRun, clustering: Mapping[str, Any]) -> list[tuple
     ]
     rows.append((
         i, len(members), composition(matrix[i] > 0, truth), percent(clustering['best_validation'][i]), *measured,
-        tag('span', ', '.join(members), class_='members note'),
+        tag('span', ', '.join(map(client, members)), class_='members note'),
     ))  # fmt: skip
   return rows

@@ -10,6 +10,7 @@ import numpy as np
 from tff_cluster import results as results_lib
 from tff_cluster import store
 from tff_cluster.errors import InputError
+from tff_cluster.reporting import identical
 
 _SECTIONS = ('digest', 'config', 'population', 'phase1', 'baseline', 'clusterings', 'environment', 'timing')
 
@@ -65,7 +66,8 @@ class FinishedRun:
       bool[clients], float[shown, shown] and float[shown, 2]; None for what is not there or does not fit.
     """
     # A recursion clusters other updates than those of the geometry.
-    at_once = [c for c in self.results['clusterings'] if c['signature'] == kind and c.get('splits') is None]
+    every = [part for c in self.results['clusterings'] for part in identical.parts(c)]
+    at_once = [c for c in every if c['signature'] == kind and c.get('splits') is None]
     shown = np.logical_and.reduce([self.clustered(c) for c in at_once])
     shown = np.broadcast_to(shown, len(self.client_ids))
     distances, positions = self.arrays.get(f'distances_{kind}'), self.arrays.get(f'embedding_{kind}')

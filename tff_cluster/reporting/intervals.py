@@ -163,6 +163,45 @@ def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
   return Interval(mean, mean - half, mean + half)
 
 
+def seeds_needed(spread: float, difference: float, power: float = 0.8, level: float = 0.95) -> int:
+  """Returns how many seeds would do to show a difference, given how much it varies from seed to seed.
+
+  A true difference of this size is found with the given power by the two-sided paired t-test over seeds, whose statistic is
+  then noncentral t with noncentrality sqrt(n) difference / spread (Cohen 1988, Statistical Power Analysis, chapter 2). The
+  spread is itself an estimate: of few seeds it is a rough one, and so is the answer.
+
+  Args:
+    spread: Standard deviation of the seeds' mean differences, at least 0.
+    difference: What is to be shown, above 0, in the unit of the spread.
+    power: Chance to show it, below 1.
+    level: One minus the level of the test.
+
+  Returns:
+    The smallest number of seeds, at least 2.
+  """
+  import scipy.special
+
+  def shows(count: int) -> bool:
+    centre, beyond = math.sqrt(count) * difference, scipy.special.stdtrit(count - 1, (1 + level) / 2)
+    # Far beyond the limit the chance is 1, and the noncentral t overflows.
+    if centre >= 10.0 * beyond * spread:
+      return True
+    centre /= spread
+    outside = scipy.special.nctdtr(count - 1, centre, -beyond) - scipy.special.nctdtr(
+      count - 1, centre, beyond
+    )
+    return 1.0 + float(outside) >= power
+
+  enough = 2
+  while not shows(enough):
+    enough *= 2
+  too_few = enough // 2
+  while enough - too_few > 1:
+    middle = (enough + too_few) // 2
+    too_few, enough = (too_few, middle) if shows(middle) else (middle, enough)
+  return enough
+
+
 def _checked(differences: np.ndarray, name: str) -> np.ndarray:
   """Returns float64[n], at least one finite number."""
   values = np.asarray(differences, np.float64)

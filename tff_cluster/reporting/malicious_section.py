@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tff_cluster.reporting import identical
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.new_clients_section import recovery_words
@@ -70,7 +71,7 @@ def malicious_section(run: FinishedRun) -> list[Markup]:
     ('FedAvg without clusters', *_cells(fedavg, None), '–', '–', '–', f'{fedavg["dropped_updates"]:,}')
   ]
   for clustering in run.results['clusterings']:
-    found = about['clusterings'][clustering['label']]
+    found = about['clusterings'][identical.parts(clustering)[0]['label']]
     rows.append((
         clustering['label'], *_cells(found, fedavg['honest_accuracy']), f'{clustering["num_clusters"]:,}',
         percent(found['honest_beside_malicious']), recovery_words(clustering['recovery'][TRUTH]), f'{found["dropped_updates"]:,}',
@@ -81,9 +82,11 @@ def malicious_section(run: FinishedRun) -> list[Markup]:
   )  # fmt: skip
   # What the oracle keeps apart is no method's merit.
   beside = {
-    clustering['label']: about['clusterings'][clustering['label']]['honest_beside_malicious']
+    clustering['label']: about['clusterings'][identical.parts(clustering)[0]['label']][
+      'honest_beside_malicious'
+    ]
     for clustering in run.results['clusterings']
-    if clustering['method'] != 'planted'
+    if any(part['method'] != 'planted' for part in identical.parts(clustering))
   }
   count = len(about['client_ids'])
   story = isolation_words(beside) if count else 'None of them takes part.'

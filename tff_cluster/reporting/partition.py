@@ -9,7 +9,7 @@ import numpy as np
 from tff_cluster.population import Population
 from tff_cluster.reporting.figures import base, heatmaps, ordering
 from tff_cluster.reporting.files import csv_text, write_file
-from tff_cluster.reporting.words import percent, plural
+from tff_cluster.reporting.words import client, percent, plural
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -40,7 +40,10 @@ def partition_table(population: Population) -> str:
   """Returns a partition as text for a terminal: all clients up to 40, else the first 20, and a summary."""
   rows = partition_rows(population)
   shown = rows if len(rows) <= _PRINT_ALL_UP_TO else rows[:_PRINT_FIRST]
-  lines = [_printable(population.name), *_aligned(HEADER, [(*row[:-1], percent(row[-1])) for row in shown])]
+  lines = [
+    _printable(population.name),
+    *_aligned(HEADER, [(client(row[0]), *row[1:-1], percent(row[-1])) for row in shown]),
+  ]
   if len(shown) < len(rows):
     lines.append(f'... and {len(rows) - len(shown):,} more clients')
   train, kinds = population.train.counts, len({row[1] for row in rows} - {''})

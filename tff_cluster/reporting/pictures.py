@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.reporting import identical
 from tff_cluster.reporting.answer import ClusteringAnswer
 from tff_cluster.reporting.figures import (
   accuracy,
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 # Name, section, title and caption (see Picture), and what is drawn.
 Drawn = tuple[str, str, str, str, 'Figure']
-_PAPER_FIGURES = {'kmeans': 'Figure 4 of the paper', 'dynamic_distance': 'Figure 5 of the paper'}
+_PAPER_FIGURES = {
+  'kmeans': 'Figure 4 of Rohith et al. 2020',
+  'dynamic_distance': 'Figure 5 of Rohith et al. 2020',
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,20 +56,24 @@ class Picture:
 
 
 def draw_pictures(
-  run: FinishedRun, answers: Sequence[ClusteringAnswer], on_drawn: Callable[[], object] | None = None
+  run: FinishedRun,
+  answers: Sequence[ClusteringAnswer],
+  is_of_paper: bool,
+  on_drawn: Callable[[], object] | None = None,
 ) -> list[Picture]:
   """Draws and saves all figures that the run's results allow; returns them in the order of the report.
 
   Args:
-    run: The run.
+    run: The run, its clusterings as identical.merged gives them.
     answers: One for each clustering, see answer.answer_run.
+    is_of_paper: Whether captions may say which figure of the paper they are, see setting.Setting.
     on_drawn: Called after each figure, for instance to move a progress bar.
 
   Raises:
     EnvironmentFault: where a file cannot be written.
   """
   pictures = []
-  for drawn in _figures(run, answers):
+  for drawn in _figures(run, answers, is_of_paper):
     pictures.append(save_drawn(drawn, run.path))
     if on_drawn is not None:
       on_drawn()
@@ -105,13 +113,21 @@ def absolute_rounds(history: Mapping[str, Any], phase1_rounds: int, phase2_round
   return rounds + phase1_rounds if len(rounds) and rounds.max() <= phase2_rounds else rounds
 
 
-def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer]) -> Iterator[Drawn]:
-  names = _file_names([c['label'] for c in run.results['clusterings']])
-  yield from _client_figures(run, answers, names)
+def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper: bool) -> Iterator[Drawn]:
+  merged = run.results['clusterings']
+  # Files are called after the first of the clusterings that share them, but for those that only one of them has.
+  labels = [part['label'] for clustering in merged for part in identical.parts(clustering)]
+  names = dict(zip(labels, _file_names(labels), strict=True))
+  firsts = [names[identical.parts(clustering)[0]['label']] for clustering in merged]
+  yield from _client_figures(run, answers, firsts, is_of_paper)
   yield _rounds_figure(run)
-  for clustering, name in zip(run.results['clusterings'], names, strict=True):
-    yield from split_figures(run, clustering, name)
-    yield from _clustering_figures(run, clustering, name)
+  for clustering, first in zip(merged, firsts, strict=True):
+    parts = identical.parts(clustering)
+    for part in parts:
+      yield from split_figures(run, part, names[part['label']])
+    yield from _clustering_figures(run, clustering, first)
+    for part in parts:
+      yield from _dendrogram(run, part, names[part['label']], f'clustering {clustering["label"]}')
   yield from _candidates_figures(run)
   truth = next(iter(run.truths.values()), None)
   yield (
@@ -131,18 +147,19 @@ def _file_names(labels: Sequence[str]) -> list[str]:
 
 
 def _client_figures(
-  run: FinishedRun, answers: Sequence[ClusteringAnswer], names: Sequence[str]
+  run: FinishedRun, answers: Sequence[ClusteringAnswer], names: Sequence[str], is_of_paper: bool
 ) -> Iterator[Drawn]:
   if not answers:
     return
   phase1 = np.asarray(run.results['phase1']['evaluation']['client_accuracy'])
   for clustering, name in zip(run.results['clusterings'], names, strict=True):
-    label, paper = clustering['label'], _PAPER_FIGURES.get(clustering['method'])
+    label, methods = clustering['label'], [part['method'] for part in identical.parts(clustering)]
+    drawn_there = [_PAPER_FIGURES[method] for method in methods if is_of_paper and method in _PAPER_FIGURES]
     evaluations = clustering['evaluations']
     shown = min(len(phase1), 20)
     yield (
-        f'client_accuracies_{name}', 'clients', f'Test accuracies of {shown} clients before and after, {label}',
-        (f'{paper}. ' if paper else '')
+        f'client_accuracies_{name}', 'clients', f'Test accuracies of {plural(shown, "client")} before and after, {label}',
+        ''.join(f'{figure}. ' for figure in dict.fromkeys(drawn_there))
         + f'Each row is a client{"" if shown == len(phase1) else f" ({shown} spread evenly over all {len(phase1)})"}: '
         'the ring is the Phase 1 model, the diamond the client’s own model after Phase 2, the bar the blended model '
         '(its clusters averaged with the average of all). Marks to the right of the ring are gains.',
@@ -186,18 +203,17 @@ def _rounds_figure(run: FinishedRun) -> Drawn:
     'The dotted vertical line is the round after which clients were clustered; the right panel enlarges what follows. '
     'A clustering helps where its line stays above the unclustered one.'
   )
-  if recursive := [c['label'] for c in run.results['clusterings'] if c.get('splits') is not None]:
+  parts = [part for c in run.results['clusterings'] for part in identical.parts(c)]
+  if recursive := [part['label'] for part in parts if part.get('splits') is not None]:
     caption += f' {series(recursive)} may split clients first after that round, and again later.'
   return 'accuracy_over_rounds', 'rounds', 'Accuracy over rounds', caption, figure
 
 
 def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: str) -> Iterator[Drawn]:
-  label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
+  label, matrix = clustering['label'], run.membership(clustering)
   found = base.labels_of(matrix)
   truth_name, truth = next(iter(run.truths.items()), ('', None))
-  disjoint = [(n, g) for n, t in run.truths.items() if (g := base.labels_of(t)) is not None]
-  strip, groups = disjoint[0] if disjoint else ('', None)
-  kind, heading, section = clustering['signature'], base.short(label, 40), f'clustering {label}'
+  heading, section = base.short(label, 40), f'clustering {label}'
   yield (
       f'membership_{name}', section, f'Membership matrix, {label}',
       'A blue cell says that the client (column) is in the cluster (row).'
@@ -206,11 +222,33 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
       membership.membership_matrix(matrix, run.client_ids, f'{heading}: clusters', truth, truth_name),
   )  # fmt: skip
   # A recursion clusters other updates in every split, and these distances are those of one round.
-  at_once = clustering.get('splits') is None
+  at_once = [part for part in identical.parts(clustering) if part.get('splits') is None]
+  for i, kind in enumerate(dict.fromkeys(part['signature'] for part in at_once)):
+    yield from _geometry_figures(run, clustering, kind, f'{name}_{kind}' if i else name)
+  order = ordering.cluster_order(matrix, ordering.client_order(matrix))
+  yield (
+      f'label_histogram_{name}', section, f'Label histogram of each cluster, {label}',
+      'One column a cluster, one row a label; the darker, the larger the share of that label among the training rows '
+      'of the cluster’s members' + ('' if found is not None else ' (a client’s rows count in each of its clusters)') + '.',
+      heatmaps.label_histogram(
+          (matrix @ run.label_counts).astype(np.int64), [str(row) for row in range(len(matrix))],
+          f'{heading}: labels of each cluster', 'cluster', order,
+      ),
+  )  # fmt: skip
+
+
+def _geometry_figures(
+  run: FinishedRun, clustering: Mapping[str, Any], kind: str, name: str
+) -> Iterator[Drawn]:
+  """Yields the distances and the plane of one kind of signature, with the clusters."""
+  label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
+  found, heading, section = base.labels_of(matrix), base.short(label, 40), f'clustering {label}'
+  truth_name, truth = next(iter(run.truths.items()), ('', None))
+  strip, groups = _strip(run)
   shown, distances, positions = run.geometry(kind)
   ids = [client_id for client_id, drawn in zip(run.client_ids, shown, strict=True) if drawn]
   left_out = _left_out(count - len(ids))
-  if at_once and distances is not None:
+  if distances is not None:
     yield (
         f'distances_{name}', section, f'Distance matrix ordered by cluster, {label}',
         f'Euclidean distances between the clients’ {kind}, members of a cluster side by side'
@@ -222,7 +260,7 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
             _those(found, shown), _those(groups, shown),
         ),
     )  # fmt: skip
-  if at_once and positions is not None:
+  if positions is not None:
     yield (
         f'embedding_{name}', section, f'Clients in the plane, {label}',
         f'Classical scaling of the distances between {kind}: clients that lie close together have similar {kind}, as '
@@ -235,6 +273,13 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
         ) + left_out,
         embedding.embedding(positions, matrix[:, shown], None if truth is None else truth[:, shown], truth_name, label),
     )  # fmt: skip
+
+
+def _dendrogram(run: FinishedRun, clustering: Mapping[str, Any], name: str, section: str) -> Iterator[Drawn]:
+  """Yields the merges of a hierarchical clustering; nothing for others."""
+  label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
+  found, heading = base.labels_of(matrix), base.short(label, 40)
+  strip, groups = _strip(run)
   clustered = run.clustered(clustering)
   tree = run.array(f'linkage_{label}', int(clustered.sum()) - 1, 4)
   if tree is not None and found is not None and len(tree):
@@ -249,16 +294,12 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
             f'{heading}: dendrogram', _those(groups, clustered),
         ),
     )  # fmt: skip
-  order = ordering.cluster_order(matrix, ordering.client_order(matrix))
-  yield (
-      f'label_histogram_{name}', section, f'Label histogram of each cluster, {label}',
-      'One column a cluster, one row a label; the darker, the larger the share of that label among the training rows '
-      'of the cluster’s members' + ('' if found is not None else ' (a client’s rows count in each of its clusters)') + '.',
-      heatmaps.label_histogram(
-          (matrix @ run.label_counts).astype(np.int64), [str(row) for row in range(len(matrix))],
-          f'{heading}: labels of each cluster', 'cluster', order,
-      ),
-  )  # fmt: skip
+
+
+def _strip(run: FinishedRun) -> tuple[str, np.ndarray | None]:
+  """Returns the first planted grouping that is disjoint, its name and int64[clients]; ('', None) without one."""
+  disjoint = [(n, g) for n, t in run.truths.items() if (g := base.labels_of(t)) is not None]
+  return disjoint[0] if disjoint else ('', None)
 
 
 def _those(labels: np.ndarray | None, shown: np.ndarray) -> np.ndarray | None:
@@ -286,7 +327,7 @@ def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
     silhouettes = np.array([np.nan if c['silhouette'] is None else c['silhouette'] for c in swept])
     counts = np.array([c['parameters']['num_clusters'] for c in swept], np.int64)
     used = [
-        c['parameters']['num_clusters'] for c in run.results['clusterings']
+        c['parameters']['num_clusters'] for merged in run.results['clusterings'] for c in identical.parts(merged)
         if c['method'] == 'kmeans' and c['signature'] == signature
     ]  # fmt: skip
     yield (

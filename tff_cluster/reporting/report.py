@@ -1,10 +1,11 @@
 """Writes report.html: one file that needs no network, and every figure beside it."""
 
 import base64
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tff_cluster.reporting import cluster_sections, sections
+from tff_cluster.reporting import cluster_sections, identical, sections
 from tff_cluster.reporting.answer import answer_run
 from tff_cluster.reporting.files import write_file
 from tff_cluster.reporting.finished_run import read_run
@@ -17,6 +18,9 @@ from tff_cluster.reporting.setting import describe_setting
 from tff_cluster.reporting.splits.section import splits_section
 from tff_cluster.reporting.style import CSS
 from tff_cluster.reporting.words import plural
+
+PAPER = 'Rohith et al. 2020'
+PAPER_HEADING = f'Tables and claims of {PAPER}'
 
 
 def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) -> Path:
@@ -33,12 +37,14 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     InputError: where the folder holds no finished results.
     EnvironmentFault: where a file cannot be written.
   """
-  run = read_run(Path(run_dir))
+  whole = read_run(Path(run_dir))
+  clusterings = identical.merged(whole.results['clusterings'])
+  run = dataclasses.replace(whole, results={**whole.results, 'clusterings': clusterings})
   setting = describe_setting(run.results['config'], len(run.client_ids))
   headline, answers = answer_run(run.results)
-  rows = build_scorecard(run.results)
+  rows = build_scorecard(whole.results)
   write_scorecard(rows, run.path)
-  pictures = draw_pictures(run, answers, on_drawn)
+  pictures = draw_pictures(run, answers, setting.is_of_paper, on_drawn)
 
   def figures(section: str) -> list[Markup]:
     return [figure(picture) for picture in pictures if picture.section == section]
@@ -48,8 +54,8 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   )
   parts: list[tuple[str, list[Markup]]] = [
     ('The answer', [*sections.answer_section(headline, answers, setting), *warning]),
-    ('What was run', sections.run_section(run, setting, answers)),
-    ('The paper’s tables and claims', sections.scorecard_section(rows, setting)),
+    ('What was run', sections.run_section(whole, clusterings)),
+    *([(PAPER_HEADING, sections.scorecard_section(rows, setting))] if setting.is_of_paper else []),
     ('Who gained and who lost', figures('clients')),
     ('Accuracy over rounds', figures('rounds')),
     ('Models of Phase 3', sections.evaluators_section(run.results)),
@@ -57,11 +63,13 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   ]
   if harm := malicious_section(run):
     parts.append(('Malicious clients', harm))
-  if joining := new_clients_section(run):
+  # New clients are assigned by each method's own rule, also to the same clusters.
+  if joining := new_clients_section(whole):
     parts.append(('New clients', joining))
-  for clustering in run.results['clusterings']:
-    if recursion := splits_section(run, clustering, figures):
-      parts.append((f'Splits of {clustering["label"]}', recursion))
+  for clustering in clusterings:
+    for part in identical.parts(clustering):
+      if recursion := splits_section(run, part, figures):
+        parts.append((f'Splits of {part["label"]}', recursion))
     content = cluster_sections.clustering_section(run, clustering, figures)
     parts.append((f'Clusters of {clustering["label"]}', content))
   parts += [
@@ -69,6 +77,8 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     ('The data', _data_section(pictures, run.results['population'])),
     ('How to repeat this run', sections.repeat_section(run)),
   ]
+  if not setting.is_of_paper and any(row.verdict != 'not run' for row in rows):
+    parts.append((f'Beside {PAPER}', sections.folded_scorecard(rows, setting)))
   title = f'{run.results["population"]["name"]}: clustered federated learning'
   target = run.path / 'report.html'
   methods = {clustering['method'] for clustering in run.results['clusterings']}

@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tff_cluster.reporting.answer import ClusteringAnswer
+from tff_cluster.reporting import identical
+from tff_cluster.reporting.answer import ClusteringAnswer, cost_ratio
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.scorecard import Row
@@ -31,9 +32,10 @@ _METRICS = (
 def answer_section(headline: str, answers: Sequence[ClusteringAnswer], setting: Setting) -> list[Markup]:
   """Returns the opening: the headline and one card a clustering."""
   content = [tag('p', headline, class_='lead')]
-  if not setting.is_papers:
-    kind = 'scaled down from the paper' if setting.scaled_down else 'not the paper’s setting'
-    content.append(tag('p', f'Run on {setting.words}: {kind}.', class_='soft'))
+  if setting.is_of_paper and not setting.is_papers:
+    content.append(tag('p', f'Run on {setting.words}: scaled down from Rohith et al. 2020.', class_='soft'))
+  if any(identical.JOINT in answer.label for answer in answers):
+    content.append(tag('p', identical.WORDS, class_='soft'))
   for answer in answers:
     words, look = _EFFECTS[answer.effect]
     alarms = [tag('p', tag('strong', 'Take care. '), alarm, class_='alarm') for alarm in answer.alarms]
@@ -44,8 +46,13 @@ def answer_section(headline: str, answers: Sequence[ClusteringAnswer], setting: 
   return content
 
 
-def run_section(run: FinishedRun, setting: Setting, answers: Sequence[ClusteringAnswer]) -> list[Markup]:
-  """Returns what was run, how long each phase took and what it cost."""
+def run_section(run: FinishedRun, merged: Sequence[Mapping[str, Any]]) -> list[Markup]:
+  """Returns what was run, how long each phase took and what it cost.
+
+  Args:
+    run: The run, with every clustering as it was asked for.
+    merged: Its clusterings, see identical.merged.
+  """
   results, population = run.results, run.results['population']
   data, training, rows = results['config']['data'], results['config']['training'], population['rows']
   batch = f'batch {training["batch_size"]}' if training['batch_size'] else 'whole-client batches'
@@ -66,9 +73,6 @@ def run_section(run: FinishedRun, setting: Setting, answers: Sequence[Clustering
       ),
       ('seeds', f'training {training["seed"]}, data {data["data_seed"]}'),
   ]  # fmt: skip
-  departures = (
-    'None.' if setting.is_papers else tag('ul', [tag('li', phrase) for phrase in setting.departures])
-  )
   labels = [c['label'] for c in results['clusterings']]
   described = [
     (c['label'], c['method'], basis(c['method'], c['signature']), _parameters(c['parameters']))
@@ -84,12 +88,15 @@ def run_section(run: FinishedRun, setting: Setting, answers: Sequence[Clustering
     ('Phase 1', results['phase1']['ledger'], None),
     (f'unclustered, {results["baseline"]["rounds"]} rounds', results['baseline']['ledger'], None),
   ]
-  ledgers += [(c['label'], c['ledger'], a.cost) for c, a in zip(results['clusterings'], answers, strict=True)]
+  for clustering in merged:
+    # The same clusters may have been dearer to find.
+    parts = identical.parts(clustering)
+    for same in identical.grouped(parts, [tuple(sorted(part['ledger'].items())) for part in parts]):
+      label = identical.joined(part['label'] for part in same)
+      ledgers.append((label, same[0]['ledger'], cost_ratio(results, same[0])))
   return [
       table(('', 'setting'), facts),
       table(('clustering', 'method', 'clusters the clients’', 'parameters'), described) if labels else tag('p', 'No clustering.'),
-      tag('h3', 'Departures from the setting of Rohith et al. 2020'),
-      departures if isinstance(departures, Markup) else tag('p', departures),
       *_dropped(results),
       tag('h3', 'Time of each phase'),
       table(
@@ -116,13 +123,12 @@ def run_section(run: FinishedRun, setting: Setting, answers: Sequence[Clustering
 
 
 def scorecard_section(rows: Sequence[Row], setting: Setting) -> list[Markup]:
-  """Returns tables 1 to 3 of Rohith et al. 2020 and the claims, each line with its verdict; one line where none was run."""
-  if all(row.verdict == 'not run' for row in rows):
-    words = 'This run has none of the clusterings of Rohith et al. 2020 (k-means, dynamic distance, single linkage).'
-    return [
-      tag('p', words, ' For tables and figures of other papers see ', tag('code', 'phases.reproduce'), '.')
-    ]
+  """Returns in what a run departs from Rohith et al. 2020, its tables 1 to 3 and its claims, each line with its verdict."""
+  departures = tag('ul', [tag('li', phrase) for phrase in setting.departures])
   content = [
+      tag('h3', 'Departures from its setting'),
+      tag('p', 'None.') if setting.is_papers else departures,
+      tag('h3', 'Tables and claims'),
       tag(
           'p', 'The tables of Rohith et al. 2020 beside this run. A number is called reproduced within 1 point and only in the paper’s own '
           'setting; elsewhere the line says what was run.' if not setting.is_papers else
@@ -151,6 +157,13 @@ def scorecard_section(rows: Sequence[Row], setting: Setting) -> list[Markup]:
     if row.table == 'Claim'
   ]
   return [*content, table(('Claim', 'published', 'ours', 'verdict'), claimed)]
+
+
+def folded_scorecard(rows: Sequence[Row], setting: Setting) -> list[Markup]:
+  """Returns `scorecard_section` folded, for a run that shares methods with the paper and not its setting."""
+  words = 'This run is another experiment than the paper’s, but has methods of it.'
+  summary = tag('summary', 'The paper’s tables and claims beside this run')
+  return [tag('p', words, class_='soft'), tag('details', summary, *scorecard_section(rows, setting))]
 
 
 def evaluators_section(results: Mapping[str, Any]) -> list[Markup]:
@@ -197,7 +210,7 @@ def evaluators_section(results: Mapping[str, Any]) -> list[Markup]:
   return [
       tag(
           'p', 'Precision and recall are macro averages from the counts of all rows together. “Mean client” weighs every client '
-          'the same; “clients at it” is the share of clients that reach the highest client accuracy (table 2 of the paper).',
+          'the same; “clients at it” is the share of clients that reach the highest client accuracy.',
       ),
       *tables,
   ]  # fmt: skip

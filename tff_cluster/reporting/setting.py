@@ -4,10 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-PAPER_CLIENTS = 100
-PAPER_ROUNDS = 20
-PAPER_LEARNING_RATE = 0.1
-PAPER_DATASETS = ('mnist', 'emnist')
+from tff_cluster.papers import rohith2020
+from tff_cluster.reporting.words import plural
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,11 +16,14 @@ class Setting:
     words: For instance 'digits, 20 clients, label_swapped, 5 + 5 rounds'.
     departures: How it departs from the paper, one phrase each; empty for the paper's own setting.
     scaled_down: Whether it has fewer clients, rounds or rows than the paper.
+    is_of_paper: Whether the settings are those of the paper or of its scaled-down version (papers/rohith2020.py) and some
+      clustering is one of the paper's methods. A report speaks of the paper first only then.
   """
 
   words: str
   departures: tuple[str, ...]
   scaled_down: bool
+  is_of_paper: bool
 
   @property
   def is_papers(self) -> bool:
@@ -37,11 +38,7 @@ class Setting:
 
 
 def describe_setting(config: Mapping[str, Any], num_clients: int) -> Setting:
-  """Compares a configuration with section 7.2 of Rohith et al. 2020.
-
-  The paper: a CNN on EMNIST with the row counts of MNIST (section 4.1.1), 100 clients, non-IID, all of
-  them in every round, 20 + 20 rounds, SGD with learning rate 0.1. It gives neither batch size nor local
-  epochs nor the partition, so those cannot depart from it.
+  """Compares a configuration with section 7.2 of Rohith et al. 2020, see papers/rohith2020.py.
 
   Args:
     config: ExperimentConfig.to_json().
@@ -50,14 +47,16 @@ def describe_setting(config: Mapping[str, Any], num_clients: int) -> Setting:
   data, training = config['data'], config['training']
   rounds = (training['phase1_rounds'], training['phase2_rounds'])
   departures = []
-  if data['dataset'] not in PAPER_DATASETS:
+  if data['dataset'] not in rohith2020.DATASETS:
     departures.append(f'data {data["dataset"]}, the paper has EMNIST')
   elif data['dataset'] == 'emnist' and data['emnist_classes'] != 10:
     departures.append(f'{data["emnist_classes"]} classes, the paper has 10')
-  if num_clients != PAPER_CLIENTS:
-    departures.append(f'{num_clients} clients, the paper has {PAPER_CLIENTS}')
-  if rounds != (PAPER_ROUNDS, PAPER_ROUNDS):
-    departures.append(f'{rounds[0]} + {rounds[1]} rounds, the paper has {PAPER_ROUNDS} + {PAPER_ROUNDS}')
+  if num_clients != rohith2020.CLIENTS:
+    departures.append(f'{plural(num_clients, "client")}, the paper has {rohith2020.CLIENTS}')
+  if rounds != (rohith2020.ROUNDS, rohith2020.ROUNDS):
+    departures.append(
+      f'{rounds[0]} + {rounds[1]} rounds, the paper has {rohith2020.ROUNDS} + {rohith2020.ROUNDS}'
+    )
   if data['rows_per_client'] is not None:
     departures.append(f'at most {data["rows_per_client"]} rows a client, the paper shares out 60,000')
   if data['partition'] == 'iid':
@@ -66,14 +65,25 @@ def describe_setting(config: Mapping[str, Any], num_clients: int) -> Setting:
     departures.append(f'model {training["model"]}, the paper has a CNN')
   if training['cohort_fraction'] != 1.0:
     departures.append(f'{training["cohort_fraction"]:g} of the clients a round, the paper has all')
-  if training['learning_rate'] != PAPER_LEARNING_RATE:
-    departures.append(f'learning rate {training["learning_rate"]:g}, the paper has {PAPER_LEARNING_RATE:g}')
+  if training['learning_rate'] != rohith2020.LEARNING_RATE:
+    departures.append(
+      f'learning rate {training["learning_rate"]:g}, the paper has {rohith2020.LEARNING_RATE:g}'
+    )
   if data.get('malicious_clients'):
     departures.append(f'{data["malicious_clients"]:g} of the clients malicious, the paper has none')
   if training.get('aggregator', 'mean') != 'mean':
     departures.append(f'aggregator {training["aggregator"]}, the paper has the mean')
   scaled_down = (
-    num_clients < PAPER_CLIENTS or min(rounds) < PAPER_ROUNDS or data['rows_per_client'] is not None
+    num_clients < rohith2020.CLIENTS or min(rounds) < rohith2020.ROUNDS or data['rows_per_client'] is not None
   )
-  words = f'{data["dataset"]}, {num_clients} clients, {data["partition"]}, {rounds[0]} + {rounds[1]} rounds'
-  return Setting(words, tuple(departures), scaled_down)
+  words = f'{data["dataset"]}, {plural(num_clients, "client")}, {data["partition"]}, {rounds[0]} + {rounds[1]} rounds'
+  methods = {clustering['method'] for clustering in config['clusterings']}
+  of_paper = not departures or _is_scaled_down_version(config)
+  return Setting(
+    words, tuple(departures), scaled_down, of_paper and not methods.isdisjoint(rohith2020.METHODS)
+  )
+
+
+def _is_scaled_down_version(config: Mapping[str, Any]) -> bool:
+  found = {**rohith2020.DEFAULTS, **config['data'], **config['training']}
+  return all(found.get(name) == value for name, value in rohith2020.SCALED_DOWN.items())

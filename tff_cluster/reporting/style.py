@@ -22,7 +22,7 @@ a { color: var(--accent); }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .9rem 1.1rem; margin: 1rem 0; }
 .card h3 { margin-top: .1rem; } .card p { max-width: none; margin: .35rem 0; }
 .alarm { background: var(--warnbg); color: var(--warn); border-radius: 6px; padding: .5rem .8rem; margin: .6rem 0 0; }
-.alarm strong { font-weight: 700; }
+.alarm strong { font-weight: 700; } .alarm + p:not(.alarm) { margin-top: 1rem; }
 nav ol { margin: .3rem 0 0; padding-left: 1.4rem; columns: 2; column-gap: 2rem; } nav li { break-inside: avoid; }
 .scroll { overflow-x: auto; margin: .8rem 0 1.2rem; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }

@@ -1,8 +1,15 @@
-"""Numbers in words: the one place that says how accuracies, differences, times and sizes are printed."""
+"""Numbers and ids in words: the one place that says how accuracies, differences, times, sizes and clients are printed."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from collections.abc import Mapping
 
 _MINUS = '−'
+_MOST_DECIMALS = 6
+# What needs no quotes in a sentence or a list: letters and digits of any script, and signs that end nothing.
+_PLAIN_ID = re.compile(r'[\w.:@/+-]+')
 
 
 def percent(share: float | None, decimals: int = 1) -> str:
@@ -21,15 +28,68 @@ def signed(value: float, decimals: int = 1) -> str:
   return text if text.startswith(_MINUS) or not text.strip('0.') else f'+{text}'
 
 
-def score(value: float | None) -> str:
-  """Returns a recovery score such as ARI with two decimals; a dash for None.
+def score(value: float | None, decimals: int = 2) -> str:
+  """Returns a recovery score such as ARI with two decimals or more; a dash for None.
 
   A score below 1 is never printed as 1.00, which readers would take for an exact match.
   """
   if value is None:
     return '–'
-  text = _plain(value, 2)
-  return '0.99' if text == '1.00' and value < 1.0 - 1e-12 else text
+  text = _plain(value, decimals)
+  return f'0.{"9" * decimals}' if text == f'1.{"0" * decimals}' and value < 1.0 - 1e-12 else text
+
+
+def decimals_for(values: Sequence[float], verdict: Callable[..., Any], decimals: int = 1) -> int:
+  """Returns with how many decimals numbers must be printed so that nobody judges them otherwise than we do.
+
+  Args:
+    values: The numbers in the unit in which they are printed, for instance percent.
+    verdict: What is told beside them; takes as many numbers as there are values.
+    decimals: The fewest.
+
+  Returns:
+    The fewest decimals at which the verdict on the rounded numbers is that on the numbers, at most 6.
+  """
+  values = [float(value) for value in values]
+  told = verdict(*values)
+  for fewest in range(decimals, _MOST_DECIMALS):
+    if verdict(*(round(value, fewest) for value in values)) == told:
+      return fewest
+  return _MOST_DECIMALS
+
+
+def percents(shares: Sequence[float], verdict: Callable[..., Any], decimals: int = 1) -> list[str]:
+  """Returns shares from 0 to 1 as percentages, see `decimals_for`; the verdict takes them in percent."""
+  fewest = decimals_for([100.0 * share for share in shares], verdict, decimals)
+  return [percent(share, fewest) for share in shares]
+
+
+def differ(one: float, other: float) -> int:
+  """Returns -1, 0 or 1 where the first number is below, equal to or above the second: a verdict for `decimals_for`."""
+  return int(one > other) - int(one < other)
+
+
+def points_apart(difference: float, decimals: int = 1) -> str:
+  """Returns a difference of shares in points, never rounded to 0.0 unless it is none."""
+  return points(difference, decimals_for([100.0 * difference], lambda d: differ(d, 0.0), decimals))
+
+
+def interval_points(mean: float, low: float | None, high: float | None) -> tuple[str, str]:
+  """Returns '+1.2 points' and '+0.3 to +2.1 points'; an interval that excludes zero does so in print.
+
+  Args:
+    mean: A difference of shares.
+    low, high: Of its interval; None where there is none, and the second text is empty.
+  """
+  if low is None or high is None:
+    return points(mean), ''
+  decimals = decimals_for([100.0 * low, 100.0 * high], lambda a, b: (a > 0.0, b < 0.0))
+  return points(mean, decimals), f'{signed(100.0 * low, decimals)} to {points(high, decimals)}'
+
+
+def client(client_id: str) -> str:
+  """Returns a client's id as sentences, lists and tables show it: in quotes where it is more than one plain word."""
+  return client_id if _PLAIN_ID.fullmatch(client_id) else f'“{client_id}”'
 
 
 def duration(seconds: float) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from tff_cluster.data.partitioners.rows import MIN_ROWS
 from tff_cluster.errors import InputError
+from tff_cluster.population import natural_key
 
 
 def select_writers(
@@ -27,19 +28,20 @@ def select_writers(
     rng: Draws them. Drawing again out of those that were drawn gives the same ones.
 
   Returns:
-    The writers' ids, ascending.
+    The writers' ids, ascending, numbers in them as numbers.
 
   Raises:
     InputError: if fewer qualify.
   """
-  qualified = sorted(
+  qualified = [
     writer
     for writer, train in train_counts.items()
     if train >= MIN_ROWS
     and (test := test_counts.get(writer, 0)) >= 1
     and min_examples <= train + test
     and (max_examples is None or train + test <= max_examples)
-  )
+  ]
+  qualified.sort(key=natural_key)
   if len(qualified) < num_clients:
     bounds = f'at least {min_examples}' if max_examples is None else f'{min_examples} to {max_examples}'
     raise InputError(

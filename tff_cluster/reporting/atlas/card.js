@@ -3,7 +3,7 @@
 const CARD = { width: 340, bars: 84, bar: 130, members: 12 };
 
 function goTo(client, label) {
-  const button = html('button', { type: 'button', class: 'go', 'data-client': client }, label || run().clients[client]);
+  const button = html('button', { type: 'button', class: 'go', 'data-client': client }, label || clientName(client));
   return button;
 }
 
@@ -101,14 +101,14 @@ function contenderPart(contender, client) {
   const isChosen = contender === chosen.contender;
   return html(
     'div', { class: isChosen ? 'contender current' : 'contender', 'data-contender-card': contender },
-    html('h4', {}, contenderName(contender), html('span', { class: 'note' }, ` ${KINDS[DATA.contenders[contender].kind]}`)),
+    html('h4', {}, contenderName(contender), html('span', { class: 'note' }, ` ${kindsOf(contender)}`)),
     ...groups, html('table', { class: 'accuracies' }, html('tbody', {}, ...lines)),
   );
 }
 
 function drawCard() {
   const { client } = chosen;
-  document.getElementById('card-heading').textContent = client < 0 ? 'Client' : `Client ${run().clients[client]}`;
+  document.getElementById('card-heading').textContent = client < 0 ? 'Client' : `Client ${clientName(client)}`;
   if (client < 0) {
     show('card', html('p', { class: 'note' }, 'No client is chosen. Click one in a picture, or type its id above.'));
     return;

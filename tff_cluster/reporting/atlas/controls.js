@@ -49,7 +49,7 @@ function drawControls() {
 
 function drawSetting() {
   document.getElementById('search').value = chosen.client < 0 ? '' : run().clients[chosen.client];
-  const client = chosen.client < 0 ? 'no client chosen' : `client ${run().clients[chosen.client]}`;
+  const client = chosen.client < 0 ? 'no client chosen' : `client ${clientName(chosen.client)}`;
   const sentence = `Seed ${run().seed}, at ${DATA.budgets[chosen.budget]}, differences to ${contenderName(chosen.reference)}`;
   document.getElementById('setting').textContent = `${sentence}; pictures of ${contenderName()}; ${client}.`;
 }

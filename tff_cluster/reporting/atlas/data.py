@@ -6,7 +6,7 @@
   target       float, the target accuracy
   budgets      {budget: words}
   palette      [colour], of planted groups and of clusters
-  contenders   [{name, kind, summaries: {budget: SUMMARY}, recovery: {truth: {measure, values [float], one a seed}}}]
+  contenders   [{name, kind, kinds [text], summaries: {budget: SUMMARY}, recovery: {truth: {measure, values [float], one a seed}}}]
   runs         [RUN], one a seed, ascending
 
   SUMMARY      over all seeds: mean, low, high (accuracy with its 95% interval), over_fedavg and over_local: null, or
@@ -113,6 +113,7 @@ def _contender(entry: Mapping[str, Any], seeds: int) -> dict[str, Any]:
   return {
     'name': entry['name'],
     'kind': entry['kind'],
+    'kinds': list(dict.fromkeys(entry['labels'].values())),
     'summaries': {
       budget: _interval(summary['accuracy'])
       | {
@@ -130,7 +131,7 @@ def _contender(entry: Mapping[str, Any], seeds: int) -> dict[str, Any]:
 
 
 def _interval(interval: Mapping[str, float | None]) -> dict[str, float | None]:
-  return {name: _rounded(interval[name]) for name in ('mean', 'low', 'high')}
+  return {name: _rounded(interval[name], 6) for name in ('mean', 'low', 'high')}
 
 
 def _run(seed: int, results: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -187,7 +188,7 @@ def _measured(
   run = contender.runs[place]
   found: dict[str, Any] = {
     'budgets': {
-      budget: _at_budget(run, budget, lines[contender.name, run.seed, budget]) for budget in BUDGETS
+      budget: _at_budget(run, budget, lines[contender.each[0].name, run.seed, budget]) for budget in BUDGETS
     },
     'signature': None,
     'num_clusters': run.num_clusters,
@@ -197,13 +198,16 @@ def _measured(
     'stages': [],
   }
   if contender.is_clustering:
-    clustering = next(c for c in results['clusterings'] if c['label'] == contender.name)
+    label, labels = contender.each[0].name, [part.name for part in contender.each]
+    clustering, *others = sorted(
+      (c for c in results['clusterings'] if c['label'] in labels), key=lambda c: labels.index(c['label'])
+    )
     clients = results['population']['client_ids']
     found |= {
       'signature': clustering['signature'],
       'clusters': _positions(clustering['clusters'], clients),
-      'colours': [int(kind) if kind < colours else None for kind in kinds[contender.name]],
-      'stages': stages(clustering.get('splits') or [], clients),
+      'colours': [int(kind) if kind < colours else None for kind in kinds[label]],
+      'stages': stages(next((c['splits'] for c in (clustering, *others) if c.get('splits')), []), clients),
     }
   return found
 

@@ -157,7 +157,7 @@ function drawnStrands(columns) {
 
 function strand(left, right, one) {
   const mark = svg('path', { d: strandPath(left, right, one), fill: strandColour(one, left), class: 'strand', 'data-client': one.client });
-  mark.append(svg('title', {}, `${run().clients[one.client]}: ${one.from.name || left.title} to ${one.to.name || right.title}`));
+  mark.append(svg('title', {}, `${clientName(one.client)}: ${one.from.name || left.title} to ${one.to.name || right.title}`));
   return mark;
 }
 

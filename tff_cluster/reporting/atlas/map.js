@@ -101,7 +101,7 @@ function groupWords(client) {
 function clientWords(client, clusters) {
   const found = clusters ? `; ${clusters[client].length > 1 ? 'clusters' : 'cluster'} ${clusters[client].join(', ')}` : '';
   const group = planted() ? `; planted group ${groupWords(client)}` : '';
-  return `${run().clients[client]}${found}${group}; accuracy ${percent(accuracy(chosen.contender, client))}`;
+  return `${clientName(client)}${found}${group}; accuracy ${percent(accuracy(chosen.contender, client))}`;
 }
 
 function swatch(colour, label, kind, attributes = {}) {

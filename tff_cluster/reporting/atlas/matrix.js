@@ -42,7 +42,7 @@ function matrixLegend(limit) {
 
 function cellWords(contender, client) {
   const value = `${percent(accuracy(contender, client))}, ${signed(difference(contender, client))} points`;
-  return `${run().clients[client]}, ${contenderName(contender)}: ${value}`;
+  return `${clientName(client)}, ${contenderName(contender)}: ${value}`;
 }
 
 // Dark text on pale cells, white on full ones.
@@ -79,20 +79,20 @@ function groupStrip(client, x, width) {
 
 function columnNames(clients, width, y) {
   const longest = width >= 24 ? 4 : 0;
-  const fits = longest && clients.every((client) => [...run().clients[client]].length <= longest);
+  const fits = longest && clients.every((client) => [...clientName(client)].length <= longest);
   // Where names do not fit beside each other they stand upright; where not even that, the titles have them.
   return clients.map((client, i) => {
     const x = MATRIX.names + (i + 0.5) * width;
-    if (fits) return text(x.toFixed(2), y + 12, run().clients[client], { class: 'column-name', 'data-client': client });
+    if (fits) return text(x.toFixed(2), y + 12, clientName(client), { class: 'column-name', 'data-client': client });
     const at = { class: 'column-name upright', transform: `rotate(-90 ${(x + 3.5).toFixed(2)} ${y + 4})`, 'data-client': client };
-    return width < 8.5 ? null : text((x + 3.5).toFixed(2), y + 4, short(run().clients[client], 12), at);
+    return width < 8.5 ? null : text((x + 3.5).toFixed(2), y + 4, short(clientName(client), 12), at);
   });
 }
 
 function block(clients, width, limit) {
   const contenders = DATA.contenders.map((_, i) => i).filter((i) => i !== chosen.reference);
   const bottom = MATRIX.top + contenders.length * MATRIX.row;
-  const upright = width >= 8.5 && !(width >= 24 && clients.every((client) => [...run().clients[client]].length <= 4));
+  const upright = width >= 8.5 && !(width >= 24 && clients.every((client) => [...clientName(client)].length <= 4));
   const height = bottom + (width < 8.5 ? 4 : upright ? 78 : 18);
   const strips = clients.flatMap((client, i) => groupStrip(client, MATRIX.names + i * width, width));
   const rows = contenders.flatMap((contender, row) => [

@@ -69,6 +69,16 @@ function contenderName(contender = chosen.contender) {
   return DATA.contenders[contender].name;
 }
 
+// An id as sentences and lists show it: in quotes where it is more than one plain word (words.client).
+function clientName(client) {
+  const id = run().clients[client];
+  return /^[\p{L}\p{N}_.:@/+-]+$/u.test(id) ? id : `“${id}”`;
+}
+
+function kindsOf(contender) {
+  return DATA.contenders[contender].kinds.map((kind) => KINDS[kind]).join(', ');
+}
+
 function references() {
   return DATA.contenders.map((_, i) => i).filter((i) => ['fedavg', 'local'].includes(DATA.contenders[i].kind));
 }

@@ -21,7 +21,7 @@ function columns() {
   const reference = DATA.contenders[chosen.reference].kind === 'local' ? 'alone' : 'FedAvg';
   return [
     column('contender', (i) => DATA.contenders[i].name, (value) => value, 'Sort by name', false),
-    column('kind', (i) => KINDS[DATA.contenders[i].kind], (value) => value, 'Sort by kind', false),
+    column('kind', kindsOf, (value) => value, 'Sort by kind', false),
     column('mean', (i) => at(i).mean, (v) => percent(v), 'Mean accuracy of the clients, this seed'),
     column('worst decile', (i) => at(i).worst_decile, (v) => percent(v), 'Mean of the lowest tenth of clients'),
     column(`at ${percent(DATA.target, 0)}`, (i) => at(i).at_target, (v) => percent(v), 'Share of clients at the target accuracy'),

@@ -13,7 +13,7 @@ from tff_cluster.papers import sattler2019
 from tff_cluster.papers.tables import Row
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.table_claims import Needs, Reproduced, TableClaim
-from tff_cluster.reporting.words import plural, score, series, signed
+from tff_cluster.reporting.words import decimals_for, plural, score, series, signed
 
 Rows = Mapping[str, Reproduced]
 _PAPER = 'Sattler et al. 2019'
@@ -33,39 +33,45 @@ def _over_seeds(
   rows: Rows,
   of: Callable[[Reproduced, int], float | None],
   good: Callable[[float], bool],
-  show: Callable[[float], str],
+  show: Callable[[float, int], str],
+  fewest: int = 1,
 ) -> Finding:
   """Checks a number in every row and seed; one that is not defined counts against the claim."""
   values = [of(found, i) for found in rows.values() for i in range(len(found.seeds))]
   right = sum(value is not None and good(value) for value in values)
-  told = ['–' if value is None else show(value) for value in values]
+  known = [value for value in values if value is not None]
+  decimals = decimals_for(known, lambda *v: [good(value) for value in v], fewest)
+  told = ['–' if value is None else show(value, decimals) for value in values]
   note = f'in {right} of {plural(len(values), "run")}' if len(values) > 1 else ''
   return Finding(
     _verdict(right == len(values)), series(told) if len(told) <= 6 else f'{right} of {len(told)}', note
   )
 
 
-def _percent(value: float) -> str:
-  return f'{value:.1f}%'
+def _percents(values: Sequence[float], verdict: Callable[..., bool]) -> str:
+  decimals = decimals_for(values, verdict)
+  return ' → '.join(f'{value:.{decimals}f}%' for value in values)
 
 
 def _stagnates(rows: Rows) -> Finding:
   low, high = _STAGNANT
   (found,) = rows.values()
   value = found.baseline_curve[found.rounds_after - 1]
-  return Finding(_verdict(low <= value <= high), _percent(value))
+  return Finding(_verdict(low <= value <= high), _percents([value], lambda v: low <= v <= high))
 
 
 def _ends_near(rows: Rows) -> Finding:
   (found,) = rows.values()
   value = found.percent['accuracy_end']
-  return Finding(_verdict(abs(value - _FINAL) <= _NEAR), _percent(value))
+  return Finding(
+    _verdict(abs(value - _FINAL) <= _NEAR), _percents([value], lambda v: abs(v - _FINAL) <= _NEAR)
+  )
 
 
 def _doubles(rows: Rows) -> Finding:
   (found,) = rows.values()
   before, after = found.baseline_curve[found.rounds_after - 1], found.percent['accuracy_end']
-  return Finding(_verdict(after >= 2.0 * before), f'{_percent(before)} → {_percent(after)}')
+  return Finding(_verdict(after >= 2.0 * before), _percents([before, after], lambda a, b: b >= 2.0 * a))
 
 
 def _first_rise(found: Reproduced, seed: int) -> float | None:
@@ -110,7 +116,10 @@ def _gained(rows: Rows) -> Finding:
   gains = {
     name: found.percent['accuracy_end'] - found.baseline['accuracy_end'] for name, found in rows.items()
   }
-  told = '; '.join(f'{name.partition(";")[0]}: {signed(gain, 1)} points' for name, gain in gains.items())
+  decimals = decimals_for(list(gains.values()), lambda *v: [gain > 0 for gain in v])
+  told = '; '.join(
+    f'{name.partition(";")[0]}: {signed(gain, decimals)} points' for name, gain in gains.items()
+  )
   return Finding(_verdict(all(gain > 0 for gain in gains.values())), told)
 
 
@@ -127,12 +136,12 @@ def _figure3() -> tuple[TableClaim, ...]:
     claim(
       f'The first split is followed by an immediate rise for the clients separated out (at least {_RISE:g} points within '
       f'{_ROUNDS_OF_RISE} rounds)', '25%',
-      lambda found: _over_seeds(found, _first_rise, lambda v: v >= _RISE, lambda v: f'{signed(v, 1)} points'),
+      lambda found: _over_seeds(found, _first_rise, lambda v: v >= _RISE, lambda v, decimals: f'{signed(v, decimals)} points'),
     ),
-    claim('All clusters are the planted groups', 'said in words', lambda found: _over_seeds(found, _recovered, lambda v: v == 1.0, lambda v: f'ARI {v:.2f}')),
+    claim('All clusters are the planted groups', 'said in words', lambda found: _over_seeds(found, _recovered, lambda v: v == 1.0, lambda v, _: f'ARI {score(v)}')),
     claim(
       f'Similarity within the final clusters drops to close to zero (mean within ±{_ZERO:g})', 'close to zero',
-      lambda found: _over_seeds(found, _similarity_left, lambda v: abs(v) <= _ZERO, score),
+      lambda found: _over_seeds(found, _similarity_left, lambda v: abs(v) <= _ZERO, signed, 2),
     ),
     claim('Accuracy more than doubles, on average over clients', 'around 20% → close to 60%', _doubles),
     claim(f'Accuracy ends close to {_FINAL:g}% (within {_NEAR:g} points)', 'close to 60%', _ends_near),
@@ -155,12 +164,12 @@ def _splits() -> tuple[TableClaim, ...]:
       (
         'clients that agree (IID, skewed labels) stay in one cluster, in every run', 'section 2',
         needs(lambda row, v=variant: v in row.name and not planted(row)),  # type: ignore[misc]
-        lambda found: _over_seeds(found, _clusters, lambda v: v == 1, lambda v: f'{v:.0f}'),
+        lambda found: _over_seeds(found, _clusters, lambda v: v == 1, lambda v, _: f'{v:.0f}'),
       ),
       (
         'planted groups are found exactly, in every run', 'section 2',
         needs(lambda row, v=variant: v in row.name and planted(row)),  # type: ignore[misc]
-        lambda found: _over_seeds(found, _recovered, lambda v: v == 1.0, lambda v: f'ARI {v:.2f}'),
+        lambda found: _over_seeds(found, _recovered, lambda v: v == 1.0, lambda v, _: f'ARI {score(v)}'),
       ),
       (
         'clients of planted groups do better than with FedAvg', 'section 5',

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tff_cluster.reporting.answer import GROUPS_WRONG_BELOW, Recovery
 from tff_cluster.reporting.comparison.contenders import ROUNDS, Contender, Runs
 from tff_cluster.reporting.comparison.statistics import Statistics
-from tff_cluster.reporting.words import plural, score, series
+from tff_cluster.reporting.words import plural, series
 
 FEWEST_SEEDS = 3
 
@@ -61,8 +61,10 @@ def make_alarms(contenders: Sequence[Contender], statistics: Statistics, runs: R
     if named:
       alarms.append(f'{words}: {series(named)}.')
   if len(statistics.seeds) < FEWEST_SEEDS:
+    only = len(statistics.seeds) == 1
     alarms.append(
-      f'Only {plural(len(statistics.seeds), "seed")} {"was" if len(statistics.seeds) == 1 else "were"} run: the intervals speak of clients mostly, and other seeds may '
+      f'Only {plural(len(statistics.seeds), "seed")} {"was" if only else "were"} run: '
+      f'{"the intervals speak of clients alone" if only else "two hardly tell how much seeds differ"}, and other seeds may '
       f'answer otherwise. Run at least {FEWEST_SEEDS}.'
     )
   return alarms
@@ -78,7 +80,7 @@ def _wrong_groups(contender: Contender, runs: Runs) -> str:
   if not wrong:
     return ''
   lowest = min(wrong, key=lambda recovery: recovery.value)
-  told = f'lowest {lowest.measure} {score(lowest.value)} for “{lowest.truth}”'
+  told = f'lowest {lowest.shown} for “{lowest.truth}”'
   return f'{contender.name} ({told}, wrong under {_of_seeds(len(wrong), contender)})'
 
 

@@ -5,7 +5,7 @@ FedAvg; at equal client-rounds it stops when it has spent what FedAvg without cl
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from tff_cluster import overlap_dial
 from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import InputError
+from tff_cluster.reporting import identical
 
 FEDAVG, LOCAL = 'FedAvg without clusters', 'every client alone'
 KINDS = ('fedavg', 'local', 'oracle', 'disjoint', 'overlapping')
@@ -34,6 +35,7 @@ class Measured:
     global_accuracy: By evaluator, accuracy on the global test set at equal rounds; None where there is no such model.
       'blended' is the mean over clusters of their blended models, the other two are of one model each; for FedAvg all
       three are those of its one model.
+    clusters: The clusters, whatever their order; None where nothing is clustered.
     num_clusters: Number of clusters; None where nothing is clustered.
     singletons: Number of clusters with one client.
     memberships: Mean number of clusters of a client.
@@ -45,6 +47,7 @@ class Measured:
   seed: int
   accuracy: Mapping[str, np.ndarray]
   global_accuracy: Mapping[str, float | None]
+  clusters: frozenset[frozenset[str]] | None
   num_clusters: int | None
   singletons: int
   memberships: float
@@ -59,24 +62,37 @@ class Contender:
   """A row of the comparison.
 
   Attributes:
-    name: FEDAVG, LOCAL, or the label of a clustering.
-    kind: One of KINDS; a clustering that overlaps under any seed is 'overlapping', planted groups are 'oracle'.
+    name: FEDAVG, LOCAL, or the label of a clustering; of identical ones all their labels, see identical.joined.
+    kind: One of KINDS; a clustering that overlaps under any seed is 'overlapping', planted groups are 'oracle'. Where a
+      method found just those, it is the method's.
     runs: One a seed, by ascending seed.
+    parts: The contenders that it stands for, as they were asked for; none: itself alone.
   """
 
   name: str
   kind: str
   runs: tuple[Measured, ...]
+  parts: tuple['Contender', ...] = ()
 
   @property
   def is_clustering(self) -> bool:
     return self.kind in ('oracle', 'disjoint', 'overlapping')
 
+  @property
+  def each(self) -> tuple['Contender', ...]:
+    """The contenders that it stands for, itself where it stands for no others."""
+    return self.parts or (self,)
+
+  @property
+  def kinds(self) -> tuple[str, ...]:
+    """The kinds of what it stands for, each once."""
+    return tuple(dict.fromkeys(part.kind for part in self.each))
+
 
 def read_contenders(runs: Runs) -> list[Contender]:
   """Returns FedAvg, local training where the runs have it, and every clustering in the order of the configuration.
 
-  Positions of the overlap dial are left out, see `read_positions`: a sweep is no contender.
+  Clusterings with the same clusters and accuracies under every seed, at either budget, are one contender. Positions of the overlap dial are left out, see `read_positions`: a sweep is no contender.
 
   Args:
     runs: Seed and results.json (see tff_cluster/results.py) of finished runs that differ in the seed only.
@@ -96,7 +112,22 @@ def read_contenders(runs: Runs) -> list[Contender]:
     overlapping = any(entry['overlapping'] for *_, entry in found)
     kind = 'oracle' if clustering['method'] == 'planted' else 'overlapping' if overlapping else 'disjoint'
     contenders.append(Contender(clustering['label'], kind, tuple(_clustering(*entry) for entry in found)))
-  return contenders
+  return [_together(same) for same in identical.grouped(contenders, [_identity(c) for c in contenders])]
+
+
+def _identity(contender: Contender) -> Hashable:
+  if not contender.is_clustering:
+    return contender.name
+  return tuple(
+    (run.clusters, *(run.accuracy[budget].tobytes() for budget in BUDGETS)) for run in contender.runs
+  )
+
+
+def _together(same: Sequence[Contender]) -> Contender:
+  if len(same) == 1:
+    return same[0]
+  kind = next((c.kind for c in same if c.kind != 'oracle'), 'oracle')
+  return Contender(identical.joined(c.name for c in same), kind, same[0].runs, tuple(same))
 
 
 def read_positions(runs: Runs) -> list[Contender]:
@@ -171,7 +202,7 @@ def _fedavg(seed: int, results: Mapping[str, Any]) -> Measured:
   right = float(evaluation['global']['accuracy'])
   ledger = {name: _at_both(count) for name, count in _spent(results).items()}
   return Measured(
-    seed, _at_both(_accuracy(evaluation)), dict.fromkeys(EVALUATORS, right), None, 0, 1.0, {}, **ledger
+    seed, _at_both(_accuracy(evaluation)), dict.fromkeys(EVALUATORS, right), None, None, 0, 1.0, {}, **ledger
   )
 
 
@@ -182,7 +213,7 @@ def _local(seed: int, results: Mapping[str, Any]) -> Measured:
   trained = local['client_rounds'] * training['phase2_rounds'] // rounds
   ledger = {'client_rounds': _at_both(trained), 'bytes_up': _at_both(0), 'bytes_down': _at_both(0)}
   accuracy = _at_both(_accuracy(local['evaluation']))
-  return Measured(seed, accuracy, dict.fromkeys(EVALUATORS), None, 0, 1.0, {}, **ledger)
+  return Measured(seed, accuracy, dict.fromkeys(EVALUATORS), None, None, 0, 1.0, {}, **ledger)
 
 
 def _clustering(seed: int, results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Measured:
@@ -207,6 +238,7 @@ def _clustering(seed: int, results: Mapping[str, Any], clustering: Mapping[str, 
       'weighted': float(evaluations['weighted']['global']['accuracy']),
       'blended': float(np.mean(clustering['cluster_scores']['blended']['global'])),
     },
+    clusters=identical.memberships(clustering),
     num_clusters=int(clustering['num_clusters']),
     singletons=sum(len(members) == 1 for members in clustering['clusters']),
     memberships=float(clustering['memberships']),

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from tff_cluster import overlap_dial, seeding
+from tff_cluster.reporting import identical
 from tff_cluster.reporting.comparison import sections
 from tff_cluster.reporting.comparison.contenders import FEDAVG, Runs
 from tff_cluster.reporting.comparison.statistics import Difference
-from tff_cluster.reporting.intervals import SAME, Interval, cautious_interval, sign_test
+from tff_cluster.reporting.intervals import Interval, cautious_interval
 from tff_cluster.reporting.malicious_section import attack_words, isolation_words
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.words import percent, plural
@@ -21,7 +22,7 @@ class Harm:
   """What malicious clients do under one contender, over all seeds; FedAvg without clusters is one.
 
   Attributes:
-    name: FEDAVG or the label of a clustering.
+    name: FEDAVG or the label of a clustering; of identical ones all their labels, see identical.joined.
     is_oracle: Whether the clusters are the planted groups.
     honest: Mean accuracy of the honest clients, with its 95% interval over seeds and clients.
     malicious: Mean over seeds of the mean accuracy of the malicious clients.
@@ -73,7 +74,7 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Harm]:
       is_oracle=is_oracle,
       honest=interval(own),
       malicious=float(np.mean([of_seed.mean() for of_seed in of_clients(evaluations, masks)])),
-      over_fedavg=None if name == FEDAVG else _difference(gains, interval(gains)),
+      over_fedavg=None if name == FEDAVG else Difference.of(gains, interval(gains)),
       beside=tuple(f['honest_beside_malicious'] for f in found if 'honest_beside_malicious' in f),
       dropped=tuple(f['dropped_updates'] for f in found),
     )
@@ -83,14 +84,24 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Harm]:
   baselines = [results['baseline']['evaluation'] for _, results in runs]
   references = of_clients(baselines, honest)
   contenders = [harm(FEDAVG, False, baselines, [a['baseline'] for a in about])]
-  for position, clustering in enumerate(runs[0][1]['clusterings']):
-    label = clustering['label']
-    if overlap_dial.is_position(label):
-      continue
-    evaluations = [results['clusterings'][position]['evaluations']['own'] for _, results in runs]
-    found = [a['clusterings'][label] for a in about]
-    contenders.append(harm(label, clustering['method'] == 'planted', evaluations, found))
+  for same in _identical(runs):
+    clusterings = [runs[0][1]['clusterings'][position] for position in same]
+    evaluations = [results['clusterings'][same[0]]['evaluations']['own'] for _, results in runs]
+    found = [a['clusterings'][clusterings[0]['label']] for a in about]
+    is_oracle = all(clustering['method'] == 'planted' for clustering in clusterings)
+    contenders.append(harm(identical.joined(c['label'] for c in clusterings), is_oracle, evaluations, found))
   return contenders
+
+
+def _identical(runs: Runs) -> list[list[int]]:
+  """Returns the positions of all clusterings but those of the dial, identical ones together."""
+  every = [[results['clusterings'][i] for _, results in runs] for i in range(len(runs[0][1]['clusterings']))]
+  chosen = [i for i, found in enumerate(every) if not overlap_dial.is_position(found[0]['label'])]
+  keys = [
+    tuple((identical.memberships(c), tuple(c['evaluations']['own']['client_accuracy'])) for c in every[i])
+    for i in chosen
+  ]
+  return identical.grouped(chosen, keys)
 
 
 def section(found: Sequence[Harm], runs: Runs) -> list[Markup]:
@@ -151,12 +162,3 @@ def document(found: Sequence[Harm]) -> list[Mapping[str, Any]] | None:
     }
     for harm in found
   ]
-
-
-def _difference(gains: Sequence[np.ndarray], interval: Interval) -> Difference:
-  return Difference(
-    interval=interval,
-    clients=sign_test(np.concatenate(gains)),
-    seeds=sign_test(np.array([gain.mean() for gain in gains])),
-    harmed=float(np.mean([np.mean(gain < -SAME) for gain in gains])),
-  )

@@ -12,7 +12,7 @@ from tff_cluster.reporting.comparison import sections
 from tff_cluster.reporting.comparison.contenders import FEDAVG, ROUNDS, Runs
 from tff_cluster.reporting.comparison.statistics import Difference
 from tff_cluster.reporting.comparison.verdicts import Check
-from tff_cluster.reporting.intervals import SAME, Interval, cautious_interval, sign_test
+from tff_cluster.reporting.intervals import Interval, cautious_interval
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.new_clients_section import (
   HINDSIGHT,
@@ -63,12 +63,7 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Joining]:
       continue
     of_runs = tuple(read_new_clients(results, results['clusterings'][position]) for _, results in runs)
     gains = [new.own - new.fedavg for new in of_runs]
-    difference = Difference(
-      interval=interval(gains),
-      clients=sign_test(np.concatenate(gains)),
-      seeds=sign_test(np.array([gain.mean() for gain in gains])),
-      harmed=float(np.mean([np.mean(gain < -SAME) for gain in gains])),
-    )
+    difference = Difference.of(gains, interval(gains))
     found.append(
       Joining(
         clustering['label'],

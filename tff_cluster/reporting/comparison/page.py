@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.reporting import report
+from tff_cluster.reporting import identical, report
 from tff_cluster.reporting.atlas import data as atlas_data
 from tff_cluster.reporting.atlas import page as atlas
 from tff_cluster.reporting.comparison import (
@@ -30,8 +30,6 @@ from tff_cluster.reporting.malicious_section import caution
 from tff_cluster.reporting.markup import Markup, tag
 from tff_cluster.reporting.pictures import Drawn, Picture, save_drawn
 from tff_cluster.reporting.words import plural
-
-_OVERLAP = 'A diamond is the oracle, a square a disjoint clustering, a circle an overlapping one.'
 
 _ATLAS = tag(
   'p', 'To look at single clients: ', tag('a', 'the atlas', href=atlas.NAME), ', the same comparison to click through.', class_='soft'
@@ -80,7 +78,18 @@ def write(
   )
   pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found, dial)]
   parts: list[tuple[str, list[Markup]]] = [
-    ('The answer', [_ATLAS, *_answer_section(found, form, checks, told)]),
+    (
+      'The answer',
+      [
+        tag('p', answer.headline(found), class_='lead'),
+        *([tag('p', identical.WORDS, class_='soft')] if any(contender.parts for contender in rows) else []),
+        *_shown(pictures, 'answer'),
+        sections.contenders_table(found, contenders.ROUNDS),
+        sections.contenders_note(found),
+        *_answer_section(found, form, checks, told),
+        _ATLAS,
+      ],
+    ),
     ('What was checked', [sections.checks_table([c for c in checks if c.kind != 'expected'], 'statement')]),
     ('All contenders', [*sections.contenders_section(rows, found), *_shown(pictures, 'contenders')]),
     ('Overlapping against disjoint', sections.matrix_section(found)),
@@ -94,7 +103,7 @@ def write(
   population, training = ordered[0][1]['population'], config['training']
   title = f'{population["name"]}: overlapping against disjoint clusters'
   subtitle = (
-    f'{plural(len(population["client_ids"]), "client")} · {training["phase1_rounds"]} and {training["phase2_rounds"]} rounds · '
+    f'{plural(len(population["client_ids"]), "client")} · {training["phase1_rounds"]} and {plural(training["phase2_rounds"], "round")} · '
     f'{plural(len(found.seeds), "seed")}: {", ".join(map(str, found.seeds))}'
   )
   atlas.write(atlas_data.make(ordered, arrays or {}, rows, document), title, subtitle, folder)
@@ -109,9 +118,8 @@ def _answer_section(
   expected = [check for check in checks if check.kind == 'expected']
   nothing = 'Nothing is known of groups among these clients, so nothing is expected of overlap here.'
   return [
-    tag('p', answer.headline(found), class_='lead'),
-    *(tag('p', sentence) for sentence in answer.sentences(found)),
     *(tag('p', tag('strong', 'Take care. '), alarm, class_='alarm') for alarm in told),
+    *(tag('p', sentence) for sentence in answer.sentences(found)),
     sections.checks_table(expected, 'expected of what was planted')
     if form != 'unknown'
     else tag('p', nothing, class_='soft'),
@@ -125,33 +133,35 @@ def _shown(pictures: Sequence[Picture], section: str) -> list[Markup]:
 def _drawn(
   rows: Sequence[Contender], found: statistics.Statistics, dial: dials.Dial | None
 ) -> Iterator[Drawn]:
-  marks = [_mark(contender, found, budget) for contender in rows for budget in BUDGETS]
+  budgets = found.budgets
+  marks = [_mark(contender, found, budget) for contender in rows for budget in budgets]
+  shapes = _shapes(rows)
   if any(mark.gain is not None for mark in marks):
     yield (
-        'gains', 'contenders', 'Difference to FedAvg without clusters',
-        'Mean over seeds and clients of the paired difference, with its 95% interval over both; full marks at equal rounds, '
-        f'hollow ones at equal client-rounds. {_OVERLAP} An interval that touches the line at zero shows nothing.',
+        'gains', 'answer', 'Difference to FedAvg without clusters',
+        'Mean over seeds and clients of the paired difference, with its 95% interval over both'
+        + ('; full marks at equal rounds, hollow ones at equal client-rounds' if len(budgets) > 1 else '')
+        + f'. {shapes}An interval that touches the line at zero shows nothing.',
         figures.gains(marks),
     )  # fmt: skip
   yield (
       'worst_decile', 'contenders', 'The worst-off clients beside the mean',
       'The bar is the mean of the lowest tenth of clients, the mark the mean of all, both means over seeds. What raises the mean '
-      f'and not the bar helps those who were well off. {_OVERLAP}',
+      f'and not the bar helps those who were well off. {shapes}',
       figures.worst_beside_mean(marks),
   )  # fmt: skip
   yield (
       'frontier', 'costs', 'Accuracy against cost',
       'Each mark is a contender: the further left the cheaper, the higher the better, the larger the more clusters a client is in. '
-      f'{_OVERLAP} A hollow mark, joined by a broken line, is the same '
-      'contender stopped at FedAvg’s client-rounds. Marks that would hide each other stand side by side. '
+      f'{shapes}'
+      + ('A hollow mark, joined by a broken line, is the same contender stopped at FedAvg’s client-rounds. ' if len(budgets) > 1 else '')
+      + 'Marks that would hide each other stand side by side. '
       'Intervals are in the picture of the differences.',
       figures.frontier(marks),
   )  # fmt: skip
   if dial is not None:
     positions = [_mark(position, dial.statistics, contenders.ROUNDS) for position in dial.positions]
-    others = [
-      _mark(c, found, contenders.ROUNDS) for c in rows if c.kind in ('fedavg', 'local', 'oracle', 'disjoint')
-    ]
+    others = [_mark(c, found, contenders.ROUNDS) for c in rows if c.kind != 'overlapping']
     yield (
         'overlap_dial', 'dial', 'Accuracy against overlap and against traffic',
         'The line is dynamic distance as its threshold is turned from every client alone to all together, at equal rounds, with '
@@ -159,6 +169,20 @@ def _drawn(
         'its left is as high.',
         dial_figure.dial(positions, [dial.label(i) for i in range(len(positions))], others),
     )  # fmt: skip
+
+
+def _shapes(rows: Sequence[Contender]) -> str:
+  """Returns what the marks of the clusterings that there are look like."""
+  shapes = {
+    'oracle': 'a diamond is the oracle',
+    'disjoint': 'a square a disjoint clustering',
+    'overlapping': 'a circle an overlapping one',
+  }
+  kinds = [shapes[kind] for kind in shapes if any(contender.kind == kind for contender in rows)]
+  if len(kinds) < 2:
+    return ''
+  text = ', '.join(kinds)
+  return f'{text[0].upper()}{text[1:]}. '.replace('A square a', 'A square is a')
 
 
 def _mark(contender: Contender, found: statistics.Statistics, budget: str) -> figures.Mark:

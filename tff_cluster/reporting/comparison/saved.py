@@ -24,9 +24,11 @@ comparison.json holds
   answer       {headline: text, sentences: [text]}
   alarms       [text]
   checks       [{words, kind, budgets, verdict, ours, note}], see verdicts.Check and claims.Finding
-  contenders   [{name, kind, budgets: {budget: SUMMARY}, recovery: [{truth, planted [int], measure, values [float], scores}]}],
-               planted groups, values and scores (see tff_cluster/recovery.py) one a seed
-  pairs        [{overlapping, other, other_kind, budget, difference: DIFFERENCE}]
+  contenders   [{name, kind, labels {label: kind}, budgets: {budget: SUMMARY}, recovery: [{truth, planted [int], measure,
+               values [float], scores}]}], planted groups, values and scores (see tff_cluster/recovery.py) one a seed.
+               Clusterings with the same clusters and accuracies are one contender with several labels, joined by ' = ' in
+               its name; in comparison.csv each has its lines
+  pairs        [{overlapping, other, other_kinds, budget, difference: DIFFERENCE}]
   dial         null, or {positions: [{name, quantile (null: threshold 0), thresholds, num_clusters, memberships and
                client_rounds (one a seed), budgets: {budget: SUMMARY}}], chosen_positions (one a seed, by validation rows),
                chosen: {budget: SUMMARY}, checks as above}: see dial.py
@@ -41,11 +43,13 @@ comparison.json holds
 
   SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg and over_local (DIFFERENCE or null)
   DIFFERENCE   interval INTERVAL, clients and seeds {better, worse, equal, p_value} (sign tests over all clients of all
-               seeds and over the seeds' means), harmed (share of clients), side 'above', 'unclear' or 'below'
+               seeds and over the seeds' means), harmed (share of clients), spread (standard deviation of the seeds' means,
+               null for one seed), side 'above', 'unclear' or 'below'
   INTERVAL     mean, low, high: 95% over seeds and clients; low and high are null for one client under one seed
 """
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,12 +79,11 @@ def lines(contenders: Sequence[Contender], target: float) -> list[dict[str, Any]
     c.kind: {run.seed: run for run in c.runs} for c in contenders if c.kind in ('fedavg', 'local')
   }
   found = []
-  for contender in contenders:
-    for run in contender.runs:
-      for budget in BUDGETS:
-        own = run.accuracy[budget]
-        harmed = {kind: _harmed(run, of_kind[run.seed], budget) for kind, of_kind in references.items()}
-        found.append({
+  for contender in itertools.chain.from_iterable(c.each for c in contenders):
+    for run, budget in itertools.product(contender.runs, BUDGETS):
+      own = run.accuracy[budget]
+      harmed = {kind: _harmed(run, of_kind[run.seed], budget) for kind, of_kind in references.items()}
+      found.append({
             'contender': contender.name, 'kind': contender.kind, 'seed': run.seed, 'budget': budget, 'clients': len(own),
             'accuracy': float(own.mean()), 'worst_decile': statistics.worst_decile(own),
             'at_target': statistics.at_target(own, target), 'harmed_fedavg': harmed.get('fedavg'), 'harmed_local': harmed.get('local'),
@@ -123,7 +126,7 @@ def document(
       {
         'overlapping': pair.overlapping,
         'other': pair.other,
-        'other_kind': pair.other_kind,
+        'other_kinds': list(pair.other_kinds),
         'budget': pair.budget,
         'difference': _difference(pair.difference),
       }
@@ -164,6 +167,7 @@ def _contender(contender: Contender, found: statistics.Statistics, runs: Runs) -
   return {
     'name': contender.name,
     'kind': contender.kind,
+    'labels': {part.name: part.kind for part in contender.each},
     'budgets': {budget: _summary(found.summary(contender.name, budget)) for budget in BUDGETS},
     'recovery': [
       {

@@ -1,10 +1,11 @@
 """The tables of a comparison's page; each function returns one section's content."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tff_cluster.reporting import identical
 from tff_cluster.reporting.comparison.alarms import recoveries
 from tff_cluster.reporting.comparison.contenders import BUDGETS, ROUNDS, Contender, Runs
 from tff_cluster.reporting.comparison.statistics import Difference, Statistics, Summary
@@ -12,9 +13,8 @@ from tff_cluster.reporting.comparison.verdicts import Check
 from tff_cluster.reporting.intervals import Interval, SignTest
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.sections import verdict_chip
-from tff_cluster.reporting.words import percent, plural, score, signed, size
+from tff_cluster.reporting.words import interval_points, percent, plural, score, size
 
-_KINDS = {'oracle': 'oracle', 'disjoint': 'disjoint', 'overlapping': 'overlapping'}
 _LOOKS = {'above': 'good', 'unclear': 'none', 'below': 'bad'}
 _SCORES = {'onmi': 'ONMI', 'bcubed_f': 'BCubed F'}
 
@@ -29,8 +29,47 @@ def checks_table(checks: Sequence[Check], heading: str) -> Markup:
 
 
 def contenders_section(contenders: Sequence[Contender], statistics: Statistics) -> list[Markup]:
-  """Returns every contender's accuracies at both budgets, and the global test set."""
+  """Returns every contender's accuracies at equal client-rounds, and the global test set; at equal rounds see the answer."""
   has_local = any(contender.kind == 'local' for contender in contenders)
+  tables = [contenders_table(statistics, budget) for budget in statistics.budgets if budget != ROUNDS]
+  same = (
+    'Nobody costs more than FedAvg without clusters, so at equal client-rounds all is as at equal rounds.'
+  )
+  evaluated = [
+    (contender.name, *(_mean_share([run.global_accuracy[name] for run in contender.runs]) for name in names))
+    for names in [('average', 'weighted', 'blended')]
+    for contender in contenders
+  ]
+  return [
+      *(tables or [tag('p', same)]),
+      table(
+          ('', 'average', 'weighted', 'blended'), evaluated, numeric=(1, 2, 3),
+          caption='On the global test set, at equal rounds, mean over seeds',
+      ),
+      tag(
+          'p', 'Average and weighted are one model each. Blended is the mean over clusters of each cluster’s model averaged with '
+          'the average of all. FedAvg has one model, which stands in all three columns'
+          + ('; clients alone have none for all.' if has_local else '.'),
+          class_='note',
+      ),
+      *_signs(statistics),
+  ]  # fmt: skip
+
+
+def contenders_note(statistics: Statistics) -> Markup:
+  """Returns how to read a table of contenders."""
+  return tag(
+      'p', 'Accuracy of clients with their own models on their own test rows. Differences are of the same client under the same '
+      f'seed, in points; below each mean its 95% interval over {plural(len(statistics.seeds), "seed")} and clients (the wider '
+      'of a two-stage bootstrap and of Student’s interval over seeds). The worst decile is the mean of the lowest tenth of clients; '
+      '“harmed” is the share of clients that are worse off.',
+      class_='note',
+  )  # fmt: skip
+
+
+def contenders_table(statistics: Statistics, budget: str) -> Markup:
+  """Returns every contender's accuracies at a budget."""
+  has_local = any(summary.kind == 'local' for summary in statistics.summaries[budget])
   header = [
     '',
     'mean client',
@@ -40,39 +79,12 @@ def contenders_section(contenders: Sequence[Contender], statistics: Statistics) 
     'harmed',
   ]
   header += ['against alone', 'harmed'] if has_local else []
-  tables = [
-    table(
-      header,
-      [_contender_row(summary, has_local) for summary in statistics.summaries[budget]],
-      numeric=range(1, len(header)),
-      caption=f'At {name}',
-    )
-    for budget, name in BUDGETS.items()
-  ]
-  evaluated = [
-    (contender.name, *(_mean_share([run.global_accuracy[name] for run in contender.runs]) for name in names))
-    for names in [('average', 'weighted', 'blended')]
-    for contender in contenders
-  ]
-  return [
-      tag(
-          'p', 'Accuracy of clients with their own models on their own test rows. Differences are of the same client under the same '
-          f'seed, in points; below each mean its 95% interval over {plural(len(statistics.seeds), "seed")} and clients (the wider '
-          'of a two-stage bootstrap and of Student’s interval over seeds). The worst decile is the mean of the lowest tenth of clients; '
-          '“harmed” is the share of clients that are worse off.',
-      ),
-      *tables,
-      table(
-          ('', 'average', 'weighted', 'blended'), evaluated, numeric=(1, 2, 3),
-          caption='On the global test set, at equal rounds, mean over seeds',
-      ),
-      tag(
-          'p', 'Average and weighted are one model each. Blended is the mean over clusters of each cluster’s model averaged with '
-          'the average of all. FedAvg has one model, which stands in all three columns; clients alone have none for all.',
-          class_='note',
-      ),
-      *_signs(statistics),
-  ]  # fmt: skip
+  return table(
+    header,
+    [_contender_row(summary, has_local) for summary in statistics.summaries[budget]],
+    numeric=range(1, len(header)),
+    caption=f'At {BUDGETS[budget]}',
+  )
 
 
 def matrix_section(statistics: Statistics) -> list[Markup]:
@@ -80,14 +92,14 @@ def matrix_section(statistics: Statistics) -> list[Markup]:
   if not any(statistics.pairs.values()):
     return [tag('p', 'These runs have no overlapping clustering, or nothing to compare it with.')]
   tables = []
-  for budget, name in BUDGETS.items():
-    pairs = statistics.pairs[budget]
-    columns = list(dict.fromkeys((pair.other, pair.other_kind) for pair in pairs))
+  for budget in statistics.budgets:
+    name, pairs = BUDGETS[budget], statistics.pairs[budget]
+    columns = list(dict.fromkeys((pair.other, pair.other_kinds) for pair in pairs))
     rows = [
       (row, *(_matrix_cell(statistics.pair(row, column, budget).difference) for column, _ in columns))
       for row in dict.fromkeys(pair.overlapping for pair in pairs)
     ]
-    header = ('overlapping', *(f'{column} ({_KINDS[kind]})' for column, kind in columns))
+    header = ('overlapping', *(f'{column} ({", ".join(kinds)})' for column, kinds in columns))
     tables.append(table(header, rows, caption=f'At {name}: row minus column'))
   return [
       tag(
@@ -105,7 +117,7 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> list[Markup
   truths = list(dict.fromkeys(name for c in found for run in c.runs for name in run.recovery))
   shapes = {
     contender.name: (
-      contender.kind,
+      ', '.join(contender.kinds),
       ', '.join(str(run.num_clusters) for run in contender.runs),
       f'{np.mean([run.memberships for run in contender.runs]):.1f}',
       ', '.join(str(run.singletons) for run in contender.runs),
@@ -146,22 +158,38 @@ def costs_section(contenders: Sequence[Contender]) -> list[Markup]:
   """Returns client-rounds and bytes of Phase 2."""
   fedavg = next(contender for contender in contenders if contender.kind == 'fedavg')
   paid = _mean_of(fedavg.runs, 'client_rounds', ROUNDS)
+  every = [part for contender in contenders for part in contender.each]
   rows = []
-  for contender in contenders:
+  # The same clusters may have been dearer to find.
+  for same in identical.grouped(every, [_costs(part) if part.is_clustering else part.name for part in every]):
+    contender, name = same[0], identical.joined(part.name for part in same)
     trained = {budget: _mean_of(contender.runs, 'client_rounds', budget) for budget in BUDGETS}
     sent = [size(_mean_of(contender.runs, way, ROUNDS)) for way in ('bytes_up', 'bytes_down')]
     ratio = f'{trained[ROUNDS] / paid:.2f}' if paid else '–'
-    rows.append((contender.name, *(f'{value:,.0f}' for value in trained.values()), ratio, *sent))
+    rows.append((name, *(f'{value:,.0f}' for value in trained.values()), ratio, *sent))
   header = ('', *(f'at {name}' for name in BUDGETS.values()), 'FedAvg’s, times', 'bytes up', 'bytes down')
+  words = (
+    'Client-rounds of Phase 2 and of finding the clusters, means over seeds. Bytes are those at equal rounds.'
+  )
+  if any(len(set(run.client_rounds.values())) > 1 for part in every for run in part.runs):
+    words += (
+      ' A clustering that costs more than FedAvg is measured again after the last round that FedAvg’s '
+      'client-rounds pay.'
+    )
+  if any(part.kind == 'local' for part in every):
+    words += ' Local training sends nothing, and trains every client in every round.'
   return [
-      tag(
-          'p', 'Client-rounds of Phase 2, means over seeds; with them the round in which clients send updates to be clustered and '
-          'thresholds that were tried. Bytes are those at equal rounds. What costs no more than FedAvg is measured once, and a '
-          'clustering that costs more is measured again after the last round that FedAvg’s client-rounds pay. Local training '
-          'sends nothing, and trains every client in every round, also where a cohort is smaller.',
-      ),
+      tag('p', words),
       table(header, rows, numeric=range(1, len(header))),
   ]  # fmt: skip
+
+
+def _costs(contender: Contender) -> Hashable:
+  """Returns the clusters and costs of a clustering under every seed."""
+  return tuple(
+    (run.clusters, *(tuple(of.values()) for of in (run.client_rounds, run.bytes_up, run.bytes_down)))
+    for run in contender.runs
+  )
 
 
 def facts_section(runs: Runs, facts: Mapping[str, Any]) -> list[Markup]:
@@ -191,7 +219,7 @@ def accuracy_cells(summary: Summary) -> list[Any]:
 
 
 def _contender_row(summary: Summary, has_local: bool) -> tuple[Any, ...]:
-  kind = tag('div', _KINDS[summary.kind], class_='note') if summary.is_clustering else None
+  kind = tag('div', ', '.join(summary.kinds), class_='note') if summary.is_clustering else None
   cells: list[Any] = [
     [summary.name, kind],
     [percent(summary.mean.mean), low_high(summary.mean, percent)],
@@ -209,8 +237,9 @@ def _contender_row(summary: Summary, has_local: bool) -> tuple[Any, ...]:
 def difference_cell(difference: Difference) -> Markup:
   """Returns the mean difference in points, coloured by its side of zero, above its interval."""
   interval = difference.interval
-  value = tag('span', signed(100 * interval.mean), class_=f'chip {_LOOKS[difference.side]}')
-  return tag('div', value, low_high(interval, lambda share: signed(100 * share)))
+  mean, span = interval_points(interval.mean, interval.low, interval.high)
+  value = tag('span', mean.removesuffix(' points'), class_=f'chip {_LOOKS[difference.side]}')
+  return tag('div', value, tag('div', span.removesuffix(' points'), class_='note') if span else None)
 
 
 def _matrix_cell(difference: Difference) -> Markup:

@@ -9,7 +9,7 @@ import numpy as np
 from tff_cluster import seeding
 from tff_cluster.reporting.comparison.contenders import BUDGETS, Contender
 from tff_cluster.reporting.intervals import SAME, Interval, SignTest, cautious_interval, sign_test
-from tff_cluster.reporting.words import points
+from tff_cluster.reporting.words import interval_points
 
 # As in a run's history: a client with 99 of 100 rows right is at a target of 0.99, whatever the binary fractions say.
 _SLACK = 1e-9
@@ -24,12 +24,26 @@ class Difference:
     clients: Signs over all clients of all seeds. Clients of a seed share models, so its p-value is too small.
     seeds: Signs of the seeds' means.
     harmed: Share of clients that are worse off, a mean over seeds.
+    spread: Standard deviation of the seeds' means; None for one seed.
   """
 
   interval: Interval
   clients: SignTest
   seeds: SignTest
   harmed: float
+  spread: float | None = None
+
+  @classmethod
+  def of(cls, gains: Sequence[np.ndarray], interval: Interval) -> 'Difference':
+    """Returns the difference of float[clients] by seed, with its interval."""
+    means = np.array([gain.mean() for gain in gains])
+    return cls(
+      interval=interval,
+      clients=sign_test(np.concatenate(gains)),
+      seeds=sign_test(means),
+      harmed=float(np.mean([np.mean(gain < -SAME) for gain in gains])),
+      spread=float(np.std(means, ddof=1)) if len(means) > 1 else None,
+    )
 
   @property
   def side(self) -> str:
@@ -42,10 +56,14 @@ class Difference:
   def words(self) -> str:
     """'+1.2 points (95% interval +0.3 to +2.1 points)'."""
     interval = self.interval
-    if interval.low is None or interval.high is None:
-      return f'{points(interval.mean)} (no interval: one client)'
-    low = points(interval.low).removesuffix(' points')
-    return f'{points(interval.mean)} (95% interval {low} to {points(interval.high)})'
+    mean, span = interval_points(interval.mean, interval.low, interval.high)
+    return f'{mean} ({f"95% interval {span}" if span else "no interval: one client"})'
+
+  @property
+  def brief(self) -> str:
+    """'+1.2 points, 95% interval +0.3 to +2.1'."""
+    mean, span = interval_points(self.interval.mean, self.interval.low, self.interval.high)
+    return f'{mean}, 95% interval {span.removesuffix(" points")}' if span else mean
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +71,7 @@ class Summary:
   """One contender at one budget.
 
   Attributes:
-    name, kind: See contenders.Contender.
+    name, kind, kinds: See contenders.Contender.
     budget: A key of contenders.BUDGETS.
     mean: Mean client accuracy, with its 95% interval over seeds and clients.
     worst_decile: Mean accuracy of the lowest tenth of clients, a mean over seeds.
@@ -70,6 +88,7 @@ class Summary:
   at_target: float
   over_fedavg: Difference | None
   over_local: Difference | None
+  kinds: tuple[str, ...]
 
   @property
   def is_clustering(self) -> bool:
@@ -85,11 +104,11 @@ class Summary:
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-  """An overlapping contender against a disjoint one, or against the oracle, at one budget."""
+  """An overlapping contender against a disjoint one, or against the oracle, at one budget; a contender may be both of these."""
 
   overlapping: str
   other: str
-  other_kind: str
+  other_kinds: tuple[str, ...]
   budget: str
   difference: Difference
 
@@ -109,6 +128,15 @@ class Statistics:
   target: float
   summaries: dict[str, tuple[Summary, ...]]
   pairs: dict[str, tuple[Pair, ...]]
+
+  @property
+  def budgets(self) -> tuple[str, ...]:
+    """The budgets that are worth telling apart: the first alone where nobody's numbers differ between them."""
+    first, *others = BUDGETS
+    numbers = {
+      budget: [(s.mean, s.worst_decile, s.over_fedavg) for s in self.summaries[budget]] for budget in BUDGETS
+    }
+    return (first, *(budget for budget in others if numbers[budget] != numbers[first]))
 
   def summary(self, name: str, budget: str) -> Summary:
     return next(found for found in self.summaries[budget] if found.name == name)
@@ -146,12 +174,7 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
     values = [
       one.accuracy[budget] - two.accuracy[budget] for one, two in zip(first.runs, second.runs, strict=True)
     ]
-    return Difference(
-      interval=mean(values),
-      clients=sign_test(np.concatenate(values)),
-      seeds=sign_test(np.array([value.mean() for value in values])),
-      harmed=float(np.mean([np.mean(value < -SAME) for value in values])),
-    )
+    return Difference.of(values, mean(values))
 
   def against(contender: Contender, kind: str, budget: str) -> Difference | None:
     reference = next((c for c in contenders if c.kind == kind), None)
@@ -162,8 +185,9 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
     return Summary(
       name=contender.name,
       kind=contender.kind,
+      kinds=contender.kinds,
       budget=budget,
-      mean=mean(accuracies),
+      mean=_share(mean(accuracies)),
       worst_decile=float(np.mean([worst_decile(own) for own in accuracies])),
       at_target=float(np.mean([at_target(own, target) for own in accuracies])),
       over_fedavg=against(contender, 'fedavg', budget),
@@ -171,20 +195,28 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
     )
 
   rows = [contender for contender in contenders if contender.kind == 'overlapping']
-  columns = [contender for contender in contenders if contender.kind in ('oracle', 'disjoint')]
+  columns = [contender for contender in contenders if not {'oracle', 'disjoint'}.isdisjoint(contender.kinds)]
   return Statistics(
     seeds,
     target,
     {budget: tuple(summary(contender, budget) for contender in contenders) for budget in BUDGETS},
     {
       budget: tuple(
-        Pair(row.name, column.name, column.kind, budget, difference(row, column, budget))
+        Pair(row.name, column.name, column.kinds, budget, difference(row, column, budget))
         for row in rows
         for column in columns
+        if column is not row
       )
       for budget in BUDGETS
     },
   )
+
+
+def _share(interval: Interval) -> Interval:
+  """Returns the interval of an accuracy, of which nothing lies below 0 or above 1."""
+  if interval.low is None or interval.high is None:
+    return interval
+  return Interval(interval.mean, max(interval.low, 0.0), min(interval.high, 1.0))
 
 
 def worst_decile(accuracy: np.ndarray) -> float:

@@ -110,7 +110,7 @@ def _against_disjoint(statistics: Statistics, budget: str) -> dict[str, list[Pai
   """Returns the pairs with disjoint clusterings by overlapping one; empty where either is missing."""
   found: dict[str, list[Pair]] = {}
   for pair in statistics.pairs[budget]:
-    if pair.other_kind == 'disjoint':
+    if 'disjoint' in pair.other_kinds:
       found.setdefault(pair.overlapping, []).append(pair)
   return found
 
@@ -132,9 +132,9 @@ def _nearest(pairs: Sequence[Pair]) -> Pair:
 
 
 def _none_beats_oracle(statistics: Statistics, budget: str) -> Finding:
-  pairs = [pair for pair in statistics.pairs[budget] if pair.other_kind == 'oracle']
+  pairs = [pair for pair in statistics.pairs[budget] if 'oracle' in pair.other_kinds]
   if not pairs:
-    has_oracle = any(summary.kind == 'oracle' for summary in statistics.summaries[budget])
+    has_oracle = any('oracle' in summary.kinds for summary in statistics.summaries[budget])
     return _missing('overlapping' if has_oracle else 'planted')
   named = [(f'{pair.overlapping} against {pair.other}', pair.difference) for pair in pairs]
   return _none_above(named)

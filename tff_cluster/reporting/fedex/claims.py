@@ -14,7 +14,7 @@ from tff_cluster.papers import miles2024
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.fedex import scorecard
 from tff_cluster.reporting.table_claims import Needs, Reproduced, TableClaim
-from tff_cluster.reporting.words import percent, plural
+from tff_cluster.reporting.words import decimals_for, differ, percents, plural
 
 Rows = Mapping[str, Reproduced]
 Numbers = Callable[[Rows], list[float]]
@@ -22,6 +22,7 @@ _PAPER, _EXTENSION = 'Miles et al. 2024', 'Miles et al. 2024, “Extensions”'
 _FEWER, _MORE = '3 clusters', '4 clusters'
 # Of pairs of clients, between those that hold a common label and the others. A clustering that ignores labels has 0.
 _ALIKE = 0.05
+_SLACK = 1e-9  # Keeps what is exactly at the limit from failing by rounding of binary fractions.
 
 
 def _accuracy(row: str, column: str) -> Numbers:
@@ -47,9 +48,9 @@ def _above(high: Numbers, low: Numbers) -> Callable[[Rows], Finding]:
     # Two rows may have been run with different seeds; then only their means compare.
     if len(first) == len(second) > 1:
       note = f'in {sum(a > b for a, b in zip(first, second, strict=True))} of {len(first)} seeds'
-    return Finding(
-      'holds' if means[0] > means[1] else 'fails', f'{means[0]:.2f}% against {means[1]:.2f}%', note
-    )
+    decimals = decimals_for(means, differ, 2)
+    told = ' against '.join(f'{mean:.{decimals}f}%' for mean in means)
+    return Finding('holds' if means[0] > means[1] else 'fails', told, note)
 
   return rule
 
@@ -75,10 +76,11 @@ def _alike_together(rows: Rows) -> Finding:
     return Finding('undecided', '–', 'all pairs of clients hold a common label, or none does')
   pairs = np.array(found.together, np.float64)
   common, others = pairs.mean(axis=0)
-  right = [a - b >= _ALIKE for a, b in pairs]
+  right = [a - b >= _ALIKE - _SLACK for a, b in pairs]
+  told = percents((common, others), lambda a, b: a - b >= 100.0 * (_ALIKE - _SLACK))
   return Finding(
-    'holds' if common - others >= _ALIKE else 'fails',
-    f'{percent(common)} against {percent(others)} of the pairs',
+    'holds' if common - others >= _ALIKE - _SLACK else 'fails',
+    f'{" against ".join(told)} of the pairs',
     _seeds(right),
   )
 

@@ -17,7 +17,7 @@ from tff_cluster.papers.miles2024 import BATCHES, EPOCHS, replication_name
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.fedex.curve_measures import CurveMeasures, measure
 from tff_cluster.reporting.table_claims import Needs, Reproduced, TableClaim
-from tff_cluster.reporting.words import plural
+from tff_cluster.reporting.words import decimals_for, differ, plural
 
 Rows = Mapping[str, Reproduced]
 # Of two settings whether the first is as claimed against the second (None: the pair cannot tell), and the numbers in words.
@@ -29,17 +29,23 @@ _TOLD = 3  # Pairs that do not hold are told one by one up to this many.
 
 def _more_accurate(first: CurveMeasures, second: CurveMeasures) -> tuple[bool | None, str]:
   a, b = float(np.mean(first.best)), float(np.mean(second.best))
-  return a > b, f'{a:.2f}% against {b:.2f}%'
+  return a > b, _against_percent(a, b)
 
 
 def _at_least_as_accurate(first: CurveMeasures, second: CurveMeasures) -> tuple[bool | None, str]:
   a, b = float(np.mean(first.best)), float(np.mean(second.best))
-  return a >= b, f'{a:.2f}% against {b:.2f}%'
+  return a >= b, _against_percent(a, b)
+
+
+def _against_percent(a: float, b: float) -> str:
+  decimals = decimals_for([a, b], differ, 2)
+  return f'{a:.{decimals}f}% against {b:.{decimals}f}%'
 
 
 def _faster(first: CurveMeasures, second: CurveMeasures) -> tuple[bool | None, str]:
   a, b = first.mean_rounds(_TARGET), second.mean_rounds(_TARGET)
-  words = ' against '.join('not reached' if np.isinf(value) else f'{value:.1f}' for value in (a, b))
+  decimals = decimals_for([a, b], differ) if np.isfinite([a, b]).all() else 1
+  words = ' against '.join('not reached' if np.isinf(value) else f'{value:.{decimals}f}' for value in (a, b))
   return None if a == b else a < b, f'rounds {words}'
 
 
@@ -52,7 +58,8 @@ def _no_slower(first: CurveMeasures, second: CurveMeasures) -> tuple[bool | None
 
 def _fluctuates_more(first: CurveMeasures, second: CurveMeasures) -> tuple[bool | None, str]:
   a, b = float(np.mean(first.fluctuation)), float(np.mean(second.fluctuation))
-  return a > b, f'fluctuation {a:.2f} against {b:.2f} points'
+  decimals = decimals_for([a, b], differ, 2)
+  return a > b, f'fluctuation {a:.{decimals}f} against {b:.{decimals}f} points'
 
 
 def _pairs(words: str, pairs: Sequence[tuple[str, str]], *checks: Check) -> TableClaim:
@@ -87,11 +94,11 @@ def _limit(words: str, published: str, names: Sequence[str], limit: float, above
   def rule(rows: Rows) -> Finding:
     best = {name: float(np.mean(measure(row).best)) for name, row in rows.items()}
     wrong = [name for name, value in best.items() if (value >= limit) != above]
-    told = [f'{name}: {best[name]:.2f}%' for name in wrong[:_TOLD]]
+    decimals = decimals_for(list(best.values()), lambda *v: [value >= limit for value in v], 2)
+    told = [f'{name}: {best[name]:.{decimals}f}%' for name in wrong[:_TOLD]]
     more = [f'and {len(wrong) - _TOLD} more'] if len(wrong) > _TOLD else []
-    spread = f'best accuracy {min(best.values()):.2f}% to {max(best.values()):.2f}%'
-    if len(best) == 1:
-      spread = f'best accuracy {min(best.values()):.2f}%'
+    ends = dict.fromkeys(f'{end:.{decimals}f}%' for end in (min(best.values()), max(best.values())))
+    spread = f'best accuracy {" to ".join(ends)}'
     return Finding('fails' if wrong else 'holds', spread, '; '.join(['not', *told, *more]) if wrong else '')
 
   return TableClaim(words, _SOURCE, published, Needs(tuple((name,) for name in names), 1), rule)

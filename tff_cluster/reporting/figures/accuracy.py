@@ -7,7 +7,7 @@ import numpy as np
 
 from tff_cluster.reporting.figures import base
 from tff_cluster.reporting.intervals import Interval
-from tff_cluster.reporting.words import signed
+from tff_cluster.reporting.words import plural, signed
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ def client_accuracies(
   )
   for name, row, look in zip(series, values, looks, strict=False):
     axes.scatter(row, rows, label=name, zorder=3, **look)
-  axes.set_yticks(rows, [base.short(client_ids[k]) for k in chosen])
+  axes.set_yticks(rows, [base.client(client_ids[k]) for k in chosen])
   axes.set_ylim(len(chosen) - 0.4, -0.6)
   spread = max(float(np.ptp(values)), 4.0)
   axes.set_xlim(max(values.min() - 0.06 * spread, -2.0), min(values.max() + 0.06 * spread, 101.5))
@@ -74,7 +74,7 @@ def client_differences(panels: Sequence[tuple[str, np.ndarray, Interval]]) -> 'F
     axes.axhline(100 * interval.mean, color=base.INK, linewidth=1.2, linestyle=(0, (4, 3)))
     axes.set_title(f'{base.short(label, 28)}: mean {signed(100 * interval.mean)}', fontsize=10)
     axes.set_xticks([])
-    axes.set_xlabel(f'{len(heights)} clients, best gain first')
+    axes.set_xlabel(f'{plural(len(heights), "client")}, best gain first')
     axes.grid(axis='y')
     axes.tick_params(labelleft=True)
   for axes in grid.flat[len(panels) :]:

@@ -2,11 +2,14 @@
 
 import functools
 import io
+import textwrap
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
+
+from tff_cluster.reporting import identical, words
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -89,6 +92,19 @@ def short(text: Any, length: int = 14) -> str:
   return (
     plain if len(plain) <= length else f'{plain[: (length - 1) // 2]}…{plain[len(plain) - length // 2 :]}'
   )
+
+
+def wrapped(name: str, length: int = 38) -> str:
+  """Returns a name that may be several joined ones (reporting.identical) on one line or two."""
+  labels = [short(label, length - 4) for label in name.split(identical.JOINT)]
+  text = identical.joined(labels)
+  return '\n'.join(textwrap.wrap(text, length, max_lines=2, placeholder=' …', break_on_hyphens=False))
+
+
+def client(client_id: str, length: int = 14) -> str:
+  """Returns a client's id as it stands beside an axis: shortened, and in quotes where words.client has them."""
+  shown = short(client_id, length)
+  return shown if words.client(client_id) == client_id else f'“{shown}”'
 
 
 def evenly(count: int, most: int) -> np.ndarray:

@@ -220,7 +220,7 @@ def _side_by_side(marks: Sequence[Mark]) -> list[float]:
 
 
 def _rows(axes: Any, names: Sequence[str]) -> None:
-  axes.set_yticks(range(len(names)), [base.short(name, 34) for name in names])
+  axes.set_yticks(range(len(names)), [base.wrapped(name) for name in names])
   axes.set_ylim(len(names) - 0.4, -0.6)
   axes.grid(axis='x')
   axes.tick_params(left=False)

@@ -82,7 +82,10 @@ def dendrogram(
     below = 16.0
   if not truncate and count <= _MOST_NAMES:
     axes.set_xticks(
-      places, [base.short(client_ids[k], 12) for k in leaves], rotation=90, fontsize=8.5 if count <= 30 else 7
+      places,
+      [base.client(client_ids[k], 12) for k in leaves],
+      rotation=90,
+      fontsize=8.5 if count <= 30 else 7,
     )
     axes.tick_params(axis='x', length=0, pad=below + 2)
   else:

@@ -127,7 +127,7 @@ def _name_axis(axes: Any, which: str, names: Sequence[str], label: str = 'client
   set_ticks = axes.set_xticks if which == 'x' else axes.set_yticks
   set_label = axes.set_xlabel if which == 'x' else axes.set_ylabel
   if len(names) <= _MOST_NAMES:
-    texts = [base.short(name) for name in names]
+    texts = [base.client(name) for name in names]
     upright = which == 'x' and (len(texts) > 22 or max(map(len, texts)) > 2)
     set_ticks(np.arange(len(texts)), texts, fontsize=8.5 if len(texts) <= 24 else 7)
     if upright:

@@ -53,7 +53,7 @@ def membership_matrix(
   axes.set_ylabel('cluster' if len(shown) <= _MOST_NAMES else f'{len(shown)} clusters')
   if len(clients) <= _MOST_NAMES:
     axes.set_xticks(
-      np.arange(len(clients)), [base.short(client_ids[k]) for k in clients], fontsize=8, rotation=90
+      np.arange(len(clients)), [base.client(client_ids[k]) for k in clients], fontsize=8, rotation=90
     )
     axes.set_xlabel('client')
   else:

@@ -57,7 +57,7 @@ def similarity_matrices(
       axes.axvline(edge, color=base.INK, linewidth=1.6)
     axes.set_xticks([])
     if len(order) <= _MOST_NAMES:
-      names = [base.short(client_ids[test.compared[k]], 9) for k in order]
+      names = [base.client(client_ids[test.compared[k]], 9) for k in order]
       axes.set_yticks(np.arange(len(names)), names, fontsize=8 if len(names) <= 12 else 6)
       axes.tick_params(axis='y', length=0, pad=2)
     else:

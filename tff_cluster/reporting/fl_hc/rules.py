@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from tff_cluster.papers.tables import Row
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.table_claims import Reproduced
-from tff_cluster.reporting.words import plural, score, series, signed
+from tff_cluster.reporting.words import decimals_for, plural, score, series, signed
 
 Rows = Mapping[str, Reproduced]
 Rule = Callable[[Rows], Finding]
@@ -23,22 +23,36 @@ METRIC_NAMES: Mapping[Hashable, str] = {'cosine': 'cosine', 'l2': 'L2', 'l1': 'L
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-  """What is looked at in a row: the number, and how it is printed."""
+  """What is looked at in a row: the number, and how it is printed.
+
+  Attributes:
+    of: The number.
+    show: Prints it with so many decimals.
+    decimals: The fewest; more where a rounded number would be judged otherwise.
+  """
 
   of: Callable[[Reproduced], float]
-  show: Callable[[float], str]
+  show: Callable[[float, int], str]
+  decimals: int = 2
+
+  def shown(self, values: Sequence[float], verdict: Callable[..., object]) -> list[str]:
+    """Returns the values so that the verdict on them is that on what is printed, see words.decimals_for."""
+    finite = [value for value in values if math.isfinite(value)]
+    whole = len(finite) == len(values)
+    decimals = decimals_for(values, verdict, self.decimals) if whole else self.decimals
+    return [self.show(value, decimals) for value in values]
 
 
-def show_percent(value: float) -> str:
-  return f'{value:.2f}%'
+def show_percent(value: float, decimals: int) -> str:
+  return f'{value:.{decimals}f}%'
 
 
-def show_points(value: float) -> str:
-  return f'{signed(value, 2)} points'
+def show_points(value: float, decimals: int = 2) -> str:
+  return f'{signed(value, decimals)} points'
 
 
-def show_ratio(value: float) -> str:
-  return 'FedAvg has none' if math.isinf(value) else f'{value:.1f}x'
+def show_ratio(value: float, decimals: int) -> str:
+  return 'FedAvg has none' if math.isinf(value) else f'{value:.{decimals}f}x'
 
 
 def level(column: str) -> Quantity:
@@ -63,11 +77,11 @@ def ratio(column: str) -> Quantity:
     ours, theirs = r.percent[column], r.baseline[column]
     return ours / theirs if theirs else math.inf if ours else 1.0
 
-  return Quantity(of, show_ratio)
+  return Quantity(of, show_ratio, 1)
 
 
-FEWEST_CLUSTERS = Quantity(lambda r: min(r.num_clusters), lambda v: plural(int(v), 'cluster'))
-MOST_CLUSTERS = Quantity(lambda r: max(r.num_clusters), lambda v: plural(int(v), 'cluster'))
+FEWEST_CLUSTERS = Quantity(lambda r: min(r.num_clusters), lambda v, _: plural(int(v), 'cluster'))
+MOST_CLUSTERS = Quantity(lambda r: max(r.num_clusters), lambda v, _: plural(int(v), 'cluster'))
 
 
 def lead_in_every_round() -> Quantity:
@@ -85,7 +99,7 @@ def settling_ratio(within: float) -> Quantity:
   def of(r: Reproduced) -> float:
     return _settled(r.accuracy_curve, within) / _settled(r.baseline_curve, within)
 
-  return Quantity(of, lambda v: f'{v:.2f} times the rounds')
+  return Quantity(of, lambda v, decimals: f'{v:.{decimals}f} times the rounds')
 
 
 def _settled(curve: Mapping[int, float], within: float) -> int:
@@ -176,8 +190,10 @@ def compare(
       differences[key] = _mean(sides[True]) - _mean(sides[False])
     if not each:
       mean = _mean(differences.values())
-      return _finding(mean > _SLACK, f'{show_points(mean)} on average')
-    return _finding(min(differences.values()) > _SLACK, _range(list(differences.values()), show_points))
+      (told,) = _POINTS.shown([mean], above(0.0))
+      return _finding(above(0.0)(mean), f'{told} on average')
+    found = list(differences.values())
+    return _finding(all(map(above(0.0), found)), _range(found, _POINTS, above(0.0)))
 
   return rule
 
@@ -192,8 +208,9 @@ def largest(
     for members in _groups(rows, matched).values():
       best = max((r for r in members if chosen(r.row)), key=quantity.of)
       other = max((r for r in members if not chosen(r.row)), key=quantity.of)
-      ours.append(f'{quantity.show(quantity.of(best))} and {quantity.show(quantity.of(other))}')
-      if quantity.of(other) > quantity.of(best) + tie:
+      pair = (quantity.of(best), quantity.of(other))
+      ours.append(' and '.join(quantity.shown(pair, lambda a, b: b > a + tie + _SLACK)))
+      if pair[1] > pair[0] + tie + _SLACK:
         against.append(f'{other.row.name} exceeds {best.row.name}')
     return _finding(not against, '; '.join(ours), '; '.join(against))
 
@@ -206,7 +223,10 @@ def best_row(quantity: Quantity, names: Collection[str]) -> Rule:
   def rule(rows: Rows) -> Finding:
     top = max(quantity.of(r) for r in rows.values())
     winners = [name for name, r in rows.items() if quantity.of(r) >= top - _SLACK]
-    return _finding(bool(set(winners) & set(names)), f'{" and ".join(winners)}: {quantity.show(top)}')
+    others = [quantity.of(r) for name, r in rows.items() if name not in winners]
+    told, *rest = quantity.shown([top, *([max(others)] if others else [])], lambda a, *b: [a > c for c in b])
+    note = f'the next has {rest[0]}' if rest else ''
+    return _finding(bool(set(winners) & set(names)), f'{" and ".join(winners)}: {told}', note)
 
   return rule
 
@@ -221,9 +241,10 @@ def metric_order(quantity: Quantity, *order: Sequence[str]) -> Rule:
       for better, worse in itertools.pairwise(order)
     )
     found = sorted(means, key=lambda m: -means[m])
+    told = quantity.shown([means[m] for m in found], lambda *v: [a > b for a, b in itertools.pairwise(v)])
     return _finding(
       holds,
-      ', '.join(f'{METRIC_NAMES[m]} {quantity.show(means[m])}' for m in found),
+      ', '.join(f'{METRIC_NAMES[m]} {shown}' for m, shown in zip(found, told, strict=True)),
       f'means over {_linkages(rows)}',
     )
 
@@ -238,7 +259,8 @@ def spread(
   def rule(rows: Rows) -> Finding:
     spreads = {key: _spread(members, quantity) for key, members in _groups(rows, matched).items()}
     worst = max(spreads, key=lambda key: spreads[key])
-    ours = f'{spreads[worst]:.2f} points at most ({name(worst)})'
+    decimals = decimals_for([spreads[worst]], at_most(limit), 2)
+    ours = f'{spreads[worst]:.{decimals}f} points at most ({name(worst)})'
     return _finding(at_most(limit)(spreads[worst]), ours)
 
   return rule
@@ -252,7 +274,8 @@ def linkage_below_metric(quantity: Quantity) -> Rule:
     linkage = _mean(_spread(members, quantity) for members in by_metric.values())
     means = _metric_means(rows, quantity).values()
     metric = max(means) - min(means)
-    ours = f'{linkage:.2f} points between linkages, {metric:.2f} between metrics'
+    decimals = decimals_for([linkage, metric], lambda a, b: a < b - _SLACK, 2)
+    ours = f'{linkage:.{decimals}f} points between linkages, {metric:.{decimals}f} between metrics'
     return _finding(linkage < metric - _SLACK, ours, f'over {_linkages(rows)}')
 
   return rule
@@ -265,7 +288,7 @@ def groups_found(truth: str) -> Rule:
     if not all(r.recovery.get(truth) for r in rows.values()):
       return Finding('not run', '–', f'these runs know no planted groups called {truth!r}')
     worst = {name: min(a if a is not None else -1.0 for a in r.recovery[truth]) for name, r in rows.items()}
-    found = Quantity(lambda r: worst[r.row.name], lambda v: f'ARI {score(v)}')
+    found = Quantity(lambda r: worst[r.row.name], lambda v, _: f'ARI {score(v)}')
     return every(found, at_least(1.0))(rows)
 
   return rule
@@ -304,12 +327,13 @@ def _counted(quantity: Quantity, test: Callable[[float], bool], enough: Callable
   def rule(rows: Rows) -> Finding:
     values = {name: quantity.of(r) for name, r in rows.items()}
     against = [name for name, v in values.items() if not test(v)]
-    shown = [f'{name} ({quantity.show(values[name])})' for name in against[:_NAMED]]
+    told = dict(zip(values, quantity.shown(list(values.values()), _each(test)), strict=True))
+    shown = [f'{name} ({told[name]})' for name in against[:_NAMED]]
     if len(against) > _NAMED:
       shown.append(f'{len(against) - _NAMED} more')
     holds = enough(len(rows) - len(against), len(rows))
     note = f'not so in {len(against)} of {len(rows)}: {"; ".join(shown)}' if against and len(rows) > 1 else ''
-    return _finding(holds, _range(list(values.values()), quantity.show), note)
+    return _finding(holds, _range(list(values.values()), quantity, test), note)
 
   return rule
 
@@ -341,6 +365,14 @@ def _mean(values: Iterable[float]) -> float:
   return math.fsum(found) / len(found)
 
 
-def _range(values: Sequence[float], show: Callable[[float], str]) -> str:
-  low, high = show(min(values)), show(max(values))
+def _range(values: Sequence[float], quantity: Quantity, test: Callable[[float], bool]) -> str:
+  """Returns the lowest and the highest value; where some value fails the test, not both look as if they passed."""
+  low, high = quantity.shown([min(values), max(values)], _each(test))
   return low if low == high else f'{low} to {high}'
+
+
+def _each(test: Callable[[float], bool]) -> Callable[..., object]:
+  return lambda *values: [test(value) for value in values]
+
+
+_POINTS = Quantity(lambda r: math.nan, show_points)

@@ -10,7 +10,7 @@ from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.splits.pictures import SHORT, main_groups
 from tff_cluster.reporting.splits.tree import Recursion, SplitTest, read_recursion
-from tff_cluster.reporting.words import percent, plural, points, score, series, signed
+from tff_cluster.reporting.words import client, percent, plural, points, score, series, signed
 
 _OPEN_UP_TO = 12
 _NAMED_ROUNDS = 6
@@ -156,7 +156,7 @@ def _described(run: FinishedRun, members: np.ndarray) -> str:
   """Says who the members are: by planted group where there is one, else by their ids."""
   if run.truths:
     return composition(members, next(iter(run.truths.values())))
-  names = [run.client_ids[k] for k in members]
+  names = [client(run.client_ids[k]) for k in members]
   more = f' and {len(names) - _NAMED_CLIENTS} more' if len(names) > _NAMED_CLIENTS else ''
   return ', '.join(names[:_NAMED_CLIENTS]) + more
 
