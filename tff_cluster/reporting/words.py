@@ -1,10 +1,8 @@
 """Numbers and ids in words: the one place that says how accuracies, differences, times, sizes and clients are printed."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-from collections.abc import Mapping
 
 _MINUS = '−'
 _MOST_DECIMALS = 6
