@@ -232,7 +232,7 @@ def test_removing_any_damaged_file_has_it_made_again_as_its_line_says(finished, 
 
 
 @pytest.mark.parametrize(
-  'name', ['phase1.json', 'clusterings/geometry_weights.npz', 'clusterings/candidates_updates.json', 'environment.json',
+  'name', ['phase1.json', 'clusterings/geometry_weights.npz', 'clusterings/candidates_weights.json', 'environment.json',
            'clusterings/hierarchical/linkage.npz', 'clusterings/bipartition/similarities.npz', 'phase2/baseline.json',
            'phase2/client_accuracy_bipartition.npz', 'phase3/kmeans.json'],
 )  # fmt: skip
