@@ -13,13 +13,14 @@ import sys
 from pathlib import Path
 
 from tff_cluster import overlap_dial
+from tff_cluster import store as store_lib
 from tff_cluster.algorithms import early
 from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.errors import InputError
 
 
 def define_flags() -> None:
-  flags.define('data', 'training', 'clusterings', 'evaluation', 'compare', 'run', 'machine')
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'compare', 'dry_run', 'run', 'machine')
 
 
 def main() -> None:
@@ -32,25 +33,37 @@ def main() -> None:
   config = config.with_clusterings(overlap_dial.positions(config.clusterings, options.overlap_dial))
   seeds = parse.parse_seeds(options.seeds)
   memory = early.check(config, machine, [Path(run.output_dir) / f'seed_{seed}' for seed in seeds])
+  dry = parse.section_from_flags(flags.DryRunOptions)
   root = output.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.algorithms import comparison as runs
-  from tff_cluster.reporting import finished_run, progress
+  from tff_cluster.algorithms import estimates
+  from tff_cluster.reporting import costs, finished_run, progress, summary
   from tff_cluster.reporting.atlas import page as atlas
   from tff_cluster.reporting.comparison import page as pages
 
   store = Path(run.store_dir or root / 'store')
+  shown = progress.Progress()
+  if dry.dry_run == 'yes':
+    planned = runs.plan(config, seeds, root)
+    found = estimates.estimates(planned, store, shown, machine)
+    print(*costs.estimate_lines(estimates.entries([each.name for each in planned], found)), sep='\n')
+    return
   store.mkdir(parents=True, exist_ok=True)
   if memory:
     print(memory)
-  done = runs.run(config, seeds, root, store, progress.Progress(), machine)
+  with shown:
+    done = runs.run(config, seeds, root, store, shown, machine)
   asked, trained = sum(d.asked for _, d in done), sum(d.trained for _, d in done)
   facts = {
     'command': parse.command('compare', sys.argv[1:]),
     'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call',
   }
   arrays = {seed: finished_run.read_run(root / f'seed_{seed}').arrays for seed in seeds}
-  page = pages.write([(seed, d.results) for seed, d in done], facts, root, arrays)
+  with shown.phase('report'):
+    page = pages.write([(seed, d.results) for seed, d in done], facts, root, arrays)
+  for line in summary.words(store_lib.load_json(root / 'comparison.json')['summary'], 'seeds and clients'):
+    print(line)
   print(f'client-rounds: {asked} asked for, {trained} trained')
   print(f'atlas {page.with_name(atlas.NAME).resolve()}')
   print(f'report {page.resolve()}')

@@ -20,11 +20,12 @@ from tff_cluster.papers import catalogue
 
 
 def define_flags() -> None:
-  flags.define('reproduce', 'run', 'machine')
+  flags.define('reproduce', 'dry_run', 'run', 'machine')
 
 
 def main() -> None:
   options = parse.section_from_flags(flags.ReproduceOptions)
+  dry = parse.section_from_flags(flags.DryRunOptions)
   run, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   if run.config_file is not None:
     raise InputError('--config_file does not apply here; the table says what is run')
@@ -35,23 +36,25 @@ def main() -> None:
   seeds = parse.parse_seeds(options.seeds)
   root = output.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
-  from tff_cluster.algorithms import early, reproduction
-  from tff_cluster.reporting import progress, reproduced
+  from tff_cluster.algorithms import early, estimates, reproduction
+  from tff_cluster.reporting import costs, progress, reproduced
 
   scale = published.scale(options.scale)
+  scale_line = f'scale {scale.name}{": " + scale.words if scale.words else ""}'
   jobs = reproduction.plan(published, scale, seeds, root, options.data_dir, options.rows)
   lines = {early.check(job.config, machine, [job.folder.root]): None for job in jobs}
   for line in filter(None, lines):
     print(line)
   store = Path(run.store_dir or root / 'store')
-  store.mkdir(parents=True, exist_ok=True)
   shown = progress.Progress()
-  if options.dry_run == 'yes':
-    costs = reproduction.estimates(jobs, store, shown, machine)
-    entries = [(j.folder.root.name, c.asked, c.stored, c.seconds) for j, c in zip(jobs, costs, strict=True)]
-    print(reproduced.estimate_table(entries, scale.name, scale.words))
+  if dry.dry_run == 'yes':
+    found = estimates.estimates(jobs, store, shown, machine)
+    print(scale_line)
+    names = [job.folder.root.name for job in jobs]
+    print(*costs.estimate_lines(estimates.entries(names, found)), sep='\n')
     return
-  done = [reproduction.run(job, store, shown, machine) for job in jobs]
+  store.mkdir(parents=True, exist_ok=True)
+  done = reproduction.run_all(jobs, store, shown, machine)
   asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)
   facts = {
     'command': parse.command('reproduce', sys.argv[1:]),
@@ -61,9 +64,10 @@ def main() -> None:
   runs = reproduction.finished(published, scale, root, ran)
   target = root / published.name / scale.name
   shown_run = jobs[0].folder.root if options.figure is not None else None
-  page = reproduced.write(published, runs, scale.name, scale.words, facts, target, shown_run)
+  with shown.phase('report'):
+    page = reproduced.write(published, runs, scale.name, scale.words, facts, target, shown_run)
   print(f'client-rounds: {asked} asked for, {trained} trained')
-  print(f'scale {scale.name}{": " + scale.words if scale.words else ""}')
+  print(scale_line)
   print(f'report {page.resolve()}')
 
 
@@ -71,6 +75,7 @@ def reproduce_toy(name: str, options: flags.ReproduceOptions, run: flags.RunOpti
   """Computes a figure that has no experiment behind it."""
   given = {
     *flags.given(flags.ReproduceOptions),
+    *flags.given(flags.DryRunOptions),
     *flags.given(flags.RunOptions),
     *flags.given(machine_lib.Machine),
   }

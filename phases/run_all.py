@@ -7,6 +7,7 @@ Given again, the same command goes on where it stopped and ends with the same nu
 
 from pathlib import Path
 
+from tff_cluster import machine as machine_lib
 from tff_cluster.algorithms import early
 from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.reporting import words
@@ -14,7 +15,7 @@ from tff_cluster.run_folder import RunFolder
 
 
 def define_flags() -> None:
-  flags.define('data', 'training', 'clusterings', 'evaluation', 'run', 'export', 'machine')
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'dry_run', 'run', 'export', 'machine')
 
 
 def main() -> None:
@@ -22,33 +23,50 @@ def main() -> None:
   export_models = parse.section_from_flags(flags.ExportOptions).export_models == 'yes'
   config = parse.experiment_config_from_flags()
   memory = early.check(config, machine, [Path(options.output_dir)])
-  output.claim_output_dir(options.output_dir, config, options.store_dir)
+  claim = output.claim_output_dir(options.output_dir, config, options.store_dir)
+  if parse.section_from_flags(flags.DryRunOptions).dry_run == 'yes':
+    tell_costs(claim, machine)
+    return
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster import api
   from tff_cluster.algorithms import three_phase
-  from tff_cluster.reporting import progress
+  from tff_cluster.reporting import progress, summary
 
   if memory:
     print(memory)
   try:
-    done = api.run_experiment(
-      config,
-      options.output_dir,
-      options.store_dir,
-      progress.Progress(),
-      machine,
-      export_models,
-      report=True,
-    )
+    with progress.Progress() as shown:
+      done = api.run_experiment(
+        config,
+        options.output_dir,
+        options.store_dir,
+        shown,
+        machine,
+        export_models,
+        report=True,
+      )
   except three_phase.ClusteringsFailed as failed:
     if failed.report is not None:
       print(f'report {failed.report.resolve()}')
     raise
   assert done.report is not None
+  for line in summary.words(done.results['summary'], 'clients'):
+    print(line)
   print(f'client-rounds: {done.asked} asked for, {done.trained} trained')
   print(f'on disk {words.sizes(RunFolder(Path(options.output_dir)).sizes())}')
   print(f'digest {done.results["digest"]}')
   print(f'report {done.report.resolve()}')
+
+
+def tell_costs(claim: output.Claim, machine: machine_lib.Machine) -> None:
+  """Prints what is stored of a run, what is missing and how long that would take; nothing is written."""
+  from tff_cluster.algorithms import estimates
+  from tff_cluster.reporting import costs, progress
+
+  runs = estimates.with_folds(estimates.Run(claim.folder.root.name, claim.config, claim.folder))
+  store = Path(claim.store_dir) if claim.store_dir else None
+  found = estimates.estimates(runs, store, progress.Progress(), machine)
+  print(*costs.estimate_lines(estimates.entries([run.name for run in runs], found)), sep='\n')
 
 
 if __name__ == '__main__':

@@ -10,6 +10,7 @@ from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import main_job, three_phase
 from tff_cluster.algorithms import run_experiment as algorithm
 from tff_cluster.cli import output
+from tff_cluster.run_folder import RunFolder
 
 # Files are locked for a process, not for a thread.
 _one_at_a_time = threading.RLock()
@@ -48,12 +49,15 @@ def run_experiment(
       done = algorithm.run_experiment(config, folder, store_dir, progress, machine, export_models)
     except three_phase.ClusteringsFailed as failed:
       if report and failed.done:
-        failed.report = _write_report(folder)
+        failed.report = _write_report(folder, progress)
       raise
-    return dataclasses.replace(done, report=_write_report(folder)) if report else done
+    return dataclasses.replace(done, report=_write_report(folder, progress)) if report else done
 
 
-def _write_report(folder: pathlib.Path) -> pathlib.Path:
+def _write_report(folder: pathlib.Path, progress: experiment_lib.Progress | None) -> pathlib.Path:
   from tff_cluster.reporting import report as report_lib
 
-  return report_lib.write_report(folder)
+  shown = progress or algorithm.Silent()
+  figures = report_lib.num_figures(RunFolder(folder).load_config())
+  with shown.phase('report', figures):
+    return report_lib.write_report(folder, shown.update)

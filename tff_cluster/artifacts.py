@@ -22,10 +22,11 @@ _DESCRIBED = 'determinants.json'
 _NAME = re.compile(r'([a-z_]+)-([0-9a-f]{24})')
 _DOOMED = '.tff_cluster-removed-'
 _ROUND = re.compile(r'(?:round|latest)_([0-9]{5,})\.npz')
+_PORTION = re.compile(r'models_[0-9]{6,}_([0-9]{6,})\.npz')
 _SCORES = re.compile(r'[0-9a-f]{64}\.npz')
 # All that is ever written into an artifact, whole or set aside: nothing else in it is ours to remove.
 _FILES = re.compile(
-  rf'({re.escape(_DESCRIBED)}|{_ROUND.pattern}|{_SCORES.pattern}|vectors\.npy(\.json)?|clients\.json|sketch\.json|similarity\.npz)'
+  rf'({re.escape(_DESCRIBED)}|{_ROUND.pattern}|{_SCORES.pattern}|{_PORTION.pattern}|vectors\.npy(\.json)?|clients\.json|sketch\.json|similarity\.npz)'
   r'(\.damaged(-[0-9]+)?)?'
 )
 
@@ -36,8 +37,8 @@ class Artifact:
 
   Attributes:
     folder: Where it lies.
-    kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster), 'similarity' (of a cluster's updates) or
-      'global_scores' (what models score there).
+    kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster), 'similarity' (of a cluster's updates),
+      'global_scores' or 'client_scores' (what models score there).
     content: Its files in words, for instance 'rounds 10, 20'.
     size: Bytes on disk.
     last_used: Seconds since the epoch.
@@ -227,7 +228,10 @@ def _empty_out(folder: pathlib.Path) -> None:
 def _content(folder: pathlib.Path) -> str:
   """Returns the files of an artifact in words."""
   rounds = sorted(saved_rounds(folder))
-  if rounds:
+  if folder.name.startswith('client_scores-'):
+    ends = [int(match[1]) for path in folder.glob('*.npz') if (match := _PORTION.fullmatch(path.name))]
+    content = f'models scored: {max(ends, default=0)}'
+  elif rounds:
     content = f'rounds {", ".join(map(str, rounds))}'
   elif (folder / 'vectors.npy').exists():
     content = 'vectors'

@@ -3,7 +3,7 @@
 results.json holds (all accuracies from 0 to 1, all times in seconds):
 
   schema        int, SCHEMA
-  digest        SHA-256 over everything below but `environment`, `timing` and paths: equal between equal runs
+  digest        SHA-256 over everything below but `environment`, `timing`, `summary` and paths: equal between equal runs
   config        ExperimentConfig.to_json()
   population    name, digest, client_ids [clients], num_classes, rows {train, validation, test, global_test},
                 label_counts int[clients][classes] (train), truths {name: float[groups][clients]}
@@ -53,7 +53,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
       average      the mean of all cluster models
       weighted     the mean weighted by best_validation
       blended      each cluster's model averaged with `average`; clients use the mean over their clusters
-      each with `mixing` float[clusters][clients or 1], the matrix that makes the evaluation's models
+      each with `mixing` float[clusters][clients or 1], the matrix that makes the evaluation's models; null where it
+      has more than 100,000 numbers, which then follow from `clusters` (aggregation/mixing.py)
     experts       EXPERTS, null where they were not asked for. Not in schema 2
     equal_cost    null where the ledger's client_rounds are at most those that FedAvg without clusters spends in
                   Phase 2; else the last round that they pay (of Phase 1, where they pay none), client_rounds spent
@@ -65,7 +66,15 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
                 mean client accuracy over folds with Student's 95% interval, and mean macro recall
   environment   python, packages {name: version}, machine, cores, started (ISO time)
   timing        [{name, seconds, client_rounds_asked, client_rounds_trained}], one a phase, and one for each clustering that
-                trained to find its clusters (bipartition, a threshold by validation): together all that was trained
+                trained to find its clusters (bipartition, a threshold by validation): together all that was trained; the
+                last one is drawing the report, where that was done
+  summary       [{label, kind, mean_client_accuracy, difference, interval, num_clusters, ari, omega, client_rounds, bytes}],
+                a line for each contender, in the order FedAvg without clusters (kind 'fedavg'), every client alone ('local',
+                where it was asked for), clusterings ('oracle', 'disjoint' or 'overlapping'); the same that a run prints at
+                its end. After Phase 2, each client with its own model on its own test rows: mean accuracy, its difference to
+                FedAvg, client by client, and the 95% interval [low, high] of that over clients; ari and omega against the
+                first of `truths`; client-rounds of Phase 2 and bytes up and down together, as in the ledgers. null where
+                there is none. Positions of an overlap dial are left out
 
   STAGE       rounds, ledger {client_rounds, bytes_up, bytes_down}, history (all three from round 1 on, in the
               baseline too), evaluation (EVALUATION),
@@ -126,7 +135,7 @@ SCHEMA = 5
 # 3 adds `splits` and `experts`, 4 `local` and `equal_cost`, 5 `new_clients`: a reader goes without them where they are
 # missing.
 READABLE = (2, 3, 4, 5)
-_NOT_RESULTS = ('digest', 'environment', 'timing')
+_NOT_RESULTS = ('digest', 'environment', 'timing', 'summary')
 
 
 def check_not_newer(name: str, found: Any) -> None:

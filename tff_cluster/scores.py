@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,13 @@ class Scores:
       'highest_client_accuracy': highest,
       'share_at_highest': float(np.mean(accuracy >= highest)),
     }
+
+
+def concatenate(found: Sequence[Scores]) -> Scores:
+  """Returns the scores of all clients, one after the other."""
+  return Scores(
+    np.concatenate([each.counts for each in found]), np.concatenate([each.loss_sum for each in found])
+  )
 
 
 def macro_precision(counts: np.ndarray) -> float:

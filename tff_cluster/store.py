@@ -276,6 +276,17 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
   return arrays
 
 
+def load_or_none(path: pathlib.Path) -> dict[str, np.ndarray] | None:
+  """Returns what save_arrays wrote; None where it is not there, or is damaged and then set aside."""
+  try:
+    return load_arrays(path)
+  except FileNotFoundError:
+    return None
+  except DamagedFile as damage:
+    set_aside(path, damage)
+    return None
+
+
 def set_aside(path: pathlib.Path, damage: DamagedFile) -> None:
   """Renames a damaged file (rows with their checksum), so that it is neither used nor lost, and logs it in one line."""
   files = [file for file in (path, path.with_name(path.name + '.json')) if os.path.lexists(file)]

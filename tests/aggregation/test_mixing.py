@@ -150,3 +150,27 @@ def test_memory_mapped_models(tmp_path):
 def test_wrong_matrices(matrix, message):
   with pytest.raises(ValueError, match=message):
     mixing.apply_mixing([np.ones((2, 4))], matrix)
+
+
+@pytest.mark.parametrize('diverged', [False, True])
+def test_many_models_mixed_through_what_columns_share_have_the_bits_of_plain_sums(diverged, monkeypatch):
+  rng = np.random.default_rng(3)
+  clusters, clients = 60, 50
+  member = rng.random((clusters, clients)) < 0.04
+  member[np.arange(clusters) % clusters, np.arange(clusters) % clients] = True
+  assignment = ClusterAssignment(member.astype(float), tuple(f'c{k:02d}' for k in range(clients)))
+  models = (rng.normal(size=400) + 1e-3 * rng.normal(size=(clusters, 400))).astype(np.float32)
+  models[:, :5] = 2.0**-24 * np.arange(clusters)[:, None] + 1.0  # Halves between neighbouring float32.
+  models[:, 5:10] = np.where(np.arange(clusters)[:, None] % 2, 1e8, -1e8) + models[:, 5:10]
+  if diverged:
+    models[7, 20], models[8, 21], models[9, 21] = np.nan, np.inf, -np.inf
+  shared = []
+  plainly = mixing._mix_plainly
+  monkeypatch.setattr(mixing, '_mix_plainly', lambda *given: shared.append(0) or plainly(*given))
+  for matrix in (mixing.blended(assignment), mixing.blended_clusters(clusters)):
+    (found,) = mixing.apply_mixing([models], matrix, chunk_bytes=50_000)
+    assert not shared, 'no column goes through all models'
+    wide = models.astype(np.float64)
+    with np.errstate(invalid='ignore'):
+      expected = [np.cumsum(column[:, None] * wide, axis=0)[-1].astype(np.float32) for column in matrix.T]
+    np.testing.assert_array_equal(found, np.stack(expected))

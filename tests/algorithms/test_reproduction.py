@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from tff_cluster import store as store_lib
-from tff_cluster.algorithms import reproduction, run_experiment
+from tff_cluster.algorithms import estimates, reproduction, run_experiment
 from tff_cluster.errors import InputError
 from tff_cluster.papers import briggs2020, catalogue, tables
 from tff_cluster.reporting import report, reproduced
@@ -81,7 +81,7 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
   store, silent = tmp_path / 'store', run_experiment.Silent()
   store.mkdir()
   jobs = reproduction.plan(TABLE, TINY, (0,), tmp_path)
-  before = reproduction.estimates(jobs, store, silent)
+  before = estimates.estimates(jobs, store, silent)
   # FedAvg is 4 rounds of 3 of 6 clients; all 6 send an update; a cluster of everybody is FedAvg's rounds again.
   assert (before[0].asked, before[0].stored) == (4 * 3 + 6 + 3 * 3, 0)
   # The second run's FedAvg is the first one's.
@@ -95,7 +95,7 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
   assert done[1].trained <= done[1].asked - 4 * 3
   assert [reproduction.run(job, store, silent).trained for job in jobs] == [0, 0]
   assert not list(tmp_path.rglob('*.keras'))
-  after = reproduction.estimates(jobs, store, silent)
+  after = estimates.estimates(jobs, store, silent)
   assert after[0].stored == after[0].asked == 4 * 3 + 3 * 3
   assert after[1].stored == after[1].asked
 
@@ -182,7 +182,7 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path):
   store.mkdir()
   jobs = reproduction.plan(ALONE, LEAN, (0,), tmp_path)
   # 4 rounds of 6 clients, and nobody sends a signature.
-  assert [(e.asked, e.stored) for e in reproduction.estimates(jobs, store, silent)] == [(24, 0), (24, 0)]
+  assert [(e.asked, e.stored) for e in estimates.estimates(jobs, store, silent)] == [(24, 0), (24, 0)]
   done = [reproduction.run(job, store, silent) for job in jobs]
   assert [d.trained for d in done] == [24, 24]
   assert [reproduction.run(job, store, silent).trained for job in jobs] == [0, 0]
@@ -196,7 +196,7 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path):
     ALONE, name='made_up/table3', rows=(dataclasses.replace(ALONE.rows[0], clustering=WIDE),)
   )
   (other,) = reproduction.plan(with_clusters, LEAN, (0,), tmp_path)
-  assert reproduction.estimates([other], store, silent)[0].stored == 24
+  assert estimates.estimates([other], store, silent)[0].stored == 24
   assert reproduction.run(other, store, silent).results['baseline'] == done[0].results['baseline']
 
   shown = reproduction.finished(ALONE, LEAN, tmp_path, [(jobs[0], done[0].results)])

@@ -1,11 +1,10 @@
 """What the server adds to an update that a client sends, so that it has the signature that Phase 1 saved."""
 
-import contextlib
-
 import numpy as np
 import pytest
 
 from tff_cluster import store
+from tff_cluster.algorithms.run_experiment import Silent
 from tff_cluster.clustering import sketch
 from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.run_folder import RunFolder
@@ -13,15 +12,6 @@ from tff_cluster.run_folder import RunFolder
 pytestmark = pytest.mark.tensorflow
 
 ROUNDS = 3
-
-
-class Silent:
-  @contextlib.contextmanager
-  def stage(self, name, total):
-    yield
-
-  def update(self, n=1, **figures):
-    pass
 
 
 @pytest.mark.parametrize('dimension', [None, 64])

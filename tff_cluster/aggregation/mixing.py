@@ -15,6 +15,10 @@ from tff_cluster.assignment import ClusterAssignment
 from tff_cluster.errors import InputError
 
 _CHUNK_BYTES = 32 * 2**20
+# Models of a column from which on it is worth while to look for what columns have in common.
+_MANY = 32
+# Weights that differ by less than this share of each other are the same: rounding where the matrix was made.
+_SLACK = 2.0**-40
 
 
 def average(num_models: int) -> np.ndarray:
@@ -114,24 +118,81 @@ def apply_mixing(
       raise ValueError(
         f'array {position} has shape {np.shape(array)}, expected a leading axis of {len(mixing)} models'
       )
-  return [_mix(array, mixing, chunk_bytes) for array in weights]
+  with np.errstate(invalid='ignore', over='ignore'):  # Models that diverged.
+    return [_mix(array, mixing, chunk_bytes) for array in weights]
 
 
 def _mix(array: np.ndarray, mixing: np.ndarray, chunk_bytes: int) -> np.ndarray:
-  models, columns = mixing.shape
-  flat = np.reshape(array, (models, -1))
+  taking_part = np.flatnonzero(mixing.any(axis=1))
+  mixing = mixing[taking_part]
+  flat = np.reshape(array, (len(array), -1))
+  columns = mixing.shape[1]
+  common = _common_weights(mixing)
   result = np.empty((columns, flat.shape[1]), np.float32)
-  width = max(chunk_bytes // (8 * (models + columns)), 1)
+  width = max(chunk_bytes // (8 * (len(mixing) + columns)), 1)
   for start in range(0, flat.shape[1], width):
-    chunk = np.asarray(flat[:, start : start + width], np.float64)
+    part = flat[:, start : start + width]
+    chunk = np.asarray(part if len(mixing) == len(flat) else part[taking_part], np.float64)
+    shared = (chunk.sum(axis=0), np.abs(chunk).sum(axis=0)) if common.any() else None
     for column in range(columns):
-      # Added up model after model: a matrix product gives other bits with another number of threads or of
-      # columns, and start weights must be the same bits in every phase and after every resume.
-      total = np.zeros(chunk.shape[1])
-      for model in np.flatnonzero(mixing[:, column]):
-        total += mixing[model, column] * chunk[model]
-      result[column, start : start + width] = total
+      if shared is not None and common[column]:
+        mixed = _mix_shared(chunk, mixing[:, column], common[column], *shared)
+      else:
+        mixed = _mix_plainly(chunk, mixing[:, column])
+      result[column, start : start + width] = mixed
   return result.reshape(columns, *np.shape(array)[1:])
+
+
+def _common_weights(mixing: np.ndarray) -> np.ndarray:
+  """Returns float64[columns], what a column gives to most models; 0 where that is different, or there are few models."""
+  if len(mixing) <= _MANY:
+    return np.zeros(mixing.shape[1])
+  usual = np.median(mixing, axis=0)
+  alike = (np.abs(mixing - usual) <= _SLACK * usual).sum(axis=0)
+  return np.where(2 * alike > len(mixing), usual, 0.0)
+
+
+def _mix_plainly(chunk: np.ndarray, weights: np.ndarray) -> np.ndarray:
+  """Returns float64[features], the models' weighted sum.
+
+  Added up model after model: a matrix product gives other bits with another number of threads or of columns, and start
+  weights must be the same bits in every phase and after every resume.
+  """
+  total = np.zeros(chunk.shape[1])
+  for model in np.flatnonzero(weights):
+    total += weights[model] * chunk[model]
+  return total
+
+
+def _mix_shared(
+  chunk: np.ndarray, weights: np.ndarray, common: float, sums: np.ndarray, magnitudes: np.ndarray
+) -> np.ndarray:
+  """Returns what _mix_plainly gives, to the bit of float32, without going through all models.
+
+  It is the common weight times the models' sum, and what some models have beside that. Sums in another order differ by
+  rounding, which has a bound; where a float32 could come out otherwise within it, the sum is made as it is there.
+
+  Args:
+    chunk: float64[models, features].
+    weights: float64[models].
+    common: What almost all of them are.
+    sums, magnitudes: float64[features], the models' sum and that of their absolute values.
+  """
+  others = weights - common
+  others[np.abs(others) <= _SLACK * abs(common)] = 0.0
+  some = np.flatnonzero(others)
+  total, magnitude = common * sums, abs(common) * magnitudes
+  for model in some:
+    total += others[model] * chunk[model]
+    magnitude = magnitude + np.abs(others[model] * chunk[model])
+  bound = ((len(weights) + 8) * 2.0**-51 + _SLACK) * magnitude
+  # Also what is not finite.
+  unsure = np.flatnonzero(~((total - bound).astype(np.float32) == (total + bound).astype(np.float32)))
+  if len(unsure):
+    part = np.flatnonzero(weights)
+    # Accumulated, which is model after model as well.
+    total[unsure] = np.cumsum(weights[part, None] * chunk[np.ix_(part, unsure)], axis=0)[-1]
+  return total
 
 
 def _check_count(num_models: int) -> None:

@@ -12,6 +12,7 @@ from tff_cluster import population as population_lib
 from tff_cluster.algorithms import fold_summary, malicious
 from tff_cluster.clustering import excluded
 from tff_cluster.data import saved as saved_population
+from tff_cluster.reporting import summary
 from tff_cluster.run_folder import RunFolder
 
 # Rounds after a split whose accuracy is told beside that before it.
@@ -102,6 +103,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     }
     | ({} if harm is None else {'malicious': harm})
   )
+  assembled['summary'] = summary.of_run(assembled)
   store.save_arrays(folder.arrays, arrays)
   store.save_json(folder.results, assembled)
   return assembled

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from tff_cluster import config as config_lib
 from tff_cluster import machine as machine_lib
+from tff_cluster.algorithms import estimates, main_job, run_experiment
 from tff_cluster.algorithms import experiment as experiment_lib
-from tff_cluster.algorithms import main_job, run_experiment
 from tff_cluster.errors import InputError
+from tff_cluster.run_folder import RunFolder
 
 
 def run(
@@ -34,20 +35,31 @@ def run(
   Raises:
     InputError: if the experiment cross-validates, which has seeds of its own kind.
   """
+  done = []
+  for number, (seed, planned) in enumerate(zip(seeds, plan(config, seeds, root), strict=True), 1):
+    with progress.run(planned.name, number, len(seeds)):
+      results = run_experiment.run_experiment(
+        planned.config, planned.folder.root, str(store_dir), progress, machine, export_models=False
+      )
+    done.append((seed, results))
+  return done
+
+
+def plan(config: config_lib.ExperimentConfig, seeds: Sequence[int], root: Path) -> list[estimates.Run]:
+  """Returns the run of each seed; arguments and errors as for `run`."""
   if config.evaluation.num_folds:
     raise InputError(
       f'--num_folds={config.evaluation.num_folds} does not apply to a comparison, which repeats with other seeds'
     )
-  done = []
-  for seed in seeds:
-    seeded = dataclasses.replace(
-      config,
-      data=dataclasses.replace(config.data, data_seed=seed),
-      training=dataclasses.replace(config.training, seed=seed),
+  return [
+    estimates.Run(
+      f'seed {seed}',
+      dataclasses.replace(
+        config,
+        data=dataclasses.replace(config.data, data_seed=seed),
+        training=dataclasses.replace(config.training, seed=seed),
+      ),
+      RunFolder(root / f'seed_{seed}'),
     )
-    folder = root / f'seed_{seed}'
-    results = run_experiment.run_experiment(
-      seeded, folder, str(store_dir), progress, machine, export_models=False
-    )
-    done.append((seed, results))
-  return done
+    for seed in seeds
+  ]

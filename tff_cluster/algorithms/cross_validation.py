@@ -37,7 +37,8 @@ def run(
     fold = fold_summary.fold_folder(folder, index)
     store.save_json(fold.config, plain.to_json())
     store.save_json(fold.environment, store.load_json(folder.environment))
-    done = main_job.run(fold, plain, progress, machine, fold=(index, folds), export_models=False)
+    with progress.run('fold', index + 1, folds):
+      done = main_job.run(fold, plain, progress, machine, fold=(index, folds), export_models=False)
     asked, trained = asked + done.asked, trained + done.trained
     plain = plain.without_clusterings(done.failed)
     failed |= done.failed

@@ -9,7 +9,7 @@ import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,7 +28,13 @@ _computations: dict[tuple[Any, ...], Any] = {}
 
 
 class Progress(Protocol):
-  """Shows how far a stage is; reporting.progress.Progress is one."""
+  """Shows how far a run is; reporting.progress.Progress is one, and says what the arguments mean."""
+
+  def run(self, name: str, number: int, count: int) -> contextlib.AbstractContextManager[Any]: ...
+
+  def plan(self, weights: Mapping[str, float]) -> None: ...
+
+  def phase(self, name: str, steps: int = 1) -> contextlib.AbstractContextManager[Callable[..., None]]: ...
 
   def stage(self, name: str, total: int) -> contextlib.AbstractContextManager[Any]: ...
 
@@ -267,18 +273,27 @@ class Experiment:
     return store_lib.file_digest(path) or ''
 
   @contextlib.contextmanager
-  def timed(self) -> Iterator[Callable[[], dict[str, float]]]:
-    """Yields a function that gives seconds and client-rounds since the block began."""
+  def timed(self, name: str | None = None, steps: int = 1) -> Iterator[Callable[..., dict[str, float]]]:
+    """Yields a function that gives seconds and client-rounds since the block began, which is shown as a phase.
+
+    What that function is given, `accuracy` or `words`, is shown as what the phase found.
+
+    Args:
+      name, steps: See reporting.progress.Progress.phase; None: it is part of one.
+    """
     start, asked, trained = time.monotonic(), self.asked, self.trained
+    with contextlib.nullcontext() if name is None else self.progress.phase(name, steps) as tell:
 
-    def figures() -> dict[str, float]:
-      return {
-        'seconds': time.monotonic() - start,
-        'client_rounds_asked': self.asked - asked,
-        'client_rounds_trained': self.trained - trained,
-      }
+      def figures(words: str | None = None, accuracy: float | None = None) -> dict[str, float]:
+        if tell is not None:
+          tell(words, accuracy)
+        return {
+          'seconds': time.monotonic() - start,
+          'client_rounds_asked': self.asked - asked,
+          'client_rounds_trained': self.trained - trained,
+        }
 
-    yield figures
+      yield figures
 
 
 def _same_model(one: pathlib.Path, other: pathlib.Path) -> bool:

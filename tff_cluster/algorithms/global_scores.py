@@ -4,7 +4,6 @@ Tables share clusters between their rows, and a Phase 3 of a hundred clusters me
 """
 
 import dataclasses
-import pathlib
 from typing import Any
 
 from tff_cluster import scores
@@ -29,7 +28,8 @@ def metrics(experiment: experiment_lib.Experiment, weights: Any) -> dict[str, An
     | {'rows': experiment.population.global_test_digest, 'kept': _KEPT},
   )
   path = artifact / f'{experiment.digest_of(weights)}.npz'
-  measured = _load(path)
+  kept = store_lib.load_or_none(path)
+  measured = scores.Scores(**kept) if kept else None
   if measured is None:
     measured = experiment.trainer.measure_global(weights)
     # Not held while it is measured: what two runs side by side find is the same.
@@ -37,13 +37,3 @@ def metrics(experiment: experiment_lib.Experiment, weights: Any) -> dict[str, An
       store_lib.save_arrays(path, {name: getattr(measured, name) for name in _KEPT})
   summary = measured.summary()
   return {name: summary[name] for name in _METRICS}
-
-
-def _load(path: pathlib.Path) -> scores.Scores | None:
-  try:
-    return scores.Scores(**store_lib.load_arrays(path))
-  except FileNotFoundError:
-    return None
-  except store_lib.DamagedFile as damage:
-    store_lib.set_aside(path, damage)
-    return None

@@ -7,6 +7,7 @@ from typing import Any
 
 from tff_cluster import config as config_lib
 from tff_cluster import machine as machine_lib
+from tff_cluster import population as population_lib
 from tff_cluster.algorithms import assemble, new_clients, references, session, three_phase
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.cli import output
@@ -51,6 +52,7 @@ def run(
   if not three_phase.is_done(folder, config, export_models):
     with session.opened(folder, config, progress, machine, fold, claim) as experiment:
       population = experiment.population
+      progress.plan(_plan(config, population.num_clients))
       three_phase.run_phase1(experiment)
       failed = three_phase.make_clusterings(experiment, config.clusterings)
       experiment.config = three_phase.drop(folder, config, failed)
@@ -70,3 +72,20 @@ def run(
     claim.write()
   results = assemble.run_assembly(folder, population or session.clients(folder, config, fold))
   return Done(results, asked, trained, failed)
+
+
+def _plan(config: config_lib.ExperimentConfig, num_clients: int) -> dict[str, float]:
+  """Returns the phases in their order with what each costs, in client-rounds, as far as it is known before.
+
+  A clustering is taken for one that trains every client once a round.
+  """
+  training, labels = config.training, [clustering.label for clustering in config.clusterings]
+  cohort = population_lib.cohort_size(training.cohort_fraction, num_clients)
+  plan: dict[str, float] = {'Phase 1': training.phase1_rounds * cohort}
+  plan |= {f'clustering {label}': cohort for label in labels}
+  plan[three_phase.FEDAVG] = training.phase2_rounds * cohort
+  if config.evaluation.local_training == 'yes':
+    plan[references.LOCAL] = (training.phase1_rounds + training.phase2_rounds) * num_clients
+  for label in labels:
+    plan |= {f'Phase 2 of {label}': training.phase2_rounds * cohort, f'Phase 3 of {label}': cohort}
+  return plan | {'report': cohort}

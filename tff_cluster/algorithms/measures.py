@@ -1,15 +1,14 @@
 """From trained models to the numbers in results.json (shapes and meanings: tff_cluster/results.py)."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tff_cluster import assignment as assignment_lib
-from tff_cluster import scores
-from tff_cluster.aggregation import mixing
+from tff_cluster.algorithms import client_scores, global_scores
 from tff_cluster.algorithms import experiment as experiment_lib
-from tff_cluster.algorithms import global_scores
 
 
 def ledger(experiment: experiment_lib.Experiment, client_rounds: int) -> dict[str, int]:
@@ -91,21 +90,13 @@ def evaluation(
   clients = experiment.population.num_clients
   columns, uses = np.unique(matrix, axis=1, return_inverse=True)
   uses = np.broadcast_to(uses.reshape(-1), clients)
-  counts: np.ndarray | None = None
-  loss = np.zeros(clients)
+  users = [np.flatnonzero(uses == column) for column in range(columns.shape[1])]
+  # Clients in different sets of clusters can make as many models as clients.
+  result = client_scores.measure(experiment, models, columns, users).select(np.argsort(np.concatenate(users)))
   everybodys = None
-  for column in range(columns.shape[1]):
-    # One model at a time: clients in different sets of clusters can make as many models as clients.
-    weights = tuple(array[0] for array in mixing.apply_mixing(models, columns[:, [column]]))
-    users = np.flatnonzero(uses == column)
-    measured = experiment.trainer.measure(weights, experiment.population.test, users)
-    if counts is None:
-      counts = np.zeros((clients, *measured.counts.shape[1:]), np.int64)
-    counts[users], loss[users] = measured.counts, measured.loss_sum
-    if columns.shape[1] == 1:
-      everybodys = global_scores.metrics(experiment, weights)
-  assert counts is not None
-  result = scores.Scores(counts, loss)
+  if columns.shape[1] == 1:
+    _, (weights,) = next(client_scores.mixed(models, columns))
+    everybodys = global_scores.metrics(experiment, weights)
   return {
     'global': everybodys,
     'clients': result.summary(),
@@ -117,21 +108,25 @@ def cluster_scores(
   experiment: experiment_lib.Experiment,
   assignment: assignment_lib.ClusterAssignment,
   models: Sequence[np.ndarray],
-) -> dict[str, list[float]]:
+  matrix: np.ndarray,
+) -> dict[str, Any]:
   """Returns each cluster model's accuracy on its members' test rows and on the global test set.
 
   Args:
     experiment: The experiment.
     assignment: The clusters.
     models: One model a cluster, arrays with a leading axis [clusters].
+    matrix: float64[clusters, clusters], what is mixed of them for each cluster.
   """
-  members, everybody = [], []
-  for row in range(assignment.num_clusters):
-    weights = tuple(array[row] for array in models)
-    own = experiment.trainer.measure(weights, experiment.population.test, assignment.members(row))
-    members.append(own.summary()['accuracy'])
-    everybody.append(global_scores.metrics(experiment, weights)['accuracy'])
-  return {'members': members, 'global': everybody}
+  users = [assignment.members(row) for row in range(assignment.num_clusters)]
+  own = client_scores.measure(experiment, models, matrix, users)
+  edges = np.cumsum([0, *map(len, users)])
+  return {
+    'members': [
+      own.select(slice(first, last)).summary()['accuracy'] for first, last in itertools.pairwise(edges)
+    ],
+    'global': client_scores.global_accuracy(experiment, models, matrix),
+  }
 
 
 def _accuracies(experiment: experiment_lib.Experiment, outcome: Any) -> tuple[np.ndarray, np.ndarray]:

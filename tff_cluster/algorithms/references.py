@@ -19,6 +19,8 @@ from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import measures
 from tff_cluster.clustering import planted
 
+LOCAL = 'every client alone'
+
 
 def check(population: population_lib.Population, config: config_lib.ExperimentConfig) -> None:
   """Raises InputError if a clustering asks for planted groups that these clients do not have."""
@@ -36,21 +38,16 @@ def run_local(experiment: experiment_lib.Experiment) -> None:
   last = training.phase1_rounds + training.phase2_rounds
   initial = experiment.trainer.computations.model.weights
   outcomes, measured = [], []
-  with experiment.timed() as figures:
-    with experiment.progress.stage('every client alone', population.num_clients):
-      for client in experiment.everyone:
-        outcome = experiment.train('local', np.array([client]), initial, 0, last, log=False, may_diverge=True)
-        experiment.asked += outcome.client_rounds_asked
-        experiment.trained += outcome.client_rounds_trained
-        measured.append(
-          experiment.trainer.measure(outcome.weights[last], population.test, np.array([client]))
-        )
-        # The store has the models; those of 1,000 clients would not fit into memory.
-        outcomes.append(dataclasses.replace(outcome, weights={}))
-        experiment.progress.update()
-    alone = scores.Scores(
-      np.concatenate([m.counts for m in measured]), np.concatenate([m.loss_sum for m in measured])
-    )
+  with experiment.timed(LOCAL, population.num_clients) as figures:
+    for client in experiment.everyone:
+      outcome = experiment.train('local', np.array([client]), initial, 0, last, log=False, may_diverge=True)
+      experiment.asked += outcome.client_rounds_asked
+      experiment.trained += outcome.client_rounds_trained
+      measured.append(experiment.trainer.measure(outcome.weights[last], population.test, np.array([client])))
+      # The store has the models; those of 1,000 clients would not fit into memory.
+      outcomes.append(dataclasses.replace(outcome, weights={}))
+      experiment.progress.update()
+    alone = scores.concatenate(measured)
     dropped = sum(int(outcome.history.dropped.sum()) for outcome in outcomes)
     store_lib.save_json(
       path,
@@ -62,7 +59,7 @@ def run_local(experiment: experiment_lib.Experiment) -> None:
           'clients': alone.summary(),
           'client_accuracy': alone.client_accuracy.tolist(),
         },
-        'timing': figures(),
+        'timing': figures(accuracy=float(alone.client_accuracy.mean())),
         **({'dropped_updates': dropped} if dropped else {}),
       },
     )

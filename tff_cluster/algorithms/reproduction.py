@@ -5,22 +5,16 @@ rows, tables and seeds have in common is trained once.
 """
 
 import dataclasses
-import itertools
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
 from tff_cluster import digests
 from tff_cluster import machine as machine_lib
 from tff_cluster import store as store_lib
-from tff_cluster.algorithms import client_signatures, main_job, run_experiment, session, threshold_choice
 from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.algorithms import main_job, run_experiment
 from tff_cluster.cli import preset
 from tff_cluster.errors import InputError
 from tff_cluster.papers import tables
@@ -40,27 +34,14 @@ class Job:
     seed: Seed of data and training.
     config: The experiment; clustering i is that of row i, and there is none for FedAvg alone.
     folder: Where it lies.
+    fold: None; a published run has no folds.
   """
 
   rows: tuple[tables.Row, ...]
   seed: int
   config: config_lib.ExperimentConfig
   folder: RunFolder
-
-
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-  """What a job still costs.
-
-  Attributes:
-    asked: Client-rounds that its results stand on; of clusters that are not known yet, what one cluster would cost.
-    stored: Those of them that the store has.
-    seconds: How long the rest takes on this machine, measured on one client-round and one evaluation.
-  """
-
-  asked: int
-  stored: int
-  seconds: float
+  fold: None = None
 
 
 def plan(
@@ -127,6 +108,22 @@ def run(
   )
 
 
+def run_all(
+  jobs: Sequence[Job],
+  store_dir: Path,
+  progress: experiment_lib.Progress,
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
+) -> list[main_job.Done]:
+  """Runs jobs one after the other, and shows which rows and seed each is; see `run`."""
+  done = []
+  for number, job in enumerate(jobs, 1):
+    more = len(job.rows) - 1
+    name = f'{job.rows[0].name}{f" and {more} more" if more else ""}, seed {job.seed}'
+    with progress.run(name, number, len(jobs)):
+      done.append(run(job, store_dir, progress, machine))
+  return done
+
+
 def finished(
   published: tables.Published, scale: tables.Scale, root: Path, ran: Sequence[tuple[Job, Mapping[str, Any]]]
 ) -> list[tuple[tuple[tables.Row, ...], int, Mapping[str, Any]]]:
@@ -176,101 +173,6 @@ def finished(
     if rows:
       runs.append((tuple(rows), seed, {**results, 'clusterings': clusterings}))
   return runs
-
-
-def estimates(
-  jobs: Sequence[Job],
-  store_dir: Path,
-  progress: experiment_lib.Progress,
-  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
-) -> list[Estimate]:
-  """Returns what each job costs beyond those before it; a few client-rounds are timed for it, and nothing is kept."""
-  planned: dict[Path, int] = {}
-  speeds: dict[tuple[Any, ...], tuple[float, float]] = {}
-  found: list[Estimate] = []
-  for _, same in itertools.groupby(jobs, key=lambda job: job.config.data):
-    group = list(same)
-    with tempfile.TemporaryDirectory() as scratch:
-      root = Path(scratch)
-      (root / 'store').symlink_to(store_dir.absolute())
-      with session.opened(RunFolder(root), group[0].config, progress, machine) as first:
-        for job in group:
-          training = job.config.training
-          experiment = dataclasses.replace(first, config=job.config)
-          kind = (training.model, training.batch_size, training.local_epochs, first.population.digest)
-          if kind not in speeds:
-            speeds[kind] = _speed(experiment)
-          found.append(_estimate(job, experiment, planned, speeds[kind]))
-  return found
-
-
-def _estimate(
-  job: Job, experiment: experiment_lib.Experiment, planned: dict[Path, int], speed: tuple[float, float]
-) -> Estimate:
-  from tff_cluster.federated import trajectory
-
-  training, everyone = job.config.training, experiment.everyone
-  last = training.phase1_rounds + training.phase2_rounds
-  initial = experiment.trainer.computations.model.weights
-  asked = stored = rounds = 0
-
-  def add(members: np.ndarray, start: Any, start_round: int, last_round: int) -> None:
-    nonlocal asked, stored, rounds
-    folder = trajectory.place(
-      experiment.trainer, experiment.store, experiment.settings, members, start, start_round
-    )
-    have = max(trajectory.newest_round(folder), planned.get(folder, 0), start_round)
-    planned[folder] = max(last_round, have)
-    sizes = [len(experiment.trainer.cohort(members, r)) for r in range(start_round + 1, last_round + 1)]
-    done = min(have, last_round) - start_round
-    asked, stored, rounds = asked + sum(sizes), stored + sum(sizes[:done]), rounds + len(sizes) - done
-
-  add(everyone, initial, 0, last)
-  if not job.folder.phase1.exists():
-    kinds = client_signatures.kinds(training, (c.signature for c in job.config.clusterings))
-    asked += sum(client_signatures.cost(experiment, kind) for kind in kinds)
-  begin = training.phase1_rounds
-  whole = trajectory.newest_round(
-    trajectory.place(experiment.trainer, experiment.store, experiment.settings, everyone, initial, 0)
-  )
-  for clustering in job.config.clusterings:
-    path = job.folder.clusters(clustering.label)
-    if clustering.method == 'bipartition':
-      # All clients train in every round, in whatever clusters; that of the baseline is stored until the first split.
-      cost = len(everyone) * training.phase2_rounds
-      done = job.folder.phase2(clustering.label).exists()
-      asked, stored, rounds = asked + cost, stored + done * cost, rounds + (not done) * training.phase2_rounds
-      continue
-    if whole >= begin and path.exists() and training.cluster_start == 'global_model':
-      assignment = assignment_lib.ClusterAssignment.from_json(store_lib.load_json(path))
-      start = experiment.unflatten(client_signatures.start_weights(experiment, assignment)[0])
-      for row in range(assignment.num_clusters):
-        add(assignment.members(row), start, begin, last)
-      continue
-    cohort = len(experiment.trainer.cohort(everyone, begin + 1))
-    counts = (
-      threshold_choice.counts(len(everyone)) if clustering.distance_threshold == config_lib.VALIDATION else []
-    )
-    asked += cohort * training.phase2_rounds + sum(max(cohort, count) for count in counts)
-    rounds += training.phase2_rounds + len(counts)
-  return Estimate(asked, stored, (asked - stored) * speed[0] + rounds * speed[1])
-
-
-def _speed(experiment: experiment_lib.Experiment) -> tuple[float, float]:
-  """Returns the seconds of a client-round, and of measuring all clients' models once, on this machine."""
-  trainer, clients = experiment.trainer, experiment.everyone[:2]
-  weights = trainer.computations.model.weights
-  splits = (experiment.population.validation, experiment.population.test)
-  timed = []
-  for work in (
-    lambda: trainer.local_updates(weights, clients, 1, lambda position, update: None),
-    lambda: trainer.measure_splits(weights, splits, experiment.everyone),
-  ):
-    work()  # What is built at the first call is built once a process.
-    begun = time.monotonic()
-    work()
-    timed.append(time.monotonic() - begun)
-  return timed[0] / len(clients), timed[1]
 
 
 def _scaled(settings: Mapping[str, Any], scale: tables.Scale) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import contextlib
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from tff_cluster import config as config_lib
 from tff_cluster import machine as machine_lib
@@ -13,6 +13,17 @@ from tff_cluster.cli import output
 
 class Silent:
   """A progress that shows nothing."""
+
+  @contextlib.contextmanager
+  def run(self, name: str, number: int, count: int) -> Iterator[None]:
+    yield
+
+  def plan(self, weights: Mapping[str, float]) -> None:
+    pass
+
+  @contextlib.contextmanager
+  def phase(self, name: str, steps: int = 1) -> Iterator[Callable[..., None]]:
+    yield lambda words=None, accuracy=None: None
 
   @contextlib.contextmanager
   def stage(self, name: str, total: int) -> Iterator['Silent']:

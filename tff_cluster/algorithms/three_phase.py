@@ -42,6 +42,11 @@ from tff_cluster.run_folder import RunFolder
 if TYPE_CHECKING:
   from tff_cluster.clustering import signatures as signatures_lib
 
+# Numbers of a mixing matrix that a results file holds; larger ones, of thousands of clusters, would fill it.
+_MOST_SAVED = 100_000
+# Of progress: four evaluations, and the clusters' models as they are and blended.
+_PHASE3_STEPS = 6
+FEDAVG = 'FedAvg without clusters'
 _LOG = logging.getLogger(__name__)
 
 
@@ -98,9 +103,13 @@ def make_clusterings(
   check_signatures(experiment.folder, clusterings)
   failed: dict[str, Exception] = {}
   for clustering in clusterings:
-    with apart(failed, clustering.label):
+    if is_made(experiment.folder, clustering):
+      continue
+    with apart(failed, clustering.label), experiment.progress.phase(f'clustering {clustering.label}') as tell:
       prepare_clustering(experiment, clustering)
       run_clustering(experiment.folder, clustering, experiment.config.training.seed)
+      saved = experiment.folder.load_finished(experiment.folder.clusters(clustering.label), 'clustering')
+      tell('1 cluster' if len(saved['clusters']) == 1 else f'{len(saved["clusters"]):,} clusters')
   return failed
 
 
@@ -110,7 +119,7 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
     return
   training, trainer = experiment.config.training, experiment.trainer
   last = training.phase1_rounds
-  with experiment.timed() as figures:
+  with experiment.timed('Phase 1', last + experiment.population.num_clients) as figures:
     outcome = experiment.train(
       'phase1', experiment.everyone, trainer.computations.model.weights, 0, last, keep=(last - 1,)
     )
@@ -118,15 +127,16 @@ def run_phase1(experiment: experiment_lib.Experiment) -> None:
     signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in kinds}
     client_signatures.check(experiment, signatures)
     sketch = client_signatures.sketch_report(experiment, min(signatures.values())) if signatures else None
+    stage = measures.stage(experiment, outcome, last)
     store_lib.save_json(
       experiment.folder.phase1,
       {
-        'stage': measures.stage(experiment, outcome, last),
+        'stage': stage,
         'signatures': signatures,
         'sketch': sketch,
         'parameters': trainer.computations.model.num_parameters,
         'model_bytes': trainer.computations.model.num_bytes,
-        'timing': figures(),
+        'timing': figures(accuracy=stage['evaluation']['clients']['mean_client_accuracy']),
       },
     )
 
@@ -222,7 +232,7 @@ def run_baseline(experiment: experiment_lib.Experiment) -> None:
     return
   training = experiment.config.training
   last = training.phase1_rounds + training.phase2_rounds
-  with experiment.timed() as figures:
+  with experiment.timed(FEDAVG, last) as figures:
     weights = experiment.trainer.computations.model.weights
     keep = {
       training.phase1_rounds - 1,
@@ -230,9 +240,9 @@ def run_baseline(experiment: experiment_lib.Experiment) -> None:
       *cluster_training.rounds_kept_of_fedavg(experiment),
     }
     outcome = experiment.train('baseline', experiment.everyone, weights, 0, last, keep)
-    store_lib.save_json(
-      experiment.folder.baseline, {'stage': measures.stage(experiment, outcome, last), 'timing': figures()}
-    )
+    stage = measures.stage(experiment, outcome, last)
+    timing = figures(accuracy=stage['evaluation']['clients']['mean_client_accuracy'])
+    store_lib.save_json(experiment.folder.baseline, {'stage': stage, 'timing': timing})
 
 
 def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models: bool = True) -> None:
@@ -250,7 +260,8 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
   # Where only something beside it is missing or damaged, what was measured stays.
   saved = dict(folder.load_finished(folder.phase2(label), 'phase2')) if folder.phase2(label).exists() else {}
   first, last = training.phase1_rounds + 1, training.phase1_rounds + training.phase2_rounds
-  with experiment.timed() as figures:
+  count = len(folder.load_finished(folder.clusters(label), 'clustering')['clusters'])
+  with experiment.timed(f'Phase 2 of {label}', count * training.phase2_rounds) as figures:
     trained = cluster_training.train_clusters(experiment, label, log=not saved)
     models = dict(saved.get('models', {}))
     for row, outcome in enumerate(trained.clusters):
@@ -261,6 +272,7 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
       _, _, accuracy = measures.client_accuracies(experiment, trained.outcomes, 1)
       store_lib.save_arrays(folder.client_accuracy(label), {'test': accuracy.astype(np.float32)})
     dropped = measures.dropped_updates(trained.outcomes, first)
+    history = measures.clustered_history(experiment, trained.outcomes, first)
     store_lib.save_json(
       folder.phase2(label),
       saved | {'models': models}
@@ -268,11 +280,11 @@ def run_phase2(experiment: experiment_lib.Experiment, label: str, export_models:
       else {
         'ledger': measures.ledger(experiment, trained.client_rounds),
         'equal_cost': None if trained.equal_cost is None else dataclasses.asdict(trained.equal_cost),
-        'history': measures.clustered_history(experiment, trained.outcomes, first),
+        'history': history,
         'best_validation': [
           measures.best_validation(experiment, outcome, first) for outcome in trained.clusters
         ],
-        'timing': figures(),
+        'timing': figures(accuracy=history['test_accuracy'][-1]),
         'models': models,
         **({'dropped_updates': dropped} if dropped else {}),
       },
@@ -317,7 +329,7 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
     return
   phase2 = folder.load_finished(folder.phase2(label), 'phase2')
   last = training.phase1_rounds + training.phase2_rounds
-  with experiment.timed() as figures:
+  with experiment.timed(f'Phase 3 of {label}', _PHASE3_STEPS) as figures:
     trained = cluster_training.train_clusters(experiment, label, log=False)
     assignment, models = trained.assignment, [outcome.weights[last] for outcome in trained.clusters]
     stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
@@ -327,16 +339,17 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
       'weighted': mixing.weighted(np.array(phase2['best_validation'])),
       'blended': mixing.blended(assignment),
     }
-    blended_clusters = mixing.apply_mixing(stacked, mixing.blended_clusters(assignment.num_clusters))
-    with experiment.progress.stage(f'Phase 3 {label}', len(matrices) + 1):
-      evaluations = {}
-      for name, matrix in matrices.items():
-        evaluations[name] = measures.evaluation(experiment, stacked, matrix) | {'mixing': matrix.tolist()}
-        experiment.progress.update()
-      clusters = {
-        'unblended': measures.cluster_scores(experiment, assignment, stacked),
-        'blended': measures.cluster_scores(experiment, assignment, blended_clusters),
-      }
+    for_clusters = {
+      'unblended': np.eye(assignment.num_clusters),
+      'blended': mixing.blended_clusters(assignment.num_clusters),
+    }
+    evaluations, clusters = {}, {}
+    for name, matrix in matrices.items():
+      saved = matrix.tolist() if matrix.size <= _MOST_SAVED else None
+      evaluations[name] = measures.evaluation(experiment, stacked, matrix) | {'mixing': saved}
+      experiment.progress.update()
+    for name, matrix in for_clusters.items():
+      clusters[name] = measures.cluster_scores(experiment, assignment, stacked, matrix)
       experiment.progress.update()
     equal_cost = trained.equal_cost
     if equal_cost is not None:
@@ -355,7 +368,7 @@ def run_phase3(experiment: experiment_lib.Experiment, label: str) -> None:
         'cluster_scores': clusters,
         'experts': experts,
         'equal_cost': None if equal_cost is None else evaluated,
-        'timing': figures(),
+        'timing': figures(accuracy=evaluations['own']['clients']['mean_client_accuracy']),
       },
     )
 

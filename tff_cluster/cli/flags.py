@@ -173,10 +173,17 @@ class ReproduceOptions:
     None,
     "Run the row of this name, or else the rows whose name has this text in it, for instance 'cf 0.2'; default: all rows.",
   )
+
+
+@dataclasses.dataclass(frozen=True)
+class DryRunOptions:
+  """Whether a program only tells what it would cost."""
+
   dry_run: str = options.option(
     'no',
     'Train nothing; say what is stored, what is missing and how long it would take.',
     choices=('yes', 'no'),
+    group='run',
   )
 
 
@@ -212,6 +219,7 @@ SECTIONS: dict[str, type] = {
   'experts': ExpertsOptions,
   'reproduce': ReproduceOptions,
   'compare': CompareOptions,
+  'dry_run': DryRunOptions,
 }
 # The sections that make an ExperimentConfig, which --config_file stands for.
 EXPERIMENT_SECTIONS = ('data', 'training', 'clustering', 'evaluation')

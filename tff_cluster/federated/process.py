@@ -164,6 +164,11 @@ class Computations:
     return _build_evaluate(self.model)
 
   @_BuiltOnce
+  def evaluate_each(self) -> tff.Computation:
+    """({weights, x, y}@CLIENTS) -> as `evaluate`, where every client brings the model that it measures."""
+    return _build_evaluate_each(self.model)
+
+  @_BuiltOnce
   def predict(self) -> tff.Computation:
     """({weights}@SERVER, {rows x}@CLIENTS) -> {float32[rows, classes]}@CLIENTS, the model's probabilities."""
     model, x_type = self.model, tff.types.tensorflow_to_type(self.model.x_spec)
@@ -273,10 +278,48 @@ def build_finish_round(
   return finish_round
 
 
-def _build_evaluate(model: client_work_lib.Model, batch_size: int = 250) -> tff.Computation:
-  data_type = tff.types.tensorflow_to_type(
+def _build_evaluate(model: client_work_lib.Model) -> tff.Computation:
+  count, data_type = _counting(model), _rows_type(model)
+
+  @tff.tensorflow.computation(model.weights_type, data_type)
+  def evaluate_client(weights, data):
+    return count(weights, data['x'], data['y'])
+
+  @tff.federated_computation(
+    tff.types.FederatedType(model.weights_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
+  )
+  def evaluate(weights, data):
+    return tff.federated_map(evaluate_client, (tff.federated_broadcast(weights), data))
+
+  return evaluate
+
+
+def _build_evaluate_each(model: client_work_lib.Model) -> tff.Computation:
+  count = _counting(model)
+  given = tff.types.StructWithPythonType(
+    [('weights', model.weights_type), *tff.structure.iter_elements(_rows_type(model))],
+    collections.OrderedDict,
+  )
+
+  @tff.tensorflow.computation(given)
+  def evaluate_client(client):
+    return count(client['weights'], client['x'], client['y'])
+
+  @tff.federated_computation(tff.types.FederatedType(given, tff.CLIENTS))
+  def evaluate_each(clients):
+    return tff.federated_map(evaluate_client, clients)
+
+  return evaluate_each
+
+
+def _rows_type(model: client_work_lib.Model) -> tff.Type:
+  return tff.types.tensorflow_to_type(
     collections.OrderedDict(x=model.x_spec, y=tf.TensorSpec([None], tf.int32))
   )
+
+
+def _counting(model: client_work_lib.Model, batch_size: int = 250) -> Callable[[Any, Any, Any], Any]:
+  """Returns (weights, x, y) -> {counts int32[3, classes], loss_sum float32}."""
   classes = model.num_classes
 
   @tf.function
@@ -294,14 +337,4 @@ def _build_evaluate(model: client_work_lib.Model, batch_size: int = 250) -> tff.
       loss_sum += tf.reduce_sum(each)
     return collections.OrderedDict(counts=counts, loss_sum=loss_sum)
 
-  @tff.tensorflow.computation(model.weights_type, data_type)
-  def evaluate_client(weights, data):
-    return count(weights, data['x'], data['y'])
-
-  @tff.federated_computation(
-    tff.types.FederatedType(model.weights_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
-  )
-  def evaluate(weights, data):
-    return tff.federated_map(evaluate_client, (tff.federated_broadcast(weights), data))
-
-  return evaluate
+  return count

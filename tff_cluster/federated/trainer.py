@@ -17,6 +17,8 @@ from tff_cluster.federated import process
 _MESSAGE_BYTES = 400_000_000
 # Rows of one piece of the global test set: pieces run side by side.
 _ROWS_AT_ONCE = 500
+# Bytes that a model's users may take to have it each, instead of a call for each model.
+_MODELS_AT_ONCE = 500_000
 _MAX_COHORT_BYTES = 1_800_000_000
 # TFF refuses to send a client's sequence above this.
 _MAX_CLIENT_BYTES = 100 * 2**20 - 2**16
@@ -214,6 +216,34 @@ class Trainer:
       scores.Scores(np.stack(counts[first : first + step]), np.array(losses[first : first + step]))
       for first in range(0, len(pieces), step)
     ]
+
+  def measure_each(
+    self, models: Sequence[Weights], split: population_lib.Split, users: Sequence[np.ndarray]
+  ) -> scores.Scores:
+    """Measures every model on the rows of the clients that use it.
+
+    Args:
+      models: The models.
+      split: The rows.
+      users: int64[users] of each model, positions of clients.
+
+    Returns:
+      Scores, one row a user, model after model.
+    """
+    size, total = self.computations.model.num_bytes, sum(map(len, users))
+    if len(models) > 1 and size * total > _MODELS_AT_ONCE * len(models):
+      found = [self.measure(weights, split, clients) for weights, clients in zip(models, users, strict=True)]
+      return scores.concatenate(found)
+    # Many small models with few users each: calls would take longer than what is computed.
+    pairs = [(model, int(k)) for model, clients in enumerate(users) for k in clients]
+    counts, losses = [], []
+    for chunk in _chunks([size + self._row_bytes(split, client) for _, client in pairs]):
+      given = [pairs[i] for i in chunk]
+      sent = [collections.OrderedDict(weights=list(models[m]), **_rows(*split.client(k))) for m, k in given]
+      for result in self.computations.evaluate_each(sent):
+        counts.append(np.asarray(result['counts'], np.int64))
+        losses.append(float(result['loss_sum']))
+    return scores.Scores(np.stack(counts), np.array(losses))
 
   def measure_global(self, weights: Weights) -> scores.Scores:
     """Measures one model on the global test set, sent in pieces so that they run side by side."""

@@ -12,6 +12,8 @@ from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.words import basis, client, percent, plural, score, series
 
 _OPEN_UP_TO = 12
+# Rows of a table of clusters; the smaller clusters are left out.
+_MOST_CLUSTERS = 200
 # Shown where either side overlaps. Results that were made before these scores existed have none of them.
 _OVERLAPPING = {
   'onmi': 'ONMI',
@@ -82,11 +84,16 @@ def clustering_section(
   clusters = table(header, _cluster_rows(run, clustering), numeric=(0, 1, 3, 4, 5, 6, 7))
   shown: Markup = clusters
   if count > _OPEN_UP_TO:
-    shown = tag('details', tag('summary', f'All {count} clusters with their members'), clusters)
+    which = f'All {count}' if count <= _MOST_CLUSTERS else f'The {_MOST_CLUSTERS} largest of {count:,}'
+    shown = tag('details', tag('summary', f'{which} clusters with their members'), clusters)
   return [
       tag('p', f'{plural(count, "cluster")}{memberships}; {"; ".join(found_on)}.'),
       *([tag('ul', [tag('li', note) for note in notes])] if notes else []),
       shown,
+      *([tag(
+          'p', f'{count - _MOST_CLUSTERS:,} smaller clusters are left out of the table. All are in clusterings/{clustering["label"]}/'
+          'clusters.json, and what they scored in results.json.', class_='note',
+      )] if count > _MOST_CLUSTERS else []),
       tag(
           'p', '“Members’ test” is the cluster model on its members’ own test rows (what it is specialised for), “global test” '
           'on the global test set; “blended” is the same after averaging it with the average of all cluster models.',
@@ -173,8 +180,10 @@ def _overlapping_scores(
 def _cluster_rows(run: FinishedRun, clustering: Mapping[str, Any]) -> list[tuple[Any, ...]]:
   matrix, scores = run.membership(clustering), clustering['cluster_scores']
   truth = next(iter(run.truths.values()), None)
-  rows = []
-  for i, members in enumerate(clustering['clusters']):
+  rows, found = [], clustering['clusters']
+  largest = sorted(range(len(found)), key=lambda i: -len(found[i]))[:_MOST_CLUSTERS]
+  for i in sorted(largest):
+    members = found[i]
     measured = [
       percent(scores[kind][where][i]) for where in ('members', 'global') for kind in ('unblended', 'blended')
     ]

@@ -5,10 +5,12 @@ forgotten: only `Markup`, which only `tag` and `raw` make, goes into a page as i
 """
 
 import html
-import unicodedata
+import re
 from collections.abc import Iterable
 from typing import Any
 
+# Control characters and lone surrogates are no legal HTML, escaped or not.
+_ILLEGAL = re.compile('[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]')
 _VOID = frozenset({'br', 'hr', 'img', 'meta', 'col'})
 
 
@@ -82,5 +84,4 @@ def _text(child: Any) -> str:
 
 
 def _clean(text: str) -> str:
-  # Control characters and lone surrogates are no legal HTML, escaped or not.
-  return ''.join('\ufffd' if c not in '\n\t' and unicodedata.category(c) in ('Cc', 'Cs') else c for c in text)
+  return _ILLEGAL.sub('\ufffd', text)

@@ -133,7 +133,8 @@ def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper:
   yield (
       'label_histogram_clients', 'data', 'Label histogram of each client',
       'One column a client, one row a label; the darker, the larger the share of that label among the client’s '
-      'training rows, white for none.' + (' Clients of a planted group stand side by side.' if truth is not None else ''),
+      'training rows, white for none.' + (' Clients of a planted group stand side by side.' if truth is not None else '')
+      + _pixels(len(run.client_ids), 'clients', 'the mean of their shares'),
       heatmaps.label_histogram(
           run.label_counts, run.client_ids, 'Labels of each client', 'client',
           order=None if truth is None else ordering.client_order(truth),
@@ -210,37 +211,39 @@ def _rounds_figure(run: FinishedRun) -> Drawn:
 
 
 def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: str) -> Iterator[Drawn]:
-  label, matrix = clustering['label'], run.membership(clustering)
-  found = base.labels_of(matrix)
+  label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
+  found, order = base.labels_of(matrix), ordering.client_order(matrix)
   truth_name, truth = next(iter(run.truths.items()), ('', None))
   heading, section = base.short(label, 40), f'clustering {label}'
   yield (
       f'membership_{name}', section, f'Membership matrix, {label}',
       'A blue cell says that the client (column) is in the cluster (row).'
       + (' The green cells above are the planted groups on the same columns: where both show the same blocks, the '
-         'clustering found them.' if truth is not None else ''),
-      membership.membership_matrix(matrix, run.client_ids, f'{heading}: clusters', truth, truth_name),
+         'clustering found them.' if truth is not None else '')
+      + _pixels(len(matrix), 'clusters', 'blue where any client of them is in any cluster of them')
+      + _pixels(count, 'clients', 'blue where any of them is in the cluster'),
+      membership.membership_matrix(matrix, run.client_ids, f'{heading}: clusters', truth, truth_name, order),
   )  # fmt: skip
   # A recursion clusters other updates in every split, and these distances are those of one round.
   at_once = [part for part in identical.parts(clustering) if part.get('splits') is None]
   for i, kind in enumerate(dict.fromkeys(part['signature'] for part in at_once)):
-    yield from _geometry_figures(run, clustering, kind, f'{name}_{kind}' if i else name)
-  order = ordering.cluster_order(matrix, ordering.client_order(matrix))
+    yield from _geometry_figures(run, clustering, kind, f'{name}_{kind}' if i else name, order)
   yield (
       f'label_histogram_{name}', section, f'Label histogram of each cluster, {label}',
       'One column a cluster, one row a label; the darker, the larger the share of that label among the training rows '
-      'of the cluster’s members' + ('' if found is not None else ' (a client’s rows count in each of its clusters)') + '.',
+      'of the cluster’s members' + ('' if found is not None else ' (a client’s rows count in each of its clusters)') + '.'
+      + _pixels(len(matrix), 'clusters', 'the mean of their shares'),
       heatmaps.label_histogram(
           (matrix @ run.label_counts).astype(np.int64), [str(row) for row in range(len(matrix))],
-          f'{heading}: labels of each cluster', 'cluster', order,
+          f'{heading}: labels of each cluster', 'cluster', ordering.cluster_order(matrix, order),
       ),
   )  # fmt: skip
 
 
 def _geometry_figures(
-  run: FinishedRun, clustering: Mapping[str, Any], kind: str, name: str
+  run: FinishedRun, clustering: Mapping[str, Any], kind: str, name: str, order: np.ndarray
 ) -> Iterator[Drawn]:
-  """Yields the distances and the plane of one kind of signature, with the clusters."""
+  """Yields the distances and the plane of one kind of signature, with the clusters; clients in this order."""
   label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
   found, heading, section = base.labels_of(matrix), base.short(label, 40), f'clustering {label}'
   truth_name, truth = next(iter(run.truths.items()), ('', None))
@@ -254,9 +257,10 @@ def _geometry_figures(
         f'Euclidean distances between the clients’ {kind}, members of a cluster side by side'
         + (', white lines between clusters' if found is not None else ' (with overlap: clients with similar memberships)')
         + '. Dark blocks on the diagonal are clients that lie close together; a clustering fits where its blocks are '
-        'the dark ones.' + (f' The strip at the top is the planted group (“{strip}”).' if groups is not None else '') + left_out,
+        'the dark ones.' + (f' The strip at the top is the planted group (“{strip}”).' if groups is not None else '')
+        + _pixels(len(ids), 'clients', 'the mean over their pairs') + left_out,
         heatmaps.distance_matrix(
-            distances, ordering.client_order(matrix[:, shown]), ids, f'{heading}: distances between {kind}',
+            distances, order if shown.all() else ordering.client_order(matrix[:, shown]), ids, f'{heading}: distances between {kind}',
             _those(found, shown), _those(groups, shown),
         ),
     )  # fmt: skip
@@ -308,6 +312,12 @@ def _those(labels: np.ndarray | None, shown: np.ndarray) -> np.ndarray | None:
 
 def _left_out(count: int) -> str:
   return f' Not shown: {plural(count, "client")} whose updates were not finite.' if count else ''
+
+
+def _pixels(count: int, what: str, words: str) -> str:
+  """Returns what a pixel of a matrix means that stands for several clients or clusters; '' where each has its own."""
+  size = base.block(count)
+  return '' if size == 1 else f' A pixel stands for {size} of the {count:,} {what}: {words}.'
 
 
 def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:

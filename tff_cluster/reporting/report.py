@@ -2,13 +2,16 @@
 
 import base64
 import dataclasses
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tff_cluster import store
+from tff_cluster.config import ExperimentConfig
 from tff_cluster.reporting import cluster_sections, identical, sections
 from tff_cluster.reporting.answer import answer_run
 from tff_cluster.reporting.files import write_file
-from tff_cluster.reporting.finished_run import read_run
+from tff_cluster.reporting.finished_run import FinishedRun, read_run
 from tff_cluster.reporting.malicious_section import caution, malicious_section
 from tff_cluster.reporting.markup import Markup, raw, table, tag
 from tff_cluster.reporting.new_clients_section import new_clients_section
@@ -21,10 +24,13 @@ from tff_cluster.reporting.words import plural
 
 PAPER = 'Rohith et al. 2020'
 PAPER_HEADING = f'Tables and claims of {PAPER}'
+_REPORT = 'Report'
 
 
 def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) -> Path:
   """Writes report.html, scorecard.json, scorecard.csv and figures/*.svg and *.png into a run's folder.
+
+  What reading and drawing took is added to `timing` in results.json.
 
   Args:
     run_dir: Folder with results.json and, for the figures that need them, arrays.npz.
@@ -37,7 +43,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     InputError: where the folder holds no finished results.
     EnvironmentFault: where a file cannot be written.
   """
-  whole = read_run(Path(run_dir))
+  begun, whole = time.monotonic(), read_run(Path(run_dir))
   clusterings = identical.merged(whole.results['clusterings'])
   run = dataclasses.replace(whole, results={**whole.results, 'clusterings': clusterings})
   setting = describe_setting(run.results['config'], len(run.client_ids))
@@ -45,6 +51,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   rows = build_scorecard(whole.results)
   write_scorecard(rows, run.path)
   pictures = draw_pictures(run, answers, setting.is_of_paper, on_drawn)
+  whole, run = (_with_own_time(each, time.monotonic() - begun) for each in (whole, run))
 
   def figures(section: str) -> list[Markup]:
     return [figure(picture) for picture in pictures if picture.section == section]
@@ -85,7 +92,20 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   kind = 'Recursive bi-partition' if methods == {'bipartition'} else 'Three-phase distance-based clustering'
   kind = kind if methods else 'Federated averaging, no clustering'
   write_file(target, page(title, f'{kind} · {setting.words}', parts))
+  store.save_json(run.path / 'results.json', whole.results)
   return target
+
+
+def num_figures(config: ExperimentConfig) -> int:
+  """Returns about how many figures the report of an experiment draws."""
+  return 3 + 6 * len(config.clusterings)
+
+
+def _with_own_time(run: FinishedRun, seconds: float) -> FinishedRun:
+  """Returns the run with what its report took among its times; that of an earlier report is left out."""
+  timing = [entry for entry in run.results['timing'] if entry['name'] != _REPORT]
+  own = {'name': _REPORT, 'seconds': seconds, 'client_rounds_asked': 0, 'client_rounds_trained': 0}
+  return dataclasses.replace(run, results={**run.results, 'timing': [*timing, own]})
 
 
 def page(title: str, subtitle: str, parts: Sequence[tuple[str, Sequence[Markup]]]) -> str:

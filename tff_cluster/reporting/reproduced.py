@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.papers import tables
-from tff_cluster.reporting import cluster_contents, pictures, reproduction, table_scorecard, words
+from tff_cluster.reporting import cluster_contents, pictures, reproduction, table_scorecard
 from tff_cluster.reporting.cfl import claims as cfl_claims
 from tff_cluster.reporting.fedex import claims as fedex_claims
 from tff_cluster.reporting.fedex import page as fedex_page
@@ -90,27 +90,6 @@ def gather(runs: Runs) -> dict[str, Reproduced]:
     name: _fedavg_alone(entries) if entries[0][3] is None else _reproduced(entries)
     for name, entries in found.items()
   }
-
-
-def estimate_table(entries: Sequence[tuple[str, int, int, float]], scale: str, scale_words: str) -> str:
-  """Returns, for a terminal, what runs would cost.
-
-  Args:
-    entries: Name, client-rounds asked for, those that are stored, and seconds for the rest, one a run.
-    scale, scale_words: At which size.
-  """
-  lines = [f'scale {scale}{": " + scale_words if scale_words else ""}']
-  for name, asked, stored, seconds in entries:
-    lines.append(
-      f'{name}: {asked:,} client-rounds, {stored:,} stored, {asked - stored:,} to train, about {words.duration(seconds)}'
-    )
-  asked, stored = sum(e[1] for e in entries), sum(e[2] for e in entries)
-  total = words.duration(sum(e[3] for e in entries))
-  lines.append(
-    f'in all: {asked:,} client-rounds, {stored:,} stored, {asked - stored:,} to train, about {total} on this machine'
-  )
-  lines.append('clusters that are not known yet count as one; more clusters of few clients cost more')
-  return '\n'.join(lines)
 
 
 def _pairs(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.reporting import identical, report
+from tff_cluster.reporting import identical, report, summary
 from tff_cluster.reporting.atlas import data as atlas_data
 from tff_cluster.reporting.atlas import page as atlas
 from tff_cluster.reporting.comparison import (
@@ -68,6 +68,7 @@ def write(
   document = saved.document(ordered, rows, found, checks, told, dial) | {
     'new_clients': new_clients.document(joining),
     'malicious': malicious.document(harm),
+    'summary': summary.of_comparison(rows, found),
   }
   write_file(
     folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'

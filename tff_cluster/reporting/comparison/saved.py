@@ -40,6 +40,8 @@ comparison.json holds
   malicious    null, or, where every seed has malicious and honest clients, [{contender, honest (INTERVAL), malicious (mean
                accuracy), over_fedavg (DIFFERENCE of the honest clients, null for FedAvg), honest_beside_malicious (one a seed, empty for
                FedAvg), dropped_updates (one a seed)}]
+  summary      as in tff_cluster/results.py, at equal rounds: means over seeds, intervals over seeds and clients; ari is null
+               where it is undefined for a seed
 
   SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg and over_local (DIFFERENCE or null)
   DIFFERENCE   interval INTERVAL, clients and seeds {better, worse, equal, p_value} (sign tests over all clients of all

@@ -12,6 +12,9 @@ from tff_cluster.reporting.words import plural, signed
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
+# More are drawn as two areas, each one shape.
+_MOST_BARS = 300
+
 
 @base.styled
 def client_accuracies(
@@ -67,7 +70,12 @@ def client_differences(panels: Sequence[tuple[str, np.ndarray, Interval]]) -> 'F
   blue, red, _ = base.colours(3)
   for axes, (label, differences, interval) in zip(grid.flat, panels, strict=False):
     heights = 100 * np.sort(np.asarray(differences))[::-1]
-    axes.bar(np.arange(len(heights)), heights, width=0.9, color=np.where(heights >= 0, blue, red))
+    if len(heights) <= _MOST_BARS:
+      axes.bar(np.arange(len(heights)), heights, width=0.9, color=np.where(heights >= 0, blue, red))
+    else:
+      edges = np.arange(len(heights) + 1) - 0.5
+      for part, colour in ((np.maximum(heights, 0), blue), (np.minimum(heights, 0), red)):
+        axes.stairs(part, edges, fill=True, color=colour)
     axes.axhline(0, color=base.INK, linewidth=0.9)
     if interval.low is not None and interval.high is not None:
       axes.axhspan(100 * interval.low, 100 * interval.high, color=base.GREY, alpha=0.25, linewidth=0)

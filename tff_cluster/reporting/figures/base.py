@@ -25,6 +25,8 @@ MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '<', '>', 'p')
 INK, GREY, PALE = '#222222', '#767676', '#D9D9D9'
 MOST_COLOURS = len(_MANY)
 SEQUENTIAL = 'cividis'
+# Rows or columns of a matrix that a picture shows one by one; no more than that can be seen.
+MOST_PIXELS = 500
 
 _STYLE: Any = {
     'font.family': 'DejaVu Sans', 'font.size': 10, 'axes.titlesize': 11, 'axes.titleweight': 'bold',
@@ -110,6 +112,38 @@ def client(client_id: str, length: int = 14) -> str:
 def evenly(count: int, most: int) -> np.ndarray:
   """Returns int64[min(count, most)], positions spread evenly over 0 .. count - 1, both ends among them."""
   return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def block(count: int) -> int:
+  """Returns how many of `count` rows or columns of a picture share a pixel, 1 where there is room for all."""
+  return -(-count // MOST_PIXELS)
+
+
+def draw_matrix(axes: Any, values: np.ndarray, pool: 'Callable[..., np.ndarray]', **look: Any) -> Any:
+  """Draws a matrix, one unit of the axes an entry, and returns the image.
+
+  Args:
+    axes: Where.
+    values: float[rows, columns].
+    pool: How entries that share a pixel become one, such as np.nanmean; called with an axis. See `block`.
+    **look: Of imshow.
+  """
+  rows, columns = values.shape
+  pixels = _pooled(_pooled(values, pool).T, pool).T
+  right, bottom = pixels.shape[1] * block(columns) - 0.5, pixels.shape[0] * block(rows) - 0.5
+  image = axes.imshow(pixels, interpolation='nearest', extent=(-0.5, right, bottom, -0.5), **look)
+  axes.set_xlim(-0.5, columns - 0.5)
+  axes.set_ylim(rows - 0.5, -0.5)
+  return image
+
+
+def _pooled(values: np.ndarray, pool: 'Callable[..., np.ndarray]') -> np.ndarray:
+  size = block(len(values))
+  if size == 1:
+    return values
+  with warnings.catch_warnings():
+    warnings.filterwarnings('ignore', message='Mean of empty slice')
+    return np.stack([pool(values[i : i + size], axis=0) for i in range(0, len(values), size)])
 
 
 def labels_of(membership: np.ndarray) -> np.ndarray | None:

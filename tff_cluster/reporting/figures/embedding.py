@@ -1,5 +1,6 @@
 """The clients as points in the plane, coloured by what was found and by what was planted."""
 
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,6 +9,9 @@ from tff_cluster.reporting.figures import base, ordering
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
+
+# Clients up to which each is a shape of its own in the SVG; more become one picture.
+_MOST_POINTS = 300
 
 
 @base.styled
@@ -43,7 +47,13 @@ def embedding(
   else:
     counts, total = (np.asarray(membership) > 0).sum(axis=0), 0
     points = panels[0].scatter(
-      *positions.T, c=counts, cmap=base.SEQUENTIAL, s=46, edgecolors=base.GREY, linewidths=0.5
+      *positions.T,
+      c=counts,
+      cmap=base.SEQUENTIAL,
+      s=46,
+      edgecolors=base.GREY,
+      linewidths=0.5,
+      rasterized=len(positions) > _MOST_POINTS,
     )
     place = panels[0].inset_axes((0.12, -0.08, 0.76, 0.03))
     bar = figure.colorbar(points, cax=place, orientation='horizontal', label='clusters that the client is in')
@@ -76,11 +86,10 @@ def _by_kind(
   palette = {row: tones[code] for row, code in number.items()}
   marker = {row: base.MARKERS[code % len(base.MARKERS)] for row, code in number.items()}
   drawn: dict[Any, Any] = {}
-  for k, (x, y) in enumerate(positions):
-    kinds = np.flatnonzero(present[:, k])
-    kinds = kinds[np.argsort(-membership[kinds, k], kind='stable')]
-    first, second = int(kinds[0]), int(kinds[1]) if len(kinds) > 1 else None
+  for first, second, clients in _alike(membership, palette):
+    x, y = positions[clients].T
     look: dict[str, Any] = {
+      'rasterized': len(positions) > _MOST_POINTS,
       'markersize': 7.5,
       'linestyle': 'none',
       'markeredgecolor': 'white',
@@ -90,12 +99,12 @@ def _by_kind(
     if second is None:
       shape = marker.get(first, 'o')
       edge = {} if first in palette else {'markeredgecolor': base.GREY}
-      (handle,) = axes.plot([x], [y], marker=shape, color=colour, **{**look, **edge})
+      (handle,) = axes.plot(x, y, marker=shape, color=colour, **{**look, **edge})
       drawn.setdefault(first if first in palette else None, handle)
     else:
       # Left half: the larger share; right half: the next. A third group would not be told apart anyway.
       axes.plot(
-          [x], [y], marker='o', fillstyle='left', color=colour, markerfacecoloralt=palette.get(second, base.PALE),
+          x, y, marker='o', fillstyle='left', color=colour, markerfacecoloralt=palette.get(second, base.PALE),
           **{**look, 'markersize': 9.0},
       )  # fmt: skip
       for kind, shade in ((first, colour), (second, palette.get(second, base.PALE))):
@@ -110,6 +119,27 @@ def _by_kind(
       handles, names, loc='upper center', bbox_to_anchor=(0.5, -0.02), ncols=min(4, len(names)), fontsize=8.5,
       handletextpad=0.3, columnspacing=1.0,
   )  # fmt: skip
+
+
+def _alike(
+  membership: np.ndarray, named: Collection[int]
+) -> Iterator[tuple[int, int | None, np.ndarray | list[int]]]:
+  """Yields the two rows that clients look like, the larger share first, None where there is one, and those clients.
+
+  Many clients that look alike are drawn at once; of few each is drawn alone, in their order.
+
+  Args:
+    membership: float[rows, clients].
+    named: Rows that have a colour of their own; the others look alike.
+  """
+  ordered = np.argsort(-membership, axis=0, kind='stable')[:2]
+  found: dict[Any, tuple[int, int | None, list[int]]] = {}
+  for k in range(membership.shape[1]):
+    rows = [int(row) for row in ordered[:, k] if membership[row, k] > 0]
+    first, second = rows[0], rows[1] if len(rows) > 1 else None
+    key = tuple(row if row in named or row is None else -1 for row in (first, second))
+    found.setdefault(key if membership.shape[1] > _MOST_POINTS else k, (first, second, []))[2].append(k)
+  yield from found.values()
 
 
 def _patch(colour: str) -> Any:

@@ -38,7 +38,7 @@ def distance_matrix(
   axes = figure.add_subplot()
   shown = np.array(distances, np.float64)[np.ix_(order, order)]
   np.fill_diagonal(shown, np.nan)
-  image = axes.imshow(shown, cmap=base.SEQUENTIAL, interpolation='nearest')
+  image = base.draw_matrix(axes, shown, np.nanmean, cmap=base.SEQUENTIAL)
   axes.set_facecolor('white')
   axes.spines[['top', 'right']].set_visible(True)
   figure.colorbar(image, ax=axes, shrink=0.85, label='Euclidean distance')
@@ -99,7 +99,7 @@ def label_histogram(
   axes = figure.add_subplot()
   top = max(float(shares.max()), 1.0)
   # White for none: a label that a client does not have must be seen at once.
-  image = axes.imshow(shares.T, cmap='Blues', vmin=0, vmax=top, aspect='auto', interpolation='nearest')
+  image = base.draw_matrix(axes, shares.T, np.mean, cmap='Blues', vmin=0, vmax=top, aspect='auto')
   axes.spines[['top', 'right']].set_visible(True)
   figure.colorbar(image, ax=axes, label=f'share of the {row_label}’s rows, %', shrink=0.95)
   if written:

@@ -20,6 +20,7 @@ def membership_matrix(
   title: str,
   truth: np.ndarray | None = None,
   truth_name: str = '',
+  order: np.ndarray | None = None,
 ) -> 'Figure':
   """Draws clusters (rows) by clients (columns), and the planted groups on the same columns above.
 
@@ -29,8 +30,9 @@ def membership_matrix(
     title: Above the picture.
     truth: float[groups, clients], planted memberships; shares below 1 are drawn paler.
     truth_name: What they are called.
+    order: int64[clients], ordering.client_order of the membership, where that is known.
   """
-  clients = ordering.client_order(membership)
+  clients = ordering.client_order(membership) if order is None else order
   rows = ordering.cluster_order(membership, clients)
   shown = (np.asarray(membership) > 0)[np.ix_(rows, clients)]
   planted = None if truth is None else np.asarray(truth, np.float64)[:, clients]
@@ -66,9 +68,9 @@ def _cells(axes: Any, values: np.ndarray, colour: str, names: list[str]) -> None
   from matplotlib.colors import LinearSegmentedColormap
 
   ramp = LinearSegmentedColormap.from_list('ramp', ['#F3F3F3', colour])
-  axes.imshow(values, cmap=ramp, vmin=0, vmax=1, aspect='auto', interpolation='nearest')
-  axes.spines[['top', 'right']].set_visible(True)
   rows, columns = values.shape
+  base.draw_matrix(axes, values, np.max, cmap=ramp, vmin=0, vmax=1, aspect='auto')
+  axes.spines[['top', 'right']].set_visible(True)
   if columns <= 60:
     for edge in np.arange(0.5, columns - 1):
       axes.axvline(edge, color='white', linewidth=0.8)

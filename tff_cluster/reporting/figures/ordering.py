@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.cluster.hierarchy
 import scipy.optimize
+import scipy.sparse
 import scipy.spatial.distance
 
 
@@ -21,9 +22,18 @@ def client_order(membership: np.ndarray) -> np.ndarray:
     return np.argsort(np.argmax(present, axis=0), kind='stable')
   if present.shape[1] < 2:
     return np.arange(present.shape[1])
-  distances = scipy.spatial.distance.pdist(present.T, 'jaccard')
+  distances = _jaccard(present)
   tree = scipy.cluster.hierarchy.linkage(distances, 'average', optimal_ordering=present.shape[1] <= 300)
   return scipy.cluster.hierarchy.leaves_list(tree).astype(np.int64)
+
+
+def _jaccard(present: np.ndarray) -> np.ndarray:
+  """Returns float64[pairs], the Jaccard distances of columns of bool[rows, columns], each of which has an entry."""
+  member = scipy.sparse.csr_array(present.T.astype(np.float64))
+  common = (member @ member.T).toarray()
+  sizes = np.diag(common)
+  either = sizes[:, None] + sizes[None, :] - common
+  return scipy.spatial.distance.squareform((either - common) / either, checks=False)
 
 
 def cluster_order(membership: np.ndarray, clients: np.ndarray) -> np.ndarray:
