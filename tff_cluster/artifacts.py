@@ -36,8 +36,8 @@ class Artifact:
 
   Attributes:
     folder: Where it lies.
-    kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster), 'similarity' (of a cluster's updates) or
-      'global_scores' (what models score there).
+    kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster), 'similarity' (of a cluster's updates),
+      'global_scores' (what models score there) or 'model' (that a model was compared with Keras).
     content: Its files in words, for instance 'rounds 10, 20'.
     size: Bytes on disk.
     last_used: Seconds since the epoch.
@@ -233,6 +233,8 @@ def _content(folder: pathlib.Path) -> str:
     content = 'vectors'
   elif (folder / 'similarity.npz').exists():
     content = 'similarities'
+  elif (folder / 'verdict.json').exists():
+    content = 'a model that was compared with Keras'
   else:
     # Named by the digests of models (algorithms/global_scores.py).
     models = sum(bool(_SCORES.fullmatch(path.name)) for path in folder.iterdir())
