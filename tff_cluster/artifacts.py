@@ -38,7 +38,7 @@ class Artifact:
   Attributes:
     folder: Where it lies.
     kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster), 'similarity' (of a cluster's updates),
-      'global_scores' or 'client_scores' (what models score there).
+      'global_scores' or 'client_scores' (what models score there) or 'model' (that a model was compared with Keras).
     content: Its files in words, for instance 'rounds 10, 20'.
     size: Bytes on disk.
     last_used: Seconds since the epoch.
@@ -237,6 +237,8 @@ def _content(folder: pathlib.Path) -> str:
     content = 'vectors'
   elif (folder / 'similarity.npz').exists():
     content = 'similarities'
+  elif (folder / 'verdict.json').exists():
+    content = 'a model that was compared with Keras'
   else:
     # Named by the digests of models (algorithms/global_scores.py).
     models = sum(bool(_SCORES.fullmatch(path.name)) for path in folder.iterdir())

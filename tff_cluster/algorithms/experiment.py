@@ -19,6 +19,7 @@ from tff_cluster import config as config_lib
 from tff_cluster import population as population_lib
 from tff_cluster import store as store_lib
 from tff_cluster.algorithms import early
+from tff_cluster.cli import environment
 from tff_cluster.errors import EnvironmentFault
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
@@ -72,6 +73,9 @@ class Experiment:
   @functools.cached_property
   def keras_model(self) -> Any:
     """The model with its seeded initial weights."""
+    return self._made_model()
+
+  def _made_model(self) -> Any:
     from tff_cluster.models import build
 
     training = self.config.training
@@ -114,6 +118,8 @@ class Experiment:
     if training.model in config_lib.MODELS and key in _computations:
       return _computations[key].with_weights([v.numpy() for v in self.keras_model.trainable_weights])
     model = client_work.model_from_keras(self.keras_model, dtype)
+    if training.model not in config_lib.MODELS:
+      self._check(model)
     made = process.Computations(
       model, training.learning_rate, training.batch_size, aggregators.build(training.aggregator)
     )
@@ -121,6 +127,21 @@ class Experiment:
     if training.model in config_lib.MODELS:
       _computations[key] = made
     return made
+
+  def _check(self, model: Any) -> None:
+    """Compares what a model computes in the worker with Keras, once for all runs that share the store."""
+    from tff_cluster.federated import model_check
+
+    asked = {'engine': _ENGINE, 'graph': model.graph, 'worker': environment.about_worker()}
+    folder = self.store.artifact('model', asked)
+    verdict = folder / 'verdict.json'
+    with self.store.working_on(folder):
+      if not verdict.exists():
+        train = self.population.train
+        model_check.check(
+          self._made_model, model, train.x[: model_check.MOST_ROWS], train.y[: model_check.MOST_ROWS]
+        )
+        store_lib.save_json(verdict, 'computes in the worker what Keras computes')
 
   @functools.cached_property
   def new_client_trainer(self) -> Any:
@@ -153,6 +174,8 @@ class Experiment:
       'seed': training.seed,
       # The mean says nothing, so that what was trained before there was a choice is found.
       **({} if training.aggregator == 'mean' else {'aggregator': training.aggregator}),
+      # A layer of one's own can change and keep its name.
+      **({} if training.model in config_lib.MODELS else {'graph': self.trainer.computations.model.graph}),
     }
 
   @functools.cached_property

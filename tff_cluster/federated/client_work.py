@@ -14,18 +14,25 @@ one that is malicious (data/malicious.py).
 """
 
 import collections
-import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_cluster import digests
 from tff_cluster.errors import InputError
+from tff_cluster.federated import keras_graph
 from tff_cluster.models import build as models_build
+
+# oneDNN's kernels of these keep what belongs to one call (the number of channels, and where mean and variance lie) in
+# the operation. Clients that run it at the same time read and write each other's memory: wrong numbers, or a crash.
+_UNSAFE = 'FusedBatchNorm'
+# Attributes of operations that carry running numbers.
+_NUMBERED = ('_gradient_op_type', '_class')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -39,6 +46,7 @@ class Model:
     probabilities: (weights, x float32 [batch, ...]) -> float32[batch, classes].
     x_spec: The spec of a client's rows x: [None, ...].
     num_classes: Number of classes.
+    graph: A digest of its operations; equal for equal models, whatever was built before.
   """
 
   weights: tuple[np.ndarray, ...]
@@ -46,6 +54,7 @@ class Model:
   probabilities: Callable[[Any, tf.Tensor], tf.Tensor]
   x_spec: tf.TensorSpec
   num_classes: int
+  graph: str
 
   @property
   def num_parameters(self) -> int:
@@ -69,63 +78,72 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
     x_dtype: The dtype of the rows: uint8 rows are divided by 255, others taken as they are.
 
   Raises:
-    InputError: if its weights are not float32, or TFF cannot take it apart (shared layers, for instance).
+    InputError: if its weights are not float32, it cannot be taken apart (see keras_graph), draws random numbers or uses
+      operations that compute wrong in a worker.
   """
   kinds = {weight.dtype.name for weight in keras_model.trainable_weights} - {'float32'}
   if kinds:
     raise InputError(f'the Keras model has {" and ".join(sorted(kinds))} weights; allowed: float32')
+  if tf.as_dtype(x_dtype) == tf.uint8 and any(
+    isinstance(layer, tf.keras.layers.Embedding) for layer in keras_model._flatten_layers()
+  ):
+    raise InputError(
+      'the Keras model has an embedding, and the rows are bytes (uint8), which are divided by 255 before a model sees them; '
+      'save x as int32'
+    )
   probabilities = models_build.outputs_probabilities(keras_model)
   x_spec = tf.TensorSpec(keras_model.input_shape, tf.as_dtype(x_dtype))
-  batch_spec = (tf.TensorSpec(keras_model.input_shape, tf.float32), tf.TensorSpec([None], tf.int32))
+  weights = tuple(np.asarray(w, np.float32) for w in keras_model.trainable_weights)
   try:
-    functional = tff.learning.models.functional_model_from_keras(
-      keras_model, tf.keras.losses.SparseCategoricalCrossentropy(), batch_spec
-    )
+    whole = keras_graph.KerasGraph(keras_model)
+  except InputError:
+    raise
   except Exception as error:
     raise _unusable(error) from error
 
-  def predict(weights: Any, x: tf.Tensor) -> tf.Tensor:
-    with _functions_inlined():
-      return functional.predict_on_batch((tuple(weights), ()), x, training=True)
-
   def predict_probabilities(weights: Any, x: tf.Tensor) -> tf.Tensor:
-    outputs = predict(weights, x)
+    outputs = whole.outputs(weights, x)
     return outputs if probabilities else tf.nn.softmax(outputs)
 
   def loss(weights: Any, x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    outputs = predict(weights, x)
+    outputs = whole.outputs(weights, x)
     each = tf.keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=not probabilities)
     return each, tf.argmax(outputs, axis=1, output_type=tf.int32)
 
-  weights = tuple(np.asarray(w, np.float32) for w in functional.initial_weights[0])
   with tf.Graph().as_default() as graph:
     try:
-      loss(weights, tf.zeros([1, *x_spec.shape[1:]]), tf.zeros([1], tf.int32))
+      loss(
+        [tf.compat.v1.placeholder(tf.float32, w.shape) for w in weights],
+        tf.zeros([1, *x_spec.shape[1:]]),
+        tf.zeros([1], tf.int32),
+      )
     except Exception as error:
       raise _unusable(error) from error
-    random_ops = sorted(kind for kind in _operation_types(graph) if 'Random' in kind)
+  _refuse_operations(_operation_types(graph))
+  return Model(
+    weights, loss, predict_probabilities, x_spec, int(keras_model.output_shape[-1]), _digest_of(graph)
+  )
+
+
+def _refuse_operations(kinds: set[str]) -> None:
+  """Raises InputError where a model has operations whose numbers could not be trusted or repeated."""
+  random_ops = sorted(kind for kind in kinds if 'Random' in kind)
   if random_ops:
     raise InputError(
       f'the model draws random numbers ({", ".join(random_ops)}; dropout or noise layers, for instance), so that a round '
       'could not be repeated bit for bit; leave those layers out'
     )
-  return Model(weights, loss, predict_probabilities, x_spec, int(keras_model.output_shape[-1]))
-
-
-@contextlib.contextmanager
-def _functions_inlined() -> Iterator[None]:
-  """While it lasts, calls of a tf.function put its operations into the graph that is being built."""
-  before = tf.config.functions_run_eagerly()
-  tf.config.run_functions_eagerly(True)
-  try:
-    yield
-  finally:
-    tf.config.run_functions_eagerly(before)
+  unsafe = sorted(kind for kind in kinds if kind.startswith(_UNSAFE))
+  if unsafe:
+    raise InputError(
+      f'the model uses {", ".join(unsafe)}, which computes wrong where clients train side by side; write mean and variance '
+      'out (tf.nn.moments), or use keras.layers.LayerNormalization or GroupNormalization'
+    )
 
 
 def _unusable(error: Exception) -> InputError:
   lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-  return InputError(f'TFF cannot use this Keras model: {lines[-1] if lines else type(error).__name__}')
+  return InputError(f'this Keras model cannot be taken apart: {lines[-1] if lines else type(error).__name__}')
 
 
 def _operation_types(graph: tf.Graph) -> set[str]:
@@ -133,6 +151,32 @@ def _operation_types(graph: tf.Graph) -> set[str]:
   definition = graph.as_graph_def()
   inner = (node for function in definition.library.function for node in function.node_def)
   return {node.op for node in (*definition.node, *inner)}
+
+
+def _digest_of(graph: tf.Graph) -> str:
+  """Returns a digest of the operations of a graph and of its functions, without their names."""
+  definition = graph.as_graph_def()
+  functions = [digests.of_json(_told(function.node_def)) for function in definition.library.function]
+  # The order of functions is that of their names, which have running numbers.
+  return digests.of_json([_told(definition.node), sorted(functions)])
+
+
+def _told(nodes: Any) -> list[list[Any]]:
+  """Returns the operations of a graph as JSON, named by their places."""
+  places = {node.name: place for place, node in enumerate(nodes)}
+  told = []
+  for node in nodes:
+    # An input is NAME, NAME:NUMBER, ^NAME or NAME:OUTPUT:NUMBER.
+    inputs = [
+      [places.get(name.lstrip('^').partition(':')[0], -1), name.partition(':')[2]] for name in node.input
+    ]
+    values = {
+      key: str(value)
+      for key, value in node.attr.items()
+      if key not in _NUMBERED and not value.HasField('func')
+    }
+    told.append([node.op, inputs, values])
+  return told
 
 
 def scaled(x: tf.Tensor) -> tf.Tensor:

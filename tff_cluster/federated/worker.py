@@ -34,7 +34,6 @@ _ENVIRONMENT = {
   'OMP_NUM_THREADS': '1',
   'TF_CPP_MIN_LOG_LEVEL': '1',
   'TF_DETERMINISTIC_OPS': '1',
-  'TF_ENABLE_ONEDNN_OPTS': '1',
   'CUDA_VISIBLE_DEVICES': '-1',
   'MALLOC_ARENA_MAX': '2',
   'MALLOC_MMAP_MAX_': '0',
@@ -131,7 +130,7 @@ class Worker:
     return True
 
 
-def start(clients_in_parallel: int, private: bool = True) -> Worker:
+def start(clients_in_parallel: int, private: bool = True, onednn: bool = True) -> Worker:
   """Starts a worker on this machine, without waiting until it serves.
 
   Call it from a thread that outlives the worker: the kernel ends the child with the thread that started it.
@@ -140,6 +139,7 @@ def start(clients_in_parallel: int, private: bool = True) -> Worker:
     clients_in_parallel: How many clients it works on at the same time.
     private: Whether it gets a network of its own where the system allows that. Otherwise it listens on all interfaces
       of the network that this process lives in.
+    onednn: Whether it uses oneDNN's kernels. Without them its bits are others.
 
   Raises:
     EnvironmentFault: if TFF's worker binary is not there.
@@ -154,6 +154,7 @@ def start(clients_in_parallel: int, private: bool = True) -> Worker:
   # Threads that run whole ops: more than one a client contend with each other, a single one serves one client only.
   inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NUMERIC_PREFIXES)}
   environment = inherited | _ENVIRONMENT | {'TF_NUM_INTEROP_THREADS': str(max(clients_in_parallel, 2))}
+  environment['TF_ENABLE_ONEDNN_OPTS'] = str(int(onednn))
   with control:
     process = subprocess.Popen(
       arguments,

@@ -1,0 +1,216 @@
+"""Whether a model that somebody brings computes in the worker what Keras computes; asked once, before round 1.
+
+Clients with a full batch of rows and with fewer make one step in the worker, in a worker without oneDNN, and by Keras and a
+gradient tape in this process, on the model as its function made it. A single step, because rounding grows in a longer
+training, which could diverge, too. What they do in several steps is compared bit for bit, alone and side by side.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_cluster import machine as machine_lib
+from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.federated import client_work, context, process
+from tff_cluster.federated import worker as worker_lib
+from tff_cluster.models import build as models_build
+
+# Rows of a full batch.
+MOST_ROWS = 32
+# Large enough that rounding of the weights, from which a step is subtracted, does not drown it.
+_LEARNING_RATE = 1 / 16
+# Clients side by side, how many train, and how many steps of theirs: what they do to each other is seen only when it
+# happens. Large models make fewer.
+_SIDE_BY_SIDE = 4
+_MOST_CLIENTS, _MOST_BYTES = 24, 64_000_000
+_MOST_STEPS, _MOST_PARAMETERS = 8, 10_000_000
+# Difference of a weight's update that is allowed, as a share of its length, and of the whole update's. Rounding gives
+# 1e-6 to 1e-4, an activation within rounding of a kink less than 1e-2; a wrong operation more than 0.1. A weight whose
+# gradient is zero (a bias before a normalization) has rounding alone for an update, hence the second.
+_OF_WEIGHT, _OF_WHOLE = 1e-2, 1e-4
+# Difference of a predicted probability that is allowed.
+_OF_PROBABILITY = 1e-2
+
+
+@dataclasses.dataclass(frozen=True)
+class _Numbers:
+  """What a model gives, a row or an array for each client.
+
+  Attributes:
+    updates: float32[features] of one step.
+    probabilities: float32[rows, classes] with the weights before it.
+  """
+
+  updates: list[np.ndarray]
+  probabilities: list[np.ndarray]
+
+
+def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.ndarray, y: np.ndarray) -> None:
+  """Compares a model's numbers in the worker with Keras's.
+
+  Args:
+    make: Makes the Keras model anew, with the same weights. (Taking a model apart changes the classes of Keras.)
+    model: The model as the worker is to get it.
+    x: [rows, ...], at least one row as clients have them; the first MOST_ROWS are used.
+    y: int32[rows].
+
+  Raises:
+    InputError: if they differ, with what differed.
+    EnvironmentFault: if a worker does not come up.
+  """
+  most = min(len(y), MOST_ROWS)
+  clients = [(x[:n], y[:n]) for n in sorted({most, 2 * most // 3, most // 3, 1} - {0})]
+  keras_model = make()
+  names = [weight.name for weight in keras_model.trainable_weights]
+  expected = _by_keras(keras_model, clients)
+  computations = process.Computations(model, _LEARNING_RATE, MOST_ROWS)
+  found = _in_worker(computations, clients)
+  _compare_probabilities(found, expected)
+  _compare_updates(found, expected, 'Keras', model, names)
+  others = _in_worker(computations, clients, onednn=False)
+  _compare_updates(found, others, 'a worker without oneDNN', model, names)
+
+
+def _by_keras(keras_model: tf.keras.Model, clients: Sequence[tuple[np.ndarray, np.ndarray]]) -> _Numbers:
+  """Returns what Keras gives, in this process. Raises InputError where it fails."""
+  probabilities = models_build.outputs_probabilities(keras_model)
+  cross_entropy = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=not probabilities)
+  weights = keras_model.trainable_variables
+  updates, predicted = [], []
+  for x, y in clients:
+    rows = client_work.scaled(tf.constant(x))
+    try:
+      with tf.GradientTape() as tape:
+        loss = cross_entropy(y, keras_model(rows, training=True))
+      gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+      outputs = keras_model(rows, training=False)
+    except Exception as error:
+      raise InputError(
+        f'the Keras model fails on the first {len(y)} training rows: {type(error).__name__}: {_first_line(error)}'
+      ) from error
+    if keras_model.losses:
+      raise InputError(
+        'the Keras model adds losses of its own (add_loss), which clients would not train by; leave them out'
+      )
+    updates.append(np.concatenate([_stepped(w.numpy(), g) for w, g in zip(weights, gradients, strict=True)]))
+    predicted.append(np.asarray(outputs if probabilities else tf.nn.softmax(outputs)))
+    if not probabilities and _are_probabilities(np.asarray(outputs)):
+      raise InputError(
+        'the Keras model gives probabilities, and its last layer is no softmax, so they would be taken for logits; let it '
+        'end in keras.layers.Softmax(), or in no softmax at all'
+      )
+  return _Numbers(updates, predicted)
+
+
+def _stepped(weight: np.ndarray, gradient: Any) -> np.ndarray:
+  """Returns what a step changes of a weight, with the rounding of the weight."""
+  step = np.asarray(tf.convert_to_tensor(gradient)) * np.float32(_LEARNING_RATE)
+  return np.ravel((weight - step) - weight)
+
+
+def _are_probabilities(outputs: np.ndarray) -> bool:
+  """Tells whether every row is a distribution over classes that is not the only one there is."""
+  return bool(outputs.shape[1] > 1 and (outputs >= 0).all() and np.abs(outputs.sum(axis=1) - 1).max() < 1e-3)
+
+
+def _in_worker(
+  computations: process.Computations, clients: Sequence[tuple[np.ndarray, np.ndarray]], onednn: bool = True
+) -> _Numbers:
+  """Returns what a worker gives, one of its own that ends with this call; probabilities with oneDNN only.
+
+  Raises:
+    InputError: if it fails, or, with oneDNN, if clients give other bits side by side.
+  """
+  machine = dataclasses.replace(machine_lib.ONE_WORKER, worker_retries=0)
+  with context.connected(worker_lib.start(_SIDE_BY_SIDE if onednn else 1, onednn=onednn), machine):
+    try:
+      updates = _updates(computations, [_work(*client, 1) for client in clients])
+      if not onednn:
+        return _Numbers(updates, [])
+      predicted = computations.predict(list(computations.model.weights), [x for x, _ in clients])
+      _compare_side_by_side(computations, clients)
+      return _Numbers(updates, [np.asarray(each) for each in predicted])
+    except EnvironmentFault as fault:
+      raise InputError(
+        f'the Keras model fails in the worker{"" if onednn else " without oneDNN"}, which '
+        f'{fault.__cause__ or fault}'
+      ) from fault
+
+
+def _updates(
+  computations: process.Computations, work: Sequence[collections.OrderedDict[str, Any]]
+) -> list[np.ndarray]:
+  return [
+    np.asarray(update) for update in computations.local_updates(list(computations.model.weights), list(work))
+  ]
+
+
+def _work(x: np.ndarray, y: np.ndarray, steps: int) -> collections.OrderedDict[str, Any]:
+  """Returns what a client holds that visits its rows in their order, all in a step."""
+  order = np.tile(np.arange(len(y), dtype=np.int32), (steps, 1))
+  return collections.OrderedDict(x=x, y=y, order=order, scale=np.float32(1))
+
+
+def _compare_side_by_side(
+  computations: process.Computations, clients: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> None:
+  """Raises InputError where clients that train at the same time give other bits than each alone."""
+  parameters = computations.model.num_parameters
+  steps = min(_MOST_STEPS, max(_MOST_PARAMETERS // parameters, 4))
+  work = [_work(*client, steps) for client in clients]
+  alone = [_updates(computations, [each])[0] for each in work]
+  total = min(_MOST_CLIENTS, max(_MOST_BYTES // computations.model.num_bytes, 2 * len(work)))
+  beside = _updates(computations, [work[i % len(work)] for i in range(total)])
+  wrong = sum(update.tobytes() != alone[i % len(work)].tobytes() for i, update in enumerate(beside))
+  if wrong:
+    raise InputError(
+      f'the Keras model is not computed alike twice: of {total} clients side by side {wrong} got other bits than alone; an '
+      'operation of it is not fit for clients that train at the same time'
+    )
+
+
+def _compare_updates(
+  found: _Numbers, expected: _Numbers, whose: str, model: client_work.Model, names: Sequence[str]
+) -> None:
+  """Raises InputError where updates differ by more than rounding; what is finite in neither is left to the training."""
+  for update, other in zip(found.updates, expected.updates, strict=True):
+    if not (np.isfinite(other).all() or np.isfinite(update).all()):
+      continue
+    for name, difference in _differences(update, other, model, names):
+      if not difference <= 1:
+        raise InputError(
+          f'the Keras model trains otherwise in the worker than by {whose}: the update of {name} differs by '
+          f'{difference * _OF_WEIGHT:.2g} of its length, allowed is {_OF_WEIGHT:g}'
+        )
+
+
+def _compare_probabilities(found: _Numbers, expected: _Numbers) -> None:
+  """Raises InputError where predictions differ by more than rounding."""
+  for predicted, other in zip(found.probabilities, expected.probabilities, strict=True):
+    difference = float(np.abs(predicted - other).max())
+    if np.isfinite(other).all() and not difference <= _OF_PROBABILITY:
+      raise InputError(
+        f'the Keras model predicts otherwise in the worker than by Keras: a probability differs by {difference:.2g}, '
+        f'allowed is {_OF_PROBABILITY:g} (a layer that does something else while it trains?)'
+      )
+
+
+def _differences(
+  update: np.ndarray, other: np.ndarray, model: client_work.Model, names: Sequence[str]
+) -> Iterator[tuple[str, float]]:
+  """Yields each weight's name, and how its updates differ as a share of what is allowed."""
+  ends = np.cumsum([weight.size for weight in model.weights])
+  floor = _OF_WHOLE * np.linalg.norm(other)
+  for name, one, two in zip(names, np.split(update, ends[:-1]), np.split(other, ends[:-1]), strict=True):
+    allowed = _OF_WEIGHT * np.linalg.norm(two) + floor
+    difference = np.linalg.norm(one - two)
+    yield name, float(difference / allowed) if difference else 0.0
+
+
+def _first_line(error: Exception) -> str:
+  lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+  return lines[0][:300] if lines else 'no message'
