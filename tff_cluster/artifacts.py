@@ -26,7 +26,7 @@ _PORTION = re.compile(r'models_[0-9]{6,}_([0-9]{6,})\.npz')
 _SCORES = re.compile(r'[0-9a-f]{64}\.npz')
 # All that is ever written into an artifact, whole or set aside: nothing else in it is ours to remove.
 _FILES = re.compile(
-  rf'({re.escape(_DESCRIBED)}|{_ROUND.pattern}|{_SCORES.pattern}|{_PORTION.pattern}|vectors\.npy(\.json)?|clients\.json|sketch\.json|similarity\.npz)'
+  rf'({re.escape(_DESCRIBED)}|{_ROUND.pattern}|{_SCORES.pattern}|{_PORTION.pattern}|vectors\.npy(\.json)?|clients\.json|verdict\.json|sketch\.json|similarity\.npz)'
   r'(\.damaged(-[0-9]+)?)?'
 )
 
