@@ -215,3 +215,39 @@ def zero_rows(spec):
   import tensorflow as tf
 
   return {name: tf.zeros([4 if n is None else n for n in s.shape], s.dtype) for name, s in spec.items()}
+
+
+def test_layer_normalization_is_trained_without_the_operation_that_clients_cannot_share():
+  import tensorflow as tf
+  import tensorflow_federated as tff
+
+  from tff_cluster.federated import client_work
+
+  model = from_keras(sequential(layer('Dense', 6), layer('LayerNormalization'), layer('Dense', CLASSES)))
+  update = client_work.build_client_update(model, tff.learning.optimizers.build_sgdm(0.1), 5)
+  with tf.Graph().as_default() as graph:
+    update([tf.constant(w) for w in model.weights], zero_rows(client_work.client_data_spec(model)))
+  kinds = {node.op for function in graph.as_graph_def().library.function for node in function.node_def}
+  assert 'Rsqrt' in kinds
+  assert not {kind for kind in kinds if kind.startswith('FusedBatchNorm')}
+
+
+def test_weights_that_a_layer_makes_in_another_order_than_it_lists_them_keep_their_places(rows):
+  import tensorflow as tf
+
+  class Backwards(tf.keras.layers.Layer):
+    def __init__(self, **options):
+      super().__init__(**options)
+      self.first, self.second = tf.keras.layers.Dense(6), tf.keras.layers.Dense(6)
+
+    def call(self, inputs):
+      return self.first(tf.tanh(self.second(inputs)))
+
+  x, y = rows
+  keras_model = sequential(Backwards(), layer('Dense', CLASSES))
+  weights = keras_model.get_weights()
+  expected = keras_model(x).numpy().argmax(axis=1)
+  model = from_keras(keras_model)
+  for one, other in zip(model.weights, weights, strict=True):
+    np.testing.assert_array_equal(one, other)
+  np.testing.assert_array_equal(losses(model, weights, x, y)[1], expected)
