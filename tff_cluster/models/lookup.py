@@ -40,7 +40,11 @@ def _names(name: str, module: str) -> set[str] | None:
   package = module.rpartition('.')[0]
   if package and _names(name, package) is None:
     return None
-  spec = _spec(module)
+  try:
+    spec = _spec(module)
+  except KeyError:
+    # A folder without __init__.py in a package is looked up in sys.modules, where the package is not.
+    return None
   if spec is None:
     raise InputError(f'--model={name} cannot be imported: there is no module {module!r}')
   if spec.origin is None:
