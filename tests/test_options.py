@@ -49,7 +49,9 @@ def test_what_is_read_as_a_number_python_reads_as_the_same(text):
   assert math.isfinite(value) and value == float(text)
 
 
-@pytest.mark.parametrize('text', ['１２', '0.٣', '1_0', ' 1', '1\n', 'nan', 'inf', '1e999', '', '.', 'e3', '0x10', '1,5'])
+@pytest.mark.parametrize(
+  'text', ['１２', '0.٣', '1_0', ' 1', '1\n', 'nan', 'inf', '1e999', '', '.', 'e3', '0x10', '1,5']
+)
 def test_other_digits_and_slips_are_no_numbers(text):
   with pytest.raises(ValueError, match='expected a number, such as'):
     options.number(text)

@@ -17,7 +17,11 @@ def system(root, groups='', files=None, meminfo=MEMINFO):
 
 
 def group(folder, limit, used, idle, old=False):
-  names = ('limit_in_bytes', 'usage_in_bytes', 'total_inactive_file') if old else ('max', 'current', 'inactive_file')
+  names = (
+    ('limit_in_bytes', 'usage_in_bytes', 'total_inactive_file')
+    if old
+    else ('max', 'current', 'inactive_file')
+  )
   folder = f'sys/fs/cgroup/{folder}'.rstrip('/')
   return {
     f'{folder}/memory.{names[0]}': f'{limit}\n',

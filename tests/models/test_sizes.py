@@ -26,7 +26,9 @@ def test_parameters_are_those_of_the_model_and_activations_about(name, shape):
 @pytest.mark.parametrize(('name', 'least'), [('mnist_cnn', 4), ('cifar_cnn', 18)])
 def test_images_that_are_too_small_or_none_are_refused(name, least):
   for shape in ((8,), (least - 1, 99, 1), (99, least - 1, 1), (28, 28)):
-    with pytest.raises(InputError, match=f'{name} does not fit examples of shape .*at least {least} x {least}'):
+    with pytest.raises(
+      InputError, match=f'{name} does not fit examples of shape .*at least {least} x {least}'
+    ):
       sizes.of_builtin(name, shape, 3)
 
 
