@@ -85,7 +85,7 @@ def test_a_package_that_makes_its_modules_itself_is_believed(module):
 
 
 def test_what_is_no_module_of_text(module, tmp_path):
-  with pytest.raises(InputError, match='SyntaxError in .*lookup_made.py'):
+  with pytest.raises(InputError, match=r'SyntaxError in .*lookup_made\.py'):
     lookup.check(f'{module("def (")}:f')
   (tmp_path / 'lookup_folder').mkdir()
   with pytest.raises(InputError, match="has no function 'f'"):
