@@ -1,5 +1,6 @@
 """Whether a model's function is there is read from the text of its module, which is not run."""
 
+import importlib
 import sys
 
 import pytest
@@ -95,6 +96,20 @@ def test_what_is_no_module_of_text(module, tmp_path):
   lookup.check('numpy.core._multiarray_umath:array')
   with pytest.raises(InputError, match="'sys' has no function 'f'"):
     lookup.check('sys:f')
+
+
+def test_a_package_that_is_imported_is_asked_for_its_modules(module, tmp_path):
+  module(TEXT, 'lookup_elsewhere/models')
+  name = module(f'__path__.append({str(tmp_path / "lookup_elsewhere")!r})', 'lookup_extended.__init__')
+  assert importlib.import_module(name.partition('.')[0])
+  try:
+    lookup.check('lookup_extended.models:small')
+    with pytest.raises(InputError, match="has no function 'nothing'"):
+      lookup.check('lookup_extended.models:nothing')
+    with pytest.raises(InputError, match='there is no module'):
+      lookup.check('lookup_extended.nowhere:small')
+  finally:
+    del sys.modules['lookup_extended']
 
 
 def test_tensorflow_is_not_imported_to_look_into_it():

@@ -59,10 +59,13 @@ def _names(name: str, module: str) -> set[str] | None:
 def _spec(module: str) -> importlib.machinery.ModuleSpec | None:
   """Returns where a module is. Unlike importlib.util.find_spec it imports no package around it."""
   package = module.rpartition('.')[0]
-  around = _spec(package) if package else None
-  if package and (around is None or around.submodule_search_locations is None):
+  path = None
+  if package in sys.modules:
+    path = getattr(sys.modules[package], '__path__', None)
+  elif package and (around := _spec(package)):
+    path = around.submodule_search_locations
+  if package and path is None:
     return None
-  path = around.submodule_search_locations if around else None
   return next((found for finder in sys.meta_path if (found := finder.find_spec(module, path))), None)
 
 
