@@ -3,13 +3,15 @@
 The estimate is the resident memory of this process and of the worker together, at its highest:
 
   bytes = BASE                                                   Python, TensorFlow and TFF; the worker
-        + 4 * rows * row_bytes                                   the rows: read, shared out, sent, held by the worker
+        + 6 * rows * row_bytes                                   the rows here: read, shared out, kept
+        + 10 * sent * row_bytes                                  those on their way, and in the worker
         + 4 * parameters * (5 * sending + 6 * clusters)          updates under way, and all models of a clustering at a time
         + parallel * 250 * 4 * 4 * (activations + 3 * classes)   what a model computes for a batch that it is measured on
         + 160 * clients * classes                                counts by class of clients, on two splits, here and there
         + 32 * clients^2                                         distances
         + 8 * clusters * (rows / 5) * classes, with experts      their outputs on the global test set
 
+`sent` are the rows of a cohort, or, where those are fewer, as many as fit into one message when models are measured.
 `sending` are the clients of a cohort, or, where those are fewer, as many of all clients as fit into one message when
 signatures are made. Signatures themselves, 4 * clients * parameters bytes a kind, lie on the disk and are mapped.
 """
@@ -63,10 +65,13 @@ class Size:
     """
     one_message = _MESSAGE_BYTES // (4 * max(parameters, 1))
     sending = max(self.cohort, min(self.clients, one_message))
+    rows_bytes = self.rows * self.row_bytes
+    sent = max(rows_bytes * self.cohort // self.clients, min(rows_bytes, _MESSAGE_BYTES))
     outputs = 8 * self.clusters * (self.rows // 5) * self.num_classes if self.experts else 0
     return (
       _BASE
-      + 4 * self.rows * self.row_bytes
+      + 6 * rows_bytes
+      + 10 * sent
       + 4 * parameters * (5 * sending + 6 * self.clusters)
       + self.parallel * _BATCH * 16 * (activations + 3 * self.num_classes)
       + 160 * self.clients * self.num_classes

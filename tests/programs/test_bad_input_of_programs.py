@@ -4,12 +4,13 @@ The flags of an experiment and of phases.clustering are in test_help_and_bad_inp
 """
 
 import json
+import os
 
 import numpy as np
 import pytest
 
 from tests.programs import wrong_input
-from tff_cluster.config import ExperimentConfig
+from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig
 
 LONG = 'x' * 5000
 FLAGS = [f'--{name}=1' for name in ('phase1_rounds', 'metrics', 'num_shuffles', 'prune_unused_days', 'rows')]
@@ -25,6 +26,10 @@ EVERY = [
   ('--flagfile={tmp}/missing.flags', 'missing.flags: No such file'),
   (f'--flagfile={LONG}', 'File name too long'),
   ('--flagfile={tmp}/lines.flags', 'unknown flag --non\\x0bsense'),
+  ('--flagfile={tmp}/pipe', '--flagfile={tmp}/pipe is a pipe or a device'),
+  ('--flagfile=/dev/zero', '--flagfile=/dev/zero is a pipe or a device'),
+  ('--flagfile={tmp}/huge', '--flagfile={tmp}/huge is larger than 16 MB'),
+  ('--flagfile={tmp}/piped.flags', '--flagfile={tmp}/pipe is a pipe or a device'),
 ]
 # What no folder of a run can be.
 FOLDERS = [
@@ -33,6 +38,7 @@ FOLDERS = [
   ('--output_dir', 'missing value for --output_dir'),
   ('--output_dir=--seeds=1', '--output_dir=--seeds=1: that is another flag'),
   ('--output_dir={tmp}/a\0b', '--output_dir={tmp}/a\\x00b: the value holds a NUL character'),
+  ('--output_dir={tmp}/a\udcffb', '--output_dir={tmp}/a\\udcffb: the value is not UTF-8 text'),
 ]
 # Folders that a program is to make, {more} is what else it needs.
 MADE = [
@@ -83,9 +89,21 @@ OWN = [
   ('partition', '--clustering=bipartition --cohort_fraction=0.5', 'bipartition compares the updates of all'),
   ('partition', f'--config_file={LONG}', 'File name too long'),
   ('partition', '--config_file={tmp}/file/below', 'no such file'),
+  ('partition', '--config_file={tmp}/pipe', '{tmp}/pipe is a pipe or a device; settings are read from a file'),
+  ('partition', '--config_file=/dev/zero', '/dev/zero is a pipe or a device'),
+  ('partition', '--config_file={tmp}/huge', '{tmp}/huge is larger than 16 MB, so it holds no settings'),
+  ('partition', '--config_file={tmp}/digits.json', '--distance_threshold=quantile:０.１: allowed are mean, a number'),
+  ('partition', '--config_file={tmp}/name.json', '--data_file=a\\udcff: the value is not UTF-8 text'),
   ('partition', '--config_file={tmp}/loop', 'Too many levels of symbolic links'),
   ('partition', '--config_file={tmp}/config.json --seed=1', '--seed may not stand beside --config_file'),
   ('partition', '--num_clients=٣', '--num_clients=٣: expected an integer'),
+  ('partition', '--num_clients=１２', '--num_clients=１２: expected an integer, of at most 18 digits from 0 to 9'),
+  ('partition', '--learning_rate=０.１', '--learning_rate=０.１: expected a number, such as 12, 0.1 or 1e-3'),
+  ('partition', '--learning_rate=1_0', '--learning_rate=1_0: expected a number'),
+  ('partition', '--clustering=kmeans,num_clusters=４', 'num_clusters=４: expected an integer'),
+  ('partition', '--clustering=dynamic_distance,distance_threshold=０.１', 'allowed are mean, a number'),
+  ('partition', '--clustering=dynamic_distance,distance_threshold=quantile:０.１', 'allowed are mean, a number'),
+  ('partition', '--clustering=bipartition,stopping_norm=１', 'stopping_norm=１: expected a number'),
   ('partition', '--num_clients=1_000', '--num_clients=1_000: expected an integer'),
   ('partition', '--num_clients=0x10', '--num_clients=0x10: expected an integer'),
   ('partition', '--learning_rate=1e999', '--learning_rate=1e999: expected a number'),
@@ -93,6 +111,10 @@ OWN = [
   ('phase1', '--phase1_rounds=-1', '--phase1_rounds=-1: must be at least 1'),
   ('phase1', '--store_dir=', '--store_dir=: the value is empty'),
   ('phase1', '--clients_in_parallel=two', '--clients_in_parallel=two: expected an integer'),
+  ('phase1', '--clients_in_parallel=100000000', '--clients_in_parallel=100000000: must be at most 1024'),
+  ('phase1', '--store_dir={tmp}/\udcff', 'the value is not UTF-8 text'),
+  ('phase1', '--model=nowhere:f', "--model=nowhere:f cannot be imported: there is no module 'nowhere'"),
+  ('phase1', '--num_clients=100000', 'GB of memory, of which'),
   ('phase1', '--worker_start_timeout_secs=-1', 'must be above 0.0'),
   ('phase1', '--worker_start_timeout_secs=nan', 'expected a number'),
   ('phase1', '--method=kmeans', 'unknown flag --method'),
@@ -101,6 +123,9 @@ OWN = [
   ('run_all', '--seeds=0', 'unknown flag --seeds; did you mean --seed?'),
   ('run_all', '--model=a.b', '--model=a.b: allowed are mnist_cnn'),
   ('run_all', '--model=a:b:c', '--model=a:b:c: allowed are mnist_cnn'),
+  ('run_all', '--model=os:nofunc', "--model=os:nofunc cannot be imported: module 'os' has no function 'nofunc'"),
+  ('run_all', '--num_clients=100000', 'use a smaller --model, --cohort_fraction or --num_clients'),
+  ('run_all', '--dataset=file --partition=iid --data_file={tmp}/rows.npz', 'mnist_cnn does not fit examples of shape (8,)'),
   ('run_all', '--experts=maybe', '--experts=maybe: allowed are yes, no'),
   ('run_all', '--local_training=1', '--local_training=1: allowed are yes, no'),
   ('run_all', '--target_accuracy=99', '--target_accuracy=99.0: must be at most 1.0'),
@@ -125,6 +150,8 @@ OWN = [
   ('replay', '--cluster_counts=²', "'²' is not a number of at least 1"),
   ('replay', '--cluster_counts=3,3', '--cluster_counts=3,3: 3 is given twice'),
   ('replay', '--distance_thresholds=median', "'median' is neither mean, nor a number >= 0"),
+  ('replay', '--distance_thresholds=１', "'１' is neither mean, nor a number >= 0"),
+  ('replay', '--cluster_counts=３', "'３' is not a number of at least 1"),
   ('replay', '--distance_thresholds=1,1', '--distance_thresholds=1,1: 1 is given twice'),
   ('replay', f'--distance_thresholds={LONG}', 'is neither mean, nor a number >= 0'),
   ('replay', '--silhouettes=true', '--silhouettes=true: allowed are yes, no'),
@@ -152,6 +179,9 @@ OWN = [
   ('compare', '--seeds=0-4', "--seeds=0-4: '0-4' is no seed"),
   ('compare', '--seeds=1234567890', "'1234567890' is no seed"),
   ('compare', '--seeds=²', "'²' is no seed"),
+  ('compare', '--seeds=１', "'１' is no seed"),
+  ('compare', '--model=nowhere:f', "there is no module 'nowhere'"),
+  ('compare', '--num_clients=100000', 'GB of memory, of which'),
   ('compare', '--overlap_dial=101', '--overlap_dial=101: give 0, or from 3 to 100 positions'),
   ('compare', '--overlap_dial=all', '--overlap_dial=all: expected an integer'),
   ('compare', '--seed=0', '--seed does not apply here; give --seeds'),
@@ -166,11 +196,17 @@ OWN = [
   ('reproduce', '--figure=cfl/figure1 --data_dir=x', '--data_dir does not apply to cfl/figure1'),
   ('reproduce', '--figure=cfl/figure1 --dry_run=yes', '--dry_run does not apply to cfl/figure1'),
   ('phase2', '--workers=a', "--workers=a: 'a' is not HOST:PORT"),
+  ('phase3', '--workers=[::1]:7000', "'[::1]:7000' is not HOST:PORT"),
+  ('phase3', '--workers=::1:7000', 'HOST is a name or an IPv4 address, no IPv6 address'),
+  ('phase3', '--workers=１２７.0.0.1:7000', 'is not HOST:PORT'),
+  ('phase3', '--workers=a:７０００', "'a:７０００' is not HOST:PORT"),
+  ('phase3', '--workers=-a:7000', "'-a:7000' is not HOST:PORT"),
   ('disturb', '--bits=0', "--bits=0: '0' is not a whole number from 1 to 16"),
   ('disturb', '--bits=17', "--bits=17: '17' is not a whole number from 1 to 16"),
   ('disturb', '--bits=1,x', "--bits=1,x: 'x' is not a whole number from 1 to 16"),
   ('disturb', '--bits=', '--bits=: the value is empty'),
   ('disturb', '--noise_multipliers=-1', "'-1' is not a number of at least 0"),
+  ('disturb', '--noise_multipliers=０.１', "'０.１' is not a number of at least 0"),
   ('disturb', '--noise_multipliers=nan', "'nan' is not a number of at least 0"),
   ('disturb', '--noise_multipliers=0.1,a', "'a' is not a number of at least 0"),
   ('disturb', '--repeats=0', '--repeats=0: must be at least 1'),
@@ -181,6 +217,8 @@ OWN = [
   ('worker', '--port=-1', '--port=-1: must be at least 0'),
   ('worker', '--port=65536', '--port=65536: must be at most 65535'),
   ('worker', '--port=7000 --bind_address=here', '--bind_address=here: expected an IPv4 address of this machine'),
+  ('worker', '--port=７０００', '--port=７０００: expected an integer'),
+  ('worker', '--port=7000 --bind_address=::1', '--bind_address=::1: expected an IPv4 address'),
   ('worker', '--port=7000 --bind_address=1.2.3', '--bind_address=1.2.3: expected an IPv4 address'),
   ('worker', '--port=7000 --bind_address=', '--bind_address=: the value is empty'),
   ('worker', '--port=7000 --clients_in_parallel=-2', '--clients_in_parallel=-2: must be at least 0'),
@@ -211,6 +249,17 @@ def folder(tmp_path_factory):
   wrong_input.import_what_is_slow()
   path = tmp_path_factory.mktemp('given')
   (path / 'config.json').write_text(json.dumps(ExperimentConfig().to_json()))
+  settings = ExperimentConfig(clusterings=(ClusteringConfig(),)).to_json()
+  settings['clusterings'][0]['distance_threshold'] = 'quantile:０.１'
+  (path / 'digits.json').write_text(json.dumps(settings))
+  settings = ExperimentConfig(DataConfig(dataset='file', data_file='a')).to_json()
+  settings['data']['data_file'] = 'a\udcff'
+  (path / 'name.json').write_text(json.dumps(settings))
+  (path / 'piped.flags').write_text(f'--flagfile={path}/pipe\n')
+  os.mkfifo(path / 'pipe')
+  with open(path / 'huge', 'wb') as huge:
+    huge.truncate(17 * 2**20)
+  np.savez(path / 'rows.npz', x=np.ones((40, 8), np.float32), y=np.arange(40) % 2)
   (path / 'file').write_text('mine')
   (path / 'empty').mkdir()
   (path / 'loop').symlink_to(path / 'loop')

@@ -204,3 +204,9 @@ def test_user_settings_and_dollar_signs_change_nothing(rendered):
   first = draw()
   with matplotlib.rc_context({'font.size': 31, 'axes.facecolor': 'red', 'text.parse_math': True}):
     assert draw() == first
+
+
+@pytest.mark.parametrize(('classes', 'ticks'), [(20, 20), (62, 13), (65_536, 20)])
+def test_labels_are_named_as_far_as_there_is_room(classes, ticks):
+  figure = heatmaps.label_histogram(np.ones((2, classes), np.int64), ['a', 'b'], 'labels', 'client')
+  assert len(figure.axes[0].get_yticks()) == ticks

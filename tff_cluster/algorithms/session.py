@@ -46,6 +46,8 @@ def opened(
     fresh = claim is not None and claim.there is None
     population, new = _made(config, fold) if fresh else _clients(folder, config, fold)
     references.check(population, config)
+    if config.evaluation.num_folds:
+      populate.check_folds(population, config.evaluation.num_folds)
     from tff_cluster.federated import context
 
     with context.connected(worker, machine, config.training.model):

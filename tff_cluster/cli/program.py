@@ -27,7 +27,7 @@ from tff_cluster.cli import help as help_text
 from tff_cluster.errors import EnvironmentFault, InputError
 
 # What the shape of a path that was given causes.
-_PATH_FAULTS = ('ENAMETOOLONG', 'ELOOP', 'ENOTDIR', 'EISDIR')
+_PATH_FAULTS = ('ENAMETOOLONG', 'ELOOP', 'ENOTDIR', 'EISDIR', 'EEXIST')
 _MACHINE_FAULTS = ('ENOSPC', 'EROFS', 'EACCES', 'EPERM', 'EDQUOT', 'EMFILE', 'EIO')
 
 

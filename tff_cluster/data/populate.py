@@ -81,6 +81,21 @@ def build_population(
   return malicious.corrupt(population, config)
 
 
+def check_folds(population: Population, number: int) -> None:
+  """Raises InputError if a client has too few rows for cross-validation with so many folds."""
+  totals = population.train.counts + population.validation.counts + population.test.counts
+  for client_id, total in zip(population.client_ids, totals, strict=True):
+    _check_fold(number, client_id, int(total))
+
+
+def _check_fold(number: int, client_id: str, total: int) -> None:
+  if total < max(number, 3) or total - -(-total // number) < 2:
+    raise InputError(
+      f'--num_folds={number}: client {client_id} has {total} rows; every fold needs one, and two must be left to '
+      'train and validate on: use fewer folds or clients'
+    )
+
+
 def _held_rows(source: Source, partition: Partition) -> tuple[list[_Held], list[_Held]]:
   shift = len(source.train_y)
   pools = [_Held(r, g) for r, g in zip(partition.train_rows, partition.train_groups, strict=True)]
@@ -104,11 +119,7 @@ def _fold(
   for client_id, pool, test in zip(partition.client_ids, pools, tests, strict=True):
     held = _Held(np.concatenate([pool.rows, test.rows]), np.concatenate([pool.groups, test.groups]))
     total = len(held.rows)
-    if total < max(number, 3) or total - -(-total // number) < 2:
-      raise InputError(
-        f'--num_folds={number}: client {client_id} has {total} rows; every fold needs one, and two must be left to '
-        'train and validate on: use fewer folds or clients'
-      )
+    _check_fold(number, client_id, total)
     order = seeding.generator(seed, 'folds', client_id).permutation(total)
     # Dealt in label order, every fold gets each label in proportion.
     order = order[np.argsort(_take_labels(source, held.rows[order]), kind='stable')]

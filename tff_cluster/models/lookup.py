@@ -40,7 +40,11 @@ def _names(name: str, module: str) -> set[str] | None:
   package = module.rpartition('.')[0]
   if package and _names(name, package) is None:
     return None
-  spec = _spec(module)
+  try:
+    spec = _spec(module)
+  except KeyError:
+    # A folder without __init__.py in a package is looked up in sys.modules, where the package is not.
+    return None
   if spec is None:
     raise InputError(f'--model={name} cannot be imported: there is no module {module!r}')
   if spec.origin is None:
@@ -55,10 +59,13 @@ def _names(name: str, module: str) -> set[str] | None:
 def _spec(module: str) -> importlib.machinery.ModuleSpec | None:
   """Returns where a module is. Unlike importlib.util.find_spec it imports no package around it."""
   package = module.rpartition('.')[0]
-  around = _spec(package) if package else None
-  if package and (around is None or around.submodule_search_locations is None):
+  path = None
+  if package in sys.modules:
+    path = getattr(sys.modules[package], '__path__', None)
+  elif package and (around := _spec(package)):
+    path = around.submodule_search_locations
+  if package and path is None:
     return None
-  path = around.submodule_search_locations if around else None
   return next((found for finder in sys.meta_path if (found := finder.find_spec(module, path))), None)
 
 

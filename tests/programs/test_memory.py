@@ -1,0 +1,68 @@
+"""The memory that runs are said to need, beside what they take: resident, this process and its worker together."""
+
+import os
+import re
+import threading
+
+import numpy as np
+import pytest
+
+from benchmarks import common
+from tests.programs.children import Child
+
+pytestmark = pytest.mark.tensorflow
+
+# How far the estimate may be from the peak, either way.
+FACTOR = 2.0
+SHORT = ('--phase1_rounds=1', '--phase2_rounds=1', '--learning_rate=0.01', '--clients_in_parallel=2')
+FILE = ('--dataset=file', '--partition=iid', '--data_file={data}')
+
+
+def save(path, rows, features, labels):
+  rng = np.random.default_rng(0)
+  y = np.asarray(labels)[rng.integers(len(labels), size=rows)]
+  y[: len(labels)] = labels
+  np.savez(path, x=rng.normal(size=(rows, features)).astype(np.float32), y=y)
+  return path
+
+
+def peak_and_output(*arguments):
+  """Runs phases.run_all; returns the highest resident bytes of its processes together, and what it printed."""
+  child = Child('phases.run_all', *arguments)
+  levels, done = [0], threading.Event()
+
+  def look():
+    while not done.wait(0.1):
+      tree = common.process_tree(child.process.pid)
+      levels.append(sum(common.memory_of(process.pid, 'VmRSS') for process in tree))
+
+  watcher = threading.Thread(target=look)
+  watcher.start()
+  try:
+    code, out, err = child.finish(timeout=900)
+  finally:
+    done.set()
+    watcher.join()
+  assert code == 0, err
+  return max(levels), out
+
+
+@pytest.mark.parametrize(
+  ('rows', 'features', 'labels', 'flags'),
+  [
+    (60, 8, range(3), ('--model=logistic', '--num_clients=4', '--clustering=kmeans,num_clusters=2')),
+    # The models of a cohort: 1.2 million parameters each.
+    (400, 6_000, range(3), ('--model=2nn', '--num_clients=20', '--clustering=kmeans,num_clusters=3')),
+    (20_000, 1_000, range(3), ('--model=logistic', '--num_clients=10', '--clustering=kmeans,num_clusters=2')),
+    # One stray label. Tables of classes x classes, one a client, took more than the machine has.
+    (48, 8, (0, 20_000), ('--model=logistic', '--num_clients=4', '--clustering=kmeans,num_clusters=2')),
+  ],
+  ids=['small', 'large models', 'many rows', 'many classes'],
+)
+def test_the_estimate_is_about_what_a_run_takes(rows, features, labels, flags, tmp_path):
+  data = save(tmp_path / 'rows.npz', rows, features, list(labels))
+  given = [flag.format(data=data) for flag in (*FILE, *SHORT, *flags)]
+  peak, out = peak_and_output(f'--output_dir={tmp_path / "run"}', *given)
+  estimate = float(re.search(r'^memory: about ([0-9.]+) GB', out, re.M)[1]) * 1e9
+  print(f'{os.path.basename(tmp_path)}: estimated {estimate / 1e9:.1f} GB, measured {peak / 1e9:.2f} GB')
+  assert peak / FACTOR < estimate < peak * FACTOR
