@@ -77,7 +77,8 @@ def _measure(path: pathlib.Path, given: argparse.Namespace) -> dict[str, Any]:
     started = time.perf_counter()
     with planted.AnonymousPeak() as peak:
       signatures = Signatures.numbered(np.load(path, mmap_mode='r'), block_bytes)
-      answers = list(replay.Replay(signatures, given.seed).hierarchical(FAMILIES, given.num_thresholds))
+      grid = replay.Grid(FAMILIES, given.num_thresholds)
+      answers = list(replay.Replay(signatures, given.seed).answers(grid))
       memberships = [answer.assignment.membership for answer in answers if answer.assignment]
     timed('replay', started)
     # The first one counts: later ones find memory that this process has kept.
@@ -93,7 +94,7 @@ def _measure(path: pathlib.Path, given: argparse.Namespace) -> dict[str, Any]:
   passes = {name: value for name, value in medians.items() if name != 'replay'}
   ari = {' '.join(family): 0.0 for family in FAMILIES}
   for answer, membership in zip(answers, memberships, strict=True):
-    family = f'{answer.config.metric} {answer.config.linkage}'
+    family = f'{answer.config.options.metric} {answer.config.options.linkage}'
     ari[family] = max(ari[family], recovery.omega_index(membership, truth))
   return {
     'clients': given.clients,

@@ -2,54 +2,54 @@
 
   python -m phases.clustering --output_dir=runs/demo
   python -m phases.clustering --output_dir=runs/demo --method=kmeans --num_clusters=3 --name=three
+  python -m phases.clustering --output_dir=runs/demo --clustering=sklearn.cluster:HDBSCAN,min_cluster_size=3
   python -m phases.clustering --signatures_file=X.npz --method=dynamic_distance --output_dir=D
 
-The first makes the clusterings that the run was started with; the second adds one to the run. The third
-needs no run: it writes D/clusters.json. Nothing is trained, but for distance_threshold=validation, which compares
-several cuts after a round each, and for a run's method=bipartition (CFL), which trains and splits in turn.
+The first makes the clusterings that the run was started with; the second and the third add one to the run. The last
+needs no run: it writes D/clusters.json. A clustering by import path runs the module that it names. Nothing is trained,
+but for distance_threshold=validation, which compares several cuts after a round each, and for methods of a run that
+train and cluster in turn (bipartition, which is CFL).
 """
 
 from pathlib import Path
 
-from tff_cluster import config, options, store
+from tff_cluster import config, store
 from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.clustering import methods
 from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
 
-# Options of the clustering of a run that a file of vectors has no use for.
-OF_RUNS = ('name', 'signature', 'stationary_norm', 'stopping_norm', 'rounds_before_split')
-
 
 def define_flags() -> None:
-  flags.define('vectors', 'clustering', 'output_dir')
+  flags.define('vectors', 'clustering', 'clusterings', 'output_dir')
 
 
 def main() -> None:
-  clustering = parse.section_from_flags(config.ClusteringConfig)
+  added = parse.added_clustering()
   vectors = parse.section_from_flags(flags.VectorsOptions)
   folder = parse.output_dir_from_flags()
   if vectors.signatures_file is not None:
-    cluster_file(folder, clustering, vectors.signatures_file, vectors.seed)
+    cluster_file(folder, added or parse.clustering_from_flags(), vectors.signatures_file, vectors.seed)
   elif 'seed' in flags.given(flags.VectorsOptions):
     raise InputError('--seed applies to --signatures_file only; a run has its own seed')
   else:
-    cluster_run(folder, clustering if flags.given(config.ClusteringConfig) else None)
+    cluster_run(folder, added)
 
 
 def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_file: str, seed: int) -> None:
   """Clusters the vectors of a file and writes folder/clusters.json."""
-  for name in OF_RUNS:
-    if name in flags.given(config.ClusteringConfig):
+  rule = clustering.rule
+  named = {'name': clustering.name} if clustering.name is not None else {}
+  for name in named | flags.given(flags.ClusteringFlags) | dict(clustering.given):
+    if name == 'name' or name in of_runs(clustering):
       raise InputError(f'--{name} does not apply to --signatures_file; it applies to the clustering of a run')
-  draws = clustering.method in config.COUNTED
-  if 'seed' in flags.given(flags.VectorsOptions) and not draws:
+  if 'seed' in flags.given(flags.VectorsOptions) and not rule.draws:
+    drawing = [name for name, method in methods.METHODS.items() if method.draws]
     raise InputError(
-      f'--seed does not apply to --method={clustering.method}; it applies to method {" or ".join(config.COUNTED)}'
+      f'--seed does not apply to --method={clustering.method}; it applies to method {" or ".join(drawing)}'
     )
-  if clustering.distance_threshold == config.VALIDATION:
-    raise InputError(config.VALIDATION_NEEDS_A_RUN)
-  if clustering.method == 'planted':
-    raise InputError(config.PLANTED_NEEDS_A_RUN)
+  if reason := rule.needs_run(clustering.options):
+    raise InputError(reason)
   if RunFolder(folder).config.exists():
     raise InputError(f'--output_dir={folder} holds a run; choose another folder for --signatures_file')
   # Imported late: scikit-learn takes longer to load than wrong flags may take to be told.
@@ -57,16 +57,14 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
 
   signatures = signatures_lib.read_signatures(signatures_file)
   output.lock_output_dir(folder)
-  from tff_cluster.clustering import methods
-
   outcome = methods.cluster(clustering, signatures, seed)
   as_given = int if signatures.id_kind == 'integer' else str
-  parameters = options.applicable(clustering) | ({'seed': seed} if draws else {})
+  parameters = clustering.parameters | ({'seed': seed} if rule.draws else {})
   document = {
     'clusters': [[as_given(i) for i in members] for members in outcome.assignment.clusters],
     'num_clusters': outcome.assignment.num_clusters,
     'method': clustering.method,
-    'parameters': {name: value for name, value in parameters.items() if name not in OF_RUNS},
+    'parameters': {name: value for name, value in parameters.items() if name not in of_runs(clustering)},
     'threshold': outcome.threshold,
     **outcome.figures,
     'notes': list(outcome.notes),
@@ -77,6 +75,11 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
   clients = f'{signatures.num_clients} client{"" if signatures.num_clients == 1 else "s"}'
   print(f'{clustering.method}: {clusters}, {clients}')
   print(folder / 'clusters.json')
+
+
+def of_runs(clustering: config.ClusteringConfig) -> set[str]:
+  """Returns the options of the clustering of a run that a file of vectors has no use for."""
+  return {name for name, field in clustering.rule.fields().items() if field.metadata.get('of_runs')}
 
 
 def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:

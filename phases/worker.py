@@ -13,7 +13,8 @@ import json
 import os
 import sys
 
-from tff_cluster.cli import environment, flags, parse, program
+from tff_cluster import environment
+from tff_cluster.cli import flags, parse, program
 from tff_cluster.errors import InputError
 
 

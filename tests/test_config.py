@@ -9,6 +9,8 @@ import pytest
 from hypothesis import strategies as st
 
 from tff_cluster import config
+from tff_cluster.cli.flags import ClusteringFlags
+from tff_cluster.clustering.methods import METHODS
 from tff_cluster.config import (
   ClusteringConfig,
   DataConfig,
@@ -18,7 +20,7 @@ from tff_cluster.config import (
 )
 from tff_cluster.errors import InputError
 
-SECTIONS = (DataConfig, TrainingConfig, ClusteringConfig, EvaluationConfig)
+SECTIONS = (DataConfig, TrainingConfig, ClusteringFlags, EvaluationConfig)
 FIELDS = [(kind, field) for kind in SECTIONS for field in dataclasses.fields(kind)]
 BOUNDED = [
   (kind, field, bound) for kind, field in FIELDS for bound in ('at_least', 'above', 'at_most') if bound in field.metadata
@@ -70,12 +72,17 @@ def sections(draw, kind, **fixed):
         continue
     if draw(st.booleans()) or 'choices' in field.metadata:
       values[name] = draw(values_of(field))
-  return kind(**values)
+  return made(kind, values)
+
+
+def made(kind, values):
+  """A section of these values; ClusteringFlags declares the options of all methods, of which a clustering has some."""
+  return (ClusteringConfig if kind is ClusteringFlags else kind)(**values)
 
 
 @st.composite
 def clusterings(draw, name):
-  method = draw(st.sampled_from(config.METHODS))
+  method = draw(st.sampled_from(list(METHODS)))
   fixed = {'method': method, 'name': name}
   number = draw(st.floats(0.0, 1e6))
   quantile = f'quantile:{draw(st.floats(0.0, 1.0))}'
@@ -86,9 +93,9 @@ def clusterings(draw, name):
       fixed['metric'] = 'l2'
   elif method == 'dynamic_distance' and draw(st.booleans()):
     fixed['distance_threshold'] = draw(st.sampled_from(['mean', str(number), quantile]))
-  elif method in config.COUNTED:
+  elif 'num_clusters' in METHODS[method].fields():
     fixed['num_clusters'] = draw(st.integers(1, 5))
-  return draw(sections(ClusteringConfig, **fixed))
+  return draw(sections(ClusteringFlags, **fixed))
 
 
 @st.composite
@@ -160,9 +167,7 @@ def test_digest_depends_on_every_other_field(kind, field):
   name = {DataConfig: 'data', TrainingConfig: 'training', EvaluationConfig: 'evaluation'}.get(kind)
   other = {'int': 7, 'float': 0.07, 'str': 'other'}[kind_of(field)]
   if name is None:
-    changed = dataclasses.replace(
-      base, clusterings=(dataclasses.replace(base.clusterings[0], **{field.name: other}),)
-    )
+    changed = dataclasses.replace(base, clusterings=(base.clusterings[0].changed(**{field.name: other}),))
   else:
     changed = dataclasses.replace(
       base, **{name: dataclasses.replace(getattr(base, name), **{field.name: other})}
@@ -184,9 +189,9 @@ def test_bounds(kind, field, bound):
   step = 1 if kind_of(field) == 'int' else 1e-9
   outside = {'at_least': limit - step, 'above': limit, 'at_most': limit + step}[bound]
   with pytest.raises(InputError, match=rf'--{field.name}={outside}: must be'):
-    config.validate(kind(**choosing(kind, field), **{field.name: outside}))
+    config.validate(made(kind, choosing(kind, field) | {field.name: outside}))
   if bound != 'above':
-    config.validate(kind(**choosing(kind, field) | {field.name: limit}))
+    config.validate(made(kind, choosing(kind, field) | {field.name: limit}))
 
 
 @pytest.mark.parametrize(('kind', 'field'), [f for f in FIELDS if 'choices' in f[1].metadata], ids=field_id)
@@ -195,7 +200,7 @@ def test_choices(kind, field):
   with pytest.raises(
     InputError, match=rf'--{field.name}={wrong}: allowed are .*{field.metadata["choices"][-1]}'
   ):
-    config.validate(kind(**choosing(kind, field) | {field.name: wrong}))
+    config.validate(made(kind, choosing(kind, field) | {field.name: wrong}))
 
 
 @pytest.mark.parametrize(('kind', 'field'), [f for f in FIELDS if 'applies' in f[1].metadata], ids=field_id)
@@ -205,27 +210,27 @@ def test_a_value_that_does_not_apply(kind, field):
   elsewhere = next(choice for choice in declared[chooser].metadata['choices'] if choice not in allowed)
   other = {'int': 62 if 'choices' in field.metadata else 7, 'float': 0.07}.get(kind_of(field), 'other')
   with pytest.raises(InputError, match=rf'--{field.name} does not apply to --{chooser}={elsewhere}'):
-    config.validate(kind(**{chooser: elsewhere, field.name: other}))
+    config.validate(made(kind, {chooser: elsewhere, field.name: other}))
 
 
 @pytest.mark.parametrize('wrong', [math.nan, math.inf, True, '0.5'], ids=str)
 @pytest.mark.parametrize(('kind', 'field'), [f for f in FIELDS if kind_of(f[1]) == 'float'], ids=field_id)
 def test_floats_are_finite_numbers(kind, field, wrong):
   with pytest.raises(InputError, match=f'--{field.name}='):
-    config.validate(kind(**choosing(kind, field), **{field.name: wrong}))
+    config.validate(made(kind, choosing(kind, field) | {field.name: wrong}))
 
 
 @pytest.mark.parametrize('wrong', [1.5, True, '3'], ids=str)
 @pytest.mark.parametrize(('kind', 'field'), [f for f in FIELDS if kind_of(f[1]) == 'int'], ids=field_id)
 def test_integers_are_integers(kind, field, wrong):
   with pytest.raises(InputError, match=f'--{field.name}='):
-    config.validate(kind(**choosing(kind, field), **{field.name: wrong}))
+    config.validate(made(kind, choosing(kind, field) | {field.name: wrong}))
 
 
 @pytest.mark.parametrize(('kind', 'field'), [f for f in FIELDS if f[1].default is not None], ids=field_id)
 def test_only_optional_fields_may_be_none(kind, field):
   with pytest.raises(InputError, match=field.name):
-    config.validate(kind(**choosing(kind, field) | {field.name: None}))
+    config.validate(made(kind, choosing(kind, field) | {field.name: None}))
 
 
 @pytest.mark.parametrize(
@@ -300,3 +305,25 @@ def test_thresholds(text, kind, value):
 def test_wrong_thresholds(text):
   with pytest.raises(InputError, match='allowed are mean, a number >= 0, or quantile:q'):
     config.parse_threshold(text)
+
+
+@pytest.mark.parametrize(
+  'given',
+  [
+    {'data': {'num_clients': 20, 'attack': 'sign_flip'}},
+    {'training': {'learning_rate': 0.1, 'aggregator': 'mean'}},
+    {'evaluation': {'num_folds': 0}},
+    {'clusterings': [{'method': 'kmeans', 'num_clusters': 4, 'name': None}, {'method': 'dynamic_distance'}]},
+    {'clusterings': [{'method': 'kmeans'}, {'method': 'dynamic_distance', 'variant': 'cliques'}]},
+  ],
+)
+def test_a_field_at_its_default_is_no_part_of_a_digest(given):
+  experiment = ExperimentConfig.from_json(given)
+  assert experiment == ExperimentConfig() and experiment.digest == ExperimentConfig().digest
+  found = config.determinants(experiment.to_json())
+  assert found == {
+    'data': {},
+    'training': {},
+    'evaluation': {},
+    'clusterings': [{'method': 'kmeans'}, {'method': 'dynamic_distance'}],
+  }

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from tff_cluster.cli import flags, parse, program
+from tff_cluster.clustering import methods
 
 ROOT = Path(__file__).parents[1]
 FLOORS = (
   (
-    'config',
     'config_sections',
     'papers',
     'options',
-    'overlap_dial',
-    'footprint',
     'machine',
+    'environment',
+    'imports',
     'population',
     'seeding',
     'stock_context',
@@ -32,8 +32,10 @@ FLOORS = (
     'models',
     'sealed',
   ),
-  ('data', 'cli', 'store', 'artifacts', 'run_folder', 'assignment', 'scores'),
-  ('federated', 'clustering', 'aggregation', 'results', 'recovery', 'covers', 'toy_results'),
+  ('data', 'store', 'artifacts', 'assignment', 'scores'),
+  ('federated', 'clustering', 'aggregation', 'recovery', 'covers', 'toy_results'),
+  ('config', 'footprint', 'overlap_dial'),
+  ('cli', 'run_folder', 'results'),
   ('reporting', 'algorithms'),
   ('phases', 'api'),
 )
@@ -46,6 +48,9 @@ WITHOUT_TENSORFLOW = (
   'assignment',
   'population',
   'config',
+  'config_sections',
+  'options',
+  'overlap_dial',
   'scores',
   'recovery',
   'covers',
@@ -155,6 +160,33 @@ def _own_violations(tree: Tree, module: str, here: str) -> Iterator[str]:
       yield f'{module} draws beside tff_cluster.seeding: {ast.unparse(node)}, line {node.lineno}'
 
 
+def method_branches(tree: Tree) -> Iterator[str]:
+  """Yields one line for each place that asks for a clustering method's name, outside of methods and papers."""
+  for module, parsed in tree.parsed.items():
+    if module.startswith(('tff_cluster.clustering.methods', 'tff_cluster.papers')):
+      continue
+    for node in ast.walk(parsed):
+      if isinstance(node, ast.Compare):
+        asked = [part for each in (node.left, *node.comparators) for part in _members(each)]
+      elif isinstance(node, ast.Dict):
+        asked = [key for key in node.keys if isinstance(key, ast.Constant) and key.value in methods.METHODS]
+        # The oracle's name is a word too, and a key of files: it counts beside a method's.
+        if all(methods.METHODS[key.value].oracle for key in asked):
+          continue
+      elif isinstance(node, ast.MatchValue):
+        asked = [node.value]
+      else:
+        continue
+      for part in asked:
+        if isinstance(part, ast.Constant) and part.value in methods.METHODS:
+          yield f'{module} asks for method {part.value!r}, line {part.lineno}'
+
+
+def _members(node: ast.expr) -> list[ast.expr]:
+  """Returns the elements of a tuple, list or set, else the node itself."""
+  return list(node.elts) if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [node]
+
+
 def _only_simulation(tree: ast.Module) -> bool:
   for node in ast.walk(tree):
     if _attribute_of(node, 'tff', 'tensorflow_federated') not in (None, 'simulation'):
@@ -212,7 +244,8 @@ def test_the_house_is_looked_at():
       {'data/a.py': 'import tensorflow_federated as tff\ntff.learning.models'},
       'tff_cluster.data.a uses TFF beyond tff.simulation',
     ),
-    ({'cli/a.py': 'from tff_cluster import results', 'results.py': ''}, 'tff_cluster.cli.a imports tff_cluster.results: upwards'),
+    ({'data/a.py': 'from tff_cluster import config', 'config.py': ''}, 'tff_cluster.data.a imports tff_cluster.config: upwards'),
+    ({'clustering/a.py': 'from tff_cluster import config', 'config.py': ''}, 'tff_cluster.clustering.a imports tff_cluster.config: upwards'),
     (
       {'clustering/a.py': 'from tff_cluster.federated import b', 'federated/b.py': ''},
       'tff_cluster.clustering.a imports tff_cluster.federated.b: these rooms',
@@ -233,6 +266,33 @@ def test_the_house_is_looked_at():
 def test_planted_faults_are_found(tmp_path, files, message):
   _plant(tmp_path, files)
   assert any(line.startswith(message) for line in violations(tmp_path)), list(violations(tmp_path))
+
+
+def test_nobody_asks_for_the_name_of_a_clustering_method():
+  assert sorted(method_branches(Tree(ROOT))) == []
+
+
+@pytest.mark.parametrize(
+  'code',
+  [
+    "c.method == 'kmeans'",
+    "'kmeans' != c['method']",
+    "c.method in ('spectral', 'kmeans')",
+    "words = {'kmeans': 1}",
+    "match c.method:\n  case 'kmeans':\n    pass",
+    "match c.method:\n  case 'other' | 'kmeans':\n    pass",
+  ],
+)
+def test_a_planted_branch_on_a_method_is_found(tmp_path, code):
+  _plant(tmp_path, {'reporting/a.py': code, 'papers/b.py': code, 'clustering/methods/c.py': code})
+  found = list(method_branches(Tree(tmp_path)))
+  assert any("'kmeans'" in line for line in found)
+  assert all(line.startswith('tff_cluster.reporting.a asks for method') for line in found)
+
+
+def test_naming_a_method_is_no_branch(tmp_path):
+  _plant(tmp_path, {'config.py': "default = f('kmeans')\nc.partition == 'iid'"})
+  assert list(method_branches(Tree(tmp_path))) == []
 
 
 def test_allowed_imports_are_not_faults(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tff_cluster import overlap_dial
-from tff_cluster.clustering import dynamic_distance
+from tff_cluster.clustering.methods import dynamic_distance
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import ClusteringConfig
 from tff_cluster.errors import InputError
@@ -15,7 +15,7 @@ def test_positions_by_hand():
   assert [position.label for position in found] == ['dial_00', 'dial_01', 'dial_02', 'dial_03', 'dial_04']
   # (i / 4)^2 for i = 1 .. 4.
   thresholds = ['0', 'quantile:0.0625', 'quantile:0.25', 'quantile:0.5625', 'quantile:1']
-  assert [position.distance_threshold for position in found] == thresholds
+  assert [position.options.distance_threshold for position in found] == thresholds
   quantiles = [overlap_dial.quantile(threshold) for threshold in thresholds]
   assert quantiles == [None, 0.0625, 0.25, 0.5625, 1.0]
   assert all(overlap_dial.is_position(position.label) for position in found)
@@ -29,7 +29,8 @@ def test_the_first_dynamic_distance_clustering_says_what_is_swept():
     ClusteringConfig('dynamic_distance', name='other'),
   )
   for position in overlap_dial.positions(given, 3):
-    assert (position.variant, position.signature, position.max_clusters) == ('neighbourhoods', 'updates', 7)
+    options = position.options
+    assert (options.variant, position.signature, options.max_clusters) == ('neighbourhoods', 'updates', 7)
 
 
 @pytest.mark.parametrize('variant', ['cliques', 'neighbourhoods'])
@@ -37,7 +38,9 @@ def test_it_turns_from_every_client_alone_to_all_together(variant):
   vectors = np.random.default_rng(3).normal(size=(12, 4))
   base = ClusteringConfig('dynamic_distance', variant=variant)
   found = [
-    dynamic_distance.dynamic_distance(Signatures.numbered(vectors), position.distance_threshold, variant)
+    dynamic_distance.dynamic_distance(
+      Signatures.numbered(vectors), position.options.distance_threshold, variant
+    )
     for position in overlap_dial.positions([base], 9)
   ]
   assert np.array_equal(found[0][0].membership.sum(axis=1), np.ones(12))

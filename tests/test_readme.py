@@ -12,12 +12,14 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from packaging import requirements, utils, version
 
-from tff_cluster import config
+from tff_cluster import config, errors
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.clustering import methods
+from tff_cluster.clustering import estimators, methods
+from tff_cluster.clustering import signatures as signatures_lib
 from tff_cluster.data import populate
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -142,7 +144,7 @@ def missing(name: str, made_here: frozenset[str] = frozenset()) -> bool:
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
 def test_files_and_functions_that_pages_name_are_there(page):
   # What BUILD.md shows how to write.
-  new = frozenset({'tff_cluster/clustering/chains.py', 'tests/clustering/test_chains.py'})
+  new = frozenset({'tff_cluster/clustering/methods/chains.py', 'tests/clustering/methods/test_chains.py'})
   names = {name.removeprefix('../') for name in names_in_backticks(page)}
   assert sorted(name for name in names if missing(name, new)) == []
 
@@ -248,19 +250,42 @@ def test_the_experiment_from_python_runs_and_leaves_the_files_that_the_build_not
     assert any((tmp_path / 'runs/python').glob(pattern)), name
 
 
-def test_the_walk_through_of_the_build_notes_adds_a_method(monkeypatch):
+def test_the_walk_through_of_the_build_notes_adds_a_method(tmp_path, monkeypatch):
   written = scripts(BUILD)
-  module = type(sys)('tff_cluster.clustering.chains')
-  exec(compile(written['chains.py'], 'chains.py', 'exec'), module.__dict__)
-  monkeypatch.setitem(sys.modules, module.__name__, module)
-  monkeypatch.setattr(importlib.import_module('tff_cluster.clustering'), 'chains', module, raising=False)
-  test: dict = {}
-  exec(compile(written['test_chains.py'], 'test_chains.py', 'exec'), test)
-  test['test_chains_are_those_of_single_linkage']()
-  monkeypatch.setitem(methods.METHODS, 'chains', module.from_config)
-  signatures = test['Signatures'].numbered([[0.0], [1.0], [5.0]])
-  asked = config.ClusteringConfig(method='chains', distance_threshold='1')
+  (tmp_path / 'chains.py').write_text(written['chains.py'])
+  monkeypatch.setattr(methods, '__path__', [*methods.__path__, str(tmp_path)])
+  methods._found.cache_clear()
+  try:
+    test: dict = {}
+    exec(compile(written['test_chains.py'], 'test_chains.py', 'exec'), test)
+    test['test_chains_are_those_of_single_linkage']()
+    signatures = test['Signatures'].numbered([[0.0], [1.0], [5.0]])
+    asked = parse.parse_clustering_spec('chains,radius=1')
+    assert methods.cluster(asked, signatures, 0).assignment.clusters == [['0', '1'], ['2']]
+    with pytest.raises(errors.InputError, match='it applies to method chains'):
+      parse.parse_clustering_spec('kmeans,radius=1')
+    assert estimators.estimator(asked.rule)(radius=1.0).fit([[0.0], [1.0], [5.0]]).labels_.tolist() == [
+      0,
+      0,
+      1,
+    ]
+  finally:
+    methods._found.cache_clear()
+
+
+def test_the_method_of_the_build_notes_comes_in_by_import_path_too(tmp_path, monkeypatch):
+  (tmp_path / 'chains_of_mine.py').write_text(scripts(BUILD)['chains.py'])
+  monkeypatch.syspath_prepend(tmp_path)
+  asked = parse.parse_clustering_spec('chains_of_mine:Chains,radius=1.5,name=mine')
+  signatures = signatures_lib.Signatures.numbered(np.array([[0.0], [1.0], [5.0]]))
   assert methods.cluster(asked, signatures, 0).assignment.clusters == [['0', '1'], ['2']]
+  assert asked.words()['title'] == 'chains' and asked.to_json() == {
+    'method': 'chains_of_mine:Chains',
+    'name': 'mine',
+    'radius': 1.5,
+  }
+  at_default = parse.parse_clustering_spec('chains_of_mine:Chains,radius=1')
+  assert at_default == config.ClusteringConfig('chains_of_mine:Chains')
 
 
 def locked() -> dict[str, version.Version]:

@@ -1,6 +1,7 @@
 """What an experiment is: frozen, validated once, saved whole, and enough to repeat it.
 
-The sections and their fields are declared in tff_cluster/config_sections.py.
+Fields are declared where they belong: tff_cluster/data/data_config.py, tff_cluster/config_sections.py, and each clustering
+method's file.
 """
 
 import dataclasses
@@ -8,64 +9,44 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tff_cluster import digests, options
+from tff_cluster.clustering.clustering_config import ClusteringConfig
+from tff_cluster.clustering.method_options import METRICS, SIGNATURES
+from tff_cluster.clustering.methods.hierarchical import LINKAGES
+from tff_cluster.clustering.thresholds import parse_threshold
 from tff_cluster.config_sections import (
-  AFFINITIES,
   AGGREGATORS,
-  ATTACKS,
-  COUNTED,
-  DATASETS,
-  GROUPED,
   INITIALIZERS,
-  LINKAGES,
-  METHODS,
-  METRICS,
   MODELS,
-  ON_SIGNATURES,
-  PARTITIONS,
-  PLANTED_NEEDS_A_RUN,
-  SIGNATURES,
   STARTS,
-  VALIDATION,
-  VALIDATION_NEEDS_A_RUN,
-  VARIANTS,
-  ClusteringConfig,
-  DataConfig,
   EvaluationConfig,
   TrainingConfig,
 )
+from tff_cluster.data.data_config import ATTACKS, DATASETS, GROUPED, PARTITIONS, DataConfig
 from tff_cluster.errors import InputError, shown
 
 __all__ = [
-  'AFFINITIES',
   'AGGREGATORS',
   'ATTACKS',
-  'COUNTED',
   'DATASETS',
   'GROUPED',
   'INITIALIZERS',
   'LINKAGES',
-  'METHODS',
   'METRICS',
   'MODELS',
-  'ON_SIGNATURES',
   'PARTITIONS',
-  'PLANTED_NEEDS_A_RUN',
   'SIGNATURES',
   'STARTS',
-  'VALIDATION',
-  'VALIDATION_NEEDS_A_RUN',
-  'VARIANTS',
   'ClusteringConfig',
   'DataConfig',
   'EvaluationConfig',
   'ExperimentConfig',
   'TrainingConfig',
+  'determinants',
   'parse_threshold',
   'validate',
 ]
 
-# Names of clusterings become names of files, with a few words before and behind; 255 bytes is what file systems allow.
-_LONGEST_NAME = 100
+_SECTIONS = {'data': DataConfig, 'training': TrainingConfig, 'evaluation': EvaluationConfig}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,18 +115,11 @@ class ExperimentConfig:
       )
     if self.data.partition == 'mixture' and self.data.num_groups < 2:
       raise InputError(f'--num_groups={self.data.num_groups}: a mixture needs at least 2 groups')
+    words = ' that take part' if self.data.new_clients else ''
     for clustering in self.clusterings:
-      if clustering.method == 'bipartition' and self.training.cohort_fraction < 1.0:
-        raise InputError(
-          f'--cohort_fraction={self.training.cohort_fraction}: bipartition compares the updates of all clients of a round; '
-          'it needs 1.0'
-        )
-      if clustering.method in COUNTED and clustering.num_clusters > self.data.num_participants:
-        taking_part = ' that take part' if self.data.new_clients else ''
-        raise InputError(
-          f'num_clusters={clustering.num_clusters} is more than the {self.data.num_participants} clients{taking_part}; '
-          'give at most as many clusters as clients'
-        )
+      clustering.rule.check_experiment(
+        clustering.options, self.data.num_participants, self.training.cohort_fraction, words
+      )
     return self
 
   def with_clusterings(self, added: tuple[ClusteringConfig, ...]) -> 'ExperimentConfig':
@@ -167,7 +141,7 @@ class ExperimentConfig:
     return {
       'data': options.to_json(self.data),
       'training': options.to_json(self.training),
-      'clusterings': [options.to_json(clustering) for clustering in self.clusterings],
+      'clusterings': [clustering.to_json() for clustering in self.clusterings],
       'evaluation': options.to_json(self.evaluation),
     }
 
@@ -180,30 +154,40 @@ class ExperimentConfig:
     """
     if not isinstance(value, Mapping):
       raise InputError(f'a configuration must be a JSON object, found {type(value).__name__}')
-    sections = {'data': DataConfig, 'training': TrainingConfig, 'evaluation': EvaluationConfig}
-    unknown = sorted(set(value) - set(sections) - {'clusterings'})
+    unknown = sorted(set(value) - set(_SECTIONS) - {'clusterings'})
     if unknown:
       raise InputError(
-        f'unknown section {unknown[0]!r} in the configuration; known: {", ".join([*sections, "clusterings"])}'
+        f'unknown section {unknown[0]!r} in the configuration; known: {", ".join([*_SECTIONS, "clusterings"])}'
       )
     parts: dict[str, Any] = {
-      name: options.section_from_json(kind, value.get(name, {})) for name, kind in sections.items()
+      name: options.section_from_json(kind, value.get(name, {})) for name, kind in _SECTIONS.items()
     }
     if 'clusterings' in value:
       if not isinstance(value['clusterings'], (list, tuple)):
         raise InputError(f'clusterings must be a list, found {shown(value["clusterings"])}')
-      parts['clusterings'] = tuple(
-        options.section_from_json(ClusteringConfig, c) for c in value['clusterings']
-      )
+      parts['clusterings'] = tuple(ClusteringConfig.from_json(c) for c in value['clusterings'])
     return cls(**parts).validated()
 
   @property
   def digest(self) -> str:
     """Names what determines the results; where data lies on this machine does not."""
-    plain = self.to_json()
-    for path in ('data_dir', 'data_file'):
-      del plain['data'][path]
-    return digests.of_json(plain)
+    return digests.of_json(determinants(self.to_json()))
+
+
+def determinants(plain: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns what of an experiment (as `to_json` gives it) determines its results.
+
+  Where data lies on this machine does not. A field at its default is left out, so that a new field moves no digest.
+  """
+  kept: dict[str, Any] = {'clusterings': plain['clusterings']}
+  for name, kind in _SECTIONS.items():
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    kept[name] = {
+      key: value
+      for key, value in plain[name].items()
+      if key not in ('data_dir', 'data_file') and not options.is_default(fields[key], value)
+    }
+  return kept
 
 
 def validate(section: Any) -> None:
@@ -212,54 +196,10 @@ def validate(section: Any) -> None:
   Raises:
     InputError: see ExperimentConfig.validated.
   """
-  options.check_fields(section)
   if isinstance(section, ClusteringConfig):
-    _check_clustering(section)
-
-
-def parse_threshold(text: str) -> tuple[str, float]:
-  """Reads a distance threshold: ('mean', nan), ('number', T) or ('quantile', q).
-
-  Raises:
-    InputError: where the text is none of them, or the number is out of range.
-  """
-  if text == 'mean':
-    return 'mean', float('nan')
-  kind, colon, number = text.rpartition(':')
-  try:
-    value = options.number(number)
-  except ValueError:
-    value = float('nan')
-  if kind == 'quantile' and 0.0 <= value <= 1.0:
-    return 'quantile', value
-  if not colon and 0.0 <= value < float('inf'):
-    return 'number', value
-  raise InputError(
-    f'--distance_threshold={text}: allowed are mean, a number >= 0, or quantile:q with q from 0 to 1'
-  )
-
-
-def _check_clustering(section: ClusteringConfig) -> None:
-  if section.name is not None and not section.name.replace('_', '').replace('-', '').isalnum():
-    raise InputError(f'name={section.name!r}: a clustering name has letters, digits, "-" and "_" only')
-  if section.name is not None and len(section.name.encode()) > _LONGEST_NAME:
-    raise InputError(f'name={section.name!r}: a clustering name has at most {_LONGEST_NAME} letters')
-  if section.method == 'hierarchical':
-    if section.linkage == 'ward' and section.metric != 'l2':
-      raise InputError(f'--linkage=ward needs --metric=l2, given --metric={section.metric}')
-    if section.distance_threshold is None:
-      raise InputError('--method=hierarchical needs --distance_threshold=T (a number)')
-    kind = (
-      VALIDATION
-      if section.distance_threshold == VALIDATION
-      else parse_threshold(section.distance_threshold)[0]
-    )
-    if kind == 'mean':
-      raise InputError(
-        '--distance_threshold=mean applies to dynamic_distance; hierarchical takes a number, quantile:q or validation'
-      )
-  elif section.distance_threshold is not None:
-    parse_threshold(section.distance_threshold)
+    section.check()
+  else:
+    options.check_fields(section)
 
 
 def _check_malicious(data: DataConfig) -> None:

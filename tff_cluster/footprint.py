@@ -19,7 +19,7 @@ signatures are made. Signatures themselves, 4 * clients * parameters bytes a kin
 import dataclasses
 
 from tff_cluster import population as population_lib
-from tff_cluster.config import COUNTED, ExperimentConfig
+from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import InputError
 
 _BASE = 900_000_000
@@ -104,7 +104,7 @@ def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: 
   if config.data.rows_per_client is not None and config.data.dataset != 'emnist':
     # Test rows come with them in proportion; the global test set is a fifth or less.
     rows = min(rows, 2 * config.data.num_clients * config.data.rows_per_client + rows // 5)
-  kinds = {clustering.signature for clustering in clusterings if clustering.method != 'bipartition'}
+  kinds = {clustering.signature for clustering in clusterings if not clustering.rule.alternates}
   if kinds and config.training.cluster_start == 'members_mean':
     kinds.add('weights')
   return Size(
@@ -113,7 +113,7 @@ def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: 
     num_classes=num_classes,
     clients=clients,
     cohort=population_lib.cohort_size(config.training.cohort_fraction, clients),
-    clusters=max((c.num_clusters for c in clusterings if c.method in COUNTED), default=0),
+    clusters=max((c.rule.told_number(c.options) or 0 for c in clusterings), default=0),
     kinds=len(kinds),
     sketch_dimension=config.training.sketch_dimension,
     parallel=parallel,

@@ -6,6 +6,7 @@ A section is a frozen dataclass whose fields are made by `option`. The command l
 
 import dataclasses
 import math
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -25,9 +26,8 @@ def option(default: Any, help: str, **metadata: Any) -> Any:
     help: One sentence for --help.
     **metadata: `choices`, the allowed values; `at_least`, `above`, `at_most`, bounds of a number;
       `applies`, a pair (field, values) such as ('partition', ('dirichlet',)): elsewhere the field must
-      keep its default; `group`, the heading in --help where it is not the class's own; `quiet`, true for a field that
-      was added after experiments had been published: while it has its default, nothing that is saved mentions it, so
-      that no digest moves.
+      keep its default; `group`, the heading in --help where it is not the class's own; `of_runs`, true for an option of a
+      clustering that vectors without an experiment around them have no use for.
   """
   return dataclasses.field(default=default, metadata={'help': help, **metadata})
 
@@ -54,21 +54,28 @@ def check_fields(section: Any) -> None:
     InputError: naming the first field that is out of range or does not apply, its value and what is allowed.
   """
   for field in dataclasses.fields(section):
-    value, rule = getattr(section, field.name), field.metadata
+    value = getattr(section, field.name)
     _check_type(field, value)
-    if 'applies' in rule and value != field.default:
+    if 'applies' in field.metadata and value != field.default:
       check_applies(section, field)
-    if value is None:
-      continue
-    if 'choices' in rule and value not in rule['choices']:
-      raise InputError(f'--{field.name}={value}: allowed are {", ".join(map(str, rule["choices"]))}')
-    for bound, fits, words in (
-      ('at_least', lambda v, b: v >= b, 'at least'),
-      ('above', lambda v, b: v > b, 'above'),
-      ('at_most', lambda v, b: v <= b, 'at most'),
-    ):
-      if bound in rule and not fits(value, rule[bound]):
-        raise InputError(f'--{field.name}={value}: must be {words} {rule[bound]}')
+    check_value(field, value)
+
+
+def check_value(field: dataclasses.Field, value: Any) -> None:
+  """Raises InputError where a value is not one that its field declares."""
+  _check_type(field, value)
+  rule = field.metadata
+  if value is None:
+    return
+  if 'choices' in rule and value not in rule['choices']:
+    raise InputError(f'--{field.name}={value}: allowed are {", ".join(map(str, rule["choices"]))}')
+  for bound, fits, words in (
+    ('at_least', lambda v, b: v >= b, 'at least'),
+    ('above', lambda v, b: v > b, 'above'),
+    ('at_most', lambda v, b: v <= b, 'at most'),
+  ):
+    if bound in rule and not fits(value, rule[bound]):
+      raise InputError(f'--{field.name}={value}: must be {words} {rule[bound]}')
 
 
 def check_applies(section: Any, field: dataclasses.Field) -> None:
@@ -83,24 +90,51 @@ def check_applies(section: Any, field: dataclasses.Field) -> None:
     )
 
 
-def applicable(section: Any) -> dict[str, Any]:
-  """Returns the fields of a section that apply to what it chose, without its chooser and its name."""
-  fields = {}
-  for field in dataclasses.fields(section):
-    chooser, values = field.metadata.get('applies', (None, ()))
-    if field.name in ('method', 'name') or (chooser and getattr(section, chooser) not in values):
-      continue
-    fields[field.name] = getattr(section, field.name)
-  return fields
-
-
 def to_json(section: Any) -> dict[str, Any]:
-  """Returns the fields of a section by name, without the quiet ones that have their default."""
-  return {
-    field.name: getattr(section, field.name)
-    for field in dataclasses.fields(section)
-    if not (field.metadata.get('quiet') and getattr(section, field.name) == field.default)
-  }
+  """Returns the fields of a section by name."""
+  return {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+
+
+def is_default(field: dataclasses.Field, value: Any) -> bool:
+  """Tells whether a value is a field's default, of the same type too: 1 is not True."""
+  return type(value) is type(field.default) and bool(value == field.default)
+
+
+def as_declared(field: dataclasses.Field, value: Any) -> Any:
+  """Returns the value, an integer as a float in a field of floats: 1 and 1.0 are one learning rate, with one digest.
+
+  Raises:
+    InputError: if the integer is too large for a float.
+  """
+  if type(value) is not int or plain_type(field)[0] is not float:
+    return value
+  try:
+    return float(value)
+  except OverflowError as error:
+    raise InputError(f'a number of the configuration is too large: {error}') from error
+
+
+def value_from_text(field: dataclasses.Field, text: str) -> int | float | str:
+  """Reads a value as the field's type; choices and bounds are check_fields' to look at.
+
+  Raises:
+    ValueError: saying what was expected.
+  """
+  kind, _ = plain_type(field)
+  if kind is int:
+    if not re.fullmatch(r'[+-]?[0-9]{1,18}', text):
+      raise ValueError('expected an integer, of at most 18 digits from 0 to 9')
+    return int(text)
+  if kind is float:
+    return number(text)
+  if not text:
+    raise ValueError('the value is empty')
+  if text.startswith('--'):
+    # absl takes the next word as the value of a flag without one.
+    raise ValueError('that is another flag; the value is missing')
+  if '\0' in text:
+    raise ValueError('the value holds a NUL character')
+  return os.path.expanduser(text) if field.name.endswith(('_dir', '_file')) else text
 
 
 def plain_type(field: dataclasses.Field) -> tuple[type, bool]:
@@ -111,7 +145,7 @@ def plain_type(field: dataclasses.Field) -> tuple[type, bool]:
 
 def _check_type(field: dataclasses.Field, value: Any) -> None:
   kind, optional = plain_type(field)
-  if value is None and optional:
+  if (value is None and optional) or (kind is bool and isinstance(value, bool)):
     return
   if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
     raise InputError(f'--{field.name}={shown(value)}: expected {"text" if kind is str else kind.__name__}')
@@ -147,12 +181,4 @@ def section_from_json(kind: type, value: Any) -> Any:
   unknown = sorted(set(value) - set(known))
   if unknown:
     raise InputError(f'unknown field {unknown[0]!r} in the configuration; known: {", ".join(known)}')
-  # 1 and 1.0 are the same learning rate; they shall be the same configuration, with one digest.
-  try:
-    plain = {
-      name: float(v) if plain_type(fields[name])[0] is float and type(v) is int else v
-      for name, v in value.items()
-    }
-  except OverflowError as error:
-    raise InputError(f'a number of the configuration is too large: {error}') from error
-  return kind(**plain)
+  return kind(**{name: as_declared(fields[name], v) for name, v in value.items()})

@@ -1,13 +1,13 @@
-"""The overlap dial: one dynamic-distance clustering at thresholds from every client alone to all clients together.
+"""The overlap dial: one clustering with a dial at thresholds from every client alone to all clients together.
 
 Its positions are clusterings like any other; what they are called tells them from those that were chosen by hand.
 """
 
-import dataclasses
 import re
 from collections.abc import Sequence
 
-from tff_cluster.config import ClusteringConfig
+from tff_cluster.clustering import methods
+from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.errors import InputError
 
 FEWEST = 3
@@ -32,8 +32,8 @@ def positions(clusterings: Sequence[ClusteringConfig], count: int) -> tuple[Clus
   the distances, because clusters change most where few pairs are linked.
 
   Args:
-    clusterings: Those of the experiment. The first dynamic_distance clustering says variant, signature and cap of the
-      dial; without one it has the defaults.
+    clusterings: Those of the experiment. The first one whose method has a dial (dynamic distance) says the other options;
+      without one they have their defaults.
     count: Number of positions; 0 for none.
 
   Raises:
@@ -49,11 +49,10 @@ def positions(clusterings: Sequence[ClusteringConfig], count: int) -> tuple[Clus
     return ()
   if not FEWEST <= count <= 100:
     raise InputError(f'--overlap_dial={count}: give 0, or from {FEWEST} to 100 positions')
-  base = next(
-    (clustering for clustering in clusterings if clustering.method == 'dynamic_distance'), ClusteringConfig()
-  )
+  with_dial = (ClusteringConfig(name) for name, method in methods.METHODS.items() if method.dial)
+  base = next((clustering for clustering in clusterings if clustering.rule.dial), next(with_dial))
   thresholds = ['0', *(f'quantile:{(i / (count - 1)) ** 2:.4g}' for i in range(1, count))]
   return tuple(
-    dataclasses.replace(base, name=f'dial_{i:02d}', distance_threshold=threshold)
+    base.changed(name=f'dial_{i:02d}', **{str(base.rule.dial): threshold})
     for i, threshold in enumerate(thresholds)
   )

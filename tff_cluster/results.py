@@ -86,14 +86,14 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
               verdict 'split', 'stopped' (no client's update is as long as eps_2) or 'kept' (a guard forbade the split),
               halves [[client ids], [client ids]], the best bi-partition; null for 'stopped',
               cross_similarity (float or null, highest cosine similarity of two updates across the halves: eq. 6),
-              similarity_gap (float or null, see clustering/bipartition.py),
+              similarity_gap (float or null, see clustering/methods/bipartition.py),
               mean_update_norm (compared with eps_1), max_update_norm (compared with eps_2),
               mean_similarity (of all pairs of different clients of the cluster),
               half_accuracy (null, or for each half its clients' mean test accuracy in the round of the split and in up
               to five rounds after it),
               reason (a sentence: why it was stopped or kept; '' for 'split'),
               two_kinds (only for 'stopped', where the similarities are plainly of two kinds all the same, see
-              clustering/bipartition.py: halves, cross_similarity, similarity_gap, norms that would have split it,
+              clustering/methods/bipartition.py: halves, cross_similarity, similarity_gap, norms that would have split it,
               stationary_norm and stopping_norm, and words that say so),
               excluded (only where there are some: [client ids] whose updates were not finite; they were not compared, and
               go with the larger half)
@@ -103,7 +103,7 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
               paper has it) [clusters], agreement {rule: {rule: float}} and order_sensitivity as
               aggregation.expert_comparison.compare gives them, weights float[clusters][classes] (FedEx's last)
   NEW         assigned [new][positions in `clusters`], fallback bool[new] (no cluster took the client by the method's own
-              rule, see clustering/newcomers.py), client_accuracy float[new] (each with its own model, the mean of its
+              rule, see `join` in clustering/methods), client_accuracy float[new] (each with its own model, the mean of its
               clusters' models, on its test rows), cluster_accuracy float[clusters][new], regret float[new]: accuracy of the
               single cluster model that is best on the client's test rows, known in hindsight only, minus its own, below 0
               where a mean of several models is better; recovery {truth name: scores} of the clusters with the new
@@ -129,7 +129,7 @@ in distances, embedding and similarities, and no leaf in a linkage.
 from collections.abc import Mapping
 from typing import Any
 
-from tff_cluster import digests, sealed
+from tff_cluster import config, digests, sealed
 
 SCHEMA = 5
 # 3 adds `splits` and `experts`, 4 `local` and `equal_cost`, 5 `new_clients`: a reader goes without them where they are
@@ -152,8 +152,7 @@ def with_digest(results: Mapping[str, Any]) -> dict[str, Any]:
   """Returns the results with `schema` and `digest` set."""
   complete = dict(results) | {'schema': SCHEMA}
   numbers = {key: value for key, value in complete.items() if key not in _NOT_RESULTS}
-  data = {k: v for k, v in numbers['config']['data'].items() if k not in ('data_dir', 'data_file')}
   # What the population is called follows a file's name, which says nothing about its rows.
   numbers['population'] = {k: v for k, v in numbers['population'].items() if k != 'name'}
-  numbers['config'] = numbers['config'] | {'data': data}
+  numbers['config'] = config.determinants(numbers['config'])
   return complete | {'digest': digests.of_json(numbers)}

@@ -58,16 +58,16 @@ def by_hand(folder, config=CONFIG):
         mean = sum(n * updates[k] for n, k in zip(rows, members, strict=True)) / rows.sum()
         if number < first_test or number == LAST or len(members) == 1:
           continue
-        if np.linalg.norm(mean) >= cfl.stationary_norm:
+        if np.linalg.norm(mean) >= cfl.options.stationary_norm:
           continue
-        if max(np.linalg.norm(u) for u in updates.values()) < cfl.stopping_norm:
+        if max(np.linalg.norm(u) for u in updates.values()) < cfl.options.stopping_norm:
           tests.append((number, members, None))
           first_test = LAST
           continue
         halves = best_halves(members, updates)
         tests.append((number, members, halves))
         for half in halves:
-          cluster(half, trainer.weights(state), number, number + cfl.rounds_before_split)
+          cluster(half, trainer.weights(state), number, number + cfl.options.rounds_before_split)
         return
       models.update(dict.fromkeys(members, trainer.weights(state)))
 
@@ -131,8 +131,8 @@ def test_every_test_says_what_it_decided_on(finished):
     similarity = matrices[f'similarity_bipartition_{number:03d}']
     assert similarity.shape == (len(split['cluster']),) * 2
     np.testing.assert_allclose(np.diag(similarity), 1.0, atol=1e-6)
-    assert split['mean_update_norm'] < CFL.stationary_norm
-    assert (split['max_update_norm'] >= CFL.stopping_norm) == (split['verdict'] != 'stopped')
+    assert split['mean_update_norm'] < CFL.options.stationary_norm
+    assert (split['max_update_norm'] >= CFL.options.stopping_norm) == (split['verdict'] != 'stopped')
     # The mean of vectors is no longer than the longest of them.
     assert split['mean_update_norm'] <= split['max_update_norm']
     if split['halves']:
@@ -176,7 +176,7 @@ def test_interrupted_anywhere_it_goes_on_to_the_same_bits(moment, finished, tmp_
 
 
 def test_a_split_that_a_guard_forbids_is_tested_again(finished, tmp_path):
-  guarded = dataclasses.replace(CFL, min_cluster_size=5)
+  guarded = CFL.changed(min_cluster_size=5)
   done = run(tmp_path / 'run', dataclasses.replace(CONFIG, clusterings=(guarded,)))
   (clustering,) = done.results['clusterings']
   assert clustering['num_clusters'] == 1
@@ -198,7 +198,7 @@ def test_clients_that_agree_are_not_split(tmp_path):
 
 
 def test_a_cluster_that_is_never_stationary_is_never_tested(tmp_path):
-  restless = dataclasses.replace(CFL, stationary_norm=1e-6)
+  restless = CFL.changed(stationary_norm=1e-6)
   done = run(tmp_path / 'run', dataclasses.replace(CONFIG, clusterings=(restless,)))
   (clustering,) = done.results['clusterings']
   assert clustering['splits'] == [] and clustering['num_clusters'] == 1
@@ -210,7 +210,7 @@ def test_a_cluster_that_is_never_stationary_is_never_tested(tmp_path):
 def stopped_by_its_norms(data, phase1=PHASE1):
   """A run whose first test finds no update as long as eps_2, which is far too large."""
   training = dataclasses.replace(CONFIG.training, phase1_rounds=phase1, phase2_rounds=4)
-  return ExperimentConfig(data, training, (dataclasses.replace(CFL, stopping_norm=100.0),))
+  return ExperimentConfig(data, training, (CFL.changed(stopping_norm=100.0),))
 
 
 def test_norms_that_stop_groups_in_conflict_are_contradicted_and_others_proposed(tmp_path):
@@ -229,7 +229,7 @@ def test_norms_that_stop_groups_in_conflict_are_contradicted_and_others_proposed
   assert f'stopping_norm={found["stopping_norm"]:g}' in found['words']
   # What is proposed splits, there and then, into what was seen.
   proposed = {name: found[name] for name in ('stationary_norm', 'stopping_norm')}
-  changed = dataclasses.replace(config, clusterings=(dataclasses.replace(CFL, **proposed),))
+  changed = dataclasses.replace(config, clusterings=(CFL.changed(**proposed),))
   (split, *_) = run(tmp_path / 'split', changed).results['clusterings'][0]['splits']
   assert (split['verdict'], split['round'], split['halves']) == ('split', test['round'], found['halves'])
 

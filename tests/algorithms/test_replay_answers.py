@@ -151,7 +151,7 @@ def test_sketched_signatures():
 
 
 def test_default_fields_are_left_out_of_the_flag():
-  assert replay._as_flag(ClusteringConfig(method='kmeans', num_clusters=4)) == 'kmeans'
+  assert replay.as_flag(ClusteringConfig(method='kmeans', num_clusters=4)) == 'kmeans'
   assert (
-    replay._as_flag(ClusteringConfig(distance_threshold='mean')) == 'dynamic_distance,distance_threshold=mean'
+    replay.as_flag(ClusteringConfig(distance_threshold='mean')) == 'dynamic_distance,distance_threshold=mean'
   )

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from absl import flags as absl_flags
 
-from tff_cluster import config, machine
+from tff_cluster import config, machine, options
 from tff_cluster.cli import flags, program
 
 
@@ -28,7 +28,7 @@ def test_every_field_is_a_flag_under_its_heading(capsys):
     ('machine', machine.Machine),
   ):
     assert seen[heading] == {field.name for field in dataclasses.fields(kind)}
-  assert seen['clustering'] == {field.name for field in dataclasses.fields(config.ClusteringConfig)}
+  assert seen['clustering'] == {field.name for field in dataclasses.fields(flags.ClusteringFlags)}
   assert not seen['vectors']
 
 
@@ -68,7 +68,8 @@ def test_help_tells_choices_bounds_and_defaults(kind, capsys, monkeypatch):
   assert program.execute(lambda: None, lambda: flags.define(section), ['p', '--help']) == 0
   text = ' '.join(capsys.readouterr().out.split())
   for field in dataclasses.fields(kind):
-    assert f'--{field.name}=' in text
+    # Booleans are given without a value.
+    assert (f'--[no]{field.name}' if field.type is bool else f'--{field.name}=') in text
     assert ' '.join(field.metadata['help'].split()) in text
     if 'choices' in field.metadata:
       assert '|'.join(map(str, field.metadata['choices'])) in text
@@ -96,7 +97,7 @@ def field(name, kind=config.DataConfig):
   [('num_clients', '7', 7), ('num_clients', '-7', -7), ('dirichlet_alpha', '1e-3', 0.001), ('dirichlet_alpha', '2', 2.0), ('dataset', ' a', ' a')],
 )  # fmt: skip
 def test_values(name, text, value):
-  read = flags.value_from_text(field(name), text)
+  read = options.value_from_text(field(name), text)
   assert (read, type(read)) == (value, type(value))
 
 
@@ -108,13 +109,13 @@ def test_values(name, text, value):
 )  # fmt: skip
 def test_wrong_values(name, text):
   with pytest.raises(ValueError, match=r'expected|empty|missing|NUL'):
-    flags.value_from_text(field(name), text)
+    options.value_from_text(field(name), text)
 
 
 def test_a_tilde_means_home_in_paths_only(monkeypatch):
   monkeypatch.setenv('HOME', '/home/someone')
-  assert flags.value_from_text(field('data_dir'), '~/data') == '/home/someone/data'
-  assert flags.value_from_text(field('dataset'), '~') == '~'
+  assert options.value_from_text(field('data_dir'), '~/data') == '/home/someone/data'
+  assert options.value_from_text(field('dataset'), '~') == '~'
 
 
 def test_absl_flags_stay_and_are_reset():

@@ -8,8 +8,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from tff_cluster import config, options
+from tff_cluster import config
 from tff_cluster.cli import flags, parse, program
+from tff_cluster.clustering.methods import METHODS
 from tff_cluster.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.errors import InputError
 
@@ -67,8 +68,10 @@ def values_of(field):
 
 @st.composite
 def clustering_texts(draw):
-  fields = {field.name: field for field in dataclasses.fields(ClusteringConfig) if field.name != 'method'}
-  parts = [draw(st.sampled_from([*config.METHODS, 'kmeans', 'dynamic_distance', 'hierarchical']) | JUNK)]
+  fields = {
+    field.name: field for field in dataclasses.fields(flags.ClusteringFlags) if field.name != 'method'
+  }
+  parts = [draw(st.sampled_from([*METHODS, 'kmeans', 'dynamic_distance', 'hierarchical']) | JUNK)]
   for _ in range(draw(st.integers(0, 3))):
     name = draw(st.sampled_from(sorted(fields)))
     value = draw(
@@ -158,7 +161,7 @@ def test_any_clustering(text):
     assert str(error).isprintable() and len(str(error)) < 2200
     assert check([f'--clustering={text}', '--output_dir=x']) == 2
   else:
-    assert options.section_from_json(ClusteringConfig, options.to_json(read)) == read
+    assert ClusteringConfig.from_json(read.to_json()) == read
     config.validate(read)
 
 

@@ -82,7 +82,7 @@ def test_a_folder_takes_more_clusterings_of_its_phase_1_but_no_other_one_of_a_na
   store.save_json(folder.clusters('dynamic_distance'), {})
   output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write()
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
-  other = dataclasses.replace(one, num_clusters=3)
+  other = one.changed(num_clusters=3)
   with pytest.raises(InputError, match="two clusterings are called 'kmeans'"):
     output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,))).write()
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
@@ -325,7 +325,7 @@ def test_a_clustering_that_was_not_made_is_replaced_or_left_out(tmp_path):
   train(tmp_path)
   for path in (folder.clusters('c1'), folder.choice('c2'), folder.phase2('c2')):
     store.save_json(path, {})
-  other = dataclasses.replace(two, num_clusters=3)
+  other = two.changed(num_clusters=3)
   claim = output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,)))
   assert claim.config.clusterings == (one, other)
   assert folder.choice('c2').exists()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tff_cluster import config
 from tff_cluster.cli import flags, parse, program
+from tff_cluster.clustering import methods
 from tff_cluster.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.errors import InputError
 
@@ -133,7 +134,12 @@ def test_config_files_that_are_none(content, words, tmp_path, capsys):
 def test_run_options(tmp_path, capsys):
   code, found = read(f'--output_dir={tmp_path}', reader=parse.run_options_from_flags)
   assert code == 0
-  assert dataclasses.asdict(found) == {'output_dir': str(tmp_path), 'config_file': None, 'store_dir': None}
+  assert dataclasses.asdict(found) == {
+    'output_dir': str(tmp_path),
+    'config_file': None,
+    'allow_imports': False,
+    'store_dir': None,
+  }
   assert read(reader=parse.run_options_from_flags)[0] == 2
   assert '--output_dir=FOLDER is required' in capsys.readouterr().err
   assert read(f'--output_dir={tmp_path}', sections=('output_dir',), reader=parse.output_dir_from_flags) == (
@@ -168,7 +174,7 @@ def test_clustering_specs(text, expected):
 def test_any_text_is_a_clustering_or_an_input_error(text):
   for spec in (text, f'kmeans,{text}', f'hierarchical,distance_threshold={text}'):
     try:
-      assert parse.parse_clustering_spec(spec).method in config.METHODS
+      assert parse.parse_clustering_spec(spec).method in methods.METHODS
     except InputError as error:
       assert str(error).startswith(f'--clustering={spec}: ')
 
@@ -187,3 +193,63 @@ def test_a_command_is_told_without_the_folders():
   assert parse.command('reproduce', given) == (
     "python -m phases.reproduce --table=fl_hc/table2 --rows='cf 0.2' --seeds 0,1"
   )
+
+
+@pytest.mark.parametrize(
+  'content',
+  [
+    {'clusterings': [{'method': 'named_in_a_file:Chains'}]},
+    {'training': {'model': 'named_in_a_file:small'}, 'clusterings': []},
+  ],
+)
+def test_code_that_a_config_file_names_is_run_only_where_it_is_allowed(
+  content, tmp_path, monkeypatch, capsys
+):
+  code = "open('run', 'w').close()\nfrom sklearn.cluster import Birch as Chains\n"
+  (tmp_path / 'named_in_a_file.py').write_text(code)
+  path = tmp_path / 'config.json'
+  path.write_text(json.dumps(content))
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.syspath_prepend(tmp_path)
+  assert read(f'--config_file={path}')[0] == 2
+  assert 'names code to run: named_in_a_file:' in capsys.readouterr().err
+  assert not (tmp_path / 'run').exists()
+  code, found = read(f'--config_file={path}', '--allow_imports')
+  assert code == 0 and found == ExperimentConfig.from_json(content)
+  assert read(f'--config_file={path}', '--noallow_imports')[0] == 2
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'expected'),
+  [
+    ([], None),
+    (['--method=kmeans', '--num_clusters=3'], ClusteringConfig('kmeans', num_clusters=3)),
+    (['--clustering=kmeans,num_clusters=3'], ClusteringConfig('kmeans', num_clusters=3)),
+    (['--clustering=sklearn.cluster:Birch,name=b'], ClusteringConfig('sklearn.cluster:Birch', 'b')),
+  ],
+)
+def test_one_clustering_of_a_command_line(arguments, expected):
+  sections = ('clustering', 'clusterings')
+  assert read(*arguments, sections=sections, reader=parse.added_clustering) == (0, expected)
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'words'),
+  [
+    (['--clustering=kmeans', '--num_clusters=3'], '--num_clusters may not stand beside --clustering'),
+    (['--clustering=kmeans', '--clustering=spectral'], '--clustering is given 2 times; give it once'),
+    (
+      ['--method=kmeans', '--metric=l2'],
+      '--metric does not apply to --method=kmeans; it applies to method hier',
+    ),
+    (
+      ['--clustering=kmeans,metric=l2'],
+      '--metric does not apply to --method=kmeans; it applies to method hier',
+    ),
+    (['--method=nonsense', '--metric=l2'], '--method=nonsense: allowed are bipartition, dynamic_distance'),
+  ],
+)
+def test_one_clustering_that_is_wrong(arguments, words, capsys):
+  sections = ('clustering', 'clusterings')
+  assert read(*arguments, sections=sections, reader=parse.added_clustering)[0] == 2
+  assert words in capsys.readouterr().err

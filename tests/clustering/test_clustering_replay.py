@@ -7,6 +7,7 @@ from scipy.spatial import distance as scipy_distance
 
 from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import embedding, methods, replay
+from tff_cluster.clustering.replay import Grid
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import LINKAGES, METRICS
 from tff_cluster.errors import InputError
@@ -37,19 +38,21 @@ def same_as_one_by_one(answer):
 
 @pytest.mark.parametrize('family', FAMILIES, ids=' '.join)
 def test_hierarchical_is_that_of_methods(family):
-  answers = list(asked().hierarchical([family], 9))
+  answers = list(asked().answers(Grid(families=[family], thresholds=9)))
   assert len(answers) == 9
   for answer in answers:
-    assert (answer.config.metric, answer.config.linkage) == family
+    assert (answer.config.options.metric, answer.config.options.linkage) == family
     same_as_one_by_one(answer)
   counts = [answer.num_clusters for answer in answers]
   assert counts == sorted(counts, reverse=True) and counts[-1] == 1 and counts[0] < 23
 
 
 def test_kmeans_and_dynamic_distance_are_those_of_methods():
-  answers = [*asked().kmeans([1, 2, 4, 23]), *asked().dynamic_distance(['mean', 'quantile:0.2', '3.5'])]
-  answers += asked().dynamic_distance(['mean'], 'neighbourhoods')
-  assert [a.config.method for a in answers] == ['kmeans'] * 4 + ['dynamic_distance'] * 4
+  answers = [
+    *asked().answers(Grid(counts=[1, 2, 4, 23])),
+    *asked().answers(Grid(distance_thresholds=['mean', 'quantile:0.2', '3.5'])),
+  ]
+  assert [a.config.method for a in answers] == ['kmeans'] * 4 + ['dynamic_distance'] * 3
   for answer in answers:
     same_as_one_by_one(answer)
 
@@ -65,7 +68,9 @@ def test_spread_thresholds_span_the_merge_heights():
 
 
 def test_given_thresholds_are_used_as_they_are():
-  answers = list(asked().hierarchical([('l2', 'ward'), ('l1', 'single')], [0.0, 2.5, 1e9]))
+  answers = list(
+    asked().answers(Grid(families=[('l2', 'ward'), ('l1', 'single')], thresholds=[0.0, 2.5, 1e9]))
+  )
   assert [answer.threshold for answer in answers] == [0.0, 2.5, 1e9] * 2
   assert [answer.num_clusters for answer in answers][::3] == [23, 23]
   for answer in answers:
@@ -88,50 +93,49 @@ def test_each_matrix_and_each_linkage_is_computed_once(monkeypatch):
   monkeypatch.setattr(hierarchy, 'linkage', counted_linkage)
   asking = asked(with_silhouettes=True)
   for _ in range(2):
-    assert len(list(asking.hierarchical(FAMILIES, 6))) == 6 * len(FAMILIES)
-    list(asking.dynamic_distance(['mean', '3']))
+    assert len(list(asking.answers(Grid(families=[*FAMILIES], thresholds=6)))) == 6 * len(FAMILIES)
+    list(asking.answers(Grid(distance_thresholds=['mean', '3'])))
   assert sorted(calls['distances']) == sorted(METRICS)
   assert len(calls['linkage']) == len(FAMILIES)
 
 
 def test_silhouettes_are_of_the_metrics_own_distances():
-  for answer in asked(with_silhouettes=True).hierarchical([('cosine', 'average')], 6):
+  for answer in asked(with_silhouettes=True).answers(Grid(families=[('cosine', 'average')], thresholds=6)):
     distances = distances_lib.pairwise_distances(vectors(), 'cosine')
     assert answer.silhouette == embedding.silhouette(distances, answer.assignment)
-  found = [answer.silhouette for answer in asked().kmeans([2, 3])]
+  found = [answer.silhouette for answer in asked().answers(Grid(counts=[2, 3]))]
   assert found == [None, None]
-  (kmeans,) = asked(with_silhouettes=True).kmeans([4])
+  (kmeans,) = asked(with_silhouettes=True).answers(Grid(counts=[4]))
   assert kmeans.silhouette == pytest.approx(
     embedding.silhouette(distances_lib.pairwise_distances(vectors(), 'l2'), kmeans.assignment)
   )
 
 
 def test_memberships_are_made_when_asked_for():
-  (answer,) = asked().hierarchical([('l2', 'ward')], [3.0])
+  (answer,) = asked().answers(Grid(families=[('l2', 'ward')], thresholds=[3.0]))
   assert isinstance(answer.clusters, np.ndarray)
   assert answer.assignment is answer.assignment
 
 
 def test_too_many_cliques_are_a_note_and_wrong_thresholds_an_error():
-  (gave_up,) = asked().dynamic_distance(['quantile:0.5'], max_clusters=1)
+  # Twelve antipodal pairs: the mean threshold cuts the long diagonals only, which leaves 2**12 cliques.
+  many = Signatures.numbered(np.concatenate([np.eye(12), -np.eye(12)]))
+  (gave_up,) = replay.Replay(many, 3).answers(Grid(distance_thresholds=['mean']))
   assert (gave_up.num_clusters, gave_up.assignment, gave_up.silhouette) == (None, None, None)
-  assert 'more than max_clusters=1' in gave_up.notes[0]
+  assert 'more than max_clusters=1000' in gave_up.notes[0]
   with pytest.raises(InputError, match='distance_threshold=median'):
-    list(asked().dynamic_distance(['median']))
-  with pytest.raises(InputError, match='variant=stars'):
-    list(asked().dynamic_distance(['mean'], 'stars'))
-  with pytest.raises(InputError, match='num_clusters=24 is more than the 23 clients'):
-    list(asked().kmeans([24]))
+    list(asked().answers(Grid(distance_thresholds=['median'])))
+  assert list(asked().answers(Grid(counts=[24]))) == []  # More clusters than clients.
   with pytest.raises(InputError, match="'ward' needs metric 'l2'"):
-    list(asked().hierarchical([('l1', 'ward')], 3))
+    list(asked().answers(Grid(families=[('l1', 'ward')], thresholds=3)))
   with pytest.raises(InputError, match='distance threshold -1'):
-    list(asked().hierarchical([('l1', 'single')], [-1.0]))
+    list(asked().answers(Grid(families=[('l1', 'single')], thresholds=[-1.0])))
 
 
 def test_one_client():
   alone = replay.Replay(Signatures.numbered(np.ones((1, 3))), 0)
-  assert list(alone.hierarchical([('l2', 'ward')], 5)) == []
-  (answer,) = alone.hierarchical([('l2', 'ward')], [1.0])
+  assert list(alone.answers(Grid(families=[('l2', 'ward')], thresholds=5))) == []
+  (answer,) = alone.answers(Grid(families=[('l2', 'ward')], thresholds=[1.0]))
   assert answer.assignment.clusters == [['0']]
 
 
@@ -139,8 +143,8 @@ def test_memory_mapped_and_in_small_blocks(tmp_path, monkeypatch):
   monkeypatch.setattr(distances_lib, '_PDIST_WORK', -1)
   np.save(tmp_path / 'v.npy', vectors())
   mapped = Signatures.numbered(np.load(tmp_path / 'v.npy', mmap_mode='r'), block_bytes=16 * 23 * 4)
-  answers = list(replay.Replay(mapped, 3).hierarchical(FAMILIES, 5))
-  whole = list(asked().hierarchical(FAMILIES, 5))
+  answers = list(replay.Replay(mapped, 3).answers(Grid(families=[*FAMILIES], thresholds=5)))
+  whole = list(asked().answers(Grid(families=[*FAMILIES], thresholds=5)))
   for found, expected in zip(answers, whole, strict=True):
     assert found.num_clusters == expected.num_clusters
     assert found.threshold == pytest.approx(expected.threshold, rel=1e-5)
@@ -156,6 +160,8 @@ def test_block_bytes_reach_the_distances(monkeypatch):
 
   monkeypatch.setattr(distances_lib, 'pairwise_distances', watched)
   list(
-    replay.Replay(Signatures.numbered(vectors(), block_bytes=12345), 0).hierarchical([('l1', 'single')], 2)
+    replay.Replay(Signatures.numbered(vectors(), block_bytes=12345), 0).answers(
+      Grid(families=[('l1', 'single')], thresholds=2)
+    )
   )
   assert seen == [12345]

@@ -1,7 +1,5 @@
 """Clients without a finite vector: they change nobody's clusters, and have a cluster all the same."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 from tff_cluster.assignment import ClusterAssignment
 from tff_cluster.clustering import excluded, methods
 from tff_cluster.clustering.joined import Joined
-from tff_cluster.clustering.newcomers import join
+from tff_cluster.clustering.method import Evidence, Newcomers
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import ClusteringConfig
 from tff_cluster.errors import InputError
@@ -24,6 +22,11 @@ METHODS = [
   ClusteringConfig('bipartition'),
 ]
 IDS = tuple('abcdefghijkl')
+
+
+def join(config, signatures, assignment, new, threshold):
+  known = Evidence(signatures)
+  return config.rule.join(config.options, Newcomers(assignment, known, new, threshold))
 
 
 def sick(seed, clients=12, features=5):
@@ -66,8 +69,8 @@ def test_vectors_that_are_all_finite_are_not_copied():
 def test_the_others_are_clustered_as_if_they_were_alone(config, seed):
   vectors, ids, finite = sick(seed)
   healthy = [k for k in range(len(ids)) if finite[k]]
-  if config.num_clusters > len(healthy):
-    config = dataclasses.replace(config, num_clusters=len(healthy))
+  if (config.rule.told_number(config.options) or 0) > len(healthy):
+    config = config.changed(num_clusters=len(healthy))
   alone = methods.cluster(config, Signatures(vectors[healthy], tuple(ids[k] for k in healthy)), seed)
   found = excluded.cluster(config, excluded.finite_only(vectors, ids, finite), ids, seed)
   out = {ids[k] for k in range(len(ids)) if not finite[k]}
@@ -170,7 +173,9 @@ def test_who_was_not_compared_goes_with_the_larger_half(labels, finite, expected
 @given(seed=SEEDS)
 def test_newcomers_join_as_if_those_who_were_not_clustered_were_not_there(config, seed):
   vectors, ids, finite = sick(seed)
-  if config.num_clusters > finite.sum() or (config.method == 'spectral' and finite.sum() < 4):
+  if (config.rule.told_number(config.options) or 0) > finite.sum() or (
+    config.method == 'spectral' and finite.sum() < 4
+  ):
     config = METHODS[2]
   new = Signatures(np.random.default_rng(seed + 1).normal(size=(4, 5)) * 3, tuple('wxyz'))
   signatures = excluded.finite_only(vectors, ids, finite)

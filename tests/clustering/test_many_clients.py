@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csgraph
 from scipy.spatial import distance as scipy_distance
 
-from tff_cluster.clustering import components, dynamic_distance, embedding
+from tff_cluster.clustering import components, embedding
 from tff_cluster.clustering import distances as distances_lib
+from tff_cluster.clustering.methods import dynamic_distance
 from tff_cluster.errors import InputError
 
 SCIPY_NAMES = {'l1': 'cityblock', 'l2': 'euclidean', 'cosine': 'cosine'}

@@ -17,7 +17,7 @@ import pytest
 
 from tests.conftest import make_population
 from tests.federated.slow import STEPS, slow_sum, slow_totals, total
-from tff_cluster.cli import environment
+from tff_cluster import environment
 from tff_cluster.errors import EnvironmentFault
 from tff_cluster.machine import Machine
 

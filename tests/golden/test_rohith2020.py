@@ -4,7 +4,7 @@ import numpy as np
 
 from tff_cluster.aggregation import mixing
 from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.clustering.dynamic_distance import clusters_of_links, dynamic_distance
+from tff_cluster.clustering.methods.dynamic_distance import clusters_of_links, dynamic_distance
 from tff_cluster.clustering.signatures import Signatures
 
 NEIGHBOURS = {0: [], 1: [9, 10], 2: [9], 3: [], 4: [], 5: [9], 6: [], 7: [], 8: [], 9: [1, 2, 5], 10: [1]}

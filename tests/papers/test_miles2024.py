@@ -100,7 +100,9 @@ def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
     # Figures 2 and 3 show the clusters alone, which are made after one round.
     assert training.phase1_rounds + training.phase2_rounds == (2 if published.is_figure else rounds)
     assert job.config.evaluation.experts == 'yes'
-    assert [c.num_clusters for c in job.config.clusterings] == [int(row.name[0]) for row in published.rows]
+    assert [c.options.num_clusters for c in job.config.clusterings] == [
+      int(row.name[0]) for row in published.rows
+    ]
     assert {(c.method, c.signature) for c in job.config.clusterings} == {('spectral', 'weights')}
     noisy = published.name in ('fedex/table2', 'fedex/figure3')
     assert data.noise_clients == (0.15 if noisy else 0.0)
@@ -121,7 +123,7 @@ def test_the_preset_is_table_1(tmp_path):
   given = [line for line in (ROOT / 'flags/fedex_mnist.flags').read_text().splitlines() if line[:1] == '-']
   asked = [line.removeprefix('--clustering=') for line in given if line.startswith('--clustering=')]
   assert asked == [
-    f'spectral,name={c.label},signature={c.signature},num_clusters={c.num_clusters}'
+    f'spectral,name={c.label},signature={c.signature},num_clusters={c.options.num_clusters}'
     for c in job.config.clusterings
   ]
   assert preset.read_preset('fedex_mnist', {}, job.config.clusterings) == job.config

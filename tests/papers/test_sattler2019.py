@@ -26,13 +26,13 @@ def test_figure_3_is_as_section_4_says(tmp_path):
   )
   assert data.rows_per_client is None  # All 50,000 images are shared out.
   assert (training.local_epochs, training.batch_size, training.cohort_fraction) == (3, 100, 1.0)
-  assert training.phase1_rounds == cfl.rounds_before_split == 50
-  assert (cfl.min_cluster_size, cfl.min_similarity_gap) == (1, 0.0)
+  assert training.phase1_rounds == cfl.options.rounds_before_split == 50
+  assert (cfl.options.min_cluster_size, cfl.options.min_similarity_gap) == (1, 0.0)
 
 
 def test_a_scale_changes_the_clustering_too(tmp_path):
   (job,) = reproduction.plan(sattler2019.FIGURE3, sattler2019.FIGURE3.small, (0,), tmp_path)
-  assert job.config.training.phase1_rounds == job.config.clusterings[0].rounds_before_split == 20
+  assert job.config.training.phase1_rounds == job.config.clusterings[0].options.rounds_before_split == 20
 
 
 def test_the_rows_of_splits_are_both_variants_of_each_kind_of_clients(tmp_path):
@@ -40,11 +40,15 @@ def test_the_rows_of_splits_are_both_variants_of_each_kind_of_clients(tmp_path):
   assert len(jobs) == 6
   for job in jobs:
     printed, guarded = job.config.clusterings
-    assert (printed.min_similarity_gap, guarded.min_similarity_gap) == (0.0, sattler2019.GAP)
-    assert (printed.max_cross_similarity, guarded.max_cross_similarity) == (1.0, sattler2019.CROSS)
-    assert (printed.min_cluster_size, guarded.min_cluster_size) == (1, 2)
+    assert (printed.options.min_similarity_gap, guarded.options.min_similarity_gap) == (0.0, sattler2019.GAP)
+    assert (printed.options.max_cross_similarity, guarded.options.max_cross_similarity) == (
+      1.0,
+      sattler2019.CROSS,
+    )
+    assert (printed.options.min_cluster_size, guarded.options.min_cluster_size) == (1, 2)
     assert (
-      printed.stationary_norm == guarded.stationary_norm and printed.stopping_norm > guarded.stopping_norm
+      printed.options.stationary_norm == guarded.options.stationary_norm
+      and printed.options.stopping_norm > guarded.options.stopping_norm
     )
   assert {job.config.data.partition for job in jobs} == {'iid', 'dirichlet', 'label_swapped', 'rotated'}
 

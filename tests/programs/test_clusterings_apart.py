@@ -7,7 +7,7 @@ import pytest
 from tests.programs.children import run_here
 from tests.programs.test_bad_data import check_text
 from tff_cluster import store
-from tff_cluster.clustering import kmeans, methods
+from tff_cluster.clustering.methods.spectral import Spectral
 from tff_cluster.run_folder import RunFolder
 
 pytestmark = pytest.mark.tensorflow
@@ -77,17 +77,19 @@ def test_a_run_of_which_every_clustering_fails_takes_another(tmp_path, capsys):
 
 
 def test_a_fault_of_a_method_leaves_the_others_a_run(tmp_path, capsys, monkeypatch, caplog):
+  clusters = Spectral.cluster
+
   def fails(*arguments):
     raise ZeroDivisionError('planted')
 
-  monkeypatch.setitem(methods.METHODS, 'spectral', fails)
+  monkeypatch.setattr(Spectral, 'cluster', fails)
   flags = ('--clustering=spectral,num_clusters=2', KMEANS)
   code = run_all(tmp_path / 'run', *flags)
   check_text(code, capsys.readouterr().err, 2, 'spectral: ZeroDivisionError: planted', 'done: kmeans')
   # The fault is not lost.
   assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError]
   assert labels(tmp_path / 'run') == ['kmeans']
-  monkeypatch.setitem(methods.METHODS, 'spectral', kmeans.from_config)
+  monkeypatch.setattr(Spectral, 'cluster', clusters)
   assert run_all(tmp_path / 'run', *flags) == 0, capsys.readouterr().err
 
 

@@ -203,8 +203,10 @@ def _clustering(
       'mixing': np.full((chosen.num_clusters, 1), 1.0 / chosen.num_clusters).tolist()
     }
   history = _history(rng, own, rounds[1], 0 if relative else rounds[0])
-  return {
-      'label': label, 'method': method, 'parameters': parameters,
+  words = config.ClusteringConfig(method, **parameters).words()
+  kind = 'oracle' if words['oracle'] else 'overlapping' if chosen.is_overlapping else 'disjoint'
+  return words | {
+      'label': label, 'kind': kind, 'parameters': parameters,
       'signature': 'updates' if method == 'bipartition' else 'weights', 'clusters': chosen.clusters,
       'num_clusters': chosen.num_clusters, 'overlapping': chosen.is_overlapping, 'memberships': memberships,
       'notes': [] if threshold is None else [f'threshold {threshold:.3f} gives {chosen.num_clusters} clusters'],
@@ -318,11 +320,11 @@ def _candidates(vectors, distances, truths, ids) -> list[dict[str, Any]]:
       continue
     silhouette = float(sklearn.metrics.silhouette_score(distances, labels, metric='precomputed'))
     found.append({
-        'method': 'kmeans', 'signature': 'weights', 'parameters': {'num_clusters': count}, 'num_clusters': count, 'memberships': 1.0,
+        'method': 'kmeans', 'title': 'k-means', 'told': count, 'signature': 'weights', 'parameters': {'num_clusters': count}, 'num_clusters': count, 'memberships': 1.0,
         'silhouette': silhouette, 'recovery': {n: _recovery(_matrix(labels), t) for n, t in truths.items()}, 'notes': [],
     })  # fmt: skip
   found.append({
-      'method': 'dynamic_distance', 'signature': 'weights', 'parameters': {'distance_threshold': 'quantile:0.1'}, 'num_clusters': None,
+      'method': 'dynamic_distance', 'title': 'dynamic distance', 'told': None, 'signature': 'weights', 'parameters': {'distance_threshold': 'quantile:0.1'}, 'num_clusters': None,
       'memberships': None, 'silhouette': None, 'recovery': None, 'notes': ['more than 1000 maximal cliques: not enumerated'],
   })  # fmt: skip
   return found

@@ -15,7 +15,7 @@ FACTS = {'command': 'python -m phases.disturb --repeats=2', 'config': Experiment
 
 def row(label, disturbance, value, scores, **others):
   given = {
-    'label': label, 'method': 'kmeans', 'signature': 'updates', 'parameters': {'num_clusters': 3},
+    'label': label, 'method': 'kmeans', 'title': 'k-means', 'signature': 'updates', 'parameters': {'num_clusters': 3},
     'disturbance': disturbance, 'value': value, 'undisturbed': 1.0, 'mean': sum(scores) / len(scores),
     'low': min(scores), 'high': max(scores), 'scores': scores, 'clusters': [3] * len(scores),
   }  # fmt: skip
@@ -23,7 +23,7 @@ def row(label, disturbance, value, scores, **others):
 
 
 WARD = {
-  'method': 'hierarchical', 'parameters': {'linkage': 'ward'}, 'signature': 'weights', 'undisturbed': 0.75,
+  'method': 'hierarchical', 'title': 'hierarchical, ward', 'parameters': {'linkage': 'ward'}, 'signature': 'weights', 'undisturbed': 0.75,
 }  # fmt: skip
 ROWS = [
   row('a', 'noise', 0.0, [1.0]),

@@ -12,7 +12,7 @@ from tff_cluster.reporting import replay
 def row(method, metric=None, linkage=None, threshold=None, count=None, clusters=2, omega=0.5, **others):
   scores = dict.fromkeys(recovery.SCORES, 0.125) | {'ari': omega, 'nmi': 0.25, 'omega': omega}
   given = {
-    'method': method, 'metric': metric, 'linkage': linkage, 'threshold': threshold, 'num_clusters': count,
+    'method': method, 'title': {'kmeans': 'k-means', 'dynamic_distance': 'dynamic distance'}.get(method, method), 'metric': metric, 'linkage': linkage, 'threshold': threshold, 'num_clusters': count,
     'clusters': clusters, 'largest_cluster': 3, 'memberships': 1.0, 'silhouette': 0.125,
     'recovery': {'group': scores}, 'clustering': f'{method},name=a', 'notes': [],
   }  # fmt: skip

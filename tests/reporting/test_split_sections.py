@@ -18,6 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from written_page import WrittenPage
 
 from tff_cluster import results as results_lib
+from tff_cluster.config import ClusteringConfig
 from tff_cluster.reporting.answer import answer_run
 from tff_cluster.reporting.evidence import paper_differences
 from tff_cluster.reporting.figures import base, similarities, splits
@@ -26,7 +27,6 @@ from tff_cluster.reporting.report import write_report
 from tff_cluster.reporting.splits import pictures as split_pictures
 from tff_cluster.reporting.splits.section import splits_section, story
 from tff_cluster.reporting.splits.tree import Recursion, SplitTest, read_recursion
-from tff_cluster.reporting.words import basis
 
 CFL = ('bipartition:cfl',)
 
@@ -431,8 +431,8 @@ def test_other_sections_know_that_a_recursion_is_no_clustering_of_signatures():
   assert any('no split was made, so this is FedAvg gone on' in alarm for alarm in recursive.alarms)
   assert any('FedAvg restarted' in alarm for alarm in at_once.alarms)
   assert 'by recursive bi-partition' in paper_differences(results['clusterings'][0])[0]
-  assert basis('bipartition', 'updates') == 'updates, by recursive bi-partition'
-  assert basis('kmeans', 'weights') == 'weights'
+  assert ClusteringConfig('bipartition').words()['basis'] == 'updates, by recursive bi-partition'
+  assert ClusteringConfig('kmeans').words()['basis'] == 'weights'
 
 
 def test_synthetic_halves_gain_what_was_put_in(tmp_path):

@@ -7,8 +7,8 @@ import numpy as np
 
 from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
-from tff_cluster import options, recovery, results, store
 from tff_cluster import population as population_lib
+from tff_cluster import recovery, results, store
 from tff_cluster.algorithms import fold_summary, malicious
 from tff_cluster.clustering import excluded
 from tff_cluster.data import saved as saved_population
@@ -73,7 +73,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       _clustering(clustering, saved, phase2, phase3, population) | {'splits': splits, 'new_clients': joined}
     )
     dropped.append(phase2.get('dropped_updates', 0))
-    if clustering.method == 'hierarchical':
+    if clustering.rule.has_linkage:
       arrays[f'linkage_{label}'] = folder.load(folder.linkage(label), 'clustering', store.load_arrays)[
         'linkage'
       ]
@@ -153,11 +153,10 @@ def _clustering(
   population: population_lib.Population,
 ) -> dict[str, Any]:
   assignment = assignment_lib.ClusterAssignment.from_json(saved)
-  parameters = options.applicable(clustering)
-  return {
-    'label': clustering.label,
-    'method': clustering.method,
-    'parameters': parameters,
+  words = clustering.words()
+  oracle = words.pop('oracle')
+  return words | {
+    'kind': 'oracle' if oracle else 'overlapping' if assignment.is_overlapping else 'disjoint',
     'signature': saved['signature'],
     'clusters': assignment.clusters,
     'num_clusters': assignment.num_clusters,

@@ -1,29 +1,11 @@
-"""Clustered Federated Learning (CFL): recursive bi-partitioning (Sattler et al. 2019, Algorithm 2).
+"""Clusterings that are made while clients train, such as Clustered Federated Learning (CFL, Sattler et al. 2019).
 
-A cluster, at first all clients, trains by FedAvg until it is stationary: the norm of the weighted mean update is below
-eps_1 (Algorithm 1, line 8). If then the update of some client still has a norm of eps_2 or more (equation 5), the clients
-disagree, and the cluster is split where the highest cosine similarity across is lowest (equation 6); each half goes on
-from the stationary model by itself.
-
-Departures and choices:
-  The first split comes after Phase 1 at the earliest, and a half trains for `rounds_before_split` rounds before it may be
-    split; in figure 3 both are 50. All clusters train on to the last round of Phase 2, so that a clustering by CFL
-    stands beside others at equal rounds; Algorithm 2 ends where all clusters have stopped.
-  Similarity and norms are those of the updates that made the last round (section 2, "latest transmitted updates"): they
-    cost no message of their own. Line 8 takes the norm of their mean as it is applied, without updates that are not finite.
-  A cluster that has stopped (equation 5) is not tested again. One whose split a guard forbids (min_cluster_size,
-    min_similarity_gap, max_cross_similarity; all are off by default) is tested again after `rounds_before_split` rounds.
-    Where the similarities of a cluster that has stopped are plainly of two kinds (clustering/bipartition.py:two_kinds), its test says
-    so, with norms that would have split it; that decides nothing.
-  A cluster of one client is not tested; in the last round nobody is.
-  A client whose update is not finite (the paper has none) is left out of a test and goes with the larger half
-    (clustering/excluded.py). A cluster that has fewer than two others is not tested then, but `rounds_before_split` rounds later.
+What is tested and split is the method's (clustering/methods/bipartition.py); here are the clients that it trains, and what
+a run keeps of it.
 """
 
-import collections
 import dataclasses
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,32 +14,59 @@ from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
 from tff_cluster import store as store_lib
 from tff_cluster.algorithms import experiment as experiment_lib
+from tff_cluster.clustering.alternating import Segment, Trained
 from tff_cluster.run_folder import RunFolder
 
-METHOD = 'bipartition'
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Segment:
-  """A cluster, from the round in which it was made to its own split or to the last round.
+class Clients:
+  """The clients of an experiment as a clustering.alternating.Federation.
 
   Attributes:
-    members: int64[members], positions of the clients.
-    start_round: The round whose model it starts from; 0 for all clients.
-    end_round: The last round in which it trained.
-    parent: Position of the cluster that it was split from; None for all clients.
+    client_ids, initial, first_round, last_round: See there.
   """
 
-  members: np.ndarray
-  start_round: int
-  end_round: int
-  parent: int | None
+  def __init__(self, experiment: experiment_lib.Experiment, label: str):
+    self._experiment, self._label = experiment, label
+    self.client_ids = experiment.population.client_ids
+    self.initial = experiment.trainer.computations.model.weights
+    self.first_round = experiment.config.training.phase1_rounds
+    self.last_round = self.first_round + experiment.config.training.phase2_rounds
+
+  def train(
+    self, members: np.ndarray, start: Any, start_round: int, stop: Callable[[int, float], bool]
+  ) -> Trained:
+    """Trains a cluster to the last round, or until stop(round, norm of the mean update)."""
+    from tff_cluster.federated import trajectory
+
+    experiment = self._experiment
+    with experiment.progress.stage(f'{self._label}: {len(members)} clients', self.last_round - start_round):
+      outcome = trajectory.run(
+        experiment.trainer,
+        experiment.store,
+        experiment.settings,
+        members,
+        start,
+        start_round,
+        self.last_round,
+        on_round=lambda number, figures: experiment.progress.update(
+          accuracy=figures['validation_accuracy'], update_norm=figures['update_norm']
+        ),
+        stop=stop,
+      )
+    experiment.trained += outcome.client_rounds_trained
+    number = int(outcome.history.rounds[-1])
+    norm = float(outcome.history.update_norm[-1])
+    return Trained(number, norm, outcome.weights.get(number - 1), outcome.weights[number])
+
+  def compare(self, members: np.ndarray, base: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the cosine similarities float64[members, members] and the norms float64[members] of a round's updates."""
+    return _similarity(self._experiment, base, members, number)
 
 
 def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
-  """Tells whether a clustering's recursion has not finished."""
+  """Tells whether a clustering that is made while clients train has not been made."""
   saved = (folder.splits(clustering.label), folder.similarities(clustering.label))
-  return clustering.method == METHOD and not all(path.exists() for path in saved)
+  return clustering.rule.alternates and not all(path.exists() for path in saved)
 
 
 def run_recursion(experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> None:
@@ -65,46 +74,20 @@ def run_recursion(experiment: experiment_lib.Experiment, clustering: config_lib.
   if not is_missing(experiment.folder, clustering):
     return
   with experiment.timed() as figures:
-    segments, tests = _recursion(experiment, clustering)
+    found = clustering.rule.rounds(clustering.options, Clients(experiment, clustering.label))
+    experiment.asked += sum(len(s.members) * (s.end_round - s.start_round) for s in found.segments)
+    store_lib.save_arrays(
+      experiment.folder.similarities(clustering.label),
+      {f'{k:03d}': matrix for k, (_, matrix) in enumerate(found.tests)},
+    )
     store_lib.save_json(
       experiment.folder.splits(clustering.label),
       {
-        'tests': tests,
-        'segments': [{**dataclasses.asdict(s), 'members': s.members.tolist()} for s in segments],
+        'tests': [_named(experiment, test) for test, _ in found.tests],
+        'segments': [{**dataclasses.asdict(s), 'members': s.members.tolist()} for s in found.segments],
         'timing': figures(),
       },
     )
-
-
-def _recursion(
-  experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
-) -> tuple[list[Segment], list[dict[str, Any]]]:
-  """Trains and splits; saves the similarities, and returns all clusters and all tests."""
-  segments: list[Segment] = []
-  tests: list[dict[str, Any]] = []
-  matrices: list[np.ndarray] = []
-  initial = experiment.trainer.computations.model.weights
-  first = experiment.config.training.phase1_rounds
-  waiting: collections.deque[tuple[np.ndarray, Any, int, int, int | None]] = collections.deque()
-  waiting.append((experiment.everyone, initial, 0, first, None))
-  while waiting:
-    members, start, start_round, first_test, parent = waiting.popleft()
-    halves, weights, found = _train(experiment, clustering, members, start, start_round, first_test, parent)
-    end_round = found[-1][0]['round'] if halves else _last_round(experiment)
-    segments.append(Segment(members, start_round, end_round, parent))
-    experiment.asked += len(members) * (end_round - start_round)
-    for test, matrix in found:
-      tests.append(test)
-      matrices.append(matrix)
-    for half in halves:
-      waiting.append(
-        (half, weights, end_round, end_round + clustering.rounds_before_split, len(segments) - 1)
-      )
-  order = sorted(range(len(tests)), key=lambda i: (tests[i]['round'], tests[i]['positions']))
-  store_lib.save_arrays(
-    experiment.folder.similarities(clustering.label), {f'{k:03d}': matrices[i] for k, i in enumerate(order)}
-  )
-  return segments, [_named(experiment, tests[i]) for i in order]
 
 
 def assignment(
@@ -179,154 +162,12 @@ def trajectories(
   return found
 
 
-def _train(
-  experiment: experiment_lib.Experiment,
-  clustering: config_lib.ClusteringConfig,
-  members: np.ndarray,
-  start: Any,
-  start_round: int,
-  first_test: int,
-  parent: int | None,
-) -> tuple[list[np.ndarray], Any, list[tuple[dict[str, Any], np.ndarray]]]:
-  """Trains a cluster until it is split or the rounds are over.
-
-  Returns:
-    The halves (none, or two arrays of positions), the model that they start from, and each test with the
-    similarities float32[members, members], NaN for clients that were left out.
-  """
-  from tff_cluster.clustering import bipartition
-  from tff_cluster.clustering import excluded as excluded_lib
-
-  last = _last_round(experiment)
-  tests: list[tuple[dict[str, Any], np.ndarray]] = []
-  while True:
-    begin = first_test if len(members) > 1 else last
-    outcome = _until_stationary(experiment, clustering, members, start, start_round, begin)
-    number = int(outcome.history.rounds[-1])
-    if number == last:
-      return [], None, tests
-    everybodys, norms = _similarity(experiment, outcome.weights[number - 1], members, number)
-    finite = np.isfinite(norms)
-    if parent is None:
-      excluded_lib.check(finite, experiment.population.client_ids)
-    if np.sum(finite) < 2:
-      first_test = number + clustering.rounds_before_split
-      continue
-    similarity, norms = everybodys[np.ix_(finite, finite)], norms[finite]
-    test: dict[str, Any] = {
-      'round': number, 'positions': members.tolist(), 'verdict': 'stopped', 'halves': None, 'cross_similarity': None,
-      'similarity_gap': None, 'mean_update_norm': float(outcome.history.update_norm[-1]),
-      'max_update_norm': float(norms.max()), 'mean_similarity': _mean_similarity(similarity), 'reason': '',
-    }  # fmt: skip
-    if not finite.all():
-      test['excluded'] = members[~finite].tolist()
-    tests.append((test, everybodys.astype(np.float32)))
-    if norms.max() < clustering.stopping_norm:
-      test.update(_stopped(similarity, members[finite], test, clustering))
-      first_test = last
-      continue
-    split = bipartition.guarded(similarity, *bipartition.guards(clustering))
-    sides = split.labels if finite.all() else excluded_lib.with_larger_half(split.labels, finite)
-    halves = [members[sides == side] for side in (0, 1)]
-    test.update(
-      halves=[half.tolist() for half in halves], cross_similarity=split.cross_similarity, similarity_gap=split.gap
-    )  # fmt: skip
-    if not split.reason:
-      test['verdict'] = 'split'
-      return halves, outcome.weights[number], tests
-    test.update(verdict='kept', reason=split.reason)
-    first_test = number + clustering.rounds_before_split
-
-
-def _stopped(
-  similarity: np.ndarray, members: np.ndarray, test: dict[str, Any], clustering: config_lib.ClusteringConfig
-) -> dict[str, Any]:
-  """Returns why a cluster stopped, and what its similarities say against that (`two_kinds` of SPLIT), where they do."""
-  from tff_cluster.clustering import bipartition
-
-  reason = (
-    f'no client’s update is longer than stopping_norm={clustering.stopping_norm:g}; '
-    f'the longest is {test["max_update_norm"]:.3g}'
-  )
-  found = bipartition.two_kinds(similarity)
-  if found is None:
-    return {'reason': reason}
-  halves = [members[found.labels == side].tolist() for side in (0, 1)]
-  stationary, stopping = _splitting_norms(
-    test['mean_update_norm'], test['max_update_norm'], clustering.stationary_norm
-  )
-  words = (
-    f'{len(members)} clients were kept together after round {test["round"]} because of their norms, but the similarities of '
-    f'their updates are plainly of two kinds: {len(halves[0])} and {len(halves[1])} clients have at most '
-    f'{found.cross_similarity:.2g} across, and each of them a partner in its own half that is at least {found.gap:.2g} more similar. '
-    f'With stationary_norm={stationary:g} and stopping_norm={stopping:g} they are split'
-  )
-  return {
-    'reason': reason,
-    'two_kinds': {
-      'halves': halves,
-      'cross_similarity': found.cross_similarity,
-      'similarity_gap': found.gap,
-      'stationary_norm': stationary,
-      'stopping_norm': stopping,
-      'words': words,
-    },
-  }
-
-
-def _splitting_norms(mean_norm: float, longest: float, stationary_norm: float) -> tuple[float, float]:
-  """Returns values of stationary_norm and stopping_norm that split where a test saw these norms.
-
-  stopping_norm is a tenth below the longest update, as far as the mean update leaves room for stationary_norm, which is lowered to
-  stopping_norm where it is above it: a cluster is stationary where its mean is short beside its updates.
-  """
-  stopping = max(0.9 * longest, math.sqrt(mean_norm * longest))
-  return _told(min(stationary_norm, stopping)), _told(stopping)
-
-
-def _told(norm: float) -> float:
-  """Returns a norm to as many digits as a reader is told."""
-  return float(f'{norm:.3g}')
-
-
-def _until_stationary(
-  experiment: experiment_lib.Experiment,
-  clustering: config_lib.ClusteringConfig,
-  members: np.ndarray,
-  start: Any,
-  start_round: int,
-  first_test: int,
-) -> Any:
-  from tff_cluster.federated import trajectory
-
-  last = _last_round(experiment)
-  with experiment.progress.stage(f'{clustering.label}: {len(members)} clients', last - start_round):
-    outcome = trajectory.run(
-      experiment.trainer,
-      experiment.store,
-      experiment.settings,
-      members,
-      start,
-      start_round,
-      last,
-      on_round=lambda number, figures: experiment.progress.update(
-        accuracy=figures['validation_accuracy'], update_norm=figures['update_norm']
-      ),
-      stop=lambda number, norm: number >= first_test and norm < clustering.stationary_norm,
-    )
-  experiment.trained += outcome.client_rounds_trained
-  return outcome
-
-
 def _similarity(
   experiment: experiment_lib.Experiment, weights: Any, members: np.ndarray, number: int
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the cosine similarities float64[members, members] and the norms float64[members] of a round's updates.
-
-  Those of an update that is not finite are NaN.
-  """
-  from tff_cluster.clustering import bipartition, signatures
+  """Returns what `Clients.compare` does, kept in the store."""
   from tff_cluster.clustering import excluded as excluded_lib
+  from tff_cluster.clustering import signatures
 
   clients = [experiment.population.client_digests[k] for k in members]
   folder = experiment.store.artifact(
@@ -356,21 +197,15 @@ def _similarity(
     norms = np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1))
     finite = excluded_lib.finite_rows(updates)
     if finite.all():
-      similarity = bipartition.similarities(signatures.Signatures(updates, ids))
+      similarity = 1.0 - signatures.Signatures(updates, ids).distances('cosine')
     else:
       norms[~finite] = np.nan
       similarity = np.full((len(members), len(members)), np.nan)
       if finite.any():
         compared = signatures.Signatures.numbered(updates[finite])
-        similarity[np.ix_(finite, finite)] = bipartition.similarities(compared)
+        similarity[np.ix_(finite, finite)] = 1.0 - compared.distances('cosine')
     store_lib.save_arrays(path, {'similarity': similarity, 'norms': norms})
   return similarity, norms
-
-
-def _mean_similarity(similarity: np.ndarray) -> float:
-  """Returns the mean over pairs of different clients."""
-  clients = len(similarity)
-  return float((similarity.sum() - np.trace(similarity)) / (clients * (clients - 1)))
 
 
 def _named(experiment: experiment_lib.Experiment, test: dict[str, Any]) -> dict[str, Any]:
@@ -395,8 +230,3 @@ def _segments(folder: RunFolder, label: str) -> list[Segment]:
   return [
     Segment(np.array(s['members'], np.int64), s['start_round'], s['end_round'], s['parent']) for s in saved
   ]
-
-
-def _last_round(experiment: experiment_lib.Experiment) -> int:
-  training = experiment.config.training
-  return training.phase1_rounds + training.phase2_rounds

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tff_cluster import config as config_lib
-from tff_cluster import options, seeding
+from tff_cluster import seeding
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms.disturbance_questions import Questions, askable
 from tff_cluster.errors import InputError
@@ -108,7 +108,7 @@ def disturb(
     signatures    [{signature, features, bytes, clip_norm, clip_norm_given (bool), norms {min, median, max}, clipped
                   (clients)}]
     compression   [{signature, bits, bytes (of a client)}]
-    rows          [{label, method, signature, parameters (of the clustering), disturbance ('noise', 'nearest' or
+    rows          [{label, method, title, signature, parameters (of the clustering), disturbance ('noise', 'nearest' or
                   'random'), value (noise multiplier or bits), undisturbed, mean, low, high, scores (one a repeat),
                   clusters (one a repeat, None where the method gave up)}]; scores are Omega indices, which for
                   disjoint clusters are ARIs; where a method gave up, 0
@@ -236,10 +236,9 @@ def _row(
   return {
     'label': clustering.label,
     'method': clustering.method,
+    'title': clustering.rule.title_of(clustering.options),
     'signature': clustering.signature,
-    'parameters': {
-      n: v for n, v in options.applicable(clustering).items() if n != 'signature' and v is not None
-    },
+    'parameters': {n: v for n, v in clustering.parameters.items() if n != 'signature' and v is not None},
     'disturbance': disturbance,
     'value': value,
     'undisturbed': undisturbed,

@@ -9,11 +9,6 @@ from tff_cluster import options
 from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
 
-_LEFT_OUT = {
-  'bipartition': 'it trains while it clusters, so saved signatures do not answer for it',
-  'planted': 'it is the planted groups themselves',
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class Questions:
@@ -63,7 +58,7 @@ def askable(
   Raises:
     InputError: if there is none, or if the run has no planted groups or has not chosen its thresholds.
   """
-  from tff_cluster.algorithms import replay
+  from tff_cluster.algorithms import replay, threshold_choice
 
   if not replay.run_truths(folder):
     raise InputError(
@@ -71,20 +66,22 @@ def askable(
     )
   asked, left_out = [], []
   for clustering in config.clusterings:
-    if clustering.method in _LEFT_OUT:
-      left_out.append({'label': clustering.label, 'reason': _LEFT_OUT[clustering.method]})
-      continue
-    if clustering.distance_threshold == config_lib.VALIDATION:
-      choice = folder.load_finished(folder.choice(clustering.label), 'clustering')
-      threshold = repr(choice['candidates'][choice['chosen']]['threshold'])
-      clustering = dataclasses.replace(clustering, distance_threshold=threshold)
-    asked.append(clustering)
+    if reason := _reason_to_leave_out(clustering):
+      left_out.append({'label': clustering.label, 'reason': reason})
+    else:
+      asked.append(threshold_choice.chosen(folder, clustering))
   if not asked:
     raise InputError(
       f'--output_dir={folder.root}: none of its clusterings can be made from signatures; add one with '
       'python -m phases.clustering'
     )
   return asked, left_out
+
+
+def _reason_to_leave_out(clustering: config_lib.ClusteringConfig) -> str:
+  if clustering.rule.alternates:
+    return 'it trains while it clusters, so saved signatures do not answer for it'
+  return 'it is the planted groups themselves' if clustering.rule.oracle else ''
 
 
 def _numbers(

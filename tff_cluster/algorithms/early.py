@@ -5,10 +5,10 @@ from pathlib import Path
 
 from absl import logging
 
-from tff_cluster import footprint
+from tff_cluster import environment, footprint
 from tff_cluster import machine as machine_lib
 from tff_cluster import population as population_lib
-from tff_cluster.cli import environment, memory
+from tff_cluster.cli import memory
 from tff_cluster.config import MODELS, ExperimentConfig
 from tff_cluster.data import sources
 from tff_cluster.models import lookup, sizes

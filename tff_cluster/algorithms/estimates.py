@@ -168,7 +168,7 @@ class _Counting:
     begin, length = training.phase1_rounds, training.phase2_rounds
     assignment, trained = self._known(clustering.label), folder.phase2(clustering.label).exists()
     count = None if assignment is None else assignment.num_clusters
-    if clustering.method == 'bipartition':
+    if clustering.rule.alternates:
       # All clients train in every round, in whatever clusters; that of the baseline is stored until the first split.
       cost = len(everyone) * length
       self._whole(cost, trained * cost, (not trained) * length)
@@ -184,9 +184,7 @@ class _Counting:
     else:
       cohort = len(self._experiment.trainer.cohort(everyone, begin + 1))
       cuts = (
-        threshold_choice.counts(len(everyone))
-        if clustering.distance_threshold == config_lib.VALIDATION
-        else []
+        threshold_choice.counts(len(everyone)) if clustering.rule.on_validation(clustering.options) else []
       )
       self._whole(cohort * length + sum(max(cohort, cut) for cut in cuts), 0, length + len(cuts))
     return count

@@ -14,12 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tff_cluster import artifacts, digests, run_folder
+from tff_cluster import artifacts, digests, environment, run_folder
 from tff_cluster import config as config_lib
 from tff_cluster import population as population_lib
 from tff_cluster import store as store_lib
 from tff_cluster.algorithms import early
-from tff_cluster.cli import environment
 from tff_cluster.errors import EnvironmentFault
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.

@@ -1,10 +1,10 @@
 """Clients that took no part: assigned to clusters from one local update, and measured (data/new_clients.py draws them).
 
 A new client trains for one round from the global model that the others' signatures started from, with the visit orders of
-that round, and sends what they sent. It is assigned by the rule that belongs to the method (clustering/newcomers.py), and
+that round, and sends what they sent. It is assigned by the rule that belongs to the method (`join` in its file in clustering/methods), and
 uses the mean of the models of its clusters, as everybody does. Nothing is trained on its rows: no model changes.
 
-For CFL (method bipartition) a signature is not what was clustered. There a new client goes down the tree of splits: at
+For CFL, which alternates, a signature is not what was clustered. There a new client goes down the tree of splits: at
 each it trains for the round whose updates were split, from that cluster's model, and is on the side of the client whose
 update is most similar. A server has those clients' updates from that round. Here they are made again, because a run keeps
 their similarities only: keeping all updates of every split would take as much room as the clients' signatures each time.
@@ -89,61 +89,57 @@ def _join(
   assignment: assignment_lib.ClusterAssignment,
 ) -> tuple['joined_lib.Joined', int]:
   """Returns the new clients' clusters, and the client-rounds that they spent on it."""
-  from tff_cluster.clustering import excluded, newcomers, planted
+  from tff_cluster.clustering import excluded
+  from tff_cluster.clustering.method import Evidence, Newcomers
 
   folder, new = experiment.folder, experiment.new_client_trainer.population
-  if clustering.method == recursion.METHOD:
-    return _descend(experiment, clustering.label, assignment)
-  if clustering.method == planted.METHOD:
-    return planted.join(experiment.population.truths, new.truths, clustering.truth, assignment), 0
+  rule, options, seed = clustering.rule, clustering.options, experiment.config.training.seed
+  if rule.alternates:
+    tree = SplitTree(experiment, clustering.label)
+    return rule.join(options, Newcomers(assignment, tree=tree)), tree.spent
   saved = folder.load_finished(folder.clusters(clustering.label), 'clustering')
   kind = saved['signature']
+  known = client_signatures.load(folder, kind)
+  if rule.oracle:
+    population = experiment.population
+    evidence = Evidence(known, seed, population.truths, population.client_ids)
+    return rule.join(options, Newcomers(assignment, evidence, truths=new.truths)), 0
   sent, joined = client_signatures.of_new_clients(experiment, kind), None
   if sent is not None:
-    known = client_signatures.load(folder, kind)
-    joined = newcomers.join(clustering, known, assignment, sent, saved['threshold'])
+    options = rule.for_clients(options, known.num_clients)
+    joined = rule.join(options, Newcomers(assignment, Evidence(known, seed), sent, saved['threshold']))
   ids = () if sent is None else sent.client_ids
   return excluded.join_largest(joined, ids, new.client_ids, assignment), new.num_clients
 
 
-def _descend(
-  experiment: experiment_lib.Experiment, label: str, assignment: assignment_lib.ClusterAssignment
-) -> tuple['joined_lib.Joined', int]:
-  """Takes the new clients down the tree of splits; a segment of the recursion is a cluster of the tree."""
-  from tff_cluster.clustering import excluded, joined, newcomers
-  from tff_cluster.clustering.cross_distances import cross_distances
+class SplitTree:
+  """The clusters of a recursion as a clustering.alternating.Tree; a segment of the recursion is a cluster of the tree.
 
-  new = experiment.new_client_trainer.population
-  found = recursion.trajectories(experiment, label, log=False)
-  segments = [segment for segment, _ in found]
-  spent, fallback = 0, np.zeros(new.num_clients, bool)
+  Attributes:
+    segments, num_newcomers: See there.
+    spent: Client-rounds of the newcomers.
+  """
 
-  def similarity(node: int, reached: np.ndarray) -> list[np.ndarray]:
-    nonlocal spent
-    number = segments[node].end_round
-    base = found[node][1].weights[number - 1]
-    arriving = _updates(experiment, experiment.new_client_trainer, base, reached, number)
-    spent += len(reached)
-    experiment.asked += len(reached)
-    finite = excluded.finite_rows(arriving)
-    arriving[~finite] = 0.0
-    fallback[reached[~finite]] = True
-    halves = []
-    sides = [segment.members for segment in segments if segment.parent == node]
-    for half in sides:
-      updates = _updates(experiment, experiment.trainer, base, half, number)
-      if not (known := excluded.finite_rows(updates)).all():
-        updates = updates[known]
-      halves.append(1.0 - cross_distances(updates, arriving, 'cosine'))
-    # Higher than any cosine: who has no direction is on the larger side.
-    halves[int(np.argmax([len(half) for half in sides]))][:, ~finite] = 2.0
-    return halves
+  def __init__(self, experiment: experiment_lib.Experiment, label: str):
+    self._experiment = experiment
+    self._found = recursion.trajectories(experiment, label, log=False)
+    self.segments = [segment for segment, _ in self._found]
+    self.num_newcomers = experiment.new_client_trainer.population.num_clients
+    self.spent = 0
 
-  ends = newcomers.descend([segment.parent for segment in segments], new.num_clients, similarity)
-  members = {tuple(assignment.members(row)): row for row in range(assignment.num_clusters)}
-  rows = np.array([members[tuple(segments[end].members)] for end in ends])
-  membership = np.arange(assignment.num_clusters)[:, None] == rows
-  return joined.Joined(membership, fallback), spent
+  def arriving(self, node: int, reached: np.ndarray) -> np.ndarray:
+    """Returns float32[reached, features], what newcomers send in the round in which a cluster was split."""
+    self.spent += len(reached)
+    self._experiment.asked += len(reached)
+    return self._sent(self._experiment.new_client_trainer, node, reached)
+
+  def sent(self, node: int, clients: np.ndarray) -> np.ndarray:
+    """Returns float32[clients, features], what these clients sent in that round, made again; NaN where it diverged."""
+    return self._sent(self._experiment.trainer, node, clients)
+
+  def _sent(self, trainer: Any, node: int, clients: np.ndarray) -> np.ndarray:
+    number = self.segments[node].end_round
+    return _updates(self._experiment, trainer, self._found[node][1].weights[number - 1], clients, number)
 
 
 def _updates(

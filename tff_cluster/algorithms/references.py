@@ -1,7 +1,7 @@
 """What clusterings are measured against beside FedAvg: every client alone, and the planted groups.
 
 Neither is a method. Local training tells what a client has without the others: it trains from the initial model, on
-its own rows, for as many rounds as both phases have. The planted groups (clustering/planted.py) tell what clusters
+its own rows, for as many rounds as both phases have. The planted groups (clustering/methods/planted.py) tell what clusters
 could gain if they were found.
 
 A client alone whose update is not finite stays with the model that it has, as it would among others.
@@ -17,16 +17,19 @@ from tff_cluster import scores
 from tff_cluster import store as store_lib
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import measures
-from tff_cluster.clustering import planted
+from tff_cluster.clustering import methods
 
 LOCAL = 'every client alone'
 
 
 def check(population: population_lib.Population, config: config_lib.ExperimentConfig) -> None:
-  """Raises InputError if a clustering asks for planted groups that these clients do not have."""
+  """Raises InputError if an oracle asks for planted groups that these clients do not have."""
+  from tff_cluster.clustering import signatures
+
   for clustering in config.clusterings:
-    if clustering.method == 'planted':
-      planted.groups(population.truths, clustering.truth, population.client_ids)
+    if clustering.rule.oracle:
+      nobody = signatures.Signatures(np.zeros((population.num_clients, 1)), population.client_ids)
+      methods.cluster(clustering, nobody, 0, population.truths)
 
 
 def run_local(experiment: experiment_lib.Experiment) -> None:

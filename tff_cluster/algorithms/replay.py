@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster import config as config_lib
-from tff_cluster import options
 from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
 
@@ -165,19 +164,18 @@ def replay(
   Returns:
     clients     int
     truths      [{name, groups (int), overlapping (bool)}]
-    rows        [{method, metric, linkage, threshold, num_clusters (K that was asked), clusters, largest_cluster,
+    rows        [{method, title, metric, linkage, threshold, num_clusters (K that was asked), clusters, largest_cluster,
                 memberships, silhouette, recovery {truth: {score: float}} (recovery.SCORES), clustering (for
                 --clustering), notes}], None where it does not apply
     exact       [{metric, linkage, truth, low, high}], one for each family and disjoint truth: every threshold
                 low <= T < high gives the planted groups exactly; None where none does, high None where none is
                 too large
   """
-  from tff_cluster.clustering.replay import Replay
+  from tff_cluster.clustering.replay import Grid, Replay
 
   asked = Replay(signatures, seed, questions.with_silhouettes)
-  answers = [*asked.hierarchical(questions.families, questions.num_thresholds)]
-  answers += asked.kmeans([count for count in questions.counts if count <= signatures.num_clients])
-  answers += asked.dynamic_distance(questions.thresholds)
+  grid = Grid(questions.families, questions.num_thresholds, questions.counts, questions.thresholds)
+  answers = list(asked.answers(grid))
   groups = {name: np.asarray(truth) > 0.0 for name, truth in truths.items()}
   overlapping = {name: bool((present.sum(axis=0) > 1).any()) for name, present in groups.items()}
   exact = [
@@ -214,7 +212,7 @@ def exact_thresholds(merges: np.ndarray, groups: np.ndarray) -> tuple[float | No
   Returns:
     low and high; (None, None) where no threshold gives the groups, high None where every large one does.
   """
-  from tff_cluster.clustering import hierarchical
+  from tff_cluster.clustering.methods import hierarchical
   from tff_cluster.clustering.outcome import by_first_member
 
   heights = merges[:, 2]
@@ -229,9 +227,10 @@ def exact_thresholds(merges: np.ndarray, groups: np.ndarray) -> tuple[float | No
 def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> dict[str, Any]:
   config = answer.config
   scores = _recovery(answer, truths)
-  fields = options.applicable(config)
+  fields = config.parameters
   return {
     'method': config.method,
+    'title': config.rule.title,
     'metric': fields.get('metric'),
     'linkage': fields.get('linkage'),
     'threshold': answer.threshold,
@@ -241,7 +240,7 @@ def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> dict[
     'memberships': answer.memberships,
     'silhouette': answer.silhouette,
     'recovery': scores,
-    'clustering': _as_flag(dataclasses.replace(config, signature=kind)),
+    'clustering': as_flag(config.changed(signature=kind)),
     'notes': list(answer.notes),
   }
 
@@ -255,13 +254,9 @@ def _recovery(answer: 'Answer', truths: Mapping[str, np.ndarray]) -> dict[str, d
   return {name: recovery.recovery(assignment, truth) for name, truth in truths.items()}
 
 
-def _as_flag(config: config_lib.ClusteringConfig) -> str:
+def as_flag(config: config_lib.ClusteringConfig) -> str:
   """Returns the value of --clustering that trains this clustering."""
-  defaults = config_lib.ClusteringConfig(method=config.method)
-  given = {
-    name: value for name, value in options.applicable(config).items() if value != getattr(defaults, name)
-  }
-  return ','.join([config.method, *(f'{name}={value}' for name, value in given.items())])
+  return ','.join([config.method, *(f'{name}={value}' for name, value in config.given)])
 
 
 def _entries(name: str, text: str, allowed: tuple[str, ...] | None) -> tuple[str, ...]:

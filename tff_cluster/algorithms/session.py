@@ -4,11 +4,12 @@ import contextlib
 from collections.abc import Iterator
 
 from tff_cluster import config as config_lib
+from tff_cluster import environment
 from tff_cluster import machine as machine_lib
 from tff_cluster import population as population_lib
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import references
-from tff_cluster.cli import environment, output
+from tff_cluster.cli import output
 from tff_cluster.data import new_clients, populate, saved
 from tff_cluster.errors import InputError
 from tff_cluster.federated import worker as worker_lib

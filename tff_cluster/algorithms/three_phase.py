@@ -10,7 +10,7 @@ attained accuracy" is measured on its members' validation rows, never on test ro
 stands a baseline that the paper lacks: the same FedAvg gone on for as many rounds as Phase 2 has.
 
 FL+HC (Briggs et al. 2020, Algorithm 1) is the same phases with signature=updates and cluster_start=global_model. With
-method=bipartition clustering and Phase 2 are one: CFL's recursion (algorithms/clustered_federated_learning.py).
+a method that alternates, such as CFL's recursion, clustering and Phase 2 are one (algorithms/clustered_federated_learning.py).
 """
 
 import contextlib
@@ -170,14 +170,14 @@ def is_made(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
   """Tells whether everything is there that belongs to a clustering's clusters."""
   label, kind = clustering.label, clustering.signature
   files = [folder.clusters(label), folder.geometry(kind), folder.candidates(kind)]
-  if clustering.method == 'hierarchical':
+  if clustering.rule.has_linkage:
     files.append(folder.linkage(label))
   return not needs_training(folder, clustering) and all(path.exists() for path in files)
 
 
 def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, seed: int) -> None:
   """Clusters the devices of a finished Phase 1 and saves `clusterings/LABEL/clusters.json`. No TensorFlow."""
-  from tff_cluster.clustering import excluded, methods, planted
+  from tff_cluster.clustering import candidates, excluded
   from tff_cluster.data import saved
 
   if is_made(folder, clustering):
@@ -191,7 +191,7 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
       folder.candidates(kind),
       [
         {
-          'method': candidate.method,
+          **{name: candidate.config.words()[name] for name in ('method', 'title', 'told')},
           'parameters': candidate.parameters,
           'num_clusters': candidate.num_clusters,
           'memberships': candidate.memberships,
@@ -199,27 +199,24 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
           'clusters': candidate.assignment.clusters if candidate.assignment else None,
           'notes': list(candidate.notes),
         }
-        for candidate in methods.candidates(signatures, seed)
+        for candidate in candidates.candidates(signatures, seed)
       ],
     )
-  if clustering.method == recursion.METHOD:
+  rule = clustering.rule
+  if rule.alternates:
     assignment = recursion.assignment(folder, clustering.label, client_ids)
     notes, out = recursion.notes(folder, clustering.label), recursion.excluded(folder, clustering.label)
     _save_clusters(folder, clustering.label, assignment, 'updates', None, None, notes, out)
     return
-  if clustering.method == planted.METHOD:
-    groups = planted.groups(saved.load_population(folder.population).truths, clustering.truth, client_ids)
-    _save_clusters(folder, clustering.label, groups, kind, None, None, [planted.NOTE])
-    return
   choice = None
-  if clustering.distance_threshold == config_lib.VALIDATION:
+  if rule.on_validation(clustering.options):
     choice = folder.load_finished(folder.choice(clustering.label), 'clustering')
     del choice['timing']
-    threshold = choice['candidates'][choice['chosen']]['threshold']
-    clustering = dataclasses.replace(clustering, distance_threshold=repr(threshold))
-  outcome = excluded.cluster(clustering, signatures, client_ids, seed)
-  if outcome.linkage is not None:
-    store_lib.save_arrays(folder.linkage(clustering.label), {'linkage': outcome.linkage})
+    clustering = threshold_choice.chosen(folder, clustering)
+  truths = saved.load_population(folder.population).truths if rule.oracle else None
+  outcome = excluded.cluster(clustering, signatures, client_ids, seed, truths)
+  if rule.has_linkage:
+    store_lib.save_arrays(folder.linkage(clustering.label), {'linkage': np.asarray(outcome.linkage)})
   notes = [*outcome.notes, *(['the best of several thresholds on validation rows'] if choice else [])]
   _save_clusters(
     folder, clustering.label, outcome.assignment, kind, outcome.threshold, choice, notes, outcome.excluded

@@ -1,4 +1,4 @@
-"""Chooses the distance threshold of a hierarchical clustering on validation rows (distance_threshold=validation).
+"""Chooses the distance threshold of a clustering on validation rows, such as a hierarchical one (distance_threshold=validation).
 
 Briggs et al. 2020, section III.B, "experiment with a range of distance thresholds and report the best performing
 result". Here the range is a cut into each of a few numbers of clusters; every cut's clusters are trained for the
@@ -43,9 +43,16 @@ def coarsest_best(accuracies: Sequence[float]) -> int:
 
 def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
   """Tells whether a clustering's threshold is still to be chosen."""
-  return (
-    clustering.distance_threshold == config_lib.VALIDATION and not folder.choice(clustering.label).exists()
-  )
+  return clustering.rule.on_validation(clustering.options) and not folder.choice(clustering.label).exists()
+
+
+def chosen(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> config_lib.ClusteringConfig:
+  """Returns the clustering at the threshold that was chosen; as it is, where its threshold was given."""
+  if not clustering.rule.on_validation(clustering.options):
+    return clustering
+  choice = folder.load_finished(folder.choice(clustering.label), 'clustering')
+  threshold = choice['candidates'][choice['chosen']]['threshold']
+  return clustering.changed(**clustering.rule.at_threshold(threshold))
 
 
 def run_choice(experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> None:
@@ -59,13 +66,12 @@ def run_choice(experiment: experiment_lib.Experiment, clustering: config_lib.Clu
 
 def _choice(experiment: experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> dict[str, Any]:
   """Returns CHOICE: what each cut attained, and which is kept."""
-  from tff_cluster.clustering import excluded, hierarchical
+  from tff_cluster.clustering import excluded
 
   signatures = client_signatures.load(experiment.folder, clustering.signature)
   client_ids = experiment.population.client_ids
-  merges = hierarchical.merge_order(signatures, clustering.metric, clustering.linkage)
   candidates, costs = [], []
-  cuts = hierarchical.cuts(merges, counts(signatures.num_clients))
+  cuts = clustering.rule.cuts(clustering.options, signatures, counts(signatures.num_clients))
   with experiment.progress.stage(f'thresholds of {clustering.label}', len(cuts)):
     for threshold, labels in cuts:
       clustered = assignment_lib.ClusterAssignment.from_labels(labels, signatures.client_ids)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tff_cluster import sealed
+from tff_cluster import imports, sealed
 from tff_cluster.cli import small_file
 from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import InputError
@@ -14,8 +14,12 @@ class _Twice(Exception):
   """A key stands twice in a JSON object."""
 
 
-def read_config(path: str | Path) -> ExperimentConfig:
+def read_config(path: str | Path, allow_imports: bool = True) -> ExperimentConfig:
   """Reads a config.json.
+
+  Args:
+    path: The file.
+    allow_imports: Whether modules that it names by import path may be run; false for a file of somebody else.
 
   Raises:
     InputError: if the file is missing, was changed since it was written, is not JSON, or is not a valid configuration.
@@ -44,6 +48,8 @@ def read_config(path: str | Path) -> ExperimentConfig:
     raise InputError(f'{path} is not a configuration: not JSON ({error})') from None
   except _Twice as twice:
     raise InputError(f'{path} is not a configuration: {twice} stands in it twice') from None
+  if not allow_imports:
+    _check_imports(path, value)
   try:
     return ExperimentConfig.from_json(value)
   except InputError as error:
@@ -73,6 +79,22 @@ def _flat(config: ExperimentConfig) -> dict[str, Any]:
   for k, clustering in enumerate(clusterings):
     flat |= {f'{name} of clustering {k + 1}': value for name, value in clustering.items()}
   return flat
+
+
+def _check_imports(path: str | Path, value: Any) -> None:
+  """Raises InputError where a configuration, which may be any JSON, names code that would be run."""
+  sections = value if isinstance(value, dict) else {}
+  training, clusterings = sections.get('training'), sections.get('clusterings')
+  named = [training.get('model')] if isinstance(training, dict) else []
+  named += (
+    [each.get('method') for each in clusterings if isinstance(each, dict)]
+    if isinstance(clusterings, list)
+    else []
+  )
+  if found := [each for each in named if imports.is_path(each)]:
+    raise InputError(
+      f'{path} names code to run: {", ".join(map(str, found))}; give --allow_imports if you trust whoever wrote it'
+    )
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

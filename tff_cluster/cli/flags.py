@@ -5,15 +5,13 @@ tells them. Headings in --help are the `module_name` under which absl files a fl
 """
 
 import dataclasses
-import os
-import re
-import types
 from collections.abc import Iterator
 from typing import Any
 
 from absl import flags
 
 from tff_cluster import config, machine, options
+from tff_cluster.clustering import methods
 
 FLAGS = flags.FLAGS
 
@@ -26,6 +24,10 @@ class RunOptions:
   config_file: str | None = options.option(
     None,
     'The config.json of an earlier run, which is repeated from it; takes the place of all flags that say what the experiment is.',
+  )
+  allow_imports: bool = options.option(
+    False,
+    'Run the modules that --config_file names by import path (a model or a clustering of its own): code of whoever wrote it.',
   )
   store_dir: str | None = options.option(
     None,
@@ -67,7 +69,7 @@ class VectorsOptions:
   )
   seed: int = options.option(
     0,
-    'Seed of what is drawn on --signatures_file: the starts of k-means and of spectral clustering, and sketches.',
+    'Seed of what is drawn on --signatures_file: the starts of clusterings, and sketches.',
     at_least=0,
   )
 
@@ -197,16 +199,36 @@ class CompareOptions:
   )
   overlap_dial: int = options.option(
     0,
-    'Also sweep the threshold of the first dynamic_distance clustering, over this many positions from every client '
+    'Also sweep the threshold of the first clustering that has such a dial (dynamic_distance), over this many positions from every client '
     'alone to all together, at least 3; 0: do not. Positions between the ends cost several times FedAvg.',
     at_least=0,
   )
 
 
+def _clustering_flags() -> type:
+  """Returns a section with the options of all methods, each with the methods that it applies to."""
+  found: dict[str, dataclasses.Field] = {}
+  for method in methods.METHODS.values():
+    for name, field in method.fields().items():
+      found.setdefault(name, field)
+  method = options.option('dynamic_distance', 'Clustering method.', choices=tuple(methods.METHODS))
+  name = options.option(None, "What results call this clustering; default: the method's name.")
+  declared: list[tuple[str, Any, Any]] = [('method', str, method), ('name', str | None, name)]
+  for name, field in found.items():
+    metadata = dict(field.metadata)
+    option = options.option(
+      field.default, metadata.pop('help'), applies=('method', tuple(methods.with_option(name))), **metadata
+    )
+    declared.append((name, field.type, option))
+  return dataclasses.make_dataclass('ClusteringFlags', declared, frozen=True)
+
+
+# The plain flags of one clustering (--method, --num_clusters, ...), made from what the methods declare.
+ClusteringFlags = _clustering_flags()
 SECTIONS: dict[str, type] = {
   'data': config.DataConfig,
   'training': config.TrainingConfig,
-  'clustering': config.ClusteringConfig,
+  'clustering': ClusteringFlags,
   'evaluation': config.EvaluationConfig,
   'run': RunOptions,
   'export': ExportOptions,
@@ -225,14 +247,6 @@ SECTIONS: dict[str, type] = {
 EXPERIMENT_SECTIONS = ('data', 'training', 'clustering', 'evaluation')
 CLUSTERINGS = 'clusterings'
 _BOUNDS = (('at_least', 'at least'), ('above', 'above'), ('at_most', 'at most'))
-_CLUSTERING_HELP = (
-  'A clustering as METHOD,KEY=VALUE,...; give the flag once for each clustering that is to be compared. '
-  'Keys: name, signature (not of bipartition); kmeans: num_clusters; spectral: num_clusters, affinity; '
-  'dynamic_distance: distance_threshold, variant, max_clusters; hierarchical: distance_threshold, metric, linkage; '
-  'bipartition: stationary_norm, stopping_norm, rounds_before_split, min_cluster_size, min_similarity_gap, max_cross_similarity; '
-  'planted (the true groups, an oracle): truth. '
-  'For instance --clustering=dynamic_distance,distance_threshold=quantile:0.1,name=dd.'
-)
 
 
 def define(*names: str) -> None:
@@ -247,7 +261,7 @@ def define(*names: str) -> None:
   """
   for name in names:
     if name == CLUSTERINGS:
-      flags.DEFINE_multi_string('clustering', None, _CLUSTERING_HELP, module_name='clustering')
+      flags.DEFINE_multi_string('clustering', None, _clustering_help(), module_name='clustering')
     elif name in SECTIONS:
       for field in dataclasses.fields(SECTIONS[name]):
         _define_field(field, name)
@@ -258,29 +272,6 @@ def define(*names: str) -> None:
           f'{name!r} is neither a section ({", ".join([*SECTIONS, CLUSTERINGS])}) nor a run flag'
         )
       _define_field(*single[name])
-
-
-def value_from_text(field: dataclasses.Field, text: str) -> int | float | str:
-  """Reads a value as the field's type; choices and bounds are config.validate's to check.
-
-  Raises:
-    ValueError: saying what was expected.
-  """
-  kind = _plain_type(field)
-  if kind is int:
-    if not re.fullmatch(r'[+-]?[0-9]{1,18}', text):
-      raise ValueError('expected an integer, of at most 18 digits from 0 to 9')
-    return int(text)
-  if kind is float:
-    return options.number(text)
-  if not text:
-    raise ValueError('the value is empty')
-  if text.startswith('--'):
-    # absl takes the next word as the value of a flag without one.
-    raise ValueError('that is another flag; the value is missing')
-  if '\0' in text:
-    raise ValueError('the value holds a NUL character')
-  return os.path.expanduser(text) if field.name.endswith(('_dir', '_file')) else text
 
 
 def given(section: type) -> dict[str, Any]:
@@ -297,20 +288,35 @@ def given_of_experiment() -> Iterator[str]:
     yield 'clustering'
 
 
+def _clustering_help() -> str:
+  keys = '; '.join(
+    f'{name}: {", ".join(method.fields()) or "none"}' for name, method in methods.METHODS.items()
+  )
+  return (
+    'A clustering as METHOD,KEY=VALUE,...; give the flag once for each clustering that is to be compared. '
+    f'Keys: name of all; {keys}. METHOD may also be an import path, whose module is run: any clusterer or mixture of '
+    'scikit-learn, with the keys of its constructor, signature, distances (of metric=precomputed) and membership_threshold '
+    '(sklearn.cluster:HDBSCAN,min_cluster_size=3), or a method of your own (my_methods:Chains). For instance --clustering=dynamic_distance,distance_threshold=quantile:0.1,name=dd.'
+  )
+
+
 class _FieldParser(flags.ArgumentParser):
   """Reads the text of a flag as its field's type."""
 
   def __init__(self, field: dataclasses.Field):
     self._field = field
     choices = field.metadata.get('choices')
-    kind = {int: 'INTEGER', float: 'NUMBER', str: 'TEXT'}[_plain_type(field)]
+    kind = {int: 'INTEGER', float: 'NUMBER', str: 'TEXT'}[options.plain_type(field)[0]]
     self.syntactic_help = '|'.join(map(str, choices)) if choices else kind
 
   def parse(self, argument: Any) -> int | float | str:
-    return value_from_text(self._field, str(argument))
+    return options.value_from_text(self._field, str(argument))
 
 
 def _define_field(field: dataclasses.Field, section: str) -> None:
+  if field.type is bool:
+    flags.DEFINE_bool(field.name, None, _help(field), module_name=field.metadata.get('group', section))
+    return
   flags.DEFINE(
     _FieldParser(field),
     field.name,
@@ -332,10 +338,3 @@ def _help(field: dataclasses.Field) -> str:
   if field.default not in (None, ''):
     parts.append(f'Default: {field.default}.')
   return ' '.join(parts)
-
-
-def _plain_type(field: dataclasses.Field) -> type:
-  """Returns int, float or str for a field of that type, or of that type or None."""
-  if isinstance(field.type, types.UnionType):
-    return next(kind for kind in field.type.__args__ if kind is not type(None))
-  return field.type  # type: ignore[return-value]

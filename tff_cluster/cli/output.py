@@ -12,8 +12,8 @@ from typing import Any
 
 from tff_cluster import holding, store
 from tff_cluster.cli import config_file
-from tff_cluster.cli.environment import describe_environment
 from tff_cluster.config import ExperimentConfig
+from tff_cluster.environment import describe_environment
 from tff_cluster.errors import EnvironmentFault, InputError
 from tff_cluster.run_folder import RunFolder
 

@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 from tff_cluster import config, options
 from tff_cluster import machine as machine_lib
 from tff_cluster.cli import config_file, flags
+from tff_cluster.clustering import methods
+from tff_cluster.clustering.clustering_config import does_not_apply
+from tff_cluster.clustering.method import Method
 from tff_cluster.errors import InputError
 
 _Section = TypeVar('_Section')
@@ -33,7 +36,7 @@ def experiment_config_from_flags() -> config.ExperimentConfig:
       raise InputError(
         f'--{beside} may not stand beside --config_file, which repeats a run as it was; leave out one of the two'
       )
-    return config_file.read_config(path)
+    return config_file.read_config(path, section_from_flags(flags.RunOptions).allow_imports)
   return config.ExperimentConfig(
     data=section_from_flags(config.DataConfig),
     training=section_from_flags(config.TrainingConfig),
@@ -75,35 +78,89 @@ def output_dir_from_flags() -> Path:
   return Path(run_options_from_flags().output_dir)
 
 
+def clustering_from_flags() -> config.ClusteringConfig:
+  """Returns the validated clustering of the plain flags (--method, --num_clusters, ...)."""
+  return make_clustering(flags.given(flags.ClusteringFlags))
+
+
+def added_clustering() -> config.ClusteringConfig | None:
+  """Returns the one clustering that a command line gives, as --clustering or by plain flags; None where it gives none.
+
+  Raises:
+    InputError: if it gives both, or --clustering more than once.
+  """
+  texts = flags.FLAGS['clustering'].value if flags.FLAGS['clustering'].present else []
+  plain = flags.given(flags.ClusteringFlags)
+  if not texts:
+    return clustering_from_flags() if plain else None
+  if plain:
+    raise InputError(
+      f'--{next(iter(plain))} may not stand beside --clustering, which says it all; leave out one of the two'
+    )
+  if len(texts) > 1:
+    raise InputError(
+      f'--clustering is given {len(texts)} times; give it once, and the command again for each'
+    )
+  return parse_clustering_spec(texts[0])
+
+
 def parse_clustering_spec(text: str) -> config.ClusteringConfig:
   """Reads METHOD,KEY=VALUE,..., for instance 'dynamic_distance,distance_threshold=quantile:0.1,name=dd'.
 
   Raises:
     InputError: naming the spec and the first part of it that is wrong.
   """
-  fields = {
-    field.name: field for field in dataclasses.fields(config.ClusteringConfig) if field.name != 'method'
-  }
-  method, *parts = [part.strip() for part in text.split(',')]
-  values: dict[str, Any] = {'method': method}
+  name, *parts = [part.strip() for part in text.split(',')]
+  values: dict[str, Any] = {'method': name}
   try:
-    if method not in config.METHODS:
-      raise InputError(f'the first part must be a method: {", ".join(config.METHODS)}')
+    if ':' not in name and name not in methods.METHODS:
+      raise InputError(
+        f'the first part must be a method: {", ".join(methods.METHODS)}, or package.module:attribute'
+      )
+    method = methods.find(name)
     for part in parts:
       key, equals, value = part.partition('=')
       if not equals:
         raise InputError(f'{part!r} is not KEY=VALUE')
-      if key not in fields:
-        raise InputError(f'unknown key {key!r}{_suggestion(key, fields)}; known: {", ".join(fields)}')
       if key in values:
         raise InputError(f'{key} is given twice')
       try:
-        values[key] = flags.value_from_text(fields[key], value)
+        values[key] = value if key == 'name' else _option(name, method, key, value)
       except ValueError as error:
+        if isinstance(error, InputError):
+          raise
         raise InputError(f'{part}: {error}') from None
-    return make_section(config.ClusteringConfig, values)
+      if not value:
+        raise InputError(f'{part}: the value is empty')
+    return make_clustering(values)
   except InputError as error:
     raise InputError(f'--clustering={text}: {error}') from None
+
+
+def make_clustering(values: Mapping[str, Any]) -> config.ClusteringConfig:
+  """Returns the clustering of these values, checked; an option that its method does not have is an error.
+
+  Raises:
+    InputError: see ClusteringConfig.check.
+  """
+  clustering = config.ClusteringConfig(**values)
+  known = clustering.rule.fields()
+  for key in values:
+    if key not in ('method', 'name') and key not in known:
+      raise InputError(does_not_apply(key, clustering.method, methods.with_option(key)))
+  clustering.check()
+  # Only now it is known what the defaults of a method by import path are.
+  given = {key: value for key, value in clustering.given if not options.is_default(known[key], value)}
+  return config.ClusteringConfig(clustering.method, clustering.name, **given)
+
+
+def _option(name: str, method: Method[Any], key: str, text: str) -> Any:
+  if key not in method.fields():
+    if others := methods.with_option(key):
+      raise InputError(does_not_apply(key, name, others))
+    known = {'name': None, **method.fields()}
+    raise InputError(f'unknown key {key!r}{_suggestion(key, known)}; known: {", ".join(known)}')
+  return method.value_from_text(key, text)
 
 
 def make_section(kind: type[_Section], values: Mapping[str, Any]) -> _Section:
@@ -163,7 +220,7 @@ def command(program: str, arguments: Sequence[str]) -> str:
 
 def _clusterings_from_flags() -> tuple[config.ClusteringConfig, ...]:
   if 'clustering' not in flags.FLAGS:
-    return (section_from_flags(config.ClusteringConfig),)
+    return (clustering_from_flags(),)
   if not flags.FLAGS['clustering'].present:
     return config.ExperimentConfig().clusterings
   return tuple(parse_clustering_spec(text) for text in flags.FLAGS['clustering'].value)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tff_cluster import config
+from tff_cluster import config, options
 from tff_cluster.cli import flags, parse
 from tff_cluster.errors import InputError
 
@@ -37,6 +37,6 @@ def read_preset(
   for section in _SECTIONS:
     kind = flags.SECTIONS[section]
     fields = {field.name: field for field in dataclasses.fields(kind)}
-    values = {n: flags.value_from_text(fields[n], text) for n, text in given.items() if n in fields}
+    values = {n: options.value_from_text(fields[n], text) for n, text in given.items() if n in fields}
     sections[section] = parse.make_section(kind, values | {n: v for n, v in changes.items() if n in fields})
   return config.ExperimentConfig(**sections, clusterings=clusterings).validated()

@@ -9,7 +9,7 @@ import threadpoolctl
 from scipy.spatial import distance as scipy_distance
 
 from tff_cluster.clustering import distances as distances_lib
-from tff_cluster.config import METRICS
+from tff_cluster.clustering.method_options import METRICS
 from tff_cluster.errors import InputError
 
 

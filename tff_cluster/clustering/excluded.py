@@ -9,16 +9,17 @@ None of this is in the papers, whose clients all send finite updates.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tff_cluster.assignment import ClusterAssignment
 from tff_cluster.clustering import methods
+from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.clustering.joined import Joined
+from tff_cluster.clustering.method import Evidence
 from tff_cluster.clustering.outcome import Outcome, by_first_member
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import COUNTED, ClusteringConfig
 from tff_cluster.errors import InputError
 
 _MOST_NAMES = 5
@@ -72,7 +73,11 @@ def finite_only(vectors: np.ndarray, client_ids: Sequence[str], finite: np.ndarr
 
 
 def cluster(
-  config: ClusteringConfig, signatures: Signatures, client_ids: Sequence[str], seed: int
+  config: ClusteringConfig,
+  signatures: Signatures,
+  client_ids: Sequence[str],
+  seed: int,
+  truths: Mapping[str, np.ndarray] | None = None,
 ) -> Outcome:
   """Clusters the clients whose vectors are finite, and puts the others back.
 
@@ -82,6 +87,7 @@ def cluster(
     config, seed: As in methods.cluster, which this is where nobody is left out.
     signatures: Of the clients that can be clustered.
     client_ids: Of all clients, in their order.
+    truths: Planted memberships of all clients by name; only an oracle gets to see them, and leaves nobody out.
 
   Returns:
     The clustering of all clients; `linkage` is that of the clustered ones, `excluded` names the others, and a note tells
@@ -92,11 +98,10 @@ def cluster(
   """
   clustered = set(signatures.client_ids)
   out = tuple(client_id for client_id in client_ids if client_id not in clustered)
-  if not out:
-    return methods.cluster(config, signatures, seed)
-  if config.method in COUNTED:
-    config = dataclasses.replace(config, num_clusters=min(config.num_clusters, signatures.num_clients))
-  outcome = methods.cluster(config, signatures, seed)
+  if not out or config.rule.oracle:
+    return methods.cluster(config, signatures, seed, truths, tuple(client_ids))
+  options = config.rule.for_clients(config.options, signatures.num_clients)
+  outcome = config.rule.cluster(options, Evidence(signatures, seed))
   return dataclasses.replace(
     outcome,
     assignment=put_back(outcome.assignment, client_ids),

@@ -7,15 +7,55 @@ and seed.
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.clustering import embedding, hierarchical, methods
+from tff_cluster.clustering import embedding, methods
+from tff_cluster.clustering.clustering_config import ClusteringConfig
+from tff_cluster.clustering.method import Evidence
+from tff_cluster.clustering.methods import hierarchical
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import ClusteringConfig, validate
 from tff_cluster.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+  """What is asked; each method takes from it what it has a use for.
+
+  Attributes:
+    families: Pairs of metric and linkage.
+    thresholds: Distances for all families, in units of the metric and linkage, or how many are spread over the merge
+      heights of each family.
+    counts: Numbers of clusters.
+    distance_thresholds: 'mean', a number as text, or 'quantile:q'.
+  """
+
+  families: Sequence[tuple[str, str]] = ()
+  thresholds: int | Sequence[float] = ()
+  counts: Sequence[int] = ()
+  distance_thresholds: Sequence[str] = ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Found:
+  """What a method answers.
+
+  Attributes:
+    given: The options, by name.
+    clusters: int64[clients], labels, or a ClusterAssignment; None where the method gave up.
+    threshold: The distance threshold that was used; None without one.
+    notes: Sentences for readers.
+    metric: Of the distances that its silhouette is taken from.
+  """
+
+  given: Mapping[str, Any]
+  clusters: np.ndarray | ClusterAssignment | None
+  threshold: float | None = None
+  notes: tuple[str, ...] = ()
+  metric: str = 'l2'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,26 +93,22 @@ class Answer:
     return self.clusters
 
 
-class Replay:
-  """Answers questions about one set of signatures.
+class Memory:
+  """The evidence of a replay, and the merges that were found in it, each once.
 
   Attributes:
-    signatures: The clients' vectors; its block_bytes bounds the memory of working copies.
-    seed: The experiment's seed, which k-means draws its starts from.
-    with_silhouettes: Whether answers have a silhouette.
+    evidence: The clients' vectors and the seed.
   """
 
-  def __init__(self, signatures: Signatures, seed: int, with_silhouettes: bool = False):
-    self.signatures = signatures
-    self.seed = seed
-    self.with_silhouettes = with_silhouettes
+  def __init__(self, evidence: Evidence):
+    self.evidence = evidence
     self._merges: dict[tuple[str, str], np.ndarray] = {}
 
   def merges(self, metric: str, linkage: str) -> np.ndarray:
     """Returns float64[clients - 1, 4], computed once; arguments and errors as hierarchical.merge_order."""
     family = metric, linkage
     if family not in self._merges:
-      self._merges[family] = hierarchical.merge_order(self.signatures, metric, linkage)
+      self._merges[family] = hierarchical.merge_order(self.evidence.signatures, metric, linkage)
     return self._merges[family]
 
   def thresholds(self, metric: str, linkage: str, count: int) -> list[float]:
@@ -92,90 +128,53 @@ class Replay:
       return []
     return [float(t) for t in np.unique(np.linspace(heights.min(), heights.max(), count))]
 
-  def hierarchical(
-    self, families: Sequence[tuple[str, str]], thresholds: int | Sequence[float]
-  ) -> Iterator[Answer]:
-    """Yields an answer for each family (metric, linkage) and threshold, family after family.
 
-    Args:
-      families: Pairs of metric and linkage.
-      thresholds: The same for all families, in units of the metric and linkage, or how many are spread over the
-        merge heights of each family.
+class Replay(Memory):
+  """Answers questions about one set of signatures.
 
-    Raises:
-      InputError: as `merges`; also if a threshold is negative or NaN.
-    """
-    for metric, linkage in families:
-      merges = self.merges(metric, linkage)
-      chosen = self.thresholds(metric, linkage, thresholds) if isinstance(thresholds, int) else thresholds
-      for threshold in chosen:
-        labels = hierarchical.cut(merges, threshold)
-        sizes = np.bincount(labels)
-        config = ClusteringConfig(
-          method='hierarchical', metric=metric, linkage=linkage, distance_threshold=repr(float(threshold))
-        )
-        yield Answer(
-          config,
-          float(threshold),
-          len(sizes),
-          int(sizes.max()),
-          1.0,
-          self._silhouette(metric, labels),
-          (),
-          labels,
-          self.signatures.client_ids,
-        )
+  Attributes:
+    evidence: The clients' vectors, whose block_bytes bounds the memory of working copies, and the seed.
+    with_silhouettes: Whether answers have a silhouette.
+  """
 
-  def kmeans(self, counts: Sequence[int]) -> Iterator[Answer]:
-    """Yields an answer for each number of clusters K.
+  def __init__(self, signatures: Signatures, seed: int, with_silhouettes: bool = False):
+    super().__init__(Evidence(signatures, seed))
+    self.with_silhouettes = with_silhouettes
+
+  def answers(self, grid: Grid) -> Iterator[Answer]:
+    """Yields every method's answers, method after method.
 
     Raises:
-      InputError: if a K is below 1 or above the number of clients.
+      InputError: if a question cannot be asked: a threshold that cannot be read, ward with another metric than l2, ...
     """
-    for count in counts:
-      yield self._answer(ClusteringConfig(method='kmeans', num_clusters=count))
+    for name, method in methods.METHODS.items():
+      for found in method.replay(grid, self):
+        yield self._answer(ClusteringConfig(name, **found.given), found)
 
-  def dynamic_distance(
-    self,
-    thresholds: Sequence[str],
-    variant: str = 'cliques',
-    max_clusters: int = ClusteringConfig.max_clusters,
-  ) -> Iterator[Answer]:
-    """Yields an answer for each threshold ('mean', a number as text, or 'quantile:q').
-
-    A threshold with more than max_clusters clusters is answered by a note.
-
-    Raises:
-      InputError: if a threshold cannot be read, or variant or max_clusters is out of range.
-    """
-    for text in thresholds:
-      config = ClusteringConfig(distance_threshold=text, variant=variant, max_clusters=max_clusters)
-      validate(config)
-      try:
-        answer = self._answer(config)
-      except InputError as error:  # What was given is fine, so these are too many clusters or links.
-        ids = self.signatures.client_ids
-        answer = Answer(config, None, None, None, None, None, (str(error),), None, ids)
-      yield answer
-
-  def _answer(self, config: ClusteringConfig) -> Answer:
-    outcome = methods.cluster(config, self.signatures, self.seed)
-    assignment = outcome.assignment
-    sizes = assignment.membership.sum(axis=1)
-    labels = None if assignment.is_overlapping else assignment.labels
+  def _answer(self, config: ClusteringConfig, found: Found) -> Answer:
+    clusters, ids = found.clusters, self.evidence.client_ids
+    if clusters is None:
+      return Answer(config, found.threshold, None, None, None, None, found.notes, None, ids)
+    labels: np.ndarray | None
+    if isinstance(clusters, np.ndarray):
+      labels, sizes = clusters, np.bincount(clusters)
+    else:
+      labels, sizes = None if clusters.is_overlapping else clusters.labels, clusters.membership.sum(axis=1)
+    silhouette = None if labels is None else self._silhouette(found.metric, labels)
+    memberships = float(sizes.sum() / len(ids))
     return Answer(
       config,
-      outcome.threshold,
-      assignment.num_clusters,
+      found.threshold,
+      len(sizes),
       int(sizes.max()),
-      float(sizes.sum() / assignment.num_clients),
-      None if labels is None else self._silhouette('l2', labels),
-      outcome.notes,
-      assignment,
-      self.signatures.client_ids,
+      memberships,
+      silhouette,
+      found.notes,
+      clusters,
+      ids,
     )
 
   def _silhouette(self, metric: str, labels: np.ndarray) -> float | None:
     if not self.with_silhouettes:
       return None
-    return embedding.silhouette_of_labels(self.signatures.distances(metric), labels)
+    return embedding.silhouette_of_labels(self.evidence.signatures.distances(metric), labels)

@@ -2,8 +2,30 @@
 
 import numpy as np
 
-from tff_cluster.clustering import distances as distances_lib
-from tff_cluster.config import parse_threshold
+from tff_cluster import options
+from tff_cluster.errors import InputError
+
+
+def parse_threshold(text: str) -> tuple[str, float]:
+  """Reads a distance threshold: ('mean', nan), ('number', T) or ('quantile', q).
+
+  Raises:
+    InputError: where the text is none of them, or the number is out of range.
+  """
+  if text == 'mean':
+    return 'mean', float('nan')
+  kind, colon, number = text.rpartition(':')
+  try:
+    value = options.number(number)
+  except ValueError:
+    value = float('nan')
+  if kind == 'quantile' and 0.0 <= value <= 1.0:
+    return 'quantile', value
+  if not colon and 0.0 <= value < float('inf'):
+    return 'number', value
+  raise InputError(
+    f'--distance_threshold={text}: allowed are mean, a number >= 0, or quantile:q with q from 0 to 1'
+  )
 
 
 def resolve(text: str, distances: np.ndarray) -> float | None:
@@ -20,6 +42,9 @@ def resolve(text: str, distances: np.ndarray) -> float | None:
   Raises:
     InputError: if the text is none of these.
   """
+  # SciPy takes longer to load than flags may take to be read.
+  from tff_cluster.clustering import distances as distances_lib
+
   kind, value = parse_threshold(text)
   if kind == 'number':
     return value

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tff_cluster import seeding
-from tff_cluster.config import DataConfig
 from tff_cluster.data import downloads
+from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners.writers import select_writers
 from tff_cluster.data.source import Source
 from tff_cluster.errors import EnvironmentFault

@@ -21,7 +21,7 @@ import dataclasses
 import numpy as np
 
 from tff_cluster import seeding
-from tff_cluster.config import DataConfig
+from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners import groups
 from tff_cluster.population import MALICIOUS, Population, Split
 

@@ -9,7 +9,7 @@ of the clients' test rows: there it has those of the clients that take part only
 import numpy as np
 
 from tff_cluster import seeding
-from tff_cluster.config import DataConfig
+from tff_cluster.data.data_config import DataConfig
 from tff_cluster.population import Population
 
 

@@ -23,8 +23,8 @@ import dataclasses
 import numpy as np
 
 from tff_cluster import seeding
-from tff_cluster.config import DataConfig
 from tff_cluster.data import scaling
+from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners import by_source, rows
 from tff_cluster.data.source import Source
 from tff_cluster.errors import InputError

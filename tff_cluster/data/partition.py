@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from tff_cluster import seeding
-from tff_cluster.config import DataConfig
+from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners import by_source, groups, matching, pathological, rows, writers
 from tff_cluster.data.partitioners.counts import label_table
 from tff_cluster.data.source import Source

@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from tff_cluster.config import DataConfig
 from tff_cluster.data import emnist, images, noise, npz_file, scaling
+from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.source import Source
 from tff_cluster.errors import InputError
 

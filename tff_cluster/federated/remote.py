@@ -7,8 +7,8 @@ from typing import Any
 
 import grpc
 
+from tff_cluster import environment
 from tff_cluster import machine as machine_lib
-from tff_cluster.cli import environment
 from tff_cluster.errors import EnvironmentFault
 from tff_cluster.federated import connection as connection_lib
 from tff_cluster.federated import local, worker_service

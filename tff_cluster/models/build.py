@@ -1,14 +1,12 @@
 """From a model's name to a Keras model with seeded weights."""
 
-import importlib
 import random
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tff_cluster import seeding
+from tff_cluster import imports, seeding
 from tff_cluster.errors import InputError
 from tff_cluster.models import builtin
 
@@ -108,15 +106,7 @@ def outputs_probabilities(model: Any) -> bool:
 
 
 def _imported(name: str) -> Callable[[Sequence[int], int], Any]:
-  module_name, _, function_name = name.partition(':')
-  if '' not in sys.path:
-    sys.path.insert(0, '')
-  try:
-    function = getattr(importlib.import_module(module_name), function_name)
-  except Exception as error:
-    # The module is the user's: importing it can fail in any way.
-    reason = ' '.join(str(error).split()) or 'no message'
-    raise InputError(f'--model={name} cannot be imported: {type(error).__name__}: {reason}') from error
+  function = imports.load('model', name)
   if not callable(function):
     raise InputError(f'--model={name} is not a function')
   return function

@@ -6,7 +6,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 
-from tff_cluster.config import MODELS
+from tff_cluster.config_sections import MODELS
 from tff_cluster.errors import InputError
 
 # A module that does one of these can have names that its text does not show.

@@ -285,11 +285,7 @@ def _alarms(facts: ClusteringAnswer, clustering: Mapping[str, Any], num_clients:
   alarms = []
   count = clustering['num_clusters']
   if count == 1 and num_clients > 1:
-    alarms.append(
-      'All clients are in one cluster: no split was made, so this is FedAvg gone on, not a clustering.'
-      if clustering['method'] == 'bipartition'
-      else 'All clients are in one cluster: this is FedAvg restarted, not a clustering.'
-    )
+    alarms.append(f'All clients are in one cluster: {clustering["one_cluster"]}.')
   elif num_clients > 1 and all(len(members) == 1 for members in clustering['clusters']):
     alarms.append('Every client is alone in its cluster: this is local training without collaboration.')
   tests = clustering.get('splits') or []

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
+from tff_cluster.papers import rohith2020
 from tff_cluster.reporting.evidence import Evidence
 from tff_cluster.reporting.words import decimals_for, differ, percents, points
 
@@ -160,23 +161,20 @@ def _generality_gained(method: str) -> Callable[[Evidence], Finding]:
 
 
 _BOTH = ('kmeans', 'dynamic_distance')
-_NAMES = {'kmeans': 'K-means', 'dynamic_distance': 'Dynamic clustering'}
-_PAPER_AVERAGE = {'kmeans': '92.5% → 93.4%', 'dynamic_distance': '91% → 93%'}
-_PAPER_WEIGHTED = {'kmeans': '93.4% and 93.4%', 'dynamic_distance': '93% and 93%'}
 _PAPER = 'Rohith et al. 2020'
 
 CLAIMS: tuple[Claim, ...] = (
     *(
         Claim(
-            f'{_NAMES[m]}: the average of the cluster models is better on the global test set than Phase 1',
-            f'{_PAPER}, table 3', _PAPER_AVERAGE[m], (m,), _average_above_phase1(m),
+            f'{rohith2020.NAMES[m]}: the average of the cluster models is better on the global test set than Phase 1',
+            f'{_PAPER}, table 3', rohith2020.AVERAGE[m], (m,), _average_above_phase1(m),
         )
         for m in _BOTH
     ),
     *(
         Claim(
-            f'{_NAMES[m]}: weighting the clusters by their accuracy changes nothing',
-            f'{_PAPER}, table 3', _PAPER_WEIGHTED[m], (m,), _weighting_changes_nothing(m),
+            f'{rohith2020.NAMES[m]}: weighting the clusters by their accuracy changes nothing',
+            f'{_PAPER}, table 3', rohith2020.WEIGHTED[m], (m,), _weighting_changes_nothing(m),
         )
         for m in _BOTH
     ),
@@ -190,14 +188,14 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     *(
         Claim(
-            f'{_NAMES[m]}: clients do better than with FedAvg without clusters', f'{_PAPER}, section 8',
+            f'{rohith2020.NAMES[m]}: clients do better than with FedAvg without clusters', f'{_PAPER}, section 8',
             'said in words', (m,), _clients_beat_baseline(m),
         )
         for m in _BOTH
     ),
     *(
         Claim(
-            f'{_NAMES[m]}: the highest client accuracy rises', f'{_PAPER}, figures 4 and 5, table 2',
+            f'{rohith2020.NAMES[m]}: the highest client accuracy rises', f'{_PAPER}, figures 4 and 5, table 2',
             'drawn', (m,), _raises_highest(m),
         )
         for m in _BOTH
@@ -212,14 +210,14 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     *(
         Claim(
-            f'{_NAMES[m]}: blended with the average of all, clusters keep their specialisation',
+            f'{rohith2020.NAMES[m]}: blended with the average of all, clusters keep their specialisation',
             f'{_PAPER}, section 6.3', 'asked, not answered', (m,), _specialisation_kept(m),
         )
         for m in _BOTH
     ),
     *(
         Claim(
-            f'{_NAMES[m]}: blended with the average of all, clusters generalise better',
+            f'{rohith2020.NAMES[m]}: blended with the average of all, clusters generalise better',
             f'{_PAPER}, section 6.3', 'asked, not answered', (m,), _generality_gained(m),
         )
         for m in _BOTH

@@ -9,7 +9,7 @@ from tff_cluster.reporting import identical
 from tff_cluster.reporting.experts_section import experts_section
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.words import basis, client, percent, plural, score, series
+from tff_cluster.reporting.words import client, percent, plural, score, series
 
 _OPEN_UP_TO = 12
 # Rows of a table of clusters; the smaller clusters are left out.
@@ -70,7 +70,7 @@ def clustering_section(
   memberships = f', {clustering["memberships"]:.1f} memberships a client' if clustering['overlapping'] else ''
   parts = identical.parts(clustering)
   found_on = [
-    f'{"" if len(parts) == 1 else part["label"] + ": "}found on the clients’ {basis(part["method"], part["signature"])}'
+    f'{"" if len(parts) == 1 else part["label"] + ": "}found on the clients’ {part["basis"]}'
     + ('' if part['threshold'] is None else f', distance threshold {part["threshold"]:.4g}')
     for part in parts
   ]

@@ -11,7 +11,6 @@ DISTURBANCES = {
   'nearest': 'rounded to the nearest level',
   'random': 'rounded at random',
 }
-_METHODS = {'kmeans': 'k-means', 'dynamic_distance': 'dynamic distance', 'spectral': 'spectral'}
 
 
 class Names(NamedTuple):
@@ -24,7 +23,7 @@ class Names(NamedTuple):
 def names(document: Mapping[str, Any]) -> dict[str, Names]:
   """Returns what each clustering is called, by label: its method, or the label where a method has several of a signature."""
   rows = {row['label']: row for row in document['rows']}
-  methods = {label: _method(row) for label, row in rows.items()}
+  methods = {label: row['title'] for label, row in rows.items()}
   count = Counter((methods[label], row['signature']) for label, row in rows.items())
   found = {}
   for label, row in rows.items():
@@ -128,12 +127,6 @@ def _kept(document: Mapping[str, Any], disturbances: Iterable[str]) -> list[tupl
     for line in document['half_lost']
     if line['disturbance'] in disturbances and line['kept'] is not None
   ]
-
-
-def _method(row: Mapping[str, Any]) -> str:
-  if row['method'] == 'hierarchical':
-    return f'hierarchical, {row["parameters"]["linkage"]}'
-  return _METHODS.get(row['method'], row['method'])
 
 
 def _capital(text: str) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.papers import rohith2020
+
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
@@ -71,22 +73,7 @@ def gather(results: Mapping[str, Any]) -> Evidence:
 
 def paper_differences(clustering: Mapping[str, Any]) -> list[str]:
   """Returns in what a clustering's parameters differ from the paper's, one phrase each."""
-  parameters = clustering['parameters']
-  if clustering['method'] == 'bipartition':
-    return ['clusters updates by recursive bi-partition, the paper clusters weights at once']
-  found = []
-  if clustering['signature'] != 'weights':
-    found.append(f'clusters {clustering["signature"]}, the paper clusters weights')
-  if clustering['method'] == 'dynamic_distance':
-    if (threshold := parameters.get('distance_threshold') or 'mean') != 'mean':
-      found.append(f'threshold {threshold}, the paper takes the mean distance')
-    if parameters.get('variant', 'cliques') != 'cliques':
-      found.append(f'variant {parameters["variant"]}')
-  if clustering['method'] == 'hierarchical':
-    metric, linkage = parameters.get('metric', 'l2'), parameters.get('linkage', 'complete')
-    if (metric, linkage) != ('l2', 'single'):
-      found.append(f'{metric} and {linkage} linkage, table 1 has l2 and single')
-  return found
+  return rohith2020.departures(clustering)
 
 
 def distance_from_paper(clustering: Mapping[str, Any]) -> int:

@@ -86,7 +86,7 @@ def malicious_section(run: FinishedRun) -> list[Markup]:
       'honest_beside_malicious'
     ]
     for clustering in run.results['clusterings']
-    if any(part['method'] != 'planted' for part in identical.parts(clustering))
+    if any(part['kind'] != 'oracle' for part in identical.parts(clustering))
   }
   count = len(about['client_ids'])
   story = isolation_words(beside) if count else 'None of them takes part.'

@@ -100,7 +100,7 @@ def new_clients_section(run: FinishedRun) -> list[Markup]:
   )  # fmt: skip
   count = len(about['client_ids'])
   # What the oracle attains is no method's merit.
-  methods = {c['label']: found[c['label']] for c in clusterings if c['method'] != 'planted'}
+  methods = {c['label']: found[c['label']] for c in clusterings if c['kind'] != 'oracle'}
   return [
       tag(
           'p', f'{plural(count, "client")} took no part in training or clustering. When all was done, each trained for one round '

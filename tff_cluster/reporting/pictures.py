@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.papers import rohith2020
 from tff_cluster.reporting import identical
 from tff_cluster.reporting.answer import ClusteringAnswer
 from tff_cluster.reporting.figures import (
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 
 # Name, section, title and caption (see Picture), and what is drawn.
 Drawn = tuple[str, str, str, str, 'Figure']
-_PAPER_FIGURES = {
-  'kmeans': 'Figure 4 of Rohith et al. 2020',
-  'dynamic_distance': 'Figure 5 of Rohith et al. 2020',
-}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -155,7 +152,9 @@ def _client_figures(
   phase1 = np.asarray(run.results['phase1']['evaluation']['client_accuracy'])
   for clustering, name in zip(run.results['clusterings'], names, strict=True):
     label, methods = clustering['label'], [part['method'] for part in identical.parts(clustering)]
-    drawn_there = [_PAPER_FIGURES[method] for method in methods if is_of_paper and method in _PAPER_FIGURES]
+    drawn_there = [
+      rohith2020.FIGURES[method] for method in methods if is_of_paper and method in rohith2020.FIGURES
+    ]
     evaluations = clustering['evaluations']
     shown = min(len(phase1), 20)
     yield (
@@ -321,10 +320,13 @@ def _pixels(count: int, what: str, words: str) -> str:
 
 
 def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
-  candidates = [c for c in run.results.get('candidates') or [] if c['method'] == 'kmeans']
-  signatures = sorted({c['signature'] for c in candidates})
-  for signature in signatures:
-    swept = sorted((c for c in candidates if c['signature'] == signature), key=lambda c: c['num_clusters'])
+  candidates = [c for c in run.results.get('candidates') or [] if c['told'] is not None]
+  sweeps = sorted({(c['method'], c['signature']) for c in candidates})
+  methods = {method for method, _ in sweeps}
+  for method, signature in sweeps:
+    words = ['candidates', *([method] if len(methods) > 1 else []), *([signature] if len(sweeps) > 1 else [])]
+    swept = [c for c in candidates if (c['method'], c['signature']) == (method, signature)]
+    swept.sort(key=lambda c: c['num_clusters'])
     if len(swept) < 2:
       continue
     recovery = {}
@@ -334,14 +336,15 @@ def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
         measure = 'omega' if any(s['ari'] is None for s in scores) else 'ari'
         name = f'{"Omega" if measure == "omega" else "ARI"} with “{truth}”'
         recovery[name] = np.array([s[measure] for s in scores], np.float64)
+    title = swept[0]['title']
     silhouettes = np.array([np.nan if c['silhouette'] is None else c['silhouette'] for c in swept])
-    counts = np.array([c['parameters']['num_clusters'] for c in swept], np.int64)
+    counts = np.array([c['told'] for c in swept], np.int64)
     used = [
-        c['parameters']['num_clusters'] for merged in run.results['clusterings'] for c in identical.parts(merged)
-        if c['method'] == 'kmeans' and c['signature'] == signature
+        c['told'] for merged in run.results['clusterings'] for c in identical.parts(merged)
+        if c['method'] == method and c['signature'] == signature
     ]  # fmt: skip
     yield (
-        'candidates' if len(signatures) == 1 else f'candidates_{signature}', 'candidates', f'K-means candidates, {signature}',
+        '_'.join(words), 'candidates', f'{title[:1].upper()}{title[1:]} candidates, {signature}',
         f'Clusterings of the clients’ {signature} that cost no training. The silhouette compares how close a client is to '
         'its own cluster and to the next one, 1 at best.'
         + (' Agreement with the planted groups is 1 for exactly those and 0 for chance; it is known here only because the '

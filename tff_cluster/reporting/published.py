@@ -15,7 +15,7 @@ class PublishedNumber:
   Attributes:
     table: For instance 'Table 3'.
     cell: Row and column, in words.
-    method: Which of our methods fills it (a value of config.METHODS).
+    method: Which of our methods fills it (a name in clustering/methods).
     quantity: Which quantity of ours stands beside it, see evidence.quantities.
     value: From 0 to 1.
     source: Where it is printed.

@@ -19,7 +19,6 @@ _COLUMNS = (
     'silhouette',
 )  # fmt: skip
 _SCORES = ('ari', 'nmi', 'omega', 'onmi', 'bcubed_precision', 'bcubed_recall', 'bcubed_f')
-_NAMES = {'kmeans': 'k-means', 'dynamic_distance': 'dynamic distance'}
 
 
 def write_replay(replayed: Mapping[str, Any], folder: pathlib.Path) -> list[pathlib.Path]:
@@ -94,7 +93,7 @@ def _curves(
     used = sorted((row for row in rows if row['threshold'] is not None), key=lambda row: row['threshold'])
     if not used:
       continue
-    metric, name = family if family[0] != 'dynamic_distance' else ('l2', _NAMES['dynamic_distance'])
+    metric, name = family if family[1] else ('l2', family[0])
     values = np.array([value(row) for row in used], np.float64)
     curves.setdefault(metric, {})[name] = (np.array([row['threshold'] for row in used]), values)
   return curves
@@ -130,7 +129,7 @@ def _table_lines(replayed: Mapping[str, Any], truth: Mapping[str, Any]) -> list[
     scores = [row['silhouette'] if name is None else row['recovery'][name]['omega'] for row in rows]
     known = [(value, row) for value, row in zip(scores, rows, strict=True) if value is not None]
     value, there = max(known, key=lambda pair: pair[0], default=(None, None))
-    line = [' '.join(_NAMES.get(part, part) for part in family if part)]
+    line = [' '.join(part for part in family if part)]
     if name is not None:
       line.append(_exact_words(replayed, family, name, rows))
     line += [score(value), '–' if there is None else _where(there)]
@@ -143,10 +142,10 @@ def _table_lines(replayed: Mapping[str, Any], truth: Mapping[str, Any]) -> list[
 
 
 def _families(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-  """Returns the rows by (metric, linkage), or by (method, '') for methods without them."""
+  """Returns the rows by (metric, linkage), or by (title of the method, '') for methods without them."""
   families: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
   for row in rows:
-    key = (row['metric'], row['linkage']) if row['method'] == 'hierarchical' else (row['method'], '')
+    key = (row['metric'], row['linkage']) if row['linkage'] else (row['title'], '')
     families.setdefault(key, []).append(row)
   return families
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tff_cluster import store
+from tff_cluster.clustering.method import Method
 from tff_cluster.config import ExperimentConfig
 from tff_cluster.reporting import cluster_sections, identical, sections
 from tff_cluster.reporting.answer import answer_run
@@ -88,9 +89,10 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     parts.append((f'Beside {PAPER}', sections.folded_scorecard(rows, setting)))
   title = f'{run.results["population"]["name"]}: clustered federated learning'
   target = run.path / 'report.html'
-  methods = {clustering['method'] for clustering in run.results['clusterings']}
-  kind = 'Recursive bi-partition' if methods == {'bipartition'} else 'Three-phase distance-based clustering'
-  kind = kind if methods else 'Federated averaging, no clustering'
+  approaches = {clustering['approach'] for clustering in run.results['clusterings']}
+  kind = (
+    Method.approach if len(approaches) > 1 else next(iter(approaches), 'Federated averaging, no clustering')
+  )
   write_file(target, page(title, f'{kind} · {setting.words}', parts))
   store.save_json(run.path / 'results.json', whole.results)
   return target

@@ -10,7 +10,7 @@ from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.scorecard import Row
 from tff_cluster.reporting.setting import Setting
-from tff_cluster.reporting.words import basis, duration, percent, plural, signed, size, times
+from tff_cluster.reporting.words import duration, percent, plural, signed, size, times
 
 _EFFECTS = {
   'helped': ('helped', 'good'),
@@ -75,8 +75,7 @@ def run_section(run: FinishedRun, merged: Sequence[Mapping[str, Any]]) -> list[M
   ]  # fmt: skip
   labels = [c['label'] for c in results['clusterings']]
   described = [
-    (c['label'], c['method'], basis(c['method'], c['signature']), _parameters(c['parameters']))
-    for c in results['clusterings']
+    (c['label'], c['method'], c['basis'], _parameters(c['parameters'])) for c in results['clusterings']
   ]
   timing = results['timing']
   total = (

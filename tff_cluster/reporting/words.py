@@ -134,13 +134,6 @@ def series(items: list[str]) -> str:
   return items[0] if len(items) == 1 else f'{", ".join(items[:-1])} and {items[-1]}' if items else ''
 
 
-def basis(method: str, signature: str | None) -> str:
-  """Returns what a clustering was found on, after 'found on the clients’': 'weights', 'updates', ..."""
-  if method == 'planted':
-    return 'planted groups, an oracle'
-  return 'updates, by recursive bi-partition' if method == 'bipartition' else str(signature)
-
-
 def _plain(value: float, decimals: int) -> str:
   text = f'{value:.{decimals}f}'
   if text.startswith('-'):

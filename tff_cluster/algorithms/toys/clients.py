@@ -20,7 +20,7 @@ import numpy as np
 from scipy import special
 
 from tff_cluster.algorithms.toys.risks import check_norms, descend
-from tff_cluster.clustering import bipartition
+from tff_cluster.clustering.methods import bipartition
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.errors import InputError
 from tff_cluster.seeding import generator

@@ -110,7 +110,7 @@ def read_contenders(runs: Runs) -> list[Contender]:
       continue
     found = [(seed, results, results['clusterings'][position]) for seed, results in ordered]
     overlapping = any(entry['overlapping'] for *_, entry in found)
-    kind = 'oracle' if clustering['method'] == 'planted' else 'overlapping' if overlapping else 'disjoint'
+    kind = 'oracle' if clustering['kind'] == 'oracle' else 'overlapping' if overlapping else 'disjoint'
     contenders.append(Contender(clustering['label'], kind, tuple(_clustering(*entry) for entry in found)))
   return [_together(same) for same in identical.grouped(contenders, [_identity(c) for c in contenders])]
 

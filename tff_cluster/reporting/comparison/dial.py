@@ -75,7 +75,7 @@ def read_dial(runs: Runs, contenders: Sequence[Contender], target: float) -> Dia
   rows = [c for c in contenders if c.kind in ('fedavg', 'disjoint')]
   return Dial(
     positions=tuple(positions),
-    quantiles=tuple(overlap_dial.quantile(c['parameters']['distance_threshold']) for c in of_runs[0]),
+    quantiles=tuple(overlap_dial.quantile(c['parameters'][c['dial']]) for c in of_runs[0]),
     thresholds=tuple(zip(*([float(c['threshold']) for c in found] for found in of_runs), strict=True)),
     chosen=chosen,
     chosen_positions=tuple(best),

@@ -88,7 +88,7 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Harm]:
     clusterings = [runs[0][1]['clusterings'][position] for position in same]
     evaluations = [results['clusterings'][same[0]]['evaluations']['own'] for _, results in runs]
     found = [a['clusterings'][clusterings[0]['label']] for a in about]
-    is_oracle = all(clustering['method'] == 'planted' for clustering in clusterings)
+    is_oracle = all(clustering['kind'] == 'oracle' for clustering in clusterings)
     contenders.append(harm(identical.joined(c['label'] for c in clusterings), is_oracle, evaluations, found))
   return contenders
 

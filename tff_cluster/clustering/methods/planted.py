@@ -3,21 +3,23 @@
 It is the one place where true groups make clusters, and only where `planted` is asked for by name.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tff_cluster.assignment import ClusterAssignment
 from tff_cluster.clustering.joined import Joined
+from tff_cluster.clustering.method import Evidence, Method, Newcomers
+from tff_cluster.clustering.method_options import OnSignatures
 from tff_cluster.clustering.outcome import Outcome
-from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import PLANTED_NEEDS_A_RUN, ClusteringConfig
 from tff_cluster.errors import InputError
+from tff_cluster.options import option
 
-METHOD = 'planted'
 NOTE = (
   'the planted groups themselves: what no method can know, and what clusters could gain if they were found'
 )
+_NEEDS_A_RUN = '--method=planted: planted groups are those of a run; vectors alone have none'
 
 
 def groups(
@@ -65,9 +67,46 @@ def join(
   return Joined(joined, fallback)
 
 
-def from_config(config: ClusteringConfig, signatures: Signatures, seed: int) -> Outcome:
-  """Raises InputError: vectors alone have no planted groups."""
-  raise InputError(PLANTED_NEEDS_A_RUN)
+@dataclasses.dataclass(frozen=True)
+class Options(OnSignatures):
+  """The options of the oracle; its signature is what pictures show."""
+
+  truth: str | None = option(
+    None,
+    'Which planted groups, where the data has several (pathological: digit, label set; with noise clients source).',
+  )
+
+
+class Planted(Method[Options]):
+  """The planted groups of a run."""
+
+  name = 'planted'
+  title = 'planted groups'
+  options_type = Options
+  oracle = True
+  overlaps = True
+
+  def needs_run(self, options: Options) -> str | None:
+    """Vectors alone have no planted groups."""
+    return _NEEDS_A_RUN
+
+  def cluster(self, options: Options, evidence: Evidence) -> Outcome:
+    """Returns the planted groups of all clients."""
+    if evidence.truths is None:
+      raise InputError(_NEEDS_A_RUN)
+    return Outcome(groups(evidence.truths, options.truth, evidence.client_ids), notes=(NOTE,))
+
+  def join(self, options: Options, newcomers: Newcomers) -> Joined:
+    """Returns the clusters of the newcomers' own groups, see `join`."""
+    assert newcomers.known is not None and newcomers.known.truths is not None and newcomers.truths is not None
+    return join(newcomers.known.truths, newcomers.truths, options.truth, newcomers.assignment)
+
+  def basis(self, options: Options) -> str:
+    """Says that it is an oracle."""
+    return 'planted groups, an oracle'
+
+
+METHOD = Planted()
 
 
 def _chosen(truths: Mapping[str, np.ndarray], name: str | None) -> np.ndarray:

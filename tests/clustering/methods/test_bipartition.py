@@ -10,9 +10,10 @@ from scipy.cluster import hierarchy
 from scipy.spatial import distance as scipy_distance
 from sklearn.utils.estimator_checks import check_estimator
 
-from tff_cluster.clustering import bipartition as lib
 from tff_cluster.clustering import distances as distances_lib
-from tff_cluster.clustering import methods
+from tff_cluster.clustering import estimators, methods
+from tff_cluster.clustering.alternating import Trained
+from tff_cluster.clustering.methods import bipartition as lib
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import ClusteringConfig
 from tff_cluster.errors import InputError
@@ -276,13 +277,13 @@ def test_what_just_meets_the_guards_is_split():
 def test_a_forbidden_split_leaves_one_cluster_and_says_why():
   signatures = Signatures.numbered(np.array([[1.0, 0.0], [4.0, 3.0], [-3.0, 4.0]]))
   config = ClusteringConfig(method='bipartition', min_cluster_size=2)
-  outcome = lib.from_config(config, signatures, 0)
+  outcome = methods.cluster(config, signatures, 0)
   assert outcome.assignment.clusters == [['0', '1', '2']]
   assert outcome.notes[-1] == 'not split: a half of 1 client, at least 2 asked for (min_cluster_size)'
   # Cosines 0.8, -0.6 and 0.
   assert outcome.figures['cross_similarity'] == pytest.approx(0.0, abs=1e-12)
   assert outcome.figures['similarity_gap'] == pytest.approx(0.8)
-  split = lib.from_config(ClusteringConfig(method='bipartition'), signatures, 0)
+  split = methods.cluster(ClusteringConfig(method='bipartition'), signatures, 0)
   assert split.assignment.clusters == [['0', '1'], ['2']]
   assert split.notes == outcome.notes[:1]
   assert 'halves of 2 and 1 client:' in split.notes[0] and 'the similarity gap 0.8' in split.notes[0]
@@ -290,7 +291,7 @@ def test_a_forbidden_split_leaves_one_cluster_and_says_why():
 
 def test_one_client_is_one_cluster():
   signatures = Signatures.numbered(np.ones((1, 3)))
-  outcome = lib.from_config(ClusteringConfig(method='bipartition'), signatures, 0)
+  outcome = methods.cluster(ClusteringConfig(method='bipartition'), signatures, 0)
   assert outcome.assignment.clusters == [['0']]
   assert outcome.notes == ('not split: there is one client',)
   assert outcome.figures == {'cross_similarity': None, 'similarity_gap': None}
@@ -390,12 +391,54 @@ def test_one_client_apart_and_a_handful_of_clients_tell_nothing():
 
 def test_the_estimator_equals_the_function():
   vectors = planted(5, [0, 1, 1, 0, 2])
-  model = lib.Bipartition().fit(vectors)
+  model = estimators.Bipartition().fit(vectors)
   labels, cross_similarity = lib.bipartition(lib.similarities(Signatures.numbered(vectors)))
   np.testing.assert_array_equal(model.labels_, labels)
-  np.testing.assert_array_equal(lib.Bipartition().fit_predict(vectors), labels)
+  np.testing.assert_array_equal(estimators.Bipartition().fit_predict(vectors), labels)
   assert (model.cross_similarity_, model.n_features_in_) == (cross_similarity, 300)
 
 
 def test_scikit_learn_accepts_the_estimator():
-  check_estimator(lib.Bipartition())
+  check_estimator(estimators.Bipartition())
+
+
+class Disagreeing:
+  """A federation of three groups, whose updates point in three directions while a cluster holds several of them."""
+
+  client_ids = tuple(f'c{k}' for k in range(6))
+  initial, first_round, last_round = 'initial', 2, 9
+
+  def __init__(self):
+    self.trained = []
+
+  def train(self, members, start, start_round, stop):
+    self.trained.append((members.tolist(), start, start_round))
+    number = next((r for r in range(start_round + 1, self.last_round) if stop(r, 0.1)), self.last_round)
+    return Trained(number, 0.1, f'before {number}', f'after {number}')
+
+  def compare(self, members, base, number):
+    updates = np.array(
+      [[0.0, 1.0, 0.2], [0.1, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.1, 0.0], [-1.0, 0, 0], [-1.0, 0.1, 0]]
+    )
+    updates = updates[members]
+    norms = np.linalg.norm(updates, axis=1)
+    same = len({int(k) // 2 for k in members}) == 1
+    return updates @ updates.T / np.outer(norms, norms), norms * (0.1 if same else 1.0)
+
+
+def test_it_alternates_without_knowing_who_trains():
+  clustering = ClusteringConfig('bipartition', stationary_norm=0.2, stopping_norm=0.5, rounds_before_split=3)
+  clients = Disagreeing()
+  found = clustering.rule.rounds(clustering.options, clients)
+  assert clustering.rule.alternates
+  assert [(s.members.tolist(), s.start_round, s.end_round, s.parent) for s in found.segments] == [
+    ([0, 1, 2, 3, 4, 5], 0, 2, None),
+    ([0, 1, 2, 3], 2, 5, 0),
+    ([4, 5], 2, 9, 0),
+    ([0, 1], 5, 9, 1),
+    ([2, 3], 5, 9, 1),
+  ]
+  verdicts = [(test['round'], test['positions'], test['verdict']) for test, _ in found.tests]
+  assert verdicts == sorted(verdicts) and [v for *_, v in verdicts].count('split') == 2
+  # Halves go on from the model that was tested; a stopped cluster is trained on to the end from its own start.
+  assert ([0, 1], 'after 5', 5) in clients.trained and ([0, 1, 2, 3, 4, 5], 'initial', 0) in clients.trained

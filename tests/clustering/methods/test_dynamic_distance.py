@@ -11,14 +11,14 @@ from scipy.spatial import distance as scipy_distance
 from sklearn.utils.estimator_checks import check_estimator
 
 from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.clustering.dynamic_distance import (
-  DynamicDistanceClustering,
+from tff_cluster.clustering import estimators, methods
+from tff_cluster.clustering.methods.dynamic_distance import (
+  VARIANTS,
   clusters_of_links,
   dynamic_distance,
-  from_config,
 )
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import VARIANTS, ClusteringConfig
+from tff_cluster.config import ClusteringConfig
 from tff_cluster.errors import InputError
 
 
@@ -177,22 +177,22 @@ def config(threshold=None, **others):
 def test_notes():
   signatures = Signatures.numbered(np.array([[0.0], [2.0], [4.0], [50.0]]))
   # Linked at 2: {0, 2}, {2, 4}, {50}; client 1 is in two of them, 5 memberships among 4 clients.
-  outcome = from_config(config('2'), signatures, 0)
+  outcome = methods.cluster(config('2'), signatures, 0)
   assert outcome.notes == ('threshold 2 (as given) gives 3 maximal cliques, 1.2 memberships a client',)
   assert outcome.threshold == 2.0
-  neighbourhoods = from_config(config('2', variant='neighbourhoods'), signatures, 0)
+  neighbourhoods = methods.cluster(config('2', variant='neighbourhoods'), signatures, 0)
   assert neighbourhoods.assignment.clusters == [['0', '1', '2'], ['3']]
   assert '2 neighbourhoods, 1.0 memberships' in neighbourhoods.notes[0]
-  alone = from_config(config('1'), signatures, 0)
+  alone = methods.cluster(config('1'), signatures, 0)
   assert any('every client is alone' in note and 'smallest distance 2' in note for note in alone.notes)
-  assert 'all clients are in one cluster' in from_config(config('60'), signatures, 0).notes
+  assert 'all clients are in one cluster' in methods.cluster(config('60'), signatures, 0).notes
   # Mean of 2, 4, 50, 2, 48, 46.
-  assert from_config(config(), signatures, 0).threshold == pytest.approx(152 / 6)
+  assert methods.cluster(config(), signatures, 0).threshold == pytest.approx(152 / 6)
 
 
 def test_estimator_labels_only_where_disjoint():
   points = np.array([[0.0], [2.0], [4.0], [50.0]])
-  estimator = DynamicDistanceClustering(distance_threshold=5).fit(points)
+  estimator = estimators.DynamicDistanceClustering(distance_threshold=5).fit(points)
   assert estimator.labels_.tolist() == [0, 0, 0, 1]
   estimator.set_params(distance_threshold=2.0).fit(points)
   assert not hasattr(estimator, 'labels_')
@@ -201,4 +201,4 @@ def test_estimator_labels_only_where_disjoint():
 
 @pytest.mark.parametrize('variant', VARIANTS)
 def test_scikit_learn_accepts_the_estimator(variant):
-  check_estimator(DynamicDistanceClustering(distance_threshold='quantile:0.1', variant=variant))
+  check_estimator(estimators.DynamicDistanceClustering(distance_threshold='quantile:0.1', variant=variant))

@@ -13,9 +13,10 @@ from sklearn import cluster as sklearn_cluster
 from sklearn import neighbors
 from sklearn.utils.estimator_checks import check_estimator
 
+from tff_cluster.clustering import estimators, methods
+from tff_cluster.clustering.methods.spectral import AFFINITIES, affinity_matrix, spectral
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.clustering.spectral import Spectral, affinity_matrix, from_config, spectral
-from tff_cluster.config import AFFINITIES, ClusteringConfig
+from tff_cluster.config import ClusteringConfig
 from tff_cluster.errors import InputError
 
 
@@ -148,7 +149,7 @@ def test_far_groups_are_found_with_every_affinity_and_nothing_is_warned_of(affin
   vectors = 100.0 * np.eye(3, 20)[truth] + rng.normal(size=(36, 20))
   with warnings.catch_warnings():
     warnings.simplefilter('error')
-    outcome = from_config(config(3, affinity), Signatures.numbered(vectors), seed=0)
+    outcome = methods.cluster(config(3, affinity), Signatures.numbered(vectors), seed=0)
   np.testing.assert_array_equal(together(outcome.assignment.labels), together(truth))
   assert outcome.notes == ()
 
@@ -157,8 +158,8 @@ def test_a_graph_in_more_parts_than_clusters_is_noted():
   vectors = np.repeat([[0.0], [1e3], [1e6]], 12, axis=0) + np.random.default_rng(1).normal(size=(36, 1))
   with warnings.catch_warnings():
     warnings.simplefilter('error')
-    two = from_config(config(2, 'nearest_neighbors'), Signatures.numbered(vectors), seed=0)
-    three = from_config(config(3, 'nearest_neighbors'), Signatures.numbered(vectors), seed=0)
+    two = methods.cluster(config(2, 'nearest_neighbors'), Signatures.numbered(vectors), seed=0)
+    three = methods.cluster(config(3, 'nearest_neighbors'), Signatures.numbered(vectors), seed=0)
   assert any('falls into 3 parts without a link, more than the 2 clusters' in note for note in two.notes)
   assert three.assignment.labels.tolist() == [0] * 12 + [1] * 12 + [2] * 12 and three.notes == ()
   assert two.assignment.num_clusters == 2
@@ -169,10 +170,10 @@ def test_a_graph_in_more_parts_than_clusters_is_noted():
 def test_equal_vectors_share_a_cluster(affinity):
   distinct = np.random.default_rng(5).normal(size=(3, 6)).astype(np.float32)
   vectors = distinct[[0, 1, 2, 0, 1, 2, 0]]
-  outcome = from_config(config(5, affinity), Signatures.numbered(vectors), 0)
+  outcome = methods.cluster(config(5, affinity), Signatures.numbered(vectors), 0)
   assert outcome.assignment.clusters == [['0', '3', '6'], ['1', '4'], ['2', '5']]
   assert any('3 of the 5 clusters asked for have members' in note for note in outcome.notes)
-  everybody = from_config(config(2, affinity), Signatures.numbered(np.ones((4, 3))), 0)
+  everybody = methods.cluster(config(2, affinity), Signatures.numbered(np.ones((4, 3))), 0)
   assert everybody.assignment.clusters == [['0', '1', '2', '3']]
   assert 'all clients are in one cluster' in everybody.notes
 
@@ -196,7 +197,7 @@ def test_twins_are_never_parted(seed, count, affinity, wide):
 
 def test_parallel_vectors_are_one_direction():
   vectors = np.outer([1.0, 3.0, 0.7, -2.0, -0.1], [1.0, 2.0, 3.0]).astype(np.float32)
-  outcome = from_config(config(3), Signatures.numbered(vectors), 0)
+  outcome = methods.cluster(config(3), Signatures.numbered(vectors), 0)
   assert outcome.assignment.clusters == [['0', '1', '2'], ['3', '4']]
 
 
@@ -206,7 +207,7 @@ def test_one_client_one_cluster_and_as_many_clusters_as_clients(affinity):
   signatures = Signatures.numbered(np.random.default_rng(2).normal(size=(5, 4)))
   assert spectral(signatures, 1, affinity).tolist() == [0] * 5
   assert len(set(spectral(signatures, 4, affinity))) == 4
-  outcome = from_config(config(5, affinity), signatures, 0)
+  outcome = methods.cluster(config(5, affinity), signatures, 0)
   assert outcome.assignment.labels.tolist() == [0, 1, 2, 3, 4]
   assert 'every client is alone: there are as many clusters as clients' in outcome.notes
 
@@ -216,7 +217,7 @@ def test_wrong_arguments():
   with pytest.raises(InputError, match='num_clusters=4 is more than the 3 clients'):
     spectral(signatures, 4)
   with pytest.raises(InputError, match='num_clusters=4 is more than the 3 clients'):
-    from_config(config(4), signatures, 0)
+    methods.cluster(config(4), signatures, 0)
   with pytest.raises(InputError, match='num_clusters=0: must be at least 1'):
     spectral(signatures, 0)
   with pytest.raises(InputError, match='affinity=poly: allowed are cosine, rbf, nearest_neighbors'):
@@ -225,14 +226,14 @@ def test_wrong_arguments():
 
 def test_the_seed_decides_and_neither_global_state_nor_threads_do():
   signatures = Signatures.numbered(np.random.default_rng(6).normal(size=(70, 30)))
-  first = from_config(config(20), signatures, 0).assignment.membership
+  first = methods.cluster(config(20), signatures, 0).assignment.membership
   np.random.seed(1)
   state = np.random.get_state()[1].copy()
   for threads in (1, 2, 4):
     with threadpoolctl.threadpool_limits(limits=threads):
-      np.testing.assert_array_equal(from_config(config(20), signatures, 0).assignment.membership, first)
+      np.testing.assert_array_equal(methods.cluster(config(20), signatures, 0).assignment.membership, first)
   np.testing.assert_array_equal(np.random.get_state()[1], state)
-  others = [from_config(config(20), signatures, seed).assignment.membership for seed in range(1, 6)]
+  others = [methods.cluster(config(20), signatures, seed).assignment.membership for seed in range(1, 6)]
   assert any(not np.array_equal(first, other) for other in others)
 
 
@@ -257,4 +258,4 @@ def test_one_client_that_is_very_far_away_is_alone():
 
 
 def test_scikit_learn_accepts_the_estimator():
-  check_estimator(Spectral())
+  check_estimator(estimators.Spectral())

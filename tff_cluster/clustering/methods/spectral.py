@@ -12,24 +12,26 @@ Clients whose signatures are equal, or for cosine parallel, always share a clust
 back where fewer signatures differ.
 """
 
+import dataclasses
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
-import threadpoolctl
-from sklearn import cluster as sklearn_cluster
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import validate_data
 
-from tff_cluster import seeding
 from tff_cluster.assignment import ClusterAssignment
 from tff_cluster.clustering import components as components_lib
 from tff_cluster.clustering import counted
-from tff_cluster.clustering import distances as distances_lib
+from tff_cluster.clustering.joined import Joined
+from tff_cluster.clustering.method import Evidence, Method, Newcomers
+from tff_cluster.clustering.method_options import OnSignatures, WithNumber
 from tff_cluster.clustering.outcome import Outcome, by_first_member
-from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import AFFINITIES, ClusteringConfig
 from tff_cluster.errors import InputError
+from tff_cluster.options import option
 
+if TYPE_CHECKING:
+  from tff_cluster.clustering.signatures import Signatures
+
+AFFINITIES = ('cosine', 'rbf', 'nearest_neighbors')
 # As many as for k-means on the signatures themselves.
 _STARTS = 50
 # Neighbours that a client is linked to, itself among them, as in scikit-learn.
@@ -38,7 +40,7 @@ NEIGHBOURS = 10
 _PARALLEL = 1e-12
 
 
-def affinity_matrix(signatures: Signatures, affinity: str) -> np.ndarray:
+def affinity_matrix(signatures: 'Signatures', affinity: str) -> np.ndarray:
   """Returns the weights of the graph's edges.
 
   Args:
@@ -65,13 +67,15 @@ def affinity_matrix(signatures: Signatures, affinity: str) -> np.ndarray:
 
 def scale(distances: np.ndarray) -> float:
   """Returns m of the affinity 'rbf', the median of the distances above 0 of float[clients, clients]; 1 without any."""
+  from tff_cluster.clustering import distances as distances_lib
+
   pairs = distances_lib.condensed(distances)
   pairs = pairs[pairs > 0.0]
   return float(np.median(pairs)) if pairs.size else 1.0
 
 
 def spectral(
-  signatures: Signatures, num_clusters: int, affinity: str = 'cosine', random_state: int = 0
+  signatures: 'Signatures', num_clusters: int, affinity: str = 'cosine', random_state: int = 0
 ) -> np.ndarray:
   """Clusters by the eigenvectors of the graph of similarities.
 
@@ -94,44 +98,79 @@ def spectral(
   return _cut(affinity_matrix(signatures, affinity), _twins(signatures, affinity), num_clusters, random_state)
 
 
-def from_config(config: ClusteringConfig, signatures: Signatures, seed: int) -> Outcome:
-  """Returns the clustering that the configuration asks for; its starts are drawn from the seed and K."""
-  count = config.num_clusters
-  counted.check_num_clusters(count, signatures.num_clients)
-  graph = affinity_matrix(signatures, config.affinity)
-  random_state = seeding.integer_seed(seed, 'spectral clustering', count)
-  labels = _cut(graph, _twins(signatures, config.affinity), count, random_state)
-  assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
-  notes = counted.notes_on_number(assignment, count)
-  parts = int(components_lib.components(graph > 0.0).max()) + 1
-  if parts > count:
-    notes.append(
-      f'the graph falls into {parts} parts without a link, more than the {count} clusters asked for: which parts '
-      'share a cluster is left to the seed'
-    )
-  return Outcome(assignment, notes=tuple(notes))
+@dataclasses.dataclass(frozen=True)
+class Options(WithNumber, OnSignatures):
+  """The options of spectral clustering."""
+
+  affinity: str = option(
+    'cosine',
+    'Similarity of signatures: (1 + cosine) / 2, a Gaussian of their distance, or links to the ten nearest.',
+    choices=AFFINITIES,
+  )
 
 
-class Spectral(ClusterMixin, BaseEstimator):
-  """`spectral` as a scikit-learn estimator; rows of X are clients.
+class Spectral(Method[Options]):
+  """The clusters of `spectral`."""
 
-  Attributes:
-    labels_: int64[clients].
-    n_features_in_: int.
-  """
+  name = 'spectral'
+  title = 'spectral'
+  options_type = Options
+  draws = True
 
-  def __init__(self, n_clusters: int = 4, affinity: str = 'cosine', random_state: int = 0):
-    self.n_clusters = n_clusters
-    self.affinity = affinity
-    self.random_state = random_state
+  def cluster(self, options: Options, evidence: Evidence) -> Outcome:
+    """Returns the clusters; starts are drawn from the seed and K."""
+    signatures, count = evidence.signatures, options.num_clusters
+    counted.check_num_clusters(count, signatures.num_clients)
+    graph = affinity_matrix(signatures, options.affinity)
+    random_state = evidence.integer_seed('spectral clustering', count)
+    labels = _cut(graph, _twins(signatures, options.affinity), count, random_state)
+    assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
+    notes = counted.notes_on_number(assignment, count)
+    parts = int(components_lib.components(graph > 0.0).max()) + 1
+    if parts > count:
+      notes.append(
+        f'the graph falls into {parts} parts without a link, more than the {count} clusters asked for: which parts '
+        'share a cluster is left to the seed'
+      )
+    return Outcome(assignment, notes=tuple(notes))
 
-  def fit(self, X: np.ndarray, y: object = None) -> 'Spectral':
-    """Clusters the rows of X, float[clients, features]; y is ignored."""
-    X = validate_data(self, X, dtype=(np.float64, np.float32))
-    if self.n_clusters > len(X):
-      raise InputError(f'n_clusters={self.n_clusters} is more than the rows of X: n_samples={len(X)}')
-    self.labels_ = spectral(Signatures.numbered(X), self.n_clusters, self.affinity, self.random_state)
-    return self
+  def join(self, options: Options, newcomers: Newcomers) -> Joined:
+    """Returns the cluster with the highest mean affinity, under the same affinity and scale."""
+    from tff_cluster.clustering import joining
+
+    members = joining.members(newcomers)
+    across = joining.across(newcomers, 'cosine' if options.affinity == 'cosine' else 'l2')
+    assert newcomers.known is not None
+    affinity = _mean_affinity(newcomers.known.signatures, across, members, options.affinity)
+    return joining.cheapest(-affinity, across, members)
+
+
+METHOD = Spectral()
+
+
+def _mean_affinity(
+  signatures: 'Signatures', across: np.ndarray, members: list[np.ndarray], affinity: str
+) -> np.ndarray:
+  """Returns float64[clusters, newcomers], mean affinities, of rbf their logarithms; see affinity_matrix."""
+  if affinity == 'rbf':
+    import scipy.special
+
+    # The affinities of a far newcomer are all 0, their logarithms are not.
+    logs = -0.5 * (across / scale(signatures.distances('l2'))) ** 2
+    return np.stack([scipy.special.logsumexp(logs[rows], axis=0) - np.log(len(rows)) for rows in members])
+  near = 1.0 - 0.5 * across if affinity == 'cosine' else _near_newcomers(signatures.distances('l2'), across)
+  return np.stack([near[rows].mean(axis=0) for rows in members])
+
+
+def _near_newcomers(distances: np.ndarray, across: np.ndarray) -> np.ndarray:
+  """Returns float64[clients, newcomers], 'nearest_neighbors' with one newcomer at a time, the last of the graph."""
+  others = NEIGHBOURS - 1  # A client is its own nearest.
+  to_others = distances.copy()
+  np.fill_diagonal(to_others, np.inf)
+  # A client's neighbours stand before a newcomer that is as far.
+  nearer = np.stack([(to_others <= column[:, None]).sum(axis=1) for column in across.T], axis=1)
+  rank = np.argsort(np.argsort(across, axis=0, kind='stable'), axis=0)
+  return 0.5 * ((nearer < others).astype(np.float64) + (rank < others))
 
 
 def _gaussian(distances: np.ndarray) -> np.ndarray:
@@ -149,13 +188,16 @@ def _neighbours(distances: np.ndarray) -> np.ndarray:
   return 0.5 * (near + near.T)
 
 
-def _twins(signatures: Signatures, affinity: str) -> np.ndarray:
+def _twins(signatures: 'Signatures', affinity: str) -> np.ndarray:
   """int64[clients]: equal numbers, in order of their first clients, where no affinity can tell clients apart."""
   metric, limit = ('cosine', _PARALLEL) if affinity == 'cosine' else ('l2', 0.0)
   return components_lib.components(signatures.distances(metric) <= limit)
 
 
 def _cut(graph: np.ndarray, twins: np.ndarray, num_clusters: int, random_state: int) -> np.ndarray:
+  import threadpoolctl
+  from sklearn import cluster as sklearn_cluster
+
   _, first = np.unique(twins, return_index=True)
   if num_clusters == 1:
     return np.zeros(len(graph), np.int64)
@@ -165,7 +207,7 @@ def _cut(graph: np.ndarray, twins: np.ndarray, num_clusters: int, random_state: 
     num_clusters, affinity='precomputed', n_init=_STARTS, random_state=random_state
   )
   with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
-    # A graph in several parts is a fine one here: `from_config` says where it is not.
+    # A graph in several parts is a fine one here: a note says where it is not.
     warnings.filterwarnings('ignore', 'Graph is not fully connected')
     model.fit(graph)
   # Where the K-th eigenvalue is a multiple one its eigenvectors are arbitrary, and may part twins.

@@ -9,7 +9,8 @@ from scipy.cluster import hierarchy
 from scipy.spatial import distance as scipy_distance
 from sklearn.utils.estimator_checks import check_estimator
 
-from tff_cluster.clustering.hierarchical import HierarchicalClustering, from_config, hierarchical
+from tff_cluster.clustering import estimators, methods
+from tff_cluster.clustering.methods.hierarchical import hierarchical
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import LINKAGES, METRICS, ClusteringConfig
 from tff_cluster.errors import InputError
@@ -108,7 +109,7 @@ def config(threshold, **others):
 def test_quantile_is_one_of_the_metrics_own_distances():
   vectors = np.random.default_rng(5).normal(size=(15, 6))
   for metric in METRICS:
-    outcome = from_config(config('quantile:0.3', metric=metric), Signatures.numbered(vectors), 0)
+    outcome = methods.cluster(config('quantile:0.3', metric=metric), Signatures.numbered(vectors), 0)
     expected = np.quantile(scipy_distance.pdist(vectors, SCIPY_NAMES[metric]), 0.3)
     assert outcome.threshold == pytest.approx(expected, rel=1e-9)
     labels, _ = scipy_labels(vectors, metric, 'complete', outcome.threshold)
@@ -117,22 +118,22 @@ def test_quantile_is_one_of_the_metrics_own_distances():
 
 def test_notes_tell_of_extreme_cuts():
   signatures = Signatures.numbered(np.array([[0.0], [2.0], [7.0]]))
-  alone = from_config(config('1'), signatures, 0)
+  alone = methods.cluster(config('1'), signatures, 0)
   assert alone.assignment.num_clusters == 3
   assert any('every client is alone' in note and 'smallest distance 2' in note for note in alone.notes)
-  merged = from_config(config('100'), signatures, 0)
+  merged = methods.cluster(config('100'), signatures, 0)
   assert merged.assignment.num_clusters == 1
   assert any('all clients are in one cluster' in note and 'last merge at 7' in note for note in merged.notes)
-  between = from_config(config('3'), signatures, 0)
+  between = methods.cluster(config('3'), signatures, 0)
   assert between.notes == ('threshold 3 (as given) gives 2 clusters',)
   assert between.linkage.shape == (2, 4)
 
 
 def test_a_threshold_is_needed():
   for text in (None, 'mean'):
-    with pytest.raises(InputError, match='needs distance_threshold'):
-      from_config(config(text), Signatures.numbered(np.eye(2)), 0)
+    with pytest.raises(InputError, match='distance_threshold'):
+      methods.cluster(config(text), Signatures.numbered(np.eye(2)), 0)
 
 
 def test_scikit_learn_accepts_the_estimator():
-  check_estimator(HierarchicalClustering(distance_threshold=2.0))
+  check_estimator(estimators.HierarchicalClustering(distance_threshold=2.0))

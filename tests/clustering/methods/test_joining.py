@@ -8,10 +8,12 @@ from scipy.spatial import distance as scipy_distance
 
 from tff_cluster.assignment import ClusterAssignment
 from tff_cluster.clustering import methods
-from tff_cluster.clustering.newcomers import descend, join
+from tff_cluster.clustering.method import Evidence, Newcomers
+from tff_cluster.clustering.methods.bipartition import descend
+from tff_cluster.clustering.methods.dynamic_distance import VARIANTS
+from tff_cluster.clustering.methods.spectral import AFFINITIES, affinity_matrix
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.clustering.spectral import affinity_matrix
-from tff_cluster.config import AFFINITIES, LINKAGES, METRICS, VARIANTS, ClusteringConfig
+from tff_cluster.config import LINKAGES, METRICS, ClusteringConfig
 from tff_cluster.errors import InputError
 
 SEEDS = st.integers(0, 10**6)
@@ -29,7 +31,12 @@ RULES = [
     for variant in VARIANTS
   ),
 ]
-NAMES = ['-'.join(filter(None, (r.method, r.affinity * (r.method == 'spectral'), r.variant * (r.method == 'dynamic_distance'), (r.metric + r.linkage) * (r.method == 'hierarchical')))) for r in RULES]  # fmt: skip
+NAMES = ['-'.join([rule.method, *(str(value) for _, value in rule.given)]) for rule in RULES]
+
+
+def join(config, signatures, assignment, new, threshold):
+  known = Evidence(signatures)
+  return config.rule.join(config.options, Newcomers(assignment, known, new, threshold))
 
 
 def made(seed, config, clients=14, newcomers=5, features=6):
@@ -62,23 +69,25 @@ def costs(config, signatures, assignment, vector):
     members = signatures.vectors[assignment.members(row)]
     if config.method == 'kmeans':
       found.append(np.linalg.norm(vector - members.mean(axis=0)))
-    elif config.linkage == 'ward':
+    elif config.options.linkage == 'ward':
       found.append(squares_about_the_mean([*members, vector]) - squares_about_the_mean(members))
     else:
-      reach = [distance(member, vector, config.metric) for member in members]
-      found.append({'single': min, 'complete': max, 'average': np.mean}[config.linkage](reach))
+      reach = [distance(member, vector, config.options.metric) for member in members]
+      found.append({'single': min, 'complete': max, 'average': np.mean}[config.options.linkage](reach))
   return np.array(found)
 
 
 def affinities(config, signatures, assignment, vector):
   """Returns the mean affinity to each cluster's members, in the graph of all clients and this one, float[clusters]."""
-  if config.affinity == 'rbf':
+  if config.options.affinity == 'rbf':
     apart = scipy_distance.pdist(signatures.vectors)
     row = np.exp(
       -0.5 * (np.linalg.norm(signatures.vectors - vector, axis=1) / np.median(apart[apart > 0])) ** 2
     )
   else:
-    graph = affinity_matrix(Signatures.numbered(np.vstack([signatures.vectors, vector])), config.affinity)
+    graph = affinity_matrix(
+      Signatures.numbered(np.vstack([signatures.vectors, vector])), config.options.affinity
+    )
     row = graph[-1, :-1]
   return np.array([row[assignment.members(k)].mean() for k in range(assignment.num_clusters)])
 
@@ -86,7 +95,7 @@ def affinities(config, signatures, assignment, vector):
 @pytest.mark.parametrize(
   'config',
   [r for r in RULES if r.method in ('kmeans', 'hierarchical')],
-  ids=lambda r: f'{r.method}-{r.metric}-{r.linkage}',
+  ids=lambda r: '-'.join([r.method, *(str(value) for _, value in r.given)]),
 )
 @settings(max_examples=25, deadline=None)
 @given(seed=SEEDS)
@@ -187,8 +196,8 @@ def test_a_newcomer_like_a_client_is_in_the_same_clusters_by_dynamic_distance(va
 
 @pytest.mark.parametrize(
   'config',
-  [ClusteringConfig('kmeans', num_clusters=3), *(r for r in RULES if r.method == 'hierarchical' and r.linkage == 'single')],
-  ids=lambda r: f'{r.method}-{r.metric}',
+  [ClusteringConfig('kmeans', num_clusters=3), *(r for r in RULES if r.method == 'hierarchical' and r.options.linkage == 'single')],
+  ids=lambda r: '-'.join(str(value) for _, value in r.given),
 )  # fmt: skip
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
@@ -276,15 +285,6 @@ def test_nobody_is_asked_where_nothing_was_split_or_nobody_comes_by():
   asked = []
   descend([None, 0, 0, 1, 1], 1, lambda node, reached: asked.append(node) or first)
   assert asked == [0]
-
-
-@pytest.mark.parametrize('method', ['bipartition', 'planted'])
-def test_methods_without_a_rule_on_signatures(method):
-  signatures = Signatures.numbered(np.eye(2))
-  assignment = ClusterAssignment.from_labels([0, 1], signatures.client_ids)
-  with pytest.raises(InputError, match=f"method '{method}' has no rule") as caught:
-    join(ClusteringConfig(method), signatures, assignment, signatures, None)
-  assert '\n' not in str(caught.value)
 
 
 def test_clusters_of_other_clients_are_refused():

@@ -13,20 +13,28 @@ are linked to nobody else are found without a search, however large they are; wh
 themselves are capped, because its graph takes some hundred bytes a link.
 """
 
-import networkx as nx
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from tff_cluster.assignment import ClusterAssignment
 from tff_cluster.clustering import components as components_lib
-from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import thresholds
-from tff_cluster.clustering.outcome import Outcome, by_first_member
-from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import VARIANTS, ClusteringConfig
+from tff_cluster.clustering.joined import Joined
+from tff_cluster.clustering.method import Evidence, Method, Newcomers
+from tff_cluster.clustering.method_options import OnSignatures, WithThreshold
+from tff_cluster.clustering.outcome import Outcome
 from tff_cluster.errors import InputError
+from tff_cluster.options import option
 
+if TYPE_CHECKING:
+  from tff_cluster.clustering.replay import Grid
+  from tff_cluster.clustering.signatures import Signatures
+
+VARIANTS = ('cliques', 'neighbourhoods')
+_THRESHOLDS = ('mean', 'quantile:0.05', 'quantile:0.1', 'quantile:0.2')
 _MOST_SEARCHED_LINKS = 2_000_000
 
 
@@ -46,6 +54,8 @@ def clusters_of_links(links: np.ndarray, variant: str, max_clusters: int) -> np.
     InputError: if the variant is unknown, as soon as there are more than max_clusters clusters, or if more than
       two million links would have to be searched for cliques.
   """
+  import networkx as nx
+
   if variant not in VARIANTS:
     raise InputError(f'variant {variant!r}: allowed are {", ".join(VARIANTS)}')
   clients = len(links)
@@ -86,7 +96,7 @@ def clusters_of_links(links: np.ndarray, variant: str, max_clusters: int) -> np.
 
 
 def dynamic_distance(
-  signatures: Signatures, threshold: str = 'mean', variant: str = 'cliques', max_clusters: int = 1000
+  signatures: 'Signatures', threshold: str = 'mean', variant: str = 'cliques', max_clusters: int = 1000
 ) -> tuple[ClusterAssignment, float | None]:
   """Clusters by Algorithm 2 under Euclidean distance.
 
@@ -114,60 +124,87 @@ def dynamic_distance(
   return ClusterAssignment(membership, signatures.client_ids), limit
 
 
-def from_config(config: ClusteringConfig, signatures: Signatures, seed: int) -> Outcome:
-  """Returns the clustering that the configuration asks for."""
-  del seed  # Nothing is drawn.
-  text = config.distance_threshold or 'mean'
-  assignment, threshold = dynamic_distance(signatures, text, config.variant, config.max_clusters)
-  if threshold is None or signatures.num_clients == 1:
-    return Outcome(assignment, threshold)
-  pairs = distances_lib.condensed(signatures.distances('l2'))
-  memberships = assignment.membership.sum() / assignment.num_clients
-  kind = 'maximal clique' if config.variant == 'cliques' else 'neighbourhood'
-  kind += '' if assignment.num_clusters == 1 else 's'
-  notes = [
-    f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {assignment.num_clusters} {kind}, '
-    f'{memberships:.1f} memberships a client'
-  ]
-  if assignment.num_clusters == assignment.num_clients and not assignment.is_overlapping:
-    notes.append(f'every client is alone: the threshold is below the smallest distance {pairs.min():.4g}')
-  elif assignment.num_clusters == 1:
-    notes.append('all clients are in one cluster')
-  return Outcome(assignment, threshold, notes=tuple(notes))
+@dataclasses.dataclass(frozen=True)
+class Options(WithThreshold, OnSignatures):
+  """The options of dynamic distance."""
+
+  variant: str = option(
+    'cliques',
+    'Maximal cliques of the threshold graph, or neighbourhoods (Algorithm 2 read literally).',
+    choices=VARIANTS,
+  )
+  max_clusters: int = option(1000, 'Stop with an error when there are more clusters than this.', at_least=1)
 
 
-class DynamicDistanceClustering(BaseEstimator):
-  """`dynamic_distance` as a scikit-learn estimator; rows of X are clients.
+class DynamicDistanceClustering(Method[Options]):
+  """The clusters of `dynamic_distance`."""
 
-  It is no ClusterMixin: clusters overlap in general, and then there are no labels to predict, which scikit-learn
-  demands of a clusterer.
+  name = 'dynamic_distance'
+  title = 'dynamic distance'
+  options_type = Options
+  overlaps = True
+  dial = 'distance_threshold'
 
-  Attributes:
-    membership_: float64[clusters, clients], 1.0 where the client is a member.
-    labels_: int64[clients], only after a fit whose clusters are disjoint.
-    threshold_: float, or None where one client has no distances.
-    n_features_in_: int.
-  """
+  def check(self, options: Options) -> None:
+    """Raises InputError where the threshold cannot be read."""
+    thresholds.parse_threshold(options.distance_threshold or 'mean')
 
-  def __init__(
-    self, distance_threshold: str | float = 'mean', variant: str = 'cliques', max_clusters: int = 1000
-  ):
-    self.distance_threshold = distance_threshold
-    self.variant = variant
-    self.max_clusters = max_clusters
+  def cluster(self, options: Options, evidence: Evidence) -> Outcome:
+    """Returns the clusters, overlapping in general."""
+    from tff_cluster.clustering import distances as distances_lib
 
-  def fit(self, X: np.ndarray, y: object = None) -> 'DynamicDistanceClustering':
-    """Clusters the rows of X, float[clients, features]; y is ignored."""
-    X = validate_data(self, X, dtype=(np.float64, np.float32))
-    assignment, self.threshold_ = dynamic_distance(
-      Signatures.numbered(X), str(self.distance_threshold), self.variant, self.max_clusters
-    )
-    self.membership_ = assignment.membership
-    if not assignment.is_overlapping:
-      self.labels_ = by_first_member(assignment.labels)
-    elif hasattr(self, 'labels_'):
-      del self.labels_
-    return self
+    signatures, text = evidence.signatures, options.distance_threshold or 'mean'
+    assignment, threshold = dynamic_distance(signatures, text, options.variant, options.max_clusters)
+    if threshold is None or signatures.num_clients == 1:
+      return Outcome(assignment, threshold)
+    pairs = distances_lib.condensed(signatures.distances('l2'))
+    memberships = assignment.membership.sum() / assignment.num_clients
+    kind = 'maximal clique' if options.variant == 'cliques' else 'neighbourhood'
+    kind += '' if assignment.num_clusters == 1 else 's'
+    notes = [
+      f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {assignment.num_clusters} {kind}, '
+      f'{memberships:.1f} memberships a client'
+    ]
+    if assignment.num_clusters == assignment.num_clients and not assignment.is_overlapping:
+      notes.append(f'every client is alone: the threshold is below the smallest distance {pairs.min():.4g}')
+    elif assignment.num_clusters == 1:
+      notes.append('all clients are in one cluster')
+    return Outcome(assignment, threshold, notes=tuple(notes))
+
+  def join(self, options: Options, newcomers: Newcomers) -> Joined:
+    """Returns every cluster that keeps its definition with the newcomer.
+
+    With cliques these are the clusters all of whose members are within the threshold, with neighbourhoods those of which
+    a centre (a member that is linked with all others) is. Where there is none, it is the cluster whose farthest member
+    is nearest, and that is told; all of them where this is the same member of several.
+    """
+    from tff_cluster.clustering import joining
+
+    distances, across, members = joining.euclidean(newcomers)
+    limit = 0.0 if newcomers.threshold is None else newcomers.threshold
+    farthest = np.stack([across[rows].max(axis=0) for rows in members])
+    if options.variant == 'cliques':
+      member = farthest <= limit
+    else:
+      nearest_centre = []
+      for rows in members:
+        centres = rows[(distances[np.ix_(rows, rows)] <= limit).all(axis=1)]
+        nearest_centre.append(across[centres].min(axis=0, initial=np.inf))
+      member = np.stack(nearest_centre) <= limit
+    fallback = ~member.any(axis=0)
+    member[:, fallback] = (farthest == farthest.min(axis=0))[:, fallback]
+    return Joined(member, fallback)
+
+  def alternatives(self, num_clients: int) -> list[dict[str, Any]]:
+    """Returns the mean threshold and the quantiles 0.05, 0.1 and 0.2."""
+    return [{'distance_threshold': text} for text in _THRESHOLDS] if num_clients > 1 else []
+
+  def questions(self, grid: 'Grid', num_clients: int) -> Iterator[dict[str, Any]]:
+    """Yields each threshold."""
+    return ({'distance_threshold': text} for text in grid.distance_thresholds)
+
+
+METHOD = DynamicDistanceClustering()
 
 
 def _all_linked(links: np.ndarray, members: np.ndarray) -> bool:

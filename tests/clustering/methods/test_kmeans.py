@@ -6,7 +6,8 @@ import threadpoolctl
 from sklearn import cluster as sklearn_cluster
 from sklearn.utils.estimator_checks import check_estimator
 
-from tff_cluster.clustering.kmeans import KMeans, from_config, kmeans
+from tff_cluster.clustering import estimators, methods
+from tff_cluster.clustering.methods.kmeans import kmeans
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import ClusteringConfig
 from tff_cluster.errors import InputError
@@ -71,7 +72,9 @@ def test_shift_rotation_and_order_do_not_matter():
 def test_fewer_distinct_vectors_than_clusters(features):
   distinct = np.random.default_rng(5).normal(size=(3, features)).astype(np.float32)
   vectors = distinct[[0, 1, 2, 0, 1, 2, 0]]
-  outcome = from_config(ClusteringConfig(method='kmeans', num_clusters=5), Signatures.numbered(vectors), 0)
+  outcome = methods.cluster(
+    ClusteringConfig(method='kmeans', num_clusters=5), Signatures.numbered(vectors), 0
+  )
   assert outcome.assignment.clusters == [['0', '3', '6'], ['1', '4'], ['2', '5']]
   assert any('3 of the 5 clusters asked for have members' in note for note in outcome.notes)
 
@@ -79,7 +82,9 @@ def test_fewer_distinct_vectors_than_clusters(features):
 def test_one_client_and_as_many_clusters_as_clients():
   labels, inertia = kmeans(Signatures.numbered(np.ones((1, 9))), 1, random_state=0)
   assert (labels.tolist(), inertia) == ([0], 0.0)
-  outcome = from_config(ClusteringConfig(method='kmeans', num_clusters=4), Signatures.numbered(np.eye(4)), 0)
+  outcome = methods.cluster(
+    ClusteringConfig(method='kmeans', num_clusters=4), Signatures.numbered(np.eye(4)), 0
+  )
   assert outcome.assignment.num_clusters == 4
   assert outcome.notes == ('every client is alone: there are as many clusters as clients',)
 
@@ -95,12 +100,12 @@ def test_wrong_numbers_of_clusters():
 def test_starts_come_from_the_seed_and_not_from_global_state():
   signatures = Signatures.numbered(np.random.default_rng(6).uniform(size=(40, 2)))
   config = ClusteringConfig(method='kmeans', num_clusters=9)
-  first = from_config(config, signatures, 0).assignment.membership
+  first = methods.cluster(config, signatures, 0).assignment.membership
   np.random.seed(1)
   state = np.random.get_state()[1].copy()
-  np.testing.assert_array_equal(from_config(config, signatures, 0).assignment.membership, first)
+  np.testing.assert_array_equal(methods.cluster(config, signatures, 0).assignment.membership, first)
   np.testing.assert_array_equal(np.random.get_state()[1], state)
 
 
 def test_scikit_learn_accepts_the_estimator():
-  check_estimator(KMeans())
+  check_estimator(estimators.KMeans())

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from tff_cluster.clustering import methods, planted
+from tff_cluster.clustering import methods
+from tff_cluster.clustering.methods import planted
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.config import ClusteringConfig
 from tff_cluster.errors import InputError

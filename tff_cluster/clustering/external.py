@@ -1,0 +1,262 @@
+"""Clustering methods that a user brings by import path: an own `Method`, or any scikit-learn clusterer or mixture.
+
+An estimator gets the constructor's arguments that were given, and as random_state, where it has one, a seed that follows
+from the experiment's. It sees the clients' vectors, or with metric=precomputed their distances; with affinity=precomputed,
+which scikit-learn means as similarities, the largest distance minus theirs.
+
+Departures and choices: scikit-learn calls rows that are in no cluster -1; here every client needs a model, so each of them
+is a cluster of its own. What has predict_proba makes overlapping clusters: a client is in all that it belongs to with
+membership_threshold or more, and always in the one that it belongs to most. Newcomers go where the estimator, fitted again
+to the same vectors, predicts them, and where it predicts nothing to the cluster with the nearest mean.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tff_cluster import imports
+from tff_cluster import options as options_lib
+from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.clustering.joined import Joined
+from tff_cluster.clustering.method import Evidence, Method, Newcomers
+from tff_cluster.clustering.method_options import METRICS, OnSignatures
+from tff_cluster.clustering.outcome import Outcome
+from tff_cluster.errors import InputError, shown
+from tff_cluster.options import option
+
+# Of a membership_threshold that is not given; at more than a half a client has one cluster.
+_MEMBERSHIP = 0.5
+_WORDS = {'true': True, 'false': False, 'none': None}
+
+
+@functools.cache
+def load(path: str) -> Method[Any]:
+  """Returns the method of an import path: an object or class derived from Method, or a clusterer of scikit-learn's kind.
+
+  Raises:
+    InputError: if it cannot be imported, or is neither.
+  """
+  found = imports.load('clustering', path)
+  if isinstance(found, type) and issubclass(found, Method):
+    found = found()
+  if isinstance(found, Method):
+    # The path is its name: one of the built-in ones could be the same.
+    found.name = path  # type: ignore[misc]
+    return found
+  kind = getattr(found, '_estimator_type', 'clusterer')
+  if isinstance(found, type) and hasattr(found, 'fit_predict') and kind != 'outlier_detector':
+    return Estimator(path, found)
+  raise InputError(
+    f'--clustering={path}: expected a clusterer or mixture of scikit-learn (a class with fit_predict), or a '
+    f'tff_cluster.clustering.method.Method, found {shown(getattr(found, "__name__", type(found).__name__))}'
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(OnSignatures):
+  """What is told beside the constructor's own arguments."""
+
+  distances: str | None = option(
+    None, 'Distances that metric=precomputed gets; default: l2.', choices=METRICS
+  )
+  membership_threshold: float | None = option(
+    None,
+    'Clients are in all clusters that predict_proba gives them with so much; default: 0.5.',
+    above=0.0,
+    at_most=1.0,
+  )
+  arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class Estimator(Method[Options]):
+  """A class of scikit-learn's kind as a method."""
+
+  options_type = Options
+
+  def __init__(self, path: str, kind: type):
+    self.name = path  # type: ignore[misc]
+    self.title = kind.__name__
+    self._kind = kind
+    self._arguments = [
+      name
+      for name, parameter in inspect.signature(kind).parameters.items()
+      if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    ]
+    self.draws = 'random_state' in self._arguments  # type: ignore[misc]
+    self.overlaps = hasattr(kind, 'predict_proba')  # type: ignore[misc]
+
+  def fields(self) -> dict[str, dataclasses.Field]:
+    """Returns our options, and the constructor's arguments, whose values nobody has declared."""
+    declared = {field.name: field for field in dataclasses.fields(Options) if field.name != 'arguments'}
+    if not self.overlaps:
+      del declared['membership_threshold']
+    own = {
+      name: dataclasses.field(metadata={'help': ''}) for name in self._arguments if name != 'random_state'
+    }
+    return declared | {name: field for name, field in own.items() if name not in declared}
+
+  def value_from_text(self, name: str, text: str) -> Any:
+    """Reads one of our options as declared, an argument as a number, true, false, none or text."""
+    declared = {field.name: field for field in dataclasses.fields(Options)}
+    if name in declared:
+      return options_lib.value_from_text(declared[name], text)
+    if text.lower() in _WORDS:
+      return _WORDS[text.lower()]
+    for kind in (int, float):
+      try:
+        return kind(text)
+      except ValueError:
+        continue
+    return text
+
+  def read(self, given: Mapping[str, Any]) -> Options:
+    """Returns the options; the constructor's arguments are what the estimator itself checks when it is fitted."""
+    known = self.fields()
+    for name, value in given.items():
+      if name == 'random_state' and self.draws:
+        raise InputError(
+          f'random_state={shown(value)}: it follows from the seed of the experiment; leave it out'
+        )
+      if name not in known:
+        raise InputError(f'unknown key {name!r} of {self.name}; known: {", ".join(known)}')
+      if (isinstance(value, float) and not math.isfinite(value)) or isinstance(value, (list, dict)):
+        raise InputError(f'{name}={shown(value)}: expected a number, true, false, none or text')
+    ours = {name: value for name, value in given.items() if name in Options.__dataclass_fields__}
+    options = options_lib.section_from_json(Options, ours)
+    for name in ours:
+      options_lib.check_value(Options.__dataclass_fields__[name], getattr(options, name))
+    arguments = {name: value for name, value in given.items() if name not in ours}
+    if options.distances is not None and 'precomputed' not in arguments.values():
+      raise InputError(f'distances={options.distances} applies to metric=precomputed only')
+    return dataclasses.replace(options, arguments=arguments)
+
+  def parameters(self, options: Options) -> dict[str, Any]:
+    """Returns what was given, and the signature."""
+    ours = {'distances': options.distances, 'membership_threshold': options.membership_threshold}
+    told = {name: value for name, value in ours.items() if value is not None}
+    return {'signature': options.signature, **told, **options.arguments}
+
+  def told_number(self, options: Options) -> int | None:
+    """Returns n_clusters or n_components, where one was given."""
+    for name in ('n_clusters', 'n_components'):
+      if isinstance(options.arguments.get(name), int):
+        return int(options.arguments[name])
+    return None
+
+  def check_experiment(
+    self, options: Options, num_clients: int, cohort_fraction: float, words: str = ''
+  ) -> None:
+    """Nothing is known before the estimator sees vectors."""
+
+  def for_clients(self, options: Options, num_clients: int) -> Options:
+    """Returns the options for fewer clients."""
+    names = [n for n in ('n_clusters', 'n_components') if (self.told_number(options) or 0) > num_clients]
+    fewer = {name: num_clients for name in names if name in options.arguments}
+    return dataclasses.replace(options, arguments={**options.arguments, **fewer})
+
+  def cluster(self, options: Options, evidence: Evidence) -> Outcome:
+    """Returns the clusters that the estimator finds."""
+    _, rows, notes = self._fitted(options, evidence)
+    return Outcome(ClusterAssignment(np.stack(list(rows.values())), evidence.client_ids), notes=notes)
+
+  def join(self, options: Options, newcomers: Newcomers) -> Joined:
+    """Returns what the estimator predicts; the cluster with the nearest mean where it predicts none that is there."""
+    from tff_cluster.clustering import joining
+
+    nearest = joining.nearest_mean(newcomers)
+    if not hasattr(self._kind, 'predict') or 'precomputed' in options.arguments.values():
+      return nearest
+    assert newcomers.known is not None and newcomers.arriving is not None
+    model, rows, _ = self._fitted(options, newcomers.known)
+    vectors = newcomers.arriving.vectors
+    with self._told('prediction'):
+      new = self._rows(options, model, vectors, np.asarray(model.predict(vectors)))
+    label_of = {tuple(np.flatnonzero(row)): label for label, row in rows.items()}
+    labels = [label_of[tuple(members)] for members in joining.members(newcomers)]
+    joined = np.stack([new.get(label, np.zeros(len(vectors))) > 0.0 for label in labels])
+    nowhere = ~joined.any(axis=0)
+    joined[:, nowhere] = nearest.membership[:, nowhere]
+    return Joined(joined, nowhere)
+
+  def _fitted(
+    self, options: Options, evidence: Evidence
+  ) -> tuple[Any, dict[Any, np.ndarray], tuple[str, ...]]:
+    """Returns the fitted estimator, float64[clients] of members for each label, and notes."""
+    import threadpoolctl
+
+    arguments = dict(options.arguments)
+    if self.draws:
+      arguments['random_state'] = evidence.integer_seed('estimator', self.name)
+    # Some estimators write into what they are given.
+    vectors = np.array(self._input(options, evidence))
+    with (
+      self._told('fit'),
+      threadpoolctl.threadpool_limits(limits=1),
+      warnings.catch_warnings(record=True) as heard,
+    ):
+      warnings.simplefilter('always')
+      model = self._kind(**arguments)
+      labels = np.asarray(model.fit_predict(vectors))
+      if labels.shape != (len(vectors),) or labels.dtype.kind not in 'iu':
+        raise InputError(
+          f'--clustering={self.name} returned labels of shape {labels.shape}, type {labels.dtype.name}; '
+          f'expected {len(vectors)} whole numbers, one a client'
+        )
+      rows = self._rows(options, model, vectors, labels)
+    alone = np.flatnonzero(labels == -1)
+    if len(alone) and not self.overlaps:
+      del rows[-1]
+      rows |= {('alone', k): np.eye(1, len(labels), k)[0] for k in alone}
+    notes = [f'{self.title} found {len(rows)} clusters']
+    if len(alone):
+      notes.append(
+        f'{len(alone)} of {len(labels)} clients are in no cluster of {self.title}; each is a cluster of its own'
+      )
+    told = dict.fromkeys(
+      ' '.join(str(each.message).split()) for each in heard if each.category is not DeprecationWarning
+    )
+    return model, rows, (*notes, *(f'{self.title} warns: {text}' for text in list(told)[:3]))
+
+  def _input(self, options: Options, evidence: Evidence) -> np.ndarray:
+    """Returns what the estimator is fitted to, float[clients, features] or float64[clients, clients]."""
+    if 'precomputed' not in options.arguments.values():
+      return evidence.signatures.vectors
+    distances = evidence.signatures.distances(options.distances or 'l2')
+    return distances.max() - distances if options.arguments.get('affinity') == 'precomputed' else distances
+
+  def _rows(
+    self, options: Options, model: Any, vectors: np.ndarray, labels: np.ndarray
+  ) -> dict[Any, np.ndarray]:
+    """Returns float64[clients], 1 for members, for each label that has some; of labels with the same members the first."""
+    if self.overlaps:
+      shares = np.asarray(model.predict_proba(vectors))
+      member = shares >= (options.membership_threshold or _MEMBERSHIP)
+      member[np.arange(len(shares)), shares.argmax(axis=1)] = True
+      found = {k: member[:, k].astype(np.float64) for k in range(member.shape[1])}
+    else:
+      found = {int(label): (labels == label).astype(np.float64) for label in np.unique(labels)}
+    kept: dict[bytes, Any] = {}
+    for label, row in found.items():
+      if row.any():
+        kept.setdefault(row.tobytes(), label)
+    return {label: found[label] for label in kept.values()}
+
+  @contextlib.contextmanager
+  def _told(self, what: str) -> Iterator[None]:
+    """Makes one line of whatever a user's code raises."""
+    try:
+      yield
+    except InputError:
+      raise
+    except Exception as error:
+      reason = ' '.join(str(error).split()) or 'no message'
+      raise InputError(
+        f'--clustering={self.name}: its {what} failed: {type(error).__name__}: {reason}'
+      ) from error

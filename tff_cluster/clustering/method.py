@@ -1,0 +1,238 @@
+"""What a clustering method is: one object that says everything about itself, so that nobody has to ask for its name.
+
+A small method derives from `Method`, declares its options and overrides `cluster`. All the rest has a default.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from tff_cluster import options as options_lib
+from tff_cluster import seeding
+from tff_cluster.clustering.joined import Joined
+from tff_cluster.clustering.method_options import NoOptions
+from tff_cluster.clustering.outcome import Outcome
+from tff_cluster.errors import InputError
+
+if TYPE_CHECKING:
+  from tff_cluster.assignment import ClusterAssignment
+  from tff_cluster.clustering.alternating import Federation, Recursion, Tree
+  from tff_cluster.clustering.replay import Found, Grid, Memory
+  from tff_cluster.clustering.signatures import Signatures
+
+Options = TypeVar('Options')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Evidence:
+  """What a method may look at.
+
+  Attributes:
+    signatures: The clients' vectors.
+    seed: The experiment's seed.
+    truths: Planted memberships by name, float[groups, clients]; None for all but an oracle in a run.
+    ids: The clients of the truths, where these are not those of the signatures.
+  """
+
+  signatures: 'Signatures'
+  seed: int = 0
+  truths: Mapping[str, np.ndarray] | None = None
+  ids: tuple[str, ...] | None = None
+
+  @property
+  def client_ids(self) -> tuple[str, ...]:
+    return self.signatures.client_ids if self.ids is None else self.ids
+
+  def integer_seed(self, *purpose: Any) -> int:
+    """Returns the seed of one purpose, for libraries that take a number."""
+    return seeding.integer_seed(self.seed, *purpose)
+
+  def generator(self, *purpose: Any) -> np.random.Generator:
+    """Returns the generator of one purpose."""
+    return seeding.generator(self.seed, *purpose)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Newcomers:
+  """Clients that come later, and what a rule that assigns them to clusters may look at.
+
+  Attributes:
+    assignment: The clusters, of the clients that were clustered; it may hold clients without a finite vector
+      (clustering/excluded.py), which decide nothing.
+    known: The evidence that was clustered; None for methods that alternate.
+    arriving: The newcomers' vectors, made like those of the others; None where they have none.
+    threshold: The distance threshold that was used; None where there was none.
+    truths: The newcomers' planted memberships by name; None for all but an oracle.
+    tree: The clusters that a method which alternates trained; None for others.
+  """
+
+  assignment: 'ClusterAssignment'
+  known: Evidence | None = None
+  arriving: 'Signatures | None' = None
+  threshold: float | None = None
+  truths: Mapping[str, np.ndarray] | None = None
+  tree: 'Tree | None' = None
+
+
+class Method(Generic[Options]):
+  """A clustering method.
+
+  Attributes:
+    name: What --method and --clustering call it.
+    title: What reports call it.
+    options_type: A frozen dataclass of fields made by options.option.
+    draws: Whether it draws from the seed.
+    oracle: Whether it may see the planted groups. What an oracle attains is no method's merit.
+    has_linkage: Whether what it returns has merges (Outcome.linkage).
+    overlaps: Whether a client may be in several clusters.
+    dial: The option that --overlap_dial turns, a distance threshold; None: it has none.
+    approach: What a report calls a run of such clusterings.
+    estimator_defaults: Options without which the method's estimator (clustering/estimators.py) could not be made.
+    one_cluster: What it means where all clients are in one cluster.
+  """
+
+  name: ClassVar[str] = ''
+  title: str = ''
+  options_type: ClassVar[type] = NoOptions
+  draws: ClassVar[bool] = False
+  oracle: ClassVar[bool] = False
+  has_linkage: ClassVar[bool] = False
+  overlaps: ClassVar[bool] = False
+  dial: ClassVar[str | None] = None
+  approach: ClassVar[str] = 'Three-phase distance-based clustering'
+  estimator_defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+  one_cluster: ClassVar[str] = 'this is FedAvg restarted, not a clustering'
+
+  @property
+  def alternates(self) -> bool:
+    """Whether it clusters while clients train, instead of vectors that they sent once."""
+    return type(self).rounds is not Method.rounds
+
+  # Its options.
+
+  def fields(self) -> dict[str, dataclasses.Field]:
+    """Returns the options by name."""
+    return {field.name: field for field in dataclasses.fields(self.options_type)}
+
+  def value_from_text(self, name: str, text: str) -> Any:
+    """Reads an option's value from a command line; ValueError says what was expected."""
+    return options_lib.value_from_text(self.fields()[name], text)
+
+  def read(self, given: Mapping[str, Any]) -> Options:
+    """Returns the options, typed and checked.
+
+    Raises:
+      InputError: naming an option that is unknown, out of range, or does not go with the others.
+    """
+    options = options_lib.section_from_json(self.options_type, given)
+    options_lib.check_fields(options)
+    self.check(options)
+    return options
+
+  def parameters(self, options: Options) -> dict[str, Any]:
+    """Returns the options by name, for results."""
+    return {name: getattr(options, name) for name in self.fields()}
+
+  def check(self, options: Options) -> None:
+    """Raises InputError where options do not go together."""
+
+  def check_experiment(
+    self, options: Options, num_clients: int, cohort_fraction: float, words: str = ''
+  ) -> None:
+    """Raises InputError where the options do not fit an experiment.
+
+    Args:
+      options: The options.
+      num_clients: Clients that are clustered.
+      cohort_fraction: Share of the clients that train in a round.
+      words: What a message says behind 'clients', for instance ' that take part'.
+    """
+    number = self.told_number(options)
+    if number is not None and number > num_clients:
+      raise InputError(
+        f'num_clusters={number} is more than the {num_clients} clients{words}; give at most as many clusters as clients'
+      )
+
+  def told_number(self, options: Options) -> int | None:
+    """Returns the number of clusters that it is told; None where it finds it."""
+    return getattr(options, 'num_clusters', None)
+
+  def for_clients(self, options: Options, num_clients: int) -> Options:
+    """Returns the options for fewer clients than were meant to be clustered."""
+    number = self.told_number(options)
+    if number is None or number <= num_clients:
+      return options
+    return dataclasses.replace(options, num_clusters=num_clients)  # type: ignore[type-var]
+
+  def needs_run(self, options: Options) -> str | None:
+    """Returns why vectors alone are not enough; None where they are."""
+    return None
+
+  # What it does.
+
+  def cluster(self, options: Options, evidence: Evidence) -> Outcome:
+    """Returns the clusters of the clients; raises InputError where the options do not fit them."""
+    raise NotImplementedError(f'{type(self).__name__} overrides neither cluster nor rounds')
+
+  def rounds(self, options: Options, federation: 'Federation') -> 'Recursion':
+    """Clusters while clients train; a method that overrides this alternates."""
+    raise NotImplementedError(f'{type(self).__name__} clusters vectors; it does not alternate')
+
+  def join(self, options: Options, newcomers: Newcomers) -> Joined:
+    """Returns the clusters that newcomers are assigned to: by default the one with the nearest mean (Euclidean).
+
+    Newcomers change no cluster, and none depends on another one.
+    """
+    from tff_cluster.clustering import joining
+
+    return joining.nearest_mean(newcomers)
+
+  # What else is asked of it.
+
+  def alternatives(self, num_clients: int) -> Sequence[Mapping[str, Any]]:
+    """Returns the options of clusterings that a report shows beside those that were trained."""
+    return ()
+
+  def questions(self, grid: 'Grid', num_clients: int) -> Iterator[Mapping[str, Any]]:
+    """Yields the options with which phases.replay asks for this method."""
+    yield from ()
+
+  def replay(self, grid: 'Grid', memory: 'Memory') -> 'Iterator[Found]':
+    """Yields what the questions give; a method that answers many of them at once overrides this."""
+    from tff_cluster.clustering.replay import Found
+
+    for given in self.questions(grid, memory.evidence.signatures.num_clients):
+      options = self.read(given)
+      try:
+        outcome = self.cluster(options, memory.evidence)
+      except InputError as error:  # What was given is fine, so these are too many clusters or links.
+        yield Found(given, None, None, (str(error),))
+      else:
+        yield Found(given, outcome.assignment, outcome.threshold, outcome.notes)
+
+  def on_validation(self, options: Options) -> bool:
+    """Whether a threshold is to be chosen among `cuts` by training each of them for a round."""
+    return False
+
+  def cuts(
+    self, options: Options, signatures: 'Signatures', counts: Sequence[int]
+  ) -> list[tuple[float, np.ndarray]]:
+    """Returns thresholds that give these numbers of clusters, with labels int64[clients]."""
+    raise NotImplementedError(f'{type(self).__name__} has no thresholds to choose among')
+
+  def at_threshold(self, threshold: float) -> dict[str, Any]:
+    """Returns the options that a chosen threshold changes."""
+    return {'distance_threshold': repr(threshold)}
+
+  # How reports name it.
+
+  def title_of(self, options: Options) -> str:
+    """Returns the title with what tells its variants apart."""
+    return self.title or self.name
+
+  def basis(self, options: Options) -> str:
+    """Returns what clusters were found on, after 'the clients’'."""
+    return str(getattr(options, 'signature', ''))

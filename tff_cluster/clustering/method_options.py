@@ -1,0 +1,43 @@
+"""Options that several clustering methods share, declared once; a method's options derive from those that it has."""
+
+import dataclasses
+
+from tff_cluster.options import option
+
+METRICS = ('l1', 'l2', 'cosine')
+SIGNATURES = ('weights', 'updates')
+
+
+@dataclasses.dataclass(frozen=True)
+class NoOptions:
+  """A method without any option."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OnSignatures:
+  """A method that clusters one vector a client."""
+
+  signature: str = option(
+    'weights',
+    "What is clustered: the clients' own weights of the last round, or one local update from the global model.",
+    choices=SIGNATURES,
+    of_runs=True,
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class WithNumber:
+  """A method that is told the number of clusters."""
+
+  num_clusters: int = option(4, 'Number of clusters K.', at_least=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class WithThreshold:
+  """A method with a distance threshold."""
+
+  distance_threshold: str | None = option(
+    None,
+    'dynamic_distance: mean (default), a number, or quantile:q. hierarchical: a number T, quantile:q, or validation '
+    '(of several cuts the one that is best on validation rows after a round).',
+  )

@@ -1,0 +1,82 @@
+"""The clustering methods: one module each, found by being here; and those of a user, by import path.
+
+A module holds one object `METHOD` (clustering/method.py). No list of names stands anywhere.
+"""
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tff_cluster.clustering.method import Evidence, Method
+from tff_cluster.errors import InputError
+
+if TYPE_CHECKING:
+  from tff_cluster.clustering.clustering_config import ClusteringConfig
+  from tff_cluster.clustering.outcome import Outcome
+  from tff_cluster.clustering.signatures import Signatures
+
+# The registry is made when it is first asked for.
+METHODS: Mapping[str, Method[Any]]
+
+
+def __getattr__(name: str) -> Any:
+  if name == 'METHODS':
+    return _found()
+  raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def find(name: str) -> Method[Any]:
+  """Returns the method of a name, or of an import path package.module:attribute, whose module is run for that.
+
+  Raises:
+    InputError: if there is no such method.
+  """
+  if ':' in name:
+    from tff_cluster.clustering import external
+
+    return external.load(name)
+  if name not in _found():
+    raise InputError(f'--method={name}: allowed are {", ".join(_found())}, or package.module:attribute')
+  return _found()[name]
+
+
+def with_option(option: str) -> list[str]:
+  """Returns the names of the methods that an option applies to."""
+  return [name for name, method in _found().items() if option in method.fields()]
+
+
+def cluster(
+  config: 'ClusteringConfig',
+  signatures: 'Signatures',
+  seed: int,
+  truths: Mapping[str, np.ndarray] | None = None,
+  client_ids: tuple[str, ...] | None = None,
+) -> 'Outcome':
+  """Clusters the clients.
+
+  Args:
+    config: Method and its parameters.
+    signatures: The clients' vectors.
+    seed: The experiment's seed; methods that draw do so through tff_cluster.seeding.
+    truths: Planted memberships by name, float[groups, clients]; only an oracle gets to see them.
+    client_ids: The clients of the truths; those of the signatures by default.
+
+  Raises:
+    InputError: if the method is unknown, or its parameters do not fit these clients.
+  """
+  method = config.rule
+  evidence = Evidence(signatures, seed)
+  if method.oracle and truths is not None:
+    evidence = Evidence(signatures, seed, truths, client_ids or signatures.client_ids)
+  return method.cluster(config.options, evidence)
+
+
+@functools.cache
+def _found() -> dict[str, Method[Any]]:
+  names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+  found = [importlib.import_module(f'{__name__}.{name}').METHOD for name in names]
+  return {method.name: method for method in found}

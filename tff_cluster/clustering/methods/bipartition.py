@@ -1,0 +1,531 @@
+"""The split of Clustered Federated Learning (Sattler et al. 2019, eq. 6): two halves that are least alike.
+
+Clients are parted so that the highest cosine similarity of two updates across the halves is as low as it can be.
+Prim's algorithm takes the clients in, always the one that is most similar to a client inside. Cutting its order
+before a client gives halves whose highest similarity across is the one that this client was taken in by, and no
+halves have less than the lowest of these: on the way from one half to the other, Prim's algorithm crosses them. The
+halves are those of single linkage before its last merge.
+
+A cluster, at first all clients, trains by FedAvg until it is stationary: the norm of the weighted mean update is below
+eps_1 (Algorithm 1, line 8). If then the update of some client still has a norm of eps_2 or more (equation 5), the clients
+disagree, and the cluster is split where the highest cosine similarity across is lowest (equation 6); each half goes on
+from the stationary model by itself (Algorithm 2).
+
+Departures and choices: the paper does not say which halves are meant where several have the lowest similarity
+across. The cut before the last such client is taken here, so that one half cannot be parted at that similarity
+again. The three guards are not in the paper; at 1, 0 and 1 they forbid nothing.
+
+  The first split comes after Phase 1 at the earliest, and a half trains for `rounds_before_split` rounds before it may be
+    split; in figure 3 both are 50. All clusters train on to the last round of Phase 2, so that a clustering by CFL
+    stands beside others at equal rounds; Algorithm 2 ends where all clusters have stopped.
+  Similarity and norms are those of the updates that made the last round (section 2, "latest transmitted updates"): they
+    cost no message of their own. Line 8 takes the norm of their mean as it is applied, without updates that are not finite.
+  A cluster that has stopped (equation 5) is not tested again. One whose split a guard forbids (min_cluster_size,
+    min_similarity_gap, max_cross_similarity; all are off by default) is tested again after `rounds_before_split` rounds.
+    Where the similarities of a cluster that has stopped are plainly of two kinds (`two_kinds`), its test says so, with norms
+    that would have split it; that decides nothing.
+  A cluster of one client is not tested; in the last round nobody is.
+  A client whose update is not finite (the paper has none) is left out of a test and goes with the larger half
+    (clustering/excluded.py). A cluster that has fewer than two others is not tested then, but `rounds_before_split` rounds later.
+
+Vectors alone (`phases.clustering --signatures_file`) are split once, without asking whether they are to be split at all
+(eq. 5), which is a question to the training. Newcomers go down the tree of splits, at each to the half with the client
+whose update is most similar: an idea of the authors of CFL, in a longer paper than the one whose split this is.
+
+`two_kinds` is not in the paper either: it tells where similarities contradict norms, and splits nothing. Its criterion:
+  At a stationary point the updates sum to about nothing. Clients of one group then have updates of noise only, which point
+  apart a little and anyhow; those of groups in conflict hold a part that their group shares and the others lack, so that every
+  client has a partner far more alike than any two clients across are, and these pull apart (similarity of at most about 0).
+  So the gap and the similarity across must be those that told groups from noise and from skewed labels (docs/results.md), no half
+  may be one client, which noise alone cuts off most easily, and the gap must be several standard deviations of the
+  similarities across: these would be of one kind if the halves were noise, so their spread is the noise's own scale.
+  Fewer than six clients tell nothing: among five, one in twenty random orders of the similarities has all pairs within two halves
+  above all pairs across; among six, about one in two hundred.
+"""
+
+import collections
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.clustering.alternating import Federation, Recursion, Segment, Trained
+from tff_cluster.clustering.joined import Joined
+from tff_cluster.clustering.method import Evidence, Method, Newcomers
+from tff_cluster.clustering.method_options import NoOptions
+from tff_cluster.clustering.outcome import Outcome
+from tff_cluster.errors import InputError
+from tff_cluster.options import option
+from tff_cluster.papers import sattler2019
+
+if TYPE_CHECKING:
+  from tff_cluster.clustering.signatures import Signatures
+
+# See `two_kinds`.
+_FEWEST_CLIENTS = 6
+_DEVIATIONS = 4.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Split:
+  """The two halves of eq. 6 and whether a guard lets them part.
+
+  Attributes:
+    labels: int64[clients], 0 or 1, numbered by first member; also where a guard forbids the split.
+    cross_similarity: Highest similarity of two clients across the halves.
+    gap: See `similarity_gap`.
+    reason: Why the split is forbidden; '' where it is allowed.
+  """
+
+  labels: np.ndarray
+  cross_similarity: float
+  gap: float
+  reason: str
+
+
+def similarities(signatures: 'Signatures') -> np.ndarray:
+  """Returns the cosine similarities of all pairs of updates (eq. 4).
+
+  A zero update has no direction: its similarity is 0 to every other update, and 1 to itself and to other zero
+  updates.
+
+  Args:
+    signatures: The clients' updates.
+
+  Returns:
+    float64[clients, clients], from -1 to 1, symmetric, ones on the diagonal.
+
+  Raises:
+    InputError: if the updates are so large that their norms overflow.
+  """
+  return 1.0 - signatures.distances('cosine')
+
+
+def bipartition(similarity: np.ndarray) -> tuple[np.ndarray, float]:
+  """Returns the halves with the lowest maximum similarity across (eq. 6), exactly.
+
+  Takes clients^2 steps. The order of the clients matters only where several halves are optimal.
+
+  Args:
+    similarity: float[clients, clients], finite and symmetric; the diagonal does not matter.
+
+  Returns:
+    labels int64[clients], 0 or 1, numbered by first member, and the highest similarity across.
+
+  Raises:
+    InputError: if there are fewer than 2 clients, or the similarities are not such a matrix.
+  """
+  _check_similarity(similarity)
+  clients = len(similarity)
+  order, links = np.zeros(clients, np.int64), np.zeros(clients)
+  inside = np.zeros(clients, bool)
+  inside[0] = True
+  nearest = np.array(similarity[0], np.float64)
+  for step in range(1, clients):
+    nearest[inside] = -np.inf
+    order[step] = np.argmax(nearest)
+    links[step] = nearest[order[step]]
+    inside[order[step]] = True
+    np.maximum(nearest, similarity[order[step]], out=nearest)
+  cross_similarity = float(links[1:].min())
+  cut = int(np.flatnonzero(links[1:] == cross_similarity)[-1]) + 1
+  labels = np.zeros(clients, np.int64)
+  labels[order[cut:]] = 1
+  return labels, cross_similarity
+
+
+def similarity_gap(similarity: np.ndarray, labels: np.ndarray) -> float:
+  """Returns by how much clients are more similar to their own half than any two clients are across.
+
+  The client that is least similar to its most similar client in its half counts; clients alone in a half are
+  left out. Never negative for the halves of `bipartition`, because each of them is connected by pairs that are at
+  least as similar as any across.
+
+  Args:
+    similarity: As in `bipartition`.
+    labels: int[clients], two different values.
+
+  Returns:
+    The difference; 0.0 if both clients of two are alone.
+
+  Raises:
+    InputError: as `bipartition`, or if the labels are not of two halves of these clients.
+  """
+  _check_similarity(similarity)
+  labels = np.asarray(labels)
+  halves = len(np.unique(labels))
+  if labels.shape != (len(similarity),) or halves != 2:
+    raise InputError(
+      f'labels of shape {labels.shape} with {halves} values: {len(similarity)} clients in two halves are needed'
+    )
+  within, across = np.inf, -np.inf
+  for client, row in enumerate(similarity):
+    same = labels == labels[client]
+    across = max(across, float(row[~same].max()))
+    same[client] = False
+    if same.any():
+      within = min(within, float(row[same].max()))
+  return within - across if within < np.inf else 0.0
+
+
+def guarded(
+  similarity: np.ndarray,
+  min_cluster_size: int = 1,
+  min_similarity_gap: float = 0.0,
+  max_cross_similarity: float = 1.0,
+) -> Split:
+  """Returns the split of eq. 6, with the reason where a guard forbids it.
+
+  Args:
+    similarity: As in `bipartition`.
+    min_cluster_size: Clients that each half must have; 1 forbids nothing.
+    min_similarity_gap: What `similarity_gap` must reach; 0 forbids nothing.
+    max_cross_similarity: What no two clients across the halves may exceed; 1 forbids nothing.
+
+  Raises:
+    InputError: as `bipartition`, or if a guard is out of range.
+  """
+  if min_cluster_size < 1:
+    raise InputError(f'min_cluster_size={min_cluster_size}: must be at least 1')
+  if not min_similarity_gap >= 0.0:
+    raise InputError(f'min_similarity_gap={min_similarity_gap}: must be a number of at least 0')
+  if not -1.0 <= max_cross_similarity <= 1.0:
+    raise InputError(f'max_cross_similarity={max_cross_similarity}: must be from -1 to 1')
+  labels, cross_similarity = bipartition(similarity)
+  gap = similarity_gap(similarity, labels)
+  reasons = []
+  smaller = int(np.bincount(labels).min())
+  if smaller < min_cluster_size:
+    reasons.append(f'a half of {_clients(smaller)}, at least {min_cluster_size} asked for (min_cluster_size)')
+  if gap < min_similarity_gap:
+    reasons.append(
+      f'a similarity gap of {gap:.4g}, at least {min_similarity_gap:.4g} asked for (min_similarity_gap)'
+    )
+  # Rounding may lift the cosine of two like updates above 1.
+  if min(cross_similarity, 1.0) > max_cross_similarity:
+    reasons.append(
+      f'a cross similarity of {cross_similarity:.4g}, at most {max_cross_similarity:.4g} asked for (max_cross_similarity)'
+    )
+  return Split(labels, cross_similarity, gap, '; '.join(reasons))
+
+
+def two_kinds(similarity: np.ndarray) -> Split | None:
+  """Returns the halves of eq. 6 where the similarities are plainly of two kinds (see above), else None.
+
+  Args:
+    similarity: As in `bipartition`.
+
+  Raises:
+    InputError: as `bipartition`.
+  """
+  split = guarded(similarity, 2, sattler2019.GAP, sattler2019.CROSS)
+  if split.reason or len(similarity) < _FEWEST_CLIENTS:
+    return None
+  across = similarity[np.ix_(split.labels == 0, split.labels == 1)]
+  return split if split.gap > _DEVIATIONS * across.std() else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(NoOptions):
+  """The options of CFL."""
+
+  stationary_norm: float = option(
+    0.4,
+    "eps_1 of CFL: a cluster's training is stationary once the norm of the weighted mean update is below it.",
+    above=0.0,
+    of_runs=True,
+  )
+  stopping_norm: float = option(
+    1.6,
+    "eps_2 of CFL: a stationary cluster stays whole if the norm of every client's update is below it.",
+    above=0.0,
+    of_runs=True,
+  )
+  rounds_before_split: int = option(
+    10,
+    'Rounds that a cluster made by a split trains before it may be split itself; the first split may come after Phase 1.',
+    at_least=1,
+    of_runs=True,
+  )
+  min_cluster_size: int = option(
+    1, 'Split only if both halves have so many clients; 1, as in the paper: always.', at_least=1
+  )
+  min_similarity_gap: float = option(
+    0.0,
+    'Split only if every client is by so much more similar to some client of its half than any two clients across are; '
+    '0, as in the paper: always.',
+    at_least=0.0,
+    at_most=2.0,
+  )
+  max_cross_similarity: float = option(
+    1.0,
+    'Split only if no two clients across the halves have a higher cosine similarity; 1, as in the paper: always.',
+    at_least=-1.0,
+    at_most=1.0,
+  )
+
+  @property
+  def guards(self) -> tuple[int, float, float]:
+    """The guards, in the order of `guarded`."""
+    return self.min_cluster_size, self.min_similarity_gap, self.max_cross_similarity
+
+
+class Bipartition(Method[Options]):
+  """The recursion of CFL; of vectors alone, its first split."""
+
+  name = 'bipartition'
+  title = 'bipartition'
+  options_type = Options
+  approach = 'Recursive bi-partition'
+  one_cluster = 'no split was made, so this is FedAvg gone on, not a clustering'
+
+  def check_experiment(
+    self, options: Options, num_clients: int, cohort_fraction: float, words: str = ''
+  ) -> None:
+    """Raises InputError unless all clients train in every round."""
+    if cohort_fraction < 1.0:
+      raise InputError(
+        f'--cohort_fraction={cohort_fraction}: bipartition compares the updates of all clients of a round; it needs 1.0'
+      )
+
+  def cluster(self, options: Options, evidence: Evidence) -> Outcome:
+    """Returns the two halves of eq. 6, or one cluster where a guard forbids them; splits once, without training."""
+    signatures = evidence.signatures
+    everybody = ClusterAssignment.from_labels(
+      np.zeros(signatures.num_clients, np.int64), signatures.client_ids
+    )
+    if signatures.num_clients == 1:
+      figures = {'cross_similarity': None, 'similarity_gap': None}
+      return Outcome(everybody, notes=('not split: there is one client',), figures=figures)
+    split = guarded(similarities(signatures), *options.guards)
+    sizes = np.bincount(split.labels)
+    notes = [
+      f'halves of {sizes[0]} and {_clients(sizes[1])}: the cross similarity (the highest of two clients across) is '
+      f'{split.cross_similarity:.4g}, the similarity gap {split.gap:.4g}'
+    ]
+    if split.reason:
+      notes.append(f'not split: {split.reason}')
+    return Outcome(
+      everybody if split.reason else ClusterAssignment.from_labels(split.labels, signatures.client_ids),
+      notes=tuple(notes),
+      figures={'cross_similarity': split.cross_similarity, 'similarity_gap': split.gap},
+    )
+
+  def rounds(self, options: Options, federation: Federation) -> Recursion:
+    """Trains and splits until the last round."""
+    segments: list[Segment] = []
+    tests: list[tuple[dict[str, Any], np.ndarray]] = []
+    waiting: collections.deque[tuple[np.ndarray, Any, int, int, int | None]] = collections.deque()
+    everyone = np.arange(len(federation.client_ids))
+    waiting.append((everyone, federation.initial, 0, federation.first_round, None))
+    while waiting:
+      members, start, start_round, first_test, parent = waiting.popleft()
+      halves, trained, found = _train(options, federation, members, start, start_round, first_test)
+      segments.append(Segment(members, start_round, trained.round, parent))
+      tests += found
+      first_test = trained.round + options.rounds_before_split
+      for half in halves:
+        waiting.append((half, trained.after, trained.round, first_test, len(segments) - 1))
+    return Recursion(segments, sorted(tests, key=lambda test: (test[0]['round'], test[0]['positions'])))
+
+  def join(self, options: Options, newcomers: Newcomers) -> Joined:
+    """Returns the ends of the newcomers' ways down the tree of splits.
+
+    One whose update is not finite is on the larger side of a split, and that is told as a fallback.
+    """
+    from tff_cluster.clustering import excluded
+    from tff_cluster.clustering.cross_distances import cross_distances
+
+    tree, assignment = newcomers.tree, newcomers.assignment
+    assert tree is not None
+    fallback = np.zeros(tree.num_newcomers, bool)
+
+    def similarity(node: int, reached: np.ndarray) -> list[np.ndarray]:
+      arriving = tree.arriving(node, reached)
+      finite = excluded.finite_rows(arriving)
+      arriving[~finite] = 0.0
+      fallback[reached[~finite]] = True
+      halves = []
+      sides = [segment.members for segment in tree.segments if segment.parent == node]
+      for half in sides:
+        updates = tree.sent(node, half)
+        if not (known := excluded.finite_rows(updates)).all():
+          updates = updates[known]
+        halves.append(1.0 - cross_distances(updates, arriving, 'cosine'))
+      # Higher than any cosine: who has no direction is on the larger side.
+      halves[int(np.argmax([len(half) for half in sides]))][:, ~finite] = 2.0
+      return halves
+
+    ends = descend([segment.parent for segment in tree.segments], tree.num_newcomers, similarity)
+    members = {tuple(assignment.members(row)): row for row in range(assignment.num_clusters)}
+    rows = np.array([members[tuple(tree.segments[end].members)] for end in ends])
+    return Joined(np.arange(assignment.num_clusters)[:, None] == rows, fallback)
+
+  def basis(self, options: Options) -> str:
+    """Says that updates are clustered, and how."""
+    return 'updates, by recursive bi-partition'
+
+
+METHOD = Bipartition()
+
+
+def descend(
+  parents: Sequence[int | None],
+  num_newcomers: int,
+  similarity: Callable[[int, np.ndarray], Sequence[np.ndarray]],
+) -> np.ndarray:
+  """Takes newcomers down a tree of splits: at each, to the half with the client that is most similar.
+
+  Args:
+    parents: For each cluster of the tree the position of the one that it was split from, before it; None for the first.
+    num_newcomers: Number of newcomers.
+    similarity: Called with a cluster that was split and int64[some], the newcomers that reach it; returns for each of
+      its halves, in their order in the tree, float[clients of the half, some], the similarity of the newcomers' updates
+      to the clients'. It is called once for each split that a newcomer reaches.
+
+  Returns:
+    int64[newcomers], the cluster of the tree that each ends in; it was not split.
+  """
+  place = np.zeros(num_newcomers, np.int64)
+  # A cluster stands behind the one that it was split from, so one pass is enough.
+  for node in range(len(parents)):
+    halves = [child for child, parent in enumerate(parents) if parent == node]
+    here = np.flatnonzero(place == node)
+    if halves and len(here):
+      highest = np.stack([np.max(half, axis=0) for half in similarity(node, here)])
+      place[here] = np.array(halves)[np.argmax(highest, axis=0)]
+  return place
+
+
+def _train(
+  options: Options, federation: Federation, members: np.ndarray, start: Any, start_round: int, first_test: int
+) -> tuple[list[np.ndarray], Trained, list[tuple[dict[str, Any], np.ndarray]]]:
+  """Trains a cluster until it is split or the rounds are over.
+
+  Returns:
+    The halves (none, or two arrays of positions), the cluster after its last round, and its tests as in `Recursion`.
+  """
+  from tff_cluster.clustering import excluded
+
+  tests: list[tuple[dict[str, Any], np.ndarray]] = []
+  while True:
+    begin = first_test if len(members) > 1 else federation.last_round
+    trained = federation.train(
+      members, start, start_round, partial(_is_stationary, first_test=begin, limit=options.stationary_norm)
+    )
+    number = trained.round
+    if number == federation.last_round:
+      return [], trained, tests
+    everybodys, norms = federation.compare(members, trained.before, number)
+    finite = np.isfinite(norms)
+    if start_round == 0:
+      excluded.check(finite, federation.client_ids)
+    if np.sum(finite) < 2:
+      first_test = number + options.rounds_before_split
+      continue
+    similarity, norms = everybodys[np.ix_(finite, finite)], norms[finite]
+    test: dict[str, Any] = {
+      'round': number, 'positions': members.tolist(), 'verdict': 'stopped', 'halves': None, 'cross_similarity': None,
+      'similarity_gap': None, 'mean_update_norm': trained.mean_update_norm,
+      'max_update_norm': float(norms.max()), 'mean_similarity': _mean_similarity(similarity), 'reason': '',
+    }  # fmt: skip
+    if not finite.all():
+      test['excluded'] = members[~finite].tolist()
+    tests.append((test, everybodys.astype(np.float32)))
+    if norms.max() < options.stopping_norm:
+      test.update(_stopped(similarity, members[finite], test, options))
+      first_test = federation.last_round
+      continue
+    split = guarded(similarity, *options.guards)
+    sides = split.labels if finite.all() else excluded.with_larger_half(split.labels, finite)
+    halves = [members[sides == side] for side in (0, 1)]
+    test.update(
+      halves=[half.tolist() for half in halves], cross_similarity=split.cross_similarity, similarity_gap=split.gap
+    )  # fmt: skip
+    if not split.reason:
+      test['verdict'] = 'split'
+      return halves, trained, tests
+    test.update(verdict='kept', reason=split.reason)
+    first_test = number + options.rounds_before_split
+
+
+def _stopped(
+  similarity: np.ndarray, members: np.ndarray, test: dict[str, Any], options: Options
+) -> dict[str, Any]:
+  """Returns why a cluster stopped, and what its similarities say against that (`two_kinds` of SPLIT), where they do."""
+  reason = (
+    f'no client’s update is longer than stopping_norm={options.stopping_norm:g}; '
+    f'the longest is {test["max_update_norm"]:.3g}'
+  )
+  found = two_kinds(similarity)
+  if found is None:
+    return {'reason': reason}
+  halves = [members[found.labels == side].tolist() for side in (0, 1)]
+  stationary, stopping = _splitting_norms(
+    test['mean_update_norm'], test['max_update_norm'], options.stationary_norm
+  )
+  words = (
+    f'{len(members)} clients were kept together after round {test["round"]} because of their norms, but the similarities of '
+    f'their updates are plainly of two kinds: {len(halves[0])} and {len(halves[1])} clients have at most '
+    f'{found.cross_similarity:.2g} across, and each of them a partner in its own half that is at least {found.gap:.2g} more similar. '
+    f'With stationary_norm={stationary:g} and stopping_norm={stopping:g} they are split'
+  )
+  return {
+    'reason': reason,
+    'two_kinds': {
+      'halves': halves,
+      'cross_similarity': found.cross_similarity,
+      'similarity_gap': found.gap,
+      'stationary_norm': stationary,
+      'stopping_norm': stopping,
+      'words': words,
+    },
+  }
+
+
+def _splitting_norms(mean_norm: float, longest: float, stationary_norm: float) -> tuple[float, float]:
+  """Returns values of stationary_norm and stopping_norm that split where a test saw these norms.
+
+  stopping_norm is a tenth below the longest update, as far as the mean update leaves room for stationary_norm, which is lowered to
+  stopping_norm where it is above it: a cluster is stationary where its mean is short beside its updates.
+  """
+  stopping = max(0.9 * longest, math.sqrt(mean_norm * longest))
+  return _told(min(stationary_norm, stopping)), _told(stopping)
+
+
+def _told(norm: float) -> float:
+  """Returns a norm to as many digits as a reader is told."""
+  return float(f'{norm:.3g}')
+
+
+def _is_stationary(number: int, norm: float, first_test: int, limit: float) -> bool:
+  return number >= first_test and norm < limit
+
+
+def _mean_similarity(similarity: np.ndarray) -> float:
+  """Returns the mean over pairs of different clients."""
+  clients = len(similarity)
+  return float((similarity.sum() - np.trace(similarity)) / (clients * (clients - 1)))
+
+
+def _check_similarity(similarity: np.ndarray) -> None:
+  if similarity.ndim != 2 or similarity.shape[0] != similarity.shape[1]:
+    raise InputError(f'similarities must be [clients, clients], found shape {similarity.shape}')
+  if len(similarity) < 2:
+    raise InputError(f'similarities of {_clients(len(similarity))}: a split needs at least 2')
+  if not np.isfinite(similarity).all():
+    raise InputError('similarities hold NaN or an infinity; they must be finite')
+  if not np.array_equal(similarity, similarity.T):
+    one, other = np.argwhere(similarity != similarity.T)[0]
+    raise InputError(
+      f'similarities must be symmetric, found {similarity[one, other]} for clients {one} and {other}, '
+      f'{similarity[other, one]} for {other} and {one}'
+    )
+
+
+def _clients(count: int) -> str:
+  return f'{count} client' if count == 1 else f'{count} clients'

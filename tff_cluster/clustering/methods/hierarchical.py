@@ -1,0 +1,228 @@
+"""Agglomerative clustering cut at a distance threshold (FL+HC, Briggs et al. 2020, Algorithm 1).
+
+Source of the linkage and of the cut: SciPy's `linkage` and `fcluster(criterion='distance')`, that is, clusters
+are merged while their distance is at most the threshold.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.clustering import thresholds
+from tff_cluster.clustering.joined import Joined
+from tff_cluster.clustering.method import Evidence, Method, Newcomers
+from tff_cluster.clustering.method_options import METRICS, OnSignatures, WithThreshold
+from tff_cluster.clustering.outcome import Outcome, by_first_member
+from tff_cluster.errors import InputError
+from tff_cluster.options import option
+
+if TYPE_CHECKING:
+  from tff_cluster.clustering.replay import Found, Grid, Memory
+  from tff_cluster.clustering.signatures import Signatures
+
+LINKAGES = ('single', 'complete', 'average', 'ward')
+# A threshold that is chosen by training, see algorithms/threshold_choice.py.
+VALIDATION = 'validation'
+_NEEDS_A_RUN = '--distance_threshold=validation trains the clusters of a run; for vectors alone give a number or quantile:q'
+
+
+def merge_order(signatures: 'Signatures', metric: str, linkage: str) -> np.ndarray:
+  """Returns the merges of an agglomeration, float64[clients - 1, 4] (SciPy's Z), lowest first.
+
+  Args:
+    signatures: The clients' vectors.
+    metric: 'l1', 'l2' or 'cosine'.
+    linkage: 'single', 'complete', 'average' or 'ward' (with 'l2' only).
+
+  Raises:
+    InputError: if a choice is unknown, or ward is asked with another metric.
+  """
+  from scipy.cluster import hierarchy
+
+  from tff_cluster.clustering import distances as distances_lib
+
+  if metric not in METRICS:
+    raise InputError(f'metric {metric!r}: allowed are {", ".join(METRICS)}')
+  if linkage not in LINKAGES:
+    raise InputError(f'linkage {linkage!r}: allowed are {", ".join(LINKAGES)}')
+  if linkage == 'ward' and metric != 'l2':
+    raise InputError(f"linkage 'ward' needs metric 'l2', given {metric!r}")
+  if signatures.num_clients == 1:
+    return np.zeros((0, 4))
+  return hierarchy.linkage(distances_lib.condensed(signatures.distances(metric)), linkage)
+
+
+def cut(merges: np.ndarray, threshold: float) -> np.ndarray:
+  """Returns the clusters after all merges at a distance of at most the threshold.
+
+  Args:
+    merges: float64[clients - 1, 4], from `merge_order`.
+    threshold: In units of the metric and linkage.
+
+  Returns:
+    labels int64[clients], numbered by first member.
+
+  Raises:
+    InputError: if the threshold is negative or NaN.
+  """
+  if not threshold >= 0.0:
+    raise InputError(f'distance threshold {threshold}: must be a number of at least 0')
+  if not len(merges):
+    return np.zeros(1, np.int64)
+  from scipy.cluster import hierarchy
+
+  return by_first_member(hierarchy.fcluster(merges, t=threshold, criterion='distance'))
+
+
+def hierarchical(
+  signatures: 'Signatures', metric: str, linkage: str, threshold: float
+) -> tuple[np.ndarray, np.ndarray]:
+  """Clusters by agglomeration: `merge_order`, then `cut`.
+
+  Returns:
+    labels int64[clients], numbered by first member, and the merges float64[clients - 1, 4].
+
+  Raises:
+    InputError: as they do.
+  """
+  if not threshold >= 0.0:
+    raise InputError(f'distance threshold {threshold}: must be a number of at least 0')
+  merges = merge_order(signatures, metric, linkage)
+  return cut(merges, threshold), merges
+
+
+def cuts(merges: np.ndarray, counts: Sequence[int]) -> list[tuple[float, np.ndarray]]:
+  """Returns the cuts into these numbers of clusters.
+
+  Args:
+    merges: float64[clients - 1, 4], from `merge_order`.
+    counts: Numbers of clusters; those that no threshold gives (equal merge heights, fewer clients) are left out.
+
+  Returns:
+    For each count a threshold, halfway between the merges before and after it, and labels int64[clients].
+  """
+  heights, clients = merges[:, 2], len(merges) + 1
+  found = []
+  for count in counts:
+    if not 1 <= count <= clients:
+      continue
+    done = clients - count
+    low = heights[done - 1] if done else 0.0
+    threshold = float((low + heights[done]) / 2) if done < len(heights) else float(low)
+    labels = cut(merges, threshold)
+    if labels.max() + 1 == count:
+      found.append((threshold, labels))
+  return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(WithThreshold, OnSignatures):
+  """The options of hierarchical clustering."""
+
+  metric: str = option('l2', 'Distance between signatures.', choices=METRICS)
+  linkage: str = option('complete', 'Linkage; ward needs --metric=l2.', choices=LINKAGES)
+
+
+class HierarchicalClustering(Method[Options]):
+  """The clusters of `hierarchical`."""
+
+  name = 'hierarchical'
+  title = 'hierarchical'
+  estimator_defaults = MappingProxyType({'distance_threshold': 3.0})
+  options_type = Options
+  has_linkage = True
+
+  def check(self, options: Options) -> None:
+    """Raises InputError where there is no usable threshold, or the linkage does not go with the metric."""
+    if options.linkage == 'ward' and options.metric != 'l2':
+      raise InputError(f'--linkage=ward needs --metric=l2, given --metric={options.metric}')
+    if options.distance_threshold is None:
+      raise InputError('--method=hierarchical needs --distance_threshold=T (a number)')
+    if (
+      options.distance_threshold != VALIDATION
+      and thresholds.parse_threshold(options.distance_threshold)[0] == 'mean'
+    ):
+      raise InputError(
+        '--distance_threshold=mean applies to dynamic_distance; hierarchical takes a number, quantile:q or validation'
+      )
+
+  def needs_run(self, options: Options) -> str | None:
+    """A threshold that is chosen by training needs a run."""
+    return _NEEDS_A_RUN if self.on_validation(options) else None
+
+  def cluster(self, options: Options, evidence: Evidence) -> Outcome:
+    """Returns the clusters; quantile:q is one of the metric's distances."""
+    if reason := self.needs_run(options):
+      raise InputError(reason)
+    signatures, text = evidence.signatures, str(options.distance_threshold)
+    threshold = thresholds.resolve(text, signatures.distances(options.metric))
+    labels, merges = hierarchical(signatures, options.metric, options.linkage, threshold or 0.0)
+    assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
+    notes = []
+    if threshold is not None:
+      clusters = f'{assignment.num_clusters} cluster{"" if assignment.num_clusters == 1 else "s"}'
+      notes.append(f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {clusters}')
+    if len(merges) and assignment.num_clusters == signatures.num_clients:
+      notes.append(
+        f'every client is alone: the threshold {threshold:.4g} is below the smallest distance {merges[0, 2]:.4g}'
+      )
+    elif len(merges) and assignment.num_clusters == 1:
+      notes.append(
+        f'all clients are in one cluster: the threshold {threshold:.4g} reaches the last merge at {merges[:, 2].max():.4g}'
+      )
+    return Outcome(assignment, threshold, merges, tuple(notes))
+
+  def join(self, options: Options, newcomers: Newcomers) -> Joined:
+    """Returns the cluster that the newcomer, a cluster of its own, would be merged with first."""
+    from tff_cluster.clustering import joining
+
+    members, across = joining.members(newcomers), joining.across(newcomers, options.metric)
+    if options.linkage == 'ward':
+      # By how much the sum of squares about the means grows.
+      sizes = np.array([len(rows) for rows in members])[:, None]
+      cost = joining.to_means(joining.euclidean(newcomers)) * sizes / (sizes + 1)
+    else:
+      cost = np.stack([_linked(across[rows], options.linkage) for rows in members])
+    return joining.cheapest(cost, across, members)
+
+  def replay(self, grid: 'Grid', memory: 'Memory') -> 'Iterator[Found]':
+    """Yields a cut for each family and threshold, family after family; each family's merges are found once."""
+    from tff_cluster.clustering.replay import Found
+
+    for metric, linkage in grid.families:
+      merges = memory.merges(metric, linkage)
+      chosen = (
+        memory.thresholds(metric, linkage, grid.thresholds)
+        if isinstance(grid.thresholds, int)
+        else grid.thresholds
+      )
+      for threshold in chosen:
+        given = {'metric': metric, 'linkage': linkage, 'distance_threshold': repr(float(threshold))}
+        yield Found(given, cut(merges, threshold), float(threshold), (), metric)
+
+  def on_validation(self, options: Options) -> bool:
+    """Whether the threshold is the best of several on validation rows."""
+    return options.distance_threshold == VALIDATION
+
+  def cuts(
+    self, options: Options, signatures: 'Signatures', counts: Sequence[int]
+  ) -> list[tuple[float, np.ndarray]]:
+    """Returns the cuts into these numbers of clusters."""
+    return cuts(merge_order(signatures, options.metric, options.linkage), counts)
+
+  def title_of(self, options: Options) -> str:
+    """Returns the title with the linkage."""
+    return f'{self.title}, {options.linkage}'
+
+
+METHOD = HierarchicalClustering()
+
+
+def _linked(across: np.ndarray, linkage: str) -> np.ndarray:
+  if linkage == 'single':
+    return across.min(axis=0)
+  return across.max(axis=0) if linkage == 'complete' else across.mean(axis=0)

@@ -1,0 +1,149 @@
+"""Which rows an experiment has, and which client holds them: each field is declared once, with its help text."""
+
+import dataclasses
+
+from tff_cluster.options import option
+
+DATASETS = ('digits', 'mnist', 'cifar10', 'emnist', 'file')
+PARTITIONS = (
+    'iid', 'pathological', 'label_swapped', 'label_permuted', 'rotated',
+    'dirichlet', 'quantity_skew', 'by_writer', 'mixture',
+)  # fmt: skip
+ATTACKS = ('sign_flip', 'scaled', 'label_flip', 'nan')
+# What a malicious client multiplies its update with, where --attack_scale is not given.
+_ATTACK_SCALES = {'sign_flip': 1.0, 'scaled': 10.0}
+GROUPED = ('label_swapped', 'label_permuted', 'rotated', 'mixture')
+
+
+@dataclasses.dataclass(frozen=True)
+class DataConfig:
+  """Which rows, and which client holds them."""
+
+  dataset: str = option('digits', 'Source of the rows.', choices=DATASETS)
+  data_dir: str | None = option(
+    None,
+    'Folder that the loaders of mnist, cifar10 and emnist read and download to; default: their own cache.',
+    applies=('dataset', ('mnist', 'cifar10', 'emnist')),
+  )
+  data_file: str | None = option(
+    None,
+    'An .npz with x [rows, ...], y [rows] and optional client_id [rows] and group [rows].',
+    applies=('dataset', ('file',)),
+  )
+  emnist_classes: int = option(
+    10, 'EMNIST: digits only, or digits and letters.', choices=(10, 62), applies=('dataset', ('emnist',))
+  )
+  partition: str = option(
+    'label_swapped',
+    'How rows are given to clients; by_writer keeps the owners of emnist and of a file with client_id.',
+    choices=PARTITIONS,
+  )
+  num_clients: int = option(20, 'Number of clients; by_writer draws this many writers.', at_least=1)
+  new_clients: int = option(
+    0,
+    'So many of the clients take no part: they come after training, and one local update each assigns them to clusters.',
+    at_least=0,
+  )
+  rows_per_client: int | None = option(
+    None, 'Training and validation rows of each client at most; default: all rows are shared out.', at_least=3
+  )
+  min_examples: int = option(
+    1, 'Take writers with at least this many examples.', at_least=1, applies=('partition', ('by_writer',))
+  )
+  max_examples: int | None = option(
+    None, 'Take writers with at most this many examples.', at_least=1, applies=('partition', ('by_writer',))
+  )
+  shards_per_client: int = option(
+    2, 'Label-sorted shards that each client gets.', at_least=1, applies=('partition', ('pathological',))
+  )
+  noise_clients: float = option(
+    0.0,
+    'Share of the clients that hold CIFAR-10 images as 28x28 grey instead; --dataset=mnist only.',
+    at_least=0.0,
+    at_most=0.5,
+    applies=('partition', ('pathological',)),
+  )
+  num_groups: int = option(4, 'Planted groups of clients.', at_least=1, applies=('partition', GROUPED))
+  label_skew: float | None = option(
+    None,
+    'Dirichlet concentration of the labels within the planted groups; default: no skew.',
+    above=0.0,
+    applies=('partition', GROUPED),
+  )
+  dirichlet_alpha: float = option(
+    0.5,
+    'Concentration of the label shares; smaller is more skewed.',
+    above=0.0,
+    applies=('partition', ('dirichlet',)),
+  )
+  quantity_alpha: float = option(
+    1.0,
+    'Concentration of the numbers of rows; smaller is more uneven.',
+    above=0.0,
+    applies=('partition', ('quantity_skew',)),
+  )
+  mixture_kind: str = option(
+    'rotated',
+    'What tells the groups of a mixture apart.',
+    choices=('rotated', 'label_swapped', 'label_permuted'),
+    applies=('partition', ('mixture',)),
+  )
+  mixture_share: float = option(
+    0.3,
+    "Share of a mixed client's rows that comes from its second group.",
+    above=0.0,
+    at_most=0.5,
+    applies=('partition', ('mixture',)),
+  )
+  mixed_clients: float = option(
+    0.5,
+    'Share of the clients that are mixed; the others belong to one group.',
+    at_least=0.0,
+    at_most=1.0,
+    applies=('partition', ('mixture',)),
+  )
+  validation_fraction: float = option(
+    0.1,
+    "Share of each client's training rows that is kept for validation (at least one row).",
+    above=0.0,
+    at_most=0.5,
+  )
+  test_fraction: float = option(
+    0.2,
+    'Share of the rows that is kept for testing, in sources that have no test set.',
+    above=0.0,
+    at_most=0.5,
+    applies=('dataset', ('digits', 'file')),
+  )
+  data_seed: int = option(0, 'Seed of partition, splits and planted groups.', at_least=0)
+  malicious_clients: float = option(
+    0.0,
+    'Share of the clients that do harm, as --attack says; drawn with --data_seed.',
+    at_least=0.0,
+    at_most=0.5,
+  )
+  attack: str = option(
+    'sign_flip',
+    'What malicious clients do: send the negative of their update, send it many times, train on labels that are turned '
+    'round (classes - 1 - y), or send NaN.',
+    choices=ATTACKS,
+  )
+  attack_scale: float | None = option(
+    None,
+    'How often malicious clients send their update; default: 1 for sign_flip, 10 for scaled.',
+    above=0.0,
+    applies=('attack', tuple(_ATTACK_SCALES)),
+  )
+
+  @property
+  def num_participants(self) -> int:
+    """Clients that are trained and clustered."""
+    return self.num_clients - self.new_clients
+
+  @property
+  def update_scale(self) -> float:
+    """What a malicious client multiplies its update with: below 0 with its sign flipped, NaN where it sends NaN."""
+    if self.attack not in _ATTACK_SCALES:
+      return float('nan') if self.attack == 'nan' else 1.0
+    scale = _ATTACK_SCALES[self.attack] if self.attack_scale is None else self.attack_scale
+    return -scale if self.attack == 'sign_flip' else scale
