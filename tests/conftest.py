@@ -1,5 +1,6 @@
 """What tests share: a small population, and one TFF context a test session."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -49,6 +50,16 @@ def make_population(clients: int = 5, rows: int = 23, classes: int = 3, shape=(6
   return population_lib.Population(
     'made up', tuple(f'c{k:02d}' for k in range(clients)), train, validation, test, test.x, test.y, classes
   )
+
+
+@contextlib.contextmanager
+def clients_of_runs(population, new_clients=None) -> Iterator[None]:
+  """While it lasts, new runs have these clients, whatever their configurations say."""
+  from tff_cluster.data import new_clients as new_clients_lib
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(new_clients_lib, 'split', lambda *_: (population, new_clients))
+    yield
 
 
 @pytest.fixture(scope='session')

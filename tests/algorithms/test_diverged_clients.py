@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
+from tests.conftest import clients_of_runs
 from tff_cluster import store
 from tff_cluster.config import (
   ClusteringConfig,
@@ -61,33 +62,30 @@ def scaled(population, factors):
   )
 
 
-def save(folder, config, factors, new_factors, without=()):
-  """Saves the clients that a run is to find in its folder."""
+def clients(config, factors, new_factors, without=()):
+  """Returns the clients that a run is to have, and those that come later."""
   from tff_cluster.data import new_clients, populate
 
   population, new = new_clients.split(populate.build_population(config.data), config.data)
   healthy = [k for k in range(population.num_clients) if k not in without]
-  if new is not None:
-    saved.save_population(scaled(new, new_factors), folder.new_clients)
-  saved.save_population(scaled(population, factors).take(healthy), folder.population)
-  return folder
+  return scaled(population, factors).take(healthy), None if new is None else scaled(new, new_factors)
 
 
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory):
   folder = RunFolder(tmp_path_factory.mktemp('diverged') / 'run')
   # So large that measuring overflows as well, and not quite so large.
-  save(folder, CONFIG, {SICK[0]: 3e38, SICK[1]: 1e30}, {SICK_NEW: 1e30})
-  return run(CONFIG, folder), folder
+  with clients_of_runs(*clients(CONFIG, {SICK[0]: 3e38, SICK[1]: 1e30}, {SICK_NEW: 1e30})):
+    return run(CONFIG, folder), folder
 
 
 @pytest.fixture(scope='module')
 def without(tmp_path_factory):
   """The same run of the other clients alone."""
   folder = RunFolder(tmp_path_factory.mktemp('without') / 'run')
-  save(folder, CONFIG, {}, {SICK_NEW: 1e30}, without=SICK)
   data = dataclasses.replace(CONFIG.data, num_clients=CLIENTS - len(SICK))
-  return run(dataclasses.replace(CONFIG, data=data), folder)
+  with clients_of_runs(*clients(CONFIG, {}, {SICK_NEW: 1e30}, without=SICK)):
+    return run(dataclasses.replace(CONFIG, data=data), folder)
 
 
 def sick_ids(found):
@@ -253,7 +251,8 @@ def test_clusters_start_from_the_mean_of_the_others(dimension, tmp_path):
     ),
     clusterings=(ClusteringConfig('kmeans', num_clusters=2), ClusteringConfig('planted')),
   )
-  folder = save(RunFolder(tmp_path), config, {0: 1e30}, {})
+  folder = RunFolder(tmp_path)
+  saved.save_population(clients(config, {0: 1e30}, {})[0], folder.population)
   from tff_cluster.algorithms import client_signatures, run_experiment, session, three_phase
 
   with session.opened(folder, config, run_experiment.Silent()) as experiment:
@@ -283,11 +282,14 @@ def test_fewer_than_two_clients_left_is_one_line_and_names_the_first(tmp_path):
     training=dataclasses.replace(CONFIG.training, phase1_rounds=1, phase2_rounds=1),
     clusterings=(ClusteringConfig('kmeans', num_clusters=2),),
   )
-  folder = save(RunFolder(tmp_path / 'run'), config, dict.fromkeys((1, 2, 3), 1e30), {})
-  first = saved.load_population(folder.population).client_ids[1]
+  population, _ = clients(config, dict.fromkeys((1, 2, 3), 1e30), {})
+  first = population.client_ids[1]
   for _ in range(2):  # Also where the signatures are there already.
-    with pytest.raises(
-      InputError, match=f'client {first}: .* 2 clients more.* fewer than 2 clients are left'
-    ) as caught:
-      run(config, folder)
+    with (
+      clients_of_runs(population),
+      pytest.raises(
+        InputError, match=f'client {first}: .* 2 clients more.* fewer than 2 clients are left'
+      ) as caught,
+    ):
+      run(config, RunFolder(tmp_path / 'run'))
     assert 'use a smaller --learning_rate' in str(caught.value)

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.conftest import clients_of_runs
 from tests.federated.test_trajectory import Stopped
 from tff_cluster import recovery, results, store
 from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
@@ -200,25 +201,23 @@ def test_down_the_tree_goes_the_update_of_the_round_that_was_split(finished):
 def test_others_never_notice_that_there_are_new_clients(finished, tmp_path):
   """The same clients in a run without new clients, and beside new clients with other rows, have the same results."""
   found, folder = finished
-  alone = RunFolder(tmp_path / 'alone')
-  saved.save_population(saved.load_population(folder.population), alone.population)
+  alone, population = RunFolder(tmp_path / 'alone'), saved.load_population(folder.population)
   config = dataclasses.replace(
     CONFIG, data=dataclasses.replace(DATA, num_clients=CLIENTS - NEW, new_clients=0)
   )
-  plain = run(config, alone.root).results
+  with clients_of_runs(population):
+    plain = run(config, alone.root).results
   assert plain['new_clients'] is None and all(c['new_clients'] is None for c in plain['clusterings'])
   assert without_new(plain) == without_new(found)
   assert not alone.new_clients.exists() and not (alone.root / 'new_clients').exists()
-  other = RunFolder(tmp_path / 'other')
-  saved.save_population(saved.load_population(folder.population), other.population)
   new = saved.load_population(folder.new_clients)
   upside_down = {
     name: dataclasses.replace(split, x=split.x[:, ::-1], y=((split.y + 3) % 10).astype(np.int32))
     for name in ('train', 'validation', 'test')
     for split in [getattr(new, name)]
   }
-  saved.save_population(dataclasses.replace(new, **upside_down), other.new_clients)
-  changed = run(CONFIG, other.root).results
+  with clients_of_runs(population, dataclasses.replace(new, **upside_down)):
+    changed = run(CONFIG, tmp_path / 'other').results
   assert without_new(changed) == without_new(found)
   assert changed['clusterings'][0]['new_clients'] != found['clusterings'][0]['new_clients']
 
@@ -257,11 +256,9 @@ def test_the_schema_names_every_key(finished):
 def test_a_group_without_a_participant_has_no_cluster(tmp_path, finished):
   population = saved.load_population(finished[1].population)
   one = population.take(np.flatnonzero(population.truths['group'][0] > 0))
-  folder = RunFolder(tmp_path / 'run')
-  saved.save_population(one, folder.population)
-  saved.save_population(saved.load_population(finished[1].new_clients), folder.new_clients)
   clusterings = (ClusteringConfig('hierarchical', distance_threshold='1e9'), ClusteringConfig('planted'))
-  found = run(dataclasses.replace(TINY, clusterings=clusterings), folder.root).results
+  with clients_of_runs(one, saved.load_population(finished[1].new_clients)):
+    found = run(dataclasses.replace(TINY, clusterings=clusterings), tmp_path / 'run').results
   everybody, planted = (clustering['new_clients'] for clustering in found['clusterings'])
   other_group = np.array(found['new_clients']['truths']['group'])[1] > 0
   assert planted['fallback'] == other_group.tolist() and everybody['fallback'] == [False] * NEW

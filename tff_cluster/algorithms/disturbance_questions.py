@@ -89,7 +89,7 @@ def _numbers(
 ) -> list[Any]:
   """Returns the entries of a list of numbers, or [] for 'none'."""
   found: list[Any] = []
-  for entry in () if text == 'none' else text.split(','):
+  for entry in () if text == 'none' else map(str.strip, text.split(',')):
     try:
       value = kind(entry)
       fine = entry.isascii() and '_' not in entry and fits(value)

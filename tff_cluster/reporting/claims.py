@@ -65,11 +65,13 @@ def _average_above_phase1(method: str) -> Callable[[Evidence], Finding]:
 def _weighting_changes_nothing(method: str) -> Callable[[Evidence], Finding]:
   def rule(evidence: Evidence) -> Finding:
     plain, weighted = evidence.methods[method]['average_global'], evidence.methods[method]['weighted_global']
-    same = abs(weighted - plain) < _PRINTED
-    told = percents((plain, weighted), lambda a, b: abs(b - a) < 100.0 * _PRINTED)
-    decimals = decimals_for([100.0 * (weighted - plain)], lambda d: abs(d) < 100.0 * _PRINTED, 2)
+    change = 100.0 * (weighted - plain)
+    # The slack keeps a change of exactly the limit from being judged by rounding of binary fractions.
+    limit = 100.0 * _PRINTED - 1e-9
+    told = percents((plain, weighted), lambda a, b: abs(b - a) < limit)
+    decimals = decimals_for([change], lambda d: abs(d) < limit, 2)
     note = f'weighted minus plain: {points(weighted - plain, decimals)}; from {100 * _PRINTED:g} points on it is a change'
-    return Finding(_verdict(same), f'{told[0]} and {told[1]}', note)
+    return Finding(_verdict(abs(change) < limit), f'{told[0]} and {told[1]}', note)
 
   return rule
 
