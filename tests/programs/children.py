@@ -25,6 +25,11 @@ def run_here(name: str, *arguments: str) -> int:
   return program.execute(module.main, module.define_flags, ['p', *arguments])
 
 
+def nothing_done(out: str) -> bool:
+  """Tells whether a program printed at most the line on memory that comes before training."""
+  return all(line.startswith('memory: ') for line in out.splitlines())
+
+
 class Child:
   """A program under test; every process that descends from it carries its mark in the environment."""
 
