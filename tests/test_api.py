@@ -26,11 +26,16 @@ def test_a_wrong_configuration_is_told_before_a_folder_is_made(tmp_path):
 
 def test_a_call_that_fails_lets_go_of_the_folder(tmp_path):
   with output.held(tmp_path / 'run') as folder:
-    output.claim_output_dir(folder, dataclasses.replace(CONFIG, clusterings=()))
+    claim = output.claim_output_dir(folder, dataclasses.replace(CONFIG, clusterings=()))
+    claim.write()
+    # What belongs to another experiment is what was trained of one.
+    round_path = claim.folder.store / f'fedavg-{"0" * 24}' / 'round_00001.npz'
+    round_path.parent.mkdir(parents=True)
+    round_path.touch()
   other = dataclasses.replace(CONFIG, training=dataclasses.replace(CONFIG.training, seed=7))
   with pytest.raises(InputError, match='holds another experiment: seed is 0 there and 7 here'):
     api.run_experiment(other, tmp_path / 'run')
-  assert not (folder / '.lock').exists()
+  assert not (folder / '.tff_cluster-lock').exists()
 
 
 @pytest.mark.tensorflow

@@ -24,7 +24,12 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
                 clients that share a cluster with a malicious one, null without honest clients; dropped updates of Phase 2,
                 for bipartition in the rounds of Phase 2}
   clusterings   list, empty for FedAvg alone, of
-    label, method, parameters   as configured
+    label, method, parameters   as configured, options at their defaults too
+    title, approach, basis, one_cluster   what reports say of the method: its name, that of a run of such clusterings, what
+                  clusters were found on, and what one cluster of all clients means
+    kind          'oracle' (the planted groups), 'overlapping' or 'disjoint'
+    told, dial    the number of clusters that the method was told, and the option that --overlap_dial turns; null where there
+                  is none
     signature     'weights' or 'updates' (bipartition: 'updates')
     clusters      [[client ids]]
     num_clusters, overlapping (bool), memberships (mean number of clusters of a client)
@@ -60,7 +65,7 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
                   Phase 2; else the last round that they pay (of Phase 1, where they pay none), client_rounds spent
                   then, and the evaluation of each client's own model after it. Not in schemas 2 and 3
     new_clients   null where all clients took part, else NEW. Not in schemas 2 to 4
-  candidates    [{method, parameters, signature, num_clusters, memberships, silhouette, recovery {truth: {...}}, notes}]:
+  candidates    [{method, title, told, parameters, signature, num_clusters, memberships, silhouette, recovery {truth: {...}}, notes}]:
                 clusterings of the same signatures that were not trained (k-means for K = 2 .. 10, ...)
   cross_validation  null, or {folds, evaluations {'clustering label/evaluation name': {mean, low, high, recall}}}:
                 mean client accuracy over folds with Student's 95% interval, and mean macro recall

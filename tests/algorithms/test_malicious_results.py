@@ -125,7 +125,7 @@ def test_results_without_malicious_clients_do_not_mention_them(done):
   plain = run(honest, path / 'honest', str(path / 'store'))
   # Whatever was trained with malicious clients is not taken for training without them.
   assert plain['phase1']['evaluation'] != results['phase1']['evaluation']
-  assert 'malicious' not in plain and 'malicious' not in json.dumps(plain['config'])
+  assert 'malicious' not in plain
   assert list(plain['population']['truths']) == ['group']
 
 
@@ -136,7 +136,7 @@ def test_an_aggregator_has_trajectories_and_computations_of_its_own(done):
   found = run(robust, path / 'robust', str(path / 'store'))
   assert found['config']['training']['aggregator'] == 'robust'
   assert found['phase1']['evaluation'] != results['phase1']['evaluation']
-  assert 'aggregator' not in results['config']['training']
+  assert results['config']['training']['aggregator'] == 'mean'
   settings_of = [
     json.loads((place / 'determinants.json').read_text())['settings'].get('aggregator')
     for place in (path / 'store').glob('fedavg-*')

@@ -313,10 +313,10 @@ KEYS = {
           'cross_validation', 'environment', 'timing', 'summary'},
   'population': {'name', 'digest', 'client_ids', 'num_classes', 'rows', 'label_counts', 'truths'},
   'stage': {'rounds', 'ledger', 'history', 'evaluation', 'dropped_updates'},
-  'clustering': {'label', 'method', 'parameters', 'signature', 'clusters', 'num_clusters', 'overlapping', 'memberships',
+  'clustering': {'label', 'method', 'title', 'approach', 'basis', 'one_cluster', 'kind', 'told', 'dial', 'parameters', 'signature', 'clusters', 'num_clusters', 'overlapping', 'memberships',
                  'notes', 'threshold', 'choice', 'splits', 'recovery', 'ledger', 'history', 'best_validation', 'cluster_scores',
                  'evaluations', 'experts', 'equal_cost', 'new_clients'},
-  'candidate': {'method', 'parameters', 'signature', 'num_clusters', 'memberships', 'silhouette', 'recovery', 'notes'},
+  'candidate': {'method', 'title', 'told', 'parameters', 'signature', 'num_clusters', 'memberships', 'silhouette', 'recovery', 'notes'},
   'environment': {'python', 'packages', 'machine', 'cores', 'started'},
   'timing': {'name', 'seconds', 'client_rounds_asked', 'client_rounds_trained'},
 }  # fmt: skip

@@ -4,6 +4,7 @@ import atexit
 import importlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -30,6 +31,15 @@ def nothing_done(out: str) -> bool:
   return all(line.startswith('memory: ') for line in out.splitlines())
 
 
+# A line that tells of a finished phase ends with the time that it took.
+_PHASE = re.compile(r'[^\n]+: ([^\n]+, )?([0-9.]+ s|[0-9]+ min [0-9]{2} s|[0-9]+ h [0-9]{2} min)\n')
+
+
+def beside_phases(err: str) -> str:
+  """Returns what a program wrote to standard error beside the lines of finished phases."""
+  return ''.join(line for line in err.splitlines(keepends=True) if not _PHASE.fullmatch(line))
+
+
 class Child:
   """A program under test; every process that descends from it carries its mark in the environment."""
 
@@ -51,9 +61,9 @@ class Child:
     )
 
   def finish(self, timeout: float = 300) -> tuple[int, str, str]:
-    """Returns exit code, standard output and standard error."""
+    """Returns exit code, standard output, and standard error beside the lines of finished phases."""
     out, err = self.process.communicate(timeout=timeout)
-    return self.process.returncode, out, err
+    return self.process.returncode, out, beside_phases(err)
 
   def wait_for(self, folder: pathlib.Path, pattern: str, timeout: float = 120) -> bool:
     """Waits until a file matches or the program ends; returns whether it does."""

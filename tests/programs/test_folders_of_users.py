@@ -44,7 +44,7 @@ LATER = (
 def _without_pictures(monkeypatch):
   from tff_cluster.reporting import report
 
-  monkeypatch.setattr(report, 'write_report', lambda folder: folder / 'report.html')
+  monkeypatch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
 
 
 def call(folder, *flags):
@@ -120,7 +120,7 @@ def finished(tmp_path_factory):
   with pytest.MonkeyPatch.context() as patch:
     from tff_cluster.reporting import report
 
-    patch.setattr(report, 'write_report', lambda folder: folder / 'report.html')
+    patch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
     assert call(folder, '--export_models=yes') == 0
   return folder
 

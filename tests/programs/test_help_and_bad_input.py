@@ -86,7 +86,7 @@ EXPERIMENT = [
   ('--clustering=', 'the first part must be a method'),
   (
     '--clustering=dbscan',
-    '--clustering=dbscan: the first part must be a method: kmeans, dynamic_distance, hierarchical',
+    '--clustering=dbscan: the first part must be a method: bipartition, dynamic_distance, hierarchical, kmeans',
   ),
   ('--clustering=kmeans,num_clusters', "'num_clusters' is not KEY=VALUE"),
   ('--clustering=kmeans,num_cluster=3', "unknown key 'num_cluster' (did you mean num_clusters?)"),
@@ -142,7 +142,7 @@ EXPERIMENT = [
 ]
 # Those of phases.clustering; --output_dir={tmp}/out is added where the line does not have it.
 CLUSTERING = [
-  ('--method=dbscan', '--method=dbscan: allowed are kmeans, dynamic_distance, hierarchical'),
+  ('--method=dbscan', '--method=dbscan: allowed are bipartition, dynamic_distance, hierarchical, kmeans'),
   ('--method=dbscan --num_clusters=3', '--method=dbscan: allowed are'),
   ('--method=planted --signatures_file=x.npz', '--method=planted: planted groups are those of a run'),
   ('--num_clusters=4', '--num_clusters does not apply to --method=dynamic_distance; it applies to method kmeans'),

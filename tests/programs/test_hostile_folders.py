@@ -53,7 +53,7 @@ def digest(folder):
 def _without_report(monkeypatch):
   from tff_cluster.reporting import report
 
-  monkeypatch.setattr(report, 'write_report', lambda folder: folder / 'report.html')
+  monkeypatch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
 
 
 @pytest.fixture(scope='module')
@@ -62,7 +62,7 @@ def finished(tmp_path_factory):
   with pytest.MonkeyPatch.context() as patch:
     from tff_cluster.reporting import report
 
-    patch.setattr(report, 'write_report', lambda folder: folder / 'report.html')
+    patch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
     assert call(folder) == 0
   return folder
 
