@@ -45,10 +45,12 @@ def main() -> None:
   store = Path(run.store_dir or root / 'store')
   shown = progress.Progress()
   if dry.dry_run == 'yes':
-    planned = runs.plan(config, seeds, root)
-    found = estimates.estimates(planned, store, shown, machine)
-    print(*costs.estimate_lines(estimates.entries([each.name for each in planned], found)), sep='\n')
+    found = estimates.estimates(runs.plan(config, seeds, root), store, shown, machine)
+    names = [f'seed {seed}' for seed in seeds]
+    print(*costs.estimate_lines(estimates.entries(names, found)), sep='\n')
     return
+  for planned in runs.plan(config, seeds, root):
+    output.claim_output_dir(planned.folder.root, planned.config, str(store))
   store.mkdir(parents=True, exist_ok=True)
   if memory:
     print(memory)

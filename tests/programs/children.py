@@ -40,6 +40,11 @@ def beside_phases(err: str) -> str:
   return ''.join(line for line in err.splitlines(keepends=True) if not _PHASE.fullmatch(line))
 
 
+def left_in(folder: pathlib.Path) -> list[pathlib.Path]:
+  """Returns the files in a run's folder that belong to a program at work; TensorBoard's logs have a list of theirs."""
+  return [path for path in folder.rglob('.tff_cluster-*') if path.name != '.tff_cluster-events.json']
+
+
 class Child:
   """A program under test; every process that descends from it carries its mark in the environment."""
 

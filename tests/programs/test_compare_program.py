@@ -94,5 +94,5 @@ def test_a_small_comparison_from_flags_to_page_and_again(run, tmp_path):
   assert (results['config']['training']['seed'], results['config']['data']['data_seed']) == (1, 1)
   before = {path: path.read_bytes() for path in (folder / 'comparison.csv', folder / 'comparison.json')}
   _, out, _ = run(folder, '--seeds=0,1')
-  assert out.splitlines()[0] == 'client-rounds: 0 asked for, 0 trained'
+  assert 'client-rounds: 0 asked for, 0 trained' in out.splitlines()
   assert {path: path.read_bytes() for path in before} == before

@@ -10,7 +10,7 @@ import pytest
 
 from phases import run_all
 from phases import store as store_program
-from tests.programs.children import run_here
+from tests.programs.children import beside_phases, run_here
 from tests.programs.test_bad_data import check_text
 from tff_cluster import store
 from tff_cluster.cli import program
@@ -220,9 +220,8 @@ def test_removing_any_damaged_file_has_it_made_again_as_its_line_says(finished, 
       (run / again).unlink(missing_ok=name.as_posix() == again) if name.as_posix() != again else None
     code = call(run)
     if name.as_posix() != 'environment.json':  # It is written anew by every call.
-      check_text(
-        code, capsys.readouterr().err, 2, f'{run / name} is damaged', 'remove it to have it made again'
-      )
+      told = beside_phases(capsys.readouterr().err)
+      check_text(code, told, 2, f'{run / name} is damaged', 'remove it to have it made again')
       (run / name).unlink()
       assert call(run) == 0, (name, capsys.readouterr().err)
     assert digest(run) == digest(finished), name

@@ -49,7 +49,7 @@ def run(
   """
   population, asked, trained = None, 0, 0
   failed: dict[str, Exception] = {}
-  if not three_phase.is_done(folder, config, export_models):
+  if (claim is not None and claim.adds) or not three_phase.is_done(folder, config, export_models):
     with session.opened(folder, config, progress, machine, fold, claim) as experiment:
       population = experiment.population
       progress.plan(_plan(config, population.num_clients))

@@ -46,6 +46,12 @@ class Claim:
   there: ExperimentConfig | None
   store_dir: str | None
 
+  @property
+  def adds(self) -> bool:
+    """Whether the experiment or a clustering of it is new to the folder, from which `write` takes what is left of others."""
+    known = () if self.there is None else self.there.clusterings
+    return self.there is None or any(clustering not in known for clustering in self.config.clusterings)
+
   def write(self) -> Path:
     """Writes config.json and environment.json; an experiment of which nothing was trained goes without a word.
 
