@@ -33,7 +33,7 @@ FLOORS = (
     'sealed',
   ),
   ('data', 'store', 'artifacts', 'assignment', 'scores'),
-  ('federated', 'clustering', 'aggregation', 'recovery', 'covers', 'toy_results'),
+  ('federated', 'clustering', 'aggregation', 'recovery', 'covers', 'toy_results', 'scorecard'),
   ('config', 'footprint', 'overlap_dial'),
   ('cli', 'run_folder', 'results'),
   ('reporting', 'algorithms'),
@@ -42,6 +42,7 @@ FLOORS = (
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 STRANGERS = {('clustering', 'federated'), ('federated', 'clustering'), ('reporting', 'algorithms')}
 WITHOUT_TENSORFLOW = (
+  'scorecard',
   'papers',
   'clustering',
   'aggregation',

@@ -7,8 +7,8 @@ import pytest
 import sklearn.metrics
 from hypothesis import strategies as st
 
-from tff_cluster.reporting import cluster_contents
 from tff_cluster.reporting.fedex.claims import CLAIMS
+from tff_cluster.scorecard import cluster_contents
 
 _experts = fedex_rows.experts
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tff_cluster.papers import rohith2020
 from tff_cluster.reporting.evidence import Evidence
-from tff_cluster.reporting.words import decimals_for, differ, percents, points
+from tff_cluster.scorecard.words import decimals_for, differ, percents, points
 
 VERDICTS = ('holds', 'fails', 'undecided', 'not run')
 _PRINTED = 0.0005  # Table 3 prints tenths of a point; what is nearer than half of one prints the same.

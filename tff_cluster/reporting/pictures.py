@@ -24,7 +24,7 @@ from tff_cluster.reporting.figures import (
 from tff_cluster.reporting.files import write_file
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.splits.pictures import split_figures
-from tff_cluster.reporting.words import plural, series
+from tff_cluster.scorecard.words import plural, series
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

@@ -21,7 +21,7 @@ from tff_cluster.reporting.scorecard import build_scorecard, write_scorecard
 from tff_cluster.reporting.setting import describe_setting
 from tff_cluster.reporting.splits.section import splits_section
 from tff_cluster.reporting.style import CSS
-from tff_cluster.reporting.words import plural
+from tff_cluster.scorecard.words import plural
 
 PAPER = 'Rohith et al. 2020'
 PAPER_HEADING = f'Tables and claims of {PAPER}'

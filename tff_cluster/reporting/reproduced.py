@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.papers import tables
-from tff_cluster.reporting import cluster_contents, pictures, reproduction, table_scorecard
+from tff_cluster.reporting import pictures, reproduction, table_scorecard
 from tff_cluster.reporting.cfl import claims as cfl_claims
 from tff_cluster.reporting.fedex import claims as fedex_claims
 from tff_cluster.reporting.fedex import page as fedex_page
@@ -16,6 +16,7 @@ from tff_cluster.reporting.finished_run import FinishedRun, read_run
 from tff_cluster.reporting.fl_hc import claims as fl_hc_claims
 from tff_cluster.reporting.paper_page import PaperPage, Runs
 from tff_cluster.reporting.table_claims import Reproduced
+from tff_cluster.scorecard import cluster_contents
 
 _CLAIMS = {**fl_hc_claims.CLAIMS, **cfl_claims.CLAIMS, **fedex_claims.CLAIMS, **replication_claims.CLAIMS}
 # Tables and figures, or papers by the first part of those names, that have a scorecard of their own.

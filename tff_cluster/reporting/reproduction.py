@@ -17,7 +17,7 @@ from tff_cluster.reporting.paper_page import PaperPage
 from tff_cluster.reporting.pictures import Picture
 from tff_cluster.reporting.sections import verdict_chip
 from tff_cluster.reporting.table_scorecard import BySeed, Line, build_scorecard, headline, scale_remark
-from tff_cluster.reporting.words import plural, score
+from tff_cluster.scorecard.words import plural, score
 
 if TYPE_CHECKING:
   from tff_cluster.reporting.table_claims import Reproduced, TableClaim

@@ -10,7 +10,7 @@ from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.scorecard import Row
 from tff_cluster.reporting.setting import Setting
-from tff_cluster.reporting.words import duration, percent, plural, signed, size, times
+from tff_cluster.scorecard.words import duration, percent, plural, signed, size, times
 
 _EFFECTS = {
   'helped': ('helped', 'good'),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tff_cluster.papers import rohith2020
-from tff_cluster.reporting.words import plural
+from tff_cluster.scorecard.words import plural
 
 
 @dataclasses.dataclass(frozen=True)

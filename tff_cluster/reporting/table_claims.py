@@ -6,7 +6,7 @@ from typing import Any
 
 from tff_cluster.papers.tables import Row
 from tff_cluster.reporting.claims import Finding
-from tff_cluster.reporting.words import plural
+from tff_cluster.scorecard.words import plural
 
 _NAMED = 6  # Missing rows that are named; the others are counted.
 

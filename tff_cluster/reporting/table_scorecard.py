@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from tff_cluster.papers import tables
 from tff_cluster.reporting.claims import VERDICTS, Finding
-from tff_cluster.reporting.intervals import student_interval
 from tff_cluster.reporting.published import TOLERANCE_POINTS
-from tff_cluster.reporting.words import plural, series
+from tff_cluster.scorecard.intervals import student_interval
+from tff_cluster.scorecard.words import plural, series
 
 if TYPE_CHECKING:
   from tff_cluster.reporting.table_claims import Reproduced

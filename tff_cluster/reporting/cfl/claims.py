@@ -13,7 +13,7 @@ from tff_cluster.papers import sattler2019
 from tff_cluster.papers.tables import Row
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.table_claims import Needs, Reproduced, TableClaim
-from tff_cluster.reporting.words import decimals_for, plural, score, series, signed
+from tff_cluster.scorecard.words import decimals_for, plural, score, series, signed
 
 Rows = Mapping[str, Reproduced]
 _PAPER = 'Sattler et al. 2019'

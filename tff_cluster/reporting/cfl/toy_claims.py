@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.reporting.claims import Finding
-from tff_cluster.reporting.words import percent, plural
+from tff_cluster.scorecard.words import percent, plural
 from tff_cluster.toy_results import ClientsToy, RisksToy
 
 _PAPER = 'Sattler et al. 2019'

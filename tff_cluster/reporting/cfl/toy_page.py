@@ -18,7 +18,7 @@ from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.pictures import Picture
 from tff_cluster.reporting.sections import verdict_chip
 from tff_cluster.reporting.table_scorecard import Line, headline
-from tff_cluster.reporting.words import percent
+from tff_cluster.scorecard.words import percent
 from tff_cluster.toy_results import ClientsToy, RisksToy
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tff_cluster.reporting.comparison.contenders import BUDGETS, ROUNDS, Contend
 from tff_cluster.reporting.comparison.statistics import Difference, Statistics, Summary
 from tff_cluster.reporting.comparison.verdicts import Check
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.words import percent, plural, size
+from tff_cluster.scorecard.words import percent, plural, size
 
 CHOSEN = 'the dial, chosen on validation rows'
 _OF_SIDE = {'above': 'holds', 'unclear': 'undecided', 'below': 'fails'}

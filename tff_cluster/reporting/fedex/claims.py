@@ -14,7 +14,7 @@ from tff_cluster.papers import miles2024
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.fedex import scorecard
 from tff_cluster.reporting.table_claims import Needs, Reproduced, TableClaim
-from tff_cluster.reporting.words import decimals_for, differ, percents, plural
+from tff_cluster.scorecard.words import decimals_for, differ, percents, plural
 
 Rows = Mapping[str, Reproduced]
 Numbers = Callable[[Rows], list[float]]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.papers import tables
-from tff_cluster.reporting import cluster_contents, pictures
+from tff_cluster.reporting import pictures
 from tff_cluster.reporting.experts_section import RULES
 from tff_cluster.reporting.fedex import scorecard
 from tff_cluster.reporting.figures.label_frequencies import label_frequencies
@@ -16,7 +16,8 @@ from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.paper_page import PaperPage, Runs
 from tff_cluster.reporting.table_claims import Reproduced
 from tff_cluster.reporting.table_scorecard import Line, is_loss
-from tff_cluster.reporting.words import signed
+from tff_cluster.scorecard import cluster_contents
+from tff_cluster.scorecard.words import signed
 
 Rows = Mapping[str, Reproduced]
 Parts = list[tuple[str, list[Markup]]]

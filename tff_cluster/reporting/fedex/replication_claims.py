@@ -17,7 +17,7 @@ from tff_cluster.papers.miles2024 import BATCHES, EPOCHS, replication_name
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.fedex.curve_measures import CurveMeasures, measure
 from tff_cluster.reporting.table_claims import Needs, Reproduced, TableClaim
-from tff_cluster.reporting.words import decimals_for, differ, plural
+from tff_cluster.scorecard.words import decimals_for, differ, plural
 
 Rows = Mapping[str, Reproduced]
 # Of two settings whether the first is as claimed against the second (None: the pair cannot tell), and the numbers in words.

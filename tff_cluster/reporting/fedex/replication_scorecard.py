@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from tff_cluster.papers import mcmahan2017, miles2024, tables
 from tff_cluster.reporting.fedex.curve_measures import TARGETS, CurveMeasures, measure
-from tff_cluster.reporting.intervals import student_interval
 from tff_cluster.reporting.table_claims import Reproduced
 from tff_cluster.reporting.table_scorecard import ROUNDS_FACTOR, Line, scale_remark
-from tff_cluster.reporting.words import plural
+from tff_cluster.scorecard.intervals import student_interval
+from tff_cluster.scorecard.words import plural
 
 _SOURCE = 'McMahan et al. 2017, table 2'
 

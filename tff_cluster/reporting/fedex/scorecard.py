@@ -8,9 +8,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from tff_cluster.papers import miles2024, tables
-from tff_cluster.reporting.intervals import student_interval
 from tff_cluster.reporting.table_claims import Reproduced
 from tff_cluster.reporting.table_scorecard import Line, is_loss, scale_remark, verdict
+from tff_cluster.scorecard.intervals import student_interval
 
 FEDAVG, FEDEX = 'fedavg_accuracy', 'fedex_accuracy'
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster.reporting.figures import base
-from tff_cluster.reporting.words import percent
+from tff_cluster.scorecard.words import percent
 from tff_cluster.toy_results import ClientsToy, RisksToy
 
 if TYPE_CHECKING:

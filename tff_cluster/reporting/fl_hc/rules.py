@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from tff_cluster.papers.tables import Row
 from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.table_claims import Reproduced
-from tff_cluster.reporting.words import decimals_for, plural, score, series, signed
+from tff_cluster.scorecard.words import decimals_for, plural, score, series, signed
 
 Rows = Mapping[str, Reproduced]
 Rule = Callable[[Rows], Finding]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tff_cluster import seeding
 from tff_cluster.errors import InputError
-from tff_cluster.reporting.intervals import (
+from tff_cluster.scorecard.intervals import (
   Interval,
   SignTest,
   cautious_interval,

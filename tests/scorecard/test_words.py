@@ -6,7 +6,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from tff_cluster.reporting import markup, words
+from tff_cluster.reporting import markup
+from tff_cluster.scorecard import words
 
 
 @pytest.mark.parametrize(
