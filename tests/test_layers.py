@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[1]
 FLOORS = (
   (
     'config_sections',
-    'papers',
     'options',
     'machine',
     'environment',
@@ -33,8 +32,8 @@ FLOORS = (
     'sealed',
   ),
   ('data', 'store', 'artifacts', 'assignment', 'scores'),
-  ('federated', 'clustering', 'aggregation', 'recovery', 'covers', 'toy_results', 'scorecard'),
-  ('config', 'footprint', 'overlap_dial'),
+  ('federated', 'clustering', 'aggregation', 'recovery', 'covers', 'scorecard'),
+  ('config', 'footprint', 'overlap_dial', 'papers'),
   ('cli', 'run_folder', 'results'),
   ('reporting', 'algorithms'),
   ('phases', 'api'),
@@ -56,7 +55,6 @@ WITHOUT_TENSORFLOW = (
   'recovery',
   'covers',
   'results',
-  'toy_results',
   'store',
   'artifacts',
   'sealed',
@@ -148,6 +146,8 @@ def _own_violations(tree: Tree, module: str, here: str) -> Iterator[str]:
     yield f'{module} knows absl flags'
   if any(name.split('.')[0] == 'asyncio' for name in names) and module != 'tff_cluster.federated.awaiting':
     yield f'{module} uses asyncio beside tff_cluster.federated.awaiting'
+  if here in ('scorecard', 'papers') and any(name.split('.')[0] == 'matplotlib' for name in names):
+    yield f'{module} draws: matplotlib'
   if any(name.split('.')[0] == 'tensorflow_federated' for name in names):
     if here not in ('federated', 'data'):
       yield f'{module} imports TFF'
@@ -261,6 +261,10 @@ def test_the_house_is_looked_at():
     ({'data/a.py': 'import numpy as np\nnp.random.shuffle([])'}, 'tff_cluster.data.a draws beside'),
     ({'federated/a.py': 'def f():\n  import asyncio'}, 'tff_cluster.federated.a uses asyncio beside'),
     ({'algorithms/a.py': 'from tff_cluster import api', 'api.py': ''}, 'tff_cluster.algorithms.a imports tff_cluster.api: upwards'),
+    ({'scorecard/a.py': 'from tff_cluster.papers import b', 'papers/b.py': ''}, 'tff_cluster.scorecard.a imports tff_cluster.papers.b: upwards'),
+    ({'papers/a.py': 'from tff_cluster.reporting import b', 'reporting/b.py': ''}, 'tff_cluster.papers.a imports tff_cluster.reporting.b: upwards'),
+    ({'papers/a.py': 'from tff_cluster.algorithms import b', 'algorithms/b.py': ''}, 'tff_cluster.papers.a imports tff_cluster.algorithms.b: upwards'),
+    ({'scorecard/a.py': 'def f():\n  import matplotlib.pyplot'}, 'tff_cluster.scorecard.a draws: matplotlib'),
     ({'attic/a.py': ''}, 'tff_cluster.attic.a: this room has no floor'),
   ],
 )  # fmt: skip

@@ -1,19 +1,22 @@
 """All published tables and figures that can be asked for by name."""
 
 import difflib
+import importlib
+import pkgutil
 
+from tff_cluster import papers
 from tff_cluster.errors import InputError
-from tff_cluster.papers import briggs2020, miles2024, sattler2019, tables
+from tff_cluster.scorecard.published import Published
 
-PUBLISHED: dict[str, tables.Published] = {
-  **briggs2020.PUBLISHED,
-  briggs2020.IID.name: briggs2020.IID,
-  **sattler2019.PUBLISHED,
-  **miles2024.PUBLISHED,
+PUBLISHED: dict[str, Published] = {
+  name: entry
+  for found in pkgutil.iter_modules(papers.__path__)
+  if found.ispkg
+  for name, entry in importlib.import_module(f'{papers.__name__}.{found.name}').PUBLISHED.items()
 }
 
 
-def find(table: str | None, figure: str | None) -> tables.Published:
+def find(table: str | None, figure: str | None) -> Published:
   """Returns what --table or --figure names.
 
   Raises:
