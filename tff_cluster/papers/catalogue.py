@@ -8,12 +8,18 @@ from tff_cluster import papers
 from tff_cluster.errors import InputError
 from tff_cluster.scorecard.published import Published
 
-PUBLISHED: dict[str, Published] = {
-  name: entry
-  for found in pkgutil.iter_modules(papers.__path__)
-  if found.ispkg
-  for name, entry in importlib.import_module(f'{papers.__name__}.{found.name}').PUBLISHED.items()
-}
+
+def collect() -> dict[str, Published]:
+  """Returns the tables and figures of all papers that are there, by name."""
+  found = [module.name for module in pkgutil.iter_modules(papers.__path__) if module.ispkg]
+  return {
+    name: entry
+    for paper in found
+    for name, entry in importlib.import_module(f'{papers.__name__}.{paper}').PUBLISHED.items()
+  }
+
+
+PUBLISHED = collect()
 
 
 def find(table: str | None, figure: str | None) -> Published:

@@ -53,13 +53,17 @@ def _average_above_phase1(name: str) -> Callable[[Rows], Finding]:
   return rule
 
 
+def _prints_the_same(a: float, b: float) -> bool:
+  return abs(b - a) < 100.0 * _PRINTED
+
+
 def _weighting_changes_nothing(name: str) -> Callable[[Rows], Finding]:
   def rule(rows: Rows) -> Finding:
     plain, weighted = _of(rows, name, globally('average'), globally('weighted'))
-    told = percents((plain, weighted), lambda a, b: abs(b - a) < 100.0 * _PRINTED)
+    told = percents((plain, weighted), _prints_the_same)
     decimals = decimals_for([100.0 * (weighted - plain)], lambda d: abs(d) < 100.0 * _PRINTED, 2)
     note = f'weighted minus plain: {points(weighted - plain, decimals)}; from {100 * _PRINTED:g} points on it is a change'
-    return judged(abs(weighted - plain) < _PRINTED, f'{told[0]} and {told[1]}', note)
+    return judged(_prints_the_same(100.0 * plain, 100.0 * weighted), f'{told[0]} and {told[1]}', note)
 
   return rule
 
