@@ -1,15 +1,11 @@
 """The tables of Rohith et al. 2020 beside a run: every cell has our number, and clusterings are told apart."""
 
-import csv
-import json
-
 import numpy as np
 import pytest
 import synthetic
 
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.reporting import run_scorecard
-from tff_cluster.reporting.files import write_records
 
 
 def _records(**options):
@@ -63,16 +59,3 @@ def test_scorecard_leaves_out_what_was_not_run_and_tells_clusterings_apart():
   # The clustering nearest to the paper, not the first one, stands for the method in the claims.
   claim = next(r for r in records if r['column'].startswith('Dynamic clustering: weighting'))
   assert 'checked on dd_q10' in claim['note'] and 'quantile' not in claim['note']
-
-
-def test_files_are_legal_json_and_csv_and_hold_the_same(tmp_path):
-  _, records = _records()
-  records[0]['note'] = 'a, "b"\nné'
-  write_records(records, list(records[0]), tmp_path)
-  assert json.loads((tmp_path / 'scorecard.json').read_text()) == records
-  with (tmp_path / 'scorecard.csv').open(newline='') as stream:
-    read = list(csv.DictReader(stream))
-  assert [r['column'] for r in read] == [r['column'] for r in records] and read[0]['note'] == records[0][
-    'note'
-  ]
-  assert read[0]['ours'] == ''
