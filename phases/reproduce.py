@@ -1,6 +1,7 @@
 """Reproduces a published table or figure: runs what is missing, and sets our numbers beside the paper's.
 
   python -m phases.reproduce --table=fl_hc/table5 --data_dir=DIR --output_dir=runs/reproduce
+  python -m phases.reproduce --table=rohith2020/table3 --scale=small --output_dir=runs/reproduce
   python -m phases.reproduce --figure=fl_hc/figure3 --scale=small --data_dir=DIR --output_dir=runs/reproduce
   python -m phases.reproduce --table=fl_hc/table2 --rows='cf 0.2' --seeds=0,1 --dry_run=yes --output_dir=runs/reproduce
 

@@ -40,6 +40,11 @@ FLOORS = (
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 STRANGERS = {('clustering', 'federated'), ('federated', 'clustering'), ('reporting', 'algorithms')}
+# Rooms that know little, and what of the house they may know.
+KNOWING = {
+  'scorecard': {'scorecard', 'errors'},
+  'papers': {'papers', 'scorecard', 'clustering', 'seeding', 'errors'},
+}
 WITHOUT_TENSORFLOW = (
   'scorecard',
   'papers',
@@ -132,7 +137,7 @@ def violations(root: Path) -> Iterator[str]:
       there = room(other)
       if FLOOR_OF.get(there, -1) > FLOOR_OF.get(here, -1):
         yield f'{module} imports {other}: upwards'
-      if (here, there) in STRANGERS:
+      if (here, there) in STRANGERS or (there and there not in KNOWING.get(here, {there})):
         yield f'{module} imports {other}: these rooms do not know each other'
     if here in WITHOUT_TENSORFLOW:
       for reached in tree.reachable(module):
@@ -265,6 +270,7 @@ def test_the_house_is_looked_at():
     ({'papers/a.py': 'from tff_cluster.reporting import b', 'reporting/b.py': ''}, 'tff_cluster.papers.a imports tff_cluster.reporting.b: upwards'),
     ({'papers/a.py': 'from tff_cluster.algorithms import b', 'algorithms/b.py': ''}, 'tff_cluster.papers.a imports tff_cluster.algorithms.b: upwards'),
     ({'scorecard/a.py': 'def f():\n  import matplotlib.pyplot'}, 'tff_cluster.scorecard.a draws: matplotlib'),
+    ({'papers/a.py': 'from tff_cluster import store', 'store.py': ''}, 'tff_cluster.papers.a imports tff_cluster.store: these rooms'),
     ({'attic/a.py': ''}, 'tff_cluster.attic.a: this room has no floor'),
   ],
 )  # fmt: skip

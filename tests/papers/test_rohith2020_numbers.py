@@ -149,11 +149,14 @@ def test_the_demos_clusterings_are_those_of_the_small_scale(tmp_path):
   assert f'distance_threshold={told[1][1].distance_threshold}' in asked[1]
 
 
-def test_a_departure_is_named_in_every_line_and_a_strict_row_has_none():
+def test_departures_from_what_the_paper_prescribes():
   clustering = {'signature': 'updates', 'parameters': {'distance_threshold': 'mean', 'variant': 'ego'}}
   row = PUBLISHED['table2'].rows[1]
   assert row.departures(clustering) == [
     'signature updates, the paper has weights',
     'variant ego, the paper has cliques',
   ]
+  # The mean is the default.
+  clustering = {'signature': 'weights', 'parameters': {'distance_threshold': None, 'variant': 'cliques'}}
+  assert row.departures(clustering) == []
   assert dataclasses.replace(row, prescribed={}).departures(clustering) == []

@@ -1,11 +1,16 @@
 """The scorecard of a table: hand-made rows beside hand-made print, verdicts, and what its headline may never say."""
 
+import pathlib
+import pkgutil
+import re
+
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
 from tests.scorecard import made_up_table
 from tests.scorecard.made_up_table import FIGURE, REMARK, TABLE
+from tff_cluster import papers
 from tff_cluster.papers import briggs2020
 from tff_cluster.scorecard import cells, headline
 from tff_cluster.scorecard.published import Scale
@@ -14,6 +19,15 @@ from tff_cluster.scorecard.rows import COLUMNS
 
 def _lines(published, rows, remark=''):
   return cells.lines(published.name, published.source, published.cells, rows, remark)
+
+
+def test_the_scorecard_knows_no_paper():
+  known = {
+    re.match('[a-z]+', module.name)[0] for module in pkgutil.iter_modules(papers.__path__) if module.ispkg
+  }
+  assert len(known) >= 5
+  for path in pathlib.Path(cells.__file__).parent.glob('*.py'):
+    assert not [author for author in known if author in path.read_text().lower()], path
 
 
 def test_a_line_for_each_cell_with_numbers_by_hand():

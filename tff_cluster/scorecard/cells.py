@@ -89,7 +89,7 @@ class Line:
 def standard(
   row: str, printed: Sequence[tuple[float, float | None] | None] | None = None
 ) -> tuple[Cell, ...]:
-  """Returns the four cells of a row in FL+HC's form, COLUMNS.
+  """Returns the four cells of a row in the most frequent form, COLUMNS.
 
   Args:
     row: Its name.

@@ -1,6 +1,6 @@
 """What curves of FedAvg alone are read for: rounds to a target, accuracies, and how much a curve fluctuates.
 
-Rounds to a target are taken as McMahan et al. 2017 do (section 3): the curve is made monotone by the best value so far, and
+Rounds to a target are taken as is usual: the curve is made monotone by the best value so far, and
 interpolated linearly where it crosses the target.
 """
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tff_cluster.scorecard import cluster_contents
 
-# By column of a table in FL+HC's form: right after the clustering (the first round of Phase 2), and in the last round.
+# By column of a table in the most frequent form: right after the clustering (the first round of Phase 2), and in the last round.
 COLUMNS = ('accuracy_after', 'accuracy_end', 'share_after', 'share_end')
 Curve = Mapping[int, float]
 
@@ -39,7 +39,8 @@ class Row:
     return [
       f'{name} {told[name]}, the paper has {value}'
       for name, value in self.prescribed.items()
-      if told.get(name, value) != value
+      # What a run leaves at None is the method's own default, which is the paper's.
+      if told.get(name) not in (None, value)
     ]
 
 
@@ -163,7 +164,7 @@ class Ours:
 
   @cached_property
   def splits(self) -> tuple[Sequence[Mapping[str, Any]] | None, ...]:
-    """The tests of CFL (SPLIT in tff_cluster/results.py); None for other methods."""
+    """The tests of a recursion (SPLIT in tff_cluster/results.py); None for other methods."""
     return tuple(c.get('splits') for c in self.clusterings)
 
   @cached_property

@@ -4,7 +4,7 @@ H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communicati
 Decentralized Data", AISTATS 2017, table 2: the CNN, C = 0.1, 100 clients. Miles et al. 2024 replicate it (figure 1).
 
 Departures and choices: the paper makes each curve monotone (the best value so far) and interpolates linearly where it crosses
-the target, as scorecard.curves does; it chooses a learning rate for each row, we have one for all. The rounds were typed
+the target, as scorecard.curves does (section 3); it chooses a learning rate for each row, we have one for all. The rounds were typed
 without the paper at hand; they agree with the printed speedups, which does not check those of FedSGD themselves.
 """
 

@@ -148,7 +148,7 @@ def _entry(
     sections = ('clients', 'claims', 'clusters', 'curves')
   source = f'{PAPER}, {name.replace("table", "table ").replace("figure", "figure ")}'
   return Published(
-    f'rohith2020/{name}', title, source, _PRESET, rows, note, 'own model', SMALL, cells, sections=sections
+    f'rohith2020/{name}', title, source, _PRESET, rows, note, 'with clusters', SMALL, cells, sections=sections
   )
 
 
