@@ -21,7 +21,7 @@ from tff_cluster.scorecard.words import decimals_for, differ, percents, points
 Rows = Mapping[str, Ours]
 _PRINTED = 0.0005  # Table 3 prints tenths of a point; what is nearer than half of one prints the same.
 _KEPT = 0.01
-_SLACK = 1e-9  # Keeps a loss of exactly one point from failing by rounding of binary fractions.
+_SLACK = 1e-9  # Keeps what is exactly at a limit from being judged by rounding of binary fractions.
 _HIGHEST = evaluation('blended', 'highest_client_accuracy')
 _OWN_MEAN = evaluation('own', 'mean_client_accuracy')
 _METHODS = (KMEANS.name, DYNAMIC.name)
@@ -53,17 +53,14 @@ def _average_above_phase1(name: str) -> Callable[[Rows], Finding]:
   return rule
 
 
-def _prints_the_same(a: float, b: float) -> bool:
-  return abs(b - a) < 100.0 * _PRINTED
-
-
 def _weighting_changes_nothing(name: str) -> Callable[[Rows], Finding]:
   def rule(rows: Rows) -> Finding:
     plain, weighted = _of(rows, name, globally('average'), globally('weighted'))
-    told = percents((plain, weighted), _prints_the_same)
-    decimals = decimals_for([100.0 * (weighted - plain)], lambda d: abs(d) < 100.0 * _PRINTED, 2)
+    change, limit = 100.0 * (weighted - plain), 100.0 * _PRINTED - _SLACK
+    told = percents((plain, weighted), lambda a, b: abs(b - a) < limit)
+    decimals = decimals_for([change], lambda d: abs(d) < limit, 2)
     note = f'weighted minus plain: {points(weighted - plain, decimals)}; from {100 * _PRINTED:g} points on it is a change'
-    return judged(_prints_the_same(100.0 * plain, 100.0 * weighted), f'{told[0]} and {told[1]}', note)
+    return judged(abs(change) < limit, f'{told[0]} and {told[1]}', note)
 
   return rule
 
