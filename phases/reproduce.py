@@ -1,6 +1,7 @@
 """Reproduces a published table or figure: runs what is missing, and sets our numbers beside the paper's.
 
   python -m phases.reproduce --table=fl_hc/table5 --data_dir=DIR --output_dir=runs/reproduce
+  python -m phases.reproduce --table=rohith2020/table3 --scale=small --output_dir=runs/reproduce
   python -m phases.reproduce --figure=fl_hc/figure3 --scale=small --data_dir=DIR --output_dir=runs/reproduce
   python -m phases.reproduce --table=fl_hc/table2 --rows='cf 0.2' --seeds=0,1 --dry_run=yes --output_dir=runs/reproduce
 
@@ -11,12 +12,15 @@ Figures of toy problems have no scale: OUTPUT_DIR/FIGURE/index.html.
 """
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tff_cluster import machine as machine_lib
 from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.errors import InputError
 from tff_cluster.papers import catalogue
+from tff_cluster.scorecard.published import PAPER, Published
 
 
 def define_flags() -> None:
@@ -30,14 +34,15 @@ def main() -> None:
   if run.config_file is not None:
     raise InputError('--config_file does not apply here; the table says what is run')
   published = catalogue.find(options.table, options.figure)
-  if not published.preset:
-    reproduce_toy(published.name, options, run)
+  if published.compute is not None:
+    reproduce_toy(published, published.compute, options, run)
     return
   seeds = parse.parse_seeds(options.seeds)
   root = output.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.algorithms import early, estimates, reproduction
-  from tff_cluster.reporting import costs, progress, reproduced
+  from tff_cluster.reporting import costs, progress
+  from tff_cluster.reporting import reproduction as reproduction_page
 
   scale = published.scale(options.scale)
   scale_line = f'scale {scale.name}{": " + scale.words if scale.words else ""}'
@@ -65,14 +70,20 @@ def main() -> None:
   target = root / published.name / scale.name
   shown_run = jobs[0].folder.root if options.figure is not None else None
   with shown.phase('report'):
-    page = reproduced.write(published, runs, scale.name, scale.words, facts, target, shown_run)
+    page = reproduction_page.write(published, runs, scale, facts, target, shown_run)
   print(f'client-rounds: {asked} asked for, {trained} trained')
   print(scale_line)
   print(f'report {page.resolve()}')
 
 
-def reproduce_toy(name: str, options: flags.ReproduceOptions, run: flags.RunOptions) -> None:
+def reproduce_toy(
+  published: Published,
+  compute: Callable[[int], Sequence[Any]],
+  options: flags.ReproduceOptions,
+  run: flags.RunOptions,
+) -> None:
   """Computes a figure that has no experiment behind it."""
+  name = published.name
   given = {
     *flags.given(flags.ReproduceOptions),
     *flags.given(flags.DryRunOptions),
@@ -86,15 +97,11 @@ def reproduce_toy(name: str, options: flags.ReproduceOptions, run: flags.RunOpti
   if len(seeds) > 1:
     raise InputError(f'--seeds={options.seeds}: {name} is drawn for one seed')
   root = output.lock_output_dir(run.output_dir)
-  from tff_cluster.algorithms.toys import figures
-  from tff_cluster.reporting.cfl import toy_page
+  from tff_cluster.reporting import reproduction
 
-  page = toy_page.write_toy_page(
-    name,
-    figures.RUN[name](seeds[0]),
-    root / name,
-    {'command': parse.command('reproduce', sys.argv[1:]), 'seed': seeds[0]},
-  )
+  results = {result.name: result for result in compute(seeds[0])}
+  facts = {'command': parse.command('reproduce', sys.argv[1:]), 'seed': seeds[0]}
+  page = reproduction.write_page(published, results, PAPER, facts, root / name)
   print(f'report {page.resolve()}')
 
 

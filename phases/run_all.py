@@ -10,8 +10,8 @@ from pathlib import Path
 from tff_cluster import machine as machine_lib
 from tff_cluster.algorithms import early
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.reporting import words
 from tff_cluster.run_folder import RunFolder
+from tff_cluster.scorecard import words
 
 
 def define_flags() -> None:

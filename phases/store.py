@@ -14,7 +14,7 @@ from pathlib import Path
 from tff_cluster import artifacts as artifacts_lib
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.errors import InputError
-from tff_cluster.reporting import words
+from tff_cluster.scorecard import words
 
 SECONDS_A_DAY = 86400.0
 

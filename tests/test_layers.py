@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[1]
 FLOORS = (
   (
     'config_sections',
-    'papers',
     'options',
     'machine',
     'environment',
@@ -33,15 +32,21 @@ FLOORS = (
     'sealed',
   ),
   ('data', 'store', 'artifacts', 'assignment', 'scores'),
-  ('federated', 'clustering', 'aggregation', 'recovery', 'covers', 'toy_results'),
-  ('config', 'footprint', 'overlap_dial'),
+  ('federated', 'clustering', 'aggregation', 'recovery', 'covers', 'scorecard'),
+  ('config', 'footprint', 'overlap_dial', 'papers'),
   ('cli', 'run_folder', 'results'),
   ('reporting', 'algorithms'),
   ('phases', 'api'),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 STRANGERS = {('clustering', 'federated'), ('federated', 'clustering'), ('reporting', 'algorithms')}
+# Rooms that know little, and what of the house they may know.
+KNOWING = {
+  'scorecard': {'scorecard', 'errors'},
+  'papers': {'papers', 'scorecard', 'clustering', 'seeding', 'errors'},
+}
 WITHOUT_TENSORFLOW = (
+  'scorecard',
   'papers',
   'clustering',
   'aggregation',
@@ -55,7 +60,6 @@ WITHOUT_TENSORFLOW = (
   'recovery',
   'covers',
   'results',
-  'toy_results',
   'store',
   'artifacts',
   'sealed',
@@ -133,7 +137,7 @@ def violations(root: Path) -> Iterator[str]:
       there = room(other)
       if FLOOR_OF.get(there, -1) > FLOOR_OF.get(here, -1):
         yield f'{module} imports {other}: upwards'
-      if (here, there) in STRANGERS:
+      if (here, there) in STRANGERS or (there and there not in KNOWING.get(here, {there})):
         yield f'{module} imports {other}: these rooms do not know each other'
     if here in WITHOUT_TENSORFLOW:
       for reached in tree.reachable(module):
@@ -147,6 +151,8 @@ def _own_violations(tree: Tree, module: str, here: str) -> Iterator[str]:
     yield f'{module} knows absl flags'
   if any(name.split('.')[0] == 'asyncio' for name in names) and module != 'tff_cluster.federated.awaiting':
     yield f'{module} uses asyncio beside tff_cluster.federated.awaiting'
+  if here in ('scorecard', 'papers') and any(name.split('.')[0] == 'matplotlib' for name in names):
+    yield f'{module} draws: matplotlib'
   if any(name.split('.')[0] == 'tensorflow_federated' for name in names):
     if here not in ('federated', 'data'):
       yield f'{module} imports TFF'
@@ -260,6 +266,11 @@ def test_the_house_is_looked_at():
     ({'data/a.py': 'import numpy as np\nnp.random.shuffle([])'}, 'tff_cluster.data.a draws beside'),
     ({'federated/a.py': 'def f():\n  import asyncio'}, 'tff_cluster.federated.a uses asyncio beside'),
     ({'algorithms/a.py': 'from tff_cluster import api', 'api.py': ''}, 'tff_cluster.algorithms.a imports tff_cluster.api: upwards'),
+    ({'scorecard/a.py': 'from tff_cluster.papers import b', 'papers/b.py': ''}, 'tff_cluster.scorecard.a imports tff_cluster.papers.b: upwards'),
+    ({'papers/a.py': 'from tff_cluster.reporting import b', 'reporting/b.py': ''}, 'tff_cluster.papers.a imports tff_cluster.reporting.b: upwards'),
+    ({'papers/a.py': 'from tff_cluster.algorithms import b', 'algorithms/b.py': ''}, 'tff_cluster.papers.a imports tff_cluster.algorithms.b: upwards'),
+    ({'scorecard/a.py': 'def f():\n  import matplotlib.pyplot'}, 'tff_cluster.scorecard.a draws: matplotlib'),
+    ({'papers/a.py': 'from tff_cluster import store', 'store.py': ''}, 'tff_cluster.papers.a imports tff_cluster.store: these rooms'),
     ({'attic/a.py': ''}, 'tff_cluster.attic.a: this room has no floor'),
   ],
 )  # fmt: skip

@@ -16,11 +16,16 @@ import numpy as np
 import pytest
 from packaging import requirements, utils, version
 
-from tff_cluster import config, errors
+from tff_cluster import config, errors, papers
+from tff_cluster.algorithms import reproduction
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import estimators, methods
 from tff_cluster.clustering import signatures as signatures_lib
 from tff_cluster.data import populate
+from tff_cluster.papers import catalogue
+from tff_cluster.reporting import reproduction as reproduction_page
+from tff_cluster.scorecard.published import PAPER
+from tff_cluster.scorecard.rows import Ours, Run
 
 ROOT = pathlib.Path(__file__).parents[1]
 README, BUILD, PAPER_MAP = (ROOT / name for name in ('README.md', 'BUILD.md', 'docs/paper_map.md'))
@@ -291,6 +296,27 @@ def test_the_method_of_the_build_notes_comes_in_by_import_path_too(tmp_path, mon
 def locked() -> dict[str, version.Version]:
   pins = re.findall(r'^([A-Za-z0-9._-]+)==(\S+)', (ROOT / 'requirements.lock').read_text(), re.M)
   return {str(utils.canonicalize_name(name)): version.Version(number) for name, number in pins}
+
+
+def test_the_paper_of_the_build_notes_is_found_by_being_there(tmp_path, monkeypatch):
+  folder = tmp_path / 'somebody1999'
+  folder.mkdir()
+  (folder / '__init__.py').write_text(scripts(BUILD)['somebody1999.py'])
+  monkeypatch.setattr(papers, '__path__', [*papers.__path__, str(tmp_path)])
+  published = catalogue.collect()['somebody1999/table1']
+  assert set(catalogue.collect()) > set(catalogue.PUBLISHED)
+  for scale in (published.scale('paper'), published.small):
+    (job,) = reproduction.plan(published, scale, (0,), tmp_path)
+    assert job.config.clusterings[0].method == 'kmeans'
+  history = {'rounds': [6, 7], 'test_accuracy': [0.8, 0.95], 'share_at_target': [0.1, 0.5]}
+  clustering = {'history': history, 'recovery': {}, 'num_clusters': 4, 'threshold': None}
+  baseline = {'history': {**history, 'test_accuracy': [0.7, 0.79]}}
+  ours = Ours(published.rows[0], (Run(0, {'baseline': baseline}, clustering),))
+  path = reproduction_page.write_page(published, {'K = 4': ours}, PAPER, {}, tmp_path / 'page')
+  assert (
+    'of 1 claim 1 holds; of 3 printed numbers 2 agree within the tolerance and 1 differs' in path.read_text()
+  )
+  sys.modules.pop('tff_cluster.papers.somebody1999')
 
 
 def test_the_lock_has_a_hash_for_every_package_and_no_address():

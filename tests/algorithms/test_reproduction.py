@@ -7,8 +7,13 @@ import pytest
 from tff_cluster import store as store_lib
 from tff_cluster.algorithms import estimates, reproduction, run_experiment
 from tff_cluster.errors import InputError
-from tff_cluster.papers import briggs2020, catalogue, tables
-from tff_cluster.reporting import report, reproduced
+from tff_cluster.papers import briggs2020, catalogue
+from tff_cluster.papers.briggs2020 import tables as briggs_tables
+from tff_cluster.reporting import report
+from tff_cluster.reporting import reproduction as page_lib
+from tff_cluster.scorecard.cells import standard
+from tff_cluster.scorecard.published import PAPER, Published, Scale
+from tff_cluster.scorecard.rows import Row, gather
 
 FIXED = {'method': 'hierarchical', 'signature': 'updates', 'linkage': 'ward', 'metric': 'l2', 'name': 'ward'}
 CHOSEN = {**FIXED, 'name': 'chosen', 'distance_threshold': 'validation'}
@@ -19,16 +24,17 @@ def settings(n):
   return {'cohort_fraction': 0.5, 'phase1_rounds': n, 'phase2_rounds': 5 - n}
 
 
-CELLS = (tables.Cell(90.0, 1.1), tables.Cell(95.0, 1.0), None, tables.Cell(50.0, None))
-TABLE = tables.Published(
+CELLS = ((90.0, 1.1), (95.0, 1.0), None, (50.0, None))
+TABLE = Published(
   'made_up/table1', 'A made-up table', 'nobody, table 1', 'demo',
   (
-    tables.Row('n 1', settings(1), WIDE, CELLS),
-    tables.Row('n 2', settings(2), WIDE, CELLS),
-    tables.Row('n 2, chosen', settings(2), CHOSEN, CELLS),
+    Row('n 1', settings(1), WIDE),
+    Row('n 2', settings(2), WIDE),
+    Row('n 2, chosen', settings(2), CHOSEN),
   ),
+  cells=tuple(cell for name in ('n 1', 'n 2', 'n 2, chosen') for cell in standard(name, CELLS)),
 )  # fmt: skip
-TINY = tables.Scale(
+TINY = Scale(
   'tiny',
   '6 clients, 4 rounds',
   {'num_clients': 6, 'rows_per_client': 40, 'model': 'logistic', 'cluster_start': 'global_model'},
@@ -49,10 +55,10 @@ def test_rows_that_differ_in_their_clustering_only_are_one_run(tmp_path):
 
 
 def test_fl_hc_at_the_papers_scale_is_what_the_paper_says(tmp_path):
-  for published in (*briggs2020.PUBLISHED.values(), briggs2020.IID):
-    for job in reproduction.plan(published, tables.PAPER, (3,), tmp_path):
+  for published in briggs2020.PUBLISHED.values():
+    for job in reproduction.plan(published, PAPER, (3,), tmp_path):
       training, data = job.config.training, job.config.data
-      assert training.phase1_rounds + training.phase2_rounds == briggs2020.ROUNDS
+      assert training.phase1_rounds + training.phase2_rounds == briggs_tables.ROUNDS
       assert (training.batch_size, training.local_epochs, training.learning_rate) == (10, 3, 0.1)
       assert training.cluster_start == 'global_model'
       assert data.num_clients == (367 if data.dataset == 'emnist' else 100)
@@ -100,7 +106,7 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
   assert after[1].stored == after[1].asked
 
   runs = [(job.rows, job.seed, d.results) for job, d in zip(jobs, done, strict=True)]
-  rows = reproduced.gather(runs)
+  rows = gather(runs)
   assert list(rows) == ['n 1', 'n 2', 'n 2, chosen']
   for name in ('n 1', 'n 2'):  # One cluster of everybody that goes on from the global model is FedAvg.
     assert dict(rows[name].percent) == dict(rows[name].baseline)
@@ -116,7 +122,7 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
   ran = [(job, reproduction.run(job, store, silent).results)]
   shown = reproduction.finished(TABLE, TINY, tmp_path, ran)
   assert sorted(row.name for rows, *_ in shown for row in rows) == ['n 1', 'n 2', 'n 2, chosen']
-  again = reproduced.gather(shown)
+  again = gather(shown)
   assert {name: dict(row.percent) for name, row in again.items()} == {
     n: dict(r.percent) for n, r in rows.items()
   }
@@ -125,7 +131,7 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
   elsewhere = [(dataclasses.replace(job, seed=5), ran[0][1])]
   assert len(reproduction.finished(TABLE, TINY, tmp_path, elsewhere)) == 1
 
-  page = reproduced.write(TABLE, runs, TINY.name, TINY.words, {'command': 'none'}, tmp_path / 'page')
+  page = page_lib.write(TABLE, runs, TINY, {'command': 'none'}, tmp_path / 'page')
   words = page.read_text()
   assert TINY.words in words and 'Thresholds that were tried' in words
   assert TINY.words in (tmp_path / 'page' / 'scorecard.csv').read_text()
@@ -137,23 +143,23 @@ def test_seeds_give_an_interval(tmp_path):
   store, silent = tmp_path / 'store', run_experiment.Silent()
   jobs = reproduction.plan(table, TINY, (0, 1, 2), tmp_path)
   runs = [(job.rows, job.seed, reproduction.run(job, store, silent).results) for job in jobs]
-  found = reproduced.by_seed(runs)['n 1']['accuracy_end']
+  found = list(gather(runs)['n 1'].columns['accuracy_end'])
   ends = [100 * results['baseline']['history']['test_accuracy'][-1] for *_, results in runs]
   assert found == ends and len(set(ends)) > 1
-  row = reproduced.gather(runs)['n 1']
+  row = gather(runs)['n 1']
   assert row.seeds == (0, 1, 2) and row.percent['accuracy_end'] == pytest.approx(sum(ends) / 3)
 
 
 def alone(batch, epochs):
   told = {'batch_size': batch, 'local_epochs': epochs, 'phase1_rounds': 1, 'phase2_rounds': 3}
-  return tables.Row(f'B {batch or "inf"}, E {epochs}', told, {})
+  return Row(f'B {batch or "inf"}, E {epochs}', told, {})
 
 
 # What would ask for signatures, were there anything to cluster.
 LEAN = dataclasses.replace(
   TINY, changes={**TINY.changes, 'cluster_start': 'members_mean', 'sketch_dimension': 5}
 )
-ALONE = dataclasses.replace(TABLE, name='made_up/figure2', rows=(alone(10, 1), alone(0, 2)))
+ALONE = dataclasses.replace(TABLE, name='made_up/figure2', rows=(alone(10, 1), alone(0, 2)), cells=())
 
 
 def test_a_row_without_a_clustering_is_a_run_of_its_own(tmp_path):
@@ -200,15 +206,13 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path):
   assert reproduction.run(other, store, silent).results['baseline'] == done[0].results['baseline']
 
   shown = reproduction.finished(ALONE, LEAN, tmp_path, [(jobs[0], done[0].results)])
-  rows = reproduced.gather(shown)
+  rows = gather(shown)
   assert list(rows) == ['B 10, E 1', 'B inf, E 2']
   for name, d in zip(rows, done, strict=True):
     history = d.results['baseline']['history']['test_accuracy']
     assert rows[name].baseline_curve == dict(enumerate((100 * a for a in history), 1))
     assert rows[name].accuracy_curve == {} and rows[name].num_clusters == ()
-  page = reproduced.write(
-    ALONE, shown, LEAN.name, LEAN.words, {'command': 'none'}, tmp_path / 'page'
-  ).read_text()
+  page = page_lib.write(ALONE, shown, LEAN, {'command': 'none'}, tmp_path / 'page').read_text()
   assert 'Clusters that were found' not in page
   # A run folder of FedAvg alone has a report, too.
   assert 'This run has no clustering' in report.write_report(jobs[0].folder.root).read_text()

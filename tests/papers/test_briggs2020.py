@@ -7,7 +7,8 @@ import pytest
 
 from tff_cluster import config
 from tff_cluster.papers import briggs2020
-from tff_cluster.papers.tables import COLUMNS, Cell
+from tff_cluster.papers.briggs2020 import tables
+from tff_cluster.scorecard.rows import COLUMNS
 
 ROOT = pathlib.Path(__file__).parents[2]
 TABLES = [f'fl_hc/table{number}' for number in range(1, 7)]
@@ -28,28 +29,33 @@ def _row(name, row):
 def _printed():
   """Yields every printed cell with its table, row and column."""
   for name in TABLES:
-    for row in briggs2020.PUBLISHED[name].rows:
-      for column, cell in zip(COLUMNS, row.cells, strict=True):
-        if cell is not None:
-          yield name, row, column, cell
+    for cell in briggs2020.PUBLISHED[name].cells:
+      if cell.published is not None:
+        yield name, _row(name, cell.row), cell.column, cell
+
+
+def _cells(name, row):
+  cells = [cell for cell in briggs2020.PUBLISHED[name].cells if cell.row == row]
+  assert [cell.column for cell in cells] == list(COLUMNS)
+  return tuple(None if cell.published is None else (cell.published, cell.ratio) for cell in cells)
 
 
 def _fedavg(cell):
   """Returns the least and the largest percentage of FedAvg that a cell, rounded as printed, allows."""
-  high = (cell.percent + 0.05) / (cell.ratio - 0.05) if cell.ratio >= 0.1 else float('inf')
-  return (cell.percent - 0.05) / (cell.ratio + 0.05), high
+  high = (cell.published + 0.05) / (cell.ratio - 0.05) if cell.ratio >= 0.1 else float('inf')
+  return (cell.published - 0.05) / (cell.ratio + 0.05), high
 
 
 def test_every_table_and_figure_is_there():
-  assert list(briggs2020.PUBLISHED) == TABLES + FIGURES
+  assert list(briggs2020.PUBLISHED) == [*TABLES, *FIGURES, 'fl_hc/iid']
   assert all(published.name == name for name, published in briggs2020.PUBLISHED.items())
   for name in TABLES:
     rows = [row.name for row in briggs2020.PUBLISHED[name].rows]
     assert rows == (BY_ROUNDS if name in TABLES[:3] else BY_METRIC)
-    assert all(len(row.cells) == 4 for row in briggs2020.PUBLISHED[name].rows)
+    assert len(briggs2020.PUBLISHED[name].cells) == 4 * len(rows)
   assert all(len(briggs2020.PUBLISHED[name].rows) == 1 for name in FIGURES)
   with pytest.raises(TypeError):
-    briggs2020.PUBLISHED['fl_hc/table7'] = briggs2020.IID
+    briggs2020.PUBLISHED['fl_hc/table7'] = briggs2020.PUBLISHED['fl_hc/table1']
 
 
 @pytest.mark.parametrize(
@@ -72,15 +78,18 @@ def test_every_table_and_figure_is_there():
   ],
 )
 def test_cells_as_printed(name, row, cells):
-  assert _row(name, row).cells == tuple(Cell(*cell) for cell in cells)
+  assert _cells(name, row) == cells
 
 
 def test_rows_that_failed_to_complete_are_dashes():
   dashes = {
-    (name, row.name) for name in TABLES for row in briggs2020.PUBLISHED[name].rows if None in row.cells
+    (name, row.name)
+    for name in TABLES
+    for row in briggs2020.PUBLISHED[name].rows
+    if None in _cells(name, row.name)
   }
   assert dashes == {('fl_hc/table3', 'cf 1.0, n 3'), ('fl_hc/table5', 'cosine, single')}
-  assert all(_row(*dash).cells == (None,) * 4 for dash in dashes)
+  assert all(_cells(*dash) == (None,) * 4 for dash in dashes)
 
 
 def test_every_ratio_that_is_a_dash():
@@ -99,8 +108,8 @@ def test_shares_are_whole_numbers_of_clients():
   for name, row, column, cell in _printed():
     if column in SHARES:
       clients = 367 if name in ('fl_hc/table3', 'fl_hc/table6') else 100
-      nearest = 100 * round(cell.percent * clients / 100) / clients
-      assert abs(nearest - cell.percent) <= 0.05 + 1e-9, (name, row.name, column)
+      nearest = 100 * round(cell.published * clients / 100) / clients
+      assert abs(nearest - cell.published) <= 0.05 + 1e-9, (name, row.name, column)
 
 
 def test_ratios_agree_on_fedavg():
@@ -127,7 +136,7 @@ def test_ratios_agree_on_fedavg():
 
 @pytest.mark.parametrize('name', [*TABLES, *FIGURES, 'fl_hc/iid'])
 def test_rows_are_experiments(name):
-  published = briggs2020.IID if name == 'fl_hc/iid' else briggs2020.PUBLISHED[name]
+  published = briggs2020.PUBLISHED[name]
   assert (ROOT / 'flags' / f'{published.preset}.flags').is_file()
   names = [row.name for row in published.rows]
   assert len(set(names)) == len(names)
@@ -184,7 +193,7 @@ def test_settings_of_tables_4_to_6(name):
 def test_captions_of_figures(figure, preset, fraction, before, metric, linkage, threshold):
   published = briggs2020.PUBLISHED[f'fl_hc/figure{figure}']
   (row,) = published.rows
-  assert published.preset == f'fl_hc_{preset}' and row.cells == ()
+  assert published.preset == f'fl_hc_{preset}' and _cells(published.name, row.name) == (None,) * 4
   assert (row.settings['cohort_fraction'], row.settings['phase1_rounds']) == (fraction, before)
   found = (row.clustering['metric'], row.clustering['linkage'], row.clustering['distance_threshold'])
   assert found == (metric, linkage, threshold)
@@ -196,8 +205,8 @@ def test_presets_of_tables():
 
 
 def test_iid_has_both_series_and_no_numbers():
-  assert [row.name for row in briggs2020.IID.rows] == BY_ROUNDS + BY_METRIC
-  assert all(row.cells == () for row in briggs2020.IID.rows)
+  assert [row.name for row in briggs2020.PUBLISHED['fl_hc/iid'].rows] == BY_ROUNDS + BY_METRIC
+  assert all(cell.published is None for cell in briggs2020.PUBLISHED['fl_hc/iid'].cells)
 
 
 def test_what_is_odd_in_print_is_told():
@@ -210,4 +219,4 @@ def test_what_is_odd_in_print_is_told():
 )
 def test_a_line_with_wrong_fields_is_refused(line):
   with pytest.raises(ValueError):
-    briggs2020._cells(line.split())
+    tables._printed(line.split())

@@ -1,8 +1,14 @@
 """Table 2 of McMahan et al. 2017, typed a second time; its printed speedups are the ratios of its rounds."""
 
+import json
+
 import pytest
 
-from tff_cluster.papers import mcmahan2017
+from tests.papers import replication_rows
+from tff_cluster.algorithms import reproduction
+from tff_cluster.papers import catalogue, mcmahan2017, miles2024
+from tff_cluster.reporting import reproduction as page
+from tff_cluster.scorecard.published import PAPER
 
 # E, B, IID, non-IID; FedSGD first.
 TABLE_2 = """
@@ -38,3 +44,30 @@ def test_speedups_are_ratios_to_fedsgd(setting):
     assert cell.speedup is None
   else:
     assert f'{fedsgd.rounds / cell.rounds:.1f}' == f'{cell.speedup}'
+
+
+TABLE = mcmahan2017.PUBLISHED['mcmahan2017/table2']
+
+
+def test_its_rows_are_fedavg_alone_and_the_runs_of_the_replication(tmp_path):
+  replication = miles2024.PUBLISHED['fedex/figure1']
+  for scale in (PAPER, TABLE.small):
+    ours = reproduction.plan(TABLE, scale, (0,), tmp_path)
+    theirs = reproduction.plan(replication, scale, (0,), tmp_path)
+    assert [job.config for job in ours] == [job.config for job in theirs]
+    assert len(ours) == 18 and all(job.config.clusterings == () for job in ours)
+
+
+def test_a_paper_is_asked_for_by_name_and_its_page_has_its_numbers(tmp_path):
+  published = catalogue.find('mcmahan2017/table2', None)
+  name = 'IID, B 10, E 1'
+  rows = {name: replication_rows.row(name, replication_rows.curve(99.5, 34, rounds=80))}
+  text = page.write_page(published, rows, PAPER, {'command': 'none'}, tmp_path).read_text()
+  assert 'of 18 printed numbers 1 agrees within the tolerance and 17 were not run' in text
+  records = json.loads((tmp_path / 'scorecard.json').read_text())
+  (line,) = [r for r in records if (r['row'], r['column']) == (name, 'rounds_to_99')]
+  assert (line['published'], line['unit'], line['verdict']) == (
+    34,
+    'rounds',
+    'reproduced (within a factor of 1.25)',
+  )

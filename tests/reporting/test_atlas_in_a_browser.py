@@ -9,9 +9,9 @@ import atlas_runs
 import browser as browsers
 import pytest
 
-from tff_cluster.reporting import words
 from tff_cluster.reporting.atlas import page
 from tff_cluster.reporting.comparison.contenders import CLIENT_ROUNDS, ROUNDS
+from tff_cluster.scorecard import words
 
 pytestmark = pytest.mark.skipif(
   browsers.find() is None, reason=f'needs one of {", ".join(browsers.NAMES)} on PATH'

@@ -20,7 +20,7 @@ from tff_cluster.errors import InputError
 from tff_cluster.reporting.comparison import page, saved
 from tff_cluster.reporting.comparison.contenders import BUDGETS, KINDS, ROUNDS
 from tff_cluster.reporting.figures import comparison as figures
-from tff_cluster.reporting.intervals import Interval
+from tff_cluster.scorecard.intervals import Interval
 
 _HOSTILE = '<script>alert(1)</script>&"'
 _METHODS = ('kmeans', 'kmeans:second', 'dynamic_distance:cliques', 'bipartition', 'planted')

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from tff_cluster import seeding
 from tff_cluster.reporting.comparison import statistics
 from tff_cluster.reporting.comparison.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS, read_contenders
-from tff_cluster.reporting.intervals import Interval, cautious_interval
+from tff_cluster.scorecard.intervals import Interval, cautious_interval
 
 _SHARES = st.floats(0, 1, allow_nan=False)
 

@@ -7,7 +7,7 @@ from comparison_runs import FEDAVG, LOCAL, constant, noisy
 
 from tff_cluster.reporting.comparison import alarms, answer, statistics, verdicts
 from tff_cluster.reporting.comparison.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS, read_contenders
-from tff_cluster.reporting.intervals import seeds_needed
+from tff_cluster.scorecard.intervals import seeds_needed
 
 _BOTH = tuple(BUDGETS)
 

@@ -11,7 +11,7 @@ import test_reporting_partition
 import test_reporting_replay
 from comparison_runs import FEDAVG, constant
 
-from tff_cluster.reporting import disturbance, files, partition, replay, scorecard
+from tff_cluster.reporting import disturbance, files, partition, replay
 from tff_cluster.reporting.comparison import page
 
 FORMULAS = (
@@ -79,8 +79,8 @@ def test_partition(tmp_path):
 
 
 def test_scorecard(tmp_path):
-  rows = [scorecard.Row('Claim', text, text, text, -1.5, text, text) for text in FORMULAS]
-  assert computed(scorecard.write_scorecard(rows, tmp_path)[1]) == []
+  files.write_records([{'row': text, 'ours': -1.5} for text in FORMULAS], ('row', 'ours'), tmp_path)
+  assert computed(tmp_path / 'scorecard.csv') == []
 
 
 def test_comparison(tmp_path):

@@ -2,13 +2,15 @@
 
 import json
 
-import fedex_rows
 import numpy as np
 import pytest
 import synthetic
 
+from tests.papers import fedex_rows
 from tff_cluster.papers import miles2024
-from tff_cluster.reporting import reproduced
+from tff_cluster.reporting import reproduction
+from tff_cluster.scorecard.published import PAPER
+from tff_cluster.scorecard.rows import gather
 
 TABLE2 = miles2024.PUBLISHED['fedex/table2']
 
@@ -32,7 +34,7 @@ def runs():
 
 
 def test_rows_hold_what_the_results_hold(runs):
-  (row,) = reproduced.gather(runs).values()
+  (row,) = gather(runs).values()
   for i, (_, _, results) in enumerate(runs):
     (clustering,) = results['clusterings']
     assert row.experts[i] == clustering['experts']
@@ -47,7 +49,7 @@ def test_rows_hold_what_the_results_hold(runs):
 
 
 def test_the_papers_own_page_is_written(runs, tmp_path):
-  path = reproduced.write(TABLE2, runs, 'paper', '', {'command': 'none'}, tmp_path)
+  path = reproduction.write(TABLE2, runs, PAPER, {'command': 'none'}, tmp_path)
   text = path.read_text()
   assert 'Where the loss comes from' in text and 'What the clusters hold' in text
   records = json.loads((tmp_path / 'scorecard.json').read_text())

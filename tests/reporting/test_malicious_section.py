@@ -93,7 +93,7 @@ def test_every_attack_has_words():
 
 def test_malicious_clients_and_another_aggregator_are_no_papers_setting():
   from tff_cluster import config
-  from tff_cluster.reporting.setting import describe_setting
+  from tff_cluster.papers.rohith2020.setting import describe_setting
 
   papers = config.ExperimentConfig(
     config.DataConfig(dataset='mnist', partition='pathological', num_clients=100), config.TrainingConfig()

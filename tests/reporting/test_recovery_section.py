@@ -10,7 +10,7 @@ import synthetic
 
 from tff_cluster.reporting import answer, cluster_sections
 from tff_cluster.reporting.finished_run import FinishedRun
-from tff_cluster.reporting.words import score
+from tff_cluster.scorecard.words import score
 
 NEW = ('onmi', 'bcubed_f', 'bcubed_precision', 'bcubed_recall')
 

@@ -5,17 +5,24 @@ import json
 import re
 
 import pytest
-import replication_rows
 import synthetic
-from replication_rows import FIGURE_1, curve
 from written_page import WrittenPage
 
-from tff_cluster.papers import mcmahan2017, miles2024
-from tff_cluster.reporting import reproduced, table_scorecard
-from tff_cluster.reporting.fedex import replication_scorecard
+from tests.papers import replication_rows
+from tests.papers.replication_rows import FIGURE_1, curve
+from tff_cluster.papers import mcmahan2017
+from tff_cluster.reporting import reproduction
 from tff_cluster.reporting.figures import replication
+from tff_cluster.scorecard import cells as cells_lib
+from tff_cluster.scorecard import headline
+from tff_cluster.scorecard.published import PAPER, Scale
 
 SMALL = FIGURE_1.small
+LESS = Scale('small', 'less of all')
+
+
+def lines_of(rows, scale=PAPER):
+  return cells_lib.lines(FIGURE_1.name, FIGURE_1.source, FIGURE_1.cells, rows, scale.remark)
 
 
 def line_of(lines, row, column):
@@ -23,11 +30,11 @@ def line_of(lines, row, column):
   return found
 
 
-def rounds_to_99(rounds, name='IID, B 10, E 1', ran=200, scale='paper'):
+def rounds_to_99(rounds, name='IID, B 10, E 1', ran=200, scale=PAPER):
   """The line of a row that crosses 99% exactly after so many rounds, or never."""
   values = [50.0 if rounds is None or r < rounds else 99.0 for r in range(1, ran + 1)]
   rows = {name: replication_rows.row(name, values)}
-  lines = replication_scorecard.scorecard(FIGURE_1, rows, scale, '' if scale == 'paper' else 'less of all')
+  lines = lines_of(rows, scale)
   return line_of(lines, name, 'rounds_to_99')
 
 
@@ -54,18 +61,17 @@ def test_rounds_agree_within_a_factor_and_are_undecided_where_both_are_beyond(ro
 
 def test_at_another_scale_nothing_is_called_reproduced():
   words = 'scaled down: less of all'
-  assert rounds_to_99(18, 'IID, B 10, E 20', 20, 'small').verdict == f'within a factor of 1.25 ({words})'
-  assert rounds_to_99(None, ran=20, scale='small').verdict == f'undecided: neither in 20 rounds ({words})'
+  assert rounds_to_99(18, 'IID, B 10, E 20', 20, LESS).verdict == f'within a factor of 1.25 ({words})'
+  assert rounds_to_99(None, ran=20, scale=LESS).verdict == f'undecided: neither in 20 rounds ({words})'
   assert (
-    rounds_to_99(10, ran=20, scale='small').verdict
-    == f'differs by a factor of 3.40 (ours takes fewer; {words})'
+    rounds_to_99(10, ran=20, scale=LESS).verdict == f'differs by a factor of 3.40 (ours takes fewer; {words})'
   )
 
 
 def test_every_row_has_its_printed_rounds_and_only_what_was_run_more():
-  lines = replication_scorecard.scorecard(FIGURE_1, {}, 'paper', '')
+  lines = lines_of({})
   assert {line.row: line.published for line in lines} == {
-    name: printed.rounds for name, printed in miles2024.REPLICATED.items()
+    mcmahan2017.row_name(*setting): cell.rounds for setting, cell in mcmahan2017.ROUNDS_TO_TARGET.items()
   }
   assert {(line.verdict, line.agrees, line.ours) for line in lines} == {('not run', None, None)}
 
@@ -73,20 +79,20 @@ def test_every_row_has_its_printed_rounds_and_only_what_was_run_more():
 def test_seeds_have_an_interval_unless_one_does_not_get_there():
   name = 'IID, B 10, E 1'
   rows = {name: replication_rows.row(name, [50, 94, 96, 90], [95, 95, 95, 95])}
-  lines = replication_scorecard.scorecard(FIGURE_1, rows, 'paper', '')
+  lines = lines_of(rows)
   to_95 = line_of(lines, name, 'rounds_to_95')
   assert to_95.ours == (2.5 + 1.0) / 2 and to_95.low < to_95.ours < to_95.high
   assert line_of(lines, name, 'accuracy_best').ours == 95.5
   to_97 = line_of(lines, name, 'rounds_to_97')
   assert to_97.ours is None and 'not in 4 rounds' in to_97.note and 'seeds' not in to_97.note
   rows = {name: replication_rows.row(name, [50, 98], [95, 95])}
-  to_97 = line_of(replication_scorecard.scorecard(FIGURE_1, rows, 'paper', ''), name, 'rounds_to_97')
+  to_97 = line_of(lines_of(rows), name, 'rounds_to_97')
   assert to_97.ours is None and 'not in 2 rounds in 1 of 2 seeds' in to_97.note
 
 
 def test_the_tolerance_is_told():
-  lines = replication_scorecard.scorecard(FIGURE_1, {}, 'paper', '')
-  words = table_scorecard.tolerance_words(lines)
+  lines = lines_of({})
+  words = headline.tolerance_words(lines)
   assert words.startswith('A number agrees within a factor of 1.25 for rounds') and 'accuracies' not in words
 
 
@@ -112,7 +118,7 @@ RUNS = {
 def page(tmp_path_factory):
   folder = tmp_path_factory.mktemp('page')
   runs = [results_of(name, values) for name, values in RUNS.items()]
-  reproduced.write(FIGURE_1, runs, 'paper', '', {'command': 'none'}, folder)
+  reproduction.write(FIGURE_1, runs, PAPER, {'command': 'none'}, folder)
   return folder
 
 
@@ -146,7 +152,9 @@ def test_the_page_is_whole_by_itself(page):
 def test_the_scorecard_keeps_its_columns(page):
   with (page / 'scorecard.csv').open() as lines:
     records = list(csv.DictReader(lines))
-  fields = 'table row column published published_ratio ours low high ours_ratio difference verdict note scale'
+  fields = (
+    'table row column unit published published_ratio ours low high ours_ratio difference verdict note scale'
+  )
   assert list(records[0]) == fields.split()
   by = {(record['row'], record['column']): record for record in records}
   assert by['IID, B inf, E 1', 'rounds_to_99']['ours'] == ''
@@ -161,7 +169,7 @@ def test_the_scorecard_keeps_its_columns(page):
 
 def test_another_scale_is_named(tmp_path):
   runs = [results_of('IID, B 10, E 1', curve(99.5, 11, rounds=20), seed) for seed in (0, 1)]
-  path = reproduced.write(FIGURE_1, runs, SMALL.name, SMALL.words, {'command': 'none'}, tmp_path)
+  path = reproduction.write(FIGURE_1, runs, SMALL, {'command': 'none'}, tmp_path)
   text = path.read_text()
   assert SMALL.words in text and 'reproduced (' not in text
   assert cells(text, 'IID, B 10, E 1')[1] == '0, 1'

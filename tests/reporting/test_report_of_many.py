@@ -11,7 +11,7 @@ from tff_cluster import store
 from tff_cluster.reporting import cluster_sections, report, summary
 from tff_cluster.reporting.figures import accuracy, base, embedding, heatmaps, membership, ordering
 from tff_cluster.reporting.finished_run import read_run
-from tff_cluster.reporting.intervals import Interval
+from tff_cluster.scorecard.intervals import Interval
 
 
 def shapes(figure):

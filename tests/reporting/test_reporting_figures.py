@@ -24,8 +24,8 @@ from tff_cluster.reporting.figures import (
   ordering,
 )
 from tff_cluster.reporting.finished_run import read_run
-from tff_cluster.reporting.intervals import Interval
 from tff_cluster.reporting.pictures import absolute_rounds
+from tff_cluster.scorecard.intervals import Interval
 
 
 @st.composite

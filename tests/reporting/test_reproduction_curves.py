@@ -2,11 +2,11 @@
 
 import dataclasses
 
-import made_up_table
 import pytest
-from made_up_table import REMARK, TABLE
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from tests.scorecard import made_up_table
+from tests.scorecard.made_up_table import REMARK, TABLE
 from tff_cluster.reporting.figures import reproduction as figures
 
 

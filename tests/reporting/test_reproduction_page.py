@@ -8,31 +8,31 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
-import made_up_table
 import pytest
-from made_up_table import FIGURE, REMARK, TABLE, WORDS
 from written_page import WrittenPage
 
+from tests.scorecard import made_up_table
+from tests.scorecard.made_up_rows import changed
+from tests.scorecard.made_up_table import FIGURE, REMARK, SMALL, TABLE
 from tff_cluster.errors import EnvironmentFault
 from tff_cluster.papers import briggs2020
-from tff_cluster.papers.tables import Cell, Published
 from tff_cluster.reporting import reproduction
-from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.figures import reproduction as figures
-from tff_cluster.reporting.fl_hc.claims import CLAIMS
-from tff_cluster.reporting.table_claims import TableClaim
+from tff_cluster.scorecard.claims import Claim, Finding, whole
+from tff_cluster.scorecard.published import PAPER, Scale
 
 _HOSTILE = '<script>alert(1)</script>&"\''
 
 
-def _write(folder, published=TABLE, rows=None, findings=(), scale='paper', words='', **more):
+def _write(folder, published=TABLE, rows=None, claims=(), scale=PAPER):
   facts = {'command': 'python -m phases.reproduce', 'seeds': (1, 2), 'client_rounds_asked': 12345}
   rows = made_up_table.rows(published) if rows is None else rows
-  return reproduction.write_reproduction(published, rows, findings, scale, words, facts, folder, **more)
+  published = dataclasses.replace(published, claims=(*published.claims, *claims))
+  return reproduction.write_page(published, rows, scale, facts, folder)
 
 
 def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path):
-  path = _write(tmp_path, findings=made_up_table.findings('holds', 'fails', 'not run'))
+  path = _write(tmp_path, claims=made_up_table.claims('holds', 'fails', 'not run'))
   assert path == tmp_path / 'index.html'
   page = WrittenPage(path)
   order = (
@@ -55,7 +55,8 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path):
 
 def test_the_page_shows_intervals_over_seeds(tmp_path):
   rows = made_up_table.rows(seeds=(1, 2, 3))
-  path = _write(tmp_path, rows=rows, by_seed={'first': {'accuracy_after': [89.4, 90.4, 91.4]}})
+  rows['first'].columns['accuracy_after'] = (89.4, 90.4, 91.4)
+  path = _write(tmp_path, rows=rows)
   assert '87.9 to 92.9' in WrittenPage(path).text
 
 
@@ -71,7 +72,7 @@ def test_the_page_needs_no_network_and_figures_lie_beside_it(tmp_path, rendered)
 
 
 def test_scorecards_as_csv_and_json_are_the_same_records(tmp_path):
-  _write(tmp_path, findings=made_up_table.findings('holds'))
+  _write(tmp_path, claims=made_up_table.claims('holds'))
   records = json.loads((tmp_path / 'scorecard.json').read_text())
   with (tmp_path / 'scorecard.csv').open(newline='') as stream:
     read = list(csv.DictReader(stream))
@@ -90,9 +91,7 @@ def test_scorecards_as_csv_and_json_are_the_same_records(tmp_path):
 def test_every_file_of_a_scaled_down_run_says_so(tmp_path, published, monkeypatch):
   drawn, draw = [], figures.curves_by_row
   monkeypatch.setattr(figures, 'curves_by_row', lambda *args: drawn.append(args[2]) or draw(*args))
-  path = _write(
-    tmp_path, published, findings=made_up_table.findings('holds', 'fails'), scale='small', words=WORDS
-  )
+  path = _write(tmp_path, published, claims=made_up_table.claims('holds', 'fails'), scale=SMALL)
   for name in ('index.html', 'scorecard.csv', 'scorecard.json'):
     text = (tmp_path / name).read_text()
     assert REMARK in text and 'reproduced (' not in text
@@ -114,15 +113,14 @@ def test_the_papers_scale_is_named_too(tmp_path):
 
 
 def test_only_what_is_reproduced_is_green(tmp_path):
-  row = made_up_table.row('r', Cell(90.0, 1.0), Cell(50.0, 1.0), None, Cell(80.0, 1.0))
-  published = dataclasses.replace(TABLE, rows=(row,))
+  published = made_up_table.table({'r': ((90.0, 1.0), (50.0, 1.0), None, (80.0, 1.0))})
   for scale, looks in (
-    ('paper', ['good', 'warn', 'none', 'good']),
-    ('small', ['none', 'warn', 'none', 'none']),
+    (PAPER, ['good', 'warn', 'none', 'good']),
+    (SMALL, ['none', 'warn', 'none', 'none']),
   ):
-    page = _write(tmp_path, published, scale=scale, words=WORDS).read_text()
+    page = _write(tmp_path, published, scale=scale).read_text()
     assert re.findall(r'<td><div class="(\w+)"', page) == looks
-    assert ('Take care. </strong>Scaled down' in page) is (scale == 'small')
+    assert ('Take care. </strong>Scaled down' in page) is (scale is SMALL)
 
 
 def test_both_curves_are_drawn_from_their_own_numbers(tmp_path, monkeypatch):
@@ -145,7 +143,7 @@ def test_both_curves_are_drawn_from_their_own_numbers(tmp_path, monkeypatch):
 
 
 def test_a_figure_has_curves_and_claims_and_no_table_of_numbers(tmp_path):
-  page = WrittenPage(_write(tmp_path, FIGURE, findings=made_up_table.findings('holds')))
+  page = WrittenPage(_write(tmp_path, FIGURE, claims=made_up_table.claims('holds')))
   assert page.tags.count('img') == 2 and 'holds' in page.cells
   assert 'numbers beside ours' not in page.text and not any('paper –' in cell for cell in page.cells)
 
@@ -153,35 +151,35 @@ def test_a_figure_has_curves_and_claims_and_no_table_of_numbers(tmp_path):
 def test_claims_of_the_paper_are_checked_on_the_rows_that_were_run(tmp_path):
   published = briggs2020.PUBLISHED['fl_hc/figure3']
   rows = made_up_table.rows(published, percent=(99.0, 99.0, 50.0, 60.0))
-  findings = [(claim, claim.check(rows)) for claim in CLAIMS[published.name]]
-  page = WrittenPage(_write(tmp_path, published, rows, findings, 'small', WORDS))
-  assert findings and all(claim.words in page.text and claim.source in page.text for claim, _ in findings)
+  page = WrittenPage(_write(tmp_path, published, rows, scale=SMALL))
+  claims = published.claims
+  assert claims and all(claim.words in page.text and claim.source in page.text for claim in claims)
   assert published.note in page.text
 
 
 def test_nothing_run_is_a_page_too(tmp_path):
-  page = WrittenPage(_write(tmp_path, rows={}, findings=made_up_table.findings('not run')))
+  page = WrittenPage(_write(tmp_path, rows={}, claims=made_up_table.claims('not run')))
   assert 'is not answered' in page.text and 'img' not in page.tags and not (tmp_path / 'figures').exists()
 
 
 def test_no_text_from_outside_becomes_markup(tmp_path):
-  row = dataclasses.replace(
-    made_up_table.row(_HOSTILE, *(Cell(90.0, 1.0),) * 4), clustering={'method': 'm', 'linkage': _HOSTILE}
-  )
-  published = Published(*(_HOSTILE,) * 4, (row,), _HOSTILE)
-  claim = TableClaim(_HOSTILE, _HOSTILE, _HOSTILE, None, None)
+  row = dataclasses.replace(made_up_table.row(_HOSTILE), clustering={'method': 'm', 'linkage': _HOSTILE})
+  claim = Claim(_HOSTILE, _HOSTILE, _HOSTILE, whole(), lambda rows: Finding('holds', _HOSTILE, _HOSTILE))
+  published = dataclasses.replace(
+    made_up_table.table({_HOSTILE: ((90.0, 1.0),) * 4}), name=_HOSTILE, title=_HOSTILE, source=_HOSTILE, rows=(row,),
+    note=_HOSTILE, claims=(claim,),
+  )  # fmt: skip
   rows = {_HOSTILE: made_up_table.reproduced(row, recovery={_HOSTILE: (None,)})}
   facts = {'command': _HOSTILE, _HOSTILE: _HOSTILE, 'seeds': (_HOSTILE,)}
-  findings = [(claim, Finding('holds', _HOSTILE, _HOSTILE))]
-  for scale in ('paper', _HOSTILE):
-    path = reproduction.write_reproduction(published, rows, findings, scale, _HOSTILE, facts, tmp_path)
+  for scale in (PAPER, Scale(_HOSTILE, _HOSTILE)):
+    path = reproduction.write_page(published, rows, scale, facts, tmp_path)
     assert '<script' not in path.read_text()
     assert WrittenPage(path).text.count(_HOSTILE) >= 10
 
 
 def test_equal_input_gives_equal_bytes(tmp_path, rendered):
   for name in ('one', 'two'):
-    _write(tmp_path / name, findings=made_up_table.findings('holds'))
+    _write(tmp_path / name, claims=made_up_table.claims('holds'))
   files = sorted(p.relative_to(tmp_path / 'one') for p in (tmp_path / 'one').rglob('*') if p.is_file())
   assert len(files) == 7
   for file in files:
@@ -190,7 +188,7 @@ def test_equal_input_gives_equal_bytes(tmp_path, rendered):
 
 def test_tables_have_as_many_cells_as_columns(tmp_path):
   rows = made_up_table.rows(recovery={'swap': (1.0,), 'writer': (0.5,)})
-  page = WrittenPage(_write(tmp_path, rows=rows, findings=made_up_table.findings('holds', 'not run')))
+  page = WrittenPage(_write(tmp_path, rows=rows, claims=made_up_table.claims('holds', 'not run')))
   # Claims, the printed table, clusters with two planted groupings, facts.
   assert page.lines == [4] * 3 + [5] * 4 + [7] * 4 + [2] * 3
 
@@ -221,11 +219,9 @@ def test_thresholds_that_were_chosen_stand_beside_what_test_rows_would_have_chos
   rows = made_up_table.rows()
   name = next(iter(rows))
   choices = tuple(_choice(1, 2) for _ in rows[name].seeds)
-  rows = rows | {name: dataclasses.replace(rows[name], choice=choices)}
-  page = reproduction.write_reproduction(TABLE, rows, (), 'paper', '', {}, tmp_path).read_text()
+  rows = rows | {name: changed(rows[name], choice=choices)}
+  page = _write(tmp_path, rows=rows).read_text()
   assert 'Thresholds that were tried' in page and '1, 4, 7' in page
   assert page.index('T 2.5: 4 clusters, 93.0%') < page.index('T 0.25: 7 clusters, 95.0%')
-  plain = reproduction.write_reproduction(
-    TABLE, made_up_table.rows(), (), 'paper', '', {}, tmp_path / 'given'
-  ).read_text()
+  plain = _write(tmp_path / 'given').read_text()
   assert 'Thresholds that were tried' not in plain

@@ -20,7 +20,6 @@ from written_page import WrittenPage
 from tff_cluster import results as results_lib
 from tff_cluster.config import ClusteringConfig
 from tff_cluster.reporting.answer import answer_run
-from tff_cluster.reporting.evidence import paper_differences
 from tff_cluster.reporting.figures import base, similarities, splits
 from tff_cluster.reporting.finished_run import FinishedRun, read_run
 from tff_cluster.reporting.report import write_report
@@ -430,7 +429,6 @@ def test_other_sections_know_that_a_recursion_is_no_clustering_of_signatures():
   _, (recursive, at_once) = answer_run(results)
   assert any('no split was made, so this is FedAvg gone on' in alarm for alarm in recursive.alarms)
   assert any('FedAvg restarted' in alarm for alarm in at_once.alarms)
-  assert 'by recursive bi-partition' in paper_differences(results['clusterings'][0])[0]
   assert ClusteringConfig('bipartition').words()['basis'] == 'updates, by recursive bi-partition'
   assert ClusteringConfig('kmeans').words()['basis'] == 'weights'
 

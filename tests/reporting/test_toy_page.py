@@ -1,10 +1,7 @@
 """The page of CFL's toy problems: what it shows, and claims that fail when they are fed with wrong results."""
 
-import csv
 import dataclasses
 import json
-import subprocess
-import sys
 import xml.etree.ElementTree
 
 import matplotlib.colors
@@ -13,17 +10,17 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from written_page import WrittenPage
 
-from tff_cluster.algorithms.toys import clients as toy_clients
-from tff_cluster.algorithms.toys import risks as toy_problems
-from tff_cluster.errors import EnvironmentFault, InputError
 from tff_cluster.papers import sattler2019
-from tff_cluster.reporting.cfl import toy_page
-from tff_cluster.reporting.cfl.toy_claims import CLAIMS
+from tff_cluster.papers.sattler2019.toys import clients as toy_clients
+from tff_cluster.papers.sattler2019.toys import risks as toy_problems
+from tff_cluster.papers.sattler2019.toys.results import ClientsToy, RisksToy
+from tff_cluster.reporting import reproduction
 from tff_cluster.reporting.figures import base
 from tff_cluster.reporting.figures import toys as figures
-from tff_cluster.toy_results import ClientsToy, RisksToy
+from tff_cluster.scorecard.published import PAPER
 
 _HOSTILE = '<script>alert(1)</script>&"\''
+CLAIMS = {name: sattler2019.PUBLISHED[name].claims for name in ('cfl/figure1', 'cfl/figure2')}
 _FACTS = {'command': 'python -m phases.reproduce', 'seed': 0}
 
 
@@ -180,12 +177,17 @@ def test_claims_without_their_toys_were_not_run():
 # --- The page ---
 
 
+def _write(name, toys, folder, facts):
+  rows = {toy.name: toy for toy in toys}
+  return reproduction.write_page(sattler2019.PUBLISHED[name], rows, PAPER, facts, folder)
+
+
 @pytest.mark.parametrize(('name', 'file'), [('cfl/figure1', 'clients'), ('cfl/figure2', 'paths')])
 def test_the_page_has_answer_figure_and_claims_and_needs_no_network(tmp_path, name, file, rendered):
-  path = toy_page.write_toy_page(name, _TOYS[name], tmp_path, _FACTS)
+  path = _write(name, _TOYS[name], tmp_path, _FACTS)
   assert path == tmp_path / 'index.html'
   page = WrittenPage(path)
-  source, count = sattler2019.TOYS[name].source, len(CLAIMS[name])
+  source, count = sattler2019.PUBLISHED[name].source, len(CLAIMS[name])
   assert f'{source} reproduces: of {count} claims {count} hold.' in page.text
   order = ('The answer', 'The figure', 'The paper’s claims', 'The problems', 'How it was run')
   places = [page.text.rindex(heading) for heading in order]
@@ -199,74 +201,19 @@ def test_the_page_has_answer_figure_and_claims_and_needs_no_network(tmp_path, na
 
 def test_a_claim_that_fails_is_told_everywhere(tmp_path):
   toys = [_ending('incongruent', [3e-3, 0.0], [-9e-3, 0.0]), _RISK_TOYS[1]]
-  page = WrittenPage(toy_page.write_toy_page('cfl/figure2', toys, tmp_path, {}))
+  page = WrittenPage(_write('cfl/figure2', toys, tmp_path, {}))
   assert 'reproduces in part: of 7 claims 5 hold and 2 fail.' in page.text
   assert page.cells.count('fails') == 2
   records = json.loads((tmp_path / 'scorecard.json').read_text())
+  assert {r['scale'] for r in records} == {'a toy problem: the paper gives no scale'}
   assert [r['column'] for r in records if r['verdict'] == 'fails'] == [_POSITIVE, _APART]
 
 
-def test_scorecards_as_csv_and_json_are_the_same_records(tmp_path):
-  toy_page.write_toy_page('cfl/figure2', _RISK_TOYS[:1], tmp_path, {})
-  records = json.loads((tmp_path / 'scorecard.json').read_text())
-  with (tmp_path / 'scorecard.csv').open(newline='') as stream:
-    read = list(csv.DictReader(stream))
-  assert [{k: '' if v is None else str(v) for k, v in record.items()} for record in records] == read
-  assert len(records) == 7 and {r['row'] for r in records} == {'claim'}
-  assert [r['ours'] is None for r in records] == [r['verdict'] == 'not run' for r in records]
-  assert records[3]['ours'] == 'missed by 0.0e+00 of the gradient'
-
-
 def test_numbers_of_the_problems_are_on_the_page(tmp_path):
-  page = WrittenPage(toy_page.write_toy_page('cfl/figure2', _RISK_TOYS, tmp_path, {}))
+  page = WrittenPage(_write('cfl/figure2', _RISK_TOYS, tmp_path, {}))
   assert {'R₁ in words|R₂ in words', '0.75 and 0.25', '(−1.500, −1.500)', '(0.000, 0.000)'} <= set(page.cells)
-  page = WrittenPage(toy_page.write_toy_page('cfl/figure1', _CLIENT_TOYS[:1], tmp_path / 'one', {}))
+  page = WrittenPage(_write('cfl/figure1', _CLIENT_TOYS[:1], tmp_path / 'one', {}))
   assert {'x₁, x₂, 1', '12', '50.0%'} <= set(page.cells)
-
-
-def test_equal_input_gives_equal_bytes(tmp_path, rendered):
-  for folder in ('one', 'two'):
-    toy_page.write_toy_page('cfl/figure2', _RISK_TOYS, tmp_path / folder, _FACTS)
-  files = sorted(p.relative_to(tmp_path / 'one') for p in (tmp_path / 'one').rglob('*') if p.is_file())
-  assert len(files) == 5
-  for file in files:
-    assert (tmp_path / 'one' / file).read_bytes() == (tmp_path / 'two' / file).read_bytes()
-
-
-def test_no_text_from_outside_becomes_markup(tmp_path):
-  toys = [dataclasses.replace(toy, formulas=(_HOSTILE, _HOSTILE)) for toy in _RISK_TOYS]
-  facts = {'command': _HOSTILE, _HOSTILE: _HOSTILE}
-  path = toy_page.write_toy_page('cfl/figure2', toys, tmp_path, facts)
-  assert WrittenPage(path).text.count(_HOSTILE) == 7
-
-
-@pytest.mark.parametrize(
-  ('name', 'toys', 'message'),
-  [
-    ('cfl/figure9', _RISK_TOYS, 'allowed are cfl/figure1, cfl/figure2'),
-    ('cfl/figure1', _RISK_TOYS, 'given RisksToy, RisksToy; it draws one ClientsToy or more'),
-    ('cfl/figure2', (), 'given nothing'),
-  ],
-)
-def test_wrong_input_is_told_and_nothing_is_written(tmp_path, name, toys, message):
-  with pytest.raises(InputError, match=message):
-    toy_page.write_toy_page(name, toys, tmp_path, {})
-  assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
-  (tmp_path / 'taken').write_text('')
-  with pytest.raises(EnvironmentFault, match='taken'):
-    toy_page.write_toy_page('cfl/figure2', _RISK_TOYS, tmp_path / 'taken', {})
-
-
-def test_importing_the_page_imports_neither_tensorflow_nor_matplotlib():
-  code = (
-    'import sys, tff_cluster.reporting.cfl.toy_page, tff_cluster.algorithms.toys.clients\n'
-    'print([m for m in sys.modules if m.split(".")[0] in ("tensorflow", "tensorflow_federated", "matplotlib")])'
-  )
-  done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
-  assert done.stdout.strip() == '[]'
 
 
 # --- Figures ---

@@ -17,8 +17,9 @@ from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import main_job, run_experiment
 from tff_cluster.cli import preset
 from tff_cluster.errors import InputError
-from tff_cluster.papers import tables
 from tff_cluster.run_folder import RunFolder
+from tff_cluster.scorecard.published import Published, Scale
+from tff_cluster.scorecard.rows import Row
 
 # Where data lies; it is no part of what an experiment is.
 _PLACE = ('data_dir', 'data_file')
@@ -37,7 +38,7 @@ class Job:
     fold: None; a published run has no folds.
   """
 
-  rows: tuple[tables.Row, ...]
+  rows: tuple[Row, ...]
   seed: int
   config: config_lib.ExperimentConfig
   folder: RunFolder
@@ -45,8 +46,8 @@ class Job:
 
 
 def plan(
-  published: tables.Published,
-  scale: tables.Scale,
+  published: Published,
+  scale: Scale,
   seeds: Sequence[int],
   root: Path,
   data_dir: str | None = None,
@@ -70,10 +71,11 @@ def plan(
   if not rows:
     names = '; '.join(row.name for row in published.rows)
     raise InputError(f'--rows={only}: {published.name} has no such row; its rows are: {names}')
-  groups: dict[str, list[tables.Row]] = {}
+  groups: dict[str, list[Row]] = {}
   for row in rows:
     if row.clustering:
-      row = dataclasses.replace(row, clustering={**row.clustering, **scale.clustering})
+      changed = scale.clustering.get(row.clustering['method'], {})
+      row = dataclasses.replace(row, clustering={**row.clustering, **changed})
     groups.setdefault(_words(row.settings), []).append(row)
   jobs = []
   for members in groups.values():
@@ -82,10 +84,10 @@ def plan(
       if data_dir is not None:
         changes['data_dir'] = data_dir
       clusterings = tuple(config_lib.ClusteringConfig(**row.clustering) for row in members if row.clustering)
-      config = preset.read_preset(published.preset, changes, clusterings)
+      config = preset.read_preset(scale.preset or published.preset, changes, clusterings)
       # The folder is the experiment's: another choice of rows is another run, which shares the store.
       told = _words({field: changes[field] for field in members[0].settings})
-      name = f'{told}_seed{seed}_{config.digest[:8]}'
+      name = '_'.join(filter(None, (told, f'seed{seed}', config.digest[:8])))
       folder = RunFolder(root / published.name / scale.name / name)
       jobs.append(Job(tuple(members), seed, config, folder))
   return jobs
@@ -125,8 +127,8 @@ def run_all(
 
 
 def finished(
-  published: tables.Published, scale: tables.Scale, root: Path, ran: Sequence[tuple[Job, Mapping[str, Any]]]
-) -> list[tuple[tuple[tables.Row, ...], int, Mapping[str, Any]]]:
+  published: Published, scale: Scale, root: Path, ran: Sequence[tuple[Job, Mapping[str, Any]]]
+) -> list[tuple[tuple[Row, ...], int, Mapping[str, Any]]]:
   """Returns all runs of a table that its page can show: those of this call, and what earlier calls ran of other rows.
 
   Args:
@@ -175,7 +177,7 @@ def finished(
   return runs
 
 
-def _scaled(settings: Mapping[str, Any], scale: tables.Scale) -> dict[str, Any]:
+def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
   changed = dict(settings) | dict(scale.changes)
   if scale.rounds is not None:
     changed['phase2_rounds'] = scale.rounds - changed['phase1_rounds']

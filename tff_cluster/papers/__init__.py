@@ -1,1 +1,4 @@
-"""What the papers print: tables and figures, and which experiment each of their rows stands for. Plain data."""
+"""What the papers print: a folder each, with its numbers, settings and claims. It is registered by being there.
+
+A paper is a package with PUBLISHED: its tables and figures (scorecard.published.Published) by name.
+"""

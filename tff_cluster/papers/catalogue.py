@@ -1,19 +1,28 @@
 """All published tables and figures that can be asked for by name."""
 
 import difflib
+import importlib
+import pkgutil
 
+from tff_cluster import papers
 from tff_cluster.errors import InputError
-from tff_cluster.papers import briggs2020, miles2024, sattler2019, tables
-
-PUBLISHED: dict[str, tables.Published] = {
-  **briggs2020.PUBLISHED,
-  briggs2020.IID.name: briggs2020.IID,
-  **sattler2019.PUBLISHED,
-  **miles2024.PUBLISHED,
-}
+from tff_cluster.scorecard.published import Published
 
 
-def find(table: str | None, figure: str | None) -> tables.Published:
+def collect() -> dict[str, Published]:
+  """Returns the tables and figures of all papers that are there, by name."""
+  found = [module.name for module in pkgutil.iter_modules(papers.__path__) if module.ispkg]
+  return {
+    name: entry
+    for paper in found
+    for name, entry in importlib.import_module(f'{papers.__name__}.{paper}').PUBLISHED.items()
+  }
+
+
+PUBLISHED = collect()
+
+
+def find(table: str | None, figure: str | None) -> Published:
   """Returns what --table or --figure names.
 
   Raises:

@@ -12,8 +12,8 @@ import numpy as np
 
 from tff_cluster import population, seeding
 from tff_cluster.reporting import identical
-from tff_cluster.reporting.intervals import SAME, Interval, paired_bootstrap
-from tff_cluster.reporting.words import (
+from tff_cluster.scorecard.intervals import SAME, Interval, paired_bootstrap
+from tff_cluster.scorecard.words import (
   client,
   decimals_for,
   interval_points,

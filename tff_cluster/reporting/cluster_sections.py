@@ -9,7 +9,7 @@ from tff_cluster.reporting import identical
 from tff_cluster.reporting.experts_section import experts_section
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.words import client, percent, plural, score, series
+from tff_cluster.scorecard.words import client, percent, plural, score, series
 
 _OPEN_UP_TO = 12
 # Rows of a table of clusters; the smaller clusters are left out.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tff_cluster.reporting.words import duration, plural
+from tff_cluster.scorecard.words import duration, plural
 
 # Name, client-rounds asked for, those that are stored, seconds for the rest, and clusters by clustering (None: not known).
 Entry = tuple[str, int, int, float, Mapping[str, int | None]]

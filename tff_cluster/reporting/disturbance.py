@@ -21,7 +21,7 @@ from tff_cluster.reporting.figures import disturbance as figures
 from tff_cluster.reporting.files import csv_text, write_file
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.pictures import Picture
-from tff_cluster.reporting.words import plural, score, size, times
+from tff_cluster.scorecard.words import plural, score, size, times
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

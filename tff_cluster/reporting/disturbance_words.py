@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tff_cluster.reporting.words import score, size
+from tff_cluster.scorecard.words import score, size
 
 DISTURBANCES = {
   'noise': 'noise',

@@ -5,7 +5,7 @@ from typing import Any
 
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.words import percent, plural, points
+from tff_cluster.scorecard.words import percent, plural, points
 
 RULES = {
   'fedex': 'FedEx’s online layer (Algorithm 2)',

@@ -2,9 +2,10 @@
 
 import csv
 import io
+import json
 import pathlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tff_cluster import store
@@ -22,6 +23,16 @@ def write_file(path: pathlib.Path, content: bytes | str) -> None:
   """
   with store.replacing(path) as stream:
     stream.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_records(records: Sequence[Mapping[str, Any]], header: Sequence[str], folder: pathlib.Path) -> None:
+  """Writes records into FOLDER/scorecard.json and scorecard.csv.
+
+  Raises:
+    EnvironmentFault: where a file cannot be written.
+  """
+  write_file(folder / 'scorecard.json', json.dumps(records, indent=2, ensure_ascii=False) + '\n')
+  write_file(folder / 'scorecard.csv', csv_text(header, ([r[name] for name in header] for r in records)))
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -11,6 +11,7 @@ from tff_cluster import results as results_lib
 from tff_cluster import store
 from tff_cluster.errors import InputError
 from tff_cluster.reporting import identical
+from tff_cluster.scorecard import cluster_contents
 
 _SECTIONS = ('digest', 'config', 'population', 'phase1', 'baseline', 'clusterings', 'environment', 'timing')
 
@@ -45,11 +46,7 @@ class FinishedRun:
 
   def membership(self, clustering: Mapping[str, Any]) -> np.ndarray:
     """Returns float64[clusters, clients] of one entry of results['clusterings'], rows in its order."""
-    position = {client_id: k for k, client_id in enumerate(self.client_ids)}
-    matrix = np.zeros((len(clustering['clusters']), len(position)))
-    for row, members in enumerate(clustering['clusters']):
-      matrix[row, [position[client_id] for client_id in members]] = 1.0
-    return matrix
+    return cluster_contents.membership(self.results, clustering)
 
   def clustered(self, clustering: Mapping[str, Any]) -> np.ndarray:
     """Returns bool[clients], who was clustered: all but those whose updates were not finite."""

@@ -7,7 +7,7 @@ from tff_cluster.reporting import identical
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.new_clients_section import recovery_words
-from tff_cluster.reporting.words import percent, plural, series, signed
+from tff_cluster.scorecard.words import percent, plural, series, signed
 
 TRUTH = 'malicious'
 _ATTACKS = {

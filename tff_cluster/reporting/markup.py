@@ -73,6 +73,18 @@ def table(
   )
 
 
+def verdict_chip(verdict: str) -> Markup:
+  """Returns a verdict as a coloured chip with what it was run on behind it; the words alone suffice."""
+  words, _, rest = verdict.partition(' (')
+  # 'within 1 point' in another setting is no reproduction, so it stays neutral.
+  look = 'good' if words in ('holds', 'reproduced') else 'bad' if words == 'fails' else 'none'
+  if words.startswith('differs'):
+    look = 'warn'
+  return tag(
+    'div', tag('span', words, class_=f'chip {look}'), tag('div', rest[:-1], class_='note') if rest else None
+  )
+
+
 def _text(child: Any) -> str:
   if child is None:
     return ''

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.reporting.finished_run import FinishedRun
-from tff_cluster.reporting.intervals import SAME
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.words import percent, plural, score, signed
+from tff_cluster.scorecard.intervals import SAME
+from tff_cluster.scorecard.words import percent, plural, score, signed
 
 HINDSIGHT = (
   'The best single cluster is known in hindsight only: it is the one whose model is right most often on the client’s test '

@@ -9,7 +9,7 @@ import numpy as np
 from tff_cluster.population import Population
 from tff_cluster.reporting.figures import base, heatmaps, ordering
 from tff_cluster.reporting.files import csv_text, write_file
-from tff_cluster.reporting.words import client, percent, plural
+from tff_cluster.scorecard.words import client, percent, plural
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

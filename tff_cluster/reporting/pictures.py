@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tff_cluster.papers import rohith2020
+from tff_cluster.papers.rohith2020 import tables
 from tff_cluster.reporting import identical
 from tff_cluster.reporting.answer import ClusteringAnswer
 from tff_cluster.reporting.figures import (
@@ -24,7 +24,7 @@ from tff_cluster.reporting.figures import (
 from tff_cluster.reporting.files import write_file
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.splits.pictures import split_figures
-from tff_cluster.reporting.words import plural, series
+from tff_cluster.scorecard.words import plural, series
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def draw_pictures(
   Args:
     run: The run, its clusterings as identical.merged gives them.
     answers: One for each clustering, see answer.answer_run.
-    is_of_paper: Whether captions may say which figure of the paper they are, see setting.Setting.
+    is_of_paper: Whether captions may say which figure of the paper they are, see papers.rohith2020.setting.
     on_drawn: Called after each figure, for instance to move a progress bar.
 
   Raises:
@@ -85,6 +85,12 @@ def draw_splits(run: FinishedRun, folder: Path) -> list[Picture]:
     for clustering, name in zip(run.results['clusterings'], names, strict=True)
     for drawn in split_figures(run, clustering, name)
   ]
+
+
+def draw_clients(run: FinishedRun, answers: Sequence[ClusteringAnswer], folder: Path) -> list[Picture]:
+  """Draws every client's accuracy before and after each clustering of one of the paper's runs, saved in FOLDER/figures."""
+  names = _file_names([c['label'] for c in run.results['clusterings']])
+  return [save_drawn(drawn, folder) for drawn in _client_figures(run, answers, names, True)]
 
 
 def save_drawn(drawn: Drawn, folder: Path) -> Picture:
@@ -152,9 +158,7 @@ def _client_figures(
   phase1 = np.asarray(run.results['phase1']['evaluation']['client_accuracy'])
   for clustering, name in zip(run.results['clusterings'], names, strict=True):
     label, methods = clustering['label'], [part['method'] for part in identical.parts(clustering)]
-    drawn_there = [
-      rohith2020.FIGURES[method] for method in methods if is_of_paper and method in rohith2020.FIGURES
-    ]
+    drawn_there = [tables.FIGURES[method] for method in methods if is_of_paper and method in tables.FIGURES]
     evaluations = clustering['evaluations']
     shown = min(len(phase1), 20)
     yield (

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TextIO
 
-from tff_cluster.reporting.words import duration, percent
+from tff_cluster.scorecard.words import duration, percent
 
 # Of the bar, so that a step of a long phase moves it.
 _WHOLE = 1000

@@ -9,7 +9,7 @@ import numpy as np
 
 from tff_cluster.reporting.figures import base, sweep
 from tff_cluster.reporting.files import csv_text, write_file
-from tff_cluster.reporting.words import percent, plural, score
+from tff_cluster.scorecard.words import percent, plural, score
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

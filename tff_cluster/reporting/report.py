@@ -9,21 +9,20 @@ from pathlib import Path
 from tff_cluster import store
 from tff_cluster.clustering.method import Method
 from tff_cluster.config import ExperimentConfig
-from tff_cluster.reporting import cluster_sections, identical, sections
+from tff_cluster.papers.rohith2020.setting import describe_setting
+from tff_cluster.papers.rohith2020.tables import PAPER
+from tff_cluster.reporting import cluster_sections, identical, run_scorecard, sections
 from tff_cluster.reporting.answer import answer_run
-from tff_cluster.reporting.files import write_file
+from tff_cluster.reporting.files import write_file, write_records
 from tff_cluster.reporting.finished_run import FinishedRun, read_run
 from tff_cluster.reporting.malicious_section import caution, malicious_section
 from tff_cluster.reporting.markup import Markup, raw, table, tag
 from tff_cluster.reporting.new_clients_section import new_clients_section
 from tff_cluster.reporting.pictures import Picture, draw_pictures
-from tff_cluster.reporting.scorecard import build_scorecard, write_scorecard
-from tff_cluster.reporting.setting import describe_setting
 from tff_cluster.reporting.splits.section import splits_section
 from tff_cluster.reporting.style import CSS
-from tff_cluster.reporting.words import plural
+from tff_cluster.scorecard.words import plural
 
-PAPER = 'Rohith et al. 2020'
 PAPER_HEADING = f'Tables and claims of {PAPER}'
 _REPORT = 'Report'
 
@@ -49,8 +48,8 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   run = dataclasses.replace(whole, results={**whole.results, 'clusterings': clusterings})
   setting = describe_setting(run.results['config'], len(run.client_ids))
   headline, answers = answer_run(run.results)
-  rows = build_scorecard(whole.results)
-  write_scorecard(rows, run.path)
+  beside = run_scorecard.build(whole.results, setting)
+  write_records(*beside.records(), run.path)
   pictures = draw_pictures(run, answers, setting.is_of_paper, on_drawn)
   whole, run = (_with_own_time(each, time.monotonic() - begun) for each in (whole, run))
 
@@ -63,7 +62,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   parts: list[tuple[str, list[Markup]]] = [
     ('The answer', [*sections.answer_section(headline, answers, setting), *warning]),
     ('What was run', sections.run_section(whole, clusterings)),
-    *([(PAPER_HEADING, sections.scorecard_section(rows, setting))] if setting.is_of_paper else []),
+    *([(PAPER_HEADING, beside.section())] if setting.is_of_paper else []),
     ('Who gained and who lost', figures('clients')),
     ('Accuracy over rounds', figures('rounds')),
     ('Models of Phase 3', sections.evaluators_section(run.results)),
@@ -85,8 +84,8 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     ('The data', _data_section(pictures, run.results['population'])),
     ('How to repeat this run', sections.repeat_section(run)),
   ]
-  if not setting.is_of_paper and any(row.verdict != 'not run' for row in rows):
-    parts.append((f'Beside {PAPER}', sections.folded_scorecard(rows, setting)))
+  if not setting.is_of_paper and beside.was_run:
+    parts.append((f'Beside {PAPER}', beside.folded()))
   title = f'{run.results["population"]["name"]}: clustered federated learning'
   target = run.path / 'report.html'
   approaches = {clustering['approach'] for clustering in run.results['clusterings']}

@@ -4,13 +4,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tff_cluster.papers.rohith2020.setting import Setting
 from tff_cluster.reporting import identical
 from tff_cluster.reporting.answer import ClusteringAnswer, cost_ratio
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.scorecard import Row
-from tff_cluster.reporting.setting import Setting
-from tff_cluster.reporting.words import duration, percent, plural, signed, size, times
+from tff_cluster.scorecard.words import duration, percent, plural, size, times
 
 _EFFECTS = {
   'helped': ('helped', 'good'),
@@ -121,50 +120,6 @@ def run_section(run: FinishedRun, merged: Sequence[Mapping[str, Any]]) -> list[M
   ]  # fmt: skip
 
 
-def scorecard_section(rows: Sequence[Row], setting: Setting) -> list[Markup]:
-  """Returns in what a run departs from Rohith et al. 2020, its tables 1 to 3 and its claims, each line with its verdict."""
-  departures = tag('ul', [tag('li', phrase) for phrase in setting.departures])
-  content = [
-      tag('h3', 'Departures from its setting'),
-      tag('p', 'None.') if setting.is_papers else departures,
-      tag('h3', 'Tables and claims'),
-      tag(
-          'p', 'The tables of Rohith et al. 2020 beside this run. A number is called reproduced within 1 point and only in the paper’s own '
-          'setting; elsewhere the line says what was run.' if not setting.is_papers else
-          'The tables of Rohith et al. 2020 beside this run; a number is called reproduced within 1 point.',
-      )
-  ]  # fmt: skip
-  for name in ('Table 1', 'Table 2', 'Table 3'):
-    lines = [
-        (
-            [row.cell, tag('div', row.note, class_='note')], percent(float(row.published)),
-            '–' if row.ours is None else percent(float(row.ours)), '–' if row.difference is None else signed(row.difference),
-            verdict_chip(row.verdict),
-        )
-        for row in rows
-        if row.table == name
-    ]  # fmt: skip
-    content.append(table((name, 'published', 'ours', 'points', 'verdict'), lines, numeric=(1, 2, 3)))
-  claimed = [
-    (
-      [row.cell, tag('div', row.note, class_='note')],
-      row.published,
-      row.ours or '–',
-      verdict_chip(row.verdict),
-    )
-    for row in rows
-    if row.table == 'Claim'
-  ]
-  return [*content, table(('Claim', 'published', 'ours', 'verdict'), claimed)]
-
-
-def folded_scorecard(rows: Sequence[Row], setting: Setting) -> list[Markup]:
-  """Returns `scorecard_section` folded, for a run that shares methods with the paper and not its setting."""
-  words = 'This run is another experiment than the paper’s, but has methods of it.'
-  summary = tag('summary', 'The paper’s tables and claims beside this run')
-  return [tag('p', words, class_='soft'), tag('details', summary, *scorecard_section(rows, setting))]
-
-
 def evaluators_section(results: Mapping[str, Any]) -> list[Markup]:
   """Returns the Phase 3 comparison: on the global test set, and on the clients' own test rows."""
   stages = [
@@ -238,18 +193,6 @@ def repeat_section(run: FinishedRun) -> list[Markup]:
           table(('package', 'version'), sorted(packages.items())),
       ) if packages else tag('p', 'No package versions were saved.'),
   ]  # fmt: skip
-
-
-def verdict_chip(verdict: str) -> Markup:
-  """Returns a verdict as a coloured chip with what it was run on behind it; the words alone suffice."""
-  words, _, rest = verdict.partition(' (')
-  # 'within 1 point' in another setting is no reproduction, so it stays neutral.
-  look = 'good' if words in ('holds', 'reproduced') else 'bad' if words == 'fails' else 'none'
-  if words.startswith('differs'):
-    look = 'warn'
-  return tag(
-    'div', tag('span', words, class_=f'chip {look}'), tag('div', rest[:-1], class_='note') if rest else None
-  )
 
 
 def _parameters(parameters: Mapping[str, Any]) -> str:

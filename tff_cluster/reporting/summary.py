@@ -11,8 +11,8 @@ import numpy as np
 from tff_cluster import seeding
 from tff_cluster.reporting.comparison.contenders import ROUNDS, Contender, read_contenders
 from tff_cluster.reporting.comparison.statistics import Statistics
-from tff_cluster.reporting.intervals import Interval, paired_bootstrap
-from tff_cluster.reporting.words import percent, plural, points, score, size
+from tff_cluster.scorecard.intervals import Interval, paired_bootstrap
+from tff_cluster.scorecard.words import percent, plural, points, score, size
 
 
 def of_run(results: Mapping[str, Any]) -> list[dict[str, Any]]:

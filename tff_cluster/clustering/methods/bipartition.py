@@ -53,6 +53,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.clustering import guards
 from tff_cluster.clustering.alternating import Federation, Recursion, Segment, Trained
 from tff_cluster.clustering.joined import Joined
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
@@ -60,7 +61,6 @@ from tff_cluster.clustering.method_options import NoOptions
 from tff_cluster.clustering.outcome import Outcome
 from tff_cluster.errors import InputError
 from tff_cluster.options import option
-from tff_cluster.papers import sattler2019
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.signatures import Signatures
@@ -222,7 +222,7 @@ def two_kinds(similarity: np.ndarray) -> Split | None:
   Raises:
     InputError: as `bipartition`.
   """
-  split = guarded(similarity, 2, sattler2019.GAP, sattler2019.CROSS)
+  split = guarded(similarity, 2, guards.GAP, guards.CROSS)
   if split.reason or len(similarity) < _FEWEST_CLIENTS:
     return None
   across = similarity[np.ix_(split.labels == 0, split.labels == 1)]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tff_cluster.reporting.answer import GROUPS_WRONG_BELOW, Recovery
 from tff_cluster.reporting.comparison.contenders import ROUNDS, Contender, Runs
 from tff_cluster.reporting.comparison.statistics import Statistics
-from tff_cluster.reporting.words import plural, series
+from tff_cluster.scorecard.words import plural, series
 
 FEWEST_SEEDS = 3
 

@@ -2,8 +2,8 @@
 
 from tff_cluster.reporting.comparison.contenders import BUDGETS, ROUNDS
 from tff_cluster.reporting.comparison.statistics import Difference, Statistics
-from tff_cluster.reporting.intervals import seeds_needed
-from tff_cluster.reporting.words import percent, plural, points, series
+from tff_cluster.scorecard.intervals import seeds_needed
+from tff_cluster.scorecard.words import percent, plural, points, series
 
 # Points of mean client accuracy that are worth telling apart. Asked is for how many seeds a difference of this size takes: one as
 # large as that observed would follow chance, and near zero no number of seeds shows it.

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from tff_cluster import overlap_dial
-from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.comparison import sections, statistics
 from tff_cluster.reporting.comparison.contenders import BUDGETS, ROUNDS, Contender, Runs, read_positions
 from tff_cluster.reporting.comparison.statistics import Difference, Statistics, Summary
 from tff_cluster.reporting.comparison.verdicts import Check
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.words import percent, plural, size
+from tff_cluster.scorecard.claims import Finding
+from tff_cluster.scorecard.words import percent, plural, size
 
 CHOSEN = 'the dial, chosen on validation rows'
 _OF_SIDE = {'above': 'holds', 'unclear': 'undecided', 'below': 'fails'}

@@ -11,10 +11,10 @@ from tff_cluster.reporting import identical
 from tff_cluster.reporting.comparison import sections
 from tff_cluster.reporting.comparison.contenders import FEDAVG, Runs
 from tff_cluster.reporting.comparison.statistics import Difference
-from tff_cluster.reporting.intervals import Interval, cautious_interval
 from tff_cluster.reporting.malicious_section import attack_words, isolation_words
 from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.words import percent, plural
+from tff_cluster.scorecard.intervals import Interval, cautious_interval
+from tff_cluster.scorecard.words import percent, plural
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 from tff_cluster import overlap_dial, seeding
-from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.comparison import sections
 from tff_cluster.reporting.comparison.contenders import FEDAVG, ROUNDS, Runs
 from tff_cluster.reporting.comparison.statistics import Difference
 from tff_cluster.reporting.comparison.verdicts import Check
-from tff_cluster.reporting.intervals import Interval, cautious_interval
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.new_clients_section import (
   HINDSIGHT,
   NewClients,
   read_new_clients,
 )
-from tff_cluster.reporting.words import percent, plural, score, signed
+from tff_cluster.scorecard.claims import Finding
+from tff_cluster.scorecard.intervals import Interval, cautious_interval
+from tff_cluster.scorecard.words import percent, plural, score, signed
 
 _VERDICTS = {'above': 'holds', 'unclear': 'undecided', 'below': 'fails'}
 

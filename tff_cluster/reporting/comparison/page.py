@@ -29,7 +29,7 @@ from tff_cluster.reporting.files import csv_text, write_file
 from tff_cluster.reporting.malicious_section import caution
 from tff_cluster.reporting.markup import Markup, tag
 from tff_cluster.reporting.pictures import Drawn, Picture, save_drawn
-from tff_cluster.reporting.words import plural
+from tff_cluster.scorecard.words import plural
 
 _ATLAS = tag(
   'p', 'To look at single clients: ', tag('a', 'the atlas', href=atlas.NAME), ', the same comparison to click through.', class_='soft'

@@ -60,7 +60,7 @@ import numpy as np
 from tff_cluster.reporting.comparison import alarms, answer, statistics, verdicts
 from tff_cluster.reporting.comparison import dial as dials
 from tff_cluster.reporting.comparison.contenders import BUDGETS, EVALUATORS, ROUNDS, Contender, Measured, Runs
-from tff_cluster.reporting.intervals import SAME
+from tff_cluster.scorecard.intervals import SAME
 
 SCHEMA = 1
 COLUMNS = (

@@ -10,10 +10,9 @@ from tff_cluster.reporting.comparison.alarms import recoveries
 from tff_cluster.reporting.comparison.contenders import BUDGETS, ROUNDS, Contender, Runs
 from tff_cluster.reporting.comparison.statistics import Difference, Statistics, Summary
 from tff_cluster.reporting.comparison.verdicts import Check
-from tff_cluster.reporting.intervals import Interval, SignTest
-from tff_cluster.reporting.markup import Markup, table, tag
-from tff_cluster.reporting.sections import verdict_chip
-from tff_cluster.reporting.words import interval_points, percent, plural, score, size
+from tff_cluster.reporting.markup import Markup, table, tag, verdict_chip
+from tff_cluster.scorecard.intervals import Interval, SignTest
+from tff_cluster.scorecard.words import interval_points, percent, plural, score, size
 
 _LOOKS = {'above': 'good', 'unclear': 'none', 'below': 'bad'}
 _SCORES = {'onmi': 'ONMI', 'bcubed_f': 'BCubed F'}

@@ -8,8 +8,8 @@ import numpy as np
 
 from tff_cluster import seeding
 from tff_cluster.reporting.comparison.contenders import BUDGETS, Contender
-from tff_cluster.reporting.intervals import SAME, Interval, SignTest, cautious_interval, sign_test
-from tff_cluster.reporting.words import interval_points
+from tff_cluster.scorecard.intervals import SAME, Interval, SignTest, cautious_interval, sign_test
+from tff_cluster.scorecard.words import interval_points
 
 # As in a run's history: a client with 99 of 100 rows right is at a target of 0.99, whatever the binary fractions say.
 _SLACK = 1e-9

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tff_cluster.reporting.claims import Finding
 from tff_cluster.reporting.comparison.contenders import BUDGETS, Runs
 from tff_cluster.reporting.comparison.statistics import Difference, Pair, Statistics
-from tff_cluster.reporting.words import percent, series
+from tff_cluster.scorecard.claims import Finding
+from tff_cluster.scorecard.words import percent, series
 
 # Clients of these partitions are alike but for their number of rows.
 _ALIKE = ('iid', 'quantity_skew')

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
-from tff_cluster.reporting import identical, words
+from tff_cluster.reporting import identical
+from tff_cluster.scorecard import words
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster.reporting.figures import base
-from tff_cluster.reporting.intervals import Interval
+from tff_cluster.scorecard.intervals import Interval
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tff_cluster.reporting.figures import base
-from tff_cluster.reporting.words import plural
+from tff_cluster.scorecard.words import plural
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ import numpy as np
 
 from tff_cluster.reporting.figures import base
 from tff_cluster.reporting.splits.tree import SplitTest
-from tff_cluster.reporting.words import plural, signed
+from tff_cluster.scorecard.words import plural, signed
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.papers.sattler2019.toys.results import ClientsToy, RisksToy
 from tff_cluster.reporting.figures import base
-from tff_cluster.reporting.words import percent
-from tff_cluster.toy_results import ClientsToy, RisksToy
+from tff_cluster.scorecard.words import percent
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

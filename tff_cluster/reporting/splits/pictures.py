@@ -8,7 +8,7 @@ import numpy as np
 from tff_cluster.reporting.figures import base, similarities, splits
 from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.splits.tree import Recursion, SplitTest, read_recursion
-from tff_cluster.reporting.words import plural
+from tff_cluster.scorecard.words import plural
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

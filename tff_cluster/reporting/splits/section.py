@@ -10,7 +10,7 @@ from tff_cluster.reporting.finished_run import FinishedRun
 from tff_cluster.reporting.markup import Markup, table, tag
 from tff_cluster.reporting.splits.pictures import SHORT, main_groups
 from tff_cluster.reporting.splits.tree import Recursion, SplitTest, read_recursion
-from tff_cluster.reporting.words import client, percent, plural, points, score, series, signed
+from tff_cluster.scorecard.words import client, percent, plural, points, score, series, signed
 
 _OPEN_UP_TO = 12
 _NAMED_ROUNDS = 6

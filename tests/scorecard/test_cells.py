@@ -1,0 +1,207 @@
+"""The scorecard of a table: hand-made rows beside hand-made print, verdicts, and what its headline may never say."""
+
+import pathlib
+import pkgutil
+import re
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from tests.scorecard import made_up_table
+from tests.scorecard.made_up_table import FIGURE, REMARK, TABLE
+from tff_cluster import papers
+from tff_cluster.papers import briggs2020
+from tff_cluster.scorecard import cells, headline
+from tff_cluster.scorecard.published import Scale
+from tff_cluster.scorecard.rows import COLUMNS
+
+
+def _lines(published, rows, remark=''):
+  return cells.lines(published.name, published.source, published.cells, rows, remark)
+
+
+def test_the_scorecard_knows_no_paper():
+  known = {
+    re.match('[a-z]+', module.name)[0] for module in pkgutil.iter_modules(papers.__path__) if module.ispkg
+  }
+  assert len(known) >= 5
+  for path in pathlib.Path(cells.__file__).parent.glob('*.py'):
+    assert not [author for author in known if author in path.read_text().lower()], path
+
+
+def test_a_line_for_each_cell_with_numbers_by_hand():
+  lines = _lines(TABLE, made_up_table.rows())
+  assert [(line.row, line.column) for line in lines] == [(row.name, c) for row in TABLE.rows for c in COLUMNS]
+  first = lines[0]
+  assert (first.table, first.published, first.published_ratio, first.ours) == (
+    'paper/table9',
+    90.0,
+    1.5,
+    90.4,
+  )
+  assert first.ours_ratio == pytest.approx(2.0) and first.difference == pytest.approx(0.4)
+  assert (first.low, first.high, first.verdict) == (None, None, 'reproduced (within 1 point)')
+  assert first.note == 'one seed, so no interval; Somebody 1999, table 9'
+  assert lines[1].verdict == 'differs by 1.5 points (ours is lower)' and lines[1].agrees is False
+
+
+def test_without_fedavg_clients_at_the_target_there_is_no_ratio():
+  line = _lines(TABLE, made_up_table.rows())[2]
+  assert line.ours_ratio is None and '0%, so no ratio' in line.note and line.published_ratio is None
+
+
+def test_share_lines_say_their_tolerance_and_why():
+  lines = _lines(TABLE, made_up_table.rows())
+  for line in lines[:4]:
+    assert (
+      'tolerance 5 points' in line.note and 'one client is 1 point' in line.note
+    ) is line.column.startswith('share')
+
+
+@pytest.mark.parametrize('remark', ['', REMARK])
+def test_missing_rows_are_not_run(remark):
+  lines = _lines(TABLE, made_up_table.rows(), remark)[8:]
+  assert [line.published for line in lines] == [1.0, 2.0, 3.0, 4.0]
+  assert {line.verdict for line in lines} == {'not run'}
+  assert all(
+    line.ours is line.difference is line.agrees is line.ours_ratio is line.low is None for line in lines
+  )
+
+
+def test_a_dash_in_print_leaves_ours_and_nothing_to_compare():
+  line = _lines(TABLE, made_up_table.rows())[4]
+  assert (line.row, line.published, line.published_ratio, line.ours) == ('dashes', None, None, 90.4)
+  assert (line.verdict, line.difference, line.agrees) == ('nothing to compare', None, None)
+  assert 'prints no number' in line.note
+
+
+@pytest.mark.parametrize(
+  ('column', 'ours', 'words'),
+  [
+    ('accuracy_end', 91.0, 'reproduced (within 1 point)'),
+    ('accuracy_end', 89.0, 'reproduced (within 1 point)'),
+    ('accuracy_end', 91.001, 'differs by just over 1 point (ours is higher)'),
+    ('accuracy_end', 88.96, 'differs by just over 1 point (ours is lower)'),
+    ('accuracy_end', 86.8, 'differs by 3.2 points (ours is lower)'),
+    ('share_end', 95.0, 'reproduced (within 5 points)'),
+    ('share_end', 85.0, 'reproduced (within 5 points)'),
+    ('share_end', 95.01, 'differs by just over 5 points (ours is higher)'),
+    ('share_end', 84.9, 'differs by 5.1 points (ours is lower)'),
+  ],
+)
+def test_verdicts_change_at_the_tolerance(column, ours, words):
+  published = made_up_table.table({'r': ((90.0, 1.0),) * 4})
+  rows = made_up_table.rows(published, percent=(ours,) * 4)
+  found = {line.column: line.verdict for line in _lines(published, rows)}
+  assert found[column] == words
+  scaled = {line.column: line.verdict for line in _lines(published, rows, REMARK)}
+  assert REMARK in scaled[column] and 'reproduced' not in scaled[column]
+  assert scaled[column].startswith(words.removeprefix('reproduced (').split(' (')[0].rstrip(')'))
+
+
+@hypothesis.given(
+  ours=st.floats(0, 100),
+  printed=st.none() | st.floats(0, 100),
+  scale=st.text(max_size=8),
+  words=st.text(max_size=20),
+)
+def test_only_the_papers_scale_reproduces(ours, printed, scale, words):
+  hypothesis.assume(scale != 'paper' and 'reproduced' not in words + scale)
+  cell = None if printed is None else (printed, 1.0)
+  published = made_up_table.table({'r': (cell,) * 4})
+  for line in _lines(
+    published, made_up_table.rows(published, percent=(ours,) * 4), Scale(scale, words).remark
+  ):
+    assert 'reproduced' not in line.verdict and f'scaled down: {words or scale}' in line.verdict
+
+
+@pytest.mark.parametrize('name', briggs2020.PUBLISHED)
+def test_what_is_printed_reproduces_itself(name):
+  published = briggs2020.PUBLISHED[name]
+  rows = {}
+  for row in published.rows:
+    printed = [cell.published for cell in published.cells if cell.row == row.name]
+    percent = [50.0 if number is None else number for number in printed]
+    rows[row.name] = made_up_table.reproduced(row, percent)
+  lines = _lines(published, rows)
+  assert len(lines) == 4 * len(published.rows)
+  printed = [cell for cell in published.cells if cell.published is not None]
+  assert [line.agrees for line in lines if line.published is not None] == [True] * len(printed)
+
+
+@hypothesis.given(st.integers(0, 990))
+def test_exactly_the_tolerance_is_within_it_whatever_binary_fractions_say(tenths):
+  printed = (tenths / 10, tenths / 10, tenths / 10, tenths / 10)
+  published = made_up_table.table({'r': [(value, 1.0) for value in printed]})
+  rows = made_up_table.rows(published, percent=[(tenths + 10) / 10] * 2 + [(tenths + 50) / 10] * 2)
+  assert all(line.agrees for line in _lines(published, rows))
+
+
+def test_numbers_by_seed_give_intervals():
+  rows = made_up_table.rows(seeds=(1, 2, 3))
+  rows['first'].columns['accuracy_after'] = (89.4, 90.4, 91.4)
+  lines = _lines(TABLE, rows)
+  assert (lines[0].low, lines[0].high) == pytest.approx((90.4 - 2.484137, 90.4 + 2.484137), abs=1e-5)
+  assert lines[0].ours == pytest.approx(90.4) and 'no interval' not in lines[0].note
+
+
+# --- The headline ---
+
+
+def _headline(percents, verdicts, remark='', published=TABLE):
+  rows = {
+    row.name: made_up_table.reproduced(row, p) for row, p in zip(published.rows, percents, strict=False) if p
+  }
+  findings = [claim.check({}) for claim in made_up_table.claims(*verdicts)]
+  return headline.headline(published.source, _lines(published, rows, remark), findings, remark)
+
+
+_RIGHT = ((90.0, 98.0, 50.0, 80.0), (70.0, 70.0, 10.0, 20.0), (1.0, 2.0, 3.0, 4.0))
+_WRONG = ((50.0,) * 2 + (0.0,) * 2, (50.0,) * 4, (50.0,) * 4)
+
+
+@pytest.mark.parametrize(
+  ('percents', 'verdicts', 'words'),
+  [
+    (
+      _RIGHT,
+      ('holds', 'holds'),
+      'T reproduces: of 2 claims 2 hold; of 11 printed numbers 11 agree within the tolerance.',
+    ),
+    (
+      _RIGHT[:2],
+      ('holds', 'not run'),
+      'As far as it was run, T reproduces: of 2 claims 1 holds and 1 was not run; '
+      'of 11 printed numbers 7 agree within the tolerance and 4 were not run.',
+    ),
+    (
+      _RIGHT,
+      ('holds', 'fails', 'fails'),
+      'T reproduces in part: of 3 claims 1 holds and 2 fail; of 11 printed numbers 11 agree within the tolerance.',
+    ),
+    (_WRONG, ('fails',), 'T does not reproduce: of 1 claim 1 fails; of 11 printed numbers 11 differ.'),
+    (
+      (),
+      ('not run',),
+      'Whether T reproduces is not answered: of 1 claim 1 was not run; of 11 printed numbers 11 were not run.',
+    ),
+  ],
+)
+def test_the_headline_follows_from_the_counts(percents, verdicts, words):
+  assert _headline(percents, verdicts) == words.replace('T ', 'Somebody 1999, table 9 ', 1)
+
+
+@pytest.mark.parametrize('percents', [_RIGHT, _WRONG, ()])
+def test_a_scaled_down_headline_never_says_that_it_reproduces(percents):
+  text = _headline(percents, ('holds', 'fails'), REMARK)
+  assert REMARK in text and 'cannot reproduce' in text and 'reproduces' not in text
+  assert 'of 2 claims 1 holds and 1 fails' in text
+
+
+def test_headlines_of_figures():
+  assert 'only the curves' in _headline(((50.0,) * 4,), (), published=FIGURE)
+  assert _headline(((50.0,) * 4,), ('holds',), published=FIGURE) == (
+    'Somebody 1999, figure 9 reproduces: of 1 claim 1 holds.'
+  )
+  assert REMARK in _headline(((50.0,) * 4,), (), REMARK, FIGURE)

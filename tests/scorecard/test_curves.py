@@ -1,0 +1,73 @@
+"""What curves are read for: by hand, and against a plain reading of McMahan et al. 2017, section 3."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.papers import replication_rows
+from tff_cluster.scorecard import curves
+
+CURVES = st.lists(st.integers(0, 100), min_size=1, max_size=12)
+
+
+@pytest.mark.parametrize(
+  ('values', 'target', 'rounds'),
+  [
+    ((90, 94, 98), 96, 2.5),
+    ((90, 94, 98), 94, 2.0),
+    ((90, 94, 98), 98.1, None),
+    ((99, 10, 10), 99, 1.0),  # Nothing is known before the first round.
+    ((80, 90, 70, 70, 94), 92, 4.5),  # Monotone, the curve is 80, 90, 90, 90, 94.
+    ((80, 90, 70, 70, 90), 90, 2.0),
+    ((50,), 60, None),
+  ],
+)
+def test_rounds_to_a_target_by_hand(values, target, rounds):
+  assert curves.rounds_to(dict(enumerate(values, 1)), target) == rounds
+
+
+def test_rounds_that_were_left_out_are_interpolated_too():
+  assert curves.rounds_to({10: 80.0, 20: 90.0}, 85.0) == 15.0
+
+
+@given(CURVES, st.integers(1, 100))
+def test_rounds_are_those_of_the_monotone_curve(values, target):
+  curve = dict(enumerate(values, 1))
+  best = np.maximum.accumulate(values)
+  found = curves.rounds_to(curve, target)
+  assert found == curves.rounds_to(dict(enumerate(best.tolist(), 1)), target)
+  if best[-1] < target:
+    assert found is None
+  else:
+    first = int(np.argmax(np.array(values) >= target)) + 1
+    assert found is not None and max(first - 1, 1) <= found <= first
+    # The monotone curve, drawn by NumPy, has the target there.
+    drawn = np.interp(found, np.arange(1, len(values) + 1), best)
+    assert drawn == pytest.approx(max(target, values[0]))
+
+
+@given(CURVES, st.integers(1, 99))
+def test_a_higher_target_takes_no_fewer_rounds(values, target):
+  curve = dict(enumerate(values, 1))
+  low, high = (curves.rounds_to(curve, t) for t in (target, target + 1))
+  assert high is None or (low is not None and low <= high)
+
+
+def test_fluctuation_is_of_the_last_half_and_not_of_a_steady_rise():
+  wild = [0.0, 90.0, 10.0, 80.0]
+  assert curves.fluctuation(dict(enumerate([*wild, 81.0, 82.0, 83.0, 84.0], 1))) == 0.0
+  # Changes of +2 and -2 in turn: their mean is 0 and each is 2 away from it.
+  assert curves.fluctuation(dict(enumerate([*wild, 82.0, 80.0, 82.0, 80.0], 1))) == 2.0
+  # Changes into rounds 3 and 4 of 4, here 1 and 4.
+  assert curves.fluctuation({1: 0.0, 2: 50.0, 3: 51.0, 4: 55.0}) == 1.5
+  assert curves.fluctuation({1: 70.0}) == 0.0
+
+
+def test_measures_are_one_a_seed():
+  found = curves.measure(replication_rows.row('IID, B 10, E 1', [90, 96, 95], [90, 92, 94]))
+  assert found.rounds_to[95.0] == (pytest.approx(1 + 5 / 6), None)
+  assert (found.best, found.end, found.ran) == ((96, 94), (95, 94), 3)
+  assert found.mean_rounds(95.0) == np.inf
+  both = curves.measure(replication_rows.row('IID, B 10, E 1', [90, 100], [95, 95]))
+  assert both.mean_rounds(95.0) == (1.5 + 1.0) / 2

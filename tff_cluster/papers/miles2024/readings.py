@@ -1,0 +1,44 @@
+"""How the numbers of Miles et al. 2024 are read from our runs: FedAvg, FedEx, and each expert alone, on the global test set.
+
+Experts are compared rank by rank, the best with the best: the numbers of clusters mean nothing. Over seeds the mean of a
+rank is taken.
+"""
+
+from tff_cluster.scorecard import units
+from tff_cluster.scorecard.cells import Cell
+from tff_cluster.scorecard.rows import Ours
+
+FEDAVG, FEDEX = 'fedavg_accuracy', 'fedex_accuracy'
+_WORDS = {FEDAVG: 'FedAvg without clusters', FEDEX: 'FedEx, all experts together'}
+
+
+def expert_column(rank: int, loss: bool = False) -> str:
+  """Returns the column of the expert of a rank, the best 1."""
+  return f'expert{rank}_{"loss" if loss else "accuracy"}'
+
+
+def numbers(found: Ours) -> dict[str, list[float]]:
+  """Returns our numbers of a row by column, one a seed; those that were not measured are left out.
+
+  Percentages, and losses as they are. An expert's rank is by accuracy; of equal ones the lower loss is better.
+  """
+  columns: dict[str, list[float]] = {FEDAVG: list(found.baseline_global)}
+  for experts in found.experts:
+    if experts is None:
+      continue
+    columns.setdefault(FEDEX, []).append(100.0 * experts['accuracy']['fedex'])
+    accuracy = experts['expert_accuracy']
+    losses = experts.get('expert_loss_twice') or [None] * len(accuracy)
+    ranked = sorted(zip(accuracy, losses, strict=True), key=lambda pair: (-pair[0], pair[1] or 0.0))
+    for rank, (share, loss) in enumerate(ranked, 1):
+      columns.setdefault(expert_column(rank), []).append(100.0 * share)
+      if loss is not None:
+        columns.setdefault(expert_column(rank, loss=True), []).append(loss)
+  return columns
+
+
+def cell(row: str, column: str, printed: float | None) -> Cell:
+  """Returns the cell of a column; None where N/A is printed."""
+  unit = units.LOSS if column.endswith('_loss') else units.PERCENT
+  words = _WORDS.get(column) or column.replace('expert', 'expert ').replace('_', ', ')
+  return Cell(row, column, words, unit, lambda ours: numbers(ours).get(column, []), printed, decimals=2)

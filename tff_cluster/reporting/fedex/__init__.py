@@ -1,1 +1,0 @@
-"""Claims and scorecard of Miles et al. 2024 (FedEx)."""

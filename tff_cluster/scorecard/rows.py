@@ -1,0 +1,250 @@
+"""A row of a published table, and our side of it: the runs behind the row, and what can be read from them."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.scorecard import cluster_contents
+
+# By column of a table in the most frequent form: right after the clustering (the first round of Phase 2), and in the last round.
+COLUMNS = ('accuracy_after', 'accuracy_end', 'share_after', 'share_end')
+Curve = Mapping[int, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """A row of a table, or the curve of a figure, as an experiment.
+
+  Attributes:
+    name: How the row is called, for instance 'cf 0.2, n 10' or 'cosine, average'.
+    settings: The fields of the base experiment that this row changes, by name.
+    clustering: The fields of its clustering, by name; empty for FedAvg alone, which no other row of the table has with
+      the same settings.
+    prescribed: Parameters of the clustering that the paper gives; where a run has another value, lines say so.
+    is_strict: Whether another value makes it another experiment, whose numbers do not stand beside the printed ones.
+  """
+
+  name: str
+  settings: Mapping[str, Any]
+  clustering: Mapping[str, Any]
+  prescribed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  is_strict: bool = False
+
+  def departures(self, clustering: Mapping[str, Any]) -> list[str]:
+    """Returns in what one entry of results['clusterings'] differs from what the paper prescribes, one phrase each."""
+    told = {'signature': clustering['signature'], **clustering['parameters']} if self.prescribed else {}
+    return [
+      f'{name} {told[name]}, the paper has {value}'
+      for name, value in self.prescribed.items()
+      # What a run leaves at None is the method's own default, which is the paper's.
+      if told.get(name) not in (None, value)
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """A run of a row: its seed, its results.json, and the entry of results['clusterings'] (None: FedAvg alone)."""
+
+  seed: int
+  results: Mapping[str, Any]
+  clustering: Mapping[str, Any] | None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ours:
+  """Our side of a row; all that is read has one value a seed, in their order, unless it is called a mean.
+
+  Accuracies and shares are in percent, rounds are counted from 1. FedAvg alone has no clusters: what is about them is
+  empty, and rounds_after is the last round.
+  """
+
+  row: Row
+  runs: tuple[Run, ...]
+
+  @cached_property
+  def seeds(self) -> tuple[int, ...]:
+    return tuple(run.seed for run in self.runs)
+
+  @cached_property
+  def clusterings(self) -> tuple[Mapping[str, Any], ...]:
+    return tuple(run.clustering for run in self.runs if run.clustering is not None)
+
+  @cached_property
+  def departures(self) -> list[str]:
+    """In what the clusterings differ from what the paper prescribes, one phrase each."""
+    return list(dict.fromkeys(phrase for c in self.clusterings for phrase in self.row.departures(c)))
+
+  @cached_property
+  def accuracy_by_seed(self) -> tuple[Curve, ...]:
+    """Mean test accuracy over clients by round, from rounds_after on."""
+    return tuple(_curve(c['history'], 'test_accuracy') for c in self.clusterings)
+
+  @cached_property
+  def share_by_seed(self) -> tuple[Curve, ...]:
+    """Clients at the target accuracy by round, from rounds_after on."""
+    return tuple(_curve(c['history'], 'share_at_target') for c in self.clusterings)
+
+  @cached_property
+  def baseline_by_seed(self) -> tuple[Curve, ...]:
+    """Mean test accuracy of FedAvg without clusters by round, from round 1 on."""
+    return tuple(_curve(run.results['baseline']['history'], 'test_accuracy') for run in self.runs)
+
+  @cached_property
+  def baseline_share_by_seed(self) -> tuple[Curve, ...]:
+    return tuple(_curve(run.results['baseline']['history'], 'share_at_target') for run in self.runs)
+
+  @cached_property
+  def accuracy_curve(self) -> Curve:
+    """The mean of accuracy_by_seed; the other curves likewise."""
+    return _mean(self.accuracy_by_seed)
+
+  @cached_property
+  def share_curve(self) -> Curve:
+    return _mean(self.share_by_seed)
+
+  @cached_property
+  def baseline_curve(self) -> Curve:
+    return _mean(self.baseline_by_seed)
+
+  @cached_property
+  def baseline_share_curve(self) -> Curve:
+    return _mean(self.baseline_share_by_seed)
+
+  @cached_property
+  def rounds_after(self) -> int:
+    """The round right after the clustering, n + 1."""
+    return min(self.accuracy_curve, default=self.rounds_end)
+
+  @cached_property
+  def rounds_end(self) -> int:
+    """The last round."""
+    return max(self.accuracy_curve or self.baseline_curve)
+
+  @cached_property
+  def columns(self) -> Mapping[str, Sequence[float]]:
+    """Our numbers by column of COLUMNS; empty for FedAvg alone."""
+    return self._columns(self.accuracy_by_seed, self.share_by_seed) if self.clusterings else {}
+
+  @cached_property
+  def baseline_columns(self) -> Mapping[str, Sequence[float]]:
+    """Those of FedAvg without clusters at the same rounds."""
+    return self._columns(self.baseline_by_seed, self.baseline_share_by_seed)
+
+  @cached_property
+  def percent(self) -> Mapping[str, float]:
+    """Means of `columns`."""
+    return {column: float(np.mean(values)) for column, values in self.columns.items()}
+
+  @cached_property
+  def baseline(self) -> Mapping[str, float]:
+    """Means of `baseline_columns`."""
+    return {column: float(np.mean(values)) for column, values in self.baseline_columns.items()}
+
+  @cached_property
+  def baseline_global(self) -> tuple[float, ...]:
+    """Accuracy of FedAvg without clusters on the global test set after the last round."""
+    return self.stage('baseline', lambda e: e['global']['accuracy'])
+
+  @cached_property
+  def num_clusters(self) -> tuple[int, ...]:
+    return tuple(c['num_clusters'] for c in self.clusterings)
+
+  @cached_property
+  def threshold(self) -> tuple[float | None, ...]:
+    """Distance thresholds used; None where the method has none."""
+    return tuple(c['threshold'] for c in self.clusterings)
+
+  @cached_property
+  def choice(self) -> tuple[Mapping[str, Any] | None, ...]:
+    """How the threshold was chosen (CHOICE in tff_cluster/results.py); None where it was given."""
+    return tuple(c.get('choice') for c in self.clusterings)
+
+  @cached_property
+  def splits(self) -> tuple[Sequence[Mapping[str, Any]] | None, ...]:
+    """The tests of a recursion (SPLIT in tff_cluster/results.py); None for other methods."""
+    return tuple(c.get('splits') for c in self.clusterings)
+
+  @cached_property
+  def experts(self) -> tuple[Mapping[str, Any] | None, ...]:
+    """The cluster models as experts (EXPERTS in tff_cluster/results.py); None where they were not asked for."""
+    return tuple(c.get('experts') for c in self.clusterings)
+
+  @cached_property
+  def recovery(self) -> Mapping[str, tuple[float | None, ...]]:
+    """Adjusted Rand index by name of the planted groups; None where it is not defined."""
+    names = sorted({name for c in self.clusterings for name in c['recovery']})
+    return {name: tuple(c['recovery'][name]['ari'] for c in self.clusterings) for name in names}
+
+  @cached_property
+  def shared(self) -> Mapping[str, tuple[Sequence[Sequence[int]], ...]]:
+    """Clients that a planted group and a cluster have in common, int[groups][clusters] by name of the planted groups."""
+    return {
+      name: tuple(
+        cluster_contents.shared_clients(
+          cluster_contents.membership(run.results, run.clustering), run.results['population']['truths'][name]
+        )
+        for run in self.runs
+        if run.clustering is not None
+      )
+      for name in self.recovery
+    }
+
+  @cached_property
+  def together(self) -> tuple[tuple[float | None, float | None], ...]:
+    """How often two clients are in one cluster, with a common label and without (cluster_contents.together)."""
+    return tuple(
+      cluster_contents.together(
+        cluster_contents.membership(run.results, run.clustering), run.results['population']['label_counts']
+      )
+      for run in self.runs
+      if run.clustering is not None
+    )
+
+  def stage(self, name: str, share: Callable[[Mapping[str, Any]], float]) -> tuple[float, ...]:
+    """Returns 100 times a share of the EVALUATION of 'phase1' or 'baseline'."""
+    return tuple(100.0 * share(run.results[name]['evaluation']) for run in self.runs)
+
+  def evaluation(self, name: str, share: Callable[[Mapping[str, Any]], float]) -> tuple[float, ...]:
+    """Returns 100 times a share of an EVALUATION of the clustering: 'own', 'average', 'weighted' or 'blended'."""
+    return tuple(100.0 * share(c['evaluations'][name]) for c in self.clusterings)
+
+  def _columns(self, accuracy: Sequence[Curve], share: Sequence[Curve]) -> dict[str, tuple[float, ...]]:
+    at = [(accuracy, self.rounds_after), (accuracy, self.rounds_end)]
+    at += [(share, self.rounds_after), (share, self.rounds_end)]
+    return {
+      column: tuple(curve[number] for curve in curves)
+      for column, (curves, number) in zip(COLUMNS, at, strict=True)
+    }
+
+
+# Rows in the order of a run's clusterings (one row where it has none), seed and results.json, one a run.
+Runs = Sequence[tuple[Sequence[Row], int, Mapping[str, Any]]]
+
+
+def gather(runs: Runs) -> dict[str, Ours]:
+  """Returns our side of every row that was run, by the row's name."""
+  found: dict[str, tuple[Row, list[Run]]] = {}
+  for rows, seed, results in runs:
+    for row, clustering in zip(rows, results['clusterings'] or [None], strict=True):
+      found.setdefault(row.name, (row, []))[1].append(Run(seed, results, clustering))
+  return {name: Ours(row, tuple(members)) for name, (row, members) in found.items()}
+
+
+def of_method(row: Row, results: Mapping[str, Any]) -> list[Ours]:
+  """Returns the clusterings of one run that are of a row's method, the nearest to what the paper prescribes first."""
+  found = [c for c in results['clusterings'] if c['method'] == row.clustering['method']]
+  found.sort(key=lambda clustering: len(row.departures(clustering)))
+  seed = results['config']['training']['seed']
+  return [Ours(row, (Run(seed, results, clustering),)) for clustering in found]
+
+
+def _curve(history: Mapping[str, Any], name: str) -> dict[int, float]:
+  return {number: 100.0 * value for number, value in zip(history['rounds'], history[name], strict=True)}
+
+
+def _mean(curves: Iterable[Curve]) -> dict[int, float]:
+  found = list(curves)
+  return {n: float(np.mean([curve[n] for curve in found])) for n in found[0]} if found else {}
