@@ -143,7 +143,8 @@ class Store:
     return sorted(found, key=lambda artifact: (-artifact.size, artifact.folder.name))
 
   def sweep(self) -> None:
-    """Removes what killed processes left in artifacts."""
+    """Removes what killed processes left in artifacts, and of those that they were removing."""
+    self.finish_removals()
     for folder in self.root.glob('*-*'):
       if _NAME.fullmatch(folder.name) and not folder.is_symlink():
         store.sweep(folder)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from phases import run_all
-from tests.programs.children import Child, nothing_done
+from tests.programs.children import Child, beside_phases, nothing_done
 from tests.programs.test_bad_data import check_text
 from tff_cluster import results as results_lib
 from tff_cluster import sealed, seeding, store
@@ -109,7 +109,7 @@ def test_a_damaged_file_that_a_person_has_to_look_at_is_named_and_kept(name, kin
   before = {p: p.read_bytes() for p in copy.rglob('*') if p.is_file() and p.name != 'environment.json'}
   code = call(copy)
   captured = capsys.readouterr()
-  check_text(code, captured.err, 2, str(path))
+  check_text(code, beside_phases(captured.err), 2, str(path))
   assert captured.out == ''
   after = {p: p.read_bytes() for p in copy.rglob('*') if p.is_file() and p.name != 'environment.json'}
   assert {p: after.get(p) for p in before if p.name != 'config.json'} == {
@@ -155,7 +155,7 @@ def test_a_file_of_a_later_version_is_named_and_left_alone(name, copy, capsys):
   make_newer(path)
   before = path.read_bytes()
   code = call(copy)
-  check_text(code, capsys.readouterr().err, 1, str(path), 'file format 2')
+  check_text(code, beside_phases(capsys.readouterr().err), 1, str(path), 'file format 2')
   assert path.read_bytes() == before
   assert not list(copy.rglob('*.damaged'))
 
@@ -164,7 +164,13 @@ def test_results_of_a_later_schema_are_not_replaced(copy, capsys):
   found = store.load_json(copy / 'results.json')
   store.save_json(copy / 'results.json', found | {'schema': results_lib.SCHEMA + 1})
   before = (copy / 'results.json').read_bytes()
-  check_text(call(copy), capsys.readouterr().err, 1, 'results.json has schema', str(results_lib.SCHEMA + 1))
+  check_text(
+    call(copy),
+    beside_phases(capsys.readouterr().err),
+    1,
+    'results.json has schema',
+    str(results_lib.SCHEMA + 1),
+  )
   assert (copy / 'results.json').read_bytes() == before
 
 
@@ -172,7 +178,7 @@ def test_a_configuration_of_a_later_version_is_refused(copy, capsys):
   found = store.load_json(copy / 'config.json')
   found['training']['quantum_rounds'] = 3
   store.save_json(copy / 'config.json', found)
-  check_text(call(copy), capsys.readouterr().err, 2, 'config.json', 'quantum_rounds')
+  check_text(call(copy), beside_phases(capsys.readouterr().err), 2, 'config.json', 'quantum_rounds')
 
 
 @pytest.mark.parametrize('content', [b'', b'\xff\n\x00' * 50, b'99999999'])

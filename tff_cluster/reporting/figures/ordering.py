@@ -3,7 +3,6 @@
 import numpy as np
 import scipy.cluster.hierarchy
 import scipy.optimize
-import scipy.sparse
 import scipy.spatial.distance
 
 
@@ -29,8 +28,8 @@ def client_order(membership: np.ndarray) -> np.ndarray:
 
 def _jaccard(present: np.ndarray) -> np.ndarray:
   """Returns float64[pairs], the Jaccard distances of columns of bool[rows, columns], each of which has an entry."""
-  member = scipy.sparse.csr_array(present.T.astype(np.float64))
-  common = (member @ member.T).toarray()
+  member = present.T.astype(np.float64)
+  common = member @ member.T
   sizes = np.diag(common)
   either = sizes[:, None] + sizes[None, :] - common
   return scipy.spatial.distance.squareform((either - common) / either, checks=False)
