@@ -122,7 +122,8 @@ def client_rounds_saved(folder: pathlib.Path) -> dict[str, int]:
   saved = {}
   for described in sorted((folder / 'store').glob('fedavg-*/determinants.json')):
     about = json.loads(described.read_bytes())
-    rounds = [int(path.stem.rpartition('_')[2]) for path in described.parent.glob('*_[0-9]*.npz')]
+    # Not `*_`: a file that a kill left half-written has a name of the same ending, and is no saved round.
+    rounds = [int(path.stem.rpartition('_')[2]) for path in described.parent.glob('[a-z]*_[0-9]*.npz')]
     cohort = max(int(about['settings']['cohort_fraction'] * len(about['clients']) + 1e-9), 1)
     saved[described.parent.name] = cohort * (max(rounds) - about['start_round'] if rounds else 0)
   for described in sorted((folder / 'store').glob('signatures-*/determinants.json')):
