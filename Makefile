@@ -15,10 +15,10 @@ test: $(ENVIRONMENT)
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-library test-programs
 
 test-library: $(ENVIRONMENT)
-	$(RUN) -m pytest --ignore=tests/programs --ignore=tests/reporting
+	$(RUN) -m pytest --ignore=tests/programs --ignore=tests/report --ignore=tests/studies
 
 test-programs: $(ENVIRONMENT)
-	$(RUN) -m pytest tests/programs tests/reporting
+	$(RUN) -m pytest tests/programs tests/report tests/studies
 
 # Without TensorFlow, programs and reports: under a minute.
 unit: $(ENVIRONMENT)

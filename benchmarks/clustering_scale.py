@@ -24,13 +24,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks import planted, scale_figure
-from tff_cluster import recovery
 from tff_cluster.clustering import distances as distances_lib
-from tff_cluster.clustering import methods, sketch
+from tff_cluster.clustering import methods, recovery, sketch
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import LINKAGES, METRICS, ClusteringConfig
-from tff_cluster.reporting.figures import base
-from tff_cluster.reporting.files import write_file
+from tff_cluster.experiment.config import LINKAGES, METRICS, ClusteringConfig
+from tff_cluster.report.figures import base
+from tff_cluster.report.files import write_file
 
 FAMILIES = tuple((m, link) for m in METRICS for link in LINKAGES if link != 'ward' or m == 'l2')
 NAMES = ('kmeans', *(' '.join(family) for family in FAMILIES))

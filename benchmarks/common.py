@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import psutil
 
-from tff_cluster import seeding
-from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import EnvironmentFault, InputError
 
 ROOT = pathlib.Path(__file__).parents[1]
 _SHAPE = (28, 28, 1)
@@ -85,8 +85,8 @@ def made_rows(clients: int, rows: int, seed: int) -> tuple[np.ndarray, np.ndarra
 
 def mnist_rows(data_dir: str, clients: int, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
   """Returns rows of real MNIST in the form of `made_rows`, shared out at random."""
-  from tff_cluster.config import DataConfig
   from tff_cluster.data import sources
+  from tff_cluster.experiment.config import DataConfig
 
   source = sources.load(DataConfig(dataset='mnist', data_dir=data_dir))
   if clients * rows > len(source.train_y):

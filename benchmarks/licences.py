@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from email.message import Message
 from typing import cast
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[1]
 HEADER = '| package | version | licence field | licence classifiers |\n| --- | --- | --- | --- |\n'

@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks import common
 from benchmarks.contenders import ours
-from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import EnvironmentFault, InputError
 
 
 def main() -> int:

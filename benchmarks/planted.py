@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tff_cluster import seeding
+from tff_cluster.base import seeding
 
 _STATUS = pathlib.Path('/proc/self/status')
 

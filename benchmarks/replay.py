@@ -23,11 +23,10 @@ import numpy as np
 from scipy.spatial import distance as scipy_distance
 
 from benchmarks import planted
-from tff_cluster import recovery
 from tff_cluster.clustering import distances as distances_lib
-from tff_cluster.clustering import replay
+from tff_cluster.clustering import recovery, replay
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import METRICS
+from tff_cluster.experiment.config import METRICS
 
 FAMILIES = (('l2', 'ward'), ('l2', 'average'), ('cosine', 'average'), ('l1', 'complete'))
 _GROUPS = 4

@@ -18,7 +18,7 @@ import json
 import sys
 
 from benchmarks import common
-from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import EnvironmentFault, InputError
 
 CONTENDERS = {
   'ours': 'benchmarks.contenders.ours',

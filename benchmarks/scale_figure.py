@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tff_cluster.reporting.figures import base
+from tff_cluster.report.figures import base
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 
 from benchmarks import common
-from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import EnvironmentFault, InputError
 
 
 def main() -> int:
@@ -88,7 +88,7 @@ def _once(setting: common.Setting) -> dict[str, Any]:
   def mark(step: str) -> None:
     marks.append((step, time.time()))
 
-  from tff_cluster.federated import worker as worker_lib
+  from tff_cluster.engine import worker as worker_lib
 
   worker = worker_lib.start(os.cpu_count() or 1)
   mark('start_worker')
@@ -101,7 +101,7 @@ def _once(setting: common.Setting) -> dict[str, Any]:
   import tensorflow  # noqa: F401 (its time is told apart from that of TFF)
 
   mark('import_tensorflow')
-  from tff_cluster.federated import context
+  from tff_cluster.engine import context
 
   mark('import_tff')
   with context.connected(worker):

@@ -13,11 +13,12 @@ train and cluster in turn (bipartition, which is CFL).
 
 from pathlib import Path
 
-from tff_cluster import config, store
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, output, parse, program
 from tff_cluster.clustering import methods
-from tff_cluster.errors import InputError
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment import config
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
 
 
 def define_flags() -> None:
@@ -70,7 +71,7 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
     'notes': list(outcome.notes),
     'client_ids': [as_given(i) for i in outcome.assignment.client_ids],
   }
-  store.save_json(folder / 'clusters.json', document, seal=False)
+  files.save_json(folder / 'clusters.json', document, seal=False)
   clusters = f'{document["num_clusters"]} cluster{"" if document["num_clusters"] == 1 else "s"}'
   clients = f'{signatures.num_clients} client{"" if signatures.num_clients == 1 else "s"}'
   print(f'{clustering.method}: {clusters}, {clients}')
@@ -94,8 +95,8 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
     experiment = experiment.without_clusterings({added.label} & set(unmade)).with_clusterings((added,))
     # What lies there is of a call that was stopped before the run knew of it, perhaps with other flags.
     folder.forget(added.label)
-  from tff_cluster.algorithms import session, three_phase
-  from tff_cluster.reporting import progress
+  from tff_cluster.cli import progress
+  from tff_cluster.phases import session, three_phase
 
   training = [c for c in asked if three_phase.needs_training(folder, c)]
   three_phase.check_signatures(folder, asked)
@@ -111,7 +112,7 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   done = [clustering.label for clustering in asked if clustering.label not in failed]
   if failed:
     raise three_phase.ClusteringsFailed(failed, done)
-  store.save_json(folder.config, experiment.to_json())
+  files.save_json(folder.config, experiment.to_json())
   print(f'clustered {", ".join(done)}')
   print(folder.clusters(asked[-1].label))
 

@@ -12,11 +12,11 @@ client-rounds. Stopped, the same command goes on; the run of a seed lies in OUTP
 import sys
 from pathlib import Path
 
-from tff_cluster import overlap_dial
-from tff_cluster import store as store_lib
-from tff_cluster.algorithms import early
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.errors import InputError
+from tff_cluster.clustering import overlap_dial
+from tff_cluster.phases import early_checks
+from tff_cluster.storage import files as files_lib
 
 
 def define_flags() -> None:
@@ -32,22 +32,24 @@ def main() -> None:
   config = parse.experiment_config_from_flags()
   config = config.with_clusterings(overlap_dial.positions(config.clusterings, options.overlap_dial))
   seeds = parse.parse_seeds(options.seeds)
-  memory = early.check(config, machine, [Path(run.output_dir) / f'seed_{seed}' for seed in seeds])
+  memory = early_checks.check(config, machine, [Path(run.output_dir) / f'seed_{seed}' for seed in seeds])
   dry = parse.section_from_flags(flags.DryRunOptions)
   root = output.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
-  from tff_cluster.algorithms import comparison as runs
-  from tff_cluster.algorithms import estimates
-  from tff_cluster.reporting import costs, finished_run, progress, summary
-  from tff_cluster.reporting.atlas import page as atlas
-  from tff_cluster.reporting.comparison import page as pages
+  from tff_cluster.cli import cost_lines, progress
+  from tff_cluster.phases import cost_estimates
+  from tff_cluster.report import finished_run
+  from tff_cluster.report.atlas import page as atlas
+  from tff_cluster.scorecard import summary
+  from tff_cluster.studies.comparison import page as pages
+  from tff_cluster.studies.comparison import runs as runs
 
   store = Path(run.store_dir or root / 'store')
   shown = progress.Progress()
   if dry.dry_run == 'yes':
-    found = estimates.estimates(runs.plan(config, seeds, root), store, shown, machine)
+    found = cost_estimates.estimates(runs.plan(config, seeds, root), store, shown, machine)
     names = [f'seed {seed}' for seed in seeds]
-    print(*costs.estimate_lines(estimates.entries(names, found)), sep='\n')
+    print(*cost_lines.estimate_lines(cost_estimates.entries(names, found)), sep='\n')
     return
   for planned in runs.plan(config, seeds, root):
     output.claim_output_dir(planned.folder.root, planned.config, str(store))
@@ -64,7 +66,7 @@ def main() -> None:
   arrays = {seed: finished_run.read_run(root / f'seed_{seed}').arrays for seed in seeds}
   with shown.phase('report'):
     page = pages.write([(seed, d.results) for seed, d in done], facts, root, arrays)
-  for line in summary.words(store_lib.load_json(root / 'comparison.json')['summary'], 'seeds and clients'):
+  for line in summary.words(files_lib.load_json(root / 'comparison.json')['summary'], 'seeds and clients'):
     print(line)
   print(f'client-rounds: {asked} asked for, {trained} trained')
   print(f'atlas {page.with_name(atlas.NAME).resolve()}')

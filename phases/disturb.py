@@ -10,10 +10,10 @@ disturbance/disturbance.json, disturbance.csv and index.html with its figures in
 
 import sys
 
-from tff_cluster import store
-from tff_cluster.algorithms import disturbance_questions
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
+from tff_cluster.studies.disturbance import questions as questions_lib
 
 
 def define_flags() -> None:
@@ -22,20 +22,21 @@ def define_flags() -> None:
 
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
-  questions = disturbance_questions.read_questions(parse.section_from_flags(flags.DisturbOptions))
+  questions = questions_lib.read_questions(parse.section_from_flags(flags.DisturbOptions))
   folder = RunFolder(output.resume_output_dir(options.output_dir))
   config = folder.load_config()
   folder.load_finished(folder.phase1, 'phase1')
-  disturbance_questions.askable(folder, config)  # What cannot be asked is told before a worker is started.
-  from tff_cluster.algorithms import disturbance, session
-  from tff_cluster.reporting import disturbance as report
-  from tff_cluster.reporting import progress
+  questions_lib.askable(folder, config)  # What cannot be asked is told before a worker is started.
+  from tff_cluster.cli import progress
+  from tff_cluster.phases import session
+  from tff_cluster.studies.disturbance import disturbed_clients
+  from tff_cluster.studies.disturbance import page as report
 
   bars = progress.Progress()
   with session.opened(folder, config, bars, machine) as experiment:
-    document = disturbance.run(experiment, questions)
+    document = disturbed_clients.run(experiment, questions)
   target = folder.root / 'disturbance'
-  store.save_json(target / 'disturbance.json', document)
+  files.save_json(target / 'disturbance.json', document)
   facts = {'command': parse.command('disturb', sys.argv[1:]), 'config': config.to_json()}
   page = report.write_disturbance(document, facts, target)
   print(report.summary(document))

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster import store
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.errors import InputError
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
 
 
 def define_flags() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
   predictions, weights = expert_comparison.predict(given)
   document = expert_comparison.compare(given, predictions, options.seed, options.num_shuffles)
   save_predictions(folder / 'predictions.npz', predictions | {'weights': weights})
-  store.save_json(folder / 'experts.json', document, seal=False)
+  files.save_json(folder / 'experts.json', document, seal=False)
   print_table(document)
   for name in ('predictions.npz', 'experts.json'):
     print(folder / name)
@@ -45,7 +45,7 @@ def main() -> None:
 
 def save_predictions(path: Path, arrays: dict[str, np.ndarray]) -> None:
   """Writes the arrays and nothing beside them, for those who read the file without this package."""
-  store.save_file(path, lambda temporary: np.savez(temporary, **arrays))
+  files.save_file(path, lambda temporary: np.savez(temporary, **arrays))
 
 
 def print_table(document: dict[str, Any]) -> None:

@@ -5,8 +5,8 @@
 Prints the table and writes partition.csv and partition.svg/.png in --output_dir.
 """
 
-from tff_cluster.algorithms import early
 from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.phases import early_checks
 
 
 def define_flags() -> None:
@@ -16,14 +16,14 @@ def define_flags() -> None:
 def main() -> None:
   options = parse.run_options_from_flags()
   config = parse.experiment_config_from_flags()
-  early.check_data(config)
+  early_checks.check_data(config)
   folder = output.lock_output_dir(options.output_dir)
   from tff_cluster.data import populate
-  from tff_cluster.reporting import partition
+  from tff_cluster.studies import partition_pictures
 
   population = populate.build_population(config.data)
-  print(partition.partition_table(population))
-  for path in partition.write_partition(population, folder):
+  print(partition_pictures.partition_table(population))
+  for path in partition_pictures.write_partition(population, folder):
     print(path)
 
 

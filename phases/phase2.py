@@ -7,7 +7,7 @@ says, and beside them the unclustered baseline for as many rounds, and every cli
 """
 
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.run_folder import RunFolder
 
 
 def define_flags() -> None:
@@ -22,13 +22,13 @@ def main() -> None:
   folder.load_finished(folder.phase1, 'phase1')
   for clustering in config.clusterings:
     folder.load_finished(folder.clusters(clustering.label), 'clustering')
-  from tff_cluster.algorithms import references, session, three_phase
-  from tff_cluster.reporting import progress
+  from tff_cluster.cli import progress
+  from tff_cluster.phases import local_training, session, three_phase
 
   bars, failed = progress.Progress(), dict[str, Exception]()
   with session.opened(folder, config, bars, machine) as experiment:
     three_phase.run_baseline(experiment)
-    references.run_local(experiment)
+    local_training.run_local(experiment)
     for clustering in config.clusterings:
       with three_phase.apart(failed, clustering.label):
         three_phase.run_phase2(experiment, clustering.label, export_models)

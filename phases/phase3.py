@@ -6,7 +6,7 @@ python -m phases.phase3 --output_dir=runs/demo
 """
 
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.run_folder import RunFolder
 
 
 def define_flags() -> None:
@@ -19,8 +19,8 @@ def main() -> None:
   config = folder.load_config()
   for clustering in config.clusterings:
     folder.load_finished(folder.phase2(clustering.label), 'phase2')
-  from tff_cluster.algorithms import new_clients, session, three_phase
-  from tff_cluster.reporting import progress
+  from tff_cluster.cli import progress
+  from tff_cluster.phases import new_clients, session, three_phase
 
   bars, failed = progress.Progress(), dict[str, Exception]()
   with session.opened(folder, config, bars, machine) as experiment:

@@ -12,10 +12,10 @@ it), replay.svg and replay.png in --output_dir, and prints which thresholds give
 from pathlib import Path
 from typing import Any
 
-from tff_cluster.algorithms import replay
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.errors import InputError
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.studies.replay import study
 
 
 def define_flags() -> None:
@@ -26,16 +26,16 @@ def main() -> None:
   options = parse.section_from_flags(flags.ReplayOptions)
   vectors = parse.section_from_flags(flags.VectorsOptions)
   folder = parse.output_dir_from_flags()
-  questions = replay.read_questions(options)
+  questions = study.read_questions(options)
   if vectors.signatures_file is not None:
     signatures = of_file(folder, vectors.signatures_file, options)
     seed, truths = vectors.seed, dict[str, Any]()
   else:
     signatures, seed, truths = of_run(folder, options)
-  signatures, distortion = replay.sketched(signatures, options.sketch_dimension, seed)
-  replayed = replay.replay(signatures, questions, seed, truths, options.signature)
+  signatures, distortion = study.sketched(signatures, options.sketch_dimension, seed)
+  replayed = study.replay(signatures, questions, seed, truths, options.signature)
   # Imported late: figures take longer to load than wrong flags may take to be told.
-  from tff_cluster.reporting import replay as report
+  from tff_cluster.studies.replay import tables as report
 
   if distortion is not None:
     print(report.distortion_line(options.sketch_dimension, distortion))
@@ -50,7 +50,7 @@ def of_file(folder: Path, signatures_file: str, options: flags.ReplayOptions) ->
     raise InputError('--signature does not apply to --signatures_file; it applies to the signatures of a run')
   if RunFolder(folder).config.exists():
     raise InputError(f'--output_dir={folder} holds a run; choose another folder for --signatures_file')
-  signatures = replay.file_signatures(signatures_file, options.memory_mb)
+  signatures = study.file_signatures(signatures_file, options.memory_mb)
   output.lock_output_dir(folder)
   return signatures
 
@@ -61,10 +61,10 @@ def of_run(path: Path, options: flags.ReplayOptions) -> tuple[Any, int, dict]:
     raise InputError('--seed applies to --signatures_file only; a run has its own seed')
   folder = RunFolder(output.resume_output_dir(path))
   experiment = folder.load_config()
-  signatures = replay.run_signatures(folder, options.signature, options.memory_mb)
-  if note := replay.run_note(folder, options.signature, signatures.client_ids):
+  signatures = study.run_signatures(folder, options.signature, options.memory_mb)
+  if note := study.run_note(folder, options.signature, signatures.client_ids):
     print(note)
-  return signatures, experiment.training.seed, replay.run_truths(folder, signatures.client_ids)
+  return signatures, experiment.training.seed, study.run_truths(folder, signatures.client_ids)
 
 
 if __name__ == '__main__':

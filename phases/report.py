@@ -4,7 +4,7 @@ python -m phases.report --output_dir=runs/demo
 """
 
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.run_folder import RunFolder
 
 
 def define_flags() -> None:
@@ -16,10 +16,10 @@ def main() -> None:
   config = folder.load_config()
   for clustering in config.clusterings:
     folder.load_finished(folder.phase3(clustering.label), 'phase3')
-  from tff_cluster.algorithms import assemble, session
-  from tff_cluster.reporting import report
+  from tff_cluster.phases import assembly, session
+  from tff_cluster.report import report
 
-  results = assemble.run_assembly(folder, session.clients(folder, config))
+  results = assembly.run_assembly(folder, session.clients(folder, config))
   page = report.write_report(folder.root)
   print(f'digest {results["digest"]}')
   print(f'report {page.resolve()}')

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tff_cluster import machine as machine_lib
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.errors import InputError
+from tff_cluster.engine import machine as machine_lib
 from tff_cluster.papers import catalogue
 from tff_cluster.scorecard.published import PAPER, Published
 
@@ -40,37 +40,38 @@ def main() -> None:
   seeds = parse.parse_seeds(options.seeds)
   root = output.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
-  from tff_cluster.algorithms import early, estimates, reproduction
-  from tff_cluster.reporting import costs, progress
-  from tff_cluster.reporting import reproduction as reproduction_page
+  from tff_cluster.cli import cost_lines, progress
+  from tff_cluster.phases import cost_estimates, early_checks
+  from tff_cluster.studies.reproduction import page as page_lib
+  from tff_cluster.studies.reproduction import runs as runs_lib
 
   scale = published.scale(options.scale)
   scale_line = f'scale {scale.name}{": " + scale.words if scale.words else ""}'
-  jobs = reproduction.plan(published, scale, seeds, root, options.data_dir, options.rows)
-  lines = {early.check(job.config, machine, [job.folder.root]): None for job in jobs}
+  jobs = runs_lib.plan(published, scale, seeds, root, options.data_dir, options.rows)
+  lines = {early_checks.check(job.config, machine, [job.folder.root]): None for job in jobs}
   for line in filter(None, lines):
     print(line)
   store = Path(run.store_dir or root / 'store')
   shown = progress.Progress()
   if dry.dry_run == 'yes':
-    found = estimates.estimates(jobs, store, shown, machine)
+    found = cost_estimates.estimates(jobs, store, shown, machine)
     print(scale_line)
     names = [job.folder.root.name for job in jobs]
-    print(*costs.estimate_lines(estimates.entries(names, found)), sep='\n')
+    print(*cost_lines.estimate_lines(cost_estimates.entries(names, found)), sep='\n')
     return
   store.mkdir(parents=True, exist_ok=True)
-  done = reproduction.run_all(jobs, store, shown, machine)
+  done = runs_lib.run_all(jobs, store, shown, machine)
   asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)
   facts = {
     'command': parse.command('reproduce', sys.argv[1:]),
     'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call',
   }
   ran = [(job, d.results) for job, d in zip(jobs, done, strict=True)]
-  runs = reproduction.finished(published, scale, root, ran)
+  runs = runs_lib.finished(published, scale, root, ran)
   target = root / published.name / scale.name
   shown_run = jobs[0].folder.root if options.figure is not None else None
   with shown.phase('report'):
-    page = reproduction_page.write(published, runs, scale, facts, target, shown_run)
+    page = page_lib.write(published, runs, scale, facts, target, shown_run)
   print(f'client-rounds: {asked} asked for, {trained} trained')
   print(scale_line)
   print(f'report {page.resolve()}')
@@ -97,11 +98,11 @@ def reproduce_toy(
   if len(seeds) > 1:
     raise InputError(f'--seeds={options.seeds}: {name} is drawn for one seed')
   root = output.lock_output_dir(run.output_dir)
-  from tff_cluster.reporting import reproduction
+  from tff_cluster.studies.reproduction import page as page_lib
 
   results = {result.name: result for result in compute(seeds[0])}
   facts = {'command': parse.command('reproduce', sys.argv[1:]), 'seed': seeds[0]}
-  page = reproduction.write_page(published, results, PAPER, facts, root / name)
+  page = page_lib.write_page(published, results, PAPER, facts, root / name)
   print(f'report {page.resolve()}')
 
 

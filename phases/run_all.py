@@ -7,11 +7,11 @@ Given again, the same command goes on where it stopped and ends with the same nu
 
 from pathlib import Path
 
-from tff_cluster import machine as machine_lib
-from tff_cluster.algorithms import early
+from tff_cluster.base import words
 from tff_cluster.cli import flags, output, parse, program
-from tff_cluster.run_folder import RunFolder
-from tff_cluster.scorecard import words
+from tff_cluster.engine import machine as machine_lib
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import early_checks
 
 
 def define_flags() -> None:
@@ -22,21 +22,22 @@ def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   export_models = parse.section_from_flags(flags.ExportOptions).export_models == 'yes'
   config = parse.experiment_config_from_flags()
-  memory = early.check(config, machine, [Path(options.output_dir)])
+  memory = early_checks.check(config, machine, [Path(options.output_dir)])
   claim = output.claim_output_dir(options.output_dir, config, options.store_dir)
   if parse.section_from_flags(flags.DryRunOptions).dry_run == 'yes':
     tell_costs(claim, machine)
     return
   # Imported late: what is wrong with the flags or the folder is told at once.
-  from tff_cluster import api
-  from tff_cluster.algorithms import three_phase
-  from tff_cluster.reporting import progress, summary
+  from tff_cluster.cli import progress
+  from tff_cluster.phases import three_phase
+  from tff_cluster.scorecard import summary
+  from tff_cluster.studies import single_run
 
   if memory:
     print(memory)
   try:
     with progress.Progress() as shown:
-      done = api.run_experiment(
+      done = single_run.run_experiment(
         config,
         options.output_dir,
         options.store_dir,
@@ -60,13 +61,13 @@ def main() -> None:
 
 def tell_costs(claim: output.Claim, machine: machine_lib.Machine) -> None:
   """Prints what is stored of a run, what is missing and how long that would take; nothing is written."""
-  from tff_cluster.algorithms import estimates
-  from tff_cluster.reporting import costs, progress
+  from tff_cluster.cli import cost_lines, progress
+  from tff_cluster.phases import cost_estimates
 
-  runs = estimates.with_folds(estimates.Run(claim.folder.root.name, claim.config, claim.folder))
+  runs = cost_estimates.with_folds(cost_estimates.Run(claim.folder.root.name, claim.config, claim.folder))
   store = Path(claim.store_dir) if claim.store_dir else None
-  found = estimates.estimates(runs, store, progress.Progress(), machine)
-  print(*costs.estimate_lines(estimates.entries([run.name for run in runs], found)), sep='\n')
+  found = cost_estimates.estimates(runs, store, progress.Progress(), machine)
+  print(*cost_lines.estimate_lines(cost_estimates.entries([run.name for run in runs], found)), sep='\n')
 
 
 if __name__ == '__main__':

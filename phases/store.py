@@ -11,10 +11,10 @@ pruned is made again when it is asked for.
 import time
 from pathlib import Path
 
-from tff_cluster import artifacts as artifacts_lib
+from tff_cluster.base import words
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.errors import InputError
-from tff_cluster.scorecard import words
+from tff_cluster.storage import artifacts as artifacts_lib
 
 SECONDS_A_DAY = 86400.0
 

@@ -13,9 +13,9 @@ import json
 import os
 import sys
 
-from tff_cluster import environment
+from tff_cluster.base import environment
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.errors import InputError
 
 
 def define_flags() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     'about': environment.about_worker(),
   }
   # A fresh interpreter: to keep the worker off other network interfaces the process must have one thread only.
-  module = 'tff_cluster.federated.worker_service'
+  module = 'tff_cluster.engine.worker_service'
   os.execv(sys.executable, [sys.executable, '-m', module, json.dumps(request)])
 
 

@@ -10,8 +10,8 @@ import hypothesis
 import numpy as np
 import pytest
 
-from tff_cluster import population as population_lib
-from tff_cluster import seeding
+from tff_cluster.base import seeding
+from tff_cluster.data import population as population_lib
 
 # Before anything imports TensorFlow, as the programs do.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
@@ -65,10 +65,10 @@ def clients_of_runs(population, new_clients=None) -> Iterator[None]:
 @pytest.fixture(scope='session')
 def tff_context() -> Iterator[None]:
   """Runs TFF computations of the tests in one worker, two clients side by side."""
-  from tff_cluster.federated import worker
+  from tff_cluster.engine import worker
 
   started = worker.start(2)
-  from tff_cluster.federated import context
+  from tff_cluster.engine import context
 
   with context.connected(started):
     yield
@@ -78,10 +78,11 @@ def tff_context() -> Iterator[None]:
 _SLOW = (
   'tests/programs/',
   'tests/benchmarks/',
-  'tests/reporting/',
+  'tests/report/',
+  'tests/studies/',
   'tests/test_readme.py',
   'tests/cli/test_program.py',
-  'tests/federated/test_worker.py',
+  'tests/engine/test_worker.py',
 )
 
 

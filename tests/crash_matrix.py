@@ -32,7 +32,8 @@ import phases
 import tff_cluster
 from tests.programs import crash_checks as checks
 from tests.programs.children import Child, ForkedChild
-from tff_cluster import artifacts, seeding
+from tff_cluster.base import seeding
+from tff_cluster.storage import artifacts
 
 EXPERIMENT = (
   '--dataset=digits', '--partition=label_swapped', '--num_clients=6', '--num_groups=2', '--model=logistic',

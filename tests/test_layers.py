@@ -15,37 +15,43 @@ from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
 
 ROOT = Path(__file__).parents[1]
+# A room may import itself and the rooms on floors below.
 FLOORS = (
-  (
-    'config_sections',
-    'options',
-    'machine',
-    'environment',
-    'imports',
-    'population',
-    'seeding',
-    'stock_context',
-    'digests',
-    'errors',
-    'holding',
-    'models',
-    'sealed',
-  ),
-  ('data', 'store', 'artifacts', 'assignment', 'scores'),
-  ('federated', 'clustering', 'aggregation', 'recovery', 'covers', 'scorecard'),
-  ('config', 'footprint', 'overlap_dial', 'papers'),
-  ('cli', 'run_folder', 'results'),
-  ('reporting', 'algorithms'),
-  ('phases', 'api'),
+  ('base',),
+  ('storage',),
+  ('models', 'data', 'engine'),
+  ('federated', 'clustering'),
+  ('aggregation',),
+  ('experiment',),
+  ('scorecard',),
+  ('papers', 'phases'),
+  ('report',),
+  ('studies',),
+  ('cli',),
+  ('programs',),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-STRANGERS = {('clustering', 'federated'), ('federated', 'clustering'), ('reporting', 'algorithms')}
 # Rooms that know little, and what of the house they may know.
 KNOWING = {
-  'scorecard': {'scorecard', 'errors'},
-  'papers': {'papers', 'scorecard', 'clustering', 'seeding', 'errors'},
+  'aggregation': {'base', 'data', 'clustering'},
+  'scorecard': {'base', 'clustering', 'experiment', 'data', 'storage'},
+  'papers': {'base', 'scorecard', 'clustering'},
+  'report': {'base', 'storage', 'data', 'clustering', 'aggregation', 'experiment', 'scorecard', 'papers'},
 }
+# No room is more of the package than this.
+LARGEST_SHARE = 0.2
 WITHOUT_TENSORFLOW = (
+  'base',
+  'storage',
+  'clustering',
+  'aggregation',
+  'experiment',
+  'scorecard',
+  'papers',
+  'report',
+  'cli',
+)
+TENSORFLOW = (
   'scorecard',
   'papers',
   'clustering',
@@ -119,9 +125,9 @@ class Tree:
 
 
 def room(module: str) -> str:
-  """Returns 'phases', or the part of tff_cluster that a module is in; '' for tff_cluster itself."""
+  """Returns 'programs', or the part of tff_cluster that a module is in; '' for tff_cluster itself."""
   parts = module.split('.')
-  return 'phases' if parts[0] == 'phases' else parts[1] if len(parts) > 1 else ''
+  return 'programs' if parts[0] == 'phases' else parts[1] if len(parts) > 1 else ''
 
 
 def violations(root: Path) -> Iterator[str]:
@@ -132,38 +138,74 @@ def violations(root: Path) -> Iterator[str]:
     if here and here not in FLOOR_OF:
       yield f'{module}: this room has no floor'
       continue
+    if module.count('.') == 1 and module not in tree.packages and here != 'programs':
+      yield f'{module}: a module outside of all rooms'
     yield from _own_violations(tree, module, here)
     for other in tree.modules_imported(module):
       there = room(other)
       if FLOOR_OF.get(there, -1) > FLOOR_OF.get(here, -1):
         yield f'{module} imports {other}: upwards'
-      if (here, there) in STRANGERS or (there and there not in KNOWING.get(here, {there})):
+      elif there != here and there and FLOOR_OF.get(there) == FLOOR_OF[here]:
+        yield f'{module} imports {other}: rooms of one floor do not know each other'
+      elif there and there != here and there not in KNOWING.get(here, {there}):
         yield f'{module} imports {other}: these rooms do not know each other'
     if here in WITHOUT_TENSORFLOW:
       for reached in tree.reachable(module):
         if any(name.split('.')[0] in TENSORFLOW for name in tree.imports(reached)):
           yield f'{module} imports TensorFlow (in {reached})'
+  yield from circles(tree)
+
+
+def circles(tree: Tree) -> Iterator[str]:
+  """Yields one line for each folder that imports itself by way of others; a folder and those inside it are one house."""
+  folder_of = {name: name if name in tree.packages else name.rpartition('.')[0] for name in tree.parsed}
+  ahead: dict[str, set[str]] = {folder: set() for folder in folder_of.values()}
+  for module, here in folder_of.items():
+    for imported in tree.imports(module) & tree.parsed.keys():
+      there = folder_of[imported]
+      if not f'{there}.'.startswith(f'{here}.') and not f'{here}.'.startswith(f'{there}.'):
+        ahead[here].add(there)
+  for folder in ahead:
+    seen: set[str] = set()
+    waiting = list(ahead[folder])
+    while waiting:
+      new = waiting.pop()
+      if new not in seen:
+        seen.add(new)
+        waiting += ahead[new]
+    if folder in seen:
+      yield f'{folder} is on a circle of folders: {", ".join(sorted(f for f in seen if folder in ahead[f]))}'
+
+
+def shares(root: Path) -> dict[str, float]:
+  """Returns what part of the lines of tff_cluster/ is in each room, scripts and style sheets of pages included."""
+  lines: dict[str, int] = {}
+  for path in root.glob('tff_cluster/*/**/*'):
+    if path.suffix in ('.py', '.js', '.css', '.html'):
+      here = path.relative_to(root).parts[1]
+      lines[here] = lines.get(here, 0) + len(path.read_text().splitlines())
+  return {here: count / sum(lines.values()) for here, count in lines.items()}
 
 
 def _own_violations(tree: Tree, module: str, here: str) -> Iterator[str]:
   names = tree.imports(module)
-  if here not in ('cli', 'phases') and any(name.startswith(('absl.flags', 'absl.app')) for name in names):
+  if here not in ('cli', 'programs') and any(name.startswith(('absl.flags', 'absl.app')) for name in names):
     yield f'{module} knows absl flags'
-  if any(name.split('.')[0] == 'asyncio' for name in names) and module != 'tff_cluster.federated.awaiting':
-    yield f'{module} uses asyncio beside tff_cluster.federated.awaiting'
+  if any(name.split('.')[0] == 'asyncio' for name in names) and module != 'tff_cluster.federated.event_loop':
+    yield f'{module} uses asyncio beside tff_cluster.federated.event_loop'
   if here in ('scorecard', 'papers') and any(name.split('.')[0] == 'matplotlib' for name in names):
     yield f'{module} draws: matplotlib'
   if any(name.split('.')[0] == 'tensorflow_federated' for name in names):
-    if here not in ('federated', 'data'):
+    if here not in ('federated', 'engine', 'data'):
       yield f'{module} imports TFF'
     elif here == 'data' and not _only_simulation(tree.parsed[module]):
       yield f'{module} uses TFF beyond tff.simulation'
   for node in ast.walk(tree.parsed[module]):
-    if here == 'algorithms' and isinstance(node, ast.Call) and _touches_files(node.func):
+    if here in ('phases', 'studies') and isinstance(node, ast.Call) and _touches_files(node.func):
       yield f'{module} touches files: {ast.unparse(node.func)}, line {node.lineno}'
     drawn = _attribute_of(node, 'np.random', 'numpy.random')
-    if here != 'seeding' and drawn and drawn not in DRAWING_NOTHING:
-      yield f'{module} draws beside tff_cluster.seeding: {ast.unparse(node)}, line {node.lineno}'
+    if module != 'tff_cluster.base.seeding' and drawn and drawn not in DRAWING_NOTHING:
+      yield f'{module} draws beside tff_cluster.base.seeding: {ast.unparse(node)}, line {node.lineno}'
 
 
 def method_branches(tree: Tree) -> Iterator[str]:
@@ -225,15 +267,25 @@ def test_the_house_keeps_its_rules():
 
 def test_the_house_is_looked_at():
   tree = Tree(ROOT)
-  assert {'tff_cluster.config', 'tff_cluster.cli.program', 'phases.clustering'} <= tree.parsed.keys()
-  assert 'tff_cluster.errors' in tree.reachable('phases.clustering')
+  assert {
+    'tff_cluster.experiment.config',
+    'tff_cluster.cli.program',
+    'phases.clustering',
+  } <= tree.parsed.keys()
+  assert 'tff_cluster.base.errors' in tree.reachable('phases.clustering')
+
+
+def test_every_room_has_a_floor_and_none_is_too_large():
+  found = shares(ROOT)
+  assert {*found, 'programs'} == FLOOR_OF.keys()
+  assert max(found.values()) <= LARGEST_SHARE
 
 
 @pytest.mark.parametrize(
   ('files', 'message'),
   [
-    ({'config.py': 'import tensorflow as tf'}, 'tff_cluster.config imports TensorFlow'),
-    ({'assignment.py': 'def f():\n  from keras import layers'}, 'tff_cluster.assignment imports TensorFlow'),
+    ({'experiment/a.py': 'import tensorflow as tf'}, 'tff_cluster.experiment.a imports TensorFlow'),
+    ({'clustering/a.py': 'def f():\n  from keras import layers'}, 'tff_cluster.clustering.a imports TensorFlow'),
     (
       {'clustering/a.py': 'from tff_cluster.models import b', 'models/b.py': 'import tensorflow'},
       'tff_cluster.clustering.a imports TensorFlow (in tff_cluster.models.b)',
@@ -242,35 +294,43 @@ def test_the_house_is_looked_at():
       {'clustering/a.py': 'from ..models import b', 'models/b.py': 'import importlib\nimportlib.import_module("tensorflow")'},
       'tff_cluster.clustering.a imports TensorFlow (in tff_cluster.models.b)',
     ),
-    ({'store.py': 'import tff_cluster.models', 'models/__init__.py': 'import keras'}, 'tff_cluster.store imports TensorFlow'),
-    ({'algorithms/a.py': 'from absl import flags'}, 'tff_cluster.algorithms.a knows absl flags'),
+    ({'report/a.py': 'import tff_cluster.data', 'data/__init__.py': 'import keras'}, 'tff_cluster.report.a imports TensorFlow'),
+    ({'phases/a.py': 'from absl import flags'}, 'tff_cluster.phases.a knows absl flags'),
     ({'data/a.py': 'import absl.app'}, 'tff_cluster.data.a knows absl flags'),
-    ({'algorithms/a.py': 'import tensorflow_federated as tff'}, 'tff_cluster.algorithms.a imports TFF'),
+    ({'phases/a.py': 'import tensorflow_federated as tff'}, 'tff_cluster.phases.a imports TFF'),
     (
       {'data/a.py': 'import tensorflow_federated as tff\ntff.learning.models'},
       'tff_cluster.data.a uses TFF beyond tff.simulation',
     ),
-    ({'data/a.py': 'from tff_cluster import config', 'config.py': ''}, 'tff_cluster.data.a imports tff_cluster.config: upwards'),
-    ({'clustering/a.py': 'from tff_cluster import config', 'config.py': ''}, 'tff_cluster.clustering.a imports tff_cluster.config: upwards'),
+    (
+      {'data/a.py': 'from tff_cluster.experiment import b', 'experiment/b.py': ''},
+      'tff_cluster.data.a imports tff_cluster.experiment.b: upwards',
+    ),
+    ({'phases/a.py': 'from tff_cluster.cli import b', 'cli/b.py': ''}, 'tff_cluster.phases.a imports tff_cluster.cli.b: upwards'),
     (
       {'clustering/a.py': 'from tff_cluster.federated import b', 'federated/b.py': ''},
-      'tff_cluster.clustering.a imports tff_cluster.federated.b: these rooms',
+      'tff_cluster.clustering.a imports tff_cluster.federated.b: rooms of one floor',
     ),
     (
-      {'reporting/a.py': 'from tff_cluster.algorithms.b import f', 'algorithms/b.py': ''},
-      'tff_cluster.reporting.a imports tff_cluster.algorithms.b: these rooms',
+      {'report/a.py': 'from tff_cluster.phases.b import f', 'phases/b.py': ''},
+      'tff_cluster.report.a imports tff_cluster.phases.b: these rooms',
     ),
-    ({'algorithms/a.py': 'open("x")'}, 'tff_cluster.algorithms.a touches files: open'),
-    ({'algorithms/a.py': 'def f(p):\n  p.write_text("x")'}, 'tff_cluster.algorithms.a touches files: p.write_text'),
-    ({'algorithms/a.py': 'import numpy as np\nnp.save("x", 1)'}, 'tff_cluster.algorithms.a touches files: np.save'),
+    ({'phases/a.py': 'open("x")'}, 'tff_cluster.phases.a touches files: open'),
+    ({'studies/a.py': 'def f(p):\n  p.write_text("x")'}, 'tff_cluster.studies.a touches files: p.write_text'),
+    ({'phases/a.py': 'import numpy as np\nnp.save("x", 1)'}, 'tff_cluster.phases.a touches files: np.save'),
     ({'data/a.py': 'import numpy as np\nnp.random.shuffle([])'}, 'tff_cluster.data.a draws beside'),
     ({'federated/a.py': 'def f():\n  import asyncio'}, 'tff_cluster.federated.a uses asyncio beside'),
-    ({'algorithms/a.py': 'from tff_cluster import api', 'api.py': ''}, 'tff_cluster.algorithms.a imports tff_cluster.api: upwards'),
     ({'scorecard/a.py': 'from tff_cluster.papers import b', 'papers/b.py': ''}, 'tff_cluster.scorecard.a imports tff_cluster.papers.b: upwards'),
-    ({'papers/a.py': 'from tff_cluster.reporting import b', 'reporting/b.py': ''}, 'tff_cluster.papers.a imports tff_cluster.reporting.b: upwards'),
-    ({'papers/a.py': 'from tff_cluster.algorithms import b', 'algorithms/b.py': ''}, 'tff_cluster.papers.a imports tff_cluster.algorithms.b: upwards'),
+    ({'papers/a.py': 'from tff_cluster.report import b', 'report/b.py': ''}, 'tff_cluster.papers.a imports tff_cluster.report.b: upwards'),
+    ({'papers/a.py': 'from tff_cluster.phases import b', 'phases/b.py': ''}, 'tff_cluster.papers.a imports tff_cluster.phases.b: rooms of one floor'),
     ({'scorecard/a.py': 'def f():\n  import matplotlib.pyplot'}, 'tff_cluster.scorecard.a draws: matplotlib'),
-    ({'papers/a.py': 'from tff_cluster import store', 'store.py': ''}, 'tff_cluster.papers.a imports tff_cluster.store: these rooms'),
+    ({'papers/a.py': 'from tff_cluster.storage import b', 'storage/b.py': ''}, 'tff_cluster.papers.a imports tff_cluster.storage.b: these rooms'),
+    ({'loose.py': ''}, 'tff_cluster.loose: this room has no floor'),
+    ({'data.py': ''}, 'tff_cluster.data: a module outside of all rooms'),
+    (
+      {'report/a/b.py': 'from tff_cluster.report.c import d', 'report/c/d.py': 'from tff_cluster.report.a import b', 'report/a/__init__.py': '', 'report/c/__init__.py': ''},
+      'tff_cluster.report.a is on a circle of folders: tff_cluster.report.c',
+    ),
     ({'attic/a.py': ''}, 'tff_cluster.attic.a: this room has no floor'),
   ],
 )  # fmt: skip
@@ -295,14 +355,14 @@ def test_nobody_asks_for_the_name_of_a_clustering_method():
   ],
 )
 def test_a_planted_branch_on_a_method_is_found(tmp_path, code):
-  _plant(tmp_path, {'reporting/a.py': code, 'papers/b.py': code, 'clustering/methods/c.py': code})
+  _plant(tmp_path, {'report/a.py': code, 'papers/b.py': code, 'clustering/methods/c.py': code})
   found = list(method_branches(Tree(tmp_path)))
   assert any("'kmeans'" in line for line in found)
-  assert all(line.startswith('tff_cluster.reporting.a asks for method') for line in found)
+  assert all(line.startswith('tff_cluster.report.a asks for method') for line in found)
 
 
 def test_naming_a_method_is_no_branch(tmp_path):
-  _plant(tmp_path, {'config.py': "default = f('kmeans')\nc.partition == 'iid'"})
+  _plant(tmp_path, {'experiment/config.py': "default = f('kmeans')\nc.partition == 'iid'"})
   assert list(method_branches(Tree(tmp_path))) == []
 
 
@@ -312,7 +372,7 @@ def test_allowed_imports_are_not_faults(tmp_path):
     {
       'data/a.py': 'import tensorflow_federated as tff\nimport tensorflow\ntff.simulation.datasets',
       'federated/a.py': 'import tensorflow_federated as tff\ntff.learning\nfrom absl import logging',
-      'algorithms/a.py': 'from tff_cluster.federated import a\nfrom tff_cluster.clustering import b\n"x".replace("x", "")',
+      'phases/a.py': 'from tff_cluster.federated import a\nfrom tff_cluster.clustering import b\n"x".replace("x", "")',
       'clustering/b.py': 'import numpy as np\ndef f(rng: np.random.Generator): ...',
       'cli/a.py': 'from absl import flags',
     },

@@ -16,16 +16,18 @@ import numpy as np
 import pytest
 from packaging import requirements, utils, version
 
-from tff_cluster import config, errors, papers
-from tff_cluster.algorithms import reproduction
+from tff_cluster import papers
+from tff_cluster.base import errors
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import estimators, methods
 from tff_cluster.clustering import signatures as signatures_lib
 from tff_cluster.data import populate
+from tff_cluster.experiment import config
 from tff_cluster.papers import catalogue
-from tff_cluster.reporting import reproduction as reproduction_page
 from tff_cluster.scorecard.published import PAPER
 from tff_cluster.scorecard.rows import Ours, Run
+from tff_cluster.studies.reproduction import page as reproduction_page
+from tff_cluster.studies.reproduction import runs
 
 ROOT = pathlib.Path(__file__).parents[1]
 README, BUILD, PAPER_MAP = (ROOT / name for name in ('README.md', 'BUILD.md', 'docs/paper_map.md'))
@@ -156,9 +158,13 @@ def test_files_and_functions_that_pages_name_are_there(page):
 
 def test_a_missing_file_or_function_would_be_noticed():
   assert (
-    missing('tff_cluster/nowhere.py') and missing('tff_cluster/config.py:nothing') and missing('docs/x.md')
+    missing('tff_cluster/nowhere.py')
+    and missing('tff_cluster/experiment/config.py:nothing')
+    and missing('docs/x.md')
   )
-  assert not missing('tff_cluster/config.py:ExperimentConfig') and not missing('runs/demo/report.html')
+  assert not missing('tff_cluster/experiment/config.py:ExperimentConfig') and not missing(
+    'runs/demo/report.html'
+  )
 
 
 def test_every_picture_and_scorecard_is_on_a_page_and_every_link_leads_to_one():
@@ -306,7 +312,7 @@ def test_the_paper_of_the_build_notes_is_found_by_being_there(tmp_path, monkeypa
   published = catalogue.collect()['somebody1999/table1']
   assert set(catalogue.collect()) > set(catalogue.PUBLISHED)
   for scale in (published.scale('paper'), published.small):
-    (job,) = reproduction.plan(published, scale, (0,), tmp_path)
+    (job,) = runs.plan(published, scale, (0,), tmp_path)
     assert job.config.clusterings[0].method == 'kmeans'
   history = {'rounds': [6, 7], 'test_accuracy': [0.8, 0.95], 'share_at_target': [0.1, 0.5]}
   clustering = {'history': history, 'recovery': {}, 'num_clusters': 4, 'threshold': None}

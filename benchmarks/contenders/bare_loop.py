@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import turns
-from tff_cluster import seeding
+from tff_cluster.base import seeding
 from tff_cluster.models import build
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import turns
-from tff_cluster import population as population_lib
-from tff_cluster.federated import worker as worker_lib
+from tff_cluster.data import population as population_lib
+from tff_cluster.engine import worker as worker_lib
 
 
 def make_population(x: np.ndarray, y: np.ndarray) -> population_lib.Population:
@@ -45,7 +45,7 @@ def build_trainer(population: population_lib.Population, setting: Any) -> Any:
 def opened(population: population_lib.Population, setting: Any) -> Iterator[Any]:
   """Yields a Trainer, connected to a worker of its own that ends with the block."""
   worker = worker_lib.start(os.cpu_count() or 1)
-  from tff_cluster.federated import context
+  from tff_cluster.engine import context
 
   with context.connected(worker):
     yield build_trainer(population, setting)

@@ -22,7 +22,7 @@ import subprocess
 import sys
 
 from benchmarks import common
-from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import EnvironmentFault, InputError
 
 _TORCH = 'torch==2.13.0'
 

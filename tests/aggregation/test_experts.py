@@ -9,9 +9,9 @@ import scipy.stats
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tff_cluster import seeding
 from tff_cluster.aggregation import experts
-from tff_cluster.errors import InputError
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 
 
 @st.composite

@@ -5,7 +5,7 @@ import pytest
 
 from tff_cluster.aggregation import experts
 from tff_cluster.aggregation.gate import gate
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 
 def specialists(rows, seed):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tff_cluster.aggregation import mixing
-from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering.assignment import ClusterAssignment
 
 
 @st.composite

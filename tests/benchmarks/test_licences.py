@@ -10,7 +10,7 @@ from packaging import utils
 
 from benchmarks import licences
 from tests.test_readme import locked
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = (ROOT / 'docs/licences.md').read_text()

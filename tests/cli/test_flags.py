@@ -5,8 +5,10 @@ import dataclasses
 import pytest
 from absl import flags as absl_flags
 
-from tff_cluster import config, machine, options
+from tff_cluster.base import fields
 from tff_cluster.cli import flags, program
+from tff_cluster.engine import machine
+from tff_cluster.experiment import config
 
 
 def test_every_field_is_a_flag_under_its_heading(capsys):
@@ -97,7 +99,7 @@ def field(name, kind=config.DataConfig):
   [('num_clients', '7', 7), ('num_clients', '-7', -7), ('dirichlet_alpha', '1e-3', 0.001), ('dirichlet_alpha', '2', 2.0), ('dataset', ' a', ' a')],
 )  # fmt: skip
 def test_values(name, text, value):
-  read = options.value_from_text(field(name), text)
+  read = fields.value_from_text(field(name), text)
   assert (read, type(read)) == (value, type(value))
 
 
@@ -109,13 +111,13 @@ def test_values(name, text, value):
 )  # fmt: skip
 def test_wrong_values(name, text):
   with pytest.raises(ValueError, match=r'expected|empty|missing|NUL'):
-    options.value_from_text(field(name), text)
+    fields.value_from_text(field(name), text)
 
 
 def test_a_tilde_means_home_in_paths_only(monkeypatch):
   monkeypatch.setenv('HOME', '/home/someone')
-  assert options.value_from_text(field('data_dir'), '~/data') == '/home/someone/data'
-  assert options.value_from_text(field('dataset'), '~') == '~'
+  assert fields.value_from_text(field('data_dir'), '~/data') == '/home/someone/data'
+  assert fields.value_from_text(field('dataset'), '~') == '~'
 
 
 def test_absl_flags_stay_and_are_reset():

@@ -8,11 +8,11 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from tff_cluster import config
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering.methods import METHODS
-from tff_cluster.config import ClusteringConfig, ExperimentConfig
-from tff_cluster.errors import InputError
+from tff_cluster.experiment import config
+from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 
 SECTIONS = ('data', 'training', 'clusterings', 'evaluation', 'run')
 FIELDS = {

@@ -7,17 +7,18 @@ import sys
 
 import pytest
 
-from tff_cluster import store
-from tff_cluster.cli import config_file, output
-from tff_cluster.config import (
+from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.cli import output
+from tff_cluster.experiment import config_file
+from tff_cluster.experiment.config import (
   ClusteringConfig,
   DataConfig,
   EvaluationConfig,
   ExperimentConfig,
   TrainingConfig,
 )
-from tff_cluster.errors import EnvironmentFault, InputError
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
 
 BASE = ExperimentConfig(clusterings=(ClusteringConfig(method='dynamic_distance'),))
 
@@ -30,8 +31,8 @@ def _release():
 
 def test_claim_writes_the_configuration_and_the_environment(tmp_path):
   folder = output.claim_output_dir(tmp_path / 'a' / 'b', ExperimentConfig()).write()
-  assert ExperimentConfig.from_json(store.load_json(folder / 'config.json')) == ExperimentConfig()
-  found = store.load_json(folder / 'environment.json')
+  assert ExperimentConfig.from_json(files.load_json(folder / 'config.json')) == ExperimentConfig()
+  found = files.load_json(folder / 'environment.json')
   assert found['python'] == '.'.join(map(str, sys.version_info[:3]))
   assert found['packages']['tensorflow-federated'] == '0.87.0'
   assert 1 <= found['cores'] <= os.cpu_count()
@@ -77,9 +78,9 @@ def test_a_folder_takes_more_clusterings_of_its_phase_1_but_no_other_one_of_a_na
   one, two = ClusteringConfig(method='kmeans', num_clusters=2), ClusteringConfig(method='dynamic_distance')
   folder = RunFolder(output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write())
   train(tmp_path)
-  store.save_json(folder.clusters('kmeans'), {})
+  files.save_json(folder.clusters('kmeans'), {})
   output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(two,))).write()
-  store.save_json(folder.clusters('dynamic_distance'), {})
+  files.save_json(folder.clusters('dynamic_distance'), {})
   output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write()
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
   other = one.changed(num_clusters=3)
@@ -249,7 +250,7 @@ def test_what_others_write_in_a_store_is_left_to_them(tmp_path):
   run = output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
   output.release_output_dirs()
   name = f'fedavg-{"0a" * 12}'
-  with store.replacing(run / 'store' / name / 'round_00001.npz') as stream:
+  with files.replacing(run / 'store' / name / 'round_00001.npz') as stream:
     stream.write(b'another run writes this')
     output.resume_output_dir(run)
   assert [path.name for path in (run / 'store').rglob('*.*')] == ['round_00001.npz']
@@ -324,7 +325,7 @@ def test_a_clustering_that_was_not_made_is_replaced_or_left_out(tmp_path):
   )
   train(tmp_path)
   for path in (folder.clusters('c1'), folder.choice('c2'), folder.phase2('c2')):
-    store.save_json(path, {})
+    files.save_json(path, {})
   other = two.changed(num_clusters=3)
   claim = output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,)))
   assert claim.config.clusterings == (one, other)

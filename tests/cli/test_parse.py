@@ -7,11 +7,11 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from tff_cluster import config
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
-from tff_cluster.config import ClusteringConfig, ExperimentConfig
-from tff_cluster.errors import InputError
+from tff_cluster.experiment import config
+from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 
 ALL = ('data', 'training', 'clusterings', 'evaluation', 'run', 'machine')
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
+from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.cli import flags, output, program
-from tff_cluster.errors import EnvironmentFault, InputError
 
 
 def execute(main, *arguments):

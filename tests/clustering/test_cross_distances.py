@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.spatial import distance as scipy_distance
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.cross_distances import cross_distances
 from tff_cluster.clustering.distances import BLOCK_BYTES, pairwise_distances
-from tff_cluster.config import METRICS
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import METRICS
 
 SCIPY_NAMES = {'l1': 'cityblock', 'l2': 'euclidean', 'cosine': 'cosine'}
 ONE, MANY = BLOCK_BYTES, 1000

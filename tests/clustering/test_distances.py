@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.spatial import distance as scipy_distance
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import distances as distances_lib
-from tff_cluster.errors import InputError
 
 SCIPY_NAMES = {'l1': 'cityblock', 'l2': 'euclidean', 'cosine': 'cosine'}
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial import distance as scipy_distance
 from sklearn import metrics
 
-from tff_cluster.assignment import ClusterAssignment
 from tff_cluster.clustering import embedding
+from tff_cluster.clustering.assignment import ClusterAssignment
 
 
 def distances_of(points):

@@ -5,14 +5,14 @@ import pytest
 from sklearn import cluster as sklearn_cluster
 from sklearn import mixture
 
-from tff_cluster import seeding
-from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import parse
-from tff_cluster.clustering import excluded, methods
+from tff_cluster.clustering import diverged_clients, methods
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Newcomers
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import ClusteringConfig, ExperimentConfig
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 
 OWN = """
 import numpy as np
@@ -168,7 +168,7 @@ def test_clients_without_a_finite_vector_are_left_out():
   clustering = ClusteringConfig('sklearn.cluster:AgglomerativeClustering', n_clusters=25)
   ids = tuple(map(str, range(25)))
   signatures = Signatures(vectors(), ids[:24])
-  outcome = excluded.cluster(clustering, signatures, ids, 0)
+  outcome = diverged_clients.cluster(clustering, signatures, ids, 0)
   assert outcome.excluded == ('24',) and outcome.assignment.num_clusters == 24
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csgraph
 from scipy.spatial import distance as scipy_distance
 
-from tff_cluster.clustering import components, embedding
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering import connected_components, embedding
 from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering.methods import dynamic_distance
-from tff_cluster.errors import InputError
 
 SCIPY_NAMES = {'l1': 'cityblock', 'l2': 'euclidean', 'cosine': 'cosine'}
 
@@ -83,7 +83,7 @@ def test_memory_decides_how_many_blocks_are_worked_on_at_once(monkeypatch):
 def test_components_equal_scipys(size, seed, density):
   links = np.random.default_rng(seed).random((size, size)) < density
   links |= links.T
-  found = components.components(links)
+  found = connected_components.components(links)
   _, expected = csgraph.connected_components(links, directed=False)
   np.testing.assert_array_equal(found[:, None] == found[None], expected[:, None] == expected[None])
   _, first = np.unique(found, return_index=True)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from tff_cluster import config
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import candidates, methods
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.errors import InputError
+from tff_cluster.experiment import config
 
 
 def planted(seed=0, features=300, spread=0.05):

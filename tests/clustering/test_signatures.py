@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.signatures import Signatures, read_signatures
-from tff_cluster.errors import InputError
 
 VECTORS = np.arange(12, dtype=np.float32).reshape(4, 3)
 

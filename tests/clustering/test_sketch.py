@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import sketch
-from tff_cluster.errors import InputError
 
 
 def noise(seed, *shape, dtype=np.float64):

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import make_population
-from tff_cluster import config as config_lib
-from tff_cluster.config import DataConfig
+from tff_cluster.base.errors import InputError
 from tff_cluster.data import malicious, new_clients
 from tff_cluster.data.populate import build_population
 from tff_cluster.data.saved import load_population, save_population
-from tff_cluster.errors import InputError
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment.config import DataConfig
 
 SPLITS = ('train', 'validation', 'test')
 CONFIG = DataConfig(num_clients=10, rows_per_client=20, partition='label_swapped', num_groups=2)

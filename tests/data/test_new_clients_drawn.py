@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tff_cluster.config import DataConfig
 from tff_cluster.data import new_clients
 from tff_cluster.data.populate import build_population
 from tff_cluster.data.source import Source
+from tff_cluster.experiment.config import DataConfig
 
 DATA = DataConfig(num_clients=12, rows_per_client=20, partition='rotated', num_groups=3)
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tff_cluster import seeding
-from tff_cluster.config import DataConfig, ExperimentConfig
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.data import images, sources
 from tff_cluster.data.noise import add_noise
 from tff_cluster.data.partitioners import by_source, matching, pathological
 from tff_cluster.data.partitioners.counts import label_table
 from tff_cluster.data.populate import build_population
 from tff_cluster.data.source import Source
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import DataConfig, ExperimentConfig
 
 DATA = os.environ.get('TFF_CLUSTER_DATA')
 SPLITS = ('train', 'validation', 'test')

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.data.npz_file import load_npz
-from tff_cluster.errors import EnvironmentFault, InputError
 
 
 def _write(path, **arrays):

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tff_cluster import seeding
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.data.partitioners import rows
 from tff_cluster.data.partitioners.counts import apportion, label_table
 from tff_cluster.data.partitioners.pathological import pathological
 from tff_cluster.data.partitioners.writers import rows_of_writers, select_writers
-from tff_cluster.errors import InputError
-from tff_cluster.population import natural_key
+from tff_cluster.data.population import natural_key
 
 # How often each digit occurs in MNIST's 60,000 training rows.
 MNIST_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tff_cluster import seeding
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.data.partitioners import groups
 from tff_cluster.data.partitioners.matching import match_test_rows
-from tff_cluster.errors import InputError
 
 
 def _rng(seed=0):

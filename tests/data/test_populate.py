@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tff_cluster.config import PARTITIONS, DataConfig
+from tff_cluster.base.errors import InputError
 from tff_cluster.data.populate import build_population
 from tff_cluster.data.source import Source
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import PARTITIONS, DataConfig
 
 TRAIN, TEST, CLASSES = 900, 300, 5
 

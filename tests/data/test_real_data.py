@@ -9,10 +9,10 @@ import sqlite3
 import numpy as np
 import pytest
 
-from tff_cluster.config import DataConfig
+from tff_cluster.base.errors import InputError
 from tff_cluster.data import sources
 from tff_cluster.data.populate import build_population
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import DataConfig
 
 DATA = os.environ.get('TFF_CLUSTER_DATA')
 pytestmark = [

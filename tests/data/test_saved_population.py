@@ -5,11 +5,11 @@ import os
 import numpy as np
 import pytest
 
-from tff_cluster import store
-from tff_cluster.config import DataConfig
+from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.data.populate import build_population
 from tff_cluster.data.saved import load_population, save_population
-from tff_cluster.errors import EnvironmentFault
+from tff_cluster.experiment.config import DataConfig
+from tff_cluster.storage import files
 
 
 @pytest.fixture(scope='module')
@@ -81,7 +81,7 @@ def test_an_interrupted_write_keeps_what_was_there(tmp_path, population, monkeyp
     file.write(b'half')
     raise OSError(28, 'No space left on device')
 
-  monkeypatch.setattr(store.np, 'savez', full)
+  monkeypatch.setattr(files.np, 'savez', full)
   with pytest.raises(EnvironmentFault, match='No space left on device'):
     save_population(population, path)
   assert path.read_bytes() == before

@@ -13,11 +13,11 @@ import pytest
 from scipy import ndimage
 from sklearn import datasets
 
-from tff_cluster import seeding
-from tff_cluster.config import DataConfig
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.data import downloads, emnist, sources
 from tff_cluster.data.source import Source, hold_out
-from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.experiment.config import DataConfig
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -46,7 +46,7 @@ def test_digits_and_files_import_no_tensorflow(tmp_path):
   np.savez(tmp_path / 'own.npz', x=np.zeros((40, 3), np.float32), y=np.arange(40) % 2)
   program = (
     'import sys\n'
-    'from tff_cluster.config import DataConfig\n'
+    'from tff_cluster.experiment.config import DataConfig\n'
     'from tff_cluster.data.populate import build_population\n'
     'build_population(DataConfig())\n'
     f'build_population(DataConfig(dataset="file", data_file={str(tmp_path / "own.npz")!r}, partition="iid", num_clients=4))\n'

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 FEATURES = 2000
 VECTOR = np.random.default_rng(0).normal(size=FEATURES).astype(np.float32)

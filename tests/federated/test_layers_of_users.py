@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.federated import user_layers
-from tff_cluster import seeding
-from tff_cluster.errors import InputError
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.models import build
 
 pytestmark = pytest.mark.tensorflow

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import make_population
 from tests.federated.test_training import BATCH, RATE, make_trainer, numpy_client, visit_orders
 from tests.federated.test_trajectory import Stopped, assert_same, go
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 pytestmark = pytest.mark.tensorflow
 
@@ -153,7 +153,7 @@ def test_norms_cannot_tell_a_flipped_sign(tff_context):
 
 
 def test_mean_is_the_default_and_other_names_are_refused(tff_context):
-  from tff_cluster import config
+  from tff_cluster.experiment import config
   from tff_cluster.federated import aggregators
 
   assert aggregators.build('mean') is None
@@ -196,8 +196,8 @@ def test_every_trajectory_starts_with_fresh_bounds(tff_context):
 def test_honest_clients_by_themselves_have_the_trajectory_that_they_would_have_without_malicious_ones(
   tff_context, tmp_path
 ):
-  from tff_cluster import artifacts as artifacts_lib
   from tff_cluster.federated import trajectory
+  from tff_cluster.storage import artifacts as artifacts_lib
 
   honest, mixed = make_trainer(make_population()), make_trainer(with_scales(make_population(), SCALES))
   start, store = honest.computations.model.weights, artifacts_lib.Store(tmp_path)

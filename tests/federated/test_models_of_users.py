@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
-from tff_cluster import population as population_lib
-from tff_cluster import seeding
-from tff_cluster.errors import InputError
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
+from tff_cluster.data import population as population_lib
 
 pytestmark = pytest.mark.tensorflow
 

@@ -56,13 +56,13 @@ def numbers_of(trainer: Any, order: list[int]) -> dict[str, np.ndarray]:
 @pytest.fixture(scope='module')
 def outcomes() -> dict[tuple[str, int, str], dict[str, np.ndarray]]:
   """Everything that comes out, by model, clients side by side and order; a worker for each number side by side."""
-  from tff_cluster.federated import worker
+  from tff_cluster.engine import worker
 
   found = {}
   trainers = None
   for count in SIDE_BY_SIDE:
     started = worker.start(count)
-    from tff_cluster.federated import context
+    from tff_cluster.engine import context
 
     with context.connected(started):
       trainers = trainers or {model: make_trainer(model) for model in build.BUILTIN}

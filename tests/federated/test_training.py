@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
-from tff_cluster import population as population_lib
-from tff_cluster import seeding
+from tff_cluster.base import seeding
+from tff_cluster.data import population as population_lib
 from tff_cluster.models import build
 
 pytestmark = pytest.mark.tensorflow
@@ -144,7 +144,7 @@ def test_uint8_rows_are_divided_by_255(tff_context):
 
 
 def test_a_client_that_diverges_is_dropped_and_a_cohort_that_does_is_an_error(tff_context):
-  from tff_cluster.errors import InputError
+  from tff_cluster.base.errors import InputError
 
   population = make_population(clients=3)
   start, stop = population.train.offsets[1], population.train.offsets[2]

@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import make_population
 from tests.federated.test_training import make_trainer
-from tff_cluster import artifacts as artifacts_lib
-from tff_cluster import store as store_lib
+from tff_cluster.storage import artifacts as artifacts_lib
+from tff_cluster.storage import files as files_lib
 
 pytestmark = pytest.mark.tensorflow
 
@@ -344,8 +344,8 @@ def test_what_lacks_a_column_is_trained_again(trainer, five, tmp_path):
   go(trainer, tmp_path, 5)
   (artifact,) = artifacts(tmp_path)
   (path,) = artifact.glob('*.npz')
-  record = store_lib.load_arrays(path)
-  store_lib.save_arrays(path, {name: array for name, array in record.items() if name != 'update_norm'})
+  record = files_lib.load_arrays(path)
+  files_lib.save_arrays(path, {name: array for name, array in record.items() if name != 'update_norm'})
   outcome, _ = go(trainer, tmp_path, 5)
   assert outcome.client_rounds_trained == 5 * 2
   assert_same(outcome, five[0], 5)
@@ -370,7 +370,7 @@ def test_kept_rounds_are_read_while_another_run_trains_later_ones(trainer, five,
   # So that who waits for the other run fails here, and does not wait for ever.
   letting_go = threading.Timer(30, os.close, [another])
   letting_go.start()
-  with store_lib.replacing(artifact / 'round_00004.npz'):
+  with files_lib.replacing(artifact / 'round_00004.npz'):
     (being_written,) = artifact.glob('.*')
     outcome, told = go(trainer, tmp_path, 2)
     assert being_written.exists()

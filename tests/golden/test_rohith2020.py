@@ -3,7 +3,7 @@
 import numpy as np
 
 from tff_cluster.aggregation import mixing
-from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.methods.dynamic_distance import clusters_of_links, dynamic_distance
 from tff_cluster.clustering.signatures import Signatures
 

@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from tff_cluster import digests
-from tff_cluster.errors import InputError
+from tff_cluster.base import digests
+from tff_cluster.base.errors import InputError
 from tff_cluster.models import build
 
 pytestmark = pytest.mark.tensorflow

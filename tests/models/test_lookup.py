@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 from tff_cluster.models import lookup
 
 # Whoever imports this fails, and so does every test.

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from tff_cluster.config import MODELS
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
+from tff_cluster.experiment.config import MODELS
 from tff_cluster.models import sizes
 
 

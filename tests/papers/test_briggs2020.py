@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from tff_cluster import config
+from tff_cluster.experiment import config
 from tff_cluster.papers import briggs2020
 from tff_cluster.papers.briggs2020 import tables
 from tff_cluster.scorecard.rows import COLUMNS

@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from tests.scorecard.made_up_rows import changed, make_ours
+from tests.made_up.scorecard_rows import changed, make_ours
 from tff_cluster.papers import briggs2020
 from tff_cluster.papers.briggs2020 import rules
 from tff_cluster.scorecard.rows import COLUMNS

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from tests.papers import replication_rows
-from tff_cluster.algorithms import reproduction
+from tests.made_up import replication_rows
 from tff_cluster.papers import catalogue, mcmahan2017, miles2024
-from tff_cluster.reporting import reproduction as page
 from tff_cluster.scorecard.published import PAPER
+from tff_cluster.studies.reproduction import page as page
+from tff_cluster.studies.reproduction import runs
 
 # E, B, IID, non-IID; FedSGD first.
 TABLE_2 = """
@@ -52,8 +52,8 @@ TABLE = mcmahan2017.PUBLISHED['mcmahan2017/table2']
 def test_its_rows_are_fedavg_alone_and_the_runs_of_the_replication(tmp_path):
   replication = miles2024.PUBLISHED['fedex/figure1']
   for scale in (PAPER, TABLE.small):
-    ours = reproduction.plan(TABLE, scale, (0,), tmp_path)
-    theirs = reproduction.plan(replication, scale, (0,), tmp_path)
+    ours = runs.plan(TABLE, scale, (0,), tmp_path)
+    theirs = runs.plan(replication, scale, (0,), tmp_path)
     assert [job.config for job in ours] == [job.config for job in theirs]
     assert len(ours) == 18 and all(job.config.clusterings == () for job in ours)
 

@@ -6,14 +6,14 @@ import pathlib
 import numpy as np
 import pytest
 
-from tff_cluster.algorithms import reproduction
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import preset
-from tff_cluster.config import ClusteringConfig
 from tff_cluster.data.partitioners import matching, pathological, rows
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.papers import catalogue, mcmahan2017, miles2024
 from tff_cluster.papers.miles2024 import tables
 from tff_cluster.scorecard.published import PAPER
+from tff_cluster.studies.reproduction import runs
 
 ROOT = pathlib.Path(__file__).parents[2]
 # The lines of the paper's two tables, as they are printed; the last two experts of table 2 are printed "(3 Clusters)".
@@ -93,7 +93,7 @@ CLUSTERED = [published for published in miles2024.PUBLISHED.values() if publishe
 @pytest.mark.parametrize('published', CLUSTERED, ids=lambda p: p.name)
 @pytest.mark.parametrize('scale', ['paper', 'small'])
 def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
-  jobs = reproduction.plan(published, published.scale(scale), (0, 1), tmp_path)
+  jobs = runs.plan(published, published.scale(scale), (0, 1), tmp_path)
   assert len(jobs) == 2  # All rows are clusterings of one Phase 1.
   for job in jobs:
     training, data = job.config.training, job.config.data
@@ -113,7 +113,7 @@ def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
 
 
 def test_the_papers_scale_is_that_of_its_replication(tmp_path):
-  (job,) = reproduction.plan(miles2024.PUBLISHED['fedex/table1'], PAPER, (0,), tmp_path)
+  (job,) = runs.plan(miles2024.PUBLISHED['fedex/table1'], PAPER, (0,), tmp_path)
   data, training = job.config.data, job.config.training
   assert (data.dataset, data.partition, data.shards_per_client) == ('mnist', 'pathological', 2)
   assert (training.model, training.batch_size, training.local_epochs) == ('mnist_cnn', 10, 1)
@@ -121,7 +121,7 @@ def test_the_papers_scale_is_that_of_its_replication(tmp_path):
 
 
 def test_the_preset_is_table_1(tmp_path):
-  (job,) = reproduction.plan(miles2024.PUBLISHED['fedex/table1'], PAPER, (0,), tmp_path)
+  (job,) = runs.plan(miles2024.PUBLISHED['fedex/table1'], PAPER, (0,), tmp_path)
   given = [line for line in (ROOT / 'flags/fedex_mnist.flags').read_text().splitlines() if line[:1] == '-']
   asked = [line.removeprefix('--clustering=') for line in given if line.startswith('--clustering=')]
   assert asked == [
@@ -135,7 +135,7 @@ def test_more_clusters_than_clients_would_be_noticed(tmp_path):
   table = miles2024.PUBLISHED['fedex/table1']
   tiny = dataclasses.replace(table.small, changes={'num_clients': 3})
   with pytest.raises(InputError, match='num_clusters=4'):
-    reproduction.plan(table, tiny, (0,), tmp_path)
+    runs.plan(table, tiny, (0,), tmp_path)
 
 
 @pytest.mark.parametrize('name', miles2024.PUBLISHED)
@@ -159,7 +159,7 @@ FIGURE_1 = miles2024.PUBLISHED['fedex/figure1']
 
 @pytest.mark.parametrize(('scale', 'rounds'), [('paper', 200), ('small', 20)])
 def test_figure_1_is_every_setting_of_fedavg_alone(scale, rounds, tmp_path):
-  jobs = reproduction.plan(FIGURE_1, FIGURE_1.scale(scale), (4,), tmp_path)
+  jobs = runs.plan(FIGURE_1, FIGURE_1.scale(scale), (4,), tmp_path)
   asked = {
     (partition, batch, epochs)
     for partition in ('iid', 'pathological') for batch in (10, 50, 0) for epochs in (1, 5, 20)
@@ -182,8 +182,8 @@ def test_figure_1_is_every_setting_of_fedavg_alone(scale, rounds, tmp_path):
 @pytest.mark.parametrize('scale', ['paper', 'small'])
 def test_non_iid_b_10_e_1_is_the_fedavg_of_table_1(scale, tmp_path):
   table = miles2024.PUBLISHED['fedex/table1']
-  (ours,) = reproduction.plan(FIGURE_1, FIGURE_1.scale(scale), (0,), tmp_path, only='non-IID, B 10, E 1')
-  (theirs,) = reproduction.plan(table, table.scale(scale), (0,), tmp_path)
+  (ours,) = runs.plan(FIGURE_1, FIGURE_1.scale(scale), (0,), tmp_path, only='non-IID, B 10, E 1')
+  (theirs,) = runs.plan(table, table.scale(scale), (0,), tmp_path)
   assert dataclasses.replace(theirs.config, clusterings=()) == ours.config
 
 

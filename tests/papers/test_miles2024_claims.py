@@ -6,7 +6,7 @@ import pytest
 import sklearn.metrics
 from hypothesis import strategies as st
 
-from tests.papers import fedex_rows
+from tests.made_up import fedex_rows
 from tff_cluster.papers import miles2024
 from tff_cluster.scorecard import cluster_contents
 

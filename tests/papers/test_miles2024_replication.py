@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.papers import replication_rows
+from tests.made_up import replication_rows
 from tff_cluster.papers import mcmahan2017, miles2024
 
 CLAIMS = miles2024.PUBLISHED['fedex/figure1'].claims

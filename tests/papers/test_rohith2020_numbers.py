@@ -4,15 +4,15 @@ import dataclasses
 
 import pytest
 
-from tff_cluster import config
-from tff_cluster.algorithms import reproduction
 from tff_cluster.cli import preset
+from tff_cluster.experiment import config
 from tff_cluster.papers import rohith2020
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.scorecard import cells
 from tff_cluster.scorecard.published import PAPER
 from tff_cluster.scorecard.rows import Ours, Row, Run
 from tff_cluster.scorecard.units import PERCENT
+from tff_cluster.studies.reproduction import runs
 
 PUBLISHED = {name.partition('/')[2]: entry for name, entry in rohith2020.PUBLISHED.items()}
 METHODS = ('K-means', 'Dynamic clustering')
@@ -112,7 +112,7 @@ def test_each_departure_is_named(changes, phrase, scaled_down):
 def test_the_papers_scale_is_its_preset_and_the_small_one_the_demo(name, tmp_path):
   entry = PUBLISHED[name]
   for scale, flags in ((PAPER, 'rohith2020_mnist'), (entry.small, 'demo')):
-    (job,) = reproduction.plan(entry, scale, (0,), tmp_path)
+    (job,) = runs.plan(entry, scale, (0,), tmp_path)
     assert job.config == preset.read_preset(flags, {}, job.config.clusterings)
     setting = describe_setting(job.config.to_json(), job.config.data.num_clients)
     assert setting.is_of_paper and setting.is_papers == (scale is PAPER)
@@ -126,7 +126,7 @@ def test_the_demos_clusterings_are_those_of_the_small_scale(tmp_path):
     for line in (preset.FOLDER / 'demo.flags').read_text().splitlines()
     if line.startswith('--clustering')
   ]
-  (job,) = reproduction.plan(PUBLISHED['table2'], PUBLISHED['table2'].small, (0,), tmp_path)
+  (job,) = runs.plan(PUBLISHED['table2'], PUBLISHED['table2'].small, (0,), tmp_path)
   told = [(c.method, c.options) for c in job.config.clusterings]
   assert [method for method, _ in told] == ['kmeans', 'dynamic_distance']
   assert f'num_clusters={told[0][1].num_clusters}' in asked[0]

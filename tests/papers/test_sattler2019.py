@@ -2,23 +2,23 @@
 
 import pytest
 
-from tff_cluster.algorithms import reproduction
 from tff_cluster.papers import catalogue
 from tff_cluster.papers.sattler2019 import tables
 from tff_cluster.scorecard.published import PAPER
+from tff_cluster.studies.reproduction import runs
 
 
 @pytest.mark.parametrize('published', [tables.FIGURE3, tables.SPLITS], ids=lambda p: p.name)
 @pytest.mark.parametrize('scale', ['paper', 'small'])
 def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
-  jobs = reproduction.plan(published, published.scale(scale), (0, 1), tmp_path)
+  jobs = runs.plan(published, published.scale(scale), (0, 1), tmp_path)
   assert sum(len(job.rows) for job in jobs) == 2 * len(published.rows)
   for job in jobs:
     assert all(clustering.method == 'bipartition' for clustering in job.config.clusterings)
 
 
 def test_figure_3_is_as_section_4_says(tmp_path):
-  (job,) = reproduction.plan(tables.FIGURE3, PAPER, (0,), tmp_path)
+  (job,) = runs.plan(tables.FIGURE3, PAPER, (0,), tmp_path)
   data, training, (cfl,) = job.config.data, job.config.training, job.config.clusterings
   assert (data.dataset, data.num_clients, data.num_groups, data.partition) == (
     'cifar10',
@@ -33,12 +33,12 @@ def test_figure_3_is_as_section_4_says(tmp_path):
 
 
 def test_a_scale_changes_the_clustering_too(tmp_path):
-  (job,) = reproduction.plan(tables.FIGURE3, tables.FIGURE3.small, (0,), tmp_path)
+  (job,) = runs.plan(tables.FIGURE3, tables.FIGURE3.small, (0,), tmp_path)
   assert job.config.training.phase1_rounds == job.config.clusterings[0].options.rounds_before_split == 20
 
 
 def test_the_rows_of_splits_are_both_variants_of_each_kind_of_clients(tmp_path):
-  jobs = reproduction.plan(tables.SPLITS, PAPER, (0,), tmp_path)
+  jobs = runs.plan(tables.SPLITS, PAPER, (0,), tmp_path)
   assert len(jobs) == 6
   for job in jobs:
     printed, guarded = job.config.clusterings

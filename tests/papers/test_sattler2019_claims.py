@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.scorecard.made_up_rows import changed, make_ours
+from tests.made_up.scorecard_rows import changed, make_ours
 from tff_cluster.papers import sattler2019
 from tff_cluster.papers.sattler2019 import tables
 from tff_cluster.scorecard.rows import COLUMNS

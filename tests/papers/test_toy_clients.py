@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn import linear_model, metrics
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 from tff_cluster.papers.sattler2019.toys import clients as toy_clients
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 from tff_cluster.papers.sattler2019.toys import risks as toy_problems
 from tff_cluster.papers.sattler2019.toys.risks import Bowl
 

@@ -11,7 +11,7 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping
 
-from tff_cluster import store
+from tff_cluster.storage import files as files_lib
 
 # Written before the slow imports, so that most kills that waited for them would hit no work at all.
 _CLAIM = ('.tff_cluster-lock', 'config.json', 'environment.json', 'population.npz')
@@ -83,14 +83,14 @@ def check_whole(folder: pathlib.Path) -> None:
       continue  # Logs of rounds are begun anew by the next run.
     try:
       if name.endswith('.json'):
-        store.load_json(path)
+        files_lib.load_json(path)
       elif name.endswith('.npz'):
-        store.load_arrays(path)
+        files_lib.load_arrays(path)
       elif name.endswith('.npy') and path.with_name(path.name + '.json').exists():
-        store.load_rows(path)
+        files_lib.load_rows(path)
       elif name.endswith('.keras') and zipfile.ZipFile(path).testzip() is not None:
         raise Broken(f'{name} is damaged')
-    except (store.DamagedFile, zipfile.BadZipFile) as error:
+    except (files_lib.DamagedFile, zipfile.BadZipFile) as error:
       raise Broken(f'after the kill: {error}') from error
 
 

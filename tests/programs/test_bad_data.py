@@ -14,8 +14,8 @@ import pytest
 
 from phases import clustering, run_all
 from tests.programs.children import Child, left_in, nothing_done
-from tff_cluster import store
 from tff_cluster.cli import program
+from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
 
@@ -278,7 +278,7 @@ def test_a_disk_that_fills_up_during_a_run(small_disk, tmp_path):
   assert nothing_done(out) and child.left_over() == []
   (newest,) = folder.glob('store/fedavg-*/latest_*.npz')
   done = int(newest.stem.rpartition('_')[2])
-  assert len(store.load_arrays(newest)['train_loss']) == done >= 3
+  assert len(files.load_arrays(newest)['train_loss']) == done >= 3
   (small_disk / 'ballast').unlink()
   code, out, err = Child('phases.run_all', *flags).finish()
   assert code == 0, err

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.programs import wrong_input
-from tff_cluster.config import ClusteringConfig, ExperimentConfig
+from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 
 GOOD = ExperimentConfig(clusterings=(ClusteringConfig(method='kmeans'),)).to_json()
 

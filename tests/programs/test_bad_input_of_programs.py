@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.programs import wrong_input
-from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 
 LONG = 'x' * 5000
 FLAGS = [f'--{name}=1' for name in ('phase1_rounds', 'metrics', 'num_shuffles', 'prune_unused_days', 'rows')]

@@ -8,11 +8,11 @@ import pytest
 
 from tests.conftest import make_population
 from tests.programs import wrong_input
-from tff_cluster import store
 from tff_cluster.cli import output
-from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.data import saved
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
 
 STARTED = ExperimentConfig(
   DataConfig(num_clients=6, num_groups=3), clusterings=(ClusteringConfig(method='kmeans', num_clusters=3),)
@@ -28,12 +28,12 @@ def whole(tmp_path_factory):
   output.release_output_dirs()
   vectors = np.repeat(np.eye(3) * 9, 2, axis=0) + np.arange(18).reshape(6, 3) / 100
   rows = folder.store / 'signatures-1' / 'vectors.npy'
-  store.save_rows(rows, 6, 3, lambda array: np.copyto(array, vectors))
-  store.save_json(rows.parent / 'clients.json', [f'c{k}' for k in range(6)])
+  files.save_rows(rows, 6, 3, lambda array: np.copyto(array, vectors))
+  files.save_json(rows.parent / 'clients.json', [f'c{k}' for k in range(6)])
   saved.save_population(make_population(clients=6), folder.population)
-  store.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}, 'timing': {}})
+  files.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}, 'timing': {}})
   for path in (folder.clusters('kmeans'), folder.phase2('kmeans'), folder.phase3('kmeans')):
-    store.save_json(path, {'timing': {}})
+    files.save_json(path, {'timing': {}})
   return folder
 
 
@@ -208,9 +208,9 @@ def test_a_damaged_population(change, run, capsys):
 
 
 def test_a_population_of_a_newer_version(run, capsys):
-  arrays = store.load_arrays(run.population)
+  arrays = files.load_arrays(run.population)
   about = json.loads(arrays['about'].tobytes()) | {'format': 99}
-  store.save_arrays(run.population, arrays | {'about': np.frombuffer(json.dumps(about).encode(), np.uint8)})
+  files.save_arrays(run.population, arrays | {'about': np.frombuffer(json.dumps(about).encode(), np.uint8)})
   refused('replay', run, run.population, 'has format 99, expected 1', capsys)
 
 

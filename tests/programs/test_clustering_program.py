@@ -10,10 +10,10 @@ import pytest
 from scipy.cluster import hierarchy
 
 from phases import clustering
-from tff_cluster import store
 from tff_cluster.cli import output, program
-from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
 
 ROOT = Path(__file__).parents[2]
 # On a line, so that distances are plain differences.
@@ -332,9 +332,9 @@ def run(tmp_path):
   def fill(rows):
     rows[:] = vectors
 
-  store.save_rows(folder.store / 'signatures-1' / 'vectors.npy', 12, 3, fill)
-  store.save_json(folder.store / 'signatures-1' / 'clients.json', [f'c{k}' for k in range(12)])
-  store.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
+  files.save_rows(folder.store / 'signatures-1' / 'vectors.npy', 12, 3, fill)
+  files.save_json(folder.store / 'signatures-1' / 'clients.json', [f'c{k}' for k in range(12)])
+  files.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
   return folder
 
 
@@ -349,7 +349,7 @@ THREE = [[f'c{k}' for k in range(start, start + 4)] for start in (0, 4, 8)]
 
 def test_the_clusterings_of_a_run(run, capsys):
   assert on_run(run) == 0, capsys.readouterr().err
-  assert store.load_json(run.clusters('dynamic_distance'))['clusters'] == THREE
+  assert files.load_json(run.clusters('dynamic_distance'))['clusters'] == THREE
   assert run.load_config() == STARTED
   assert not (run.root / '.tff_cluster-lock').exists()
 
@@ -358,7 +358,7 @@ def test_a_clustering_is_added_to_a_run(run, capsys):
   arguments = ['--method=kmeans', '--num_clusters=3', '--name=three']
   for _ in range(2):
     assert on_run(run, *arguments) == 0, capsys.readouterr().err
-    assert store.load_json(run.clusters('three'))['clusters'] == THREE
+    assert files.load_json(run.clusters('three'))['clusters'] == THREE
     assert run.load_config().clusterings == (
       *STARTED.clusterings,
       ClusteringConfig('kmeans', 'three', num_clusters=3),
@@ -370,9 +370,9 @@ def test_a_clustering_is_added_to_a_run(run, capsys):
 
 
 def test_what_a_stopped_call_left_is_made_anew(run, capsys):
-  store.save_json(run.clusters('kmeans'), {'clusters': 'of other flags'})
+  files.save_json(run.clusters('kmeans'), {'clusters': 'of other flags'})
   assert on_run(run, '--method=kmeans', '--num_clusters=3') == 0, capsys.readouterr().err
-  assert store.load_json(run.clusters('kmeans'))['clusters'] == THREE
+  assert files.load_json(run.clusters('kmeans'))['clusters'] == THREE
 
 
 def test_a_run_without_phase_1(run, capsys):

@@ -6,9 +6,9 @@ import pytest
 
 from tests.programs.children import beside_phases, run_here
 from tests.programs.test_bad_data import check_text
-from tff_cluster import store
 from tff_cluster.clustering.methods.spectral import Spectral
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
 
@@ -23,7 +23,7 @@ EXPLODES = '--clustering=dynamic_distance,distance_threshold=quantile:0.4,max_cl
 
 @pytest.fixture(autouse=True)
 def _without_pictures(monkeypatch):
-  from tff_cluster.reporting import report
+  from tff_cluster.report import report
 
   monkeypatch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
 
@@ -43,7 +43,7 @@ def labels(folder):
 
 def test_cliques_that_explode_leave_the_others_a_run_and_the_named_way_out_works(tmp_path, capsys):
   assert run_all(tmp_path / 'plain', KMEANS) == 0, capsys.readouterr().err
-  plain = store.load_json(tmp_path / 'plain' / 'results.json')
+  plain = files.load_json(tmp_path / 'plain' / 'results.json')
   capsys.readouterr()
   run = tmp_path / 'run'
   code = run_all(run, EXPLODES, KMEANS)
@@ -51,9 +51,9 @@ def test_cliques_that_explode_leave_the_others_a_run_and_the_named_way_out_works
   check_end(code, captured.err, 'dynamic_distance: distance threshold', 'give it again', 'done: kmeans')
   # What was made is a run like any other.
   assert (
-    store.load_json(run / 'results.json')['clusterings'][0]['clusters'] == plain['clusterings'][0]['clusters']
+    files.load_json(run / 'results.json')['clusterings'][0]['clusters'] == plain['clusterings'][0]['clusters']
   )
-  assert store.load_json(run / 'results.json')['digest'] == plain['digest']
+  assert files.load_json(run / 'results.json')['digest'] == plain['digest']
   assert labels(run) == ['kmeans'] and not (run / 'clusterings' / 'dynamic_distance').exists()
   for program in ('clustering', 'phase2', 'phase3', 'report'):
     assert run_here(f'phases.{program}', f'--output_dir={run}') == 0, capsys.readouterr().err
@@ -99,8 +99,8 @@ def test_a_fault_of_a_method_leaves_the_others_a_run(tmp_path, capsys, monkeypat
 
 
 def test_a_clustering_that_fails_while_it_is_trained_leaves_the_others_a_run(tmp_path, capsys, monkeypatch):
-  from tff_cluster.algorithms import cluster_training
-  from tff_cluster.errors import InputError
+  from tff_cluster.base.errors import InputError
+  from tff_cluster.phases import cluster_training
 
   real = cluster_training.train_clusters
 
@@ -117,13 +117,13 @@ def test_a_clustering_that_fails_while_it_is_trained_leaves_the_others_a_run(tmp
   # Another one of the name is not taken for the one that failed.
   assert run_here('phases.clustering', f'--output_dir={tmp_path / "run"}', '--method=kmeans', '--num_clusters=4',
                   '--name=bad') == 0  # fmt: skip
-  assert len(store.load_json(RunFolder(tmp_path / 'run').clusters('bad'))['clusters']) == 4
+  assert len(files.load_json(RunFolder(tmp_path / 'run').clusters('bad'))['clusters']) == 4
 
 
 @pytest.mark.parametrize('in_fold', [0, 1])
 def test_a_clustering_that_fails_in_one_fold_is_in_no_fold(in_fold, tmp_path, capsys, monkeypatch):
-  from tff_cluster.algorithms import cluster_training
-  from tff_cluster.errors import InputError
+  from tff_cluster.base.errors import InputError
+  from tff_cluster.phases import cluster_training
 
   real = cluster_training.train_clusters
 
@@ -138,13 +138,13 @@ def test_a_clustering_that_fails_in_one_fold_is_in_no_fold(in_fold, tmp_path, ca
   folders = [tmp_path / 'run', *(tmp_path / 'run' / 'folds' / name for name in ('00', '01'))]
   assert [labels(folder) for folder in folders] == [['kmeans']] * 3
   assert [
-    [c['label'] for c in store.load_json(folder / 'results.json')['clusterings']] for folder in folders
+    [c['label'] for c in files.load_json(folder / 'results.json')['clusterings']] for folder in folders
   ] == [['kmeans']] * 3
   assert (
-    'unclustered/baseline' in store.load_json(folders[0] / 'results.json')['cross_validation']['evaluations']
+    'unclustered/baseline' in files.load_json(folders[0] / 'results.json')['cross_validation']['evaluations']
   )
   monkeypatch.undo()
-  from tff_cluster.reporting import report
+  from tff_cluster.report import report
 
   monkeypatch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
   assert run_all(tmp_path / 'run', *flags) == 0, capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 from tests import crash_matrix
 from tests.programs import crash_checks as checks
 from tests.programs.children import ROOT, Child
-from tff_cluster import artifacts, store
+from tff_cluster.storage import artifacts, files
 
 # Trains twenty rounds of four clients in a second, as our programs do; or has one of the faults.
 STUB = """
@@ -109,21 +109,21 @@ def test_moments_come_from_the_seed():
 def run(tmp_path):
   """A made-up folder of a run."""
   folder = tmp_path / 'run'
-  store.save_json(folder / 'phase1.json', {'stage': [1, 2], 'timing': {'seconds': 1.5}})
-  store.save_json(folder / 'environment.json', {'started': 'now'})
+  files.save_json(folder / 'phase1.json', {'stage': [1, 2], 'timing': {'seconds': 1.5}})
+  files.save_json(folder / 'environment.json', {'started': 'now'})
   artifact = artifacts.Store(folder / 'store').artifact(
     'fedavg', {'clients': list('abcde'), 'start_round': 2, 'settings': {'cohort_fraction': 0.5}}
   )
-  store.save_arrays(artifact / 'round_00004.npz', {'x': np.ones(3)})
-  store.save_arrays(artifact / 'latest_00007.npz', {'x': np.ones(3)})
-  store.save_rows(artifact / 'vectors.npy', 2, 2, lambda rows: rows.fill(1))
+  files.save_arrays(artifact / 'round_00004.npz', {'x': np.ones(3)})
+  files.save_arrays(artifact / 'latest_00007.npz', {'x': np.ones(3)})
+  files.save_rows(artifact / 'vectors.npy', 2, 2, lambda rows: rows.fill(1))
   return folder
 
 
 def test_a_whole_tidy_folder_passes_and_times_do_not_count(run):
   expected = checks.content(run)
-  store.save_json(run / 'phase1.json', {'stage': [1, 2], 'timing': {'seconds': 7.0}})
-  store.save_json(run / 'environment.json', {'started': 'later'})
+  files.save_json(run / 'phase1.json', {'stage': [1, 2], 'timing': {'seconds': 7.0}})
+  files.save_json(run / 'environment.json', {'started': 'later'})
   checks.check_same(expected, checks.content(run))
   checks.check_whole(run)
   checks.check_tidy(run)
@@ -131,7 +131,7 @@ def test_a_whole_tidy_folder_passes_and_times_do_not_count(run):
 
 def test_a_changed_a_missing_and_an_additional_file_are_found(run):
   expected = checks.content(run)
-  store.save_json(run / 'phase1.json', {'stage': [1, 3], 'timing': {'seconds': 1.5}})
+  files.save_json(run / 'phase1.json', {'stage': [1, 3], 'timing': {'seconds': 1.5}})
   with pytest.raises(checks.Broken, match=r'phase1\.json is not what'):
     checks.check_same(expected, checks.content(run))
   (run / 'phase1.json').unlink()
@@ -176,7 +176,9 @@ def test_an_empty_folder_that_is_left_over_is_found_through_a_link_too(run, tmp_
 def test_client_rounds_are_counted_by_hand(run):
   # Rounds 3 to 7 of half of five clients, which are two.
   (folder,) = (run / 'store').iterdir()
-  (folder / '.tff_cluster-0123456789abcdef-round_00008.npz').write_bytes(b'half of a r')  # Killed while it was saved.
+  (folder / '.tff_cluster-0123456789abcdef-round_00008.npz').write_bytes(
+    b'half of a r'
+  )  # Killed while it was saved.
   ((name, count),) = checks.client_rounds_saved(run).items()
   assert name.startswith('fedavg-') and count == 5 * 2
   assert checks.client_rounds('Phase 1: 9 client-rounds asked for, 4 trained\n') == (9, 4)

@@ -9,11 +9,11 @@ import pytest
 from phases import disturb
 from tests.conftest import make_population
 from tests.programs.children import Child, run_here
-from tff_cluster import store
 from tff_cluster.cli import output, program
-from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.data import saved
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
 
 GROUPS = np.repeat([0, 1], 3)
 PHASE1 = (
@@ -31,7 +31,7 @@ def run(tmp_path):
   )
   folder = RunFolder(output.claim_output_dir(tmp_path / 'run', config).write())
   output.release_output_dirs()
-  store.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
+  files.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
   population = make_population(clients=6)
   population.truths['group'] = np.eye(2)[:, GROUPS]
   saved.save_population(population, folder.population)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tests.federated.reach import WITHOUT_PRIVATE_NETWORKS, listening, networks_can_be_forbidden
+from tests.engine.reach import WITHOUT_PRIVATE_NETWORKS, listening, networks_can_be_forbidden
 from tests.programs.children import ROOT, Child, beside_phases, left_in, run_here
 
 pytestmark = pytest.mark.tensorflow

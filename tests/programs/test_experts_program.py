@@ -11,7 +11,7 @@ import pytest
 from phases import experts as program_of_experts
 from tff_cluster.aggregation import experts
 from tff_cluster.cli import output, program
-from tff_cluster.config import ExperimentConfig
+from tff_cluster.experiment.config import ExperimentConfig
 
 # The three steps by hand of tests/aggregation/test_experts.py.
 HAND = np.array(

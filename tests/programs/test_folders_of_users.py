@@ -12,9 +12,9 @@ from phases import run_all
 from phases import store as store_program
 from tests.programs.children import beside_phases, run_here
 from tests.programs.test_bad_data import check_text
-from tff_cluster import store
 from tff_cluster.cli import program
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
 
@@ -42,7 +42,7 @@ LATER = (
 
 @pytest.fixture(autouse=True)
 def _without_pictures(monkeypatch):
-  from tff_cluster.reporting import report
+  from tff_cluster.report import report
 
   monkeypatch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
 
@@ -118,7 +118,7 @@ def test_a_refused_command_does_not_lock_its_folder(name, wrong, words, tmp_path
 def finished(tmp_path_factory):
   folder = tmp_path_factory.mktemp('finished') / 'run'
   with pytest.MonkeyPatch.context() as patch:
-    from tff_cluster.reporting import report
+    from tff_cluster.report import report
 
     patch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
     assert call(folder, '--export_models=yes') == 0
@@ -132,7 +132,7 @@ def copy(finished, tmp_path):
 
 
 def digest(folder):
-  return store.load_json(folder / 'results.json')['digest']
+  return files.load_json(folder / 'results.json')['digest']
 
 
 def flip(path, place):
@@ -152,12 +152,12 @@ def test_a_flipped_bit_in_an_exported_model_is_noticed_and_the_model_made_again(
   with caplog.at_level(logging.WARNING):
     assert call(copy, *flags) == 0, capsys.readouterr().err
   assert ' 0 trained' in capsys.readouterr().out
-  (record,) = [record for record in caplog.records if record.name == store.__name__]
+  (record,) = [record for record in caplog.records if record.name == files.__name__]
   assert f'{path} is damaged' in record.getMessage()
   assert path.with_name(path.name + '.damaged').read_bytes() == damaged
-  from tff_cluster.algorithms import experiment
+  from tff_cluster.phases import live_experiment
 
-  assert experiment._same_model(path, RunFolder(finished).model('kmeans', 1))
+  assert live_experiment._same_model(path, RunFolder(finished).model('kmeans', 1))
   assert call(copy, *flags) == 0
   assert len(list(copy.glob('models/**/*.damaged'))) == 1 and digest(copy) == digest(finished)
 
@@ -183,7 +183,7 @@ def test_models_are_written_where_they_are_asked_for_and_equal_ones_take_room_on
   assert names == sorted(str(path.relative_to(finished)) for path in finished.glob('models/*/*')) != []
   # K-means and the hierarchical clustering find the same groups.
   folder = RunFolder(copy)
-  clusters = [store.load_json(folder.clusters(label))['clusters'] for label in ('kmeans', 'hierarchical')]
+  clusters = [files.load_json(folder.clusters(label))['clusters'] for label in ('kmeans', 'hierarchical')]
   assert clusters[0] == clusters[1]
   for row in range(2):
     assert os.path.samefile(folder.model('kmeans', row), folder.model('hierarchical', row))

@@ -12,7 +12,7 @@ from phases import clustering
 from tests.programs import wrong_input
 from tests.programs.wrong_input import PROGRAMS, SECONDS
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.config import ExperimentConfig
+from tff_cluster.experiment.config import ExperimentConfig
 
 HEAVY = ('tensorflow', 'tensorflow_federated', 'tensorflow_datasets', 'matplotlib', 'sklearn', 'networkx')
 

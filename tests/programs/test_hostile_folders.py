@@ -16,11 +16,12 @@ import pytest
 from phases import run_all
 from tests.programs.children import Child, beside_phases, nothing_done
 from tests.programs.test_bad_data import check_text
-from tff_cluster import results as results_lib
-from tff_cluster import sealed, seeding, store
-from tff_cluster.algorithms import experiment
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.cli import program
-from tff_cluster.errors import EnvironmentFault
+from tff_cluster.experiment import results as results_lib
+from tff_cluster.phases import live_experiment
+from tff_cluster.storage import files, sealed_json
 
 pytestmark = pytest.mark.tensorflow
 
@@ -46,12 +47,12 @@ def call(folder, *flags):
 
 
 def digest(folder):
-  return store.load_json(folder / 'results.json')['digest']
+  return files.load_json(folder / 'results.json')['digest']
 
 
 @pytest.fixture(autouse=True)
 def _without_report(monkeypatch):
-  from tff_cluster.reporting import report
+  from tff_cluster.report import report
 
   monkeypatch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
 
@@ -60,7 +61,7 @@ def _without_report(monkeypatch):
 def finished(tmp_path_factory):
   folder = tmp_path_factory.mktemp('finished') / 'run'
   with pytest.MonkeyPatch.context() as patch:
-    from tff_cluster.reporting import report
+    from tff_cluster.report import report
 
     patch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
     assert call(folder) == 0
@@ -129,7 +130,7 @@ def test_a_damaged_file_that_can_be_made_again_is_named_kept_aside_and_made_agai
   damaged = path.read_bytes()
   with caplog.at_level(logging.WARNING):
     assert call(copy) == 0, capsys.readouterr().err
-  (record,) = [r for r in caplog.records if r.name == store.__name__]
+  (record,) = [r for r in caplog.records if r.name == files.__name__]
   assert f'{path} is damaged' in record.getMessage() and '\n' not in record.getMessage()
   asides = [p for p in copy.rglob('*.damaged') if p.read_bytes() == damaged]
   assert [p.name for p in asides] == [path.name + '.damaged']
@@ -141,11 +142,11 @@ def make_newer(path):
   if path.suffix == '.npz':
     with np.load(path) as archive:
       arrays = dict(archive)
-    np.savez(path, **arrays, __format__=np.array(sealed.FORMAT + 1))
+    np.savez(path, **arrays, __format__=np.array(sealed_json.FORMAT + 1))
     return
   described = path.with_name(path.name + '.json') if path.suffix == '.npy' else path
   text = described.read_text()
-  described.write_text(text.replace(f'"format": {sealed.FORMAT}', f'"format": {sealed.FORMAT + 1}'))
+  described.write_text(text.replace(f'"format": {sealed_json.FORMAT}', f'"format": {sealed_json.FORMAT + 1}'))
   assert described.read_text() != text
 
 
@@ -161,8 +162,8 @@ def test_a_file_of_a_later_version_is_named_and_left_alone(name, copy, capsys):
 
 
 def test_results_of_a_later_schema_are_not_replaced(copy, capsys):
-  found = store.load_json(copy / 'results.json')
-  store.save_json(copy / 'results.json', found | {'schema': results_lib.SCHEMA + 1})
+  found = files.load_json(copy / 'results.json')
+  files.save_json(copy / 'results.json', found | {'schema': results_lib.SCHEMA + 1})
   before = (copy / 'results.json').read_bytes()
   check_text(
     call(copy),
@@ -175,9 +176,9 @@ def test_results_of_a_later_schema_are_not_replaced(copy, capsys):
 
 
 def test_a_configuration_of_a_later_version_is_refused(copy, capsys):
-  found = store.load_json(copy / 'config.json')
+  found = files.load_json(copy / 'config.json')
   found['training']['quantum_rounds'] = 3
-  store.save_json(copy / 'config.json', found)
+  files.save_json(copy / 'config.json', found)
   check_text(call(copy), beside_phases(capsys.readouterr().err), 2, 'config.json', 'quantum_rounds')
 
 
@@ -233,7 +234,7 @@ def test_a_clock_before_1980_or_after_2107_is_named_where_a_model_is_written(sec
       with zipfile.ZipFile(path, 'w') as archive:
         archive.writestr(zipfile.ZipInfo('weights', time.gmtime(second)[:6]), b'')
 
-  made = experiment.Experiment(None, None, None, None)
+  made = live_experiment.Experiment(None, None, None, None)
   made.__dict__['keras_model'] = Dated()
   with pytest.raises(EnvironmentFault, match='the clock of this machine') as caught:
     made.export_model(tmp_path / 'cluster_000.keras', [])

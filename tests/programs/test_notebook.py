@@ -15,8 +15,8 @@ pytestmark = pytest.mark.tensorflow
 
 SETUP = """
 import dataclasses
-from tff_cluster.api import run_experiment
-from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
+from tff_cluster.studies.single_run import run_experiment
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 config = ExperimentConfig(
   DataConfig(num_clients=6, num_groups=2, rows_per_client=40),
   TrainingConfig(model='logistic', phase1_rounds=2, phase2_rounds=2),

@@ -10,11 +10,11 @@ import pytest
 
 from phases import replay
 from tests.conftest import make_population
-from tff_cluster import store
 from tff_cluster.cli import output, program
-from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.data import saved
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
 
 ROOT = Path(__file__).parents[2]
 STARTED = ExperimentConfig(
@@ -34,9 +34,9 @@ def run(tmp_path):
   output.release_output_dirs()
   ids = [f'c{k:02d}' for k in range(12)]
   rows = folder.store / 'signatures-1' / 'vectors.npy'
-  store.save_rows(rows, 12, 3, lambda array: np.copyto(array, vectors()))
-  store.save_json(rows.parent / 'clients.json', ids)
-  store.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
+  files.save_rows(rows, 12, 3, lambda array: np.copyto(array, vectors()))
+  files.save_json(rows.parent / 'clients.json', ids)
+  files.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
   population = make_population(clients=12)
   population.truths['group'] = np.eye(3)[:, GROUPS]
   saved.save_population(population, folder.population)

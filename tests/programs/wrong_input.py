@@ -74,7 +74,7 @@ def _seconds_of_children() -> float:
 
 def import_what_is_slow() -> None:
   """Imports what programs import late, so that a row's seconds are those of its answer."""
-  for name in ('algorithms.session', 'algorithms.assemble', 'algorithms.replay', 'clustering.methods'):
+  for name in ('phases.session', 'phases.assembly', 'studies.replay.study', 'clustering.methods'):
     importlib.import_module(f'tff_cluster.{name}')
-  for name in ('data.populate', 'reporting.report', 'reporting.partition', 'reporting.replay'):
+  for name in ('data.populate', 'report.report', 'studies.partition_pictures', 'studies.replay.tables'):
     importlib.import_module(f'tff_cluster.{name}')

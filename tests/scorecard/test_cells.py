@@ -8,8 +8,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from tests.scorecard import made_up_table
-from tests.scorecard.made_up_table import FIGURE, REMARK, TABLE
+from tests.made_up import published_table as made_up_table
+from tests.made_up.published_table import FIGURE, REMARK, TABLE
 from tff_cluster import papers
 from tff_cluster.papers import briggs2020
 from tff_cluster.scorecard import cells, headline

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.papers import replication_rows
+from tests.made_up import replication_rows
 from tff_cluster.scorecard import curves
 
 CURVES = st.lists(st.integers(0, 100), min_size=1, max_size=12)

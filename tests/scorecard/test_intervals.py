@@ -6,8 +6,8 @@ import pytest
 import scipy.stats
 from hypothesis import strategies as st
 
-from tff_cluster import seeding
-from tff_cluster.errors import InputError
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.scorecard.intervals import (
   Interval,
   SignTest,

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster import seeding
 from tff_cluster.aggregation import experts
 from tff_cluster.aggregation.expert_outputs import ExpertOutputs
+from tff_cluster.base import seeding
 
 
 def predict(given: ExpertOutputs) -> tuple[dict[str, np.ndarray], np.ndarray]:

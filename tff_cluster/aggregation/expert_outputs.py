@@ -9,8 +9,8 @@ import os
 
 import numpy as np
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.data import npz_file
-from tff_cluster.errors import InputError
 
 # Sums and products of numbers up to here stay within float64's range.
 _LARGEST = 1e100

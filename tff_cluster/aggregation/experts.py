@@ -14,7 +14,7 @@ a class that is predicted late or seldom hardly move. Where all experts give the
 import numpy as np
 
 from tff_cluster.aggregation import expert_outputs
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 
 def online_step(weights: np.ndarray, outputs: np.ndarray, t: int) -> tuple[int, np.ndarray]:

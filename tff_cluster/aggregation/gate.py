@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from tff_cluster.aggregation import expert_outputs
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 # Smaller shares count as this one: a logarithm of 0 has no end, and below it experts differ in noise.
 _FLOOR = 1e-6

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering.assignment import ClusterAssignment
 
 _CHUNK_BYTES = 32 * 2**20
 # Models of a column from which on it is worth while to look for what columns have in common.

@@ -7,8 +7,8 @@ file includes itself.
 import os
 from collections.abc import Iterator, Sequence
 
-from tff_cluster.cli import small_file
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
+from tff_cluster.storage import small_file
 
 _NAMES = ('--flagfile', '-flagfile')
 

@@ -1,4 +1,4 @@
-"""absl flags made from the declarations in tff_cluster.config, so that each option is declared once.
+"""absl flags made from the declarations in tff_cluster.experiment.config, so that each option is declared once.
 
 A flag whose value is None was not given: defaults belong to the configuration classes, and --help
 tells them. Headings in --help are the `module_name` under which absl files a flag.
@@ -10,8 +10,10 @@ from typing import Any
 
 from absl import flags
 
-from tff_cluster import config, machine, options
+from tff_cluster.base import fields
 from tff_cluster.clustering import methods
+from tff_cluster.engine import machine
+from tff_cluster.experiment import config
 
 FLAGS = flags.FLAGS
 
@@ -20,16 +22,16 @@ FLAGS = flags.FLAGS
 class RunOptions:
   """Where a run lies, and with config_file what it repeats; the folders change no result."""
 
-  output_dir: str = options.option('', 'Folder of the run; the same command there goes on where it stopped.')
-  config_file: str | None = options.option(
+  output_dir: str = fields.option('', 'Folder of the run; the same command there goes on where it stopped.')
+  config_file: str | None = fields.option(
     None,
     'The config.json of an earlier run, which is repeated from it; takes the place of all flags that say what the experiment is.',
   )
-  allow_imports: bool = options.option(
+  allow_imports: bool = fields.option(
     False,
     'Run the modules that --config_file names by import path (a model or a clustering of its own): code of whoever wrote it.',
   )
-  store_dir: str | None = options.option(
+  store_dir: str | None = fields.option(
     None,
     'Folder of artifacts that several runs share, so that none trains what another has; default: a folder of the run.',
   )
@@ -39,7 +41,7 @@ class RunOptions:
 class ExportOptions:
   """What is written for others to use; changes no result."""
 
-  export_models: str = options.option(
+  export_models: str = fields.option(
     'no',
     "Whether each cluster's model is also written as a .keras file, for plain Keras; a finished run does so without training.",
     choices=('yes', 'no'),
@@ -50,10 +52,10 @@ class ExportOptions:
 class WorkerOptions:
   """Where a worker for other machines listens."""
 
-  port: int = options.option(
+  port: int = fields.option(
     0, 'Port on which runs of other machines reach this worker.', at_least=0, at_most=65535
   )
-  bind_address: str = options.option(
+  bind_address: str = fields.option(
     '127.0.0.1',
     'IPv4 address of this machine to listen on; 0.0.0.0: all. Whoever reaches the port can read and write all your files.',
   )
@@ -63,11 +65,11 @@ class WorkerOptions:
 class VectorsOptions:
   """Vectors that are clustered without an experiment around them."""
 
-  signatures_file: str | None = options.option(
+  signatures_file: str | None = fields.option(
     None,
     'One vector a client: an .npz with signatures [clients, features] and optional client_id names in client_ids, or a plain .npy.',
   )
-  seed: int = options.option(
+  seed: int = fields.option(
     0,
     'Seed of what is drawn on --signatures_file: the starts of clusterings, and sketches.',
     at_least=0,
@@ -78,8 +80,8 @@ class VectorsOptions:
 class StoreOptions:
   """Which store to look at, and what to remove from it."""
 
-  store_dir: str = options.option('', 'The store: the --store_dir of runs, or the folder store/ of one run.')
-  prune_unused_days: float | None = options.option(
+  store_dir: str = fields.option('', 'The store: the --store_dir of runs, or the folder store/ of one run.')
+  prune_unused_days: float | None = fields.option(
     None, 'Remove artifacts that no run used for this many days; default: remove nothing.', at_least=0.0
   )
 
@@ -88,36 +90,36 @@ class StoreOptions:
 class ReplayOptions:
   """Clustering questions that saved signatures answer without training."""
 
-  signature: str = options.option(
+  signature: str = fields.option(
     'weights',
     "Which signatures of the run: the clients' own weights of the last round, or one local update.",
     choices=config.SIGNATURES,
   )
-  metrics: str = options.option(
+  metrics: str = fields.option(
     ','.join(config.METRICS), f'Distances of hierarchical clustering, from {", ".join(config.METRICS)}.'
   )
-  linkages: str = options.option(
+  linkages: str = fields.option(
     ','.join(config.LINKAGES), f'Linkages, from {", ".join(config.LINKAGES)}; ward goes with l2 only.'
   )
-  num_thresholds: int = options.option(
+  num_thresholds: int = fields.option(
     20, 'Thresholds of each metric and linkage, spread over its merges.', at_least=1, at_most=100_000
   )
-  cluster_counts: str = options.option(
+  cluster_counts: str = fields.option(
     '2,3,4,5,6,7,8,9,10',
     'Numbers of clusters K of k-means, or none; those above the number of clients are left out.',
   )
-  distance_thresholds: str = options.option(
+  distance_thresholds: str = fields.option(
     'mean,quantile:0.05,quantile:0.1,quantile:0.2', 'Thresholds of dynamic distance, or none.'
   )
-  silhouettes: str = options.option(
+  silhouettes: str = fields.option(
     'yes', 'Whether the silhouette of each clustering is computed.', choices=('yes', 'no')
   )
-  sketch_dimension: int = options.option(
+  sketch_dimension: int = fields.option(
     0,
     'Cluster count sketches of this many numbers a client, and report their distortion; 0: do not.',
     at_least=0,
   )
-  memory_mb: int = options.option(
+  memory_mb: int = fields.option(
     64, 'Memory that working copies of the signatures may take, in MiB; distances come on top.', at_least=1
   )
 
@@ -126,15 +128,15 @@ class ReplayOptions:
 class DisturbOptions:
   """How what clients send for clustering is made private, or small."""
 
-  noise_multipliers: str = options.option(
+  noise_multipliers: str = fields.option(
     '0,0.001,0.003,0.01,0.03,0.1,0.3,1',
     'Standard deviations of the noise as multiples of the clip norm, or none; 0 clips only.',
   )
-  bits: str = options.option('1,2,4,8,16', 'Bits a number that clients quantize to, from 1 to 16, or none.')
-  repeats: int = options.option(
+  bits: str = fields.option('1,2,4,8,16', 'Bits a number that clients quantize to, from 1 to 16, or none.')
+  repeats: int = fields.option(
     5, 'How often noise and random rounding are drawn anew, each from a seed of its own.', at_least=1
   )
-  clip_norm: float | None = options.option(
+  clip_norm: float | None = fields.option(
     None,
     "Euclidean norm that updates are clipped to; default: the median of the clients' norms, which no single party knows.",
     above=0.0,
@@ -145,33 +147,33 @@ class DisturbOptions:
 class ExpertsOptions:
   """Outputs of experts that are combined without an experiment around them."""
 
-  outputs_file: str | None = options.option(
+  outputs_file: str | None = fields.option(
     None,
     'An .npz with outputs [experts, samples, classes], probabilities, and optional labels [samples] and start_weights [experts, classes].',
   )
-  num_shuffles: int = options.option(
+  num_shuffles: int = fields.option(
     10,
     'Other orders of the samples in which FedEx is tried; its weights depend on the order.',
     at_least=1,
     at_most=100_000,
   )
-  seed: int = options.option(0, 'Seed of the orders.', at_least=0)
+  seed: int = fields.option(0, 'Seed of the orders.', at_least=0)
 
 
 @dataclasses.dataclass(frozen=True)
 class ReproduceOptions:
   """Which published table or figure is reproduced, and at which size."""
 
-  table: str | None = options.option(None, 'A published table, for instance fl_hc/table5.')
-  figure: str | None = options.option(None, 'A published figure, for instance fl_hc/figure3.')
-  scale: str = options.option(
+  table: str | None = fields.option(None, 'A published table, for instance fl_hc/table5.')
+  figure: str | None = fields.option(None, 'A published figure, for instance fl_hc/figure3.')
+  scale: str = fields.option(
     'paper', "The paper's own size, or a smaller one that every output names.", choices=('paper', 'small')
   )
-  data_dir: str | None = options.option(
+  data_dir: str | None = fields.option(
     None, 'Folder that the loaders read and download to; default: their own cache.'
   )
-  seeds: str = options.option('0', 'Seeds, for instance 0,1,2; every row is run with each.')
-  rows: str | None = options.option(
+  seeds: str = fields.option('0', 'Seeds, for instance 0,1,2; every row is run with each.')
+  rows: str | None = fields.option(
     None,
     "Run the row of this name, or else the rows whose name has this text in it, for instance 'cf 0.2'; default: all rows.",
   )
@@ -181,7 +183,7 @@ class ReproduceOptions:
 class DryRunOptions:
   """Whether a program only tells what it would cost."""
 
-  dry_run: str = options.option(
+  dry_run: str = fields.option(
     'no',
     'Train nothing; say what is stored, what is missing and how long it would take.',
     choices=('yes', 'no'),
@@ -193,11 +195,11 @@ class DryRunOptions:
 class CompareOptions:
   """With which seeds an experiment is repeated, and what is swept beside it."""
 
-  seeds: str = options.option(
+  seeds: str = fields.option(
     '0,1,2,3,4',
     'Seeds, for instance 0,1,2; every clustering is run with each. Few seeds give wide intervals.',
   )
-  overlap_dial: int = options.option(
+  overlap_dial: int = fields.option(
     0,
     'Also sweep the threshold of the first clustering that has such a dial (dynamic_distance), over this many positions from every client '
     'alone to all together, at least 3; 0: do not. Positions between the ends cost several times FedAvg.',
@@ -211,12 +213,12 @@ def _clustering_flags() -> type:
   for method in methods.METHODS.values():
     for name, field in method.fields().items():
       found.setdefault(name, field)
-  method = options.option('dynamic_distance', 'Clustering method.', choices=tuple(methods.METHODS))
-  name = options.option(None, "What results call this clustering; default: the method's name.")
+  method = fields.option('dynamic_distance', 'Clustering method.', choices=tuple(methods.METHODS))
+  name = fields.option(None, "What results call this clustering; default: the method's name.")
   declared: list[tuple[str, Any, Any]] = [('method', str, method), ('name', str | None, name)]
   for name, field in found.items():
     metadata = dict(field.metadata)
-    option = options.option(
+    option = fields.option(
       field.default, metadata.pop('help'), applies=('method', tuple(methods.with_option(name))), **metadata
     )
     declared.append((name, field.type, option))
@@ -306,11 +308,11 @@ class _FieldParser(flags.ArgumentParser):
   def __init__(self, field: dataclasses.Field):
     self._field = field
     choices = field.metadata.get('choices')
-    kind = {int: 'INTEGER', float: 'NUMBER', str: 'TEXT'}[options.plain_type(field)[0]]
+    kind = {int: 'INTEGER', float: 'NUMBER', str: 'TEXT'}[fields.plain_type(field)[0]]
     self.syntactic_help = '|'.join(map(str, choices)) if choices else kind
 
   def parse(self, argument: Any) -> int | float | str:
-    return options.value_from_text(self._field, str(argument))
+    return fields.value_from_text(self._field, str(argument))
 
 
 def _define_field(field: dataclasses.Field, section: str) -> None:

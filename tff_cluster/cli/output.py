@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tff_cluster import holding, store
-from tff_cluster.cli import config_file
-from tff_cluster.config import ExperimentConfig
-from tff_cluster.environment import describe_environment
-from tff_cluster.errors import EnvironmentFault, InputError
-from tff_cluster.run_folder import RunFolder
+from tff_cluster.base.environment import describe_environment
+from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.experiment import config_file
+from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files, folder_guard
 
 _LOCK = '.tff_cluster-lock'
 
@@ -71,8 +71,8 @@ class Claim:
       if clustering not in known:
         # Of a clustering of this name that was not made, or that a killed program was adding.
         folder.forget(clustering.label)
-    store.save_json(folder.config, self.config.to_json())
-    store.save_json(folder.environment, describe_environment())
+    files.save_json(folder.config, self.config.to_json())
+    files.save_json(folder.environment, describe_environment())
     if self.store_dir is not None and not os.path.lexists(folder.store):
       shared = Path(os.path.abspath(self.store_dir))
       shared.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
         f'--output_dir={path} holds no run (no {folder.config.name}), but {foreign.name}, which a run would write over; '
         'choose another folder'
       )
-    store.sweep(folder.root)
+    files.sweep(folder.root)
     return Claim(folder, config, None, store_dir)
   try:
     there = config_file.read_config(folder.config)
@@ -153,7 +153,7 @@ def resume_output_dir(path: str | Path) -> Path:
   folder = RunFolder(lock_output_dir(path))
   folder.sweep()
   if not folder.environment.exists():
-    store.save_json(folder.environment, describe_environment())
+    files.save_json(folder.environment, describe_environment())
   return folder.root
 
 
@@ -187,13 +187,13 @@ def lock_output_dir(path: str | Path) -> Path:
     raise EnvironmentFault(f'cannot create --output_dir={path}: {error.strerror}') from None
   key = os.path.realpath(folder)
   if key in _held and _held[key].process == os.getpid():
-    if holding.is_ours(key):
+    if folder_guard.is_ours(key):
       return folder
     # It was removed since, and is made anew now.
     os.close(_held.pop(key).descriptor)
   lock = os.path.join(key, _LOCK)
   _held[key] = _Held(_locked_descriptor(path, lock), os.getpid(), created)
-  holding.hold(folder, lock, os.fspath(RunFolder(Path(key)).store))
+  folder_guard.hold(folder, lock, os.fspath(RunFolder(Path(key)).store))
   return folder
 
 
@@ -226,11 +226,11 @@ def _release(key: str) -> None:
   held = _held.pop(key)
   if held.process != os.getpid():
     return
-  if holding.is_ours(key):
+  if folder_guard.is_ours(key):
     with contextlib.suppress(OSError):
       # Removed before it is unlocked: who opened it meanwhile sees that the name is gone and tries anew.
       os.unlink(os.path.join(key, _LOCK))
-  holding.let_go(key)
+  folder_guard.let_go(key)
   os.close(held.descriptor)
   if held.created:
     with contextlib.suppress(OSError):

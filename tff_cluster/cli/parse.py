@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tff_cluster import config, options
-from tff_cluster import machine as machine_lib
-from tff_cluster.cli import config_file, flags
+from tff_cluster.base import fields as fields_lib
+from tff_cluster.base.errors import InputError
+from tff_cluster.cli import flags
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.clustering_config import does_not_apply
 from tff_cluster.clustering.method import Method
-from tff_cluster.errors import InputError
+from tff_cluster.engine import machine as machine_lib
+from tff_cluster.experiment import config, config_file
 
 _Section = TypeVar('_Section')
 _FOLDERS = ('output_dir', 'store_dir', 'data_dir')
@@ -46,7 +47,7 @@ def experiment_config_from_flags() -> config.ExperimentConfig:
 
 
 def section_from_flags(kind: type[_Section]) -> _Section:
-  """Returns a validated section (a class of tff_cluster.config, or of cli.flags) from its flags."""
+  """Returns a validated section (a class of tff_cluster.experiment.config, or of cli.flags) from its flags."""
   return make_section(kind, flags.given(kind))
 
 
@@ -150,7 +151,7 @@ def make_clustering(values: Mapping[str, Any]) -> config.ClusteringConfig:
       raise InputError(does_not_apply(key, clustering.method, methods.with_option(key)))
   clustering.check()
   # Only now it is known what the defaults of a method by import path are.
-  given = {key: value for key, value in clustering.given if not options.is_default(known[key], value)}
+  given = {key: value for key, value in clustering.given if not fields_lib.is_default(known[key], value)}
   return config.ClusteringConfig(clustering.method, clustering.name, **given)
 
 
@@ -167,7 +168,7 @@ def make_section(kind: type[_Section], values: Mapping[str, Any]) -> _Section:
   """Returns kind(**values), validated, where every value counts as given, even if it is the default.
 
   Raises:
-    InputError: see tff_cluster.config.validate and tff_cluster.options.check_applies.
+    InputError: see tff_cluster.experiment.config.validate and tff_cluster.base.fields.check_applies.
   """
   section = kind(**values)
   fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
@@ -177,7 +178,7 @@ def make_section(kind: type[_Section], values: Mapping[str, Any]) -> _Section:
       if getattr(section, chooser) not in fields[chooser].metadata['choices']:
         # The wrong choice is the cause; that something does not apply to it would mislead.
         config.validate(kind(**{chooser: getattr(section, chooser)}))
-      options.check_applies(section, fields[name])
+      fields_lib.check_applies(section, fields[name])
   config.validate(section)
   return section
 

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tff_cluster import config, options
+from tff_cluster.base import fields as fields_lib
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse
-from tff_cluster.errors import InputError
+from tff_cluster.experiment import config
 
 FOLDER = Path(__file__).parents[2] / 'flags'
 _SECTIONS = ('data', 'training', 'evaluation')
@@ -37,6 +38,6 @@ def read_preset(
   for section in _SECTIONS:
     kind = flags.SECTIONS[section]
     fields = {field.name: field for field in dataclasses.fields(kind)}
-    values = {n: options.value_from_text(fields[n], text) for n, text in given.items() if n in fields}
+    values = {n: fields_lib.value_from_text(fields[n], text) for n, text in given.items() if n in fields}
     sections[section] = parse.make_section(kind, values | {n: v for n, v in changes.items() if n in fields})
   return config.ExperimentConfig(**sections, clusterings=clusterings).validated()

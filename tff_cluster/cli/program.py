@@ -21,10 +21,12 @@ from typing import Any
 
 from absl import flags, logging
 
-from tff_cluster import errors, holding, stock_context
+from tff_cluster.base import errors
+from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.cli import flagfile, output
 from tff_cluster.cli import help as help_text
-from tff_cluster.errors import EnvironmentFault, InputError
+from tff_cluster.engine import stock_context
+from tff_cluster.storage import folder_guard
 
 # What the shape of a path that was given causes.
 _PATH_FAULTS = ('ENAMETOOLONG', 'ELOOP', 'ENOTDIR', 'EISDIR', 'EEXIST')
@@ -83,7 +85,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
       _flush_stdout()
       return code
   except (InputError, EnvironmentFault) as error:
-    gone = holding.lost()
+    gone = folder_guard.lost()
     return _end(gone or str(error), 1 if gone else error.exit_code)
   except KeyboardInterrupt:
     return _end('interrupted', 130)
@@ -93,7 +95,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
     _silence_stdout()
     return 141
   except OSError as error:
-    if gone := holding.lost():
+    if gone := folder_guard.lost():
       return _end(gone, 1)
     if errno.errorcode.get(error.errno or 0) in _PATH_FAULTS and error.filename is not None:
       return _end(errors.one_line(f'{os.fsdecode(error.filename)}: {error.strerror}'), InputError.exit_code)
@@ -106,7 +108,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
     return _end(f'not enough memory: {str(error) or "an allocation failed"}', 1)
   except Exception:
     # What fails in libraries when the ground is taken away is of many kinds; that it was is the cause.
-    if gone := holding.lost():
+    if gone := folder_guard.lost():
       return _end(gone, 1)
     raise
   finally:

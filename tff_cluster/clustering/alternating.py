@@ -30,7 +30,7 @@ class Recursion:
 
   Attributes:
     segments: All clusters that ever were, each after the one that it was split from.
-    tests: What was asked of them (SPLIT in tff_cluster/results.py, with positions of clients in place of ids), each with
+    tests: What was asked of them (SPLIT in tff_cluster/experiment/results.py, with positions of clients in place of ids), each with
       float32[members, members], the similarities of its clients, NaN for those that were left out.
   """
 

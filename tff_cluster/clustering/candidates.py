@@ -3,11 +3,11 @@
 import dataclasses
 from typing import Any
 
-from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import embedding, methods
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -5,11 +5,11 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from tff_cluster import options as options_lib
+from tff_cluster.base import fields as fields_lib
+from tff_cluster.base.errors import InputError, shown
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.method import Method
 from tff_cluster.clustering.method_options import SIGNATURES
-from tff_cluster.errors import InputError, shown
 
 # Names of clusterings become names of files, with a few words before and behind; 255 bytes is what file systems allow.
 _LONGEST_NAME = 100
@@ -33,8 +33,8 @@ class ClusteringConfig:
     object.__setattr__(self, 'method', method)
     object.__setattr__(self, 'name', name)
     known = methods.METHODS[method].fields() if isinstance(method, str) and method in methods.METHODS else {}
-    plain = {key: options_lib.as_declared(known[key], v) if key in known else v for key, v in given.items()}
-    kept = {k: v for k, v in plain.items() if not (k in known and options_lib.is_default(known[k], v))}
+    plain = {key: fields_lib.as_declared(known[key], v) if key in known else v for key, v in given.items()}
+    kept = {k: v for k, v in plain.items() if not (k in known and fields_lib.is_default(known[k], v))}
     object.__setattr__(self, 'given', tuple(sorted(kept.items(), key=lambda pair: pair[0])))
 
   @property

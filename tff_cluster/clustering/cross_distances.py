@@ -8,9 +8,9 @@ import numpy as np
 import threadpoolctl
 from scipy.spatial import distance as scipy_distance
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering.method_options import METRICS
-from tff_cluster.errors import InputError
 
 
 def cross_distances(

@@ -22,9 +22,9 @@ import numpy as np
 import threadpoolctl
 from scipy.spatial import distance as scipy_distance
 
-from tff_cluster.clustering import components as components_lib
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering import connected_components as connected_components_lib
 from tff_cluster.clustering.method_options import METRICS
-from tff_cluster.errors import InputError
 
 _Item = TypeVar('_Item')
 _Result = TypeVar('_Result')
@@ -322,7 +322,7 @@ def _linked_groups(links: np.ndarray, members: np.ndarray) -> list[np.ndarray]:
   np.fill_diagonal(links, False)
   if not links.any():
     return []
-  component = components_lib.components(links)
+  component = connected_components_lib.components(links)
   order = np.argsort(component, kind='stable')
   ends = np.cumsum(np.bincount(component))
   return [members[part] for part in np.split(order, ends[:-1]) if len(part) > 1]

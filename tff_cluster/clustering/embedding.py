@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.sparse import linalg
 
-from tff_cluster import seeding
-from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.base import seeding
+from tff_cluster.clustering.assignment import ClusterAssignment
 
 # With more clients than this, a few axes are found by Lanczos iterations instead of all at once: seconds instead
 # of minutes for ten thousand.

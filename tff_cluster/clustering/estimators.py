@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
-from tff_cluster import options as options_lib
+from tff_cluster.base import fields as fields_lib
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.method import Evidence, Method
 from tff_cluster.clustering.outcome import by_first_member
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.errors import InputError
 
 
 def __getattr__(name: str) -> Any:
@@ -86,6 +86,6 @@ def estimator(method: Method[Any]) -> type:
 
 def _as_option(field: Any, value: Any) -> Any:
   """Returns a number as the text that the option is on a command line."""
-  if options_lib.plain_type(field)[0] is str and isinstance(value, (int, float)):
+  if fields_lib.plain_type(field)[0] is str and isinstance(value, (int, float)):
     return str(value)
   return value

@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster import imports
-from tff_cluster import options as options_lib
-from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.clustering.joined import Joined
+from tff_cluster.base import fields as fields_lib
+from tff_cluster.base import imports
+from tff_cluster.base.errors import InputError, shown
+from tff_cluster.base.fields import option
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import METRICS, OnSignatures
+from tff_cluster.clustering.newcomer_clusters import Joined
 from tff_cluster.clustering.outcome import Outcome
-from tff_cluster.errors import InputError, shown
-from tff_cluster.options import option
 
 # Of a membership_threshold that is not given; at more than a half a client has one cluster.
 _MEMBERSHIP = 0.5
@@ -106,7 +106,7 @@ class Estimator(Method[Options]):
     """Reads one of our options as declared, an argument as a number, true, false, none or text."""
     declared = {field.name: field for field in dataclasses.fields(Options)}
     if name in declared:
-      return options_lib.value_from_text(declared[name], text)
+      return fields_lib.value_from_text(declared[name], text)
     if text.lower() in _WORDS:
       return _WORDS[text.lower()]
     for kind in (int, float):
@@ -129,9 +129,9 @@ class Estimator(Method[Options]):
       if (isinstance(value, float) and not math.isfinite(value)) or isinstance(value, (list, dict)):
         raise InputError(f'{name}={shown(value)}: expected a number, true, false, none or text')
     ours = {name: value for name, value in given.items() if name in Options.__dataclass_fields__}
-    options = options_lib.section_from_json(Options, ours)
+    options = fields_lib.section_from_json(Options, ours)
     for name in ours:
-      options_lib.check_value(Options.__dataclass_fields__[name], getattr(options, name))
+      fields_lib.check_value(Options.__dataclass_fields__[name], getattr(options, name))
     arguments = {name: value for name, value in given.items() if name not in ours}
     if options.distances is not None and 'precomputed' not in arguments.values():
       raise InputError(f'distances={options.distances} applies to metric=precomputed only')
@@ -168,9 +168,9 @@ class Estimator(Method[Options]):
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
     """Returns what the estimator predicts; the cluster with the nearest mean where it predicts none that is there."""
-    from tff_cluster.clustering import joining
+    from tff_cluster.clustering import newcomer_rules
 
-    nearest = joining.nearest_mean(newcomers)
+    nearest = newcomer_rules.nearest_mean(newcomers)
     if not hasattr(self._kind, 'predict') or 'precomputed' in options.arguments.values():
       return nearest
     assert newcomers.known is not None and newcomers.arriving is not None
@@ -179,7 +179,7 @@ class Estimator(Method[Options]):
     with self._told('prediction'):
       new = self._rows(options, model, vectors, np.asarray(model.predict(vectors)))
     label_of = {tuple(np.flatnonzero(row)): label for label, row in rows.items()}
-    labels = [label_of[tuple(members)] for members in joining.members(newcomers)]
+    labels = [label_of[tuple(members)] for members in newcomer_rules.members(newcomers)]
     joined = np.stack([new.get(label, np.zeros(len(vectors))) > 0.0 for label in labels])
     nowhere = ~joined.any(axis=0)
     joined[:, nowhere] = nearest.membership[:, nowhere]

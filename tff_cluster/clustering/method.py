@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from tff_cluster import options as options_lib
-from tff_cluster import seeding
-from tff_cluster.clustering.joined import Joined
+from tff_cluster.base import fields as fields_lib
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.method_options import NoOptions
+from tff_cluster.clustering.newcomer_clusters import Joined
 from tff_cluster.clustering.outcome import Outcome
-from tff_cluster.errors import InputError
 
 if TYPE_CHECKING:
-  from tff_cluster.assignment import ClusterAssignment
   from tff_cluster.clustering.alternating import Federation, Recursion, Tree
+  from tff_cluster.clustering.assignment import ClusterAssignment
   from tff_cluster.clustering.replay import Found, Grid, Memory
   from tff_cluster.clustering.signatures import Signatures
 
@@ -61,7 +61,7 @@ class Newcomers:
 
   Attributes:
     assignment: The clusters, of the clients that were clustered; it may hold clients without a finite vector
-      (clustering/excluded.py), which decide nothing.
+      (clustering/diverged_clients.py), which decide nothing.
     known: The evidence that was clustered; None for methods that alternate.
     arriving: The newcomers' vectors, made like those of the others; None where they have none.
     threshold: The distance threshold that was used; None where there was none.
@@ -119,7 +119,7 @@ class Method(Generic[Options]):
 
   def value_from_text(self, name: str, text: str) -> Any:
     """Reads an option's value from a command line; ValueError says what was expected."""
-    return options_lib.value_from_text(self.fields()[name], text)
+    return fields_lib.value_from_text(self.fields()[name], text)
 
   def read(self, given: Mapping[str, Any]) -> Options:
     """Returns the options, typed and checked.
@@ -127,8 +127,8 @@ class Method(Generic[Options]):
     Raises:
       InputError: naming an option that is unknown, out of range, or does not go with the others.
     """
-    options = options_lib.section_from_json(self.options_type, given)
-    options_lib.check_fields(options)
+    options = fields_lib.section_from_json(self.options_type, given)
+    fields_lib.check_fields(options)
     self.check(options)
     return options
 
@@ -186,9 +186,9 @@ class Method(Generic[Options]):
 
     Newcomers change no cluster, and none depends on another one.
     """
-    from tff_cluster.clustering import joining
+    from tff_cluster.clustering import newcomer_rules
 
-    return joining.nearest_mean(newcomers)
+    return newcomer_rules.nearest_mean(newcomers)
 
   # What else is asked of it.
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tff_cluster.options import option
+from tff_cluster.base.fields import option
 
 METRICS = ('l1', 'l2', 'cosine')
 SIGNATURES = ('weights', 'updates')

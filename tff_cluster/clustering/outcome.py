@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.clustering.assignment import ClusterAssignment
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class Outcome:
     linkage: float64[clients - 1, 4] in SciPy's form; None for methods without one.
     notes: Sentences for readers of a report.
     figures: What else the method measured, by name; None where it is undefined.
-    excluded: Ids of clients that were not clustered, because their vectors were not finite (clustering/excluded.py).
+    excluded: Ids of clients that were not clustered, because their vectors were not finite (clustering/diverged_clients.py).
   """
 
   assignment: ClusterAssignment

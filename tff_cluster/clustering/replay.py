@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import embedding, methods
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.clustering.method import Evidence
 from tff_cluster.clustering.methods import hierarchical
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)

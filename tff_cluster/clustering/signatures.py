@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 
+from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import embedding
-from tff_cluster.errors import EnvironmentFault, InputError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

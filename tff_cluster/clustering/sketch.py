@@ -18,9 +18,9 @@ import dataclasses
 
 import numpy as np
 
-from tff_cluster import seeding
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import distances as distances_lib
-from tff_cluster.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tff_cluster import options
-from tff_cluster.errors import InputError
+from tff_cluster.base import fields
+from tff_cluster.base.errors import InputError
 
 
 def parse_threshold(text: str) -> tuple[str, float]:
@@ -16,7 +16,7 @@ def parse_threshold(text: str) -> tuple[str, float]:
     return 'mean', float('nan')
   kind, colon, number = text.rpartition(':')
   try:
-    value = options.number(number)
+    value = fields.number(number)
   except ValueError:
     value = float('nan')
   if kind == 'quantile' and 0.0 <= value <= 1.0:

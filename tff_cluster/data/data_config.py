@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tff_cluster.options import option
+from tff_cluster.base.fields import option
 
 DATASETS = ('digits', 'mnist', 'cifar10', 'emnist', 'file')
 PARTITIONS = (

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster import seeding
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.data import downloads
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners.writers import select_writers
 from tff_cluster.data.source import Source
-from tff_cluster.errors import EnvironmentFault
 
 _URL = 'https://storage.googleapis.com/tff-datasets-public/emnist_all.sqlite.lzma'
 _FILE = 'emnist_all.sqlite'

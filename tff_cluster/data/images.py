@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.data import downloads
 from tff_cluster.data.source import Source
-from tff_cluster.errors import EnvironmentFault
 
 # Each set and an address that its library downloads from.
 DATASETS = {

@@ -20,10 +20,10 @@ import dataclasses
 
 import numpy as np
 
-from tff_cluster import seeding
+from tff_cluster.base import seeding
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners import groups
-from tff_cluster.population import MALICIOUS, Population, Split
+from tff_cluster.data.population import MALICIOUS, Population, Split
 
 
 def draw(config: DataConfig, num_clients: int) -> np.ndarray:

@@ -8,9 +8,9 @@ of the clients' test rows: there it has those of the clients that take part only
 
 import numpy as np
 
-from tff_cluster import seeding
+from tff_cluster.base import seeding
 from tff_cluster.data.data_config import DataConfig
-from tff_cluster.population import Population
+from tff_cluster.data.population import Population
 
 
 def participants(config: DataConfig, num_clients: int) -> np.ndarray:

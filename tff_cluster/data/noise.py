@@ -22,12 +22,12 @@ import dataclasses
 
 import numpy as np
 
-from tff_cluster import seeding
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.data import scaling
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners import by_source, rows
 from tff_cluster.data.source import Source
-from tff_cluster.errors import InputError
 
 # 10,000 rows beside 60,000, for 15 of 100 clients.
 _PAPER_ROWS = 10_000 / 60_000

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 import numpy as np
 
+from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.data import downloads
 from tff_cluster.data.source import Source
-from tff_cluster.errors import EnvironmentFault, InputError
 
 _MAX_LABEL = 2**16 - 1
 

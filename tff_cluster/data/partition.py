@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 
-from tff_cluster import seeding
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners import by_source, groups, matching, pathological, rows, writers
 from tff_cluster.data.partitioners.counts import label_table
 from tff_cluster.data.source import Source
-from tff_cluster.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -4,13 +4,13 @@ import dataclasses
 
 import numpy as np
 
-from tff_cluster import seeding
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.data import malicious, new_clients, sources
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partition import Partition, make_partition
+from tff_cluster.data.population import Population, Split
 from tff_cluster.data.source import Source, hold_out
-from tff_cluster.errors import InputError
-from tff_cluster.population import Population, Split
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

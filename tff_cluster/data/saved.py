@@ -6,9 +6,9 @@ import pathlib
 
 import numpy as np
 
-from tff_cluster import store
-from tff_cluster.errors import EnvironmentFault
-from tff_cluster.population import Population, Split
+from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.data.population import Population, Split
+from tff_cluster.storage import files
 
 _SPLITS = ('train', 'validation', 'test')
 _FORMAT = 1
@@ -35,7 +35,7 @@ def save_population(population: Population, path: str | os.PathLike[str]) -> Non
     'truths': list(population.truths),
   }
   arrays['about'] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-  store.save_arrays(pathlib.Path(path), arrays)
+  files.save_arrays(pathlib.Path(path), arrays)
 
 
 def load_population(path: str | os.PathLike[str]) -> Population:
@@ -45,14 +45,14 @@ def load_population(path: str | os.PathLike[str]) -> Population:
     EnvironmentFault: if there is no such file, or its content is not what was written.
   """
   try:
-    arrays = store.load_arrays(pathlib.Path(path))
+    arrays = files.load_arrays(pathlib.Path(path))
   except FileNotFoundError as error:
     raise EnvironmentFault(f'{path} does not exist; run the phase that writes it first') from error
   if 'about' not in arrays:
-    raise store.DamagedFile(f'{path} holds no population; remove it to have it made again')
+    raise files.DamagedFile(f'{path} holds no population; remove it to have it made again')
   about = json.loads(arrays['about'].tobytes())
   if about['format'] != _FORMAT:
-    raise store.DamagedFile(
+    raise files.DamagedFile(
       f'{path} has format {about["format"]}, expected {_FORMAT}; remove it to have it made again'
     )
   return Population(

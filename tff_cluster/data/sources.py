@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.data import emnist, images, noise, npz_file, scaling
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.source import Source
-from tff_cluster.errors import InputError
 
 _SMALL = 8
 # Rows of training and test sets together, and the shape of one.

@@ -9,7 +9,7 @@ every cluster, starts with TFF's first bounds.
 
 import tensorflow_federated as tff
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 # By name: whether updates are zeroed, and whether they are clipped.
 _ROBUST = {'zeroing': (True, False), 'clipping': (False, True), 'robust': (True, True)}

@@ -23,8 +23,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_cluster import digests
-from tff_cluster.errors import InputError
+from tff_cluster.base import digests
+from tff_cluster.base.errors import InputError
 from tff_cluster.federated import keras_graph
 from tff_cluster.models import build as models_build
 

@@ -11,7 +11,7 @@ from absl import logging
 from tensorflow_model_optimization.python.core.internal import tensor_encoding
 from tensorflow_model_optimization.python.core.internal.tensor_encoding.stages import stages_impl
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 # 'nearest' is what quantize_above_threshold does with stochastic=False; 'random' is its default, but seeded.
 ROUNDINGS = ('nearest', 'random')

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 
 class KerasGraph:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_cluster import machine as machine_lib
-from tff_cluster.errors import EnvironmentFault, InputError
-from tff_cluster.federated import client_work, context, process
-from tff_cluster.federated import worker as worker_lib
+from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.engine import context
+from tff_cluster.engine import machine as machine_lib
+from tff_cluster.engine import worker as worker_lib
+from tff_cluster.federated import client_work, process
 from tff_cluster.models import build as models_build
 
 # Rows of a full batch.

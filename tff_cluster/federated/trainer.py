@@ -8,9 +8,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_cluster import digests, scores, seeding
-from tff_cluster import population as population_lib
-from tff_cluster.errors import InputError
+from tff_cluster.base import digests, seeding
+from tff_cluster.base.errors import InputError
+from tff_cluster.data import class_counts
+from tff_cluster.data import population as population_lib
 from tff_cluster.federated import process
 
 # A gRPC message over 2 GB kills the worker; the rest is room for what travels beside the payload.
@@ -188,7 +189,7 @@ class Trainer:
 
   def measure(
     self, weights: Weights, split: population_lib.Split, clients: Sequence[int] | np.ndarray
-  ) -> scores.Scores:
+  ) -> class_counts.Scores:
     """Measures one model on the rows of some clients.
 
     Returns:
@@ -198,7 +199,7 @@ class Trainer:
 
   def measure_splits(
     self, weights: Weights, splits: Sequence[population_lib.Split], clients: Sequence[int] | np.ndarray
-  ) -> list[scores.Scores]:
+  ) -> list[class_counts.Scores]:
     """Measures one model on several splits of some clients; the model is sent once.
 
     Returns:
@@ -213,13 +214,13 @@ class Trainer:
         losses.append(float(result['loss_sum']))
     step = len(clients)
     return [
-      scores.Scores(np.stack(counts[first : first + step]), np.array(losses[first : first + step]))
+      class_counts.Scores(np.stack(counts[first : first + step]), np.array(losses[first : first + step]))
       for first in range(0, len(pieces), step)
     ]
 
   def measure_each(
     self, models: Sequence[Weights], split: population_lib.Split, users: Sequence[np.ndarray]
-  ) -> scores.Scores:
+  ) -> class_counts.Scores:
     """Measures every model on the rows of the clients that use it.
 
     Args:
@@ -233,7 +234,7 @@ class Trainer:
     size, total = self.computations.model.num_bytes, sum(map(len, users))
     if len(models) > 1 and size * total > _MODELS_AT_ONCE * len(models):
       found = [self.measure(weights, split, clients) for weights, clients in zip(models, users, strict=True)]
-      return scores.concatenate(found)
+      return class_counts.concatenate(found)
     # Many small models with few users each: calls would take longer than what is computed.
     pairs = [(model, int(k)) for model, clients in enumerate(users) for k in clients]
     counts, losses = [], []
@@ -243,14 +244,14 @@ class Trainer:
       for result in self.computations.evaluate_each(sent):
         counts.append(np.asarray(result['counts'], np.int64))
         losses.append(float(result['loss_sum']))
-    return scores.Scores(np.stack(counts), np.array(losses))
+    return class_counts.Scores(np.stack(counts), np.array(losses))
 
-  def measure_global(self, weights: Weights) -> scores.Scores:
+  def measure_global(self, weights: Weights) -> class_counts.Scores:
     """Measures one model on the global test set, sent in pieces so that they run side by side."""
     x, y = self.population.global_test_x, self.population.global_test_y
     offsets = np.append(np.arange(0, len(y), _ROWS_AT_ONCE), len(y)).astype(np.int64)
     pieces = self.measure(weights, population_lib.Split(x, y, offsets), range(len(offsets) - 1))
-    return scores.Scores(pieces.counts.sum(axis=0, keepdims=True), pieces.loss_sum.sum(keepdims=True))
+    return class_counts.Scores(pieces.counts.sum(axis=0, keepdims=True), pieces.loss_sum.sum(keepdims=True))
 
   def predict(self, weights: Weights, x: np.ndarray) -> np.ndarray:
     """Returns one model's probabilities for rows x [rows, ...], float32[rows, classes]."""

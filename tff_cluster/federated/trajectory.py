@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster import artifacts, digests
-from tff_cluster import store as store_lib
+from tff_cluster.base import digests
 from tff_cluster.federated import trainer as trainer_lib
+from tff_cluster.storage import artifacts
+from tff_cluster.storage import files as files_lib
 
 _COLUMNS = (
     'validation_correct', 'validation_loss', 'test_correct', 'test_loss', 'train_loss', 'dropped', 'update_norm',
@@ -247,11 +248,11 @@ def _load(folder: pathlib.Path, number: int) -> dict[str, np.ndarray] | None:
   if path is None:
     return None
   try:
-    record = store_lib.load_arrays(path)
+    record = files_lib.load_arrays(path)
     # What an earlier version saved without one of the columns is trained again.
     return record if set(_COLUMNS) <= set(record) else None
-  except store_lib.DamagedFile as damage:
-    store_lib.set_aside(path, damage)
+  except files_lib.DamagedFile as damage:
+    files_lib.set_aside(path, damage)
     return None
 
 
@@ -264,8 +265,8 @@ def _all_kept(folder: pathlib.Path, numbers: Collection[int]) -> dict[int, dict[
   if not all(path.exists() for path in paths.values()):
     return None
   try:
-    records = {number: store_lib.load_arrays(path) for number, path in paths.items()}
-  except (FileNotFoundError, store_lib.DamagedFile):  # Pruned meanwhile, or set aside by who takes the lock.
+    records = {number: files_lib.load_arrays(path) for number, path in paths.items()}
+  except (FileNotFoundError, files_lib.DamagedFile):  # Pruned meanwhile, or set aside by who takes the lock.
     return None
   return records if all(set(_COLUMNS) <= set(record) for record in records.values()) else None
 
@@ -297,7 +298,7 @@ def _save(
 ) -> None:
   """Saves a round, and then removes earlier ones unless they are to be kept."""
   path = folder / f'{"round" if keep else "latest"}_{number:05d}.npz'
-  store_lib.save_arrays(path, record | {f'state_{i:04d}': leaf for i, leaf in enumerate(state)})
+  files_lib.save_arrays(path, record | {f'state_{i:04d}': leaf for i, leaf in enumerate(state)})
   for saved, old in artifacts.saved_rounds(folder).items():
     if saved < number and old.name.startswith('latest_'):
       old.unlink(missing_ok=True)
@@ -305,7 +306,7 @@ def _save(
 
 def _tidy(folder: pathlib.Path, wanted: Collection[int]) -> None:
   """Removes what a killed program left: half a file, or a latest round with the one after it beside it."""
-  store_lib.sweep(folder)
+  files_lib.sweep(folder)
   saved = artifacts.saved_rounds(folder)
   for number, path in saved.items():
     if number + 1 in saved and number not in wanted and path.name.startswith('latest_'):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster import imports, seeding
-from tff_cluster.errors import InputError
+from tff_cluster.base import imports, seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.models import builtin
 
 BUILTIN: dict[str, Callable[[Sequence[int], int], Any]] = {

@@ -4,14 +4,14 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 
 def of_builtin(name: str, input_shape: Sequence[int], num_classes: int) -> tuple[int, int]:
   """Returns the parameters of a built-in model, and the numbers that it computes for one example (without its outputs).
 
   Args:
-    name: A name in config.MODELS.
+    name: A name in lookup.MODELS.
     input_shape: Shape of one example.
     num_classes: Number of classes.
 

@@ -5,7 +5,7 @@ import importlib
 import pkgutil
 
 from tff_cluster import papers
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 from tff_cluster.scorecard.published import Published
 
 

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tff_cluster.scorecard.words import plural
+from tff_cluster.base.words import plural
 
 VERDICTS = ('holds', 'fails', 'undecided', 'not run')
 _NAMED = 6  # Missing rows that are named; the others are counted.

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tff_cluster.base.words import plural, series
 from tff_cluster.scorecard import units
 from tff_cluster.scorecard.cells import Line, with_remark
 from tff_cluster.scorecard.claims import VERDICTS, Claim, Finding
-from tff_cluster.scorecard.words import plural, series
 
 _KINDS = (units.PERCENT, units.SHARE, units.LOSS, units.ROUNDS)
 _NUMBER_WORDS = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 SAME = 1e-12  # Differences of accuracies up to this are no difference.
 _CHUNK = 500

@@ -55,7 +55,7 @@ class Published:
     small: The scale that --scale=small stands for.
     cells: Its numbers, row by row, and what of ours stands beside them.
     claims: What the paper says of it.
-    sections: What its page shows below the answer, by name (reporting.paper_sections.SECTIONS).
+    sections: What its page shows below the answer, by name (studies.reproduction.sections.SECTIONS).
     compute: Of a toy problem: makes its results from a seed; each has a name, which claims know it by.
   """
 

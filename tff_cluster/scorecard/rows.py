@@ -159,17 +159,17 @@ class Ours:
 
   @cached_property
   def choice(self) -> tuple[Mapping[str, Any] | None, ...]:
-    """How the threshold was chosen (CHOICE in tff_cluster/results.py); None where it was given."""
+    """How the threshold was chosen (CHOICE in tff_cluster/experiment/results.py); None where it was given."""
     return tuple(c.get('choice') for c in self.clusterings)
 
   @cached_property
   def splits(self) -> tuple[Sequence[Mapping[str, Any]] | None, ...]:
-    """The tests of a recursion (SPLIT in tff_cluster/results.py); None for other methods."""
+    """The tests of a recursion (SPLIT in tff_cluster/experiment/results.py); None for other methods."""
     return tuple(c.get('splits') for c in self.clusterings)
 
   @cached_property
   def experts(self) -> tuple[Mapping[str, Any] | None, ...]:
-    """The cluster models as experts (EXPERTS in tff_cluster/results.py); None where they were not asked for."""
+    """The cluster models as experts (EXPERTS in tff_cluster/experiment/results.py); None where they were not asked for."""
     return tuple(c.get('experts') for c in self.clusterings)
 
   @cached_property

@@ -10,13 +10,13 @@ from scipy.cluster import hierarchy
 from scipy.spatial import distance as scipy_distance
 from sklearn.utils.estimator_checks import check_estimator
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import estimators, methods
 from tff_cluster.clustering.alternating import Trained
 from tff_cluster.clustering.methods import bipartition as lib
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import ClusteringConfig
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import ClusteringConfig
 
 # Parting 0 from 1 costs 0.9 and 2 from 3 costs 0.8; parting both pairs from each other 0.3 (clients 1 and 2). Every
 # client has a similarity of at least 0.8 to the other of its pair, so the gap is 0.5.

@@ -10,16 +10,16 @@ from scipy.sparse import csgraph
 from scipy.spatial import distance as scipy_distance
 from sklearn.utils.estimator_checks import check_estimator
 
-from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import estimators, methods
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.methods.dynamic_distance import (
   VARIANTS,
   clusters_of_links,
   dynamic_distance,
 )
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import ClusteringConfig
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import ClusteringConfig
 
 
 @st.composite

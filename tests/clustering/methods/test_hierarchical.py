@@ -9,11 +9,11 @@ from scipy.cluster import hierarchy
 from scipy.spatial import distance as scipy_distance
 from sklearn.utils.estimator_checks import check_estimator
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import estimators, methods
 from tff_cluster.clustering.methods.hierarchical import hierarchical
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import LINKAGES, METRICS, ClusteringConfig
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import LINKAGES, METRICS, ClusteringConfig
 
 SCIPY_NAMES = {'l1': 'cityblock', 'l2': 'euclidean', 'cosine': 'cosine'}
 CHOICES = [(m, link) for m in METRICS for link in LINKAGES if link != 'ward' or m == 'l2']

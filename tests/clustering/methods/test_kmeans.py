@@ -6,11 +6,11 @@ import threadpoolctl
 from sklearn import cluster as sklearn_cluster
 from sklearn.utils.estimator_checks import check_estimator
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import estimators, methods
 from tff_cluster.clustering.methods.kmeans import kmeans
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import ClusteringConfig
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import ClusteringConfig
 
 
 def groups(seed, count, members, features, spread=0.3, dtype=np.float32):

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.methods import planted
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import ClusteringConfig
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import ClusteringConfig
 
 IDS = ('a', 'b', 'c')
 DISJOINT = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])

@@ -13,11 +13,11 @@ from sklearn import cluster as sklearn_cluster
 from sklearn import neighbors
 from sklearn.utils.estimator_checks import check_estimator
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import estimators, methods
 from tff_cluster.clustering.methods.spectral import AFFINITIES, affinity_matrix, spectral
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.config import ClusteringConfig
-from tff_cluster.errors import InputError
+from tff_cluster.experiment.config import ClusteringConfig
 
 
 def directions(seed, count, members, features=40, spread=0.3):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.method import Evidence, Method
-from tff_cluster.errors import InputError
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.clustering_config import ClusteringConfig
@@ -61,7 +61,7 @@ def cluster(
   Args:
     config: Method and its parameters.
     signatures: The clients' vectors.
-    seed: The experiment's seed; methods that draw do so through tff_cluster.seeding.
+    seed: The experiment's seed; methods that draw do so through tff_cluster.base.seeding.
     truths: Planted memberships by name, float[groups, clients]; only an oracle gets to see them.
     client_ids: The clients of the truths; those of the signatures by default.
 

@@ -26,7 +26,7 @@ again. The three guards are not in the paper; at 1, 0 and 1 they forbid nothing.
     that would have split it; that decides nothing.
   A cluster of one client is not tested; in the last round nobody is.
   A client whose update is not finite (the paper has none) is left out of a test and goes with the larger half
-    (clustering/excluded.py). A cluster that has fewer than two others is not tested then, but `rounds_before_split` rounds later.
+    (clustering/diverged_clients.py). A cluster that has fewer than two others is not tested then, but `rounds_before_split` rounds later.
 
 Vectors alone (`phases.clustering --signatures_file`) are split once, without asking whether they are to be split at all
 (eq. 5), which is a question to the training. Newcomers go down the tree of splits, at each to the half with the client
@@ -52,15 +52,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.clustering import guards
+from tff_cluster.base.errors import InputError
+from tff_cluster.base.fields import option
+from tff_cluster.clustering import bipartition_guards
 from tff_cluster.clustering.alternating import Federation, Recursion, Segment, Trained
-from tff_cluster.clustering.joined import Joined
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import NoOptions
+from tff_cluster.clustering.newcomer_clusters import Joined
 from tff_cluster.clustering.outcome import Outcome
-from tff_cluster.errors import InputError
-from tff_cluster.options import option
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.signatures import Signatures
@@ -222,7 +222,7 @@ def two_kinds(similarity: np.ndarray) -> Split | None:
   Raises:
     InputError: as `bipartition`.
   """
-  split = guarded(similarity, 2, guards.GAP, guards.CROSS)
+  split = guarded(similarity, 2, bipartition_guards.GAP, bipartition_guards.CROSS)
   if split.reason or len(similarity) < _FEWEST_CLIENTS:
     return None
   across = similarity[np.ix_(split.labels == 0, split.labels == 1)]
@@ -337,7 +337,7 @@ class Bipartition(Method[Options]):
 
     One whose update is not finite is on the larger side of a split, and that is told as a fallback.
     """
-    from tff_cluster.clustering import excluded
+    from tff_cluster.clustering import diverged_clients
     from tff_cluster.clustering.cross_distances import cross_distances
 
     tree, assignment = newcomers.tree, newcomers.assignment
@@ -346,14 +346,14 @@ class Bipartition(Method[Options]):
 
     def similarity(node: int, reached: np.ndarray) -> list[np.ndarray]:
       arriving = tree.arriving(node, reached)
-      finite = excluded.finite_rows(arriving)
+      finite = diverged_clients.finite_rows(arriving)
       arriving[~finite] = 0.0
       fallback[reached[~finite]] = True
       halves = []
       sides = [segment.members for segment in tree.segments if segment.parent == node]
       for half in sides:
         updates = tree.sent(node, half)
-        if not (known := excluded.finite_rows(updates)).all():
+        if not (known := diverged_clients.finite_rows(updates)).all():
           updates = updates[known]
         halves.append(1.0 - cross_distances(updates, arriving, 'cosine'))
       # Higher than any cosine: who has no direction is on the larger side.
@@ -409,7 +409,7 @@ def _train(
   Returns:
     The halves (none, or two arrays of positions), the cluster after its last round, and its tests as in `Recursion`.
   """
-  from tff_cluster.clustering import excluded
+  from tff_cluster.clustering import diverged_clients
 
   tests: list[tuple[dict[str, Any], np.ndarray]] = []
   while True:
@@ -423,7 +423,7 @@ def _train(
     everybodys, norms = federation.compare(members, trained.before, number)
     finite = np.isfinite(norms)
     if start_round == 0:
-      excluded.check(finite, federation.client_ids)
+      diverged_clients.check(finite, federation.client_ids)
     if np.sum(finite) < 2:
       first_test = number + options.rounds_before_split
       continue
@@ -441,7 +441,7 @@ def _train(
       first_test = federation.last_round
       continue
     split = guarded(similarity, *options.guards)
-    sides = split.labels if finite.all() else excluded.with_larger_half(split.labels, finite)
+    sides = split.labels if finite.all() else diverged_clients.with_larger_half(split.labels, finite)
     halves = [members[sides == side] for side in (0, 1)]
     test.update(
       halves=[half.tolist() for half in halves], cross_similarity=split.cross_similarity, similarity_gap=split.gap

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.clustering import components as components_lib
+from tff_cluster.base.errors import InputError
+from tff_cluster.base.fields import option
+from tff_cluster.clustering import connected_components as connected_components_lib
 from tff_cluster.clustering import thresholds
-from tff_cluster.clustering.joined import Joined
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import OnSignatures, WithThreshold
+from tff_cluster.clustering.newcomer_clusters import Joined
 from tff_cluster.clustering.outcome import Outcome
-from tff_cluster.errors import InputError
-from tff_cluster.options import option
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.replay import Grid
@@ -66,7 +66,7 @@ def clusters_of_links(links: np.ndarray, variant: str, max_clusters: int) -> np.
     return found
   rows = []
   tangled = np.zeros(clients, bool)
-  component = components_lib.components(links)
+  component = connected_components_lib.components(links)
   for members in np.split(np.argsort(component, kind='stable'), np.cumsum(np.bincount(component))[:-1]):
     if _all_linked(links, members):
       rows.append(members)
@@ -178,9 +178,9 @@ class DynamicDistanceClustering(Method[Options]):
     a centre (a member that is linked with all others) is. Where there is none, it is the cluster whose farthest member
     is nearest, and that is told; all of them where this is the same member of several.
     """
-    from tff_cluster.clustering import joining
+    from tff_cluster.clustering import newcomer_rules
 
-    distances, across, members = joining.euclidean(newcomers)
+    distances, across, members = newcomer_rules.euclidean(newcomers)
     limit = 0.0 if newcomers.threshold is None else newcomers.threshold
     farthest = np.stack([across[rows].max(axis=0) for rows in members])
     if options.variant == 'cliques':

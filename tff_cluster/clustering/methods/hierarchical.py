@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.base.errors import InputError
+from tff_cluster.base.fields import option
 from tff_cluster.clustering import thresholds
-from tff_cluster.clustering.joined import Joined
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import METRICS, OnSignatures, WithThreshold
+from tff_cluster.clustering.newcomer_clusters import Joined
 from tff_cluster.clustering.outcome import Outcome, by_first_member
-from tff_cluster.errors import InputError
-from tff_cluster.options import option
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.replay import Found, Grid, Memory
   from tff_cluster.clustering.signatures import Signatures
 
 LINKAGES = ('single', 'complete', 'average', 'ward')
-# A threshold that is chosen by training, see algorithms/threshold_choice.py.
+# A threshold that is chosen by training, see phases/threshold_choice.py.
 VALIDATION = 'validation'
 _NEEDS_A_RUN = '--distance_threshold=validation trains the clusters of a run; for vectors alone give a number or quantile:q'
 
@@ -178,16 +178,16 @@ class HierarchicalClustering(Method[Options]):
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
     """Returns the cluster that the newcomer, a cluster of its own, would be merged with first."""
-    from tff_cluster.clustering import joining
+    from tff_cluster.clustering import newcomer_rules
 
-    members, across = joining.members(newcomers), joining.across(newcomers, options.metric)
+    members, across = newcomer_rules.members(newcomers), newcomer_rules.across(newcomers, options.metric)
     if options.linkage == 'ward':
       # By how much the sum of squares about the means grows.
       sizes = np.array([len(rows) for rows in members])[:, None]
-      cost = joining.to_means(joining.euclidean(newcomers)) * sizes / (sizes + 1)
+      cost = newcomer_rules.to_means(newcomer_rules.euclidean(newcomers)) * sizes / (sizes + 1)
     else:
       cost = np.stack([_linked(across[rows], options.linkage) for rows in members])
-    return joining.cheapest(cost, across, members)
+    return newcomer_rules.cheapest(cost, across, members)
 
   def replay(self, grid: 'Grid', memory: 'Memory') -> 'Iterator[Found]':
     """Yields a cut for each family and threshold, family after family; each family's merges are found once."""

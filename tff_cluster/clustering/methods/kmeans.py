@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.clustering import counted
+from tff_cluster.clustering import number_of_clusters
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method
 from tff_cluster.clustering.method_options import OnSignatures, WithNumber
 from tff_cluster.clustering.outcome import Outcome, by_first_member
@@ -47,7 +47,7 @@ def kmeans(signatures: 'Signatures', num_clusters: int, random_state: int) -> tu
   from sklearn import cluster as sklearn_cluster
   from sklearn.exceptions import ConvergenceWarning
 
-  counted.check_num_clusters(num_clusters, signatures.num_clients)
+  number_of_clusters.check_num_clusters(num_clusters, signatures.num_clients)
   # A tolerance would be relative to the spread a coordinate, and so depend on the number of coordinates.
   model = sklearn_cluster.KMeans(
     num_clusters, n_init=_STARTS, tol=0.0, algorithm='lloyd', random_state=random_state
@@ -77,7 +77,9 @@ class KMeans(Method[Options]):
     labels, inertia = kmeans(evidence.signatures, count, evidence.integer_seed('k-means starts', count))
     assignment = ClusterAssignment.from_labels(labels, evidence.client_ids)
     return Outcome(
-      assignment, notes=tuple(counted.notes_on_number(assignment, count)), figures={'inertia': inertia}
+      assignment,
+      notes=tuple(number_of_clusters.notes_on_number(assignment, count)),
+      figures={'inertia': inertia},
     )
 
   def alternatives(self, num_clients: int) -> list[dict[str, Any]]:

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.clustering.joined import Joined
+from tff_cluster.base.errors import InputError
+from tff_cluster.base.fields import option
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import OnSignatures
+from tff_cluster.clustering.newcomer_clusters import Joined
 from tff_cluster.clustering.outcome import Outcome
-from tff_cluster.errors import InputError
-from tff_cluster.options import option
 
 NOTE = (
   'the planted groups themselves: what no method can know, and what clusters could gain if they were found'

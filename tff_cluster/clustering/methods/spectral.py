@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.clustering import components as components_lib
-from tff_cluster.clustering import counted
-from tff_cluster.clustering.joined import Joined
+from tff_cluster.base.errors import InputError
+from tff_cluster.base.fields import option
+from tff_cluster.clustering import connected_components as connected_components_lib
+from tff_cluster.clustering import number_of_clusters
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import OnSignatures, WithNumber
+from tff_cluster.clustering.newcomer_clusters import Joined
 from tff_cluster.clustering.outcome import Outcome, by_first_member
-from tff_cluster.errors import InputError
-from tff_cluster.options import option
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.signatures import Signatures
@@ -94,7 +94,7 @@ def spectral(
   Raises:
     InputError: if K is below 1 or above the number of clients, or as `affinity_matrix`.
   """
-  counted.check_num_clusters(num_clusters, signatures.num_clients)
+  number_of_clusters.check_num_clusters(num_clusters, signatures.num_clients)
   return _cut(affinity_matrix(signatures, affinity), _twins(signatures, affinity), num_clusters, random_state)
 
 
@@ -120,13 +120,13 @@ class Spectral(Method[Options]):
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:
     """Returns the clusters; starts are drawn from the seed and K."""
     signatures, count = evidence.signatures, options.num_clusters
-    counted.check_num_clusters(count, signatures.num_clients)
+    number_of_clusters.check_num_clusters(count, signatures.num_clients)
     graph = affinity_matrix(signatures, options.affinity)
     random_state = evidence.integer_seed('spectral clustering', count)
     labels = _cut(graph, _twins(signatures, options.affinity), count, random_state)
     assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
-    notes = counted.notes_on_number(assignment, count)
-    parts = int(components_lib.components(graph > 0.0).max()) + 1
+    notes = number_of_clusters.notes_on_number(assignment, count)
+    parts = int(connected_components_lib.components(graph > 0.0).max()) + 1
     if parts > count:
       notes.append(
         f'the graph falls into {parts} parts without a link, more than the {count} clusters asked for: which parts '
@@ -136,13 +136,13 @@ class Spectral(Method[Options]):
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
     """Returns the cluster with the highest mean affinity, under the same affinity and scale."""
-    from tff_cluster.clustering import joining
+    from tff_cluster.clustering import newcomer_rules
 
-    members = joining.members(newcomers)
-    across = joining.across(newcomers, 'cosine' if options.affinity == 'cosine' else 'l2')
+    members = newcomer_rules.members(newcomers)
+    across = newcomer_rules.across(newcomers, 'cosine' if options.affinity == 'cosine' else 'l2')
     assert newcomers.known is not None
     affinity = _mean_affinity(newcomers.known.signatures, across, members, options.affinity)
-    return joining.cheapest(-affinity, across, members)
+    return newcomer_rules.cheapest(-affinity, across, members)
 
 
 METHOD = Spectral()
@@ -191,7 +191,7 @@ def _neighbours(distances: np.ndarray) -> np.ndarray:
 def _twins(signatures: 'Signatures', affinity: str) -> np.ndarray:
   """int64[clients]: equal numbers, in order of their first clients, where no affinity can tell clients apart."""
   metric, limit = ('cosine', _PARALLEL) if affinity == 'cosine' else ('l2', 0.0)
-  return components_lib.components(signatures.distances(metric) <= limit)
+  return connected_components_lib.components(signatures.distances(metric) <= limit)
 
 
 def _cut(graph: np.ndarray, twins: np.ndarray, num_clusters: int, random_state: int) -> np.ndarray:

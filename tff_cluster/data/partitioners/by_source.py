@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 
 def num_holders(num_clients: int, share: float) -> int:

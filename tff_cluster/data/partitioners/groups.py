@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.data.partitioners.counts import apportion
-from tff_cluster.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 
 
 def match_test_rows(

@@ -4,9 +4,9 @@ import collections
 
 import numpy as np
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.data.partitioners.counts import apportion, split_at
 from tff_cluster.data.partitioners.rows import check_enough
-from tff_cluster.errors import InputError
 
 _BALANCING_STEPS = 200
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.data.partitioners.counts import apportion, split_at
-from tff_cluster.errors import InputError
 
 # One row to train on and one for validation.
 MIN_ROWS = 2

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.data.partitioners.rows import MIN_ROWS
-from tff_cluster.errors import InputError
-from tff_cluster.population import natural_key
+from tff_cluster.data.population import natural_key
 
 
 def select_writers(

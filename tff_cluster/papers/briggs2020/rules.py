@@ -9,9 +9,9 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
+from tff_cluster.base.words import decimals_for, plural, score, series, signed
 from tff_cluster.scorecard.claims import Finding, judged
 from tff_cluster.scorecard.rows import Ours, Row
-from tff_cluster.scorecard.words import decimals_for, plural, score, series, signed
 
 Rows = Mapping[str, Ours]
 Rule = Callable[[Rows], Finding]

@@ -10,10 +10,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tff_cluster.base.words import decimals_for, differ, percents, plural
 from tff_cluster.papers.miles2024 import readings, tables
 from tff_cluster.scorecard.claims import Claim, Finding, whole
 from tff_cluster.scorecard.rows import Ours
-from tff_cluster.scorecard.words import decimals_for, differ, percents, plural
 
 Rows = Mapping[str, Ours]
 Numbers = Callable[[Rows], list[float]]

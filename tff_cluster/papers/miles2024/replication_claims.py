@@ -12,11 +12,11 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tff_cluster.base.words import decimals_for, differ, plural
 from tff_cluster.papers.mcmahan2017 import BATCHES, EPOCHS, IID, NON_IID, row_name
 from tff_cluster.scorecard.claims import Claim, Finding, Needs
 from tff_cluster.scorecard.curves import CurveMeasures, measure
 from tff_cluster.scorecard.rows import Ours
-from tff_cluster.scorecard.words import decimals_for, differ, plural
 
 Rows = Mapping[str, Ours]
 # Of two settings whether the first is as claimed against the second (None: the pair cannot tell), and the numbers in words.

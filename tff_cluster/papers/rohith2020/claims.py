@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tff_cluster.base.words import decimals_for, differ, percents, points
 from tff_cluster.papers.rohith2020.tables import (
   DYNAMIC,
   HIERARCHICAL,
@@ -16,7 +17,6 @@ from tff_cluster.papers.rohith2020.tables import (
 from tff_cluster.scorecard.cells import Read
 from tff_cluster.scorecard.claims import Claim, Finding, judged, whole
 from tff_cluster.scorecard.rows import Ours
-from tff_cluster.scorecard.words import decimals_for, differ, percents, points
 
 Rows = Mapping[str, Ours]
 _PRINTED = 0.0005  # Table 3 prints tenths of a point; what is nearer than half of one prints the same.

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from tff_cluster.base.words import plural
 from tff_cluster.papers.rohith2020 import tables
-from tff_cluster.scorecard.words import plural
 
 
 @dataclasses.dataclass(frozen=True)

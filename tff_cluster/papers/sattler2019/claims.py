@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from tff_cluster.base.words import decimals_for, plural, score, series, signed
 from tff_cluster.papers.sattler2019 import tables
 from tff_cluster.scorecard.claims import Claim, Finding, Needs, judged
 from tff_cluster.scorecard.rows import Ours, Row
-from tff_cluster.scorecard.words import decimals_for, plural, score, series, signed
 
 Rows = Mapping[str, Ours]
 _PAPER = 'Sattler et al. 2019'

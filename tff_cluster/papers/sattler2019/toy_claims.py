@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from tff_cluster.base.words import percent, plural
 from tff_cluster.papers.sattler2019.toys.results import ClientsToy, RisksToy
 from tff_cluster.scorecard.claims import Claim, Finding, judged, whole
-from tff_cluster.scorecard.words import percent, plural
 
 _PAPER = 'Sattler et al. 2019'
 _LINE_AT_BEST = 0.75  # A line gets at most three of the four discs of XOR right.

@@ -19,12 +19,12 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import special
 
+from tff_cluster.base.errors import InputError
+from tff_cluster.base.seeding import generator
 from tff_cluster.clustering.methods import bipartition
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.errors import InputError
 from tff_cluster.papers.sattler2019.toys.results import ClientsToy
 from tff_cluster.papers.sattler2019.toys.risks import check_norms, descend
-from tff_cluster.seeding import generator
 
 # Centres of the discs of each cluster.
 _DISCS = {

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tff_cluster.errors import InputError
+from tff_cluster.base.errors import InputError
 from tff_cluster.papers.sattler2019.toys.results import RisksToy
 
 MOST_ROUNDS = 100_000

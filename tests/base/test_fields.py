@@ -1,0 +1,60 @@
+"""Declared fields: what is saved of a section, and how its texts and numbers are read."""
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tff_cluster.base import fields
+from tff_cluster.base.errors import InputError
+from tff_cluster.base.fields import option
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+  rounds: int = option(20, 'Rounds.')
+  model: str = option('cnn', 'A model.')
+  aggregator: str = option('mean', 'How updates are aggregated.')
+
+
+def test_a_default_is_a_value_of_the_same_type():
+  rounds, _, aggregator = dataclasses.fields(Section)
+  assert fields.is_default(rounds, 20) and fields.is_default(aggregator, 'mean')
+  assert not fields.is_default(rounds, 20.0) and not fields.is_default(rounds, 3)
+
+
+def test_what_is_saved_gives_the_section_back():
+  for section in (Section(), Section(rounds=3), Section(aggregator='robust')):
+    assert fields.section_from_json(Section, fields.to_json(section)) == section
+
+
+@given(st.one_of(st.integers(-(10**18), 10**18), st.floats(-1e300, 1e300)))
+def test_numbers_are_read_as_python_writes_them(value):
+  assert fields.number(repr(value)) == float(value)
+  assert fields.number(f'{value:+.3e}') == float(f'{value:+.3e}')
+
+
+@given(st.text(st.sampled_from('0123456789.eE+-_ \n１２٣²½x'), max_size=6))
+def test_what_is_read_as_a_number_python_reads_as_the_same(text):
+  try:
+    value = fields.number(text)
+  except ValueError:
+    return
+  assert text.isascii() and '_' not in text and text == text.strip()
+  assert math.isfinite(value) and value == float(text)
+
+
+@pytest.mark.parametrize(
+  'text', ['１２', '0.٣', '1_0', ' 1', '1\n', 'nan', 'inf', '1e999', '', '.', 'e3', '0x10', '1,5']
+)
+def test_other_digits_and_slips_are_no_numbers(text):
+  with pytest.raises(ValueError, match='expected a number, such as'):
+    fields.number(text)
+
+
+def test_text_that_is_not_utf8_is_refused():
+  fields.check_fields(Section(model='modèle/模型'))
+  with pytest.raises(InputError, match=r'--model=a\\udcffb: the value is not UTF-8 text'):
+    fields.check_fields(Section(model='a\udcffb'))

@@ -1,0 +1,119 @@
+"""Draws depend on (seed, purpose, keys) and on nothing else."""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tff_cluster.base import seeding
+
+ROOT = pathlib.Path(__file__).parents[1]
+KEYS = st.lists(st.integers(-(2**40), 2**40) | st.text(max_size=5), max_size=3).map(tuple)
+NAMES = st.tuples(st.integers(0, 2**40), st.text(max_size=5), KEYS)
+
+DRAW = """
+import json
+from tff_cluster import seeding
+draws = [seeding.generator(7, 'visit order', 12, name).permutation(50).tolist() for name in ('c07', 'writer é', '')]
+print(json.dumps([draws, seeding.integer_seed(7, 'k-means starts', 4), seeding.integer_seed(0, '')]))
+"""
+
+
+def first(seed, purpose, *keys, count=4):
+  return tuple(seeding.generator(seed, purpose, *keys).integers(0, 2**62, count).tolist())
+
+
+def test_every_process_draws_the_same():
+  found = []
+  for hash_seed in ('1', '2'):
+    done = subprocess.run(
+      [sys.executable, '-c', DRAW],
+      cwd=ROOT,
+      env=os.environ | {'PYTHONHASHSEED': hash_seed},
+      capture_output=True,
+      text=True,
+      check=True,
+    )
+    found.append(json.loads(done.stdout))
+  here = [
+    [
+      seeding.generator(7, 'visit order', 12, name).permutation(50).tolist()
+      for name in ('c07', 'writer é', '')
+    ],
+    seeding.integer_seed(7, 'k-means starts', 4),
+    seeding.integer_seed(0, ''),
+  ]
+  assert found == [here, here]
+
+
+@given(NAMES, NAMES)
+@settings(deadline=None)
+def test_draws_are_equal_exactly_where_their_names_are(one, other):
+  assert (first(one[0], one[1], *one[2]) == first(other[0], other[1], *other[2])) == (one == other)
+
+
+@pytest.mark.parametrize(
+  ('one', 'other'),
+  [
+    ((0, 'p', '1'), (0, 'p', 1)),
+    ((0, 'p', 1), (1, 'p', 0)),
+    ((0, 'p', 1, 2), (0, 'p', 12)),
+    ((0, 'p', 'a', 'b'), (0, 'p', 'ab')),
+    ((0, 'p', 'a', 'b'), (0, 'p', 'a", "b')),
+    ((0, 'p', 'a'), (0, 'pa')),
+    ((0, 'p'), (0, 'p', '')),
+    ((0, 'p', 1, 2), (0, 'p', 2, 1)),
+  ],
+)
+def test_names_that_look_alike_draw_differently(one, other):
+  assert first(*one) != first(*other)
+  assert seeding.integer_seed(*one) != seeding.integer_seed(*other)
+
+
+def test_numpys_integers_are_integers():
+  assert first(3, 'p', np.int64(5)) == first(np.int32(3), 'p', 5)
+
+
+def test_purposes_rounds_and_clients_are_independent():
+  size = 20_000
+  names = [(0, 'a', 1), (0, 'b', 1), (1, 'a', 1), (0, 'a', 2), (0, 'a', '1')]
+  draws = np.stack([seeding.generator(*name).random(size) for name in names])
+  correlations = np.corrcoef(draws)[np.triu_indices(len(names), 1)]
+  # The deviation of a correlation of independent draws is 1 / sqrt(size).
+  assert np.abs(correlations).max() < 5 / np.sqrt(size)
+  assert np.abs(draws.mean(axis=1) - 0.5).max() < 5 * np.sqrt(1 / 12 / size)
+
+
+def test_integer_seeds_fit_libraries_and_fill_their_range():
+  seeds = [seeding.integer_seed(0, 'range', k) for k in range(2000)]
+  assert all(isinstance(s, int) and 0 <= s < 2**31 for s in seeds)
+  assert len(set(seeds)) == 2000
+  assert np.ptp(np.bincount(np.array(seeds) >> 28, minlength=8)) < 120  # Expected: 250 +- 15 in each eighth.
+
+
+def test_a_draw_does_not_depend_on_draws_before_it():
+  alone = first(5, 'p', 'x')
+  seeding.generator(5, 'p', 'y').random(1000)
+  used = seeding.generator(5, 'p', 'x')
+  used.random(10)
+  assert first(5, 'p', 'x') == alone
+
+
+def test_global_state_is_neither_read_nor_changed():
+  random.seed(1)
+  np.random.seed(1)
+  before = random.getstate(), np.random.get_state()
+  drawn = first(1, 'p', 2), seeding.integer_seed(1, 'p', 2)
+  after = random.getstate(), np.random.get_state()
+  assert before[0] == after[0]
+  assert all(np.array_equal(one, other) for one, other in zip(before[1], after[1], strict=True))
+  random.seed(2)
+  np.random.seed(2)
+  assert (first(1, 'p', 2), seeding.integer_seed(1, 'p', 2)) == drawn

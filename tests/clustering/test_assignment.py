@@ -1,0 +1,84 @@
+"""ClusterAssignment: canonical order, views, and refusals."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering.assignment import ClusterAssignment
+
+IDS = ('w3', 'w1', 'w2')
+
+
+@st.composite
+def members_and_ids(draw):
+  size = draw(st.integers(1, 6))
+  ids = tuple(f'c{k}' for k in draw(st.permutations(range(size))))
+  extra = draw(st.lists(st.frozensets(st.sampled_from(ids), min_size=1), max_size=5, unique=True))
+  return [sorted(members) for members in extra if len(members) < size] + [list(ids)], ids
+
+
+@given(members_and_ids(), st.randoms(use_true_random=False))
+def test_equal_clusterings_are_equal_arrays(case, random):
+  clusters, ids = case
+  shuffled = [random.sample(members, len(members)) for members in random.sample(clusters, len(clusters))]
+  first, second = (ClusterAssignment.from_clusters(c, ids) for c in (clusters, shuffled))
+  np.testing.assert_array_equal(first.membership, second.membership)
+  assert first.client_ids == ids
+  assert sorted(map(sorted, first.clusters)) == sorted(map(sorted, clusters))
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=9))
+def test_labels_round_trip(labels):
+  assignment = ClusterAssignment.from_labels(labels, [str(k) for k in range(len(labels))])
+  labels = np.array(labels)
+  np.testing.assert_array_equal(
+    assignment.labels[:, None] == assignment.labels[None], labels[:, None] == labels[None]
+  )
+  assert assignment.labels[0] == 0
+  assert not assignment.is_overlapping
+  assert assignment.num_clusters == len(set(labels.tolist()))
+
+
+@given(members_and_ids())
+def test_json_round_trip(case):
+  assignment = ClusterAssignment.from_clusters(*case)
+  again = ClusterAssignment.from_json(json.loads(json.dumps(assignment.to_json())))
+  np.testing.assert_array_equal(again.membership, assignment.membership)
+  assert again.client_ids == assignment.client_ids
+
+
+def test_overlap():
+  assignment = ClusterAssignment.from_clusters([['w2', 'w1'], ['w3', 'w1']], IDS)
+  np.testing.assert_array_equal(assignment.membership, [[1, 1, 0], [0, 1, 1]])
+  assert assignment.clusters == [['w3', 'w1'], ['w1', 'w2']]
+  assert assignment.members(1).tolist() == [1, 2]
+  assert (assignment.num_clusters, assignment.num_clients, assignment.is_overlapping) == (2, 3, True)
+  with pytest.raises(ValueError, match='overlapping'):
+    _ = assignment.labels
+
+
+@pytest.mark.parametrize(
+  ('membership', 'ids', 'message'),
+  [
+    (np.ones((1, 2)), IDS, r'must be \[clusters, 3 clients\], found shape \(1, 2\)'),
+    (np.ones(3), IDS, r'found shape \(3,\)'),
+    (np.array([[1, 0.5, 1]]), IDS, 'zeros and ones only'),
+    (np.array([[1, np.nan, 1]]), IDS, 'zeros and ones only'),
+    (np.array([[1, 1, 1], [0, 0, 0]]), IDS, 'cluster 1 has no member'),
+    (np.array([[1, 0, 1]]), IDS, 'client w1 is in no cluster'),
+    (np.ones((1, 3)), ('a', 'b', 'a'), 'must be distinct'),
+    (np.array([[1, 1, 0], [0, 0, 1], [1, 1, 0]]), IDS, 'same members'),
+  ],
+)
+def test_refusals(membership, ids, message):
+  with pytest.raises(InputError, match=message):
+    ClusterAssignment(membership, ids)
+
+
+def test_unknown_members_are_named():
+  with pytest.raises(InputError, match="cluster 1 names client 'w9', which is not among the 3 clients"):
+    ClusterAssignment.from_clusters([['w1', 'w2', 'w3'], ['w9']], IDS)

@@ -1,0 +1,207 @@
+"""Clients without a finite vector: they change nobody's clusters, and have a cluster all the same."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering import diverged_clients, methods
+from tff_cluster.clustering.assignment import ClusterAssignment
+from tff_cluster.clustering.method import Evidence, Newcomers
+from tff_cluster.clustering.newcomer_clusters import Joined
+from tff_cluster.clustering.signatures import Signatures
+from tff_cluster.experiment.config import ClusteringConfig
+
+SEEDS = st.integers(0, 10**6)
+METHODS = [
+  ClusteringConfig('kmeans', num_clusters=3),
+  ClusteringConfig('spectral', num_clusters=3),
+  ClusteringConfig('dynamic_distance', distance_threshold='quantile:0.3'),
+  ClusteringConfig('hierarchical', distance_threshold='quantile:0.3'),
+  ClusteringConfig('bipartition'),
+]
+IDS = tuple('abcdefghijkl')
+
+
+def join(config, signatures, assignment, new, threshold):
+  known = Evidence(signatures)
+  return config.rule.join(config.options, Newcomers(assignment, known, new, threshold))
+
+
+def sick(seed, clients=12, features=5):
+  """Returns vectors around three centres with their ids, and bool[clients], whose are finite: at least two are."""
+  rng = np.random.default_rng(seed)
+  centres = 3.0 * rng.normal(size=(3, features))
+  vectors = (centres[rng.integers(3, size=clients)] + rng.normal(size=(clients, features))).astype(np.float32)
+  finite = np.ones(clients, bool)
+  finite[rng.choice(clients, rng.integers(1, clients - 1), replace=False)] = False
+  wrong = np.array([np.nan, np.inf, -np.inf], np.float32)
+  for client in np.flatnonzero(~finite):
+    places = rng.choice(features, rng.integers(1, features + 1), replace=False)
+    vectors[client, places] = rng.choice(wrong, len(places))
+  return vectors, IDS[:clients], finite
+
+
+def test_rows_with_nan_or_infinity_are_found(tmp_path):
+  vectors = np.zeros((5, 4), np.float32)
+  vectors[1, 2], vectors[3, 0], vectors[4, 3] = np.nan, np.inf, -np.inf
+  assert diverged_clients.finite_rows(vectors).tolist() == [True, False, True, False, False]
+  np.save(tmp_path / 'v.npy', vectors)
+  assert diverged_clients.finite_rows(np.load(tmp_path / 'v.npy', mmap_mode='r')).tolist() == [
+    True,
+    False,
+    True,
+    False,
+    False,
+  ]
+
+
+def test_vectors_that_are_all_finite_are_not_copied():
+  vectors = np.eye(4, dtype=np.float32)
+  found = diverged_clients.finite_only(vectors, IDS[:4], np.ones(4, bool))
+  assert found.vectors is vectors and found.client_ids == IDS[:4]
+
+
+@pytest.mark.parametrize('config', METHODS, ids=lambda config: config.method)
+@settings(deadline=None, max_examples=20)
+@given(seed=SEEDS)
+def test_the_others_are_clustered_as_if_they_were_alone(config, seed):
+  vectors, ids, finite = sick(seed)
+  healthy = [k for k in range(len(ids)) if finite[k]]
+  if (config.rule.told_number(config.options) or 0) > len(healthy):
+    config = config.changed(num_clusters=len(healthy))
+  alone = methods.cluster(config, Signatures(vectors[healthy], tuple(ids[k] for k in healthy)), seed)
+  found = diverged_clients.cluster(config, diverged_clients.finite_only(vectors, ids, finite), ids, seed)
+  out = {ids[k] for k in range(len(ids)) if not finite[k]}
+  assert found.excluded == tuple(i for i in ids if i in out)
+  assert found.threshold == alone.threshold and found.assignment.client_ids == ids
+  without = [[i for i in members if i not in out] for members in found.assignment.clusters]
+  assert sorted(without) == sorted(alone.assignment.clusters)
+  # No cluster has members only that were not clustered, so none can lose all its updates through them.
+  assert all(without)
+  sizes = [len(members) for members in alone.assignment.clusters]
+  first_largest = alone.assignment.clusters[sizes.index(max(sizes))]
+  for members, kept in zip(found.assignment.clusters, without, strict=True):
+    assert set(members) - set(kept) == (out if kept == first_largest else set())
+  assert sum('not clustered' in note for note in found.notes) == 1
+  # Scores are over the clustered ones.
+  scored = diverged_clients.clustered_only(found.assignment, found.excluded)
+  np.testing.assert_array_equal(scored.membership, alone.assignment.membership)
+  assert scored.client_ids == alone.assignment.client_ids
+
+
+@pytest.mark.parametrize('config', METHODS, ids=lambda config: config.method)
+def test_nothing_changes_where_all_are_finite(config):
+  signatures = Signatures.numbered(np.random.default_rng(0).normal(size=(9, 4)))
+  plain = methods.cluster(config, signatures, 3)
+  found = diverged_clients.cluster(config, signatures, signatures.client_ids, 3)
+  np.testing.assert_array_equal(found.assignment.membership, plain.assignment.membership)
+  assert (found.notes, found.threshold, found.excluded) == (plain.notes, plain.threshold, ())
+
+
+def test_more_clusters_than_clients_that_are_left_leave_everybody_alone():
+  vectors = np.array([[0.0], [np.nan], [1.0], [5.0]])
+  signatures = diverged_clients.finite_only(vectors, IDS[:4], diverged_clients.finite_rows(vectors))
+  found = diverged_clients.cluster(ClusteringConfig('kmeans', num_clusters=4), signatures, IDS[:4], 0)
+  assert found.assignment.clusters == [['a', 'b'], ['c'], ['d']]
+
+
+def test_of_several_largest_clusters_the_first_takes_them():
+  clustered = ClusterAssignment.from_labels([0, 1, 1, 2, 2], tuple('bcdef'))
+  found = diverged_clients.put_back(clustered, tuple('abcdefg'))
+  assert found.clusters == [['a', 'c', 'd', 'g'], ['b'], ['e', 'f']]
+  overlapping = ClusterAssignment.from_clusters([['b', 'c'], ['c', 'd', 'e']], tuple('bcde'))
+  assert diverged_clients.put_back(overlapping, tuple('abcde')).clusters == [['a', 'c', 'd', 'e'], ['b', 'c']]
+
+
+@pytest.mark.parametrize('ids', [('a', 'c'), ('b', 'a', 'c')])
+def test_clusters_of_strangers_or_in_another_order_are_refused(ids):
+  with pytest.raises(InputError, match='in the same order'):
+    diverged_clients.put_back(ClusterAssignment.from_labels([0, 1], ('a', 'b')), ids)
+
+
+@pytest.mark.parametrize(
+  ('finite', 'words'),
+  [
+    ([0, 1, 0], r'client a: .* those of 1 client more'),
+    ([0, 0, 0], 'those of 2 clients more'),
+    ([0, 1], 'client a: '),
+  ],
+)
+def test_fewer_than_two_clients_that_are_left_are_one_line(finite, words):
+  finite = np.array(finite, bool)
+  with pytest.raises(InputError, match=words) as caught:
+    diverged_clients.finite_only(np.where(finite[:, None], 1.0, np.nan), IDS[: len(finite)], finite)
+  assert 'use a smaller --learning_rate' in str(caught.value) and '\n' not in str(caught.value)
+
+
+def test_one_client_that_is_alone_anyway_is_no_error():
+  diverged_clients.check(np.array([True]), ('a',))
+  diverged_clients.check(np.array([True, True, False]), ('a', 'b', 'c'))
+  with pytest.raises(InputError, match='client a: its weights became NaN or infinite, so'):
+    diverged_clients.check(np.array([False]), ('a',))
+
+
+def test_the_sentence_names_at_most_five():
+  assert diverged_clients.note(('client_3', 'client_7')) == (
+    '2 clients were not clustered, because their updates were not finite (client_3, client_7); they are kept in the '
+    'largest cluster'
+  )
+  assert '(a); it is kept' in diverged_clients.note('a') and diverged_clients.note('a').startswith(
+    '1 client was not'
+  )
+  assert '(a, b, c, d, e)' in diverged_clients.note(tuple('abcde'))
+  assert '(a, b, c, d, e and 2 more)' in diverged_clients.note(tuple('abcdefg'))
+  assert '(a, b, c, d, e and 1 more)' in diverged_clients.note_of_splits(tuple('abcdef'))
+
+
+@pytest.mark.parametrize(
+  ('labels', 'finite', 'expected'),
+  [
+    ([0, 1, 1], [1, 0, 1, 1], [0, 1, 1, 1]),
+    ([0, 0, 1], [0, 1, 1, 1, 0], [0, 0, 0, 1, 0]),
+    # Of halves of one size the first takes them, and halves are numbered by first member.
+    ([0, 1], [1, 1, 0], [0, 1, 0]),
+    ([0, 1, 1], [0, 1, 1, 1], [0, 1, 0, 0]),
+  ],
+)
+def test_who_was_not_compared_goes_with_the_larger_half(labels, finite, expected):
+  assert diverged_clients.with_larger_half(np.array(labels), np.array(finite, bool)).tolist() == expected
+
+
+@pytest.mark.parametrize('config', METHODS[:4], ids=lambda config: config.method)
+@settings(deadline=None, max_examples=20)
+@given(seed=SEEDS)
+def test_newcomers_join_as_if_those_who_were_not_clustered_were_not_there(config, seed):
+  vectors, ids, finite = sick(seed)
+  if (config.rule.told_number(config.options) or 0) > finite.sum() or (
+    config.method == 'spectral' and finite.sum() < 4
+  ):
+    config = METHODS[2]
+  new = Signatures(np.random.default_rng(seed + 1).normal(size=(4, 5)) * 3, tuple('wxyz'))
+  signatures = diverged_clients.finite_only(vectors, ids, finite)
+  alone = methods.cluster(config, signatures, seed)
+  everybody = diverged_clients.put_back(alone.assignment, ids)
+  expected = join(config, signatures, alone.assignment, new, alone.threshold)
+  found = join(config, signatures, everybody, new, alone.threshold)
+  np.testing.assert_array_equal(found.fallback, expected.fallback)
+  for client in range(4):
+    groups = [
+      sorted(
+        set(assignment.clusters[row]) & set(signatures.client_ids)
+        for row in np.flatnonzero(joined.membership[:, client])
+      )
+      for assignment, joined in ((everybody, found), (alone.assignment, expected))
+    ]
+    assert sorted(map(sorted, groups[0])) == sorted(map(sorted, groups[1]))
+
+
+def test_a_newcomer_that_diverged_joins_the_largest_cluster_and_is_told():
+  assignment = ClusterAssignment.from_labels([0, 1, 1], tuple('abc'))
+  joined = Joined(np.array([[True, False], [False, True]]), np.array([False, True]))
+  found = diverged_clients.join_largest(joined, ('x', 'z'), ('x', 'y', 'z'), assignment)
+  assert found.membership.tolist() == [[True, False, False], [False, True, True]]
+  assert found.fallback.tolist() == [False, True, True]
+  nobody = diverged_clients.join_largest(None, (), ('x', 'y'), assignment)
+  assert nobody.membership.tolist() == [[False, False], [True, True]] and nobody.fallback.all()

@@ -1,0 +1,294 @@
+"""Each method's rule for newcomers against brute force, and what must hold whoever comes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import distance as scipy_distance
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering import methods
+from tff_cluster.clustering.assignment import ClusterAssignment
+from tff_cluster.clustering.method import Evidence, Newcomers
+from tff_cluster.clustering.methods.bipartition import descend
+from tff_cluster.clustering.methods.dynamic_distance import VARIANTS
+from tff_cluster.clustering.methods.spectral import AFFINITIES, affinity_matrix
+from tff_cluster.clustering.signatures import Signatures
+from tff_cluster.experiment.config import LINKAGES, METRICS, ClusteringConfig
+
+SEEDS = st.integers(0, 10**6)
+RULES = [
+  ClusteringConfig('kmeans', num_clusters=3),
+  *(ClusteringConfig('spectral', num_clusters=3, affinity=affinity) for affinity in AFFINITIES),
+  *(
+    ClusteringConfig('hierarchical', metric=metric, linkage=linkage, distance_threshold='quantile:0.3')
+    for metric in METRICS
+    for linkage in LINKAGES
+    if linkage != 'ward' or metric == 'l2'
+  ),
+  *(
+    ClusteringConfig('dynamic_distance', variant=variant, distance_threshold='quantile:0.3')
+    for variant in VARIANTS
+  ),
+]
+NAMES = ['-'.join([rule.method, *(str(value) for _, value in rule.given)]) for rule in RULES]
+
+
+def join(config, signatures, assignment, new, threshold):
+  known = Evidence(signatures)
+  return config.rule.join(config.options, Newcomers(assignment, known, new, threshold))
+
+
+def made(seed, config, clients=14, newcomers=5, features=6):
+  """Returns signatures, their clustering with its threshold, and newcomers around the same three centres."""
+  rng = np.random.default_rng(seed)
+  centres = 2.0 * rng.normal(size=(3, features))
+  vectors = centres[rng.integers(3, size=clients + newcomers)] + rng.normal(
+    size=(clients + newcomers, features)
+  )
+  signatures = Signatures.numbered(vectors[:clients])
+  outcome = methods.cluster(config, signatures, seed)
+  new = Signatures(vectors[clients:], tuple(f'new {k}' for k in range(newcomers)))
+  return signatures, outcome.assignment, new, outcome.threshold
+
+
+def distance(a, b, metric):
+  return scipy_distance.cdist([a], [b], {'l1': 'cityblock', 'l2': 'euclidean', 'cosine': 'cosine'}[metric])[
+    0, 0
+  ]
+
+
+def squares_about_the_mean(vectors):
+  return float(np.square(vectors - np.mean(vectors, axis=0)).sum())
+
+
+def costs(config, signatures, assignment, vector):
+  """Returns what it costs a cluster to take one vector, by the method's definition, float[clusters]."""
+  found = []
+  for row in range(assignment.num_clusters):
+    members = signatures.vectors[assignment.members(row)]
+    if config.method == 'kmeans':
+      found.append(np.linalg.norm(vector - members.mean(axis=0)))
+    elif config.options.linkage == 'ward':
+      found.append(squares_about_the_mean([*members, vector]) - squares_about_the_mean(members))
+    else:
+      reach = [distance(member, vector, config.options.metric) for member in members]
+      found.append({'single': min, 'complete': max, 'average': np.mean}[config.options.linkage](reach))
+  return np.array(found)
+
+
+def affinities(config, signatures, assignment, vector):
+  """Returns the mean affinity to each cluster's members, in the graph of all clients and this one, float[clusters]."""
+  if config.options.affinity == 'rbf':
+    apart = scipy_distance.pdist(signatures.vectors)
+    row = np.exp(
+      -0.5 * (np.linalg.norm(signatures.vectors - vector, axis=1) / np.median(apart[apart > 0])) ** 2
+    )
+  else:
+    graph = affinity_matrix(
+      Signatures.numbered(np.vstack([signatures.vectors, vector])), config.options.affinity
+    )
+    row = graph[-1, :-1]
+  return np.array([row[assignment.members(k)].mean() for k in range(assignment.num_clusters)])
+
+
+@pytest.mark.parametrize(
+  'config',
+  [r for r in RULES if r.method in ('kmeans', 'hierarchical')],
+  ids=lambda r: '-'.join([r.method, *(str(value) for _, value in r.given)]),
+)
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS)
+def test_a_newcomer_is_with_the_cluster_that_it_costs_least(config, seed):
+  signatures, assignment, new, threshold = made(seed, config)
+  joined = join(config, signatures, assignment, new, threshold)
+  assert joined.membership.dtype == bool and (joined.membership.sum(axis=0) == 1).all()
+  assert not joined.fallback.any()
+  for k, vector in enumerate(new.vectors):
+    cost = costs(config, signatures, assignment, vector)
+    assert cost[np.argmax(joined.membership[:, k])] <= cost.min() + 1e-9
+
+
+@pytest.mark.parametrize('affinity', AFFINITIES)
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS)
+def test_a_newcomer_is_with_the_cluster_that_it_is_most_similar_to(affinity, seed):
+  config = ClusteringConfig('spectral', num_clusters=3, affinity=affinity)
+  signatures, assignment, new, _ = made(seed, config)
+  joined = join(config, signatures, assignment, new, None)
+  assert (joined.membership.sum(axis=0) == 1).all() and not joined.fallback.any()
+  for k, vector in enumerate(new.vectors):
+    mean = affinities(config, signatures, assignment, vector)
+    assert mean[np.argmax(joined.membership[:, k])] >= mean.max() - 1e-12
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_of_equally_near_clients_the_first_are_neighbours(seed):
+  # Whole coordinates on a line: many clients are equally near.
+  config = ClusteringConfig('spectral', num_clusters=2, affinity='nearest_neighbors')
+  points = np.random.default_rng(seed).integers(0, 6, size=(16, 1)).astype(np.float64)
+  signatures = Signatures.numbered(points[:15])
+  assignment = ClusterAssignment.from_labels(np.arange(15) % 4, signatures.client_ids)
+  joined = join(config, signatures, assignment, Signatures(points[15:], ('new',)), None)
+  mean = affinities(config, signatures, assignment, points[15])
+  assert mean[np.argmax(joined.membership[:, 0])] == mean.max()
+
+
+def test_a_far_newcomer_has_no_affinity_left_but_a_nearest_cluster():
+  config = ClusteringConfig('spectral', num_clusters=2, affinity='rbf')
+  signatures = Signatures.numbered(np.array([[0.0], [1.0], [10.0], [11.0]]))
+  assignment = ClusterAssignment.from_labels([0, 0, 1, 1], signatures.client_ids)
+  joined = join(config, signatures, assignment, Signatures(np.array([[1e6], [-1e6]]), ('a', 'b')), None)
+  np.testing.assert_array_equal(joined.membership, [[False, True], [True, False]])
+
+
+def links(vectors, threshold):
+  return scipy_distance.cdist(vectors, vectors) <= threshold
+
+
+@pytest.mark.parametrize('variant', VARIANTS)
+@settings(max_examples=60, deadline=None)
+@given(
+  points=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=3, max_size=12),
+  quantile=st.sampled_from([0.0, 0.2, 0.5, 1.0]),
+)
+def test_dynamic_distance_keeps_what_a_cluster_is(variant, points, quantile):
+  # Whole coordinates: distances are often equal, and equal to the threshold.
+  config = ClusteringConfig('dynamic_distance', variant=variant, distance_threshold=f'quantile:{quantile}')
+  vectors, new = np.array(points[:-1], np.float64), np.array(points[-1:], np.float64)
+  signatures = Signatures.numbered(vectors)
+  outcome = methods.cluster(config, signatures, 0)
+  joined = join(config, signatures, outcome.assignment, Signatures(new, ('new',)), outcome.threshold)
+  limit = 0.0 if outcome.threshold is None else outcome.threshold
+  linked = links(np.vstack([vectors, new]), limit)
+  everybody, fits = len(vectors), []
+  for row in range(outcome.assignment.num_clusters):
+    members = outcome.assignment.members(row)
+    if variant == 'cliques':
+      fits.append(linked[np.ix_([*members, everybody], [*members, everybody])].all())
+    else:
+      fits.append(any(linked[centre, members].all() and linked[centre, everybody] for centre in members))
+  if any(fits):
+    assert joined.membership[:, 0].tolist() == fits and not joined.fallback[0]
+    return
+  farthest = [
+    max(np.linalg.norm(vectors[k] - new[0]) for k in outcome.assignment.members(row))
+    for row in range(len(fits))
+  ]
+  assert joined.fallback[0]
+  assert joined.membership[:, 0].tolist() == [far == min(farthest) for far in farthest]
+
+
+@pytest.mark.parametrize('variant', VARIANTS)
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_a_newcomer_like_a_client_is_in_the_same_clusters_by_dynamic_distance(variant, seed):
+  config = ClusteringConfig('dynamic_distance', variant=variant, distance_threshold='quantile:0.4')
+  vectors = np.random.default_rng(seed).integers(0, 5, size=(12, 3)).astype(np.float64)
+  signatures = Signatures.numbered(vectors)
+  outcome = methods.cluster(config, signatures, 0)
+  copies = Signatures(vectors, tuple(f'copy {k}' for k in range(12)))
+  joined = join(config, signatures, outcome.assignment, copies, outcome.threshold)
+  np.testing.assert_array_equal(joined.membership, outcome.assignment.membership > 0)
+  assert not joined.fallback.any()
+
+
+@pytest.mark.parametrize(
+  'config',
+  [ClusteringConfig('kmeans', num_clusters=3), *(r for r in RULES if r.method == 'hierarchical' and r.options.linkage == 'single')],
+  ids=lambda r: '-'.join(str(value) for _, value in r.given),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_a_newcomer_like_a_client_is_in_its_cluster(config, seed):
+  # Of k-means because no client is nearer to another mean when it ends; of single linkage because the distance is 0.
+  signatures, assignment, _, threshold = made(seed, config)
+  copies = Signatures(signatures.vectors, tuple(f'copy {k}' for k in range(signatures.num_clients)))
+  joined = join(config, signatures, assignment, copies, threshold)
+  np.testing.assert_array_equal(joined.membership, assignment.membership > 0)
+
+
+@pytest.mark.parametrize('config', RULES, ids=NAMES)
+@settings(max_examples=15, deadline=None)
+@given(seed=SEEDS)
+def test_order_does_not_matter(config, seed):
+  signatures, assignment, new, threshold = made(seed, config)
+  joined = join(config, signatures, assignment, new, threshold)
+  rng = np.random.default_rng(seed)
+  clients, newcomers = rng.permutation(signatures.num_clients), rng.permutation(new.num_clients)
+  ids = tuple(signatures.client_ids[k] for k in clients)
+  shuffled = Signatures(signatures.vectors[clients], ids)
+  again = ClusterAssignment(assignment.membership[:, clients], ids)  # Clusters in another order.
+  other = join(
+    config,
+    shuffled,
+    again,
+    Signatures(new.vectors[newcomers], tuple(new.client_ids[k] for k in newcomers)),
+    threshold,
+  )
+  row_of = {frozenset(members): row for row, members in enumerate(assignment.clusters)}
+  rows = [row_of[frozenset(members)] for members in again.clusters]
+  np.testing.assert_array_equal(other.membership, joined.membership[rows][:, newcomers])
+  np.testing.assert_array_equal(other.fallback, joined.fallback[newcomers])
+
+
+@pytest.mark.parametrize('config', RULES, ids=NAMES)
+def test_no_newcomer_depends_on_another_or_changes_anything(config):
+  signatures, assignment, new, threshold = made(3, config)
+  before = assignment.membership.copy()
+  together = join(config, signatures, assignment, new, threshold).membership
+  alone = [
+    join(config, signatures, assignment, Signatures(new.vectors[[k]], ('x',)), threshold).membership[:, 0]
+    for k in range(5)
+  ]
+  np.testing.assert_array_equal(together, np.stack(alone, axis=1))
+  np.testing.assert_array_equal(assignment.membership, before)
+
+
+@pytest.mark.parametrize('config', RULES, ids=NAMES)
+def test_one_client_is_the_only_cluster(config):
+  signatures = Signatures.numbered(np.ones((1, 3)))
+  assignment = ClusterAssignment.from_labels([0], signatures.client_ids)
+  joined = join(
+    config, signatures, assignment, Signatures(np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 5.0]]), ('a', 'b')), None
+  )
+  assert joined.membership.tolist() == [[True, True]]
+  # Without a pair there is no distance that a newcomer could be within.
+  assert joined.fallback.tolist() == [False, config.method == 'dynamic_distance']
+
+
+def test_a_tree_of_splits_by_hand():
+  # 0 is split into 1 and 2, 1 into 3 and 4; a similarity is that of two numbers, minus their difference.
+  parents = [None, 0, 0, 1, 1]
+  clients = {1: [0.0, 3.0], 2: [10.0], 3: [0.0], 4: [3.0]}
+  new = np.array([1.0, 2.0, 8.0, 6.0, -50.0])
+  asked = []
+
+  def similarity(node, reached):
+    asked.append((node, reached.tolist()))
+    halves = [child for child, parent in enumerate(parents) if parent == node]
+    return [-np.abs(np.array(clients[child])[:, None] - new[reached]) for child in halves]
+
+  ends = descend(parents, len(new), similarity)
+  # 6 is nearer to the client at 3 than to the one at 10, then to 3 than to 0.
+  assert ends.tolist() == [3, 4, 2, 4, 3]
+  assert asked == [(0, [0, 1, 2, 3, 4]), (1, [0, 1, 3, 4])]
+
+
+def test_nobody_is_asked_where_nothing_was_split_or_nobody_comes_by():
+  def nobody(node, reached):
+    raise AssertionError(f'cluster {node} was asked for')
+
+  assert descend([None], 3, nobody).tolist() == [0, 0, 0]
+  first = [np.array([[0.0]]), np.array([[1.0]])]
+  asked = []
+  descend([None, 0, 0, 1, 1], 1, lambda node, reached: asked.append(node) or first)
+  assert asked == [0]
+
+
+def test_clusters_of_other_clients_are_refused():
+  signatures = Signatures.numbered(np.eye(2))
+  other = ClusterAssignment.from_labels([0, 1], ('1', '0'))
+  with pytest.raises(InputError, match='the same clients in the same order'):
+    join(ClusteringConfig('kmeans'), signatures, other, signatures, None)

@@ -1,0 +1,273 @@
+"""Overlapping NMI and extended BCubed: by hand, against the definitions, and where they are older scores."""
+
+import collections
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering import overlap_scores
+
+
+def memberships(clients, clusters=4):
+  row = st.lists(st.booleans(), min_size=clients, max_size=clients)
+  return st.lists(row, min_size=1, max_size=clusters).map(lambda rows: np.array(rows, float))
+
+
+def whole(cover):
+  """Returns the cover with a last cluster of those who are in none."""
+  return np.vstack([cover, ~cover.any(axis=0)]).astype(float)
+
+
+any_covers = st.integers(1, 7).flatmap(lambda n: st.tuples(memberships(n), memberships(n)))
+whole_covers = any_covers.map(lambda pair: tuple(whole(cover) for cover in pair))
+labellings = st.integers(1, 12).flatmap(
+  lambda n: st.tuples(*(st.lists(st.integers(0, 3), min_size=n, max_size=n) for _ in range(2)))
+)
+
+
+def cover(clients, *clusters):
+  return np.array([[client in cluster for client in range(1, clients + 1)] for cluster in clusters], float)
+
+
+def sets(matrix):
+  return {frozenset(np.flatnonzero(row).tolist()) for row in matrix}
+
+
+def nmi_by_definition(a, b):
+  """McDaid, Greene and Hurley 2011 over sets of sets, pair by pair; nothing is left out."""
+  n = a.shape[1]
+
+  def h(count):
+    return -count / n * math.log2(count / n) if count else 0.0
+
+  def entropy(x):
+    return scipy.stats.entropy([len(x), n - len(x)], base=2)
+
+  def left(x, cover):
+    best = entropy(x)
+    for y in cover:
+      p11, p10, p01 = len(x & y), len(x - y), len(y - x)
+      p00 = n - p11 - p10 - p01
+      if h(p11) + h(p00) >= h(p10) + h(p01) - 1e-9:
+        best = min(best, scipy.stats.entropy([p11, p10, p01, p00], base=2) - entropy(y))
+    return best
+
+  a, b = sets(a), sets(b)
+  of_a, of_b = sum(map(entropy, a)), sum(map(entropy, b))
+  told = of_a - sum(left(x, b) for x in a) + of_b - sum(left(y, a) for y in b)
+  return told / 2 / max(of_a, of_b) if max(of_a, of_b) else 1.0
+
+
+@settings(max_examples=200, deadline=None)
+@given(any_covers)
+def test_nmi_equals_the_definition(pair):
+  assert overlap_scores.overlapping_nmi(*pair) == pytest.approx(nmi_by_definition(*pair), abs=1e-12)
+
+
+def test_nmi_by_hand():
+  # Each cluster of half the clients has 1 bit. {1,2} is found; {1,3} is independent of it, so that 1 bit is left.
+  # (1 - 0 + 2 - 1) / 2 = 1 of max(1, 2). (The normalisation of Lancichinetti et al. would give 3/4.)
+  assert overlap_scores.overlapping_nmi(cover(4, {1, 2}), cover(4, {1, 2}, {1, 3})) == pytest.approx(0.5)
+  # {1,2,3} and {4} have H = 2 - 3/4 log2 3 each, {1,2} and {3,4} 1. {1,2,3} with {1,2}, and {4} with {3,4}: shares 1/2, 1/4
+  # and 1/4, together 3/2 bits. The other pairs have h(P11) + h(P00) = 1/2 against 1 and tell nothing. Left: 3/2 - 1 of each
+  # on one side, 3/2 - H on the other. (2 H - 1 + 2 - 3 + 2 H) / 2 = 2 H - 1 of 2.
+  entropy = 2 - 0.75 * math.log2(3)
+  found = overlap_scores.overlapping_nmi(cover(4, {1, 2, 3}, {4}), cover(4, {1, 2}, {3, 4}))
+  assert found == pytest.approx(entropy - 0.5)
+
+
+def test_a_complement_is_no_match():
+  assert overlap_scores.overlapping_nmi(cover(4, {1, 2}), cover(4, {3, 4})) == 0.0
+
+
+# Clients in both clusters, in the first only, in the second only, in neither. First 24 and 1 of 32 clients, none in common,
+# which tell of each other: h(7/32) = 0.480 bit against h(3/4) + h(1/32) = 0.468. Then two ties: h(1/2) + h(1/8) is
+# h(1/4) + h(1/8).
+@pytest.mark.parametrize('counts', [(0, 24, 1, 7), (4, 1, 2, 1), (4, 2, 1, 1)])
+def test_pairs_at_the_edge_of_telling(counts):
+  first, second = (np.repeat(member, counts) for member in ([1, 1, 0, 0], [1, 0, 1, 0]))
+  expected = metrics.normalized_mutual_info_score(first, second, average_method='max')
+  assert expected > 0.01
+  assert overlap_scores.overlapping_nmi(first[None], second[None]) == pytest.approx(expected)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 30).flatmap(lambda n: st.tuples(memberships(n, 1), memberships(n, 1))))
+def test_nmi_of_two_clusters_is_that_of_the_two_variables_or_nothing(pair):
+  first, second = (side[0] for side in pair)
+  alike = scipy.special.entr([(first * second).mean(), ((1 - first) * (1 - second)).mean()]).sum()
+  unlike = scipy.special.entr([(first * (1 - second)).mean(), ((1 - first) * second).mean()]).sum()
+  known = alike >= unlike - 1e-9
+  expected = metrics.normalized_mutual_info_score(first, second, average_method='max') if known else 0.0
+  assert overlap_scores.overlapping_nmi(*pair) == pytest.approx(expected, abs=1e-12)
+
+
+def told(matrix):
+  """Returns the clusters that can be told from others: some clients, but not all."""
+  return {cluster for cluster in sets(matrix) if 0 < len(cluster) < matrix.shape[1]}
+
+
+@settings(max_examples=200, deadline=None)
+@given(any_covers, st.data())
+def test_nmi_is_one_for_equal_covers_alone_and_blind_to_order(pair, data):
+  a, b = pair
+  order = data.draw(st.permutations(range(a.shape[1])))
+  rows = data.draw(st.permutations(range(len(a))))
+  found = overlap_scores.overlapping_nmi(a, b)
+  assert 0.0 <= found <= 1.0
+  assert (found == 1.0) == (found > 1.0 - 1e-9) == (told(a) == told(b))
+  assert overlap_scores.overlapping_nmi(a, a[rows]) == 1.0
+  assert overlap_scores.overlapping_nmi(b, a) == found
+  assert overlap_scores.overlapping_nmi(a[rows][:, order], b[:, order]) == found
+  everybody, nobody = np.ones((1, a.shape[1])), np.zeros((1, a.shape[1]))
+  assert overlap_scores.overlapping_nmi(np.vstack([everybody, a, a, nobody]), b) == found
+
+
+def test_nmi_of_trivial_covers():
+  everybody, halves = np.ones((1, 4)), cover(4, {1, 2}, {3, 4})
+  assert overlap_scores.overlapping_nmi(everybody, everybody) == 1.0
+  assert overlap_scores.overlapping_nmi(everybody, np.zeros((2, 4))) == 1.0
+  assert (
+    overlap_scores.overlapping_nmi(everybody, halves)
+    == overlap_scores.overlapping_nmi(halves, everybody)
+    == 0.0
+  )
+  assert overlap_scores.overlapping_nmi(np.ones((1, 1)), np.ones((3, 1))) == 1.0
+
+
+def bcubed_by_loops(found, truth):
+  """Amigó et al. 2009, client by client, in fractions."""
+
+  def side(one, other):
+    means = []
+    for e in range(one.shape[1]):
+      shares = []
+      for f in range(one.shape[1]):
+        mine, theirs = (int((m[:, e] * m[:, f]).sum()) for m in (one, other))
+        if mine:
+          shares.append(Fraction(min(mine, theirs), mine))
+      means.append(sum(shares) / len(shares))
+    return sum(means) / len(means)
+
+  precision, recall = side(found, truth), side(truth, found)
+  return float(precision), float(recall), float(2 * precision * recall / (precision + recall))
+
+
+def numbers(score):
+  return score.precision, score.recall, score.f
+
+
+@settings(max_examples=150, deadline=None)
+@given(whole_covers)
+def test_bcubed_equals_the_definition(pair):
+  assert numbers(overlap_scores.bcubed(*pair)) == pytest.approx(bcubed_by_loops(*pair), abs=1e-12)
+
+
+# The example of Amigó et al. 2009 for overlapping clustering: seven items, of which two are in two categories. The scores
+# are worked out here.
+CATEGORIES = cover(7, {1, 2, 3}, {1, 2, 4, 5}, {6, 7})
+
+
+@pytest.mark.parametrize(
+  ('clusters', 'precision', 'recall'),
+  [
+    ([{1, 2, 3}, {1, 2, 4, 5}, {6, 7}], 1, 1),
+    # One cluster twice. Item 1 shares 3, 3, 2, 1, 1 clusters with items 1 to 5 and 2, 2, 1, 1, 1 categories: precision
+    # (2/3 + 2/3 + 1/2 + 1 + 1) / 5 = 23/30, item 2 the same; item 3 has 1/2, the other four 1.
+    ([{1, 2, 3}] * 2 + [{1, 2, 4, 5}, {6, 7}], Fraction(181, 210), 1),
+    # Three times: (2/4 + 2/4 + 1/3 + 1 + 1) / 5 = 2/3 twice, and 1/3.
+    ([{1, 2, 3}] * 3 + [{1, 2, 4, 5}, {6, 7}], Fraction(17, 21), 1),
+    # Items 1 and 2 in one cluster only: recall (1/2 + 1/2 + 1 + 0 + 0) / 5 = 2/5 each; items 4 and 5 have 1/2 each.
+    ([{1, 2, 3}, {4, 5}, {6, 7}], 1, Fraction(24, 35)),
+    # Items 1 and 2 together once more, as they should be: recall (1 + 1 + 1) / 5 = 3/5 each.
+    ([{1, 2, 3}, {1, 2}, {4, 5}, {6, 7}], 1, Fraction(26, 35)),
+    # The two categories in one cluster: precision 1, 1, 3/5, 4/5, 4/5, 1, 1; recall 4/5 for items 1 and 2.
+    ([{1, 2, 3, 4, 5}, {6, 7}], Fraction(31, 35), Fraction(33, 35)),
+  ],
+)
+def test_bcubed_by_hand(clusters, precision, recall):
+  f = 2 * precision * recall / Fraction(precision + recall)
+  expected = (float(precision), float(recall), float(f))
+  found = overlap_scores.bcubed(cover(7, *clusters), CATEGORIES)
+  assert numbers(found) == pytest.approx(expected)
+  turned = overlap_scores.bcubed(CATEGORIES, cover(7, *clusters))
+  assert (turned.precision, turned.recall) == (found.recall, found.precision)
+
+
+def test_an_item_in_its_second_correct_cluster_raises_bcubed():
+  # Item 1 joins items 4 and 5, with which it shares a category.
+  before = overlap_scores.bcubed(cover(7, {1, 2, 3}, {4, 5}, {6, 7}), CATEGORIES)
+  after = overlap_scores.bcubed(cover(7, {1, 2, 3}, {1, 4, 5}, {6, 7}), CATEGORIES)
+  wrong = overlap_scores.bcubed(cover(7, {1, 2, 3}, {4, 5}, {1, 6, 7}), CATEGORIES)
+  assert after.precision == before.precision == 1.0 and after.recall > before.recall and after.f > before.f
+  assert wrong.precision < 1.0 and wrong.f < before.f
+
+
+@settings(max_examples=150, deadline=None)
+@given(labellings)
+def test_bcubed_of_disjoint_clusterings_is_bcubed(labels):
+  found, truth = labels
+  pairs, clusters, groups = (collections.Counter(x) for x in (zip(found, truth, strict=True), found, truth))
+  # Bagga and Baldwin 1998: the share of a client's cluster, and of its group, that is in both.
+  precision = sum(pairs[c, g] / clusters[c] for c, g in zip(found, truth, strict=True)) / len(found)
+  recall = sum(pairs[c, g] / groups[g] for c, g in zip(found, truth, strict=True)) / len(found)
+  a, b = (np.arange(4)[:, None] == np.array(side) for side in labels)
+  f = 2 * precision * recall / (precision + recall)
+  assert numbers(overlap_scores.bcubed(a, b)) == pytest.approx((precision, recall, f))
+
+
+@settings(deadline=None)
+@given(whole_covers, st.data())
+def test_bcubed_is_one_for_equal_covers_and_blind_to_order(pair, data):
+  a, b = pair
+  order = data.draw(st.permutations(range(a.shape[1])))
+  found = numbers(overlap_scores.bcubed(a, b))
+  assert all(0.0 < x <= 1.0 for x in found)
+  assert numbers(overlap_scores.bcubed(a, a[::-1])) == (1.0, 1.0, 1.0)
+  assert numbers(overlap_scores.bcubed(a[::-1][:, order], b[:, order])) == pytest.approx(found, abs=1e-12)
+
+
+def test_many_clients():
+  # 20 clusters of 500, 10 groups of 1000, every cluster half in one group and half in another.
+  clients = np.arange(10_000)
+  found, truth = clients // 500, (clients // 250) % 10
+  a, b = np.arange(20)[:, None] == found, np.arange(10)[:, None] == truth
+  assert numbers(overlap_scores.bcubed(a, b)) == pytest.approx((1 / 2, 1 / 4, 1 / 3))
+
+
+def test_blocks_change_nothing(monkeypatch):
+  rng = np.random.default_rng(0)
+  a, b = (whole(rng.random((clusters, 40)) < 0.3) for clusters in (7, 5))
+  expected = overlap_scores.overlapping_nmi(a, b), numbers(overlap_scores.bcubed(a, b))
+  monkeypatch.setattr(
+    overlap_scores, '_CELLS', 100
+  )  # Less than half of the clients, or of the clusters, at a time.
+  found = overlap_scores.overlapping_nmi(a, b), numbers(overlap_scores.bcubed(a, b))
+  assert found[0] == expected[0] and found[1] == pytest.approx(expected[1], abs=1e-12)
+  monkeypatch.setattr(overlap_scores, '_CELLS', 1)
+  assert overlap_scores.overlapping_nmi(a, b) == expected[0]
+
+
+@pytest.mark.parametrize('score', [overlap_scores.overlapping_nmi, overlap_scores.bcubed])
+def test_wrong_shapes(score):
+  with pytest.raises(InputError, match=r'over the same clients, found \(2, 3\) and \(2, 4\)$'):
+    score(np.ones((2, 3)), np.ones((2, 4)))
+  with pytest.raises(InputError, match=r'found \(3,\) and \(1, 3\)$'):
+    score(np.ones(3), np.ones((1, 3)))
+  with pytest.raises(InputError, match=r'at least one client, found none$'):
+    score(np.ones((1, 0)), np.ones((1, 0)))
+
+
+def test_bcubed_needs_everybody_somewhere():
+  with pytest.raises(InputError, match=r'^client number 2 is in no cluster of found$'):
+    overlap_scores.bcubed(cover(3, {1, 2}), np.ones((1, 3)))
+  with pytest.raises(InputError, match=r'^client number 0 is in no cluster of truth$'):
+    overlap_scores.bcubed(np.ones((1, 3)), cover(3, {2, 3}))

@@ -1,0 +1,110 @@
+"""Metrics from counts, against scikit-learn and by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from tff_cluster.data.class_counts import Scores, macro_precision, macro_recall
+
+
+def of_table(confusion):
+  """Returns the counts int[..., 3, classes] of a table int[..., classes, classes] by (true label, predicted label)."""
+  confusion = np.asarray(confusion)
+  hits = np.diagonal(confusion, axis1=-2, axis2=-1)
+  return np.stack([confusion.sum(axis=-1), confusion.sum(axis=-2), hits], axis=-2)
+
+
+def counts(true, predicted, classes):
+  confusion = np.zeros((classes, classes), np.int64)
+  for t, p in zip(true, predicted, strict=True):
+    confusion[t, p] += 1
+  return of_table(confusion)
+
+
+@st.composite
+def labellings(draw):
+  """Returns (true, predicted) of some clients and the number of classes; classes may be absent."""
+  classes = draw(st.integers(1, 6))
+  label = st.integers(0, classes - 1)
+  clients = draw(st.lists(st.lists(st.tuples(label, label), min_size=1, max_size=12), min_size=1, max_size=5))
+  return [tuple(zip(*rows, strict=True)) for rows in clients], classes
+
+
+@given(labellings())
+@settings(deadline=None)
+def test_summary_is_scikit_learns_over_all_rows_together(drawn):
+  clients, classes = drawn
+  losses = np.arange(len(clients)) * 0.75 + 0.1
+  summary = Scores(np.stack([counts(t, p, classes) for t, p in clients]), losses).summary()
+  true = np.concatenate([t for t, _ in clients])
+  predicted = np.concatenate([p for _, p in clients])
+  # scikit-learn, too, leaves out classes that are neither present nor predicted.
+  for name, function in (('precision', metrics.precision_score), ('recall', metrics.recall_score)):
+    expected = function(true, predicted, average='macro', zero_division=0)
+    assert summary[name] == pytest.approx(expected, abs=1e-12), name
+  assert summary['accuracy'] == pytest.approx(metrics.accuracy_score(true, predicted), abs=1e-12)
+  assert summary['loss'] == pytest.approx(losses.sum() / len(true))
+  each = [metrics.accuracy_score(t, p) for t, p in clients]
+  assert summary['mean_client_accuracy'] == pytest.approx(np.mean(each))
+  assert summary['highest_client_accuracy'] == pytest.approx(max(each))
+  assert summary['share_at_highest'] == pytest.approx(np.mean(np.isclose(each, max(each))))
+
+
+@given(labellings())
+@settings(deadline=None)
+def test_counts_follow_from_the_rows(drawn):
+  clients, classes = drawn
+  scores = Scores(np.stack([counts(t, p, classes) for t, p in clients]), np.zeros(len(clients)))
+  assert scores.total.tolist() == [len(t) for t, _ in clients]
+  assert scores.correct.tolist() == [sum(a == b for a, b in zip(t, p, strict=True)) for t, p in clients]
+  assert scores.select([0]).summary() == Scores(scores.counts[:1], np.zeros(1)).summary()
+
+
+def test_the_mean_over_clients_is_not_the_mean_over_examples():
+  # One client with 1 of 1 right, one with 1 of 9.
+  summary = Scores(of_table([[[1, 0], [0, 0]], [[1, 8], [0, 0]]]), np.array([1.0, 3.0])).summary()
+  assert summary['accuracy'] == pytest.approx(2 / 10)
+  assert summary['mean_client_accuracy'] == pytest.approx((1 + 1 / 9) / 2)
+  assert summary['highest_client_accuracy'] == 1.0
+  assert summary['share_at_highest'] == 0.5
+  assert summary['loss'] == pytest.approx(0.4)
+
+
+def test_absent_classes_by_hand():
+  # Class 0: 2 rows, both right. Class 1: 2 rows, predicted as 2. Class 2: absent, predicted twice. Class 3: neither.
+  found = counts([0, 0, 1, 1], [0, 0, 2, 2], 4)
+  assert macro_recall(found) == pytest.approx((1 + 0 + 0) / 3)
+  assert macro_precision(found) == pytest.approx((1 + 0 + 0) / 3)
+  # Class 1 is present and never predicted: its precision counts 0, its recall 0.
+  found = counts([0, 0, 1], [0, 0, 0], 2)
+  assert macro_precision(found) == pytest.approx((2 / 3 + 0) / 2)
+  assert macro_recall(found) == pytest.approx((1 + 0) / 2)
+
+
+def test_true_labels_come_before_predicted_ones():
+  # Of 4 rows of class 0 one is predicted; of the predictions 0 all are right.
+  found = np.array([[4, 2], [1, 5], [1, 2]])
+  assert macro_recall(found) == pytest.approx((1 / 4 + 2 / 2) / 2)
+  assert macro_precision(found) == pytest.approx((1 / 1 + 2 / 5) / 2)
+
+
+@pytest.mark.parametrize('loss', [math.inf, math.nan, -math.inf])
+def test_a_loss_that_is_not_finite_is_none(loss):
+  scores = Scores(of_table([[[1, 0], [0, 1]], [[1, 0], [0, 1]]]), np.array([0.5, loss]))
+  assert scores.summary()['loss'] is None
+  assert scores.select([0]).summary()['loss'] == 0.25
+
+
+def test_no_rows_at_all():
+  summary = Scores(np.zeros((2, 3, 3), np.int64), np.zeros(2)).summary()
+  assert summary['accuracy'] == summary['precision'] == summary['recall'] == summary['loss'] == 0.0
+  assert macro_precision(np.zeros((3, 3), int)) == macro_recall(np.zeros((3, 3), int)) == 0.0
+
+
+def test_a_client_without_rows_has_accuracy_0():
+  scores = Scores(of_table([[[0, 0], [0, 0]], [[3, 0], [0, 1]]]), np.zeros(2))
+  assert scores.client_accuracy.tolist() == [0.0, 1.0]

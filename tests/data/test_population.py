@@ -1,0 +1,230 @@
+"""Populations: what is refused, and what their digests depend on."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import make_population
+from tff_cluster.base.errors import InputError
+from tff_cluster.data.population import Split, cohort_size
+
+CLIENTS, CLASSES = 4, 3
+SPLITS = ('train', 'validation', 'test')
+
+
+@pytest.fixture(scope='module')
+def population():
+  return make_population(clients=CLIENTS, rows=5, classes=CLASSES)
+
+
+def change(population, split, **fields):
+  return dataclasses.replace(population, **{split: dataclasses.replace(getattr(population, split), **fields)})
+
+
+def altered(array, position, value):
+  result = array.copy()
+  result[position] = value
+  return result
+
+
+def refused(match, make):
+  with pytest.raises(InputError, match=match) as caught:
+    make()
+  assert '\n' not in str(caught.value)
+
+
+def test_repeated_ids_are_refused_and_named(population):
+  refused(
+    'given twice or more: c00',
+    lambda: dataclasses.replace(population, client_ids=('c00', 'c01', 'c00', 'c02')),
+  )
+
+
+def test_a_wrong_global_test_set_is_refused(population):
+  x, y = population.global_test_x, population.global_test_y
+  refused(
+    'has 0 rows and 0 labels',
+    lambda: dataclasses.replace(population, global_test_x=x[:0], global_test_y=y[:0]),
+  )
+  refused(
+    f'has {len(x) - 1} rows and {len(y)} labels',
+    lambda: dataclasses.replace(population, global_test_x=x[:-1]),
+  )
+
+
+@pytest.mark.parametrize('split', SPLITS)
+def test_wrong_splits_are_refused(split, population):
+  part = getattr(population, split)
+  rows = len(part.y)
+  refused(f'{split} has {rows - 1} rows, {rows} labels', lambda: change(population, split, x=part.x[:-1]))
+  refused(f'{split} has {rows} rows, {rows - 1} labels', lambda: change(population, split, y=part.y[:-1]))
+  refused(
+    f'{split} has .* offsets up to {rows - 1}',
+    lambda: change(population, split, offsets=altered(part.offsets, -1, rows - 1)),
+  )
+  refused(f'{split} has labels from 0 to 3, allowed are 0 to 2', lambda: change(population, split, y=np.r_[part.y[:-2], 0, 3].astype(np.int32)))  # fmt: skip
+  refused(f'{split} has labels from -1 to', lambda: change(population, split, y=altered(part.y, 0, -1)))
+  refused(f'{split} has float64 rows', lambda: change(population, split, x=part.x.astype(np.float64)))
+  refused(
+    rf'{split} has float32 rows of shape \(5,\), the global test set float32 rows of shape \(6,\)',
+    lambda: change(population, split, x=part.x[:, :-1]),
+  )
+  refused(
+    f'{split} has {CLIENTS - 1} clients, expected {CLIENTS}',
+    lambda: change(population, split, offsets=part.offsets[[0, 1, 2, 4]]),
+  )
+
+
+@pytest.mark.parametrize('split', SPLITS)
+def test_clients_without_rows_are_refused_and_named(split, population):
+  offsets = getattr(population, split).offsets
+  for k in range(CLIENTS):
+    # Client k's rows go to a neighbour.
+    position, value = (k + 1, offsets[k]) if k < CLIENTS - 1 else (k, offsets[k + 1])
+    refused(
+      rf'client c0{k} has no {split} rows \(1 such clients\)',
+      lambda position=position, value=value: change(
+        population, split, offsets=altered(offsets, position, value)
+      ),
+    )
+
+
+def test_too_few_classes_are_refused(population):
+  refused('allowed are 0 to 1', lambda: dataclasses.replace(population, num_classes=2))
+
+
+@given(
+  counts=st.lists(st.integers(1, 6), min_size=1, max_size=6),
+  classes=st.integers(1, 5),
+  seed=st.integers(0, 99),
+)
+@settings(deadline=None, max_examples=40)
+def test_a_split_gives_every_client_its_own_rows(counts, classes, seed):
+  rng = np.random.default_rng(seed)
+  rows = sum(counts)
+  y = rng.integers(classes, size=rows).astype(np.int32)
+  split = Split(np.arange(rows * 2.0).reshape(rows, 2), y, np.cumsum([0, *counts]))
+  assert split.counts.tolist() == counts
+  start = 0
+  for k, count in enumerate(counts):
+    x, labels = split.client(k)
+    np.testing.assert_array_equal(x, split.x[start : start + count])
+    assert np.shares_memory(x, split.x)
+    expected = [labels.tolist().count(label) for label in range(classes)]
+    assert split.label_counts(classes)[k].tolist() == expected
+    start += count
+
+
+def test_what_follows_from_the_fields(population):
+  assert population.num_clients == CLIENTS
+  assert population.input_shape == (6,)
+
+
+def test_any_number_of_any_row_changes_its_clients_digest_and_no_other(population):
+  for split in SPLITS:
+    part = getattr(population, split)
+    owner = np.repeat(np.arange(CLIENTS), part.counts)
+    for row in range(len(part.y)):
+      for changed in (
+        change(population, split, x=altered(part.x, (row, row % 6), 99.0)),
+        change(population, split, y=altered(part.y, row, (part.y[row] + 1) % CLASSES)),
+      ):
+        differs = [a != b for a, b in zip(population.client_digests, changed.client_digests, strict=True)]
+        assert differs == (np.arange(CLIENTS) == owner[row]).tolist()
+        assert changed.digest != population.digest
+
+
+def test_a_client_has_the_same_digest_in_another_company():
+  one = make_population(clients=CLIENTS)
+  offsets = {split: getattr(one, split).offsets for split in SPLITS}
+  kept = {
+    split: dataclasses.replace(
+      getattr(one, split),
+      x=getattr(one, split).x[offsets[split][2] :],
+      y=getattr(one, split).y[offsets[split][2] :],
+      offsets=offsets[split][2:] - offsets[split][2],
+    )
+    for split in SPLITS
+  }
+  without = dataclasses.replace(one, client_ids=one.client_ids[2:], **kept)
+  assert without.client_digests == one.client_digests[2:]
+  assert without.digest != one.digest
+
+
+def test_rows_that_move_to_a_neighbour_or_another_split_change_both_digests(population):
+  moved = change(
+    population, 'train', offsets=altered(population.train.offsets, 1, population.train.offsets[1] + 1)
+  )
+  differs = [a != b for a, b in zip(population.client_digests, moved.client_digests, strict=True)]
+  assert differs == [True, True, False, False]
+  swapped = dataclasses.replace(population, validation=population.test, test=population.validation)
+  assert all(a != b for a, b in zip(population.client_digests, swapped.client_digests, strict=True))
+  order = np.arange(len(population.train.y))
+  order[:2] = [1, 0]
+  reordered = change(population, 'train', x=population.train.x[order], y=population.train.y[order])
+  assert reordered.client_digests[0] != population.client_digests[0]
+
+
+def test_an_id_changes_its_clients_digest(population):
+  renamed = dataclasses.replace(population, client_ids=('c00', 'other', 'c02', 'c03'))
+  differs = [a != b for a, b in zip(population.client_digests, renamed.client_digests, strict=True)]
+  assert differs == [False, True, False, False]
+
+
+def test_what_belongs_to_nobody_changes_the_digest_of_the_whole_only(population):
+  truths = {'group': np.eye(2)[:, [0, 0, 1, 1]]}
+  with_truth = dataclasses.replace(population, truths=truths)
+  variants = [
+    dataclasses.replace(population, global_test_x=altered(population.global_test_x, (0, 0), 99.0)),
+    dataclasses.replace(population, global_test_y=altered(population.global_test_y, 0, (population.global_test_y[0] + 1) % 3)),
+    dataclasses.replace(population, num_classes=CLASSES + 1),
+    with_truth,
+    dataclasses.replace(population, truths={'other name': truths['group']}),
+    dataclasses.replace(population, truths={'group': truths['group'][:, ::-1]}),
+  ]  # fmt: skip
+  assert len({population.digest, *(v.digest for v in variants)}) == len(variants) + 1
+  assert all(v.client_digests == population.client_digests for v in variants)
+
+
+def test_equal_content_has_equal_digests_whatever_it_is_called(population):
+  again = make_population(clients=CLIENTS, rows=5, classes=CLASSES)
+  assert again.digest == population.digest
+  assert dataclasses.replace(again, name='called otherwise').digest == population.digest
+  assert make_population(clients=CLIENTS, rows=5, classes=CLASSES, seed=1).digest != population.digest
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.integers(0, CLIENTS - 1), min_size=1))
+def test_taken_clients_keep_what_is_theirs(chosen):
+  population = dataclasses.replace(
+    make_population(clients=CLIENTS, rows=5, classes=CLASSES),
+    truths={'group': np.arange(2.0 * CLIENTS).reshape(2, -1)},
+  )
+  positions = sorted(chosen)
+  taken = population.take(positions)
+  assert taken.client_ids == tuple(population.client_ids[k] for k in positions)
+  assert taken.client_digests == tuple(population.client_digests[k] for k in positions)
+  np.testing.assert_array_equal(taken.truths['group'], population.truths['group'][:, positions])
+  for name in SPLITS:
+    for place, k in enumerate(positions):
+      for ours, theirs in zip(
+        getattr(taken, name).client(place), getattr(population, name).client(k), strict=True
+      ):
+        np.testing.assert_array_equal(ours, theirs)
+  assert taken.global_test_x is population.global_test_x
+
+
+@pytest.mark.parametrize('positions', [[], [1, 0], [1, 1], [-1, 2], [0, CLIENTS], [[0, 1]]])
+def test_positions_that_cannot_be_taken(population, positions):
+  refused('clients to take must be ascending positions from 0 to 3', lambda: population.take(positions))
+
+
+@pytest.mark.parametrize(
+  ('fraction', 'members', 'size'),
+  [(0.29, 100, 29), (0.1, 19, 1), (0.2, 13, 2), (0.5, 3, 1), (0.1, 3, 1), (1.0, 7, 7), (0.7, 10, 7)],
+)
+def test_a_cohort_is_a_share_of_the_members_rounded_down_and_one_at_least(fraction, members, size):
+  assert cohort_size(fraction, members) == size

@@ -1,0 +1,146 @@
+"""Computations survive their worker: it dies, hangs or answers an error, and its work is repeated on another one."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tests.engine.reach import listening
+from tests.engine.slow import STEPS, slow_sum, total
+from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.engine.machine import Machine
+
+pytestmark = pytest.mark.tensorflow
+
+
+@contextlib.contextmanager
+def opened(model=None, **patience):
+  from tff_cluster.engine import context, worker
+
+  with context.connected(worker.start(2), Machine(**patience), model):
+    import tensorflow_federated as tff
+
+    yield tff.framework.get_context_stack().current
+
+
+EXPECTED = 2 * total()
+
+
+def soon(action, after=0.15):
+  timer = threading.Timer(after, action)
+  timer.start()
+  return timer
+
+
+def pid_of(context):
+  return context._worker.process.pid
+
+
+def test_a_worker_that_dies_in_mid_computation_is_started_again_and_the_work_repeated(caplog):
+  with opened() as context:
+    assert slow_sum()([STEPS, STEPS]) == EXPECTED
+    first = pid_of(context)
+    soon(lambda: os.kill(first, signal.SIGKILL))
+    assert slow_sum()([STEPS, STEPS]) == EXPECTED
+    assert pid_of(context) != first
+  (record,) = caplog.records
+  assert 'exit code -9' in record.getMessage() and '(1 of 2)' in record.getMessage()
+
+
+def test_a_worker_that_is_terminated_from_outside_is_started_again(caplog):
+  with opened() as context:
+    first = pid_of(context)
+    os.kill(first, signal.SIGTERM)
+    assert slow_sum()([STEPS, STEPS]) == EXPECTED
+    assert pid_of(context) != first
+  assert 'exit code -15' in caplog.text
+
+
+@pytest.mark.parametrize('name', ['SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL'])
+def test_a_worker_that_dies_of_its_own_fault_is_not_trusted_again(name, caplog):
+  with opened('of_mine:wide', worker_retries=5) as context:
+    first = pid_of(context)
+    soon(lambda: os.kill(first, getattr(signal, name)))
+    words = (
+      rf'^the TFF worker died of {name} while it computed with --model=of_mine:wide: .*cannot be trusted'
+    )
+    with pytest.raises(EnvironmentFault, match=words) as caught:
+      slow_sum()([20 * STEPS] * 2)
+    assert 'saved and may be wrong' in str(caught.value) and '\n' not in str(caught.value)
+    assert pid_of(context) == first
+  assert not caplog.records
+
+
+def test_a_fault_is_seen_however_late_the_system_reports_the_end(monkeypatch):
+  """The connection of a process that dies can break long before its parent can learn of what."""
+  from tff_cluster.engine import one_machine
+
+  with opened() as context:
+    monkeypatch.setattr(one_machine.ProcessWatch, 'cause', lambda *_: 'answered UNAVAILABLE: Socket closed')
+    monkeypatch.setattr(one_machine.ProcessWatch, 'tick', lambda _: None)
+    soon(lambda: os.kill(pid_of(context), signal.SIGSEGV))
+    with pytest.raises(EnvironmentFault, match='died of SIGSEGV'):
+      slow_sum()([20 * STEPS] * 2)
+
+
+def test_the_runner_listens_nowhere_while_it_computes():
+  with opened() as context:
+    if not context._worker.private:
+      pytest.skip('this system allows no private network')
+    before = listening(os.getpid())
+    assert slow_sum()([STEPS, STEPS]) == EXPECTED
+    # The door has shut behind the one caller.
+    assert len(listening(os.getpid())) == len(before) - 1
+    assert listening(context._worker.process.pid) == []
+
+
+def test_a_worker_that_hangs_is_given_up_in_bounded_time(caplog):
+  with opened(worker_stall_timeout_secs=5.0) as context:
+    first = pid_of(context)
+    os.kill(first, signal.SIGSTOP)
+    started = time.monotonic()
+    assert slow_sum()([STEPS, STEPS]) == EXPECTED
+    assert time.monotonic() - started < 60
+  (record,) = caplog.records
+  assert 'hung (it did nothing for 5 s)' in record.getMessage()
+
+
+def test_a_worker_that_works_longer_than_the_patience_is_left_alone(caplog):
+  with opened(worker_stall_timeout_secs=5.0) as context:
+    first = pid_of(context)
+    context._connection._stub._watch._patience = 1
+    assert slow_sum()([3 * STEPS] * 2) == 2 * total(3 * STEPS)
+    assert pid_of(context) == first
+  assert not caplog.records
+
+
+def test_a_worker_that_answers_an_error_each_time_ends_the_run_with_the_cause(caplog):
+  import tensorflow as tf
+  import tensorflow_federated as tff
+
+  @tff.tensorflow.computation(np.int32)
+  def refuse(number):
+    with tf.control_dependencies([tf.debugging.assert_less(number, 3, 'planted refusal')]):
+      return tf.identity(number)
+
+  with opened(worker_retries=1) as context:
+    assert refuse(2) == 2
+    with pytest.raises(
+      EnvironmentFault, match=r'failed 2 times in a row.*planted refusal.*is saved'
+    ) as caught:
+      refuse(5)
+    assert '\n' not in str(caught.value)
+    process = context._worker.process
+  assert len(caplog.records) == 1
+  assert process.poll() is not None
+
+
+def test_without_retries_the_first_failure_ends_the_run():
+  with opened(worker_retries=0) as context:
+    soon(lambda: os.kill(pid_of(context), signal.SIGKILL))
+    with pytest.raises(EnvironmentFault, match=r'in the middle of a round: it ended .exit code -9'):
+      slow_sum()([20 * STEPS] * 2)

@@ -1,0 +1,68 @@
+"""What is left of the memory, from files as the kernel writes them."""
+
+import pytest
+
+from tff_cluster.engine import free_memory
+
+MEMINFO = 'MemTotal:  8 kB\nMemFree:  1 kB\nMemAvailable:  4000 kB\n'
+LEFT = 4000 * 1024
+
+
+def system(root, groups='', files=None, meminfo=MEMINFO):
+  written = {'proc/meminfo': meminfo, 'proc/self/cgroup': groups} | (files or {})
+  for name, text in written.items():
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(text)
+  return root
+
+
+def group(folder, limit, used, idle, old=False):
+  names = (
+    ('limit_in_bytes', 'usage_in_bytes', 'total_inactive_file')
+    if old
+    else ('max', 'current', 'inactive_file')
+  )
+  folder = f'sys/fs/cgroup/{folder}'.rstrip('/')
+  return {
+    f'{folder}/memory.{names[0]}': f'{limit}\n',
+    f'{folder}/memory.{names[1]}': f'{used}\n',
+    f'{folder}/memory.stat': f'anon 5\n{names[2]} {idle}\n',
+  }
+
+
+def test_without_limits_it_is_what_the_machine_has(tmp_path):
+  assert free_memory.available(system(tmp_path, '0::/\n')) == LEFT
+
+
+@pytest.mark.parametrize('old', [False, True])
+@pytest.mark.parametrize('inside', ['a/b', 'a', ''])
+def test_the_tightest_group_around_counts(inside, old, tmp_path):
+  kind = 'memory' if old else ''
+  files = group(f'{kind}/{inside}'.strip('/'), 1_000_000, 700_000, 50_000, old)
+  line = '7:cpu,memory:/a/b\n1:cpuset:/\n' if old else '0::/a/b\n'
+  assert free_memory.available(system(tmp_path, line, files)) == 350_000
+
+
+def test_a_container_that_does_not_see_its_own_path(tmp_path):
+  files = group('memory', 2_000_000, 500_000, 0, old=True)
+  assert free_memory.available(system(tmp_path, '4:memory:/outer/1234\n0::/\n', files)) == 1_500_000
+
+
+def test_no_limit_and_wide_limits_change_nothing(tmp_path):
+  files = group('a', 'max', 5, 0) | group('memory/a', 2**63 - 4096, 5, 0, old=True)
+  assert free_memory.available(system(tmp_path, '4:memory:/a\n0::/a\n', files)) == LEFT
+
+
+def test_more_used_than_allowed_leaves_nothing(tmp_path):
+  assert free_memory.available(system(tmp_path, '0::/a\n', group('a', 1000, 2000, 10))) == 0
+
+
+@pytest.mark.parametrize('meminfo', ['', 'MemFree: 1 kB\n', 'MemAvailable:\n', 'MemAvailable: x kB\n'])
+def test_a_system_that_does_not_tell(meminfo, tmp_path):
+  assert free_memory.available(system(tmp_path, meminfo=meminfo)) is None
+  assert free_memory.available(tmp_path / 'nothing') is None
+
+
+def test_here():
+  assert free_memory.available() > 2**20
+  assert 2**20 < free_memory.resident() < 2**40

@@ -1,0 +1,86 @@
+"""Runs of one experiment under several seeds whose accuracies are given client by client."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.made_up import finished_run as made_up
+
+FEDAVG, LOCAL = 'FedAvg without clusters', 'every client alone'
+Accuracies = Mapping[str, Sequence[Sequence[float]]]
+
+
+def make(
+  accuracies: Accuracies, earlier: Accuracies | None = None, truth: str = 'disjoint', **options: Any
+) -> list[tuple[int, dict[str, Any]]]:
+  """Returns (seed, results) with seeds 0, 1, ...
+
+  Args:
+    accuracies: float[seeds][clients] for FEDAVG, LOCAL or not, and labels. A label that begins with 'over' is of an
+      overlapping clustering (everybody but one client, in two ways), with 'dial' of dynamic distance, with 'planted' of
+      the oracle; others are k-means.
+    earlier: The same for labels that cost more than FedAvg, at equal client-rounds.
+    truth: See made_up.make_run.
+    **options: Of made_up.make_run.
+  """
+  labels = [name for name in accuracies if name not in (FEDAVG, LOCAL)]
+  methods = {'over': 'dynamic_distance', 'dial': 'dynamic_distance', 'plan': 'planted'}
+  clients = len(accuracies[FEDAVG][0])
+  options = {'groups': 2, 'rounds': (2, 4)} | options
+  runs = []
+  for seed in range(len(accuracies[FEDAVG])):
+    results, _ = made_up.make_run(
+      num_clients=clients,
+      truth=truth,
+      methods=tuple(f'{methods.get(label[:4], "kmeans")}:{label}' for label in labels),
+      local=0.0 if LOCAL in accuracies else None,
+      seed=seed,
+      **options,
+    )
+    results['config']['data']['num_groups'] = options['groups']
+    results['baseline']['evaluation']['client_accuracy'] = list(accuracies[FEDAVG][seed])
+    if LOCAL in accuracies:
+      results['local']['evaluation']['client_accuracy'] = list(accuracies[LOCAL][seed])
+    for clustering in results['clusterings']:
+      clustering['evaluations']['own']['client_accuracy'] = list(accuracies[clustering['label']][seed])
+      if clustering['label'].startswith('over'):
+        _overlap(clustering, results['population']['client_ids'], options['rounds'])
+      later = (earlier or {}).get(clustering['label'])
+      if later is not None:
+        clustering['equal_cost']['evaluation']['client_accuracy'] = list(later[seed])
+    runs.append((seed, results))
+  return runs
+
+
+def constant(value: float, seeds: int = 3, clients: int = 6) -> list[list[float]]:
+  """Returns float[seeds][clients], everywhere the value: its differences leave no doubt."""
+  return np.full((seeds, clients), value).tolist()
+
+
+def noisy(value: float, seeds: int = 3, clients: int = 6) -> list[list[float]]:
+  """Returns float[seeds][clients] around the value, 0.1 above for every second client and 0.1 below for the others."""
+  return (value + 0.1 * np.resize([1.0, -1.0], (seeds, clients))).tolist()
+
+
+def _overlap(clustering: dict[str, Any], ids: Sequence[str], rounds: tuple[int, int]) -> None:
+  clusters = [list(ids[:-1]), list(ids[1:])]
+  each = sum(map(len, clusters))
+  trained = each * rounds[1]
+  clustering.update(
+    clusters=clusters,
+    num_clusters=2,
+    overlapping=True,
+    memberships=each / len(ids),
+    ledger={'client_rounds': trained, 'bytes_up': trained * 10, 'bytes_down': trained * 20},
+    recovery={
+      name: scores | {'ari': None, 'nmi': None, 'omega': 1.0}
+      for name, scores in clustering['recovery'].items()
+    },
+  )
+  affordable = len(ids) * rounds[1] // each
+  clustering['equal_cost'] = {
+    'round': rounds[0] + affordable,
+    'client_rounds': affordable * each,
+    'evaluation': {'client_accuracy': clustering['evaluations']['own']['client_accuracy']},
+  }

@@ -1,0 +1,5 @@
+"""Pages are written without rendering their pictures, but where a test looks at them."""
+
+from tests.made_up.rendering import rendered, unrendered
+
+__all__ = ['rendered', 'unrendered']

@@ -1,0 +1,182 @@
+"""What the atlas knows of a comparison: numbers against results, neighbours against brute force, size."""
+
+import json
+import re
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
+
+from tests.made_up import atlas_runs
+from tff_cluster.report.atlas import data
+from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS
+
+
+@pytest.fixture(scope='module')
+def made():
+  runs, arrays = atlas_runs.make()
+  return runs, arrays, *atlas_runs.document(runs, arrays)
+
+
+def _own(results, label, budget):
+  clustering = next(c for c in results['clusterings'] if c['label'] == label)
+  earlier = clustering['equal_cost'] if budget == CLIENT_ROUNDS else None
+  return (earlier['evaluation'] if earlier else clustering['evaluations']['own'])['client_accuracy']
+
+
+def test_accuracies_are_those_of_the_results(made):
+  runs, _, found, _ = made
+  names = [contender['name'] for contender in found['contenders']]
+  assert names == [
+    'FedAvg without clusters',
+    'every client alone',
+    'kmeans',
+    'cliques',
+    'bipartition',
+    'planted',
+  ]
+  for (seed, results), run in zip(runs, found['runs'], strict=True):
+    assert run['seed'] == seed and run['clients'] == results['population']['client_ids']
+    for budget in BUDGETS:
+      expected = [
+        results['baseline']['evaluation']['client_accuracy'],
+        results['local']['evaluation']['client_accuracy'],
+        *(_own(results, label, budget) for label in names[2:]),
+      ]
+      for accuracy, measured in zip(expected, run['contenders'], strict=True):
+        assert measured['budgets'][budget]['accuracy'] == pytest.approx(
+          accuracy, abs=0.5 * 10**-data.DECIMALS
+        )
+        assert measured['budgets'][budget]['mean'] == pytest.approx(np.mean(accuracy), abs=1e-6)
+
+
+def test_numbers_of_the_table_are_those_of_the_comparison(made):
+  _, _, found, told = made
+  for line in told['lines']:
+    run = next(run for run in found['runs'] if run['seed'] == line['seed'])
+    place = next(i for i, c in enumerate(found['contenders']) if c['name'] == line['contender'])
+    measured, at = run['contenders'][place], run['contenders'][place]['budgets'][line['budget']]
+    assert (
+      at['bytes'] == line['bytes_up'] + line['bytes_down'] and at['client_rounds'] == line['client_rounds']
+    )
+    assert measured['num_clusters'] == line['num_clusters']
+    for name in ('worst_decile', 'at_target', 'harmed_fedavg', 'harmed_local'):
+      assert at[name] == pytest.approx(line[name], abs=1e-6) if line[name] is not None else at[name] is None
+  planted = found['contenders'][-1]
+  assert planted['recovery'] == {'mixture': {'measure': 'Omega', 'values': [1.0, 1.0]}}
+  over = told['contenders'][-1]['budgets'][ROUNDS]['over_fedavg']['interval']
+  assert planted['summaries'][ROUNDS]['over_fedavg'] == pytest.approx(over, abs=1e-4)
+
+
+def test_clusters_groups_and_labels_are_positions_of_clients(made):
+  runs, _, found, _ = made
+  for (_, results), run in zip(runs, found['runs'], strict=True):
+    ids = results['population']['client_ids']
+    for clustering, measured in zip(results['clusterings'], run['contenders'][2:], strict=True):
+      named = [{ids[k] for k in members} for members in measured['clusters']]
+      assert named == [set(members) for members in clustering['clusters']]
+      assert len(measured['colours']) == len(named)
+    (group,) = run['groups']
+    weights = np.zeros((len(group['members']), len(ids)))
+    for g, (members, shares) in enumerate(zip(group['members'], group['shares'], strict=True)):
+      weights[g, members] = shares
+    assert weights == pytest.approx(np.array(results['population']['truths']['mixture']))
+    assert run['labels'] == results['population']['label_counts']
+
+
+def test_clusters_have_the_colours_of_their_groups(made):
+  _, _, found, _ = made
+  for run in found['runs']:
+    planted = run['contenders'][-1]
+    groups = run['groups'][0]['members']
+    assert planted['clusters'] == [groups[colour] for colour in planted['colours']]
+    for measured in run['contenders'][2:]:
+      taken = [colour for colour in measured['colours'] if colour is not None]
+      assert len(set(taken)) == len(taken) and max(taken) < len(found['palette'])
+
+
+def test_stages_follow_the_splits():
+  def split(at, cluster, first, second, verdict='split'):
+    return {'round': at, 'cluster': cluster, 'verdict': verdict, 'halves': [first, second]}
+
+  splits = [
+    split(3, list('abcdef'), list('abc'), list('def')),
+    split(5, list('abc'), ['a', 'c'], ['b']),
+    split(5, list('def'), ['d'], ['e', 'f'], 'kept'),
+    split(7, list('def'), ['f'], ['d', 'e']),
+  ]
+  assert data.stages(splits, 'abcdef') == [
+    {'round': 3, 'clusters': [[0, 1, 2], [3, 4, 5]]},
+    {'round': 5, 'clusters': [[0, 2], [1], [3, 4, 5]]},
+  ]
+  assert data.stages(splits[:1], 'abcdef') == [] and data.stages([], 'ab') == []
+
+
+@hypothesis.given(
+  st.integers(1, 12).flatmap(lambda n: arrays_of.arrays(np.float32, (n, n), elements=st.integers(0, 5))),
+  st.integers(1, 9),
+)
+def test_neighbours_are_those_of_brute_force(values, count):
+  distances = values + values.T
+  found = data.neighbours(distances, count)
+  for client, nearest in enumerate(found):
+    others = sorted((distances[client, other], other) for other in range(len(distances)) if other != client)
+    assert nearest.tolist() == [other for _, other in others[:count]]
+
+
+def test_geometry_is_near_that_of_the_arrays(made):
+  _, arrays, found, _ = made
+  for run in found['runs']:
+    distances, positions = (arrays[run['seed']][f'{name}_weights'] for name in ('distances', 'embedding'))
+    geometry = run['geometry']['weights']
+    assert np.array(geometry['positions']) == pytest.approx(positions, abs=5e-4 * np.abs(positions).max())
+    pairs = np.triu_indices(len(distances), 1)
+    assert geometry['mean'] == pytest.approx(distances[pairs].mean(), rel=1e-3)
+    shown = np.linalg.norm(positions[:, None] - positions[None], axis=2)
+    assert geometry['kept'] == pytest.approx(
+      np.square(shown[pairs]).sum() / np.square(distances[pairs]).sum(), abs=1e-3
+    )
+    for client, (nearest, apart) in enumerate(
+      zip(geometry['neighbours'], geometry['distances'], strict=True)
+    ):
+      assert apart == pytest.approx(
+        distances[client, nearest], abs=5e-4 * distances.max()
+      ) and apart == sorted(apart)
+
+
+def test_arrays_that_are_missing_or_do_not_fit_are_left_out(made):
+  runs, arrays, *_ = made
+  broken = {name: value.copy() for name, value in arrays[1].items()}
+  broken['distances_weights'][0, 1] = np.nan
+  found, _ = atlas_runs.document(runs, {1: broken})
+  assert [run['geometry'] for run in found['runs']] == [{}, {}]
+  found, _ = atlas_runs.document(runs, {1: broken | {'distances_weights': np.zeros((3, 3))}})
+  assert found['runs'][1]['geometry'] == {}
+  assert found['runs'][0]['contenders'][2]['clusters']
+
+
+def test_without_groups_local_training_or_splits():
+  runs, arrays = atlas_runs.make(1, truth='none', local=None, methods=('kmeans',))
+  for _, results in runs:
+    del results['clusterings'][0]['splits']
+  found, _ = atlas_runs.document(runs, arrays)
+  (run,) = found['runs']
+  assert run['groups'] == [] and [c['kind'] for c in found['contenders']] == ['fedavg', 'disjoint']
+  assert run['contenders'][1]['stages'] == [] and sorted(run['contenders'][1]['colours']) == [0, 1, 2, 3]
+
+
+def test_a_hundred_clients_stay_small():
+  runs, arrays = atlas_runs.make(5, 100, methods=(*(f'kmeans:k{i}' for i in range(7)), 'planted'))
+  found, _ = atlas_runs.document(runs, arrays)
+  assert len(found['contenders']) == 10
+  assert len(json.dumps(found, separators=(',', ':'))) < 1_000_000
+
+
+def test_the_document_is_documented(made):
+  _, _, found, _ = made
+  told = data.__doc__.split('\n  SUMMARY')[0]
+  assert list(found) == re.findall(r'^  ([a-z]+) {2,}', told, flags=re.M)
+  for part in (found['runs'][0], found['runs'][0]['geometry']['weights'], found['runs'][0]['contenders'][0]):
+    assert all(re.search(rf'\b{name}\b', data.__doc__) for name in part)

@@ -1,0 +1,400 @@
+"""The atlas in a real browser: pictures, sorting, clicks, keys, the address and paper, without an error in its console."""
+
+import base64
+import contextlib
+import json
+import re
+
+import pytest
+
+from tests.made_up import atlas_runs
+from tests.made_up import browser as browsers
+from tff_cluster.base import words
+from tff_cluster.report.atlas import page
+from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, ROUNDS
+
+pytestmark = pytest.mark.skipif(
+  browsers.find() is None, reason=f'needs one of {", ".join(browsers.NAMES)} on PATH'
+)
+IDS = atlas_runs.strange_ids(14)
+# Boxes that hold more than they show.
+_CUT_OFF = (
+  "['html', '#contenders', '.blocks', 'aside'].filter((name) => { const e = document.querySelector(name); "
+  "return e.scrollWidth > e.clientWidth + 1 || (name !== 'html' && e.scrollHeight > e.clientHeight + 1); })"
+)
+SHOWN = [words.client(name) for name in IDS]
+CLIQUES, BIPARTITION, PLANTED = 3, 4, 5
+
+
+@pytest.fixture(scope='module')
+def driven(tmp_path_factory):
+  with browsers.running(tmp_path_factory.mktemp('browser')) as found:
+    yield found
+
+
+@pytest.fixture(scope='module')
+def atlas(tmp_path_factory):
+  """Returns the document and the address of its page."""
+  # Two rounds after Phase 1 leave the overlapping cliques with other accuracies at equal client-rounds.
+  runs, arrays = atlas_runs.make(3, client_ids=IDS)
+  del arrays[2]
+  document, _ = atlas_runs.document(runs, arrays, ('<b>bold</b> groups',))
+  return document, page.write(document, 'digits', '14 clients', tmp_path_factory.mktemp('atlas')).as_uri()
+
+
+@pytest.fixture
+def opened(driven, atlas):
+  driven.faults.clear()
+  driven.open(atlas[1])
+  yield driven
+  assert driven.faults == []
+
+
+def _count(browser, selector):
+  return browser.evaluate(f'document.querySelectorAll({json.dumps(selector)}).length')
+
+
+def _texts(browser, selector):
+  return browser.evaluate(
+    f'Array.from(document.querySelectorAll({json.dumps(selector)}), (e) => e.textContent)'
+  )
+
+
+def _select(browser, name, value):
+  browser.evaluate(
+    f"(() => {{const e = document.getElementById('choose-{name}'); e.value = {json.dumps(value)}; "
+    "e.dispatchEvent(new Event('change', {bubbles: true})); })()"
+  )
+
+
+def _column(browser, title):
+  """Returns the cells of a column, top to bottom."""
+  titles = _texts(browser, '#contenders th')
+  at = next(i for i, found in enumerate(titles) if found.replace('\u00ad', '') == title)
+  return _texts(browser, f'#contenders td:nth-child({at + 1})')
+
+
+def _times_in(groups, client):
+  return sum(client in members for members in groups)
+
+
+@contextlib.contextmanager
+def _on_paper(browser):
+  browser.call('Emulation.setEmulatedMedia', media='print')
+  # A4 without its margins of 13 mm, at 96 pixels an inch.
+  browser.call(
+    'Emulation.setDeviceMetricsOverride', width=695, height=1024, deviceScaleFactor=1, mobile=False
+  )
+  try:
+    yield
+  finally:
+    browser.call('Emulation.clearDeviceMetricsOverride')
+    browser.call('Emulation.setEmulatedMedia', media='')
+
+
+def _strands(run, contender):
+  """Returns how many strands there are, by a count of each client's nodes: strands of a pair of stages are the larger count's."""
+  measured, total = run['contenders'][contender], 0
+  for client in range(len(run['clients'])):
+    nodes = [_times_in(run['groups'][0]['members'], client), 1]
+    if measured['clusters']:
+      nodes += [1] * len(measured['stages']) + [_times_in(measured['clusters'], client)]
+    if contender == 0:
+      nodes.append(1)
+    total += sum(max(pair) for pair in zip(nodes, [*nodes[1:], 1], strict=True))
+  return total
+
+
+def test_all_pictures_have_their_marks(opened, atlas):
+  document, _ = atlas
+  assert _count(opened, '#contenders tbody tr') == 6
+  assert _count(opened, '#matrix g.client') == 14 * 5
+  for contender in range(6):
+    _select(opened, 'contender', contender)
+    assert _count(opened, '#map g.client') == 14
+    assert _count(opened, '#flow .strand') == _strands(document['runs'][0], contender)
+    clusters = document['runs'][0]['contenders'][contender]['clusters'] or []
+    several = [client for client in range(14) if _times_in(clusters, client) > 1]
+    for client in range(14):
+      wedges = _count(opened, f'#map g.client[data-client="{client}"] .wedge')
+      assert wedges == (_times_in(clusters, client) if client in several else 0)
+    assert contender != PLANTED or several
+  assert opened.evaluate(
+    "Array.from(document.querySelectorAll('svg')).every((e) => !/NaN|undefined|Infinity/.test(e.outerHTML))"
+  )
+
+
+def test_a_heading_sorts_and_turns_round(opened, atlas):
+  document, _ = atlas
+  means = [measured['budgets'][ROUNDS]['mean'] for measured in document['runs'][0]['contenders']]
+  names = [contender['name'] for contender in document['contenders']]
+  falling = sorted(range(6), key=lambda i: -means[i])
+  assert _column(opened, 'contender') == names
+  opened.click('#contenders th button', 2)
+  assert _column(opened, 'contender') == [names[i] for i in falling]
+  assert _column(opened, 'mean') == [words.percent(means[i]) for i in falling]
+  assert (
+    opened.evaluate("document.querySelectorAll('#contenders th')[2].getAttribute('aria-sort')")
+    == 'descending'
+  )
+  opened.press('Enter')
+  assert _column(opened, 'contender') == [names[i] for i in falling[::-1]]
+  assert (
+    opened.evaluate("document.querySelectorAll('#contenders th')[2].getAttribute('aria-sort')") == 'ascending'
+  )
+  # FedAvg has no difference to itself; it stays below, whichever way.
+  at = _texts(opened, '#contenders th').index('− FedAvg')
+  for _ in range(2):
+    opened.click('#contenders th button', at)
+    assert _column(opened, 'contender')[-1] == names[0]
+  opened.click('#contenders tbody tr', 0)
+  assert _count(opened, '#contenders tr.current') == 1
+
+
+def test_a_click_on_the_map_fills_the_card_and_marks_the_client(opened, atlas):
+  document, _ = atlas
+  _select(opened, 'contender', CLIQUES)
+  run, client = document['runs'][0], 9
+  opened.click(f'#map g.client[data-client="{client}"]')
+  assert _texts(opened, '#card-heading') == [f'Client {SHOWN[client]}']
+  assert _texts(opened, '#card-rows') == [f'{sum(run["labels"][client])} training rows']
+  geometry = run['geometry']['weights']
+  near = [SHOWN[other] for other in geometry['neighbours'][client]]
+  assert _texts(opened, '#card-neighbours button') == near
+  for contender, measured in enumerate(run['contenders']):
+    part = f'[data-contender-card="{contender}"]'
+    for budget in (ROUNDS, CLIENT_ROUNDS):
+      own, reference = (m['budgets'][budget]['accuracy'][client] for m in (measured, run['contenders'][0]))
+      shown = _texts(opened, f'{part} tr[data-budget="{budget}"] td.n')
+      assert shown == [
+        words.percent(own),
+        words.signed(100 * (own - reference)) if contender else 'reference',
+      ]
+    others = [
+      [SHOWN[k] for k in members if k != client]
+      for members in measured['clusters'] or []
+      if client in members
+    ]
+    assert _texts(opened, f'{part} .members button') == [name for members in others for name in members[:12]]
+  bars = opened.evaluate(
+    "Array.from(document.querySelectorAll('.label-bar'), (e) => Number(e.getAttribute('height')))"
+  )
+  labels = run['labels'][client]
+  assert [bar / sum(bars) for bar in bars] == pytest.approx(
+    [count / sum(labels) for count in labels], abs=0.01
+  )
+  assert _count(opened, '#map g.client.chosen') == 1 and _count(opened, '#matrix g.client.chosen') == 5
+  mine = opened.evaluate(f'Array.from(document.querySelectorAll(\'.strand[data-client="{client}"]\')).length')
+  assert _count(opened, '#flow .strand.chosen') == mine > 0
+  opened.click('#card-neighbours button')
+  assert _texts(opened, '#card-heading') == [f'Client {near[0]}']
+
+
+def test_the_harm_map_has_the_differences(opened, atlas):
+  run = atlas[0]['runs'][0]
+  base = run['contenders'][0]['budgets'][ROUNDS]['accuracy']
+  for contender in (2, CLIQUES):
+    values = run['contenders'][contender]['budgets'][ROUNDS]['accuracy']
+    for client in (0, 7, 13):
+      told = _texts(opened, f'#matrix g.client[data-client="{client}"] title')[contender - 1]
+      gain = words.signed(100 * (values[client] - base[client]))
+      assert (
+        told
+        == f'{SHOWN[client]}, {atlas[0]["contenders"][contender]["name"]}: {words.percent(values[client])}, {gain} points'
+      )
+  groups = run['groups'][0]
+  main = [
+    max(
+      (shares[members.index(k)], -g)
+      for g, (members, shares) in enumerate(zip(groups['members'], groups['shares'], strict=True))
+      if k in members
+    )[1]
+    for k in range(14)
+  ]
+  order = opened.evaluate(
+    "Array.from(document.querySelectorAll('#matrix g.client'), (e) => Number(e.dataset.client)).slice(0, 14)"
+  )
+  assert order == sorted(range(14), key=lambda k: (-main[k], k))
+
+
+def test_keys_reach_and_choose_clients(opened):
+  opened.evaluate("document.querySelector('#search').focus()")
+  for _ in range(60):
+    opened.press('Tab')
+    if opened.evaluate("document.activeElement.closest('#map') !== null"):
+      break
+  assert opened.evaluate('document.activeElement.dataset.client') == '0'
+  opened.press('ArrowRight')
+  opened.press('ArrowRight')
+  opened.press('Enter')
+  assert _texts(opened, '#card-heading') == [f'Client {SHOWN[2]}']
+  opened.press('Tab')
+  assert opened.evaluate("document.activeElement.closest('#matrix') !== null")
+  before = opened.evaluate('document.activeElement.dataset.client')
+  assert before == '2'
+  opened.press('ArrowDown')
+  assert opened.evaluate('document.activeElement.dataset.client') == '2'
+
+
+def test_seed_budget_and_reference_change_the_numbers(opened, atlas):
+  document, _ = atlas
+  _select(opened, 'seed', 1)
+  _select(opened, 'budget', CLIENT_ROUNDS)
+  found = document['runs'][1]['contenders']
+  at = [measured['budgets'][CLIENT_ROUNDS] for measured in found]
+  assert at[CLIQUES]['mean'] != found[CLIQUES]['budgets'][ROUNDS]['mean']
+  assert _column(opened, 'mean') == [words.percent(one['mean']) for one in at]
+  assert _column(opened, 'client-rounds') == [f'{one["client_rounds"]:,}' for one in at]
+  assert _column(opened, '− FedAvg')[1:] == [
+    words.signed(100 * (one['mean'] - at[0]['mean'])) for one in at[1:]
+  ]
+  _select(opened, 'reference', 1)
+  gains = [words.signed(100 * (one['mean'] - at[1]['mean'])) for one in at]
+  assert _column(opened, '− alone') == [gains[0], '–', *gains[2:]]
+  assert _column(opened, 'harmed') == [words.percent(one['harmed_local']) for one in at]
+  assert (
+    _texts(opened, '#matrix text.row-name.current title') == ['kmeans']
+    and _count(opened, '#matrix g.client') == 14 * 5
+  )
+
+
+def test_the_address_brings_a_view_back(opened):
+  _select(opened, 'seed', 1)
+  _select(opened, 'budget', CLIENT_ROUNDS)
+  _select(opened, 'reference', 1)
+  _select(opened, 'contender', BIPARTITION)
+  opened.evaluate(
+    "(() => {const e = document.getElementById('search'); e.value = 'a b&client=1#%'; e.dispatchEvent(new Event('input')); })()"
+  )
+  before = _texts(opened, '#setting')
+  assert before == [
+    'Seed 1, at equal client-rounds, differences to every client alone; pictures of bipartition; client “a b&client=1#%”.'
+  ]
+  card = _texts(opened, '#card')
+  opened.reload()
+  assert _texts(opened, '#setting') == before and _texts(opened, '#card') == card
+  opened.evaluate("window.location.hash = '#seed=7&budget=none&against=x&contender=toString&client=nobody'")
+  opened.evaluate('new Promise((done) => setTimeout(done, 50))')
+  assert _texts(opened, '#setting')[0].endswith('pictures of bipartition; no client chosen.')
+
+
+def test_strange_ids_are_text(opened):
+  assert _count(opened, 'b') == 0 and _count(opened, 'img') == 0 and _count(opened, 'script') == 2
+  for client, name in enumerate(atlas_runs.STRANGE):
+    opened.click(f'#map g.client[data-client="{client}"]')
+    assert _texts(opened, '#card-heading') == [f'Client {words.client(name)}']
+    assert opened.evaluate("document.getElementById('search').value") == name
+  assert '<b>bold</b> groups' in _texts(opened, '.alarm')[0]
+
+
+def test_a_seed_without_distances_says_so_and_has_the_rest(opened):
+  _select(opened, 'seed', 2)
+  assert _texts(opened, '#map-words') == [
+    'This run (seed 2) has no distances between clients, so there is no map.'
+  ]
+  assert _count(opened, '#map g.client') == 0 and _count(opened, '#matrix g.client') == 14 * 5
+  opened.click('#matrix g.client')
+  assert _count(opened, '#card-neighbours') == 0 and _count(opened, '.label-bar') == 10
+
+
+def test_on_paper_all_but_the_controls_is_there_and_nothing_is_cut_off(opened):
+  _select(opened, 'contender', CLIQUES)
+  opened.click('#map g.client[data-client="9"]')
+  with _on_paper(opened):
+    shown = {
+      name: opened.evaluate(f"getComputedStyle(document.querySelector('{name}')).display") != 'none'
+      for name in ('h1', '.lead', '#controls', '#contenders', '#map', '#matrix', '#flow', '#card')
+    }
+    assert shown == dict.fromkeys(shown, True) | {'#controls': False}
+    assert opened.evaluate(_CUT_OFF) == []
+  printed = base64.b64decode(opened.call('Page.printToPDF', preferCSSPageSize=True)['data'])
+  assert printed.startswith(b'%PDF') and len(re.findall(rb'/Type\s*/Page\b', printed)) >= 3
+
+
+def test_texts_stay_in_their_pictures(opened):
+  for contender in range(6):
+    _select(opened, 'contender', contender)
+    outside = opened.evaluate(
+      "Array.from(document.querySelectorAll('.view svg text')).filter((e) => {const [a, b] = [e.getBoundingClientRect(), "
+      'e.ownerSVGElement.getBoundingClientRect()]; return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1 '
+      '|| a.bottom > b.bottom + 1; }).map((e) => e.textContent)'
+    )
+    assert outside == []
+
+
+def test_a_thousand_clients(driven, tmp_path):
+  runs, arrays = atlas_runs.make(1, 1000, methods=('kmeans', *(f'kmeans:k{i}' for i in range(4))))
+  document, _ = atlas_runs.document(runs, arrays)
+  target = page.write(document, 'digits', '1,000 clients', tmp_path)
+  driven.faults.clear()
+  driven.open(f'{target.as_uri()}#client=c700')
+  assert _count(driven, '#map g.client') == 1000 and _count(driven, '#matrix g.client') == 6 * 1000
+  assert 0 < _count(driven, '#flow .bundle') < 1000 and _count(driven, '#flow .own-strands .strand') >= 3
+  assert _texts(driven, '#card-heading') == ['Client c700']
+  assert driven.evaluate(_CUT_OFF) == ['.blocks']
+  with _on_paper(driven):
+    assert driven.evaluate(_CUT_OFF) == []
+  assert driven.faults == [] and target.stat().st_size < 500_000
+
+
+@pytest.mark.parametrize('clients', [1, 2])
+def test_a_comparison_with_hardly_anything(driven, tmp_path, clients):
+  runs, arrays = atlas_runs.make(1, clients, groups=1, truth='none', local=None, methods=())
+  runs[0][1]['config']['data']['num_groups'] = 1
+  document, _ = atlas_runs.document(runs, arrays)
+  driven.faults.clear()
+  driven.open(f'{page.write(document, "digits", "hardly anybody", tmp_path).as_uri()}#client=c00')
+  assert _count(driven, '#map g.client.chosen') == 1 and _count(driven, '#contenders tbody tr') == 1
+  # Phase 1, Phase 2 and the end.
+  assert (
+    _count(driven, '#flow .strand') == 2 * clients and _count(driven, '#card-neighbours li') == clients - 1
+  )
+  assert not driven.evaluate("/NaN|undefined|Infinity/.test(document.querySelector('main').innerHTML)")
+  assert driven.faults == []
+
+
+def test_the_page_begins_with_its_map(opened):
+  places = opened.evaluate(
+    "['h1', '#controls', '#map', '#matrix', '#flow', '.lead', '#contenders'].map((name) => "
+    'document.querySelector(name).getBoundingClientRect().top + window.scrollY)'
+  )
+  assert places == sorted(places)
+  # A laptop's screen shows it without scrolling.
+  opened.call('Emulation.setDeviceMetricsOverride', width=1300, height=800, deviceScaleFactor=1, mobile=False)
+  try:
+    assert opened.evaluate("document.querySelector('#map').getBoundingClientRect().top") < 400
+  finally:
+    opened.call('Emulation.clearDeviceMetricsOverride')
+
+
+def test_the_table_fits_a_screen_of_1300_pixels(driven, tmp_path):
+  # Six clusterings under one name, long labels, two planted groupings and large numbers.
+  names = (
+    'kmeans',
+    'kmeans:twin',
+    'kmeans:spectral',
+    'kmeans:agglomerative',
+    'dynamic_distance:neighbourhoods_of_the_mean_distance',
+  )
+  runs, arrays = atlas_runs.make(2, 20, methods=names, truth='overlapping', groups=5)
+  for _, results in runs:
+    first, *others = results['clusterings'][:4]
+    for other in others:
+      other |= {name: first[name] for name in ('clusters', 'evaluations', 'recovery', 'ledger', 'equal_cost')}
+    for clustering in results['clusterings']:
+      clustering['ledger'] = {name: 1000 * value for name, value in clustering['ledger'].items()}
+      if clustering['equal_cost'] is None:
+        clustering['equal_cost'] = {
+          'round': 5,
+          'client_rounds': 100,
+          'evaluation': clustering['evaluations']['own'],
+        }
+  document, _ = atlas_runs.document(runs, arrays)
+  assert any(' = ' in contender['name'] for contender in document['contenders'])
+  driven.call('Emulation.setDeviceMetricsOverride', width=1300, height=900, deviceScaleFactor=1, mobile=False)
+  try:
+    driven.open(page.write(document, 'digits', '20 clients', tmp_path).as_uri())
+    assert driven.evaluate(_CUT_OFF) == []
+    assert driven.evaluate("document.querySelectorAll('#contenders td.n').length") > 30
+  finally:
+    driven.call('Emulation.clearDeviceMetricsOverride')

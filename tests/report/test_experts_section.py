@@ -1,0 +1,55 @@
+"""The report's words on cluster models as experts follow the numbers."""
+
+import types
+
+import pytest
+
+from tff_cluster.report.experts_section import experts_section
+
+RULES = ('fedex', 'mean', 'vote', 'confidence', 'gate', 'oracle')
+
+
+def section(fedex, oracle, alone, best=0.6):
+  accuracy = dict(zip(RULES, (fedex, 0.71, 0.55, 0.66, 0.80, oracle), strict=True))
+  found = {
+    'accuracy': accuracy,
+    'agreement': {'fedex': dict.fromkeys(RULES, 0.5)},
+    'expert_accuracy': [0.4, best],
+    'expert_loss': [2.5, 1.25],
+    'order_sensitivity': {'num_shuffles': 3, 'changed': 0.125, 'accuracy': [0.701, 0.72, 0.69]},
+  }
+  run = types.SimpleNamespace(results={'baseline': {'evaluation': {'global': {'accuracy': alone}}}})
+  return ''.join(experts_section(run, {'experts': found}))
+
+
+@pytest.mark.parametrize(
+  ('fedex', 'oracle', 'alone', 'words'),
+  [
+    (0.7, 0.95, 0.9, 'worse than the unclustered model (90.0%)'),
+    (0.7, 0.95, 0.9, 'On 95.0% some expert is right: what is lost lies in the combination'),
+    (0.7, 0.85, 0.9, 'one of them is right on 85.0% only'),
+    (0.92, 0.95, 0.9, 'better than the unclustered model (90.0%); the best expert alone is right on 60.0%.'),
+    (0.9, 0.95, 0.9, 'as good as the unclustered model (90.0%)'),
+  ],
+)
+def test_the_story(fedex, oracle, alone, words):
+  assert words in section(fedex, oracle, alone)
+
+
+def test_every_number_is_there():
+  text = section(0.7, 0.95, 0.9)
+  for words in (
+    '66.0%',
+    '80.0%',
+    '−20.0 points',
+    '+5.0 points',
+    '69.0% to 72.0%',
+    '3 other orders',
+    '12.5%',
+    '1.25',
+  ):
+    assert words in text, words
+
+
+def test_runs_without_experts_say_nothing():
+  assert experts_section(None, {'experts': None}) == experts_section(None, {}) == []

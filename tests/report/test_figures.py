@@ -1,0 +1,212 @@
+"""Figures show the numbers they were given, and their labels do not overlap."""
+
+import itertools
+
+import hypothesis
+import matplotlib
+import numpy as np
+import pytest
+import scipy.cluster.hierarchy
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from tests.made_up import finished_run as made_up
+from tff_cluster.report import pictures
+from tff_cluster.report.figures import (
+  accuracy,
+  base,
+  curves,
+  dendrogram,
+  embedding,
+  heatmaps,
+  membership,
+  ordering,
+)
+from tff_cluster.report.finished_run import read_run
+from tff_cluster.report.pictures import absolute_rounds
+from tff_cluster.scorecard.intervals import Interval
+
+
+@st.composite
+def _memberships(draw, overlapping):
+  clusters, clients = draw(st.integers(1, 5)), draw(st.integers(1, 9))
+  if overlapping:
+    matrix = draw(hnp.arrays(np.int8, (clusters, clients), elements=st.integers(0, 1))).astype(float)
+    matrix[draw(st.integers(0, clusters - 1)), matrix.sum(axis=0) == 0] = 1.0
+    return matrix[matrix.any(axis=1)]
+  labels = draw(st.lists(st.integers(0, clusters - 1), min_size=clients, max_size=clients))
+  return (np.unique(labels)[:, None] == np.array(labels)[None, :]).astype(float)
+
+
+@hypothesis.given(_memberships(overlapping=True))
+def test_orders_are_permutations(matrix):
+  clients = ordering.client_order(matrix)
+  assert sorted(clients) == list(range(matrix.shape[1]))
+  assert sorted(ordering.cluster_order(matrix, clients)) == list(range(len(matrix)))
+
+
+@hypothesis.given(_memberships(overlapping=False))
+def test_members_of_a_disjoint_cluster_stand_together(matrix):
+  shown = matrix[:, ordering.client_order(matrix)]
+  for row in shown:
+    places = np.flatnonzero(row)
+    assert places[-1] - places[0] + 1 == len(places)
+
+
+@hypothesis.given(_memberships(overlapping=False), _memberships(overlapping=True))
+def test_matched_kinds_are_the_best_one_to_one_matching(matrix, truth):
+  clients = min(matrix.shape[1], truth.shape[1])
+  matrix, truth = matrix[:, :clients], truth[:, :clients]
+  kinds = ordering.matched_kinds(matrix, truth)
+  assert len(set(kinds)) == len(matrix)
+  padded = np.zeros((len(matrix), max(len(truth), len(matrix))))
+  padded[:, : len(truth)] = matrix @ truth.T
+  best = max(
+    sum(padded[i, j] for i, j in enumerate(choice))
+    for choice in itertools.permutations(range(padded.shape[1]), len(matrix))
+  )
+  assert sum(padded[i, k] for i, k in enumerate(kinds) if k < len(truth)) == best
+
+
+@hypothesis.given(st.integers(1, 500), st.integers(1, 40))
+def test_evenly_takes_both_ends_and_keeps_the_distance(count, most):
+  chosen = base.evenly(count, most)
+  assert len(chosen) == min(count, most) and chosen[0] == 0
+  if min(count, most) > 1:
+    assert chosen[-1] == count - 1
+    gaps = np.diff(chosen)
+    assert gaps.max() - gaps.min() <= 1
+
+
+def test_names_are_cut_and_made_printable():
+  assert base.short('f0123_45') == 'f0123_45'
+  cut = base.short('a' * 30 + 'end')
+  assert len(cut) == 14 and '…' in cut and cut.endswith('end')
+  assert base.short('a\x00b') == 'a?b'
+
+
+def _texts_overlap(figure, texts):
+  canvas = FigureCanvasAgg(figure)
+  canvas.draw()
+  renderer = canvas.get_renderer()
+  boxes = [t.get_window_extent(renderer) for t in texts if t.get_text()]
+  return any(a.shrunk(0.98, 0.98).overlaps(b.shrunk(0.98, 0.98)) for a, b in itertools.combinations(boxes, 2))
+
+
+@pytest.mark.parametrize('count', [20, 40])
+def test_client_names_do_not_overlap(count):
+  rng = np.random.default_rng(0)
+  ids = [f'f{k:04d}_writer_{k}' for k in range(count)]
+  labels = np.arange(count) % 4
+  matrix = (np.arange(4)[:, None] == labels[None, :]).astype(float)
+  vectors = rng.normal(size=(count, 3))
+  distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=-1)
+  order = ordering.client_order(matrix)
+  figures = [
+    heatmaps.distance_matrix(distances, order, ids, 'distances', labels, labels),
+    heatmaps.label_histogram(rng.integers(0, 9, (count, 10)), ids, 'labels', 'client', order),
+    membership.membership_matrix(matrix, ids, 'clusters', matrix, 'group'),
+    dendrogram.dendrogram(scipy.cluster.hierarchy.linkage(vectors), 0.5, labels, ids, 'tree', labels),
+  ]
+  for figure in figures:
+    named = [axes for axes in figure.axes if sum(bool(t.get_text()) for t in axes.get_xticklabels()) == count]
+    assert named
+    assert not _texts_overlap(figure, named[-1].get_xticklabels())
+
+
+def test_bars_are_the_sorted_differences_in_points():
+  differences = np.array([0.01, -0.02, 0.03])
+  figure = accuracy.client_differences([('kmeans', differences, Interval(0.0067, -0.01, 0.02))])
+  assert [bar.get_height() for bar in figure.axes[0].patches[:3]] == pytest.approx([3.0, 1.0, -2.0])
+  assert 'mean +0.7' in figure.axes[0].get_title(loc='left')
+
+
+def test_client_accuracies_show_twenty_of_many_with_all_marks():
+  values = np.linspace(0, 1, 100)
+  figure = accuracy.client_accuracies(
+    [f'c{k}' for k in range(100)], {'before': values, 'after': values**2}, 'x'
+  )
+  marks = [np.asarray(c.get_offsets()) for c in figure.axes[0].collections[1:]]
+  chosen = base.evenly(100, 20)
+  np.testing.assert_allclose(marks[0][:, 0], 100 * values[chosen])
+  np.testing.assert_allclose(marks[1][:, 0], 100 * values[chosen] ** 2)
+  assert figure.axes[0].get_ylabel() == '20 of 100 clients'
+
+
+def test_curves_of_phase_2_leave_from_the_end_of_phase_1():
+  phase1 = (np.array([1, 2]), np.array([0.5, 0.6]))
+  later = (np.array([3, 4]), np.array([0.7, 0.8]))
+  figure = curves.accuracy_over_rounds(phase1, later, {'kmeans': later}, 2)
+  lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
+  np.testing.assert_allclose(lines['kmeans'], [[2, 60], [3, 70], [4, 80]])
+  np.testing.assert_allclose(lines['Phase 1 (all clients)'], [[1, 50], [2, 60]])
+
+
+def test_the_unclustered_curve_starts_where_phase_1_ends(tmp_path):
+  results = made_up.write_run(tmp_path, rounds=(3, 2), relative_rounds=True)
+  *_, figure = pictures._rounds_figure(read_run(tmp_path))
+  lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
+  assert lines['unclustered, equal rounds'][:, 0].tolist() == [3, 4, 5]
+  assert lines['kmeans'][:, 0].tolist() == [3, 4, 5]
+  end = results['baseline']['history']['test_accuracy'][-1]
+  assert lines['unclustered, equal rounds'][-1, 1] == pytest.approx(100 * end)
+
+
+@pytest.mark.parametrize(
+  ('rounds', 'expected'),
+  [([1, 2, 3], [6, 7, 8]), ([6, 7, 8], [6, 7, 8]), ([0, 1, 2, 3], [5, 6, 7, 8]), ([], [])],
+)
+def test_rounds_are_counted_from_the_start(rounds, expected):
+  assert absolute_rounds({'rounds': rounds}, 5, 3).tolist() == expected
+
+
+def test_dendrogram_branches_have_their_clusters_colour_and_the_cut_is_drawn():
+  vectors = np.array([[0.0], [0.1], [5.0], [5.1], [5.3]])
+  tree = scipy.cluster.hierarchy.linkage(vectors, 'complete')
+  labels = scipy.cluster.hierarchy.fcluster(tree, 1.0, 'distance')
+  figure = dendrogram.dendrogram(tree, 1.0, labels, list('abcde'), 'tree', np.array([1, 1, 0, 0, 0]))
+  axes = figure.axes[0]
+  seen = {}
+  for collection in axes.collections:
+    shade = matplotlib.colors.to_hex(collection.get_color()[0])
+    seen[shade] = seen.get(shade, 0) + len(collection.get_paths())
+  # Two merges inside {c, d, e}, one inside {a, b}, one above the cut; colours are those of groups 0 and 1.
+  few = [c.lower() for c in base.colours(2)]
+  assert seen == {few[0]: 2, few[1]: 1, base.GREY.lower(): 1}
+  assert any(np.allclose(line.get_ydata(), 1.0) for line in axes.lines)
+
+
+@pytest.mark.parametrize('clusters', [3, 25])
+def test_embedding_draws_every_client_and_names_what_it_groups(clusters):
+  rng = np.random.default_rng(0)
+  matrix = (np.arange(clusters)[:, None] == (np.arange(50) % clusters)[None, :]).astype(float)
+  figure = embedding.embedding(rng.normal(size=(50, 2)), matrix, label='kmeans')
+  assert len(figure.axes[0].lines) == 50
+  names = [t.get_text() for t in figure.axes[0].get_legend().get_texts()]
+  assert len(names) == min(clusters, base.MOST_COLOURS)
+  assert (names[-1] == f'{clusters - base.MOST_COLOURS + 1} smaller clusters') == (
+    clusters > base.MOST_COLOURS
+  )
+
+
+def test_labels_of_is_only_for_disjoint_groups():
+  assert base.labels_of(np.array([[1.0, 0], [0, 0.7]])).tolist() == [0, 1]
+  assert base.labels_of(np.array([[1.0, 0.3], [0, 0.7]])) is None
+
+
+def test_user_settings_and_dollar_signs_change_nothing(rendered):
+  def draw():
+    return base.render(
+      heatmaps.label_histogram(np.eye(3, dtype=int), ['$x_', 'b$', '\\frac'], 'a $b$', 'client')
+    )
+
+  first = draw()
+  with matplotlib.rc_context({'font.size': 31, 'axes.facecolor': 'red', 'text.parse_math': True}):
+    assert draw() == first
+
+
+@pytest.mark.parametrize(('classes', 'ticks'), [(20, 20), (62, 13), (65_536, 20)])
+def test_labels_are_named_as_far_as_there_is_room(classes, ticks):
+  figure = heatmaps.label_histogram(np.ones((2, classes), np.int64), ['a', 'b'], 'labels', 'client')
+  assert len(figure.axes[0].get_yticks()) == ticks

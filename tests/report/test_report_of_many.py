@@ -1,0 +1,123 @@
+"""The report of thousands of clients and clusters stays small, says what it leaves out, and of few it leaves out nothing."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.spatial.distance
+
+from tests.made_up import finished_run as made_up
+from tff_cluster.report import cluster_sections, report
+from tff_cluster.report.figures import accuracy, base, embedding, heatmaps, membership, ordering
+from tff_cluster.report.finished_run import read_run
+from tff_cluster.scorecard import summary
+from tff_cluster.scorecard.intervals import Interval
+from tff_cluster.storage import files
+
+
+def shapes(figure):
+  svg, _ = base.render(figure)
+  return len(re.findall(rb'<(?:use|path)\b', svg))
+
+
+@pytest.mark.parametrize('clients', [600, 2400])
+def test_shapes_of_a_picture_do_not_grow_with_the_clients(clients, rendered):
+  rng = np.random.default_rng(0)
+  overlapping = (rng.random((40, clients)) < 0.05).astype(float)
+  overlapping[rng.integers(40, size=clients), np.arange(clients)] = 1.0
+  places, truth = rng.normal(size=(clients, 2)), np.eye(4)[:, np.arange(clients) % 4]
+  few = embedding.embedding(places[:40], truth[:, :40], truth[:, :40], 'group', 'x')
+  many = embedding.embedding(places, truth, overlapping, 'group', 'x')
+  assert shapes(few) > 80
+  assert shapes(many) < 500
+  gains = accuracy.client_differences([('x', rng.normal(size=clients), Interval(0.0, -1.0, 1.0))])
+  assert shapes(gains) < 200
+
+
+def test_a_matrix_pools_what_does_not_fit_and_keeps_its_places(monkeypatch):
+  monkeypatch.setattr(base, 'MOST_PIXELS', 4)
+  distances = np.arange(100.0).reshape(10, 10)
+  figure = heatmaps.distance_matrix(distances, np.arange(10), [str(k) for k in range(10)], 'd')
+  axes = figure.axes[0]
+  (image,) = axes.images
+  shown = np.asarray(image.get_array().filled(np.nan))
+  plain = distances.copy()
+  np.fill_diagonal(plain, np.nan)
+  assert shown.shape == (4, 4)
+  assert shown[0, 2] == plain[:3, 6:9].mean() and shown[3, 0] == plain[9:, :3].mean()
+  assert np.isnan(shown[3, 3])  # The last pixel is one client beside itself.
+  assert axes.get_xlim() == (-0.5, 9.5) and axes.get_ylim() == (9.5, -0.5)
+  assert tuple(image.get_extent()) == (-0.5, 11.5, 11.5, -0.5)
+  member = np.zeros((10, 10))
+  member[4, 7] = member[:, 0] = 1.0
+  figure = membership.membership_matrix(member, [str(k) for k in range(10)], 'm', order=np.arange(10))
+  pixels = np.asarray(figure.axes[0].images[0].get_array())
+  assert pixels[:, 0].tolist() == [1.0] * 4 and pixels[:, 1:].sum() == 1.0
+
+
+def test_distances_of_memberships_are_scipys():
+  rng = np.random.default_rng(1)
+  present = rng.random((30, 25)) < 0.2
+  present[rng.integers(30, size=25), np.arange(25)] = True
+  np.testing.assert_array_equal(
+    ordering._jaccard(present), scipy.spatial.distance.pdist(present.T, 'jaccard')
+  )
+
+
+@pytest.mark.parametrize('most', [2, 200])
+def test_a_table_of_clusters_has_the_largest_and_says_what_is_left_out(most, tmp_path, monkeypatch):
+  monkeypatch.setattr(cluster_sections, '_MOST_CLUSTERS', most)
+  results = made_up.write_run(tmp_path, num_clients=20, methods=('dynamic_distance',))
+  (clustering,) = results['clusterings']
+  count = clustering['num_clusters']
+  assert count > 2
+  html = ''.join(cluster_sections.clustering_section(read_run(tmp_path), clustering, lambda section: []))
+  (body,) = re.findall('<tbody>(.*)</tbody>', html, re.S)
+  shown = [int(n) for n in re.findall(r'<tr><td class="n">\d+</td><td class="n">(\d+)</td>', body)]
+  assert sorted(shown, reverse=True) == sorted(map(len, clustering['clusters']), reverse=True)[:most]
+  left_out = f'{count - most} smaller clusters are left out of the table. All are in clusterings/'
+  assert (left_out in html) == (most == 2)
+
+
+def test_few_clients_leave_nothing_out_and_many_are_told(tmp_path, monkeypatch):
+  made_up.write_run(tmp_path, num_clients=20)
+  assert 'A pixel stands for' not in report.write_report(tmp_path).read_text()
+  monkeypatch.setattr(base, 'MOST_PIXELS', 9)
+  assert 'A pixel stands for 3 of the 20 clients' in report.write_report(tmp_path).read_text()
+
+
+def test_what_drawing_took_is_among_the_times_once(tmp_path):
+  before = made_up.write_run(tmp_path)
+  for _ in range(2):
+    page = report.write_report(tmp_path).read_text()
+  after = files.load_json(tmp_path / 'results.json')
+  *others, last = after['timing']
+  assert others == before['timing'] and last['name'] == 'Report' and last['seconds'] > 0
+  assert {**after, 'timing': before['timing']} == before
+  assert page.count('<td>Report</td>') == 1
+
+
+def test_a_summary_has_the_numbers_of_the_report():
+  results, _ = made_up.make_run(methods=('kmeans', 'dynamic_distance', 'planted'), local=-0.1)
+  lines = summary.of_run(results)
+  assert [(line['label'], line['kind']) for line in lines] == [
+    ('FedAvg without clusters', 'fedavg'),
+    ('every client alone', 'local'),
+    ('kmeans', 'disjoint'),
+    ('dynamic_distance', 'overlapping' if results['clusterings'][1]['overlapping'] else 'disjoint'),
+    ('planted', 'oracle'),
+  ]
+  fedavg, _, kmeans, *_ = lines
+  own = np.array(results['clusterings'][0]['evaluations']['own']['client_accuracy'])
+  without = np.array(results['baseline']['evaluation']['client_accuracy'])
+  assert kmeans['mean_client_accuracy'] == own.mean()
+  assert kmeans['difference'] == pytest.approx(np.mean(own - without))
+  low, high = kmeans['interval']
+  assert low < kmeans['difference'] < high
+  assert (fedavg['difference'], fedavg['interval'], fedavg['num_clusters'], fedavg['ari']) == (None,) * 4
+  ledger = results['clusterings'][0]['ledger']
+  assert kmeans['client_rounds'] == ledger['client_rounds']
+  assert kmeans['bytes'] == ledger['bytes_up'] + ledger['bytes_down']
+  told = summary.words(lines, 'clients')
+  assert len(told) == len(lines) and told[0].startswith('FedAvg without clusters: ')
+  assert '95% interval over clients' in told[2] and '95% interval' not in told[0]

@@ -1,0 +1,494 @@
+"""The report of a recursive bi-partition says what its results hold, in words, tables and figures."""
+
+import collections
+import copy
+import html
+import itertools
+import json
+import re
+
+import hypothesis
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from tests.made_up import finished_run as made_up
+from tests.made_up import run_with_splits
+from tests.made_up.written_page import WrittenPage
+from tff_cluster.experiment import results as results_lib
+from tff_cluster.experiment.config import ClusteringConfig
+from tff_cluster.report.answer import answer_run
+from tff_cluster.report.figures import base, similarities, splits
+from tff_cluster.report.finished_run import FinishedRun, read_run
+from tff_cluster.report.report import write_report
+from tff_cluster.report.splits import pictures as split_pictures
+from tff_cluster.report.splits.section import splits_section, story
+from tff_cluster.report.splits_tree import Recursion, SplitTest, read_recursion
+
+CFL = ('bipartition:cfl',)
+
+
+def _entry(at, cluster, verdict, halves=None, reason=''):
+  numbers = (None, None) if halves is None else (-0.25, 0.5)
+  return {
+      'round': at, 'cluster': cluster, 'verdict': verdict, 'halves': halves, 'cross_similarity': numbers[0],
+      'similarity_gap': numbers[1], 'mean_update_norm': 0.125, 'max_update_norm': 2.0, 'reason': reason,
+  }  # fmt: skip
+
+
+def _run(tmp_path, tests, clusters, ids, truth=None, arrays=None):
+  """Returns a run of a clustering 'cfl' with these tests; nothing else of it is filled."""
+  truths = {} if truth is None else {'group': np.equal.outer(np.unique(truth), truth).astype(float).tolist()}
+  results = {'population': {'client_ids': ids, 'truths': truths}, 'clusterings': [{
+      'label': 'cfl', 'method': 'bipartition', 'clusters': clusters, 'splits': tests,
+      'parameters': {'stationary_norm': 0.4, 'stopping_norm': 1.6},
+  }]}  # fmt: skip
+  return FinishedRun(tmp_path, results, arrays or {})
+
+
+def _cells(run, heading):
+  """Returns the text of the cells of the table with this heading, by row."""
+  page = ''.join(splits_section(run, run.results['clusterings'][0], lambda section: []))
+  for part in re.findall(r'<table>.*?</table>', page, re.DOTALL):
+    if heading in part:
+      rows = re.findall(r'<tr>(.*?)</tr>', part.split('<tbody>')[1], re.DOTALL)
+      return [[_text(cell) for cell in re.findall(r'<td.*?>(.*?)</td>', row, re.DOTALL)] for row in rows]
+  return []
+
+
+def _text(markup):
+  return html.unescape(re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', markup))).strip()
+
+
+def _story(tests, clusters, ids):
+  return story(read_recursion(_run(None, tests, clusters, ids), {
+      'label': 'cfl', 'clusters': clusters, 'splits': tests,
+  }))  # fmt: skip
+
+
+# Two splits of five clients: after round 3 {a, b, c} from {d, e}, after round 5 {a, b} from {c}.
+IDS = list('abcde')
+TESTS = [
+  _entry(3, IDS, 'split', [['a', 'b', 'c'], ['d', 'e']]),
+  _entry(5, ['a', 'b', 'c'], 'split', [['a', 'b'], ['c']]),
+  _entry(6, ['d', 'e'], 'stopped', reason='every update is shorter than 1.6'),
+]
+CLUSTERS = [['a', 'b'], ['c'], ['d', 'e']]
+
+
+def test_the_story_counts_splits_rounds_and_what_became_of_clusters():
+  assert _story(TESTS, CLUSTERS, IDS) == (
+    '2 splits, in rounds 3 and 5, made 3 clusters; 1 cluster was stopped: no client’s update is longer than stopping_norm; '
+    '1 cluster has a single client, so nothing is left to split; '
+    '1 cluster was not tested again before the last round.'
+  )
+  kept = [*TESTS, _entry(7, ['a', 'b'], 'kept', [['a'], ['b']], 'too small')]
+  assert '1 cluster was kept whole: a guard forbade the split' in _story(kept, CLUSTERS, IDS)
+  # What counts is the last test: a cluster that was kept may be stopped later.
+  later = [*kept, _entry(9, ['b', 'a'], 'stopped')]
+  assert '2 clusters were stopped: no client’s update is longer than stopping_norm' in _story(
+    later, CLUSTERS, IDS
+  )
+
+
+@pytest.mark.parametrize(
+    ('tests', 'words'),
+    [
+        ([], 'No split: the training of all 5 clients was never found stationary, so nothing was tested.'),
+        ([_entry(4, IDS, 'stopped')], 'No split: all 5 clients were found stationary after round 4 and stopped: no client’s update is longer than stopping_norm.'),
+        ([_entry(4, IDS, 'kept', [IDS[:1], IDS[1:]], 'too small')], 'No split: all 5 clients were kept whole after round 4: too small.'),
+        ([_entry(k, IDS, 'kept', [IDS[:1], IDS[1:]], 'too small') for k in (4, 5)],
+         'No split: all 5 clients were kept whole, tested 2 times, the last time after round 5: too small.'),
+    ],
+)  # fmt: skip
+def test_the_story_says_why_nothing_was_split(tests, words):
+  assert _story(tests, [IDS], IDS) == words
+
+
+def test_the_story_of_one_client_and_of_many_rounds():
+  stopped = _entry(1, ['a'], 'stopped')
+  assert (
+    _story([stopped], [['a']], ['a'])
+    == 'No split: the only client was found stationary after round 1 and stopped: no client’s update is longer than stopping_norm.'
+  )
+  ids = [f'c{k}' for k in range(8)]
+  tests = [_entry(2 * k + 1, ids[k:], 'split', [ids[k : k + 1], ids[k + 1 :]]) for k in range(7)]
+  words = _story(tests, [[name] for name in ids], ids)
+  assert words.startswith('7 splits, in rounds 1 to 13, made 8 clusters; 8 clusters have a single client')
+
+
+def test_the_table_of_tests_has_every_number(tmp_path):
+  rows = _cells(_run(tmp_path, TESTS, CLUSTERS, IDS, truth=[0, 0, 1, 2, 2]), 'similarity across')
+  assert rows == [
+    ['3', '5', 'split', '3 + 2 2 of group 0, 1 of group 1 2 of group 2', '−0.25', '0.50', '0.125', '2'],
+    ['5', '3', 'split', '2 + 1 2 of group 0 1 of group 1', '−0.25', '0.50', '0.125', '2'],
+    ['6', '2', 'stopped every update is shorter than 1.6', '2 of group 2', '–', '–', '0.125', '2'],
+  ]
+  without = _cells(_run(tmp_path, TESTS, CLUSTERS, IDS), 'similarity across')
+  assert without[0][3] == '3 + 2 a, b, c d, e'
+
+
+def test_the_rule_and_the_groups_that_were_cut_are_told(tmp_path):
+  def text(truth):
+    run = _run(tmp_path, TESTS, CLUSTERS, IDS, truth)
+    return _text(''.join(splits_section(run, run.results['clusterings'][0], lambda section: [])))
+
+  assert 'below 0.4 (eps_1)' in text(None) and 'below 1.6 (eps_2)' in text(None)
+  assert 'planted' not in text(None)
+  assert 'No split cut through a planted group (“group”).' in text([0, 0, 1, 2, 2])
+  assert 'The split after round 5 cut through group 1 (“group”).' in text([1, 1, 1, 0, 0])
+  assert (
+    'The split after round 3 cut through groups 0 and 1 and the split after round 5 cut through group 0'
+    in text([0, 1, 0, 0, 1])
+  )
+
+
+def test_accuracy_around_splits_is_the_mean_of_the_half(tmp_path):
+  accuracy = np.array(
+    [
+      [0.1] * 5,
+      [0.1] * 5,
+      [0.1, 0.2, 0.3, 0.4, 0.5],
+      [0.2, 0.3, 0.25, 0.4, 0.3],
+      [0.6] * 5,
+      [0.7] * 5,
+      [0.9] * 5,
+    ]
+  )
+  run = _run(tmp_path, TESTS, CLUSTERS, IDS, arrays={'client_accuracy_cfl': accuracy.astype(np.float32)})
+  assert _cells(run, 'right before') == [
+    # a, b and c: from 20% to 25% on average, two of three better, 60% when they were split again.
+    ['3', '3', 'a, b, c', '20.0%', '25.0%', '+5.0 points', '2 of 3', '60.0% round 5'],
+    ['3', '2', 'd, e', '45.0%', '35.0%', '−10.0 points', '0 of 2', '90.0% round 7'],
+    ['5', '2', 'a, b', '60.0%', '70.0%', '+10.0 points', '2 of 2', '90.0% round 7'],
+    ['5', '1', 'c', '60.0%', '70.0%', '+10.0 points', '1 of 1', '90.0% round 7'],
+  ]
+  # A split after the last round was followed by nothing.
+  short = _run(
+    tmp_path, TESTS, CLUSTERS, IDS, arrays={'client_accuracy_cfl': accuracy[:5].astype(np.float32)}
+  )
+  assert _cells(short, 'right before')[2] == ['5', '2', 'a, b', '60.0%', '–', '–', '–', '–']
+  assert not _cells(_run(tmp_path, TESTS, CLUSTERS, IDS), 'right before')
+
+
+@hypothesis.settings(deadline=None, max_examples=25)
+@hypothesis.given(
+  st.integers(0, 10_000), st.integers(2, 14), st.integers(1, 5), st.randoms(use_true_random=False)
+)
+def test_permuting_clients_changes_no_number(seed, clients, groups, random):
+  results, arrays = made_up.make_run(
+    num_clients=clients, groups=min(groups, clients), rounds=(4, 12), methods=CFL, seed=seed
+  )
+  order = random.sample(range(clients), clients)
+  moved, moved_arrays = copy.deepcopy(results), dict(arrays)
+  population = moved['population']
+  population['client_ids'] = [population['client_ids'][k] for k in order]
+  population['truths'] = {n: np.array(t)[:, order].tolist() for n, t in population['truths'].items()}
+  moved_arrays['client_accuracy_cfl'] = arrays['client_accuracy_cfl'][:, order]
+  clustering = moved['clusterings'][0]
+  # The lists are in the order of the population, and the halves in that of their first members.
+  place = {name: k for k, name in enumerate(population['client_ids'])}.__getitem__
+  clustering['clusters'] = sorted(
+    (sorted(c, key=place) for c in clustering['clusters']), key=lambda c: place(c[0])
+  )
+  for i, entry in enumerate(clustering['splits']):
+    positions = sorted(range(len(entry['cluster'])), key=lambda k: place(entry['cluster'][k]))
+    entry['cluster'] = [entry['cluster'][k] for k in positions]
+    name = f'similarity_cfl_{i:03d}'
+    moved_arrays[name] = arrays[name][np.ix_(positions, positions)]
+    if entry['halves']:
+      entry['halves'] = sorted((sorted(h, key=place) for h in entry['halves']), key=lambda h: place(h[0]))
+  one, two = FinishedRun(None, results, arrays), FinishedRun(None, moved, moved_arrays)
+
+  def words(run):
+    found = splits_section(run, run.results['clusterings'][0], lambda section: [])
+    return collections.Counter(re.findall(r'[^\s,]+', _text(''.join(found))))
+
+  assert words(one) == words(two)
+  trees = [read_recursion(run, run.results['clusterings'][0]) for run in (one, two)]
+  for left, right in zip(*(tree.tests for tree in trees), strict=True):
+    groups_of = [split_pictures.main_groups(run)[1] for run in (one, two)]
+    pairs = [similarities._pairs(t, g) for t, g in zip((left, right), groups_of, strict=True)]
+    assert pairs[0].keys() == pairs[1].keys()
+    assert all(np.array_equal(values, pairs[1][colour]) for colour, values in pairs[0].items())
+  for (at, left), (same, right) in zip(*(tree.stages() for tree in trees), strict=True):
+    assert at == same
+    # Who is with whom: co-membership moves with the clients.
+    np.testing.assert_array_equal(
+      np.equal.outer(left, left)[np.ix_(order, order)], np.equal.outer(right, right)
+    )
+
+
+@hypothesis.given(st.data())
+def test_stages_refine_down_to_the_clusters_without_crossing(data):
+  clients = data.draw(st.integers(1, 12))
+  waiting, tests, clusters, at = [list(range(clients))], [], [], 0
+  while waiting:
+    members = waiting.pop(0)
+    if len(members) > 1 and data.draw(st.booleans()):
+      at += data.draw(st.integers(0, 2)) if tests else 1
+      cut = data.draw(st.sets(st.sampled_from(members), min_size=1, max_size=len(members) - 1))
+      halves = (np.array([k for k in members if k not in cut]), np.array(sorted(cut)))
+      tests.append(SplitTest(at, np.array(members), 'split', halves, 0.0, 0.0, 0.1, 2.0, '', None))
+      waiting += [half.tolist() for half in halves]
+    else:
+      clusters.append(np.array(members))
+  recursion = Recursion(tuple(tests), tuple(clusters), clients, None)
+  stages = recursion.stages()
+  assert [at for at, _ in stages] == [0, *sorted({t.round for t in tests})]
+  final = stages[-1][1]
+  assert {frozenset(np.flatnonzero(final == k).tolist()) for k in set(final.tolist())} == {
+    frozenset(c.tolist()) for c in clusters
+  }
+  shown = np.argsort(final, kind='stable')
+  for (_, before), (_, after) in itertools.pairwise(stages):
+    assert all(len(set(before[after == k])) == 1 for k in set(after.tolist()))
+  for _, labels in stages:
+    assert (np.diff(labels[shown]) >= 0).all()
+
+
+def test_telling_tests_are_splits_first_and_the_last_of_repeated_ones():
+  def test_of(at, members, verdict):
+    return SplitTest(at, np.array(members), verdict, (), None, None, 0.1, 1.0, '', None)
+
+  tests = [test_of(k, [0, 1, 2], 'kept') for k in (1, 2, 3)] + [test_of(4, [3, 4], 'stopped')]
+  tests += [test_of(k, [10 + k, 20 + k], 'split') for k in range(5, 10)]
+  assert [t.round for t in split_pictures.telling(tests, 20)] == [3, 4, 5, 6, 7, 8, 9]
+  assert [t.round for t in split_pictures.telling(tests, 6)] == [3, 5, 6, 7, 8, 9]
+  assert [t.round for t in split_pictures.telling(tests, 3)] == [5, 7, 9]
+  assert split_pictures.telling([], 3) == []
+
+
+def test_lines_of_clients_means_and_splits_are_where_they_belong():
+  accuracy = np.array([[0.1, 0.2, 0.3], [0.2, 0.3, 0.7], [0.4, 0.6, 0.9]])
+  labels = np.array([0, 0, 1])
+  baseline = (np.array([1, 2, 3]), np.array([0.1, 0.2, 0.25]))
+  figure = splits.accuracy_per_client(accuracy, labels, [1, 2], baseline, 'x', np.array([1, 1, 0]))
+  axes = figure.axes[0]
+  named = {line.get_label(): line for line in axes.lines if not line.get_label().startswith('_')}
+  assert list(named) == ['cluster 0 (2 clients)', 'cluster 1 (1 client)', 'unclustered (FedAvg)']
+  np.testing.assert_allclose(named['cluster 0 (2 clients)'].get_xydata(), [[1, 15], [2, 25], [3, 50]])
+  np.testing.assert_allclose(named['unclustered (FedAvg)'].get_ydata(), [10, 20, 25])
+  for client in range(3):
+    line = axes.lines[client]
+    np.testing.assert_allclose(line.get_ydata(), 100 * accuracy[:, client])
+    assert (
+      line.get_color()
+      == named[
+        f'cluster {labels[client]} ({2 - labels[client]} client{"s" * (1 - labels[client])})'
+      ].get_color()
+    )
+  # The colour is that of the planted group, cluster 0 holds group 1.
+  assert named['cluster 0 (2 clients)'].get_color() == base.colours(2)[1]
+  upright = [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == ':']
+  assert upright == [1, 2]
+
+
+def test_bands_carry_every_client_from_column_to_column():
+  stages = [(0, np.zeros(6, int)), (4, np.array([0, 0, 0, 1, 1, 1])), (9, np.array([0, 0, 1, 2, 2, 2]))]
+  numbers, groups = np.array([0, 0, 2, 1, 1, 1]), np.array([0, 0, 1, 1, 1, 0])
+  figure = splits.split_flow(stages, numbers, 'x', ['stopped', 'open', 'alone'], groups)
+  bands = [p for p in figure.axes[0].patches if isinstance(p, matplotlib.patches.PathPatch)]
+  colours = [c.lower() for c in base.colours(3)]
+  for column in (0, 1):
+    inside = [p for p in bands if column < p.get_path().vertices[:, 0].mean() < column + 1]
+    height = collections.Counter()
+    for band in inside:
+      vertices = band.get_path().vertices
+      first, last = vertices[0, 1] - vertices[7, 1], vertices[3, 1] - vertices[4, 1]
+      assert first == pytest.approx(last)
+      height[matplotlib.colors.to_hex(band.get_facecolor())] += abs(first)
+    assert height == {colours[0]: 3, colours[1]: 3}
+  texts = {t.get_text() for t in figure.axes[0].texts}
+  assert {
+    'cluster 0: 2 clients, stopped',
+    'cluster 1: 3 clients, open',
+    'cluster 2: 1 client, alone',
+  } <= texts
+
+
+def test_a_matrix_is_sorted_by_halves_and_groups_on_a_symmetric_scale():
+  # Clients 4, 1, 3, 0 trained together; {1, 0} and {4, 3} are the halves, and 0 is of another group than 1.
+  similarity = np.array(
+    [[1, -0.1, 0.55, -0.2], [-0.1, 1, -0.3, 0.4], [0.55, -0.3, 1, -0.4], [-0.2, 0.4, -0.4, 1]]
+  )
+  test = SplitTest(
+      7, np.array([4, 1, 3, 0]), 'split', (np.array([1, 0]), np.array([4, 3])), -0.1, 0.5, 0.1, 2.0, '', similarity
+  )  # fmt: skip
+  figure = similarities.similarity_matrices([test], list('ABCDE'), 'x', np.array([0, 1, 0, 1, 1]))
+  axes = figure.axes[0]
+  assert [t.get_text() for t in axes.get_yticklabels()] == ['A', 'B', 'E', 'D']
+  shown = axes.images[0].get_array()
+  expected = similarity[np.ix_([3, 1, 0, 2], [3, 1, 0, 2])]
+  away = ~np.eye(4, dtype=bool)
+  np.testing.assert_allclose(np.asarray(shown)[away], expected[away])
+  assert np.isnan(np.asarray(shown.filled(np.nan)).diagonal()).all()
+  assert axes.images[0].get_clim() == pytest.approx((-0.6, 0.6))
+  assert [line.get_ydata()[0] for line in axes.lines] == [
+    1.5,
+    0,
+  ]  # Across, then upright, both after two clients.
+  assert axes.lines[1].get_xdata()[0] == 1.5
+
+
+def test_dots_are_all_pairs_in_the_colours_of_the_paper():
+  rng = np.random.default_rng(0)
+  values = rng.uniform(-1, 1, (5, 5))
+  similarity = (values + values.T) / 2
+  halves = (np.array([0, 1]), np.array([2, 3, 4]))
+  test = SplitTest(7, np.arange(5), 'split', halves, 0.25, 0.5, 0.1, 2.0, '', similarity)
+  groups = np.array([0, 0, 1, 1, 0])
+  pure = SplitTest(9, np.array([0, 1]), 'stopped', (), None, None, 0.1, 1.0, '', similarity[:2, :2])
+  figure = similarities.similarity_dots([test, pure], 'x', groups)
+  dots = [c for c in figure.axes[0].collections if hasattr(c, 'get_sizes')]
+  found = [(matplotlib.colors.to_hex(c.get_facecolor()[0]), sorted(c.get_offsets()[:, 1])) for c in dots]
+  pairs = [(i, j) for i in range(5) for j in range(i)]
+  same = sorted(similarity[i, j] for i, j in pairs if groups[i] == groups[j])
+  other = sorted(similarity[i, j] for i, j in pairs if groups[i] != groups[j])
+  expected = [('#0072b2', same), ('#e69f00', other), ('#8c8c8c', [similarity[0, 1]])]
+  assert [colour for colour, _ in found] == [colour for colour, _ in expected]
+  for (_, one), (_, two) in zip(found, expected, strict=True):
+    np.testing.assert_allclose(one, two)
+  plain = similarities.similarity_dots([test], 'x')
+  across = sorted(similarity[i, j] for i in halves[0] for j in halves[1])
+  np.testing.assert_allclose(sorted(plain.axes[0].collections[1].get_offsets()[:, 1]), across)
+
+
+def _overlaps(figure, texts):
+  canvas = FigureCanvasAgg(figure)
+  canvas.draw()
+  boxes = [t.get_window_extent(canvas.get_renderer()).shrunk(0.97, 0.97) for t in texts if t.get_text()]
+  return [(i, j) for i in range(len(boxes)) for j in range(i) if boxes[i].overlaps(boxes[j])]
+
+
+@pytest.mark.parametrize(
+  'options', [{}, {'num_clients': 60, 'groups': 30, 'rounds': (20, 100)}, {'num_clients': 2, 'groups': 2}]
+)
+def test_labels_do_not_overlap(options):
+  results, arrays = made_up.make_run(methods=CFL, **options)
+  run = FinishedRun(None, results, arrays)
+  drawn = {
+    name: figure
+    for name, _, _, _, figure in split_pictures.split_figures(run, results['clusterings'][0], 'cfl')
+  }
+  assert drawn.keys() == {
+    f'{kind}_cfl' for kind in ('split_accuracy', 'split_flow', 'similarities', 'similarity_pairs')
+  }
+  for name, figure in drawn.items():
+    axes = figure.axes[0]
+    texts = [*axes.get_xticklabels(), *axes.texts]
+    if name == 'split_accuracy_cfl':
+      texts += axes.child_axes[0].get_xticklabels()
+    if name == 'similarities_cfl':
+      texts = [t for a in figure.axes for t in (a.title, a._left_title, *a.get_yticklabels())]
+    assert not _overlaps(figure, texts), name
+
+
+@pytest.mark.parametrize(
+    ('options', 'words', 'figures'),
+    [
+        ({'num_clients': 1, 'groups': 1, 'rounds': (1, 1)}, 'No split: the only client was found stationary', {'split_accuracy'}),
+        ({'num_clients': 2, 'groups': 2}, '1 split, in round 5, made 2 clusters; 2 clusters have a single client',
+         {'split_accuracy', 'split_flow', 'similarities', 'similarity_pairs'}),
+        ({'groups': 1}, 'No split: all 20 clients were found stationary after round 5 and stopped: no client’s update is longer than stopping_norm.',
+         {'split_accuracy', 'similarities', 'similarity_pairs'}),
+        ({'split_verdict': 'kept', 'truth': 'none'}, 'No split: all 20 clients were kept whole after round 5: a half of',
+         {'split_accuracy', 'similarities', 'similarity_pairs'}),
+    ],
+)  # fmt: skip
+def test_small_runs_and_runs_without_a_split_have_a_report(tmp_path, options, words, figures):
+  made_up.write_run(tmp_path, methods=CFL, **options)
+  text = WrittenPage(write_report(tmp_path)).text
+  assert words in text and 'Splits of cfl' in text and 'Recursive bi-partition · ' in text
+  names = {p.stem for p in (tmp_path / 'figures').glob('*_cfl.png')}
+  assert {n for n in names if n.startswith(('split', 'simil'))} == {f'{figure}_cfl' for figure in figures}
+
+
+def test_a_report_of_thirty_leaves_folds_its_tables(tmp_path):
+  results = made_up.write_run(
+    tmp_path, num_clients=60, groups=30, rounds=(20, 100), methods=(*CFL, 'kmeans'), truth='overlapping'
+  )
+  text = WrittenPage(write_report(tmp_path)).text
+  entries = results['clusterings'][0]['splits']
+  made = sum(e['verdict'] == 'split' for e in entries)
+  assert f'{made} splits, in rounds 20 to ' in text and f'made {made + 1} clusters' in text
+  assert f'All {len(entries)} tests' in text and f'All {2 * made} halves' in text
+  assert (
+    'found on the clients’ updates, by recursive bi-partition' in text
+    and 'found on the clients’ weights' in text
+  )
+  assert 'cfl may split clients first after that round, and again later.' in text
+  assert 'Splits of kmeans' not in text
+  assert not (tmp_path / 'figures' / 'distances_cfl.png').exists()
+
+
+def test_other_sections_know_that_a_recursion_is_no_clustering_of_signatures():
+  results, _ = made_up.make_run(groups=1, methods=(*CFL, 'kmeans'))
+  _, (recursive, at_once) = answer_run(results)
+  assert any('no split was made, so this is FedAvg gone on' in alarm for alarm in recursive.alarms)
+  assert any('FedAvg restarted' in alarm for alarm in at_once.alarms)
+  assert ClusteringConfig('bipartition').words()['basis'] == 'updates, by recursive bi-partition'
+  assert ClusteringConfig('kmeans').words()['basis'] == 'weights'
+
+
+def test_synthetic_halves_gain_what_was_put_in(tmp_path):
+  made_up.write_run(tmp_path, methods=CFL, rounds=(10, 40))
+  rows = _cells(read_run(tmp_path), 'right before')
+  assert len(rows) == 6 and {row[5] for row in rows} == {'+5.0 points'}
+  assert all(row[6] == f'{row[1]} of {row[1]}' for row in rows)
+  assert all(f'{run_with_splits.STATIONARY:g} (eps_1)' in part for part in [
+      _text(''.join(splits_section(read_run(tmp_path), read_run(tmp_path).results['clusterings'][0], lambda s: [])))
+  ])  # fmt: skip
+
+
+def test_results_without_splits_are_reported_as_before(tmp_path):
+  results = made_up.write_run(tmp_path, num_clients=6, groups=2, methods=('kmeans',))
+  assert results['schema'] == results_lib.SCHEMA == 5 and results['clusterings'][0]['splits'] is None
+
+  def page():
+    # But for the time that drawing took.
+    return re.sub('>[0-9.]+ s<', '> s<', write_report(tmp_path).read_text(encoding='utf-8'))
+
+  new = page()
+  old = copy.deepcopy(results) | {'schema': 2}
+  del old['clusterings'][0]['splits']
+  (tmp_path / 'results.json').write_text(json.dumps(old))
+  assert page() == new
+  assert 'Splits of' not in new
+
+
+def test_a_recursion_without_arrays_is_told_in_words(tmp_path):
+  made_up.write_run(tmp_path, num_clients=8, groups=2, methods=CFL)
+  (tmp_path / 'arrays.npz').unlink()
+  text = WrittenPage(write_report(tmp_path)).text
+  assert '1 split, in round 5, made 2 clusters' in text and 'Accuracy around the splits' not in text
+  assert (tmp_path / 'figures' / 'split_flow_cfl.png').exists()
+  assert not (tmp_path / 'figures' / 'similarities_cfl.png').exists()
+
+
+def test_the_schema_names_every_key_of_a_split():
+  entry = made_up.make_run(methods=CFL)[0]['clusterings'][0]['splits'][0]
+  assert all(key in results_lib.__doc__ for key in (*entry, 'similarity_LABEL_NNN', 'client_accuracy_LABEL'))
+
+
+def test_similarities_that_contradict_the_norms_are_told_in_the_answer_and_beside_the_tests(tmp_path):
+  words = 'similarities of 3 and 2 clients <say> otherwise'
+  stopped = [_entry(4, IDS, 'stopped', reason='short updates')]
+  told = [stopped[0] | {'two_kinds': {'words': words}}]
+  for tests, count in ((stopped, 0), (told, 1)):
+    run = _run(tmp_path, tests, [IDS], IDS)
+    section = ''.join(splits_section(run, run.results['clusterings'][0], lambda name: []))
+    assert _text(section).count(f'Take care. {words}.') == count
+    assert section.count('chip warn') == count
+    results, _ = made_up.make_run(groups=1, methods=CFL)
+    results['clusterings'][0]['splits'] = tests
+    assert answer_run(results)[1][0].alarms.count(f'{words}.') == count
+
+
+def test_the_report_does_not_say_that_clients_agree_where_only_norms_are_known(tmp_path):
+  made_up.write_run(tmp_path, methods=CFL)
+  text = WrittenPage(write_report(tmp_path)).text
+  assert 'no client’s update is longer than stopping_norm' in text
+  assert not re.search(r'clients agree|they agree', text)

@@ -1,0 +1,148 @@
+"""Clusterings with the same clusters and models stand on a page once, with all their names."""
+
+import copy
+import re
+
+import pytest
+
+from tests.made_up import atlas_runs, comparison_runs
+from tests.made_up import finished_run as made_up
+from tests.made_up.comparison_runs import FEDAVG, constant
+from tests.made_up.written_page import WrittenPage
+from tff_cluster.report.atlas import page as atlas
+from tff_cluster.report.finished_run import read_run
+from tff_cluster.report.report import write_report
+from tff_cluster.scorecard import identical_clusterings
+from tff_cluster.scorecard.contenders import ROUNDS, read_contenders
+from tff_cluster.studies.comparison import page as comparison
+
+_TRAINED = (
+  'clusters',
+  'num_clusters',
+  'evaluations',
+  'recovery',
+  'history',
+  'best_validation',
+  'cluster_scores',
+  'ledger',
+)
+
+
+def _same(results, first, second):
+  """Gives the second clustering what the first found and trained, its clusters in another order."""
+  one, two = results['clusterings'][first], results['clusterings'][second]
+  two |= {name: copy.deepcopy(one[name]) for name in _TRAINED}
+  two['clusters'] = two['clusters'][::-1]
+  for name in ('best_validation',):
+    two[name] = two[name][::-1]
+
+
+@pytest.fixture
+def twins(tmp_path, monkeypatch):
+  made, arrays = made_up.make_run(num_clients=12, methods=('kmeans', 'dynamic_distance', 'hierarchical'))
+  _same(made, 0, 2)
+  monkeypatch.setattr(made_up, 'make_run', lambda **_: (made, arrays))
+  made_up.write_run(tmp_path)
+  return tmp_path, made
+
+
+def test_the_same_clusters_in_another_order_are_one():
+  results, _ = made_up.make_run(methods=('kmeans', 'dynamic_distance', 'hierarchical'))
+  _same(results, 0, 2)
+  first, second = identical_clusterings.merged(results['clusterings'])
+  assert first['label'] == 'kmeans = hierarchical' and second['label'] == 'dynamic_distance'
+  assert [part['label'] for part in first['parts']] == ['kmeans', 'hierarchical']
+
+
+def test_the_same_clusters_with_other_models_are_two():
+  results, _ = made_up.make_run(methods=('kmeans', 'hierarchical'))
+  _same(results, 0, 1)
+  results['clusterings'][1]['evaluations']['average']['client_accuracy'][0] += 0.01
+  assert [c['label'] for c in identical_clusterings.merged(results['clusterings'])] == [
+    'kmeans',
+    'hierarchical',
+  ]
+
+
+def test_a_report_shows_identical_clusterings_once_and_loses_nothing_of_either(twins):
+  folder, results = twins
+  page = WrittenPage(write_report(folder))
+  assert identical_clusterings.WORDS in page.text
+  body = re.sub('(?s)<table>.*?method</th>.*?</table>', '', (folder / 'report.html').read_text(), count=1)
+  body = body.split('<h2>Clusterings that were not trained')[0]
+  rows = re.findall('(?s)<tr><td[^>]*>(.*?)</td>', body)
+  assert 'kmeans = hierarchical' in rows and 'kmeans' not in rows and 'hierarchical' not in rows
+  headings = re.findall('<h2>(.*?)</h2>', body)
+  assert [h for h in headings if h.startswith('Clusters of')] == [
+    'Clusters of kmeans = hierarchical',
+    'Clusters of dynamic_distance',
+  ]
+  names = {path.stem for path in (folder / 'figures').glob('*.svg')}
+  assert {'membership_kmeans', 'dendrogram_hierarchical'} <= names and 'membership_hierarchical' not in names
+  # Parameters and notes are of one of them each.
+  threshold = results['clusterings'][2]['threshold']
+  assert f'hierarchical: found on the clients’ weights, distance threshold {threshold:.4g}' in page.text
+  assert f'hierarchical: {results["clusterings"][2]["notes"][0]}' in page.text
+  assert len(read_run(folder).results['clusterings']) == 3
+
+
+def test_a_dearer_way_to_the_same_clusters_keeps_its_cost(twins):
+  folder, results = twins
+  results['clusterings'][2]['ledger']['client_rounds'] += 60
+  made_up.write_run(folder)
+  page = WrittenPage(write_report(folder)).text
+  assert 'Phase 2 and the clustering took 2.0 times' in page and 'for hierarchical' in page
+  rows = re.findall('(?s)<tr><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>', (folder / 'report.html').read_text())
+  assert ('kmeans', '60') in rows and ('hierarchical', '120') in rows
+
+
+def _levels(**others):
+  return {
+    FEDAVG: constant(0.5),
+    'planted': constant(0.7),
+    'kmeans': constant(0.7),
+    'twin': constant(0.7),
+    **others,
+  }
+
+
+def test_contenders_that_are_identical_under_every_seed_are_one():
+  rows = read_contenders(comparison_runs.make(_levels(overlap=constant(0.6)), {'overlap': constant(0.6)}))
+  assert [c.name for c in rows] == [FEDAVG, 'planted = kmeans = twin', 'overlap']
+  assert rows[1].kind == 'disjoint' and rows[1].kinds == ('oracle', 'disjoint')
+  assert [part.name for part in rows[1].each] == ['planted', 'kmeans', 'twin']
+
+
+@pytest.mark.parametrize('seed', [0, 2])
+def test_one_seed_that_differs_parts_them(seed):
+  levels = _levels()
+  levels['twin'] = [[0.7] * 6 if k != seed else [0.7] * 5 + [0.8] for k in range(3)]
+  assert [c.name for c in read_contenders(comparison_runs.make(levels))] == [
+    FEDAVG,
+    'planted = kmeans',
+    'twin',
+  ]
+
+
+def test_a_comparison_names_them_together_and_its_files_apart(tmp_path):
+  runs = comparison_runs.make(_levels(overlap=constant(0.6)), {'overlap': constant(0.6)})
+  text = comparison.write(runs, {}, tmp_path).read_text()
+  first_cells = re.findall('(?s)<tr><td[^>]*>(.*?)</td>', text)
+  assert sum(cell.startswith('planted = kmeans = twin') for cell in first_cells) >= 3
+  assert not any(re.match('(kmeans|twin|planted)(<|$)', cell) for cell in first_cells)
+  assert 'planted = kmeans = twin beats FedAvg' in text and '>kmeans beats FedAvg' not in text
+  # The oracle is still what overlap is measured against.
+  assert 'overlap against planted = kmeans = twin has the highest of 1' in text
+  lines = (tmp_path / 'comparison.csv').read_text().splitlines()[1:]
+  assert {line.split(',')[0] for line in lines} == {FEDAVG, 'planted', 'kmeans', 'twin', 'overlap'}
+  assert {line.split(',')[1] for line in lines if line.startswith('planted,')} == {'oracle'}
+
+
+def test_an_atlas_has_one_row_for_them():
+  runs = comparison_runs.make(_levels())
+  document, _ = atlas_runs.document(runs, {})
+  entry = document['contenders'][1]
+  assert entry['name'] == 'planted = kmeans = twin' and entry['kinds'] == ['oracle', 'disjoint']
+  assert len(document['contenders']) == len(document['runs'][0]['contenders']) == 2
+  assert document['runs'][0]['contenders'][1]['budgets'][ROUNDS]['mean'] == pytest.approx(0.7)
+  assert identical_clusterings.WORDS in atlas.page(document, 'digits', '6 clients')

@@ -1,0 +1,220 @@
+"""Artifacts under way: several processes at one, pruned while one waits for it, removals that were killed."""
+
+import concurrent.futures
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.storage.test_files import ROOT
+from tff_cluster.storage import artifacts, files, sealed_json
+
+DETERMINANTS = {'seed': 1, 'clients': ['a', 'b']}
+
+
+@pytest.fixture
+def shelf(tmp_path):
+  return artifacts.Store(tmp_path / 'store')
+
+
+def test_an_artifact_that_is_pruned_while_one_waits_for_it_is_made_again(shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+  (pruned,) = shelf.artifacts()
+  descriptor = os.open(folder, os.O_RDONLY)
+  fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+  def wait():
+    with shelf.working_on(folder):
+      files.save_arrays(folder / 'latest_00001.npz', {'x': np.ones(2)})
+      # The lock is on the folder of this name, not on what was there before.
+      other = os.open(folder, os.O_RDONLY)
+      with pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      os.close(other)
+
+  with concurrent.futures.ThreadPoolExecutor() as pool:
+    waiting = pool.submit(wait)
+    time.sleep(0.1)
+    folder.rename(folder.with_name('.gone.tmp'))
+    os.close(descriptor)
+    waiting.result(timeout=10)
+  assert json.loads((folder / 'determinants.json').read_text()) == DETERMINANTS
+  assert [artifact.content for artifact in shelf.artifacts()] == ['rounds 1']
+  assert pruned.folder == folder
+
+
+def test_an_artifact_that_was_pruned_before_it_was_worked_on_is_made_again(shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+  assert shelf.remove(shelf.artifacts()[0])
+  with shelf.working_on(folder):
+    assert json.loads((folder / 'determinants.json').read_text()) == DETERMINANTS
+
+
+def test_every_kind_of_artifact_says_in_words_what_it_has(shelf):
+  made = {
+    'fedavg': ('round_00010.npz', 'rounds 10'),
+    'signatures': ('vectors.npy', 'vectors'),
+    'start': ('vectors.npy', 'vectors'),
+    'similarity': ('similarity.npz', 'similarities'),
+    'global_scores': (f'{"0a1b" * 16}.npz', 'models scored: 1'),
+    'other': ('some.txt', 'nothing yet'),
+  }
+  for kind, (name, _) in made.items():
+    (shelf.artifact(kind, DETERMINANTS) / name).write_bytes(b'x')
+  assert {a.kind: a.content for a in shelf.artifacts()} == {kind: words for kind, (_, words) in made.items()}
+
+
+def test_artifacts_that_others_work_on_come_once_they_are_left_alone_or_else_last(shelf):
+  folders = [shelf.artifact('fedavg', {'number': number}) for number in range(4)]
+  folders.append(shelf.place('fedavg', {'number': 'not there yet'}))
+  first, third = os.open(folders[0], os.O_RDONLY), os.open(folders[2], os.O_RDONLY)
+  fcntl.flock(first, fcntl.LOCK_EX)
+  fcntl.flock(third, fcntl.LOCK_EX)
+  order = shelf.idle_first(folders)
+  assert [next(order), next(order)] == [1, 3]
+  os.close(third)
+  assert next(order) == 2
+  assert list(order) == [4, 0]
+  os.close(first)
+  assert list(shelf.idle_first(folders)) == [0, 1, 2, 3, 4]
+  assert not folders[4].exists()
+
+
+MAKER = """
+import pathlib, sys
+from tff_cluster import artifacts
+shelf = artifacts.Store(pathlib.Path(sys.argv[1]))
+sys.stdin.readline()
+for number in range(40):
+  with shelf.working_on(shelf.artifact('fedavg', {'number': number})):
+    pass
+"""
+
+
+def test_processes_that_make_the_same_artifacts_at_once_do_not_sweep_each_others_files(shelf):
+  command = [sys.executable, '-c', MAKER, str(shelf.root)]
+  makers = [
+    subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(4)
+  ]
+  time.sleep(1)
+  for maker in makers:
+    maker.stdin.write('go\n')
+    maker.stdin.flush()
+  assert [maker.communicate(timeout=60)[1] for maker in makers] == [''] * 4
+  assert len(shelf.artifacts()) == 40
+  assert not list(shelf.root.rglob('.*'))
+
+
+def test_what_a_killed_removal_left_is_no_hindrance_and_is_removed(shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+  left = folder.with_name(f'.tff_cluster-removed-{folder.name}')
+  for _ in range(2):
+    left.mkdir()
+    (left / 'round_00001.npz').write_bytes(b'half')
+    shelf.artifact('fedavg', DETERMINANTS)
+    assert shelf.remove(shelf.artifacts()[0])
+    assert list(shelf.root.iterdir()) == []
+  left.mkdir()
+  (left / 'round_00001.npz').write_bytes(b'half')
+  shelf.finish_removals()
+  assert list(shelf.root.iterdir()) == []
+
+
+def test_a_removal_that_is_under_way_is_left_to_who_does_it(shelf):
+  left = shelf.root / f'.tff_cluster-removed-fedavg-{"0a" * 12}'
+  left.mkdir(parents=True)
+  descriptor = os.open(left, os.O_RDONLY)
+  fcntl.flock(descriptor, fcntl.LOCK_EX)
+  shelf.finish_removals()
+  assert left.exists()
+  os.close(descriptor)
+  shelf.finish_removals()
+  assert not left.exists()
+
+
+def test_files_of_a_later_version_are_named_and_left_alone(tmp_path):
+  files.save_json(tmp_path / 'a.json', {'x': 1})
+  text = (tmp_path / 'a.json').read_text().replace('"format": 1', '"format": 2')
+  (tmp_path / 'a.json').write_text(text)
+  files.save_arrays(tmp_path / 'a.npz', {'x': np.ones(2), '__format__': np.array(2)})
+  files.save_rows(tmp_path / 'a.npy', 2, 2, lambda rows: rows.fill(1))
+  (tmp_path / 'a.npy.json').write_text(text)
+  before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+  for load, name in (
+    (files.load_json, 'a.json'),
+    (files.load_arrays, 'a.npz'),
+    (files.load_rows, 'a.npy'),
+  ):
+    with pytest.raises(sealed_json.NewerFile, match=rf'{name}.* is of file format 2') as caught:
+      load(tmp_path / name)
+    assert '\n' not in str(caught.value) and not isinstance(caught.value, files.DamagedFile)
+  assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_changed_number_in_json_is_damage(tmp_path):
+  files.save_json(tmp_path / 'a.json', {'threshold': 0.25, 'list': [1, 2]})
+  text = (tmp_path / 'a.json').read_text()
+  (tmp_path / 'a.json').write_text(text.replace('0.25', '0.35'))
+  with pytest.raises(files.DamagedFile, match=r'a\.json is damaged: its checksum does not fit'):
+    files.load_json(tmp_path / 'a.json')
+
+
+# Folders and files that are not ours, by name or by what they hold.
+FOREIGN = (
+  'photos-2021/determinants.json',
+  f'fedavg-{"0a" * 12}/determinants.json',
+  f'fedavg-{"0b" * 12}/round_00001.npz',
+  f'.tff_cluster-removed-fedavg-{"0c" * 12}/thesis.txt',
+  f'.tff_cluster-removed-photos-{"0d" * 11}/round_00001.npz',
+  '.photos-1.tmp/deep/thesis.txt',
+)
+
+
+def test_pruning_removes_what_was_written_and_nothing_else(shelf, tmp_path):
+  for name in FOREIGN:
+    (shelf.root / name).parent.mkdir(parents=True)
+    (shelf.root / name).write_text('{"seed": 1}')
+  linked = tmp_path / 'linked'
+  shelf.artifact('fedavg', {'number': 0}).rename(linked)
+  (shelf.root / shelf.place('fedavg', {'number': 0}).name).symlink_to(linked)
+  before = {path: path.read_bytes() for path in tmp_path.rglob('*') if path.is_file()}
+  ours = shelf.artifact('fedavg', {'number': 1})
+  for name in (
+    'round_00001.npz',
+    'latest_00002.npz.damaged',
+    '.tff_cluster-0123456789abcdef-round_00003.npz',
+  ):
+    (ours / name).write_bytes(b'x')
+  assert [artifact.folder for artifact in shelf.artifacts()] == [ours]
+  shelf.finish_removals()
+  assert shelf.remove(shelf.artifacts()[0])
+  assert not ours.exists()
+  assert {path: path.read_bytes() for path in tmp_path.rglob('*') if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+  'name', ['thesis.txt', 'holiday_2021.npz', 'round_1.npz', 'round_00001.npz.bak', 'deep/a.npz']
+)
+def test_an_artifact_in_which_somebody_keeps_something_is_not_removed(name, shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+  (folder / 'round_00004.npz').write_bytes(b'x')
+  (folder / name).parent.mkdir(exist_ok=True)
+  (folder / name).write_text('mine')
+  (artifact,) = shelf.artifacts()
+  assert artifact.content == 'rounds 4'
+  assert not shelf.remove(artifact)
+  assert (folder / name).read_text() == 'mine' and (folder / 'round_00004.npz').exists()
+
+
+def test_an_artifact_whose_description_is_damaged_gets_it_again(shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+  (folder / 'determinants.json').write_text('{"seed"')
+  assert shelf.artifacts() == []
+  assert shelf.artifact('fedavg', DETERMINANTS) == folder
+  assert [artifact.folder for artifact in shelf.artifacts()] == [folder]

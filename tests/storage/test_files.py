@@ -1,0 +1,531 @@
+"""Files are whole or not there: interrupted writes, damage, full disks."""
+
+import contextlib
+import errno
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.storage import artifacts, files
+
+ROOT = pathlib.Path(__file__).parents[1]
+ROWS, COLUMNS = 300, 1000  # 1.2 MB: many pages.
+MASKS = (0x01, 0x40, 0xFF)
+
+
+def fill(array):
+  array[:] = np.arange(array.size, dtype=np.float32).reshape(array.shape) * 0.5 - 7
+
+
+def write_json(path):
+  files.save_json(path, {'numbers': list(range(5000))})
+
+
+def write_arrays(path):
+  files.save_arrays(path, {'x': np.arange(10_000)})
+
+
+def write_file(path):
+  files.save_file(path, lambda temporary: temporary.write_bytes(b'x' * 50_000))
+
+
+def write_rows(path):
+  files.save_rows(path, ROWS, COLUMNS, fill)
+
+
+def names(folder):
+  return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def file(tmp_path):
+  path = tmp_path / 'file.npz'
+  path.write_bytes(b'old')
+  return path
+
+
+class Planted(Exception):
+  pass
+
+
+@pytest.mark.parametrize('error', [Planted, KeyboardInterrupt, SystemExit])
+def test_an_exception_in_the_block_leaves_the_old_content_and_no_other_file(error, file):
+  with pytest.raises(error), files.replacing(file) as stream:
+    stream.write(b'new')
+    stream.flush()
+    raise error
+  assert file.read_bytes() == b'old'
+  assert names(file.parent) == ['file.npz']
+
+
+def test_readers_see_the_old_content_until_the_block_ends(file):
+  with files.replacing(file) as stream:
+    stream.write(b'new')
+    stream.flush()
+    assert file.read_bytes() == b'old'
+  assert file.read_bytes() == b'new'
+  assert names(file.parent) == ['file.npz']
+
+
+@pytest.fixture
+def umask():
+  """Returns a function that sets the umask of this process for the test."""
+  before = os.umask(0)
+  os.umask(before)
+  yield os.umask
+  os.umask(before)
+
+
+def save_in_every_way(folder):
+  """Writes a file by each of the ways that the store knows, and returns their paths."""
+  paths = {name: folder / 'new' / name for name in ('json', 'npz', 'npy', 'keras')}
+  files.save_json(paths['json'], {})
+  files.save_arrays(paths['npz'], {'x': np.zeros(3)})
+  files.save_rows(paths['npy'], 1, 1, lambda rows: None)
+  files.save_file(paths['keras'], lambda temporary: temporary.write_bytes(b'library'))
+  return [*paths.values(), folder / 'new' / 'npy.json']
+
+
+@pytest.mark.parametrize(
+  ('mask', 'file_mode', 'folder_mode'),
+  [(0o077, 0o600, 0o700), (0o022, 0o644, 0o755), (0o002, 0o664, 0o775), (0o027, 0o640, 0o750)],
+)
+def test_new_files_and_folders_have_the_permissions_that_the_umask_leaves(
+  mask, file_mode, folder_mode, umask, tmp_path
+):
+  umask(mask)
+  paths = save_in_every_way(tmp_path)
+  assert {path.name: path.stat().st_mode & 0o777 for path in paths} == {
+    path.name: file_mode for path in paths
+  }
+  assert (tmp_path / 'new').stat().st_mode & 0o777 == folder_mode
+
+
+def test_nobody_else_reads_a_private_file_while_it_is_written_again(umask, file):
+  umask(0)
+  file.chmod(0o600)
+  with files.replacing(file):
+    (temporary,) = set(file.parent.iterdir()) - {file}
+    assert temporary.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_is_written_again_keeps_its_permissions(umask, tmp_path):
+  umask(0o022)
+  paths = save_in_every_way(tmp_path)
+  for path in paths:
+    path.chmod(0o640)
+  save_in_every_way(tmp_path)
+  # The checksum of rows is removed before they are written, and made anew.
+  kept = {path.name: path.stat().st_mode & 0o777 for path in paths if path.name != 'npy.json'}
+  assert set(kept.values()) == {0o640}
+
+
+def test_who_has_the_old_file_open_reads_it_to_its_end(file):
+  with open(file, 'rb', buffering=0) as reader:
+    assert reader.read(1) == b'o'
+    with files.replacing(file) as stream:
+      stream.write(b'new')
+    assert reader.read() == b'ld'  # The new content is another file, not a change of this one.
+    files.save_file(file, lambda temporary: temporary.write_bytes(b'newer'))
+    assert (reader.seek(0), reader.read()) == (0, b'old')
+  assert file.read_bytes() == b'newer'
+
+
+def test_a_writer_that_fails_leaves_the_old_file(file):
+  def write(temporary):
+    assert temporary.suffix == file.suffix
+    temporary.write_bytes(b'half')
+    raise Planted
+
+  with pytest.raises(Planted):
+    files.save_file(file, write)
+  assert file.read_bytes() == b'old'
+  assert names(file.parent) == ['file.npz']
+
+
+KILLED = """
+import os, pathlib, sys
+from tff_cluster import artifacts, store
+path = pathlib.Path(sys.argv[1])
+def die(array):
+  array[:2] = 1
+  os.kill(os.getpid(), 9)
+if sys.argv[2] == 'rows':
+  store.save_rows(path, 4, 5, die)
+with store.replacing(path) as stream:
+  stream.write(b'new')
+  stream.flush()
+  os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize('kind', ['block', 'rows'])
+def test_a_killed_process_leaves_the_old_content_and_what_sweep_removes(kind, file):
+  done = subprocess.run([sys.executable, '-c', KILLED, str(file), kind], cwd=ROOT)
+  assert done.returncode == -signal.SIGKILL
+  assert file.read_bytes() == b'old'
+  assert len(names(file.parent)) == 2
+  files.sweep(file.parent)
+  assert names(file.parent) == ['file.npz']
+
+
+@pytest.mark.parametrize('kind', ['block', 'rows'])
+def test_what_a_killed_process_left_is_removed_by_the_next_that_writes_the_file(kind, file):
+  subprocess.run([sys.executable, '-c', KILLED, str(file), kind], cwd=ROOT)
+  other = '.tff_cluster-0123456789abcdef-file2.npz'
+  (file.parent / other).write_text('of another file')
+  write_arrays(file)
+  assert names(file.parent) == [other, 'file.npz']
+
+
+def test_a_file_that_is_written_is_not_swept(file):
+  with files.replacing(file) as stream:
+    stream.write(b'new')
+    files.sweep(file.parent)
+    with files.replacing(file) as other:
+      other.write(b'newer')
+    assert file.read_bytes() == b'newer'
+  assert file.read_bytes() == b'new' and names(file.parent) == ['file.npz']
+
+
+def test_a_killed_save_file_leaves_what_the_next_removes(tmp_path):
+  left = [tmp_path / f'.tff_cluster-{token * 8}-model.keras' for token in ('0a', '1b')]
+  other = tmp_path / f'.tff_cluster-{"0a" * 8}-models.keras'
+  for path in (*left, other):
+    path.write_text('half')
+  files.save_file(tmp_path / 'model.keras', lambda temporary: temporary.write_text('whole'))
+  assert names(tmp_path) == [other.name, 'model.keras']
+
+
+LEFT_OVER = f'.tff_cluster-{"0f" * 8}-a.npz'
+# Names of others: those of other programs, and what is nearly ours.
+OTHERS = (
+  '.hidden', 'a.tmp', '.draft.tmp.bak', '.notes.tmpl', '.a.npz.x1y2.tmp', '.model.77.tmp.keras', '.npz',
+  LEFT_OVER[1:], LEFT_OVER.upper(), LEFT_OVER.replace('0f', '0F'), LEFT_OVER.replace('0f', '0g'),
+  LEFT_OVER.replace('0f', '0'), LEFT_OVER.removesuffix('-a.npz'), f'{LEFT_OVER[:-6]}_a.npz', f'my{LEFT_OVER}',
+)  # fmt: skip
+
+
+def test_sweep_removes_nothing_else(tmp_path):
+  below = tmp_path / 'deep' / LEFT_OVER
+  below.parent.mkdir()
+  aim = tmp_path.with_name('aim')
+  for path in (below, aim, *(tmp_path / name for name in OTHERS)):
+    path.write_text('mine')
+  link, folder = (tmp_path / LEFT_OVER.replace('0f', token) for token in ('1e', '2d'))
+  link.symlink_to(aim)
+  folder.mkdir()
+  (folder / 'thesis.txt').write_text('mine')
+  os.mkfifo(tmp_path / LEFT_OVER.replace('0f', '3c'))
+  before = sorted(tmp_path.rglob('*'))
+  (tmp_path / LEFT_OVER).write_text('left over')
+  files.sweep(tmp_path)
+  assert sorted(tmp_path.rglob('*')) == before
+  assert aim.read_text() == 'mine' and (folder / 'thesis.txt').read_text() == 'mine'
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='only root can give a file to somebody else')
+def test_sweep_leaves_what_belongs_to_another_user(tmp_path):
+  (tmp_path / LEFT_OVER).write_text('theirs')
+  os.chown(tmp_path / LEFT_OVER, 12345, 12345)
+  files.sweep(tmp_path)
+  assert (tmp_path / LEFT_OVER).exists()
+
+
+def test_what_is_set_aside_replaces_nothing(tmp_path):
+  path = tmp_path / 'a.npz'
+  (tmp_path / 'a.npz.damaged').write_text('mine')
+  for content in ('one', 'two'):
+    path.write_text(content)
+    files.set_aside(path, files.DamagedFile(f'{path} is damaged'))
+  assert {found.name: found.read_text() for found in tmp_path.iterdir()} == {
+    'a.npz.damaged': 'mine',
+    'a.npz.damaged-2': 'one',
+    'a.npz.damaged-3': 'two',
+  }
+
+
+@pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
+def test_a_path_below_a_file_is_one_line(write, tmp_path):
+  (tmp_path / 'mine').write_text('mine')
+  path = tmp_path / 'mine' / 'file.npz'
+  with pytest.raises(EnvironmentFault, match='cannot write') as caught:
+    write(path)
+  assert str(path) in str(caught.value) and '\n' not in str(caught.value)
+  assert (tmp_path / 'mine').read_text() == 'mine'
+
+
+@contextlib.contextmanager
+def no_room():
+  """Limits this process to files of 4 kB; Python turns the signal that goes with it into an OSError.
+
+  For one call only: the output of the tests may be such a file.
+  """
+  limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+  before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+  try:
+    yield
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    signal.signal(signal.SIGXFSZ, before)
+
+
+@pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
+def test_no_room_keeps_the_old_content_and_leaves_no_file(write, file):
+  with no_room(), pytest.raises(EnvironmentFault, match=os.strerror(errno.EFBIG)) as caught:
+    write(file)
+  assert str(file) in str(caught.value) and '\n' not in str(caught.value)
+  assert file.read_bytes() == b'old'
+  assert names(file.parent) == ['file.npz']
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+  """A disk of 64 kB with old content on it."""
+  folder = tmp_path / 'disk'
+  folder.mkdir()
+  command = ['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', str(folder)]
+  if os.geteuid() or subprocess.run(command, capture_output=True).returncode:
+    pytest.skip('only root can mount a small disk')
+  yield folder
+  subprocess.run(['umount', str(folder)], check=True)
+
+
+@pytest.mark.filterwarnings('error')  # Nothing may complain on stderr beside the one line.
+@pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
+def test_a_full_disk_keeps_the_old_content_and_leaves_no_file(write, small_disk):
+  path = small_disk / 'file.npz'
+  path.write_bytes(b'old')
+  (small_disk / 'ballast').write_bytes(b'x' * 30_000)
+  with pytest.raises(EnvironmentFault, match=os.strerror(errno.ENOSPC)) as caught:
+    write(path)
+  assert str(path) in str(caught.value) and '\n' not in str(caught.value)
+  assert path.read_bytes() == b'old'
+  assert names(small_disk) == ['ballast', 'file.npz']
+
+
+def test_rows_that_could_not_be_replaced_are_not_taken_for_whole(small_disk):
+  path = small_disk / 'rows.npy'
+  files.save_rows(path, 4, 5, fill)
+  with pytest.raises(EnvironmentFault):
+    write_rows(path)
+  with pytest.raises(FileNotFoundError):
+    files.load_rows(path)
+
+
+@given(value=st.recursive(
+  st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+  lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+))  # fmt: skip
+@settings(max_examples=50, deadline=None)
+def test_json_comes_back(tmp_path_factory, value):
+  path = tmp_path_factory.getbasetemp() / 'value.json'
+  files.save_json(path, value)
+  assert files.load_json(path) == value
+
+
+@pytest.mark.parametrize('value', [float('nan'), [1.0, float('inf')], {'a': {1, 2}}])
+def test_what_json_cannot_say_is_refused_and_replaces_nothing(value, file):
+  with pytest.raises((ValueError, TypeError)):
+    files.save_json(file, value)
+  assert file.read_bytes() == b'old'
+  assert names(file.parent) == ['file.npz']
+
+
+@pytest.mark.parametrize('content', [b'', b'{"a": 1', b'\xff\xfe', b'{"a": 1}{'])
+def test_json_that_is_damaged_is_named(content, tmp_path):
+  (tmp_path / 'a.json').write_bytes(content)
+  with pytest.raises(files.DamagedFile, match=r'a\.json is damaged') as caught:
+    files.load_json(tmp_path / 'a.json')
+  assert '\n' not in str(caught.value)
+
+
+@given(
+  arrays=st.dictionaries(
+    st.text('abcxyz_0123456789', min_size=1, max_size=8),
+    hnp.arrays(
+      st.sampled_from([np.float32, np.float64, np.int64, np.int32, np.uint8, np.bool_]),
+      hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+    ),
+    max_size=4,
+  )
+)
+@settings(max_examples=60, deadline=None)
+def test_arrays_come_back_with_names_dtypes_and_shapes(tmp_path_factory, arrays):
+  path = tmp_path_factory.getbasetemp() / 'arrays.npz'
+  files.save_arrays(path, arrays)
+  found = files.load_arrays(path)
+  assert found.keys() == arrays.keys()
+  for name, array in arrays.items():
+    assert found[name].dtype == array.dtype and found[name].shape == array.shape
+    np.testing.assert_array_equal(found[name], array)
+
+
+def damaged(load, path):
+  """Returns what load(path) gives, or None where it says in one line that the file is damaged."""
+  try:
+    with warnings.catch_warnings():
+      warnings.simplefilter('ignore')
+      return load(path)
+  except files.DamagedFile as error:
+    assert f'{path} is damaged' in str(error) and '\n' not in str(error)
+    assert 'remove it' in str(error)
+    return None
+
+
+ARRAYS = {
+  'x': np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4),
+  'empty': np.zeros((0, 2)),
+  'n': np.array([7]),
+}
+
+
+def test_arrays_cut_off_anywhere_are_damaged(tmp_path):
+  path = tmp_path / 'a.npz'
+  files.save_arrays(path, ARRAYS)
+  whole = path.read_bytes()
+  for length in range(len(whole)):
+    path.write_bytes(whole[:length])
+    assert damaged(files.load_arrays, path) is None, length
+
+
+@pytest.mark.parametrize('mask', MASKS)
+def test_an_altered_byte_of_arrays_is_noticed_or_changes_nothing(mask, tmp_path):
+  path = tmp_path / 'a.npz'
+  files.save_arrays(path, ARRAYS)
+  whole = path.read_bytes()
+  noticed = 0
+  for position in range(len(whole)):
+    path.write_bytes(whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :])
+    found = damaged(files.load_arrays, path)
+    noticed += found is None
+    if found is not None:
+      assert found.keys() == ARRAYS.keys(), position
+      assert all(np.array_equal(found[name], ARRAYS[name]) for name in ARRAYS), position
+  assert noticed > len(whole) / 2  # The rest is dates and names of the zip format, which nobody reads.
+
+
+def test_numbers_that_are_changed_behind_the_zips_own_checksum_are_noticed(tmp_path):
+  path = tmp_path / 'a.npz'
+  files.save_arrays(path, ARRAYS)
+  with np.load(path) as archive:
+    stored = dict(archive)
+  for name, change in (('x', stored['x'] + 1), ('n', stored['n'].astype(np.int32)), ('x', stored['x'].T)):
+    np.savez(path, **(stored | {name: change}))
+    assert damaged(files.load_arrays, path) is None
+  renamed = {('y' if name == 'x' else name): array for name, array in stored.items()}
+  np.savez(path, **renamed)
+  assert damaged(files.load_arrays, path) is None
+
+
+@pytest.mark.parametrize('content', [b'', b'no zip at all', b'PK\x03\x04', b'\x93NUMPY'])
+def test_a_foreign_file_is_damaged(content, tmp_path):
+  (tmp_path / 'a.npz').write_bytes(content)
+  assert damaged(files.load_arrays, tmp_path / 'a.npz') is None
+  np.savez(tmp_path / 'a.npz', x=np.zeros(3))
+  assert damaged(files.load_arrays, tmp_path / 'a.npz') is None
+
+
+def test_files_that_are_not_there_are_told_apart_from_damaged_ones(tmp_path):
+  for load in (files.load_json, files.load_arrays, files.load_rows):
+    with pytest.raises(FileNotFoundError):
+      load(tmp_path / 'nothing')
+
+
+def test_rows_come_back_mapped_and_read_only(tmp_path):
+  path = tmp_path / 'rows.npy'
+  write_rows(path)
+  expected = np.empty((ROWS, COLUMNS), np.float32)
+  fill(expected)
+  found = files.load_rows(path)
+  assert isinstance(found, np.memmap) and not found.flags.writeable
+  np.testing.assert_array_equal(found, expected)
+  np.testing.assert_array_equal(np.load(path), expected)
+  assert names(tmp_path) == ['rows.npy', 'rows.npy.json']
+
+
+def test_rows_cut_off_or_altered_are_damaged(tmp_path):
+  path = tmp_path / 'rows.npy'
+  files.save_rows(path, 6, 5, fill)
+  whole = path.read_bytes()
+  for length in range(len(whole)):
+    path.write_bytes(whole[:length])
+    assert damaged(files.load_rows, path) is None, length
+  for position in range(len(whole)):
+    for mask in MASKS:
+      path.write_bytes(whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :])
+      found = damaged(files.load_rows, path)
+      if found is not None:  # A header that says the same in other characters.
+        assert position < 128
+        np.testing.assert_array_equal(found, np.arange(30).reshape(6, 5) * 0.5 - 7)
+
+
+def test_a_byte_deep_inside_large_rows_is_noticed(tmp_path):
+  path = tmp_path / 'rows.npy'
+  write_rows(path)
+  size = path.stat().st_size
+  for position in (128, 4096, size // 2, size - 1):
+    with open(path, 'r+b') as stream:
+      stream.seek(position)
+      byte = stream.read(1)[0]
+      stream.seek(position)
+      stream.write(bytes([byte ^ 1]))
+    assert damaged(files.load_rows, path) is None, position
+    with open(path, 'r+b') as stream:
+      stream.seek(position)
+      stream.write(bytes([byte]))
+  files.load_rows(path)
+
+
+def test_rows_without_their_checksum_are_not_there(tmp_path):
+  path = tmp_path / 'rows.npy'
+  files.save_rows(path, 2, 3, fill)
+  checksum = tmp_path / 'rows.npy.json'
+  checksum.write_text(json.dumps(['something else']))
+  assert damaged(files.load_rows, path) is None
+  checksum.unlink()
+  with pytest.raises(FileNotFoundError):
+    files.load_rows(path)
+
+
+def test_an_exception_while_rows_are_filled_keeps_the_old_array_and_takes_its_word_back(tmp_path):
+  path = tmp_path / 'rows.npy'
+  files.save_rows(path, 2, 3, fill)
+  before = path.read_bytes()
+
+  def fails(array):
+    array[0] = 1
+    raise Planted
+
+  with pytest.raises(Planted):
+    files.save_rows(path, 2, 3, fails)
+  assert path.read_bytes() == before
+  assert names(tmp_path) == ['rows.npy']
+
+
+def test_artifacts_are_named_by_what_determines_them(tmp_path):
+  shelf = artifacts.Store(tmp_path)
+  one = shelf.artifact('fedavg', {'seed': 1, 'clients': ['a', 'b']})
+  assert one == shelf.artifact('fedavg', {'clients': ['a', 'b'], 'seed': 1})
+  assert json.loads((one / 'determinants.json').read_text()) == {'seed': 1, 'clients': ['a', 'b']}
+  others = [
+    shelf.artifact('fedavg', {'seed': 2, 'clients': ['a', 'b']}),
+    shelf.artifact('fedavg', {'seed': '1', 'clients': ['a', 'b']}),
+    shelf.artifact('fedavg', {'seed': 1, 'clients': ['b', 'a']}),
+    shelf.artifact('signatures', {'seed': 1, 'clients': ['a', 'b']}),
+  ]
+  assert len({one, *others}) == 5
+  assert one.name.startswith('fedavg-') and others[-1].name.startswith('signatures-')

@@ -1,0 +1,104 @@
+"""Folders that are taken away from a process: named in one line, nothing written to them or to what replaced them."""
+
+import os
+import shutil
+
+import pytest
+
+from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.cli import output
+from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.storage import artifacts, files, folder_guard
+
+
+@pytest.fixture(autouse=True)
+def _release():
+  yield
+  output.release_output_dirs()
+
+
+@pytest.fixture
+def run(tmp_path):
+  return output.lock_output_dir(tmp_path / 'run')
+
+
+def test_what_is_there_is_not_lost(run):
+  assert folder_guard.lost() is None and folder_guard.is_ours(run)
+  files.save_json(run / 'deep' / 'a.json', 1)
+  folder_guard.check(run / 'anything')
+
+
+def test_a_folder_that_was_removed_is_named_and_does_not_come_back(run):
+  shutil.rmtree(run)
+  for write in (
+    lambda: files.save_json(run / 'deep' / 'a.json', 1),
+    lambda: files.save_file(run / 'a.keras', lambda path: path.write_text('x')),
+    lambda: artifacts.Store(run / 'store').artifact('fedavg', {}),
+  ):
+    with pytest.raises(EnvironmentFault, match='was removed or replaced while') as caught:
+      write()
+    assert f'--output_dir={run}' in str(caught.value) and '\n' not in str(caught.value)
+  assert not run.exists()
+  assert str(run) in folder_guard.lost()
+
+
+def test_a_folder_half_removed_is_lost_as_soon_as_its_lock_is_gone(run):
+  (run / 'results.json').write_text('{}')
+  os.unlink(run / '.tff_cluster-lock')
+  with pytest.raises(EnvironmentFault, match='was removed or replaced'):
+    files.save_json(run / 'results.json', 1)
+  assert (run / 'results.json').read_text() == '{}'
+
+
+def test_a_run_that_was_put_in_its_place_is_left_alone(run):
+  shutil.move(run, run.with_name('moved'))
+  run.mkdir()
+  (run / '.tff_cluster-lock').write_text('somebody else')
+  with pytest.raises(EnvironmentFault, match='was removed or replaced'):
+    files.save_json(run / 'a.json', 1)
+  output.release_output_dirs()
+  assert [path.name for path in run.iterdir()] == ['.tff_cluster-lock']
+  assert (run / '.tff_cluster-lock').read_text() == 'somebody else'
+
+
+def test_other_folders_can_be_written_and_the_same_one_be_made_anew(run, tmp_path):
+  shutil.rmtree(run)
+  files.save_json(tmp_path / 'elsewhere' / 'a.json', 1)
+  again = output.lock_output_dir(run)
+  files.save_json(again / 'a.json', 1)
+  assert folder_guard.lost() is None
+  output.release_output_dirs()
+  assert [path.name for path in run.iterdir()] == ['a.json']
+
+
+def test_paths_through_a_link_to_the_folder_count_as_well(tmp_path):
+  run = tmp_path / 'run'
+  run.mkdir()
+  (tmp_path / 'link').symlink_to(run)
+  output.lock_output_dir(tmp_path / 'link')
+  shutil.rmtree(run)
+  for name in (run, tmp_path / 'link'):
+    with pytest.raises(EnvironmentFault, match='was removed or replaced'):
+      folder_guard.check(name / 'a.json')
+
+
+def test_a_shared_store_that_was_removed_is_named_and_does_not_come_back(run, tmp_path):
+  output.claim_output_dir(run, ExperimentConfig(), str(tmp_path / 'shared')).write()
+  artifact = artifacts.Store(run / 'store').artifact('fedavg', {'a': 1})
+  files.save_json(artifact / 'a.json', 1)
+  shutil.rmtree(tmp_path / 'shared')
+  for write in (
+    lambda: files.save_json(artifact / 'a.json', 2),
+    lambda: artifacts.Store(run / 'store').artifact('fedavg', {'a': 1}),
+  ):
+    with pytest.raises(EnvironmentFault, match=r'the store .*shared of the run in .* was removed') as caught:
+      write()
+    assert '\n' not in str(caught.value)
+  assert not (tmp_path / 'shared').exists()
+
+
+def test_what_was_let_go_is_forgotten(run):
+  output.release_output_dirs()
+  assert not run.exists()
+  assert folder_guard.lost() is None and not folder_guard.is_ours(run)
+  folder_guard.check(run / 'a.json')

@@ -1,0 +1,86 @@
+"""A sealed JSON text comes back, and every change of it is noticed or changes nothing."""
+
+import hashlib
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tff_cluster.storage import sealed_json
+
+VALUES = st.recursive(
+  st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+  lambda inner: (
+    st.lists(inner) | st.dictionaries(st.sampled_from(['value', 'sealed', 'a', '']) | st.text(), inner)
+  ),
+  max_leaves=12,
+)
+VALUE = {'rounds': [1, 2, 30], 'loss': 0.125, 'name': 'k"means\n', 'none': None}
+
+
+@given(VALUES)
+@settings(max_examples=100, deadline=None)
+def test_values_come_back_as_they_were(value):
+  assert sealed_json.unseal(sealed_json.seal(value)) == value
+
+
+def test_the_text_is_json_with_the_seal_as_its_last_key():
+  text = sealed_json.seal(VALUE)
+  read = json.loads(text)
+  assert list(read) == [*VALUE, 'sealed']
+  assert read.pop('sealed')['sha256'] == hashlib.sha256(json.dumps(VALUE, indent=1).encode()).hexdigest()
+  assert read == VALUE
+  assert json.loads(sealed_json.seal([1, 2]))['value'] == [1, 2]
+
+
+@pytest.mark.parametrize('value', [{}, [], [1], 3, 'text', None, {'value': 1}, {'value': {'value': []}}])
+def test_what_looks_like_the_wrapping_comes_back_too(value):
+  assert sealed_json.unseal(sealed_json.seal(value)) == value
+
+
+@pytest.mark.parametrize('mask', [0x01, 0x02, 0x10, 0x40, 0xFF])
+def test_an_altered_byte_is_noticed_or_changes_nothing(mask):
+  text = sealed_json.seal(VALUE)
+  start = text.index(b',\n "sealed"')
+  for position in range(len(text)):
+    altered = text[:position] + bytes([text[position] ^ mask]) + text[position + 1 :]
+    try:
+      found = sealed_json.unseal(altered)
+    except (ValueError, sealed_json.NewerFile):
+      continue
+    # Only the words of the seal itself can be changed; then it is none, and a stranger among the keys.
+    assert position >= start and {name: found.get(name) for name in VALUE} == VALUE, position
+
+
+def test_a_text_cut_off_anywhere_is_noticed():
+  text = sealed_json.seal(VALUE).rstrip()
+  for length in range(len(text)):
+    with pytest.raises(ValueError):
+      sealed_json.unseal(text[:length])
+
+
+@given(st.integers(0, 9), st.data())
+@settings(max_examples=50, deadline=None)
+def test_a_digit_that_is_another_one_is_noticed_though_it_is_json_still(digit, data):
+  text = sealed_json.seal(VALUE)
+  end = text.index(b',\n "sealed"')
+  places = [i for i in range(end) if chr(text[i]).isdigit() and text[i] != ord(str(digit))]
+  place = data.draw(st.sampled_from(places))
+  with pytest.raises(ValueError):
+    sealed_json.unseal(text[:place] + str(digit).encode() + text[place + 1 :])
+
+
+def test_what_has_no_seal_is_taken_as_it_is():
+  assert sealed_json.unseal(b'{"a": 1}') == {'a': 1}
+  assert sealed_json.unseal(b'[1, 2]\n') == [1, 2]
+  assert sealed_json.opened(b'{"a": 1}') == b'{"a": 1}'
+
+
+@pytest.mark.parametrize('number', [0, 2, 17])
+def test_another_format_is_told_apart_from_damage(number):
+  text = sealed_json.seal(VALUE).replace(b'"format": 1', f'"format": {number}'.encode())
+  with pytest.raises(
+    sealed_json.NewerFile, match=f'file format {number}, this version of the software reads 1'
+  ):
+    sealed_json.unseal(text)

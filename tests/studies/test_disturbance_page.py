@@ -1,0 +1,220 @@
+"""The page of phases.disturb: its words, its CSV file and its pictures."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from tests.made_up.written_page import WrittenPage
+from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.studies.disturbance import page as page_lib
+from tff_cluster.studies.disturbance import words as words
+
+FACTS = {'command': 'python -m phases.disturb --repeats=2', 'config': ExperimentConfig().to_json()}
+
+
+def row(label, disturbance, value, scores, **others):
+  given = {
+    'label': label, 'method': 'kmeans', 'title': 'k-means', 'signature': 'updates', 'parameters': {'num_clusters': 3},
+    'disturbance': disturbance, 'value': value, 'undisturbed': 1.0, 'mean': sum(scores) / len(scores),
+    'low': min(scores), 'high': max(scores), 'scores': scores, 'clusters': [3] * len(scores),
+  }  # fmt: skip
+  return given | others
+
+
+WARD = {
+  'method': 'hierarchical', 'title': 'hierarchical, ward', 'parameters': {'linkage': 'ward'}, 'signature': 'weights', 'undisturbed': 0.75,
+}  # fmt: skip
+ROWS = [
+  row('a', 'noise', 0.0, [1.0]),
+  row('a', 'noise', 0.5, [0.25, 0.0], clusters=[2, None]),
+  row('a', 'nearest', 8, [1.0]),
+  row('a', 'nearest', 1, [0.125]),
+  row('a', 'random', 8, [1.0, 1.0]),
+  row('a', 'random', 1, [0.625, 0.75]),
+  row('b', 'noise', 0.0, [0.75], **WARD),
+  row('b', 'noise', 0.5, [-0.125, 0.25], **WARD),
+  row('b', 'nearest', 8, [0.75], **WARD),
+  row('b', 'nearest', 1, [0.5], **WARD),
+  row('b', 'random', 8, [0.75, 0.75], **WARD),
+  row('b', 'random', 1, [0.125, 0.25], **WARD),
+]
+LOST = [
+  {'label': 'a', 'disturbance': 'noise', 'undisturbed': 1.0, 'kept': 0.0, 'lost': 0.5},
+  {'label': 'a', 'disturbance': 'nearest', 'undisturbed': 1.0, 'kept': 8, 'lost': 1},
+  {'label': 'a', 'disturbance': 'random', 'undisturbed': 1.0, 'kept': 1, 'lost': None},
+  {'label': 'b', 'disturbance': 'noise', 'undisturbed': 0.75, 'kept': 0.0, 'lost': 0.5},
+  {'label': 'b', 'disturbance': 'nearest', 'undisturbed': 0.75, 'kept': 1, 'lost': None},
+  {'label': 'b', 'disturbance': 'random', 'undisturbed': 0.75, 'kept': 8, 'lost': 1},
+]
+NORMS = {'min': 0.5, 'median': 1.0, 'max': 2.0}
+DOCUMENT = {
+  'truth': {'name': 'group', 'groups': 3},
+  'sketch_dimension': None,
+  'left_out': [{'label': 'cfl', 'reason': 'it trains while it clusters'}],
+  'privacy': [
+    {'noise_multiplier': 0.0, 'epsilon': None, 'delta': 1e-5},
+    {'noise_multiplier': 0.5, 'epsilon': 1234.5, 'delta': 1e-5},
+  ],
+  'clients': 6, 'seed': 4, 'repeats': 2,
+  'signatures': [
+    {
+      'signature': kind, 'features': 1000, 'bytes': 4000, 'clip_norm': 1.0, 'clip_norm_given': False, 'norms': NORMS,
+      'clipped': 3,
+    }
+    for kind in ('updates', 'weights')
+  ],
+  'compression': [
+    {'signature': kind, 'bits': bits, 'bytes': size}
+    for kind in ('updates', 'weights') for bits, size in ((8, 1160), (1, 152))
+  ],
+  'rows': ROWS,
+  'half_lost': LOST,
+}  # fmt: skip
+
+
+def test_names():
+  found = words.names(DOCUMENT)
+  assert found['a'] == ('k-means', 'k-means on updates')
+  assert found['b'] == ('hierarchical, ward', 'hierarchical, ward on weights')
+
+
+def test_two_clusterings_of_one_method_are_told_apart_by_their_labels():
+  document = DOCUMENT | {'rows': [*ROWS, row('c', 'noise', 0.0, [1.0])]}
+  found = words.names(document)
+  assert (found['a'].figure, found['c'].full, found['b'].figure) == (
+    'a', 'c on updates', 'hierarchical, ward',
+  )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+  ('kept', 'lost', 'disturbance', 'sentence'),
+  [
+    (0.01, 0.1, 'noise', 'K-means on updates, noise: half of 0.90 is gone at z = 0.1, and not yet at z = 0.01.'),
+    (2, 1, 'nearest', 'rounded to the nearest level: half of 0.90 is gone at 1 bit, and not yet at 2 bits.'),
+    (None, 16, 'random', 'rounded at random: half of 0.90 is gone already at 16 bits, the mildest that was asked.'),
+    (1.0, None, 'noise', 'more than half of 0.90 is left even at z = 1.'),
+    (None, None, 'noise', 'found no groups undisturbed (0.90), so it has none to lose.'),
+  ],
+)  # fmt: skip
+def test_sentences(kept, lost, disturbance, sentence):
+  line = {'disturbance': disturbance, 'undisturbed': 0.9, 'kept': kept, 'lost': lost}
+  assert words.loss_words(line, words.Names('k-means', 'k-means on updates')).endswith(sentence)
+
+
+@pytest.mark.parametrize(
+  ('kept', 'lost', 'text'),
+  [
+    (8, 1, '1 bit (8 bits)'), (None, 8, '8 bits, the mildest asked'), (1, None, 'nowhere (1 bit)'),
+    (None, None, 'nothing to lose'),
+  ],
+)  # fmt: skip
+def test_cells(kept, lost, text):
+  assert words.loss_cell({'disturbance': 'nearest', 'kept': kept, 'lost': lost}) == text
+
+
+def test_headline():
+  # With noise nothing but clipping is left; of the bits, rounding at random goes down to one.
+  assert words.headline(DOCUMENT) == (
+    'Any noise that was asked for costs more than half of the score; with clipping alone, k-means on updates keeps it. '
+    'Compression: k-means on updates goes furthest and keeps more than half of its score down to 1 bit a number, rounded '
+    'at random: 152 B a client instead of 4 kB.'
+  )
+  further = [LOST[0] | {'kept': 0.5, 'lost': None}, *LOST[1:]]
+  assert words.headline(DOCUMENT | {'half_lost': further}).startswith(
+    'Noise: k-means on updates goes furthest and keeps more than half of its score up to z = 0.5, where ε is 1,234 '
+  )
+  nothing = [line | {'kept': None} for line in LOST]
+  assert words.headline(DOCUMENT | {'half_lost': nothing, 'compression': []}) == (
+    'With noise no clustering keeps half of what it finds.'
+  )
+
+
+@pytest.mark.parametrize(
+  ('epsilon', 'text'), [(None, 'none'), (0.0, '0'), (4.8765, '4.88'), (99.94, '99.9'), (20853.2, '20,853')]
+)
+def test_epsilon(epsilon, text):
+  assert words.epsilon_words(epsilon) == text
+
+
+def test_files_and_page(tmp_path):
+  page = page_lib.write_disturbance(DOCUMENT, FACTS, tmp_path)
+  made = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()}
+  figures = {f'figures/{name}.{ending}' for name in ('noise', 'bits') for ending in ('svg', 'png')}
+  assert page == tmp_path / 'index.html' and made == {'index.html', 'disturbance.csv', *figures}
+  text = page.read_text()
+  WrittenPage(page)
+  for expected in (
+    'z = 0.5 (z = 0)', 'nowhere (1 bit)',
+    'digits, 20 clients'.replace('20', '6'), 'seed 4', FACTS['command'], '1,234', 'none', '152 B', '26.3 times',
+    'Not asked: cfl, because it trains while it clusters.', 'median of all clients’ norms', 'gave up',
+    'the global model of the round before', '2 repeats',
+  ):  # fmt: skip
+    assert expected in text, expected
+  assert 'Clients send sketches' not in text
+
+
+def test_page_of_a_given_clip_norm_of_sketches_and_of_noise_alone(tmp_path):
+  noisy = [r for r in ROWS if r['disturbance'] == 'noise']
+  signatures = [line | {'clip_norm_given': True} for line in DOCUMENT['signatures']]
+  lost = [line for line in LOST if line['disturbance'] == 'noise']
+  document = DOCUMENT | {
+    'rows': noisy, 'compression': [], 'half_lost': lost, 'signatures': signatures, 'sketch_dimension': 256,
+  }  # fmt: skip
+  text = page_lib.write_disturbance(document, FACTS, tmp_path).read_text()
+  assert 'The clip norm was given.' in text and 'Clients send sketches of 256 numbers' in text
+  assert not (tmp_path / 'figures' / 'bits.svg').exists()
+
+
+def test_csv_holds_every_row(tmp_path):
+  page_lib.write_disturbance(DOCUMENT, FACTS, tmp_path)
+  with open(tmp_path / 'disturbance.csv', newline='') as file:
+    found = list(csv.DictReader(file))
+  assert [float(line['mean']) for line in found] == [r['mean'] for r in ROWS]
+  noise, bits = found[1], found[3]
+  assert (noise['label'], noise['value'], noise['low'], noise['high'], noise['repeats']) == (
+    'a', '0.5', '0.0', '0.25', '2',
+  )  # fmt: skip
+  assert (noise['epsilon'], noise['clip_norm'], noise['bytes']) == ('1234.5', '1.0', '4000')
+  assert (bits['disturbance'], bits['epsilon'], bits['bytes']) == ('nearest', '', '152')
+
+
+def curves(axes):
+  return {
+    line.get_label(): line.get_xydata().tolist() for line in axes.get_lines() if line.get_gid() != 'half'
+  }
+
+
+def test_pictures_show_the_numbers():
+  noise, bits = (figure for *_, figure in page_lib._drawn(DOCUMENT))
+  left, right = noise.axes
+  assert [axes.get_title(loc='left') for axes in noise.axes] == ['updates', 'weights']
+  # The axis is logarithmic; no noise stands beside the least noise, and is called 0.
+  zero, half = np.log10(0.5 / 3), np.log10(0.5)
+  assert curves(left)['k-means'] == [pytest.approx([zero, 1.0]), pytest.approx([half, 0.125])]
+  assert curves(right)['hierarchical, ward'][1] == pytest.approx([half, 0.0625])
+  assert [label.get_text() for label in left.get_xticklabels()] == ['0', '0.5']
+  assert left.get_ylim()[0] < -0.125
+  halves = [line.get_ydata()[0] for line in right.get_lines() if line.get_gid() == 'half']
+  assert halves == [0.375]
+  titles = [axes.get_title(loc='left') for axes in bits.axes]
+  assert titles == [
+    'updates, rounded to the nearest level', 'weights, rounded to the nearest level', 'updates, rounded at random',
+    'weights, rounded at random',
+  ]  # fmt: skip
+  # More bits stand left.
+  assert curves(bits.axes[2])['k-means'] == [[0.0, 0.6875], [-3.0, 1.0]]
+  assert [label.get_text() for label in bits.axes[2].get_xticklabels()] == ['8', '1']
+
+
+def test_pictures_are_the_same_bytes_each_time(rendered, tmp_path):
+  contents = []
+  for name in ('one', 'other'):
+    page_lib.write_disturbance(DOCUMENT, FACTS, tmp_path / name)
+    contents.append((tmp_path / name / 'figures' / 'noise.svg').read_bytes())
+  assert contents[0] == contents[1] and b'<path' in contents[0]
+
+
+def test_summary_for_a_terminal():
+  lines = page_lib.summary(DOCUMENT).splitlines()
+  assert lines[0] == words.headline(DOCUMENT) and len(lines) == 1 + len(LOST)

@@ -1,0 +1,93 @@
+"""What can be asked of a run whose signatures are disturbed, and what cannot."""
+
+import numpy as np
+import pytest
+
+from tests.conftest import make_population
+from tff_cluster.base.errors import InputError
+from tff_cluster.cli import flags, parse
+from tff_cluster.data import saved
+from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
+from tff_cluster.studies.disturbance import questions
+
+
+def options(**given):
+  return parse.make_section(flags.DisturbOptions, given)
+
+
+def test_questions_of_the_defaults():
+  found = questions.read_questions(options())
+  assert found.noise_multipliers == (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+  assert found.bits == (16, 8, 4, 2, 1)
+  assert (found.repeats, found.clip_norm) == (5, None)
+
+
+def test_questions_of_flags():
+  given = options(noise_multipliers='1,0, 0.5', bits='none', repeats=2, clip_norm=0.25)
+  assert questions.read_questions(given) == questions.Questions((0.0, 0.5, 1.0), (), 2, 0.25)
+
+
+@pytest.mark.parametrize(
+  ('given', 'message'),
+  [
+    ({'noise_multipliers': '0,x'}, "--noise_multipliers=0,x: 'x' is not a number of at least 0"),
+    ({'noise_multipliers': '-1'}, "'-1' is not a number of at least 0"),
+    ({'noise_multipliers': 'nan'}, "'nan' is not a number"),
+    ({'noise_multipliers': 'inf'}, "'inf' is not a number"),
+    ({'noise_multipliers': '1,1.0'}, '1.0 is given twice'),
+    ({'noise_multipliers': '1,'}, "'' is not a number"),
+    ({'bits': '0'}, "--bits=0: '0' is not a whole number from 1 to 16"),
+    ({'bits': '17'}, "'17' is not a whole number"),
+    ({'bits': '2.0'}, "'2.0' is not a whole number"),
+    ({'bits': '1_0'}, "'1_0' is not a whole number"),
+    ({'bits': '٣'}, 'is not a whole number'),
+    ({'bits': '2,2'}, '2 is given twice'),
+    ({'bits': 'none', 'noise_multipliers': 'none'}, 'ask nothing; give at least one of the two'),
+  ],
+)
+def test_wrong_questions(given, message):
+  with pytest.raises(InputError) as caught:
+    questions.read_questions(options(**given))
+  assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(('name', 'value'), [('repeats', 0), ('clip_norm', 0.0)])
+def test_wrong_numbers(name, value):
+  with pytest.raises(InputError, match=f'--{name}={value}: must be'):
+    options(**{name: value})
+
+
+@pytest.fixture
+def folder(tmp_path):
+  run = RunFolder(tmp_path)
+  population = make_population(clients=4)
+  population.truths['group'] = np.eye(2)[:, [0, 0, 1, 1]]
+  saved.save_population(population, run.population)
+  return run
+
+
+def test_clusterings_of_signatures_are_asked(folder):
+  kmeans = ClusteringConfig(method='kmeans', num_clusters=2)
+  chosen = ClusteringConfig(method='hierarchical', distance_threshold='validation')
+  others = (ClusteringConfig(method='bipartition'), ClusteringConfig(method='planted', name='p'))
+  config = ExperimentConfig(clusterings=(kmeans, chosen, *others))
+  with pytest.raises(InputError, match='run python -m phases'):
+    questions.askable(folder, config)
+  candidates = [{'threshold': 0.5}, {'threshold': 1.25}]
+  files.save_json(folder.choice('hierarchical'), {'candidates': candidates, 'chosen': 1})
+  asked, left_out = questions.askable(folder, config)
+  assert asked == [kmeans, ClusteringConfig(method='hierarchical', distance_threshold='1.25')]
+  assert [line['label'] for line in left_out] == ['bipartition', 'p']
+  assert 'trains while it clusters' in left_out[0]['reason']
+
+
+def test_runs_without_what_is_needed(folder):
+  only = ExperimentConfig(clusterings=(ClusteringConfig(method='planted'),))
+  with pytest.raises(InputError, match='none of its clusterings can be made from signatures'):
+    questions.askable(folder, only)
+  folder.population.unlink()
+  saved.save_population(make_population(clients=4), folder.population)
+  with pytest.raises(InputError, match='has no planted groups, so none can be lost'):
+    questions.askable(folder, ExperimentConfig())

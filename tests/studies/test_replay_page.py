@@ -1,0 +1,162 @@
+"""Table, CSV and picture of a replay."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from tff_cluster.clustering import recovery
+from tff_cluster.studies.replay import tables
+
+
+def row(method, metric=None, linkage=None, threshold=None, count=None, clusters=2, omega=0.5, **others):
+  scores = dict.fromkeys(recovery.SCORES, 0.125) | {'ari': omega, 'nmi': 0.25, 'omega': omega}
+  given = {
+    'method': method, 'title': {'kmeans': 'k-means', 'dynamic_distance': 'dynamic distance'}.get(method, method), 'metric': metric, 'linkage': linkage, 'threshold': threshold, 'num_clusters': count,
+    'clusters': clusters, 'largest_cluster': 3, 'memberships': 1.0, 'silhouette': 0.125,
+    'recovery': {'group': scores}, 'clustering': f'{method},name=a', 'notes': [],
+  }  # fmt: skip
+  return given | others
+
+
+ROWS = [
+  row('hierarchical', 'l2', 'ward', 1.0, omega=0.25),
+  row('hierarchical', 'l2', 'ward', 2.0, omega=1.0),
+  row('hierarchical', 'l1', 'single', 8.0, omega=0.0),
+  row('kmeans', count=3, omega=1.0),
+  row('kmeans', count=4, omega=1.0),
+  row('dynamic_distance', threshold=1.5, memberships=2.5, omega=0.75, clusters=7),
+  row(
+    'dynamic_distance', clusters=None, largest_cluster=None, memberships=None, silhouette=None,
+    recovery={'group': dict.fromkeys(recovery.SCORES)}, notes=['too many'],
+  ),
+]  # fmt: skip
+EXACT = [
+  {'metric': 'l2', 'linkage': 'ward', 'truth': 'group', 'low': 1.5, 'high': 2.25},
+  {'metric': 'l1', 'linkage': 'single', 'truth': 'group', 'low': None, 'high': None},
+]
+REPLAYED = {
+  'clients': 6, 'truths': [{'name': 'group', 'groups': 2, 'overlapping': False}], 'rows': ROWS, 'exact': EXACT,
+}  # fmt: skip
+
+
+def lines(**changes):
+  return [line.split('  ') for line in tables.replay_table(REPLAYED | changes).splitlines()]
+
+
+def cells(**changes):
+  return [[cell.strip() for cell in line if cell.strip()] for line in lines(**changes)]
+
+
+def test_table():
+  assert cells() == [
+    ['group: 2 planted groups, 6 clients'],
+    ['family', 'exact for', 'best ARI', 'there'],
+    ['l2 ward', '1.5 <= T < 2.25', '1.00', 'T = 2: 2 clusters'],
+    ['l1 single', 'no threshold', '0.00', 'T = 8: 2 clusters'],
+    ['k-means', 'K = 3, K = 4', '1.00', 'K = 3: 2 clusters'],
+    ['dynamic distance', 'none of those asked', '0.75', 'T = 1.5: 7 clusters, 2.5 memberships a client'],
+  ]
+
+
+def test_table_of_a_family_without_an_upper_end_and_of_one_that_gave_up():
+  found = cells(exact=[EXACT[0] | {'high': None}], rows=[ROWS[0], ROWS[-1]])
+  assert found[2][1] == 'T >= 1.5'
+  assert found[3] == ['dynamic distance', 'none of those asked', '–', '–']
+
+
+def test_table_without_truths():
+  rows = [r | {'recovery': {}} for r in ROWS]
+  rows[1] = rows[1] | {'silhouette': 0.5}
+  found = cells(truths=[], exact=[], rows=rows)
+  assert found[:3] == [
+    ['6 clients, no planted groups known'],
+    ['family', 'best silhouette', 'there'],
+    ['l2 ward', '0.50', 'T = 2: 2 clusters'],
+  ]
+
+
+def test_overlapping_truths_are_called_omega():
+  assert cells(truths=[{'name': 'group', 'groups': 2, 'overlapping': True}])[1][2] == 'best Omega'
+
+
+def test_csv_holds_every_row_in_full(tmp_path, rendered):
+  rows = [ROWS[0] | {'threshold': 1 / 3}, *ROWS[1:]]
+  paths = tables.write_replay(REPLAYED | {'rows': rows}, tmp_path)
+  assert [path.name for path in paths] == ['replay.csv', 'replay.svg', 'replay.png']
+  with open(paths[0], newline='') as file:
+    found = list(csv.DictReader(file))
+  assert len(found) == len(rows)
+  assert float(found[0]['threshold']) == 1 / 3
+  assert [line['omega_group'] for line in found] == ['0.25', '1.0', '0.0', '1.0', '1.0', '0.75', '']
+  scores = [name.removesuffix('_group') for name in found[0] if name.endswith('_group')]
+  assert scores == list(recovery.SCORES)
+  assert (found[0]['onmi_group'], found[-1]['onmi_group']) == ('0.125', '')
+  assert found[3]['num_clusters'] == '3' and found[3]['threshold'] == ''
+  assert found[0]['clustering'] == 'hierarchical,name=a'
+  assert found[-1]['notes'] == 'too many'
+  assert paths[2].read_bytes().startswith(b'\x89PNG')
+
+
+def test_no_picture_without_thresholds(tmp_path):
+  paths = tables.write_replay(REPLAYED | {'rows': ROWS[3:5]}, tmp_path)
+  assert [path.name for path in paths] == ['replay.csv']
+
+
+def curve(axes, label):
+  (found,) = [line for line in axes.get_lines() if line.get_label() == label]
+  return found.get_xydata().tolist()
+
+
+def test_figure_shows_the_numbers():
+  figure = tables.replay_figure(REPLAYED)
+  euclidean, l1 = figure.axes
+  assert [axes.get_title(loc='left') for axes in figure.axes] == ['Euclidean', 'L1']
+  assert curve(euclidean, 'ward') == [[1.0, 0.25], [2.0, 1.0]]
+  assert curve(euclidean, 'dynamic distance') == [[1.5, 0.75]]
+  assert curve(l1, 'single') == [[8.0, 0.0]]
+  bars = [line for line in euclidean.get_lines() if line.get_label().startswith('_')]
+  # The axis ends a little above the last threshold that was asked, and so does the bar.
+  assert [bar.get_xdata().tolist() for bar in bars] == [[1.5, pytest.approx(euclidean.get_xlim()[1])]]
+  assert not [line for line in l1.get_lines() if line.get_label().startswith('_')]
+
+
+def test_figure_has_a_row_of_panels_a_truth(rendered):
+  rows = [
+    r | {'recovery': r['recovery'] | {'pair': dict.fromkeys(recovery.SCORES, i / 10)}}
+    for i, r in enumerate(ROWS)
+  ]
+  exact = [*EXACT, EXACT[0] | {'truth': 'pair', 'low': None, 'high': None}]
+  truths = [*REPLAYED['truths'], {'name': 'pair', 'groups': 3, 'overlapping': False}]
+  figure = tables.replay_figure(REPLAYED | {'truths': truths, 'rows': rows, 'exact': exact})
+  assert [axes.get_title(loc='left') for axes in figure.axes] == ['Euclidean', 'L1', '', '']
+  assert [axes.get_ylabel().partition('\n')[0] for axes in figure.axes] == ['group', '', 'pair', '']
+  assert [axes.get_xlabel() for axes in figure.axes] == ['', '', 'distance threshold', 'distance threshold']
+  assert curve(figure.axes[0], 'ward') == [[1.0, 0.25], [2.0, 1.0]]
+  assert curve(figure.axes[2], 'ward') == [[1.0, 0.0], [2.0, 0.1]]
+  assert curve(figure.axes[3], 'single') == [[8.0, 0.2]]
+  # Only the first truth is found exactly somewhere.
+  bars = [sum(line.get_label().startswith('_') for line in axes.get_lines()) for axes in figure.axes]
+  assert bars == [1, 0, 0, 0]
+  assert {text.get_text() for text in figure.legends[0].get_texts()} == {'ward', 'single', 'dynamic distance'}
+  assert tables.base.render(figure)[0].startswith(b'<?xml')
+
+
+def test_figure_without_truths_shows_numbers_of_clusters():
+  (axes, _) = tables.replay_figure(REPLAYED | {'truths': [], 'exact': []}).axes
+  assert curve(axes, 'ward') == [[1.0, 2.0], [2.0, 2.0]]
+  assert axes.get_yscale() == 'log'
+
+
+def test_one_threshold_makes_a_picture(rendered):
+  svg = tables.base.render(tables.replay_figure(REPLAYED | {'rows': ROWS[:1]}))[0]
+  assert svg == tables.base.render(tables.replay_figure(REPLAYED | {'rows': ROWS[:1]}))[0]
+  zero = tables.replay_figure(REPLAYED | {'rows': [ROWS[0] | {'threshold': 0.0}]}).axes[0]
+  assert np.ptp(zero.get_xlim()) > 0
+
+
+def test_distortion_line():
+  measured = {'mean': 0.021, 'percentile_95': 0.05, 'maximum': 0.1, 'pairs': 190}
+  assert tables.distortion_line(512, measured) == (
+    'sketches of 512 numbers: Euclidean distances are off by 2.1% on average, 5.0% for 95% of 190 pairs, 10.0% at most'
+  )

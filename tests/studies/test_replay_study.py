@@ -1,0 +1,157 @@
+"""Exact thresholds against trying every one, and the questions that flags ask."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.cluster import hierarchy
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.cli import flags, parse
+from tff_cluster.clustering import methods
+from tff_cluster.clustering.signatures import Signatures
+from tff_cluster.experiment.config import ClusteringConfig
+from tff_cluster.studies.replay import study
+
+
+def together(labels):
+  labels = np.asarray(labels)
+  return labels[:, None] == labels[None, :]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+  st.lists(st.integers(0, 12), min_size=2, max_size=9),
+  st.integers(0, 2**32 - 1),
+  st.sampled_from(['single', 'complete', 'average', 'ward']),
+)
+def test_exact_thresholds_are_those_that_a_search_finds(points, seed, linkage):
+  # On a line of whole numbers, so that there are ties and duplicates.
+  merges = hierarchy.linkage(np.array(points, float)[:, None], linkage)
+  groups = np.random.default_rng(seed).integers(3, size=len(points))
+  if seed % 2:
+    groups = hierarchy.fcluster(merges, merges[seed % len(merges), 2], 'distance')
+  heights = np.unique([0.0, *merges[:, 2]])
+  edges = [*heights, *(heights[:-1] + heights[1:]) / 2, heights[-1] + 1.0]
+  right = [
+    t
+    for t in sorted(edges)
+    if np.array_equal(together(hierarchy.fcluster(merges, t, 'distance')), together(groups))
+  ]
+  low, high = study.exact_thresholds(merges, groups)
+  if not right:
+    assert (low, high) == (None, None)
+  else:
+    assert low == right[0]
+    assert [t for t in sorted(edges) if low <= t and (high is None or t < high)] == right
+    assert (high is None) == (right[-1] > heights[-1])
+
+
+def options(**given):
+  return parse.make_section(flags.ReplayOptions, given)
+
+
+def test_questions_of_the_defaults():
+  found = study.read_questions(options())
+  assert len(found.families) == 10 and ('l2', 'ward') in found.families
+  assert {m for m, link in found.families if link == 'ward'} == {'l2'}
+  assert found.counts == tuple(range(2, 11))
+  assert found.thresholds == ('mean', 'quantile:0.05', 'quantile:0.1', 'quantile:0.2')
+  assert (found.num_thresholds, found.with_silhouettes) == (20, True)
+
+
+def test_questions_of_flags():
+  found = study.read_questions(
+    options(metrics='cosine, l2', linkages='ward', cluster_counts='none', distance_thresholds='3,mean', silhouettes='no')
+  )  # fmt: skip
+  assert found == study.Questions((('l2', 'ward'),), 20, (), ('3', 'mean'), False)
+
+
+@pytest.mark.parametrize(
+  ('given', 'message'),
+  [
+    ({'metrics': 'l2,l3'}, "--metrics=l2,l3: 'l3' is not among l1, l2, cosine"),
+    ({'metrics': 'l2,'}, "'' is not among l1, l2, cosine"),
+    ({'linkages': 'ward,ward'}, '--linkages=ward,ward: ward is given twice'),
+    ({'linkages': 'ward', 'metrics': 'l1'}, '--linkages=ward: ward needs l2 among --metrics=l1'),
+    ({'cluster_counts': '2,x'}, "--cluster_counts=2,x: 'x' is not a number of at least 1"),
+    ({'cluster_counts': '0'}, "'0' is not a number of at least 1"),
+    ({'cluster_counts': '²'}, 'is not a number'),
+    ({'distance_thresholds': 'mean,quantile:2'}, "'quantile:2' is neither mean, nor a number >= 0, nor quantile:q"),
+    ({'distance_thresholds': 'median'}, "--distance_thresholds=median: 'median' is neither"),
+  ],
+)  # fmt: skip
+def test_wrong_questions(given, message):
+  with pytest.raises(InputError) as caught:
+    study.read_questions(options(**given))
+  assert message in str(caught.value)
+
+
+def planted(seed=0):
+  rng = np.random.default_rng(seed)
+  groups = rng.permutation(np.repeat(np.arange(4), 5))
+  return rng.normal(size=(4, 30))[groups] * 5 + rng.normal(size=(20, 30)), groups
+
+
+def test_rows_are_scored_and_can_be_trained():
+  vectors, groups = planted()
+  signatures = Signatures.numbered(vectors)
+  pairs = np.zeros((2, 20))
+  pairs[0, :12], pairs[1, 10:] = 1.0, 1.0
+  truths = {'group': np.eye(4)[:, groups], 'halves': pairs}
+  found = study.replay(signatures, study.read_questions(options()), 7, truths, 'updates')
+  assert found['clients'] == 20
+  assert found['truths'] == [
+    {'name': 'group', 'groups': 4, 'overlapping': False},
+    {'name': 'halves', 'groups': 2, 'overlapping': True},
+  ]
+  assert len(found['rows']) == 10 * 20 + 9 + 4
+  assert {line['truth'] for line in found['exact']} == {'group'} and len(found['exact']) == 10
+  for row in found['rows']:
+    config = parse.parse_clustering_spec(row['clustering'])
+    assert config.signature == 'updates'
+    outcome = methods.cluster(config, signatures, 7)
+    assert outcome.assignment.num_clusters == row['clusters']
+    assert outcome.threshold == row['threshold']
+    exactly = not outcome.assignment.is_overlapping and np.array_equal(
+      together(outcome.assignment.labels), together(groups)
+    )
+    assert (row['recovery']['group']['omega'] == 1.0) == exactly
+    assert row['recovery']['halves']['ari'] is None and row['recovery']['halves']['omega'] is not None
+    for line in found['exact']:
+      if (line['metric'], line['linkage']) == (row['metric'], row['linkage']):
+        assert exactly == (line['low'] is not None and line['low'] <= row['threshold'] < line['high'])
+
+
+def test_without_truths_and_with_few_clients():
+  found = study.replay(Signatures.numbered(np.eye(3)), study.read_questions(options()), 0, {})
+  assert found['truths'] == found['exact'] == []
+  assert [row['num_clusters'] for row in found['rows'] if row['method'] == 'kmeans'] == [2, 3]
+  assert all(row['recovery'] == {} for row in found['rows'])
+
+
+def test_the_truth_changes_no_answer():
+  vectors, groups = planted(1)
+  questions = study.read_questions(options(metrics='l2'))
+  with_truth = study.replay(Signatures.numbered(vectors), questions, 0, {'group': np.eye(4)[:, groups]})
+  without = study.replay(Signatures.numbered(vectors), questions, 0, {})
+  for one, other in zip(with_truth['rows'], without['rows'], strict=True):
+    assert {**one, 'recovery': None} == {**other, 'recovery': None}
+
+
+def test_sketched_signatures():
+  vectors, _ = planted(2)
+  signatures = Signatures(vectors, tuple(f'c{k}' for k in range(20)), block_bytes=1000)
+  same, none = study.sketched(signatures, 0, 5)
+  assert same is signatures and none is None
+  found, distortion = study.sketched(signatures, 8, 5)
+  assert found.vectors.shape == (20, 8)
+  assert (found.client_ids, found.block_bytes) == (signatures.client_ids, 1000)
+  assert distortion['pairs'] == 190 and 0 < distortion['mean'] < distortion['maximum']
+
+
+def test_default_fields_are_left_out_of_the_flag():
+  assert study.as_flag(ClusteringConfig(method='kmeans', num_clusters=4)) == 'kmeans'
+  assert (
+    study.as_flag(ClusteringConfig(distance_threshold='mean')) == 'dynamic_distance,distance_threshold=mean'
+  )

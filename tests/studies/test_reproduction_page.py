@@ -1,0 +1,227 @@
+"""The page of a reproduction: claims and cells beside the paper's, its files, and what it may never say."""
+
+import csv
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+from tests.made_up import published_table as made_up_table
+from tests.made_up.published_table import FIGURE, REMARK, SMALL, TABLE
+from tests.made_up.scorecard_rows import changed
+from tests.made_up.written_page import WrittenPage
+from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.papers import briggs2020
+from tff_cluster.scorecard.claims import Claim, Finding, whole
+from tff_cluster.scorecard.published import PAPER, Scale
+from tff_cluster.studies.reproduction import figures as figures
+from tff_cluster.studies.reproduction import page as page_lib
+
+_HOSTILE = '<script>alert(1)</script>&"\''
+
+
+def _write(folder, published=TABLE, rows=None, claims=(), scale=PAPER):
+  facts = {'command': 'python -m phases.reproduce', 'seeds': (1, 2), 'client_rounds_asked': 12345}
+  rows = made_up_table.rows(published) if rows is None else rows
+  published = dataclasses.replace(published, claims=(*published.claims, *claims))
+  return page_lib.write_page(published, rows, scale, facts, folder)
+
+
+def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path):
+  path = _write(tmp_path, claims=made_up_table.claims('holds', 'fails', 'not run'))
+  assert path == tmp_path / 'index.html'
+  page = WrittenPage(path)
+  order = (
+    'The answer',
+    'The paper’s claims',
+    'The paper’s numbers beside ours',
+    'Clusters that were found',
+    'Over rounds',
+  )
+  places = [page.text.rindex(heading) for heading in order]
+  assert places == sorted(places)
+  assert 'paper 90.0 (1.5x)|ours 90.4 (2.0x)|reproduced (within 1 point)' in page.cells
+  assert 'paper 50.0 (–)|ours 50.0 (–)|reproduced (within 5 points)' in page.cells
+  assert 'paper –|ours 90.4 (2.0x)|nothing to compare' in page.cells
+  assert 'paper 1.0 (1.0x)|ours –|not run' in page.cells
+  assert {'holds', 'fails', 'not run', '3.25', '1.00', '2 of 5', '12,345'} <= set(page.cells)
+  assert 'One number is odd in print.' in page.text and 'python -m phases.reproduce' in page.text
+  assert 'prefers-color-scheme: dark' in path.read_text()
+
+
+def test_the_page_shows_intervals_over_seeds(tmp_path):
+  rows = made_up_table.rows(seeds=(1, 2, 3))
+  rows['first'].columns['accuracy_after'] = (89.4, 90.4, 91.4)
+  path = _write(tmp_path, rows=rows)
+  assert '87.9 to 92.9' in WrittenPage(path).text
+
+
+def test_the_page_needs_no_network_and_figures_lie_beside_it(tmp_path, rendered):
+  page = WrittenPage(_write(tmp_path))
+  assert len(page.sources) == 2 and all(
+    source.startswith('data:image/svg+xml;base64,') for source in page.sources
+  )
+  for name in ('accuracy_over_rounds', 'share_over_rounds'):
+    xml.etree.ElementTree.parse(tmp_path / 'figures' / f'{name}.svg')
+    assert (tmp_path / 'figures' / f'{name}.png').read_bytes().startswith(b'\x89PNG')
+  assert not [p for p in tmp_path.rglob('.*')]
+
+
+def test_scorecards_as_csv_and_json_are_the_same_records(tmp_path):
+  _write(tmp_path, claims=made_up_table.claims('holds'))
+  records = json.loads((tmp_path / 'scorecard.json').read_text())
+  with (tmp_path / 'scorecard.csv').open(newline='') as stream:
+    read = list(csv.DictReader(stream))
+  assert len(records) == len(read) == 13
+  assert [{k: '' if v is None else str(v) for k, v in record.items()} for record in records] == read
+  claim = read[-1]
+  assert (claim['row'], claim['column'], claim['verdict']) == ('claim', 'It is so', 'holds')
+  assert (claim['published'], claim['ours'], claim['note']) == (
+    '1.2x to 2.0x',
+    '1.5x',
+    'seen in 2 rows; section 3',
+  )
+
+
+@pytest.mark.parametrize('published', [TABLE, FIGURE], ids=['table', 'figure'])
+def test_every_file_of_a_scaled_down_run_says_so(tmp_path, published, monkeypatch):
+  drawn, draw = [], figures.curves_by_row
+  monkeypatch.setattr(figures, 'curves_by_row', lambda *args: drawn.append(args[2]) or draw(*args))
+  path = _write(tmp_path, published, claims=made_up_table.claims('holds', 'fails'), scale=SMALL)
+  for name in ('index.html', 'scorecard.csv', 'scorecard.json'):
+    text = (tmp_path / name).read_text()
+    assert REMARK in text and 'reproduced (' not in text
+  page = path.read_text()
+  assert '(scale small)</title>' in page and '(scale small)</h1>' in page
+  with (tmp_path / 'scorecard.csv').open(newline='') as stream:
+    for line in csv.DictReader(stream):
+      assert line['scale'] == REMARK and (line['verdict'] == 'not run' or REMARK in line['verdict'])
+  assert f'holds|{REMARK}' in WrittenPage(path).cells
+  assert drawn == [REMARK] * 2
+  assert 'the paper’s scale)' not in page
+
+
+def test_the_papers_scale_is_named_too(tmp_path):
+  path = _write(tmp_path)
+  page = path.read_text()
+  assert '(the paper’s scale)</title>' in page and 'scaled down' not in page
+  assert 'the paper’s' in (tmp_path / 'scorecard.csv').read_text()
+
+
+def test_only_what_is_reproduced_is_green(tmp_path):
+  published = made_up_table.table({'r': ((90.0, 1.0), (50.0, 1.0), None, (80.0, 1.0))})
+  for scale, looks in (
+    (PAPER, ['good', 'warn', 'none', 'good']),
+    (SMALL, ['none', 'warn', 'none', 'none']),
+  ):
+    page = _write(tmp_path, published, scale=scale).read_text()
+    assert re.findall(r'<td><div class="(\w+)"', page) == looks
+    assert ('Take care. </strong>Scaled down' in page) is (scale is SMALL)
+
+
+def test_both_curves_are_drawn_from_their_own_numbers(tmp_path, monkeypatch):
+  drawn, draw = [], figures.curves_by_row
+  monkeypatch.setattr(figures, 'curves_by_row', lambda *args: drawn.append(args) or draw(*args))
+  rows = made_up_table.rows()
+  _write(tmp_path, rows=rows)
+  (accuracies, accuracy, *_), (shares, share, *_) = drawn
+  assert 'accuracy' in accuracy and 'clients at the target' in share
+  assert [panel.name for panel in accuracies] == ['first', 'dashes'] and accuracies[0].clustered_after == 2
+  assert (accuracies[1].ours, accuracies[1].baseline) == (
+    rows['dashes'].accuracy_curve,
+    rows['dashes'].baseline_curve,
+  )
+  assert (shares[0].ours, shares[0].baseline) == (
+    rows['first'].share_curve,
+    rows['first'].baseline_share_curve,
+  )
+  assert shares[0].clustered_after == 2
+
+
+def test_a_figure_has_curves_and_claims_and_no_table_of_numbers(tmp_path):
+  page = WrittenPage(_write(tmp_path, FIGURE, claims=made_up_table.claims('holds')))
+  assert page.tags.count('img') == 2 and 'holds' in page.cells
+  assert 'numbers beside ours' not in page.text and not any('paper –' in cell for cell in page.cells)
+
+
+def test_claims_of_the_paper_are_checked_on_the_rows_that_were_run(tmp_path):
+  published = briggs2020.PUBLISHED['fl_hc/figure3']
+  rows = made_up_table.rows(published, percent=(99.0, 99.0, 50.0, 60.0))
+  page = WrittenPage(_write(tmp_path, published, rows, scale=SMALL))
+  claims = published.claims
+  assert claims and all(claim.words in page.text and claim.source in page.text for claim in claims)
+  assert published.note in page.text
+
+
+def test_nothing_run_is_a_page_too(tmp_path):
+  page = WrittenPage(_write(tmp_path, rows={}, claims=made_up_table.claims('not run')))
+  assert 'is not answered' in page.text and 'img' not in page.tags and not (tmp_path / 'figures').exists()
+
+
+def test_no_text_from_outside_becomes_markup(tmp_path):
+  row = dataclasses.replace(made_up_table.row(_HOSTILE), clustering={'method': 'm', 'linkage': _HOSTILE})
+  claim = Claim(_HOSTILE, _HOSTILE, _HOSTILE, whole(), lambda rows: Finding('holds', _HOSTILE, _HOSTILE))
+  published = dataclasses.replace(
+    made_up_table.table({_HOSTILE: ((90.0, 1.0),) * 4}), name=_HOSTILE, title=_HOSTILE, source=_HOSTILE, rows=(row,),
+    note=_HOSTILE, claims=(claim,),
+  )  # fmt: skip
+  rows = {_HOSTILE: made_up_table.reproduced(row, recovery={_HOSTILE: (None,)})}
+  facts = {'command': _HOSTILE, _HOSTILE: _HOSTILE, 'seeds': (_HOSTILE,)}
+  for scale in (PAPER, Scale(_HOSTILE, _HOSTILE)):
+    path = page_lib.write_page(published, rows, scale, facts, tmp_path)
+    assert '<script' not in path.read_text()
+    assert WrittenPage(path).text.count(_HOSTILE) >= 10
+
+
+def test_equal_input_gives_equal_bytes(tmp_path, rendered):
+  for name in ('one', 'two'):
+    _write(tmp_path / name, claims=made_up_table.claims('holds'))
+  files = sorted(p.relative_to(tmp_path / 'one') for p in (tmp_path / 'one').rglob('*') if p.is_file())
+  assert len(files) == 7
+  for file in files:
+    assert (tmp_path / 'one' / file).read_bytes() == (tmp_path / 'two' / file).read_bytes()
+
+
+def test_tables_have_as_many_cells_as_columns(tmp_path):
+  rows = made_up_table.rows(recovery={'swap': (1.0,), 'writer': (0.5,)})
+  page = WrittenPage(_write(tmp_path, rows=rows, claims=made_up_table.claims('holds', 'not run')))
+  # Claims, the printed table, clusters with two planted groupings, facts.
+  assert page.lines == [4] * 3 + [5] * 4 + [7] * 4 + [2] * 3
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+  (tmp_path / 'taken').write_text('')
+  with pytest.raises(EnvironmentFault, match='taken'):
+    _write(tmp_path / 'taken')
+
+
+def test_importing_the_page_imports_neither_tensorflow_nor_matplotlib():
+  code = (
+    'import sys, tff_cluster.studies.reproduction.page\n'
+    'print([m for m in sys.modules if m.split(".")[0] in ("tensorflow", "tensorflow_federated", "matplotlib")])'
+  )
+  done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
+  assert done.stdout.strip() == '[]'
+
+
+def _choice(chosen, best_on_test):
+  cuts = [(9.0, 1, 0.5, 0.61), (2.5, 4, 0.7, 0.93), (0.25, 7, 0.7, 0.95)]
+  names = ('threshold', 'num_clusters', 'validation_accuracy', 'test_accuracy')
+  candidates = [dict(zip(names, cut, strict=True)) for cut in cuts]
+  return {'candidates': candidates, 'chosen': chosen, 'best_on_test': best_on_test, 'other_client_rounds': 3}
+
+
+def test_thresholds_that_were_chosen_stand_beside_what_test_rows_would_have_chosen(tmp_path):
+  rows = made_up_table.rows()
+  name = next(iter(rows))
+  choices = tuple(_choice(1, 2) for _ in rows[name].seeds)
+  rows = rows | {name: changed(rows[name], choice=choices)}
+  page = _write(tmp_path, rows=rows).read_text()
+  assert 'Thresholds that were tried' in page and '1, 4, 7' in page
+  assert page.index('T 2.5: 4 clusters, 93.0%') < page.index('T 0.25: 7 clusters, 95.0%')
+  plain = _write(tmp_path / 'given').read_text()
+  assert 'Thresholds that were tried' not in plain

@@ -1,0 +1,65 @@
+"""The experiment in one call: from any thread, as often as wanted, with its report where asked, and without its folder after it."""
+
+import dataclasses
+import threading
+
+import pytest
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.cli import output
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
+from tff_cluster.studies import single_run
+
+CONFIG = ExperimentConfig(
+  DataConfig(num_clients=6, num_groups=2, rows_per_client=40),
+  TrainingConfig(model='logistic', phase1_rounds=2, phase2_rounds=1),
+  (ClusteringConfig('kmeans', num_clusters=2),),
+)
+
+
+def test_a_wrong_configuration_is_told_before_a_folder_is_made(tmp_path):
+  wrong = dataclasses.replace(CONFIG, data=dataclasses.replace(CONFIG.data, num_clients=0))
+  with pytest.raises(InputError, match='--num_clients=0'):
+    single_run.run_experiment(wrong, tmp_path / 'run')
+  assert not (tmp_path / 'run').exists()
+
+
+def test_a_call_that_fails_lets_go_of_the_folder(tmp_path):
+  with output.held(tmp_path / 'run') as folder:
+    claim = output.claim_output_dir(folder, dataclasses.replace(CONFIG, clusterings=()))
+    claim.write()
+    # What belongs to another experiment is what was trained of one.
+    round_path = claim.folder.store / f'fedavg-{"0" * 24}' / 'round_00001.npz'
+    round_path.parent.mkdir(parents=True)
+    round_path.touch()
+  other = dataclasses.replace(CONFIG, training=dataclasses.replace(CONFIG.training, seed=7))
+  with pytest.raises(InputError, match='holds another experiment: seed is 0 there and 7 here'):
+    single_run.run_experiment(other, tmp_path / 'run')
+  assert not (folder / '.tff_cluster-lock').exists()
+
+
+@pytest.mark.tensorflow
+def test_calls_from_several_threads_give_what_a_call_from_this_one_gives(tmp_path):
+  here = single_run.run_experiment(CONFIG, tmp_path / 'here', export_models=False)
+  assert here.report is None and not (tmp_path / 'here/report.html').exists()
+  found = {}
+
+  def call(name):
+    found[name] = single_run.run_experiment(CONFIG, tmp_path / name, export_models=False)
+
+  # Two at once, and the second one twice into the same folder.
+  threads = [threading.Thread(target=call, args=(name,)) for name in ('one', 'other', 'other')]
+  for thread in threads:
+    thread.start()
+  for thread in threads:
+    thread.join()
+  assert {done.results['digest'] for done in found.values()} == {here.results['digest']}
+  assert (found['one'].trained, found['other'].trained) == (here.trained, 0)
+  assert not list(tmp_path.glob('*/.lock'))
+
+
+@pytest.mark.tensorflow
+def test_the_report_is_written_where_it_is_asked_for(tmp_path):
+  done = single_run.run_experiment(CONFIG, tmp_path / 'run', export_models=False, report=True)
+  assert done.report == tmp_path / 'run/report.html'
+  assert 'kmeans' in done.report.read_text()

@@ -1,0 +1,307 @@
+"""The page of CFL's toy problems: what it shows, and claims that fail when they are fed with wrong results."""
+
+import dataclasses
+import json
+import xml.etree.ElementTree
+
+import matplotlib.colors
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from tests.made_up.written_page import WrittenPage
+from tff_cluster.papers import sattler2019
+from tff_cluster.papers.sattler2019.toys import clients as toy_clients
+from tff_cluster.papers.sattler2019.toys import risks as toy_problems
+from tff_cluster.papers.sattler2019.toys.results import ClientsToy, RisksToy
+from tff_cluster.report.figures import base
+from tff_cluster.scorecard.published import PAPER
+from tff_cluster.studies.reproduction import page as page_lib
+from tff_cluster.studies.reproduction import toy_figures as figures
+
+_HOSTILE = '<script>alert(1)</script>&"\''
+CLAIMS = {name: sattler2019.PUBLISHED[name].claims for name in ('cfl/figure1', 'cfl/figure2')}
+_FACTS = {'command': 'python -m phases.reproduce', 'seed': 0}
+
+
+def _clients_toy(name='xor', **changes):
+  """Two clients of either cluster, exactly as the paper has it."""
+  richer = name.endswith('richer')
+  up = np.array([0.0, 0.5, 0.0, 0.0][: 4 if richer else 3])
+  congruent = name == 'xor_richer'
+  axis = np.linspace(-2.0, 2.0, 21)
+  x, y = np.meshgrid(axis, axis)
+  fields = {
+      'name': name, 'points': np.arange(24.0).reshape(4, 3, 2) / 12 - 1, 'labels': np.arange(12).reshape(4, 3) % 2,
+      'planted': np.array([0, 1, 0, 1]), 'features': ('x₁', 'x₂', 'x₁x₂', '1') if richer else ('x₁', 'x₂', '1'),
+      'weights': up * 0, 'gradients': np.array([up, -up, up, -up]) * (0.01 if congruent else 1),
+      'similarity': np.array([[1.0, -1, 1, -1], [-1, 1, -1, 1]] * 2),
+      'groups': np.zeros(4, int) if congruent else np.array([0, 1, 0, 1]),
+      'group_weights': np.array([up] if congruent else [up, -up]), 'group_gradients': np.full((4, len(up)), 1e-4),
+      'accuracy': 1.0 if congruent else 0.5, 'alone': np.ones(2), 'client_accuracy': np.ones(4),
+      'ceiling': 1.0 if name.startswith('xor') else 0.5, 'rounds': 12, 'eps_1': 1e-3, 'eps_2': 1e-2, 'axis': axis,
+      'scores': np.stack([x * y] if congruent else [x + y - 0.5, y, -y]),
+  }  # fmt: skip
+  return ClientsToy(**(fields | changes))
+
+
+_CLIENT_TOYS = tuple(_clients_toy(p + r) for r in ('', '_richer') for p in ('xor', 'conditionals'))
+
+
+def _risks_toy(name='incongruent', **changes):
+  """Three rounds by hand: clients at weights ¾ and ¼, the second's gradient three times the first's at the end."""
+  end = [[1.0, 0.0], [-3.0, 0.0]] if name == 'incongruent' else [[1e-5, 0.0], [0.0, 1e-5]]
+  axis = np.linspace(-2.0, 2.0, 41)
+  x, y = np.meshgrid(axis, axis)
+  flat = 0.0 if name == 'incongruent' else 1.3
+  risks = [0.5 * np.maximum(0.0, np.hypot(x - c, y - 0.03) - flat) ** 2 for c in (-1.03, 1.03)]
+  fields = {
+      'name': name, 'formulas': ('R₁ in words', 'R₂ in words'), 'shares': np.array([0.75, 0.25]),
+      'path': np.array([[-1.5, -1.5], [-1.0, -0.5], [0.0, 0.0]]),
+      'gradients': np.array([[[0.0, -2.0], [-1.0, -1.0]], [[0.0, -1.0], [-2.0, -0.5]], end]),
+      'eps_1': 1e-4, 'eps_2': 1e-2, 'axis': axis, 'risks': np.stack(risks),
+  }  # fmt: skip
+  return RisksToy(**(fields | changes))
+
+
+_RISK_TOYS = (_risks_toy('incongruent'), _risks_toy('congruent'))
+_TOYS = {'cfl/figure1': _CLIENT_TOYS, 'cfl/figure2': _RISK_TOYS}
+
+
+# --- Claims ---
+
+
+def _verdicts(name, toys):
+  by_name = {toy.name: toy for toy in toys}
+  return {claim.words: claim.check(by_name).verdict for claim in CLAIMS[name]}
+
+
+@pytest.mark.parametrize('name', CLAIMS)
+def test_what_the_paper_describes_holds(name):
+  assert set(_verdicts(name, _TOYS[name]).values()) == {'holds'}
+
+
+def test_our_own_figures_hold_every_claim():
+  for name, toys in (
+    ('cfl/figure1', toy_clients.run_figure1()),
+    ('cfl/figure2', toy_problems.run_figure2()),
+  ):
+    assert set(_verdicts(name, toys).values()) == {'holds'}
+
+
+def _failing(name, changed):
+  toys = [changed if toy.name == changed.name else toy for toy in _TOYS[name]]
+  verdicts = _verdicts(name, toys)
+  assert set(verdicts.values()) <= {'holds', 'fails'}
+  return {words for words, verdict in verdicts.items() if verdict == 'fails'}
+
+
+_CFL_FINDS = 'CFL finds the clusters, and then every client is right'
+_MEAN_VANISHES = 'one model for all ends where the mean gradient vanishes and the clients’ do not'
+_AGREE = 'there, gradients of one cluster agree and those of different clusters are opposite'
+_UP = np.array([0.0, 0.5, 0.0])
+
+
+@pytest.mark.parametrize(
+  ('name', 'changes', 'failing'),
+  [
+    ('xor', {'accuracy': 0.76}, 'Left: a linear model cannot fit all clients’ data at once'),
+    ('xor', {'alone': np.array([1.0, 0.99])}, 'In both cases the data of clients of one cluster can be separated easily'),
+    ('conditionals', {'alone': np.array([0.5, 1.0])}, 'In both cases the data of clients of one cluster can be separated easily'),
+    ('conditionals', {'accuracy': 0.9}, 'Right: no model can fit all clients’ data at once'),
+    ('conditionals', {'ceiling': 1.0}, 'Right: no model can fit all clients’ data at once'),
+    ('xor', {'gradients': np.array([_UP, _UP, _UP, -_UP])}, f'Left: {_MEAN_VANISHES}'),
+    ('conditionals', {'gradients': np.zeros((4, 3))}, f'Right: {_MEAN_VANISHES}'),
+    ('xor', {'similarity': np.eye(4)}, f'Left: {_AGREE}'),
+    ('conditionals', {'similarity': np.ones((4, 4))}, f'Right: {_AGREE}'),
+    ('xor', {'groups': np.array([0, 0, 1, 1])}, f'Left: {_CFL_FINDS}'),
+    ('xor', {'groups': np.array([0, 1, 0, 2]), 'group_weights': np.zeros((3, 3))}, f'Left: {_CFL_FINDS}'),
+    ('conditionals', {'groups': np.zeros(4, int)}, f'Right: {_CFL_FINDS}'),
+    ('conditionals', {'client_accuracy': np.array([1.0, 1.0, 0.9, 1.0])}, f'Right: {_CFL_FINDS}'),
+    ('xor', {'group_gradients': np.full((4, 3), 0.1)}, f'Left: {_CFL_FINDS}'),
+    ('xor_richer', {'accuracy': 0.99}, 'A model that is complex enough makes the clients of XOR congruent: nothing is split'),
+    ('xor_richer', {'groups': np.array([0, 1, 0, 1])}, 'A model that is complex enough makes the clients of XOR congruent: nothing is split'),
+    ('xor_richer', {'gradients': np.ones((4, 4))}, 'A model that is complex enough makes the clients of XOR congruent: nothing is split'),
+    ('conditionals_richer', {'gradients': np.zeros((4, 4))}, 'The same model leaves diverging conditionals incongruent'),
+    ('conditionals_richer', {'groups': np.zeros(4, int)}, 'The same model leaves diverging conditionals incongruent'),
+  ],
+)  # fmt: skip
+def test_claims_on_figure_1_fail_with_what_contradicts_them(name, changes, failing):
+  assert _failing('cfl/figure1', _clients_toy(name, **changes)) == {failing}
+
+
+def _ending(name, first, second):
+  toy = _risks_toy(name)
+  return dataclasses.replace(toy, gradients=np.concatenate([toy.gradients[:-1], [[first, second]]]))
+
+
+_CONVERGES = 'Federated Learning converges to a stationary point of its objective'
+_POSITIVE = 'Incongruent: there the gradients of both clients are of positive norm'
+_OPPOSITE = 'Incongruent: they point into opposite directions'
+_EQUATION = 'Incongruent: ∇R₁ = −(a₂/a₁) ∇R₂'
+_AREA = 'Congruent: there is an area where both risks are smallest'
+_VANISH = 'Congruent: the norms of both gradients go to zero'
+_APART = 'The norms tell the two cases apart'
+
+
+@pytest.mark.parametrize(
+  ('changed', 'failing'),
+  [
+    (_ending('incongruent', [1.0, 0.0], [3.0, 0.0]), {_CONVERGES, _OPPOSITE, _EQUATION}),
+    (_ending('incongruent', [1.0, 0.0], [-1.0, 0.0]), {_CONVERGES, _EQUATION}),
+    (_ending('incongruent', [1.0, 0.3], [-3.0, 0.0]), {_CONVERGES, _OPPOSITE, _EQUATION}),
+    (_ending('incongruent', [3e-3, 0.0], [-9e-3, 0.0]), {_POSITIVE, _APART}),
+    (_ending('incongruent', [0.0, 0.0], [0.0, 0.0]), {_POSITIVE, _OPPOSITE, _EQUATION, _APART}),
+    (_risks_toy('incongruent', shares=np.array([0.5, 0.5])), {_CONVERGES, _EQUATION}),
+    (_ending('congruent', [1.0, 0.0], [-3.0, 0.0]), {_VANISH, _APART}),
+    (_ending('congruent', [1.0, 0.0], [0.0, 0.0]), {_CONVERGES, _VANISH, _APART}),
+    (_risks_toy('congruent', risks=_risks_toy('incongruent').risks), {_AREA}),
+    (_risks_toy('incongruent', risks=_risks_toy('congruent').risks), {_AREA}),
+  ],
+)  # fmt: skip
+def test_claims_on_figure_2_fail_with_what_contradicts_them(changed, failing):
+  with np.errstate(invalid='ignore'):
+    assert _failing('cfl/figure2', changed) == failing
+
+
+def test_claims_without_their_toys_were_not_run():
+  verdicts = _verdicts('cfl/figure2', _RISK_TOYS[:1])
+  assert {words for words, verdict in verdicts.items() if verdict == 'holds'} == {
+    _POSITIVE,
+    _OPPOSITE,
+    _EQUATION,
+  }
+  assert set(verdicts.values()) == {'holds', 'not run'}
+
+
+# --- The page ---
+
+
+def _write(name, toys, folder, facts):
+  rows = {toy.name: toy for toy in toys}
+  return page_lib.write_page(sattler2019.PUBLISHED[name], rows, PAPER, facts, folder)
+
+
+@pytest.mark.parametrize(('name', 'file'), [('cfl/figure1', 'clients'), ('cfl/figure2', 'paths')])
+def test_the_page_has_answer_figure_and_claims_and_needs_no_network(tmp_path, name, file, rendered):
+  path = _write(name, _TOYS[name], tmp_path, _FACTS)
+  assert path == tmp_path / 'index.html'
+  page = WrittenPage(path)
+  source, count = sattler2019.PUBLISHED[name].source, len(CLAIMS[name])
+  assert f'{source} reproduces: of {count} claims {count} hold.' in page.text
+  order = ('The answer', 'The figure', 'The paper’s claims', 'The problems', 'How it was run')
+  places = [page.text.rindex(heading) for heading in order]
+  assert places == sorted(places)
+  assert page.cells.count('holds') == count and _FACTS['command'] in page.text
+  assert all(claim.words in page.text and claim.source in page.text for claim in CLAIMS[name])
+  assert len(page.sources) == 1 and page.sources[0].startswith('data:image/svg+xml;base64,')
+  xml.etree.ElementTree.parse(tmp_path / 'figures' / f'{file}.svg')
+  assert (tmp_path / 'figures' / f'{file}.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_a_claim_that_fails_is_told_everywhere(tmp_path):
+  toys = [_ending('incongruent', [3e-3, 0.0], [-9e-3, 0.0]), _RISK_TOYS[1]]
+  page = WrittenPage(_write('cfl/figure2', toys, tmp_path, {}))
+  assert 'reproduces in part: of 7 claims 5 hold and 2 fail.' in page.text
+  assert page.cells.count('fails') == 2
+  records = json.loads((tmp_path / 'scorecard.json').read_text())
+  assert {r['scale'] for r in records} == {'a toy problem: the paper gives no scale'}
+  assert [r['column'] for r in records if r['verdict'] == 'fails'] == [_POSITIVE, _APART]
+
+
+def test_numbers_of_the_problems_are_on_the_page(tmp_path):
+  page = WrittenPage(_write('cfl/figure2', _RISK_TOYS, tmp_path, {}))
+  assert {'R₁ in words|R₂ in words', '0.75 and 0.25', '(−1.500, −1.500)', '(0.000, 0.000)'} <= set(page.cells)
+  page = WrittenPage(_write('cfl/figure1', _CLIENT_TOYS[:1], tmp_path / 'one', {}))
+  assert {'x₁, x₂, 1', '12', '50.0%'} <= set(page.cells)
+
+
+# --- Figures ---
+
+
+def _nothing_overlaps(figure):
+  FigureCanvasAgg(figure).draw()
+  boxes = [axes.get_tightbbox() for axes in figure.axes if axes.axison]
+  boxes.append(figure.legends[0].get_window_extent())
+  apart = not any(a.shrunk(0.995, 0.995).overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+  inside = all(b.x0 >= 0 and b.y0 >= 0 and b.x1 <= figure.bbox.x1 and b.y1 <= figure.bbox.y1 for b in boxes)
+  return apart and inside
+
+
+@pytest.mark.parametrize('count', [1, 2, 3, 4])
+def test_every_toy_of_clients_has_a_panel_with_all_points_and_equal_axes(count):
+  figure = figures.clients_figure(_CLIENT_TOYS[:count])
+  used = [axes for axes in figure.axes if axes.axison]
+  assert len(used) == count and _nothing_overlaps(figure)
+  for axes in used:
+    assert axes.get_aspect() == 1.0
+    dots = np.concatenate([c.get_offsets() for c in axes.collections if c.get_offsets().shape[0] > 1])
+    expected = _CLIENT_TOYS[0].points.reshape(-1, 2)
+    np.testing.assert_allclose(np.sort(dots, axis=0), np.sort(expected, axis=0))
+
+
+def test_points_have_their_clusters_colour_and_are_full_where_the_label_is_1():
+  toy = _clients_toy()
+  dots = [c for c in figures.clients_figure([toy]).axes[0].collections if c.get_offsets().shape[0] > 1]
+  colours = [matplotlib.colors.to_rgb(colour) for colour in base.colours(2)]
+  for planted in (0, 1):
+    for label in (1, 0):
+      points = dots[2 * planted + 1 - label]
+      shown = points.get_facecolor() if label else points.get_edgecolor()
+      assert tuple(shown[0][:3]) == pytest.approx(colours[planted])
+      assert len(points.get_facecolor()) == label
+      expected = toy.points[toy.planted == planted][toy.labels[toy.planted == planted] == label]
+      np.testing.assert_allclose(points.get_offsets(), expected)
+
+
+def test_panels_tell_accuracies_and_whether_something_was_split():
+  told = [axes.texts[0].get_text() for axes in figures.clients_figure(_CLIENT_TOYS).axes]
+  assert told[0] == 'one model for all: 50.0% right; CFL, 2 clusters: 100.0%'
+  assert told[2] == 'one model for all: 100.0% right; CFL splits nothing'
+
+
+def test_a_model_with_one_answer_everywhere_has_no_boundary():
+  toy = _clients_toy()
+  one = dataclasses.replace(toy, scores=np.concatenate([np.ones((1, 21, 21)), toy.scores[1:]]))
+  # A line and a band for each boundary.
+  counts = [len(figures.clients_figure([t]).axes[0].collections) for t in (toy, one)]
+  assert counts[0] == counts[1] + 2
+
+
+def test_paths_and_norms_are_the_given_numbers():
+  figure = figures.risks_figure(_RISK_TOYS)
+  assert _nothing_overlaps(figure)
+  upper, lower = figure.axes[:2], figure.axes[2:]
+  for toy, axes, norms in zip(_RISK_TOYS, upper, lower, strict=True):
+    assert axes.get_aspect() == 1.0
+    (path,) = (line for line in axes.lines if len(line.get_xdata()) == 3)
+    np.testing.assert_allclose(path.get_xydata(), toy.path)
+    (end,) = (line for line in axes.lines if line.get_marker() == '*')
+    np.testing.assert_allclose(end.get_xydata(), toy.path[-1:])
+    shown = [line.get_ydata() for line in norms.lines if len(line.get_xdata()) == 3]
+    np.testing.assert_allclose(np.transpose(shown), np.maximum(toy.norms, 1e-7))
+    assert norms.get_yscale() == 'log'
+    assert {'ε₁', 'ε₂'} == {text.get_text() for text in norms.texts}
+
+
+def test_arrows_are_the_negative_gradients_to_one_scale():
+  axes = figures.risks_figure(_RISK_TOYS[:1]).axes[0]
+  toy = _RISK_TOYS[0]
+  arrows = {(text.xyann, text.arrowprops['color']): np.subtract(text.xy, text.xyann) for text in axes.texts}
+  assert len(arrows) == 6
+  scales = []
+  for at, start in enumerate(toy.path):
+    for gradient, colour in zip(toy.gradients[at], base.colours(2), strict=True):
+      arrow = next(a for (place, c), a in arrows.items() if np.array_equal(place, start) and c == colour)
+      np.testing.assert_allclose(
+        arrow / np.linalg.norm(arrow), -gradient / np.linalg.norm(gradient), atol=1e-12
+      )
+      scales.append(np.linalg.norm(arrow) / np.linalg.norm(gradient))
+  np.testing.assert_allclose(scales, scales[0])
+
+
+def test_norms_have_readable_ticks():
+  figure = figures.risks_figure(_RISK_TOYS)
+  FigureCanvasAgg(figure).draw()
+  ticks = [t.get_text() for t in figure.axes[2].get_yticklabels() if t.get_text()]
+  assert '10⁻²' in ticks and '10⁰' in ticks and not any('$' in tick for tick in ticks)

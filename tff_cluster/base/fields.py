@@ -1,0 +1,184 @@
+"""Fields that carry their own rules: what is allowed, where they apply, and what --help says.
+
+A section is a frozen dataclass whose fields are made by `option`. The command line makes flags of them, and
+`check_fields` holds values to them, so that each rule is written once.
+"""
+
+import dataclasses
+import math
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tff_cluster.base.errors import InputError, shown
+
+# Flags take 18 digits at most (tff_cluster/cli/flags.py); so do files.
+_BELOW = 10**18
+_NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?')
+
+
+def option(default: Any, help: str, **metadata: Any) -> Any:
+  """Declares a field.
+
+  Args:
+    default: Its default; None means "not given".
+    help: One sentence for --help.
+    **metadata: `choices`, the allowed values; `at_least`, `above`, `at_most`, bounds of a number;
+      `applies`, a pair (field, values) such as ('partition', ('dirichlet',)): elsewhere the field must
+      keep its default; `group`, the heading in --help where it is not the class's own; `of_runs`, true for an option of a
+      clustering that vectors without an experiment around them have no use for.
+  """
+  return dataclasses.field(default=default, metadata={'help': help, **metadata})
+
+
+def number(text: str) -> float:
+  """Reads a decimal number, such as 12, 0.1 or 1e-3.
+
+  Python's float also takes digits of other scripts, _ between digits and blanks around them, which may be slips, and
+  `nan` and `inf`.
+
+  Raises:
+    ValueError: if the text is none, or is too large.
+  """
+  value = float(text) if _NUMBER.fullmatch(text) else math.nan
+  if not math.isfinite(value):
+    raise ValueError('expected a number, such as 12, 0.1 or 1e-3')
+  return value
+
+
+def check_fields(section: Any) -> None:
+  """Checks a section's fields against their declarations.
+
+  Raises:
+    InputError: naming the first field that is out of range or does not apply, its value and what is allowed.
+  """
+  for field in dataclasses.fields(section):
+    value = getattr(section, field.name)
+    _check_type(field, value)
+    if 'applies' in field.metadata and value != field.default:
+      check_applies(section, field)
+    check_value(field, value)
+
+
+def check_value(field: dataclasses.Field, value: Any) -> None:
+  """Raises InputError where a value is not one that its field declares."""
+  _check_type(field, value)
+  rule = field.metadata
+  if value is None:
+    return
+  if 'choices' in rule and value not in rule['choices']:
+    raise InputError(f'--{field.name}={value}: allowed are {", ".join(map(str, rule["choices"]))}')
+  for bound, fits, words in (
+    ('at_least', lambda v, b: v >= b, 'at least'),
+    ('above', lambda v, b: v > b, 'above'),
+    ('at_most', lambda v, b: v <= b, 'at most'),
+  ):
+    if bound in rule and not fits(value, rule[bound]):
+      raise InputError(f'--{field.name}={value}: must be {words} {rule[bound]}')
+
+
+def check_applies(section: Any, field: dataclasses.Field) -> None:
+  """Raises InputError where the field does not apply to what the section chose."""
+  if 'applies' not in field.metadata:
+    return
+  chooser, values = field.metadata['applies']
+  chosen = getattr(section, chooser)
+  if chosen not in values:
+    raise InputError(
+      f'--{field.name} does not apply to --{chooser}={chosen}; it applies to {chooser} {" or ".join(values)}'
+    )
+
+
+def to_json(section: Any) -> dict[str, Any]:
+  """Returns the fields of a section by name."""
+  return {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+
+
+def is_default(field: dataclasses.Field, value: Any) -> bool:
+  """Tells whether a value is a field's default, of the same type too: 1 is not True."""
+  return type(value) is type(field.default) and bool(value == field.default)
+
+
+def as_declared(field: dataclasses.Field, value: Any) -> Any:
+  """Returns the value, an integer as a float in a field of floats: 1 and 1.0 are one learning rate, with one digest.
+
+  Raises:
+    InputError: if the integer is too large for a float.
+  """
+  if type(value) is not int or plain_type(field)[0] is not float:
+    return value
+  try:
+    return float(value)
+  except OverflowError as error:
+    raise InputError(f'a number of the configuration is too large: {error}') from error
+
+
+def value_from_text(field: dataclasses.Field, text: str) -> int | float | str:
+  """Reads a value as the field's type; choices and bounds are check_fields' to look at.
+
+  Raises:
+    ValueError: saying what was expected.
+  """
+  kind, _ = plain_type(field)
+  if kind is int:
+    if not re.fullmatch(r'[+-]?[0-9]{1,18}', text):
+      raise ValueError('expected an integer, of at most 18 digits from 0 to 9')
+    return int(text)
+  if kind is float:
+    return number(text)
+  if not text:
+    raise ValueError('the value is empty')
+  if text.startswith('--'):
+    # absl takes the next word as the value of a flag without one.
+    raise ValueError('that is another flag; the value is missing')
+  if '\0' in text:
+    raise ValueError('the value holds a NUL character')
+  return os.path.expanduser(text) if field.name.endswith(('_dir', '_file')) else text
+
+
+def plain_type(field: dataclasses.Field) -> tuple[type, bool]:
+  """Returns int, float or str, and whether None is allowed beside it."""
+  kinds = set(getattr(field.type, '__args__', (field.type,)))
+  return next(kind for kind in kinds if kind is not type(None)), type(None) in kinds  # type: ignore[return-value]
+
+
+def _check_type(field: dataclasses.Field, value: Any) -> None:
+  kind, optional = plain_type(field)
+  if (value is None and optional) or (kind is bool and isinstance(value, bool)):
+    return
+  if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
+    raise InputError(f'--{field.name}={shown(value)}: expected {"text" if kind is str else kind.__name__}')
+  if kind is int and not -_BELOW < value < _BELOW:
+    raise InputError(f'--{field.name}={shown(value)}: expected an integer of at most 18 digits')
+  if kind is str and '\0' in value:
+    raise InputError(f'--{field.name}={value}: the value holds a NUL character')
+  if kind is str and 'choices' not in field.metadata and not _is_utf8(value):
+    # Such a name of a file cannot be told to TensorFlow, nor written into a report.
+    raise InputError(f'--{field.name}={value}: the value is not UTF-8 text')
+  if kind is float and not math.isfinite(value):
+    raise InputError(f'--{field.name}={value}: expected a finite number')
+
+
+def _is_utf8(text: str) -> bool:
+  try:
+    text.encode('utf-8')
+  except UnicodeEncodeError:
+    return False
+  return True
+
+
+def section_from_json(kind: type, value: Any) -> Any:
+  """Returns kind(**value), where 1 counts as 1.0 in a field of floats.
+
+  Raises:
+    InputError: naming an unknown field, or if the value is no JSON object.
+  """
+  if not isinstance(value, Mapping):
+    raise InputError(f'a section of the configuration must be a JSON object, found {shown(value)}')
+  fields = {field.name: field for field in dataclasses.fields(kind)}
+  known = list(fields)
+  unknown = sorted(set(value) - set(known))
+  if unknown:
+    raise InputError(f'unknown field {unknown[0]!r} in the configuration; known: {", ".join(known)}')
+  return kind(**{name: as_declared(fields[name], v) for name, v in value.items()})

@@ -1,0 +1,35 @@
+"""Import paths that a user gives, package.module:attribute. Importing one runs its module."""
+
+import importlib
+import sys
+from typing import Any
+
+from tff_cluster.base.errors import InputError
+
+
+def is_path(text: Any) -> bool:
+  """Tells whether a text is an import path, and no name."""
+  return isinstance(text, str) and ':' in text
+
+
+def load(flag: str, path: str) -> Any:
+  """Returns what an import path names; the folder that a program was started in is searched too.
+
+  Args:
+    flag: Which flag gave the path, for messages.
+    path: package.module:attribute.
+
+  Raises:
+    InputError: if it is no such path, or cannot be imported.
+  """
+  module, _, attribute = path.partition(':')
+  if not all(part.isidentifier() for part in [*module.split('.'), attribute]):
+    raise InputError(f'--{flag}={path}: expected an import path, package.module:attribute')
+  if '' not in sys.path:
+    sys.path.insert(0, '')
+  try:
+    return getattr(importlib.import_module(module), attribute)
+  except Exception as error:
+    # The module is the user's: importing it can fail in any way.
+    reason = ' '.join(str(error).split()) or 'no message'
+    raise InputError(f'--{flag}={path} cannot be imported: {type(error).__name__}: {reason}') from error

@@ -1,0 +1,107 @@
+"""Who belongs to which cluster. Disjoint and overlapping clusterings are one type."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClusterAssignment:
+  """A membership matrix.
+
+  Attributes:
+    membership: float64[clusters, clients], 1.0 where the client is a member, else 0.0; no empty row
+      or column. Rows stand in canonical order (by their sorted member positions), so two equal
+      clusterings are equal arrays.
+    client_ids: The clients' ids, one a column.
+  """
+
+  membership: np.ndarray
+  client_ids: tuple[str, ...]
+
+  def __post_init__(self):
+    matrix = np.asarray(self.membership, np.float64)
+    if matrix.ndim != 2 or matrix.shape[1] != len(self.client_ids):
+      raise InputError(
+        f'membership must be [clusters, {len(self.client_ids)} clients], found shape {matrix.shape}'
+      )
+    member = matrix != 0.0
+    if not np.array_equal(member, matrix):
+      raise InputError('membership must hold zeros and ones only')
+    if not member.any(axis=1).all():
+      raise InputError(f'cluster {int(np.argmin(member.any(axis=1)))} has no member')
+    if not member.any(axis=0).all():
+      raise InputError(f'client {self.client_ids[int(np.argmin(member.any(axis=0)))]} is in no cluster')
+    if len(set(self.client_ids)) != len(self.client_ids):
+      raise InputError('client ids must be distinct')
+    # As packed bits, because sorting the rows themselves takes a minute for ten thousand clusters.
+    if len({row.tobytes() for row in np.packbits(member, axis=1)}) < len(matrix):
+      raise InputError('two clusters have the same members')
+    order = sorted(range(len(matrix)), key=lambda row: tuple(np.flatnonzero(member[row])))
+    object.__setattr__(self, 'membership', matrix[order])
+    object.__setattr__(self, 'client_ids', tuple(self.client_ids))
+
+  @classmethod
+  def from_labels(cls, labels: Sequence[int] | np.ndarray, client_ids: Sequence[str]) -> 'ClusterAssignment':
+    """Returns the disjoint clustering that gives client k the cluster labels[k]."""
+    labels = np.asarray(labels)
+    return cls((np.unique(labels)[:, None] == labels[None, :]).astype(np.float64), tuple(client_ids))
+
+  @classmethod
+  def from_clusters(cls, clusters: Sequence[Sequence[str]], client_ids: Sequence[str]) -> 'ClusterAssignment':
+    """Returns the clustering with these member lists (client ids)."""
+    position = {client_id: k for k, client_id in enumerate(client_ids)}
+    matrix = np.zeros((len(clusters), len(client_ids)))
+    for row, members in enumerate(clusters):
+      for client_id in members:
+        if client_id not in position:
+          raise InputError(
+            f'cluster {row} names client {client_id!r}, which is not among the {len(client_ids)} clients'
+          )
+        matrix[row, position[client_id]] = 1.0
+    return cls(matrix, tuple(client_ids))
+
+  @property
+  def num_clusters(self) -> int:
+    return len(self.membership)
+
+  @property
+  def num_clients(self) -> int:
+    return self.membership.shape[1]
+
+  @property
+  def is_overlapping(self) -> bool:
+    return bool((self.membership.sum(axis=0) > 1).any())
+
+  def members(self, cluster: int) -> np.ndarray:
+    """Returns int64[members], positions of the cluster's clients, ascending."""
+    return np.flatnonzero(self.membership[cluster])
+
+  @property
+  def clusters(self) -> list[list[str]]:
+    """The member lists, as client ids."""
+    return [[self.client_ids[k] for k in self.members(row)] for row in range(self.num_clusters)]
+
+  @property
+  def labels(self) -> np.ndarray:
+    """int64[clients], each client's cluster.
+
+    Raises:
+      ValueError: if a client is in several clusters.
+    """
+    if self.is_overlapping:
+      raise ValueError('an overlapping assignment has no labels: a client is in several clusters')
+    return np.argmax(self.membership, axis=0)
+
+  def to_json(self) -> dict[str, Any]:
+    return {'clusters': self.clusters, 'client_ids': list(self.client_ids)}
+
+  @classmethod
+  def from_json(cls, value: dict[str, Any]) -> 'ClusterAssignment':
+    if not isinstance(value, dict) or not {'clusters', 'client_ids'} <= set(value):
+      raise InputError('a cluster assignment in JSON needs the keys clusters and client_ids')
+    return cls.from_clusters(value['clusters'], value['client_ids'])

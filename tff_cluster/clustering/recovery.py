@@ -1,0 +1,110 @@
+"""How well a clustering finds planted groups, for disjoint and for overlapping ones."""
+
+import warnings
+
+import numpy as np
+from sklearn import metrics
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering.assignment import ClusterAssignment
+from tff_cluster.clustering.overlap_scores import bcubed, overlapping_nmi, same_clients
+
+# What `recovery` returns.
+SCORES = ('ari', 'nmi', 'omega', 'onmi', 'bcubed_precision', 'bcubed_recall', 'bcubed_f')
+
+# Clients whose pairs with all others are counted at a time: 10,000 clients have 50 million pairs.
+_BLOCK = 1024
+
+
+def ari(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
+  """Returns the adjusted Rand index of two int[clients] labellings: 1 equal, about 0 by chance."""
+  with warnings.catch_warnings():
+    warnings.filterwarnings('ignore', message='The number of unique classes')
+    return float(metrics.adjusted_rand_score(labels_a, labels_b))
+
+
+def nmi(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
+  """Returns the normalised mutual information (arithmetic mean) of two int[clients] labellings, 0 to 1."""
+  with warnings.catch_warnings():
+    # scikit-learn takes labellings with many clusters for the targets of a regression.
+    warnings.filterwarnings('ignore', message='The number of unique classes')
+    return float(metrics.normalized_mutual_info_score(labels_a, labels_b))
+
+
+def omega_index(membership_a: np.ndarray, membership_b: np.ndarray) -> float:
+  """Returns the Omega index (Collins and Dent 1988): the chance-corrected share of agreeing pairs of clients.
+
+  Two clusterings agree on a pair that shares equally many clusters in both. For disjoint clusterings this is the
+  adjusted Rand index.
+
+  Args:
+    membership_a, membership_b: [clusters, clients] each, same clients in the same order; above 0 is a member.
+
+  Returns:
+    1 for equal clusterings, about 0 by chance. Where chance alone makes all pairs agree (one client; all pairs
+    together or apart in both), 1.
+
+  Raises:
+    InputError: if the two are not matrices over equally many clients, at least one.
+  """
+  a, b = same_clients(membership_a, membership_b)
+  clients = a.shape[1]
+  pairs = clients * (clients - 1) // 2
+  if pairs == 0:
+    return 1.0
+  # In whole numbers, so that nothing is lost where both sides are near 1. Pairs are counted twice, and halved.
+  counts = np.zeros((2, max(len(a), len(b)) + 1), np.int64)
+  agreeing = 0
+  for start in range(0, clients, _BLOCK):
+    shared = [_shared_clusters(side, start) for side in (a, b)]
+    agreeing += int(np.sum(shared[0] == shared[1]))
+    for side, of_pairs in enumerate(shared):
+      counts[side] += np.bincount(of_pairs, minlength=counts.shape[1])
+  agreeing //= 2
+  by_chance = int(np.sum((counts[0] // 2) * (counts[1] // 2)))
+  if by_chance == pairs**2:
+    return 1.0
+  return (agreeing * pairs - by_chance) / (pairs**2 - by_chance)
+
+
+def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> dict[str, float | None]:
+  """Returns how well the clustering finds the planted groups.
+
+  Args:
+    assignment: The clustering.
+    truth: float[groups, clients]; a client belongs to every group of which it has a share above 0.
+
+  Returns:
+    SCORES: 'ari' and 'nmi' (None where clustering or truth overlaps), 'omega', 'onmi' (overlapping NMI), and
+    'bcubed_precision', 'bcubed_recall' and 'bcubed_f' (extended BCubed).
+
+  Raises:
+    InputError: if the truth is about another number of clients, or leaves a client without a group.
+  """
+  groups = np.asarray(truth) > 0.0
+  if groups.ndim != 2 or groups.shape[1] != assignment.num_clients:
+    raise InputError(f'truth must be [groups, {assignment.num_clients} clients], found shape {groups.shape}')
+  if not groups.any(axis=0).all():
+    alone = assignment.client_ids[int(np.argmin(groups.any(axis=0)))]
+    raise InputError(f'the truth gives client {alone} no group')
+  overlapping = assignment.is_overlapping or bool((groups.sum(axis=0) > 1).any())
+  labels = None if overlapping else np.argmax(groups, axis=0)
+  pairs = bcubed(assignment.membership, groups)
+  return {
+    'ari': None if labels is None else ari(labels, assignment.labels),
+    'nmi': None if labels is None else nmi(labels, assignment.labels),
+    'omega': omega_index(assignment.membership, groups),
+    'onmi': overlapping_nmi(assignment.membership, groups),
+    'bcubed_precision': pairs.precision,
+    'bcubed_recall': pairs.recall,
+    'bcubed_f': pairs.f,
+  }
+
+
+def _shared_clusters(membership: np.ndarray, start: int) -> np.ndarray:
+  """Returns int64[block * (clients - 1)], how many clusters the clients of a block share with each other client."""
+  member = membership.astype(np.float32)
+  shared = member[:, start : start + _BLOCK].T @ member
+  others = np.ones(shared.shape, bool)
+  others[np.arange(len(shared)), start + np.arange(len(shared))] = False
+  return shared[others].astype(np.int64)

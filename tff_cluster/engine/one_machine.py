@@ -1,0 +1,133 @@
+"""A worker of this machine, whose computations survive it: it is started again, and its work repeated."""
+
+import contextlib
+import functools
+import logging
+import subprocess
+from typing import Any
+
+import grpc
+import tensorflow_federated as tff
+
+from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.engine import connection as connection_lib
+from tff_cluster.engine import machine as machine_lib
+from tff_cluster.engine import socket_relay
+from tff_cluster.engine import worker as worker_lib
+
+SAVED = 'what was finished is saved, give the same command again to go on'
+_LOG = logging.getLogger(__name__)
+
+
+class ProcessWatch:
+  """Watches a worker of this machine: it may take as long as it wants, as long as it works."""
+
+  def __init__(self, worker: worker_lib.Worker, stall_timeout_secs: float):
+    self._worker = worker
+    self._patience = stall_timeout_secs
+    self._seen, self._idle_ticks = 0, 0
+
+  def begin(self) -> None:
+    self._idle_ticks = 0
+
+  def tick(self) -> str | None:
+    if not self._worker.alive:
+      return self._end()
+    # Ticks are counted, not the clock: it jumps, and it goes on while this process is stopped.
+    ticks = worker_lib.cpu_ticks(self._worker)
+    self._idle_ticks = 0 if ticks is None or ticks != self._seen else self._idle_ticks + 1
+    self._seen = ticks or 0
+    if self._idle_ticks < self._patience:
+      return None
+    return f'hung (it did nothing for {self._idle_ticks:g} s): {worker_lib.last_line(self._worker)}'
+
+  def cause(self, error: grpc.RpcError) -> str:
+    # The connection breaks a moment before the kernel reports the end.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+      self._worker.process.wait(timeout=0.5)
+    return answer(error) if self._worker.alive else self._end()
+
+  def _end(self) -> str:
+    return f'ended (exit code {self._worker.process.returncode}): {worker_lib.last_line(self._worker)}'
+
+
+def answer(error: grpc.RpcError) -> str:
+  """Returns an error of a call in words."""
+  lines = [line.strip() for line in str(error.details() or '').splitlines() if line.strip()]
+  return f'answered {error.code().name}: {lines[0][:300] if lines else "without a reason"}'
+
+
+class LocalContext(tff.framework.SyncContext):
+  """Computes in a worker of this machine, and in another one when that fails."""
+
+  def __init__(self, worker: worker_lib.Worker, machine: machine_lib.Machine, model: str | None = None):
+    """Takes over a worker as worker.start returned it.
+
+    Args:
+      worker: The worker.
+      machine: How patient to be.
+      model: What it trains, to be named where it dies of a fault of its own.
+
+    Raises:
+      EnvironmentFault: if it does not come up.
+    """
+    self._machine, self._model = machine, model
+    self._worker = worker
+    self._door: socket_relay.Door
+    self._connection: connection_lib.Connection
+    self._connect()
+
+  def invoke(self, comp: Any, arg: Any) -> Any:
+    retries = self._machine.worker_retries
+    for failures in range(retries + 1):
+      try:
+        return self._connection.invoke(comp, arg)
+      except connection_lib.WorkerLost as lost:
+        self.close()  # From here on it is certain how it ended.
+        if self._worker.died_of is not None:
+          raise EnvironmentFault(self._untrusted()) from lost
+        if failures == retries:
+          times = (
+            f'{failures + 1} times in a row, at last it ' if failures else 'in the middle of a round: it '
+          )
+          raise EnvironmentFault(f'the TFF worker failed {times}{lost}; {SAVED}') from lost
+        _LOG.warning(
+          'the TFF worker %s; it is started again and its work repeated (%d of %d)',
+          lost,
+          failures + 1,
+          retries,
+        )
+        self._worker = worker_lib.start(self._worker.clients_in_parallel)
+        self._connect()
+    raise AssertionError('not reached')
+
+  def close(self) -> None:
+    """Ends the worker."""
+    self._worker.stop()
+    self._connection.close()
+    self._door.close()
+
+  def _connect(self) -> None:
+    machine, worker = self._machine, self._worker
+    worker_lib.wait_until_serving(worker, machine.worker_start_timeout_secs)
+    if not worker.private:
+      _tell_that_it_is_open()
+    watch = ProcessWatch(worker, machine.worker_stall_timeout_secs)
+    self._door = socket_relay.Door(worker.connect)
+    self._connection = connection_lib.Connection(self._door.address, watch)
+
+  def _untrusted(self) -> str:
+    trained = f' while it computed with --model={self._model}' if self._model else ''
+    return (
+      f'the TFF worker died of {self._worker.died_of}{trained}: {worker_lib.last_line(self._worker)}; its memory may have '
+      'been wrong before that, so its numbers cannot be trusted and nothing is repeated. What it finished is saved and '
+      'may be wrong, too: to be sure, run anew in another --output_dir, without what this run put into a --store_dir'
+    )
+
+
+@functools.cache  # Once a process.
+def _tell_that_it_is_open() -> None:
+  _LOG.warning(
+    'this system allows no private network (it needs root or user namespaces): while this runs, whoever reaches the port '
+    "of TFF's worker on this machine can read and write all your files; README.md, 'Who can reach a run', says more"
+  )

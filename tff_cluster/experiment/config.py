@@ -1,0 +1,225 @@
+"""What an experiment is: frozen, validated once, saved whole, and enough to repeat it.
+
+Fields are declared where they belong: tff_cluster/data/data_config.py, tff_cluster/experiment/sections.py, and each clustering
+method's file.
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tff_cluster.base import digests
+from tff_cluster.base import fields as fields_lib
+from tff_cluster.base.errors import InputError, shown
+from tff_cluster.clustering.clustering_config import ClusteringConfig
+from tff_cluster.clustering.method_options import METRICS, SIGNATURES
+from tff_cluster.clustering.methods.hierarchical import LINKAGES
+from tff_cluster.clustering.thresholds import parse_threshold
+from tff_cluster.data.data_config import ATTACKS, DATASETS, GROUPED, PARTITIONS, DataConfig
+from tff_cluster.experiment.sections import (
+  AGGREGATORS,
+  INITIALIZERS,
+  STARTS,
+  EvaluationConfig,
+  TrainingConfig,
+)
+from tff_cluster.models.lookup import MODELS
+
+__all__ = [
+  'AGGREGATORS',
+  'ATTACKS',
+  'DATASETS',
+  'GROUPED',
+  'INITIALIZERS',
+  'LINKAGES',
+  'METRICS',
+  'MODELS',
+  'PARTITIONS',
+  'SIGNATURES',
+  'STARTS',
+  'ClusteringConfig',
+  'DataConfig',
+  'EvaluationConfig',
+  'ExperimentConfig',
+  'TrainingConfig',
+  'determinants',
+  'parse_threshold',
+  'validate',
+]
+
+_SECTIONS = {'data': DataConfig, 'training': TrainingConfig, 'evaluation': EvaluationConfig}
+
+
+@dataclasses.dataclass(frozen=True)
+class ExperimentConfig:
+  """A whole experiment. `ExperimentConfig.from_json(config.to_json()) == config`."""
+
+  data: DataConfig = DataConfig()
+  training: TrainingConfig = TrainingConfig()
+  clusterings: tuple[ClusteringConfig, ...] = (
+    ClusteringConfig(method='kmeans'),
+    ClusteringConfig(method='dynamic_distance'),
+  )
+  evaluation: EvaluationConfig = EvaluationConfig()
+
+  def validated(self) -> 'ExperimentConfig':
+    """Returns self.
+
+    Raises:
+      InputError: naming the first field that is out of range or does not apply, its value and what
+        is allowed.
+    """
+    for section in (self.data, self.training, *self.clusterings, self.evaluation):
+      validate(section)
+    _check_model_name(self.training.model)
+    # Labels name folders, and some file systems do not tell a from A.
+    labels = [clustering.label.lower() for clustering in self.clusterings]
+    repeated = sorted({label for label in labels if labels.count(label) > 1})
+    if repeated:
+      raise InputError(
+        f'two clusterings are called {repeated[0]!r}; tell them apart with name=..., for instance name={repeated[0]}_2'
+      )
+    if self.data.dataset == 'file' and not self.data.data_file:
+      raise InputError('--dataset=file needs --data_file=X.npz')
+    if self.data.partition == 'by_writer' and self.data.dataset not in ('emnist', 'file'):
+      raise InputError(
+        f'--partition=by_writer needs rows that have owners: --dataset=emnist or file, not {self.data.dataset}'
+      )
+    if self.data.max_examples is not None and self.data.max_examples < self.data.min_examples:
+      raise InputError(
+        f'--max_examples={self.data.max_examples} is below --min_examples={self.data.min_examples}'
+      )
+    if self.data.new_clients >= self.data.num_clients:
+      raise InputError(
+        f'--new_clients={self.data.new_clients} of --num_clients={self.data.num_clients}: at least one client must take '
+        f'part; give at most {self.data.num_clients - 1}'
+      )
+    if self.data.new_clients and self.evaluation.num_folds:
+      raise InputError(
+        f'--new_clients={self.data.new_clients} does not apply with --num_folds={self.evaluation.num_folds}: folds measure '
+        'clients that take part; leave one of the two out'
+      )
+    if self.evaluation.num_folds == 1:
+      raise InputError('--num_folds=1: cross-validation needs at least 2 folds (or 0 for none)')
+    if self.data.noise_clients > 0.0 and self.data.dataset != 'mnist':
+      raise InputError(
+        f'--noise_clients={self.data.noise_clients} does not apply to --dataset={self.data.dataset}; it applies to dataset mnist'
+      )
+    if self.data.noise_clients > 0.0 and self.data.num_clients < 2:
+      raise InputError(
+        f'--noise_clients={self.data.noise_clients} needs at least 2 clients, found --num_clients={self.data.num_clients}'
+      )
+    _check_malicious(self.data)
+    if self.data.partition in GROUPED and self.data.num_groups > self.data.num_clients:
+      raise InputError(
+        f'--num_groups={self.data.num_groups} is more than the {self.data.num_clients} clients; every group needs one'
+      )
+    if self.data.partition == 'mixture' and self.data.num_groups < 2:
+      raise InputError(f'--num_groups={self.data.num_groups}: a mixture needs at least 2 groups')
+    words = ' that take part' if self.data.new_clients else ''
+    for clustering in self.clusterings:
+      clustering.rule.check_experiment(
+        clustering.options, self.data.num_participants, self.training.cohort_fraction, words
+      )
+    return self
+
+  def with_clusterings(self, added: tuple[ClusteringConfig, ...]) -> 'ExperimentConfig':
+    """Returns this experiment with more clusterings of its one Phase 1; those that it has stay once.
+
+    Raises:
+      InputError: if an added clustering has the label of another one.
+    """
+    new = tuple(clustering for clustering in added if clustering not in self.clusterings)
+    return dataclasses.replace(self, clusterings=(*self.clusterings, *new)).validated()
+
+  def without_clusterings(self, labels: Collection[str]) -> 'ExperimentConfig':
+    """Returns this experiment without the clusterings of these labels."""
+    return dataclasses.replace(
+      self, clusterings=tuple(clustering for clustering in self.clusterings if clustering.label not in labels)
+    )
+
+  def to_json(self) -> dict[str, Any]:
+    return {
+      'data': fields_lib.to_json(self.data),
+      'training': fields_lib.to_json(self.training),
+      'clusterings': [clustering.to_json() for clustering in self.clusterings],
+      'evaluation': fields_lib.to_json(self.evaluation),
+    }
+
+  @classmethod
+  def from_json(cls, value: Mapping[str, Any]) -> 'ExperimentConfig':
+    """Reads what `to_json` wrote, and validates it.
+
+    Raises:
+      InputError: naming an unknown section or field.
+    """
+    if not isinstance(value, Mapping):
+      raise InputError(f'a configuration must be a JSON object, found {type(value).__name__}')
+    unknown = sorted(set(value) - set(_SECTIONS) - {'clusterings'})
+    if unknown:
+      raise InputError(
+        f'unknown section {unknown[0]!r} in the configuration; known: {", ".join([*_SECTIONS, "clusterings"])}'
+      )
+    parts: dict[str, Any] = {
+      name: fields_lib.section_from_json(kind, value.get(name, {})) for name, kind in _SECTIONS.items()
+    }
+    if 'clusterings' in value:
+      if not isinstance(value['clusterings'], (list, tuple)):
+        raise InputError(f'clusterings must be a list, found {shown(value["clusterings"])}')
+      parts['clusterings'] = tuple(ClusteringConfig.from_json(c) for c in value['clusterings'])
+    return cls(**parts).validated()
+
+  @property
+  def digest(self) -> str:
+    """Names what determines the results; where data lies on this machine does not."""
+    return digests.of_json(determinants(self.to_json()))
+
+
+def determinants(plain: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns what of an experiment (as `to_json` gives it) determines its results.
+
+  Where data lies on this machine does not. A field at its default is left out, so that a new field moves no digest.
+  """
+  kept: dict[str, Any] = {'clusterings': plain['clusterings']}
+  for name, kind in _SECTIONS.items():
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    kept[name] = {
+      key: value
+      for key, value in plain[name].items()
+      if key not in ('data_dir', 'data_file') and not fields_lib.is_default(fields[key], value)
+    }
+  return kept
+
+
+def validate(section: Any) -> None:
+  """Checks one section.
+
+  Raises:
+    InputError: see ExperimentConfig.validated.
+  """
+  if isinstance(section, ClusteringConfig):
+    section.check()
+  else:
+    fields_lib.check_fields(section)
+
+
+def _check_malicious(data: DataConfig) -> None:
+  if data.malicious_clients == 0.0:
+    for name in ('attack', 'attack_scale'):
+      if getattr(data, name) != getattr(DataConfig, name):
+        raise InputError(
+          f'--{name}={getattr(data, name)} needs malicious clients: give --malicious_clients too'
+        )
+  elif data.num_clients < 2:
+    raise InputError(
+      f'--malicious_clients={data.malicious_clients} needs at least 2 clients, found --num_clients={data.num_clients}'
+    )
+  elif data.update_scale == 1.0 and data.attack == 'scaled':
+    raise InputError('--attack_scale=1.0: scaled by 1 clients are honest; give another number')
+
+
+def _check_model_name(model: str) -> None:
+  module, colon, function = model.partition(':')
+  path = [*module.split('.'), function]
+  if model not in MODELS and not (colon and all(part.isidentifier() for part in path)):
+    raise InputError(f'--model={model}: allowed are {", ".join(MODELS)}, or package.module:function')

@@ -1,0 +1,111 @@
+"""Reading a saved configuration, and telling two apart in one line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tff_cluster.base import imports
+from tff_cluster.base.errors import InputError
+from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.storage import sealed_json, small_file
+
+
+class _Twice(Exception):
+  """A key stands twice in a JSON object."""
+
+
+def read_config(path: str | Path, allow_imports: bool = True) -> ExperimentConfig:
+  """Reads a config.json.
+
+  Args:
+    path: The file.
+    allow_imports: Whether modules that it names by import path may be run; false for a file of somebody else.
+
+  Raises:
+    InputError: if the file is missing, was changed since it was written, is not JSON, or is not a valid configuration.
+    sealed.NewerFile: if a later version wrote it.
+  """
+  try:
+    content = small_file.read(path)
+  except IsADirectoryError:
+    raise InputError(f'{path} is a folder; give the config.json in it') from None
+  except (FileNotFoundError, NotADirectoryError):
+    raise InputError(f'{path}: no such file') from None
+  try:
+    text = sealed_json.opened(content).decode('utf-8')
+  except sealed_json.NewerFile as error:
+    raise sealed_json.NewerFile(f'{path} {error}') from None
+  except UnicodeDecodeError:
+    raise InputError(f'{path} is not a configuration: it is not UTF-8 text') from None
+  except ValueError as error:
+    raise InputError(
+      f'{path} was changed since it was written: {error}; if that was on purpose, take "sealed" out of it, with the '
+      'comma before it'
+    ) from None
+  try:
+    value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
+  except (ValueError, RecursionError) as error:
+    raise InputError(f'{path} is not a configuration: not JSON ({error})') from None
+  except _Twice as twice:
+    raise InputError(f'{path} is not a configuration: {twice} stands in it twice') from None
+  if not allow_imports:
+    _check_imports(path, value)
+  try:
+    return ExperimentConfig.from_json(value)
+  except InputError as error:
+    raise InputError(f'{path} is not a configuration: {error}') from None
+
+
+def first_difference(one: ExperimentConfig, other: ExperimentConfig) -> tuple[str, Any, Any] | None:
+  """Returns (field, its value in one, its value in other) of the first field that tells them apart.
+
+  Where data lies on a machine does not tell experiments apart (see ExperimentConfig.digest).
+  """
+  left, right = _flat(one), _flat(other)
+  for name in [*left, *(name for name in right if name not in left)]:
+    # As text, because 1 and 1.0 are equal and yet make two digests.
+    if repr(left.get(name)) != repr(right.get(name)):
+      return name, left.get(name), right.get(name)
+  return None
+
+
+def _flat(config: ExperimentConfig) -> dict[str, Any]:
+  plain = config.to_json()
+  clusterings = plain.pop('clusterings')
+  flat = {name: value for section in plain.values() for name, value in section.items()}
+  for path in ('data_dir', 'data_file'):
+    del flat[path]
+  flat['number of clusterings'] = len(clusterings)
+  for k, clustering in enumerate(clusterings):
+    flat |= {f'{name} of clustering {k + 1}': value for name, value in clustering.items()}
+  return flat
+
+
+def _check_imports(path: str | Path, value: Any) -> None:
+  """Raises InputError where a configuration, which may be any JSON, names code that would be run."""
+  sections = value if isinstance(value, dict) else {}
+  training, clusterings = sections.get('training'), sections.get('clusterings')
+  named = [training.get('model')] if isinstance(training, dict) else []
+  named += (
+    [each.get('method') for each in clusterings if isinstance(each, dict)]
+    if isinstance(clusterings, list)
+    else []
+  )
+  if found := [each for each in named if imports.is_path(each)]:
+    raise InputError(
+      f'{path} names code to run: {", ".join(map(str, found))}; give --allow_imports if you trust whoever wrote it'
+    )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+  # json takes the last of several; which one was meant, nobody knows.
+  value: dict[str, Any] = {}
+  for key, each in pairs:
+    if key in value:
+      raise _Twice(repr(key))
+    value[key] = each
+  return value
+
+
+def _refuse_constant(name: str) -> None:
+  raise ValueError(f'{name} is not a number')

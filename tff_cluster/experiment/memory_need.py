@@ -1,0 +1,137 @@
+"""How much memory a run needs, as it follows from its configuration: a pure function, held to measured runs by its test.
+
+The estimate is the resident memory of this process and of the worker together, at its highest:
+
+  bytes = BASE                                                   Python, TensorFlow and TFF; the worker
+        + 6 * rows * row_bytes                                   the rows here: read, shared out, kept
+        + 10 * sent * row_bytes                                  those on their way, and in the worker
+        + 4 * parameters * (5 * sending + 6 * clusters)          updates under way, and all models of a clustering at a time
+        + parallel * 250 * 4 * 4 * (activations + 3 * classes)   what a model computes for a batch that it is measured on
+        + 160 * clients * classes                                counts by class of clients, on two splits, here and there
+        + 32 * clients^2                                         distances
+        + 8 * clusters * (rows / 5) * classes, with experts      their outputs on the global test set
+
+`sent` are the rows of a cohort, or, where those are fewer, as many as fit into one message when models are measured.
+`sending` are the clients of a cohort, or, where those are fewer, as many of all clients as fit into one message when
+signatures are made. Signatures themselves, 4 * clients * parameters bytes a kind, lie on the disk and are mapped.
+"""
+
+import dataclasses
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.data import population as population_lib
+from tff_cluster.experiment.config import ExperimentConfig
+
+_BASE = 900_000_000
+_BATCH = 250
+_MESSAGE_BYTES = 400_000_000
+_GB = 1e9
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+  """What the memory of a run depends on, beside its model.
+
+  Attributes:
+    rows: Of all clients and the global test set together.
+    row_bytes: Bytes of an example.
+    num_classes: Number of labels.
+    clients: Those that take part.
+    cohort: Those that train in a round.
+    clusters: The most that a clustering is known to have; 0 where none is known.
+    kinds: Kinds of signatures that are kept.
+    sketch_dimension: Numbers of a signature, where clients send sketches.
+    parallel: Clients side by side in the worker.
+    experts: Whether the models' outputs are combined.
+  """
+
+  rows: int
+  row_bytes: int
+  num_classes: int
+  clients: int
+  cohort: int
+  clusters: int = 0
+  kinds: int = 1
+  sketch_dimension: int | None = None
+  parallel: int = 1
+  experts: bool = False
+
+  def needed(self, parameters: int, activations: int = 0) -> int:
+    """Returns the bytes of memory that a run needs; see the module's docstring.
+
+    Args:
+      parameters: Of the model.
+      activations: Numbers that the model computes for an example, as far as they are known.
+    """
+    one_message = _MESSAGE_BYTES // (4 * max(parameters, 1))
+    sending = max(self.cohort, min(self.clients, one_message))
+    rows_bytes = self.rows * self.row_bytes
+    sent = max(rows_bytes * self.cohort // self.clients, min(rows_bytes, _MESSAGE_BYTES))
+    outputs = 8 * self.clusters * (self.rows // 5) * self.num_classes if self.experts else 0
+    return (
+      _BASE
+      + 6 * rows_bytes
+      + 10 * sent
+      + 4 * parameters * (5 * sending + 6 * self.clusters)
+      + self.parallel * _BATCH * 16 * (activations + 3 * self.num_classes)
+      + 160 * self.clients * self.num_classes
+      + 32 * self.clients**2
+      + outputs
+    )
+
+  def words(self, available: int | None, parameters: int | None = None, activations: int = 0) -> str:
+    """Returns the line that a program prints before it trains.
+
+    Args:
+      available: Bytes; None where the system does not tell.
+      parameters, activations: Of the model, see `needed`; None where it has not been built.
+    """
+    there = '' if available is None else f', {available / _GB:.1f} GB are available'
+    if parameters is None:
+      copies = 5 * self.cohort + 6 * self.clusters
+      return f'memory: about {self.needed(0) / _GB:.1f} GB and {copies} times the model{there}'
+    disk = f'signatures on disk: {self.on_disk(parameters) / _GB:.2f} GB'
+    return f'memory: about {self.needed(parameters, activations) / _GB:.1f} GB{there}; {disk}'
+
+  def on_disk(self, parameters: int) -> int:
+    """Returns the bytes of the signatures that Phase 1 keeps."""
+    return 4 * self.kinds * self.clients * (self.sketch_dimension or parameters)
+
+
+def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: int, parallel: int) -> Size:
+  """Returns the size of an experiment on rows of which so much is known; see Size."""
+  clients, clusterings = config.data.num_participants, config.clusterings
+  if config.data.rows_per_client is not None and config.data.dataset != 'emnist':
+    # Test rows come with them in proportion; the global test set is a fifth or less.
+    rows = min(rows, 2 * config.data.num_clients * config.data.rows_per_client + rows // 5)
+  kinds = {clustering.signature for clustering in clusterings if not clustering.rule.alternates}
+  if kinds and config.training.cluster_start == 'members_mean':
+    kinds.add('weights')
+  return Size(
+    rows=rows,
+    row_bytes=row_bytes,
+    num_classes=num_classes,
+    clients=clients,
+    cohort=population_lib.cohort_size(config.training.cohort_fraction, clients),
+    clusters=max((c.rule.told_number(c.options) or 0 for c in clusterings), default=0),
+    kinds=len(kinds),
+    sketch_dimension=config.training.sketch_dimension,
+    parallel=parallel,
+    experts=config.evaluation.experts == 'yes',
+  )
+
+
+def check(needed: int, available: int | None) -> None:
+  """Refuses what does not fit.
+
+  Args:
+    needed, available: Bytes; None where the system does not tell what is available.
+
+  Raises:
+    InputError: saying how much is needed, how much there is, and what makes it less.
+  """
+  if available is not None and needed > available:
+    raise InputError(
+      f'this run needs about {needed / _GB:.1f} GB of memory, of which {available / _GB:.1f} GB are available; use a smaller '
+      '--model, --cohort_fraction or --num_clients, fewer rows or classes, or a machine with more memory'
+    )

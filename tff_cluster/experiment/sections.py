@@ -1,0 +1,90 @@
+"""What is trained, and what is measured: each field is declared once, here, with its help text and where it applies.
+
+The command line (tff_cluster/cli) makes its flags from such declarations, `config.json` is these fields by name, and a
+field that does not apply to what was chosen may not be given. Those of the data are in tff_cluster/data/data_config.py,
+those of a clustering in its method's file (tff_cluster/clustering/methods). tff_cluster/experiment/config.py puts the sections
+together and checks what no section can know alone; import them from there.
+"""
+
+import dataclasses
+
+from tff_cluster.base.fields import option
+from tff_cluster.models.lookup import MODELS
+
+INITIALIZERS = ('model', 'fan_in_uniform')
+STARTS = ('members_mean', 'global_model')
+AGGREGATORS = ('mean', 'zeroing', 'clipping', 'robust')
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig:
+  """Model, client work and rounds of Phases 1 and 2."""
+
+  model: str = option(
+    'mnist_cnn', f'{", ".join(MODELS)}, or package.module:function that returns a Keras model.'
+  )
+  initializer: str = option(
+    'model',
+    "Initial weights: the model's own (Glorot uniform for the built-in ones), or kernels and biases from "
+    'U(-1/sqrt(fan in), 1/sqrt(fan in)), the default of PyTorch.',
+    choices=INITIALIZERS,
+  )
+  phase1_rounds: int = option(20, 'Rounds of FedAvg over all clients.', at_least=1)
+  phase2_rounds: int = option(20, 'Rounds of FedAvg within each cluster.', at_least=1)
+  cohort_fraction: float = option(
+    1.0,
+    'Share C of the clients (of a cluster) that train in a round; at least one does.',
+    above=0.0,
+    at_most=1.0,
+  )
+  cluster_start: str = option(
+    'members_mean',
+    "What a cluster's first round starts from: the mean of its members' weights, or the model of Phase 1.",
+    choices=STARTS,
+  )
+  batch_size: int = option(20, 'Rows of a batch; 0: all rows of the client at once.', at_least=0)
+  local_epochs: int = option(1, 'Passes over its rows that a client makes in a round.', at_least=1)
+  learning_rate: float = option(0.1, 'Client learning rate (SGD).', above=0.0)
+  sketch_dimension: int | None = option(
+    None,
+    'Clients send a count sketch of this many numbers for clustering; default: their whole signature.',
+    at_least=1,
+  )
+  seed: int = option(
+    0,
+    'Seed of all that is drawn but the data: initial weights, cohorts, visit orders, starts of clusterings, ...',
+    at_least=0,
+  )
+  aggregator: str = option(
+    'mean',
+    "How the updates of a round are put together: the mean by rows, or TFF's means that zero updates with a huge entry, clip "
+    'them to an adaptive norm, or do both (robust).',
+    choices=AGGREGATORS,
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationConfig:
+  """What is measured beside the standing comparison, and what is trained for that alone."""
+
+  target_accuracy: float = option(
+    0.99,
+    'Test accuracy that clients are to reach; their share is told for every round.',
+    above=0.0,
+    at_most=1.0,
+  )
+  experts: str = option(
+    'no',
+    "Also combine the cluster models' outputs on the global test set, as experts: FedEx's online layer, mean, vote, ...",
+    choices=('yes', 'no'),
+  )
+  local_training: str = option(
+    'no',
+    'Also train every client alone, from the initial model, for the rounds of both phases: what a client has without others.',
+    choices=('yes', 'no'),
+  )
+  num_folds: int = option(
+    0,
+    'Cross-validate: repeat the whole experiment with each of this many folds, at least 2, as test rows; 0: do not.',
+    at_least=0,
+  )

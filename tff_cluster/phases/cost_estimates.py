@@ -1,0 +1,240 @@
+"""What runs would cost that are not done yet: client-rounds, those that are stored, and the time of the rest; trains nothing."""
+
+import dataclasses
+import itertools
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering import assignment as assignment_lib
+from tff_cluster.engine import machine as machine_lib
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import client_signatures, fold_summary, session, threshold_choice
+from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.storage import files as files_lib
+
+
+class Planned(Protocol):
+  """A run: what it is, where it lies, and (i, n) where it is fold i of n."""
+
+  @property
+  def config(self) -> config_lib.ExperimentConfig: ...
+
+  @property
+  def folder(self) -> RunFolder: ...
+
+  @property
+  def fold(self) -> tuple[int, int] | None: ...
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Run:
+  """A `Planned` with a name to show."""
+
+  name: str
+  config: config_lib.ExperimentConfig
+  folder: RunFolder
+  fold: tuple[int, int] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+  """What a run still costs.
+
+  Attributes:
+    asked: Client-rounds that its results stand on; of clusters that are not known yet, what one cluster would cost.
+    stored: Those of them that the store has.
+    seconds: How long the rest takes on this machine, measured on one client-round and one evaluation.
+    clusters: Number of clusters by clustering; None where they are not known yet.
+  """
+
+  asked: int
+  stored: int
+  seconds: float
+  clusters: Mapping[str, int | None]
+
+
+def with_folds(run: Run) -> list[Run]:
+  """Returns a run and its folds, a run each."""
+  count = run.config.evaluation.num_folds
+  plain = dataclasses.replace(run.config, evaluation=dataclasses.replace(run.config.evaluation, num_folds=0))
+  return [
+    dataclasses.replace(run, config=plain),
+    *(Run(f'fold {i + 1}', plain, fold_summary.fold_folder(run.folder, i), (i, count)) for i in range(count)),
+  ]
+
+
+def estimates(
+  runs: Sequence[Planned],
+  store_dir: Path | None,
+  progress: live_experiment_lib.Progress,
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
+) -> list[Estimate]:
+  """Returns what each run costs beyond those before it; a few client-rounds are timed for it, and nothing is kept.
+
+  Args:
+    runs: The runs.
+    store_dir: The store that they share; None: each has its own, in its folder.
+    progress, machine: See session.opened.
+  """
+  planned: dict[Path, int] = {}
+  speeds: dict[tuple[Any, ...], tuple[float, float]] = {}
+  found: list[Estimate] = []
+  for _, same in itertools.groupby(runs, key=lambda run: (run.config.data, run.fold)):
+    group = list(same)
+    with tempfile.TemporaryDirectory() as scratch:
+      root = Path(scratch)
+      (root / 'store').symlink_to((store_dir or group[0].folder.store).absolute())
+      with session.opened(RunFolder(root), group[0].config, progress, machine, group[0].fold) as first:
+        for run in group:
+          training = run.config.training
+          experiment = dataclasses.replace(first, config=run.config)
+          kind = (training.model, training.batch_size, training.local_epochs, first.population.digest)
+          if kind not in speeds:
+            speeds[kind] = _speed(experiment)
+          found.append(_Counting(run, experiment, planned).estimate(*speeds[kind]))
+  return found
+
+
+def entries(
+  names: Sequence[str], found: Sequence[Estimate]
+) -> list[tuple[str, int, int, float, Mapping[str, int | None]]]:
+  """Returns the estimates of named runs as rows for a table."""
+  return [(name, e.asked, e.stored, e.seconds, e.clusters) for name, e in zip(names, found, strict=True)]
+
+
+class _Counting:
+  """Adds up what one run costs."""
+
+  def __init__(self, run: Planned, experiment: live_experiment_lib.Experiment, planned: dict[Path, int]):
+    """Args: planned: By trajectory, the round up to which it will have been trained; this run adds its own."""
+    self._run, self._experiment, self._planned = run, experiment, planned
+    self._asked = self._stored = self._rounds = 0
+
+  def estimate(self, client_round: float, evaluation: float) -> Estimate:
+    """Returns the estimate, from the seconds of a client-round and of an evaluation."""
+    config, folder, experiment = self._run.config, self._run.folder, self._experiment
+    training, everyone = config.training, experiment.everyone
+    initial, last = (
+      experiment.trainer.computations.model.weights,
+      training.phase1_rounds + training.phase2_rounds,
+    )
+    self._trajectory(everyone, initial, 0, last)
+    if not folder.phase1.exists():
+      kinds = client_signatures.kinds(training, (c.signature for c in config.clusterings))
+      self._asked += sum(client_signatures.cost(experiment, kind) for kind in kinds)
+    if config.evaluation.local_training == 'yes':
+      for client in everyone:
+        self._trajectory(np.array([client]), initial, 0, last)
+    clusters = {clustering.label: self._clustering(clustering) for clustering in config.clusterings}
+    if config.data.new_clients:
+      paths = [folder.new_clients_of(label) for label in clusters]
+      self._whole(
+        config.data.new_clients * len(paths), config.data.new_clients * sum(p.exists() for p in paths), 0
+      )
+    left = (self._asked - self._stored) * client_round + self._rounds * evaluation
+    return Estimate(self._asked, self._stored, left, clusters)
+
+  def _whole(self, asked: int, stored: int, rounds: int) -> None:
+    """Adds client-rounds, those of them that are stored, and the rounds of the others."""
+    self._asked, self._stored, self._rounds = (
+      self._asked + asked,
+      self._stored + stored,
+      self._rounds + rounds,
+    )
+
+  def _trajectory(self, members: np.ndarray, start: Any, start_round: int, last_round: int) -> None:
+    from tff_cluster.federated import trajectory
+
+    experiment = self._experiment
+    folder = trajectory.place(
+      experiment.trainer, experiment.store, experiment.settings, members, start, start_round
+    )
+    have = max(trajectory.newest_round(folder), self._planned.get(folder, 0), start_round)
+    self._planned[folder] = max(last_round, have)
+    sizes = [len(experiment.trainer.cohort(members, r)) for r in range(start_round + 1, last_round + 1)]
+    done = min(have, last_round) - start_round
+    self._whole(sum(sizes), sum(sizes[:done]), len(sizes) - done)
+
+  def _clustering(self, clustering: config_lib.ClusteringConfig) -> int | None:
+    """Adds the cost of a clustering and returns its number of clusters, None where they are not known."""
+    folder, training, everyone = self._run.folder, self._run.config.training, self._experiment.everyone
+    begin, length = training.phase1_rounds, training.phase2_rounds
+    assignment, trained = self._known(clustering.label), folder.phase2(clustering.label).exists()
+    count = None if assignment is None else assignment.num_clusters
+    if clustering.rule.alternates:
+      # All clients train in every round, in whatever clusters; that of the baseline is stored until the first split.
+      cost = len(everyone) * length
+      self._whole(cost, trained * cost, (not trained) * length)
+    elif assignment is not None:
+      cost = client_signatures.start_cost(self._experiment, assignment)
+      self._whole(cost, trained * cost, 0)
+      for members, start in self._clusters(assignment):
+        if start is None:
+          sizes = [len(self._experiment.trainer.cohort(members, begin + r)) for r in range(1, length + 1)]
+          self._whole(sum(sizes), trained * sum(sizes), (not trained) * length)
+        else:
+          self._trajectory(members, start, begin, begin + length)
+    else:
+      cohort = len(self._experiment.trainer.cohort(everyone, begin + 1))
+      cuts = (
+        threshold_choice.counts(len(everyone)) if clustering.rule.on_validation(clustering.options) else []
+      )
+      self._whole(cohort * length + sum(max(cohort, cut) for cut in cuts), 0, length + len(cuts))
+    return count
+
+  def _known(self, label: str) -> assignment_lib.ClusterAssignment | None:
+    path = self._run.folder.clusters(label)
+    if not (path.exists() and self._run.folder.phase1.exists()):
+      return None
+    return assignment_lib.ClusterAssignment.from_json(files_lib.load_json(path))
+
+  def _clusters(self, assignment: assignment_lib.ClusterAssignment) -> Iterator[tuple[np.ndarray, Any]]:
+    """Yields each cluster's members and the weights that it starts from, None where those are not at hand."""
+    starts = self._starts(assignment)
+    for row in range(assignment.num_clusters):
+      yield assignment.members(row), None if starts is None else self._experiment.unflatten(starts[row])
+
+  def _starts(self, assignment: assignment_lib.ClusterAssignment) -> np.ndarray | None:
+    from tff_cluster.federated import trajectory
+
+    experiment, training = self._experiment, self._run.config.training
+    if training.cluster_start == 'global_model':
+      initial = experiment.trainer.computations.model.weights
+      fedavg = trajectory.place(
+        experiment.trainer, experiment.store, experiment.settings, experiment.everyone, initial, 0
+      )
+      if trajectory.newest_round(fedavg) < training.phase1_rounds:
+        return None
+    elif training.sketch_dimension is not None:
+      return None
+    there = experiment
+    if training.cluster_start != 'global_model':
+      there = dataclasses.replace(experiment, folder=self._run.folder)
+    try:
+      return client_signatures.start_weights(there, assignment)
+    except InputError:  # They have been pruned.
+      return None
+
+
+def _speed(experiment: live_experiment_lib.Experiment) -> tuple[float, float]:
+  """Returns the seconds of a client-round, and of measuring all clients' models once, on this machine."""
+  trainer, clients = experiment.trainer, experiment.everyone[:2]
+  weights = trainer.computations.model.weights
+  splits = (experiment.population.validation, experiment.population.test)
+  timed = []
+  for work in (
+    lambda: trainer.local_updates(weights, clients, 1, lambda position, update: None),
+    lambda: trainer.measure_splits(weights, splits, experiment.everyone),
+  ):
+    work()  # What is built at the first call is built once a process.
+    begun = time.monotonic()
+    work()
+    timed.append(time.monotonic() - begun)
+  return timed[0] / len(clients), timed[1]

@@ -1,0 +1,74 @@
+"""What is known before anything is trained, or TensorFlow imported: whether model and data are there, and whether they fit."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import logging
+
+from tff_cluster.base import environment
+from tff_cluster.data import population as population_lib
+from tff_cluster.data import sources
+from tff_cluster.engine import free_memory
+from tff_cluster.engine import machine as machine_lib
+from tff_cluster.experiment import memory_need
+from tff_cluster.experiment.config import MODELS, ExperimentConfig
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.models import lookup, sizes
+
+
+def check(config: ExperimentConfig, machine: machine_lib.Machine, folders: Sequence[Path]) -> str | None:
+  """Refuses what cannot run.
+
+  Args:
+    config: The experiment.
+    machine: The workers.
+    folders: Those of the runs that are to be made of it. Where all of them have their clients, data that was loaded from
+      elsewhere is not asked for again.
+
+  Returns:
+    A line on the memory that it needs; None where all clients are saved already.
+
+  Raises:
+    InputError: if the model or the data is wrong, or more memory is needed than there is.
+    EnvironmentFault: if the data is neither there nor can be downloaded.
+  """
+  lookup.check(config.training.model)
+  if config.data.dataset != 'file' and all(RunFolder(folder).population.exists() for folder in folders):
+    return None
+  outline = check_data(config)
+  parallel = machine.clients_in_parallel or environment.available_cores()
+  size = memory_need.of_config(config, outline.rows, outline.row_bytes, outline.num_classes, parallel)
+  available = free_memory.available()
+  if config.training.model not in MODELS:
+    memory_need.check(size.needed(0), available)
+    return size.words(available)
+  parameters, activations = sizes.of_builtin(config.training.model, outline.input_shape, outline.num_classes)
+  memory_need.check(size.needed(parameters, activations), available)
+  return size.words(available, parameters, activations)
+
+
+def check_memory(config: ExperimentConfig, population: population_lib.Population, parameters: int) -> None:
+  """Refuses what does not fit once clients and model are there, whoever made the model. Raises InputError."""
+  splits = (population.train, population.validation, population.test)
+  rows = sum(len(split.y) for split in splits) + len(population.global_test_y)
+  row_bytes, cores = population.global_test_x[:1].nbytes, environment.available_cores()
+  size = memory_need.of_config(config, rows, row_bytes, population.num_classes, cores)
+  available = free_memory.available()
+  # What this process has taken by now is part of what is needed.
+  memory_need.check(
+    size.needed(parameters), None if available is None else available + free_memory.resident()
+  )
+
+
+def check_data(config: ExperimentConfig) -> sources.Outline:
+  """Returns what is known of the data, and warns of labels that no row has. Raises as `check` does."""
+  outline = sources.check(config.data)
+  if outline.missing_classes:
+    logging.warning(
+      '--data_file=%s: %d of %d classes have no rows (labels go up to %d); every model has outputs for them all the same',
+      config.data.data_file,
+      outline.missing_classes,
+      outline.num_classes,
+      outline.num_classes - 1,
+    )
+  return outline

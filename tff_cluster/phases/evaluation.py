@@ -1,0 +1,152 @@
+"""From trained models to the numbers in results.json (shapes and meanings: tff_cluster/experiment/results.py)."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.clustering import assignment as assignment_lib
+from tff_cluster.phases import client_scores, global_scores
+from tff_cluster.phases import live_experiment as live_experiment_lib
+
+
+def ledger(experiment: live_experiment_lib.Experiment, client_rounds: int) -> dict[str, int]:
+  """Returns what rounds cost on the network: each client-round moves the model down once and up once."""
+  model_bytes = experiment.trainer.computations.model.num_bytes
+  return {
+    'client_rounds': int(client_rounds),
+    'bytes_up': int(client_rounds * model_bytes),
+    'bytes_down': int(client_rounds * model_bytes),
+  }
+
+
+def stage(experiment: live_experiment_lib.Experiment, outcome: Any, last_round: int) -> dict[str, Any]:
+  """Returns a STAGE: unclustered FedAvg up to last_round."""
+  weights = [array[None] for array in outcome.weights[last_round]]
+  validation, test = _accuracies(experiment, outcome)
+  return {
+    'rounds': last_round,
+    'ledger': ledger(experiment, outcome.client_rounds_asked),
+    'history': history(experiment, outcome.history.rounds, validation, test),
+    'dropped_updates': int(outcome.history.dropped.sum()),
+    'evaluation': evaluation(experiment, weights, np.ones((1, 1))),
+  }
+
+
+def clustered_history(
+  experiment: live_experiment_lib.Experiment, outcomes: Sequence[Any], first_round: int
+) -> dict[str, Any]:
+  """Returns a HISTORY: a client in several clusters counts with the mean over them.
+
+  Args:
+    experiment: The experiment.
+    outcomes: Trajectories; together they hold every client in every round from the first to the last.
+    first_round: Rounds before it are left out.
+  """
+  rounds, validation, test = client_accuracies(experiment, outcomes, first_round)
+  return history(experiment, rounds, validation, test)
+
+
+def client_accuracies(
+  experiment: live_experiment_lib.Experiment, outcomes: Sequence[Any], first_round: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Returns int64[rounds], and float64[rounds, clients] accuracies on validation and on test rows; see clustered_history."""
+  rounds = np.arange(first_round, max(outcome.history.rounds[-1] for outcome in outcomes) + 1)
+  sums = np.zeros((2, len(rounds), experiment.population.num_clients))
+  counts = np.zeros(sums.shape[1:])
+  for outcome in outcomes:
+    held = outcome.history.rounds >= first_round
+    place = np.ix_(outcome.history.rounds[held] - first_round, outcome.members)
+    counts[place] += 1
+    for kind, accuracy in enumerate(_accuracies(experiment, outcome)):
+      sums[kind][place] += accuracy[held]
+  validation, test = sums / counts
+  return rounds, validation, test
+
+
+def dropped_updates(outcomes: Sequence[Any], first_round: int) -> int:
+  """Returns how many updates were not finite and left out, from a round on, over all trajectories."""
+  return sum(int(o.history.dropped[o.history.rounds >= first_round].sum()) for o in outcomes)
+
+
+def best_validation(experiment: live_experiment_lib.Experiment, outcome: Any, first_round: int) -> float:
+  """Returns the highest accuracy of a cluster's model in any round from the first on, over its members' validation rows."""
+  rows = experiment.population.validation.counts[outcome.members].sum()
+  held = outcome.history.rounds >= first_round
+  return float((outcome.history.validation_correct[held].sum(axis=1) / rows).max())
+
+
+def evaluation(
+  experiment: live_experiment_lib.Experiment, models: Sequence[np.ndarray], matrix: np.ndarray
+) -> dict[str, Any]:
+  """Returns an EVALUATION of the models that a mixing matrix makes.
+
+  Args:
+    experiment: The experiment.
+    models: The cluster models, arrays with a leading axis [models].
+    matrix: float64[models, clients], each client's model, or [models, 1], one model for everybody.
+  """
+  clients = experiment.population.num_clients
+  columns, uses = np.unique(matrix, axis=1, return_inverse=True)
+  uses = np.broadcast_to(uses.reshape(-1), clients)
+  users = [np.flatnonzero(uses == column) for column in range(columns.shape[1])]
+  # Clients in different sets of clusters can make as many models as clients.
+  result = client_scores.measure(experiment, models, columns, users).select(np.argsort(np.concatenate(users)))
+  everybodys = None
+  if columns.shape[1] == 1:
+    _, (weights,) = next(client_scores.mixed(models, columns))
+    everybodys = global_scores.metrics(experiment, weights)
+  return {
+    'global': everybodys,
+    'clients': result.summary(),
+    'client_accuracy': result.client_accuracy.tolist(),
+  }
+
+
+def cluster_scores(
+  experiment: live_experiment_lib.Experiment,
+  assignment: assignment_lib.ClusterAssignment,
+  models: Sequence[np.ndarray],
+  matrix: np.ndarray,
+) -> dict[str, Any]:
+  """Returns each cluster model's accuracy on its members' test rows and on the global test set.
+
+  Args:
+    experiment: The experiment.
+    assignment: The clusters.
+    models: One model a cluster, arrays with a leading axis [clusters].
+    matrix: float64[clusters, clusters], what is mixed of them for each cluster.
+  """
+  users = [assignment.members(row) for row in range(assignment.num_clusters)]
+  own = client_scores.measure(experiment, models, matrix, users)
+  edges = np.cumsum([0, *map(len, users)])
+  return {
+    'members': [
+      own.select(slice(first, last)).summary()['accuracy'] for first, last in itertools.pairwise(edges)
+    ],
+    'global': client_scores.global_accuracy(experiment, models, matrix),
+  }
+
+
+def _accuracies(experiment: live_experiment_lib.Experiment, outcome: Any) -> tuple[np.ndarray, np.ndarray]:
+  """Returns float64[rounds, members] accuracies on validation and on test rows."""
+  population, members = experiment.population, outcome.members
+  return (
+    outcome.history.validation_correct / population.validation.counts[members],
+    outcome.history.test_correct / population.test.counts[members],
+  )
+
+
+def history(
+  experiment: live_experiment_lib.Experiment, rounds: np.ndarray, validation: np.ndarray, test: np.ndarray
+) -> dict[str, Any]:
+  """Returns a HISTORY of accuracies float64[rounds, clients]."""
+  # A client with 99 of 100 rows right is at a target of 0.99, whatever the binary fractions say.
+  target = experiment.config.evaluation.target_accuracy - 1e-9
+  return {
+    'rounds': [int(r) for r in rounds],
+    'validation_accuracy': validation.mean(axis=1).tolist(),
+    'test_accuracy': test.mean(axis=1).tolist(),
+    'share_at_target': (test >= target).mean(axis=1).tolist(),
+  }

@@ -1,0 +1,338 @@
+"""What the phases of one experiment share: its folder, its clients and, once needed, its trainer."""
+
+import contextlib
+import dataclasses
+import functools
+import importlib.metadata
+import pathlib
+import struct
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from tff_cluster.base import digests, environment
+from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.data import population as population_lib
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import run_folder
+from tff_cluster.phases import early_checks
+from tff_cluster.storage import artifacts
+from tff_cluster.storage import files as files_lib
+
+# Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
+_ENGINE = 2
+# What this process has built, see Experiment.trainer: building takes seconds.
+_computations: dict[tuple[Any, ...], Any] = {}
+
+
+class Progress(Protocol):
+  """Shows how far a run is; cli.progress.Progress is one, and says what the arguments mean."""
+
+  def run(self, name: str, number: int, count: int) -> contextlib.AbstractContextManager[Any]: ...
+
+  def plan(self, weights: Mapping[str, float]) -> None: ...
+
+  def phase(self, name: str, steps: int = 1) -> contextlib.AbstractContextManager[Callable[..., None]]: ...
+
+  def stage(self, name: str, total: int) -> contextlib.AbstractContextManager[Any]: ...
+
+  def update(self, n: int = 1, **figures: float) -> None: ...
+
+
+@dataclasses.dataclass(eq=False)
+class Experiment:
+  """An experiment on disk.
+
+  Attributes:
+    folder: Where it lies.
+    config: What it is.
+    population: Its clients.
+    progress: Where progress is shown.
+    new_clients: Clients that take no part in it; None where there are none.
+    spread: Whether clients are spread over several workers.
+    asked, trained: Client-rounds asked for and trained so far in this process.
+  """
+
+  folder: run_folder.RunFolder
+  config: config_lib.ExperimentConfig
+  population: population_lib.Population
+  progress: Progress
+  new_clients: population_lib.Population | None = None
+  spread: bool = False
+  asked: int = 0
+  trained: int = 0
+  _exported: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
+
+  @functools.cached_property
+  def store(self) -> artifacts.Store:
+    return artifacts.Store(self.folder.store)
+
+  @functools.cached_property
+  def keras_model(self) -> Any:
+    """The model with its seeded initial weights."""
+    return self._made_model()
+
+  def _made_model(self) -> Any:
+    from tff_cluster.models import build
+
+    training = self.config.training
+    return build.build(
+      training.model,
+      self.population.input_shape,
+      self.population.num_classes,
+      training.seed,
+      training.initializer,
+    )
+
+  @functools.cached_property
+  def trainer(self) -> Any:
+    """The trainer. Needs an installed TFF context (engine.context.connected)."""
+    from tff_cluster.federated import trainer
+
+    training, computations = self.config.training, self._computations()
+    early_checks.check_memory(self.config, self.population, computations.model.num_parameters)
+    return trainer.Trainer(
+      self.population,
+      computations,
+      training.local_epochs,
+      training.cohort_fraction,
+      training.seed,
+      self.spread,
+    )
+
+  def _computations(self) -> Any:
+    """Returns the computations; experiments of one process that differ in their initial weights only share them."""
+    from tff_cluster.federated import aggregators, client_work, process
+
+    training, dtype = self.config.training, self.population.train.x.dtype
+    key = (
+      self.keras_model.to_json(),
+      dtype.name,
+      training.learning_rate,
+      training.batch_size,
+      training.aggregator,
+    )
+    if training.model in config_lib.MODELS and key in _computations:
+      return _computations[key].with_weights([v.numpy() for v in self.keras_model.trainable_weights])
+    model = client_work.model_from_keras(self.keras_model, dtype)
+    if training.model not in config_lib.MODELS:
+      self._check(model)
+    made = process.Computations(
+      model, training.learning_rate, training.batch_size, aggregators.build(training.aggregator)
+    )
+    # Only of models that are known to be told apart by their JSON: a user's layer may hide anything from it.
+    if training.model in config_lib.MODELS:
+      _computations[key] = made
+    return made
+
+  def _check(self, model: Any) -> None:
+    """Compares what a model computes in the worker with Keras, once for all runs that share the store."""
+    from tff_cluster.federated import model_check
+
+    asked = {'engine': _ENGINE, 'graph': model.graph, 'worker': environment.about_worker()}
+    folder = self.store.artifact('model', asked)
+    verdict = folder / 'verdict.json'
+    with self.store.working_on(folder):
+      if not verdict.exists():
+        train = self.population.train
+        model_check.check(
+          self._made_model, model, train.x[: model_check.MOST_ROWS], train.y[: model_check.MOST_ROWS]
+        )
+        files_lib.save_json(verdict, 'computes in the worker what Keras computes')
+
+  @functools.cached_property
+  def new_client_trainer(self) -> Any:
+    """The trainer of the clients that take no part; it shares what was compiled."""
+    from tff_cluster.federated import trainer
+
+    training = self.config.training
+    assert self.new_clients is not None
+    return trainer.Trainer(
+      self.new_clients,
+      self.trainer.computations,
+      training.local_epochs,
+      training.cohort_fraction,
+      training.seed,
+      self.spread,
+    )
+
+  @functools.cached_property
+  def settings(self) -> dict[str, Any]:
+    """Every training setting that a round depends on, beside the clients and the start weights."""
+    training = self.config.training
+    return {
+      'engine': _ENGINE,
+      'packages': {name: importlib.metadata.version(name) for name in ('tensorflow', 'tensorflow-federated')},
+      'architecture': self.keras_model.to_json(),
+      'batch_size': training.batch_size,
+      'local_epochs': training.local_epochs,
+      'learning_rate': training.learning_rate,
+      'cohort_fraction': training.cohort_fraction,
+      'seed': training.seed,
+      # The mean says nothing, so that what was trained before there was a choice is found.
+      **({} if training.aggregator == 'mean' else {'aggregator': training.aggregator}),
+      # A layer of one's own can change and keep its name.
+      **({} if training.model in config_lib.MODELS else {'graph': self.trainer.computations.model.graph}),
+    }
+
+  @functools.cached_property
+  def everyone(self) -> np.ndarray:
+    """int64[clients], all positions."""
+    return np.arange(self.population.num_clients)
+
+  def train(
+    self,
+    name: str,
+    members: np.ndarray,
+    start: Any,
+    start_round: int,
+    last_round: int,
+    keep: Any = (),
+    log: bool = True,
+    may_diverge: bool = False,
+  ) -> Any:
+    """Returns federated.trajectory.run's outcome, shown as progress and logged as metrics/NAME.csv.
+
+    Args:
+      name: What the stage is called.
+      members, start, start_round, last_round, keep: See federated.trajectory.run.
+      log: Whether to show and log it (a stage that only reads what is finished does not).
+      may_diverge: See federated.trajectory.run.
+    """
+    from tff_cluster.federated import metrics_log, trajectory
+
+    request = (self.trainer, self.store, self.settings, members, start, start_round, last_round, keep)
+    if not log:
+      return trajectory.run(*request, may_diverge=may_diverge)
+    rounds = metrics_log.RoundLog(self.folder.metrics(name), self.folder.tensorboard(name))
+    with self.progress.stage(name, last_round - start_round):
+
+      def on_round(number: int, figures: dict[str, float]) -> None:
+        rounds.release(number, figures)
+        self.progress.update(accuracy=figures['validation_accuracy'], loss=figures['train_loss'])
+
+      outcome = trajectory.run(*request, on_round, may_diverge=may_diverge)
+    self.asked += outcome.client_rounds_asked
+    self.trained += outcome.client_rounds_trained
+    return outcome
+
+  def idle_first(
+    self, members: Sequence[np.ndarray], starts: Sequence[Any], start_round: int
+  ) -> Iterator[int]:
+    """Yields the positions of clusters, those last that another run on the same store is training just now.
+
+    Args:
+      members: int64[members] of each cluster.
+      starts: The weights from which each cluster starts.
+      start_round: The round that they come from.
+    """
+    from tff_cluster.federated import trajectory
+
+    yield from self.store.idle_first(
+      [
+        trajectory.place(self.trainer, self.store, self.settings, cluster, start, start_round)
+        for cluster, start in zip(members, starts, strict=True)
+      ]
+    )
+
+  def flatten(self, weights: Any) -> np.ndarray:
+    """Returns float32[features], a model's weights one after the other."""
+    return np.concatenate([np.ravel(w) for w in weights])
+
+  def unflatten(self, vector: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Returns the weights that flatten made a vector of."""
+    like = self.trainer.computations.model.weights
+    pieces = np.split(vector, np.cumsum([w.size for w in like])[:-1])
+    return tuple(piece.reshape(w.shape) for piece, w in zip(pieces, like, strict=True))
+
+  def digest_of(self, weights: Any) -> str:
+    return digests.of_arrays(weights)
+
+  def export_model(self, path: pathlib.Path, weights: Any, known: str | None = None) -> str:
+    """Writes a model as a .keras file, whole or not at all; a file there that does not hold this model is set aside.
+
+    A model that this process has exported before, for another clustering, takes no room of its own.
+
+    Args:
+      path: The file.
+      weights: The model.
+      known: SHA-256 of the file as an earlier call wrote it; where it still fits, nothing is done.
+
+    Returns:
+      The SHA-256 of the file.
+
+    Raises:
+      EnvironmentFault: if it cannot be written, or the clock is off by decades.
+    """
+    found = files_lib.file_digest(path)
+    if found is not None and found == known:
+      return found
+    equal = self._exported.setdefault(self.digest_of(weights), path)
+
+    def write(temporary: pathlib.Path) -> None:
+      with contextlib.suppress(OSError):
+        if equal != path:
+          files_lib.link_file(temporary, equal)
+      if not temporary.exists():
+        self.keras_model.set_weights(list(weights))
+        self.keras_model.save(temporary)
+      if found is not None and (known is not None or not _same_model(path, temporary)):
+        damage = files_lib.DamagedFile(f'{path} is damaged: it is not the model that was trained')
+        files_lib.set_aside(path, damage)
+
+    try:
+      files_lib.save_file(path, write)
+    except (ValueError, struct.error) as error:
+      if 'before 1980' not in str(error) and '65535' not in str(error):
+        raise
+      # A .keras file is a zip archive, which is dated by the clock.
+      raise EnvironmentFault(
+        f'cannot write {path}: the clock of this machine is not between 1980 and 2107, and such a file cannot be dated '
+        'so; set the clock and give the same command again to go on'
+      ) from error
+    return files_lib.file_digest(path) or ''
+
+  @contextlib.contextmanager
+  def timed(self, name: str | None = None, steps: int = 1) -> Iterator[Callable[..., dict[str, float]]]:
+    """Yields a function that gives seconds and client-rounds since the block began, which is shown as a phase.
+
+    What that function is given, `accuracy` or `words`, is shown as what the phase found.
+
+    Args:
+      name, steps: See cli.progress.Progress.phase; None: it is part of one.
+    """
+    start, asked, trained = time.monotonic(), self.asked, self.trained
+    with contextlib.nullcontext() if name is None else self.progress.phase(name, steps) as tell:
+
+      def figures(words: str | None = None, accuracy: float | None = None) -> dict[str, float]:
+        if tell is not None:
+          tell(words, accuracy)
+        return {
+          'seconds': time.monotonic() - start,
+          'client_rounds_asked': self.asked - asked,
+          'client_rounds_trained': self.trained - trained,
+        }
+
+      yield figures
+
+
+def _same_model(one: pathlib.Path, other: pathlib.Path) -> bool:
+  """Tells whether two .keras files hold the same model; the time at which they were saved stands in them, too."""
+  try:
+    with zipfile.ZipFile(one) as first, zipfile.ZipFile(other) as second:
+      return all(first.read(name) == second.read(name) for name in ('config.json', 'model.weights.h5'))
+  except (
+    zipfile.BadZipFile,
+    KeyError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    zlib.error,
+    EOFError,
+    OSError,
+  ):
+    return False  # What zipfile raises on damaged bytes is of many kinds.

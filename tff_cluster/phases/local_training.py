@@ -1,0 +1,68 @@
+"""What clusterings are measured against beside FedAvg: every client alone, and the planted groups.
+
+Neither is a method. Local training tells what a client has without the others: it trains from the initial model, on
+its own rows, for as many rounds as both phases have. The planted groups (clustering/methods/planted.py) tell what clusters
+could gain if they were found.
+
+A client alone whose update is not finite stays with the model that it has, as it would among others.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tff_cluster.clustering import methods
+from tff_cluster.data import class_counts
+from tff_cluster.data import population as population_lib
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.phases import evaluation
+from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.storage import files as files_lib
+
+LOCAL = 'every client alone'
+
+
+def check(population: population_lib.Population, config: config_lib.ExperimentConfig) -> None:
+  """Raises InputError if an oracle asks for planted groups that these clients do not have."""
+  from tff_cluster.clustering import signatures
+
+  for clustering in config.clusterings:
+    if clustering.rule.oracle:
+      nobody = signatures.Signatures(np.zeros((population.num_clients, 1)), population.client_ids)
+      methods.cluster(clustering, nobody, 0, population.truths)
+
+
+def run_local(experiment: live_experiment_lib.Experiment) -> None:
+  """Trains every client alone and saves `phase2/local.json` (`local` in tff_cluster/experiment/results.py)."""
+  path = experiment.folder.local
+  if experiment.config.evaluation.local_training == 'no' or path.exists():
+    return
+  training, population = experiment.config.training, experiment.population
+  last = training.phase1_rounds + training.phase2_rounds
+  initial = experiment.trainer.computations.model.weights
+  outcomes, measured = [], []
+  with experiment.timed(LOCAL, population.num_clients) as figures:
+    for client in experiment.everyone:
+      outcome = experiment.train('local', np.array([client]), initial, 0, last, log=False, may_diverge=True)
+      experiment.asked += outcome.client_rounds_asked
+      experiment.trained += outcome.client_rounds_trained
+      measured.append(experiment.trainer.measure(outcome.weights[last], population.test, np.array([client])))
+      # The store has the models; those of 1,000 clients would not fit into memory.
+      outcomes.append(dataclasses.replace(outcome, weights={}))
+      experiment.progress.update()
+    alone = class_counts.concatenate(measured)
+    dropped = sum(int(outcome.history.dropped.sum()) for outcome in outcomes)
+    files_lib.save_json(
+      path,
+      {
+        'client_rounds': sum(outcome.client_rounds_asked for outcome in outcomes),
+        'history': evaluation.clustered_history(experiment, outcomes, 1),
+        'evaluation': {
+          'global': None,
+          'clients': alone.summary(),
+          'client_accuracy': alone.client_accuracy.tolist(),
+        },
+        'timing': figures(accuracy=float(alone.client_accuracy.mean())),
+        **({'dropped_updates': dropped} if dropped else {}),
+      },
+    )

@@ -1,0 +1,180 @@
+"""Clients that took no part: assigned to clusters from one local update, and measured (data/new_clients.py draws them).
+
+A new client trains for one round from the global model that the others' signatures started from, with the visit orders of
+that round, and sends what they sent. It is assigned by the rule that belongs to the method (`join` in its file in clustering/methods), and
+uses the mean of the models of its clusters, as everybody does. Nothing is trained on its rows: no model changes.
+
+For CFL, which alternates, a signature is not what was clustered. There a new client goes down the tree of splits: at
+each it trains for the round whose updates were split, from that cluster's model, and is on the side of the client whose
+update is most similar. A server has those clients' updates from that round. Here they are made again, because a run keeps
+their similarities only: keeping all updates of every split would take as much room as the clients' signatures each time.
+
+Costs: the ledger counts the new clients' local updates, one each, with CFL one for each split on the way, none for the
+oracle. The updates that are made again count as trained in the timing, but in no ledger.
+
+A new client whose training goes to NaN or infinity joins the largest cluster, of a split the larger half, and that is told
+as a fallback; clients that took part and diverged decide nothing (clustering/diverged_clients.py).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tff_cluster.aggregation import mixing
+from tff_cluster.clustering import assignment as assignment_lib
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.phases import client_signatures, cluster_training, evaluation
+from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.phases import training_while_clustering as recursion
+from tff_cluster.storage import files as files_lib
+
+if TYPE_CHECKING:
+  from tff_cluster.clustering import newcomer_clusters
+
+
+def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
+  """Measures FedAvg without clusters on the new clients, and saves `new_clients/baseline.json`."""
+  folder, training = experiment.folder, experiment.config.training
+  if experiment.new_clients is None or folder.new_clients_baseline.exists():
+    return
+  folder.load_finished(folder.baseline, 'phase2')
+  last = training.phase1_rounds + training.phase2_rounds
+  with experiment.timed('new clients without clusters') as figures:
+    initial = experiment.trainer.computations.model.weights
+    outcome = experiment.train('baseline', experiment.everyone, initial, 0, last, log=False)
+    accuracy = _accuracy(experiment, outcome.weights[last], np.arange(experiment.new_clients.num_clients))
+    files_lib.save_json(
+      folder.new_clients_baseline,
+      {'client_accuracy': accuracy.tolist(), 'timing': figures(accuracy=float(np.mean(accuracy)))},
+    )
+
+
+def run_clustering(
+  experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
+) -> None:
+  """Assigns the new clients to a clustering's clusters, measures them, and saves `new_clients/clustering_LABEL.json`."""
+  folder, training, label = experiment.folder, experiment.config.training, clustering.label
+  if experiment.new_clients is None or folder.new_clients_of(label).exists():
+    return
+  folder.load_finished(folder.phase3(label), 'phase3')
+  last = training.phase1_rounds + training.phase2_rounds
+  everyone = np.arange(experiment.new_clients.num_clients)
+  with experiment.timed(f'new clients of {label}') as figures:
+    trained = cluster_training.train_clusters(experiment, label, log=False)
+    joined, client_rounds = _join(experiment, clustering, trained.assignment)
+    models = [outcome.weights[last] for outcome in trained.clusters]
+    with experiment.progress.stage(f'new clients {label}', len(models) + 1):
+      accuracies = []
+      for weights in models:
+        accuracies.append(_accuracy(experiment, weights, everyone))
+        experiment.progress.update()
+      of_clusters = np.stack(accuracies)
+      own = _own_accuracy(experiment, models, joined.membership, of_clusters)
+      experiment.progress.update()
+    files_lib.save_json(
+      folder.new_clients_of(label),
+      {
+        'assigned': [np.flatnonzero(column).tolist() for column in joined.membership.T],
+        'fallback': joined.fallback.tolist(),
+        'client_accuracy': own.tolist(),
+        'cluster_accuracy': of_clusters.tolist(),
+        'regret': (of_clusters.max(axis=0) - own).tolist(),
+        'ledger': evaluation.ledger(experiment, client_rounds),
+        'timing': figures(accuracy=float(np.mean(own))),
+      },
+    )
+
+
+def _join(
+  experiment: live_experiment_lib.Experiment,
+  clustering: config_lib.ClusteringConfig,
+  assignment: assignment_lib.ClusterAssignment,
+) -> tuple['newcomer_clusters.Joined', int]:
+  """Returns the new clients' clusters, and the client-rounds that they spent on it."""
+  from tff_cluster.clustering import diverged_clients
+  from tff_cluster.clustering.method import Evidence, Newcomers
+
+  folder, new = experiment.folder, experiment.new_client_trainer.population
+  rule, options, seed = clustering.rule, clustering.options, experiment.config.training.seed
+  if rule.alternates:
+    tree = SplitTree(experiment, clustering.label)
+    return rule.join(options, Newcomers(assignment, tree=tree)), tree.spent
+  saved = folder.load_finished(folder.clusters(clustering.label), 'clustering')
+  kind = saved['signature']
+  known = client_signatures.load(folder, kind)
+  if rule.oracle:
+    population = experiment.population
+    evidence = Evidence(known, seed, population.truths, population.client_ids)
+    return rule.join(options, Newcomers(assignment, evidence, truths=new.truths)), 0
+  sent, joined = client_signatures.of_new_clients(experiment, kind), None
+  if sent is not None:
+    options = rule.for_clients(options, known.num_clients)
+    joined = rule.join(options, Newcomers(assignment, Evidence(known, seed), sent, saved['threshold']))
+  ids = () if sent is None else sent.client_ids
+  return diverged_clients.join_largest(joined, ids, new.client_ids, assignment), new.num_clients
+
+
+class SplitTree:
+  """The clusters of a recursion as a clustering.alternating.Tree; a segment of the recursion is a cluster of the tree.
+
+  Attributes:
+    segments, num_newcomers: See there.
+    spent: Client-rounds of the newcomers.
+  """
+
+  def __init__(self, experiment: live_experiment_lib.Experiment, label: str):
+    self._experiment = experiment
+    self._found = recursion.trajectories(experiment, label, log=False)
+    self.segments = [segment for segment, _ in self._found]
+    self.num_newcomers = experiment.new_client_trainer.population.num_clients
+    self.spent = 0
+
+  def arriving(self, node: int, reached: np.ndarray) -> np.ndarray:
+    """Returns float32[reached, features], what newcomers send in the round in which a cluster was split."""
+    self.spent += len(reached)
+    self._experiment.asked += len(reached)
+    return self._sent(self._experiment.new_client_trainer, node, reached)
+
+  def sent(self, node: int, clients: np.ndarray) -> np.ndarray:
+    """Returns float32[clients, features], what these clients sent in that round, made again; NaN where it diverged."""
+    return self._sent(self._experiment.trainer, node, clients)
+
+  def _sent(self, trainer: Any, node: int, clients: np.ndarray) -> np.ndarray:
+    number = self.segments[node].end_round
+    return _updates(self._experiment, trainer, self._found[node][1].weights[number - 1], clients, number)
+
+
+def _updates(
+  experiment: live_experiment_lib.Experiment, trainer: Any, base: Any, clients: np.ndarray, number: int
+) -> np.ndarray:
+  """Returns float32[clients, features], what the clients send in a round that starts from the base; NaN if it diverged."""
+  updates = np.empty((len(clients), trainer.computations.model.num_parameters), np.float32)
+  trainer.local_updates(base, clients, number, lambda position, update: np.copyto(updates[position], update))
+  experiment.trained += len(clients)
+  return updates
+
+
+def _own_accuracy(
+  experiment: live_experiment_lib.Experiment,
+  models: list[Any],
+  membership: np.ndarray,
+  of_clusters: np.ndarray,
+) -> np.ndarray:
+  """Returns float64[new clients] of the mean models of their clusters; in one cluster it is that cluster's model."""
+  own = np.empty(membership.shape[1])
+  stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
+  columns, uses = np.unique(membership, axis=1, return_inverse=True)
+  for position, column in enumerate(columns.T):
+    users = np.flatnonzero(uses.reshape(-1) == position)
+    if column.sum() == 1:
+      own[users] = of_clusters[np.argmax(column), users]
+      continue
+    mean = mixing.apply_mixing(stacked, column[:, None] / column.sum())
+    own[users] = _accuracy(experiment, tuple(array[0] for array in mean), users)
+  return own
+
+
+def _accuracy(experiment: live_experiment_lib.Experiment, weights: Any, clients: np.ndarray) -> np.ndarray:
+  """Returns float64[clients], one model's accuracy on the test rows of some new clients."""
+  trainer = experiment.new_client_trainer
+  return trainer.measure(weights, trainer.population.test, clients).client_accuracy

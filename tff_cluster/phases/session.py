@@ -1,0 +1,115 @@
+"""Opens an experiment for training: worker, clients, TFF context; and leaves nothing behind."""
+
+import contextlib
+from collections.abc import Iterator
+
+from tff_cluster.base import environment
+from tff_cluster.base.errors import InputError
+from tff_cluster.cli import output
+from tff_cluster.data import new_clients, populate, saved
+from tff_cluster.data import population as population_lib
+from tff_cluster.engine import machine as machine_lib
+from tff_cluster.engine import worker as worker_lib
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.models import lookup
+from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.phases import local_training
+
+
+@contextlib.contextmanager
+def opened(
+  folder: RunFolder,
+  config: config_lib.ExperimentConfig,
+  progress: live_experiment_lib.Progress,
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
+  fold: tuple[int, int] | None = None,
+  claim: output.Claim | None = None,
+) -> Iterator[live_experiment_lib.Experiment]:
+  """Yields the experiment with a TFF context on a worker of its own; the worker ends with the block.
+
+  Args:
+    folder: Where the run lies. Call this only while nobody else works in it.
+    config: The experiment.
+    progress: Where progress is shown.
+    machine: The workers. Changes no result.
+    fold: (i, n) for fold i of n-fold cross-validation; see populate.build_population.
+    claim: Written once data, model and sizes are known to fit.
+
+  Raises:
+    InputError: if the data does not fit the configuration.
+    EnvironmentFault: if the worker does not come up.
+  """
+  lookup.check(config.training.model)
+  # Started first: it comes up while this process imports TensorFlow and reads the data.
+  worker = worker_lib.start(machine.clients_in_parallel or environment.available_cores())
+  try:
+    fresh = claim is not None and claim.there is None
+    population, new = _made(config, fold) if fresh else _clients(folder, config, fold)
+    local_training.check(population, config)
+    if config.evaluation.num_folds:
+      populate.check_folds(population, config.evaluation.num_folds)
+    from tff_cluster.engine import context
+
+    with context.connected(worker, machine, config.training.model):
+      experiment = live_experiment_lib.Experiment(
+        folder, config, population, progress, new, spread=bool(machine.addresses)
+      )
+      if fresh:
+        _ = experiment.trainer  # What is wrong with the model or the sizes is told here.
+      if claim is not None:
+        claim.write()
+      if fresh:
+        _save(folder, population, new)
+      yield experiment
+  finally:
+    worker.stop()
+
+
+def clients(
+  folder: RunFolder, config: config_lib.ExperimentConfig, fold: tuple[int, int] | None = None
+) -> population_lib.Population:
+  """Returns the clients of a run (or of a fold of it) that take part, made from the configuration once and saved in its folder.
+
+  Clients that take no part (new_clients) are saved beside them.
+  """
+  return _clients(folder, config, fold)[0]
+
+
+def _clients(
+  folder: RunFolder, config: config_lib.ExperimentConfig, fold: tuple[int, int] | None
+) -> tuple[population_lib.Population, population_lib.Population | None]:
+  """Returns the clients that take part and those that do not, None where there are none of these; see `clients`."""
+  wanted = [folder.population, *([folder.new_clients] if config.data.new_clients else [])]
+  kept = [saved.load_population(path) for path in wanted if path.exists()]
+  if len(kept) == len(wanted) and not config.data.data_file:
+    return kept[0], (kept[1] if config.data.new_clients else None)
+  made = _made(config, fold)
+  digests = {path: each.digest for path, each in zip(wanted, made, strict=False) if each is not None}
+  for path, each in zip((path for path in wanted if path.exists()), kept, strict=True):
+    if digests[path] != each.digest:
+      given = (
+        f'--data_file={config.data.data_file}'
+        if config.data.data_file
+        else f'--dataset={config.data.dataset}'
+      )
+      raise InputError(
+        f'{given} has other rows than the run in {folder.root} was started with; choose another --output_dir'
+      )
+  _save(folder, *made)
+  return made
+
+
+def _save(
+  folder: RunFolder, population: population_lib.Population, new: population_lib.Population | None
+) -> None:
+  # First, so that whoever finds the participants finds these too.
+  for each, path in ((new, folder.new_clients), (population, folder.population)):
+    if each is not None and not path.exists():
+      saved.save_population(each, path)
+
+
+def _made(
+  config: config_lib.ExperimentConfig, fold: tuple[int, int] | None
+) -> tuple[population_lib.Population, population_lib.Population | None]:
+  return new_clients.split(populate.build_population(config.data, fold), config.data)

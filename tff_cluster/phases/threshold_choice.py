@@ -1,0 +1,129 @@
+"""Chooses the distance threshold of a clustering on validation rows, such as a hierarchical one (distance_threshold=validation).
+
+Briggs et al. 2020, section III.B, "experiment with a range of distance thresholds and report the best performing
+result". Here the range is a cut into each of a few numbers of clusters; every cut's clusters are trained for the
+first round of Phase 2, and the cut with the highest mean client accuracy on validation rows is kept (of equal ones
+the coarsest). Phase 2 goes on from those rounds, so only the other cuts cost anything.
+
+Departures and choices: the paper names neither the range nor the rows on which a threshold was best; it appears to
+be test accuracy, so what test rows would have chosen is saved beside it, and chooses nothing. Clients whose updates were
+not finite (clustering/diverged_clients.py) have no say.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.clustering import assignment as assignment_lib
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import client_signatures, evaluation
+from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.storage import files as files_lib
+
+# Roughly even steps of a ratio: what a cut does depends on how finely it cuts, not on single clusters.
+_COUNTS = (1, 2, 3, 4, 6, 10, 16, 25, 40, 63)
+# Above the rounding of a mean of shares, below what one row of one client makes in it.
+_SLACK = 1e-12
+
+
+def counts(num_clients: int) -> list[int]:
+  """Returns into how many clusters the cuts go; the last leaves everybody alone, a cut that all linkages share."""
+  return [count for count in _COUNTS if count < num_clients] + [num_clients]
+
+
+def coarsest_best(accuracies: Sequence[float]) -> int:
+  """Returns the position of the first of the highest accuracies, from 0 to 1, of cuts from the coarsest to the finest.
+
+  Means over clients that are equal as fractions differ in their last bits by the order of the sum; that decides nothing.
+  """
+  return int(np.argmax(np.asarray(accuracies) >= max(accuracies) - _SLACK))
+
+
+def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
+  """Tells whether a clustering's threshold is still to be chosen."""
+  return clustering.rule.on_validation(clustering.options) and not folder.choice(clustering.label).exists()
+
+
+def chosen(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> config_lib.ClusteringConfig:
+  """Returns the clustering at the threshold that was chosen; as it is, where its threshold was given."""
+  if not clustering.rule.on_validation(clustering.options):
+    return clustering
+  choice = folder.load_finished(folder.choice(clustering.label), 'clustering')
+  threshold = choice['candidates'][choice['chosen']]['threshold']
+  return clustering.changed(**clustering.rule.at_threshold(threshold))
+
+
+def run_choice(experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> None:
+  """Saves `clusterings/LABEL/choice.json` (CHOICE in tff_cluster/experiment/results.py); nothing for a threshold that is given."""
+  if not is_missing(experiment.folder, clustering):
+    return
+  with experiment.timed() as figures:
+    choice = _choice(experiment, clustering)
+    files_lib.save_json(experiment.folder.choice(clustering.label), choice | {'timing': figures()})
+
+
+def _choice(
+  experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
+) -> dict[str, Any]:
+  """Returns CHOICE: what each cut attained, and which is kept."""
+  from tff_cluster.clustering import diverged_clients
+
+  signatures = client_signatures.load(experiment.folder, clustering.signature)
+  client_ids = experiment.population.client_ids
+  candidates, costs = [], []
+  cuts = clustering.rule.cuts(clustering.options, signatures, counts(signatures.num_clients))
+  with experiment.progress.stage(f'thresholds of {clustering.label}', len(cuts)):
+    for threshold, labels in cuts:
+      clustered = assignment_lib.ClusterAssignment.from_labels(labels, signatures.client_ids)
+      assignment = diverged_clients.put_back(clustered, client_ids)
+      found, cost = _attained(
+        experiment, assignment, diverged_clients.among(client_ids, signatures.client_ids)
+      )
+      candidates.append({'threshold': threshold, 'num_clusters': assignment.num_clusters} | found)
+      costs.append(cost)
+      experiment.progress.update(accuracy=found['validation_accuracy'])
+  chosen = coarsest_best([candidate['validation_accuracy'] for candidate in candidates])
+  return {
+    'candidates': candidates,
+    'chosen': chosen,
+    'best_on_test': coarsest_best([candidate['test_accuracy'] for candidate in candidates]),
+    'other_client_rounds': sum(costs) - costs[chosen],
+  }
+
+
+def _attained(
+  experiment: live_experiment_lib.Experiment,
+  assignment: assignment_lib.ClusterAssignment,
+  clustered: np.ndarray,
+) -> tuple[dict[str, Any], int]:
+  """Returns what the clients' models attain after the first round of Phase 2, and its client-rounds.
+
+  Args:
+    experiment: The experiment.
+    assignment: A cut, all clients in it.
+    clustered: bool[clients], over whom accuracies are.
+  """
+  from tff_cluster.federated import trajectory
+
+  starts = client_signatures.start_weights(experiment, assignment)
+  begin = experiment.config.training.phase1_rounds
+  members = [assignment.members(row) for row in range(assignment.num_clusters)]
+  models = [experiment.unflatten(start) for start in starts]
+  found = {
+    row: trajectory.run(
+      experiment.trainer, experiment.store, experiment.settings, members[row], models[row], begin, begin + 1
+    )
+    for row in experiment.idle_first(members, models, begin)
+  }
+  outcomes = [found[row] for row in range(assignment.num_clusters)]
+  cost = sum(outcome.client_rounds_asked for outcome in outcomes)
+  experiment.asked += cost
+  experiment.trained += sum(outcome.client_rounds_trained for outcome in outcomes)
+  rounds, validation, test = evaluation.client_accuracies(experiment, outcomes, begin + 1)
+  if not clustered.all():
+    validation, test = validation[:, clustered], test[:, clustered]
+  history = evaluation.history(experiment, rounds, validation, test)
+  names = ('validation_accuracy', 'test_accuracy', 'share_at_target')
+  return {name: history[name][0] for name in names}, cost

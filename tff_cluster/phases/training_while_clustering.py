@@ -1,0 +1,234 @@
+"""Clusterings that are made while clients train, such as Clustered Federated Learning (CFL, Sattler et al. 2019).
+
+What is tested and split is the method's (clustering/methods/bipartition.py); here are the clients that it trains, and what
+a run keeps of it.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.clustering import assignment as assignment_lib
+from tff_cluster.clustering.alternating import Segment, Trained
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.storage import files as files_lib
+
+
+class Clients:
+  """The clients of an experiment as a clustering.alternating.Federation.
+
+  Attributes:
+    client_ids, initial, first_round, last_round: See there.
+  """
+
+  def __init__(self, experiment: live_experiment_lib.Experiment, label: str):
+    self._experiment, self._label = experiment, label
+    self.client_ids = experiment.population.client_ids
+    self.initial = experiment.trainer.computations.model.weights
+    self.first_round = experiment.config.training.phase1_rounds
+    self.last_round = self.first_round + experiment.config.training.phase2_rounds
+
+  def train(
+    self, members: np.ndarray, start: Any, start_round: int, stop: Callable[[int, float], bool]
+  ) -> Trained:
+    """Trains a cluster to the last round, or until stop(round, norm of the mean update)."""
+    from tff_cluster.federated import trajectory
+
+    experiment = self._experiment
+    with experiment.progress.stage(f'{self._label}: {len(members)} clients', self.last_round - start_round):
+      outcome = trajectory.run(
+        experiment.trainer,
+        experiment.store,
+        experiment.settings,
+        members,
+        start,
+        start_round,
+        self.last_round,
+        on_round=lambda number, figures: experiment.progress.update(
+          accuracy=figures['validation_accuracy'], update_norm=figures['update_norm']
+        ),
+        stop=stop,
+      )
+    experiment.trained += outcome.client_rounds_trained
+    number = int(outcome.history.rounds[-1])
+    norm = float(outcome.history.update_norm[-1])
+    return Trained(number, norm, outcome.weights.get(number - 1), outcome.weights[number])
+
+  def compare(self, members: np.ndarray, base: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the cosine similarities float64[members, members] and the norms float64[members] of a round's updates."""
+    return _similarity(self._experiment, base, members, number)
+
+
+def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
+  """Tells whether a clustering that is made while clients train has not been made."""
+  saved = (folder.splits(clustering.label), folder.similarities(clustering.label))
+  return clustering.rule.alternates and not all(path.exists() for path in saved)
+
+
+def run_recursion(
+  experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
+) -> None:
+  """Trains and splits until the last round, and saves `clusterings/LABEL/splits.json` (its tests: SPLIT in tff_cluster/experiment/results.py)."""
+  if not is_missing(experiment.folder, clustering):
+    return
+  with experiment.timed() as figures:
+    found = clustering.rule.rounds(clustering.options, Clients(experiment, clustering.label))
+    experiment.asked += sum(len(s.members) * (s.end_round - s.start_round) for s in found.segments)
+    files_lib.save_arrays(
+      experiment.folder.similarities(clustering.label),
+      {f'{k:03d}': matrix for k, (_, matrix) in enumerate(found.tests)},
+    )
+    files_lib.save_json(
+      experiment.folder.splits(clustering.label),
+      {
+        'tests': [_named(experiment, test) for test, _ in found.tests],
+        'segments': [{**dataclasses.asdict(s), 'members': s.members.tolist()} for s in found.segments],
+        'timing': figures(),
+      },
+    )
+
+
+def assignment(
+  folder: RunFolder, label: str, client_ids: tuple[str, ...]
+) -> assignment_lib.ClusterAssignment:
+  """Returns the clusters that were split no further."""
+  segments = _segments(folder, label)
+  parents = {segment.parent for segment in segments}
+  leaves = [segment for i, segment in enumerate(segments) if i not in parents]
+  return assignment_lib.ClusterAssignment.from_clusters(
+    [[client_ids[k] for k in leaf.members] for leaf in leaves], client_ids
+  )
+
+
+def excluded(folder: RunFolder, label: str) -> tuple[str, ...]:
+  """Returns the clients that were left out of some test, because their updates were not finite."""
+  tests = files_lib.load_json(folder.splits(label))['tests']
+  out = {client_id for test in tests for client_id in test.get('excluded', ())}
+  # The first test is of all clients, in their order.
+  return tuple(i for i in (tests[0]['cluster'] if tests else ()) if i in out)
+
+
+def notes(folder: RunFolder, label: str) -> list[str]:
+  """Returns what a reader must know of a recursion."""
+  tests = files_lib.load_json(folder.splits(label))['tests']
+  told = []
+  if not tests:
+    told.append('no cluster became stationary (stationary_norm), so none was tested')
+  kept = [test for test in tests if test['verdict'] == 'kept']
+  if kept:
+    told.append(f'{len(kept)} of {len(tests)} tests found a split that a guard forbids: {kept[-1]["reason"]}')
+  told += [test['two_kinds']['words'] for test in tests if 'two_kinds' in test]
+  if out := excluded(folder, label):
+    from tff_cluster.clustering import diverged_clients as diverged_clients_lib
+
+    told.append(diverged_clients_lib.note_of_splits(out))
+  return told
+
+
+def trajectories(
+  experiment: live_experiment_lib.Experiment, label: str, log: bool = True
+) -> list[tuple[Segment, Any]]:
+  """Returns every cluster of a finished recursion with its federated.trajectory.Outcome, which the store has.
+
+  The outcomes of clusters that were split hold the model before their last round too.
+
+  Args:
+    experiment: The experiment.
+    label: Which clustering.
+    log: See Experiment.train.
+  """
+  segments = _segments(experiment.folder, label)
+  parents = {segment.parent for segment in segments}
+  found: list[tuple[Segment, Any]] = []
+  for number, segment in enumerate(segments):
+    if segment.parent is None:
+      start = experiment.trainer.computations.model.weights
+    else:
+      start = found[segment.parent][1].weights[segment.start_round]
+    # The store has the model before the last round of those that were split: the updates of that round split them.
+    keep = (segment.end_round - 1,) if number in parents else ()
+    outcome = experiment.train(
+      f'{label}/segment_{number:03d}',
+      segment.members,
+      start,
+      segment.start_round,
+      segment.end_round,
+      keep,
+      log,
+    )
+    found.append((segment, outcome))
+  return found
+
+
+def _similarity(
+  experiment: live_experiment_lib.Experiment, weights: Any, members: np.ndarray, number: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns what `Clients.compare` does, kept in the store."""
+  from tff_cluster.clustering import diverged_clients as diverged_clients_lib
+  from tff_cluster.clustering import signatures
+
+  clients = [experiment.population.client_digests[k] for k in members]
+  folder = experiment.store.artifact(
+    'similarity',
+    {
+      'base': experiment.digest_of(weights),
+      'round': number,
+      'clients': clients,
+      'settings': experiment.settings,
+    },
+  )
+  path = folder / 'similarity.npz'
+  experiment.asked += len(members)
+  with experiment.store.working_on(folder):
+    if path.exists():
+      try:
+        saved = files_lib.load_arrays(path)
+        return saved['similarity'], saved['norms']
+      except files_lib.DamagedFile as damage:
+        files_lib.set_aside(path, damage)
+    updates = np.empty((len(members), experiment.trainer.computations.model.num_parameters), np.float32)
+    experiment.trainer.local_updates(
+      weights, members, number, lambda position, update: np.copyto(updates[position], update)
+    )
+    experiment.trained += len(members)
+    ids = tuple(experiment.population.client_ids[k] for k in members)
+    norms = np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1))
+    finite = diverged_clients_lib.finite_rows(updates)
+    if finite.all():
+      similarity = 1.0 - signatures.Signatures(updates, ids).distances('cosine')
+    else:
+      norms[~finite] = np.nan
+      similarity = np.full((len(members), len(members)), np.nan)
+      if finite.any():
+        compared = signatures.Signatures.numbered(updates[finite])
+        similarity[np.ix_(finite, finite)] = 1.0 - compared.distances('cosine')
+    files_lib.save_arrays(path, {'similarity': similarity, 'norms': norms})
+  return similarity, norms
+
+
+def _named(experiment: live_experiment_lib.Experiment, test: dict[str, Any]) -> dict[str, Any]:
+  """Returns a test with ids in place of positions."""
+  ids = experiment.population.client_ids
+
+  def named(groups: Sequence[Sequence[int]]) -> list[list[str]]:
+    return [[ids[k] for k in group] for group in groups]
+
+  told = {key: value for key, value in test.items() if key != 'positions'}
+  told |= {'cluster': [ids[k] for k in test['positions']]}
+  told |= {'halves': named(test['halves']) if test['halves'] else None}
+  if 'excluded' in test:
+    told['excluded'] = [ids[k] for k in test['excluded']]
+  if 'two_kinds' in test:
+    told['two_kinds'] = test['two_kinds'] | {'halves': named(test['two_kinds']['halves'])}
+  return told
+
+
+def _segments(folder: RunFolder, label: str) -> list[Segment]:
+  saved = folder.load_finished(folder.splits(label), 'clustering')['segments']
+  return [
+    Segment(np.array(s['members'], np.int64), s['start_round'], s['end_round'], s['parent']) for s in saved
+  ]

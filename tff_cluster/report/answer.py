@@ -1,0 +1,344 @@
+"""The answer in plain words: which clustering helped whom, by how much, and are its groups the planted ones.
+
+Every sentence follows from numbers by a rule that is written here; where the interval of a difference
+holds zero, the sentence says that nothing was shown.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base import seeding
+from tff_cluster.base.words import (
+  client,
+  decimals_for,
+  interval_points,
+  percent,
+  plural,
+  points,
+  points_apart,
+  score,
+  series,
+  times,
+)
+from tff_cluster.data import population
+from tff_cluster.scorecard import identical_clusterings
+from tff_cluster.scorecard.intervals import SAME, Interval, paired_bootstrap
+
+GROUPS_WRONG_BELOW = 0.9  # Recovery scores from here to 1 are called nearly right, below it wrong.
+_COST_WORTH_SAYING = 1.05
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Recovery:
+  """How well clusters match one planted grouping.
+
+  Attributes:
+    truth: Its name.
+    measure: 'ARI', or 'Omega' where either side overlaps.
+    value: 1 is exact, 0 is chance.
+    planted: Number of planted groups.
+  """
+
+  truth: str
+  measure: str
+  value: float
+  planted: int
+
+  @property
+  def exact(self) -> bool:
+    return self.value >= 1.0 - 1e-9
+
+  @property
+  def shown(self) -> str:
+    """'ARI 0.46', with digits enough that a wrong score does not look like one that is nearly right."""
+    decimals = decimals_for([self.value], lambda value: value < GROUPS_WRONG_BELOW, 2)
+    return f'{self.measure} {score(self.value, decimals)}'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClusteringAnswer:
+  """What is to be said about one clustering.
+
+  Attributes:
+    label: Its name.
+    effect: 'helped', 'harmed' or 'unclear' (the interval holds zero), against the baseline.
+    over_baseline, over_phase1: Mean differences over clients, from -1 to 1, with intervals.
+    differences: float[clients], accuracy with its own model minus accuracy with the baseline model.
+    helped, harmed, unchanged: Numbers of clients by the sign of that difference.
+    recoveries: One for each planted grouping.
+    cost: Client-rounds of Phase 2 relative to a disjoint clustering of the same clients.
+    sentences: The answer.
+    alarms: What must not be overlooked.
+  """
+
+  label: str
+  effect: str
+  over_baseline: Interval
+  over_phase1: Interval
+  differences: np.ndarray
+  helped: int
+  harmed: int
+  unchanged: int
+  recoveries: tuple[Recovery, ...]
+  cost: float
+  sentences: tuple[str, ...]
+  alarms: tuple[str, ...]
+
+
+def answer_run(results: Mapping[str, Any]) -> tuple[str, list[ClusteringAnswer]]:
+  """Returns the headline of a run and the answer for each of its clusterings.
+
+  Args:
+    results: results.json, see tff_cluster/experiment/results.py; its clusterings may be those of `identical.merged`.
+  """
+  answers = [_answer(results, clustering) for clustering in results['clusterings']]
+  return _headline(answers), answers
+
+
+def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> ClusteringAnswer:
+  label = clustering['label']
+  seed = int(results['config']['training']['seed'])
+  own = _accuracy(clustering['evaluations']['own'])
+  baseline, phase1 = _accuracy(results['baseline']['evaluation']), _accuracy(results['phase1']['evaluation'])
+  differences = own - baseline
+  over_baseline = paired_bootstrap(differences, seeding.generator(seed, 'report interval'))
+  # The same clients are drawn for every clustering, so that equal clusterings have equal intervals.
+  over_phase1 = paired_bootstrap(own - phase1, seeding.generator(seed, 'report interval'))
+  effect = 'unclear' if not over_baseline.excludes_zero else 'helped' if over_baseline.mean > 0 else 'harmed'
+  recoveries = _recoveries(results, clustering)
+  cost = cost_ratio(results, clustering)
+  facts = ClusteringAnswer(
+      label=label, effect=effect, over_baseline=over_baseline, over_phase1=over_phase1, differences=differences,
+      helped=int((differences > SAME).sum()), harmed=int((differences < -SAME).sum()),
+      unchanged=int((np.abs(differences) <= SAME).sum()), recoveries=recoveries, cost=cost, sentences=(), alarms=(),
+  )  # fmt: skip
+  sentences = (
+    _effect_sentence(facts, float(own.mean()), float(baseline.mean())),
+    _who_sentence(facts, results['population']['client_ids']),
+    _phase1_sentence(facts, float(phase1.mean()), float(baseline.mean())),
+    _global_sentence(results, clustering),
+    _groups_sentence(facts, clustering),
+    _twin_sentence(results, clustering),
+    _cost_sentence(results, clustering),
+  )
+  alarms = _alarms(facts, clustering, len(own))
+  return dataclasses.replace(facts, sentences=tuple(s for s in sentences if s), alarms=tuple(alarms))
+
+
+def _accuracy(evaluation: Mapping[str, Any]) -> np.ndarray:
+  return np.asarray(evaluation['client_accuracy'], np.float64)
+
+
+def _recoveries(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> tuple[Recovery, ...]:
+  found = []
+  for name, truth in results['population'].get('truths', {}).items():
+    scores = clustering['recovery'].get(name)
+    if scores is not None:
+      measure, value = ('Omega', scores['omega']) if scores['ari'] is None else ('ARI', scores['ari'])
+      found.append(Recovery(name, measure, float(value), len(truth)))
+  return tuple(found)
+
+
+def cost_ratio(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> float:
+  """Returns the client-rounds of a clustering relative to those of Phase 2 of a disjoint one of the same clients."""
+  return float(clustering['ledger']['client_rounds']) / _trained(
+    results, [results['population']['client_ids']]
+  )
+
+
+def _trained(results: Mapping[str, Any], clusters: Sequence[Sequence[str]]) -> int:
+  """Returns the client-rounds that these clusters train in Phase 2."""
+  training = results['config']['training']
+  cohorts = [population.cohort_size(training['cohort_fraction'], len(members)) for members in clusters]
+  return int(training['phase2_rounds'] * sum(cohorts))
+
+
+def _with_interval(interval: Interval) -> str:
+  """Returns '+1.2 points (95% interval over clients +0.3 to +2.1 points)'."""
+  mean, span = interval_points(interval.mean, interval.low, interval.high)
+  return f'{mean} ({f"95% interval over clients {span}" if span else "no interval: one client"})'
+
+
+def _effect_sentence(facts: ClusteringAnswer, own: float, baseline: float) -> str:
+  levels = (
+    f'after Phase 2 a client’s own model scores {percent(own)} on its own test rows on average, the unclustered '
+    f'model at equal rounds {percent(baseline)}: {_with_interval(facts.over_baseline)}'
+  )
+  if facts.effect == 'helped':
+    return f'{facts.label} helped: {levels}.'
+  if facts.effect == 'harmed':
+    return f'{facts.label} harmed: {levels}.'
+  shown = 'One client shows nothing about others.'
+  if facts.over_baseline.low is not None:
+    shown = 'The interval holds zero, so this run does not show that it helped or harmed.'
+  return f'{facts.label} made no clear difference: {levels}. {shown}'
+
+
+def _who_sentence(facts: ClusteringAnswer, client_ids: list[str]) -> str:
+  total = len(facts.differences)
+  words = (
+    f'Of {plural(total, "client")}, {facts.helped} did better than with the unclustered model, '
+    f'{facts.harmed} worse and {facts.unchanged} the same.'
+  )
+  if facts.helped:
+    best = int(np.argmax(facts.differences))
+    words += f' Most helped: {client(client_ids[best])} ({points_apart(facts.differences[best])}).'
+  if facts.harmed:
+    worst = int(np.argmin(facts.differences))
+    words += f' Most harmed: {client(client_ids[worst])} ({points_apart(facts.differences[worst])}).'
+  return words
+
+
+def _phase1_sentence(facts: ClusteringAnswer, phase1: float, baseline: float) -> str:
+  return (
+    f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {_with_interval(facts.over_phase1)}; '
+    f'the extra rounds alone, without clusters, gave {points(baseline - phase1)}.'
+  )
+
+
+def _global_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:
+  average, phase1, baseline = (
+    stage['global']['accuracy']
+    for stage in (
+      clustering['evaluations']['average'],
+      results['phase1']['evaluation'],
+      results['baseline']['evaluation'],
+    )
+  )
+  return (
+    f'On the global test set the average of its cluster models scores {percent(average)}; Phase 1 had '
+    f'{percent(phase1)}, the unclustered model at equal rounds {percent(baseline)}.'
+  )
+
+
+def _groups_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> str:
+  found = plural(clustering['num_clusters'], 'cluster')
+  if clustering['overlapping']:
+    found += f', overlapping, {clustering["memberships"]:.1f} memberships a client'
+  alone = sum(len(members) == 1 for members in clustering['clusters'])
+  if alone:
+    found += f' ({alone} of them with a single client)'
+  if not facts.recoveries:
+    return f'It found {found}. This data has no planted groups, so nothing can be said about right or wrong.'
+  parts = []
+  for recovery in facts.recoveries:
+    named = f'“{recovery.truth}” ({recovery.planted} planted, {recovery.shown})'
+    if recovery.planted == 1:
+      parts.append(f'nothing was planted that tells clients apart under {named}')
+    elif recovery.exact:
+      parts.append(f'they are exactly the planted groups {named}')
+    elif recovery.value >= GROUPS_WRONG_BELOW:
+      parts.append(f'they are nearly, but not exactly, the planted groups {named}')
+    else:
+      parts.append(f'they are not the planted groups {named}')
+  unscored = ' Clients that were not clustered are not scored.' if clustering.get('excluded') else ''
+  return f'It found {found}: {series(parts)}.{unscored}'
+
+
+def _twin_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:
+  same = identical_clusterings.memberships(clustering)
+  twins = [
+    c['label']
+    for c in results['clusterings']
+    if c['label'] != clustering['label'] and identical_clusterings.memberships(c) == same
+  ]
+  return f'These are the very clusters that {series(twins)} found, with other models.' if twins else ''
+
+
+def _cost_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:
+  dear: dict[str, list[str]] = {}
+  for part in identical_clusterings.parts(clustering):
+    ratio = cost_ratio(results, part)
+    if ratio > _COST_WORTH_SAYING:
+      words = f'{times(ratio)} the client-rounds of a disjoint clustering ({series(_reasons(results, part))})'
+      dear.setdefault(words, []).append(part['label'])
+  everyone = len(identical_clusterings.parts(clustering))
+  told = [
+    words if len(labels) == everyone else f'{words} for {series(labels)}' for words, labels in dear.items()
+  ]
+  if not told:
+    return ''
+  return f'Phase 2 and the clustering took {series(told)}, so equal rounds are not equal cost here.'
+
+
+def _reasons(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> list[str]:
+  """Returns why a clustering costs more than Phase 2 of a disjoint one, from what its client-rounds were spent on."""
+  if clustering.get('splits') is not None:
+    return ['its recursion trains and tests clusters that it splits later']
+  spent, found = int(clustering['ledger']['client_rounds']), []
+  in_clusters = _trained(results, clustering['clusters'])
+  if clustering['overlapping']:
+    found.append('a client trains in each of its clusters')
+  elif in_clusters > _trained(results, [results['population']['client_ids']]):
+    found.append('every cluster trains at least one client a round')
+  tried = (clustering.get('choice') or {}).get('other_client_rounds', 0)
+  if tried:
+    found.append(f'{plural(tried, "client-round")} tried thresholds that were not taken')
+  if (rest := spent - in_clusters - tried) > 0:
+    found.append(f'{plural(rest, "client-round")} gave what is clustered, or what clusters start from')
+  return found or ['see the table of costs']
+
+
+def _alarms(facts: ClusteringAnswer, clustering: Mapping[str, Any], num_clients: int) -> list[str]:
+  alarms = []
+  count = clustering['num_clusters']
+  if count == 1 and num_clients > 1:
+    alarms.append(f'All clients are in one cluster: {clustering["one_cluster"]}.')
+  elif num_clients > 1 and all(len(members) == 1 for members in clustering['clusters']):
+    alarms.append('Every client is alone in its cluster: this is local training without collaboration.')
+  tests = clustering.get('splits') or []
+  alarms += [f'{test["two_kinds"]["words"]}.' for test in tests if 'two_kinds' in test]
+  real = [r for r in facts.recoveries if r.planted > 1]
+  if real:
+    # One truth that is met is enough: the others describe the same clients at another grain.
+    best = max(real, key=lambda r: r.value)
+    told = f'({best.shown} for “{best.truth}” at best)'
+    if best.value < GROUPS_WRONG_BELOW and facts.effect != 'harmed':
+      alarms.append(
+        f'Accuracy {"is better, but" if facts.effect == "helped" else "shows no clear difference, and"} the groups are '
+        f'wrong {told}: '
+        'do not read these clusters as the structure of the data.'
+      )
+    if best.exact and facts.effect == 'harmed':
+      alarms.append(
+        'The groups are exactly the planted ones and accuracy still fell: the training is to blame.'
+      )
+  if any(r.planted == 1 for r in facts.recoveries) and count > 1:
+    alarms.append('Clusters were found although nothing was planted: they reflect noise.')
+  if facts.harmed and facts.effect == 'helped' and facts.harmed >= num_clients / 4:
+    alarms.append(
+      f'The mean rose, but {facts.harmed} of {num_clients} clients do worse than without clusters.'
+    )
+  return alarms
+
+
+def _mean_points(interval: Interval) -> str:
+  return interval_points(interval.mean, interval.low, interval.high)[0]
+
+
+def _headline(answers: list[ClusteringAnswer]) -> str:
+  if not answers:
+    return 'This run has no clustering, so there is nothing to compare.'
+  kinds = (
+    ('helped', 'helped the clients'),
+    ('harmed', 'harmed them'),
+    ('unclear', 'made no clear difference'),
+  )
+  clauses: list[str] = []
+  for effect, words in kinds:
+    chosen = sorted((a for a in answers if a.effect == effect), key=lambda a: -a.over_baseline.mean)
+    if chosen:
+      named = series([f'{a.label} ({_mean_points(a.over_baseline)})' for a in chosen])
+      clauses.append(f'{named} {words if effect != "harmed" or clauses else "harmed the clients"}')
+  effects = '; '.join(clauses)
+  text = f'Against the unclustered model at equal rounds, {effects}.'
+  real = [a for a in answers if any(r.planted > 1 for r in a.recoveries)]
+  if not real:
+    return f'{text} The data has no planted groups to compare the clusters with.'
+  exact = [a.label for a in real if any(r.exact and r.planted > 1 for r in a.recoveries)]
+  if exact:
+    return f'{text} The planted groups were found exactly by {series(exact)}{"" if len(exact) < len(real) else " – all of them" if len(real) > 1 else ""}.'
+  return f'{text} No clustering found the planted groups exactly.'

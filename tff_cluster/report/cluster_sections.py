@@ -1,0 +1,194 @@
+"""The sections of report.html about the clusters: recovery, each clustering, and what else could have been found."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base.words import client, percent, plural, score, series
+from tff_cluster.report.experts_section import experts_section
+from tff_cluster.report.finished_run import FinishedRun
+from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.scorecard import identical_clusterings
+
+_OPEN_UP_TO = 12
+# Rows of a table of clusters; the smaller clusters are left out.
+_MOST_CLUSTERS = 200
+# Shown where either side overlaps. Results that were made before these scores existed have none of them.
+_OVERLAPPING = {
+  'onmi': 'ONMI',
+  'bcubed_f': 'BCubed F',
+  'bcubed_precision': 'precision',
+  'bcubed_recall': 'recall',
+}
+
+
+def recovery_section(run: FinishedRun) -> list[Markup]:
+  """Returns the recovery scores of every clustering against every planted grouping."""
+  truths = run.truths
+  if not truths:
+    return [tag('p', 'This data has no planted groups, so there is nothing to recover.')]
+  pairs = [(c, truth) for c in run.results['clusterings'] for truth in truths]
+  found = [c['recovery'].get(truth, {}) for c, truth in pairs]
+  names, overlapping = _overlapping_scores(found, tuple(_OVERLAPPING))
+  rows = [
+      (
+          c['label'], plural(c['num_clusters'], 'cluster') + (', overlapping' if c['overlapping'] else ''),
+          f'{truth} ({len(truths[truth])})', *(score(scores.get(m)) for m in ('ari', 'nmi', 'omega')), *shown,
+      )
+      for (c, truth), scores, shown in zip(pairs, found, overlapping, strict=True)
+  ]  # fmt: skip
+  header = ('clustering', 'found', 'planted (groups)', 'ARI', 'NMI', 'Omega', *names)
+  return [
+      tag(
+          'p', 'ARI (adjusted Rand index) and Omega are 1 for exactly the planted groups and about 0 for chance; NMI (normalised '
+          'mutual information) is 1 for the same groups too, but above 0 for many small random clusters. Omega is the score '
+          'for overlapping memberships; ARI and NMI are left out (–) where either side overlaps.',
+      ),
+      *([tag(
+          'p', 'ONMI (NMI of overlapping clusters) and BCubed are shown where either side overlaps, and are 1 for exactly the '
+          'planted groups. BCubed precision says whether clients that are together belong together, recall whether those that '
+          'belong together are together; a pair that shares several groups should share as many clusters. F is the harmonic '
+          'mean of the two. None of these is corrected for chance.',
+      )] if names else []),
+      *_not_scored(run),
+      table(header, rows, numeric=range(3, len(header))),
+  ]  # fmt: skip
+
+
+def clustering_section(
+  run: FinishedRun, clustering: Mapping[str, Any], figures: Callable[[str], Sequence[Markup]]
+) -> list[Markup]:
+  """Returns one clustering: notes, its clusters and its pictures.
+
+  Args:
+    run: The run.
+    clustering: One entry of results['clusterings'].
+    figures: Returns the figures of a section, here of 'clustering LABEL'.
+  """
+  count = clustering['num_clusters']
+  memberships = f', {clustering["memberships"]:.1f} memberships a client' if clustering['overlapping'] else ''
+  parts = identical_clusterings.parts(clustering)
+  found_on = [
+    f'{"" if len(parts) == 1 else part["label"] + ": "}found on the clients’ {part["basis"]}'
+    + ('' if part['threshold'] is None else f', distance threshold {part["threshold"]:.4g}')
+    for part in parts
+  ]
+  notes = [
+    note if len(parts) == 1 else f'{part["label"]}: {note}' for part in parts for note in part['notes']
+  ]
+  header = (
+      'cluster', 'members', 'planted groups among them', 'best validation', 'members’ test', 'blended', 'global test',
+      'blended', 'client ids',
+  )  # fmt: skip
+  clusters = table(header, _cluster_rows(run, clustering), numeric=(0, 1, 3, 4, 5, 6, 7))
+  shown: Markup = clusters
+  if count > _OPEN_UP_TO:
+    which = f'All {count}' if count <= _MOST_CLUSTERS else f'The {_MOST_CLUSTERS} largest of {count:,}'
+    shown = tag('details', tag('summary', f'{which} clusters with their members'), clusters)
+  return [
+      tag('p', f'{plural(count, "cluster")}{memberships}; {"; ".join(found_on)}.'),
+      *([tag('ul', [tag('li', note) for note in notes])] if notes else []),
+      shown,
+      *([tag(
+          'p', f'{count - _MOST_CLUSTERS:,} smaller clusters are left out of the table. All are in clusterings/{clustering["label"]}/'
+          'clusters.json, and what they scored in results.json.', class_='note',
+      )] if count > _MOST_CLUSTERS else []),
+      tag(
+          'p', '“Members’ test” is the cluster model on its members’ own test rows (what it is specialised for), “global test” '
+          'on the global test set; “blended” is the same after averaging it with the average of all cluster models.',
+          class_='note',
+      ),
+      *experts_section(run, clustering),
+      *figures(f'clustering {clustering["label"]}'),
+  ]  # fmt: skip
+
+
+def candidates_section(run: FinishedRun, figures: Callable[[str], Sequence[Markup]]) -> list[Markup]:
+  """Returns the clusterings of the same signatures that were not trained."""
+  candidates = run.results.get('candidates') or []
+  if not candidates:
+    return [tag('p', 'No other clusterings were tried.')]
+  truth = next(iter(run.truths), None)
+  found = [(c['recovery'] or {}).get(truth, {}) if truth else {} for c in candidates]
+  names, overlapping = _overlapping_scores(found, ('onmi', 'bcubed_f'))
+  rows = []
+  for c, scores, shown in zip(candidates, found, overlapping, strict=True):
+    settings = ', '.join(f'{k}={v}' for k, v in c['parameters'].items() if v is not None and k != 'method')
+    rows.append((
+        c['method'], c.get('signature', '–'), [settings, *(tag('div', note, class_='note') for note in c['notes'])],
+        '–' if c['num_clusters'] is None else c['num_clusters'],
+        '–' if c['memberships'] is None else f'{c["memberships"]:.1f}', score(c['silhouette']),
+        score(scores.get('ari')), score(scores.get('omega')), *shown,
+    ))  # fmt: skip
+  header = (
+      'method', 'clusters the', 'parameters', 'clusters', 'memberships', 'silhouette', 'ARI', 'Omega', *names,
+  )  # fmt: skip
+  against = f' {series(["ARI", "Omega", *names])} are against “{truth}”.' if truth else ''
+  return [
+      tag('p', f'Clusterings of the same signatures that were not trained, so that a choice of K or threshold can be judged.{against}'),
+      *figures('candidates'),
+      table(header, rows, numeric=range(3, len(header))),
+  ]  # fmt: skip
+
+
+def composition(members: np.ndarray, truth: np.ndarray | None) -> str:
+  """Returns how many of each planted group are among the members, most first: '5 of group 2, 1 of group 0'.
+
+  Args:
+    members: bool[clients] or int64[members], positions.
+    truth: float[groups, clients], None where nothing was planted.
+  """
+  if truth is None:
+    return '–'
+  counts = (truth[:, members] > 0).sum(axis=1)
+  order = [int(g) for g in np.argsort(-counts, kind='stable') if counts[g]]
+  shown = ', '.join(f'{counts[g]} of group {g}' for g in order[:5])
+  return shown + (f' and {len(order) - 5} more groups' if len(order) > 5 else '')
+
+
+def _not_scored(run: FinishedRun) -> list[Markup]:
+  """Returns a sentence for clusterings that were not of all clients."""
+  counts = {c['label']: len(c['excluded']) for c in run.results['clusterings'] if c.get('excluded')}
+  if not counts:
+    return []
+  left_out = series([f'{plural(count, "client")} of {label}' for label, count in counts.items()])
+  return [
+    tag('p', tag('strong', 'Take care. '), f'Scores are over the clients that were clustered: {left_out} had no finite update '
+        'and counted for nothing.', class_='alarm')
+  ]  # fmt: skip
+
+
+def _overlapping_scores(
+  found: Sequence[Mapping[str, float | None]], names: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+  """Returns the headings and, for each recovery, the scores that are for overlapping clusterings.
+
+  Args:
+    found: Recovery scores by name, {} where there are none.
+    names: Keys of _OVERLAPPING.
+
+  Returns:
+    The headings, and as many words for each recovery, a dash where nothing overlaps; no headings where that is all.
+  """
+  values = [[s.get(name) if s.get('ari') is None else None for name in names] for s in found]
+  if all(value is None for row in values for value in row):
+    return [], [[] for _ in found]
+  return [_OVERLAPPING[name] for name in names], [[score(value) for value in row] for row in values]
+
+
+def _cluster_rows(run: FinishedRun, clustering: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+  matrix, scores = run.membership(clustering), clustering['cluster_scores']
+  truth = next(iter(run.truths.values()), None)
+  rows, found = [], clustering['clusters']
+  largest = sorted(range(len(found)), key=lambda i: -len(found[i]))[:_MOST_CLUSTERS]
+  for i in sorted(largest):
+    members = found[i]
+    measured = [
+      percent(scores[kind][where][i]) for where in ('members', 'global') for kind in ('unblended', 'blended')
+    ]
+    rows.append((
+        i, len(members), composition(matrix[i] > 0, truth), percent(clustering['best_validation'][i]), *measured,
+        tag('span', ', '.join(map(client, members)), class_='members note'),
+    ))  # fmt: skip
+  return rows

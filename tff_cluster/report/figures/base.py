@@ -1,0 +1,157 @@
+"""The look that all figures share, and how they are saved. Matplotlib is imported when a figure is drawn."""
+
+import functools
+import io
+import textwrap
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import numpy as np
+
+from tff_cluster.base import words
+from tff_cluster.scorecard import identical_clusterings
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+_P = ParamSpec('_P')
+
+# Okabe & Ito (2008) without its yellow, which is too pale for points on white; then Paul Tol's "muted".
+_FEW = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#4D4D4D')
+_MANY = (
+    '#332288', '#88CCEE', '#117733', '#DDCC77', '#CC6677', '#882255', '#AA4499', '#44AA99', '#999933', '#4D4D4D',
+)  # fmt: skip
+MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '<', '>', 'p')
+INK, GREY, PALE = '#222222', '#767676', '#D9D9D9'
+MOST_COLOURS = len(_MANY)
+SEQUENTIAL = 'cividis'
+# Rows or columns of a matrix that a picture shows one by one; no more than that can be seen.
+MOST_PIXELS = 500
+
+_STYLE: Any = {
+    'font.family': 'DejaVu Sans', 'font.size': 10, 'axes.titlesize': 11, 'axes.titleweight': 'bold',
+    'axes.titlelocation': 'left', 'axes.labelsize': 10, 'xtick.labelsize': 9, 'ytick.labelsize': 9,
+    'legend.fontsize': 9, 'legend.frameon': False, 'figure.facecolor': 'white', 'axes.facecolor': 'white',
+    'savefig.facecolor': 'white', 'axes.edgecolor': GREY, 'axes.labelcolor': INK, 'text.color': INK,
+    'xtick.color': INK, 'ytick.color': INK, 'axes.spines.top': False, 'axes.spines.right': False,
+    'axes.grid': False, 'grid.color': '#E6E6E6', 'grid.linewidth': 0.8, 'axes.axisbelow': True,
+    # Client ids are anybody's text: a dollar sign in one must not start a formula.
+    'text.parse_math': False, 'text.usetex': False, 'svg.hashsalt': 'tff_cluster', 'svg.fonttype': 'path',
+}  # fmt: skip
+_DPI = 150
+
+
+def styled(draw: 'Callable[_P, Figure]') -> 'Callable[_P, Figure]':
+  """Makes a drawing function draw in the style of the report, whatever the user's own settings are."""
+
+  @functools.wraps(draw)
+  def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> 'Figure':
+    import matplotlib
+
+    with matplotlib.rc_context(), warnings.catch_warnings():
+      matplotlib.rcdefaults()
+      matplotlib.rcParams.update(_STYLE)
+      warnings.filterwarnings('ignore', message='Glyph .* missing from')
+      return draw(*args, **kwargs)
+
+  return wrapper
+
+
+def new_figure(width: float, height: float) -> 'Figure':
+  """Returns an empty figure, inches, that lays itself out and belongs to no global state."""
+  from matplotlib.figure import Figure
+
+  return Figure(figsize=(width, height), layout='constrained', dpi=_DPI)
+
+
+def render(figure: 'Figure') -> tuple[bytes, bytes]:
+  """Returns the figure as SVG and as PNG (150 dots an inch); equal figures give equal bytes."""
+  import matplotlib
+  from matplotlib.backends.backend_agg import FigureCanvasAgg
+  from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+  svg, png = io.BytesIO(), io.BytesIO()
+  with matplotlib.rc_context(), warnings.catch_warnings():
+    matplotlib.rcdefaults()
+    matplotlib.rcParams.update(_STYLE)
+    warnings.filterwarnings('ignore', message='Glyph .* missing from')
+    # Not by savefig, which draws everything twice. The first drawing finds the layout, and both files get it.
+    FigureCanvasAgg(figure).print_png(png, metadata={'Software': None})
+    figure.set_layout_engine('none')
+    FigureCanvasSVG(figure).print_svg(svg, metadata={'Date': None, 'Creator': None})
+  return svg.getvalue(), png.getvalue()
+
+
+def colours(count: int) -> list[str]:
+  """Returns colours for `count` kinds; beyond MOST_COLOURS they repeat, so callers group the rest."""
+  palette = _FEW if count <= len(_FEW) else _MANY
+  return [palette[i % len(palette)] for i in range(count)]
+
+
+def short(text: Any, length: int = 14) -> str:
+  """Returns text that fits beside an axis: printable, at most `length` characters, its end kept."""
+  plain = ''.join(c if c.isprintable() else '?' for c in str(text))
+  return (
+    plain if len(plain) <= length else f'{plain[: (length - 1) // 2]}…{plain[len(plain) - length // 2 :]}'
+  )
+
+
+def wrapped(name: str, length: int = 38) -> str:
+  """Returns a name that may be several joined ones (scorecard.identical_clusterings) on one line or two."""
+  labels = [short(label, length - 4) for label in name.split(identical_clusterings.JOINT)]
+  text = identical_clusterings.joined(labels)
+  return '\n'.join(textwrap.wrap(text, length, max_lines=2, placeholder=' …', break_on_hyphens=False))
+
+
+def client(client_id: str, length: int = 14) -> str:
+  """Returns a client's id as it stands beside an axis: shortened, and in quotes where words.client has them."""
+  shown = short(client_id, length)
+  return shown if words.client(client_id) == client_id else f'“{shown}”'
+
+
+def evenly(count: int, most: int) -> np.ndarray:
+  """Returns int64[min(count, most)], positions spread evenly over 0 .. count - 1, both ends among them."""
+  return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def block(count: int) -> int:
+  """Returns how many of `count` rows or columns of a picture share a pixel, 1 where there is room for all."""
+  return -(-count // MOST_PIXELS)
+
+
+def draw_matrix(axes: Any, values: np.ndarray, pool: 'Callable[..., np.ndarray]', **look: Any) -> Any:
+  """Draws a matrix, one unit of the axes an entry, and returns the image.
+
+  Args:
+    axes: Where.
+    values: float[rows, columns].
+    pool: How entries that share a pixel become one, such as np.nanmean; called with an axis. See `block`.
+    **look: Of imshow.
+  """
+  rows, columns = values.shape
+  pixels = _pooled(_pooled(values, pool).T, pool).T
+  right, bottom = pixels.shape[1] * block(columns) - 0.5, pixels.shape[0] * block(rows) - 0.5
+  image = axes.imshow(pixels, interpolation='nearest', extent=(-0.5, right, bottom, -0.5), **look)
+  axes.set_xlim(-0.5, columns - 0.5)
+  axes.set_ylim(rows - 0.5, -0.5)
+  return image
+
+
+def _pooled(values: np.ndarray, pool: 'Callable[..., np.ndarray]') -> np.ndarray:
+  size = block(len(values))
+  if size == 1:
+    return values
+  with warnings.catch_warnings():
+    warnings.filterwarnings('ignore', message='Mean of empty slice')
+    return np.stack([pool(values[i : i + size], axis=0) for i in range(0, len(values), size)])
+
+
+def labels_of(membership: np.ndarray) -> np.ndarray | None:
+  """Returns int64[clients], each client's only group, or None where a client has several.
+
+  Args:
+    membership: float[groups, clients].
+  """
+  present = np.asarray(membership) > 0
+  return np.argmax(present, axis=0) if (present.sum(axis=0) == 1).all() else None

@@ -1,0 +1,53 @@
+"""Files of a report: whole or not there."""
+
+import csv
+import io
+import json
+import pathlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tff_cluster.storage import files
+
+# What a spreadsheet takes for a formula, unless it is a number.
+_FORMULA = re.compile(r'[=+\-@\t\r\n]')
+_NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?')
+
+
+def write_file(path: pathlib.Path, content: bytes | str) -> None:
+  """Writes a file so that a reader sees the old one or the new one, never a part.
+
+  Raises:
+    EnvironmentFault: where the file cannot be written (full disk, no permission), naming it.
+  """
+  with files.replacing(path) as stream:
+    stream.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_records(records: Sequence[Mapping[str, Any]], header: Sequence[str], folder: pathlib.Path) -> None:
+  """Writes records into FOLDER/scorecard.json and scorecard.csv.
+
+  Raises:
+    EnvironmentFault: where a file cannot be written.
+  """
+  write_file(folder / 'scorecard.json', json.dumps(records, indent=2, ensure_ascii=False) + '\n')
+  write_file(folder / 'scorecard.csv', csv_text(header, ([r[name] for name in header] for r in records)))
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+  """Returns CSV text (RFC 4180, None is an empty field), in which no text is a formula for a spreadsheet.
+
+  Names that come with data can be anything. Text that a spreadsheet would compute gets a quote before it, which makes it
+  text there; numbers, also as text, stay as they are.
+  """
+  stream = io.StringIO()
+  writer = csv.writer(stream)
+  writer.writerows([_cell(value) for value in row] for row in (header, *rows))
+  return stream.getvalue()
+
+
+def _cell(value: Any) -> Any:
+  if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+    return f"'{value}"
+  return '' if value is None else value

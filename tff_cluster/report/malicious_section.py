@@ -1,0 +1,115 @@
+"""What a report says of malicious clients: what they did to the others, and whether clusters kept them apart."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tff_cluster.base.words import percent, plural, series, signed
+from tff_cluster.report.finished_run import FinishedRun
+from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.new_clients_section import recovery_words
+from tff_cluster.scorecard import identical_clusterings
+
+TRUTH = 'malicious'
+_ATTACKS = {
+  'sign_flip': 'sends the negative of its update',
+  'scaled': 'sends a multiple of its update',
+  'label_flip': 'trains and validates on labels that are turned round',
+  'nan': 'sends NaN',
+}
+
+
+def attack_words(data: Mapping[str, Any]) -> str:
+  """Returns what a malicious client does, 'sends the negative of its update (times 2)' for instance.
+
+  Args:
+    data: Section data of the configuration, as results.json has it; fields at their default are missing.
+  """
+  scale = data.get('attack_scale')
+  times = '' if scale is None else f' (times {scale:g})'
+  return f'{_ATTACKS[data.get("attack", "sign_flip")]}{times}'
+
+
+def isolation_words(beside: Mapping[str, float | None]) -> str:
+  """Returns one sentence: which clusterings isolated the malicious clients, or which came nearest.
+
+  Args:
+    beside: By label, the share of honest clients that share a cluster with a malicious one; clusterings without one
+      are not told.
+  """
+  told = {label: share for label, share in beside.items() if share is not None}
+  if not told:
+    return 'There is no clustering that could isolate them.'
+  isolating = [label for label, share in told.items() if share == 0.0]
+  if isolating:
+    rest = len(told) - len(isolating)
+    others = f'; {rest} of {plural(len(told), "clustering")} did not' if rest else ''
+    return (
+      f'{series(isolating)} isolated them: no honest client shares a cluster with a malicious one{others}.'
+    )
+  nearest = min(told, key=lambda label: told[label])
+  words = f'with {nearest}' + (', the nearest' if len(told) > 1 else '')
+  return (
+    f'No clustering isolated them: {words}, {percent(told[nearest])} of the honest clients share a cluster with a '
+    'malicious one.'
+  )
+
+
+def caution(results: Mapping[str, Any]) -> str:
+  """Returns what a reader of means over all clients must know; empty where no malicious client takes part."""
+  if not (results.get('malicious') or {}).get('client_ids'):
+    return ''
+  return 'Means over clients count the malicious ones too; the section on malicious clients tells the honest ones apart.'
+
+
+def malicious_section(run: FinishedRun) -> list[Markup]:
+  """Returns honest and malicious clients apart, without clusters and under each clustering; nothing where all are honest."""
+  about = run.results.get('malicious')
+  if about is None:
+    return []
+  fedavg = about['baseline']
+  rows: list[Sequence[Any]] = [
+    ('FedAvg without clusters', *_cells(fedavg, None), '–', '–', '–', f'{fedavg["dropped_updates"]:,}')
+  ]
+  for clustering in run.results['clusterings']:
+    found = about['clusterings'][identical_clusterings.parts(clustering)[0]['label']]
+    rows.append((
+        clustering['label'], *_cells(found, fedavg['honest_accuracy']), f'{clustering["num_clusters"]:,}',
+        percent(found['honest_beside_malicious']), recovery_words(clustering['recovery'][TRUTH]), f'{found["dropped_updates"]:,}',
+    ))  # fmt: skip
+  header = (
+      '', 'honest clients', 'against FedAvg', 'malicious clients', 'clusters', 'honest beside malicious', f'“{TRUTH}”',
+      'dropped updates',
+  )  # fmt: skip
+  # What the oracle keeps apart is no method's merit.
+  beside = {
+    clustering['label']: about['clusterings'][identical_clusterings.parts(clustering)[0]['label']][
+      'honest_beside_malicious'
+    ]
+    for clustering in run.results['clusterings']
+    if any(part['kind'] != 'oracle' for part in identical_clusterings.parts(clustering))
+  }
+  count = len(about['client_ids'])
+  story = isolation_words(beside) if count else 'None of them takes part.'
+  return [
+      tag(
+          'p', f'{plural(count, "client")} of {len(run.client_ids):,} {"is" if count == 1 else "are"} malicious: each '
+          f'{attack_words(run.results["config"]["data"])}. No method is told who. Accuracies are means over clients, with their own models on '
+          'their own test rows, which nobody altered; differences are in points.',
+      ),
+      tag('p', tag('strong', story)),
+      table(header, rows, numeric=range(1, len(header))),
+      tag(
+          'p', '“Honest beside malicious” is the share of honest clients that share a cluster with a malicious one: at 0% the '
+          'malicious clients are isolated. Clusters of one client isolate everybody. The last score is that of the clusters '
+          'against two groups, honest and malicious; it is low as well where honest clients are in several clusters. Dropped updates '
+          'were not finite: without clusters those of all rounds, for a clustering those of its own rounds.',
+          class_='note',
+      ),
+  ]  # fmt: skip
+
+
+def _cells(sides: Mapping[str, Any], fedavg: float | None) -> tuple[str, str, str]:
+  """Returns the honest clients' accuracy, its difference to FedAvg's, and the malicious clients' accuracy."""
+  honest = sides['honest_accuracy']
+  difference = '–' if honest is None or fedavg is None else signed(100.0 * (honest - fedavg))
+  return percent(honest), difference, percent(sides['malicious_accuracy'])

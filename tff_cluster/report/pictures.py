@@ -1,0 +1,357 @@
+"""All figures of a run: drawn from its results, saved as SVG and PNG, each with a caption that explains it."""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tff_cluster.base.words import plural, series
+from tff_cluster.papers.rohith2020 import tables
+from tff_cluster.report.answer import ClusteringAnswer
+from tff_cluster.report.figures import (
+  accuracy,
+  base,
+  curves,
+  dendrogram,
+  embedding,
+  heatmaps,
+  membership,
+  ordering,
+)
+from tff_cluster.report.files import write_file
+from tff_cluster.report.finished_run import FinishedRun
+from tff_cluster.report.splits.pictures import split_figures
+from tff_cluster.scorecard import identical_clusterings
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+# Name, section, title and caption (see Picture), and what is drawn.
+Drawn = tuple[str, str, str, str, 'Figure']
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Picture:
+  """A saved figure.
+
+  Attributes:
+    name: File name without ending, in RUN/figures.
+    section: Where it belongs: 'clients', 'rounds', 'candidates', 'data', 'splits LABEL' or 'clustering LABEL'.
+    title: What it shows, for readers who cannot see it.
+    caption: How to read it.
+    svg: The file's bytes.
+  """
+
+  name: str
+  section: str
+  title: str
+  caption: str
+  svg: bytes
+
+
+def draw_pictures(
+  run: FinishedRun,
+  answers: Sequence[ClusteringAnswer],
+  is_of_paper: bool,
+  on_drawn: Callable[[], object] | None = None,
+) -> list[Picture]:
+  """Draws and saves all figures that the run's results allow; returns them in the order of the report.
+
+  Args:
+    run: The run, its clusterings as identical.merged gives them.
+    answers: One for each clustering, see answer.answer_run.
+    is_of_paper: Whether captions may say which figure of the paper they are, see papers.rohith2020.setting.
+    on_drawn: Called after each figure, for instance to move a progress bar.
+
+  Raises:
+    EnvironmentFault: where a file cannot be written.
+  """
+  pictures = []
+  for drawn in _figures(run, answers, is_of_paper):
+    pictures.append(save_drawn(drawn, run.path))
+    if on_drawn is not None:
+      on_drawn()
+  return pictures
+
+
+def draw_splits(run: FinishedRun, folder: Path) -> list[Picture]:
+  """Draws the splits of a run's bi-partitions and saves them in FOLDER/figures; none where there are none."""
+  names = _file_names([c['label'] for c in run.results['clusterings']])
+  return [
+    save_drawn(drawn, folder)
+    for clustering, name in zip(run.results['clusterings'], names, strict=True)
+    for drawn in split_figures(run, clustering, name)
+  ]
+
+
+def draw_clients(run: FinishedRun, answers: Sequence[ClusteringAnswer], folder: Path) -> list[Picture]:
+  """Draws every client's accuracy before and after each clustering of one of the paper's runs, saved in FOLDER/figures."""
+  names = _file_names([c['label'] for c in run.results['clusterings']])
+  return [save_drawn(drawn, folder) for drawn in _client_figures(run, answers, names, True)]
+
+
+def save_drawn(drawn: Drawn, folder: Path) -> Picture:
+  """Saves a figure, with its name, section, title and caption, as FOLDER/figures/NAME.svg and .png."""
+  name, section, title, caption, figure = drawn
+  svg, png = base.render(figure)
+  write_file(folder / 'figures' / f'{name}.svg', svg)
+  write_file(folder / 'figures' / f'{name}.png', png)
+  return Picture(name, section, title, caption, svg)
+
+
+def picture_files(picture: Picture, folder: Path) -> tuple[Path, Path]:
+  """Returns the paths of a picture's SVG and PNG in a run folder."""
+  return folder / 'figures' / f'{picture.name}.svg', folder / 'figures' / f'{picture.name}.png'
+
+
+def absolute_rounds(history: Mapping[str, Any], phase1_rounds: int, phase2_rounds: int) -> np.ndarray:
+  """Returns int64[points], a Phase 2 history's rounds counted from the start of Phase 1.
+
+  Rounds that end at phase2_rounds were counted from the clustering on; others from the start.
+  """
+  rounds = np.asarray(history['rounds'], np.int64)
+  return rounds + phase1_rounds if len(rounds) and rounds.max() <= phase2_rounds else rounds
+
+
+def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper: bool) -> Iterator[Drawn]:
+  merged = run.results['clusterings']
+  # Files are called after the first of the clusterings that share them, but for those that only one of them has.
+  labels = [part['label'] for clustering in merged for part in identical_clusterings.parts(clustering)]
+  names = dict(zip(labels, _file_names(labels), strict=True))
+  firsts = [names[identical_clusterings.parts(clustering)[0]['label']] for clustering in merged]
+  yield from _client_figures(run, answers, firsts, is_of_paper)
+  yield _rounds_figure(run)
+  for clustering, first in zip(merged, firsts, strict=True):
+    parts = identical_clusterings.parts(clustering)
+    for part in parts:
+      yield from split_figures(run, part, names[part['label']])
+    yield from _clustering_figures(run, clustering, first)
+    for part in parts:
+      yield from _dendrogram(run, part, names[part['label']], f'clustering {clustering["label"]}')
+  yield from _candidates_figures(run)
+  truth = next(iter(run.truths.values()), None)
+  yield (
+      'label_histogram_clients', 'data', 'Label histogram of each client',
+      'One column a client, one row a label; the darker, the larger the share of that label among the client’s '
+      'training rows, white for none.' + (' Clients of a planted group stand side by side.' if truth is not None else '')
+      + _pixels(len(run.client_ids), 'clients', 'the mean of their shares'),
+      heatmaps.label_histogram(
+          run.label_counts, run.client_ids, 'Labels of each client', 'client',
+          order=None if truth is None else ordering.client_order(truth),
+      ),
+  )  # fmt: skip
+
+
+def _file_names(labels: Sequence[str]) -> list[str]:
+  plain = [re.sub(r'[^A-Za-z0-9_-]', '_', label)[:60] or 'clustering' for label in labels]
+  return [name if plain.count(name) == 1 else f'{name}_{i}' for i, name in enumerate(plain)]
+
+
+def _client_figures(
+  run: FinishedRun, answers: Sequence[ClusteringAnswer], names: Sequence[str], is_of_paper: bool
+) -> Iterator[Drawn]:
+  if not answers:
+    return
+  phase1 = np.asarray(run.results['phase1']['evaluation']['client_accuracy'])
+  for clustering, name in zip(run.results['clusterings'], names, strict=True):
+    label, methods = clustering['label'], [part['method'] for part in identical_clusterings.parts(clustering)]
+    drawn_there = [tables.FIGURES[method] for method in methods if is_of_paper and method in tables.FIGURES]
+    evaluations = clustering['evaluations']
+    shown = min(len(phase1), 20)
+    yield (
+        f'client_accuracies_{name}', 'clients', f'Test accuracies of {plural(shown, "client")} before and after, {label}',
+        ''.join(f'{figure}. ' for figure in dict.fromkeys(drawn_there))
+        + f'Each row is a client{"" if shown == len(phase1) else f" ({shown} spread evenly over all {len(phase1)})"}: '
+        'the ring is the Phase 1 model, the diamond the client’s own model after Phase 2, the bar the blended model '
+        '(its clusters averaged with the average of all). Marks to the right of the ring are gains.',
+        accuracy.client_accuracies(
+            run.client_ids,
+            {
+                'Phase 1': phase1, 'own model (Phase 2)': np.asarray(evaluations['own']['client_accuracy']),
+                'blended (Phase 3)': np.asarray(evaluations['blended']['client_accuracy']),
+            },
+            f'{base.short(label, 40)}: before and after',
+        ),
+    )  # fmt: skip
+  yield (
+      'client_differences', 'clients', 'Gain or loss of every client against the unclustered model',
+      'Every bar is a client: accuracy with its own model after Phase 2 minus accuracy with the unclustered model '
+      'after as many rounds, best gain first. The dashed line is the mean, the grey band its 95% interval over '
+      'clients: where the band touches zero, nothing was shown.',
+      accuracy.client_differences([(a.label, a.differences, a.over_baseline) for a in answers]),
+  )  # fmt: skip
+
+
+def _rounds_figure(run: FinishedRun) -> Drawn:
+  training = run.results['config']['training']
+  first, second = training['phase1_rounds'], training['phase2_rounds']
+
+  def curve(history: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    return absolute_rounds(history, first, second), np.asarray(history['test_accuracy'], np.float64)
+
+  phase1 = run.results['phase1']['history']
+  rounds, accuracies = curve(run.results['baseline']['history'])
+  later = rounds > first  # Up to there it is Phase 1 itself.
+  figure = curves.accuracy_over_rounds(
+    (np.asarray(phase1['rounds'], np.int64), np.asarray(phase1['test_accuracy'], np.float64)),
+    (rounds[later], accuracies[later]),
+    {c['label']: curve(c['history']) for c in run.results['clusterings']},
+    first,
+  )
+  caption = (
+    'Mean over clients of the accuracy on their own test rows, a client in several clusters '
+    'counting with the mean over their models. '
+    'The dotted vertical line is the round after which clients were clustered; the right panel enlarges what follows. '
+    'A clustering helps where its line stays above the unclustered one.'
+  )
+  parts = [part for c in run.results['clusterings'] for part in identical_clusterings.parts(c)]
+  if recursive := [part['label'] for part in parts if part.get('splits') is not None]:
+    caption += f' {series(recursive)} may split clients first after that round, and again later.'
+  return 'accuracy_over_rounds', 'rounds', 'Accuracy over rounds', caption, figure
+
+
+def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: str) -> Iterator[Drawn]:
+  label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
+  found, order = base.labels_of(matrix), ordering.client_order(matrix)
+  truth_name, truth = next(iter(run.truths.items()), ('', None))
+  heading, section = base.short(label, 40), f'clustering {label}'
+  yield (
+      f'membership_{name}', section, f'Membership matrix, {label}',
+      'A blue cell says that the client (column) is in the cluster (row).'
+      + (' The green cells above are the planted groups on the same columns: where both show the same blocks, the '
+         'clustering found them.' if truth is not None else '')
+      + _pixels(len(matrix), 'clusters', 'blue where any client of them is in any cluster of them')
+      + _pixels(count, 'clients', 'blue where any of them is in the cluster'),
+      membership.membership_matrix(matrix, run.client_ids, f'{heading}: clusters', truth, truth_name, order),
+  )  # fmt: skip
+  # A recursion clusters other updates in every split, and these distances are those of one round.
+  at_once = [part for part in identical_clusterings.parts(clustering) if part.get('splits') is None]
+  for i, kind in enumerate(dict.fromkeys(part['signature'] for part in at_once)):
+    yield from _geometry_figures(run, clustering, kind, f'{name}_{kind}' if i else name, order)
+  yield (
+      f'label_histogram_{name}', section, f'Label histogram of each cluster, {label}',
+      'One column a cluster, one row a label; the darker, the larger the share of that label among the training rows '
+      'of the cluster’s members' + ('' if found is not None else ' (a client’s rows count in each of its clusters)') + '.'
+      + _pixels(len(matrix), 'clusters', 'the mean of their shares'),
+      heatmaps.label_histogram(
+          (matrix @ run.label_counts).astype(np.int64), [str(row) for row in range(len(matrix))],
+          f'{heading}: labels of each cluster', 'cluster', ordering.cluster_order(matrix, order),
+      ),
+  )  # fmt: skip
+
+
+def _geometry_figures(
+  run: FinishedRun, clustering: Mapping[str, Any], kind: str, name: str, order: np.ndarray
+) -> Iterator[Drawn]:
+  """Yields the distances and the plane of one kind of signature, with the clusters; clients in this order."""
+  label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
+  found, heading, section = base.labels_of(matrix), base.short(label, 40), f'clustering {label}'
+  truth_name, truth = next(iter(run.truths.items()), ('', None))
+  strip, groups = _strip(run)
+  shown, distances, positions = run.geometry(kind)
+  ids = [client_id for client_id, drawn in zip(run.client_ids, shown, strict=True) if drawn]
+  left_out = _left_out(count - len(ids))
+  if distances is not None:
+    yield (
+        f'distances_{name}', section, f'Distance matrix ordered by cluster, {label}',
+        f'Euclidean distances between the clients’ {kind}, members of a cluster side by side'
+        + (', white lines between clusters' if found is not None else ' (with overlap: clients with similar memberships)')
+        + '. Dark blocks on the diagonal are clients that lie close together; a clustering fits where its blocks are '
+        'the dark ones.' + (f' The strip at the top is the planted group (“{strip}”).' if groups is not None else '')
+        + _pixels(len(ids), 'clients', 'the mean over their pairs') + left_out,
+        heatmaps.distance_matrix(
+            distances, order if shown.all() else ordering.client_order(matrix[:, shown]), ids, f'{heading}: distances between {kind}',
+            _those(found, shown), _those(groups, shown),
+        ),
+    )  # fmt: skip
+  if positions is not None:
+    yield (
+        f'embedding_{name}', section, f'Clients in the plane, {label}',
+        f'Classical scaling of the distances between {kind}: clients that lie close together have similar {kind}, as '
+        'far as two dimensions can show it; directions mean nothing. '
+        + ('Colour and shape are the cluster' if found is not None else 'Colour is the number of clusters a client is in')
+        + (
+            '; on the right the planted groups, a client of two groups in both colours.'
+            + (' A cluster has the colour of the group it matches best.' if found is not None else '')
+            if truth is not None else '.'
+        ) + left_out,
+        embedding.embedding(positions, matrix[:, shown], None if truth is None else truth[:, shown], truth_name, label),
+    )  # fmt: skip
+
+
+def _dendrogram(run: FinishedRun, clustering: Mapping[str, Any], name: str, section: str) -> Iterator[Drawn]:
+  """Yields the merges of a hierarchical clustering; nothing for others."""
+  label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
+  found, heading = base.labels_of(matrix), base.short(label, 40)
+  strip, groups = _strip(run)
+  clustered = run.clustered(clustering)
+  tree = run.array(f'linkage_{label}', int(clustered.sum()) - 1, 4)
+  if tree is not None and found is not None and len(tree):
+    yield (
+        f'dendrogram_{name}', section, f'Dendrogram, {label}',
+        'Each leaf is a client; branches join at the distance at which their clusters merge. The dashed line is the cut: '
+        'what hangs together below it is a cluster and has one colour, grey branches lie above.'
+        + (f' The strip shows the planted groups (“{strip}”).' if groups is not None else '')
+        + _left_out(count - int(clustered.sum())),
+        dendrogram.dendrogram(
+            tree, clustering['threshold'], found[clustered], [run.client_ids[k] for k in np.flatnonzero(clustered)],
+            f'{heading}: dendrogram', _those(groups, clustered),
+        ),
+    )  # fmt: skip
+
+
+def _strip(run: FinishedRun) -> tuple[str, np.ndarray | None]:
+  """Returns the first planted grouping that is disjoint, its name and int64[clients]; ('', None) without one."""
+  disjoint = [(n, g) for n, t in run.truths.items() if (g := base.labels_of(t)) is not None]
+  return disjoint[0] if disjoint else ('', None)
+
+
+def _those(labels: np.ndarray | None, shown: np.ndarray) -> np.ndarray | None:
+  return None if labels is None else labels[shown]
+
+
+def _left_out(count: int) -> str:
+  return f' Not shown: {plural(count, "client")} whose updates were not finite.' if count else ''
+
+
+def _pixels(count: int, what: str, words: str) -> str:
+  """Returns what a pixel of a matrix means that stands for several clients or clusters; '' where each has its own."""
+  size = base.block(count)
+  return '' if size == 1 else f' A pixel stands for {size} of the {count:,} {what}: {words}.'
+
+
+def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
+  candidates = [c for c in run.results.get('candidates') or [] if c['told'] is not None]
+  sweeps = sorted({(c['method'], c['signature']) for c in candidates})
+  methods = {method for method, _ in sweeps}
+  for method, signature in sweeps:
+    words = ['candidates', *([method] if len(methods) > 1 else []), *([signature] if len(sweeps) > 1 else [])]
+    swept = [c for c in candidates if (c['method'], c['signature']) == (method, signature)]
+    swept.sort(key=lambda c: c['num_clusters'])
+    if len(swept) < 2:
+      continue
+    recovery = {}
+    for truth in run.truths:
+      scores = [c['recovery'][truth] for c in swept if truth in (c['recovery'] or {})]
+      if len(scores) == len(swept):
+        measure = 'omega' if any(s['ari'] is None for s in scores) else 'ari'
+        name = f'{"Omega" if measure == "omega" else "ARI"} with “{truth}”'
+        recovery[name] = np.array([s[measure] for s in scores], np.float64)
+    title = swept[0]['title']
+    silhouettes = np.array([np.nan if c['silhouette'] is None else c['silhouette'] for c in swept])
+    counts = np.array([c['told'] for c in swept], np.int64)
+    used = [
+        c['told'] for merged in run.results['clusterings'] for c in identical_clusterings.parts(merged)
+        if c['method'] == method and c['signature'] == signature
+    ]  # fmt: skip
+    yield (
+        '_'.join(words), 'candidates', f'{title[:1].upper()}{title[1:]} candidates, {signature}',
+        f'Clusterings of the clients’ {signature} that cost no training. The silhouette compares how close a client is to '
+        'its own cluster and to the next one, 1 at best.'
+        + (' Agreement with the planted groups is 1 for exactly those and 0 for chance; it is known here only because the '
+           'groups were planted.' if recovery else ''),
+        curves.candidate_sweep(counts, silhouettes, recovery, used),
+    )  # fmt: skip

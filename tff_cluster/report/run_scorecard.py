@@ -1,0 +1,114 @@
+"""The tables and claims of Rohith et al. 2020 beside any run that has a method of theirs, in every report."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tff_cluster.papers import rohith2020
+from tff_cluster.papers.rohith2020.setting import Setting
+from tff_cluster.report import scorecard_tables
+from tff_cluster.report.markup import Markup, tag
+from tff_cluster.scorecard import cells, headline
+from tff_cluster.scorecard.cells import Line
+from tff_cluster.scorecard.claims import Claim, Finding
+from tff_cluster.scorecard.published import Published
+from tff_cluster.scorecard.rows import Ours, of_method
+
+_TABLES = [published for published in rohith2020.PUBLISHED.values() if not published.is_figure]
+
+
+@dataclasses.dataclass(frozen=True)
+class RunScorecard:
+  """A run beside the paper's tables.
+
+  Attributes:
+    setting: What the run was run on.
+    tables: The tables, each with its numbers and its claims.
+  """
+
+  setting: Setting
+  tables: Sequence[tuple[Published, Sequence[Line], Sequence[tuple[Claim, Finding]]]]
+
+  @property
+  def was_run(self) -> bool:
+    """Whether any line has a number of ours."""
+    verdicts = [line.verdict for _, lines, _ in self.tables for line in lines]
+    verdicts += [finding.verdict for *_, findings in self.tables for _, finding in findings]
+    return any(verdict != 'not run' for verdict in verdicts)
+
+  def records(self) -> tuple[list[dict[str, Any]], Sequence[str]]:
+    """Returns all lines as records, and the names of their fields."""
+    lines = [line for _, found, _ in self.tables for line in found]
+    for published, _, findings in self.tables:
+      lines += [headline.claim_line(published.name, *pair, self.setting.remark) for pair in findings]
+    return headline.records(lines, self.setting.remark or 'the paper’s'), headline.FIELDS
+
+  def section(self) -> list[Markup]:
+    """Returns in what the run departs from the paper, its tables and its claims, each line with its verdict."""
+    departures = tag('ul', [tag('li', phrase) for phrase in self.setting.departures])
+    words = (
+      f'The tables of {rohith2020.tables.PAPER} beside this run. A number is called reproduced within its tolerance and '
+      'only in the paper’s own setting; elsewhere the line says what was run.'
+    )
+    content = [
+      tag('h3', 'Departures from its setting'),
+      tag('p', 'None.') if self.setting.is_papers else departures,
+      tag('h3', 'Tables and claims'),
+      tag('p', words, ' ', headline.tolerance_words(line for _, lines, _ in self.tables for line in lines)),
+    ]
+    for published, lines, findings in self.tables:
+      number = published.name.rpartition('/')[2].replace('table', 'Table ')
+      caption = f'{number}: {published.title}'
+      content.append(scorecard_tables.numbers_table(lines, '', caption))
+      content.append(scorecard_tables.claims_table(findings, self.setting.remark))
+    return content
+
+  def folded(self) -> list[Markup]:
+    """Returns `section` folded, for a run that shares methods with the paper and not its setting."""
+    words = 'This run is another experiment than the paper’s, but has methods of it.'
+    summary = tag('summary', 'The paper’s tables and claims beside this run')
+    return [tag('p', words, class_='soft'), tag('details', summary, *self.section())]
+
+
+def build(results: Mapping[str, Any], setting: Setting) -> RunScorecard:
+  """Returns the scorecard of a run: one line for every clustering of a number's method; claims take the nearest to the paper.
+
+  Args:
+    results: results.json.
+    setting: What it was run on.
+  """
+  return RunScorecard(setting, [_table(published, results, setting.remark) for published in _TABLES])
+
+
+def _table(
+  published: Published, results: Mapping[str, Any], remark: str
+) -> tuple[Published, list[Line], list[tuple[Claim, Finding]]]:
+  found = {row.name: of_method(row, results) for row in published.rows}
+  lines = [line for cell in published.cells for line in _lines(published, cell, found[cell.row], remark)]
+  nearest = {name: members[0] for name, members in found.items() if members}
+  findings = []
+  for claim in published.claims:
+    finding = claim.check(nearest)
+    ours = [nearest[name].clusterings[0] for name in claim.needs.names if name in nearest]
+    called = [c['label'] for c in ours if c['label'] != c['method']]
+    if called and finding.verdict != 'not run':
+      note = '; '.join(filter(None, (finding.note, f'checked on {", ".join(called)}')))
+      finding = dataclasses.replace(finding, note=note)
+    findings.append((claim, finding))
+  return published, lines, findings
+
+
+def _lines(published: Published, cell: cells.Cell, found: Sequence[Ours], remark: str) -> list[Line]:
+  row = next(row for row in published.rows if row.name == cell.row)
+  beside = [ours for ours in found if not (row.is_strict and ours.departures)]
+  if not beside:
+    asked = ' and '.join(f'{name} {value}' for name, value in row.prescribed.items()) if row.is_strict else ''
+    missing = f'this run has no {row.clustering["method"]} clustering{f" with {asked}" if asked else ""}'
+    return [cells.line(published.name, published.source, cell, None, missing=missing)]
+  lines = [cells.line(published.name, published.source, cell, ours, remark) for ours in beside]
+  if len(beside) == 1:
+    return lines
+  labels = [ours.clusterings[0]['label'] for ours in beside]
+  return [
+    dataclasses.replace(line, row=f'{line.row} [{label}]') for line, label in zip(lines, labels, strict=True)
+  ]

@@ -1,0 +1,63 @@
+"""Scorecards as tables of a page: claims beside ours, and numbers beside ours."""
+
+from collections.abc import Sequence
+
+from tff_cluster.base.words import signed
+from tff_cluster.report.markup import Markup, table, tag, verdict_chip
+from tff_cluster.scorecard.cells import Line, with_remark, without_remark
+from tff_cluster.scorecard.claims import Claim, Finding
+from tff_cluster.scorecard.units import Unit
+
+
+def claims_table(findings: Sequence[tuple[Claim, Finding]], remark: str) -> Markup:
+  """Returns a table of claims beside ours."""
+  rows = [
+      (
+          [claim.words, tag('div', '; '.join(filter(None, (finding.note, claim.source))), class_='note')],
+          claim.published, finding.ours or '–', verdict_chip(with_remark(finding.verdict, remark)),
+      )
+      for claim, finding in findings
+  ]  # fmt: skip
+  return table(('claim', 'published', 'ours', 'verdict'), rows)
+
+
+def numbers_table(lines: Sequence[Line], remark: str, caption: str) -> Markup:
+  """Returns a table with a line for each number.
+
+  Args:
+    lines: A scorecard's lines that are no claims.
+    remark: What is said once and not in each line; empty: verdicts as they are.
+    caption: Above the table.
+  """
+  body = []
+  for line in lines:
+    assert line.cell is not None
+    decimals = line.cell.decimals or line.cell.unit.decimals
+    ours = [_show(line.cell.unit, line.ours, decimals), interval(line, decimals)]
+    difference = '–' if line.difference is None else signed(line.difference, decimals)
+    words = tag('span', without_remark(line.verdict, remark), class_=look(line))
+    named = [line.cell.words, tag('div', line.note, class_='note')]
+    body.append((line.row, named, _show(line.cell.unit, line.published, decimals), ours, difference, words))
+  header = ('row', 'number', 'paper', 'ours', 'difference', 'verdict')
+  return table(header, body, numeric=(2, 3, 4), caption=caption)
+
+
+def look(line: Line) -> str:
+  """Returns the class of a verdict's colour."""
+  # What agrees in another setting is no reproduction, so it stays neutral.
+  if line.agrees is None:
+    return 'none'
+  return 'warn' if not line.agrees else 'good' if line.verdict.startswith('reproduced') else 'none'
+
+
+def _show(unit: Unit, value: float | str | None, decimals: int) -> str:
+  assert not isinstance(value, str)
+  return unit.show(value, decimals)
+
+
+def interval(line: Line, decimals: int) -> Markup | None:
+  """Returns the interval below a number; None where there is none."""
+  if line.low is None or line.high is None or line.cell is None:
+    return None
+  low, high = (line.cell.unit.show(end, decimals).rstrip('%') for end in (line.low, line.high))
+  return tag('div', f'{low} to {high}', class_='note')

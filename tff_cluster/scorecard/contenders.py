@@ -1,0 +1,251 @@
+"""Who is compared: one contender for each row of the comparison, read from the results of several seeds.
+
+Two budgets are told apart. At equal rounds a client of several clusters trains for each of them, which costs more than
+FedAvg; at equal client-rounds it stops when it has spent what FedAvg without clusters spends in Phase 2.
+"""
+
+import dataclasses
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering import overlap_dial
+from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.scorecard import identical_clusterings
+
+FEDAVG, LOCAL = 'FedAvg without clusters', 'every client alone'
+KINDS = ('fedavg', 'local', 'oracle', 'disjoint', 'overlapping')
+BUDGETS = {'equal_rounds': 'equal rounds', 'equal_client_rounds': 'equal client-rounds'}
+ROUNDS, CLIENT_ROUNDS = BUDGETS
+EVALUATORS = ('average', 'weighted', 'blended')
+# What runs of one experiment may differ in: the seeds, and where the rows lie on a machine.
+_FREE = {'training': ('seed',), 'data': ('data_seed', 'data_dir', 'data_file')}
+Runs = Sequence[tuple[int, Mapping[str, Any]]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Measured:
+  """One contender under one seed.
+
+  Attributes:
+    seed: The seed.
+    accuracy: float[clients] by budget, test accuracy of every client with its own model, 0 to 1.
+    global_accuracy: By evaluator, accuracy on the global test set at equal rounds; None where there is no such model.
+      'blended' is the mean over clusters of their blended models, the other two are of one model each; for FedAvg all
+      three are those of its one model.
+    clusters: The clusters, whatever their order; None where nothing is clustered.
+    num_clusters: Number of clusters; None where nothing is clustered.
+    singletons: Number of clusters with one client.
+    memberships: Mean number of clusters of a client.
+    recovery: Scores by planted grouping, see tff_cluster/clustering/recovery.py; empty where nothing is clustered.
+    client_rounds: By budget, client-rounds of Phase 2; for local training its share of the rounds of Phase 2.
+    bytes_up, bytes_down: By budget, bytes sent in Phase 2.
+  """
+
+  seed: int
+  accuracy: Mapping[str, np.ndarray]
+  global_accuracy: Mapping[str, float | None]
+  clusters: frozenset[frozenset[str]] | None
+  num_clusters: int | None
+  singletons: int
+  memberships: float
+  recovery: Mapping[str, Mapping[str, Any]]
+  client_rounds: Mapping[str, int]
+  bytes_up: Mapping[str, int]
+  bytes_down: Mapping[str, int]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Contender:
+  """A row of the comparison.
+
+  Attributes:
+    name: FEDAVG, LOCAL, or the label of a clustering; of identical ones all their labels, see identical.joined.
+    kind: One of KINDS; a clustering that overlaps under any seed is 'overlapping', planted groups are 'oracle'. Where a
+      method found just those, it is the method's.
+    runs: One a seed, by ascending seed.
+    parts: The contenders that it stands for, as they were asked for; none: itself alone.
+  """
+
+  name: str
+  kind: str
+  runs: tuple[Measured, ...]
+  parts: tuple['Contender', ...] = ()
+
+  @property
+  def is_clustering(self) -> bool:
+    return self.kind in ('oracle', 'disjoint', 'overlapping')
+
+  @property
+  def each(self) -> tuple['Contender', ...]:
+    """The contenders that it stands for, itself where it stands for no others."""
+    return self.parts or (self,)
+
+  @property
+  def kinds(self) -> tuple[str, ...]:
+    """The kinds of what it stands for, each once."""
+    return tuple(dict.fromkeys(part.kind for part in self.each))
+
+
+def read_contenders(runs: Runs) -> list[Contender]:
+  """Returns FedAvg, local training where the runs have it, and every clustering in the order of the configuration.
+
+  Clusterings with the same clusters and accuracies under every seed, at either budget, are one contender. Positions of the overlap dial are left out, see `read_positions`: a sweep is no contender.
+
+  Args:
+    runs: Seed and results.json (see tff_cluster/experiment/results.py) of finished runs that differ in the seed only.
+
+  Raises:
+    InputError: if there are no runs, a seed is there twice or is not that of its run, the runs are not of one
+      experiment, or an older run does not say what is needed.
+  """
+  ordered = checked(runs)
+  contenders = [Contender(FEDAVG, 'fedavg', tuple(_fedavg(*run) for run in ordered))]
+  if all(results.get('local') is not None for _, results in ordered):
+    contenders.append(Contender(LOCAL, 'local', tuple(_local(*run) for run in ordered)))
+  for position, clustering in enumerate(ordered[0][1]['clusterings']):
+    if overlap_dial.is_position(clustering['label']):
+      continue
+    found = [(seed, results, results['clusterings'][position]) for seed, results in ordered]
+    overlapping = any(entry['overlapping'] for *_, entry in found)
+    kind = 'oracle' if clustering['kind'] == 'oracle' else 'overlapping' if overlapping else 'disjoint'
+    contenders.append(Contender(clustering['label'], kind, tuple(_clustering(*entry) for entry in found)))
+  return [
+    _together(same) for same in identical_clusterings.grouped(contenders, [_identity(c) for c in contenders])
+  ]
+
+
+def _identity(contender: Contender) -> Hashable:
+  if not contender.is_clustering:
+    return contender.name
+  return tuple(
+    (run.clusters, *(run.accuracy[budget].tobytes() for budget in BUDGETS)) for run in contender.runs
+  )
+
+
+def _together(same: Sequence[Contender]) -> Contender:
+  if len(same) == 1:
+    return same[0]
+  kind = next((c.kind for c in same if c.kind != 'oracle'), 'oracle')
+  return Contender(identical_clusterings.joined(c.name for c in same), kind, same[0].runs, tuple(same))
+
+
+def read_positions(runs: Runs) -> list[Contender]:
+  """Returns the positions of the overlap dial as overlapping contenders, in their order; none where it was not turned.
+
+  Args:
+    runs: Checked runs, by ascending seed.
+  """
+  found = []
+  for position, clustering in enumerate(runs[0][1]['clusterings']):
+    if overlap_dial.is_position(clustering['label']):
+      entries = [(seed, results, results['clusterings'][position]) for seed, results in runs]
+      found.append(
+        Contender(clustering['label'], 'overlapping', tuple(_clustering(*entry) for entry in entries))
+      )
+  return found
+
+
+def checked(runs: Runs) -> list[tuple[int, Mapping[str, Any]]]:
+  """Returns the runs by ascending seed; raises InputError as `read_contenders` does."""
+  if not runs:
+    raise InputError('a comparison needs at least one finished run, given none')
+  ordered = sorted(runs, key=lambda run: run[0])
+  seeds = [seed for seed, _ in ordered]
+  if repeated := sorted({seed for seed in seeds if seeds.count(seed) > 1}):
+    raise InputError(f'seed {repeated[0]} is given twice; a comparison takes one run a seed')
+  first: dict[str, Any] = {}
+  for seed, results in ordered:
+    own = results['config']['training']['seed']
+    if own != seed:
+      raise InputError(f'the run given for seed {seed} was trained with seed {own}')
+    plain = _without_seeds(results)
+    first = first or plain
+    if differing := sorted(name for name in {**first, **plain} if first.get(name) != plain.get(name)):
+      name = differing[0]
+      raise InputError(
+        f'runs of one experiment differ in the seed only: {name} is {first.get(name)!r} for seed {seeds[0]} and '
+        f'{plain.get(name)!r} for seed {seed}'
+      )
+  return ordered
+
+
+def _without_seeds(results: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the configuration's fields by dotted name, older results filled up with what they did without saying so."""
+  plain = ExperimentConfig.from_json(results['config']).to_json()
+  fields = {
+    f'{section}.{name}': value
+    for section in ('data', 'training', 'evaluation')
+    for name, value in plain[section].items()
+    if name not in _FREE.get(section, ())
+  }
+  labels = [clustering['label'] for clustering in results['clusterings']]
+  return fields | {'clusterings': plain['clusterings'], 'clusterings that were run': labels}
+
+
+def _accuracy(evaluation: Mapping[str, Any]) -> np.ndarray:
+  return np.asarray(evaluation['client_accuracy'], np.float64)
+
+
+def _at_both(value: Any) -> dict[str, Any]:
+  return dict.fromkeys(BUDGETS, value)
+
+
+def _spent(results: Mapping[str, Any]) -> dict[str, int]:
+  """Returns what FedAvg without clusters costs after Phase 1."""
+  before, after = results['phase1']['ledger'], results['baseline']['ledger']
+  return {name: int(after[name] - before[name]) for name in ('client_rounds', 'bytes_up', 'bytes_down')}
+
+
+def _fedavg(seed: int, results: Mapping[str, Any]) -> Measured:
+  evaluation = results['baseline']['evaluation']
+  right = float(evaluation['global']['accuracy'])
+  ledger = {name: _at_both(count) for name, count in _spent(results).items()}
+  return Measured(
+    seed, _at_both(_accuracy(evaluation)), dict.fromkeys(EVALUATORS, right), None, None, 0, 1.0, {}, **ledger
+  )
+
+
+def _local(seed: int, results: Mapping[str, Any]) -> Measured:
+  training, local = results['config']['training'], results['local']
+  # Every client trains in every round of both phases, so the part of Phase 2 is a whole number.
+  rounds = training['phase1_rounds'] + training['phase2_rounds']
+  trained = local['client_rounds'] * training['phase2_rounds'] // rounds
+  ledger = {'client_rounds': _at_both(trained), 'bytes_up': _at_both(0), 'bytes_down': _at_both(0)}
+  accuracy = _at_both(_accuracy(local['evaluation']))
+  return Measured(seed, accuracy, dict.fromkeys(EVALUATORS), None, None, 0, 1.0, {}, **ledger)
+
+
+def _clustering(seed: int, results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Measured:
+  evaluations, ledger = clustering['evaluations'], clustering['ledger']
+  own, earlier = _accuracy(evaluations['own']), clustering.get('equal_cost')
+  # Also where a run that was begun with an earlier version was gone on with.
+  if earlier is None and ledger['client_rounds'] > _spent(results)['client_rounds']:
+    raise InputError(
+      f'the run of seed {seed} has schema {results.get("schema")} and holds no accuracy of {clustering["label"]} at '
+      'equal client-rounds; run it again in another folder'
+    )
+  trained = {ROUNDS: int(ledger['client_rounds']), CLIENT_ROUNDS: int(ledger['client_rounds'])}
+  if earlier is not None:
+    trained[CLIENT_ROUNDS] = int(earlier['client_rounds'])
+  # Every client-round moves the model once each way.
+  each = {name: ledger[name] // max(ledger['client_rounds'], 1) for name in ('bytes_up', 'bytes_down')}
+  return Measured(
+    seed=seed,
+    accuracy={ROUNDS: own, CLIENT_ROUNDS: own if earlier is None else _accuracy(earlier['evaluation'])},
+    global_accuracy={
+      'average': float(evaluations['average']['global']['accuracy']),
+      'weighted': float(evaluations['weighted']['global']['accuracy']),
+      'blended': float(np.mean(clustering['cluster_scores']['blended']['global'])),
+    },
+    clusters=identical_clusterings.memberships(clustering),
+    num_clusters=int(clustering['num_clusters']),
+    singletons=sum(len(members) == 1 for members in clustering['clusters']),
+    memberships=float(clustering['memberships']),
+    recovery=clustering['recovery'],
+    client_rounds=trained,
+    bytes_up={budget: count * each['bytes_up'] for budget, count in trained.items()},
+    bytes_down={budget: count * each['bytes_down'] for budget, count in trained.items()},
+  )

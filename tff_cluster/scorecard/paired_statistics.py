@@ -1,0 +1,230 @@
+"""Accuracies of every contender at both budgets, and paired differences with intervals over seeds and clients."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from tff_cluster.base import seeding
+from tff_cluster.base.words import interval_points
+from tff_cluster.scorecard.contenders import BUDGETS, Contender
+from tff_cluster.scorecard.intervals import SAME, Interval, SignTest, cautious_interval, sign_test
+
+# As in a run's history: a client with 99 of 100 rows right is at a target of 0.99, whatever the binary fractions say.
+_SLACK = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+  """Accuracy of one contender minus accuracy of another, client by client under the same seed.
+
+  Attributes:
+    interval: Mean of the seeds' means, with its 95% interval over seeds and clients.
+    clients: Signs over all clients of all seeds. Clients of a seed share models, so its p-value is too small.
+    seeds: Signs of the seeds' means.
+    harmed: Share of clients that are worse off, a mean over seeds.
+    spread: Standard deviation of the seeds' means; None for one seed.
+  """
+
+  interval: Interval
+  clients: SignTest
+  seeds: SignTest
+  harmed: float
+  spread: float | None = None
+
+  @classmethod
+  def of(cls, gains: Sequence[np.ndarray], interval: Interval) -> 'Difference':
+    """Returns the difference of float[clients] by seed, with its interval."""
+    means = np.array([gain.mean() for gain in gains])
+    return cls(
+      interval=interval,
+      clients=sign_test(np.concatenate(gains)),
+      seeds=sign_test(means),
+      harmed=float(np.mean([np.mean(gain < -SAME) for gain in gains])),
+      spread=float(np.std(means, ddof=1)) if len(means) > 1 else None,
+    )
+
+  @property
+  def side(self) -> str:
+    """'above' or 'below' where the interval excludes zero; 'unclear' where it holds it or there is none."""
+    if not self.interval.excludes_zero:
+      return 'unclear'
+    return 'above' if self.interval.mean > 0 else 'below'
+
+  @property
+  def words(self) -> str:
+    """'+1.2 points (95% interval +0.3 to +2.1 points)'."""
+    interval = self.interval
+    mean, span = interval_points(interval.mean, interval.low, interval.high)
+    return f'{mean} ({f"95% interval {span}" if span else "no interval: one client"})'
+
+  @property
+  def brief(self) -> str:
+    """'+1.2 points, 95% interval +0.3 to +2.1'."""
+    mean, span = interval_points(self.interval.mean, self.interval.low, self.interval.high)
+    return f'{mean}, 95% interval {span.removesuffix(" points")}' if span else mean
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+  """One contender at one budget.
+
+  Attributes:
+    name, kind, kinds: See contenders.Contender.
+    budget: A key of contenders.BUDGETS.
+    mean: Mean client accuracy, with its 95% interval over seeds and clients.
+    worst_decile: Mean accuracy of the lowest tenth of clients, a mean over seeds.
+    at_target: Share of clients at the target accuracy, a mean over seeds.
+    over_fedavg: Against FedAvg without clusters; None for itself.
+    over_local: Against every client alone; None for itself, or where that was not run.
+  """
+
+  name: str
+  kind: str
+  budget: str
+  mean: Interval
+  worst_decile: float
+  at_target: float
+  over_fedavg: Difference | None
+  over_local: Difference | None
+  kinds: tuple[str, ...]
+
+  @property
+  def is_clustering(self) -> bool:
+    return self.kind not in ('fedavg', 'local')
+
+  @property
+  def gain(self) -> Difference:
+    """The difference to FedAvg without clusters, of anybody else."""
+    if self.over_fedavg is None:
+      raise ValueError(f'{self.name} is what clusterings are compared with')
+    return self.over_fedavg
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+  """An overlapping contender against a disjoint one, or against the oracle, at one budget; a contender may be both of these."""
+
+  overlapping: str
+  other: str
+  other_kinds: tuple[str, ...]
+  budget: str
+  difference: Difference
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+  """All numbers of a comparison.
+
+  Attributes:
+    seeds: The seeds, ascending.
+    target: Test accuracy that clients are to reach.
+    summaries: By budget, one for each contender in their order.
+    pairs: By budget, the matrix of overlapping contenders against disjoint ones and the oracle.
+  """
+
+  seeds: tuple[int, ...]
+  target: float
+  summaries: dict[str, tuple[Summary, ...]]
+  pairs: dict[str, tuple[Pair, ...]]
+
+  @property
+  def budgets(self) -> tuple[str, ...]:
+    """The budgets that are worth telling apart: the first alone where nobody's numbers differ between them."""
+    first, *others = BUDGETS
+    numbers = {
+      budget: [(s.mean, s.worst_decile, s.over_fedavg) for s in self.summaries[budget]] for budget in BUDGETS
+    }
+    return (first, *(budget for budget in others if numbers[budget] != numbers[first]))
+
+  def summary(self, name: str, budget: str) -> Summary:
+    return next(found for found in self.summaries[budget] if found.name == name)
+
+  def best(self, kind: str, budget: str) -> Summary | None:
+    """Returns the contender of this kind with the highest mean client accuracy; None where there is none."""
+    chosen = [found for found in self.summaries[budget] if found.kind == kind]
+    return max(chosen, key=lambda found: found.mean.mean) if chosen else None
+
+  def pair(self, overlapping: str, other: str, budget: str) -> Pair:
+    return next(p for p in self.pairs[budget] if (p.overlapping, p.other) == (overlapping, other))
+
+
+def measure(contenders: Sequence[Contender], target: float, samples: int = 10_000) -> Statistics:
+  """Returns the numbers of a comparison.
+
+  Every interval has the same draws of seeds and clients, so that equal contenders have equal intervals.
+
+  Args:
+    contenders: All of the same seeds, FedAvg without clusters among them.
+    target: Test accuracy that clients are to reach.
+    samples: Bootstrap samples of an interval.
+  """
+  seeds = tuple(run.seed for run in contenders[0].runs)
+
+  @functools.cache
+  def interval(values: tuple[bytes, ...]) -> Interval:
+    arrays = [np.frombuffer(value) for value in values]
+    return cautious_interval(arrays, seeding.generator(seeds[0], 'comparison'), samples)
+
+  def mean(values: Sequence[np.ndarray]) -> Interval:
+    return interval(tuple(value.tobytes() for value in values))
+
+  def difference(first: Contender, second: Contender, budget: str) -> Difference:
+    values = [
+      one.accuracy[budget] - two.accuracy[budget] for one, two in zip(first.runs, second.runs, strict=True)
+    ]
+    return Difference.of(values, mean(values))
+
+  def against(contender: Contender, kind: str, budget: str) -> Difference | None:
+    reference = next((c for c in contenders if c.kind == kind), None)
+    return None if reference is None or reference is contender else difference(contender, reference, budget)
+
+  def summary(contender: Contender, budget: str) -> Summary:
+    accuracies = [run.accuracy[budget] for run in contender.runs]
+    return Summary(
+      name=contender.name,
+      kind=contender.kind,
+      kinds=contender.kinds,
+      budget=budget,
+      mean=_share(mean(accuracies)),
+      worst_decile=float(np.mean([worst_decile(own) for own in accuracies])),
+      at_target=float(np.mean([at_target(own, target) for own in accuracies])),
+      over_fedavg=against(contender, 'fedavg', budget),
+      over_local=against(contender, 'local', budget),
+    )
+
+  rows = [contender for contender in contenders if contender.kind == 'overlapping']
+  columns = [contender for contender in contenders if not {'oracle', 'disjoint'}.isdisjoint(contender.kinds)]
+  return Statistics(
+    seeds,
+    target,
+    {budget: tuple(summary(contender, budget) for contender in contenders) for budget in BUDGETS},
+    {
+      budget: tuple(
+        Pair(row.name, column.name, column.kinds, budget, difference(row, column, budget))
+        for row in rows
+        for column in columns
+        if column is not row
+      )
+      for budget in BUDGETS
+    },
+  )
+
+
+def _share(interval: Interval) -> Interval:
+  """Returns the interval of an accuracy, of which nothing lies below 0 or above 1."""
+  if interval.low is None or interval.high is None:
+    return interval
+  return Interval(interval.mean, max(interval.low, 0.0), min(interval.high, 1.0))
+
+
+def worst_decile(accuracy: np.ndarray) -> float:
+  """Returns the mean of the lowest tenth of float[clients], rounded down to whole clients but at least one."""
+  count = max(len(accuracy) // 10, 1)
+  return float(np.sort(accuracy)[:count].mean())
+
+
+def at_target(accuracy: np.ndarray, target: float) -> float:
+  """Returns the share of float[clients] that are at the target."""
+  return float(np.mean(accuracy >= target - _SLACK))

@@ -1,0 +1,263 @@
+"""A store of artifacts, each a folder `KIND-DIGEST` whose digest is over everything that its content depends on.
+
+Who asks for the same thing finds it there; who asks for something else cannot hit it by mistake.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tff_cluster.base import digests
+from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.storage import files, folder_guard
+
+# An artifact that is pruned so often while one waits for it is not going to stay.
+_TRIES = 100
+_DESCRIBED = 'determinants.json'
+_NAME = re.compile(r'([a-z_]+)-([0-9a-f]{24})')
+_DOOMED = '.tff_cluster-removed-'
+_ROUND = re.compile(r'(?:round|latest)_([0-9]{5,})\.npz')
+_PORTION = re.compile(r'models_[0-9]{6,}_([0-9]{6,})\.npz')
+_SCORES = re.compile(r'[0-9a-f]{64}\.npz')
+# All that is ever written into an artifact, whole or set aside: nothing else in it is ours to remove.
+_FILES = re.compile(
+  rf'({re.escape(_DESCRIBED)}|{_ROUND.pattern}|{_SCORES.pattern}|{_PORTION.pattern}|vectors\.npy(\.json)?|clients\.json|verdict\.json|sketch\.json|similarity\.npz)'
+  r'(\.damaged(-[0-9]+)?)?'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Artifact:
+  """One artifact of a store.
+
+  Attributes:
+    folder: Where it lies.
+    kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster), 'similarity' (of a cluster's updates),
+      'global_scores' or 'client_scores' (what models score there) or 'model' (that a model was compared with Keras).
+    content: Its files in words, for instance 'rounds 10, 20'.
+    size: Bytes on disk.
+    last_used: Seconds since the epoch.
+  """
+
+  folder: pathlib.Path
+  kind: str
+  content: str
+  size: int
+  last_used: float
+
+
+class Store:
+  """A folder of artifacts, which several runs may share.
+
+  Attributes:
+    root: The folder.
+  """
+
+  def __init__(self, root: pathlib.Path):
+    self.root = root
+    self._described: tuple[pathlib.Path, Any] | None = None
+
+  def place(self, kind: str, determinants: Any) -> pathlib.Path:
+    """Returns the folder that an artifact has or would have; makes nothing."""
+    return self.root / f'{kind}-{digests.of_json(determinants)[:24]}'
+
+  def artifact(self, kind: str, determinants: Any) -> pathlib.Path:
+    """Returns the folder of an artifact; makes it, with `determinants.json` inside, where it is new.
+
+    Args:
+      kind: What it is, for instance 'fedavg'.
+      determinants: The JSON value that determines its content.
+    """
+    folder = self.place(kind, determinants)
+    described = folder / _DESCRIBED
+    self._described = folder, determinants
+    if not _is_artifact(folder):
+      # Locked, because who works on an artifact sweeps it.
+      os.close(self._locked(folder))
+    with contextlib.suppress(OSError):
+      os.utime(described)  # When it was last used, for who prunes the store.
+    return folder
+
+  @contextlib.contextmanager
+  def working_on(self, folder: pathlib.Path) -> Iterator[None]:
+    """Keeps other processes from an artifact; waits while one works on it, and then finds what that one made."""
+    descriptor = self._locked(folder)
+    try:
+      files.sweep(folder)
+      yield
+    finally:
+      os.close(descriptor)
+
+  def idle_first(self, folders: Sequence[pathlib.Path]) -> Iterator[int]:
+    """Yields the positions of artifacts, each once, in their order but for those that another process works on.
+
+    These come as soon as they are left alone, or else last. So runs that go through the same artifacts side by side
+    share the work, instead of waiting for each other at every one.
+
+    Args:
+      folders: Where the artifacts lie or would lie.
+    """
+    waiting = list(range(len(folders)))
+    while waiting:
+      position = next((i for i in waiting if not _is_worked_on(folders[i])), waiting[0])
+      waiting.remove(position)
+      yield position
+
+  def _locked(self, folder: pathlib.Path) -> int:
+    """Returns a descriptor that locks an artifact; makes the folder where it is not there, or is pruned meanwhile."""
+    for _ in range(_TRIES):
+      folder_guard.check(folder)
+      try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+      except FileNotFoundError:
+        continue
+      except OSError as error:
+        raise EnvironmentFault(f'cannot write {folder}: {error.strerror}') from error
+      try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
+          if self._described is not None and self._described[0] == folder and not _is_artifact(folder):
+            files.save_json(folder / _DESCRIBED, self._described[1], seal=False)
+          return descriptor
+      except FileNotFoundError:
+        pass  # Pruned while we waited for the lock.
+      except BaseException:
+        os.close(descriptor)
+        raise
+      os.close(descriptor)
+    raise EnvironmentFault(f'{folder} vanishes as soon as it is made; is somebody removing the store?')
+
+  def artifacts(self) -> list[Artifact]:
+    """Returns what the store holds, the largest first."""
+    found = []
+    for folder in sorted(path for path in self.root.glob('*-*') if _is_artifact(path)):
+      size = sum(path.stat().st_size for path in _own_files(folder))
+      used = (folder / _DESCRIBED).stat().st_mtime
+      found.append(Artifact(folder, folder.name.rpartition('-')[0], _content(folder), size, used))
+    return sorted(found, key=lambda artifact: (-artifact.size, artifact.folder.name))
+
+  def sweep(self) -> None:
+    """Removes what killed processes left in artifacts, and of those that they were removing."""
+    self.finish_removals()
+    for folder in self.root.glob('*-*'):
+      if _NAME.fullmatch(folder.name) and not folder.is_symlink():
+        files.sweep(folder)
+
+  def finish_removals(self) -> None:
+    """Removes what is left of artifacts whose removal was killed."""
+    for doomed in self.root.glob(f'{_DOOMED}*'):
+      if _NAME.fullmatch(doomed.name.removeprefix(_DOOMED)) and _is_own_folder(doomed):
+        descriptor = os.open(doomed, os.O_RDONLY)
+        try:
+          fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+          _empty_out(doomed)
+        except BlockingIOError:
+          pass  # Another process removes it.
+        finally:
+          os.close(descriptor)
+
+  def remove(self, artifact: Artifact) -> bool:
+    """Removes an artifact and returns True; leaves it and returns False while another process works on it.
+
+    It is left, too, where something lies in it that this software did not write.
+    """
+    folder = artifact.folder
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      if {path.name for path in folder.iterdir()} != {path.name for path in _own_files(folder)}:
+        return False
+      # Out of sight in one step: who looks for the artifact finds it whole or not at all.
+      doomed = folder.with_name(f'{_DOOMED}{folder.name}')
+      if os.path.lexists(doomed):
+        self.finish_removals()
+      folder.rename(doomed)
+      _empty_out(doomed)
+      return True
+    except OSError:  # Another process has locked it, or it may not be renamed.
+      return False
+    finally:
+      os.close(descriptor)
+
+
+def saved_rounds(folder: pathlib.Path) -> dict[int, pathlib.Path]:
+  """Returns the rounds of a trajectory: kept ones (round_00020.npz) and the latest (latest_00007.npz)."""
+  matches = ((_ROUND.fullmatch(path.name), path) for path in sorted(folder.glob('*.npz')))
+  return {int(match[1]): path for match, path in matches if match}
+
+
+def _is_own_folder(folder: pathlib.Path) -> bool:
+  return folder.is_dir() and not folder.is_symlink() and folder.stat().st_uid == os.geteuid()
+
+
+def _is_artifact(folder: pathlib.Path) -> bool:
+  """Tells whether a folder is named by the digest of what it says to be determined by."""
+  match = _NAME.fullmatch(folder.name)
+  if match is None or not _is_own_folder(folder):
+    return False
+  try:
+    return digests.of_json(json.loads((folder / _DESCRIBED).read_bytes()))[:24] == match[2]
+  except (OSError, ValueError, RecursionError):
+    return False
+
+
+def _own_files(folder: pathlib.Path) -> list[pathlib.Path]:
+  """Returns the regular files of an artifact whose names this software gives."""
+  return [
+    path
+    for path in folder.iterdir()
+    if (_FILES.fullmatch(path.name) or files.is_temporary(path.name))
+    and path.is_file()
+    and not path.is_symlink()
+  ]
+
+
+def _empty_out(folder: pathlib.Path) -> None:
+  """Removes a folder and our files in it; leaves it where others' files are in it."""
+  for path in _own_files(folder):
+    path.unlink(missing_ok=True)
+  with contextlib.suppress(OSError):
+    folder.rmdir()
+
+
+def _content(folder: pathlib.Path) -> str:
+  """Returns the files of an artifact in words."""
+  rounds = sorted(saved_rounds(folder))
+  if folder.name.startswith('client_scores-'):
+    ends = [int(match[1]) for path in folder.glob('*.npz') if (match := _PORTION.fullmatch(path.name))]
+    content = f'models scored: {max(ends, default=0)}'
+  elif rounds:
+    content = f'rounds {", ".join(map(str, rounds))}'
+  elif (folder / 'vectors.npy').exists():
+    content = 'vectors'
+  elif (folder / 'similarity.npz').exists():
+    content = 'similarities'
+  elif (folder / 'verdict.json').exists():
+    content = 'a model that was compared with Keras'
+  else:
+    # Named by the digests of models (phases/global_scores.py).
+    models = sum(bool(_SCORES.fullmatch(path.name)) for path in folder.iterdir())
+    content = f'models scored: {models}' if models else 'nothing yet'
+  return content + (', damaged files' if any(folder.glob('*.damaged*')) else '')
+
+
+def _is_worked_on(folder: pathlib.Path) -> bool:
+  """Tells whether another process has locked an artifact just now."""
+  try:
+    descriptor = os.open(folder, os.O_RDONLY)
+  except OSError:
+    return False  # It is not there yet; what else is wrong with it, who works on it finds.
+  try:
+    fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return False
+  except BlockingIOError:
+    return True
+  finally:
+    os.close(descriptor)

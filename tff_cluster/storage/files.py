@@ -1,0 +1,368 @@
+"""Files that are whole or not there: atomic writes, checksums and seals."""
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import itertools
+import json
+import logging
+import os
+import pathlib
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any
+
+import numpy as np
+
+from tff_cluster.base import digests
+from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.storage import folder_guard, sealed_json
+
+_CHECKSUM = '__checksum__'
+# Only a later version's arrays have it, as int64[]: see sealed.FORMAT.
+_FORMAT = '__format__'
+# What is on its way to its name. Nobody else gives such names, so that sweeping takes nothing of others.
+_TEMPORARY = re.compile(r'\.tff_cluster-[0-9a-f]{16}-(.+)', re.DOTALL)
+_LOG = logging.getLogger(__name__)
+
+
+class DamagedFile(EnvironmentFault):
+  """A file of ours that is truncated, changed or not ours. It is named, never used, never overwritten unasked.
+
+  It came with a folder that was given, and only who gave it can act: exit code 2.
+  """
+
+  exit_code = 2
+
+
+@contextlib.contextmanager
+def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
+  """Opens a temporary file beside `path` that takes its place when the block ends without an error.
+
+  Whoever reads `path` sees the old content or the new one, never a part; an error leaves no file behind. As with `open`,
+  a new file may be read and written by whom the umask allows it, one that is there keeps its permissions.
+  A killed process can leave the temporary file, which the next one that writes `path` removes, or `sweep`.
+
+  Raises:
+    EnvironmentFault: if the disk is full, or the folder cannot be written or was taken away; what was there stays.
+  """
+  folder_guard.check(path)
+  temporary = None
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path.parent, path.name)
+    descriptor, temporary = _temporary(path)
+    with os.fdopen(descriptor, 'w+b') as stream:
+      yield stream
+      stream.flush()
+      os.fsync(stream.fileno())
+      # Before it is closed, which unlocks it.
+      _take_place(temporary, path)
+    temporary = None
+    _sync_folder(path.parent)
+  except OSError as error:
+    raise EnvironmentFault(
+      f'cannot write {path}: {error.strerror or error}; what was finished before is kept'
+    ) from error
+  finally:
+    if temporary is not None:
+      with contextlib.suppress(OSError):
+        os.unlink(temporary)
+
+
+def _temporary(path: pathlib.Path) -> tuple[int, pathlib.Path]:
+  """Makes a temporary file beside `path`, locked for as long as its descriptor is open, and returns both."""
+  # Of a new file the kernel takes the umask off; what is written anew is not shown to others meanwhile.
+  permissions = _permissions(path) or 0o666
+  while True:
+    name = _temporary_path(path)
+    descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions)
+    with contextlib.suppress(OSError):
+      fcntl.flock(descriptor, fcntl.LOCK_EX)
+    if os.path.lexists(name):
+      return descriptor, name
+    os.close(descriptor)  # Swept before it was locked.
+
+
+def _take_place(temporary: str | pathlib.Path, path: pathlib.Path) -> None:
+  """Puts a file into the place of another one, whose permissions it takes over where that is there."""
+  if (kept := _permissions(path)) is not None:
+    os.chmod(temporary, kept)
+  os.replace(temporary, path)
+
+
+def _permissions(path: pathlib.Path) -> int | None:
+  try:
+    return stat.S_IMODE(os.stat(path).st_mode)
+  except FileNotFoundError:
+    return None
+
+
+def _temporary_path(path: pathlib.Path) -> pathlib.Path:
+  return path.with_name(f'.tff_cluster-{os.urandom(8).hex()}-{path.name}')
+
+
+def is_temporary(name: str) -> bool:
+  """Tells whether a file of this name is on its way to another name."""
+  return _TEMPORARY.fullmatch(name) is not None
+
+
+def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None:
+  """Has `write` make a file that takes the place of `path` when it is whole.
+
+  Args:
+    path: The file.
+    write: Writes the file whose path it is given; that has the suffix of `path`, which some libraries want.
+
+  Raises:
+    EnvironmentFault: if it cannot be written.
+  """
+  folder_guard.check(path)
+  temporary = _temporary_path(path)
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path.parent, path.name)
+    write(temporary)
+    with open(temporary, 'rb') as stream:
+      os.fsync(stream.fileno())
+    _take_place(temporary, path)
+  except OSError as error:
+    raise EnvironmentFault(
+      f'cannot write {path}: {error.strerror or error}; what was finished before is kept'
+    ) from error
+  finally:
+    # It is not there where the folder could not be made; then the fault of the folder is what counts.
+    with contextlib.suppress(OSError):
+      temporary.unlink(missing_ok=True)
+
+
+def sweep(folder: pathlib.Path, name: str | None = None) -> None:
+  """Removes what killed processes left in a folder, not in those below it: files of ours on their way to a name.
+
+  Args:
+    folder: The folder; nothing happens where there is none.
+    name: The name that they were to get; default: any.
+  """
+  with contextlib.suppress(OSError):
+    for found in os.scandir(folder):
+      match = _TEMPORARY.fullmatch(found.name)
+      if match is not None and name in (None, match[1]):
+        _remove_left_over(found.path)
+
+
+def _remove_left_over(path: str) -> None:
+  """Removes a regular file of this user unless who writes it lives, which has it locked; follows no link."""
+  with contextlib.suppress(OSError):
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+      about = os.fstat(descriptor)
+      if stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid():
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(path)
+    finally:
+      os.close(descriptor)
+
+
+def link_file(path: pathlib.Path, other: pathlib.Path) -> None:
+  """Has a new path name the content of another one too; raises OSError where the file system does not do that."""
+  os.link(other, path)
+
+
+def file_digest(path: pathlib.Path) -> str | None:
+  """Returns the SHA-256 of a file's bytes; None where there is no such file."""
+  try:
+    with open(path, 'rb') as stream:
+      return hashlib.file_digest(stream, 'sha256').hexdigest()
+  except FileNotFoundError:
+    return None
+
+
+def save_json(path: pathlib.Path, value: Any, seal: bool = True) -> None:
+  """Writes a JSON value, indented, keys in their order. NaN and infinities are refused (ValueError).
+
+  Args:
+    path: The file.
+    value: The value.
+    seal: Whether a checksum goes with it, as what phases read from each other needs (see sealed.py).
+  """
+  text = sealed_json.seal(value) if seal else (json.dumps(value, indent=1, allow_nan=False) + '\n').encode()
+  with replacing(path) as stream:
+    stream.write(text)
+
+
+def load_json(path: pathlib.Path) -> Any:
+  """Reads a JSON file.
+
+  Raises:
+    FileNotFoundError: if it is not there.
+    DamagedFile: if it is no JSON, or was changed after it was written.
+    sealed.NewerFile: if a later version wrote it.
+  """
+  try:
+    return sealed_json.unseal(path.read_bytes())
+  except sealed_json.NewerFile as error:
+    raise _newer(path, error) from error
+  except (ValueError, RecursionError) as error:
+    raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
+
+
+def save_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
+  """Writes named arrays as an uncompressed .npz with a checksum over names, dtypes, shapes and bytes."""
+  plain = {name: np.asarray(array) for name, array in arrays.items()}
+  checksum = np.frombuffer(bytes.fromhex(_checksum(plain)), np.uint8)
+  with replacing(path) as stream:
+    remembering = _Remembering(stream)
+    np.savez(remembering, **plain, **{_CHECKSUM: checksum})
+    if remembering.error is not None:
+      raise remembering.error
+
+
+class _Remembering:
+  """A stream that can only be written, goes on after its first error, and remembers it.
+
+  An archive whose writes fail complains on stderr when it is collected; this one finds no fault, and whoever
+  made it asks for the error.
+  """
+
+  def __init__(self, stream: IO[bytes]):
+    self.error: OSError | None = None
+    self._stream = stream
+
+  def write(self, data: Any) -> int:
+    if self.error is None:
+      try:
+        return self._stream.write(data)
+      except OSError as error:
+        self.error = error
+    return len(memoryview(data).cast('B'))
+
+  def flush(self) -> None:
+    if self.error is None:
+      try:
+        self._stream.flush()
+      except OSError as error:
+        self.error = error
+
+  def read(self, size: int = -1) -> bytes:
+    """NumPy takes for a stream what can be read; nothing here can."""
+    raise io.UnsupportedOperation('read')
+
+
+def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+  """Reads what save_arrays wrote.
+
+  Raises:
+    FileNotFoundError: if it is not there.
+    DamagedFile: if it is truncated, has another checksum, or is not such a file.
+    sealed.NewerFile: if a later version wrote it.
+  """
+  try:
+    with np.load(path, allow_pickle=False) as archive:
+      arrays = {name: archive[name] for name in archive.files}
+  except (FileNotFoundError, MemoryError):
+    raise
+  except Exception as error:
+    # What zipfile and NumPy raise on damaged bytes is of many kinds (NotImplementedError, RuntimeError, ...).
+    raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
+  if _FORMAT in arrays:
+    try:
+      sealed_json.check_format(int(arrays.pop(_FORMAT)))
+    except sealed_json.NewerFile as error:
+      raise _newer(path, error) from error
+  found = arrays.pop(_CHECKSUM, None)
+  if found is None or found.tobytes().hex() != _checksum(arrays):
+    raise DamagedFile(f'{path} is damaged: its checksum does not fit; remove it to have it made again')
+  return arrays
+
+
+def load_or_none(path: pathlib.Path) -> dict[str, np.ndarray] | None:
+  """Returns what save_arrays wrote; None where it is not there, or is damaged and then set aside."""
+  try:
+    return load_arrays(path)
+  except FileNotFoundError:
+    return None
+  except DamagedFile as damage:
+    set_aside(path, damage)
+    return None
+
+
+def set_aside(path: pathlib.Path, damage: DamagedFile) -> None:
+  """Renames a damaged file (rows with their checksum), so that it is neither used nor lost, and logs it in one line."""
+  files = [file for file in (path, path.with_name(path.name + '.json')) if os.path.lexists(file)]
+  endings = itertools.chain(['.damaged'], (f'.damaged-{number}' for number in itertools.count(2)))
+  ending = next(e for e in endings if not any(os.path.lexists(f'{file}{e}') for file in files))
+  for file in files:
+    file.rename(f'{file}{ending}')
+  _LOG.warning('%s; kept as %s%s and made again', str(damage).partition('; ')[0], path.name, ending)
+
+
+def save_rows(path: pathlib.Path, rows: int, columns: int, fill: Callable[[np.ndarray], None]) -> None:
+  """Writes a float32[rows, columns] .npy that may be larger than memory, and its checksum beside it.
+
+  Args:
+    path: The .npy file; `PATH.json` gets the checksum and is written last.
+    rows: Number of rows.
+    columns: Number of columns.
+    fill: Fills the (memory-mapped) array that it is given.
+  """
+  checksum_path = path.with_name(path.name + '.json')
+  with replacing(path) as stream:
+    checksum_path.unlink(missing_ok=True)
+    np.lib.format.write_array_header_1_0(
+      stream, {'descr': np.dtype(np.float32).str, 'fortran_order': False, 'shape': (rows, columns)}
+    )
+    stream.flush()
+    start = stream.tell()
+    # Reserved now, so that a full disk is an error here and not a SIGBUS in the middle of the map.
+    getattr(os, 'posix_fallocate', _truncate)(stream.fileno(), 0, start + rows * columns * 4)
+    array = np.memmap(stream, np.float32, 'r+', offset=start, shape=(rows, columns))
+    fill(array)
+    array.flush()
+    checksum = digests.of_arrays(array[row] for row in range(rows))
+    del array
+  save_json(checksum_path, {'sha256': checksum})
+
+
+def load_rows(path: pathlib.Path) -> np.ndarray:
+  """Returns the float32[rows, columns] that save_rows wrote, memory-mapped and read-only.
+
+  Raises:
+    FileNotFoundError: if it is not there whole.
+    DamagedFile: if its content is not what was written.
+  """
+  expected = load_json(path.with_name(path.name + '.json'))
+  try:
+    array = np.load(path, mmap_mode='r', allow_pickle=False)
+  except (FileNotFoundError, MemoryError):
+    raise
+  except Exception as error:
+    # As above; the tokenizer has a word to say on headers, too.
+    raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
+  if not isinstance(expected, dict) or expected.get('sha256') != digests.of_arrays(array):
+    raise DamagedFile(f'{path} is damaged: its checksum does not fit; remove it to have it made again')
+  return array
+
+
+def _newer(path: pathlib.Path, error: sealed_json.NewerFile) -> sealed_json.NewerFile:
+  return sealed_json.NewerFile(
+    f'{path} {error}; use the version that wrote it, or another folder. It is left as it is'
+  )
+
+
+def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
+  names = sorted(arrays)
+  return digests.of_json([names, digests.of_arrays(arrays[name] for name in names)])
+
+
+def _truncate(descriptor: int, offset: int, length: int) -> None:
+  os.ftruncate(descriptor, offset + length)
+
+
+def _sync_folder(folder: pathlib.Path) -> None:
+  descriptor = os.open(folder, os.O_RDONLY)
+  try:
+    os.fsync(descriptor)
+  finally:
+    os.close(descriptor)

@@ -1,0 +1,88 @@
+"""What must not be overlooked: wrong groups behind fine accuracies, collapsed clusters, too few seeds."""
+
+from collections.abc import Sequence
+
+from tff_cluster.base.words import plural, series
+from tff_cluster.report.answer import GROUPS_WRONG_BELOW, Recovery
+from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs
+from tff_cluster.scorecard.paired_statistics import Statistics
+
+FEWEST_SEEDS = 3
+
+
+def recoveries(contender: Contender, runs: Runs) -> list[tuple[Recovery, ...]]:
+  """Returns for each planted grouping one score a seed: ARI, or Omega where either side overlaps under any seed."""
+  truths = {seed: results['population'].get('truths') or {} for seed, results in runs}
+  found = []
+  for name in dict.fromkeys(name for run in contender.runs for name in run.recovery):
+    entries = [run for run in contender.runs if name in run.recovery]
+    measure = 'Omega' if any(run.recovery[name]['ari'] is None for run in entries) else 'ARI'
+    found.append(
+      tuple(
+        Recovery(name, measure, run.recovery[name][measure.lower()], len(truths[run.seed][name]))
+        for run in entries
+      )
+    )
+  return found
+
+
+def make_alarms(contenders: Sequence[Contender], statistics: Statistics, runs: Runs) -> list[str]:
+  """Returns what must not be overlooked: wrong groups behind fine accuracies, collapsed clusters, too few seeds."""
+  alarms = []
+  found = [contender for contender in contenders if contender.kind in ('disjoint', 'overlapping')]
+  for side, words, joined in (
+    ('above', 'better than FedAvg’s', 'but'),
+    ('unclear', 'not clearly different from FedAvg’s', 'and'),
+  ):
+    wrong = [
+      told
+      for contender in found
+      if statistics.summary(contender.name, ROUNDS).gain.side == side
+      and (told := _wrong_groups(contender, runs))
+    ]
+    if wrong:
+      alarms.append(
+        f'Accuracy is {words}, {joined} the groups are wrong: {series(wrong)}. '
+        'Do not read these clusters as the structure of the data.'
+      )
+  several = [contender for contender in found if len(contender.runs[0].accuracy[ROUNDS]) > 1]
+  for words, collapsed in (
+    ('All clients are in one cluster', lambda run: run.num_clusters == 1),
+    (
+      'More than half of the clusters have a single client',
+      lambda run: 2 * run.singletons > run.num_clusters,
+    ),
+  ):
+    named = [
+      f'{contender.name} ({_of_seeds(count, contender)})'
+      for contender in several
+      if (count := sum(collapsed(run) for run in contender.runs))
+    ]
+    if named:
+      alarms.append(f'{words}: {series(named)}.')
+  if len(statistics.seeds) < FEWEST_SEEDS:
+    only = len(statistics.seeds) == 1
+    alarms.append(
+      f'Only {plural(len(statistics.seeds), "seed")} {"was" if only else "were"} run: '
+      f'{"the intervals speak of clients alone" if only else "two hardly tell how much seeds differ"}, and other seeds may '
+      f'answer otherwise. Run at least {FEWEST_SEEDS}.'
+    )
+  return alarms
+
+
+def _wrong_groups(contender: Contender, runs: Runs) -> str:
+  """Returns the contender with its best score; empty where its groups are right under every seed, or none are known."""
+  by_seed = zip(*recoveries(contender, runs), strict=True)
+  real = [[recovery for recovery in of_seed if recovery.planted > 1] for of_seed in by_seed]
+  # One truth that is met is enough: the others describe the same clients at another grain.
+  best = [max(of_seed, key=lambda recovery: recovery.value) for of_seed in real if of_seed]
+  wrong = [recovery for recovery in best if recovery.value < GROUPS_WRONG_BELOW]
+  if not wrong:
+    return ''
+  lowest = min(wrong, key=lambda recovery: recovery.value)
+  told = f'lowest {lowest.shown} for “{lowest.truth}”'
+  return f'{contender.name} ({told}, wrong under {_of_seeds(len(wrong), contender)})'
+
+
+def _of_seeds(count: int, contender: Contender) -> str:
+  return f'{count} of {plural(len(contender.runs), "seed")}'

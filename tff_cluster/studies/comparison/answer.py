@@ -1,0 +1,100 @@
+"""The answer of a comparison in words; a difference counts where its interval excludes zero."""
+
+from tff_cluster.base.words import percent, plural, points, series
+from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS
+from tff_cluster.scorecard.intervals import seeds_needed
+from tff_cluster.scorecard.paired_statistics import Difference, Statistics
+
+# Points of mean client accuracy that are worth telling apart. Asked is for how many seeds a difference of this size takes: one as
+# large as that observed would follow chance, and near zero no number of seeds shows it.
+WORTH_SHOWING = 0.01
+
+
+def headline(statistics: Statistics) -> str:
+  """Returns which clusterings helped against FedAvg at equal rounds, with intervals, and whether there are too few seeds."""
+  found = [s for s in statistics.summaries[ROUNDS] if s.is_clustering]
+  clauses = []
+  for side, verb in (('above', 'helped'), ('unclear', 'made no clear difference'), ('below', 'harmed')):
+    chosen = sorted((s for s in found if s.gain.side == side), key=lambda s: -s.gain.interval.mean)
+    if chosen:
+      clauses.append(f'{series([f"{s.name} ({s.gain.brief})" for s in chosen])} {verb}')
+  if not clauses:
+    return 'These runs have no clustering, so there is nothing to compare.'
+  effects = '; '.join(clauses)
+  return f'Against FedAvg without clusters at equal rounds, {effects}. {_enough_seeds(statistics)}'
+
+
+def sentences(statistics: Statistics) -> list[str]:
+  """Returns overlap against disjoint at either budget, and the clusterings against every client alone."""
+  words = {
+    'above': 'is better than',
+    'unclear': 'is not shown to be better or worse than',
+    'below': 'is worse than',
+  }
+  told: dict[str, list[str]] = {}
+  for budget, name in BUDGETS.items():
+    overlapping, disjoint = (statistics.best(kind, budget) for kind in ('overlapping', 'disjoint'))
+    if overlapping is not None and disjoint is not None:
+      difference = statistics.pair(overlapping.name, disjoint.name, budget).difference
+      sentence = (
+        f'the best overlapping clustering, {overlapping.name} ({percent(overlapping.mean.mean)}), '
+        f'{words[difference.side]} the best disjoint one, {disjoint.name} ({percent(disjoint.mean.mean)}): '
+        f'{difference.words}{_would_do(difference, len(statistics.seeds))}.'
+      )
+      told.setdefault(sentence, []).append(f'at {name}')
+  found = [f'{_capital(series(budgets))} {sentence}' for sentence, budgets in told.items()]
+  alone = [
+    s for s in statistics.summaries[ROUNDS] if s.over_local is not None and s.kind not in ('fedavg', 'oracle')
+  ]
+  if alone:
+    better = [s.name for s in alone if s.over_local is not None and s.over_local.side == 'above']
+    found.append(f'Better than every client alone: {series(better) or "no clustering"}.')
+  return found
+
+
+def _enough_seeds(statistics: Statistics) -> str:
+  """Returns whether there are seeds enough for the clusterings whose interval holds zero, and how many would do."""
+  count, worth = len(statistics.seeds), f'{100 * WORTH_SHOWING:g} point'
+  if count == 1:
+    return (
+      'One seed is too few: it does not tell how much seeds differ. Run 3 to see that, and how many would do.'
+    )
+  gains = {s.name: s.gain for s in statistics.summaries[ROUNDS] if s.is_clustering}
+  unclear = {name: gain for name, gain in gains.items() if gain.side == 'unclear'}
+  needed = {name: _needed(gain) for name, gain in unclear.items()}
+  lacking = [name for name, seeds in needed.items() if seeds > count]
+  if lacking:
+    whom = 'all of them' if len(lacking) == len(gains) > 1 else series(lacking)
+    spread, most = max(unclear[name].spread or 0.0 for name in lacking), max(needed[name] for name in lacking)
+    seen = max(_needed(unclear[name], unclear[name].interval.mean) for name in lacking)
+    seen_words = f'{seen:,} would show differences as large as here and ' if seen < most else ''
+    return (
+      f'{plural(count, "seed")} are too few for {whom}: where seeds differ as here (standard deviation {_size(spread)}), '
+      f'{seen_words}{most:,} would show one of {worth}, in four of five comparisons (paired t-test over seeds, 5%).'
+    )
+  if unclear:
+    return (
+      f'Where seeds differ as here, {plural(count, "seed")} show a difference of {worth} in four of five comparisons or more '
+      '(paired t-test over seeds, 5%).'
+    )
+  return f'{plural(count, "seed")} are enough for that: no interval holds zero.'
+
+
+def _would_do(difference: Difference, count: int) -> str:
+  """Returns how many seeds would show a difference that is unclear; empty where there are as many, or only one."""
+  if difference.side != 'unclear' or difference.spread is None or _needed(difference) <= count:
+    return ''
+  return f'; {_needed(difference):,} seeds would show a difference of {100 * WORTH_SHOWING:g} point in four of five comparisons'
+
+
+def _needed(difference: Difference, size: float = 0.0) -> int:
+  """Returns how many seeds would show a difference of this size, or of WORTH_SHOWING where it is less."""
+  return seeds_needed(difference.spread or 0.0, max(abs(size), WORTH_SHOWING))
+
+
+def _size(spread: float) -> str:
+  return points(spread).removeprefix('+')
+
+
+def _capital(text: str) -> str:
+  return text[0].upper() + text[1:]

@@ -1,0 +1,180 @@
+"""The overlap dial of a comparison: what accuracy costs as clusters go from one client each to all clients together.
+
+Beside the positions stands what a user could do who must choose one: under every seed the position whose clients have the
+highest validation accuracy after the last round. It is chosen without test rows, so it may be compared with other methods.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base.words import percent, plural, size
+from tff_cluster.clustering import overlap_dial
+from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.scorecard import paired_statistics
+from tff_cluster.scorecard.claims import Finding
+from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Contender, Runs, read_positions
+from tff_cluster.scorecard.paired_statistics import Difference, Statistics, Summary
+from tff_cluster.studies.comparison import sections
+from tff_cluster.studies.comparison.verdicts import Check
+
+CHOSEN = 'the dial, chosen on validation rows'
+_OF_SIDE = {'above': 'holds', 'unclear': 'undecided', 'below': 'fails'}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dial:
+  """The dial of a comparison.
+
+  Attributes:
+    positions: One contender each, from every client alone to all together.
+    quantiles: Of the distances, one a position; None for the first, whose threshold is 0.
+    thresholds: float[positions][seeds], the distances that the quantiles are.
+    chosen: Under every seed the run of the position with the highest validation accuracy; of equal ones the cheapest.
+    chosen_positions: int[seeds].
+    statistics: Of FedAvg without clusters, the positions, `chosen` and the disjoint clusterings.
+  """
+
+  positions: tuple[Contender, ...]
+  quantiles: tuple[float | None, ...]
+  thresholds: tuple[tuple[float, ...], ...]
+  chosen: Contender
+  chosen_positions: tuple[int, ...]
+  statistics: Statistics
+
+  def summary(self, contender: Contender, budget: str) -> Summary:
+    return self.statistics.summary(contender.name, budget)
+
+  def label(self, position: int) -> str:
+    """Returns what a position is called beside an axis."""
+    value = self.quantiles[position]
+    return 'alone' if value is None else 'together' if value == 1.0 else f'{value:.2g}'
+
+
+def read_dial(runs: Runs, contenders: Sequence[Contender], target: float) -> Dial | None:
+  """Returns the dial of runs that have one, else None.
+
+  Args:
+    runs: Checked runs, by ascending seed.
+    contenders: The rows of the comparison.
+    target: Test accuracy that clients are to reach.
+  """
+  positions = read_positions(runs)
+  if not positions:
+    return None
+  of_runs = [
+    [c for c in results['clusterings'] if overlap_dial.is_position(c['label'])] for _, results in runs
+  ]
+  validation = np.array([[c['history']['validation_accuracy'][-1] for c in found] for found in of_runs])
+  spent = np.array([[c['ledger']['client_rounds'] for c in found] for found in of_runs])
+  best = [int(np.lexsort((cost, -accuracy))[0]) for cost, accuracy in zip(spent, validation, strict=True)]
+  chosen = Contender(
+    CHOSEN, 'overlapping', tuple(positions[position].runs[k] for k, position in enumerate(best))
+  )
+  rows = [c for c in contenders if c.kind in ('fedavg', 'disjoint')]
+  return Dial(
+    positions=tuple(positions),
+    quantiles=tuple(overlap_dial.quantile(c['parameters'][c['dial']]) for c in of_runs[0]),
+    thresholds=tuple(zip(*([float(c['threshold']) for c in found] for found in of_runs), strict=True)),
+    chosen=chosen,
+    chosen_positions=tuple(best),
+    statistics=paired_statistics.measure([*rows, *positions, chosen], target),
+  )
+
+
+def against_disjoint(dial: Dial, contender: Contender, budget: str) -> tuple[Summary, Difference] | None:
+  """Returns the disjoint clustering with the highest mean, and the contender's difference to it; None without one."""
+  best = dial.statistics.best('disjoint', budget)
+  return None if best is None else (best, dial.statistics.pair(contender.name, best.name, budget).difference)
+
+
+def hindsight(dial: Dial, budget: str) -> int:
+  """Returns the position with the highest mean test accuracy: what nobody can choose without test rows."""
+  return int(np.argmax([dial.summary(position, budget).mean.mean for position in dial.positions]))
+
+
+def make_checks(dial: Dial) -> list[Check]:
+  """Returns whether the dial, chosen on validation rows, beats the best disjoint clustering, at either budget."""
+  checks = []
+  for budget, words in BUDGETS.items():
+    found = against_disjoint(dial, dial.chosen, budget)
+    statement = f'The dial, chosen on validation rows, beats the best disjoint clustering, at {words}'
+    if found is None:
+      finding = Finding('not run', '–', 'these runs have no disjoint clustering')
+    else:
+      best, difference = found
+      finding = Finding(
+        _OF_SIDE[difference.side], difference.words, f'against {best.name}, chosen by what it is judged on'
+      )
+    checks.append(Check(statement, 'dial', (budget,), finding))
+  return checks
+
+
+def sentences(dial: Dial) -> list[str]:
+  """Returns where the dial stands best, by validation rows and in hindsight."""
+  summary = dial.summary(dial.chosen, ROUNDS)
+  memberships = float(np.mean([run.memberships for run in dial.chosen.runs]))
+  places = ', '.join(dial.label(position) for position in dial.chosen_positions)
+  told = [
+    f'Chosen on validation rows under every seed ({places}), the dial attains {percent(summary.mean.mean)} at equal rounds, '
+    f'{summary.gain.words} against FedAvg, with {memberships:.1f} memberships a client.'
+  ]
+  position = hindsight(dial, ROUNDS)
+  best = dial.summary(dial.positions[position], ROUNDS)
+  overlap = float(np.mean([run.memberships for run in dial.positions[position].runs]))
+  told.append(
+    f'In hindsight, by test rows, the best of {plural(len(dial.positions), "position")} is “{dial.label(position)}”: '
+    f'{percent(best.mean.mean)} with {overlap:.1f} memberships a client.'
+  )
+  return told
+
+
+def to_json(dial: Dial) -> dict[str, Any]:
+  """Returns what comparison.json says of the dial but for its summaries, see saved.py."""
+  return {
+    'positions': [
+      {
+        'name': contender.name,
+        'quantile': quantile,
+        'thresholds': list(thresholds),
+        'num_clusters': [run.num_clusters for run in contender.runs],
+        'memberships': [run.memberships for run in contender.runs],
+        'client_rounds': [run.client_rounds[ROUNDS] for run in contender.runs],
+      }
+      for contender, quantile, thresholds in zip(dial.positions, dial.quantiles, dial.thresholds, strict=True)
+    ],
+    'chosen_positions': list(dial.chosen_positions),
+  }
+
+
+def section(dial: Dial) -> list[Markup]:
+  """Returns the dial's sentences, its check and the table of its positions."""
+  header = (
+      '', 'threshold', 'clusters', 'memberships', 'at equal rounds', 'against FedAvg', 'harmed', 'client-rounds', 'bytes',
+      'at equal client-rounds', 'against FedAvg',
+  )  # fmt: skip
+  rows = []
+  for position, contender in enumerate(dial.positions):
+    free, paid = (dial.summary(contender, budget) for budget in BUDGETS)
+    rows.append((
+        dial.label(position), f'{np.mean(dial.thresholds[position]):.3g}', _mean([run.num_clusters or 0 for run in contender.runs]),
+        _mean([run.memberships for run in contender.runs]), *sections.accuracy_cells(free), percent(free.gain.harmed),
+        f'{np.mean([run.client_rounds[ROUNDS] for run in contender.runs]):,.0f}',
+        size(float(np.mean([run.bytes_up[ROUNDS] + run.bytes_down[ROUNDS] for run in contender.runs]))),
+        *sections.accuracy_cells(paid),
+    ))  # fmt: skip
+  return [
+      tag(
+          'p', 'Dynamic distance with its threshold turned from 0 (every client alone) to the largest distance (all together); between '
+          'them positions are named by the quantile of the distances that the threshold is. Means over seeds, intervals as above.',
+      ),
+      *(tag('p', told) for told in sentences(dial)),
+      sections.checks_table(make_checks(dial), 'statement'),
+      table(header, rows, numeric=range(1, len(header))),
+  ]  # fmt: skip
+
+
+def _mean(values: Sequence[float]) -> str:
+  return f'{np.mean(values):.1f}'

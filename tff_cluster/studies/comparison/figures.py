@@ -1,0 +1,235 @@
+"""A comparison at a glance: gains with their intervals, accuracy against its cost, and the worst-off clients."""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tff_cluster.report.figures import base
+from tff_cluster.scorecard.intervals import Interval
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+KINDS = {
+  'fedavg': ('FedAvg without clusters', '*'),
+  'local': ('every client alone', 'X'),
+  'oracle': ('planted groups (oracle)', 'D'),
+  'disjoint': ('disjoint', 's'),
+  'overlapping': ('overlapping', 'o'),
+}
+_AREA = 42.0  # Of a mark, in square points, for one cluster a client.
+_MOST_MEMBERSHIPS = 12.0
+_APART = 0.022  # Of the axis; marks that are nearer to each other in cost and accuracy stand side by side.
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+  """One contender at one budget.
+
+  Attributes:
+    name: Its name.
+    kind: 'fedavg', 'local', 'oracle', 'disjoint' or 'overlapping'.
+    budget: At what budget, in words.
+    accuracy: Mean client accuracy, 0 to 1.
+    worst: Mean accuracy of the worst decile of clients.
+    gain: Difference to FedAvg without clusters; None for itself.
+    client_rounds: Mean over seeds.
+    memberships: Mean number of clusters of a client.
+    num_bytes: Sent in Phase 2 up and down, mean over seeds.
+  """
+
+  name: str
+  kind: str
+  budget: str
+  accuracy: Interval
+  worst: float
+  gain: Interval | None
+  client_rounds: float
+  memberships: float
+  num_bytes: float
+
+
+@base.styled
+def gains(marks: Sequence[Mark]) -> 'Figure':
+  """Draws a row a contender: its mean difference to FedAvg with the interval, full at the first budget, hollow at others.
+
+  Args:
+    marks: Every contender at every budget; those without a gain are left out, and at least one has one.
+  """
+  from matplotlib.lines import Line2D
+
+  marks = [mark for mark in marks if mark.gain is not None]
+  names, budgets = _in_order(marks)
+  figure = base.new_figure(8.6, 1.6 + 0.42 * len(names))
+  axes = figure.add_subplot()
+  axes.axvline(0, color=base.INK, linewidth=0.9, zorder=1)
+  for mark in marks:
+    if mark.gain is None:
+      continue
+    place, colour = budgets.index(mark.budget), colour_of(mark.kind)
+    height = names.index(mark.name) + 0.3 * (place - (len(budgets) - 1) / 2)
+    if mark.gain.low is not None and mark.gain.high is not None:
+      axes.hlines(height, 100 * mark.gain.low, 100 * mark.gain.high, color=colour, linewidth=1.8, zorder=2)
+    axes.plot(
+      100 * mark.gain.mean, height, marker=KINDS[mark.kind][1], markersize=6.5, color=colour,
+      markerfacecolor='white' if place else colour, markeredgewidth=1.5, zorder=3, gid=f'gain {mark.name} {mark.budget}',
+    )  # fmt: skip
+  _rows(axes, names)
+  axes.set_xlabel('mean client accuracy minus that of FedAvg without clusters, points')
+  kinds = [kind for kind in KINDS if any(mark.kind == kind for mark in marks)]
+  handles = [_handle(kind) for kind in kinds]
+  for i, budget in enumerate(budgets):
+    fill = 'white' if i else base.INK
+    handles.append(
+      Line2D([], [], color=base.INK, linestyle='none', marker='o', markerfacecolor=fill, label=f'at {budget}')
+    )
+  figure.legend(handles=handles, loc='outside lower center', ncols=3)
+  return figure
+
+
+@base.styled
+def frontier(marks: Sequence[Mark]) -> 'Figure':
+  """Draws mean client accuracy against client-rounds, a mark a contender and budget, as large as its memberships.
+
+  Args:
+    marks: Every contender at every budget, at least one; a thin line joins the budgets of a contender.
+  """
+  from matplotlib.lines import Line2D
+
+  names, budgets = _in_order(marks)
+  colours = own_colours(marks, names)
+  figure = base.new_figure(8.6, 5.0 + 0.22 * -(-len(names) // 3))
+  axes = figure.add_subplot()
+  places = _side_by_side(marks)
+  by_place = {(mark.name, mark.budget): place for mark, place in zip(marks, places, strict=True)}
+  for mark, place in zip(marks, places, strict=True):
+    hollow, colour = budgets.index(mark.budget) > 0, colours[mark.name]
+    before = by_place[mark.name, budgets[0]]
+    if hollow and mark.client_rounds == _at(marks, mark.name, budgets[0]).client_rounds:
+      continue  # The same training at both budgets.
+    height = 100 * mark.accuracy.mean
+    if hollow:
+      start = 100 * _at(marks, mark.name, budgets[0]).accuracy.mean
+      axes.plot(
+        [before, place], [start, height], color=colour, linewidth=1.0, linestyle=(0, (3, 2)), zorder=1
+      )
+    axes.scatter(
+      place, height, s=_AREA * min(mark.memberships, _MOST_MEMBERSHIPS), marker=KINDS[mark.kind][1],
+      facecolors='white' if hollow else colour, edgecolors=colour, linewidths=1.4, alpha=0.9, zorder=3,
+    )  # fmt: skip
+  axes.set_xlabel('client-rounds of Phase 2, mean over seeds')
+  axes.set_ylabel('mean client accuracy, %')
+  axes.xaxis.set_major_formatter(lambda value, _: f'{value:,.0f}')
+  axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+  axes.margins(y=0.08)
+  axes.grid()
+  handles: list[Any] = [
+    Line2D([], [], color=colours[name], linestyle='none', marker=KINDS[kind][1], markersize=7, label=base.short(name, 30))
+    for name, kind in ((name, _at(marks, name, budgets[0]).kind) for name in names)
+  ]  # fmt: skip
+  figure.legend(handles=handles, loc='outside lower center', ncols=3)
+  return figure
+
+
+@base.styled
+def worst_beside_mean(marks: Sequence[Mark]) -> 'Figure':
+  """Draws a panel a budget and a row a contender: accuracy of the worst decile and of all clients.
+
+  Args:
+    marks: Every contender at every budget, at least one.
+  """
+  from matplotlib.lines import Line2D
+
+  names, budgets = _in_order(marks)
+  figure = base.new_figure(9.2, 1.7 + 0.34 * len(names))
+  grid = figure.subplots(1, len(budgets), sharex=True, sharey=True, squeeze=False)[0]
+  for axes, budget in zip(grid, budgets, strict=True):
+    for mark in marks:
+      if mark.budget != budget:
+        continue
+      row, colour = names.index(mark.name), colour_of(mark.kind)
+      low, high = 100 * mark.worst, 100 * mark.accuracy.mean
+      axes.hlines(row, low, high, color=base.PALE, linewidth=3, zorder=1)
+      axes.plot(low, row, marker='|', markersize=11, markeredgewidth=2.4, color=colour, zorder=3)
+      axes.plot(high, row, marker=KINDS[mark.kind][1], markersize=6.5, color=colour, zorder=3)
+    axes.set_title(f'at {budget}')
+    axes.set_xlabel('client accuracy, %')
+  _rows(grid[0], names)
+  for axes in grid[1:]:
+    axes.grid(axis='x')
+    axes.tick_params(left=False)
+  worst = Line2D([], [], color=base.INK, linestyle='none', marker='|', markersize=11, markeredgewidth=2.4)
+  worst.set_label('worst decile of clients')
+  kinds = [kind for kind in KINDS if any(mark.kind == kind for mark in marks)]
+  handles = [worst, *(_handle(kind, 'all clients, ') for kind in kinds)]
+  figure.legend(handles=handles, loc='outside lower center', ncols=3)
+  return figure
+
+
+def _in_order(marks: Sequence[Mark]) -> tuple[list[str], list[str]]:
+  return list(dict.fromkeys(m.name for m in marks)), list(dict.fromkeys(m.budget for m in marks))
+
+
+def _at(marks: Sequence[Mark], name: str, budget: str) -> Mark:
+  return next(mark for mark in marks if (mark.name, mark.budget) == (name, budget))
+
+
+def colour_of(kind: str) -> str:
+  """Returns the colour of a kind of contender."""
+  blue, red, green = base.colours(3)
+  return {'fedavg': base.INK, 'local': base.GREY, 'oracle': green, 'disjoint': blue, 'overlapping': red}[kind]
+
+
+def own_colours(marks: Sequence[Mark], names: Sequence[str], taken: str | None = None) -> Mapping[str, str]:
+  """Returns a colour for each contender: its own for a clustering, black and grey for FedAvg and local training.
+
+  Args:
+    marks: The contenders.
+    names: Their names, in order.
+    taken: A colour that no clustering gets.
+  """
+  kinds = {mark.name: mark.kind for mark in marks}
+  others = [name for name in names if kinds[name] not in ('fedavg', 'local')]
+  free = [colour for colour in base.colours(len(others) + (taken is not None)) if colour != taken]
+  own = dict(zip(others, itertools.cycle(free), strict=False))
+  return {name: own.get(name) or colour_of(kinds[name]) for name in names}
+
+
+def _side_by_side(marks: Sequence[Mark]) -> list[float]:
+  """Returns where each mark stands on the axis of costs: at its cost, or right of a mark that would hide it."""
+  costs = np.array([mark.client_rounds for mark in marks])
+  heights = np.array([mark.accuracy.mean for mark in marks])
+  near = (_APART * (costs.max() or 1.0), _APART * 2 * (np.ptp(heights) or 1.0))
+  places: list[float] = []
+  for i, mark in enumerate(marks):
+    place = mark.client_rounds
+    others = [
+      other
+      for k, other in enumerate(places)
+      if abs(heights[k] - heights[i]) < near[1]
+      and (marks[k].name, costs[k])
+      != (mark.name, costs[i])  # The budgets of a contender that cost the same are one mark.
+    ]
+    while any(abs(place - other) < 0.99 * near[0] for other in others):
+      place += near[0]
+    places.append(place)
+  return places
+
+
+def _rows(axes: Any, names: Sequence[str]) -> None:
+  axes.set_yticks(range(len(names)), [base.wrapped(name) for name in names])
+  axes.set_ylim(len(names) - 0.4, -0.6)
+  axes.grid(axis='x')
+  axes.tick_params(left=False)
+
+
+def _handle(kind: str, before: str = '') -> Any:
+  from matplotlib.lines import Line2D
+
+  words, marker = KINDS[kind]
+  return Line2D(
+    [], [], color=colour_of(kind), linestyle='none', marker=marker, markersize=6.5, label=f'{before}{words}'
+  )

@@ -1,0 +1,170 @@
+"""Malicious clients in a comparison: what the honest ones have under each contender, and whether clusters isolate the others."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base import seeding
+from tff_cluster.base.words import percent, plural
+from tff_cluster.clustering import overlap_dial
+from tff_cluster.report.malicious_section import attack_words, isolation_words
+from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.scorecard import identical_clusterings
+from tff_cluster.scorecard.contenders import FEDAVG, Runs
+from tff_cluster.scorecard.intervals import Interval, cautious_interval
+from tff_cluster.scorecard.paired_statistics import Difference
+from tff_cluster.studies.comparison import sections
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Harm:
+  """What malicious clients do under one contender, over all seeds; FedAvg without clusters is one.
+
+  Attributes:
+    name: FEDAVG or the label of a clustering; of identical ones all their labels, see identical.joined.
+    is_oracle: Whether the clusters are the planted groups.
+    honest: Mean accuracy of the honest clients, with its 95% interval over seeds and clients.
+    malicious: Mean over seeds of the mean accuracy of the malicious clients.
+    over_fedavg: Of the same honest client under the same seed, against FedAvg without clusters; None for FedAvg.
+    beside: One a seed, the share of honest clients that share a cluster with a malicious one; empty for FedAvg.
+    dropped: One a seed, updates that were not finite and left out.
+  """
+
+  name: str
+  is_oracle: bool
+  honest: Interval
+  malicious: float
+  over_fedavg: Difference | None
+  beside: tuple[float, ...]
+  dropped: tuple[int, ...]
+
+
+def measure(runs: Runs, samples: int = 10_000) -> list[Harm]:
+  """Returns FedAvg and each clustering but positions of the overlap dial; nothing unless every run has both kinds of clients.
+
+  Args:
+    runs: Seed and results.json of finished runs, by ascending seed, see contenders.checked.
+    samples: Bootstrap samples of an interval.
+  """
+  masks = []
+  for _, results in runs:
+    named = set((results.get('malicious') or {'client_ids': []})['client_ids'])
+    masks.append(np.array([client_id in named for client_id in results['population']['client_ids']]))
+  if not all(mask.any() and not mask.all() for mask in masks):
+    return []
+
+  def interval(values: Sequence[np.ndarray]) -> Interval:
+    # The same draws for every contender, so that equal ones have equal intervals.
+    return cautious_interval(
+      values, seeding.generator(runs[0][0], 'comparison of malicious clients'), samples
+    )
+
+  def of_clients(evaluations: Sequence[Any], chosen: Sequence[np.ndarray]) -> list[np.ndarray]:
+    return [
+      np.asarray(evaluation['client_accuracy'], np.float64)[mask]
+      for evaluation, mask in zip(evaluations, chosen, strict=True)
+    ]
+
+  def harm(name: str, is_oracle: bool, evaluations: Sequence[Any], found: Sequence[Any]) -> Harm:
+    own = of_clients(evaluations, honest)
+    gains = [mine - fedavg for mine, fedavg in zip(own, references, strict=True)]
+    return Harm(
+      name=name,
+      is_oracle=is_oracle,
+      honest=interval(own),
+      malicious=float(np.mean([of_seed.mean() for of_seed in of_clients(evaluations, masks)])),
+      over_fedavg=None if name == FEDAVG else Difference.of(gains, interval(gains)),
+      beside=tuple(f['honest_beside_malicious'] for f in found if 'honest_beside_malicious' in f),
+      dropped=tuple(f['dropped_updates'] for f in found),
+    )
+
+  about = [results['malicious'] for _, results in runs]
+  honest = [~mask for mask in masks]
+  baselines = [results['baseline']['evaluation'] for _, results in runs]
+  references = of_clients(baselines, honest)
+  contenders = [harm(FEDAVG, False, baselines, [a['baseline'] for a in about])]
+  for same in _identical(runs):
+    clusterings = [runs[0][1]['clusterings'][position] for position in same]
+    evaluations = [results['clusterings'][same[0]]['evaluations']['own'] for _, results in runs]
+    found = [a['clusterings'][clusterings[0]['label']] for a in about]
+    is_oracle = all(clustering['kind'] == 'oracle' for clustering in clusterings)
+    contenders.append(
+      harm(identical_clusterings.joined(c['label'] for c in clusterings), is_oracle, evaluations, found)
+    )
+  return contenders
+
+
+def _identical(runs: Runs) -> list[list[int]]:
+  """Returns the positions of all clusterings but those of the dial, identical ones together."""
+  every = [[results['clusterings'][i] for _, results in runs] for i in range(len(runs[0][1]['clusterings']))]
+  chosen = [i for i, found in enumerate(every) if not overlap_dial.is_position(found[0]['label'])]
+  keys = [
+    tuple(
+      (identical_clusterings.memberships(c), tuple(c['evaluations']['own']['client_accuracy']))
+      for c in every[i]
+    )
+    for i in chosen
+  ]
+  return identical_clusterings.grouped(chosen, keys)
+
+
+def section(found: Sequence[Harm], runs: Runs) -> list[Markup]:
+  """Returns the answer and the table of all contenders; nothing without malicious clients."""
+  if not found:
+    return []
+  rows = [
+    (
+      harm.name,
+      [percent(harm.honest.mean), sections.low_high(harm.honest, percent)],
+      '–' if harm.over_fedavg is None else sections.difference_cell(harm.over_fedavg),
+      percent(harm.malicious),
+      percent(float(np.mean(harm.beside))) if harm.beside else '–',
+      f'{harm.beside.count(0.0)} of {len(harm.beside)}' if harm.beside else '–',
+      ', '.join(f'{count:,}' for count in harm.dropped),
+    )
+    for harm in found
+  ]
+  header = (
+      '', 'honest clients', 'against FedAvg', 'malicious clients', 'honest beside malicious', 'seeds isolated', 'dropped updates'
+  )  # fmt: skip
+  counts = sorted({len(results['malicious']['client_ids']) for _, results in runs})
+  # Isolated is what is isolated under every seed; the oracle is no method.
+  worst = {harm.name: max(harm.beside) for harm in found if harm.beside and not harm.is_oracle}
+  means = {harm.name: float(np.mean(harm.beside)) for harm in found if harm.name in worst}
+  told = worst if 0.0 in worst.values() else means
+  return [
+      tag(
+          'p', f'{" or ".join(plural(count, "client") for count in counts)} of each seed {"is" if counts == [1] else "are"} malicious: each '
+          f'{attack_words(runs[0][1]["config"]["data"])}. No method is told who. Accuracies are those of clients with their own models on their '
+          'own test rows, at equal rounds; differences are of the same honest client, in points, with 95% intervals as above.',
+      ),
+      tag('p', tag('strong', isolation_words(told))),
+      table(header, rows, numeric=range(1, len(header))),
+      tag(
+          'p', '“Honest beside malicious” is the share of honest clients that share a cluster with a malicious one, the mean over seeds; '
+          'under a seed where it is 0% the malicious clients are isolated, and the sentence above asks that of every seed. Clusters of one client isolate everybody. Dropped '
+          'updates were not finite, one count for each seed.',
+          class_='note',
+      ),
+  ]  # fmt: skip
+
+
+def document(found: Sequence[Harm]) -> list[Mapping[str, Any]] | None:
+  """Returns `malicious` of comparison.json; None without malicious clients."""
+  if not found:
+    return None
+  return [
+    {
+      'contender': harm.name,
+      'honest': dataclasses.asdict(harm.honest),
+      'malicious': harm.malicious,
+      'over_fedavg': None
+      if harm.over_fedavg is None
+      else dataclasses.asdict(harm.over_fedavg) | {'side': harm.over_fedavg.side},
+      'honest_beside_malicious': list(harm.beside),
+      'dropped_updates': list(harm.dropped),
+    }
+    for harm in found
+  ]

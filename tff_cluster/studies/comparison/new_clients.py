@@ -1,0 +1,167 @@
+"""New clients in a comparison: whether the clusters that they are assigned to serve them better than FedAvg's model."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base import seeding
+from tff_cluster.base.words import percent, plural, score, signed
+from tff_cluster.clustering import overlap_dial
+from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.new_clients_section import HINDSIGHT, NewClients, read_new_clients
+from tff_cluster.scorecard.claims import Finding
+from tff_cluster.scorecard.contenders import FEDAVG, ROUNDS, Runs
+from tff_cluster.scorecard.intervals import Interval, cautious_interval
+from tff_cluster.scorecard.paired_statistics import Difference
+from tff_cluster.studies.comparison import sections
+from tff_cluster.studies.comparison.verdicts import Check
+
+_VERDICTS = {'above': 'holds', 'unclear': 'undecided', 'below': 'fails'}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Joining:
+  """New clients under one clustering, over all seeds.
+
+  Attributes:
+    name: Label of the clustering.
+    runs: One a seed, by ascending seed.
+    accuracy: Mean accuracy, with its 95% interval over seeds and clients.
+    over_fedavg: Against the model of FedAvg without clusters, of the same new client under the same seed.
+    regret: Mean regret, with its interval.
+  """
+
+  name: str
+  runs: tuple[NewClients, ...]
+  accuracy: Interval
+  over_fedavg: Difference
+  regret: Interval
+
+
+def measure(runs: Runs, samples: int = 10_000) -> list[Joining]:
+  """Returns one entry for each clustering but positions of the overlap dial; none where the runs have no new clients.
+
+  Args:
+    runs: Seed and results.json of finished runs, by ascending seed, see contenders.checked.
+    samples: Bootstrap samples of an interval.
+  """
+  if not all(results.get('new_clients') for _, results in runs):
+    return []
+
+  def interval(values: Sequence[np.ndarray]) -> Interval:
+    # The same draws for every clustering, so that equal ones have equal intervals.
+    return cautious_interval(values, seeding.generator(runs[0][0], 'comparison of new clients'), samples)
+
+  found = []
+  for position, clustering in enumerate(runs[0][1]['clusterings']):
+    if overlap_dial.is_position(clustering['label']):
+      continue
+    of_runs = tuple(read_new_clients(results, results['clusterings'][position]) for _, results in runs)
+    gains = [new.own - new.fedavg for new in of_runs]
+    difference = Difference.of(gains, interval(gains))
+    found.append(
+      Joining(
+        clustering['label'],
+        of_runs,
+        interval([new.own for new in of_runs]),
+        difference,
+        interval([new.regret for new in of_runs]),
+      )
+    )
+  return found
+
+
+def make_checks(found: Sequence[Joining]) -> list[Check]:
+  """Returns for each clustering whether new clients do better with it than with FedAvg's model."""
+  return [
+    Check(
+      f'A new client does better with the clusters that {joining.name} assigns it to than with FedAvg’s model',
+      'new clients',
+      (ROUNDS,),
+      Finding(
+        _VERDICTS[joining.over_fedavg.side],
+        joining.over_fedavg.words,
+        f'{percent(joining.over_fedavg.harmed)} of the new clients are worse off than with FedAvg',
+      ),
+    )
+    for joining in found
+  ]
+
+
+def section(found: Sequence[Joining]) -> list[Markup]:
+  """Returns the table of all clusterings; nothing without new clients."""
+  if not found:
+    return []
+  first = found[0].runs
+  fedavg = float(np.mean([new.fedavg.mean() for new in first]))
+  truths = list(first[0].recovery)
+  rows: list[Sequence[Any]] = [(FEDAVG, percent(fedavg), *['–'] * (6 + len(truths)))]
+  for joining in found:
+    runs = joining.runs
+    rows.append((
+        joining.name, [percent(joining.accuracy.mean), sections.low_high(joining.accuracy, percent)],
+        sections.difference_cell(joining.over_fedavg), percent(joining.over_fedavg.harmed),
+        percent(float(np.mean([new.best.mean() for new in runs]))),
+        [_points(joining.regret.mean), sections.low_high(joining.regret, _points)],
+        _points(max(float(new.regret.max()) for new in runs)),
+        f'{np.mean([new.memberships for new in runs]):.1f}',
+        *(_mean_recovery([new.recovery[name] for new in runs]) for name in truths),
+    ))  # fmt: skip
+  header = (
+      '', 'accuracy', 'against FedAvg', 'harmed', 'in hindsight', 'regret', 'worst', 'clusters',
+      *(f'“{name}”' for name in truths),
+  )  # fmt: skip
+  counts = sorted({len(new.own) for new in first})
+  return [
+      tag(
+          'p', f'{" or ".join(plural(count, "client") for count in counts)} of each seed took no part in training, clustering or '
+          'any choice. Each was then assigned to clusters from one local update, and measured on its own test rows. Means are '
+          'over seeds; differences and regrets are in points, of the same client, with 95% intervals as above. “In hindsight” '
+          'is the best single cluster; the last columns score the planted groups of all clients with the new ones in their clusters.',
+      ),
+      table(header, rows, numeric=range(1, len(header))),
+      tag('p', HINDSIGHT, class_='note'),
+  ]  # fmt: skip
+
+
+def document(found: Sequence[Joining]) -> list[Mapping[str, Any]] | None:
+  """Returns `new_clients` of comparison.json; None without new clients."""
+  if not found:
+    return None
+  return [
+    {
+      'clustering': joining.name,
+      'accuracy': dataclasses.asdict(joining.accuracy),
+      'over_fedavg': dataclasses.asdict(joining.over_fedavg) | {'side': joining.over_fedavg.side},
+      'regret': dataclasses.asdict(joining.regret),
+      'seeds': [
+        {
+          'clients': len(new.own),
+          'accuracy': float(new.own.mean()),
+          'fedavg': float(new.fedavg.mean()),
+          'best': float(new.best.mean()),
+          'worst_regret': float(new.regret.max()),
+          'with_best': new.with_best,
+          'memberships': new.memberships,
+          'fallbacks': new.fallbacks,
+          'client_rounds': new.client_rounds,
+          'recovery': new.recovery,
+        }
+        for new in joining.runs
+      ],
+    }
+    for joining in found
+  ]
+
+
+def _points(share: float) -> str:
+  return signed(100.0 * share)
+
+
+def _mean_recovery(found: Sequence[Mapping[str, float | None]]) -> str:
+  """Returns the mean over seeds of ARI, or of Omega where clusters or groups overlap under any seed."""
+  measure = 'omega' if any(scores.get('ari') is None for scores in found) else 'ari'
+  values = [float(value) for scores in found if (value := scores.get(measure)) is not None]
+  return f'{score(float(np.mean(values)))} ({"Omega" if measure == "omega" else "ARI"})'

@@ -1,0 +1,196 @@
+"""The page that ends a comparison: overlapping clusterings against disjoint ones, FedAvg, local training and the oracle."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base.words import plural
+from tff_cluster.report import report
+from tff_cluster.report.atlas import data as atlas_data
+from tff_cluster.report.atlas import page as atlas
+from tff_cluster.report.files import csv_text, write_file
+from tff_cluster.report.malicious_section import caution
+from tff_cluster.report.markup import Markup, tag
+from tff_cluster.report.pictures import Drawn, Picture, save_drawn
+from tff_cluster.scorecard import contenders, identical_clusterings, paired_statistics, summary
+from tff_cluster.scorecard.contenders import BUDGETS, Contender
+from tff_cluster.studies.comparison import alarms, answer, malicious, new_clients, saved, sections, verdicts
+from tff_cluster.studies.comparison import dial as dials
+from tff_cluster.studies.comparison import dial_figure as dial_figure
+from tff_cluster.studies.comparison import figures as figures
+
+_ATLAS = tag(
+  'p', 'To look at single clients: ', tag('a', 'the atlas', href=atlas.NAME), ', the same comparison to click through.', class_='soft'
+)  # fmt: skip
+
+
+def write(
+  runs: contenders.Runs, facts: Mapping[str, Any], folder: Path, arrays: atlas_data.Arrays | None = None
+) -> Path:
+  """Writes comparison.json, comparison.csv, figures/*.svg and *.png, atlas.html and index.html into a folder.
+
+  Args:
+    runs: Seed and results.json (see tff_cluster/experiment/results.py) of finished runs that differ in the seed only.
+    facts: How it was run (command, client-rounds, ...), in the order of the page.
+    folder: Where to.
+    arrays: By seed, the run's arrays.npz; the atlas has no map of clients for a seed without them.
+
+  Returns:
+    The path of index.html; atlas.html (atlas.page.NAME) lies beside it.
+
+  Raises:
+    InputError: if the runs are not one experiment under several seeds, see contenders.read_contenders.
+    EnvironmentFault: where a file cannot be written.
+  """
+  rows = contenders.read_contenders(runs)
+  ordered = contenders.checked(runs)
+  config = ordered[0][1]['config']
+  target_accuracy = config['evaluation']['target_accuracy']
+  found = paired_statistics.measure(rows, target_accuracy)
+  dial = dials.read_dial(ordered, rows, target_accuracy)
+  form = verdicts.planted_form(ordered)
+  joining = new_clients.measure(ordered)
+  harm = malicious.measure(ordered)
+  checks = [*verdicts.make_checks(found, form), *new_clients.make_checks(joining)]
+  told = [*([caution(ordered[0][1])] if harm else []), *alarms.make_alarms(rows, found, ordered)]
+  document = saved.document(ordered, rows, found, checks, told, dial) | {
+    'new_clients': new_clients.document(joining),
+    'malicious': malicious.document(harm),
+    'summary': summary.of_comparison(rows, found),
+  }
+  write_file(
+    folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
+  )
+  lines = document['lines']
+  write_file(
+    folder / 'comparison.csv', csv_text(saved.COLUMNS, ([line[c] for c in saved.COLUMNS] for line in lines))
+  )
+  pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found, dial)]
+  parts: list[tuple[str, list[Markup]]] = [
+    (
+      'The answer',
+      [
+        tag('p', answer.headline(found), class_='lead'),
+        *(
+          [tag('p', identical_clusterings.WORDS, class_='soft')]
+          if any(contender.parts for contender in rows)
+          else []
+        ),
+        *_shown(pictures, 'answer'),
+        sections.contenders_table(found, contenders.ROUNDS),
+        sections.contenders_note(found),
+        *_answer_section(found, form, checks, told),
+        _ATLAS,
+      ],
+    ),
+    ('What was checked', [sections.checks_table([c for c in checks if c.kind != 'expected'], 'statement')]),
+    ('All contenders', [*sections.contenders_section(rows, found), *_shown(pictures, 'contenders')]),
+    ('Overlapping against disjoint', sections.matrix_section(found)),
+    *([('The overlap dial', [*dials.section(dial), *_shown(pictures, 'dial')])] if dial is not None else []),
+    ('Planted groups and found clusters', sections.recovery_section(rows, ordered)),
+    *([('Malicious clients', malicious.section(harm, ordered))] if harm else []),
+    *([('New clients', new_clients.section(joining))] if joining else []),
+    ('What it cost', [*sections.costs_section(rows), *_shown(pictures, 'costs')]),
+    ('How it was run', sections.facts_section(ordered, facts)),
+  ]
+  population, training = ordered[0][1]['population'], config['training']
+  title = f'{population["name"]}: overlapping against disjoint clusters'
+  subtitle = (
+    f'{plural(len(population["client_ids"]), "client")} · {training["phase1_rounds"]} and {plural(training["phase2_rounds"], "round")} · '
+    f'{plural(len(found.seeds), "seed")}: {", ".join(map(str, found.seeds))}'
+  )
+  atlas.write(atlas_data.make(ordered, arrays or {}, rows, document), title, subtitle, folder)
+  target = folder / 'index.html'
+  write_file(target, report.page(title, subtitle, parts))
+  return target
+
+
+def _answer_section(
+  found: paired_statistics.Statistics, form: str, checks: Sequence[verdicts.Check], told: Sequence[str]
+) -> list[Markup]:
+  expected = [check for check in checks if check.kind == 'expected']
+  nothing = 'Nothing is known of groups among these clients, so nothing is expected of overlap here.'
+  return [
+    *(tag('p', tag('strong', 'Take care. '), alarm, class_='alarm') for alarm in told),
+    *(tag('p', sentence) for sentence in answer.sentences(found)),
+    sections.checks_table(expected, 'expected of what was planted')
+    if form != 'unknown'
+    else tag('p', nothing, class_='soft'),
+  ]
+
+
+def _shown(pictures: Sequence[Picture], section: str) -> list[Markup]:
+  return [report.figure(picture) for picture in pictures if picture.section == section]
+
+
+def _drawn(
+  rows: Sequence[Contender], found: paired_statistics.Statistics, dial: dials.Dial | None
+) -> Iterator[Drawn]:
+  budgets = found.budgets
+  marks = [_mark(contender, found, budget) for contender in rows for budget in budgets]
+  shapes = _shapes(rows)
+  if any(mark.gain is not None for mark in marks):
+    yield (
+        'gains', 'answer', 'Difference to FedAvg without clusters',
+        'Mean over seeds and clients of the paired difference, with its 95% interval over both'
+        + ('; full marks at equal rounds, hollow ones at equal client-rounds' if len(budgets) > 1 else '')
+        + f'. {shapes}An interval that touches the line at zero shows nothing.',
+        figures.gains(marks),
+    )  # fmt: skip
+  yield (
+      'worst_decile', 'contenders', 'The worst-off clients beside the mean',
+      'The bar is the mean of the lowest tenth of clients, the mark the mean of all, both means over seeds. What raises the mean '
+      f'and not the bar helps those who were well off. {shapes}',
+      figures.worst_beside_mean(marks),
+  )  # fmt: skip
+  yield (
+      'frontier', 'costs', 'Accuracy against cost',
+      'Each mark is a contender: the further left the cheaper, the higher the better, the larger the more clusters a client is in. '
+      f'{shapes}'
+      + ('A hollow mark, joined by a broken line, is the same contender stopped at FedAvg’s client-rounds. ' if len(budgets) > 1 else '')
+      + 'Marks that would hide each other stand side by side. '
+      'Intervals are in the picture of the differences.',
+      figures.frontier(marks),
+  )  # fmt: skip
+  if dial is not None:
+    positions = [_mark(position, dial.statistics, contenders.ROUNDS) for position in dial.positions]
+    others = [_mark(c, found, contenders.ROUNDS) for c in rows if c.kind != 'overlapping']
+    yield (
+        'overlap_dial', 'dial', 'Accuracy against overlap and against traffic',
+        'The line is dynamic distance as its threshold is turned from every client alone to all together, at equal rounds, with '
+        '95% intervals over seeds and clients (cut off where they leave the picture); the marks are what does not overlap. A method is on the frontier where nothing to '
+        'its left is as high.',
+        dial_figure.dial(positions, [dial.label(i) for i in range(len(positions))], others),
+    )  # fmt: skip
+
+
+def _shapes(rows: Sequence[Contender]) -> str:
+  """Returns what the marks of the clusterings that there are look like."""
+  shapes = {
+    'oracle': 'a diamond is the oracle',
+    'disjoint': 'a square a disjoint clustering',
+    'overlapping': 'a circle an overlapping one',
+  }
+  kinds = [shapes[kind] for kind in shapes if any(contender.kind == kind for contender in rows)]
+  if len(kinds) < 2:
+    return ''
+  text = ', '.join(kinds)
+  return f'{text[0].upper()}{text[1:]}. '.replace('A square a', 'A square is a')
+
+
+def _mark(contender: Contender, found: paired_statistics.Statistics, budget: str) -> figures.Mark:
+  summary = found.summary(contender.name, budget)
+  return figures.Mark(
+    name=contender.name,
+    kind=contender.kind,
+    budget=BUDGETS[budget],
+    accuracy=summary.mean,
+    worst=summary.worst_decile,
+    gain=None if summary.over_fedavg is None else summary.over_fedavg.interval,
+    client_rounds=float(np.mean([run.client_rounds[budget] for run in contender.runs])),
+    memberships=float(np.mean([run.memberships for run in contender.runs])),
+    num_bytes=float(np.mean([run.bytes_up[budget] + run.bytes_down[budget] for run in contender.runs])),
+  )

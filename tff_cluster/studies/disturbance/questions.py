@@ -1,0 +1,104 @@
+"""What is asked of a run whose clients make their signatures private or small: which values, and which clusterings."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from tff_cluster.base import fields
+from tff_cluster.base.errors import InputError
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment.run_folder import RunFolder
+
+
+@dataclasses.dataclass(frozen=True)
+class Questions:
+  """What is asked.
+
+  Attributes:
+    noise_multipliers: Ascending; 0 clips only.
+    bits: Bits a number, descending.
+    repeats: Draws of noise and of random rounding.
+    clip_norm: What updates are clipped to; None is the median of the clients' norms.
+  """
+
+  noise_multipliers: tuple[float, ...]
+  bits: tuple[int, ...]
+  repeats: int
+  clip_norm: float | None
+
+
+def read_questions(given: Any) -> Questions:
+  """Reads the lists of cli.flags.DisturbOptions.
+
+  Raises:
+    InputError: naming the flag with an unknown or repeated entry, or where nothing is asked.
+  """
+  multipliers = _numbers(
+    'noise_multipliers',
+    given.noise_multipliers,
+    fields.number,
+    'a number of at least 0',
+    lambda value: value >= 0.0,
+  )
+  bits = _numbers('bits', given.bits, int, 'a whole number from 1 to 16', lambda value: 1 <= value <= 16)
+  if not multipliers and not bits:
+    raise InputError('--noise_multipliers=none and --bits=none ask nothing; give at least one of the two')
+  return Questions(
+    tuple(sorted(multipliers)), tuple(sorted(bits, reverse=True)), given.repeats, given.clip_norm
+  )
+
+
+def askable(
+  folder: RunFolder, config: config_lib.ExperimentConfig
+) -> tuple[list[config_lib.ClusteringConfig], list[dict[str, str]]]:
+  """Returns the run's clusterings that signatures alone decide, and the others as [{label, reason}].
+
+  A threshold that was chosen on validation rows stays the one that was chosen.
+
+  Raises:
+    InputError: if there is none, or if the run has no planted groups or has not chosen its thresholds.
+  """
+  from tff_cluster.phases import threshold_choice
+  from tff_cluster.studies.replay import study
+
+  if not study.run_truths(folder):
+    raise InputError(
+      f'--output_dir={folder.root}: this run has no planted groups, so none can be lost; use a --partition that plants some'
+    )
+  asked, left_out = [], []
+  for clustering in config.clusterings:
+    if reason := _reason_to_leave_out(clustering):
+      left_out.append({'label': clustering.label, 'reason': reason})
+    else:
+      asked.append(threshold_choice.chosen(folder, clustering))
+  if not asked:
+    raise InputError(
+      f'--output_dir={folder.root}: none of its clusterings can be made from signatures; add one with '
+      'python -m phases.clustering'
+    )
+  return asked, left_out
+
+
+def _reason_to_leave_out(clustering: config_lib.ClusteringConfig) -> str:
+  if clustering.rule.alternates:
+    return 'it trains while it clusters, so saved signatures do not answer for it'
+  return 'it is the planted groups themselves' if clustering.rule.oracle else ''
+
+
+def _numbers(
+  name: str, text: str, kind: Callable[[str], Any], wanted: str, fits: Callable[[Any], bool]
+) -> list[Any]:
+  """Returns the entries of a list of numbers, or [] for 'none'."""
+  found: list[Any] = []
+  for entry in () if text == 'none' else map(str.strip, text.split(',')):
+    try:
+      value = kind(entry)
+      fine = entry.isascii() and '_' not in entry and fits(value)
+    except ValueError:
+      fine = False
+    if not fine:
+      raise InputError(f'--{name}={text}: {entry!r} is not {wanted}')
+    if value in found:
+      raise InputError(f'--{name}={text}: {entry} is given twice')
+    found.append(value)
+  return found

@@ -1,0 +1,273 @@
+"""Answers clustering questions from the signatures of a finished Phase 1, and scores the answers. No training.
+
+Planted truth is looked at after every clustering has been made.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment.run_folder import RunFolder
+
+# The modules of clustering/ are imported late: they take longer to load than wrong flags may take to be told.
+if TYPE_CHECKING:
+  from tff_cluster.clustering import signatures as signatures_lib
+  from tff_cluster.clustering.replay import Answer
+
+_SKETCHED_SAMPLE = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Questions:
+  """What is asked.
+
+  Attributes:
+    families: Pairs of metric and linkage of hierarchical clustering.
+    num_thresholds: Thresholds of each family, spread over its merge heights.
+    counts: Numbers of clusters of k-means.
+    thresholds: Thresholds of dynamic distance: 'mean', a number, or 'quantile:q'.
+    with_silhouettes: Whether silhouettes are wanted.
+  """
+
+  families: tuple[tuple[str, str], ...]
+  num_thresholds: int
+  counts: tuple[int, ...]
+  thresholds: tuple[str, ...]
+  with_silhouettes: bool
+
+
+def read_questions(options: Any) -> Questions:
+  """Reads the lists of cli.flags.ReplayOptions.
+
+  Raises:
+    InputError: naming the flag with an unknown or repeated entry, or where no metric goes with any linkage.
+  """
+  metrics = _entries('metrics', options.metrics, config_lib.METRICS)
+  linkages = _entries('linkages', options.linkages, config_lib.LINKAGES)
+  families = tuple((m, link) for m in metrics for link in linkages if link != 'ward' or m == 'l2')
+  if 'ward' in linkages and 'l2' not in metrics:
+    raise InputError(f'--linkages={options.linkages}: ward needs l2 among --metrics={options.metrics}')
+  counts = _entries('cluster_counts', options.cluster_counts, None)
+  for text in counts:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) < 10**9:
+      raise InputError(f'--cluster_counts={options.cluster_counts}: {text!r} is not a number of at least 1')
+  thresholds = _entries('distance_thresholds', options.distance_thresholds, None)
+  for text in thresholds:
+    try:
+      config_lib.parse_threshold(text)
+    except InputError:
+      raise InputError(
+        f'--distance_thresholds={options.distance_thresholds}: {text!r} is neither mean, nor a number >= 0, nor '
+        'quantile:q with q from 0 to 1'
+      ) from None
+  return Questions(
+    families, options.num_thresholds, tuple(map(int, counts)), thresholds, options.silhouettes == 'yes'
+  )
+
+
+def run_signatures(folder: RunFolder, kind: str, memory_mb: int) -> 'signatures_lib.Signatures':
+  """Returns the signatures that Phase 1 of a run saved, of the clients that can be clustered; see client_signatures.load.
+
+  Args:
+    folder: The run.
+    kind: 'weights' or 'updates'.
+    memory_mb: Memory that working copies may take, MiB.
+
+  Raises:
+    InputError: if Phase 1 has not finished, or saved other signatures only.
+  """
+  from tff_cluster.phases import client_signatures
+
+  return client_signatures.load(folder, kind, memory_mb * 2**20)
+
+
+def file_signatures(path: str | os.PathLike[str], memory_mb: int) -> 'signatures_lib.Signatures':
+  """Returns the signatures of a file; an .npy is memory-mapped. See signatures.read_signatures."""
+  from tff_cluster.clustering import signatures as signatures_lib
+
+  return signatures_lib.read_signatures(path, memory_mb * 2**20)
+
+
+def run_truths(folder: RunFolder, client_ids: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+  """Returns the planted memberships of a run by name, float64[groups, clients] each; {} where there are none.
+
+  Args:
+    folder: The run.
+    client_ids: Of which clients, in the run's order; of all by default.
+  """
+  from tff_cluster.clustering import diverged_clients
+  from tff_cluster.data import saved
+
+  if not folder.population.exists():
+    return {}
+  population = saved.load_population(folder.population)
+  here = diverged_clients.among(
+    population.client_ids, population.client_ids if client_ids is None else client_ids
+  )
+  return {name: np.asarray(truth)[:, here] for name, truth in population.truths.items()}
+
+
+def run_note(folder: RunFolder, kind: str, client_ids: Sequence[str]) -> str:
+  """Returns a sentence on the clients of a run that are not among those that can be clustered, '' where all are."""
+  from tff_cluster.clustering import diverged_clients
+  from tff_cluster.phases import client_signatures
+
+  known = set(client_ids)
+  out = [i for i in client_signatures.client_ids(folder, kind) if i not in known]
+  return diverged_clients.note(out).partition(';')[0] if out else ''
+
+
+def sketched(
+  signatures: 'signatures_lib.Signatures', dimension: int, seed: int
+) -> tuple['signatures_lib.Signatures', dict[str, float] | None]:
+  """Returns count sketches in place of the signatures, and their distortion (clustering.sketch.Distortion).
+
+  Args:
+    signatures: The clients' vectors.
+    dimension: Numbers a sketch; 0 returns the signatures as they are, without a distortion.
+    seed: Seed of the projection.
+
+  Returns:
+    The signatures; the distortion by name, over at most 200 clients.
+  """
+  if not dimension:
+    return signatures, None
+  from tff_cluster.clustering import sketch
+
+  vectors = sketch.sketch(signatures.vectors, dimension, seed)
+  chosen = np.unique(
+    np.linspace(0, len(vectors) - 1, min(len(vectors), _SKETCHED_SAMPLE)).round().astype(int)
+  )
+  found = sketch.distortion(signatures.vectors[chosen], vectors[chosen])
+  return dataclasses.replace(signatures, vectors=vectors), dataclasses.asdict(found)
+
+
+def replay(
+  signatures: 'signatures_lib.Signatures',
+  questions: Questions,
+  seed: int,
+  truths: Mapping[str, np.ndarray],
+  kind: str = 'weights',
+) -> dict[str, Any]:
+  """Answers the questions.
+
+  Args:
+    signatures: The clients' vectors.
+    questions: What is asked.
+    seed: The run's seed.
+    truths: Planted memberships by name, float[groups, clients] each.
+    kind: What the signatures are: 'weights' or 'updates'.
+
+  Returns:
+    clients     int
+    truths      [{name, groups (int), overlapping (bool)}]
+    rows        [{method, title, metric, linkage, threshold, num_clusters (K that was asked), clusters, largest_cluster,
+                memberships, silhouette, recovery {truth: {score: float}} (recovery.SCORES), clustering (for
+                --clustering), notes}], None where it does not apply
+    exact       [{metric, linkage, truth, low, high}], one for each family and disjoint truth: every threshold
+                low <= T < high gives the planted groups exactly; None where none does, high None where none is
+                too large
+  """
+  from tff_cluster.clustering.replay import Grid, Replay
+
+  asked = Replay(signatures, seed, questions.with_silhouettes)
+  grid = Grid(questions.families, questions.num_thresholds, questions.counts, questions.thresholds)
+  answers = list(asked.answers(grid))
+  groups = {name: np.asarray(truth) > 0.0 for name, truth in truths.items()}
+  overlapping = {name: bool((present.sum(axis=0) > 1).any()) for name, present in groups.items()}
+  exact = [
+    {'metric': metric, 'linkage': linkage, 'truth': name}
+    | dict(
+      zip(
+        ('low', 'high'), exact_thresholds(asked.merges(metric, linkage), present.argmax(axis=0)), strict=True
+      )
+    )
+    for name, present in groups.items()
+    if not overlapping[name]
+    for metric, linkage in questions.families
+  ]
+  return {
+    'clients': signatures.num_clients,
+    'truths': [
+      {'name': name, 'groups': int(present.any(axis=1).sum()), 'overlapping': overlapping[name]}
+      for name, present in groups.items()
+    ],
+    'rows': [_row(answer, truths, kind) for answer in answers],
+    'exact': exact,
+  }
+
+
+def exact_thresholds(merges: np.ndarray, groups: np.ndarray) -> tuple[float | None, float | None]:
+  """Returns the thresholds at which a family gives exactly these groups: all T with low <= T < high.
+
+  They follow from the merges alone: k groups are there after all but k - 1 of them.
+
+  Args:
+    merges: float64[clients - 1, 4], SciPy's Z, heights ascending.
+    groups: int64[clients], each client's group.
+
+  Returns:
+    low and high; (None, None) where no threshold gives the groups, high None where every large one does.
+  """
+  from tff_cluster.clustering.methods import hierarchical
+  from tff_cluster.clustering.outcome import by_first_member
+
+  heights = merges[:, 2]
+  done = len(groups) - len(np.unique(groups))
+  low = float(heights[done - 1]) if done else 0.0
+  high = float(heights[done]) if done < len(heights) else None
+  found = hierarchical.cut(merges, low)
+  exact = np.array_equal(found, by_first_member(groups))
+  return (low, high) if exact else (None, None)
+
+
+def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> dict[str, Any]:
+  config = answer.config
+  scores = _recovery(answer, truths)
+  fields = config.parameters
+  return {
+    'method': config.method,
+    'title': config.rule.title,
+    'metric': fields.get('metric'),
+    'linkage': fields.get('linkage'),
+    'threshold': answer.threshold,
+    'num_clusters': fields.get('num_clusters'),
+    'clusters': answer.num_clusters,
+    'largest_cluster': answer.largest_cluster,
+    'memberships': answer.memberships,
+    'silhouette': answer.silhouette,
+    'recovery': scores,
+    'clustering': as_flag(config.changed(signature=kind)),
+    'notes': list(answer.notes),
+  }
+
+
+def _recovery(answer: 'Answer', truths: Mapping[str, np.ndarray]) -> dict[str, dict[str, float | None]]:
+  from tff_cluster.clustering import recovery
+
+  assignment = answer.assignment if truths else None
+  if assignment is None:
+    return {name: dict.fromkeys(recovery.SCORES) for name in truths}
+  return {name: recovery.recovery(assignment, truth) for name, truth in truths.items()}
+
+
+def as_flag(config: config_lib.ClusteringConfig) -> str:
+  """Returns the value of --clustering that trains this clustering."""
+  return ','.join([config.method, *(f'{name}={value}' for name, value in config.given)])
+
+
+def _entries(name: str, text: str, allowed: tuple[str, ...] | None) -> tuple[str, ...]:
+  if allowed is None and text == 'none':
+    return ()
+  entries = tuple(entry.strip() for entry in text.split(','))
+  for i, entry in enumerate(entries):
+    if allowed is not None and entry not in allowed:
+      raise InputError(f'--{name}={text}: {entry!r} is not among {", ".join(allowed)}')
+    if entry in entries[:i]:
+      raise InputError(f'--{name}={text}: {entry} is given twice')
+  return entries

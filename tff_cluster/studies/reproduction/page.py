@@ -1,0 +1,117 @@
+"""The page that ends a reproduction: a published table or figure beside ours, and whether it reproduces."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tff_cluster.report import report
+from tff_cluster.report.files import write_file, write_records
+from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.scorecard import headline
+from tff_cluster.scorecard.cells import lines
+from tff_cluster.scorecard.published import TOY_SCALE, Published, Scale
+from tff_cluster.scorecard.rows import Ours, Runs, gather
+from tff_cluster.studies.reproduction.sections import SECTIONS, Page
+
+
+def write(
+  published: Published,
+  runs: Runs,
+  scale: Scale,
+  facts: Mapping[str, Any],
+  folder: Path,
+  run_folder: Path | None = None,
+) -> Path:
+  """Writes the page of the runs behind a table or figure, and returns its path; see `write_page`.
+
+  Args:
+    published: What is reproduced.
+    runs: Its runs, at least one.
+    scale: At which size they were run.
+    facts: What the page is to say of how it was run, beside seeds and machine.
+    folder: Where to.
+    run_folder: A run of which the page may show pictures.
+  """
+  environment = runs[0][2]['environment']
+  told = {
+    **facts,
+    'seeds': ', '.join(str(seed) for seed in sorted({seed for _, seed, _ in runs})),
+    'machine': f'{environment["machine"]}, {environment["cores"]} cores',
+    'begun': environment['started'],
+    'runs': ', '.join(f'{results["digest"][:12]}' for *_, results in runs),
+  }
+  return write_page(published, gather(runs), scale, told, folder, run_folder)
+
+
+def write_page(
+  published: Published,
+  rows: Mapping[str, Ours] | Mapping[str, Any],
+  scale: Scale,
+  facts: Mapping[str, Any],
+  folder: Path,
+  run_folder: Path | None = None,
+) -> Path:
+  """Writes scorecard.csv, scorecard.json, figures/*.svg and *.png, and index.html into a folder.
+
+  Args:
+    published: The table or figure.
+    rows: Our rows by name, those that are missing were not run; of a toy problem its results by name.
+    scale: At which size they were run.
+    facts: How it was run (command, seeds, machine, date, client-rounds, ...), in the order of the page.
+    folder: Where to.
+    run_folder: A run of which the page may show pictures.
+
+  Returns:
+    The path of index.html.
+
+  Raises:
+    EnvironmentFault: where a file cannot be written.
+  """
+  remark, is_toy = scale.remark, published.compute is not None
+  findings = [(claim, claim.check(rows)) for claim in published.claims]
+  numbers = lines(published.name, published.source, published.cells, rows, remark)
+  page = Page(published, rows, numbers, findings, remark, folder, run_folder)
+  told = [*numbers, *(headline.claim_line(published.name, *pair, remark) for pair in findings)]
+  size = TOY_SCALE if is_toy else remark or 'the paper’s'
+  write_records(headline.records(told, size), headline.FIELDS, folder)
+  parts = [('The answer', _answer(page))]
+  for name in published.sections:
+    parts += SECTIONS[name](page)
+  parts.append(('How it was run', _facts(facts)))
+  where = TOY_SCALE if is_toy else remark or 'at the paper’s scale'
+  title = f'{published.title} ({f"scale {scale.name}" if remark else "the paper’s scale"})'
+  subtitle = f'{published.name} · {published.source} · {where}'
+  target = folder / 'index.html'
+  write_file(target, report.page(published.title if is_toy else title, subtitle, parts))
+  return target
+
+
+def _answer(page: Page) -> list[Markup]:
+  published, remark = page.published, page.remark
+  words = headline.headline(published.source, page.lines, [finding for _, finding in page.findings], remark)
+  content = [tag('p', words, class_='lead')]
+  if remark:
+    words = f'{remark}. Here no number is called reproduced, and a claim that holds or fails does so at this scale only.'
+    content.append(tag('p', tag('strong', 'Take care. '), f'{words[0].upper()}{words[1:]}', class_='alarm'))
+  if words := headline.tolerance_words(page.lines):
+    content.append(tag('p', words, class_='soft'))
+  if published.note:
+    content.append(tag('p', published.note, class_='note'))
+  return content
+
+
+def _facts(facts: Mapping[str, Any]) -> list[Markup]:
+  command = facts.get('command')
+  rest = [
+    (name.replace('_', ' '), ', '.join(map(str, value)) if isinstance(value, list | tuple) else _fact(value))
+    for name, value in facts.items()
+    if name != 'command'
+  ]
+  return [
+    *([tag('pre', tag('code', command))] if command is not None else []),
+    *([table(('', 'this reproduction'), rest)] if rest else []),
+  ]
+
+
+def _fact(value: Any) -> str:
+  return f'{value:,}' if isinstance(value, int) else str(value)

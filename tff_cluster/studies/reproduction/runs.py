@@ -1,0 +1,202 @@
+"""Runs the experiments behind a published table or figure, as far as they have not been run.
+
+Rows that differ in their clustering only are one run, on one Phase 1; all runs share one store, so that whatever
+rows, tables and seeds have in common is trained once.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tff_cluster.base import digests
+from tff_cluster.base.errors import InputError
+from tff_cluster.cli import preset
+from tff_cluster.engine import machine as machine_lib
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.phases import main_job, run_experiment
+from tff_cluster.scorecard.published import Published, Scale
+from tff_cluster.scorecard.rows import Row
+from tff_cluster.storage import files as files_lib
+
+# Where data lies; it is no part of what an experiment is.
+_PLACE = ('data_dir', 'data_file')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Job:
+  """One run: the rows that share everything but their clustering, and a seed.
+
+  Attributes:
+    rows: The rows, in the table's order; their clusterings are those of the scale. A row of FedAvg alone is a run of its
+      own.
+    seed: Seed of data and training.
+    config: The experiment; clustering i is that of row i, and there is none for FedAvg alone.
+    folder: Where it lies.
+    fold: None; a published run has no folds.
+  """
+
+  rows: tuple[Row, ...]
+  seed: int
+  config: config_lib.ExperimentConfig
+  folder: RunFolder
+  fold: None = None
+
+
+def plan(
+  published: Published,
+  scale: Scale,
+  seeds: Sequence[int],
+  root: Path,
+  data_dir: str | None = None,
+  only: str | None = None,
+) -> list[Job]:
+  """Returns the runs behind a table or figure.
+
+  Args:
+    published: The table or figure.
+    scale: At which size.
+    seeds: One run of everything for each of them.
+    root: The folder below which the runs lie.
+    data_dir: Where data lies; it is no part of an experiment's identity.
+    only: Take the row of this name, or where there is none the rows whose name contains this text.
+
+  Raises:
+    InputError: if no row is left.
+  """
+  named = [row for row in published.rows if row.name == only]
+  rows = named or [row for row in published.rows if only is None or only in row.name]
+  if not rows:
+    names = '; '.join(row.name for row in published.rows)
+    raise InputError(f'--rows={only}: {published.name} has no such row; its rows are: {names}')
+  groups: dict[str, list[Row]] = {}
+  for row in rows:
+    if row.clustering:
+      changed = scale.clustering.get(row.clustering['method'], {})
+      row = dataclasses.replace(row, clustering={**row.clustering, **changed})
+    groups.setdefault(_words(row.settings), []).append(row)
+  jobs = []
+  for members in groups.values():
+    for seed in seeds:
+      changes = _scaled(members[0].settings, scale) | {'seed': seed, 'data_seed': seed}
+      if data_dir is not None:
+        changes['data_dir'] = data_dir
+      clusterings = tuple(config_lib.ClusteringConfig(**row.clustering) for row in members if row.clustering)
+      config = preset.read_preset(scale.preset or published.preset, changes, clusterings)
+      # The folder is the experiment's: another choice of rows is another run, which shares the store.
+      told = _words({field: changes[field] for field in members[0].settings})
+      name = '_'.join(filter(None, (told, f'seed{seed}', config.digest[:8])))
+      folder = RunFolder(root / published.name / scale.name / name)
+      jobs.append(Job(tuple(members), seed, config, folder))
+  return jobs
+
+
+def run(
+  job: Job,
+  store_dir: Path,
+  progress: live_experiment_lib.Progress,
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
+) -> main_job.Done:
+  """Runs a job, or what is left of it, and returns its results."""
+  return run_experiment.run_experiment(
+    job.config,
+    job.folder.root,
+    str(store_dir),
+    progress,
+    machine,
+    export_models=False,
+  )
+
+
+def run_all(
+  jobs: Sequence[Job],
+  store_dir: Path,
+  progress: live_experiment_lib.Progress,
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
+) -> list[main_job.Done]:
+  """Runs jobs one after the other, and shows which rows and seed each is; see `run`."""
+  done = []
+  for number, job in enumerate(jobs, 1):
+    more = len(job.rows) - 1
+    name = f'{job.rows[0].name}{f" and {more} more" if more else ""}, seed {job.seed}'
+    with progress.run(name, number, len(jobs)):
+      done.append(run(job, store_dir, progress, machine))
+  return done
+
+
+def finished(
+  published: Published, scale: Scale, root: Path, ran: Sequence[tuple[Job, Mapping[str, Any]]]
+) -> list[tuple[tuple[Row, ...], int, Mapping[str, Any]]]:
+  """Returns all runs of a table that its page can show: those of this call, and what earlier calls ran of other rows.
+
+  Args:
+    published: The table or figure.
+    scale: At which size.
+    root: The folder below which the runs lie.
+    ran: This call's jobs, with their results. Earlier ones count where their seed is one of these, and their clients
+      hold the same rows; where this call has no run of the same partition, the data has to lie in the same place.
+
+  Returns:
+    The rows, in the order of the results' clusterings, the seed and the results of each run.
+  """
+  runs = [(job.rows, job.seed, results) for job, results in ran]
+  seeds = {job.seed for job, _ in ran}
+  places = {_place(results['config']) for _, results in ran}
+  populations = {_partition(results['config']): results['population']['digest'] for _, results in ran}
+  have = {(row.name, job.seed) for job, _ in ran for row in job.rows}
+  for path in sorted((root / published.name / scale.name).glob('*/results.json')):
+    results = files_lib.load_json(path)
+    try:
+      # Options that were added since have their defaults in it.
+      config = config_lib.ExperimentConfig.from_json(results['config']).to_json()
+    except InputError:
+      continue
+    seed = config['training']['seed']
+    known = populations.get(_partition(config))
+    same = _place(config) in places if known is None else known == results['population']['digest']
+    if seed not in seeds or not same:
+      continue
+    rows, clusterings = [], []
+    for job in plan(published, scale, (seed,), root):
+      planned = job.config.to_json()
+      if _partition(planned) != _partition(config):
+        continue
+      if any(planned[name] != config[name] for name in ('training', 'evaluation')):
+        continue
+      # FedAvg alone has one row and no clustering.
+      theirs = config['clusterings'] or [None]
+      for row, clustering in zip(job.rows, planned['clusterings'] or [None], strict=True):
+        if clustering in theirs and (row.name, seed) not in have:
+          have.add((row.name, seed))
+          rows.append(row)
+          clusterings += [] if clustering is None else [results['clusterings'][theirs.index(clustering)]]
+    if rows:
+      runs.append((tuple(rows), seed, {**results, 'clusterings': clusterings}))
+  return runs
+
+
+def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
+  changed = dict(settings) | dict(scale.changes)
+  if scale.rounds is not None:
+    changed['phase2_rounds'] = scale.rounds - changed['phase1_rounds']
+  return changed
+
+
+def _partition(config: Mapping[str, Any]) -> str:
+  """Names the rows of all clients, as far as a configuration (as JSON) does."""
+  return digests.of_json({name: value for name, value in config['data'].items() if name not in _PLACE})
+
+
+def _place(config: Mapping[str, Any]) -> tuple[Any, ...]:
+  return tuple(config['data'][name] for name in _PLACE)
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+  """Returns a folder's name for the settings that tell runs of one table apart."""
+  short = {'cohort_fraction': 'cf', 'phase1_rounds': 'n', 'batch_size': 'B', 'local_epochs': 'E'}
+  told = {name: value for name, value in settings.items() if name != 'phase2_rounds'}
+  return '_'.join(
+    value if isinstance(value, str) else f'{short.get(name, name)}{value:g}' for name, value in told.items()
+  )

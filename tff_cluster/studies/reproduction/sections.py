@@ -1,0 +1,279 @@
+"""The sections of a page on a published table or figure, by name; a paper's data says which of them its pages show."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base.words import plural, score, signed
+from tff_cluster.report import report, scorecard_tables
+from tff_cluster.report.experts_section import RULES
+from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.pictures import Picture
+from tff_cluster.scorecard.cells import Line, without_remark
+from tff_cluster.scorecard.claims import Claim, Finding
+from tff_cluster.scorecard.curves import TARGETS, CurveMeasures, measure
+from tff_cluster.scorecard.published import Published
+from tff_cluster.studies.reproduction import pictures, toy_sections
+
+Parts = list[tuple[str, list[Markup]]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Page:
+  """What the sections are made of.
+
+  Attributes:
+    published: The table or figure.
+    rows: Our rows by name, those that were run; of a toy problem its results by name.
+    lines: Its scorecard.
+    findings: Its claims, and how each fared.
+    remark: What was scaled down; empty at the paper's scale.
+    folder: Where pictures go.
+    run_folder: A run of which the page may show pictures.
+  """
+
+  published: Published
+  rows: Mapping[str, Any]
+  lines: Sequence[Line]
+  findings: Sequence[tuple[Claim, Finding]]
+  remark: str
+  folder: Path
+  run_folder: Path | None = None
+
+  @property
+  def known(self) -> dict[str, Any]:
+    """The rows that were run, in the table's order."""
+    return {row.name: self.rows[row.name] for row in self.published.rows if row.name in self.rows}
+
+
+def _drawn(heading: str, drawn: Sequence[Picture]) -> Parts:
+  return [(heading, [report.figure(picture) for picture in drawn])] if drawn else []
+
+
+def _claims(page: Page) -> Parts:
+  if not page.findings:
+    return [('The paper’s claims', [tag('p', 'No claim of the paper is checked here.')])]
+  return [('The paper’s claims', [scorecard_tables.claims_table(page.findings, page.remark)])]
+
+
+def _numbers(page: Page) -> Parts:
+  if not any(line.published is not None for line in page.lines):
+    return []
+  text = 'Below ours stands its 95% interval over seeds, where there are several.'
+  if any(line.column.startswith('expert') for line in page.lines):
+    text += ' Accuracies are of the global test set. Expert 1 is the best one.'
+  caption = f'{page.published.title} ({page.published.source})'
+  return [
+    (
+      'The paper’s numbers beside ours',
+      [tag('p', text), scorecard_tables.numbers_table(page.lines, page.remark, caption)],
+    )
+  ]
+
+
+def _grid(page: Page) -> Parts:
+  if not page.lines:
+    return []
+  scaled = tag('div', page.remark, class_='note') if page.remark else None
+  columns = {line.column: line.cell.words for line in page.lines if line.cell is not None}
+  body = []
+  for row in page.published.rows:
+    cells = [_cell(line, page.remark) for line in page.lines if line.row == row.name]
+    if cells:
+      body.append(([row.name, scaled], *cells))
+  content = [
+      tag('p', 'In each cell the paper’s number and ours, in percent, with the ratio to FedAvg without clusters in brackets; '
+          'below ours its 95% interval over seeds, where there are several.'),
+      table(('row', *columns.values()), body, caption=f'{page.published.title} ({page.published.source})'),
+  ]  # fmt: skip
+  return [('The paper’s numbers beside ours', content)]
+
+
+def _cell(line: Line, remark: str) -> Markup:
+  # The row names what was scaled down; saying it again in each of its cells would hide the numbers.
+  verdict = without_remark(line.verdict, remark)
+  return tag(
+      'div', tag('div', f'paper {_with_ratio(line.published, line.published_ratio)}'),
+      tag('div', f'ours {_with_ratio(line.ours, line.ours_ratio)}'), scorecard_tables.interval(line, 1),
+      tag('div', verdict, style='font-size:.84em'), class_=scorecard_tables.look(line), style='border-radius:4px;padding:.2rem .45rem',
+  )  # fmt: skip
+
+
+def _with_ratio(value: float | str | None, ratio: float | None) -> str:
+  return '–' if value is None else f'{value:.1f} ({"–" if ratio is None else f"{ratio:.1f}x"})'
+
+
+def _clusters(page: Page) -> Parts:
+  truths = list(dict.fromkeys(name for found in page.rows.values() for name in found.recovery))
+  body = []
+  for row in page.published.rows:
+    found = page.rows.get(row.name)
+    # What was run may be scaled down, the published row is not.
+    clustering = (found.row if found else row).clustering
+    if not clustering:
+      continue
+    asked = ', '.join(
+      f'{k}={v}' for k, v in clustering.items() if k not in ('method', 'name') and v is not None
+    )
+    named: list[Any] = [row.name, tag('div', asked, class_='note')]
+    if found is None:
+      body.append((named, 'not run', *('–',) * (3 + len(truths))))
+      continue
+    recovered = (', '.join(score(value) for value in found.recovery.get(name, ())) or '–' for name in truths)
+    rounds = f'{found.rounds_after - 1} of {found.rounds_end}'
+    counts, cuts = (
+      ', '.join('–' if value is None else f'{value:.4g}' for value in values)
+      for values in (found.num_clusters, found.threshold)
+    )
+    body.append((named, rounds, ', '.join(map(str, found.seeds)), counts, cuts, *recovered))
+  if not body:
+    return []
+  known = (
+    'ARI is 1 for exactly the planted groups and about 0 for chance.'
+    if truths
+    else 'No planted groups are known.'
+  )
+  header = (
+    'row',
+    'clustered after round',
+    'seeds',
+    'clusters',
+    'threshold used',
+    *(f'ARI, {name}' for name in truths),
+  )
+  words = f'Where there are several seeds, there is one value for each, in their order. {known}'
+  section = [tag('p', words), table(header, body, numeric=range(1, len(header)))]
+  return [('Clusters that were found', section)]
+
+
+def _choice(page: Page) -> Parts:
+  body = []
+  for name, found in page.known.items():
+    for seed, choice in zip(found.seeds, found.choice, strict=False):
+      if choice is not None:
+        cuts = [choice['candidates'][choice[by]] for by in ('chosen', 'best_on_test')]
+        tried = ', '.join(str(candidate['num_clusters']) for candidate in choice['candidates'])
+        body.append((name, seed, tried, *map(_cut_words, cuts)))
+  if not body:
+    return []
+  words = (
+    'Each threshold cuts the clients into so many clusters; every cut is trained for one round, and the one with the '
+    'highest mean client accuracy on validation rows is kept. The last column is what test rows would have chosen, '
+    'which the paper appears to do: it chooses nothing here, and says how much such a choice would flatter. '
+    'Accuracies are on test rows, after that round.'
+  )
+  header = ('row', 'seed', 'clusters tried', 'best on validation rows', 'best on test rows (not used)')
+  return [('Thresholds that were tried', [tag('p', words), table(header, body, numeric=(1,))])]
+
+
+def _cut_words(candidate: Mapping[str, Any]) -> str:
+  accuracy = 100.0 * candidate['test_accuracy']
+  return f'T {candidate["threshold"]:.4g}: {plural(candidate["num_clusters"], "cluster")}, {accuracy:.1f}%'
+
+
+def _experts(page: Page) -> Parts:
+  known = {name: found for name, found in page.known.items() if any(found.experts)}
+  if not known:
+    return []
+  header = ['right on the global test set']
+  columns: list[list[str]] = []
+  names = ['FedAvg without clusters', 'best expert alone', *RULES.values()]
+  for name, found in known.items():
+    measured = [experts for experts in found.experts if experts is not None]
+    best = [max(experts['expert_accuracy']) for experts in measured]
+    by_rule = {rule: [experts['accuracy'][rule] for experts in measured] for rule in RULES}
+    fedavg = sum(found.baseline_global) / len(found.baseline_global)
+    values = [fedavg, *(100.0 * sum(shares) / len(shares) for shares in (best, *by_rule.values()))]
+    fedex = values[2 + list(RULES).index('fedex')]
+    header += [name, 'against FedEx']
+    columns += [[f'{v:.2f}%' for v in values], [f'{signed(v - fedex, 2)} points' for v in values]]
+  text = (
+    'The same experts, combined by other rules. The oracle is right wherever some expert is: what FedAvg has above it is lost '
+    'in the experts, what it has above FedEx in the combination. The oracle knows the labels and the gate has seen those '
+    'of validation rows; the other rules see none. Means over seeds.'
+  )
+  body = zip(names, *columns, strict=True)
+  section = [tag('p', text), table(header, body, numeric=range(1, len(header)))]
+  return [('Where the loss comes from', section)]
+
+
+def _measures(page: Page) -> Parts:
+  printed = {line.row: line for line in page.lines if line.published is not None}
+  body = []
+  for name, ours in page.known.items():
+    found, line = measure(ours), printed.get(name)
+    seeds = ', '.join(map(str, ours.seeds))
+    rounds = [_rounds(found, target) for target in TARGETS]
+    beside: list[Any] = ['–', '–']
+    if line is not None:
+      words = without_remark(line.verdict, page.remark)
+      beside = [f'{line.published:g}', tag('span', words, class_=scorecard_tables.look(line))]
+    means = (f'{np.mean(found.best):.2f}%', f'{np.mean(found.end):.2f}%', f'{np.mean(found.fluctuation):.2f}')
+    body.append((name, seeds, *rounds, *beside, *means))
+  text = (
+    'Rounds as McMahan et al. 2017 take them: of the best value so far, interpolated linearly where it crosses the target. '
+    'Fluctuation is the standard deviation of the change from round to round over the last half of the rounds, in points. '
+    'Means over seeds; below the rounds their number by seed, where there are several.'
+  )
+  measured = (
+    'Accuracy is the mean over clients on their own test rows. IID this is the accuracy on the test set, of which every '
+    'row is one client’s at the paper’s scale; non-IID some 40 of 10,000 rows are no client’s.'
+  )
+  header = (
+      'row', 'seeds', *(f'rounds to {target:g}%' for target in TARGETS), f'McMahan et al., {TARGETS[-1]:g}%', 'verdict',
+      'best accuracy', 'last accuracy', 'fluctuation',
+  )  # fmt: skip
+  numeric = (2, 3, 4, 5, 7, 8, 9)
+  content = [tag('p', text), tag('p', measured, class_='soft'), table(header, body, numeric=numeric)]
+  return [('Rounds, accuracies and fluctuation', content)]
+
+
+def _rounds(found: CurveMeasures, target: float) -> list[Markup | str | None]:
+  values = ['–' if value is None else f'{value:.1f}' for value in found.rounds_to[target]]
+  mean = found.mean_rounds(target)
+  if np.isinf(mean):
+    missed = values.count('–')
+    of = f', {missed} of {len(values)} seeds' if missed < len(values) else ''
+    return ['–', tag('div', f'not in {found.ran} rounds{of}', class_='note')]
+  return [f'{mean:.1f}', tag('div', ', '.join(values), class_='note') if len(values) > 1 else None]
+
+
+def _toy(section: toy_sections.Toys) -> tuple[Callable[[Page], Parts], Callable[[Page], Parts]]:
+  """Returns what gives a toy's figure, and the table of its problems."""
+  return (
+    lambda page: _drawn('The figure', [section.draw(list(page.rows.values()), page.folder)]),
+    lambda page: [('The problems', [section.problems(list(page.rows.values()))])],
+  )
+
+
+_CLIENTS_TOY, _RISKS_TOY = map(_toy, (toy_sections.CLIENTS, toy_sections.RISKS))
+# Sections that are the published figure itself stand before the claims in Published.sections.
+SECTIONS: Mapping[str, Callable[[Page], Parts]] = {
+  'claims': _claims,
+  'grid': _grid,
+  'numbers': _numbers,
+  'clusters': _clusters,
+  'choice': _choice,
+  'experts': _experts,
+  'measures': _measures,
+  'curves': lambda page: _drawn(
+    'Over rounds', pictures.curves(page.published.method, page.known, page.folder, page.remark)
+  ),
+  'labels': lambda page: _drawn(
+    'The figure' if page.published.is_figure else 'What the clusters hold',
+    pictures.labels(page.known, page.folder, page.remark),
+  ),
+  'settings': lambda page: _drawn(
+    'The figure' if page.published.is_figure else 'The curves',
+    pictures.settings(page.published.title, page.known, page.folder, page.remark),
+  ),
+  'splits': lambda page: _drawn('The figure', pictures.splits(page.run_folder, page.folder)),
+  'clients': lambda page: _drawn('The figure', pictures.clients(page.run_folder, page.folder)),
+  'clients toy': _CLIENTS_TOY[0],
+  'clients of the toy': _CLIENTS_TOY[1],
+  'risks toy': _RISKS_TOY[0],
+  'risks of the toy': _RISKS_TOY[1],
+}
