@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tff_cluster.base import seeding
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 KEYS = st.lists(st.integers(-(2**40), 2**40) | st.text(max_size=5), max_size=3).map(tuple)
 NAMES = st.tuples(st.integers(0, 2**40), st.text(max_size=5), KEYS)
 

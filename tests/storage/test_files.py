@@ -20,7 +20,7 @@ from hypothesis.extra import numpy as hnp
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.storage import artifacts, files
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 ROWS, COLUMNS = 300, 1000  # 1.2 MB: many pages.
 MASKS = (0x01, 0x40, 0xFF)
 

@@ -4,7 +4,7 @@ Stock TFF starts the same binary lazily, with our standard output, and leaves it
 the kernel ends it with its parent, even when the parent is killed (PR_SET_PDEATHSIG); it writes to a
 log of its own, a file without a name that vanishes with the processes that hold it; and it gets an
 environment that suits many small clients side by side. It lives in a network of its own where the system
-allows one (see launcher.py), because whoever reaches it can read and write the files of its user.
+allows one (see worker_launcher.py), because whoever reaches it can read and write the files of its user.
 """
 
 import atexit
@@ -25,7 +25,7 @@ from typing import IO
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.engine import worker_launcher
 
-_LAUNCHER = pathlib.Path(__file__).with_name('launcher.py')
+_LAUNCHER = pathlib.Path(worker_launcher.__file__)
 # One thread inside an op: clients run side by side instead, and sums do not depend on the number of threads.
 # glibc's malloc is kept from giving every freed tensor back to the kernel and asking for it again, and from spreading
 # them over an arena a thread, in which what is freed piles up round by round.

@@ -54,7 +54,7 @@ def _free_port() -> int:
 
 
 def main() -> None:
-  """Runs `launcher.py PARENT CONTROL PRIVATE BINARY ARGUMENT...`.
+  """Runs `worker_launcher.py PARENT CONTROL PRIVATE BINARY ARGUMENT...`.
 
   PARENT is the process that started this one, CONTROL the descriptor of a Unix socket to it, PRIVATE 1 for a network of
   its own and 0 for that of the parent. The parent is sent a JSON object {private, port}, and sockets of a private network.

@@ -2,7 +2,7 @@
 
 TFF's binary listens on all network interfaces and cannot be told otherwise. So it runs in a network of its own that
 has no interface but loopback, and this process, which lives there too, hands over what arrives at a port that was
-opened before it moved in; a run's own worker does without a process in its network (see launcher.py), but is connected
+opened before it moved in; a run's own worker does without a process in its network (see worker_launcher.py), but is connected
 to once, this one by any number of runs. Standard library only: this process must have one thread when it moves.
 
 The port speaks gRPC, and beside it two words of ours, each alone on a line: STATUS is answered with a line of JSON

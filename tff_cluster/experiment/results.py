@@ -44,7 +44,7 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
                   of round and, within a round, of the clusters' first members: one for each time that a cluster
                   was found stationary and tested. `clusters` are the leaves. Not in schema 2
     recovery      {truth name: {ari, nmi, omega, onmi, bcubed_precision, bcubed_recall, bcubed_f}}, see recovery.py and
-                  covers.py; ari and nmi are null where either side overlaps. Older results have the first three only
+                  clustering/overlap_scores.py; ari and nmi are null where either side overlaps. Older results have the first three only
     ledger        client_rounds, bytes_up, bytes_down of Phase 2, of the round in which clients sent updates to be
                   clustered, of weights that clients outside the last cohort sent, of the local rounds that start
                   clusters with sketches, and of thresholds that were tried and not chosen

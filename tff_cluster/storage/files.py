@@ -185,7 +185,7 @@ def save_json(path: pathlib.Path, value: Any, seal: bool = True) -> None:
   Args:
     path: The file.
     value: The value.
-    seal: Whether a checksum goes with it, as what phases read from each other needs (see sealed.py).
+    seal: Whether a checksum goes with it, as what phases read from each other needs (see sealed_json.py).
   """
   text = sealed_json.seal(value) if seal else (json.dumps(value, indent=1, allow_nan=False) + '\n').encode()
   with replacing(path) as stream:
