@@ -42,7 +42,7 @@ def main() -> None:
   from tff_cluster.report.atlas import page as atlas
   from tff_cluster.scorecard import summary
   from tff_cluster.studies.comparison import page as pages
-  from tff_cluster.studies.comparison import runs as runs
+  from tff_cluster.studies.comparison import runs
 
   store = Path(run.store_dir or root / 'store')
   shown = progress.Progress()

@@ -7,8 +7,7 @@ import pytest
 from tests.made_up import replication_rows
 from tff_cluster.papers import catalogue, mcmahan2017, miles2024
 from tff_cluster.scorecard.published import PAPER
-from tff_cluster.studies.reproduction import page as page
-from tff_cluster.studies.reproduction import runs
+from tff_cluster.studies.reproduction import page, runs
 
 # E, B, IID, non-IID; FedSGD first.
 TABLE_2 = """

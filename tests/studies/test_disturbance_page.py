@@ -8,7 +8,7 @@ import pytest
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.studies.disturbance import page as page_lib
-from tff_cluster.studies.disturbance import words as words
+from tff_cluster.studies.disturbance import words
 
 FACTS = {'command': 'python -m phases.disturb --repeats=2', 'config': ExperimentConfig().to_json()}
 

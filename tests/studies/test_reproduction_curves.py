@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.made_up import published_table as made_up_table
 from tests.made_up.published_table import REMARK, TABLE
-from tff_cluster.studies.reproduction import figures as figures
+from tff_cluster.studies.reproduction import figures
 
 
 def _panels(count, **changes):

@@ -18,7 +18,7 @@ from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.papers import briggs2020
 from tff_cluster.scorecard.claims import Claim, Finding, whole
 from tff_cluster.scorecard.published import PAPER, Scale
-from tff_cluster.studies.reproduction import figures as figures
+from tff_cluster.studies.reproduction import figures
 from tff_cluster.studies.reproduction import page as page_lib
 
 _HOSTILE = '<script>alert(1)</script>&"\''

@@ -17,10 +17,19 @@ from tff_cluster.report.markup import Markup, tag
 from tff_cluster.report.pictures import Drawn, Picture, save_drawn
 from tff_cluster.scorecard import contenders, identical_clusterings, paired_statistics, summary
 from tff_cluster.scorecard.contenders import BUDGETS, Contender
-from tff_cluster.studies.comparison import alarms, answer, malicious, new_clients, saved, sections, verdicts
+from tff_cluster.studies.comparison import (
+  alarms,
+  answer,
+  csv_columns,
+  dial_figure,
+  figures,
+  malicious,
+  new_clients,
+  saved,
+  sections,
+  verdicts,
+)
 from tff_cluster.studies.comparison import dial as dials
-from tff_cluster.studies.comparison import dial_figure as dial_figure
-from tff_cluster.studies.comparison import figures as figures
 
 _ATLAS = tag(
   'p', 'To look at single clients: ', tag('a', 'the atlas', href=atlas.NAME), ', the same comparison to click through.', class_='soft'
@@ -64,10 +73,9 @@ def write(
   write_file(
     folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
   )
-  lines = document['lines']
-  write_file(
-    folder / 'comparison.csv', csv_text(saved.COLUMNS, ([line[c] for c in saved.COLUMNS] for line in lines))
-  )
+  names = [column.name for column in csv_columns.COLUMNS]
+  rows_of_text = ([line[name] for name in names] for line in document['lines'])
+  write_file(folder / 'comparison.csv', csv_text(names, rows_of_text))
   pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found, dial)]
   parts: list[tuple[str, list[Markup]]] = [
     (

@@ -1,18 +1,4 @@
-"""The files of a comparison that programs read.
-
-comparison.csv has one line for each contender, seed and budget (accuracies and shares from 0 to 1, empty where there is none):
-
-  contender, kind, seed, budget   kind as in contenders.KINDS, budget 'equal_rounds' or 'equal_client_rounds'
-  clients                         number of clients
-  accuracy, worst_decile          mean over clients with their own models, and over the lowest tenth of them
-  at_target                       share of clients at the target accuracy
-  harmed_fedavg, harmed_local     share of clients worse off than with FedAvg, than alone
-  global_average, global_weighted, global_blended
-                                  accuracy on the global test set, at equal rounds only; blended: mean over clusters
-  num_clusters, singletons, memberships
-                                  clusters, those with one client, and mean number of clusters of a client
-  client_rounds, bytes_up, bytes_down
-                                  of Phase 2
+"""comparison.json, which programs read. comparison.csv is in csv_columns.py.
 
 comparison.json holds
 
@@ -51,50 +37,15 @@ comparison.json holds
 """
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from tff_cluster.scorecard import paired_statistics
-from tff_cluster.scorecard.contenders import BUDGETS, EVALUATORS, ROUNDS, Contender, Measured, Runs
-from tff_cluster.scorecard.intervals import SAME
-from tff_cluster.studies.comparison import alarms, answer, verdicts
+from tff_cluster.scorecard.contenders import BUDGETS, Contender, Runs
+from tff_cluster.studies.comparison import alarms, answer, csv_columns, verdicts
 from tff_cluster.studies.comparison import dial as dials
 
 SCHEMA = 1
-COLUMNS = (
-    'contender', 'kind', 'seed', 'budget', 'clients', 'accuracy', 'worst_decile', 'at_target', 'harmed_fedavg', 'harmed_local',
-    'global_average', 'global_weighted', 'global_blended', 'num_clusters', 'singletons', 'memberships', 'client_rounds',
-    'bytes_up', 'bytes_down',
-)  # fmt: skip
-
-
-def lines(contenders: Sequence[Contender], target: float) -> list[dict[str, Any]]:
-  """Returns the lines of comparison.csv, by column.
-
-  Args:
-    contenders: The rows of the comparison.
-    target: Test accuracy that clients are to reach.
-  """
-  references = {
-    c.kind: {run.seed: run for run in c.runs} for c in contenders if c.kind in ('fedavg', 'local')
-  }
-  found = []
-  for contender in itertools.chain.from_iterable(c.each for c in contenders):
-    for run, budget in itertools.product(contender.runs, BUDGETS):
-      own = run.accuracy[budget]
-      harmed = {kind: _harmed(run, of_kind[run.seed], budget) for kind, of_kind in references.items()}
-      found.append({
-            'contender': contender.name, 'kind': contender.kind, 'seed': run.seed, 'budget': budget, 'clients': len(own),
-            'accuracy': float(own.mean()), 'worst_decile': paired_statistics.worst_decile(own),
-            'at_target': paired_statistics.at_target(own, target), 'harmed_fedavg': harmed.get('fedavg'), 'harmed_local': harmed.get('local'),
-            **{f'global_{name}': run.global_accuracy[name] if budget == ROUNDS else None for name in EVALUATORS},
-            'num_clusters': run.num_clusters, 'singletons': run.singletons, 'memberships': run.memberships,
-            'client_rounds': run.client_rounds[budget], 'bytes_up': run.bytes_up[budget], 'bytes_down': run.bytes_down[budget],
-        })  # fmt: skip
-  return found
 
 
 def document(
@@ -137,7 +88,7 @@ def document(
       for pair in found.pairs[budget]
     ],
     'dial': None if dial is None else _dial(dial),
-    'lines': lines([*contenders, *(dial.positions if dial is not None else ())], found.target),
+    'lines': csv_columns.lines([*contenders, *(dial.positions if dial is not None else ())], found.target),
   }
 
 
@@ -157,13 +108,6 @@ def _dial(dial: dials.Dial) -> dict[str, Any]:
     'chosen': budgets(dial.chosen),
     'checks': [_check(check) for check in dials.make_checks(dial)],
   }
-
-
-def _harmed(run: Measured, reference: Measured, budget: str) -> float | None:
-  """Returns the share of clients that are worse off than with the reference; None for itself."""
-  if run is reference:
-    return None
-  return float(np.mean(run.accuracy[budget] - reference.accuracy[budget] < -SAME))
 
 
 def _contender(contender: Contender, found: paired_statistics.Statistics, runs: Runs) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tff_cluster.report.figures import base
 from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.markup import Markup, table, tag
 from tff_cluster.report.pictures import Picture
-from tff_cluster.studies.disturbance import figures as figures
+from tff_cluster.studies.disturbance import figures
 from tff_cluster.studies.disturbance.words import (
   DISTURBANCES,
   epsilon_words,

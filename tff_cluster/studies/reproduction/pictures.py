@@ -12,7 +12,7 @@ from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import cluster_contents
 from tff_cluster.scorecard.curves import TARGETS
 from tff_cluster.scorecard.rows import Ours
-from tff_cluster.studies.reproduction import figures as figures
+from tff_cluster.studies.reproduction import figures
 from tff_cluster.studies.reproduction.label_frequencies_figure import label_frequencies
 from tff_cluster.studies.reproduction.replication_figure import curves_by_setting
 

@@ -1,0 +1,121 @@
+"""comparison.csv: one line for each contender, seed and budget. A column is an entry of COLUMNS, and nothing else.
+
+Accuracies and shares are from 0 to 1; a value that does not exist (None) is an empty cell.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.scorecard import paired_statistics
+from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Contender, Measured
+from tff_cluster.scorecard.intervals import SAME
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+  """What a line is about.
+
+  Attributes:
+    contender: The contender.
+    run: It under one seed.
+    budget: One of BUDGETS.
+    target: Test accuracy that clients are to reach.
+    references: FedAvg and every client alone under the same seed, by their kind; the latter only where it was run.
+  """
+
+  contender: Contender
+  run: Measured
+  budget: str
+  target: float
+  references: Mapping[str, Measured]
+
+  @property
+  def accuracy(self) -> np.ndarray:
+    """float64[clients], test accuracy of every client with its own model."""
+    return self.run.accuracy[self.budget]
+
+  def harmed(self, reference: str) -> float | None:
+    """Returns the share of clients that are worse off than with a reference; None without it, and for itself."""
+    other = self.references.get(reference)
+    if other is None or other is self.run:
+      return None
+    return float(np.mean(self.accuracy - other.accuracy[self.budget] < -SAME))
+
+  def on_global_rows(self, evaluator: str) -> float | None:
+    return self.run.global_accuracy[evaluator] if self.budget == ROUNDS else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+  """A column: its name, what it means in words, and how its value follows from a line."""
+
+  name: str
+  meaning: str
+  value: Callable[[Line], Any]
+
+
+COLUMNS = (
+  Column(
+    'contender', 'label of the clustering, or of what it is compared with', lambda line: line.contender.name
+  ),
+  Column('kind', 'see contenders.KINDS', lambda line: line.contender.kind),
+  Column('seed', 'of training', lambda line: line.run.seed),
+  Column('budget', ' or '.join(BUDGETS), lambda line: line.budget),
+  Column('clients', 'number of clients', lambda line: len(line.accuracy)),
+  Column('accuracy', 'mean over clients with their own models', lambda line: float(line.accuracy.mean())),
+  Column(
+    'worst_decile',
+    'mean over the lowest tenth of the clients',
+    lambda line: paired_statistics.worst_decile(line.accuracy),
+  ),
+  Column(
+    'at_target',
+    'share of clients at the target accuracy',
+    lambda line: paired_statistics.at_target(line.accuracy, line.target),
+  ),
+  Column('harmed_fedavg', 'share of clients worse off than with FedAvg', lambda line: line.harmed('fedavg')),
+  Column('harmed_local', 'share of clients worse off than alone', lambda line: line.harmed('local')),
+  Column(
+    'global_average',
+    'on the global test set, mean of the cluster models, at equal rounds only',
+    lambda line: line.on_global_rows('average'),
+  ),
+  Column('global_weighted', 'likewise, weighted mean', lambda line: line.on_global_rows('weighted')),
+  Column(
+    'global_blended',
+    'likewise, mean over clusters of blended models',
+    lambda line: line.on_global_rows('blended'),
+  ),
+  Column('num_clusters', 'clusters', lambda line: line.run.num_clusters),
+  Column('singletons', 'clusters with one client', lambda line: line.run.singletons),
+  Column('memberships', 'mean number of clusters of a client', lambda line: line.run.memberships),
+  Column('client_rounds', 'of Phase 2', lambda line: line.run.client_rounds[line.budget]),
+  Column('bytes_up', 'of Phase 2', lambda line: line.run.bytes_up[line.budget]),
+  Column('bytes_down', 'of Phase 2', lambda line: line.run.bytes_down[line.budget]),
+)
+
+
+def lines(contenders: Sequence[Contender], target: float) -> list[dict[str, Any]]:
+  """Returns the lines of comparison.csv, by column.
+
+  Args:
+    contenders: The rows of the comparison.
+    target: Test accuracy that clients are to reach.
+  """
+  return [{column.name: column.value(line) for column in COLUMNS} for line in _lines(contenders, target)]
+
+
+def _lines(contenders: Sequence[Contender], target: float) -> Iterator[Line]:
+  references = {
+    contender.kind: {run.seed: run for run in contender.runs}
+    for contender in contenders
+    if contender.kind in ('fedavg', 'local')
+  }
+  for contender in itertools.chain.from_iterable(row.each for row in contenders):
+    for run, budget in itertools.product(contender.runs, BUDGETS):
+      of_seed = {kind: runs[run.seed] for kind, runs in references.items()}
+      yield Line(contender, run, budget, target, of_seed)
