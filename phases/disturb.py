@@ -10,9 +10,9 @@ disturbance/disturbance.json, disturbance.csv and index.html with its figures in
 
 import sys
 
-from tff_cluster import store
+from tff_cluster import run_claim, store
 from tff_cluster.algorithms import disturbance_questions
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
 from tff_cluster.run_folder import RunFolder
 
 
@@ -23,7 +23,7 @@ def define_flags() -> None:
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   questions = disturbance_questions.read_questions(parse.section_from_flags(flags.DisturbOptions))
-  folder = RunFolder(output.resume_output_dir(options.output_dir))
+  folder = RunFolder(run_claim.resume_output_dir(options.output_dir))
   config = folder.load_config()
   folder.load_finished(folder.phase1, 'phase1')
   disturbance_questions.askable(folder, config)  # What cannot be asked is told before a worker is started.

@@ -12,8 +12,9 @@ it), replay.svg and replay.png in --output_dir, and prints which thresholds give
 from pathlib import Path
 from typing import Any
 
+from tff_cluster import run_claim
 from tff_cluster.algorithms import replay
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
 from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
 
@@ -51,7 +52,7 @@ def of_file(folder: Path, signatures_file: str, options: flags.ReplayOptions) ->
   if RunFolder(folder).config.exists():
     raise InputError(f'--output_dir={folder} holds a run; choose another folder for --signatures_file')
   signatures = replay.file_signatures(signatures_file, options.memory_mb)
-  output.lock_output_dir(folder)
+  run_claim.lock_output_dir(folder)
   return signatures
 
 
@@ -59,7 +60,7 @@ def of_run(path: Path, options: flags.ReplayOptions) -> tuple[Any, int, dict]:
   """Returns the signatures, the seed and the planted memberships of a run whose Phase 1 is done."""
   if 'seed' in flags.given(flags.VectorsOptions):
     raise InputError('--seed applies to --signatures_file only; a run has its own seed')
-  folder = RunFolder(output.resume_output_dir(path))
+  folder = RunFolder(run_claim.resume_output_dir(path))
   experiment = folder.load_config()
   signatures = replay.run_signatures(folder, options.signature, options.memory_mb)
   if note := replay.run_note(folder, options.signature, signatures.client_ids):

@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from tff_cluster import api
-from tff_cluster.cli import output
+from tff_cluster import api, run_claim
 from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.errors import InputError
 
@@ -25,8 +24,8 @@ def test_a_wrong_configuration_is_told_before_a_folder_is_made(tmp_path):
 
 
 def test_a_call_that_fails_lets_go_of_the_folder(tmp_path):
-  with output.held(tmp_path / 'run') as folder:
-    claim = output.claim_output_dir(folder, dataclasses.replace(CONFIG, clusterings=()))
+  with run_claim.held(tmp_path / 'run') as folder:
+    claim = run_claim.claim_output_dir(folder, dataclasses.replace(CONFIG, clusterings=()))
     claim.write()
     # What belongs to another experiment is what was trained of one.
     round_path = claim.folder.store / f'fedavg-{"0" * 24}' / 'round_00001.npz'

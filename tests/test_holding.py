@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from tff_cluster import artifacts, holding, store
-from tff_cluster.cli import output
+from tff_cluster import artifacts, holding, run_claim, store
 from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import EnvironmentFault
 
@@ -14,12 +13,12 @@ from tff_cluster.errors import EnvironmentFault
 @pytest.fixture(autouse=True)
 def _release():
   yield
-  output.release_output_dirs()
+  run_claim.release_output_dirs()
 
 
 @pytest.fixture
 def run(tmp_path):
-  return output.lock_output_dir(tmp_path / 'run')
+  return run_claim.lock_output_dir(tmp_path / 'run')
 
 
 def test_what_is_there_is_not_lost(run):
@@ -56,7 +55,7 @@ def test_a_run_that_was_put_in_its_place_is_left_alone(run):
   (run / '.tff_cluster-lock').write_text('somebody else')
   with pytest.raises(EnvironmentFault, match='was removed or replaced'):
     store.save_json(run / 'a.json', 1)
-  output.release_output_dirs()
+  run_claim.release_output_dirs()
   assert [path.name for path in run.iterdir()] == ['.tff_cluster-lock']
   assert (run / '.tff_cluster-lock').read_text() == 'somebody else'
 
@@ -64,10 +63,10 @@ def test_a_run_that_was_put_in_its_place_is_left_alone(run):
 def test_other_folders_can_be_written_and_the_same_one_be_made_anew(run, tmp_path):
   shutil.rmtree(run)
   store.save_json(tmp_path / 'elsewhere' / 'a.json', 1)
-  again = output.lock_output_dir(run)
+  again = run_claim.lock_output_dir(run)
   store.save_json(again / 'a.json', 1)
   assert holding.lost() is None
-  output.release_output_dirs()
+  run_claim.release_output_dirs()
   assert [path.name for path in run.iterdir()] == ['a.json']
 
 
@@ -75,7 +74,7 @@ def test_paths_through_a_link_to_the_folder_count_as_well(tmp_path):
   run = tmp_path / 'run'
   run.mkdir()
   (tmp_path / 'link').symlink_to(run)
-  output.lock_output_dir(tmp_path / 'link')
+  run_claim.lock_output_dir(tmp_path / 'link')
   shutil.rmtree(run)
   for name in (run, tmp_path / 'link'):
     with pytest.raises(EnvironmentFault, match='was removed or replaced'):
@@ -83,7 +82,7 @@ def test_paths_through_a_link_to_the_folder_count_as_well(tmp_path):
 
 
 def test_a_shared_store_that_was_removed_is_named_and_does_not_come_back(run, tmp_path):
-  output.claim_output_dir(run, ExperimentConfig(), str(tmp_path / 'shared')).write()
+  run_claim.claim_output_dir(run, ExperimentConfig(), str(tmp_path / 'shared')).write()
   artifact = artifacts.Store(run / 'store').artifact('fedavg', {'a': 1})
   store.save_json(artifact / 'a.json', 1)
   shutil.rmtree(tmp_path / 'shared')
@@ -98,7 +97,7 @@ def test_a_shared_store_that_was_removed_is_named_and_does_not_come_back(run, tm
 
 
 def test_what_was_let_go_is_forgotten(run):
-  output.release_output_dirs()
+  run_claim.release_output_dirs()
   assert not run.exists()
   assert holding.lost() is None and not holding.is_ours(run)
   holding.check(run / 'a.json')

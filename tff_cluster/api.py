@@ -6,10 +6,10 @@ import threading
 
 from tff_cluster import config as config_lib
 from tff_cluster import machine as machine_lib
+from tff_cluster import run_claim
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import main_job, three_phase
 from tff_cluster.algorithms import run_experiment as algorithm
-from tff_cluster.cli import output
 from tff_cluster.run_folder import RunFolder
 
 # Files are locked for a process, not for a thread.
@@ -44,7 +44,7 @@ def run_experiment(
     EnvironmentFault: if the machine does not play along.
   """
   config = config.validated()
-  with _one_at_a_time, output.held(output_dir) as folder:
+  with _one_at_a_time, run_claim.held(output_dir) as folder:
     try:
       done = algorithm.run_experiment(config, folder, store_dir, progress, machine, export_models)
     except three_phase.ClusteringsFailed as failed:

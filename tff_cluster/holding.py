@@ -8,7 +8,7 @@ import dataclasses
 import os
 import pathlib
 
-from tff_cluster.errors import EnvironmentFault
+from tff_cluster.errors import EnvironmentFault, argument
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,13 +67,13 @@ def check(path: str | os.PathLike[str]) -> None:
 def _lost(held: _Held) -> str | None:
   if not _is_named(held):
     return (
-      f'--output_dir={held.names[0]} was removed or replaced while this program worked in it; nothing more is written, '
+      f'{argument("output_dir", held.names[0])} was removed or replaced while this program worked in it; nothing more is written, '
       'give the command again to start anew'
     )
   if os.path.islink(held.link) and not os.path.isdir(held.link):
     return (
       f'the store {os.path.realpath(held.link)} of the run in {held.names[0]} was removed while this program worked; '
-      'give the command again with another --output_dir, or make the folder for it to be filled again'
+      f'give the command again with another {argument("output_dir")}, or make the folder for it to be filled again'
     )
   return None
 

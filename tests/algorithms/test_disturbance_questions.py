@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
+from tff_cluster import options as options_lib
 from tff_cluster import store
 from tff_cluster.algorithms import disturbance_questions
-from tff_cluster.cli import flags, parse
+from tff_cluster.cli import flags
 from tff_cluster.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.data import saved
 from tff_cluster.errors import InputError
@@ -14,7 +15,7 @@ from tff_cluster.run_folder import RunFolder
 
 
 def options(**given):
-  return parse.make_section(flags.DisturbOptions, given)
+  return options_lib.make_section(flags.DisturbOptions, given)
 
 
 def test_questions_of_the_defaults():

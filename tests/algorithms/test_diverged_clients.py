@@ -37,7 +37,7 @@ CONFIG = ExperimentConfig(
     ClusteringConfig('bipartition', stationary_norm=0.5, stopping_norm=0.5, rounds_before_split=20),
     ClusteringConfig('planted'),
   ),
-  EvaluationConfig(experts='yes', local_training='yes'),
+  EvaluationConfig(experts=True, local_training=True),
 )
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 
+from tff_cluster import options as options_lib
 from tff_cluster.algorithms import replay
 from tff_cluster.cli import flags, parse
 from tff_cluster.clustering import methods
@@ -48,7 +49,7 @@ def test_exact_thresholds_are_those_that_a_search_finds(points, seed, linkage):
 
 
 def options(**given):
-  return parse.make_section(flags.ReplayOptions, given)
+  return options_lib.make_section(flags.ReplayOptions, given)
 
 
 def test_questions_of_the_defaults():
@@ -62,7 +63,7 @@ def test_questions_of_the_defaults():
 
 def test_questions_of_flags():
   found = replay.read_questions(
-    options(metrics='cosine, l2', linkages='ward', cluster_counts='none', distance_thresholds='3,mean', silhouettes='no')
+    options(metrics='cosine, l2', linkages='ward', cluster_counts='none', distance_thresholds='3,mean', silhouettes=False)
   )  # fmt: skip
   assert found == replay.Questions((('l2', 'ward'),), 20, (), ('3', 'mean'), False)
 

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from tff_cluster.cli import flags, output, program
+from tff_cluster import run_claim
+from tff_cluster.cli import flags, program
 from tff_cluster.errors import EnvironmentFault, InputError
 
 
@@ -67,7 +68,7 @@ def test_mains_exit_code_is_kept():
 
 def test_folders_are_given_back_whatever_happens(tmp_path):
   def main():
-    output.lock_output_dir(tmp_path)
+    run_claim.lock_output_dir(tmp_path)
     assert (tmp_path / '.tff_cluster-lock').exists()
     raise InputError('x')
 
@@ -77,10 +78,11 @@ def test_folders_are_given_back_whatever_happens(tmp_path):
 
 SCRIPT = """'''A program.'''
 import atexit, sys, time
-from tff_cluster.cli import flags, output, program
+from tff_cluster import run_claim
+from tff_cluster.cli import flags, program
 
 def main():
-  output.lock_output_dir(sys.argv[1].split('=')[1])
+  run_claim.lock_output_dir(sys.argv[1].split('=')[1])
   atexit.register(lambda: print('atexit', flush=True))
   try:
     print('ready', flush=True)

@@ -4,9 +4,8 @@ import dataclasses
 
 import pytest
 
-from tff_cluster import config
+from tff_cluster import config, preset
 from tff_cluster.algorithms import reproduction
-from tff_cluster.cli import preset
 from tff_cluster.papers import rohith2020
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.scorecard import cells

@@ -10,8 +10,8 @@ import pytest
 
 from phases import replay
 from tests.conftest import make_population
-from tff_cluster import store
-from tff_cluster.cli import output, program
+from tff_cluster import run_claim, store
+from tff_cluster.cli import program
 from tff_cluster.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.data import saved
 from tff_cluster.run_folder import RunFolder
@@ -30,8 +30,8 @@ def vectors():
 @pytest.fixture
 def run(tmp_path):
   """A run with 12 clients in three planted groups, as if its Phase 1 had just ended."""
-  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', STARTED).write())
-  output.release_output_dirs()
+  folder = RunFolder(run_claim.claim_output_dir(tmp_path / 'run', STARTED).write())
+  run_claim.release_output_dirs()
   ids = [f'c{k:02d}' for k in range(12)]
   rows = folder.store / 'signatures-1' / 'vectors.npy'
   store.save_rows(rows, 12, 3, lambda array: np.copyto(array, vectors()))
@@ -95,7 +95,7 @@ def test_a_file(ending, tmp_path, capsys):
 
 def test_only_what_is_asked(run):
   arguments = ['--metrics=cosine', '--linkages=single,average', '--num_thresholds=3', '--cluster_counts=5']
-  assert call(f'--output_dir={run.root}', '--distance_thresholds=none', '--silhouettes=no', *arguments) == 0
+  assert call(f'--output_dir={run.root}', '--distance_thresholds=none', '--nosilhouettes', *arguments) == 0
   rows = table(run.root)
   assert [(row['metric'], row['linkage'], row['num_clusters']) for row in rows] == [
     *[('cosine', 'single', '')] * 3,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tff_cluster.assignment import ClusterAssignment
-from tff_cluster.errors import InputError
+from tff_cluster.errors import InputError, argument
 
 _CHUNK_BYTES = 32 * 2**20
 # Models of a column from which on it is worth while to look for what columns have in common.
@@ -82,7 +82,7 @@ def start_weights(assignment: ClusterAssignment, finite: np.ndarray | None = Non
     first = assignment.client_ids[assignment.members(int(np.argmin(counts)))[0]]
     raise InputError(
       f'client {first}: its weights became NaN or infinite, and so did those of its whole cluster, which has nothing to '
-      'start from; use a smaller --learning_rate'
+      f'start from; use a smaller {argument("learning_rate")}'
     )
   return member / counts
 

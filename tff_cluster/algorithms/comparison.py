@@ -8,7 +8,7 @@ from tff_cluster import config as config_lib
 from tff_cluster import machine as machine_lib
 from tff_cluster.algorithms import estimates, main_job, run_experiment
 from tff_cluster.algorithms import experiment as experiment_lib
-from tff_cluster.errors import InputError
+from tff_cluster.errors import InputError, argument
 from tff_cluster.run_folder import RunFolder
 
 
@@ -49,7 +49,7 @@ def plan(config: config_lib.ExperimentConfig, seeds: Sequence[int], root: Path) 
   """Returns the run of each seed; arguments and errors as for `run`."""
   if config.evaluation.num_folds:
     raise InputError(
-      f'--num_folds={config.evaluation.num_folds} does not apply to a comparison, which repeats with other seeds'
+      f'{argument("num_folds", config.evaluation.num_folds)} does not apply to a comparison, which repeats with other seeds'
     )
   return [
     estimates.Run(

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from absl import logging
 
-from tff_cluster import environment, footprint
+from tff_cluster import environment, footprint, memory
 from tff_cluster import machine as machine_lib
 from tff_cluster import population as population_lib
-from tff_cluster.cli import memory
 from tff_cluster.config import MODELS, ExperimentConfig
 from tff_cluster.data import sources
 from tff_cluster.models import lookup, sizes
@@ -62,7 +61,7 @@ def check_data(config: ExperimentConfig) -> sources.Outline:
   outline = sources.check(config.data)
   if outline.missing_classes:
     logging.warning(
-      '--data_file=%s: %d of %d classes have no rows (labels go up to %d); every model has outputs for them all the same',
+      'data_file=%s: %d of %d classes have no rows (labels go up to %d); every model has outputs for them all the same',
       config.data.data_file,
       outline.missing_classes,
       outline.num_classes,

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tff_cluster import config as config_lib
-from tff_cluster import digests
+from tff_cluster import digests, preset
 from tff_cluster import machine as machine_lib
 from tff_cluster import store as store_lib
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import main_job, run_experiment
-from tff_cluster.cli import preset
-from tff_cluster.errors import InputError
+from tff_cluster.errors import InputError, argument
 from tff_cluster.run_folder import RunFolder
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import Row
@@ -70,7 +69,7 @@ def plan(
   rows = named or [row for row in published.rows if only is None or only in row.name]
   if not rows:
     names = '; '.join(row.name for row in published.rows)
-    raise InputError(f'--rows={only}: {published.name} has no such row; its rows are: {names}')
+    raise InputError(f'{argument("rows", only)}: {published.name} has no such row; its rows are: {names}')
   groups: dict[str, list[Row]] = {}
   for row in rows:
     if row.clustering:

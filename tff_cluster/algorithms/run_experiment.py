@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tff_cluster import config as config_lib
 from tff_cluster import machine as machine_lib
+from tff_cluster import run_claim
 from tff_cluster.algorithms import assemble, cross_validation, main_job, session, three_phase
 from tff_cluster.algorithms import experiment as experiment_lib
-from tff_cluster.cli import output
 
 
 class Silent:
@@ -59,7 +59,7 @@ def run_experiment(
     three_phase.ClusteringsFailed: if clusterings failed; the others are done, with their results in the folder.
     EnvironmentFault: if the machine does not play along.
   """
-  claim = output.claim_output_dir(output_dir, config.validated(), store_dir)
+  claim = run_claim.claim_output_dir(output_dir, config.validated(), store_dir)
   folder, config, progress = claim.folder, claim.config, progress or Silent()
   done = main_job.run(folder, config, progress, machine, export_models=export_models, claim=claim)
   if config.evaluation.num_folds:

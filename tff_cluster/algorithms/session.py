@@ -4,14 +4,13 @@ import contextlib
 from collections.abc import Iterator
 
 from tff_cluster import config as config_lib
-from tff_cluster import environment
+from tff_cluster import environment, run_claim
 from tff_cluster import machine as machine_lib
 from tff_cluster import population as population_lib
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import references
-from tff_cluster.cli import output
 from tff_cluster.data import new_clients, populate, saved
-from tff_cluster.errors import InputError
+from tff_cluster.errors import InputError, argument
 from tff_cluster.federated import worker as worker_lib
 from tff_cluster.models import lookup
 from tff_cluster.run_folder import RunFolder
@@ -24,7 +23,7 @@ def opened(
   progress: experiment_lib.Progress,
   machine: machine_lib.Machine = machine_lib.ONE_WORKER,
   fold: tuple[int, int] | None = None,
-  claim: output.Claim | None = None,
+  claim: run_claim.Claim | None = None,
 ) -> Iterator[experiment_lib.Experiment]:
   """Yields the experiment with a TFF context on a worker of its own; the worker ends with the block.
 
@@ -89,12 +88,12 @@ def _clients(
   for path, each in zip((path for path in wanted if path.exists()), kept, strict=True):
     if digests[path] != each.digest:
       given = (
-        f'--data_file={config.data.data_file}'
+        f'{argument("data_file", config.data.data_file)}'
         if config.data.data_file
-        else f'--dataset={config.data.dataset}'
+        else f'{argument("dataset", config.data.dataset)}'
       )
       raise InputError(
-        f'{given} has other rows than the run in {folder.root} was started with; choose another --output_dir'
+        f'{given} has other rows than the run in {folder.root} was started with; choose another {argument("output_dir")}'
       )
   _save(folder, *made)
   return made

@@ -7,7 +7,7 @@ file includes itself.
 import os
 from collections.abc import Iterator, Sequence
 
-from tff_cluster.cli import small_file
+from tff_cluster import small_file
 from tff_cluster.errors import InputError
 
 _NAMES = ('--flagfile', '-flagfile')

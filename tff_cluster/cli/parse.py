@@ -1,15 +1,14 @@
 """From parsed flags to validated configurations. A flag that is given and has no effect is an error."""
 
-import dataclasses
 import difflib
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tff_cluster import config, options
+from tff_cluster import config, config_file, options
 from tff_cluster import machine as machine_lib
-from tff_cluster.cli import config_file, flags
+from tff_cluster.cli import flags
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.clustering_config import does_not_apply
 from tff_cluster.clustering.method import Method
@@ -47,7 +46,7 @@ def experiment_config_from_flags() -> config.ExperimentConfig:
 
 def section_from_flags(kind: type[_Section]) -> _Section:
   """Returns a validated section (a class of tff_cluster.config, or of cli.flags) from its flags."""
-  return make_section(kind, flags.given(kind))
+  return options.make_section(kind, flags.given(kind))
 
 
 def run_options_from_flags() -> flags.RunOptions:
@@ -161,25 +160,6 @@ def _option(name: str, method: Method[Any], key: str, text: str) -> Any:
     known = {'name': None, **method.fields()}
     raise InputError(f'unknown key {key!r}{_suggestion(key, known)}; known: {", ".join(known)}')
   return method.value_from_text(key, text)
-
-
-def make_section(kind: type[_Section], values: Mapping[str, Any]) -> _Section:
-  """Returns kind(**values), validated, where every value counts as given, even if it is the default.
-
-  Raises:
-    InputError: see tff_cluster.config.validate and tff_cluster.options.check_applies.
-  """
-  section = kind(**values)
-  fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-  for name in values:
-    if 'applies' in fields[name].metadata:
-      chooser = fields[name].metadata['applies'][0]
-      if getattr(section, chooser) not in fields[chooser].metadata['choices']:
-        # The wrong choice is the cause; that something does not apply to it would mislead.
-        config.validate(kind(**{chooser: getattr(section, chooser)}))
-      options.check_applies(section, fields[name])
-  config.validate(section)
-  return section
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

@@ -21,8 +21,8 @@ from typing import Any
 
 from absl import flags, logging
 
-from tff_cluster import errors, holding, stock_context
-from tff_cluster.cli import flagfile, output
+from tff_cluster import errors, holding, run_claim, stock_context
+from tff_cluster.cli import flagfile
 from tff_cluster.cli import help as help_text
 from tff_cluster.errors import EnvironmentFault, InputError
 
@@ -84,7 +84,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
       return code
   except (InputError, EnvironmentFault) as error:
     gone = holding.lost()
-    return _end(gone or str(error), 1 if gone else error.exit_code)
+    return _end(gone or error.on_command_line(), 1 if gone else error.exit_code)
   except KeyboardInterrupt:
     return _end('interrupted', 130)
   except BrokenPipeError:
@@ -110,7 +110,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
       return _end(gone, 1)
     raise
   finally:
-    output.release_output_dirs()
+    run_claim.release_output_dirs()
 
 
 @contextlib.contextmanager

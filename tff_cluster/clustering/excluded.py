@@ -20,7 +20,7 @@ from tff_cluster.clustering.joined import Joined
 from tff_cluster.clustering.method import Evidence
 from tff_cluster.clustering.outcome import Outcome, by_first_member
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.errors import InputError
+from tff_cluster.errors import InputError, argument
 
 _MOST_NAMES = 5
 # Below this nothing is left to cluster; what diverges on nearly all clients is the training, not a client.
@@ -49,7 +49,7 @@ def check(finite: np.ndarray, client_ids: Sequence[str]) -> None:
   others = f' (as did those of {_clients(len(out) - 1)} more)' if len(out) > 1 else ''
   raise InputError(
     f'client {client_ids[out[0]]}: its weights became NaN or infinite{others}, so it cannot be clustered, and fewer than '
-    f'{_FEWEST} clients are left; use a smaller --learning_rate'
+    f'{_FEWEST} clients are left; use a smaller {argument("learning_rate")}'
   )
 
 

@@ -19,7 +19,7 @@ from tff_cluster.data import downloads
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners.writers import select_writers
 from tff_cluster.data.source import Source
-from tff_cluster.errors import EnvironmentFault
+from tff_cluster.errors import EnvironmentFault, argument
 
 _URL = 'https://storage.googleapis.com/tff-datasets-public/emnist_all.sqlite.lzma'
 _FILE = 'emnist_all.sqlite'
@@ -214,5 +214,5 @@ def _missing(folder: str, reason: str) -> EnvironmentFault:
   return EnvironmentFault(
     f'emnist: {os.path.join(folder, _FILE)} does not exist, and downloading failed ({reason}); where there is a network run '
     f'python -c "import tensorflow_federated as tff; tff.simulation.datasets.emnist.load_data(cache_dir={folder!r})", '
-    f'or give the folder that holds {_FILE} as --data_dir'
+    f'or give the folder that holds {_FILE} as {argument("data_dir")}'
   )

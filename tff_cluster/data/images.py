@@ -8,7 +8,7 @@ import numpy as np
 
 from tff_cluster.data import downloads
 from tff_cluster.data.source import Source
-from tff_cluster.errors import EnvironmentFault
+from tff_cluster.errors import EnvironmentFault, argument
 
 # Each set and an address that its library downloads from.
 DATASETS = {
@@ -108,5 +108,5 @@ def _missing(name: str, root: pathlib.Path, version: str, reason: str) -> Enviro
   return EnvironmentFault(
     f'{name}: {root}/{name}/{version}/dataset_info.json does not exist, and downloading failed ({reason}); where there is a '
     f'network run python -c "import tensorflow_datasets as tfds; tfds.load({name!r}, data_dir={str(root)!r})", or give '
-    f'the folder that holds {name}/{version} as --data_dir'
+    f'the folder that holds {name}/{version} as {argument("data_dir")}'
   )

@@ -27,7 +27,7 @@ from tff_cluster.data import scaling
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners import by_source, rows
 from tff_cluster.data.source import Source
-from tff_cluster.errors import InputError
+from tff_cluster.errors import InputError, argument
 
 # 10,000 rows beside 60,000, for 15 of 100 clients.
 _PAPER_ROWS = 10_000 / 60_000
@@ -78,7 +78,7 @@ def _joined(
   number = round(len(plain[1]) * _PAPER_ROWS * share / _PAPER_CLIENTS)
   if number > len(other[1]):
     raise InputError(
-      f'--noise_clients={config.noise_clients} needs {number} {split} rows of noise, found {len(other[1])}; give a '
+      f'{argument("noise_clients", config.noise_clients)} needs {number} {split} rows of noise, found {len(other[1])}; give a '
       'smaller share'
     )
   rng = seeding.generator(config.data_seed, 'noise rows', split)

@@ -18,7 +18,7 @@ from typing import Any
 import tensorflow_federated as tff
 
 from tff_cluster import machine as machine_lib
-from tff_cluster.errors import EnvironmentFault
+from tff_cluster.errors import EnvironmentFault, argument
 from tff_cluster.federated import connection as connection_lib
 from tff_cluster.federated import local as local_lib
 from tff_cluster.federated import remote as remote_lib
@@ -96,7 +96,7 @@ class SpreadContext(tff.framework.SyncContext):
           alone_since = time.monotonic()
         elif time.monotonic() - alone_since > self._machine.worker_start_timeout_secs:
           told = '; '.join(f'{address} {cause}' for address, cause in sorted(self._causes.items()))
-          raise EnvironmentFault(f'none of the --workers is there: {told}; {local_lib.SAVED}')
+          raise EnvironmentFault(f'none of the {argument("workers")} is there: {told}; {local_lib.SAVED}')
         self._changed.wait(timeout=1.0)
 
   def _serve(self, worker: remote_lib.RemoteWorker) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster.clustering.method import Evidence, Method
-from tff_cluster.errors import InputError
+from tff_cluster.errors import InputError, argument
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.clustering_config import ClusteringConfig
@@ -40,7 +40,9 @@ def find(name: str) -> Method[Any]:
 
     return external.load(name)
   if name not in _found():
-    raise InputError(f'--method={name}: allowed are {", ".join(_found())}, or package.module:attribute')
+    raise InputError(
+      f'{argument("method", name)}: allowed are {", ".join(_found())}, or package.module:attribute'
+    )
   return _found()[name]
 
 

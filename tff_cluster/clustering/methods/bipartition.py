@@ -59,7 +59,7 @@ from tff_cluster.clustering.joined import Joined
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import NoOptions
 from tff_cluster.clustering.outcome import Outcome
-from tff_cluster.errors import InputError
+from tff_cluster.errors import InputError, argument
 from tff_cluster.options import option
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ class Bipartition(Method[Options]):
     """Raises InputError unless all clients train in every round."""
     if cohort_fraction < 1.0:
       raise InputError(
-        f'--cohort_fraction={cohort_fraction}: bipartition compares the updates of all clients of a round; it needs 1.0'
+        f'{argument("cohort_fraction", cohort_fraction)}: bipartition compares the updates of all clients of a round; it needs 1.0'
       )
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tff_cluster import imports, sealed
-from tff_cluster.cli import small_file
+from tff_cluster import imports, sealed, small_file
 from tff_cluster.config import ExperimentConfig
-from tff_cluster.errors import InputError
+from tff_cluster.errors import InputError, argument
 
 
 class _Twice(Exception):
@@ -93,7 +92,7 @@ def _check_imports(path: str | Path, value: Any) -> None:
   )
   if found := [each for each in named if imports.is_path(each)]:
     raise InputError(
-      f'{path} names code to run: {", ".join(map(str, found))}; give --allow_imports if you trust whoever wrote it'
+      f'{path} names code to run: {", ".join(map(str, found))}; give {argument("allow_imports")} if you trust whoever wrote it'
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tff_cluster.cli import memory
+from tff_cluster import memory
 
 MEMINFO = 'MemTotal:  8 kB\nMemFree:  1 kB\nMemAvailable:  4000 kB\n'
 LEFT = 4000 * 1024
