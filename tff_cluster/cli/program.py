@@ -63,7 +63,8 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
   """Parses the arguments, runs main, and returns the exit code.
 
   Args:
-    main: The work; it returns None or an exit code. Its module's docstring is shown by --help.
+    main: The work; it returns None or an exit code. Its module's docstring is shown by --help. Where help or the version
+      is asked for, it is not called, and the code is 0.
     define_flags: Defines the program's flags; they are gone again afterwards.
     argv: The program's name and its arguments.
 
@@ -149,7 +150,7 @@ def _parse(argv: Sequence[str]) -> None:
 
 def _absl_message(error: flags.Error) -> str:
   if isinstance(error, flags.UnrecognizedFlagError):
-    close = difflib.get_close_matches(error.flagname, list(flags.FLAGS), n=1)
+    close = difflib.get_close_matches(error.flagname, [*flags.FLAGS, *help_text.FLAGS], n=1)
     hint = f'did you mean --{close[0]}?' if close else '--help lists the flags'
     return f'unknown flag --{error.flagname}; {hint}'
   return str(error).removeprefix('flag ').replace('Missing value for flag', 'missing value for')
