@@ -18,7 +18,7 @@ CONFIG = ExperimentConfig(
 
 def test_a_wrong_configuration_is_told_before_a_folder_is_made(tmp_path):
   wrong = dataclasses.replace(CONFIG, data=dataclasses.replace(CONFIG.data, num_clients=0))
-  with pytest.raises(InputError, match='--num_clients=0'):
+  with pytest.raises(InputError, match=r'^num_clients=0'):
     api.run_experiment(wrong, tmp_path / 'run')
   assert not (tmp_path / 'run').exists()
 

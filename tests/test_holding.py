@@ -36,7 +36,7 @@ def test_a_folder_that_was_removed_is_named_and_does_not_come_back(run):
   ):
     with pytest.raises(EnvironmentFault, match='was removed or replaced while') as caught:
       write()
-    assert f'--output_dir={run}' in str(caught.value) and '\n' not in str(caught.value)
+    assert f'output_dir={run}' in str(caught.value) and '\n' not in str(caught.value)
   assert not run.exists()
   assert str(run) in holding.lost()
 

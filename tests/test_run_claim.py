@@ -105,13 +105,13 @@ def test_a_file_is_no_folder(tmp_path):
 
 
 def test_a_name_that_no_file_system_takes_is_wrong_input():
-  with pytest.raises(InputError, match=r'--output_dir=.*File name too long'):
+  with pytest.raises(InputError, match=r'^output_dir=.*File name too long'):
     run_claim.claim_output_dir('/tmp/' + 'x' * 300, ExperimentConfig()).write()
 
 
 @pytest.mark.parametrize('path', ['/proc/nowhere/run', '/sys/run'])
 def test_a_folder_that_cannot_be_made(path):
-  with pytest.raises(EnvironmentFault, match='--output_dir='):
+  with pytest.raises(EnvironmentFault, match=r'^cannot create output_dir='):
     run_claim.claim_output_dir(path, ExperimentConfig()).write()
 
 
@@ -267,7 +267,7 @@ def test_a_lock_follows_no_link(tmp_path):
   (tmp_path / 'mine').write_text('mine')
   (tmp_path / 'run').mkdir()
   (tmp_path / 'run' / '.tff_cluster-lock').symlink_to(tmp_path / 'mine')
-  with pytest.raises(EnvironmentFault, match='cannot write in --output_dir='):
+  with pytest.raises(EnvironmentFault, match='cannot write in output_dir='):
     run_claim.lock_output_dir(tmp_path / 'run')
   assert (tmp_path / 'mine').read_text() == 'mine'
 

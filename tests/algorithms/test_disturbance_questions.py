@@ -35,13 +35,13 @@ def test_questions_of_flags():
 @pytest.mark.parametrize(
   ('given', 'message'),
   [
-    ({'noise_multipliers': '0,x'}, "--noise_multipliers=0,x: 'x' is not a number of at least 0"),
+    ({'noise_multipliers': '0,x'}, "noise_multipliers=0,x: 'x' is not a number of at least 0"),
     ({'noise_multipliers': '-1'}, "'-1' is not a number of at least 0"),
     ({'noise_multipliers': 'nan'}, "'nan' is not a number"),
     ({'noise_multipliers': 'inf'}, "'inf' is not a number"),
     ({'noise_multipliers': '1,1.0'}, '1.0 is given twice'),
     ({'noise_multipliers': '1,'}, "'' is not a number"),
-    ({'bits': '0'}, "--bits=0: '0' is not a whole number from 1 to 16"),
+    ({'bits': '0'}, "bits=0: '0' is not a whole number from 1 to 16"),
     ({'bits': '17'}, "'17' is not a whole number"),
     ({'bits': '2.0'}, "'2.0' is not a whole number"),
     ({'bits': '1_0'}, "'1_0' is not a whole number"),
@@ -58,7 +58,7 @@ def test_wrong_questions(given, message):
 
 @pytest.mark.parametrize(('name', 'value'), [('repeats', 0), ('clip_norm', 0.0)])
 def test_wrong_numbers(name, value):
-  with pytest.raises(InputError, match=f'--{name}={value}: must be'):
+  with pytest.raises(InputError, match=f'^{name}={value}: must be'):
     options(**{name: value})
 
 

@@ -290,4 +290,4 @@ def test_fewer_than_two_clients_left_is_one_line_and_names_the_first(tmp_path):
       ) as caught,
     ):
       run(config, RunFolder(tmp_path / 'run'))
-    assert 'use a smaller --learning_rate' in str(caught.value)
+    assert 'use a smaller learning_rate' in str(caught.value)

@@ -71,15 +71,15 @@ def test_questions_of_flags():
 @pytest.mark.parametrize(
   ('given', 'message'),
   [
-    ({'metrics': 'l2,l3'}, "--metrics=l2,l3: 'l3' is not among l1, l2, cosine"),
+    ({'metrics': 'l2,l3'}, "metrics=l2,l3: 'l3' is not among l1, l2, cosine"),
     ({'metrics': 'l2,'}, "'' is not among l1, l2, cosine"),
-    ({'linkages': 'ward,ward'}, '--linkages=ward,ward: ward is given twice'),
-    ({'linkages': 'ward', 'metrics': 'l1'}, '--linkages=ward: ward needs l2 among --metrics=l1'),
-    ({'cluster_counts': '2,x'}, "--cluster_counts=2,x: 'x' is not a number of at least 1"),
+    ({'linkages': 'ward,ward'}, 'linkages=ward,ward: ward is given twice'),
+    ({'linkages': 'ward', 'metrics': 'l1'}, 'linkages=ward: ward needs l2 among metrics=l1'),
+    ({'cluster_counts': '2,x'}, "cluster_counts=2,x: 'x' is not a number of at least 1"),
     ({'cluster_counts': '0'}, "'0' is not a number of at least 1"),
     ({'cluster_counts': '²'}, 'is not a number'),
     ({'distance_thresholds': 'mean,quantile:2'}, "'quantile:2' is neither mean, nor a number >= 0, nor quantile:q"),
-    ({'distance_thresholds': 'median'}, "--distance_thresholds=median: 'median' is neither"),
+    ({'distance_thresholds': 'median'}, "distance_thresholds=median: 'median' is neither"),
   ],
 )  # fmt: skip
 def test_wrong_questions(given, message):

@@ -245,7 +245,7 @@ def test_a_users_model_is_built_with_seeded_weights(name, own):
 def test_wrong_models_are_one_line(name, says, own):
   with pytest.raises(InputError) as caught:
     build.build(name, (6,), 3, 0)
-  assert says in str(caught.value) and f'--model={name}' in str(caught.value)
+  assert says in str(caught.value) and f'model={name}' in str(caught.value)
   assert '\n' not in str(caught.value)
 
 
