@@ -20,6 +20,7 @@ from tff_cluster.config import (
 )
 from tff_cluster.data import npz_file, populate
 from tff_cluster.errors import EnvironmentFault, InputError, argument
+from tff_cluster.federated import worker_service
 from tff_cluster.papers import catalogue
 from tff_cluster.run_folder import RunFolder
 
@@ -137,3 +138,19 @@ def test_both_kinds_are_told_alike():
       'another run is in --output_dir=x',
     )
     assert pickle.loads(pickle.dumps(error)).on_command_line() == error.on_command_line()
+
+
+def test_the_worker_for_other_machines_tells_flags_too(monkeypatch, capsys):
+  def serve(**given):
+    raise EnvironmentFault(f'{argument("bind_address", given["address"])}: cannot be had')
+
+  def leave(code):
+    raise SystemExit(code)
+
+  monkeypatch.setattr(worker_service, 'serve', serve)
+  monkeypatch.setattr(worker_service.signal, 'signal', lambda *_: None)
+  monkeypatch.setattr(worker_service.os, '_exit', leave)
+  monkeypatch.setattr(worker_service.sys, 'argv', ['worker', '{"address": "1.2.3.4"}'])
+  with pytest.raises(SystemExit, match='^1$'):
+    worker_service.main()
+  assert capsys.readouterr().err == 'error: --bind_address=1.2.3.4: cannot be had\n'

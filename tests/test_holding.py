@@ -38,7 +38,7 @@ def test_a_folder_that_was_removed_is_named_and_does_not_come_back(run):
       write()
     assert f'output_dir={run}' in str(caught.value) and '\n' not in str(caught.value)
   assert not run.exists()
-  assert str(run) in holding.lost()
+  assert str(run) in str(holding.lost())
 
 
 def test_a_folder_half_removed_is_lost_as_soon_as_its_lock_is_gone(run):

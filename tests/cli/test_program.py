@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,6 +75,17 @@ def test_folders_are_given_back_whatever_happens(tmp_path):
 
   assert execute(main) == 2
   assert not (tmp_path / '.tff_cluster-lock').exists()
+
+
+@pytest.mark.parametrize('error', [KeyError('x'), InputError('x'), OSError(errno.ENOENT, 'x')], ids=repr)
+def test_a_folder_that_was_taken_away_is_the_cause_whatever_fails(error, tmp_path, capsys):
+  def main():
+    run_claim.lock_output_dir(tmp_path / 'run')
+    shutil.rmtree(tmp_path / 'run')
+    raise error
+
+  assert execute(main) == 1
+  assert capsys.readouterr().err.startswith(f'error: --output_dir={tmp_path}/run was removed or replaced')
 
 
 SCRIPT = """'''A program.'''

@@ -84,8 +84,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
       _flush_stdout()
       return code
   except (InputError, EnvironmentFault) as error:
-    gone = holding.lost()
-    return _end(gone or error.on_command_line(), 1 if gone else error.exit_code)
+    return _end_with(holding.lost() or error)
   except KeyboardInterrupt:
     return _end('interrupted', 130)
   except BrokenPipeError:
@@ -95,7 +94,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
     return 141
   except OSError as error:
     if gone := holding.lost():
-      return _end(gone, 1)
+      return _end_with(gone)
     if errno.errorcode.get(error.errno or 0) in _PATH_FAULTS and error.filename is not None:
       return _end(errors.one_line(f'{os.fsdecode(error.filename)}: {error.strerror}'), InputError.exit_code)
     if errno.errorcode.get(error.errno or 0) not in _MACHINE_FAULTS:
@@ -108,7 +107,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
   except Exception:
     # What fails in libraries when the ground is taken away is of many kinds; that it was is the cause.
     if gone := holding.lost():
-      return _end(gone, 1)
+      return _end_with(gone)
     raise
   finally:
     run_claim.release_output_dirs()
@@ -160,6 +159,10 @@ def _identity(main: Callable, argv: Sequence[str]) -> tuple[str, str]:
   module = sys.modules[main.__module__]
   spec = getattr(module, '__spec__', None)
   return (spec.name if spec else os.path.basename(argv[0])), module.__doc__ or ''
+
+
+def _end_with(error: InputError | EnvironmentFault) -> int:
+  return _end(error.on_command_line(), error.exit_code)
 
 
 def _end(message: str, code: int) -> int:
