@@ -151,6 +151,6 @@ def test_the_worker_for_other_machines_tells_flags_too(monkeypatch, capsys):
   monkeypatch.setattr(worker_service.signal, 'signal', lambda *_: None)
   monkeypatch.setattr(worker_service.os, '_exit', leave)
   monkeypatch.setattr(worker_service.sys, 'argv', ['worker', '{"address": "1.2.3.4"}'])
-  with pytest.raises(SystemExit, match='^1$'):
+  with pytest.raises(SystemExit, match=r'^1$'):
     worker_service.main()
   assert capsys.readouterr().err == 'error: --bind_address=1.2.3.4: cannot be had\n'

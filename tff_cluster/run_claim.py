@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tff_cluster import config_file, holding, store
+from tff_cluster import config_file, holding, options, store
 from tff_cluster.config import ExperimentConfig
 from tff_cluster.environment import describe_environment
 from tff_cluster.errors import EnvironmentFault, InputError, argument
@@ -164,8 +164,8 @@ def _check_store(folder: RunFolder, store_dir: str | None) -> None:
     return
   if not (os.path.exists(store_dir) and folder.store.exists() and os.path.samefile(folder.store, store_dir)):
     raise InputError(
-      f'{argument("store_dir", store_dir)}: the run in {folder.root} keeps its artifacts in {os.path.realpath(folder.store)}; leave '
-      f'it out or choose another {argument("output_dir")}'
+      f'{argument("store_dir", store_dir)}: the run in {folder.root} keeps its artifacts in {os.path.realpath(folder.store)}; '
+      f'leave {argument("store_dir")} out or choose another {argument("output_dir")}'
     )
 
 
@@ -272,7 +272,7 @@ def _is_named(descriptor: int, name: str) -> bool:
 
 
 def _plain(value: Any) -> str:
-  return 'not given' if value is None else str(value)
+  return 'not given' if value is None else options.as_text(value)
 
 
 atexit.register(release_output_dirs)

@@ -88,9 +88,9 @@ def _clients(
   for path, each in zip((path for path in wanted if path.exists()), kept, strict=True):
     if digests[path] != each.digest:
       given = (
-        f'{argument("data_file", config.data.data_file)}'
+        argument('data_file', config.data.data_file)
         if config.data.data_file
-        else f'{argument("dataset", config.data.dataset)}'
+        else argument('dataset', config.data.dataset)
       )
       raise InputError(
         f'{given} has other rows than the run in {folder.root} was started with; choose another {argument("output_dir")}'
