@@ -104,12 +104,11 @@ def test_what_stands_in_a_file_is_no_flag(tmp_path, capsys):
   assert capsys.readouterr().err.endswith(' is not a configuration: num_clients=0: must be at least 1\n')
 
 
-@given(st.from_regex(r'[a-z_]+', fullmatch=True), st.text(), st.text(st.characters(exclude_characters='\0')))
+@given(st.from_regex(r'[a-z_]+', fullmatch=True), st.text(), st.text())
 def test_nothing_but_arguments_becomes_a_flag(name, value, words):
   error = InputError(f'{argument(name, value)}: {words}; give {argument(name)}')
-  plain = value.replace('\0', '\\x00')
-  assert str(error) == errors.one_line(f'{name}={plain}: {words}; give {name}')
-  assert error.on_command_line() == errors.one_line(f'--{name}={plain}: {words}; give --{name}')
+  assert str(error) == errors.one_line(f'{name}={value}: {words}; give {name}')
+  assert error.on_command_line() == errors.one_line(f'--{name}={value}: {words}; give --{name}')
 
 
 def test_a_message_around_another_one_can_keep_its_arguments():

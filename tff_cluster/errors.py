@@ -10,8 +10,9 @@ from typing import Any
 
 # A longer line is cut in its middle: what was given may be a megabyte, and what is allowed stands behind it.
 _LONGEST = 2000
-# Stands before the name of an argument until a message is told. No path and no word of a command line can hold it.
-_MARK = '\0'
+# Stands before the name of an argument until a message is told. No path and no word of a command line can hold a NUL, and
+# one in a file has no such word behind it.
+_MARK = '\0argument '
 _FLAG = '--'
 
 
@@ -49,7 +50,7 @@ class EnvironmentFault(Fault, RuntimeError):
 
 def argument(name: str, *value: Any) -> str:
   """Returns what a message calls an argument: its name, or NAME=VALUE where a value is given."""
-  return f'{_MARK}{name}' + ''.join(f'={each}'.replace(_MARK, '\\x00') for each in value)
+  return f'{_MARK}{name}' + ''.join(f'={each}'.replace('\0', '\\x00') for each in value)
 
 
 def told(message: str, before_arguments: str = '') -> str:

@@ -124,7 +124,7 @@ WRONG = [
   (['--output_dir={run}', '--metrics=l3'], "--metrics=l3: 'l3' is not among l1, l2, cosine"),
   (['--output_dir={run}', '--num_thresholds=0'], '--num_thresholds=0: must be at least 1'),
   (['--output_dir={run}', '--memory_mb=0'], '--memory_mb=0: must be at least 1'),
-  (['--output_dir={run}', '--silhouettes=maybe'], '--silhouettes=maybe: allowed are yes, no'),
+  (['--output_dir={run}', '--silhouettes=maybe'], '--silhouettes=maybe: expected true or false'),
   (['--output_dir={run}', '--method=kmeans'], 'unknown flag --method'),
   (['--output_dir={run}', '--signatures_file={tmp}/v.npy'], 'holds a run; choose another folder'),
   (['--output_dir={tmp}/out', '--signatures_file={tmp}/no.npy'], 'no such file'),
