@@ -14,9 +14,9 @@ train and cluster in turn (bipartition, which is CFL).
 from pathlib import Path
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
-from tff_cluster.experiment import config
+from tff_cluster.experiment import config, run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 
@@ -57,7 +57,7 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
   from tff_cluster.clustering import signatures as signatures_lib
 
   signatures = signatures_lib.read_signatures(signatures_file)
-  output.lock_output_dir(folder)
+  run_claim.lock_output_dir(folder)
   outcome = methods.cluster(clustering, signatures, seed)
   as_given = int if signatures.id_kind == 'integer' else str
   parameters = clustering.parameters | ({'seed': seed} if rule.draws else {})
@@ -85,7 +85,7 @@ def of_runs(clustering: config.ClusteringConfig) -> set[str]:
 
 def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   """Makes the clusterings of a run whose Phase 1 is done, or adds one to them."""
-  folder = RunFolder(output.resume_output_dir(path))
+  folder = RunFolder(run_claim.resume_output_dir(path))
   experiment = folder.load_config()
   folder.load_finished(folder.phase1, 'phase1')
   asked = experiment.clusterings if added is None else (added,)

@@ -3,7 +3,7 @@
   python -m phases.compare --flagfile=flags/compare_mixture.flags --seeds=0,1,2,3,4
 
 Every --clustering is a row, beside FedAvg without clusters and, where they are asked for, every client alone
-(--local_training=yes) and the planted groups (--clustering=planted). --overlap_dial=7 also turns the threshold of dynamic
+(--local_training) and the planted groups (--clustering=planted). --overlap_dial=7 also turns the threshold of dynamic
 distance from every client alone to all together. It ends with OUTPUT_DIR/index.html, comparison.csv
 and comparison.json: differences client by client, with intervals over seeds and clients, at equal rounds and at equal
 client-rounds. Stopped, the same command goes on; the run of a seed lies in OUTPUT_DIR/seed_SEED.
@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import overlap_dial
+from tff_cluster.experiment import run_claim
 from tff_cluster.phases import early_checks
 from tff_cluster.storage import files as files_lib
 
@@ -34,7 +35,7 @@ def main() -> None:
   seeds = parse.parse_seeds(options.seeds)
   memory = early_checks.check(config, machine, [Path(run.output_dir) / f'seed_{seed}' for seed in seeds])
   dry = parse.section_from_flags(flags.DryRunOptions)
-  root = output.lock_output_dir(run.output_dir)
+  root = run_claim.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.cli import cost_lines, progress
   from tff_cluster.phases import cost_estimates
@@ -46,13 +47,13 @@ def main() -> None:
 
   store = Path(run.store_dir or root / 'store')
   shown = progress.Progress()
-  if dry.dry_run == 'yes':
+  if dry.dry_run:
     found = cost_estimates.estimates(runs.plan(config, seeds, root), store, shown, machine)
     names = [f'seed {seed}' for seed in seeds]
     print(*cost_lines.estimate_lines(cost_estimates.entries(names, found)), sep='\n')
     return
   for planned in runs.plan(config, seeds, root):
-    output.claim_output_dir(planned.folder.root, planned.config, str(store))
+    run_claim.claim_output_dir(planned.folder.root, planned.config, str(store))
   store.mkdir(parents=True, exist_ok=True)
   if memory:
     print(memory)

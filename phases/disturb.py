@@ -10,7 +10,8 @@ disturbance/disturbance.json, disturbance.csv and index.html with its figures in
 
 import sys
 
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 from tff_cluster.studies.disturbance import questions as questions_lib
@@ -23,7 +24,7 @@ def define_flags() -> None:
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   questions = questions_lib.read_questions(parse.section_from_flags(flags.DisturbOptions))
-  folder = RunFolder(output.resume_output_dir(options.output_dir))
+  folder = RunFolder(run_claim.resume_output_dir(options.output_dir))
   config = folder.load_config()
   folder.load_finished(folder.phase1, 'phase1')
   questions_lib.askable(folder, config)  # What cannot be asked is told before a worker is started.

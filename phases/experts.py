@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 
@@ -33,7 +34,7 @@ def main() -> None:
   from tff_cluster.aggregation import expert_comparison, expert_outputs
 
   given = expert_outputs.read_expert_outputs(options.outputs_file)
-  output.lock_output_dir(folder)
+  run_claim.lock_output_dir(folder)
   predictions, weights = expert_comparison.predict(given)
   document = expert_comparison.compare(given, predictions, options.seed, options.num_shuffles)
   save_predictions(folder / 'predictions.npz', predictions | {'weights': weights})

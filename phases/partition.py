@@ -5,7 +5,8 @@
 Prints the table and writes partition.csv and partition.svg/.png in --output_dir.
 """
 
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.experiment import run_claim
 from tff_cluster.phases import early_checks
 
 
@@ -17,7 +18,7 @@ def main() -> None:
   options = parse.run_options_from_flags()
   config = parse.experiment_config_from_flags()
   early_checks.check_data(config)
-  folder = output.lock_output_dir(options.output_dir)
+  folder = run_claim.lock_output_dir(options.output_dir)
   from tff_cluster.data import populate
   from tff_cluster.studies import partition_pictures
 

@@ -8,7 +8,8 @@ clusterings can stand on them: python -m phases.clustering --output_dir=runs/dem
 
 from pathlib import Path
 
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.experiment import run_claim
 from tff_cluster.phases import early_checks
 
 
@@ -20,7 +21,7 @@ def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   config = parse.experiment_config_from_flags()
   memory = early_checks.check(config, machine, [Path(options.output_dir)])
-  claim = output.claim_output_dir(options.output_dir, config, options.store_dir)
+  claim = run_claim.claim_output_dir(options.output_dir, config, options.store_dir)
   from tff_cluster.cli import progress
   from tff_cluster.phases import session, three_phase
 

@@ -3,10 +3,11 @@
   python -m phases.phase2 --output_dir=runs/demo
 
 Trains what the clusterings in --output_dir found, from the mean of each cluster's device weights or as cluster_start
-says, and beside them the unclustered baseline for as many rounds, and every client alone with --local_training=yes.
+says, and beside them the unclustered baseline for as many rounds, and every client alone with --local_training.
 """
 
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 
 
@@ -16,8 +17,8 @@ def define_flags() -> None:
 
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
-  export_models = parse.section_from_flags(flags.ExportOptions).export_models == 'yes'
-  folder = RunFolder(output.resume_output_dir(options.output_dir))
+  export_models = parse.section_from_flags(flags.ExportOptions).export_models
+  folder = RunFolder(run_claim.resume_output_dir(options.output_dir))
   config = folder.load_config()
   folder.load_finished(folder.phase1, 'phase1')
   for clustering in config.clusterings:

@@ -5,7 +5,8 @@ New clients, where the run has them (--new_clients), are assigned to clusters an
 python -m phases.phase3 --output_dir=runs/demo
 """
 
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 
 
@@ -15,7 +16,7 @@ def define_flags() -> None:
 
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
-  folder = RunFolder(output.resume_output_dir(options.output_dir))
+  folder = RunFolder(run_claim.resume_output_dir(options.output_dir))
   config = folder.load_config()
   for clustering in config.clusterings:
     folder.load_finished(folder.phase2(clustering.label), 'phase2')

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.studies.replay import study
 
@@ -51,7 +52,7 @@ def of_file(folder: Path, signatures_file: str, options: flags.ReplayOptions) ->
   if RunFolder(folder).config.exists():
     raise InputError(f'--output_dir={folder} holds a run; choose another folder for --signatures_file')
   signatures = study.file_signatures(signatures_file, options.memory_mb)
-  output.lock_output_dir(folder)
+  run_claim.lock_output_dir(folder)
   return signatures
 
 
@@ -59,7 +60,7 @@ def of_run(path: Path, options: flags.ReplayOptions) -> tuple[Any, int, dict]:
   """Returns the signatures, the seed and the planted memberships of a run whose Phase 1 is done."""
   if 'seed' in flags.given(flags.VectorsOptions):
     raise InputError('--seed applies to --signatures_file only; a run has its own seed')
-  folder = RunFolder(output.resume_output_dir(path))
+  folder = RunFolder(run_claim.resume_output_dir(path))
   experiment = folder.load_config()
   signatures = study.run_signatures(folder, options.signature, options.memory_mb)
   if note := study.run_note(folder, options.signature, signatures.client_ids):

@@ -3,7 +3,8 @@
 python -m phases.report --output_dir=runs/demo
 """
 
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 
 
@@ -12,7 +13,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-  folder = RunFolder(output.resume_output_dir(parse.output_dir_from_flags()))
+  folder = RunFolder(run_claim.resume_output_dir(parse.output_dir_from_flags()))
   config = folder.load_config()
   for clustering in config.clusterings:
     folder.load_finished(folder.phase3(clustering.label), 'phase3')

@@ -3,7 +3,7 @@
   python -m phases.reproduce --table=fl_hc/table5 --data_dir=DIR --output_dir=runs/reproduce
   python -m phases.reproduce --table=rohith2020/table3 --scale=small --output_dir=runs/reproduce
   python -m phases.reproduce --figure=fl_hc/figure3 --scale=small --data_dir=DIR --output_dir=runs/reproduce
-  python -m phases.reproduce --table=fl_hc/table2 --rows='cf 0.2' --seeds=0,1 --dry_run=yes --output_dir=runs/reproduce
+  python -m phases.reproduce --table=fl_hc/table2 --rows='cf 0.2' --seeds=0,1 --dry_run --output_dir=runs/reproduce
 
 All tables, figures and seeds below one --output_dir share a store, so that nothing is trained twice. Stopped, the
 same command goes on. It ends with OUTPUT_DIR/TABLE/SCALE/index.html and scorecard.csv: each cell published, ours,
@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
 from tff_cluster.engine import machine as machine_lib
+from tff_cluster.experiment import run_claim
 from tff_cluster.papers import catalogue
 from tff_cluster.scorecard.published import PAPER, Published
 
@@ -38,7 +39,7 @@ def main() -> None:
     reproduce_toy(published, published.compute, options, run)
     return
   seeds = parse.parse_seeds(options.seeds)
-  root = output.lock_output_dir(run.output_dir)
+  root = run_claim.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.cli import cost_lines, progress
   from tff_cluster.phases import cost_estimates, early_checks
@@ -53,7 +54,7 @@ def main() -> None:
     print(line)
   store = Path(run.store_dir or root / 'store')
   shown = progress.Progress()
-  if dry.dry_run == 'yes':
+  if dry.dry_run:
     found = cost_estimates.estimates(jobs, store, shown, machine)
     print(scale_line)
     names = [job.folder.root.name for job in jobs]
@@ -97,7 +98,7 @@ def reproduce_toy(
   seeds = parse.parse_seeds(options.seeds)
   if len(seeds) > 1:
     raise InputError(f'--seeds={options.seeds}: {name} is drawn for one seed')
-  root = output.lock_output_dir(run.output_dir)
+  root = run_claim.lock_output_dir(run.output_dir)
   from tff_cluster.studies.reproduction import page as page_lib
 
   results = {result.name: result for result in compute(seeds[0])}

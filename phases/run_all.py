@@ -8,8 +8,9 @@ Given again, the same command goes on where it stopped and ends with the same nu
 from pathlib import Path
 
 from tff_cluster.base import words
-from tff_cluster.cli import flags, output, parse, program
+from tff_cluster.cli import flags, parse, program
 from tff_cluster.engine import machine as machine_lib
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import early_checks
 
@@ -20,11 +21,11 @@ def define_flags() -> None:
 
 def main() -> None:
   options, machine = parse.run_options_from_flags(), parse.machine_from_flags()
-  export_models = parse.section_from_flags(flags.ExportOptions).export_models == 'yes'
+  export_models = parse.section_from_flags(flags.ExportOptions).export_models
   config = parse.experiment_config_from_flags()
   memory = early_checks.check(config, machine, [Path(options.output_dir)])
-  claim = output.claim_output_dir(options.output_dir, config, options.store_dir)
-  if parse.section_from_flags(flags.DryRunOptions).dry_run == 'yes':
+  claim = run_claim.claim_output_dir(options.output_dir, config, options.store_dir)
+  if parse.section_from_flags(flags.DryRunOptions).dry_run:
     tell_costs(claim, machine)
     return
   # Imported late: what is wrong with the flags or the folder is told at once.
@@ -59,7 +60,7 @@ def main() -> None:
   print(f'report {done.report.resolve()}')
 
 
-def tell_costs(claim: output.Claim, machine: machine_lib.Machine) -> None:
+def tell_costs(claim: run_claim.Claim, machine: machine_lib.Machine) -> None:
   """Prints what is stored of a run, what is missing and how long that would take; nothing is written."""
   from tff_cluster.cli import cost_lines, progress
   from tff_cluster.phases import cost_estimates

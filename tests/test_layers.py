@@ -4,7 +4,9 @@ The rules are one function over a source tree, so that they are also tried on tr
 """
 
 import ast
+import dataclasses
 import importlib
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +33,12 @@ FLOORS = (
   ('programs',),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+# What may speak of flags: a command that a reader of a report is to type, and TFF's own worker.
+FLAGS_IN_TEXTS = {
+  'tff_cluster.report.sections': {'--config_file', '--output_dir'},
+  'tff_cluster.engine.worker': {'--max_concurrent_computation_calls'},
+  'tff_cluster.engine.worker_launcher': {'--port'},
+}
 # Rooms that know little, and what of the house they may know.
 KNOWING = {
   'aggregation': {'base', 'data', 'clustering'},
@@ -49,28 +57,6 @@ WITHOUT_TENSORFLOW = (
   'scorecard',
   'papers',
   'report',
-  'cli',
-)
-TENSORFLOW = (
-  'scorecard',
-  'papers',
-  'clustering',
-  'aggregation',
-  'assignment',
-  'population',
-  'config',
-  'config_sections',
-  'options',
-  'overlap_dial',
-  'scores',
-  'recovery',
-  'covers',
-  'results',
-  'store',
-  'artifacts',
-  'sealed',
-  'holding',
-  'run_folder',
   'cli',
 )
 TENSORFLOW = ('tensorflow', 'tensorflow_federated', 'tensorflow_datasets', 'keras', 'tf_keras')
@@ -208,6 +194,32 @@ def _own_violations(tree: Tree, module: str, here: str) -> Iterator[str]:
       yield f'{module} draws beside tff_cluster.base.seeding: {ast.unparse(node)}, line {node.lineno}'
 
 
+def flags_in_texts(tree: Tree) -> Iterator[str]:
+  """Yields one line for each text of the library that speaks of flags; what a module says of itself may."""
+  for module, parsed in tree.parsed.items():
+    if room(module) in ('cli', 'programs'):
+      continue
+    docstring = parsed.body[0].value if ast.get_docstring(parsed) is not None else None
+    for node in ast.walk(parsed):
+      if isinstance(node, ast.Constant) and isinstance(node.value, str) and node is not docstring:
+        for flag in re.findall(r'--[a-z]\w*', node.value):
+          if flag not in FLAGS_IN_TEXTS.get(module, ()) and not _is_css(node.value, flag):
+            yield f'{module} speaks of {flag}, line {node.lineno}'
+      elif isinstance(node, ast.JoinedStr):
+        for before, after in itertools.pairwise(node.values):
+          if (
+            isinstance(before, ast.Constant)
+            and before.value.endswith('--')
+            and isinstance(after, ast.FormattedValue)
+          ):
+            yield f'{module} speaks of --{ast.unparse(after)}, line {node.lineno}'
+
+
+def _is_css(text: str, name: str) -> bool:
+  """Tells whether a name is declared in a text as a property of CSS."""
+  return f'{name}: ' in text or f'var({name})' in text
+
+
 def method_branches(tree: Tree) -> Iterator[str]:
   """Yields one line for each place that asks for a clustering method's name, outside of methods and papers."""
   for module, parsed in tree.parsed.items():
@@ -337,6 +349,54 @@ def test_every_room_has_a_floor_and_none_is_too_large():
 def test_planted_faults_are_found(tmp_path, files, message):
   _plant(tmp_path, files)
   assert any(line.startswith(message) for line in violations(tmp_path)), list(violations(tmp_path))
+
+
+def test_the_library_speaks_of_no_flags():
+  assert sorted(flags_in_texts(Tree(ROOT))) == []
+
+
+@pytest.mark.parametrize(
+  'code',
+  [
+    "'--seed=3: wrong'",
+    "f'use a smaller --{name}'",
+    "def f():\n  '''What --seed says.'''",
+    "'text'\nx = '--seed'",
+    "'--port'",
+  ],
+)
+def test_a_planted_flag_is_found(tmp_path, code):
+  _plant(tmp_path, {'data/a.py': f'x = {code}' if code.startswith(("'", 'f')) else code})
+  (line,) = flags_in_texts(Tree(tmp_path))
+  assert line.startswith('tff_cluster.data.a speaks of --')
+
+
+def test_what_may_speak_of_flags(tmp_path):
+  style = "'a { --ink: #000; color: var(--ink); }'"
+  _plant(
+    tmp_path,
+    {
+      'base/a.py': "'''How --seed is read.'''\nx = 'a -- b --'",
+      'cli/b.py': "'--seed'",
+      'base/c.py': f'x = {style}',
+    },
+  )
+  assert list(flags_in_texts(Tree(tmp_path))) == []
+
+
+def test_what_errors_call_an_argument_is_one():
+  known = {field.name for kind in flags.SECTIONS.values() for field in dataclasses.fields(kind)} | {
+    'clustering'
+  }
+  named = [
+    node.args[0].value
+    for parsed in Tree(ROOT).parsed.values()
+    for node in ast.walk(parsed)
+    if isinstance(node, ast.Call)
+    and ast.unparse(node.func) == 'argument'
+    and isinstance(node.args[0], ast.Constant)
+  ]
+  assert len(named) > 50 and set(named) <= known, set(named) - known
 
 
 def test_nobody_asks_for_the_name_of_a_clustering_method():

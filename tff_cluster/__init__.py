@@ -7,6 +7,8 @@ importing this package costs nothing.
 import importlib
 from typing import Any
 
+__version__ = '0.1.0'
+
 _FOUND_IN = {
   'run_experiment': 'tff_cluster.studies.single_run',
   'ClusteringConfig': 'tff_cluster.clustering.clustering_config',

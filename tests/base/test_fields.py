@@ -17,16 +17,18 @@ class Section:
   rounds: int = option(20, 'Rounds.')
   model: str = option('cnn', 'A model.')
   aggregator: str = option('mean', 'How updates are aggregated.')
+  experts: bool = option(False, 'Combine models.')
 
 
 def test_a_default_is_a_value_of_the_same_type():
-  rounds, _, aggregator = dataclasses.fields(Section)
+  rounds, _, aggregator, experts = dataclasses.fields(Section)
   assert fields.is_default(rounds, 20) and fields.is_default(aggregator, 'mean')
   assert not fields.is_default(rounds, 20.0) and not fields.is_default(rounds, 3)
+  assert fields.is_default(experts, False) and not fields.is_default(experts, 0)
 
 
 def test_what_is_saved_gives_the_section_back():
-  for section in (Section(), Section(rounds=3), Section(aggregator='robust')):
+  for section in (Section(), Section(rounds=3), Section(aggregator='robust'), Section(experts=True)):
     assert fields.section_from_json(Section, fields.to_json(section)) == section
 
 
@@ -56,5 +58,19 @@ def test_other_digits_and_slips_are_no_numbers(text):
 
 def test_text_that_is_not_utf8_is_refused():
   fields.check_fields(Section(model='modèle/模型'))
-  with pytest.raises(InputError, match=r'--model=a\\udcffb: the value is not UTF-8 text'):
+  with pytest.raises(InputError, match=r'^model=a\\udcffb: the value is not UTF-8 text'):
     fields.check_fields(Section(model='a\udcffb'))
+
+
+def test_booleans_are_true_or_false_and_nothing_else():
+  experts = dataclasses.fields(Section)[-1]
+  for value in (True, False):
+    assert fields.value_from_text(experts, fields.as_text(value)) is value
+    assert fields.value_from_text(experts, str(value)) is value
+    fields.check_fields(Section(experts=value))
+  for text in ('yes', 'no', '1', '0', 't', '', ' true', 'none'):
+    with pytest.raises(ValueError, match='expected true or false'):
+      fields.value_from_text(experts, text)
+  for value in ('yes', 'true', 1, 0, None):
+    with pytest.raises(InputError, match=r'^experts=.*: expected true or false$'):
+      fields.check_fields(Section(experts=value))

@@ -20,7 +20,7 @@ NAMES = st.tuples(st.integers(0, 2**40), st.text(max_size=5), KEYS)
 
 DRAW = """
 import json
-from tff_cluster import seeding
+from tff_cluster.base import seeding
 draws = [seeding.generator(7, 'visit order', 12, name).permutation(50).tolist() for name in ('c07', 'writer é', '')]
 print(json.dumps([draws, seeding.integer_seed(7, 'k-means starts', 4), seeding.integer_seed(0, '')]))
 """

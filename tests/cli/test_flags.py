@@ -1,12 +1,18 @@
 """Flags are the fields of the configuration classes, no more and no less."""
 
 import dataclasses
+import importlib.metadata
+import pathlib
+import re
 
 import pytest
 from absl import flags as absl_flags
+from setuptools.config.setupcfg import read_configuration
 
+import tff_cluster
 from tff_cluster.base import fields
-from tff_cluster.cli import flags, program
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.clustering import methods
 from tff_cluster.engine import machine
 from tff_cluster.experiment import config
 
@@ -76,18 +82,102 @@ def test_help_tells_choices_bounds_and_defaults(kind, capsys, monkeypatch):
     if 'choices' in field.metadata:
       assert '|'.join(map(str, field.metadata['choices'])) in text
     if field.default not in (None, ''):
-      assert f'Default: {field.default}.' in text
+      assert f'Default: {fields.as_text(field.default)}.' in text
     if 'at_least' in field.metadata:
       assert f'at least {field.metadata["at_least"]}' in text
 
 
-@pytest.mark.parametrize('option', ['--help', '-h', '--helpshort', '-help', '--helpfull'])
+@pytest.mark.parametrize('option', ['--help', '-h', '--helpshort', '-help', '-helpshort', '--helpfull'])
 def test_help_wins_over_wrong_flags(option, capsys):
   assert program.execute(lambda: 1 / 0, lambda: flags.define('run'), ['p', '--nonsense', option, 'x']) == 0
   shown = capsys.readouterr()
-  assert '--output_dir' in shown.out
+  assert '--output_dir=TEXT' in shown.out and '--[no]allow_imports' in shown.out
   assert ('--verbosity=' in shown.out) == (option == '--helpfull')
+  assert ('Folder of the run' in shown.out) == ('short' not in option)
   assert shown.err == ''
+
+
+def test_the_full_help_has_every_flag_once(capsys):
+  known = []
+  names = tuple(flags.SECTIONS)[:4]
+
+  def define():
+    flags.define(*names)
+    known.extend({flag.name for flag in absl_flags.FLAGS._flags().values()})
+
+  assert program.execute(lambda: 1 / 0, define, ['p', '--helpfull']) == 0
+  shown = re.findall(r'^  --(?:\[no\])?(\w+)', capsys.readouterr().out, re.M)
+  assert len(known) > 40 and sorted(shown) == sorted(
+    {*known, 'flagfile', 'undefok', 'help', 'helpshort', 'helpfull', 'version'}
+  )
+
+
+@pytest.mark.parametrize('option', ['--version', '-version'])
+def test_the_version_is_that_of_the_package_and_of_what_it_stands_on(option, capsys):
+  assert program.execute(lambda: 1 / 0, lambda: flags.define('run'), ['p', '--nonsense', option]) == 0
+  ours, tensorflow, tff = capsys.readouterr().out.splitlines()
+  assert re.fullmatch(r'tff_cluster \d+\.\d+\.\d+', ours)
+  assert tensorflow == f'tensorflow {importlib.metadata.version("tensorflow")}'
+  assert tff == f'tensorflow-federated {importlib.metadata.version("tensorflow-federated")}'
+
+
+def test_the_version_is_that_of_the_distribution():
+  expanded = read_configuration(pathlib.Path(__file__).parents[2] / 'setup.cfg')
+  assert expanded['metadata']['version'] == tff_cluster.__version__
+
+
+@pytest.mark.parametrize(
+  ('wrong', 'meant'), [('--hlep', 'help'), ('--versoin', 'version'), ('--help=true', 'help')]
+)
+def test_help_that_is_misspelt_is_proposed(wrong, meant, capsys):
+  assert program.execute(lambda: 1 / 0, lambda: flags.define('run'), ['p', wrong]) == 2
+  assert f'did you mean --{meant}?' in capsys.readouterr().err
+
+
+BOOLEANS = [
+  (section, field.name, field.default)
+  for section, kind in flags.SECTIONS.items()
+  for field in dataclasses.fields(kind)
+  if fields.plain_type(field)[0] is bool
+]
+
+
+@pytest.mark.parametrize(('section', 'name', 'default'), BOOLEANS, ids=[name for _, name, _ in BOOLEANS])
+def test_booleans_are_given_as_absl_gives_them(section, name, default, capsys):
+  found = []
+
+  def read(*arguments):
+    kind = flags.SECTIONS[section]
+    return program.execute(
+      lambda: found.append(getattr(parse.section_from_flags(kind), name)),
+      lambda: flags.define(section),
+      ['p', *arguments],
+    )
+
+  for written, value in (
+    ([], default), ([f'--{name}'], True), ([f'--no{name}'], False), ([f'--{name}=true'], True), ([f'--{name}=false'], False),
+    ([f'--{name}=True'], True), ([f'--{name}', f'--no{name}'], False), ([f'-no{name}', f'-{name}'], True),
+  ):  # fmt: skip
+    assert read(*written) == 0, capsys.readouterr().err
+    assert found.pop() is value, written
+  for wrong in ('yes', 'no', 'maybe', '', '2'):
+    assert read(f'--{name}={wrong}') == 2
+    hint = f'expected true or false; --{name} and --no{name} say it without a value'
+    assert capsys.readouterr().err == f'error: --{name}={wrong}: {hint}\n'
+  assert read(f'--no{name}=true') == 2 and read(f'--{name}', 'true') == 2
+  assert capsys.readouterr().err.count('\n') == 2 and not found
+
+
+def test_no_option_is_a_choice_of_yes_and_no():
+  declared = {field.name: field for kind in flags.SECTIONS.values() for field in dataclasses.fields(kind)}
+  declared |= {name: field for method in methods.METHODS.values() for name, field in method.fields().items()}
+  assert {
+    name
+    for name, field in declared.items()
+    if {'yes', 'no'} & set(map(str, field.metadata.get('choices', ())))
+  } == set()
+  wanted = {'dry_run', 'local_training', 'experts', 'export_models', 'silhouettes', 'allow_imports'}
+  assert {name for _, name, _ in BOOLEANS} >= wanted
 
 
 def field(name, kind=config.DataConfig):

@@ -7,9 +7,11 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from tff_cluster.base import fields
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
+from tff_cluster.clustering.method import Method
 from tff_cluster.experiment import config
 from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 
@@ -30,7 +32,7 @@ def test_no_flags_give_the_defaults():
 def test_flags_reach_their_fields():
   code, found = read(
     '--dataset=mnist', '--partition', 'dirichlet', '-dirichlet_alpha=0.1', '--num_clients=30', '--learning_rate=0.05',
-    '--seed=3', '--num_folds=10', '--clustering=kmeans,num_clusters=5', '--clustering=hierarchical,distance_threshold=3,name=h',
+    '--seed=3', '--num_folds=10', '--experts', '--nolocal_training', '--clustering=kmeans,num_clusters=5', '--clustering=hierarchical,distance_threshold=3,name=h',
   )  # fmt: skip
   assert code == 0
   assert found == ExperimentConfig(
@@ -40,7 +42,7 @@ def test_flags_reach_their_fields():
       ClusteringConfig(method='kmeans', num_clusters=5),
       ClusteringConfig('hierarchical', 'h', distance_threshold='3'),
     ),
-    config.EvaluationConfig(num_folds=10),
+    config.EvaluationConfig(num_folds=10, experts=True),
   )
 
 
@@ -117,8 +119,10 @@ def test_config_file_stands_alone(beside, tmp_path, capsys):
     (b'{"clusterings": [3]}', 'must be a JSON object'),
     (b'{"training": {"learning_rate": Infinity}}', 'Infinity is not a number'),
     (b'{"training": {"learning_rate": 1' + b'0' * 400 + b'}}', 'too large'),
-    (b'{"training": {"learning_rate": "fast"}}', "--learning_rate='fast'"),
-    (b'{"data": {"num_clients": 0}}', '--num_clients=0'),
+    (b'{"training": {"learning_rate": "fast"}}', "configuration: learning_rate='fast'"),
+    (b'{"data": {"num_clients": 0}}', 'configuration: num_clients=0'),
+    (b'{"evaluation": {"experts": "yes"}}', "configuration: experts='yes': expected true or false"),
+    (b'{"evaluation": {"experts": 1}}', 'configuration: experts=1: expected true or false'),
     (b'{"schema": 1}', "unknown section 'schema'"),
   ],
   ids=lambda value: value[:20],
@@ -168,6 +172,31 @@ def test_run_options(tmp_path, capsys):
 )
 def test_clustering_specs(text, expected):
   assert parse.parse_clustering_spec(text) == expected
+
+
+def test_a_boolean_key_of_a_clustering_takes_true_or_false():
+  for text, value in (('true', True), ('false', False), ('True', True)):
+    found = parse.parse_clustering_spec(f'sklearn.cluster:HDBSCAN,allow_single_cluster={text}')
+    assert dict(found.given)['allow_single_cluster'] is value
+
+
+def test_a_declared_boolean_key_of_a_clustering_takes_true_or_false(monkeypatch):
+  @dataclasses.dataclass(frozen=True)
+  class Options:
+    greedy: bool = fields.option(False, 'Whether it is greedy.')
+
+  class Greedy(Method):
+    name = 'greedy'
+    options_type = Options
+
+  found = {**methods.METHODS, 'greedy': Greedy()}
+  monkeypatch.setattr(methods, '_found', lambda: found)
+  given = parse.parse_clustering_spec('greedy,greedy=true')
+  assert given == ClusteringConfig('greedy', greedy=True) and given.options.greedy is True
+  assert parse.parse_clustering_spec('greedy,greedy=false') == ClusteringConfig('greedy')
+  for wrong in ('yes', '1'):
+    with pytest.raises(InputError, match=f'greedy={wrong}: expected true or false'):
+      parse.parse_clustering_spec(f'greedy,greedy={wrong}')
 
 
 @hypothesis.given(st.text(alphabet='abcdehiklmnrstu_=,.:0123456789 -', max_size=40))
@@ -244,7 +273,7 @@ def test_one_clustering_of_a_command_line(arguments, expected):
     ),
     (
       ['--clustering=kmeans,metric=l2'],
-      '--metric does not apply to --method=kmeans; it applies to method hier',
+      '--clustering=kmeans,metric=l2: metric does not apply to method=kmeans; it applies to method hier',
     ),
     (['--method=nonsense', '--metric=l2'], '--method=nonsense: allowed are bipartition, dynamic_distance'),
   ],

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import time
 import pytest
 
 from tff_cluster.base.errors import EnvironmentFault, InputError
-from tff_cluster.cli import flags, output, program
+from tff_cluster.cli import flags, program
+from tff_cluster.experiment import run_claim
 
 
 def execute(main, *arguments):
@@ -67,7 +69,7 @@ def test_mains_exit_code_is_kept():
 
 def test_folders_are_given_back_whatever_happens(tmp_path):
   def main():
-    output.lock_output_dir(tmp_path)
+    run_claim.lock_output_dir(tmp_path)
     assert (tmp_path / '.tff_cluster-lock').exists()
     raise InputError('x')
 
@@ -75,12 +77,24 @@ def test_folders_are_given_back_whatever_happens(tmp_path):
   assert not (tmp_path / '.tff_cluster-lock').exists()
 
 
+@pytest.mark.parametrize('error', [KeyError('x'), InputError('x'), OSError(errno.ENOENT, 'x')], ids=repr)
+def test_a_folder_that_was_taken_away_is_the_cause_whatever_fails(error, tmp_path, capsys):
+  def main():
+    run_claim.lock_output_dir(tmp_path / 'run')
+    shutil.rmtree(tmp_path / 'run')
+    raise error
+
+  assert execute(main) == 1
+  assert capsys.readouterr().err.startswith(f'error: --output_dir={tmp_path}/run was removed or replaced')
+
+
 SCRIPT = """'''A program.'''
 import atexit, sys, time
-from tff_cluster.cli import flags, output, program
+from tff_cluster.experiment import run_claim
+from tff_cluster.cli import flags, program
 
 def main():
-  output.lock_output_dir(sys.argv[1].split('=')[1])
+  run_claim.lock_output_dir(sys.argv[1].split('=')[1])
   atexit.register(lambda: print('atexit', flush=True))
   try:
     print('ready', flush=True)

@@ -133,7 +133,7 @@ def test_fewer_than_two_clients_that_are_left_are_one_line(finite, words):
   finite = np.array(finite, bool)
   with pytest.raises(InputError, match=words) as caught:
     diverged_clients.finite_only(np.where(finite[:, None], 1.0, np.nan), IDS[: len(finite)], finite)
-  assert 'use a smaller --learning_rate' in str(caught.value) and '\n' not in str(caught.value)
+  assert 'use a smaller learning_rate' in str(caught.value) and '\n' not in str(caught.value)
 
 
 def test_one_client_that_is_alone_anyway_is_no_error():

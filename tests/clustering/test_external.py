@@ -192,10 +192,10 @@ def test_a_configuration_survives_and_imports_nothing_by_itself():
     ('brought:text', "found 'str'"),
     ('sklearn.cluster:HDBSCAN,min_size=3', "unknown key 'min_size' (did you mean"),
     ('sklearn.cluster:HDBSCAN,membership_threshold=0.2', "unknown key 'membership_threshold'"),
-    ('sklearn.cluster:HDBSCAN,metric=precomputed,distances=l3', '--distances=l3: allowed are l1, l2, cosine'),
+    ('sklearn.cluster:HDBSCAN,metric=precomputed,distances=l3', 'distances=l3: allowed are l1, l2, cosine'),
     (
       'sklearn.mixture:GaussianMixture,membership_threshold=0',
-      '--membership_threshold=0.0: must be above 0.0',
+      'membership_threshold=0.0: must be above 0.0',
     ),
     ('sklearn.cluster:HDBSCAN,min_cluster_size=many', 'its fit failed: InvalidParameterError'),
     ('sklearn.cluster:AgglomerativeClustering,n_clusters=99', 'its fit failed: ValueError'),

@@ -86,7 +86,7 @@ def test_one_client(parameters):
 def test_unknown_method():
   with pytest.raises(
     InputError,
-    match='--method=dbscan: allowed are bipartition, dynamic_distance, hierarchical, kmeans, planted, spectral, or package',
+    match=r'^method=dbscan: allowed are bipartition, dynamic_distance, hierarchical, kmeans, planted, spectral, or package',
   ):
     methods.cluster(config.ClusteringConfig(method='dbscan'), planted()[0], seed=0)
 

@@ -53,7 +53,7 @@ def test_it_turns_from_every_client_alone_to_all_together(variant):
 
 @pytest.mark.parametrize('count', [1, 2, 101])
 def test_too_few_or_too_many_positions(count):
-  with pytest.raises(InputError, match=f'--overlap_dial={count}: give 0, or from 3 to 100 positions'):
+  with pytest.raises(InputError, match=f'^overlap_dial={count}: give 0, or from 3 to 100 positions'):
     overlap_dial.positions((), count)
 
 

@@ -202,19 +202,19 @@ def test_what_does_not_fit_is_refused_in_one_line():
   for value, message in (
     (
       {'dataset': 'cifar10', 'partition': 'pathological', 'noise_clients': 0.15},
-      '--noise_clients=0.15 does not apply to --dataset=cifar10; it applies to dataset mnist',
+      'noise_clients=0.15 does not apply to dataset=cifar10; it applies to dataset mnist',
     ),
     (
       {'dataset': 'mnist', 'partition': 'iid', 'noise_clients': 0.15},
-      '--noise_clients does not apply to --partition=iid',
+      'noise_clients does not apply to partition=iid',
     ),
     (
       {'dataset': 'mnist', 'partition': 'pathological', 'noise_clients': 0.6},
-      '--noise_clients=0.6: must be at most 0.5',
+      'noise_clients=0.6: must be at most 0.5',
     ),
     (
       {'dataset': 'mnist', 'partition': 'pathological', 'noise_clients': 0.2, 'num_clients': 1},
-      'needs at least 2 clients, found --num_clients=1',
+      'needs at least 2 clients, found num_clients=1',
     ),
   ):
     with pytest.raises(InputError) as caught:

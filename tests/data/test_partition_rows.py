@@ -182,7 +182,7 @@ def test_writers_qualify_by_inclusive_bounds():
     chosen(4, 1, None)
   assert chosen(2, 11, 22) == ['a', 'b']
   assert chosen(1, 12, 32) == ['b']
-  with pytest.raises(InputError, match=r'--num_clients=2: 1 of 5 writers qualify \(12 to 32 examples'):
+  with pytest.raises(InputError, match=r'^num_clients=2: 1 of 5 writers qualify \(12 to 32 examples'):
     chosen(2, 12, 32)
 
 

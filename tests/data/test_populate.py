@@ -286,4 +286,4 @@ def test_one_label_clients_are_fine():
 def test_more_clients_or_groups_than_there_is_for_are_refused_in_one_line(changes):
   with pytest.raises(InputError) as caught:
     build_population(_config('label_swapped', **changes), source=_source()[0])
-  assert '\n' not in str(caught.value) and '--num_' in str(caught.value)
+  assert '\n' not in str(caught.value) and 'num_' in str(caught.value)

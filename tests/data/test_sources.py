@@ -144,7 +144,7 @@ def test_offline_is_one_line_with_the_file_and_the_remedy(monkeypatch, tmp_path,
   message = str(caught.value)
   assert '\n' not in message
   assert f'{tmp_path}/{looked_for}' in message
-  assert 'python -c' in message and '--data_dir' in message
+  assert 'python -c' in message and 'data_dir' in message
   assert list(tmp_path.iterdir()) == []
 
 

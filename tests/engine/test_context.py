@@ -65,9 +65,7 @@ def test_a_worker_that_dies_of_its_own_fault_is_not_trusted_again(name, caplog):
   with opened('of_mine:wide', worker_retries=5) as context:
     first = pid_of(context)
     soon(lambda: os.kill(first, getattr(signal, name)))
-    words = (
-      rf'^the TFF worker died of {name} while it computed with --model=of_mine:wide: .*cannot be trusted'
-    )
+    words = rf'^the TFF worker died of {name} while it computed with model=of_mine:wide: .*cannot be trusted'
     with pytest.raises(EnvironmentFault, match=words) as caught:
       slow_sum()([20 * STEPS] * 2)
     assert 'saved and may be wrong' in str(caught.value) and '\n' not in str(caught.value)

@@ -162,9 +162,7 @@ def test_without_any_worker_the_run_ends_with_what_each_of_them_did():
     addresses = f'127.0.0.1:{free_port()}', f'127.0.0.1:{silent.getsockname()[1]}'
     with (
       opened(*addresses, worker_start_timeout_secs=8.0),
-      pytest.raises(
-        EnvironmentFault, match=r'none of the --workers is there: .*cannot be reached.*; what was'
-      ),
+      pytest.raises(EnvironmentFault, match=r'none of the workers is there: .*cannot be reached.*; what was'),
     ):
       slow_totals()([1])
 

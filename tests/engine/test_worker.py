@@ -120,7 +120,7 @@ def test_a_missing_binary_is_one_line(monkeypatch, tmp_path):
   (tmp_path / 'tensorflow_federated').mkdir()
   (tmp_path / 'tensorflow_federated' / '__init__.py').write_text('')
   # A fresh interpreter: TFF may be imported already in this one.
-  script = 'from tff_cluster.federated import worker\ntry:\n  worker.start(1)\nexcept Exception as e:\n  print(type(e).__name__, e)'
+  script = 'from tff_cluster.engine import worker\ntry:\n  worker.start(1)\nexcept Exception as e:\n  print(type(e).__name__, e)'
   done = subprocess.run(
     [sys.executable, '-c', f'import sys\nsys.path.insert(0, {str(tmp_path)!r})\n{script}'],
     cwd=ROOT, capture_output=True, text=True, check=True,
@@ -138,7 +138,7 @@ def test_a_long_log_gives_its_last_line_cut_short(binary):
 
 PARENT = """
 import sys, time
-from tff_cluster.federated import worker
+from tff_cluster.engine import worker
 from pathlib import Path
 if len(sys.argv) > 2:
   worker._binary = lambda: Path(sys.argv[2])
@@ -184,7 +184,7 @@ def test_the_worker_ends_with_its_parent_however_that_ends(end, tmp_path):
 WATCHED = """
 import json, os
 from tests.engine.reach import listening
-from tff_cluster.federated import worker
+from tff_cluster.engine import worker
 started = worker.start(1)
 worker.wait_until_serving(started, 60)
 with started.connect():

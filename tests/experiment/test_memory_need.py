@@ -46,7 +46,7 @@ def test_what_does_not_fit_is_refused_with_both_numbers():
   memory_need.check(2_000_000_000, 2_000_000_000)
   memory_need.check(10**15, None)
   with pytest.raises(
-    InputError, match=r'about 3\.0 GB of memory, of which 2\.0 GB are available; use a smaller --model'
+    InputError, match=r'about 3\.0 GB of memory, of which 2\.0 GB are available; use a smaller model'
   ):
     memory_need.check(3_000_000_000, 2_000_000_000)
 

@@ -158,7 +158,7 @@ def test_mean_is_the_default_and_other_names_are_refused(tff_context):
 
   assert aggregators.build('mean') is None
   assert all(aggregators.build(name) is not None for name in config.AGGREGATORS if name != 'mean')
-  with pytest.raises(InputError, match='--aggregator=median: allowed are mean, zeroing, clipping, robust'):
+  with pytest.raises(InputError, match=r'^aggregator=median: allowed are mean, zeroing, clipping, robust'):
     aggregators.build('median')
 
 

@@ -124,7 +124,7 @@ def make_run(
   experiment = config.ExperimentConfig(
       data=config.DataConfig(dataset=dataset, num_clients=num_clients, data_seed=seed),
       training=config.TrainingConfig(phase1_rounds=rounds[0], phase2_rounds=rounds[1], seed=seed),
-      clusterings=tuple(configs), evaluation=config.EvaluationConfig(local_training='no' if local is None else 'yes'),
+      clusterings=tuple(configs), evaluation=config.EvaluationConfig(local_training=local is not None),
   )  # fmt: skip
   labels = np.stack(
     [rng.multinomial(40 + 10 * k % 70, rng.dirichlet(np.full(CLASSES, 0.7))) for k in range(num_clients)]

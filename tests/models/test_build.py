@@ -89,7 +89,7 @@ def test_fan_in_uniform_leaves_other_layers_alone():
 def in_another_process():
   """Digest of the weights and architecture of each built-in model, built in reverse order elsewhere."""
   script = (
-    'import json\nfrom tff_cluster import digests\nfrom tff_cluster.models import build\n'
+    'import json\nfrom tff_cluster.base import digests\nfrom tff_cluster.models import build\n'
     f'models = [build.build(n, s, c, 5) for n, s, c in {BUILTIN[::-1]!r}]\n'
     'print(json.dumps([[digests.of_arrays(m.get_weights()), m.to_json()] for m in models[::-1]]))'
   )
@@ -245,7 +245,7 @@ def test_a_users_model_is_built_with_seeded_weights(name, own):
 def test_wrong_models_are_one_line(name, says, own):
   with pytest.raises(InputError) as caught:
     build.build(name, (6,), 3, 0)
-  assert says in str(caught.value) and f'--model={name}' in str(caught.value)
+  assert says in str(caught.value) and f'model={name}' in str(caught.value)
   assert '\n' not in str(caught.value)
 
 

@@ -39,5 +39,5 @@ def test_keras_takes_the_smallest_and_nothing_smaller(name, least):
 
   parameters, _ = sizes.of_builtin(name, (least, least, 1), 3)
   assert parameters == build.build(name, (least, least, 1), 3, seed=0).count_params()
-  with pytest.raises(InputError, match=f'--model={name} does not fit'):
+  with pytest.raises(InputError, match=f'^model={name} does not fit'):
     build.build(name, (least - 1, least, 1), 3, seed=0)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.cli import preset
 from tff_cluster.data.partitioners import matching, pathological, rows
+from tff_cluster.experiment import preset
 from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.papers import catalogue, mcmahan2017, miles2024
 from tff_cluster.papers.miles2024 import tables
@@ -101,7 +101,7 @@ def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
     rounds = 200 if scale == 'paper' else 20
     # Figures 2 and 3 show the clusters alone, which are made after one round.
     assert training.phase1_rounds + training.phase2_rounds == (2 if published.is_figure else rounds)
-    assert job.config.evaluation.experts == 'yes'
+    assert job.config.evaluation.experts is True
     assert [c.options.num_clusters for c in job.config.clusterings] == [
       int(row.name[0]) for row in published.rows
     ]

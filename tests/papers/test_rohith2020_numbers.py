@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from tff_cluster.cli import preset
-from tff_cluster.experiment import config
+from tff_cluster.experiment import config, preset
 from tff_cluster.papers import rohith2020
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.scorecard import cells

@@ -5,8 +5,7 @@ import pathlib
 
 import pytest
 
-from tff_cluster.cli import preset
-from tff_cluster.experiment import config
+from tff_cluster.experiment import config, preset
 from tff_cluster.papers.rohith2020.setting import describe_setting
 
 _ROOT = pathlib.Path(__file__).parents[2]

@@ -25,7 +25,7 @@ CONFIG = ExperimentConfig(
   DataConfig(num_clients=6, rows_per_client=60, partition='pathological'),
   TrainingConfig(model='logistic', phase1_rounds=1, phase2_rounds=4, batch_size=10, cluster_start='global_model'),
   (ClusteringConfig('spectral', num_clusters=3),),
-  EvaluationConfig(experts='yes'),
+  EvaluationConfig(experts=True),
 )  # fmt: skip
 
 

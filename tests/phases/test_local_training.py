@@ -30,7 +30,7 @@ CONFIG = ExperimentConfig(
     ClusteringConfig('planted'),
     ClusteringConfig('hierarchical', name='one', distance_threshold='1e9'),
   ),
-  EvaluationConfig(local_training='yes'),
+  EvaluationConfig(local_training=True),
 )
 
 

@@ -271,10 +271,10 @@ def test_new_clients_that_do_not_fit(tmp_path):
   for changes, message in (
     (
       {'new_clients': CLIENTS},
-      f'--new_clients={CLIENTS} of --num_clients={CLIENTS}: at least one client must take part',
+      f'new_clients={CLIENTS} of num_clients={CLIENTS}: at least one client must take part',
     ),
     ({'new_clients': 11}, 'num_clusters=2 is more than the 1 clients that take part'),
-    ({'new_clients': -1}, '--new_clients=-1: must be at least 0'),
+    ({'new_clients': -1}, 'new_clients=-1: must be at least 0'),
   ):
     with pytest.raises(InputError) as caught:
       run(dataclasses.replace(CONFIG, data=dataclasses.replace(DATA, **changes)), tmp_path / 'run')

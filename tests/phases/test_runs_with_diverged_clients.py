@@ -37,7 +37,7 @@ CONFIG = ExperimentConfig(
     ClusteringConfig('bipartition', stationary_norm=0.5, stopping_norm=0.5, rounds_before_split=20),
     ClusteringConfig('planted'),
   ),
-  EvaluationConfig(experts='yes', local_training='yes'),
+  EvaluationConfig(experts=True, local_training=True),
 )
 
 
@@ -290,4 +290,4 @@ def test_fewer_than_two_clients_left_is_one_line_and_names_the_first(tmp_path):
       ) as caught,
     ):
       run(config, RunFolder(tmp_path / 'run'))
-    assert 'use a smaller --learning_rate' in str(caught.value)
+    assert 'use a smaller learning_rate' in str(caught.value)

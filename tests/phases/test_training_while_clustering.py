@@ -284,5 +284,5 @@ def test_it_stands_beside_other_clusterings_of_the_same_phase_1(finished, tmp_pa
 
 def test_all_clients_must_take_part():
   some = dataclasses.replace(CONFIG.training, cohort_fraction=0.5)
-  with pytest.raises(InputError, match=r'--cohort_fraction=0\.5: bipartition .* needs 1\.0'):
+  with pytest.raises(InputError, match=r'^cohort_fraction=0\.5: bipartition .* needs 1\.0'):
     dataclasses.replace(CONFIG, training=some).validated()

@@ -8,8 +8,8 @@ import pytest
 
 from tests.conftest import make_population
 from tests.programs import wrong_input
-from tff_cluster.cli import output
 from tff_cluster.data import saved
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
@@ -24,8 +24,8 @@ FLAGS = ['--num_clients=6', '--num_groups=3', '--clustering=kmeans,num_clusters=
 def whole(tmp_path_factory):
   """A run whose Phase 1 is done, with files of the later phases that are whole JSON."""
   wrong_input.import_what_is_slow()
-  folder = RunFolder(output.claim_output_dir(tmp_path_factory.mktemp('whole') / 'run', STARTED).write())
-  output.release_output_dirs()
+  folder = RunFolder(run_claim.claim_output_dir(tmp_path_factory.mktemp('whole') / 'run', STARTED).write())
+  run_claim.release_output_dirs()
   vectors = np.repeat(np.eye(3) * 9, 2, axis=0) + np.arange(18).reshape(6, 3) / 100
   rows = folder.store / 'signatures-1' / 'vectors.npy'
   files.save_rows(rows, 6, 3, lambda array: np.copyto(array, vectors))

@@ -10,7 +10,8 @@ import pytest
 from scipy.cluster import hierarchy
 
 from phases import clustering
-from tff_cluster.cli import output, program
+from tff_cluster.cli import program
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
@@ -311,8 +312,8 @@ def test_a_failing_call_keeps_what_was_there(tmp_path, capsys):
 
 
 def test_the_folder_of_an_experiment_is_left_alone(tmp_path, capsys):
-  output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  output.release_output_dirs()
+  run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
+  run_claim.release_output_dirs()
   assert call(save(tmp_path / 'v.npz', LINE), tmp_path / 'run') == 2
   assert not (tmp_path / 'run' / 'clusters.json').exists()
 
@@ -325,8 +326,8 @@ STARTED = ExperimentConfig(
 @pytest.fixture
 def run(tmp_path):
   """A run with 12 clients in three planted groups, as if its Phase 1 had just ended."""
-  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', STARTED).write())
-  output.release_output_dirs()
+  folder = RunFolder(run_claim.claim_output_dir(tmp_path / 'run', STARTED).write())
+  run_claim.release_output_dirs()
   vectors = np.repeat(np.eye(3) * 9, 4, axis=0) + np.random.default_rng(0).normal(size=(12, 3)) * 0.01
 
   def fill(rows):

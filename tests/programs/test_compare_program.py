@@ -14,9 +14,9 @@ BAD = [
   ('--seeds=1,1', '--seeds=1,1: 1 is given twice'),
   ('--seed=3', '--seed does not apply here; give --seeds'),
   ('--data_seed=3 --seeds=0', '--data_seed does not apply here; give --seeds'),
-  ('--clustering=planted,num_clusters=3', 'num_clusters does not apply to --method=planted'),
-  ('--clustering=kmeans,truth=group', 'truth does not apply to --method=kmeans'),
-  ('--local_training=maybe', '--local_training=maybe: allowed are yes, no'),
+  ('--clustering=planted,num_clusters=3', 'num_clusters does not apply to method=planted'),
+  ('--clustering=kmeans,truth=group', 'truth does not apply to method=kmeans'),
+  ('--local_training=maybe', '--local_training=maybe: expected true or false'),
   ('--scale=small', 'unknown flag --scale'),
   ('--overlap_dial=2', '--overlap_dial=2: give 0, or from 3 to 100 positions'),
   ('--overlap_dial=-1', '--overlap_dial=-1: must be at least 0'),
@@ -40,7 +40,7 @@ def test_bad_flags_are_one_line(arguments, words, tmp_path, capsys):
 
 SMALL = [
   '--num_clients=6', '--num_groups=2', '--rows_per_client=40', '--model=logistic', '--phase1_rounds=1', '--phase2_rounds=2',
-  '--local_training=yes', '--clustering=planted', '--clustering=kmeans,num_clusters=2',
+  '--local_training', '--clustering=planted', '--clustering=kmeans,num_clusters=2',
   '--clustering=dynamic_distance,distance_threshold=quantile:0.6', '--target_accuracy=0.5', '--overlap_dial=3',
 ]  # fmt: skip
 

@@ -16,7 +16,8 @@ from tff_cluster.storage import artifacts, files
 STUB = """
 import pathlib, subprocess, sys, time
 import numpy as np
-from tff_cluster import artifacts, store
+from tff_cluster.storage import artifacts
+from tff_cluster.storage import files as store
 
 fault, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 if fault != 'litters':

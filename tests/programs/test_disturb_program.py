@@ -9,8 +9,9 @@ import pytest
 from phases import disturb
 from tests.conftest import make_population
 from tests.programs.children import Child, run_here
-from tff_cluster.cli import output, program
+from tff_cluster.cli import program
 from tff_cluster.data import saved
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
@@ -29,8 +30,8 @@ def run(tmp_path):
   config = ExperimentConfig(
     DataConfig(num_clients=6), clusterings=(ClusteringConfig(method='kmeans', num_clusters=2),)
   )
-  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', config).write())
-  output.release_output_dirs()
+  folder = RunFolder(run_claim.claim_output_dir(tmp_path / 'run', config).write())
+  run_claim.release_output_dirs()
   files.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
   population = make_population(clients=6)
   population.truths['group'] = np.eye(2)[:, GROUPS]

@@ -17,7 +17,7 @@ EXPERIMENT = (
 def test_a_dry_run_tells_what_the_run_then_does(program, more, tmp_path, capsys):
   folder = tmp_path / 'run'
   line = (f'phases.{program}', *EXPERIMENT, *more, f'--output_dir={folder}')
-  assert run_here(*line, '--dry_run=yes') == 0
+  assert run_here(*line, '--dry_run') == 0
   told = capsys.readouterr().out.splitlines()
   runs = 2 if more else 1
   # FedAvg is 3 rounds of 4 clients; the clusters, not known yet, count as one round of all.
@@ -36,7 +36,7 @@ def test_a_dry_run_tells_what_the_run_then_does(program, more, tmp_path, capsys)
   one = ['Phase 1', 'clustering kmeans', 'FedAvg without clusters', 'Phase 2 of kmeans', 'Phase 3 of kmeans']
   assert phases == one * runs + ['report']
 
-  assert run_here(*line, '--dry_run=yes') == 0
+  assert run_here(*line, '--dry_run') == 0
   told = capsys.readouterr().out.splitlines()
   assert told[-1] == (
     f'in all: {runs * 16} client-rounds, {runs * 16} stored, 0 to train, about 0.0 s on this machine'
@@ -44,5 +44,5 @@ def test_a_dry_run_tells_what_the_run_then_does(program, more, tmp_path, capsys)
   assert told[0].endswith('; clusters: kmeans 2 clusters')
 
   if not more:
-    assert run_here(*line, '--learning_rate=0.3', '--dry_run=yes') == 2
+    assert run_here(*line, '--learning_rate=0.3', '--dry_run') == 2
     assert capsys.readouterr().err.startswith(f'error: --output_dir={folder} holds another experiment')

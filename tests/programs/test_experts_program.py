@@ -10,7 +10,8 @@ import pytest
 
 from phases import experts as program_of_experts
 from tff_cluster.aggregation import experts
-from tff_cluster.cli import output, program
+from tff_cluster.cli import program
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ExperimentConfig
 
 # The three steps by hand of tests/aggregation/test_experts.py.
@@ -160,8 +161,8 @@ def test_bad_flags_are_one_line(arguments, words, tmp_path, capsys):
 
 
 def test_the_folder_of_a_run_is_left_alone(tmp_path, capsys):
-  output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  output.release_output_dirs()
+  run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
+  run_claim.release_output_dirs()
   assert call(tmp_path / 'run', outputs=GOOD) == 2
   assert 'holds a run; choose another folder for --outputs_file' in capsys.readouterr().err
   assert not (tmp_path / 'run' / 'predictions.npz').exists()

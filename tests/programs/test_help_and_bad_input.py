@@ -29,6 +29,13 @@ EXPERIMENT = [
   ('--num_clients=-3', '--num_clients=-3: must be at least 1'),
   ('--num_clients=99999999999999999999999', 'expected an integer'),
   ('--nonum_clients', 'unknown flag --nonum_clients'),
+  (
+    '--local_training=yes',
+    '--local_training=yes: expected true or false; --local_training and --nolocal_training say',
+  ),
+  ('--experts=no', '--experts=no: expected true or false'),
+  ('--experts yes', "unexpected argument 'yes'"),
+  ('--noexperts=false', '--noexperts=false does not take an argument'),
   ('--new_clients=-1', '--new_clients=-1: must be at least 0'),
   (
     '--new_clients=20',
@@ -92,17 +99,17 @@ EXPERIMENT = [
   ('--clustering=kmeans,num_cluster=3', "unknown key 'num_cluster' (did you mean num_clusters?)"),
   ('--clustering=kmeans,num_clusters=3,num_clusters=4', 'num_clusters is given twice'),
   ('--clustering=kmeans,num_clusters=x', 'num_clusters=x: expected an integer'),
-  ('--clustering=kmeans,num_clusters=0', '--num_clusters=0: must be at least 1'),
+  ('--clustering=kmeans,num_clusters=0', 'num_clusters=0: num_clusters=0: must be at least 1'),
   ('--clustering=kmeans,num_clusters=21', 'num_clusters=21 is more than the 20 clients'),
   (
     '--new_clients=5 --clustering=kmeans,num_clusters=16',
     'num_clusters=16 is more than the 15 clients that take part; give at most',
   ),
-  ('--clustering=kmeans,metric=l2', '--metric does not apply to --method=kmeans'),
-  ('--clustering=hierarchical', 'needs --distance_threshold'),
+  ('--clustering=kmeans,metric=l2', 'metric=l2: metric does not apply to method=kmeans'),
+  ('--clustering=hierarchical', 'hierarchical: method=hierarchical needs distance_threshold'),
   (
     '--clustering=hierarchical,distance_threshold=3,linkage=ward,metric=l1',
-    '--linkage=ward needs --metric=l2',
+    ': linkage=ward needs metric=l2, given metric=l1',
   ),
   ('--clustering=hierarchical,distance_threshold=mean', 'applies to dynamic_distance'),
   ('--clustering=dynamic_distance,distance_threshold=quantile:2', 'quantile:q with q from 0 to 1'),
@@ -260,14 +267,23 @@ def test_every_program_refuses_what_it_does_not_know(name):
   assert taken < SECONDS
 
 
+@pytest.mark.parametrize('option', ['--help', '--helpshort', '--helpfull', '--version'])
 @pytest.mark.parametrize('name', PROGRAMS)
-def test_help_of_every_program(name):
-  code, out, err, taken = call('-m', f'phases.{name}', '--help')
-  assert (code, err) == (0, '')
-  assert f'usage: python -m phases.{name}' in out and '--flagfile' in out
-  assert '--verbosity' in call('-m', f'phases.{name}', '--helpfull')[1]
-  assert '--only_check_args' not in out and '--pdb' not in out
+def test_help_and_version_of_every_program(name, option):
+  script = (
+    f'import runpy, sys, atexit; sys.argv = ["{name}", "{option}"]\n'
+    f'atexit.register(lambda: print([m for m in {HEAVY} if m in sys.modules]))\n'
+    f'runpy.run_module("phases.{name}", run_name="__main__", alter_sys=True)'
+  )
+  code, out, err, taken = call('-c', script)
+  *shown, slow = out.splitlines()
+  assert (code, err, slow) == (0, '', '[]')
   assert taken < SECONDS
+  assert shown[0].startswith('tff_cluster ') == (option == '--version')
+  assert (f'usage: python -m phases.{name} --flag=value ...' in shown) == (option != '--version')
+  assert ('  --flagfile=FILE' in shown) == (option != '--version')
+  assert ('--verbosity' in out) == (option == '--helpfull')
+  assert '--only_check_args' not in out and '--pdb' not in out
 
 
 @pytest.mark.parametrize('name', PROGRAMS)

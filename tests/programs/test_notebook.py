@@ -9,7 +9,7 @@ import pytest
 from jupyter_client import manager
 
 from tests.programs.children import ROOT
-from tff_cluster.cli import output
+from tff_cluster.experiment import run_claim
 
 pytestmark = pytest.mark.tensorflow
 
@@ -103,7 +103,7 @@ def test_an_experiment_runs_in_a_cell_and_in_the_next_and_leaves_folder_and_mach
   assert notebook.run(f'print({other})').split() == first[2:]
   assert notebook.workers() == []
   # The kernel lives, and so its locks would.
-  with output.held(tmp_path / 'run'):
+  with run_claim.held(tmp_path / 'run'):
     pass
 
 

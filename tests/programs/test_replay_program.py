@@ -10,8 +10,9 @@ import pytest
 
 from phases import replay
 from tests.conftest import make_population
-from tff_cluster.cli import output, program
+from tff_cluster.cli import program
 from tff_cluster.data import saved
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
@@ -30,8 +31,8 @@ def vectors():
 @pytest.fixture
 def run(tmp_path):
   """A run with 12 clients in three planted groups, as if its Phase 1 had just ended."""
-  folder = RunFolder(output.claim_output_dir(tmp_path / 'run', STARTED).write())
-  output.release_output_dirs()
+  folder = RunFolder(run_claim.claim_output_dir(tmp_path / 'run', STARTED).write())
+  run_claim.release_output_dirs()
   ids = [f'c{k:02d}' for k in range(12)]
   rows = folder.store / 'signatures-1' / 'vectors.npy'
   files.save_rows(rows, 12, 3, lambda array: np.copyto(array, vectors()))
@@ -95,7 +96,7 @@ def test_a_file(ending, tmp_path, capsys):
 
 def test_only_what_is_asked(run):
   arguments = ['--metrics=cosine', '--linkages=single,average', '--num_thresholds=3', '--cluster_counts=5']
-  assert call(f'--output_dir={run.root}', '--distance_thresholds=none', '--silhouettes=no', *arguments) == 0
+  assert call(f'--output_dir={run.root}', '--distance_thresholds=none', '--nosilhouettes', *arguments) == 0
   rows = table(run.root)
   assert [(row['metric'], row['linkage'], row['num_clusters']) for row in rows] == [
     *[('cosine', 'single', '')] * 3,
@@ -124,7 +125,7 @@ WRONG = [
   (['--output_dir={run}', '--metrics=l3'], "--metrics=l3: 'l3' is not among l1, l2, cosine"),
   (['--output_dir={run}', '--num_thresholds=0'], '--num_thresholds=0: must be at least 1'),
   (['--output_dir={run}', '--memory_mb=0'], '--memory_mb=0: must be at least 1'),
-  (['--output_dir={run}', '--silhouettes=maybe'], '--silhouettes=maybe: allowed are yes, no'),
+  (['--output_dir={run}', '--silhouettes=maybe'], '--silhouettes=maybe: expected true or false'),
   (['--output_dir={run}', '--method=kmeans'], 'unknown flag --method'),
   (['--output_dir={run}', '--signatures_file={tmp}/v.npy'], 'holds a run; choose another folder'),
   (['--output_dir={tmp}/out', '--signatures_file={tmp}/no.npy'], 'no such file'),

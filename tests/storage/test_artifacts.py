@@ -87,7 +87,7 @@ def test_artifacts_that_others_work_on_come_once_they_are_left_alone_or_else_las
 
 MAKER = """
 import pathlib, sys
-from tff_cluster import artifacts
+from tff_cluster.storage import artifacts
 shelf = artifacts.Store(pathlib.Path(sys.argv[1]))
 sys.stdin.readline()
 for number in range(40):

@@ -157,7 +157,8 @@ def test_a_writer_that_fails_leaves_the_old_file(file):
 
 KILLED = """
 import os, pathlib, sys
-from tff_cluster import artifacts, store
+from tff_cluster.storage import artifacts
+from tff_cluster.storage import files as store
 path = pathlib.Path(sys.argv[1])
 def die(array):
   array[:2] = 1

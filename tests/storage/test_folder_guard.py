@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from tff_cluster.base.errors import EnvironmentFault
-from tff_cluster.cli import output
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.storage import artifacts, files, folder_guard
 
@@ -14,12 +14,12 @@ from tff_cluster.storage import artifacts, files, folder_guard
 @pytest.fixture(autouse=True)
 def _release():
   yield
-  output.release_output_dirs()
+  run_claim.release_output_dirs()
 
 
 @pytest.fixture
 def run(tmp_path):
-  return output.lock_output_dir(tmp_path / 'run')
+  return run_claim.lock_output_dir(tmp_path / 'run')
 
 
 def test_what_is_there_is_not_lost(run):
@@ -37,9 +37,9 @@ def test_a_folder_that_was_removed_is_named_and_does_not_come_back(run):
   ):
     with pytest.raises(EnvironmentFault, match='was removed or replaced while') as caught:
       write()
-    assert f'--output_dir={run}' in str(caught.value) and '\n' not in str(caught.value)
+    assert f'output_dir={run}' in str(caught.value) and '\n' not in str(caught.value)
   assert not run.exists()
-  assert str(run) in folder_guard.lost()
+  assert str(run) in str(folder_guard.lost())
 
 
 def test_a_folder_half_removed_is_lost_as_soon_as_its_lock_is_gone(run):
@@ -56,7 +56,7 @@ def test_a_run_that_was_put_in_its_place_is_left_alone(run):
   (run / '.tff_cluster-lock').write_text('somebody else')
   with pytest.raises(EnvironmentFault, match='was removed or replaced'):
     files.save_json(run / 'a.json', 1)
-  output.release_output_dirs()
+  run_claim.release_output_dirs()
   assert [path.name for path in run.iterdir()] == ['.tff_cluster-lock']
   assert (run / '.tff_cluster-lock').read_text() == 'somebody else'
 
@@ -64,10 +64,10 @@ def test_a_run_that_was_put_in_its_place_is_left_alone(run):
 def test_other_folders_can_be_written_and_the_same_one_be_made_anew(run, tmp_path):
   shutil.rmtree(run)
   files.save_json(tmp_path / 'elsewhere' / 'a.json', 1)
-  again = output.lock_output_dir(run)
+  again = run_claim.lock_output_dir(run)
   files.save_json(again / 'a.json', 1)
   assert folder_guard.lost() is None
-  output.release_output_dirs()
+  run_claim.release_output_dirs()
   assert [path.name for path in run.iterdir()] == ['a.json']
 
 
@@ -75,7 +75,7 @@ def test_paths_through_a_link_to_the_folder_count_as_well(tmp_path):
   run = tmp_path / 'run'
   run.mkdir()
   (tmp_path / 'link').symlink_to(run)
-  output.lock_output_dir(tmp_path / 'link')
+  run_claim.lock_output_dir(tmp_path / 'link')
   shutil.rmtree(run)
   for name in (run, tmp_path / 'link'):
     with pytest.raises(EnvironmentFault, match='was removed or replaced'):
@@ -83,7 +83,7 @@ def test_paths_through_a_link_to_the_folder_count_as_well(tmp_path):
 
 
 def test_a_shared_store_that_was_removed_is_named_and_does_not_come_back(run, tmp_path):
-  output.claim_output_dir(run, ExperimentConfig(), str(tmp_path / 'shared')).write()
+  run_claim.claim_output_dir(run, ExperimentConfig(), str(tmp_path / 'shared')).write()
   artifact = artifacts.Store(run / 'store').artifact('fedavg', {'a': 1})
   files.save_json(artifact / 'a.json', 1)
   shutil.rmtree(tmp_path / 'shared')
@@ -98,7 +98,7 @@ def test_a_shared_store_that_was_removed_is_named_and_does_not_come_back(run, tm
 
 
 def test_what_was_let_go_is_forgotten(run):
-  output.release_output_dirs()
+  run_claim.release_output_dirs()
   assert not run.exists()
   assert folder_guard.lost() is None and not folder_guard.is_ours(run)
   folder_guard.check(run / 'a.json')

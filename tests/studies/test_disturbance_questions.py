@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
+from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError
-from tff_cluster.cli import flags, parse
+from tff_cluster.cli import flags
 from tff_cluster.data import saved
 from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
@@ -14,7 +15,7 @@ from tff_cluster.studies.disturbance import questions
 
 
 def options(**given):
-  return parse.make_section(flags.DisturbOptions, given)
+  return fields_lib.make_section(flags.DisturbOptions, given)
 
 
 def test_questions_of_the_defaults():
@@ -32,13 +33,13 @@ def test_questions_of_flags():
 @pytest.mark.parametrize(
   ('given', 'message'),
   [
-    ({'noise_multipliers': '0,x'}, "--noise_multipliers=0,x: 'x' is not a number of at least 0"),
+    ({'noise_multipliers': '0,x'}, "noise_multipliers=0,x: 'x' is not a number of at least 0"),
     ({'noise_multipliers': '-1'}, "'-1' is not a number of at least 0"),
     ({'noise_multipliers': 'nan'}, "'nan' is not a number"),
     ({'noise_multipliers': 'inf'}, "'inf' is not a number"),
     ({'noise_multipliers': '1,1.0'}, '1.0 is given twice'),
     ({'noise_multipliers': '1,'}, "'' is not a number"),
-    ({'bits': '0'}, "--bits=0: '0' is not a whole number from 1 to 16"),
+    ({'bits': '0'}, "bits=0: '0' is not a whole number from 1 to 16"),
     ({'bits': '17'}, "'17' is not a whole number"),
     ({'bits': '2.0'}, "'2.0' is not a whole number"),
     ({'bits': '1_0'}, "'1_0' is not a whole number"),
@@ -55,7 +56,7 @@ def test_wrong_questions(given, message):
 
 @pytest.mark.parametrize(('name', 'value'), [('repeats', 0), ('clip_norm', 0.0)])
 def test_wrong_numbers(name, value):
-  with pytest.raises(InputError, match=f'--{name}={value}: must be'):
+  with pytest.raises(InputError, match=f'^{name}={value}: must be'):
     options(**{name: value})
 
 

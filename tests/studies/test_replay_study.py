@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 
+from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse
 from tff_cluster.clustering import methods
@@ -48,7 +49,7 @@ def test_exact_thresholds_are_those_that_a_search_finds(points, seed, linkage):
 
 
 def options(**given):
-  return parse.make_section(flags.ReplayOptions, given)
+  return fields_lib.make_section(flags.ReplayOptions, given)
 
 
 def test_questions_of_the_defaults():
@@ -62,7 +63,7 @@ def test_questions_of_the_defaults():
 
 def test_questions_of_flags():
   found = study.read_questions(
-    options(metrics='cosine, l2', linkages='ward', cluster_counts='none', distance_thresholds='3,mean', silhouettes='no')
+    options(metrics='cosine, l2', linkages='ward', cluster_counts='none', distance_thresholds='3,mean', silhouettes=False)
   )  # fmt: skip
   assert found == study.Questions((('l2', 'ward'),), 20, (), ('3', 'mean'), False)
 
@@ -70,15 +71,15 @@ def test_questions_of_flags():
 @pytest.mark.parametrize(
   ('given', 'message'),
   [
-    ({'metrics': 'l2,l3'}, "--metrics=l2,l3: 'l3' is not among l1, l2, cosine"),
+    ({'metrics': 'l2,l3'}, "metrics=l2,l3: 'l3' is not among l1, l2, cosine"),
     ({'metrics': 'l2,'}, "'' is not among l1, l2, cosine"),
-    ({'linkages': 'ward,ward'}, '--linkages=ward,ward: ward is given twice'),
-    ({'linkages': 'ward', 'metrics': 'l1'}, '--linkages=ward: ward needs l2 among --metrics=l1'),
-    ({'cluster_counts': '2,x'}, "--cluster_counts=2,x: 'x' is not a number of at least 1"),
+    ({'linkages': 'ward,ward'}, 'linkages=ward,ward: ward is given twice'),
+    ({'linkages': 'ward', 'metrics': 'l1'}, 'linkages=ward: ward needs l2 among metrics=l1'),
+    ({'cluster_counts': '2,x'}, "cluster_counts=2,x: 'x' is not a number of at least 1"),
     ({'cluster_counts': '0'}, "'0' is not a number of at least 1"),
     ({'cluster_counts': '²'}, 'is not a number'),
     ({'distance_thresholds': 'mean,quantile:2'}, "'quantile:2' is neither mean, nor a number >= 0, nor quantile:q"),
-    ({'distance_thresholds': 'median'}, "--distance_thresholds=median: 'median' is neither"),
+    ({'distance_thresholds': 'median'}, "distance_thresholds=median: 'median' is neither"),
   ],
 )  # fmt: skip
 def test_wrong_questions(given, message):

@@ -78,7 +78,7 @@ def test_rows_are_chosen_by_a_part_of_their_name(tmp_path):
   (job,) = runs_lib.plan(TABLE, TINY, (0,), tmp_path, only='chosen')
   assert [row.name for row in job.rows] == ['n 2, chosen']
   with pytest.raises(
-    InputError, match='--rows=n 9: made_up/table1 has no such row; its rows are: n 1; n 2; n 2, ch'
+    InputError, match=r'^rows=n 9: made_up/table1 has no such row; its rows are: n 1; n 2; n 2, ch'
   ):
     runs_lib.plan(TABLE, TINY, (0,), tmp_path, only='n 9')
 

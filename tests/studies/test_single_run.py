@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.cli import output
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.studies import single_run
 
@@ -19,14 +19,14 @@ CONFIG = ExperimentConfig(
 
 def test_a_wrong_configuration_is_told_before_a_folder_is_made(tmp_path):
   wrong = dataclasses.replace(CONFIG, data=dataclasses.replace(CONFIG.data, num_clients=0))
-  with pytest.raises(InputError, match='--num_clients=0'):
+  with pytest.raises(InputError, match=r'^num_clients=0'):
     single_run.run_experiment(wrong, tmp_path / 'run')
   assert not (tmp_path / 'run').exists()
 
 
 def test_a_call_that_fails_lets_go_of_the_folder(tmp_path):
-  with output.held(tmp_path / 'run') as folder:
-    claim = output.claim_output_dir(folder, dataclasses.replace(CONFIG, clusterings=()))
+  with run_claim.held(tmp_path / 'run') as folder:
+    claim = run_claim.claim_output_dir(folder, dataclasses.replace(CONFIG, clusterings=()))
     claim.write()
     # What belongs to another experiment is what was trained of one.
     round_path = claim.folder.store / f'fedavg-{"0" * 24}' / 'round_00001.npz'

@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data import npz_file
 
 # Sums and products of numbers up to here stay within float64's range.
@@ -69,7 +69,7 @@ def read_expert_outputs(path: str | os.PathLike[str]) -> ExpertOutputs:
   path = os.fspath(path)
   arrays = {
     name: array
-    for name, array in npz_file.read_arrays(path, '--outputs_file').items()
+    for name, array in npz_file.read_arrays(path, 'outputs_file').items()
     if not name.startswith('__')
   }
   try:
@@ -81,7 +81,7 @@ def read_expert_outputs(path: str | os.PathLike[str]) -> ExpertOutputs:
       raise InputError(f'has an unknown array {unknown[0]!r}; allowed are {", ".join(_ARRAYS)}')
     return ExpertOutputs(**arrays)
   except InputError as error:
-    raise InputError(f'--outputs_file={path}: {error}') from error
+    raise InputError(f'{argument("outputs_file", path)}: {error}') from error
 
 
 def checked_outputs(outputs: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering.assignment import ClusterAssignment
 
 _CHUNK_BYTES = 32 * 2**20
@@ -82,7 +82,7 @@ def start_weights(assignment: ClusterAssignment, finite: np.ndarray | None = Non
     first = assignment.client_ids[assignment.members(int(np.argmin(counts)))[0]]
     raise InputError(
       f'client {first}: its weights became NaN or infinite, and so did those of its whole cluster, which has nothing to '
-      'start from; use a smaller --learning_rate'
+      f'start from; use a smaller {argument("learning_rate")}'
     )
   return member / counts
 

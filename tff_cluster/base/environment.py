@@ -7,9 +7,11 @@ import pathlib
 import platform
 from typing import Any
 
+import tff_cluster
+
 _PACKAGES = (
     'absl-py', 'matplotlib', 'networkx', 'numpy', 'scikit-learn', 'scipy', 'tensorflow', 'tensorflow-datasets',
-    'tensorflow-federated', 'tff_cluster',
+    'tensorflow-federated',
 )  # fmt: skip
 
 
@@ -17,10 +19,22 @@ def describe_environment() -> dict[str, Any]:
   """Returns python, packages {name: version} (installed ones), machine, cores and started (ISO time, UTC)."""
   return {
     'python': platform.python_version(),
-    'packages': {name: version for name in _PACKAGES if (version := _version(name))},
+    'packages': {
+      **{name: version for name in _PACKAGES if (version := _version(name))},
+      'tff_cluster': tff_cluster.__version__,
+    },
     'machine': platform.platform(),
     'cores': available_cores(),
     'started': datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds'),
+  }
+
+
+def versions() -> dict[str, str]:
+  """Returns the versions of this package, TensorFlow and TFF by name; 'not installed' where one is missing."""
+  others = ('tensorflow', 'tensorflow-federated')
+  return {
+    'tff_cluster': tff_cluster.__version__,
+    **{name: _version(name) or 'not installed' for name in others},
   }
 
 

@@ -1,4 +1,4 @@
-"""Fields that carry their own rules: what is allowed, where they apply, and what --help says.
+"""Fields that carry their own rules: what is allowed, where they apply, and what help says of them.
 
 A section is a frozen dataclass whose fields are made by `option`. The command line makes flags of them, and
 `check_fields` holds values to them, so that each rule is written once.
@@ -9,12 +9,15 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from tff_cluster.base.errors import InputError, shown
+from tff_cluster.base.errors import InputError, argument, shown
 
+_Section = TypeVar('_Section')
 # Flags take 18 digits at most (tff_cluster/cli/flags.py); so do files.
 _BELOW = 10**18
+_BOOLEANS = {'true': True, 'false': False}
+_KINDS = {bool: 'true or false', int: 'int', float: 'float', str: 'text'}
 _NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?')
 
 
@@ -23,10 +26,10 @@ def option(default: Any, help: str, **metadata: Any) -> Any:
 
   Args:
     default: Its default; None means "not given".
-    help: One sentence for --help.
+    help: One sentence for the help of programs.
     **metadata: `choices`, the allowed values; `at_least`, `above`, `at_most`, bounds of a number;
       `applies`, a pair (field, values) such as ('partition', ('dirichlet',)): elsewhere the field must
-      keep its default; `group`, the heading in --help where it is not the class's own; `of_runs`, true for an option of a
+      keep its default; `group`, the heading in that help where it is not the class's own; `of_runs`, true for an option of a
       clustering that vectors without an experiment around them have no use for.
   """
   return dataclasses.field(default=default, metadata={'help': help, **metadata})
@@ -61,6 +64,25 @@ def check_fields(section: Any) -> None:
     check_value(field, value)
 
 
+def make_section(kind: type[_Section], values: Mapping[str, Any]) -> _Section:
+  """Returns kind(**values), checked, where every value counts as given, even if it is the default.
+
+  Raises:
+    InputError: as check_fields; also where a given value is the default of a field that does not apply.
+  """
+  section = kind(**values)
+  fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+  for name in values:
+    if 'applies' in fields[name].metadata:
+      chooser = fields[name].metadata['applies'][0]
+      if getattr(section, chooser) not in fields[chooser].metadata['choices']:
+        # The wrong choice is the cause; that something does not apply to it would mislead.
+        check_fields(kind(**{chooser: getattr(section, chooser)}))
+      check_applies(section, fields[name])
+  check_fields(section)
+  return section
+
+
 def check_value(field: dataclasses.Field, value: Any) -> None:
   """Raises InputError where a value is not one that its field declares."""
   _check_type(field, value)
@@ -68,14 +90,14 @@ def check_value(field: dataclasses.Field, value: Any) -> None:
   if value is None:
     return
   if 'choices' in rule and value not in rule['choices']:
-    raise InputError(f'--{field.name}={value}: allowed are {", ".join(map(str, rule["choices"]))}')
+    raise InputError(f'{argument(field.name, value)}: allowed are {", ".join(map(str, rule["choices"]))}')
   for bound, fits, words in (
     ('at_least', lambda v, b: v >= b, 'at least'),
     ('above', lambda v, b: v > b, 'above'),
     ('at_most', lambda v, b: v <= b, 'at most'),
   ):
     if bound in rule and not fits(value, rule[bound]):
-      raise InputError(f'--{field.name}={value}: must be {words} {rule[bound]}')
+      raise InputError(f'{argument(field.name, value)}: must be {words} {rule[bound]}')
 
 
 def check_applies(section: Any, field: dataclasses.Field) -> None:
@@ -86,7 +108,7 @@ def check_applies(section: Any, field: dataclasses.Field) -> None:
   chosen = getattr(section, chooser)
   if chosen not in values:
     raise InputError(
-      f'--{field.name} does not apply to --{chooser}={chosen}; it applies to {chooser} {" or ".join(values)}'
+      f'{argument(field.name)} does not apply to {argument(chooser, chosen)}; it applies to {chooser} {" or ".join(values)}'
     )
 
 
@@ -114,7 +136,7 @@ def as_declared(field: dataclasses.Field, value: Any) -> Any:
     raise InputError(f'a number of the configuration is too large: {error}') from error
 
 
-def value_from_text(field: dataclasses.Field, text: str) -> int | float | str:
+def value_from_text(field: dataclasses.Field, text: str) -> bool | int | float | str:
   """Reads a value as the field's type; choices and bounds are check_fields' to look at.
 
   Raises:
@@ -127,6 +149,10 @@ def value_from_text(field: dataclasses.Field, text: str) -> int | float | str:
     return int(text)
   if kind is float:
     return number(text)
+  if kind is bool:
+    if text.lower() not in _BOOLEANS:
+      raise ValueError(f'expected {_KINDS[bool]}')
+    return _BOOLEANS[text.lower()]
   if not text:
     raise ValueError('the value is empty')
   if text.startswith('--'):
@@ -137,8 +163,13 @@ def value_from_text(field: dataclasses.Field, text: str) -> int | float | str:
   return os.path.expanduser(text) if field.name.endswith(('_dir', '_file')) else text
 
 
+def as_text(value: Any) -> str:
+  """Returns the text that `value_from_text` reads as the value."""
+  return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def plain_type(field: dataclasses.Field) -> tuple[type, bool]:
-  """Returns int, float or str, and whether None is allowed beside it."""
+  """Returns bool, int, float or str, and whether None is allowed beside it."""
   kinds = set(getattr(field.type, '__args__', (field.type,)))
   return next(kind for kind in kinds if kind is not type(None)), type(None) in kinds  # type: ignore[return-value]
 
@@ -148,16 +179,16 @@ def _check_type(field: dataclasses.Field, value: Any) -> None:
   if (value is None and optional) or (kind is bool and isinstance(value, bool)):
     return
   if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
-    raise InputError(f'--{field.name}={shown(value)}: expected {"text" if kind is str else kind.__name__}')
+    raise InputError(f'{argument(field.name, shown(value))}: expected {_KINDS[kind]}')
   if kind is int and not -_BELOW < value < _BELOW:
-    raise InputError(f'--{field.name}={shown(value)}: expected an integer of at most 18 digits')
+    raise InputError(f'{argument(field.name, shown(value))}: expected an integer of at most 18 digits')
   if kind is str and '\0' in value:
-    raise InputError(f'--{field.name}={value}: the value holds a NUL character')
+    raise InputError(f'{argument(field.name, value)}: the value holds a NUL character')
   if kind is str and 'choices' not in field.metadata and not _is_utf8(value):
     # Such a name of a file cannot be told to TensorFlow, nor written into a report.
-    raise InputError(f'--{field.name}={value}: the value is not UTF-8 text')
+    raise InputError(f'{argument(field.name, value)}: the value is not UTF-8 text')
   if kind is float and not math.isfinite(value):
-    raise InputError(f'--{field.name}={value}: expected a finite number')
+    raise InputError(f'{argument(field.name, value)}: expected a finite number')
 
 
 def _is_utf8(text: str) -> bool:

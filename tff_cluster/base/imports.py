@@ -4,7 +4,7 @@ import importlib
 import sys
 from typing import Any
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 
 
 def is_path(text: Any) -> bool:
@@ -12,11 +12,11 @@ def is_path(text: Any) -> bool:
   return isinstance(text, str) and ':' in text
 
 
-def load(flag: str, path: str) -> Any:
+def load(name: str, path: str) -> Any:
   """Returns what an import path names; the folder that a program was started in is searched too.
 
   Args:
-    flag: Which flag gave the path, for messages.
+    name: Which argument gave the path, for messages.
     path: package.module:attribute.
 
   Raises:
@@ -24,7 +24,7 @@ def load(flag: str, path: str) -> Any:
   """
   module, _, attribute = path.partition(':')
   if not all(part.isidentifier() for part in [*module.split('.'), attribute]):
-    raise InputError(f'--{flag}={path}: expected an import path, package.module:attribute')
+    raise InputError(f'{argument(name, path)}: expected an import path, package.module:attribute')
   if '' not in sys.path:
     sys.path.insert(0, '')
   try:
@@ -32,4 +32,6 @@ def load(flag: str, path: str) -> Any:
   except Exception as error:
     # The module is the user's: importing it can fail in any way.
     reason = ' '.join(str(error).split()) or 'no message'
-    raise InputError(f'--{flag}={path} cannot be imported: {type(error).__name__}: {reason}') from error
+    raise InputError(
+      f'{argument(name, path)} cannot be imported: {type(error).__name__}: {reason}'
+    ) from error

@@ -41,10 +41,9 @@ class RunOptions:
 class ExportOptions:
   """What is written for others to use; changes no result."""
 
-  export_models: str = fields.option(
-    'no',
-    "Whether each cluster's model is also written as a .keras file, for plain Keras; a finished run does so without training.",
-    choices=('yes', 'no'),
+  export_models: bool = fields.option(
+    False,
+    "Also write each cluster's model as a .keras file, for plain Keras; a finished run does so without training.",
   )
 
 
@@ -111,9 +110,7 @@ class ReplayOptions:
   distance_thresholds: str = fields.option(
     'mean,quantile:0.05,quantile:0.1,quantile:0.2', 'Thresholds of dynamic distance, or none.'
   )
-  silhouettes: str = fields.option(
-    'yes', 'Whether the silhouette of each clustering is computed.', choices=('yes', 'no')
-  )
+  silhouettes: bool = fields.option(True, 'Compute the silhouette of each clustering.')
   sketch_dimension: int = fields.option(
     0,
     'Cluster count sketches of this many numbers a client, and report their distortion; 0: do not.',
@@ -183,10 +180,9 @@ class ReproduceOptions:
 class DryRunOptions:
   """Whether a program only tells what it would cost."""
 
-  dry_run: str = fields.option(
-    'no',
+  dry_run: bool = fields.option(
+    False,
     'Train nothing; say what is stored, what is missing and how long it would take.',
-    choices=('yes', 'no'),
     group='run',
   )
 
@@ -315,18 +311,26 @@ class _FieldParser(flags.ArgumentParser):
     return fields.value_from_text(self._field, str(argument))
 
 
+class _BooleanParser(flags.BooleanParser):
+  """Reads what absl takes for true or false, and says so in a line where it is neither."""
+
+  def __init__(self, name: str):
+    self._name = name
+
+  def parse(self, argument: Any) -> bool:
+    try:
+      return super().parse(argument)
+    except (TypeError, ValueError):
+      raise ValueError(
+        f'expected true or false; --{self._name} and --no{self._name} say it without a value'
+      ) from None
+
+
 def _define_field(field: dataclasses.Field, section: str) -> None:
-  if field.type is bool:
-    flags.DEFINE_bool(field.name, None, _help(field), module_name=field.metadata.get('group', section))
-    return
-  flags.DEFINE(
-    _FieldParser(field),
-    field.name,
-    None,
-    _help(field),
-    serializer=flags.ArgumentSerializer(),
-    module_name=field.metadata.get('group', section),
-  )  # type: ignore[call-overload]
+  boolean = fields.plain_type(field)[0] is bool
+  parser = _BooleanParser(field.name) if boolean else _FieldParser(field)
+  flag = flags.Flag(parser, flags.ArgumentSerializer(), field.name, None, _help(field), boolean=boolean)
+  flags.DEFINE_flag(flag, module_name=field.metadata.get('group', section))
 
 
 def _help(field: dataclasses.Field) -> str:
@@ -338,5 +342,5 @@ def _help(field: dataclasses.Field) -> str:
     chooser, values = rule['applies']
     parts.append(f'Only with --{chooser}={" or ".join(values)}.')
   if field.default not in (None, ''):
-    parts.append(f'Default: {field.default}.')
+    parts.append(f'Default: {fields.as_text(field.default)}.')
   return ' '.join(parts)

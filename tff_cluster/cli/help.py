@@ -1,64 +1,82 @@
-"""The text of --help: a program's own flags under their headings, and no others."""
+"""What --help, --helpshort, --helpfull and --version print. None of it needs the flags to be right, or TensorFlow."""
 
 import shutil
 import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from absl import flags
 
+from tff_cluster.base import environment
+
 _HEADINGS = ('data', 'training', 'clustering', 'vectors', 'evaluation', 'run')
-_SHORT = ('-h', '-help', '--help', '-helpshort', '--helpshort')
-_FULL = ('-helpfull', '--helpfull')
+# What each flag prints, and what help says of it.
+FLAGS = {
+  'help': 'The flags of this program, with what they mean.',
+  'helpshort': 'Their names only.',
+  'helpfull': 'The flags of this program and those of absl.',
+  'version': 'The versions of this package, of TensorFlow and of TensorFlow Federated.',
+}
+# absl reads these two itself, whatever a program defines.
+_OF_ABSL = {
+  'flagfile=FILE': 'Read flags from FILE, one on a line; flags that come later win.',
+  'undefok=NAME,NAME': 'Pass over flags of these names where the program does not know them.',
+}
 
 
 def wanted(argv: list[str]) -> str | None:
-  """Returns 'short', 'full' or None: the help that the arguments (without the program) ask for."""
+  """Returns which of FLAGS the arguments (without the program) ask for; None where they ask for none."""
   for argument in argv:
     if argument == '--':
       return None
-    if argument in _SHORT:
-      return 'short'
-    if argument in _FULL:
-      return 'full'
+    if argument == '-h':
+      return 'help'
+    name = argument.removeprefix('-').removeprefix('-')
+    if name in FLAGS and name != argument:
+      return name
   return None
 
 
 def render(program: str, doc: str, own: Collection[str], kind: str) -> str:
-  """Returns the help text.
+  """Returns what is printed.
 
   Args:
     program: The module that is run, for instance 'phases.clustering'.
     doc: What the program says of itself.
     own: Names of the flags that the program defined.
-    kind: 'short' for the program's own flags, 'full' for absl's as well.
+    kind: One of FLAGS.
   """
+  if kind == 'version':
+    return '\n'.join(f'{name} {number}' for name, number in environment.versions().items())
   lines = [doc.strip(), '', f'usage: python -m {program} --flag=value ...']
   by_heading: dict[str, list[str]] = {}
   for name in own:
     module = flags.FLAGS.find_module_defining_flag(name)
     by_heading.setdefault(module if module in _HEADINGS else 'program', []).append(name)
   for heading in ('program', *_HEADINGS):
-    if heading in by_heading:
-      lines += ['', f'{heading}:']
-      for name in by_heading[heading]:
-        lines += _flag_lines(flags.FLAGS[name])
-  if kind == 'full':
-    others = sorted(name for name in flags.FLAGS if name not in own)
-    lines += ['', 'absl:']
-    for name in others:
-      lines += _flag_lines(flags.FLAGS[name])
-  lines += ['', 'flags from a file:', '  --flagfile=FILE']
-  lines.append('      Read flags from FILE, one on a line; flags that come later win.')
-  if kind == 'short':
-    lines += ['', "--helpfull also shows absl's flags, for instance --verbosity."]
-  return '\n'.join(lines)
+    found = by_heading.get(heading, [])
+    lines += _section(heading, [(_shape(flags.FLAGS[name]), flags.FLAGS[name].help) for name in found], kind)
+  if kind == 'helpfull':
+    others = sorted({flags.FLAGS[name].name for name in flags.FLAGS if name not in own})
+    lines += _section('absl', [(_shape(flags.FLAGS[name]), flags.FLAGS[name].help) for name in others], kind)
+  lines += _section('absl, in every program', list(_OF_ABSL.items()), kind)
+  return '\n'.join([*lines, *_section('help', list(FLAGS.items()), kind)])
 
 
-def _flag_lines(flag: flags.Flag) -> list[str]:
-  width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+def _section(heading: str, entries: list[tuple[str, str]], kind: str) -> Iterator[str]:
+  """Yields the lines of the flags below a heading, (shape, meaning) each; nothing where there are none."""
+  if not entries:
+    return
+  yield from ('', f'{heading}:')
+  width = max(min(shutil.get_terminal_size((100, 24)).columns, 120), 40)
+  for shape, meaning in entries:
+    yield f'  --{shape}'
+    if kind != 'helpshort':
+      yield from textwrap.wrap(meaning, width, initial_indent=' ' * 6, subsequent_indent=' ' * 6)
+
+
+def _shape(flag: flags.Flag) -> str:
+  if flag.boolean:
+    return f'[no]{flag.name}'
   shape = flag.parser.syntactic_help
-  if not (shape.isupper() or '|' in shape):
-    # absl's own parsers put a phrase here.
-    shape = 'TEXT'
-  name = f'  --[no]{flag.name}' if flag.boolean else f'  --{flag.name}={shape}'
-  return [name, *textwrap.wrap(flag.help, max(width, 40), initial_indent=' ' * 6, subsequent_indent=' ' * 6)]
+  # absl's own parsers put a phrase here.
+  return f'{flag.name}={shape if shape.isupper() or "|" in shape else "TEXT"}'

@@ -1,13 +1,12 @@
 """From parsed flags to validated configurations. A flag that is given and has no effect is an error."""
 
-import dataclasses
 import difflib
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tff_cluster.base import fields as fields_lib
+from tff_cluster.base import fields
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags
 from tff_cluster.clustering import methods
@@ -48,7 +47,7 @@ def experiment_config_from_flags() -> config.ExperimentConfig:
 
 def section_from_flags(kind: type[_Section]) -> _Section:
   """Returns a validated section (a class of tff_cluster.experiment.config, or of cli.flags) from its flags."""
-  return make_section(kind, flags.given(kind))
+  return fields.make_section(kind, flags.given(kind))
 
 
 def run_options_from_flags() -> flags.RunOptions:
@@ -151,7 +150,7 @@ def make_clustering(values: Mapping[str, Any]) -> config.ClusteringConfig:
       raise InputError(does_not_apply(key, clustering.method, methods.with_option(key)))
   clustering.check()
   # Only now it is known what the defaults of a method by import path are.
-  given = {key: value for key, value in clustering.given if not fields_lib.is_default(known[key], value)}
+  given = {key: value for key, value in clustering.given if not fields.is_default(known[key], value)}
   return config.ClusteringConfig(clustering.method, clustering.name, **given)
 
 
@@ -162,25 +161,6 @@ def _option(name: str, method: Method[Any], key: str, text: str) -> Any:
     known = {'name': None, **method.fields()}
     raise InputError(f'unknown key {key!r}{_suggestion(key, known)}; known: {", ".join(known)}')
   return method.value_from_text(key, text)
-
-
-def make_section(kind: type[_Section], values: Mapping[str, Any]) -> _Section:
-  """Returns kind(**values), validated, where every value counts as given, even if it is the default.
-
-  Raises:
-    InputError: see tff_cluster.experiment.config.validate and tff_cluster.base.fields.check_applies.
-  """
-  section = kind(**values)
-  fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-  for name in values:
-    if 'applies' in fields[name].metadata:
-      chooser = fields[name].metadata['applies'][0]
-      if getattr(section, chooser) not in fields[chooser].metadata['choices']:
-        # The wrong choice is the cause; that something does not apply to it would mislead.
-        config.validate(kind(**{chooser: getattr(section, chooser)}))
-      fields_lib.check_applies(section, fields[name])
-  config.validate(section)
-  return section
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

@@ -23,9 +23,10 @@ from absl import flags, logging
 
 from tff_cluster.base import errors
 from tff_cluster.base.errors import EnvironmentFault, InputError
-from tff_cluster.cli import flagfile, output
+from tff_cluster.cli import flagfile
 from tff_cluster.cli import help as help_text
 from tff_cluster.engine import stock_context
+from tff_cluster.experiment import run_claim
 from tff_cluster.storage import folder_guard
 
 # What the shape of a path that was given causes.
@@ -65,7 +66,8 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
   """Parses the arguments, runs main, and returns the exit code.
 
   Args:
-    main: The work; it returns None or an exit code. Its module's docstring is shown by --help.
+    main: The work; it returns None or an exit code. Its module's docstring is shown by --help. Where help or the version
+      is asked for, it is not called, and the code is 0.
     define_flags: Defines the program's flags; they are gone again afterwards.
     argv: The program's name and its arguments.
 
@@ -85,8 +87,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
       _flush_stdout()
       return code
   except (InputError, EnvironmentFault) as error:
-    gone = folder_guard.lost()
-    return _end(gone or str(error), 1 if gone else error.exit_code)
+    return _end_with(folder_guard.lost() or error)
   except KeyboardInterrupt:
     return _end('interrupted', 130)
   except BrokenPipeError:
@@ -96,7 +97,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
     return 141
   except OSError as error:
     if gone := folder_guard.lost():
-      return _end(gone, 1)
+      return _end_with(gone)
     if errno.errorcode.get(error.errno or 0) in _PATH_FAULTS and error.filename is not None:
       return _end(errors.one_line(f'{os.fsdecode(error.filename)}: {error.strerror}'), InputError.exit_code)
     if errno.errorcode.get(error.errno or 0) not in _MACHINE_FAULTS:
@@ -109,10 +110,10 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
   except Exception:
     # What fails in libraries when the ground is taken away is of many kinds; that it was is the cause.
     if gone := folder_guard.lost():
-      return _end(gone, 1)
+      return _end_with(gone)
     raise
   finally:
-    output.release_output_dirs()
+    run_claim.release_output_dirs()
 
 
 @contextlib.contextmanager
@@ -151,7 +152,7 @@ def _parse(argv: Sequence[str]) -> None:
 
 def _absl_message(error: flags.Error) -> str:
   if isinstance(error, flags.UnrecognizedFlagError):
-    close = difflib.get_close_matches(error.flagname, list(flags.FLAGS), n=1)
+    close = difflib.get_close_matches(error.flagname, [*flags.FLAGS, *help_text.FLAGS], n=1)
     hint = f'did you mean --{close[0]}?' if close else '--help lists the flags'
     return f'unknown flag --{error.flagname}; {hint}'
   return str(error).removeprefix('flag ').replace('Missing value for flag', 'missing value for')
@@ -161,6 +162,10 @@ def _identity(main: Callable, argv: Sequence[str]) -> tuple[str, str]:
   module = sys.modules[main.__module__]
   spec = getattr(module, '__spec__', None)
   return (spec.name if spec else os.path.basename(argv[0])), module.__doc__ or ''
+
+
+def _end_with(error: InputError | EnvironmentFault) -> int:
+  return _end(error.on_command_line(), error.exit_code)
 
 
 def _end(message: str, code: int) -> int:

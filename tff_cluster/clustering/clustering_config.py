@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tff_cluster.base import fields as fields_lib
-from tff_cluster.base.errors import InputError, shown
+from tff_cluster.base.errors import InputError, argument, shown
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.method import Method
 from tff_cluster.clustering.method_options import SIGNATURES
@@ -69,7 +69,7 @@ class ClusteringConfig:
     """Raises InputError where method, name or an option is wrong."""
     for key, value in (('method', self.method), ('name', self.name)):
       if not isinstance(value, str) and (value is not None or key == 'method'):
-        raise InputError(f'--{key}={shown(value)}: expected text')
+        raise InputError(f'{argument(key, shown(value))}: expected text')
     if self.name is not None and not self.name.replace('_', '').replace('-', '').isalnum():
       raise InputError(f'name={self.name!r}: a clustering name has letters, digits, "-" and "_" only')
     if self.name is not None and len(self.name.encode()) > _LONGEST_NAME:
@@ -85,7 +85,7 @@ class ClusteringConfig:
 
     Returns:
       label, method, title, parameters (all options by name), told (the number of clusters that the method was told, or
-      null), dial (the option that --overlap_dial turns, or null), basis (what clusters were found on), approach (what a
+      null), dial (the option that the overlap dial turns, or null), basis (what clusters were found on), approach (what a
       run of such clusterings is called), one_cluster (what one cluster of all clients means) and oracle (bool).
     """
     rule, options = self.rule, self.options
@@ -118,4 +118,4 @@ class ClusteringConfig:
 
 def does_not_apply(option: str, method: str, others: list[str]) -> str:
   """Returns the message for an option that belongs to other methods."""
-  return f'--{option} does not apply to --method={method}; it applies to method {" or ".join(others)}'
+  return f'{argument(option)} does not apply to {argument("method", method)}; it applies to method {" or ".join(others)}'

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.clustering_config import ClusteringConfig
@@ -49,7 +49,7 @@ def check(finite: np.ndarray, client_ids: Sequence[str]) -> None:
   others = f' (as did those of {_clients(len(out) - 1)} more)' if len(out) > 1 else ''
   raise InputError(
     f'client {client_ids[out[0]]}: its weights became NaN or infinite{others}, so it cannot be clustered, and fewer than '
-    f'{_FEWEST} clients are left; use a smaller --learning_rate'
+    f'{_FEWEST} clients are left; use a smaller {argument("learning_rate")}'
   )
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base import imports
-from tff_cluster.base.errors import InputError, shown
+from tff_cluster.base.errors import InputError, argument, shown
 from tff_cluster.base.fields import option
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
@@ -54,7 +54,7 @@ def load(path: str) -> Method[Any]:
   if isinstance(found, type) and hasattr(found, 'fit_predict') and kind != 'outlier_detector':
     return Estimator(path, found)
   raise InputError(
-    f'--clustering={path}: expected a clusterer or mixture of scikit-learn (a class with fit_predict), or a '
+    f'{argument("clustering", path)}: expected a clusterer or mixture of scikit-learn (a class with fit_predict), or a '
     f'tff_cluster.clustering.method.Method, found {shown(getattr(found, "__name__", type(found).__name__))}'
   )
 
@@ -206,7 +206,7 @@ class Estimator(Method[Options]):
       labels = np.asarray(model.fit_predict(vectors))
       if labels.shape != (len(vectors),) or labels.dtype.kind not in 'iu':
         raise InputError(
-          f'--clustering={self.name} returned labels of shape {labels.shape}, type {labels.dtype.name}; '
+          f'{argument("clustering", self.name)} returned labels of shape {labels.shape}, type {labels.dtype.name}; '
           f'expected {len(vectors)} whole numbers, one a client'
         )
       rows = self._rows(options, model, vectors, labels)
@@ -258,5 +258,5 @@ class Estimator(Method[Options]):
     except Exception as error:
       reason = ' '.join(str(error).split()) or 'no message'
       raise InputError(
-        f'--clustering={self.name}: its {what} failed: {type(error).__name__}: {reason}'
+        f'{argument("clustering", self.name)}: its {what} failed: {type(error).__name__}: {reason}'
       ) from error

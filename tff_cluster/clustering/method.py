@@ -81,14 +81,14 @@ class Method(Generic[Options]):
   """A clustering method.
 
   Attributes:
-    name: What --method and --clustering call it.
+    name: What configurations and command lines call it.
     title: What reports call it.
     options_type: A frozen dataclass of fields made by options.option.
     draws: Whether it draws from the seed.
     oracle: Whether it may see the planted groups. What an oracle attains is no method's merit.
     has_linkage: Whether what it returns has merges (Outcome.linkage).
     overlaps: Whether a client may be in several clusters.
-    dial: The option that --overlap_dial turns, a distance threshold; None: it has none.
+    dial: The option that the overlap dial turns, a distance threshold; None: it has none.
     approach: What a report calls a run of such clusterings.
     estimator_defaults: Options without which the method's estimator (clustering/estimators.py) could not be made.
     one_cluster: What it means where all clients are in one cluster.
@@ -168,7 +168,7 @@ class Method(Generic[Options]):
     return dataclasses.replace(options, num_clusters=num_clients)  # type: ignore[type-var]
 
   def needs_run(self, options: Options) -> str | None:
-    """Returns why vectors alone are not enough; None where they are."""
+    """Returns why vectors alone are not enough, as the message of an InputError; None where they are."""
     return None
 
   # What it does.

@@ -6,7 +6,7 @@ Its positions are clusterings like any other; what they are called tells them fr
 import re
 from collections.abc import Sequence
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.clustering_config import ClusteringConfig
 
@@ -43,12 +43,12 @@ def positions(clusterings: Sequence[ClusteringConfig], count: int) -> tuple[Clus
   taken = [clustering.label for clustering in clusterings if is_position(clustering.label)]
   if taken:
     raise InputError(
-      f'name={taken[0]}: dial_00, dial_01, ... are the positions of --overlap_dial; choose another name'
+      f'name={taken[0]}: dial_00, dial_01, ... are the positions of {argument("overlap_dial")}; choose another name'
     )
   if count == 0:
     return ()
   if not FEWEST <= count <= 100:
-    raise InputError(f'--overlap_dial={count}: give 0, or from {FEWEST} to 100 positions')
+    raise InputError(f'{argument("overlap_dial", count)}: give 0, or from {FEWEST} to 100 positions')
   with_dial = (ClusteringConfig(name) for name, method in methods.METHODS.items() if method.dial)
   base = next((clustering for clustering in clusterings if clustering.rule.dial), next(with_dial))
   thresholds = ['0', *(f'quantile:{(i / (count - 1)) ** 2:.4g}' for i in range(1, count))]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tff_cluster.base import fields
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 
 
 def parse_threshold(text: str) -> tuple[str, float]:
@@ -24,7 +24,7 @@ def parse_threshold(text: str) -> tuple[str, float]:
   if not colon and 0.0 <= value < float('inf'):
     return 'number', value
   raise InputError(
-    f'--distance_threshold={text}: allowed are mean, a number >= 0, or quantile:q with q from 0 to 1'
+    f'{argument("distance_threshold", text)}: allowed are mean, a number >= 0, or quantile:q with q from 0 to 1'
   )
 
 

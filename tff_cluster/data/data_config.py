@@ -10,7 +10,7 @@ PARTITIONS = (
     'dirichlet', 'quantity_skew', 'by_writer', 'mixture',
 )  # fmt: skip
 ATTACKS = ('sign_flip', 'scaled', 'label_flip', 'nan')
-# What a malicious client multiplies its update with, where --attack_scale is not given.
+# What a malicious client multiplies its update with, where attack_scale is not given.
 _ATTACK_SCALES = {'sign_flip': 1.0, 'scaled': 10.0}
 GROUPED = ('label_swapped', 'label_permuted', 'rotated', 'mixture')
 
@@ -58,7 +58,7 @@ class DataConfig:
   )
   noise_clients: float = option(
     0.0,
-    'Share of the clients that hold CIFAR-10 images as 28x28 grey instead; --dataset=mnist only.',
+    'Share of the clients that hold CIFAR-10 images as 28x28 grey instead; of dataset mnist only.',
     at_least=0.0,
     at_most=0.5,
     applies=('partition', ('pathological',)),
@@ -118,7 +118,7 @@ class DataConfig:
   data_seed: int = option(0, 'Seed of partition, splits and planted groups.', at_least=0)
   malicious_clients: float = option(
     0.0,
-    'Share of the clients that do harm, as --attack says; drawn with --data_seed.',
+    'Share of the clients that do harm, as attack says; drawn with data_seed.',
     at_least=0.0,
     at_most=0.5,
   )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import seeding
-from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.data import downloads
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners.writers import select_writers
@@ -214,5 +214,5 @@ def _missing(folder: str, reason: str) -> EnvironmentFault:
   return EnvironmentFault(
     f'emnist: {os.path.join(folder, _FILE)} does not exist, and downloading failed ({reason}); where there is a network run '
     f'python -c "import tensorflow_federated as tff; tff.simulation.datasets.emnist.load_data(cache_dir={folder!r})", '
-    f'or give the folder that holds {_FILE} as --data_dir'
+    f'or give the folder that holds {_FILE} as {argument("data_dir")}'
   )

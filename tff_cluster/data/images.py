@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.data import downloads
 from tff_cluster.data.source import Source
 
@@ -108,5 +108,5 @@ def _missing(name: str, root: pathlib.Path, version: str, reason: str) -> Enviro
   return EnvironmentFault(
     f'{name}: {root}/{name}/{version}/dataset_info.json does not exist, and downloading failed ({reason}); where there is a '
     f'network run python -c "import tensorflow_datasets as tfds; tfds.load({name!r}, data_dir={str(root)!r})", or give '
-    f'the folder that holds {name}/{version} as --data_dir'
+    f'the folder that holds {name}/{version} as {argument("data_dir")}'
   )

@@ -13,7 +13,7 @@ Choices:
   Global test rows stay as they are as well.
 * With altered updates, validation and test stay honest: the client measures as the others do.
 * Who is malicious is one more planted truth, after all others, for scores in reports and for the oracle
-  (--clustering=planted,truth=malicious). Where nothing else is planted, it is the only one.
+  (planted, with truth=malicious). Where nothing else is planted, it is the only one.
 """
 
 import dataclasses

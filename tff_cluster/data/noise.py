@@ -23,7 +23,7 @@ import dataclasses
 import numpy as np
 
 from tff_cluster.base import seeding
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data import scaling
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners import by_source, rows
@@ -78,7 +78,7 @@ def _joined(
   number = round(len(plain[1]) * _PAPER_ROWS * share / _PAPER_CLIENTS)
   if number > len(other[1]):
     raise InputError(
-      f'--noise_clients={config.noise_clients} needs {number} {split} rows of noise, found {len(other[1])}; give a '
+      f'{argument("noise_clients", config.noise_clients)} needs {number} {split} rows of noise, found {len(other[1])}; give a '
       'smaller share'
     )
   rng = seeding.generator(config.data_seed, 'noise rows', split)

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 from tff_cluster.data import downloads
 from tff_cluster.data.source import Source
 
@@ -25,7 +25,7 @@ def load_npz(path: str) -> Source:
     InputError: naming the file and what is wrong in it.
     EnvironmentFault: if the machine does not let us read it.
   """
-  arrays = read_arrays(path, '--data_file')
+  arrays = read_arrays(path, 'data_file')
   for key in ('x', 'y'):
     if key not in arrays:
       _wrong(path, f'has no array {key!r}; it needs x and y, found {", ".join(sorted(arrays)) or "nothing"}')
@@ -43,49 +43,51 @@ def load_npz(path: str) -> Source:
   return Source(name, x, y, int(y.max()) + 1, train_owner=owner, train_group=group)
 
 
-def read_arrays(path: str, flag: str) -> dict[str, np.ndarray]:
+def read_arrays(path: str, name: str) -> dict[str, np.ndarray]:
   """Returns all arrays of an .npz by name. Pickled objects are never loaded.
 
   Args:
     path: The file.
-    flag: The flag that named it, for instance '--data_file'; errors begin with it.
+    name: The argument that named it, for instance 'data_file'; errors begin with it.
 
   Raises:
     InputError: if there is no such file, or it is no .npz, holds objects or is damaged.
     EnvironmentFault: if the machine does not let us read it.
   """
   if not os.path.exists(path):
-    raise InputError(f'{flag}={path}: no such file')
+    raise InputError(f'{argument(name, path)}: no such file')
   if not os.path.isfile(path):
-    raise InputError(f'{flag}={path}: not a file')
+    raise InputError(f'{argument(name, path)}: not a file')
   try:
     with open(path, 'rb') as file:
       if not zipfile.is_zipfile(file):
-        raise InputError(f'{flag}={path}: is not an .npz (or is cut off); write it with numpy.savez')
+        raise InputError(f'{argument(name, path)}: is not an .npz (or is cut off); write it with numpy.savez')
       file.seek(0)
       with np.load(file, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}
         foreign = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
         if foreign:
-          raise InputError(f'{flag}={path}: {foreign[0]!r} in it is no array; write it with numpy.savez')
+          raise InputError(
+            f'{argument(name, path)}: {foreign[0]!r} in it is no array; write it with numpy.savez'
+          )
         return arrays
   except InputError:
     raise
   except OSError as error:
-    raise EnvironmentFault(f'{flag}={path} cannot be read: {downloads.one_line(error)}') from error
+    raise EnvironmentFault(f'{argument(name, path)} cannot be read: {downloads.one_line(error)}') from error
   except MemoryError as error:
     if _promises_too_much(path):
       raise InputError(
-        f'{flag}={path}: is damaged: an array in it promises more numbers than it holds'
+        f'{argument(name, path)}: is damaged: an array in it promises more numbers than it holds'
       ) from error
-    raise EnvironmentFault(f'{flag}={path} does not fit into memory') from error
+    raise EnvironmentFault(f'{argument(name, path)} does not fit into memory') from error
   except Exception as error:
     if 'allow_pickle' in str(error):
       what = 'holds Python objects; allowed are arrays of numbers (and strings for names)'
     else:
       # What zipfile, zlib and NumPy raise on damaged bytes is of many kinds (RuntimeError, struct.error, ...).
       what = f'is damaged: {downloads.one_line(error)}'
-    raise InputError(f'{flag}={path}: {what}') from error
+    raise InputError(f'{argument(name, path)}: {what}') from error
 
 
 def _promises_too_much(path: str) -> bool:
@@ -144,4 +146,4 @@ def _names(path: str, key: str, values: np.ndarray) -> np.ndarray:
 
 
 def _wrong(path: str, what: str) -> NoReturn:
-  raise InputError(f'--data_file={path}: {what}')
+  raise InputError(f'{argument("data_file", path)}: {what}')

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from tff_cluster.base import seeding
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partitioners import by_source, groups, matching, pathological, rows, writers
 from tff_cluster.data.partitioners.counts import label_table
@@ -133,7 +133,7 @@ def _by_writer(
 ) -> tuple[tuple[str, ...], list[np.ndarray], list[np.ndarray]]:
   if source.train_owner is None or source.test_owner is None:
     raise InputError(
-      f'--partition=by_writer: the rows of {source.name} have no owners; a file needs client_id'
+      f'{argument("partition", "by_writer")}: the rows of {source.name} have no owners; a file needs client_id'
     )
   counts = [
     dict(zip(*(values.tolist() for values in np.unique(owner, return_counts=True)), strict=True))

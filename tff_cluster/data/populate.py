@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from tff_cluster.base import seeding
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data import malicious, new_clients, sources
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partition import Partition, make_partition
@@ -51,7 +51,7 @@ def build_population(
     by_owner = config.partition == 'by_writer'
     if by_owner and source.train_owner is None:
       raise InputError(
-        f'--partition=by_writer: the rows of {source.name} have no owners; a file needs client_id'
+        f'{argument("partition", "by_writer")}: the rows of {source.name} have no owners; a file needs client_id'
       )
     rng = seeding.generator(config.data_seed, 'held-out rows')
     source = hold_out(source, config.test_fraction, by_owner, rng)
@@ -91,7 +91,7 @@ def check_folds(population: Population, number: int) -> None:
 def _check_fold(number: int, client_id: str, total: int) -> None:
   if total < max(number, 3) or total - -(-total // number) < 2:
     raise InputError(
-      f'--num_folds={number}: client {client_id} has {total} rows; every fold needs one, and two must be left to '
+      f'{argument("num_folds", number)}: client {client_id} has {total} rows; every fold needs one, and two must be left to '
       'train and validate on: use fewer folds or clients'
     )
 

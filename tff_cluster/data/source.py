@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data.partitioners.counts import apportion
 
 
@@ -75,7 +75,7 @@ def hold_out(source: Source, fraction: float, by_owner: bool, rng: np.random.Gen
   is_test[order[rank < np.repeat(held, sizes)]] = True
   if not is_test.any() or is_test.all():
     raise InputError(
-      f'--test_fraction={fraction}: of {rows} rows {is_test.sum()} would be test rows; '
+      f'{argument("test_fraction", fraction)}: of {rows} rows {is_test.sum()} would be test rows; '
       'both training and testing need some'
     )
 

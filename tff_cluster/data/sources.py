@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data import emnist, images, noise, npz_file, scaling
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.source import Source
@@ -59,7 +59,7 @@ def check(config: DataConfig) -> Outline:
 def load(config: DataConfig) -> Source:
   """Loads the source that the configuration names.
 
-  For --dataset=emnist with --partition=by_writer only the writers that the partition draws are read.
+  Of dataset emnist with partition by_writer only the writers that the partition draws are read.
 
   Raises:
     InputError: if a data file or what is asked of it is wrong.
@@ -76,9 +76,9 @@ def load(config: DataConfig) -> Source:
     return source
   if config.dataset == 'file':
     if not config.data_file:
-      raise InputError('--dataset=file needs --data_file=X.npz')
+      raise InputError(f'{argument("dataset", "file")} needs {argument("data_file", "X.npz")}')
     return npz_file.load_npz(config.data_file)
-  raise InputError(f'--dataset={config.dataset}: no such source')
+  raise InputError(f'{argument("dataset", config.dataset)}: no such source')
 
 
 def load_digits() -> Source:

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.fields import option
 
 # A name or an IPv4 address. The colons of an IPv6 address would be taken for the one before the port.
@@ -52,12 +52,12 @@ class Machine:
         colon and _HOST.fullmatch(host) and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536
       ):
         raise InputError(
-          f'--workers={self.workers}: {address!r} is not HOST:PORT with a port from 1 to 65535, for instance 10.0.0.5:7000'
+          f'{argument("workers", self.workers)}: {address!r} is not HOST:PORT with a port from 1 to 65535, for instance 10.0.0.5:7000'
           '; HOST is a name or an IPv4 address, no IPv6 address'
         )
     repeated = sorted({address for address in found if found.count(address) > 1})
     if repeated:
-      raise InputError(f'--workers={self.workers}: {repeated[0]} is given twice')
+      raise InputError(f'{argument("workers", self.workers)}: {repeated[0]} is given twice')
     return found
 
 

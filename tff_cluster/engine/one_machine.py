@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import tensorflow_federated as tff
 
-from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.engine import connection as connection_lib
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.engine import socket_relay
@@ -117,11 +117,11 @@ class LocalContext(tff.framework.SyncContext):
     self._connection = connection_lib.Connection(self._door.address, watch)
 
   def _untrusted(self) -> str:
-    trained = f' while it computed with --model={self._model}' if self._model else ''
+    trained = f' while it computed with {argument("model", self._model)}' if self._model else ''
     return (
       f'the TFF worker died of {self._worker.died_of}{trained}: {worker_lib.last_line(self._worker)}; its memory may have '
       'been wrong before that, so its numbers cannot be trusted and nothing is repeated. What it finished is saved and '
-      'may be wrong, too: to be sure, run anew in another --output_dir, without what this run put into a --store_dir'
+      f'may be wrong, too: to be sure, run anew in another {argument("output_dir")}, without what this run put into a {argument("store_dir")}'
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.engine import connection as connection_lib
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.engine import one_machine as one_machine_lib
@@ -96,7 +96,9 @@ class SpreadContext(tff.framework.SyncContext):
           alone_since = time.monotonic()
         elif time.monotonic() - alone_since > self._machine.worker_start_timeout_secs:
           told = '; '.join(f'{address} {cause}' for address, cause in sorted(self._causes.items()))
-          raise EnvironmentFault(f'none of the --workers is there: {told}; {one_machine_lib.SAVED}')
+          raise EnvironmentFault(
+            f'none of the {argument("workers")} is there: {told}; {one_machine_lib.SAVED}'
+          )
         self._changed.wait(timeout=1.0)
 
   def _serve(self, worker: remote_worker_lib.RemoteWorker) -> None:

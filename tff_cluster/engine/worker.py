@@ -22,7 +22,7 @@ import tempfile
 import time
 from typing import IO
 
-from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.engine import worker_launcher
 
 _LAUNCHER = pathlib.Path(worker_launcher.__file__)
@@ -196,7 +196,7 @@ def wait_until_serving(worker: Worker, timeout_secs: float) -> None:
       time.sleep(0.02)
   message = (
     f'the TFF worker did not come up within {timeout_secs:g} s: {last_line(worker)}; '
-    'allow more with --worker_start_timeout_secs'
+    f'allow more with {argument("worker_start_timeout_secs")}'
   )
   worker.stop()
   raise EnvironmentFault(message)

@@ -20,7 +20,7 @@ import sys
 import threading
 from typing import Any
 
-from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.engine import socket_relay, worker_launcher
 from tff_cluster.engine import worker as worker_lib
 
@@ -46,8 +46,8 @@ def serve(address: str, port: int, clients_in_parallel: int, about: dict[str, An
   private = worker_launcher.enter_private_network()
   if not private and ipaddress.ip_address(listening.getsockname()[0]).is_loopback:
     raise EnvironmentFault(
-      f'--bind_address={address}: this system allows no private network, and TFF has its worker listen on all interfaces; '
-      'run this as root, allow user namespaces, or accept it with --bind_address=0.0.0.0'
+      f'{argument("bind_address", address)}: this system allows no private network, and TFF has its worker listen on all interfaces; '
+      f'run this as root, allow user namespaces, or accept it with {argument("bind_address", "0.0.0.0")}'
     )
   service = _Service(clients_in_parallel, about)
   print(f'serving on {address}:{listening.getsockname()[1]}', flush=True)
@@ -139,7 +139,7 @@ def main() -> None:
   try:
     serve(**json.loads(sys.argv[1]))
   except EnvironmentFault as fault:
-    print(f'error: {fault}', file=sys.stderr, flush=True)
+    print(f'error: {fault.on_command_line()}', file=sys.stderr, flush=True)
     os._exit(1)
 
 

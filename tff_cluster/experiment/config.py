@@ -10,7 +10,7 @@ from typing import Any
 
 from tff_cluster.base import digests
 from tff_cluster.base import fields as fields_lib
-from tff_cluster.base.errors import InputError, shown
+from tff_cluster.base.errors import InputError, argument, shown
 from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.clustering.method_options import METRICS, SIGNATURES
 from tff_cluster.clustering.methods.hierarchical import LINKAGES
@@ -80,42 +80,42 @@ class ExperimentConfig:
         f'two clusterings are called {repeated[0]!r}; tell them apart with name=..., for instance name={repeated[0]}_2'
       )
     if self.data.dataset == 'file' and not self.data.data_file:
-      raise InputError('--dataset=file needs --data_file=X.npz')
+      raise InputError(f'{argument("dataset", "file")} needs {argument("data_file", "X.npz")}')
     if self.data.partition == 'by_writer' and self.data.dataset not in ('emnist', 'file'):
       raise InputError(
-        f'--partition=by_writer needs rows that have owners: --dataset=emnist or file, not {self.data.dataset}'
+        f'{argument("partition", "by_writer")} needs rows that have owners: {argument("dataset", "emnist")} or file, not {self.data.dataset}'
       )
     if self.data.max_examples is not None and self.data.max_examples < self.data.min_examples:
       raise InputError(
-        f'--max_examples={self.data.max_examples} is below --min_examples={self.data.min_examples}'
+        f'{argument("max_examples", self.data.max_examples)} is below {argument("min_examples", self.data.min_examples)}'
       )
     if self.data.new_clients >= self.data.num_clients:
       raise InputError(
-        f'--new_clients={self.data.new_clients} of --num_clients={self.data.num_clients}: at least one client must take '
+        f'{argument("new_clients", self.data.new_clients)} of {argument("num_clients", self.data.num_clients)}: at least one client must take '
         f'part; give at most {self.data.num_clients - 1}'
       )
     if self.data.new_clients and self.evaluation.num_folds:
       raise InputError(
-        f'--new_clients={self.data.new_clients} does not apply with --num_folds={self.evaluation.num_folds}: folds measure '
+        f'{argument("new_clients", self.data.new_clients)} does not apply with {argument("num_folds", self.evaluation.num_folds)}: folds measure '
         'clients that take part; leave one of the two out'
       )
     if self.evaluation.num_folds == 1:
-      raise InputError('--num_folds=1: cross-validation needs at least 2 folds (or 0 for none)')
+      raise InputError(f'{argument("num_folds", 1)}: cross-validation needs at least 2 folds (or 0 for none)')
     if self.data.noise_clients > 0.0 and self.data.dataset != 'mnist':
       raise InputError(
-        f'--noise_clients={self.data.noise_clients} does not apply to --dataset={self.data.dataset}; it applies to dataset mnist'
+        f'{argument("noise_clients", self.data.noise_clients)} does not apply to {argument("dataset", self.data.dataset)}; it applies to dataset mnist'
       )
     if self.data.noise_clients > 0.0 and self.data.num_clients < 2:
       raise InputError(
-        f'--noise_clients={self.data.noise_clients} needs at least 2 clients, found --num_clients={self.data.num_clients}'
+        f'{argument("noise_clients", self.data.noise_clients)} needs at least 2 clients, found {argument("num_clients", self.data.num_clients)}'
       )
     _check_malicious(self.data)
     if self.data.partition in GROUPED and self.data.num_groups > self.data.num_clients:
       raise InputError(
-        f'--num_groups={self.data.num_groups} is more than the {self.data.num_clients} clients; every group needs one'
+        f'{argument("num_groups", self.data.num_groups)} is more than the {self.data.num_clients} clients; every group needs one'
       )
     if self.data.partition == 'mixture' and self.data.num_groups < 2:
-      raise InputError(f'--num_groups={self.data.num_groups}: a mixture needs at least 2 groups')
+      raise InputError(f'{argument("num_groups", self.data.num_groups)}: a mixture needs at least 2 groups')
     words = ' that take part' if self.data.new_clients else ''
     for clustering in self.clusterings:
       clustering.rule.check_experiment(
@@ -208,18 +208,20 @@ def _check_malicious(data: DataConfig) -> None:
     for name in ('attack', 'attack_scale'):
       if getattr(data, name) != getattr(DataConfig, name):
         raise InputError(
-          f'--{name}={getattr(data, name)} needs malicious clients: give --malicious_clients too'
+          f'{argument(name, getattr(data, name))} needs malicious clients: give {argument("malicious_clients")} too'
         )
   elif data.num_clients < 2:
     raise InputError(
-      f'--malicious_clients={data.malicious_clients} needs at least 2 clients, found --num_clients={data.num_clients}'
+      f'{argument("malicious_clients", data.malicious_clients)} needs at least 2 clients, found {argument("num_clients", data.num_clients)}'
     )
   elif data.update_scale == 1.0 and data.attack == 'scaled':
-    raise InputError('--attack_scale=1.0: scaled by 1 clients are honest; give another number')
+    raise InputError(f'{argument("attack_scale", 1.0)}: scaled by 1 clients are honest; give another number')
 
 
 def _check_model_name(model: str) -> None:
   module, colon, function = model.partition(':')
   path = [*module.split('.'), function]
   if model not in MODELS and not (colon and all(part.isidentifier() for part in path)):
-    raise InputError(f'--model={model}: allowed are {", ".join(MODELS)}, or package.module:function')
+    raise InputError(
+      f'{argument("model", model)}: allowed are {", ".join(MODELS)}, or package.module:function'
+    )

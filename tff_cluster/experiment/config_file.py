@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tff_cluster.base import imports
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.storage import sealed_json, small_file
 
@@ -93,7 +93,7 @@ def _check_imports(path: str | Path, value: Any) -> None:
   )
   if found := [each for each in named if imports.is_path(each)]:
     raise InputError(
-      f'{path} names code to run: {", ".join(map(str, found))}; give --allow_imports if you trust whoever wrote it'
+      f'{path} names code to run: {", ".join(map(str, found))}; give {argument("allow_imports")} if you trust whoever wrote it'
     )
 
 

@@ -18,7 +18,7 @@ signatures are made. Signatures themselves, 4 * clients * parameters bytes a kin
 
 import dataclasses
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data import population as population_lib
 from tff_cluster.experiment.config import ExperimentConfig
 
@@ -117,7 +117,7 @@ def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: 
     kinds=len(kinds),
     sketch_dimension=config.training.sketch_dimension,
     parallel=parallel,
-    experts=config.evaluation.experts == 'yes',
+    experts=config.evaluation.experts,
   )
 
 
@@ -133,5 +133,5 @@ def check(needed: int, available: int | None) -> None:
   if available is not None and needed > available:
     raise InputError(
       f'this run needs about {needed / _GB:.1f} GB of memory, of which {available / _GB:.1f} GB are available; use a smaller '
-      '--model, --cohort_fraction or --num_clients, fewer rows or classes, or a machine with more memory'
+      f'{argument("model")}, {argument("cohort_fraction")} or {argument("num_clients")}, fewer rows or classes, or a machine with more memory'
     )

@@ -28,7 +28,7 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
     title, approach, basis, one_cluster   what reports say of the method: its name, that of a run of such clusterings, what
                   clusters were found on, and what one cluster of all clients means
     kind          'oracle' (the planted groups), 'overlapping' or 'disjoint'
-    told, dial    the number of clusters that the method was told, and the option that --overlap_dial turns; null where there
+    told, dial    the number of clusters that the method was told, and the option that the overlap dial turns; null where there
                   is none
     signature     'weights' or 'updates' (bipartition: 'updates')
     clusters      [[client ids]]
@@ -151,7 +151,7 @@ def check_not_newer(name: str, found: Any) -> None:
   if isinstance(schema, int) and schema > SCHEMA:
     raise sealed_json.NewerFile(
       f'{name} has schema {schema}, this version of the software writes {SCHEMA}; use the version that wrote it, or '
-      'another --output_dir. It is left as it is'
+      'another folder. It is left as it is'
     )
 
 

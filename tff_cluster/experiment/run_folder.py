@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import config_file
 from tff_cluster.storage import artifacts, files
@@ -33,7 +33,7 @@ class _Saved(dict):
 
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
-  """The folder of one experiment (--output_dir).
+  """The folder of one experiment (output_dir).
 
   Attributes:
     root: The folder.
@@ -43,7 +43,7 @@ class RunFolder:
 
   @property
   def config(self) -> pathlib.Path:
-    """The full configuration; repeats the run with --config_file."""
+    """The full configuration, which repeats the run as config_file."""
     return self.root / 'config.json'
 
   @property
@@ -225,7 +225,7 @@ class RunFolder:
     """
     if not os.path.lexists(self.config):
       raise InputError(
-        f'--output_dir={self.root} holds no run (no {self.config.name}); start one with python -m phases.phase1 '
+        f'{argument("output_dir", self.root)} holds no run (no {self.config.name}); start one with python -m phases.phase1 '
         'or python -m phases.run_all'
       )
     return config_file.read_config(self.config)
@@ -245,11 +245,11 @@ class RunFolder:
     try:
       return (read or files.load_json)(path)
     except FileNotFoundError as error:
-      # Only these take the flags of an experiment, and would take others for it.
-      flags = f'--config_file={self.config} ' if phase in ('phase1', 'run_all') else ''
+      # Only these take an experiment, and would take another one for it.
+      given = f'{argument("config_file", self.config)} ' if phase in ('phase1', 'run_all') else ''
       raise InputError(
-        f'{self.root} has no {path.relative_to(self.root)} yet: run python -m phases.{phase} {flags}'
-        f'--output_dir={self.root} first'
+        f'{self.root} has no {path.relative_to(self.root)} yet: run python -m phases.{phase} {given}'
+        f'{argument("output_dir", self.root)} first'
       ) from error
 
   def load_finished(self, path: pathlib.Path, phase: str) -> dict:

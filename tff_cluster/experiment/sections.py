@@ -73,15 +73,13 @@ class EvaluationConfig:
     above=0.0,
     at_most=1.0,
   )
-  experts: str = option(
-    'no',
+  experts: bool = option(
+    False,
     "Also combine the cluster models' outputs on the global test set, as experts: FedEx's online layer, mean, vote, ...",
-    choices=('yes', 'no'),
   )
-  local_training: str = option(
-    'no',
+  local_training: bool = option(
+    False,
     'Also train every client alone, from the initial model, for the rounds of both phases: what a client has without others.',
-    choices=('yes', 'no'),
   )
   num_folds: int = option(
     0,

@@ -9,7 +9,7 @@ every cluster, starts with TFF's first bounds.
 
 import tensorflow_federated as tff
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 
 # By name: whether updates are zeroed, and whether they are clipped.
 _ROBUST = {'zeroing': (True, False), 'clipping': (False, True), 'robust': (True, True)}
@@ -24,6 +24,6 @@ def build(name: str) -> tff.aggregators.WeightedAggregationFactory | None:
   if name == 'mean':
     return None
   if name not in _ROBUST:
-    raise InputError(f'--aggregator={name}: allowed are mean, {", ".join(_ROBUST)}')
+    raise InputError(f'{argument("aggregator", name)}: allowed are mean, {", ".join(_ROBUST)}')
   zeroing, clipping = _ROBUST[name]
   return tff.learning.robust_aggregator(zeroing=zeroing, clipping=clipping, weighted=True)

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_cluster.base import digests, seeding
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
 from tff_cluster.federated import process
@@ -121,7 +121,7 @@ class Trainer:
         return state, {'train_loss': float(work['loss']), 'dropped': len(cohort)}
       raise InputError(
         f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
-        '--learning_rate'
+        f'{argument("learning_rate")}'
       )
     return output.state, {'train_loss': float(work['loss']), 'dropped': int(work['dropped'])}
 
@@ -275,20 +275,20 @@ class Trainer:
     if sizes[largest] > _MAX_CLIENT_BYTES:
       raise InputError(
         f'client {self.population.client_ids[largest]} has {sizes[largest] / 1e6:.0f} MB of training rows, TFF sends at '
-        f'most {_MAX_CLIENT_BYTES / 1e6:.0f} MB a client; use more clients or --rows_per_client'
+        f'most {_MAX_CLIENT_BYTES / 1e6:.0f} MB a client; use more clients or {argument("rows_per_client")}'
       )
     members = population_lib.cohort_size(self.cohort_fraction, len(sizes))
     sent = members * self.computations.model.num_bytes
     if self.spread and sent > _MAX_COHORT_BYTES:
       raise InputError(
-        f'--workers: a cohort sends {sent / 1e9:.1f} GB of updates, which one worker adds up and TFF sends at most '
-        f'{_MAX_COHORT_BYTES / 1e9:.1f} GB of; use a smaller --cohort_fraction, or one worker'
+        f'{argument("workers")}: a cohort sends {sent / 1e9:.1f} GB of updates, which one worker adds up and TFF sends at most '
+        f'{_MAX_COHORT_BYTES / 1e9:.1f} GB of; use a smaller {argument("cohort_fraction")}, or one worker'
       )
     cohort = int(np.sort(sizes)[::-1][:members].sum())
     if cohort > _MAX_COHORT_BYTES:
       raise InputError(
         f'a cohort can hold {cohort / 1e9:.1f} GB of training rows, TFF sends at most {_MAX_COHORT_BYTES / 1e9:.1f} GB '
-        'a round; use a smaller --cohort_fraction'
+        f'a round; use a smaller {argument("cohort_fraction")}'
       )
 
   def _row_bytes(self, split: population_lib.Split, client: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import imports, seeding
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.models import builtin
 
 BUILTIN: dict[str, Callable[[Sequence[int], int], Any]] = {
@@ -49,27 +49,29 @@ def build(
     raise
   except Exception as error:
     raise InputError(
-      f'--model={name} does not fit examples of shape {tuple(input_shape)}: {type(error).__name__}: '
+      f'{argument("model", name)} does not fit examples of shape {tuple(input_shape)}: {type(error).__name__}: '
       f'{str(error).strip().splitlines()[0] if str(error).strip() else "no message"}'
     ) from error
   finally:
     random.setstate(python_state)
     np.random.set_state(numpy_state)
   if not isinstance(model, tf.keras.Model):
-    raise InputError(f'--model={name} returned {type(model).__name__}, expected a tf.keras.Model')
+    raise InputError(f'{argument("model", name)} returned {type(model).__name__}, expected a tf.keras.Model')
   given = getattr(model, 'input_shape', None)
   if given is None or getattr(model, 'output_shape', None) is None:
     raise InputError(
-      f'--model={name} returned a model that does not know the shape of its input; let it begin with '
+      f'{argument("model", name)} returned a model that does not know the shape of its input; let it begin with '
       'keras.layers.InputLayer(input_shape) or keras.Input(input_shape)'
     )
   if given != (None, *input_shape):
-    raise InputError(f'--model={name} has input shape {given}, expected {(None, *input_shape)}')
+    raise InputError(f'{argument("model", name)} has input shape {given}, expected {(None, *input_shape)}')
   if tuple(model.output_shape) != (None, num_classes):
-    raise InputError(f'--model={name} has output shape {model.output_shape}, expected (None, {num_classes})')
+    raise InputError(
+      f'{argument("model", name)} has output shape {model.output_shape}, expected (None, {num_classes})'
+    )
   if model.non_trainable_variables:
     raise InputError(
-      f'--model={name} has non-trainable variables (such as those of batch normalization), which federated '
+      f'{argument("model", name)} has non-trainable variables (such as those of batch normalization), which federated '
       'averaging of weights cannot train; use layers without them (for instance group normalization)'
     )
   if initializer == 'fan_in_uniform':
@@ -108,5 +110,5 @@ def outputs_probabilities(model: Any) -> bool:
 def _imported(name: str) -> Callable[[Sequence[int], int], Any]:
   function = imports.load('model', name)
   if not callable(function):
-    raise InputError(f'--model={name} is not a function')
+    raise InputError(f'{argument("model", name)} is not a function')
   return function

@@ -6,7 +6,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 
 MODELS = ('mnist_cnn', 'cifar_cnn', '2nn', 'logistic')
 # A module that does one of these can have names that its text does not show.
@@ -18,7 +18,7 @@ def check(name: str) -> None:
   """Checks that a model's module is there, can be parsed, and has the function. Nothing of it is run.
 
   Args:
-    name: As --model: a built-in name, or package.module:function.
+    name: A built-in name, or package.module:function.
 
   Raises:
     InputError: if something is missing. A name that comes about only when the module runs is taken to be there.
@@ -30,7 +30,9 @@ def check(name: str) -> None:
   module, _, function = name.partition(':')
   names = _names(name, module)
   if names is not None and function not in names:
-    raise InputError(f'--model={name} cannot be imported: module {module!r} has no function {function!r}')
+    raise InputError(
+      f'{argument("model", name)} cannot be imported: module {module!r} has no function {function!r}'
+    )
 
 
 def _names(name: str, module: str) -> set[str] | None:
@@ -46,7 +48,7 @@ def _names(name: str, module: str) -> set[str] | None:
     # A folder without __init__.py in a package is looked up in sys.modules, where the package is not.
     return None
   if spec is None:
-    raise InputError(f'--model={name} cannot be imported: there is no module {module!r}')
+    raise InputError(f'{argument("model", name)} cannot be imported: there is no module {module!r}')
   if spec.origin is None:
     # A folder without __init__.py holds modules only.
     return set() if spec.submodule_search_locations is not None else None
@@ -75,7 +77,7 @@ def _parsed(name: str, path: str) -> ast.Module:
       return ast.parse(file.read())
   except (SyntaxError, ValueError, RecursionError) as error:
     raise InputError(
-      f'--model={name} cannot be imported: {type(error).__name__} in {path}: {error}'
+      f'{argument("model", name)} cannot be imported: {type(error).__name__} in {path}: {error}'
     ) from error
 
 

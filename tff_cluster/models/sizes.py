@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 
 
 def of_builtin(name: str, input_shape: Sequence[int], num_classes: int) -> tuple[int, int]:
@@ -26,7 +26,7 @@ def of_builtin(name: str, input_shape: Sequence[int], num_classes: int) -> tuple
   smallest = {'mnist_cnn': 4, 'cifar_cnn': 18}[name]
   if len(input_shape) != 3 or min(input_shape[:2]) < smallest:
     raise InputError(
-      f'--model={name} does not fit examples of shape {tuple(input_shape)}; it takes images [height, width, channels] of at '
+      f'{argument("model", name)} does not fit examples of shape {tuple(input_shape)}; it takes images [height, width, channels] of at '
       f'least {smallest} x {smallest}'
     )
   height, width, channels = input_shape

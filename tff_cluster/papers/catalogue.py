@@ -5,7 +5,7 @@ import importlib
 import pkgutil
 
 from tff_cluster import papers
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.scorecard.published import Published
 
 
@@ -23,18 +23,20 @@ PUBLISHED = collect()
 
 
 def find(table: str | None, figure: str | None) -> Published:
-  """Returns what --table or --figure names.
+  """Returns the table or the figure of a name.
 
   Raises:
     InputError: if none or both are given, or the name is unknown.
   """
   if (table is None) == (figure is None):
-    raise InputError(f'give one of --table and --figure; there are {", ".join(PUBLISHED)}')
+    raise InputError(
+      f'give one of {argument("table")} and {argument("figure")}; there are {", ".join(PUBLISHED)}'
+    )
   kind, name = ('table', table) if table is not None else ('figure', figure)
   assert name is not None
   if name not in PUBLISHED or (kind == 'figure') != PUBLISHED[name].is_figure:
     of_kind = [known for known, entry in PUBLISHED.items() if (kind == 'figure') == entry.is_figure]
     close = difflib.get_close_matches(name, of_kind, n=1)
     hint = f'did you mean {close[0]}?' if close else f'there are {", ".join(of_kind)}'
-    raise InputError(f'--{kind}={name}: no such {kind}; {hint}')
+    raise InputError(f'{argument(kind, name)}: no such {kind}; {hint}')
   return PUBLISHED[name]

@@ -36,7 +36,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     {'name': 'Phase 2, unclustered baseline', **baseline['timing']},
   ]
   local = None
-  if config.evaluation.local_training == 'yes':
+  if config.evaluation.local_training:
     local = folder.load_finished(folder.local, 'phase2')
     timing.append({'name': 'Every client alone', **local.pop('timing')})
   new = saved_population.load_population(folder.new_clients) if config.data.new_clients else None

@@ -18,7 +18,7 @@ import numpy as np
 
 from tff_cluster.aggregation import mixing
 from tff_cluster.base import seeding
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.clustering import sketch as sketch_lib
 from tff_cluster.experiment import config as config_lib
@@ -191,7 +191,7 @@ def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signa
   phase1 = folder.load_finished(folder.phase1, 'phase1')
   if kind not in phase1['signatures']:
     raise InputError(
-      f'--signature={kind}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 with a clustering '
+      f'{argument("signature", kind)}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 with a clustering '
       f'of {kind}'
     )
   vectors, usable = _rows(folder, folder.load_config().training, phase1['signatures'], kind)
@@ -279,8 +279,8 @@ def _of_phase1(folder: RunFolder, path: pathlib.Path, load: Callable[[pathlib.Pa
     return load(path)
   except FileNotFoundError as error:
     raise InputError(
-      f'--output_dir={folder.root}: the signatures of its Phase 1 are not in the store any more (no whole '
-      f'{path.relative_to(folder.root)}): run python -m phases.phase1 with the flags of the run, or python -m '
+      f'{argument("output_dir", folder.root)}: the signatures of its Phase 1 are not in the store any more (no whole '
+      f'{path.relative_to(folder.root)}): run python -m phases.phase1 as the run was given, or python -m '
       'phases.run_all, which make them again'
     ) from error
 

@@ -129,7 +129,7 @@ class _Counting:
     if not folder.phase1.exists():
       kinds = client_signatures.kinds(training, (c.signature for c in config.clusterings))
       self._asked += sum(client_signatures.cost(experiment, kind) for kind in kinds)
-    if config.evaluation.local_training == 'yes':
+    if config.evaluation.local_training:
       for client in everyone:
         self._trajectory(np.array([client]), initial, 0, last)
     clusters = {clustering.label: self._clustering(clustering) for clustering in config.clusterings}

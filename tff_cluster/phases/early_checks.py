@@ -65,7 +65,7 @@ def check_data(config: ExperimentConfig) -> sources.Outline:
   outline = sources.check(config.data)
   if outline.missing_classes:
     logging.warning(
-      '--data_file=%s: %d of %d classes have no rows (labels go up to %d); every model has outputs for them all the same',
+      'data_file=%s: %d of %d classes have no rows (labels go up to %d); every model has outputs for them all the same',
       config.data.data_file,
       outline.missing_classes,
       outline.num_classes,

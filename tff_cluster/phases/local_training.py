@@ -35,7 +35,7 @@ def check(population: population_lib.Population, config: config_lib.ExperimentCo
 def run_local(experiment: live_experiment_lib.Experiment) -> None:
   """Trains every client alone and saves `phase2/local.json` (`local` in tff_cluster/experiment/results.py)."""
   path = experiment.folder.local
-  if experiment.config.evaluation.local_training == 'no' or path.exists():
+  if not experiment.config.evaluation.local_training or path.exists():
     return
   training, population = experiment.config.training, experiment.population
   last = training.phase1_rounds + training.phase2_rounds

@@ -5,10 +5,10 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from tff_cluster.cli import output
 from tff_cluster.data import population as population_lib
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import assembly, local_training, new_clients, session, three_phase
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -39,7 +39,7 @@ def run(
   machine: machine_lib.Machine = machine_lib.ONE_WORKER,
   fold: tuple[int, int] | None = None,
   export_models: bool = True,
-  claim: output.Claim | None = None,
+  claim: run_claim.Claim | None = None,
 ) -> Done:
   """Runs what is not finished, and returns the results. A clustering that fails leaves the run, and the others go on.
 
@@ -84,7 +84,7 @@ def _plan(config: config_lib.ExperimentConfig, num_clients: int) -> dict[str, fl
   plan: dict[str, float] = {'Phase 1': training.phase1_rounds * cohort}
   plan |= {f'clustering {label}': cohort for label in labels}
   plan[three_phase.FEDAVG] = training.phase2_rounds * cohort
-  if config.evaluation.local_training == 'yes':
+  if config.evaluation.local_training:
     plan[local_training.LOCAL] = (training.phase1_rounds + training.phase2_rounds) * num_clients
   for label in labels:
     plan |= {f'Phase 2 of {label}': training.phase2_rounds * cohort, f'Phase 3 of {label}': cohort}

@@ -4,9 +4,9 @@ import contextlib
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
 
-from tff_cluster.cli import output
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import run_claim
 from tff_cluster.phases import assembly, cross_validation, main_job, session, three_phase
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
@@ -59,7 +59,7 @@ def run_experiment(
     three_phase.ClusteringsFailed: if clusterings failed; the others are done, with their results in the folder.
     EnvironmentFault: if the machine does not play along.
   """
-  claim = output.claim_output_dir(output_dir, config.validated(), store_dir)
+  claim = run_claim.claim_output_dir(output_dir, config.validated(), store_dir)
   folder, config, progress = claim.folder, claim.config, progress or Silent()
   done = main_job.run(folder, config, progress, machine, export_models=export_models, claim=claim)
   if config.evaluation.num_folds:

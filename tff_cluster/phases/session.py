@@ -4,13 +4,13 @@ import contextlib
 from collections.abc import Iterator
 
 from tff_cluster.base import environment
-from tff_cluster.base.errors import InputError
-from tff_cluster.cli import output
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data import new_clients, populate, saved
 from tff_cluster.data import population as population_lib
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.engine import worker as worker_lib
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.models import lookup
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -24,7 +24,7 @@ def opened(
   progress: live_experiment_lib.Progress,
   machine: machine_lib.Machine = machine_lib.ONE_WORKER,
   fold: tuple[int, int] | None = None,
-  claim: output.Claim | None = None,
+  claim: run_claim.Claim | None = None,
 ) -> Iterator[live_experiment_lib.Experiment]:
   """Yields the experiment with a TFF context on a worker of its own; the worker ends with the block.
 
@@ -89,12 +89,12 @@ def _clients(
   for path, each in zip((path for path in wanted if path.exists()), kept, strict=True):
     if digests[path] != each.digest:
       given = (
-        f'--data_file={config.data.data_file}'
+        argument('data_file', config.data.data_file)
         if config.data.data_file
-        else f'--dataset={config.data.dataset}'
+        else argument('dataset', config.data.dataset)
       )
       raise InputError(
-        f'{given} has other rows than the run in {folder.root} was started with; choose another --output_dir'
+        f'{given} has other rows than the run in {folder.root} was started with; choose another {argument("output_dir")}'
       )
   _save(folder, *made)
   return made

@@ -309,7 +309,7 @@ def _is_changed(path: pathlib.Path, digest: str | None) -> bool:
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_models: bool) -> bool:
   """Tells whether there is nothing left to train, cluster, measure or export in a run."""
   finished = [folder.phase1, folder.baseline, *(folder.phase3(c.label) for c in config.clusterings)]
-  finished += [folder.local] if config.evaluation.local_training == 'yes' else []
+  finished += [folder.local] if config.evaluation.local_training else []
   if config.data.new_clients:
     finished += [folder.new_clients_of(clustering.label) for clustering in config.clusterings]
     finished.append(folder.new_clients_baseline)
@@ -356,7 +356,7 @@ def run_phase3(experiment: live_experiment_lib.Experiment, label: str) -> None:
       ]
       evaluated = evaluation.evaluation(experiment, earlier, matrices['own'])
     experts = None
-    if experiment.config.evaluation.experts == 'yes':
+    if experiment.config.evaluation.experts:
       experts = expert_evaluation.evaluate(experiment, models)
     files_lib.save_json(
       folder.phase3(label),
@@ -410,8 +410,9 @@ def _save_clusters(
 
 
 def _told(error: Exception) -> str:
+  """Returns the cause, with the marks of the arguments that it names: see errors.Fault."""
   if isinstance(error, InputError):
-    return str(error)
+    return error.marked
   return (
     f'not enough memory ({error})' if isinstance(error, MemoryError) else f'{type(error).__name__}: {error}'
   )

@@ -52,7 +52,7 @@ class Published:
     rows: Its rows.
     note: What a reader must know of the printed numbers; empty where there is nothing.
     method: What the paper calls its method, for legends.
-    small: The scale that --scale=small stands for.
+    small: The scale called small.
     cells: Its numbers, row by row, and what of ours stands beside them.
     claims: What the paper says of it.
     sections: What its page shows below the answer, by name (studies.reproduction.sections.SECTIONS).
@@ -74,7 +74,7 @@ class Published:
 
   @property
   def is_figure(self) -> bool:
-    """Whether it is asked for by --figure."""
+    """Whether it is a figure, not a table."""
     return self.name.rpartition('/')[2].startswith('figure')
 
   def scale(self, name: str) -> Scale:

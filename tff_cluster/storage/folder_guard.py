@@ -8,7 +8,7 @@ import dataclasses
 import os
 import pathlib
 
-from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.base.errors import EnvironmentFault, argument
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,9 +47,9 @@ def is_ours(folder: str | os.PathLike[str]) -> bool:
   return held is not None and _is_named(held)
 
 
-def lost() -> str | None:
-  """Returns a line that names a folder that was taken away from this process; None where all are there."""
-  return next((line for held in _held.values() if (line := _lost(held))), None)
+def lost() -> EnvironmentFault | None:
+  """Returns an error that names a folder which was taken away from this process; None where all are there."""
+  return next((fault for held in _held.values() if (fault := _lost(held))), None)
 
 
 def check(path: str | os.PathLike[str]) -> None:
@@ -60,20 +60,20 @@ def check(path: str | os.PathLike[str]) -> None:
   """
   inside = os.path.abspath(path)
   for held in list(_held.values()):
-    if any(pathlib.Path(inside).is_relative_to(name) for name in held.names) and (line := _lost(held)):
-      raise EnvironmentFault(line)
+    if any(pathlib.Path(inside).is_relative_to(name) for name in held.names) and (fault := _lost(held)):
+      raise fault
 
 
-def _lost(held: _Held) -> str | None:
+def _lost(held: _Held) -> EnvironmentFault | None:
   if not _is_named(held):
-    return (
-      f'--output_dir={held.names[0]} was removed or replaced while this program worked in it; nothing more is written, '
+    return EnvironmentFault(
+      f'{argument("output_dir", held.names[0])} was removed or replaced while this program worked in it; nothing more is written, '
       'give the command again to start anew'
     )
   if os.path.islink(held.link) and not os.path.isdir(held.link):
-    return (
+    return EnvironmentFault(
       f'the store {os.path.realpath(held.link)} of the run in {held.names[0]} was removed while this program worked; '
-      'give the command again with another --output_dir, or make the folder for it to be filled again'
+      f'give the command again with another {argument("output_dir")}, or make the folder for it to be filled again'
     )
   return None
 

@@ -4,9 +4,9 @@ import dataclasses
 import pathlib
 import threading
 
-from tff_cluster.cli import output
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.phases import main_job, three_phase
@@ -44,7 +44,7 @@ def run_experiment(
     EnvironmentFault: if the machine does not play along.
   """
   config = config.validated()
-  with _one_at_a_time, output.held(output_dir) as folder:
+  with _one_at_a_time, run_claim.held(output_dir) as folder:
     try:
       done = algorithm.run_experiment(config, folder, store_dir, progress, machine, export_models)
     except three_phase.ClusteringsFailed as failed:

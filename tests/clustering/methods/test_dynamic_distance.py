@@ -111,7 +111,7 @@ def test_thresholds():
   assert dynamic_distance(signatures, 'quantile:0.1')[1] == pytest.approx(np.quantile(pairs, 0.1), rel=1e-12)
   assert dynamic_distance(signatures, '7.25')[1] == 7.25
   for text in ('median', 'quantile:2', '-1', 'nan', ''):
-    with pytest.raises(InputError, match='--distance_threshold'):
+    with pytest.raises(InputError, match=r'^distance_threshold'):
       dynamic_distance(signatures, text)
 
 

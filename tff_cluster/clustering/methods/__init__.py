@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering.method import Evidence, Method
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def find(name: str) -> Method[Any]:
 
     return external.load(name)
   if name not in _found():
-    raise InputError(f'--method={name}: allowed are {", ".join(_found())}, or package.module:attribute')
+    raise InputError(
+      f'{argument("method", name)}: allowed are {", ".join(_found())}, or package.module:attribute'
+    )
   return _found()[name]
 
 

@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.fields import option
 from tff_cluster.clustering import bipartition_guards
 from tff_cluster.clustering.alternating import Federation, Recursion, Segment, Trained
@@ -289,7 +289,7 @@ class Bipartition(Method[Options]):
     """Raises InputError unless all clients train in every round."""
     if cohort_fraction < 1.0:
       raise InputError(
-        f'--cohort_fraction={cohort_fraction}: bipartition compares the updates of all clients of a round; it needs 1.0'
+        f'{argument("cohort_fraction", cohort_fraction)}: bipartition compares the updates of all clients of a round; it needs 1.0'
       )
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:

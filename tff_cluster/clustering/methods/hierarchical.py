@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.fields import option
 from tff_cluster.clustering import thresholds
 from tff_cluster.clustering.assignment import ClusterAssignment
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LINKAGES = ('single', 'complete', 'average', 'ward')
 # A threshold that is chosen by training, see phases/threshold_choice.py.
 VALIDATION = 'validation'
-_NEEDS_A_RUN = '--distance_threshold=validation trains the clusters of a run; for vectors alone give a number or quantile:q'
+_NEEDS_A_RUN = f'{argument("distance_threshold", "validation")} trains the clusters of a run; for vectors alone give a number or quantile:q'
 
 
 def merge_order(signatures: 'Signatures', metric: str, linkage: str) -> np.ndarray:
@@ -124,7 +124,7 @@ class Options(WithThreshold, OnSignatures):
   """The options of hierarchical clustering."""
 
   metric: str = option('l2', 'Distance between signatures.', choices=METRICS)
-  linkage: str = option('complete', 'Linkage; ward needs --metric=l2.', choices=LINKAGES)
+  linkage: str = option('complete', 'Linkage; ward needs metric=l2.', choices=LINKAGES)
 
 
 class HierarchicalClustering(Method[Options]):
@@ -139,15 +139,19 @@ class HierarchicalClustering(Method[Options]):
   def check(self, options: Options) -> None:
     """Raises InputError where there is no usable threshold, or the linkage does not go with the metric."""
     if options.linkage == 'ward' and options.metric != 'l2':
-      raise InputError(f'--linkage=ward needs --metric=l2, given --metric={options.metric}')
+      raise InputError(
+        f'{argument("linkage", "ward")} needs {argument("metric", "l2")}, given {argument("metric", options.metric)}'
+      )
     if options.distance_threshold is None:
-      raise InputError('--method=hierarchical needs --distance_threshold=T (a number)')
+      raise InputError(
+        f'{argument("method", "hierarchical")} needs {argument("distance_threshold", "T")} (a number)'
+      )
     if (
       options.distance_threshold != VALIDATION
       and thresholds.parse_threshold(options.distance_threshold)[0] == 'mean'
     ):
       raise InputError(
-        '--distance_threshold=mean applies to dynamic_distance; hierarchical takes a number, quantile:q or validation'
+        f'{argument("distance_threshold", "mean")} applies to dynamic_distance; hierarchical takes a number, quantile:q or validation'
       )
 
   def needs_run(self, options: Options) -> str | None:

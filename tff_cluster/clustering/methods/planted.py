@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.fields import option
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
@@ -19,7 +19,7 @@ from tff_cluster.clustering.outcome import Outcome
 NOTE = (
   'the planted groups themselves: what no method can know, and what clusters could gain if they were found'
 )
-_NEEDS_A_RUN = '--method=planted: planted groups are those of a run; vectors alone have none'
+_NEEDS_A_RUN = f'{argument("method", "planted")}: planted groups are those of a run; vectors alone have none'
 
 
 def groups(
@@ -111,11 +111,13 @@ METHOD = Planted()
 
 def _chosen(truths: Mapping[str, np.ndarray], name: str | None) -> np.ndarray:
   if not truths:
-    raise InputError('--clustering=planted: these clients have no planted groups; leave it out')
+    raise InputError(
+      f'{argument("clustering", "planted")}: these clients have no planted groups; leave it out'
+    )
   if name is None and len(truths) > 1:
     raise InputError(
-      f'--clustering=planted: several groups are planted; give one as truth=X: {", ".join(truths)}'
+      f'{argument("clustering", "planted")}: several groups are planted; give one as truth=X: {", ".join(truths)}'
     )
   if name is not None and name not in truths:
-    raise InputError(f'--clustering=planted,truth={name}: there are {", ".join(truths)}')
+    raise InputError(f'{argument("clustering", "planted")},truth={name}: there are {", ".join(truths)}')
   return np.asarray(truths[name if name is not None else next(iter(truths))])

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 
 
 def num_holders(num_clients: int, share: float) -> int:
@@ -18,7 +18,9 @@ def num_holders(num_clients: int, share: float) -> int:
     InputError: if there are fewer than 2 clients.
   """
   if num_clients < 2:
-    raise InputError(f'--noise_clients={share} needs at least 2 clients, found --num_clients={num_clients}')
+    raise InputError(
+      f'{argument("noise_clients", share)} needs at least 2 clients, found {argument("num_clients", num_clients)}'
+    )
   return max(1, round(share * num_clients))
 
 

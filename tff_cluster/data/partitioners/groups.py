@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data.partitioners.counts import apportion
 
 
@@ -52,7 +52,9 @@ def assign_groups(num_clients: int, num_groups: int, rng: np.random.Generator) -
     InputError: if a group would have no client.
   """
   if num_groups > num_clients:
-    raise InputError(f'--num_groups={num_groups}: at most as many groups as clients ({num_clients})')
+    raise InputError(
+      f'{argument("num_groups", num_groups)}: at most as many groups as clients ({num_clients})'
+    )
   return rng.permutation(np.arange(num_clients) % num_groups)
 
 
@@ -77,7 +79,9 @@ def make_transform(kind: str, num_groups: int, num_classes: int, rng: np.random.
       f'no transformation is called {kind!r}; allowed are label_swapped, label_permuted, rotated'
     )
   if num_groups > 4:
-    raise InputError(f'--num_groups={num_groups}: there are 4 quarter turns, so rotated has at most 4 groups')
+    raise InputError(
+      f'{argument("num_groups", num_groups)}: there are 4 quarter turns, so rotated has at most 4 groups'
+    )
   return Transform(quarter_turns=np.arange(num_groups))
 
 
@@ -93,7 +97,7 @@ def swapped_labels(num_groups: int, num_classes: int, rng: np.random.Generator) 
   pairs = num_classes * (num_classes - 1) // 2
   if num_groups > pairs:
     raise InputError(
-      f'--num_groups={num_groups}: {num_classes} labels have {pairs} pairs to swap; at most that many groups'
+      f'{argument("num_groups", num_groups)}: {num_classes} labels have {pairs} pairs to swap; at most that many groups'
     )
   order = rng.permutation(num_classes)
   chosen = [(int(order[2 * i]), int(order[2 * i + 1])) for i in range(min(num_groups, num_classes // 2))]
@@ -118,7 +122,7 @@ def permuted_labels(num_groups: int, num_classes: int, rng: np.random.Generator)
   """
   if num_classes < 20 and num_groups > math.factorial(num_classes):
     raise InputError(
-      f'--num_groups={num_groups}: {num_classes} labels have {math.factorial(num_classes)} permutations; '
+      f'{argument("num_groups", num_groups)}: {num_classes} labels have {math.factorial(num_classes)} permutations; '
       'at most that many groups'
     )
   chosen: dict[tuple[int, ...], None] = {}
@@ -147,7 +151,7 @@ def mix_groups(
     InputError: if there are fewer than two groups, or a group would have no client.
   """
   if num_groups < 2:
-    raise InputError(f'--num_groups={num_groups}: a mixture needs at least 2 groups')
+    raise InputError(f'{argument("num_groups", num_groups)}: a mixture needs at least 2 groups')
   first = assign_groups(num_clients, num_groups, rng)
   second = (first + rng.integers(1, num_groups, size=num_clients)) % num_groups
   shares = one_hot(first, num_groups)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 
 
 def match_test_rows(
@@ -96,6 +96,6 @@ def _feed(given: np.ndarray, train_counts: np.ndarray, supply: np.ndarray) -> No
         break
     else:
       raise InputError(
-        f'--num_clients={len(given)}: {supply.sum()} test rows are too few to give every client one with a label '
+        f'{argument("num_clients", len(given))}: {supply.sum()} test rows are too few to give every client one with a label '
         'that it trains on; use fewer clients or more test rows'
       )

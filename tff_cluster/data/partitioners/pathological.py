@@ -4,7 +4,7 @@ import collections
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data.partitioners.counts import apportion, split_at
 from tff_cluster.data.partitioners.rows import check_enough
 
@@ -41,12 +41,12 @@ def pathological(
   present, counts = np.unique(labels, return_counts=True)
   if shards_per_client > len(present):
     raise InputError(
-      f'--shards_per_client={shards_per_client}: the rows have {len(present)} labels; at most that many'
+      f'{argument("shards_per_client", shards_per_client)}: the rows have {len(present)} labels; at most that many'
     )
   check_enough(len(labels), num_clients)
   if len(labels) < shards_per_client * num_clients:
     raise InputError(
-      f'--shards_per_client={shards_per_client} and --num_clients={num_clients} need {shards_per_client * num_clients} '
+      f'{argument("shards_per_client", shards_per_client)} and {argument("num_clients", num_clients)} need {shards_per_client * num_clients} '
       f'rows at least, found {len(labels)}'
     )
   shards = _shards_of_labels(counts, num_clients, shards_per_client)
@@ -69,7 +69,7 @@ def _shards_of_labels(counts: np.ndarray, num_clients: int, per_client: int) -> 
     size = np.where(shards < limit, counts / (shards + 0.5), -1.0)
     if size.max() < 0:
       raise InputError(
-        f'--shards_per_client={per_client}: the rare labels have too few rows for {num_clients} clients; '
+        f'{argument("shards_per_client", per_client)}: the rare labels have too few rows for {num_clients} clients; '
         'use fewer shards or clients'
       )
     shards[np.argmax(size)] += 1

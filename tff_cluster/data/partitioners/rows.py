@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data.partitioners.counts import apportion, split_at
 
 # One row to train on and one for validation.
@@ -92,7 +92,7 @@ def check_enough(num_rows: int, num_clients: int) -> None:
   """Raises InputError where not every client can have a row to train on and one for validation."""
   if num_rows < MIN_ROWS * num_clients:
     raise InputError(
-      f'--num_clients={num_clients}: {num_rows} training rows are too few for {MIN_ROWS} rows each; '
+      f'{argument("num_clients", num_clients)}: {num_rows} training rows are too few for {MIN_ROWS} rows each; '
       f'at most {num_rows // MIN_ROWS} clients'
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data.partitioners.rows import MIN_ROWS
 from tff_cluster.data.population import natural_key
 
@@ -45,8 +45,8 @@ def select_writers(
   if len(qualified) < num_clients:
     bounds = f'at least {min_examples}' if max_examples is None else f'{min_examples} to {max_examples}'
     raise InputError(
-      f'--num_clients={num_clients}: {len(qualified)} of {len(train_counts)} writers qualify ({bounds} examples, '
-      f'of these {MIN_ROWS} to train and 1 to test on); ask for fewer clients or widen --min_examples and --max_examples'
+      f'{argument("num_clients", num_clients)}: {len(qualified)} of {len(train_counts)} writers qualify ({bounds} examples, '
+      f'of these {MIN_ROWS} to train and 1 to test on); ask for fewer clients or widen {argument("min_examples")} and {argument("max_examples")}'
     )
   chosen = rng.permutation(len(qualified))[:num_clients]
   return [qualified[i] for i in sorted(chosen)]

@@ -41,7 +41,7 @@ def _above(high: Numbers, low: Numbers) -> Callable[[Rows], Finding]:
   def rule(rows: Rows) -> Finding:
     first, second = high(rows), low(rows)
     if not first or not second:
-      return Finding('not run', '–', 'experts were not asked for (--experts=yes)')
+      return Finding('not run', '–', 'experts were not asked for')
     means = [float(np.mean(values)) for values in (first, second)]
     note = ''
     # Two rows may have been run with different seeds; then only their means compare.

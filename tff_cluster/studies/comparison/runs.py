@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
@@ -49,7 +49,7 @@ def plan(config: config_lib.ExperimentConfig, seeds: Sequence[int], root: Path) 
   """Returns the run of each seed; arguments and errors as for `run`."""
   if config.evaluation.num_folds:
     raise InputError(
-      f'--num_folds={config.evaluation.num_folds} does not apply to a comparison, which repeats with other seeds'
+      f'{argument("num_folds", config.evaluation.num_folds)} does not apply to a comparison, which repeats with other seeds'
     )
   return [
     cost_estimates.Run(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tff_cluster.base import fields
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
 
@@ -31,7 +31,7 @@ def read_questions(given: Any) -> Questions:
   """Reads the lists of cli.flags.DisturbOptions.
 
   Raises:
-    InputError: naming the flag with an unknown or repeated entry, or where nothing is asked.
+    InputError: naming the list with an unknown or repeated entry, or where nothing is asked.
   """
   multipliers = _numbers(
     'noise_multipliers',
@@ -42,7 +42,9 @@ def read_questions(given: Any) -> Questions:
   )
   bits = _numbers('bits', given.bits, int, 'a whole number from 1 to 16', lambda value: 1 <= value <= 16)
   if not multipliers and not bits:
-    raise InputError('--noise_multipliers=none and --bits=none ask nothing; give at least one of the two')
+    raise InputError(
+      f'{argument("noise_multipliers", "none")} and {argument("bits", "none")} ask nothing; give at least one of the two'
+    )
   return Questions(
     tuple(sorted(multipliers)), tuple(sorted(bits, reverse=True)), given.repeats, given.clip_norm
   )
@@ -63,7 +65,7 @@ def askable(
 
   if not study.run_truths(folder):
     raise InputError(
-      f'--output_dir={folder.root}: this run has no planted groups, so none can be lost; use a --partition that plants some'
+      f'{argument("output_dir", folder.root)}: this run has no planted groups, so none can be lost; use a {argument("partition")} that plants some'
     )
   asked, left_out = [], []
   for clustering in config.clusterings:
@@ -73,7 +75,7 @@ def askable(
       asked.append(threshold_choice.chosen(folder, clustering))
   if not asked:
     raise InputError(
-      f'--output_dir={folder.root}: none of its clusterings can be made from signatures; add one with '
+      f'{argument("output_dir", folder.root)}: none of its clusterings can be made from signatures; add one with '
       'python -m phases.clustering'
     )
   return asked, left_out
@@ -97,8 +99,8 @@ def _numbers(
     except ValueError:
       fine = False
     if not fine:
-      raise InputError(f'--{name}={text}: {entry!r} is not {wanted}')
+      raise InputError(f'{argument(name, text)}: {entry!r} is not {wanted}')
     if value in found:
-      raise InputError(f'--{name}={text}: {entry} is given twice')
+      raise InputError(f'{argument(name, text)}: {entry} is given twice')
     found.append(value)
   return found

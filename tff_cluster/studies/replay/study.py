@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base import fields as fields_lib
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
 
@@ -45,29 +46,31 @@ def read_questions(options: Any) -> Questions:
   """Reads the lists of cli.flags.ReplayOptions.
 
   Raises:
-    InputError: naming the flag with an unknown or repeated entry, or where no metric goes with any linkage.
+    InputError: naming the list with an unknown or repeated entry, or where no metric goes with any linkage.
   """
   metrics = _entries('metrics', options.metrics, config_lib.METRICS)
   linkages = _entries('linkages', options.linkages, config_lib.LINKAGES)
   families = tuple((m, link) for m in metrics for link in linkages if link != 'ward' or m == 'l2')
   if 'ward' in linkages and 'l2' not in metrics:
-    raise InputError(f'--linkages={options.linkages}: ward needs l2 among --metrics={options.metrics}')
+    raise InputError(
+      f'{argument("linkages", options.linkages)}: ward needs l2 among {argument("metrics", options.metrics)}'
+    )
   counts = _entries('cluster_counts', options.cluster_counts, None)
   for text in counts:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) < 10**9:
-      raise InputError(f'--cluster_counts={options.cluster_counts}: {text!r} is not a number of at least 1')
+      raise InputError(
+        f'{argument("cluster_counts", options.cluster_counts)}: {text!r} is not a number of at least 1'
+      )
   thresholds = _entries('distance_thresholds', options.distance_thresholds, None)
   for text in thresholds:
     try:
       config_lib.parse_threshold(text)
     except InputError:
       raise InputError(
-        f'--distance_thresholds={options.distance_thresholds}: {text!r} is neither mean, nor a number >= 0, nor '
+        f'{argument("distance_thresholds", options.distance_thresholds)}: {text!r} is neither mean, nor a number >= 0, nor '
         'quantile:q with q from 0 to 1'
       ) from None
-  return Questions(
-    families, options.num_thresholds, tuple(map(int, counts)), thresholds, options.silhouettes == 'yes'
-  )
+  return Questions(families, options.num_thresholds, tuple(map(int, counts)), thresholds, options.silhouettes)
 
 
 def run_signatures(folder: RunFolder, kind: str, memory_mb: int) -> 'signatures_lib.Signatures':
@@ -167,8 +170,8 @@ def replay(
     clients     int
     truths      [{name, groups (int), overlapping (bool)}]
     rows        [{method, title, metric, linkage, threshold, num_clusters (K that was asked), clusters, largest_cluster,
-                memberships, silhouette, recovery {truth: {score: float}} (recovery.SCORES), clustering (for
-                --clustering), notes}], None where it does not apply
+                memberships, silhouette, recovery {truth: {score: float}} (recovery.SCORES), clustering (as a
+                command line gives it), notes}], None where it does not apply
     exact       [{metric, linkage, truth, low, high}], one for each family and disjoint truth: every threshold
                 low <= T < high gives the planted groups exactly; None where none does, high None where none is
                 too large
@@ -257,8 +260,8 @@ def _recovery(answer: 'Answer', truths: Mapping[str, np.ndarray]) -> dict[str, d
 
 
 def as_flag(config: config_lib.ClusteringConfig) -> str:
-  """Returns the value of --clustering that trains this clustering."""
-  return ','.join([config.method, *(f'{name}={value}' for name, value in config.given)])
+  """Returns what a command line gives as clustering to train this one."""
+  return ','.join([config.method, *(f'{name}={fields_lib.as_text(value)}' for name, value in config.given)])
 
 
 def _entries(name: str, text: str, allowed: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -267,7 +270,7 @@ def _entries(name: str, text: str, allowed: tuple[str, ...] | None) -> tuple[str
   entries = tuple(entry.strip() for entry in text.split(','))
   for i, entry in enumerate(entries):
     if allowed is not None and entry not in allowed:
-      raise InputError(f'--{name}={text}: {entry!r} is not among {", ".join(allowed)}')
+      raise InputError(f'{argument(name, text)}: {entry!r} is not among {", ".join(allowed)}')
     if entry in entries[:i]:
-      raise InputError(f'--{name}={text}: {entry} is given twice')
+      raise InputError(f'{argument(name, text)}: {entry} is given twice')
   return entries

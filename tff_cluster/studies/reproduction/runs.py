@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tff_cluster.base import digests
-from tff_cluster.base.errors import InputError
-from tff_cluster.cli import preset
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import preset
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.phases import main_job, run_experiment
@@ -70,7 +70,7 @@ def plan(
   rows = named or [row for row in published.rows if only is None or only in row.name]
   if not rows:
     names = '; '.join(row.name for row in published.rows)
-    raise InputError(f'--rows={only}: {published.name} has no such row; its rows are: {names}')
+    raise InputError(f'{argument("rows", only)}: {published.name} has no such row; its rows are: {names}')
   groups: dict[str, list[Row]] = {}
   for row in rows:
     if row.clustering:

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from tff_cluster.base.errors import EnvironmentFault, InputError
-from tff_cluster.cli import output
-from tff_cluster.experiment import config_file
+from tff_cluster.experiment import config_file, run_claim
 from tff_cluster.experiment.config import (
   ClusteringConfig,
   DataConfig,
@@ -26,11 +25,11 @@ BASE = ExperimentConfig(clusterings=(ClusteringConfig(method='dynamic_distance')
 @pytest.fixture(autouse=True)
 def _release():
   yield
-  output.release_output_dirs()
+  run_claim.release_output_dirs()
 
 
 def test_claim_writes_the_configuration_and_the_environment(tmp_path):
-  folder = output.claim_output_dir(tmp_path / 'a' / 'b', ExperimentConfig()).write()
+  folder = run_claim.claim_output_dir(tmp_path / 'a' / 'b', ExperimentConfig()).write()
   assert ExperimentConfig.from_json(files.load_json(folder / 'config.json')) == ExperimentConfig()
   found = files.load_json(folder / 'environment.json')
   assert found['python'] == '.'.join(map(str, sys.version_info[:3]))
@@ -45,10 +44,10 @@ def test_claim_writes_the_configuration_and_the_environment(tmp_path):
 
 def test_the_same_experiment_goes_on(tmp_path):
   first = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='here'))
-  output.claim_output_dir(tmp_path, first).write()
-  output.release_output_dirs()
+  run_claim.claim_output_dir(tmp_path, first).write()
+  run_claim.release_output_dirs()
   moved = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='elsewhere'))
-  output.claim_output_dir(tmp_path, moved).write()
+  run_claim.claim_output_dir(tmp_path, moved).write()
   assert config_file.read_config(tmp_path / 'config.json') == moved
 
 
@@ -65,34 +64,36 @@ def test_the_same_experiment_goes_on(tmp_path):
   ],
 )
 def test_another_experiment_is_refused(other, words, tmp_path):
-  output.claim_output_dir(tmp_path, BASE).write()
+  run_claim.claim_output_dir(tmp_path, BASE).write()
   train(tmp_path)
   before = (tmp_path / 'config.json').read_bytes()
   with pytest.raises(InputError) as caught:
-    output.claim_output_dir(tmp_path, other).write()
+    run_claim.claim_output_dir(tmp_path, other).write()
   assert words in str(caught.value) and 'choose another folder' in str(caught.value)
   assert (tmp_path / 'config.json').read_bytes() == before
 
 
 def test_a_folder_takes_more_clusterings_of_its_phase_1_but_no_other_one_of_a_name(tmp_path):
   one, two = ClusteringConfig(method='kmeans', num_clusters=2), ClusteringConfig(method='dynamic_distance')
-  folder = RunFolder(output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write())
+  folder = RunFolder(
+    run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write()
+  )
   train(tmp_path)
   files.save_json(folder.clusters('kmeans'), {})
-  output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(two,))).write()
+  run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(two,))).write()
   files.save_json(folder.clusters('dynamic_distance'), {})
-  output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write()
+  run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write()
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
   other = one.changed(num_clusters=3)
   with pytest.raises(InputError, match="two clusterings are called 'kmeans'"):
-    output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,))).write()
+    run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,))).write()
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
 
 
 def test_a_damaged_configuration_is_refused_and_kept(tmp_path):
   (tmp_path / 'config.json').write_text('{"data": ')
   with pytest.raises(InputError, match='not JSON'):
-    output.claim_output_dir(tmp_path, ExperimentConfig()).write()
+    run_claim.claim_output_dir(tmp_path, ExperimentConfig()).write()
   assert (tmp_path / 'config.json').read_text() == '{"data": '
 
 
@@ -100,30 +101,30 @@ def test_a_file_is_no_folder(tmp_path):
   (tmp_path / 'file').write_text('mine')
   for path in (tmp_path / 'file', tmp_path / 'file' / 'below'):
     with pytest.raises(InputError, match='not a folder'):
-      output.claim_output_dir(path, ExperimentConfig()).write()
+      run_claim.claim_output_dir(path, ExperimentConfig()).write()
   assert (tmp_path / 'file').read_text() == 'mine'
 
 
 def test_a_name_that_no_file_system_takes_is_wrong_input():
-  with pytest.raises(InputError, match=r'--output_dir=.*File name too long'):
-    output.claim_output_dir('/tmp/' + 'x' * 300, ExperimentConfig()).write()
+  with pytest.raises(InputError, match=r'^output_dir=.*File name too long'):
+    run_claim.claim_output_dir('/tmp/' + 'x' * 300, ExperimentConfig()).write()
 
 
 @pytest.mark.parametrize('path', ['/proc/nowhere/run', '/sys/run'])
 def test_a_folder_that_cannot_be_made(path):
-  with pytest.raises(EnvironmentFault, match='--output_dir='):
-    output.claim_output_dir(path, ExperimentConfig()).write()
+  with pytest.raises(EnvironmentFault, match=r'^cannot create output_dir='):
+    run_claim.claim_output_dir(path, ExperimentConfig()).write()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason='root may write anywhere')
 def test_a_folder_that_may_not_be_written(tmp_path):
   tmp_path.chmod(0o500)
   with pytest.raises(EnvironmentFault, match='Permission denied'):
-    output.claim_output_dir(tmp_path, ExperimentConfig()).write()
+    run_claim.claim_output_dir(tmp_path, ExperimentConfig()).write()
 
 
 HOLDER = (
-  'import sys, time\nfrom tff_cluster.cli import output\noutput.lock_output_dir(sys.argv[1])\n'
+  'import sys, time\nfrom tff_cluster.experiment import run_claim\nrun_claim.lock_output_dir(sys.argv[1])\n'
   'print("held", flush=True)\nsys.stdin.readline()\n'
 )  # fmt: skip
 
@@ -146,19 +147,19 @@ def refused_to_others(folder):
 def test_two_processes_do_not_share_a_folder(tmp_path):
   with hold(tmp_path) as other:
     with pytest.raises(EnvironmentFault, match=rf'another run \(process {other.pid}\)'):
-      output.lock_output_dir(tmp_path)
+      run_claim.lock_output_dir(tmp_path)
     other.communicate('go\n')
   assert other.returncode == 0
   assert list(tmp_path.iterdir()) == []
-  output.lock_output_dir(tmp_path)
+  run_claim.lock_output_dir(tmp_path)
 
 
 def test_a_folder_is_held_for_a_block_but_not_taken_from_who_had_it_before(tmp_path):
-  with output.held(tmp_path / 'run') as folder, output.held(folder):
+  with run_claim.held(tmp_path / 'run') as folder, run_claim.held(folder):
     assert refused_to_others(folder)
   assert not folder.exists()
-  output.lock_output_dir(folder)
-  with output.held(folder):
+  run_claim.lock_output_dir(folder)
+  with run_claim.held(folder):
     pass
   assert refused_to_others(folder)
 
@@ -167,47 +168,47 @@ def test_a_killed_process_holds_nothing(tmp_path):
   with hold(tmp_path) as other:
     other.kill()
   assert (tmp_path / '.tff_cluster-lock').exists()
-  output.lock_output_dir(tmp_path)
+  run_claim.lock_output_dir(tmp_path)
 
 
 def test_a_forked_child_does_not_keep_the_lock(tmp_path):
-  output.lock_output_dir(tmp_path)
+  run_claim.lock_output_dir(tmp_path)
   reader, writer = os.pipe()
   child = os.fork()
   if not child:
     os.close(writer)
     os.read(reader, 1)
-    output.release_output_dirs()
+    run_claim.release_output_dirs()
     os._exit(0)
   os.close(reader)
-  output.release_output_dirs()
+  run_claim.release_output_dirs()
   with hold(tmp_path) as other:
     os.close(writer)
     os.waitpid(child, 0)
     with pytest.raises(EnvironmentFault, match='another run'):
-      output.lock_output_dir(tmp_path)
+      run_claim.lock_output_dir(tmp_path)
     other.communicate('go\n')
 
 
 def test_an_unused_folder_is_removed_and_others_stay(tmp_path):
   there = tmp_path / 'there'
   there.mkdir()
-  used = output.lock_output_dir(tmp_path / 'used')
+  used = run_claim.lock_output_dir(tmp_path / 'used')
   (used / 'results').write_text('x')
   for name in ('new', 'there'):
-    output.lock_output_dir(tmp_path / name)
-  output.release_output_dirs()
+    run_claim.lock_output_dir(tmp_path / name)
+  run_claim.release_output_dirs()
   assert sorted(path.name for path in tmp_path.iterdir()) == ['there', 'used']
 
 
 def test_resuming_needs_a_run(tmp_path):
   for path in (tmp_path, tmp_path / 'missing'):
     with pytest.raises(InputError, match='holds no run'):
-      output.resume_output_dir(path)
+      run_claim.resume_output_dir(path)
   assert list(tmp_path.iterdir()) == []
-  output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  output.release_output_dirs()
-  assert output.resume_output_dir(tmp_path / 'run') == tmp_path / 'run'
+  run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
+  run_claim.release_output_dirs()
+  assert run_claim.resume_output_dir(tmp_path / 'run') == tmp_path / 'run'
   assert (tmp_path / 'run' / '.tff_cluster-lock').exists()
 
 
@@ -226,8 +227,8 @@ MINE = (
 
 @pytest.mark.parametrize('go_on', ['claimed', 'resumed'])
 def test_what_a_killed_run_left_is_removed_when_it_goes_on_and_what_others_have_there_is_not(go_on, tmp_path):
-  run = output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  output.release_output_dirs()
+  run = run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
+  run_claim.release_output_dirs()
   for name in (*LEFT, *MINE):
     (run / name).parent.mkdir(parents=True, exist_ok=True)
     (run / name).write_text('mine')
@@ -237,29 +238,29 @@ def test_what_a_killed_run_left_is_removed_when_it_goes_on_and_what_others_have_
   (run / 'phase2').symlink_to(elsewhere.parent)
   (run / 'metrics').mkdir()
   (run / 'metrics' / 'mine').symlink_to(elsewhere.parent)
-  output.claim_output_dir(
+  run_claim.claim_output_dir(
     run, ExperimentConfig()
-  ).write() if go_on == 'claimed' else output.resume_output_dir(run)
-  output.release_output_dirs()
+  ).write() if go_on == 'claimed' else run_claim.resume_output_dir(run)
+  run_claim.release_output_dirs()
   assert [name for name in LEFT if (run / name).exists()] == []
   assert {name: (run / name).read_text() for name in MINE} == dict.fromkeys(MINE, 'mine')
   assert elsewhere.read_text() == 'mine'
 
 
 def test_what_others_write_in_a_store_is_left_to_them(tmp_path):
-  run = output.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  output.release_output_dirs()
+  run = run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
+  run_claim.release_output_dirs()
   name = f'fedavg-{"0a" * 12}'
   with files.replacing(run / 'store' / name / 'round_00001.npz') as stream:
     stream.write(b'another run writes this')
-    output.resume_output_dir(run)
+    run_claim.resume_output_dir(run)
   assert [path.name for path in (run / 'store').rglob('*.*')] == ['round_00001.npz']
   left_over = tmp_path / 'shared' / name / f'{TOKEN}-round_00002.npz'
   left_over.parent.mkdir(parents=True)
   left_over.write_text('half')
   (run / 'store').rename(tmp_path / 'old')
   (run / 'store').symlink_to(tmp_path / 'shared')
-  output.resume_output_dir(run)
+  run_claim.resume_output_dir(run)
   assert left_over.exists()
 
 
@@ -267,8 +268,8 @@ def test_a_lock_follows_no_link(tmp_path):
   (tmp_path / 'mine').write_text('mine')
   (tmp_path / 'run').mkdir()
   (tmp_path / 'run' / '.tff_cluster-lock').symlink_to(tmp_path / 'mine')
-  with pytest.raises(EnvironmentFault, match='cannot write in --output_dir='):
-    output.lock_output_dir(tmp_path / 'run')
+  with pytest.raises(EnvironmentFault, match='cannot write in output_dir='):
+    run_claim.lock_output_dir(tmp_path / 'run')
   assert (tmp_path / 'mine').read_text() == 'mine'
 
 
@@ -277,14 +278,14 @@ def test_a_folder_with_somebody_elses_files_where_a_run_writes_is_refused(name, 
   (tmp_path / name).parent.mkdir(exist_ok=True)
   (tmp_path / name).write_text('mine')
   with pytest.raises(InputError, match=rf'holds no run \(no config.json\), but {name.split("/")[0]}'):
-    output.claim_output_dir(tmp_path, BASE)
-  output.release_output_dirs()
+    run_claim.claim_output_dir(tmp_path, BASE)
+  run_claim.release_output_dirs()
   assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()] == [name]
 
 
 def test_a_claim_writes_nothing_before_it_is_told_to(tmp_path):
-  output.claim_output_dir(tmp_path / 'run', BASE, str(tmp_path / 'shared'))
-  output.release_output_dirs()
+  run_claim.claim_output_dir(tmp_path / 'run', BASE, str(tmp_path / 'shared'))
+  run_claim.release_output_dirs()
   assert list(tmp_path.iterdir()) == []
 
 
@@ -295,39 +296,39 @@ def train(folder):
 
 
 def test_a_folder_in_which_nothing_was_trained_is_another_experiments_without_a_word(tmp_path):
-  output.claim_output_dir(tmp_path / 'run', BASE, str(tmp_path / 'one')).write()
+  run_claim.claim_output_dir(tmp_path / 'run', BASE, str(tmp_path / 'one')).write()
   (tmp_path / 'run' / 'population.npz').write_text('of the first')
   (tmp_path / 'run' / 'metrics').mkdir()
   (tmp_path / 'run' / 'metrics' / 'phase1.csv').write_text('round\n')
   other = dataclasses.replace(BASE, data=DataConfig(num_clients=21))
-  output.claim_output_dir(tmp_path / 'run', other, str(tmp_path / 'two')).write()
+  run_claim.claim_output_dir(tmp_path / 'run', other, str(tmp_path / 'two')).write()
   assert config_file.read_config(tmp_path / 'run' / 'config.json') == other
   assert not (tmp_path / 'run' / 'population.npz').exists()
   assert os.path.samefile(tmp_path / 'run' / 'store', tmp_path / 'two')
   train(tmp_path / 'run')
   with pytest.raises(InputError, match='num_clients is 21 there and 20 here'):
-    output.claim_output_dir(tmp_path / 'run', BASE)
+    run_claim.claim_output_dir(tmp_path / 'run', BASE)
 
 
 @pytest.mark.parametrize('name', ['phase1.json', f'store/fedavg-{"0a" * 12}/latest_00001.npz'])
 def test_a_folder_in_which_something_was_trained_stays_its_experiments(name, tmp_path):
-  output.claim_output_dir(tmp_path, BASE).write()
+  run_claim.claim_output_dir(tmp_path, BASE).write()
   (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
   (tmp_path / name).write_text('x')
   with pytest.raises(InputError, match='holds another experiment'):
-    output.claim_output_dir(tmp_path, dataclasses.replace(BASE, data=DataConfig(num_clients=21)))
+    run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, data=DataConfig(num_clients=21)))
 
 
 def test_a_clustering_that_was_not_made_is_replaced_or_left_out(tmp_path):
   one, two, three = (ClusteringConfig(method='kmeans', name=f'c{k}', num_clusters=2) for k in (1, 2, 3))
   folder = RunFolder(
-    output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one, two, three))).write()
+    run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one, two, three))).write()
   )
   train(tmp_path)
   for path in (folder.clusters('c1'), folder.choice('c2'), folder.phase2('c2')):
     files.save_json(path, {})
   other = two.changed(num_clusters=3)
-  claim = output.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,)))
+  claim = run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,)))
   assert claim.config.clusterings == (one, other)
   assert folder.choice('c2').exists()
   claim.write()

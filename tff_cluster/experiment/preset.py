@@ -7,11 +7,14 @@ from typing import Any
 
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError
-from tff_cluster.cli import flags, parse
 from tff_cluster.experiment import config
 
 FOLDER = Path(__file__).parents[2] / 'flags'
-_SECTIONS = ('data', 'training', 'evaluation')
+_SECTIONS = {
+  'data': config.DataConfig,
+  'training': config.TrainingConfig,
+  'evaluation': config.EvaluationConfig,
+}
 
 
 def read_preset(
@@ -33,11 +36,29 @@ def read_preset(
   except FileNotFoundError:
     known = ', '.join(sorted(found.stem for found in FOLDER.glob('*.flags')))
     raise InputError(f'no preset {name!r} in {FOLDER}; there are {known or "none"}') from None
-  given = dict(line.removeprefix('--').split('=', 1) for line in lines if line.startswith('--'))
+  given = dict(_name_and_text(line.strip()[2:]) for line in lines if line.strip().startswith('--'))
   sections: dict[str, Any] = {}
-  for section in _SECTIONS:
-    kind = flags.SECTIONS[section]
+  for section, kind in _SECTIONS.items():
     fields = {field.name: field for field in dataclasses.fields(kind)}
-    values = {n: fields_lib.value_from_text(fields[n], text) for n, text in given.items() if n in fields}
-    sections[section] = parse.make_section(kind, values | {n: v for n, v in changes.items() if n in fields})
+    values = {n: _value(path, fields[n], text) for n, text in given.items() if n in fields}
+    sections[section] = fields_lib.make_section(
+      kind, values | {n: v for n, v in changes.items() if n in fields}
+    )
   return config.ExperimentConfig(**sections, clusterings=clusterings).validated()
+
+
+def _name_and_text(flag: str) -> tuple[str, str]:
+  """Returns the name and the value of NAME=VALUE; of a boolean flag, which may be given as NAME or noNAME."""
+  name, equals, text = flag.partition('=')
+  if equals:
+    return name, text
+  known = {field.name for kind in _SECTIONS.values() for field in dataclasses.fields(kind)}
+  turned_off = name.startswith('no') and name not in known
+  return (name.removeprefix('no'), 'false') if turned_off else (name, 'true')
+
+
+def _value(path: Path, field: dataclasses.Field, text: str) -> Any:
+  try:
+    return fields_lib.value_from_text(field, text)
+  except ValueError as error:
+    raise InputError(f'{path}: {field.name}={text}: {error}') from None

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tff_cluster.base import fields
 from tff_cluster.base.environment import describe_environment
-from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 from tff_cluster.experiment import config_file
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
@@ -103,7 +104,7 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   if not os.path.lexists(folder.config):
     if (foreign := folder.foreign()) is not None:
       raise InputError(
-        f'--output_dir={path} holds no run (no {folder.config.name}), but {foreign.name}, which a run would write over; '
+        f'{argument("output_dir", path)} holds no run (no {folder.config.name}), but {foreign.name}, which a run would write over; '
         'choose another folder'
       )
     files.sweep(folder.root)
@@ -111,14 +112,16 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   try:
     there = config_file.read_config(folder.config)
   except InputError as error:
-    raise InputError(f'--output_dir={path} cannot be gone on with: {error}; choose another folder') from None
+    raise InputError(
+      f'{argument("output_dir", path)} cannot be gone on with: {error}; choose another folder'
+    ) from None
   same = dataclasses.replace(there, clusterings=config.clusterings)
   if same.digest != config.digest:
     if not trained:
       return Claim(folder, config, None, store_dir)
     name, old, new = config_file.first_difference(same, config) or ('configuration', '?', '?')
     raise InputError(
-      f'--output_dir={path} holds another experiment: {name} is {_plain(old)} there and {_plain(new)} here; '
+      f'{argument("output_dir", path)} holds another experiment: {name} is {_plain(old)} there and {_plain(new)} here; '
       'choose another folder'
     )
   folder.sweep()
@@ -134,7 +137,7 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
       .clusterings,
     )
   except InputError as error:
-    raise InputError(f'--output_dir={path} has other clusterings: {error}') from None
+    raise InputError(f'{argument("output_dir", path)} has other clusterings: {error}') from None
   return Claim(folder, joined, there, store_dir)
 
 
@@ -147,7 +150,7 @@ def resume_output_dir(path: str | Path) -> Path:
   """
   if not os.path.isfile(RunFolder(Path(path)).config):
     raise InputError(
-      f'--output_dir={path} holds no run (no config.json); start one with python -m phases.phase1 or '
+      f'{argument("output_dir", path)} holds no run (no config.json); start one with python -m phases.phase1 or '
       'python -m phases.run_all'
     )
   folder = RunFolder(lock_output_dir(path))
@@ -163,8 +166,8 @@ def _check_store(folder: RunFolder, store_dir: str | None) -> None:
     return
   if not (os.path.exists(store_dir) and folder.store.exists() and os.path.samefile(folder.store, store_dir)):
     raise InputError(
-      f'--store_dir={store_dir}: the run in {folder.root} keeps its artifacts in {os.path.realpath(folder.store)}; leave '
-      'the flag out or choose another --output_dir'
+      f'{argument("store_dir", store_dir)}: the run in {folder.root} keeps its artifacts in {os.path.realpath(folder.store)}; '
+      f'leave {argument("store_dir")} out or choose another {argument("output_dir")}'
     )
 
 
@@ -180,11 +183,11 @@ def lock_output_dir(path: str | Path) -> Path:
     created = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
   except (FileExistsError, NotADirectoryError):
-    raise InputError(f'--output_dir={path} is not a folder, or lies below a file') from None
+    raise InputError(f'{argument("output_dir", path)} is not a folder, or lies below a file') from None
   except OSError as error:
     if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
-      raise InputError(f'--output_dir={path}: {error.strerror}') from None
-    raise EnvironmentFault(f'cannot create --output_dir={path}: {error.strerror}') from None
+      raise InputError(f'{argument("output_dir", path)}: {error.strerror}') from None
+    raise EnvironmentFault(f'cannot create {argument("output_dir", path)}: {error.strerror}') from None
   key = os.path.realpath(folder)
   if key in _held and _held[key].process == os.getpid():
     if folder_guard.is_ours(key):
@@ -244,7 +247,7 @@ def _locked_descriptor(path: str | Path, lock: str) -> int:
     try:
       descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
-      raise EnvironmentFault(f'cannot write in --output_dir={path}: {error.strerror}') from None
+      raise EnvironmentFault(f'cannot write in {argument("output_dir", path)}: {error.strerror}') from None
     try:
       fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
       if _is_named(descriptor, lock):
@@ -256,10 +259,10 @@ def _locked_descriptor(path: str | Path, lock: str) -> int:
       os.close(descriptor)
       if error.errno in (errno.EACCES, errno.EAGAIN):
         raise EnvironmentFault(
-          f'another run{f" (process {holder})" if holder else ""} is at work in --output_dir={path}; '
+          f'another run{f" (process {holder})" if holder else ""} is at work in {argument("output_dir", path)}; '
           'wait for it or choose another folder'
         ) from None
-      raise EnvironmentFault(f'cannot lock --output_dir={path}: {error.strerror}') from None
+      raise EnvironmentFault(f'cannot lock {argument("output_dir", path)}: {error.strerror}') from None
     os.close(descriptor)
 
 
@@ -271,7 +274,7 @@ def _is_named(descriptor: int, name: str) -> bool:
 
 
 def _plain(value: Any) -> str:
-  return 'not given' if value is None else str(value)
+  return 'not given' if value is None else fields.as_text(value)
 
 
 atexit.register(release_output_dirs)
