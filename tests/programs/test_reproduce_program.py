@@ -21,7 +21,7 @@ BAD = [
   ('--table=fl_hc/table1 --seeds=', '--seeds=: the value is empty'),
   ('--table=fl_hc/table1 --seeds=1,2,1', '--seeds=1,2,1: 1 is given twice'),
   ('--table=fl_hc/table1 --seeds=-1', "--seeds=-1: '-1' is no seed"),
-  ('--table=fl_hc/table1 --dry_run=maybe', '--dry_run=maybe: allowed are yes, no'),
+  ('--table=fl_hc/table1 --dry_run=maybe', '--dry_run=maybe: expected true or false'),
   ('--table=fl_hc/table1 --config_file=x.json', '--config_file does not apply here'),
   ('--table=fl_hc/table1 --rows=nobody', '--rows=nobody: fl_hc/table1 has no such row; its rows are: cf 0.1, n 1'),
   ('--table=fl_hc/table1 --num_clients=3', 'unknown flag --num_clients'),
