@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tff_cluster import digests, options
+from tff_cluster.aggregation import rules
 from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.clustering.method_options import METRICS, SIGNATURES
 from tff_cluster.clustering.methods.hierarchical import LINKAGES
@@ -71,6 +72,7 @@ class ExperimentConfig:
     for section in (self.data, self.training, *self.clusterings, self.evaluation):
       validate(section)
     _check_model_name(self.training.model)
+    rules.added(self.evaluation.aggregation)
     # Labels name folders, and some file systems do not tell a from A.
     labels = [clustering.label.lower() for clustering in self.clusterings]
     repeated = sorted({label for label in labels if labels.count(label) > 1})
@@ -131,10 +133,24 @@ class ExperimentConfig:
     new = tuple(clustering for clustering in added if clustering not in self.clusterings)
     return dataclasses.replace(self, clusterings=(*self.clusterings, *new)).validated()
 
-  def without_clusterings(self, labels: Collection[str]) -> 'ExperimentConfig':
-    """Returns this experiment without the clusterings of these labels."""
+  def with_aggregation(self, added: tuple[str, ...]) -> 'ExperimentConfig':
+    """Returns this experiment with more rules of Phase 3; those that it has stay once.
+
+    Raises:
+      InputError: if an added rule has the name of another one.
+    """
+    both = tuple(dict.fromkeys((*self.evaluation.aggregation, *added)))
     return dataclasses.replace(
-      self, clusterings=tuple(clustering for clustering in self.clusterings if clustering.label not in labels)
+      self, evaluation=dataclasses.replace(self.evaluation, aggregation=both)
+    ).validated()
+
+  def without(self, failed: Collection[str]) -> 'ExperimentConfig':
+    """Returns this experiment without the clusterings of these labels, and the rules of Phase 3 called --aggregation=..."""
+    kept = tuple(text for text in self.evaluation.aggregation if f'--aggregation={text}' not in failed)
+    return dataclasses.replace(
+      self,
+      clusterings=tuple(clustering for clustering in self.clusterings if clustering.label not in failed),
+      evaluation=dataclasses.replace(self.evaluation, aggregation=kept),
     )
 
   def to_json(self) -> dict[str, Any]:

@@ -78,6 +78,12 @@ class EvaluationConfig:
     "Also combine the cluster models' outputs on the global test set, as experts: FedEx's online layer, mean, vote, ...",
     choices=('yes', 'no'),
   )
+  aggregation: tuple[str, ...] = option(
+    (),
+    "A rule of Phase 3 beside those that every run has, RULE,KEY=VALUE,...; may be repeated. RULE is one of FedEx's and its like "
+    '(fedex, mean, vote, confidence, gate), for the rows of each client, or an import path, whose module is run: a function of '
+    'your own, such as my_rules:by_size.',
+  )
   local_training: str = option(
     'no',
     'Also train every client alone, from the initial model, for the rounds of both phases: what a client has without others.',

@@ -91,21 +91,27 @@ def check_applies(section: Any, field: dataclasses.Field) -> None:
 
 
 def to_json(section: Any) -> dict[str, Any]:
-  """Returns the fields of a section by name."""
-  return {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+  """Returns the fields of a section by name, those that take several texts as lists."""
+  values = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+  return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def is_default(field: dataclasses.Field, value: Any) -> bool:
-  """Tells whether a value is a field's default, of the same type too: 1 is not True."""
+  """Tells whether a value is a field's default, of the same type too: 1 is not True. A list is JSON's tuple."""
+  value = tuple(value) if isinstance(value, list) else value
   return type(value) is type(field.default) and bool(value == field.default)
 
 
 def as_declared(field: dataclasses.Field, value: Any) -> Any:
   """Returns the value, an integer as a float in a field of floats: 1 and 1.0 are one learning rate, with one digest.
 
+  A list is a tuple in a field of several texts.
+
   Raises:
     InputError: if the integer is too large for a float.
   """
+  if takes_several(field) and isinstance(value, list):
+    return tuple(value)
   if type(value) is not int or plain_type(field)[0] is not float:
     return value
   try:
@@ -137,13 +143,30 @@ def value_from_text(field: dataclasses.Field, text: str) -> int | float | str:
   return os.path.expanduser(text) if field.name.endswith(('_dir', '_file')) else text
 
 
+def takes_several(field: dataclasses.Field) -> bool:
+  """Tells whether a field is of type tuple[str, ...]: a flag that may be repeated."""
+  return field.type == tuple[str, ...]
+
+
 def plain_type(field: dataclasses.Field) -> tuple[type, bool]:
   """Returns int, float or str, and whether None is allowed beside it."""
+  if takes_several(field):
+    return str, False
   kinds = set(getattr(field.type, '__args__', (field.type,)))
   return next(kind for kind in kinds if kind is not type(None)), type(None) in kinds  # type: ignore[return-value]
 
 
 def _check_type(field: dataclasses.Field, value: Any) -> None:
+  if takes_several(field):
+    if not isinstance(value, tuple):
+      raise InputError(f'--{field.name}={shown(value)}: expected a list of texts')
+    for each in value:
+      _check_plain_type(field, each)
+  else:
+    _check_plain_type(field, value)
+
+
+def _check_plain_type(field: dataclasses.Field, value: Any) -> None:
   kind, optional = plain_type(field)
   if (value is None and optional) or (kind is bool and isinstance(value, bool)):
     return

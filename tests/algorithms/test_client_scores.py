@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tff_cluster import artifacts, scores
-from tff_cluster.aggregation import mixing
+from tff_cluster.aggregation.rules import own as own_rule
+from tff_cluster.aggregation.rules.blended import blended_clusters
 from tff_cluster.algorithms import client_scores, measures
 from tff_cluster.assignment import ClusterAssignment
 
@@ -71,7 +72,7 @@ def models(assignment):
 
 
 def test_portions_change_no_number(experiment, assignment, monkeypatch):
-  own, blended = mixing.own_models(assignment), mixing.blended_clusters(assignment.num_clusters)
+  own, blended = own_rule.own(assignment.membership), blended_clusters(assignment.num_clusters)
 
   def found():
     return (
@@ -90,7 +91,7 @@ def test_portions_change_no_number(experiment, assignment, monkeypatch):
 
 def test_a_stopped_measurement_goes_on_with_the_portion_that_it_was_in(experiment, assignment, monkeypatch):
   monkeypatch.setattr(client_scores, 'PORTION', 4)
-  own = mixing.own_models(assignment)
+  own = own_rule.own(assignment.membership)
   whole = measures.evaluation(experiment, models(assignment), own)
   everything = experiment.trainer.measured
   for folder in experiment.store.root.glob('client_scores-*'):
@@ -107,7 +108,7 @@ def test_a_stopped_measurement_goes_on_with_the_portion_that_it_was_in(experimen
 
 def test_other_models_or_users_are_measured_anew(experiment, assignment, monkeypatch):
   monkeypatch.setattr(client_scores, 'PORTION', 4)
-  own = mixing.own_models(assignment)
+  own = own_rule.own(assignment.membership)
   first = measures.evaluation(experiment, models(assignment), own)
   second = measures.evaluation(experiment, [models(assignment)[0] + 1], own)
   assert first['client_accuracy'] != second['client_accuracy']

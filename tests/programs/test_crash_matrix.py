@@ -176,7 +176,9 @@ def test_an_empty_folder_that_is_left_over_is_found_through_a_link_too(run, tmp_
 def test_client_rounds_are_counted_by_hand(run):
   # Rounds 3 to 7 of half of five clients, which are two.
   (folder,) = (run / 'store').iterdir()
-  (folder / '.tff_cluster-0123456789abcdef-round_00008.npz').write_bytes(b'half of a r')  # Killed while it was saved.
+  (folder / '.tff_cluster-0123456789abcdef-round_00008.npz').write_bytes(
+    b'half of a r'
+  )  # Killed while it was saved.
   ((name, count),) = checks.client_rounds_saved(run).items()
   assert name.startswith('fedavg-') and count == 5 * 2
   assert checks.client_rounds('Phase 1: 9 client-rounds asked for, 4 trained\n') == (9, 4)

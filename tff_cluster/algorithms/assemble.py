@@ -9,7 +9,8 @@ from tff_cluster import assignment as assignment_lib
 from tff_cluster import config as config_lib
 from tff_cluster import population as population_lib
 from tff_cluster import recovery, results, store
-from tff_cluster.algorithms import fold_summary, malicious
+from tff_cluster.aggregation import rules
+from tff_cluster.algorithms import added_rules, fold_summary, malicious
 from tff_cluster.clustering import excluded
 from tff_cluster.data import saved as saved_population
 from tff_cluster.reporting import summary
@@ -56,6 +57,9 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       {'name': f'Phase 2, {label}', **phase2['timing']},
       {'name': f'Phase 3, {label}', **phase3['timing']},
     ]
+    for rule, evaluation, spent in added_rules.finished(folder, config, label):
+      phase3['evaluations'][rule.name] = evaluation
+      timing.append({'name': f'Phase 3, {label}, {rule.name}', **spent})
     splits = None
     if folder.splits(label).exists():
       matrices = folder.load(folder.similarities(label), 'clustering', store.load_arrays)
@@ -100,6 +104,10 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       'cross_validation': fold_summary.summarise(folder, config),
       'environment': folder.load(folder.environment, 'run_all'),
       'timing': timing,
+      'rules': [
+        {'name': rule.name, 'words': rule.words, 'kind': rule.kind, 'aggregation': rule.path}
+        for rule in rules.added(config.evaluation.aggregation)
+      ],
     }
     | ({} if harm is None else {'malicious': harm})
   )

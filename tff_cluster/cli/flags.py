@@ -27,7 +27,7 @@ class RunOptions:
   )
   allow_imports: bool = options.option(
     False,
-    'Run the modules that --config_file names by import path (a model or a clustering of its own): code of whoever wrote it.',
+    'Run the modules that --config_file names by import path (a model, a clustering or a rule of its own): code of whoever wrote it.',
   )
   store_dir: str | None = options.option(
     None,
@@ -277,7 +277,8 @@ def define(*names: str) -> None:
 def given(section: type) -> dict[str, Any]:
   """Returns the values of a section's flags that stand on the command line or in a flagfile."""
   names = (field.name for field in dataclasses.fields(section))
-  return {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
+  values = {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
+  return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def given_of_experiment() -> Iterator[str]:
@@ -314,6 +315,11 @@ class _FieldParser(flags.ArgumentParser):
 
 
 def _define_field(field: dataclasses.Field, section: str) -> None:
+  if options.takes_several(field):
+    flags.DEFINE_multi_string(
+      field.name, None, _help(field), module_name=field.metadata.get('group', section)
+    )
+    return
   if field.type is bool:
     flags.DEFINE_bool(field.name, None, _help(field), module_name=field.metadata.get('group', section))
     return
@@ -335,6 +341,6 @@ def _help(field: dataclasses.Field) -> str:
   if 'applies' in rule:
     chooser, values = rule['applies']
     parts.append(f'Only with --{chooser}={" or ".join(values)}.')
-  if field.default not in (None, ''):
+  if field.default not in (None, '', ()):
     parts.append(f'Default: {field.default}.')
   return ' '.join(parts)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from tff_cluster import population, seeding
+from tff_cluster import results as results_lib
+from tff_cluster.aggregation.rule import EVERYBODY
 from tff_cluster.reporting import identical
 from tff_cluster.scorecard.intervals import SAME, Interval, paired_bootstrap
 from tff_cluster.scorecard.words import (
@@ -100,7 +102,7 @@ def answer_run(results: Mapping[str, Any]) -> tuple[str, list[ClusteringAnswer]]
 def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> ClusteringAnswer:
   label = clustering['label']
   seed = int(results['config']['training']['seed'])
-  own = _accuracy(clustering['evaluations']['own'])
+  own = _accuracy(results_lib.own(clustering))
   baseline, phase1 = _accuracy(results['baseline']['evaluation']), _accuracy(results['phase1']['evaluation'])
   differences = own - baseline
   over_baseline = paired_bootstrap(differences, seeding.generator(seed, 'report interval'))
@@ -202,7 +204,7 @@ def _global_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) 
   average, phase1, baseline = (
     stage['global']['accuracy']
     for stage in (
-      clustering['evaluations']['average'],
+      results_lib.with_role(clustering, EVERYBODY),
       results['phase1']['evaluation'],
       results['baseline']['evaluation'],
     )

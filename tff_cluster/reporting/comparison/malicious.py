@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster import overlap_dial, seeding
+from tff_cluster import results as results_lib
 from tff_cluster.reporting import identical
 from tff_cluster.reporting.comparison import sections
 from tff_cluster.reporting.comparison.contenders import FEDAVG, Runs
@@ -86,7 +87,7 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Harm]:
   contenders = [harm(FEDAVG, False, baselines, [a['baseline'] for a in about])]
   for same in _identical(runs):
     clusterings = [runs[0][1]['clusterings'][position] for position in same]
-    evaluations = [results['clusterings'][same[0]]['evaluations']['own'] for _, results in runs]
+    evaluations = [results_lib.own(results['clusterings'][same[0]]) for _, results in runs]
     found = [a['clusterings'][clusterings[0]['label']] for a in about]
     is_oracle = all(clustering['kind'] == 'oracle' for clustering in clusterings)
     contenders.append(harm(identical.joined(c['label'] for c in clusterings), is_oracle, evaluations, found))
@@ -98,7 +99,7 @@ def _identical(runs: Runs) -> list[list[int]]:
   every = [[results['clusterings'][i] for _, results in runs] for i in range(len(runs[0][1]['clusterings']))]
   chosen = [i for i, found in enumerate(every) if not overlap_dial.is_position(found[0]['label'])]
   keys = [
-    tuple((identical.memberships(c), tuple(c['evaluations']['own']['client_accuracy'])) for c in every[i])
+    tuple((identical.memberships(c), tuple(results_lib.own(c)['client_accuracy'])) for c in every[i])
     for i in chosen
   ]
   return identical.grouped(chosen, keys)

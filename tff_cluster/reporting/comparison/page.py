@@ -74,9 +74,7 @@ def write(
     folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
   )
   lines = document['lines']
-  write_file(
-    folder / 'comparison.csv', csv_text(saved.COLUMNS, ([line[c] for c in saved.COLUMNS] for line in lines))
-  )
+  write_file(folder / 'comparison.csv', csv_text(tuple(lines[0]), (list(line.values()) for line in lines)))
   pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found, dial)]
   parts: list[tuple[str, list[Markup]]] = [
     (

@@ -7,8 +7,9 @@ comparison.csv has one line for each contender, seed and budget (accuracies and 
   accuracy, worst_decile          mean over clients with their own models, and over the lowest tenth of them
   at_target                       share of clients at the target accuracy
   harmed_fedavg, harmed_local     share of clients worse off than with FedAvg, than alone
-  global_average, global_weighted, global_blended
-                                  accuracy on the global test set, at equal rounds only; blended: mean over clusters
+  global_RULE                     for each rule of Phase 3 that has one, such as average: accuracy on the global test set, at
+                                  equal rounds only; for a rule that makes a model for each cluster: mean over clusters
+  clients_RULE                    for each rule but each client's own model: mean over clients, at equal rounds only
   num_clusters, singletons, memberships
                                   clusters, those with one client, and mean number of clusters of a client
   client_rounds, bytes_up, bytes_down
@@ -59,19 +60,14 @@ import numpy as np
 
 from tff_cluster.reporting.comparison import alarms, answer, statistics, verdicts
 from tff_cluster.reporting.comparison import dial as dials
-from tff_cluster.reporting.comparison.contenders import BUDGETS, EVALUATORS, ROUNDS, Contender, Measured, Runs
+from tff_cluster.reporting.comparison.contenders import BUDGETS, ROUNDS, Contender, Measured, Runs
 from tff_cluster.scorecard.intervals import SAME
 
 SCHEMA = 1
-COLUMNS = (
-    'contender', 'kind', 'seed', 'budget', 'clients', 'accuracy', 'worst_decile', 'at_target', 'harmed_fedavg', 'harmed_local',
-    'global_average', 'global_weighted', 'global_blended', 'num_clusters', 'singletons', 'memberships', 'client_rounds',
-    'bytes_up', 'bytes_down',
-)  # fmt: skip
 
 
 def lines(contenders: Sequence[Contender], target: float) -> list[dict[str, Any]]:
-  """Returns the lines of comparison.csv, by column.
+  """Returns the lines of comparison.csv, by column; all lines have the same columns.
 
   Args:
     contenders: The rows of the comparison.
@@ -80,6 +76,10 @@ def lines(contenders: Sequence[Contender], target: float) -> list[dict[str, Any]
   references = {
     c.kind: {run.seed: run for run in c.runs} for c in contenders if c.kind in ('fedavg', 'local')
   }
+  everybodys, of_clients = (
+    dict.fromkeys(name for c in contenders for run in c.runs for name in getattr(run, of_rules))
+    for of_rules in ('global_accuracy', 'rule_accuracy')
+  )
   found = []
   for contender in itertools.chain.from_iterable(c.each for c in contenders):
     for run, budget in itertools.product(contender.runs, BUDGETS):
@@ -89,7 +89,8 @@ def lines(contenders: Sequence[Contender], target: float) -> list[dict[str, Any]
             'contender': contender.name, 'kind': contender.kind, 'seed': run.seed, 'budget': budget, 'clients': len(own),
             'accuracy': float(own.mean()), 'worst_decile': statistics.worst_decile(own),
             'at_target': statistics.at_target(own, target), 'harmed_fedavg': harmed.get('fedavg'), 'harmed_local': harmed.get('local'),
-            **{f'global_{name}': run.global_accuracy[name] if budget == ROUNDS else None for name in EVALUATORS},
+            **{f'global_{name}': run.global_accuracy.get(name) if budget == ROUNDS else None for name in everybodys},
+            **{f'clients_{name}': run.rule_accuracy.get(name) if budget == ROUNDS else None for name in of_clients},
             'num_clusters': run.num_clusters, 'singletons': run.singletons, 'memberships': run.memberships,
             'client_rounds': run.client_rounds[budget], 'bytes_up': run.bytes_up[budget], 'bytes_down': run.bytes_down[budget],
         })  # fmt: skip
