@@ -6,11 +6,12 @@ The rules are one function over a source tree, so that they are also tried on tr
 import ast
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tff_cluster.aggregation import rules
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
 
@@ -188,6 +189,37 @@ def method_branches(tree: Tree) -> Iterator[str]:
           yield f'{module} asks for method {part.value!r}, line {part.lineno}'
 
 
+# Names of rules of Phase 3 that are words of other vocabularies too (thresholds, linkages, kinds of contenders, intervals).
+WORDS = {'mean', 'average', 'oracle'}
+
+
+def rule_branches(tree: Tree) -> Iterator[str]:
+  """Yields one line for each place that knows a rule of Phase 3 by its name, outside of rules and papers."""
+  for module, parsed in tree.parsed.items():
+    if module.startswith(('tff_cluster.aggregation.rules', 'tff_cluster.papers')):
+      continue
+    for node in ast.walk(parsed):
+      asked: list[ast.expr | None] = []
+      if isinstance(node, ast.Compare):
+        asked = [part for each in (node.left, *node.comparators) for part in _members(each)]
+      elif isinstance(node, ast.Dict):
+        asked = list(node.keys)
+      elif isinstance(node, ast.MatchValue):
+        asked = [node.value]
+      elif isinstance(node, ast.Subscript):
+        asked = [node.slice]
+      elif isinstance(node, (ast.Tuple, ast.List, ast.Set)) and len(_rules(node.elts)) > 1:
+        asked = list(node.elts)
+      found = _rules(asked)
+      told = ast.unparse(node) if found and isinstance(node, (ast.Compare, ast.Subscript)) else ''
+      if len(found) > 1 or not set(found) <= WORDS or re.search('rule|evaluation|expert|agreement', told):
+        yield from (f'{module} asks for rule {name!r}, line {node.lineno}' for name in found)
+
+
+def _rules(nodes: Iterable[ast.expr | None]) -> list[str]:
+  return [node.value for node in nodes if isinstance(node, ast.Constant) and node.value in rules.RULES]
+
+
 def _members(node: ast.expr) -> list[ast.expr]:
   """Returns the elements of a tuple, list or set, else the node itself."""
   return list(node.elts) if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [node]
@@ -304,6 +336,38 @@ def test_a_planted_branch_on_a_method_is_found(tmp_path, code):
 def test_naming_a_method_is_no_branch(tmp_path):
   _plant(tmp_path, {'config.py': "default = f('kmeans')\nc.partition == 'iid'"})
   assert list(method_branches(Tree(tmp_path))) == []
+
+
+def test_nobody_asks_for_the_name_of_a_rule_of_phase_3():
+  assert sorted(rule_branches(Tree(ROOT))) == []
+
+
+@pytest.mark.parametrize(
+  'code',
+  [
+    "rule.name == 'blended'",
+    "name in ('own', 'average')",
+    "words = {'own': 1}",
+    "match name:\n  case 'weighted':\n    pass",
+    "clustering['evaluations']['own']",
+    "clustering['evaluations']['average']",
+    "found['agreement']['fedex']",
+    "names = ('average', 'weighted')",
+    "if rule == 'mean':\n  pass",
+  ],
+)
+def test_a_planted_branch_on_a_rule_is_found(tmp_path, code):
+  _plant(tmp_path, {'reporting/a.py': code, 'papers/b.py': code, 'aggregation/rules/c.py': code})
+  found = list(rule_branches(Tree(tmp_path)))
+  assert found and all(line.startswith('tff_cluster.reporting.a asks for rule') for line in found)
+
+
+@pytest.mark.parametrize(
+  'code', ["linkage == 'average'", "row['mean']", "f('own')", "{'oracle': 1}", "KINDS = ('a', 'oracle')"]
+)
+def test_words_of_other_vocabularies_are_no_rules(tmp_path, code):
+  _plant(tmp_path, {'reporting/a.py': code})
+  assert list(rule_branches(Tree(tmp_path))) == []
 
 
 def test_allowed_imports_are_not_faults(tmp_path):
