@@ -9,7 +9,7 @@ The estimate is the resident memory of this process and of the worker together, 
         + parallel * 250 * 4 * 4 * (activations + 3 * classes)   what a model computes for a batch that it is measured on
         + 160 * clients * classes                                counts by class of clients, on two splits, here and there
         + 32 * clients^2                                         distances
-        + 8 * clusters * (rows / 5) * classes, with experts      their outputs on the global test set
+        + 8 * clusters * (rows / 5) * classes, with experts      their outputs on the global test set; so with rules of predictions
 
 `sent` are the rows of a cohort, or, where those are fewer, as many as fit into one message when models are measured.
 `sending` are the clients of a cohort, or, where those are fewer, as many of all clients as fit into one message when
@@ -19,6 +19,8 @@ signatures are made. Signatures themselves, 4 * clients * parameters bytes a kin
 import dataclasses
 
 from tff_cluster import population as population_lib
+from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import PredictionRule
 from tff_cluster.config import ExperimentConfig
 from tff_cluster.errors import InputError
 
@@ -107,6 +109,8 @@ def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: 
   kinds = {clustering.signature for clustering in clusterings if not clustering.rule.alternates}
   if kinds and config.training.cluster_start == 'members_mean':
     kinds.add('weights')
+  # They, too, combine what all models give for the global test set.
+  predicts = any(isinstance(rule, PredictionRule) for rule in rules.added(config.evaluation.aggregation))
   return Size(
     rows=rows,
     row_bytes=row_bytes,
@@ -117,7 +121,7 @@ def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: 
     kinds=len(kinds),
     sketch_dimension=config.training.sketch_dimension,
     parallel=parallel,
-    experts=config.evaluation.experts == 'yes',
+    experts=config.evaluation.experts == 'yes' or predicts,
   )
 
 
