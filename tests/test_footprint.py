@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tff_cluster import footprint
-from tff_cluster.config import ClusteringConfig, DataConfig, EvaluationConfig, ExperimentConfig, TrainingConfig
+from tff_cluster.config import (
+  ClusteringConfig,
+  DataConfig,
+  EvaluationConfig,
+  ExperimentConfig,
+  TrainingConfig,
+)
 from tff_cluster.errors import InputError
 
 SIZE = footprint.Size(1000, 784, 10, 20, 20, clusters=3, parallel=2, experts=True)

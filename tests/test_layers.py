@@ -14,6 +14,7 @@ import pytest
 from tff_cluster.aggregation import rules
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
+from tff_cluster.data import datasets
 
 ROOT = Path(__file__).parents[1]
 FLOORS = (
@@ -216,6 +217,18 @@ def rule_branches(tree: Tree) -> Iterator[str]:
         yield from (f'{module} asks for rule {name!r}, line {node.lineno}' for name in found)
 
 
+def dataset_branches(tree: Tree) -> Iterator[str]:
+  """Yields one line for each comparison with the name of a data set, outside of data sets and papers."""
+  for module, parsed in tree.parsed.items():
+    if module.startswith(('tff_cluster.data.datasets', 'tff_cluster.papers')):
+      continue
+    for node in ast.walk(parsed):
+      if isinstance(node, ast.Compare) and 'dataset' in ast.unparse(node):
+        asked = [part for each in (node.left, *node.comparators) for part in _members(each)]
+        if any(isinstance(part, ast.Constant) and part.value in datasets.registered() for part in asked):
+          yield f'{module} asks for a data set, line {node.lineno}: {ast.unparse(node)}'
+
+
 def _rules(nodes: Iterable[ast.expr | None]) -> list[str]:
   return [node.value for node in nodes if isinstance(node, ast.Constant) and node.value in rules.RULES]
 
@@ -368,6 +381,19 @@ def test_a_planted_branch_on_a_rule_is_found(tmp_path, code):
 def test_words_of_other_vocabularies_are_no_rules(tmp_path, code):
   _plant(tmp_path, {'reporting/a.py': code})
   assert list(rule_branches(Tree(tmp_path))) == []
+
+
+def test_nobody_asks_for_the_name_of_a_data_set():
+  assert sorted(dataset_branches(Tree(ROOT))) == []
+
+
+@pytest.mark.parametrize(
+  'code', ["c.dataset == 'mnist'", "if data.dataset not in ('emnist', 'file'):\n  pass"]
+)
+def test_a_planted_branch_on_a_data_set_is_found(tmp_path, code):
+  _plant(tmp_path, {'algorithms/a.py': code, 'papers/b.py': code, 'data/datasets/c.py': code})
+  (found,) = dataset_branches(Tree(tmp_path))
+  assert found.startswith('tff_cluster.algorithms.a asks for a data set')
 
 
 def test_allowed_imports_are_not_faults(tmp_path):

@@ -23,7 +23,7 @@ from tff_cluster.algorithms import reproduction
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import estimators, methods
 from tff_cluster.clustering import signatures as signatures_lib
-from tff_cluster.data import populate
+from tff_cluster.data import datasets, populate
 from tff_cluster.papers import catalogue
 from tff_cluster.reporting import reproduction as reproduction_page
 from tff_cluster.scorecard.published import PAPER
@@ -156,6 +156,7 @@ def test_files_and_functions_that_pages_name_are_there(page):
   # What BUILD.md and CONTRIBUTING.md show how to write.
   new = frozenset({'tff_cluster/clustering/methods/chains.py', 'tests/clustering/methods/test_chains.py'})
   new |= {'tff_cluster/aggregation/rules/by_size.py', 'tests/aggregation/rules/test_by_size.py'}
+  new |= {'tff_cluster/data/datasets/blobs.py', 'tests/data/datasets/test_blobs.py'}
   names = {name.removeprefix('../') for name in names_in_backticks(page)}
   assert sorted(name for name in names if missing(name, new)) == []
 
@@ -294,6 +295,22 @@ def test_the_recipe_adds_a_rule(tmp_path, monkeypatch):
     rules._found.cache_clear()
     sys.modules.pop('tff_cluster.aggregation.rules.by_size', None)
     vars(rules).pop('by_size', None)
+
+
+def test_the_recipe_adds_a_data_set(tmp_path, monkeypatch):
+  written, package = scripts(CONTRIBUTING), ROOT / 'tff_cluster/data/datasets'
+  (tmp_path / 'blobs.py').write_text(written['blobs.py'])
+  monkeypatch.setattr(datasets, '__path__', [str(package), str(tmp_path)])
+  datasets.registered.cache_clear()
+  try:
+    assert list(datasets.registered())[-1] == 'blobs' and 'blobs' in datasets.with_option('test_fraction')
+    scope: dict[str, Any] = {}
+    exec(compile(written['test_blobs.py'], 'test_blobs.py', 'exec'), scope)
+    scope['test_points_are_nearest_to_their_own_corner']()
+  finally:
+    datasets.registered.cache_clear()
+    sys.modules.pop('tff_cluster.data.datasets.blobs', None)
+    vars(datasets).pop('blobs', None)
 
 
 def _accuracies(lines: list[str]) -> list[float]:

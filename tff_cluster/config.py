@@ -22,6 +22,7 @@ from tff_cluster.config_sections import (
   EvaluationConfig,
   TrainingConfig,
 )
+from tff_cluster.data import datasets
 from tff_cluster.data.data_config import ATTACKS, DATASETS, GROUPED, PARTITIONS, DataConfig
 from tff_cluster.errors import InputError, shown
 
@@ -80,11 +81,12 @@ class ExperimentConfig:
       raise InputError(
         f'two clusterings are called {repeated[0]!r}; tell them apart with name=..., for instance name={repeated[0]}_2'
       )
-    if self.data.dataset == 'file' and not self.data.data_file:
-      raise InputError('--dataset=file needs --data_file=X.npz')
-    if self.data.partition == 'by_writer' and self.data.dataset not in ('emnist', 'file'):
+    dataset = datasets.find(self.data.dataset)
+    dataset.check_config(self.data)
+    if self.data.partition == 'by_writer' and not dataset.has_owners:
+      owned = ' or '.join(name for name, each in datasets.registered().items() if each.has_owners)
       raise InputError(
-        f'--partition=by_writer needs rows that have owners: --dataset=emnist or file, not {self.data.dataset}'
+        f'--partition=by_writer needs rows that have owners: --dataset={owned}, not {self.data.dataset}'
       )
     if self.data.max_examples is not None and self.data.max_examples < self.data.min_examples:
       raise InputError(
@@ -102,9 +104,10 @@ class ExperimentConfig:
       )
     if self.evaluation.num_folds == 1:
       raise InputError('--num_folds=1: cross-validation needs at least 2 folds (or 0 for none)')
-    if self.data.noise_clients > 0.0 and self.data.dataset != 'mnist':
+    if self.data.noise_clients > 0.0 and not dataset.takes_noise:
+      noisy = ' or '.join(name for name, each in datasets.registered().items() if each.takes_noise)
       raise InputError(
-        f'--noise_clients={self.data.noise_clients} does not apply to --dataset={self.data.dataset}; it applies to dataset mnist'
+        f'--noise_clients={self.data.noise_clients} does not apply to --dataset={self.data.dataset}; it applies to dataset {noisy}'
       )
     if self.data.noise_clients > 0.0 and self.data.num_clients < 2:
       raise InputError(

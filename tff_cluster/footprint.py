@@ -22,6 +22,7 @@ from tff_cluster import population as population_lib
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import PredictionRule
 from tff_cluster.config import ExperimentConfig
+from tff_cluster.data import datasets
 from tff_cluster.errors import InputError
 
 _BASE = 900_000_000
@@ -103,7 +104,7 @@ class Size:
 def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: int, parallel: int) -> Size:
   """Returns the size of an experiment on rows of which so much is known; see Size."""
   clients, clusterings = config.data.num_participants, config.clusterings
-  if config.data.rows_per_client is not None and config.data.dataset != 'emnist':
+  if config.data.rows_per_client is not None and not datasets.find(config.data.dataset).picks_owners:
     # Test rows come with them in proportion; the global test set is a fifth or less.
     rows = min(rows, 2 * config.data.num_clients * config.data.rows_per_client + rows // 5)
   kinds = {clustering.signature for clustering in clusterings if not clustering.rule.alternates}

@@ -8,7 +8,7 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tff_cluster.errors import InputError, shown
@@ -67,7 +67,7 @@ def check_value(field: dataclasses.Field, value: Any) -> None:
   rule = field.metadata
   if value is None:
     return
-  if 'choices' in rule and value not in rule['choices']:
+  if 'choices' in rule and not is_among(value, rule['choices']):
     raise InputError(f'--{field.name}={value}: allowed are {", ".join(map(str, rule["choices"]))}')
   for bound, fits, words in (
     ('at_least', lambda v, b: v >= b, 'at least'),
@@ -84,10 +84,18 @@ def check_applies(section: Any, field: dataclasses.Field) -> None:
     return
   chooser, values = field.metadata['applies']
   chosen = getattr(section, chooser)
-  if chosen not in values:
+  if not is_among(chosen, values):
     raise InputError(
       f'--{field.name} does not apply to --{chooser}={chosen}; it applies to {chooser} {" or ".join(values)}'
     )
+
+
+def is_among(value: Any, choices: Collection[Any]) -> bool:
+  """Tells whether a value is one of the choices; one that ends in ':NAME' stands for all texts that begin so."""
+  if value in choices:
+    return True
+  families = [each.removesuffix('NAME') for each in choices if str(each).endswith(':NAME')]
+  return any(isinstance(value, str) and value.startswith(family) and value != family for family in families)
 
 
 def to_json(section: Any) -> dict[str, Any]:

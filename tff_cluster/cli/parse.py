@@ -174,7 +174,7 @@ def make_section(kind: type[_Section], values: Mapping[str, Any]) -> _Section:
   for name in values:
     if 'applies' in fields[name].metadata:
       chooser = fields[name].metadata['applies'][0]
-      if getattr(section, chooser) not in fields[chooser].metadata['choices']:
+      if not options.is_among(getattr(section, chooser), fields[chooser].metadata['choices']):
         # The wrong choice is the cause; that something does not apply to it would mislead.
         config.validate(kind(**{chooser: getattr(section, chooser)}))
       options.check_applies(section, fields[name])
