@@ -7,9 +7,13 @@ import sys
 import numpy as np
 import pytest
 
+import phases.phase3
+import phases.report
 from tff_cluster import api
+from tff_cluster import store as store_lib
 from tff_cluster.algorithms import three_phase
 from tff_cluster.assignment import ClusterAssignment
+from tff_cluster.cli import program
 from tff_cluster.config import (
   ClusteringConfig,
   DataConfig,
@@ -188,7 +192,7 @@ def test_they_stand_beside_the_built_in_ones(done):
   page = (folder.root / 'report.html').read_text()
   assert all(rule['words'] in page for rule in results['rules'])
   scorecard = (folder.root / 'scorecard.csv').read_text()
-  assert all(rule['words'] in scorecard for rule in results['rules'])
+  assert all(f'{rule["name"]}_clients' in scorecard for rule in results['rules'])
 
 
 def test_they_change_nothing_else_and_can_join_a_finished_run(my_rules, done, tmp_path):
@@ -209,6 +213,24 @@ def test_they_change_nothing_else_and_can_join_a_finished_run(my_rules, done, tm
     none, tmp_path / 'run', store_dir=store
   )  # As with clusterings: those there stay.
   assert again.results['digest'] == joined.results['digest'] and len(my_rules.GIVEN['mixing']) == calls
+
+
+def test_phases_alone_measure_them_too(my_rules, done, tmp_path, capsys):
+  folder = RunFolder(tmp_path / 'run')
+  some = dataclasses.replace(CONFIG, evaluation=EvaluationConfig(aggregation=ADDED[:1]))
+  api.run_experiment(some, folder.root, store_dir=str(done[1].store))
+  store_lib.save_json(folder.config, CONFIG.to_json())
+
+  def run(phase):
+    return program.execute(phase.main, phase.define_flags, ['p', f'--output_dir={folder.root}'])
+
+  assert run(phases.report) == 2
+  assert (
+    'has not measured --aggregation=my_rules:best on kmeans yet: run python -m phases.phase3'
+    in capsys.readouterr().err
+  )
+  assert run(phases.phase3) == 0 and run(phases.report) == 0
+  assert json.loads(folder.results.read_text())['digest'] == done[0].results['digest']
 
 
 def test_a_rule_that_fails_leaves_the_run_and_all_else_is_finished(my_rules, done, tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import Rule
 from tff_cluster.algorithms import experiment as experiment_lib
 from tff_cluster.algorithms import rule_evaluation, three_phase
+from tff_cluster.errors import InputError
 from tff_cluster.run_folder import RunFolder
 
 
@@ -59,6 +60,11 @@ def finished(
   """
   for rule in rules.added(config.evaluation.aggregation):
     saved = folder.load_finished(folder.aggregation(label), 'phase3')
+    if rule.name not in saved:
+      raise InputError(
+        f'{folder.root} has not measured {rule.called} on {label} yet: run python -m phases.phase3 --output_dir={folder.root} '
+        'first'
+      )
     entry = saved[rule.name]
     yield rule, entry['evaluation'], entry['timing']
 
