@@ -113,13 +113,9 @@ def is_default(field: dataclasses.Field, value: Any) -> bool:
 def as_declared(field: dataclasses.Field, value: Any) -> Any:
   """Returns the value, an integer as a float in a field of floats: 1 and 1.0 are one learning rate, with one digest.
 
-  A list is a tuple in a field of several texts.
-
   Raises:
     InputError: if the integer is too large for a float.
   """
-  if takes_several(field) and isinstance(value, list):
-    return tuple(value)
   if type(value) is not int or plain_type(field)[0] is not float:
     return value
   try:

@@ -263,6 +263,16 @@ def test_changed_code_is_another_rule(tmp_path, monkeypatch):
   assert read('made_up:f').name == 'f'
 
 
+def test_a_configuration_takes_a_list_of_texts():
+  several = ExperimentConfig(evaluation=EvaluationConfig(aggregation=['vote', 'my_rules:by_size']))
+  assert several == ExperimentConfig(evaluation=EvaluationConfig(aggregation=('vote', 'my_rules:by_size')))
+  assert ExperimentConfig.from_json(several.validated().to_json()) == several
+  assert several.digest != ExperimentConfig().digest
+  for wrong in ('vote', None, ['vote', 3]):
+    with pytest.raises(InputError, match=r'^--aggregation=.*: expected (a list of texts|text)'):
+      ExperimentConfig.from_json({'evaluation': {'aggregation': wrong}})
+
+
 def test_every_role_is_that_of_one_built_in_rule():
   roles = [role for rule in rules.RULES.values() for role in rule.roles]
   assert len(roles) == len(set(roles)) and rules.with_role(CLIENTS) in rules.mixing_rules()

@@ -56,7 +56,7 @@ def load(name: str, data_dir: str | None, called: str | None = None) -> Source:
   called, folder = called or name, downloads.subfolder(data_dir, 'tfds')
   with downloads.quiet():
     import tensorflow_datasets as tfds
-    from google.protobuf import json_format
+    from google.protobuf import json_format  # type: ignore[import-untyped]
 
     tfds.disable_progress_bar()
     try:
