@@ -92,7 +92,7 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   if added is not None and added not in experiment.clusterings:
     # One of its name that was not made, for instance because it cannot be, makes way.
     unmade = [c.label for c in experiment.clusterings if not folder.clusters(c.label).exists()]
-    experiment = experiment.without_clusterings({added.label} & set(unmade)).with_clusterings((added,))
+    experiment = experiment.without({added.label} & set(unmade)).with_clusterings((added,))
     # What lies there is of a call that was stopped before the run knew of it, perhaps with other flags.
     folder.forget(added.label)
   from tff_cluster.cli import progress

@@ -53,12 +53,16 @@ def print_table(document: dict[str, Any]) -> None:
   """Prints a line for each rule, and one on the order of the samples."""
   sizes = ('experts', 'samples', 'classes')
   print(', '.join(f'{document[f"num_{size}"]} {size}' for size in sizes))
-  print(f'{"rule":<12}{"accuracy":>10}{"as fedex":>10}')
+  from tff_cluster.aggregation import rules
+  from tff_cluster.aggregation.rule import SUBJECT
+
+  subject = rules.with_role(SUBJECT).name
+  print(f'{"rule":<12}{"accuracy":>10}{f"as {subject}":>10}')
   for rule, shares in document['agreement'].items():
     accuracy = '-' if document['accuracy'] is None else f'{document["accuracy"][rule]:.2%}'
-    print(f'{rule:<12}{accuracy:>10}{shares["fedex"]:>10.2%}')
+    print(f'{rule:<12}{accuracy:>10}{shares[subject]:>10.2%}')
   order = document['order_sensitivity']
-  line = f'fedex in {order["num_shuffles"]} other orders: {order["changed"]:.2%} of the samples change'
+  line = f'{subject} in {order["num_shuffles"]} other orders: {order["changed"]:.2%} of the samples change'
   if order['accuracy'] is not None:
     line += f', accuracy {min(order["accuracy"]):.2%} to {max(order["accuracy"]):.2%}'
   print(line)

@@ -1,5 +1,6 @@
 """Phase 3: average, weighted and blended aggregation of the cluster models (Rohith et al. 2020, section 6.3).
 
+Rules of your own, where the run has them (--aggregation), stand beside these.
 New clients, where the run has them (--new_clients), are assigned to clusters and measured here too.
 
 python -m phases.phase3 --output_dir=runs/demo
@@ -21,7 +22,7 @@ def main() -> None:
   for clustering in config.clusterings:
     folder.load_finished(folder.phase2(clustering.label), 'phase2')
   from tff_cluster.cli import progress
-  from tff_cluster.phases import new_clients, session, three_phase
+  from tff_cluster.phases import added_rules, new_clients, session, three_phase
 
   bars, failed = progress.Progress(), dict[str, Exception]()
   with session.opened(folder, config, bars, machine) as experiment:
@@ -29,6 +30,7 @@ def main() -> None:
       with three_phase.apart(failed, clustering.label):
         three_phase.run_phase3(experiment, clustering.label)
         new_clients.run_clustering(experiment, clustering)
+        added_rules.run(experiment, clustering.label, failed)
     new_clients.run_baseline(experiment)
   left = three_phase.drop(folder, config, failed)
   if failed:

@@ -8,13 +8,15 @@ import dataclasses
 import importlib
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tff_cluster.aggregation import rules
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
+from tff_cluster.data import datasets
 
 ROOT = Path(__file__).parents[1]
 # A room may import itself and the rooms on floors below.
@@ -42,7 +44,7 @@ FLAGS_IN_TEXTS = {
 # Rooms that know little, and what of the house they may know.
 KNOWING = {
   'aggregation': {'base', 'data', 'clustering'},
-  'scorecard': {'base', 'clustering', 'experiment', 'data', 'storage'},
+  'scorecard': {'base', 'clustering', 'aggregation', 'experiment', 'data', 'storage'},
   'papers': {'base', 'scorecard', 'clustering'},
   'report': {'base', 'storage', 'data', 'clustering', 'aggregation', 'experiment', 'scorecard', 'papers'},
 }
@@ -242,6 +244,49 @@ def method_branches(tree: Tree) -> Iterator[str]:
           yield f'{module} asks for method {part.value!r}, line {part.lineno}'
 
 
+# Names of rules of Phase 3 that are words of other vocabularies too (thresholds, linkages, kinds of contenders, intervals).
+WORDS = {'mean', 'average', 'oracle'}
+
+
+def rule_branches(tree: Tree) -> Iterator[str]:
+  """Yields one line for each place that knows a rule of Phase 3 by its name, outside of rules and papers."""
+  for module, parsed in tree.parsed.items():
+    if module.startswith(('tff_cluster.aggregation.rules', 'tff_cluster.papers')):
+      continue
+    for node in ast.walk(parsed):
+      asked: list[ast.expr | None] = []
+      if isinstance(node, ast.Compare):
+        asked = [part for each in (node.left, *node.comparators) for part in _members(each)]
+      elif isinstance(node, ast.Dict):
+        asked = list(node.keys)
+      elif isinstance(node, ast.MatchValue):
+        asked = [node.value]
+      elif isinstance(node, ast.Subscript):
+        asked = [node.slice]
+      elif isinstance(node, (ast.Tuple, ast.List, ast.Set)) and len(_rules(node.elts)) > 1:
+        asked = list(node.elts)
+      found = _rules(asked)
+      told = ast.unparse(node) if found and isinstance(node, (ast.Compare, ast.Subscript)) else ''
+      if len(found) > 1 or not set(found) <= WORDS or re.search('rule|evaluation|expert|agreement', told):
+        yield from (f'{module} asks for rule {name!r}, line {node.lineno}' for name in found)
+
+
+def dataset_branches(tree: Tree) -> Iterator[str]:
+  """Yields one line for each comparison with the name of a data set, outside of data sets and papers."""
+  for module, parsed in tree.parsed.items():
+    if module.startswith(('tff_cluster.data.datasets', 'tff_cluster.papers')):
+      continue
+    for node in ast.walk(parsed):
+      if isinstance(node, ast.Compare) and 'dataset' in ast.unparse(node):
+        asked = [part for each in (node.left, *node.comparators) for part in _members(each)]
+        if any(isinstance(part, ast.Constant) and part.value in datasets.registered() for part in asked):
+          yield f'{module} asks for a data set, line {node.lineno}: {ast.unparse(node)}'
+
+
+def _rules(nodes: Iterable[ast.expr | None]) -> list[str]:
+  return [node.value for node in nodes if isinstance(node, ast.Constant) and node.value in rules.RULES]
+
+
 def _members(node: ast.expr) -> list[ast.expr]:
   """Returns the elements of a tuple, list or set, else the node itself."""
   return list(node.elts) if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [node]
@@ -424,6 +469,51 @@ def test_a_planted_branch_on_a_method_is_found(tmp_path, code):
 def test_naming_a_method_is_no_branch(tmp_path):
   _plant(tmp_path, {'experiment/config.py': "default = f('kmeans')\nc.partition == 'iid'"})
   assert list(method_branches(Tree(tmp_path))) == []
+
+
+def test_nobody_asks_for_the_name_of_a_rule_of_phase_3():
+  assert sorted(rule_branches(Tree(ROOT))) == []
+
+
+@pytest.mark.parametrize(
+  'code',
+  [
+    "rule.name == 'blended'",
+    "name in ('own', 'average')",
+    "words = {'own': 1}",
+    "match name:\n  case 'weighted':\n    pass",
+    "clustering['evaluations']['own']",
+    "clustering['evaluations']['average']",
+    "found['agreement']['fedex']",
+    "names = ('average', 'weighted')",
+    "if rule == 'mean':\n  pass",
+  ],
+)
+def test_a_planted_branch_on_a_rule_is_found(tmp_path, code):
+  _plant(tmp_path, {'report/a.py': code, 'papers/b.py': code, 'aggregation/rules/c.py': code})
+  found = list(rule_branches(Tree(tmp_path)))
+  assert found and all(line.startswith('tff_cluster.report.a asks for rule') for line in found)
+
+
+@pytest.mark.parametrize(
+  'code', ["linkage == 'average'", "row['mean']", "f('own')", "{'oracle': 1}", "KINDS = ('a', 'oracle')"]
+)
+def test_words_of_other_vocabularies_are_no_rules(tmp_path, code):
+  _plant(tmp_path, {'report/a.py': code})
+  assert list(rule_branches(Tree(tmp_path))) == []
+
+
+def test_nobody_asks_for_the_name_of_a_data_set():
+  assert sorted(dataset_branches(Tree(ROOT))) == []
+
+
+@pytest.mark.parametrize(
+  'code', ["c.dataset == 'mnist'", "if data.dataset not in ('emnist', 'file'):\n  pass"]
+)
+def test_a_planted_branch_on_a_data_set_is_found(tmp_path, code):
+  _plant(tmp_path, {'algorithms/a.py': code, 'papers/b.py': code, 'data/datasets/c.py': code})
+  (found,) = dataset_branches(Tree(tmp_path))
+  assert found.startswith('tff_cluster.algorithms.a asks for a data set')
 
 
 def test_allowed_imports_are_not_faults(tmp_path):

@@ -11,17 +11,19 @@ import re
 import shlex
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 from packaging import requirements, utils, version
 
 from tff_cluster import papers
+from tff_cluster.aggregation import rules
 from tff_cluster.base import errors
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import estimators, methods
 from tff_cluster.clustering import signatures as signatures_lib
-from tff_cluster.data import populate
+from tff_cluster.data import datasets, populate
 from tff_cluster.experiment import config
 from tff_cluster.papers import catalogue
 from tff_cluster.scorecard.published import PAPER
@@ -93,6 +95,8 @@ def check_command(line: str, tmp_path: pathlib.Path) -> int:
 @pytest.mark.parametrize('line', sorted(set(command_lines())))
 def test_command_lines_are_understood(line, tmp_path, capsys, monkeypatch):
   monkeypatch.chdir(ROOT)
+  (tmp_path / 'my_rules.py').write_text(scripts(README)['my_rules.py'])
+  monkeypatch.syspath_prepend(tmp_path)
   first, *rest = shlex.split(line)
   if line.startswith('python -m '):
     code = check_command(line, tmp_path)
@@ -154,6 +158,8 @@ def missing(name: str, made_here: frozenset[str] = frozenset()) -> bool:
 def test_files_and_functions_that_pages_name_are_there(page):
   # What CONTRIBUTING.md shows how to write.
   new = frozenset({'tff_cluster/clustering/methods/chains.py', 'tests/clustering/methods/test_chains.py'})
+  new |= {'tff_cluster/aggregation/rules/by_size.py', 'tests/aggregation/rules/test_by_size.py'}
+  new |= {'tff_cluster/data/datasets/blobs.py', 'tests/data/datasets/test_blobs.py'}
   names = {name.removeprefix('../') for name in names_in_backticks(page)}
   assert sorted(name for name in names if missing(name, new)) == []
 
@@ -224,6 +230,96 @@ def test_own_model_of_the_readme_is_accepted(tmp_path, monkeypatch):
   monkeypatch.syspath_prepend(tmp_path)
   model = client_work.model_from_keras(build.build('my_models:small', (8,), 3, 0), 'float32')
   assert model.num_parameters == 8 * 16 + 16 + 16 * 3 + 3
+
+
+@pytest.mark.tensorflow
+def test_own_rules_of_the_readme_stand_beside_the_built_in_ones(tmp_path):
+  (tmp_path / 'my_rules.py').write_text(scripts(README)['my_rules.py'])
+  (line,) = [line for line in command_lines() if '--aggregation=my_rules:by_size' in line]
+  environment = os.environ | {'PYTHONPATH': str(ROOT), 'TF_CPP_MIN_LOG_LEVEL': '3'}
+  command = [sys.executable, '-W', 'ignore', *shlex.split(line)[1:]]
+  done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+  assert done.returncode == 0, done.stderr
+  folder = tmp_path / 'runs/my_rules'
+  results = json.loads((folder / 'results.json').read_text())
+  assert [rule['name'] for rule in results['rules']] == ['by_size', 'trusted', 'vote']
+  (clustering,) = results['clusterings']
+  assert len(clustering['evaluations']) == 7
+  sizes = np.array([len(members) for members in clustering['clusters']])
+  mixing = np.array(clustering['evaluations']['by_size']['mixing'])
+  np.testing.assert_allclose(mixing[:, 0], sizes / sizes.sum())
+  page = (folder / 'report.html').read_text()
+  assert all(rule['words'] in page for rule in results['rules'])
+  # What is wrong with a rule is one line, and the run has all else.
+  (tmp_path / 'my_rules.py').write_text('def halves(membership):\n  return membership / 2\n')
+  wrong = [
+    *command[:5],
+    '--config_file=runs/my_rules/config.json',
+    '--output_dir=runs/wrong',
+    '--store_dir=runs/my_rules/store',
+  ]
+  done = subprocess.run(wrong, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+  assert done.returncode == 2 and done.stderr.startswith(
+    'error: runs/my_rules/config.json names code to run: my_rules:by_size'
+  )
+  wrong = [
+    *command,
+    '--aggregation=my_rules:halves',
+    '--output_dir=runs/halves',
+    '--store_dir=runs/my_rules/store',
+  ]
+  wrong = [word for word in wrong if ':by_size' not in word and ':trusted' not in word]
+  done = subprocess.run(wrong, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+  assert done.returncode == 2
+  last = done.stderr.strip().splitlines()[-1]
+  assert last.startswith(
+    'error: --aggregation=my_rules:halves returned shares that sum to 0.5 in column 0; rows are clusters'
+  )
+  results = json.loads((tmp_path / 'runs/halves/results.json').read_text())
+  assert (
+    list(results['clusterings'][0]['evaluations'])[-1] == 'vote'
+    and (tmp_path / 'runs/halves/report.html').exists()
+  )
+
+
+def test_the_recipe_adds_a_rule(tmp_path, monkeypatch):
+  written, package = scripts(CONTRIBUTING), ROOT / 'tff_cluster/aggregation/rules'
+  (tmp_path / 'by_size.py').write_text(written['by_size.py'])
+  monkeypatch.setattr(rules, '__path__', [str(package), str(tmp_path)])
+  rules._found.cache_clear()
+  try:
+    assert [rule.name for rule in rules.mixing_rules()] == [
+      'own',
+      'average',
+      'weighted',
+      'blended',
+      'by_size',
+    ]
+    scope: dict[str, Any] = {}
+    exec(compile(written['test_by_size.py'], 'test_by_size.py', 'exec'), scope)
+    scope['test_a_cluster_counts_once_a_member']()
+    with pytest.raises(errors.InputError, match='every Phase 3 has by_size'):
+      rules.added(['by_size'])
+  finally:
+    rules._found.cache_clear()
+    sys.modules.pop('tff_cluster.aggregation.rules.by_size', None)
+    vars(rules).pop('by_size', None)
+
+
+def test_the_recipe_adds_a_data_set(tmp_path, monkeypatch):
+  written, package = scripts(CONTRIBUTING), ROOT / 'tff_cluster/data/datasets'
+  (tmp_path / 'blobs.py').write_text(written['blobs.py'])
+  monkeypatch.setattr(datasets, '__path__', [str(package), str(tmp_path)])
+  datasets.registered.cache_clear()
+  try:
+    assert list(datasets.registered())[-1] == 'blobs' and 'blobs' in datasets.with_option('test_fraction')
+    scope: dict[str, Any] = {}
+    exec(compile(written['test_blobs.py'], 'test_blobs.py', 'exec'), scope)
+    scope['test_points_are_nearest_to_their_own_corner']()
+  finally:
+    datasets.registered.cache_clear()
+    sys.modules.pop('tff_cluster.data.datasets.blobs', None)
+    vars(datasets).pop('blobs', None)
 
 
 def _accuracies(lines: list[str]) -> list[float]:

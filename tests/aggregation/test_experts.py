@@ -9,7 +9,7 @@ import scipy.stats
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tff_cluster.aggregation import experts
+from tff_cluster.aggregation.rules import confidence, fedex, mean, oracle, vote
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError
 
@@ -53,25 +53,25 @@ def test_three_steps_by_hand():
   weights = np.full((2, 3), 1 / 2)
   # t = 1. Sums 1/2 (3/4, 1/2, 3/4): classes 0 and 2 tie, 0 wins. c = (1/2, 1/4) / (3/4) = (2/3, 1/3).
   # w_10 = (1/2 + 2/3) / 2 = 7/12, w_20 = (1/2 + 1/3) / 2 = 5/12.
-  predicted, weights = experts.online_step(weights, HAND[:, 0], 1)
+  predicted, weights = fedex.online_step(weights, HAND[:, 0], 1)
   assert predicted == 0
   np.testing.assert_allclose(weights, [[7 / 12, 1 / 2, 1 / 2], [5 / 12, 1 / 2, 1 / 2]], rtol=1e-15)
   # t = 2. Sums 7/60 + 10/60 = 17/60, 24/60, 18/60: class 1. c = (3/4, 1/4).
   # w_11 = (1/2 * 2 + 3/4) / 3 = 7/12, w_21 = (1/2 * 2 + 1/4) / 3 = 5/12.
-  predicted, weights = experts.online_step(weights, HAND[:, 1], 2)
+  predicted, weights = fedex.online_step(weights, HAND[:, 1], 2)
   assert predicted == 1
   np.testing.assert_allclose(weights, [[7 / 12, 7 / 12, 1 / 2], [5 / 12, 5 / 12, 1 / 2]], rtol=1e-15)
   # t = 3. Sums times 240: 84 + 10 = 94, 7 + 50 = 57, 42 + 48 = 90: class 0, where equal weights give class 2
   # (14/40 against 15/40). c = (12/14, 2/14) = (6/7, 1/7).
   # w_10 = (7/12 * 3 + 6/7) / 4 = (49/28 + 24/28) / 4 = 73/112, w_20 = (35/28 + 4/28) / 4 = 39/112.
-  predicted, weights = experts.online_step(weights, HAND[:, 2], 3)
+  predicted, weights = fedex.online_step(weights, HAND[:, 2], 3)
   assert predicted == 0
   final = [[73 / 112, 7 / 12, 1 / 2], [39 / 112, 5 / 12, 1 / 2]]
   np.testing.assert_allclose(weights, final, rtol=1e-15)
-  predictions, weights = experts.fedex(HAND)
+  predictions, weights = fedex.fedex(HAND)
   assert predictions.tolist() == [0, 1, 0] and predictions.dtype == np.int64
   np.testing.assert_allclose(weights, final, rtol=1e-15)
-  assert experts.mean(HAND).tolist() == [0, 1, 2]
+  assert mean.mean(HAND).tolist() == [0, 1, 2]
 
 
 def test_the_prediction_comes_before_the_update():
@@ -79,7 +79,7 @@ def test_the_prediction_comes_before_the_update():
   # 13/14 and w_10 rises to 1/14) they would be (13 * 0.6 + 0.1) / 14 = 0.564 and 0.58: class 1.
   start = np.array([[1.0, 0.0], [0.0, 1.0]])
   sample = np.array([[0.6, 0.0], [0.1, 0.58]])
-  predicted, weights = experts.online_step(start, sample, 1)
+  predicted, weights = fedex.online_step(start, sample, 1)
   assert predicted == 0
   np.testing.assert_allclose(weights, [[13 / 14, 0.0], [1 / 14, 1.0]])
   assert (weights * sample).sum(axis=0).argmax() == 1
@@ -99,7 +99,7 @@ def test_the_stream_is_algorithm_2_in_fractions(numbers, data):
   expected, final, lead = algorithm_2(outputs, np.full(shape, 1 / shape[0]) if start is None else start)
   # Sums that tie in fractions may differ in their last bit here, and then all that comes after them differs.
   assume(lead > 1e-9)
-  predictions, weights = experts.fedex(outputs, start)
+  predictions, weights = fedex.fedex(outputs, start)
   assert predictions.tolist() == expected
   np.testing.assert_allclose(weights, final, rtol=1e-12, atol=1e-15)
 
@@ -112,9 +112,9 @@ def test_the_stream_is_its_steps(numbers, fortran, seed):
   weights = start
   steps = []
   for k in range(outputs.shape[1]):
-    predicted, weights = experts.online_step(weights, outputs[:, k], k + 1)
+    predicted, weights = fedex.online_step(weights, outputs[:, k], k + 1)
     steps.append(predicted)
-  predictions, final = experts.fedex(outputs, start)
+  predictions, final = fedex.fedex(outputs, start)
   assert predictions.tolist() == steps
   np.testing.assert_array_equal(final, weights)
 
@@ -126,8 +126,8 @@ def test_permuting_experts_permutes_weights_and_changes_no_prediction(numbers, d
   order = data.draw(st.permutations(range(len(outputs))))
   _, _, lead = algorithm_2(outputs, np.full((len(outputs), outputs.shape[2]), 1 / len(outputs)))
   assume(lead > 1e-9)
-  predictions, weights = experts.fedex(outputs)
-  permuted, permuted_weights = experts.fedex(outputs[order])
+  predictions, weights = fedex.fedex(outputs)
+  permuted, permuted_weights = fedex.fedex(outputs[order])
   np.testing.assert_array_equal(permuted, predictions)
   np.testing.assert_allclose(permuted_weights, weights[order], rtol=1e-12)
 
@@ -135,7 +135,7 @@ def test_permuting_experts_permutes_weights_and_changes_no_prediction(numbers, d
 @settings(deadline=None)
 @given(streams())
 def test_weights_of_a_class_keep_their_sum(numbers):
-  _, weights = experts.fedex(numbers / 16)
+  _, weights = fedex.fedex(numbers / 16)
   np.testing.assert_allclose(weights.sum(axis=0), 1.0, rtol=1e-12)
   assert (weights >= 0).all()
 
@@ -144,8 +144,8 @@ def test_weights_of_a_class_keep_their_sum(numbers):
 @given(streams(max_experts=1))
 def test_one_expert_is_its_own_first_class_by_every_rule(numbers):
   outputs = numbers / 16
-  predictions, weights = experts.fedex(outputs)
-  for found in (predictions, experts.mean(outputs), experts.vote(outputs), experts.confidence(outputs)):
+  predictions, weights = fedex.fedex(outputs)
+  for found in (predictions, mean.mean(outputs), vote.vote(outputs), confidence.confidence(outputs)):
     np.testing.assert_array_equal(found, outputs[0].argmax(axis=1))
     assert found.dtype == np.int64
   np.testing.assert_array_equal(weights, np.ones((1, outputs.shape[2])))
@@ -155,7 +155,7 @@ def test_one_expert_is_its_own_first_class_by_every_rule(numbers):
 @given(streams(max_experts=1), st.sampled_from([2, 4, 8]))
 def test_equal_experts_keep_equal_weights(numbers, count):
   outputs = np.repeat(numbers / 16, count, axis=0)
-  predictions, weights = experts.fedex(outputs)
+  predictions, weights = fedex.fedex(outputs)
   np.testing.assert_array_equal(predictions, outputs[0].argmax(axis=1))
   np.testing.assert_allclose(weights, 1 / count, rtol=1e-12)
   np.testing.assert_array_equal(weights, np.repeat(weights[:1], count, axis=0))
@@ -165,7 +165,7 @@ def test_weights_of_a_class_that_is_always_predicted_are_the_mean_of_its_confide
   # (w * t + c) / (t + 1) for t = 1, 2, ... is the running mean of the start and all confidences so far.
   outputs = np.random.default_rng(0).uniform(0.0, 0.4, (3, 50, 4))
   outputs[:, :, 2] += 0.5
-  predictions, weights = experts.fedex(outputs)
+  predictions, weights = fedex.fedex(outputs)
   assert (predictions == 2).all()
   confidences = outputs[:, :, 2] / outputs[:, :, 2].sum(axis=0)
   np.testing.assert_allclose(weights[:, 2], (1 / 3 + confidences.sum(axis=1)) / 51)
@@ -174,21 +174,21 @@ def test_weights_of_a_class_that_is_always_predicted_are_the_mean_of_its_confide
 
 def test_a_class_that_nobody_gives_counts_as_equal_confidence():
   # All sums are 0: class 0. w_00 = (1 * 1 + 1/2) / 2 = 3/4, w_10 = (0 * 1 + 1/2) / 2 = 1/4.
-  predictions, weights = experts.fedex(np.zeros((2, 1, 2)), np.array([[1.0, 0.5], [0.0, 0.5]]))
+  predictions, weights = fedex.fedex(np.zeros((2, 1, 2)), np.array([[1.0, 0.5], [0.0, 0.5]]))
   assert predictions.tolist() == [0]
   assert weights.tolist() == [[0.75, 0.5], [0.25, 0.5]]
 
 
 def test_shuffled_predictions_come_back_in_order():
   outputs = np.random.default_rng(4).dirichlet(np.full(5, 0.4), (3, 200))
-  found = experts.shuffled(outputs, seeding.generator(0, 'test'), 4)
+  found = fedex.shuffled(outputs, seeding.generator(0, 'test'), 4)
   rng = seeding.generator(0, 'test')
   assert found.shape == (4, 200)
   for row in found:
     order = rng.permutation(200)
-    np.testing.assert_array_equal(row[order], experts.fedex(outputs[:, order])[0])
-  assert (found != experts.fedex(outputs)[0]).any()
-  alone = experts.shuffled(outputs[:1], seeding.generator(0, 'test'), 3)
+    np.testing.assert_array_equal(row[order], fedex.fedex(outputs[:, order])[0])
+  assert (found != fedex.fedex(outputs)[0]).any()
+  alone = fedex.shuffled(outputs[:1], seeding.generator(0, 'test'), 3)
   np.testing.assert_array_equal(alone, np.repeat(outputs[:1].argmax(axis=2), 3, axis=0))
 
 
@@ -196,8 +196,8 @@ def test_shuffled_starts_anew_from_the_given_weights():
   start = np.array([[1.0, 0.0], [0.0, 1.0]])
   outputs = np.tile(np.array([[[0.6, 0.0]], [[0.1, 0.58]]]), (1, 30, 1))
   # All samples are alike, and whichever comes first moves the weights so that class 1 leads from then on.
-  assert experts.fedex(outputs, start)[0].tolist() == [0] + [1] * 29
-  found = experts.shuffled(outputs, seeding.generator(0, 'test'), 3, start)
+  assert fedex.fedex(outputs, start)[0].tolist() == [0] + [1] * 29
+  found = fedex.shuffled(outputs, seeding.generator(0, 'test'), 3, start)
   assert (found == 0).sum(axis=1).tolist() == [1, 1, 1]
   assert start.tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
@@ -205,9 +205,9 @@ def test_shuffled_starts_anew_from_the_given_weights():
 def test_mean_vote_and_confidence_differ_by_hand():
   # Firsts 0, 0, 2; means 0.3, 0.4, 0.3; the highest output is 0.55.
   outputs = np.array([[[0.5, 0.4, 0.1]], [[0.4, 0.35, 0.25]], [[0.0, 0.45, 0.55]]])
-  assert experts.vote(outputs).tolist() == [0]
-  assert experts.mean(outputs).tolist() == [1]
-  assert experts.confidence(outputs).tolist() == [2]
+  assert vote.vote(outputs).tolist() == [0]
+  assert mean.mean(outputs).tolist() == [1]
+  assert confidence.confidence(outputs).tolist() == [2]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_mean_vote_and_confidence_differ_by_hand():
   ],
 )
 def test_a_tie_of_votes_goes_to_the_higher_mean_among_the_tied(first, second, expected):
-  assert experts.vote(np.array([[first], [second]])).tolist() == [expected]
+  assert vote.vote(np.array([[first], [second]])).tolist() == [expected]
 
 
 @settings(deadline=None)
@@ -228,7 +228,7 @@ def test_vote_is_scipys_mode_where_there_is_one(numbers):
   counts = np.array([np.bincount(column, minlength=numbers.shape[2]) for column in firsts.T])
   clear = (counts == counts.max(axis=1, keepdims=True)).sum(axis=1) == 1
   modes = scipy.stats.mode(firsts, axis=0, keepdims=False).mode
-  np.testing.assert_array_equal(experts.vote(numbers / 16)[clear], modes[clear])
+  np.testing.assert_array_equal(vote.vote(numbers / 16)[clear], modes[clear])
 
 
 @settings(deadline=None)
@@ -236,22 +236,22 @@ def test_vote_is_scipys_mode_where_there_is_one(numbers):
 def test_the_oracle_bounds_rules_that_name_some_experts_class(numbers, seed):
   outputs = numbers / 16
   labels = np.random.default_rng(seed).integers(outputs.shape[2], size=outputs.shape[1])
-  right = experts.oracle(outputs, labels) == labels
+  right = oracle.oracle(outputs, labels) == labels
   for found in (
     *outputs.argmax(axis=2),
-    *(r(outputs) for r in (experts.mean, experts.vote, experts.confidence)),
+    *(r(outputs) for r in (mean.mean, vote.vote, confidence.confidence)),
   ):
     assert right[found == labels].all()
   wrong = ~(outputs.argmax(axis=2) == labels).any(axis=0)
-  np.testing.assert_array_equal(experts.oracle(outputs, labels)[wrong], experts.mean(outputs)[wrong])
+  np.testing.assert_array_equal(oracle.oracle(outputs, labels)[wrong], mean.mean(outputs)[wrong])
 
 
 def test_weights_can_be_right_where_neither_an_expert_nor_the_mean_is():
   # Firsts 0 and 2; means 0.3, 0.1875, 0.325: class 2. Weighted sums 0.6 / 4, 0.375, 0.65 / 4: class 1.
   outputs = np.array([[[0.5, 0.2, 0.1]], [[0.1, 0.175, 0.55]]])
-  predictions, _ = experts.fedex(outputs, np.array([[0.25, 1.0, 0.25], [0.25, 1.0, 0.25]]))
+  predictions, _ = fedex.fedex(outputs, np.array([[0.25, 1.0, 0.25], [0.25, 1.0, 0.25]]))
   assert predictions.tolist() == [1]
-  assert experts.oracle(outputs, np.array([1])).tolist() == [2]
+  assert oracle.oracle(outputs, np.array([1])).tolist() == [2]
 
 
 def test_ten_thousand_samples_take_well_below_a_second():
@@ -259,7 +259,7 @@ def test_ten_thousand_samples_take_well_below_a_second():
   taken = []
   for _ in range(3):
     started = time.process_time()
-    experts.fedex(outputs)
+    fedex.fedex(outputs)
     taken.append(time.process_time() - started)
   assert min(taken) < 1.0
 
@@ -289,8 +289,8 @@ def changed(value, place=(1, 2, 3)):
   ],
 )
 def test_wrong_outputs(outputs, message):
-  rules = (experts.fedex, experts.mean, experts.vote, experts.confidence)
-  for rule in (*rules, lambda o: experts.oracle(o, [0, 0, 0]), lambda o: experts.shuffled(o, None, 1)):
+  rules = (fedex.fedex, mean.mean, vote.vote, confidence.confidence)
+  for rule in (*rules, lambda o: oracle.oracle(o, [0, 0, 0]), lambda o: fedex.shuffled(o, None, 1)):
     with pytest.raises(InputError, match=message):
       rule(outputs)
 
@@ -306,9 +306,9 @@ def test_wrong_outputs(outputs, message):
 )
 def test_wrong_weights(weights, message):
   for call in (
-    lambda: experts.fedex(GOOD, weights),
-    lambda: experts.online_step(weights, GOOD[:, 0], 1),
-    lambda: experts.shuffled(GOOD, np.random.default_rng(0), 1, weights),
+    lambda: fedex.fedex(GOOD, weights),
+    lambda: fedex.online_step(weights, GOOD[:, 0], 1),
+    lambda: fedex.shuffled(GOOD, np.random.default_rng(0), 1, weights),
   ):
     with pytest.raises(InputError, match=message):
       call()
@@ -326,13 +326,13 @@ def test_wrong_weights(weights, message):
 )
 def test_wrong_labels(labels, message):
   with pytest.raises(InputError, match=message):
-    experts.oracle(GOOD, labels)
+    oracle.oracle(GOOD, labels)
 
 
 def test_wrong_counts():
   with pytest.raises(InputError, match='t=0: must be at least 1'):
-    experts.online_step(np.ones((2, 4)), GOOD[:, 0], 0)
+    fedex.online_step(np.ones((2, 4)), GOOD[:, 0], 0)
   with pytest.raises(InputError, match='times=0: must be at least 1'):
-    experts.shuffled(GOOD, np.random.default_rng(0), 0)
+    fedex.shuffled(GOOD, np.random.default_rng(0), 0)
   with pytest.raises(InputError, match=r'outputs of one sample must be \[experts, classes\]'):
-    experts.online_step(np.ones((2, 4)), GOOD, 1)
+    fedex.online_step(np.ones((2, 4)), GOOD, 1)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tff_cluster.aggregation import experts
-from tff_cluster.aggregation.gate import gate
+from tff_cluster.aggregation.rules import mean
+from tff_cluster.aggregation.rules.gate import gate
 from tff_cluster.base.errors import InputError
 
 
@@ -28,7 +28,7 @@ def test_the_gate_beats_the_mean_on_planted_specialists():
   found = gate(validation, validation_labels, outputs)
   assert found.shape == labels.shape and found.dtype == np.int64
   # The mean follows the loud expert, which is right for one sample in six.
-  assert (experts.mean(outputs) == labels).mean() < 0.3
+  assert (mean.mean(outputs) == labels).mean() < 0.3
   assert (found == labels).mean() > 0.95
   np.testing.assert_array_equal(gate(validation, validation_labels, outputs), found)
 

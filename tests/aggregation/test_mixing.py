@@ -6,6 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tff_cluster.aggregation import mixing
+from tff_cluster.aggregation.rules.average import average
+from tff_cluster.aggregation.rules.blended import blended, blended_clusters
+from tff_cluster.aggregation.rules.own import own
+from tff_cluster.aggregation.rules.weighted import weighted
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.assignment import ClusterAssignment
 
@@ -29,11 +33,11 @@ def test_columns_sum_to_one_and_are_shares(assignment, data):
   models = assignment.num_clusters
   scores = data.draw(st.lists(st.floats(0, 1), min_size=models, max_size=models))
   expected = {
-    'average': (mixing.average(models), (models, 1)),
-    'weighted': (mixing.weighted(np.array(scores)), (models, 1)),
-    'own': (mixing.own_models(assignment), (models, assignment.num_clients)),
-    'blended': (mixing.blended(assignment), (models, assignment.num_clients)),
-    'blended_clusters': (mixing.blended_clusters(models), (models, models)),
+    'average': (average(np.ones((models, 1))), (models, 1)),
+    'weighted': (weighted(np.array(scores)), (models, 1)),
+    'own': (own(assignment.membership), (models, assignment.num_clients)),
+    'blended': (blended(assignment.membership), (models, assignment.num_clients)),
+    'blended_clusters': (blended_clusters(models), (models, models)),
     'start': (mixing.start_weights(assignment).T, (assignment.num_clients, models)),
   }
   for name, (matrix, shape) in expected.items():
@@ -51,8 +55,12 @@ def test_permuting_clients_permutes_columns(assignment, data):
   permuted = ClusterAssignment(assignment.membership[:, order], ids)
   # Canonical order may move the rows: pair them by their members.
   rows = [[set(c) for c in permuted.clusters].index(set(c)) for c in assignment.clusters]
-  for build in (mixing.own_models, mixing.blended, mixing.start_weights):
-    np.testing.assert_allclose(build(permuted)[rows], build(assignment)[:, order], atol=1e-12)
+  for build in (own, blended):
+    np.testing.assert_allclose(
+      build(permuted.membership)[rows], build(assignment.membership)[:, order], atol=1e-12
+    )
+  found = mixing.start_weights(permuted)[rows]
+  np.testing.assert_allclose(found, mixing.start_weights(assignment)[:, order], atol=1e-12)
 
 
 @given(st.integers(1, 6), st.integers(0, 2**31))
@@ -60,11 +68,11 @@ def test_one_cluster_gives_everybody_that_model(clients, seed):
   model = [np.random.default_rng(seed).normal(size=(1, 3, 2)).astype(np.float32)]
   assignment = ClusterAssignment.from_labels([0] * clients, [str(k) for k in range(clients)])
   for matrix in (
-    mixing.average(1),
-    mixing.weighted(np.array([0.4])),
-    mixing.own_models(assignment),
-    mixing.blended(assignment),
-    mixing.blended_clusters(1),
+    average(np.ones((1, 1))),
+    weighted(np.array([0.4])),
+    own(assignment.membership),
+    blended(assignment.membership),
+    blended_clusters(1),
   ):
     (found,) = mixing.apply_mixing(model, matrix)
     np.testing.assert_array_equal(found, np.repeat(model[0], matrix.shape[1], axis=0))
@@ -73,31 +81,25 @@ def test_one_cluster_gives_everybody_that_model(clients, seed):
 @given(assignments(overlapping=False), st.integers(0, 2**31))
 def test_disjoint_own_model_is_the_clusters_model(assignment, seed):
   model = np.random.default_rng(seed).normal(size=(assignment.num_clusters, 5)).astype(np.float32)
-  (found,) = mixing.apply_mixing([model], mixing.own_models(assignment))
+  (found,) = mixing.apply_mixing([model], own(assignment.membership))
   np.testing.assert_array_equal(found, model[assignment.labels])
 
 
 @given(assignments(), st.integers(0, 2**31))
 def test_blended_is_half_own_half_average(assignment, seed):
   model = np.random.default_rng(seed).normal(size=(assignment.num_clusters, 5))
-  (own,) = mixing.apply_mixing([model], mixing.own_models(assignment))
-  (blended,) = mixing.apply_mixing([model], mixing.blended(assignment))
-  np.testing.assert_allclose(blended, 0.5 * own + 0.5 * model.mean(axis=0), rtol=1e-5, atol=1e-6)
+  (of_clients,) = mixing.apply_mixing([model], own(assignment.membership))
+  (found,) = mixing.apply_mixing([model], blended(assignment.membership))
+  np.testing.assert_allclose(found, 0.5 * of_clients + 0.5 * model.mean(axis=0), rtol=1e-5, atol=1e-6)
 
 
 def test_weighted():
-  np.testing.assert_allclose(mixing.weighted(np.array([0.2, 0.6])), [[0.25], [0.75]])
-  np.testing.assert_array_equal(mixing.weighted(np.zeros(4)), np.full((4, 1), 0.25))
-  np.testing.assert_allclose(mixing.weighted(np.array([1e-320, 0.0])), [[1.0], [0.0]])
+  np.testing.assert_allclose(weighted(np.array([0.2, 0.6])), [[0.25], [0.75]])
+  np.testing.assert_array_equal(weighted(np.zeros(4)), np.full((4, 1), 0.25))
+  np.testing.assert_allclose(weighted(np.array([1e-320, 0.0])), [[1.0], [0.0]])
   for wrong in ([0.5, -0.1], [np.nan, 1.0], [np.inf, 1.0], [], [[0.5]]):
     with pytest.raises(InputError, match='scores must be'):
-      mixing.weighted(np.array(wrong))
-
-
-@pytest.mark.parametrize('build', [mixing.average, mixing.blended_clusters])
-def test_no_models(build):
-  with pytest.raises(InputError, match='num_models=0'):
-    build(0)
+      weighted(np.array(wrong))
 
 
 @pytest.mark.parametrize('chunk_bytes', [1, 100, 2**25])
@@ -117,14 +119,14 @@ def test_apply_equals_plain_numpy(chunk_bytes, dtype):
 def test_sums_are_float64():
   # 1e8 + 1 - 1e8 is 0 in float32 sums.
   weights = [np.array([1e8, 3.0, -1e8], np.float32)]
-  (found,) = mixing.apply_mixing(weights, mixing.average(3))
+  (found,) = mixing.apply_mixing(weights, average(np.ones((3, 1))))
   np.testing.assert_array_equal(found, np.float32([1.0]))
 
 
 def test_a_diverged_model_stays_with_those_who_use_it():
   weights = [np.array([[1.0, 2.0], [np.nan, np.inf], [3.0, 4.0]], np.float32)]
   assignment = ClusterAssignment.from_clusters([['a', 'd'], ['b', 'd'], ['c']], tuple('abcd'))
-  (found,) = mixing.apply_mixing(weights, mixing.own_models(assignment))
+  (found,) = mixing.apply_mixing(weights, own(assignment.membership))
   np.testing.assert_array_equal(found[[0, 2]], [[1.0, 2.0], [3.0, 4.0]])
   assert not np.isfinite(found[[1, 3]]).any()
 
@@ -133,7 +135,7 @@ def test_memory_mapped_models(tmp_path):
   array = np.random.default_rng(1).normal(size=(3, 50)).astype(np.float32)
   np.save(tmp_path / 'w.npy', array)
   mapped = np.load(tmp_path / 'w.npy', mmap_mode='r')
-  (found,) = mixing.apply_mixing([mapped], mixing.average(3), chunk_bytes=64)
+  (found,) = mixing.apply_mixing([mapped], average(np.ones((3, 1))), chunk_bytes=64)
   np.testing.assert_allclose(found[0], array.mean(axis=0), rtol=1e-5)
 
 
@@ -167,7 +169,7 @@ def test_many_models_mixed_through_what_columns_share_have_the_bits_of_plain_sum
   shared = []
   plainly = mixing._mix_plainly
   monkeypatch.setattr(mixing, '_mix_plainly', lambda *given: shared.append(0) or plainly(*given))
-  for matrix in (mixing.blended(assignment), mixing.blended_clusters(clusters)):
+  for matrix in (blended(assignment.membership), blended_clusters(clusters)):
     (found,) = mixing.apply_mixing([models], matrix, chunk_bytes=50_000)
     assert not shared, 'no column goes through all models'
     wide = models.astype(np.float64)

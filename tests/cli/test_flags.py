@@ -81,7 +81,7 @@ def test_help_tells_choices_bounds_and_defaults(kind, capsys, monkeypatch):
     assert ' '.join(field.metadata['help'].split()) in text
     if 'choices' in field.metadata:
       assert '|'.join(map(str, field.metadata['choices'])) in text
-    if field.default not in (None, ''):
+    if field.default not in (None, '', ()):
       assert f'Default: {fields.as_text(field.default)}.' in text
     if 'at_least' in field.metadata:
       assert f'at least {field.metadata["at_least"]}' in text

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError
-from tff_cluster.data import images, sources
+from tff_cluster.data import sources, tfds_images
 from tff_cluster.data.noise import add_noise
 from tff_cluster.data.partitioners import by_source, matching, pathological
 from tff_cluster.data.partitioners.counts import label_table
@@ -237,7 +237,7 @@ def test_the_loader_joins_both_sets(monkeypatch):
     loaded.append((name, data_dir))
     return {'mnist': _mnist, 'cifar10': _cifar10}[name]()
 
-  monkeypatch.setattr(images, 'load_images', load)
+  monkeypatch.setattr(tfds_images, 'load', load)
   source = sources.load(_config(data_dir='there'))
   assert loaded == [('mnist', 'there'), ('cifar10', 'there')]
   np.testing.assert_array_equal(source.train_x, add_noise(_mnist(), _cifar10(), _config()).train_x)

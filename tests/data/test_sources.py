@@ -16,6 +16,7 @@ from sklearn import datasets
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.data import downloads, emnist, sources
+from tff_cluster.data.datasets import digits
 from tff_cluster.data.source import Source, hold_out
 from tff_cluster.experiment.config import DataConfig
 
@@ -37,9 +38,9 @@ def test_digits_are_scikit_learns_scaled_bilinearly():
 def test_enlarge_keeps_orientation_and_range():
   image = np.zeros((1, 8, 8), np.int64)
   image[0, 0, 7] = 16
-  large = sources.enlarge(image)[0, :, :, 0]
+  large = digits.enlarge(image)[0, :, :, 0]
   assert large[0, 27] == 255 and large[27, 0] == 0 and large[0, 0] == 0
-  assert (sources.enlarge(np.full((1, 8, 8), 16)) == 255).all()
+  assert (digits.enlarge(np.full((1, 8, 8), 16)) == 255).all()
 
 
 def test_digits_and_files_import_no_tensorflow(tmp_path):

@@ -98,6 +98,10 @@ def clusterings(draw, name):
   return draw(sections(ClusteringFlags, **fixed))
 
 
+# Built-in rules of predictions, by their names and by others.
+AGGREGATIONS = st.sampled_from([(), ('vote',), ('vote', 'gate,name=g', 'vote,name=v2')])
+
+
 @st.composite
 def experiments(draw):
   dataset = draw(st.sampled_from(config.DATASETS))
@@ -131,7 +135,7 @@ def experiments(draw):
     data,
     draw(sections(TrainingConfig, **everybody)),
     asked,
-    EvaluationConfig(num_folds=folds),
+    EvaluationConfig(num_folds=folds, aggregation=draw(AGGREGATIONS)),
   )
 
 
@@ -165,7 +169,7 @@ def test_digest_depends_on_every_other_field(kind, field):
     pytest.skip('where data lies does not change a result')
   base = ExperimentConfig()
   name = {DataConfig: 'data', TrainingConfig: 'training', EvaluationConfig: 'evaluation'}.get(kind)
-  other = {'bool': True, 'int': 7, 'float': 0.07, 'str': 'other'}[kind_of(field)]
+  other = {'bool': True, 'int': 7, 'float': 0.07, 'str': 'other'}.get(kind_of(field), ('other',))
   if name is None:
     changed = dataclasses.replace(base, clusterings=(base.clusterings[0].changed(**{field.name: other}),))
   else:

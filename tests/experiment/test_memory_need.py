@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import memory_need
-from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
+from tff_cluster.experiment.config import (
+  ClusteringConfig,
+  DataConfig,
+  EvaluationConfig,
+  ExperimentConfig,
+  TrainingConfig,
+)
 
 SIZE = memory_need.Size(1000, 784, 10, 20, 20, clusters=3, parallel=2, experts=True)
 
@@ -40,6 +46,15 @@ def test_what_is_known_comes_from_the_configuration():
   # The weights and the updates of 40 clients, 64 numbers each.
   assert size.on_disk(1_000_000) == 2 * 40 * 64 * 4
   assert memory_need.of_config(ExperimentConfig(), 100, 784, 10, 1).on_disk(1000) == 20 * 1000 * 4
+
+
+def test_rules_of_predictions_need_what_experts_need():
+  def size(*added):
+    config = ExperimentConfig(evaluation=EvaluationConfig(aggregation=added))
+    return memory_need.of_config(config, 100_000, 784, 10, 1)
+
+  assert size('vote').needed(0) == size('gate').needed(0)
+  assert dataclasses.replace(size(), experts=True) == size('vote') and not size().experts
 
 
 def test_what_does_not_fit_is_refused_with_both_numbers():

@@ -3,6 +3,10 @@
 import numpy as np
 
 from tff_cluster.aggregation import mixing
+from tff_cluster.aggregation.rules.average import average
+from tff_cluster.aggregation.rules.blended import blended, blended_clusters
+from tff_cluster.aggregation.rules.own import own
+from tff_cluster.aggregation.rules.weighted import weighted
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.methods.dynamic_distance import clusters_of_links, dynamic_distance
 from tff_cluster.clustering.signatures import Signatures
@@ -54,7 +58,7 @@ def test_example_5_2_4_device_9_is_the_mean_of_the_means():
   weights = [np.array([[d, d**2] for d in range(11)], np.float32)]
   assignment = paper_assignment()
   cluster_weights = mixing.apply_mixing(weights, mixing.start_weights(assignment).T)
-  (devices,) = mixing.apply_mixing(cluster_weights, mixing.own_models(assignment))
+  (devices,) = mixing.apply_mixing(cluster_weights, own(assignment.membership))
   np.testing.assert_allclose(devices[9], [35 / 6, 45.5], rtol=1e-6)
   np.testing.assert_allclose(devices[10], [5.5, 50.5], rtol=1e-6)
   np.testing.assert_allclose(devices[1], [5.25, 45.75], rtol=1e-6)
@@ -66,11 +70,11 @@ def test_section_6_3_by_hand():
   # Blended: (2 + 4) / 2 = 3 and (6 + 4) / 2 = 5; a device in both uses their mean, 4.
   weights = [np.array([2.0, 6.0], np.float32)]
   assignment = ClusterAssignment.from_clusters([['a', 'b'], ['b', 'c']], ('a', 'b', 'c'))
-  (average,) = mixing.apply_mixing(weights, mixing.average(2))
-  (weighted,) = mixing.apply_mixing(weights, mixing.weighted(np.array([0.9, 0.3])))
-  (clusters,) = mixing.apply_mixing(weights, mixing.blended_clusters(2))
-  (clients,) = mixing.apply_mixing(weights, mixing.blended(assignment))
-  np.testing.assert_allclose(average, [4.0])
-  np.testing.assert_allclose(weighted, [3.0], rtol=1e-6)
+  (of_average,) = mixing.apply_mixing(weights, average(np.ones((2, 1))))
+  (of_weighted,) = mixing.apply_mixing(weights, weighted(np.array([0.9, 0.3])))
+  (clusters,) = mixing.apply_mixing(weights, blended_clusters(2))
+  (clients,) = mixing.apply_mixing(weights, blended(assignment.membership))
+  np.testing.assert_allclose(of_average, [4.0])
+  np.testing.assert_allclose(of_weighted, [3.0], rtol=1e-6)
   np.testing.assert_allclose(clusters, [3.0, 5.0])
   np.testing.assert_allclose(clients, [3.0, 4.0, 5.0])

@@ -5,7 +5,8 @@ import types
 import numpy as np
 import pytest
 
-from tff_cluster.aggregation import mixing
+from tff_cluster.aggregation.rules import own as own_rule
+from tff_cluster.aggregation.rules.blended import blended_clusters
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data import class_counts
 from tff_cluster.phases import client_scores, evaluation
@@ -72,7 +73,7 @@ def models(assignment):
 
 
 def test_portions_change_no_number(experiment, assignment, monkeypatch):
-  own, blended = mixing.own_models(assignment), mixing.blended_clusters(assignment.num_clusters)
+  own, blended = own_rule.own(assignment.membership), blended_clusters(assignment.num_clusters)
 
   def found():
     return (
@@ -91,7 +92,7 @@ def test_portions_change_no_number(experiment, assignment, monkeypatch):
 
 def test_a_stopped_measurement_goes_on_with_the_portion_that_it_was_in(experiment, assignment, monkeypatch):
   monkeypatch.setattr(client_scores, 'PORTION', 4)
-  own = mixing.own_models(assignment)
+  own = own_rule.own(assignment.membership)
   whole = evaluation.evaluation(experiment, models(assignment), own)
   everything = experiment.trainer.measured
   for folder in experiment.store.root.glob('client_scores-*'):
@@ -108,7 +109,7 @@ def test_a_stopped_measurement_goes_on_with_the_portion_that_it_was_in(experimen
 
 def test_other_models_or_users_are_measured_anew(experiment, assignment, monkeypatch):
   monkeypatch.setattr(client_scores, 'PORTION', 4)
-  own = mixing.own_models(assignment)
+  own = own_rule.own(assignment.membership)
   first = evaluation.evaluation(experiment, models(assignment), own)
   second = evaluation.evaluation(experiment, [models(assignment)[0] + 1], own)
   assert first['client_accuracy'] != second['client_accuracy']

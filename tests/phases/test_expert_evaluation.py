@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from tff_cluster.aggregation import experts
+from tff_cluster.aggregation.rules import fedex
 from tff_cluster.data import saved
 from tff_cluster.experiment.config import (
   ClusteringConfig,
@@ -64,7 +64,7 @@ def test_experts_are_the_cluster_models_and_rules_are_the_rules(finished):
   np.testing.assert_allclose(found['expert_loss'], -np.log(np.maximum(true, 1e-7)).mean(axis=1), rtol=1e-4)
   twice = -scipy.special.log_softmax(outputs, axis=2)[:, np.arange(len(labels)), labels].mean(axis=1)
   np.testing.assert_allclose(found['expert_loss_twice'], twice, rtol=1e-4)
-  predictions, weights = experts.fedex(outputs)
+  predictions, weights = fedex.fedex(outputs)
   # A sample or two may be a tie within float32.
   assert found['accuracy']['fedex'] == pytest.approx(np.mean(predictions == labels), abs=3 / len(labels))
   np.testing.assert_allclose(found['weights'], weights, atol=5e-3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from phases import experts as program_of_experts
-from tff_cluster.aggregation import experts
+from tff_cluster.aggregation.rules import fedex
 from tff_cluster.cli import program
 from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ExperimentConfig
@@ -101,10 +101,10 @@ def test_start_weights_and_seed(tmp_path):
     folder = tmp_path / f'out{len(found)}'
     assert call(folder, f'--seed={seed}', outputs=outputs, start_weights=start, __checksum__=start) == 0
     found.append(written(folder))
-  predictions, weights = experts.fedex(outputs, start)
+  predictions, weights = fedex.fedex(outputs, start)
   np.testing.assert_array_equal(found[0][0]['fedex'], predictions)
   np.testing.assert_array_equal(found[0][0]['weights'], weights)
-  assert (predictions != experts.fedex(outputs)[0]).any()
+  assert (predictions != fedex.fedex(outputs)[0]).any()
   orders = [document['order_sensitivity']['agreement'] for _, document in found]
   assert orders[0] == orders[1] != orders[2]
   assert found[0][1] == found[1][1]

@@ -1,31 +1,39 @@
-"""Every rule of `experts` on the same outputs, and what they say side by side."""
+"""Every rule of predictions on the same outputs, and what they say side by side."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tff_cluster.aggregation import experts
+from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.expert_outputs import ExpertOutputs
+from tff_cluster.aggregation.rule import SUBJECT
+from tff_cluster.aggregation.rules import fedex
 from tff_cluster.base import seeding
 
 
-def predict(given: ExpertOutputs) -> tuple[dict[str, np.ndarray], np.ndarray]:
-  """Runs every rule.
+def predict(
+  given: ExpertOutputs, validation: Mapping[str, np.ndarray] | None = None
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+  """Runs every built-in rule that can do with what is known.
+
+  Args:
+    given: What the experts gave; the oracle needs labels.
+    validation: `validation_probabilities` and `validation_labels`, where they are known; the gate needs them.
 
   Returns:
-    int64[samples] for fedex, mean, vote and confidence, and for oracle where labels are given; and the weights
-    of fedex after the last sample, float64[experts, classes].
+    int64[samples] by rule, and the weights of FedEx after the last sample, float64[experts, classes].
   """
-  predictions, weights = experts.fedex(given.outputs, given.start_weights)
-  rules = {
-    'fedex': predictions,
-    'mean': experts.mean(given.outputs),
-    'vote': experts.vote(given.outputs),
-    'confidence': experts.confidence(given.outputs),
+  known = {
+    'probabilities': given.outputs,
+    'labels': given.labels,
+    'start_weights': given.start_weights,
+    **(validation or {}),
   }
-  if given.labels is not None:
-    rules['oracle'] = experts.oracle(given.outputs, given.labels)
-  return rules, weights
+  predictions = {
+    rule.name: rule.predict(known) for rule in rules.prediction_rules() if rule.can_do_with(known)
+  }
+  return predictions, fedex.fedex(given.outputs, given.start_weights)[1]
 
 
 def compare(
@@ -35,7 +43,7 @@ def compare(
 
   Args:
     given: What the rules ran on.
-    predictions: int64[samples] by rule; fedex is among them.
+    predictions: int64[samples] by rule; FedEx is among them.
     seed: Seed of the orders.
     num_shuffles: In how many other orders FedEx sees the samples, at least 1.
 
@@ -48,8 +56,8 @@ def compare(
         predictions in the given order; changed, the share of samples that are not predicted alike in all orders
         (the given one is among them); accuracy [num_shuffles].
   """
-  labels = given.labels
-  orders = experts.shuffled(
+  labels, subject = given.labels, predictions[rules.with_role(SUBJECT).name]
+  orders = fedex.shuffled(
     given.outputs, seeding.generator(seed, 'order of expert outputs'), num_shuffles, given.start_weights
   )
   alone = given.outputs.argmax(axis=2)
@@ -66,8 +74,8 @@ def compare(
     'order_sensitivity': {
       'seed': seed,
       'num_shuffles': num_shuffles,
-      'agreement': [_share(row, predictions['fedex']) for row in orders],
-      'changed': float((orders != predictions['fedex']).any(axis=0).mean()),
+      'agreement': [_share(row, subject) for row in orders],
+      'changed': float((orders != subject).any(axis=0).mean()),
       'accuracy': None if labels is None else [_share(row, labels) for row in orders],
     },
   }

@@ -1,10 +1,7 @@
-"""New models as weighted means of models: average, weighted, own and blended differ in a matrix only.
+"""New models as weighted means of models: the rules that make them (rules/) differ in a matrix only.
 
 A mixing matrix is float64[models, columns]; its columns sum to 1, and column c is the recipe of the c-th new
-model. Sources: Rohith et al. 2020, sections 5.2.4 (own models), 6.2 (start weights) and 6.3 (the three
-evaluations).
-
-Departures and choices: a weighted average whose scores are all zero is the plain average.
+model. Source of start weights: Rohith et al. 2020, section 6.2.
 """
 
 from collections.abc import Sequence
@@ -19,49 +16,6 @@ _CHUNK_BYTES = 32 * 2**20
 _MANY = 32
 # Weights that differ by less than this share of each other are the same: rounding where the matrix was made.
 _SLACK = 2.0**-40
-
-
-def average(num_models: int) -> np.ndarray:
-  """Returns float64[models, 1], the mean of all models (section 6.3, first evaluation)."""
-  _check_count(num_models)
-  return np.full((num_models, 1), 1.0 / num_models)
-
-
-def weighted(scores: np.ndarray) -> np.ndarray:
-  """Returns float64[models, 1], proportional to the scores (section 6.3, second evaluation).
-
-  Args:
-    scores: float[models], each cluster's highest attained accuracy; not negative.
-
-  Raises:
-    InputError: if the scores are not such an array.
-  """
-  scores = np.asarray(scores, np.float64)
-  if scores.ndim != 1 or not scores.size or not np.isfinite(scores).all() or (scores < 0.0).any():
-    raise InputError(
-      f'scores must be [models], finite and not negative, found {np.array2string(scores, threshold=8)}'
-    )
-  highest = scores.max()
-  if highest == 0.0:
-    return average(len(scores))
-  shares = scores / highest  # The sum of tiny or huge scores could leave float64's range.
-  return (shares / shares.sum())[:, None]
-
-
-def own_models(assignment: ClusterAssignment) -> np.ndarray:
-  """Returns float64[clusters, clients]: a client's model is the mean of its clusters' models (section 5.2.4)."""
-  return assignment.membership / assignment.membership.sum(axis=0)
-
-
-def blended_clusters(num_models: int) -> np.ndarray:
-  """Returns float64[models, models]: each model becomes the mean of itself and the average (section 6.3, third)."""
-  _check_count(num_models)
-  return 0.5 * np.eye(num_models) + 0.5 / num_models
-
-
-def blended(assignment: ClusterAssignment) -> np.ndarray:
-  """Returns float64[clusters, clients]: a client's model is the mean of its clusters' blended models."""
-  return blended_clusters(assignment.num_clusters) @ own_models(assignment)
 
 
 def start_weights(assignment: ClusterAssignment, finite: np.ndarray | None = None) -> np.ndarray:
@@ -193,8 +147,3 @@ def _mix_shared(
     # Accumulated, which is model after model as well.
     total[unsure] = np.cumsum(weights[part, None] * chunk[np.ix_(part, unsure)], axis=0)[-1]
   return total
-
-
-def _check_count(num_models: int) -> None:
-  if num_models < 1:
-    raise InputError(f'num_models={num_models}: must be at least 1')

@@ -8,7 +8,7 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from tff_cluster.base.errors import InputError, argument, shown
@@ -89,7 +89,7 @@ def check_value(field: dataclasses.Field, value: Any) -> None:
   rule = field.metadata
   if value is None:
     return
-  if 'choices' in rule and value not in rule['choices']:
+  if 'choices' in rule and not is_among(value, rule['choices']):
     raise InputError(f'{argument(field.name, value)}: allowed are {", ".join(map(str, rule["choices"]))}')
   for bound, fits, words in (
     ('at_least', lambda v, b: v >= b, 'at least'),
@@ -106,19 +106,29 @@ def check_applies(section: Any, field: dataclasses.Field) -> None:
     return
   chooser, values = field.metadata['applies']
   chosen = getattr(section, chooser)
-  if chosen not in values:
+  if not is_among(chosen, values):
     raise InputError(
       f'{argument(field.name)} does not apply to {argument(chooser, chosen)}; it applies to {chooser} {" or ".join(values)}'
     )
 
 
+def is_among(value: Any, choices: Collection[Any]) -> bool:
+  """Tells whether a value is one of the choices; one that ends in ':NAME' stands for all texts that begin so."""
+  if value in choices:
+    return True
+  families = [each.removesuffix('NAME') for each in choices if str(each).endswith(':NAME')]
+  return any(isinstance(value, str) and value.startswith(family) and value != family for family in families)
+
+
 def to_json(section: Any) -> dict[str, Any]:
-  """Returns the fields of a section by name."""
-  return {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+  """Returns the fields of a section by name, those that take several texts as lists."""
+  values = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+  return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def is_default(field: dataclasses.Field, value: Any) -> bool:
-  """Tells whether a value is a field's default, of the same type too: 1 is not True."""
+  """Tells whether a value is a field's default, of the same type too: 1 is not True. A list is JSON's tuple."""
+  value = tuple(value) if isinstance(value, list) else value
   return type(value) is type(field.default) and bool(value == field.default)
 
 
@@ -168,13 +178,30 @@ def as_text(value: Any) -> str:
   return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def takes_several(field: dataclasses.Field) -> bool:
+  """Tells whether a field is of type tuple[str, ...]: a flag that may be repeated."""
+  return field.type == tuple[str, ...]
+
+
 def plain_type(field: dataclasses.Field) -> tuple[type, bool]:
   """Returns bool, int, float or str, and whether None is allowed beside it."""
+  if takes_several(field):
+    return str, False
   kinds = set(getattr(field.type, '__args__', (field.type,)))
   return next(kind for kind in kinds if kind is not type(None)), type(None) in kinds  # type: ignore[return-value]
 
 
 def _check_type(field: dataclasses.Field, value: Any) -> None:
+  if takes_several(field):
+    if not isinstance(value, tuple):
+      raise InputError(f'{argument(field.name, shown(value))}: expected a list of texts')
+    for each in value:
+      _check_plain_type(field, each)
+  else:
+    _check_plain_type(field, value)
+
+
+def _check_plain_type(field: dataclasses.Field, value: Any) -> None:
   kind, optional = plain_type(field)
   if (value is None and optional) or (kind is bool and isinstance(value, bool)):
     return

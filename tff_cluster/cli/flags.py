@@ -29,7 +29,7 @@ class RunOptions:
   )
   allow_imports: bool = fields.option(
     False,
-    'Run the modules that --config_file names by import path (a model or a clustering of its own): code of whoever wrote it.',
+    'Run the modules that --config_file names by import path (a model, a clustering or a rule of its own): code of whoever wrote it.',
   )
   store_dir: str | None = fields.option(
     None,
@@ -275,7 +275,8 @@ def define(*names: str) -> None:
 def given(section: type) -> dict[str, Any]:
   """Returns the values of a section's flags that stand on the command line or in a flagfile."""
   names = (field.name for field in dataclasses.fields(section))
-  return {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
+  values = {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
+  return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def given_of_experiment() -> Iterator[str]:
@@ -327,6 +328,11 @@ class _BooleanParser(flags.BooleanParser):
 
 
 def _define_field(field: dataclasses.Field, section: str) -> None:
+  if fields.takes_several(field):
+    flags.DEFINE_multi_string(
+      field.name, None, _help(field), module_name=field.metadata.get('group', section)
+    )
+    return
   boolean = fields.plain_type(field)[0] is bool
   parser = _BooleanParser(field.name) if boolean else _FieldParser(field)
   flag = flags.Flag(parser, flags.ArgumentSerializer(), field.name, None, _help(field), boolean=boolean)
@@ -341,6 +347,6 @@ def _help(field: dataclasses.Field) -> str:
   if 'applies' in rule:
     chooser, values = rule['applies']
     parts.append(f'Only with --{chooser}={" or ".join(values)}.')
-  if field.default not in (None, ''):
+  if field.default not in (None, '', ()):
     parts.append(f'Default: {fields.as_text(field.default)}.')
   return ' '.join(parts)

@@ -3,8 +3,9 @@
 import dataclasses
 
 from tff_cluster.base.fields import option
+from tff_cluster.data import datasets
 
-DATASETS = ('digits', 'mnist', 'cifar10', 'emnist', 'file')
+DATASETS = tuple(datasets.registered())
 PARTITIONS = (
     'iid', 'pathological', 'label_swapped', 'label_permuted', 'rotated',
     'dirichlet', 'quantity_skew', 'by_writer', 'mixture',
@@ -19,19 +20,26 @@ GROUPED = ('label_swapped', 'label_permuted', 'rotated', 'mixture')
 class DataConfig:
   """Which rows, and which client holds them."""
 
-  dataset: str = option('digits', 'Source of the rows.', choices=DATASETS)
+  dataset: str = option(
+    'digits',
+    'Source of the rows; tfds:NAME is a set of labelled images of TensorFlow Datasets, such as tfds:fashion_mnist.',
+    choices=DATASETS,
+  )
   data_dir: str | None = option(
     None,
-    'Folder that the loaders of mnist, cifar10 and emnist read and download to; default: their own cache.',
-    applies=('dataset', ('mnist', 'cifar10', 'emnist')),
+    'Folder that loaders read and download to; default: their own cache.',
+    applies=('dataset', datasets.with_option('data_dir')),
   )
   data_file: str | None = option(
     None,
     'An .npz with x [rows, ...], y [rows] and optional client_id [rows] and group [rows].',
-    applies=('dataset', ('file',)),
+    applies=('dataset', datasets.with_option('data_file')),
   )
   emnist_classes: int = option(
-    10, 'EMNIST: digits only, or digits and letters.', choices=(10, 62), applies=('dataset', ('emnist',))
+    10,
+    'EMNIST: digits only, or digits and letters.',
+    choices=(10, 62),
+    applies=('dataset', datasets.with_option('emnist_classes')),
   )
   partition: str = option(
     'label_swapped',
@@ -113,7 +121,7 @@ class DataConfig:
     'Share of the rows that is kept for testing, in sources that have no test set.',
     above=0.0,
     at_most=0.5,
-    applies=('dataset', ('digits', 'file')),
+    applies=('dataset', datasets.with_option('test_fraction')),
   )
   data_seed: int = option(0, 'Seed of partition, splits and planted groups.', at_least=0)
   malicious_clients: float = option(

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from tff_cluster.aggregation import rules
 from tff_cluster.base import digests
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError, argument, shown
@@ -15,6 +16,7 @@ from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.clustering.method_options import METRICS, SIGNATURES
 from tff_cluster.clustering.methods.hierarchical import LINKAGES
 from tff_cluster.clustering.thresholds import parse_threshold
+from tff_cluster.data import datasets
 from tff_cluster.data.data_config import ATTACKS, DATASETS, GROUPED, PARTITIONS, DataConfig
 from tff_cluster.experiment.sections import (
   AGGREGATORS,
@@ -72,6 +74,7 @@ class ExperimentConfig:
     for section in (self.data, self.training, *self.clusterings, self.evaluation):
       validate(section)
     _check_model_name(self.training.model)
+    rules.added(self.evaluation.aggregation)
     # Labels name folders, and some file systems do not tell a from A.
     labels = [clustering.label.lower() for clustering in self.clusterings]
     repeated = sorted({label for label in labels if labels.count(label) > 1})
@@ -79,11 +82,12 @@ class ExperimentConfig:
       raise InputError(
         f'two clusterings are called {repeated[0]!r}; tell them apart with name=..., for instance name={repeated[0]}_2'
       )
-    if self.data.dataset == 'file' and not self.data.data_file:
-      raise InputError(f'{argument("dataset", "file")} needs {argument("data_file", "X.npz")}')
-    if self.data.partition == 'by_writer' and self.data.dataset not in ('emnist', 'file'):
+    dataset = datasets.find(self.data.dataset)
+    dataset.check_config(self.data)
+    if self.data.partition == 'by_writer' and not dataset.has_owners:
+      owned = ' or '.join(name for name, each in datasets.registered().items() if each.has_owners)
       raise InputError(
-        f'{argument("partition", "by_writer")} needs rows that have owners: {argument("dataset", "emnist")} or file, not {self.data.dataset}'
+        f'{argument("partition", "by_writer")} needs rows that have owners: {argument("dataset", owned)}, not {self.data.dataset}'
       )
     if self.data.max_examples is not None and self.data.max_examples < self.data.min_examples:
       raise InputError(
@@ -101,9 +105,10 @@ class ExperimentConfig:
       )
     if self.evaluation.num_folds == 1:
       raise InputError(f'{argument("num_folds", 1)}: cross-validation needs at least 2 folds (or 0 for none)')
-    if self.data.noise_clients > 0.0 and self.data.dataset != 'mnist':
+    if self.data.noise_clients > 0.0 and not dataset.takes_noise:
+      noisy = ' or '.join(name for name, each in datasets.registered().items() if each.takes_noise)
       raise InputError(
-        f'{argument("noise_clients", self.data.noise_clients)} does not apply to {argument("dataset", self.data.dataset)}; it applies to dataset mnist'
+        f'{argument("noise_clients", self.data.noise_clients)} does not apply to {argument("dataset", self.data.dataset)}; it applies to dataset {noisy}'
       )
     if self.data.noise_clients > 0.0 and self.data.num_clients < 2:
       raise InputError(
@@ -132,10 +137,24 @@ class ExperimentConfig:
     new = tuple(clustering for clustering in added if clustering not in self.clusterings)
     return dataclasses.replace(self, clusterings=(*self.clusterings, *new)).validated()
 
-  def without_clusterings(self, labels: Collection[str]) -> 'ExperimentConfig':
-    """Returns this experiment without the clusterings of these labels."""
+  def with_aggregation(self, added: tuple[str, ...]) -> 'ExperimentConfig':
+    """Returns this experiment with more rules of Phase 3; those that it has stay once.
+
+    Raises:
+      InputError: if an added rule has the name of another one.
+    """
+    both = tuple(dict.fromkeys((*self.evaluation.aggregation, *added)))
     return dataclasses.replace(
-      self, clusterings=tuple(clustering for clustering in self.clusterings if clustering.label not in labels)
+      self, evaluation=dataclasses.replace(self.evaluation, aggregation=both)
+    ).validated()
+
+  def without(self, failed: Collection[str]) -> 'ExperimentConfig':
+    """Returns this experiment without the clusterings of these labels, and the rules of Phase 3 that are called so (Rule.called)."""
+    kept = tuple(text for text in self.evaluation.aggregation if argument('aggregation', text) not in failed)
+    return dataclasses.replace(
+      self,
+      clusterings=tuple(clustering for clustering in self.clusterings if clustering.label not in failed),
+      evaluation=dataclasses.replace(self.evaluation, aggregation=kept),
     )
 
   def to_json(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ The estimate is the resident memory of this process and of the worker together, 
         + parallel * 250 * 4 * 4 * (activations + 3 * classes)   what a model computes for a batch that it is measured on
         + 160 * clients * classes                                counts by class of clients, on two splits, here and there
         + 32 * clients^2                                         distances
-        + 8 * clusters * (rows / 5) * classes, with experts      their outputs on the global test set
+        + 8 * clusters * (rows / 5) * classes, with experts      their outputs on the global test set; so with rules of predictions
 
 `sent` are the rows of a cohort, or, where those are fewer, as many as fit into one message when models are measured.
 `sending` are the clients of a cohort, or, where those are fewer, as many of all clients as fit into one message when
@@ -18,7 +18,10 @@ signatures are made. Signatures themselves, 4 * clients * parameters bytes a kin
 
 import dataclasses
 
+from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import PredictionRule
 from tff_cluster.base.errors import InputError, argument
+from tff_cluster.data import datasets
 from tff_cluster.data import population as population_lib
 from tff_cluster.experiment.config import ExperimentConfig
 
@@ -101,12 +104,14 @@ class Size:
 def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: int, parallel: int) -> Size:
   """Returns the size of an experiment on rows of which so much is known; see Size."""
   clients, clusterings = config.data.num_participants, config.clusterings
-  if config.data.rows_per_client is not None and config.data.dataset != 'emnist':
+  if config.data.rows_per_client is not None and not datasets.find(config.data.dataset).picks_owners:
     # Test rows come with them in proportion; the global test set is a fifth or less.
     rows = min(rows, 2 * config.data.num_clients * config.data.rows_per_client + rows // 5)
   kinds = {clustering.signature for clustering in clusterings if not clustering.rule.alternates}
   if kinds and config.training.cluster_start == 'members_mean':
     kinds.add('weights')
+  # They, too, combine what all models give for the global test set.
+  predicts = any(isinstance(rule, PredictionRule) for rule in rules.added(config.evaluation.aggregation))
   return Size(
     rows=rows,
     row_bytes=row_bytes,
@@ -117,7 +122,7 @@ def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: 
     kinds=len(kinds),
     sketch_dimension=config.training.sketch_dimension,
     parallel=parallel,
-    experts=config.evaluation.experts,
+    experts=config.evaluation.experts or predicts,
   )
 
 

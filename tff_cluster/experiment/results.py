@@ -3,7 +3,7 @@
 results.json holds (all accuracies from 0 to 1, all times in seconds):
 
   schema        int, SCHEMA
-  digest        SHA-256 over everything below but `environment`, `timing`, `summary` and paths: equal between equal runs
+  digest        SHA-256 over everything below but `environment`, `timing`, `summary`, `rules` and paths: equal between equal runs
   config        ExperimentConfig.to_json()
   population    name, digest, client_ids [clients], num_classes, rows {train, validation, test, global_test},
                 label_counts int[clients][classes] (train), truths {name: float[groups][clients]}
@@ -50,21 +50,19 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
                   clusters with sketches, and of thresholds that were tried and not chosen
     history       HISTORY of Phase 2 (a client in several clusters counts with the mean over their models)
     best_validation  float[clusters], highest validation accuracy that each cluster's model attained
-    cluster_scores   {'unblended' | 'blended': {'members' | 'global': float[clusters]}}: accuracy of each
-                  cluster's model, as trained and blended, on its members' test rows and on the global
-                  test set: specialisation kept, generality gained
-    evaluations   {name: EVALUATION} for
-      own          each client's own model: the mean of the models of its clusters
-      average      the mean of all cluster models
-      weighted     the mean weighted by best_validation
-      blended      each cluster's model averaged with `average`; clients use the mean over their clusters
-      each with `mixing` float[clusters][clients or 1], the matrix that makes the evaluation's models; null where it
-      has more than 100,000 numbers, which then follow from `clusters` (aggregation/mixing.py)
+    cluster_scores   {'unblended' | rule: {'members' | 'global': float[clusters]}}: accuracy of each
+                  cluster's model, as trained and as each rule with `of_clusters` makes it (blended), on its members' test
+                  rows and on the global test set: specialisation kept, generality gained
+    evaluations   {rule: EVALUATION} for each mixing rule in aggregation/rules/ (own, average, weighted, blended) and each in
+      `rules`; of a mixing rule with `mixing` float[clusters][clients or 1], the matrix that makes the evaluation's models, null
+      where it has more than 100,000 numbers; of a rule of predictions without, and with null for every loss
     experts       EXPERTS, null where they were not asked for. Not in schema 2
     equal_cost    null where the ledger's client_rounds are at most those that FedAvg without clusters spends in
                   Phase 2; else the last round that they pay (of Phase 1, where they pay none), client_rounds spent
                   then, and the evaluation of each client's own model after it. Not in schemas 2 and 3
     new_clients   null where all clients took part, else NEW. Not in schemas 2 to 4
+  rules         [{name, words, kind ('mixing' or 'prediction'), aggregation (what asked for it)}]: the rules of Phase 3 that a run has
+                beside those of every run. Older results have none
   candidates    [{method, title, told, parameters, signature, num_clusters, memberships, silhouette, recovery {truth: {...}}, notes}]:
                 clusterings of the same signatures that were not trained (k-means for K = 2 .. 10, ...)
   cross_validation  null, or {folds, evaluations {'clustering label/evaluation name': {mean, low, high, recall}}}:
@@ -102,8 +100,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
               stationary_norm and stopping_norm, and words that say so),
               excluded (only where there are some: [client ids] whose updates were not finite; they were not compared, and
               go with the larger half)
-  EXPERTS     the cluster models as experts on the global test set, in its order: accuracy {rule: float} of fedex, mean,
-              vote, confidence, oracle (knows the labels) and gate (trained on validation rows), expert_accuracy,
+  EXPERTS     the cluster models as experts on the global test set, in its order: accuracy {rule: float} of each rule of
+              predictions in aggregation/rules/ (the oracle knows the labels, the gate is trained on validation rows), expert_accuracy,
               expert_loss (cross-entropy) and expert_loss_twice (of the outputs put through a softmax once more, as the
               paper has it) [clusters], agreement {rule: {rule: float}} and order_sensitivity as
               aggregation.expert_comparison.compare gives them, weights float[clusters][classes] (FedEx's last)
@@ -134,6 +132,8 @@ in distances, embedding and similarities, and no leaf in a linkage.
 from collections.abc import Mapping
 from typing import Any
 
+from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import CLIENTS
 from tff_cluster.base import digests
 from tff_cluster.experiment import config
 from tff_cluster.storage import sealed_json
@@ -142,7 +142,24 @@ SCHEMA = 5
 # 3 adds `splits` and `experts`, 4 `local` and `equal_cost`, 5 `new_clients`: a reader goes without them where they are
 # missing.
 READABLE = (2, 3, 4, 5)
-_NOT_RESULTS = ('digest', 'environment', 'timing', 'summary')
+_NOT_RESULTS = ('digest', 'environment', 'timing', 'summary', 'rules')
+
+
+def own(clustering: Mapping[str, Any]) -> Mapping[str, Any]:
+  """Returns the EVALUATION of the models that clients of a clustering use: its accuracy is theirs."""
+  return with_role(clustering, CLIENTS)
+
+
+def with_role(clustering: Mapping[str, Any], role: str) -> Mapping[str, Any]:
+  """Returns the EVALUATION of the rule that has a role (aggregation/rule.py)."""
+  return clustering['evaluations'][rules.with_role(role).name]
+
+
+def rule_words(results: Mapping[str, Any]) -> dict[str, str]:
+  """Returns what pages call the rules of Phase 3 of a run, by name and in the order of pages."""
+  return {rule.name: rule.words for rule in rules.mixing_rules()} | {
+    rule['name']: rule['words'] for rule in results.get('rules', ())
+  }
 
 
 def check_not_newer(name: str, found: Any) -> None:

@@ -37,7 +37,7 @@ class Claim:
 
   Attributes:
     folder: The folder.
-    config: The experiment, with the clusterings that the folder has.
+    config: The experiment, with the clusterings and added rules of Phase 3 that the folder has.
     there: The experiment that the folder holds; None where it holds none, or none of which a round was trained.
     store_dir: The folder of artifacts that the run is to use; None: its own, or the one that it has.
   """
@@ -49,9 +49,15 @@ class Claim:
 
   @property
   def adds(self) -> bool:
-    """Whether the experiment or a clustering of it is new to the folder, from which `write` takes what is left of others."""
-    known = () if self.there is None else self.there.clusterings
-    return self.there is None or any(clustering not in known for clustering in self.config.clusterings)
+    """Whether the experiment, a clustering or a rule of it is new to the folder, from which `write` takes what is left of others."""
+    return self.there is None or any(
+      each not in known
+      for wanted, known in (
+        (self.config.clusterings, self.there.clusterings),
+        (self.config.evaluation.aggregation, self.there.evaluation.aggregation),
+      )
+      for each in wanted
+    )
 
   def write(self) -> Path:
     """Writes config.json and environment.json; an experiment of which nothing was trained goes without a word.
@@ -115,7 +121,11 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
     raise InputError(
       f'{argument("output_dir", path)} cannot be gone on with: {error}; choose another folder'
     ) from None
-  same = dataclasses.replace(there, clusterings=config.clusterings)
+  same = dataclasses.replace(
+    there,
+    clusterings=config.clusterings,
+    evaluation=dataclasses.replace(there.evaluation, aggregation=config.evaluation.aggregation),
+  )
   if same.digest != config.digest:
     if not trained:
       return Claim(folder, config, None, store_dir)
@@ -127,7 +137,7 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   folder.sweep()
   if not trained:
     return Claim(folder, config, None, store_dir)
-  # One Phase 1 serves any number of clusterings: those that were made stay, new ones join them.
+  # One Phase 1 serves any number of clusterings and rules of Phase 3: those that were made stay, new ones join them.
   made = tuple(c for c in there.clusterings if c in config.clusterings or folder.clusters(c.label).exists())
   try:
     joined = dataclasses.replace(
@@ -135,9 +145,10 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
       clusterings=dataclasses.replace(there, clusterings=made)
       .with_clusterings(config.clusterings)
       .clusterings,
+      evaluation=there.with_aggregation(config.evaluation.aggregation).evaluation,
     )
   except InputError as error:
-    raise InputError(f'{argument("output_dir", path)} has other clusterings: {error}') from None
+    raise InputError(f'{argument("output_dir", path)} has other clusterings or rules: {error}') from None
   return Claim(folder, joined, there, store_dir)
 
 

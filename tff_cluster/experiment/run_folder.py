@@ -13,7 +13,16 @@ from tff_cluster.experiment import config_file
 from tff_cluster.storage import artifacts, files
 
 # Folders of a run that hold its files, and those that have a folder for each clustering.
-_FLAT = ('phase2', 'phase3', 'new_clients', 'figures', 'disturbance', 'clusterings', 'metrics')
+_FLAT = (
+  'phase2',
+  'phase3',
+  'phase3/aggregation',
+  'new_clients',
+  'figures',
+  'disturbance',
+  'clusterings',
+  'metrics',
+)
 _NESTED = ('clusterings', 'models', 'metrics')
 _FILES = ('environment.json', 'population.npz', 'new_clients.npz', 'phase1.json', 'results.json', 'arrays.npz',
           'report.html', 'scorecard.json', 'scorecard.csv')  # fmt: skip
@@ -116,6 +125,10 @@ class RunFolder:
   def phase3(self, label: str) -> pathlib.Path:
     return self.root / 'phase3' / f'{label}.json'
 
+  def aggregation(self, label: str) -> pathlib.Path:
+    """Phase 3 of one clustering by the rules that `aggregation` names."""
+    return self.root / 'phase3' / 'aggregation' / f'{label}.json'
+
   @property
   def new_clients_baseline(self) -> pathlib.Path:
     """New clients with the model of FedAvg without clusters."""
@@ -160,7 +173,8 @@ class RunFolder:
     """Removes what is saved of a clustering, but for what the store has of it."""
     for path in (
       self.clusters(label), self.linkage(label), self.choice(label), self.splits(label), self.similarities(label),
-      self.client_accuracy(label), self.phase2(label), self.phase3(label), self.new_clients_of(label),
+      self.client_accuracy(label), self.phase2(label), self.phase3(label), self.aggregation(label),
+      self.new_clients_of(label),
       *self._of_clusters('models', label), *self._of_clusters('metrics', label),
     ):  # fmt: skip
       path.unlink(missing_ok=True)

@@ -77,6 +77,12 @@ class EvaluationConfig:
     False,
     "Also combine the cluster models' outputs on the global test set, as experts: FedEx's online layer, mean, vote, ...",
   )
+  aggregation: tuple[str, ...] = option(
+    (),
+    'A rule of Phase 3 beside those that every run has, RULE,KEY=VALUE,...; may be repeated. RULE is a built-in rule of '
+    "predictions, such as vote or gate, for each client's rows, or an import path, whose module is run: a function of your own, "
+    'such as my_rules:by_size.',
+  )
   local_training: bool = option(
     False,
     'Also train every client alone, from the initial model, for the rounds of both phases: what a client has without others.',
@@ -86,3 +92,7 @@ class EvaluationConfig:
     'Cross-validate: repeat the whole experiment with each of this many folds, at least 2, as test rows; 0: do not.',
     at_least=0,
   )
+
+  def __post_init__(self):
+    if isinstance(self.aggregation, list):  # As JSON has it, and as callers may write it.
+      object.__setattr__(self, 'aggregation', tuple(self.aggregation))

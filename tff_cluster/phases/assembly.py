@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.aggregation import rules
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.clustering import diverged_clients, recovery
 from tff_cluster.data import population as population_lib
@@ -12,7 +13,7 @@ from tff_cluster.data import saved as saved_population
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import results
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import fold_summary, malicious_scores
+from tff_cluster.phases import added_rules, fold_summary, malicious_scores
 from tff_cluster.scorecard import summary
 from tff_cluster.storage import files
 
@@ -57,6 +58,9 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       {'name': f'Phase 2, {label}', **phase2['timing']},
       {'name': f'Phase 3, {label}', **phase3['timing']},
     ]
+    for rule, evaluation, spent in added_rules.finished(folder, config, label):
+      phase3['evaluations'][rule.name] = evaluation
+      timing.append({'name': f'Phase 3, {label}, {rule.name}', **spent})
     splits = None
     if folder.splits(label).exists():
       matrices = folder.load(folder.similarities(label), 'clustering', files.load_arrays)
@@ -101,6 +105,10 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       'cross_validation': fold_summary.summarise(folder, config),
       'environment': folder.load(folder.environment, 'run_all'),
       'timing': timing,
+      'rules': [
+        {'name': rule.name, 'words': rule.words, 'kind': rule.kind, 'aggregation': rule.path}
+        for rule in rules.added(config.evaluation.aggregation)
+      ],
     }
     | ({} if harm is None else {'malicious': harm})
   )

@@ -40,9 +40,9 @@ def run(
     with progress.run('fold', index + 1, folds):
       done = main_job.run(fold, plain, progress, machine, fold=(index, folds), export_models=False)
     asked, trained = asked + done.asked, trained + done.trained
-    plain = plain.without_clusterings(done.failed)
+    plain = plain.without(done.failed)
     failed |= done.failed
   if failed:
     # The folds before have what failed later.
-    run(folder, config.without_clusterings(failed), progress, machine)
+    run(folder, config.without(failed), progress, machine)
   return asked, trained, failed

@@ -8,6 +8,7 @@ from absl import logging
 from tff_cluster.base import environment
 from tff_cluster.data import population as population_lib
 from tff_cluster.data import sources
+from tff_cluster.data.dataset import Outline
 from tff_cluster.engine import free_memory
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import memory_need
@@ -26,16 +27,18 @@ def check(config: ExperimentConfig, machine: machine_lib.Machine, folders: Seque
       elsewhere is not asked for again.
 
   Returns:
-    A line on the memory that it needs; None where all clients are saved already.
+    A line on the memory that it needs; None where all clients are saved already, or the data has to be downloaded to know it.
 
   Raises:
     InputError: if the model or the data is wrong, or more memory is needed than there is.
     EnvironmentFault: if the data is neither there nor can be downloaded.
   """
   lookup.check(config.training.model)
-  if config.data.dataset != 'file' and all(RunFolder(folder).population.exists() for folder in folders):
+  if config.data.data_file is None and all(RunFolder(folder).population.exists() for folder in folders):
     return None
   outline = check_data(config)
+  if outline is None:
+    return None
   parallel = machine.clients_in_parallel or environment.available_cores()
   size = memory_need.of_config(config, outline.rows, outline.row_bytes, outline.num_classes, parallel)
   available = free_memory.available()
@@ -60,10 +63,10 @@ def check_memory(config: ExperimentConfig, population: population_lib.Population
   )
 
 
-def check_data(config: ExperimentConfig) -> sources.Outline:
-  """Returns what is known of the data, and warns of labels that no row has. Raises as `check` does."""
+def check_data(config: ExperimentConfig) -> Outline | None:
+  """Returns what is known of the data, None before it is downloaded, and warns of labels that no row has. Raises as `check` does."""
   outline = sources.check(config.data)
-  if outline.missing_classes:
+  if outline is not None and outline.missing_classes:
     logging.warning(
       'data_file=%s: %d of %d classes have no rows (labels go up to %d); every model has outputs for them all the same',
       config.data.data_file,

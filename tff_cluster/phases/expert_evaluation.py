@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.aggregation import expert_comparison, gate
+from tff_cluster.aggregation import expert_comparison
 from tff_cluster.aggregation.expert_outputs import ExpertOutputs
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
@@ -30,18 +30,17 @@ def evaluate(experiment: live_experiment_lib.Experiment, models: Sequence[Any]) 
   with experiment.progress.stage('experts', len(models)):
     outputs, validation = [], []
     for weights in models:
-      outputs.append(_finite(trainer.predict(weights, population.global_test_x)))
-      validation.append(_finite(trainer.predict(weights, population.validation.x)))
+      outputs.append(finite(trainer.predict(weights, population.global_test_x)))
+      validation.append(finite(trainer.predict(weights, population.validation.x)))
       experiment.progress.update()
   labels = population.global_test_y
   given = ExpertOutputs(np.stack(outputs).astype(np.float64), labels.astype(np.int64), None)
-  predictions, weights = expert_comparison.predict(given)
-  gated = gate.gate(
-    np.stack(validation).astype(np.float64), population.validation.y.astype(np.int64), given.outputs
-  )
-  found = expert_comparison.compare(
-    given, predictions | {'gate': gated}, experiment.config.training.seed, _SHUFFLES
-  )
+  seen = {
+    'validation_probabilities': np.stack(validation).astype(np.float64),
+    'validation_labels': population.validation.y.astype(np.int64),
+  }
+  predictions, weights = expert_comparison.predict(given, seen)
+  found = expert_comparison.compare(given, predictions, experiment.config.training.seed, _SHUFFLES)
   true = given.outputs[:, np.arange(len(labels)), labels]
   return found | {
     'expert_loss': (-np.log(np.maximum(true, _LEAST)).mean(axis=1)).tolist(),
@@ -51,7 +50,7 @@ def evaluate(experiment: live_experiment_lib.Experiment, models: Sequence[Any]) 
   }
 
 
-def _finite(outputs: np.ndarray) -> np.ndarray:
+def finite(outputs: np.ndarray) -> np.ndarray:
   """Returns float32[rows, classes], where a row with NaN or infinity gives all classes alike."""
   known = np.isfinite(outputs).all(axis=1, keepdims=True)
   return np.where(known, outputs, np.float32(1.0 / outputs.shape[1]))

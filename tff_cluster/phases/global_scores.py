@@ -35,5 +35,10 @@ def metrics(experiment: live_experiment_lib.Experiment, weights: Any) -> dict[st
     # Not held while it is measured: what two runs side by side find is the same.
     with experiment.store.working_on(artifact):
       files_lib.save_arrays(path, {name: getattr(measured, name) for name in _KEPT})
-  summary = measured.summary()
-  return {name: summary[name] for name in _METRICS}
+  return summary(measured)
+
+
+def summary(measured: class_counts.Scores) -> dict[str, Any]:
+  """Returns accuracy, precision, recall and loss of what was measured on the global test set."""
+  found = measured.summary()
+  return {name: found[name] for name in _METRICS}

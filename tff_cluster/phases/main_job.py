@@ -10,7 +10,7 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import assembly, local_training, new_clients, session, three_phase
+from tff_cluster.phases import added_rules, assembly, local_training, new_clients, session, three_phase
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 
@@ -21,7 +21,8 @@ class Done:
   Attributes:
     results: As in results.json.
     asked, trained: Client-rounds that the results stand on, and those that had to be trained now.
-    failed: What went wrong with clusterings that the run therefore does not have, by label.
+    failed: What went wrong with clusterings, by label, and rules of Phase 3, by Rule.called, that the run therefore does
+      not have.
     report: The report, where one was asked for.
   """
 
@@ -41,7 +42,7 @@ def run(
   export_models: bool = True,
   claim: run_claim.Claim | None = None,
 ) -> Done:
-  """Runs what is not finished, and returns the results. A clustering that fails leaves the run, and the others go on.
+  """Runs what is not finished, and returns the results. A clustering, or an added rule, that fails leaves the run, and the others go on.
 
   Args:
     folder, config, progress, machine, fold, claim: See session.opened.
@@ -49,7 +50,8 @@ def run(
   """
   population, asked, trained = None, 0, 0
   failed: dict[str, Exception] = {}
-  if (claim is not None and claim.adds) or not three_phase.is_done(folder, config, export_models):
+  finished = three_phase.is_done(folder, config, export_models) and added_rules.is_done(folder, config)
+  if (claim is not None and claim.adds) or not finished:
     with session.opened(folder, config, progress, machine, fold, claim) as experiment:
       population = experiment.population
       progress.plan(_plan(config, population.num_clients))
@@ -64,6 +66,7 @@ def run(
           three_phase.run_phase2(experiment, clustering.label, export_models)
           three_phase.run_phase3(experiment, clustering.label)
           new_clients.run_clustering(experiment, clustering)
+          added_rules.run(experiment, clustering.label, later)
       experiment.config = three_phase.drop(folder, experiment.config, later)
       new_clients.run_baseline(experiment)
       failed |= later

@@ -10,6 +10,7 @@ import numpy as np
 
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data.population import MALICIOUS, Population
+from tff_cluster.experiment import results
 
 
 def summary(
@@ -28,7 +29,7 @@ def summary(
   found = {}
   for clustering, dropped in clusterings:
     assignment = ClusterAssignment.from_clusters(clustering['clusters'], population.client_ids)
-    found[clustering['label']] = _sides(clustering['evaluations']['own'], bad, dropped) | {
+    found[clustering['label']] = _sides(results.own(clustering), bad, dropped) | {
       'honest_beside_malicious': beside_malicious(assignment.membership, bad)
     }
   return {

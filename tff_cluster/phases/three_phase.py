@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tff_cluster.aggregation import mixing
-from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import CLIENTS
+from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
@@ -32,6 +33,7 @@ from tff_cluster.phases import (
   cluster_training,
   evaluation,
   expert_evaluation,
+  rule_evaluation,
   threshold_choice,
 )
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -42,16 +44,12 @@ from tff_cluster.storage import folder_guard
 if TYPE_CHECKING:
   from tff_cluster.clustering import signatures as signatures_lib
 
-# Numbers of a mixing matrix that a results file holds; larger ones, of thousands of clusters, would fill it.
-_MOST_SAVED = 100_000
-# Of progress: four evaluations, and the clusters' models as they are and blended.
-_PHASE3_STEPS = 6
 FEDAVG = 'FedAvg without clusters'
 _LOG = logging.getLogger(__name__)
 
 
 class ClusteringsFailed(InputError):
-  """Some clusterings of a run failed, which has the others.
+  """Some clusterings of a run, or rules of Phase 3 that it was given, failed; it has the others.
 
   Attributes:
     done: Labels of the others.
@@ -59,9 +57,9 @@ class ClusteringsFailed(InputError):
   """
 
   def __init__(self, failed: Mapping[str, Exception], done: Sequence[str]):
-    causes = '; '.join(f'{label}: {_told(error)}' for label, error in failed.items())
+    causes = '; '.join(_cause(what, error) for what, error in failed.items())
     super().__init__(
-      f'clustering {causes}. What failed is not in the run any more: give it again with other parameters, or leave it out; '
+      f'{causes}. What failed is not in the run any more: give it again with other parameters, or leave it out; '
       f'done: {", ".join(done) or "none"}'
     )
     self.done = tuple(done)
@@ -70,7 +68,12 @@ class ClusteringsFailed(InputError):
 
 @contextlib.contextmanager
 def apart(failed: dict[str, Exception], label: str) -> Iterator[None]:
-  """Notes what goes wrong with one clustering under its label, so that the others go on; a failing machine ends all."""
+  """Notes what goes wrong with one clustering, or one rule of Phase 3, so that the others go on; a failing machine ends all.
+
+  Args:
+    failed: Takes the error.
+    label: Of the clustering; of a rule, Rule.called.
+  """
   try:
     yield
   except (EnvironmentFault, OSError):
@@ -79,7 +82,7 @@ def apart(failed: dict[str, Exception], label: str) -> Iterator[None]:
     if folder_guard.lost():
       raise
     if not isinstance(error, (InputError, MemoryError)):
-      _LOG.error('clustering %s failed by a fault of this software', label, exc_info=True)
+      _LOG.error('%s failed by a fault of this software', label, exc_info=True)
     failed[label] = error
 
 
@@ -90,7 +93,7 @@ def drop(
 
   What was saved of it stays until another of its name comes.
   """
-  left = config.without_clusterings(failed)
+  left = config.without(failed)
   if failed:
     files_lib.save_json(folder.config, left.to_json())
   return left
@@ -321,32 +324,22 @@ def is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_model
 
 def run_phase3(experiment: live_experiment_lib.Experiment, label: str) -> None:
   """Evaluates a clustering's models (section 6.3) and saves `phase3/LABEL.json`."""
-  folder, training = experiment.folder, experiment.config.training
+  folder = experiment.folder
   if folder.phase3(label).exists():
     return
-  phase2 = folder.load_finished(folder.phase2(label), 'phase2')
-  last = training.phase1_rounds + training.phase2_rounds
-  with experiment.timed(f'Phase 3 of {label}', _PHASE3_STEPS) as figures:
-    trained = cluster_training.train_clusters(experiment, label, log=False)
-    assignment, models = trained.assignment, [outcome.weights[last] for outcome in trained.clusters]
-    stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
-    matrices = {
-      'own': mixing.own_models(assignment),
-      'average': mixing.average(assignment.num_clusters),
-      'weighted': mixing.weighted(np.array(phase2['best_validation'])),
-      'blended': mixing.blended(assignment),
-    }
-    for_clusters = {
-      'unblended': np.eye(assignment.num_clusters),
-      'blended': mixing.blended_clusters(assignment.num_clusters),
-    }
+  applied, own = rules.mixing_rules(), rules.with_role(CLIENTS)
+  of_clusters = {rule.name: rule.of_clusters for rule in applied if rule.of_clusters is not None}
+  with experiment.timed(f'Phase 3 of {label}', len(applied) + 1 + len(of_clusters)) as figures:
+    models = rule_evaluation.ClusterModels(experiment, label)
+    trained, assignment = models.trained, models.trained.assignment
     evaluations, clusters = {}, {}
-    for name, matrix in matrices.items():
-      saved = matrix.tolist() if matrix.size <= _MOST_SAVED else None
-      evaluations[name] = evaluation.evaluation(experiment, stacked, matrix) | {'mixing': saved}
+    for rule in applied:
+      evaluations[rule.name] = models.evaluation(rule)
       experiment.progress.update()
-    for name, matrix in for_clusters.items():
-      clusters[name] = evaluation.cluster_scores(experiment, assignment, stacked, matrix)
+    matrices = {'unblended': np.eye(assignment.num_clusters)}
+    matrices |= {name: of_models(assignment.num_clusters) for name, of_models in of_clusters.items()}
+    for name, matrix in matrices.items():
+      clusters[name] = evaluation.cluster_scores(experiment, assignment, models.stacked, matrix)
       experiment.progress.update()
     equal_cost = trained.equal_cost
     if equal_cost is not None:
@@ -354,10 +347,10 @@ def run_phase3(experiment: live_experiment_lib.Experiment, label: str) -> None:
         np.stack(arrays)
         for arrays in zip(*(o.weights[equal_cost.round] for o in trained.clusters), strict=True)
       ]
-      evaluated = evaluation.evaluation(experiment, earlier, matrices['own'])
+      evaluated = evaluation.evaluation(experiment, earlier, own.mixing(models.evidence))
     experts = None
     if experiment.config.evaluation.experts:
-      experts = expert_evaluation.evaluate(experiment, models)
+      experts = expert_evaluation.evaluate(experiment, models.models)
     files_lib.save_json(
       folder.phase3(label),
       {
@@ -365,7 +358,7 @@ def run_phase3(experiment: live_experiment_lib.Experiment, label: str) -> None:
         'cluster_scores': clusters,
         'experts': experts,
         'equal_cost': None if equal_cost is None else evaluated,
-        'timing': figures(accuracy=evaluations['own']['clients']['mean_client_accuracy']),
+        'timing': figures(accuracy=evaluations[own.name]['clients']['mean_client_accuracy']),
       },
     )
 
@@ -407,6 +400,14 @@ def _save_clusters(
       **({'excluded': list(excluded)} if excluded else {}),
     },
   )
+
+
+def _cause(what: str, error: Exception) -> str:
+  told = _told(error)
+  # What is said of a rule begins with what it is called, unless it is a fault of this software.
+  if what.startswith(argument('aggregation')):
+    return told if told.startswith(what) else f'{what}: {told}'
+  return f'clustering {what}: {told}'
 
 
 def _told(error: Exception) -> str:

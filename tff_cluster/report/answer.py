@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.aggregation.rule import EVERYBODY
 from tff_cluster.base import seeding
 from tff_cluster.base.words import (
   client,
@@ -24,6 +25,7 @@ from tff_cluster.base.words import (
   times,
 )
 from tff_cluster.data import population
+from tff_cluster.experiment import results as results_lib
 from tff_cluster.scorecard import identical_clusterings
 from tff_cluster.scorecard.intervals import SAME, Interval, paired_bootstrap
 
@@ -101,7 +103,7 @@ def answer_run(results: Mapping[str, Any]) -> tuple[str, list[ClusteringAnswer]]
 def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> ClusteringAnswer:
   label = clustering['label']
   seed = int(results['config']['training']['seed'])
-  own = _accuracy(clustering['evaluations']['own'])
+  own = _accuracy(results_lib.own(clustering))
   baseline, phase1 = _accuracy(results['baseline']['evaluation']), _accuracy(results['phase1']['evaluation'])
   differences = own - baseline
   over_baseline = paired_bootstrap(differences, seeding.generator(seed, 'report interval'))
@@ -203,7 +205,7 @@ def _global_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) 
   average, phase1, baseline = (
     stage['global']['accuracy']
     for stage in (
-      clustering['evaluations']['average'],
+      results_lib.with_role(clustering, EVERYBODY),
       results['phase1']['evaluation'],
       results['baseline']['evaluation'],
     )

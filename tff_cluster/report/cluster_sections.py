@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base.words import client, percent, plural, score, series
+from tff_cluster.experiment import results as results_lib
 from tff_cluster.report.experts_section import experts_section
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.markup import Markup, table, tag
@@ -77,11 +78,14 @@ def clustering_section(
   notes = [
     note if len(parts) == 1 else f'{part["label"]}: {note}' for part in parts for note in part['notes']
   ]
+  # As trained, and as rules of Phase 3 make them.
+  _, *made = clustering['cluster_scores']
+  words = results_lib.rule_words(run.results)
   header = (
-      'cluster', 'members', 'planted groups among them', 'best validation', 'members’ test', 'blended', 'global test',
-      'blended', 'client ids',
+      'cluster', 'members', 'planted groups among them', 'best validation', 'members’ test', *made, 'global test', *made,
+      'client ids',
   )  # fmt: skip
-  clusters = table(header, _cluster_rows(run, clustering), numeric=(0, 1, 3, 4, 5, 6, 7))
+  clusters = table(header, _cluster_rows(run, clustering), numeric=(0, 1, *range(3, len(header) - 1)))
   shown: Markup = clusters
   if count > _OPEN_UP_TO:
     which = f'All {count}' if count <= _MOST_CLUSTERS else f'The {_MOST_CLUSTERS} largest of {count:,}'
@@ -96,7 +100,7 @@ def clustering_section(
       )] if count > _MOST_CLUSTERS else []),
       tag(
           'p', '“Members’ test” is the cluster model on its members’ own test rows (what it is specialised for), “global test” '
-          'on the global test set; “blended” is the same after averaging it with the average of all cluster models.',
+          'on the global test set; ' + '; '.join(f'“{name}” is the same for what Phase 3 makes of it ({words[name]})' for name in made) + '.',
           class_='note',
       ),
       *experts_section(run, clustering),
@@ -184,9 +188,7 @@ def _cluster_rows(run: FinishedRun, clustering: Mapping[str, Any]) -> list[tuple
   largest = sorted(range(len(found)), key=lambda i: -len(found[i]))[:_MOST_CLUSTERS]
   for i in sorted(largest):
     members = found[i]
-    measured = [
-      percent(scores[kind][where][i]) for where in ('members', 'global') for kind in ('unblended', 'blended')
-    ]
+    measured = [percent(scores[kind][where][i]) for where in ('members', 'global') for kind in scores]
     rows.append((
         i, len(members), composition(matrix[i] > 0, truth), percent(clustering['best_validation'][i]), *measured,
         tag('span', ', '.join(map(client, members)), class_='members note'),

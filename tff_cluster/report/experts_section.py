@@ -3,18 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import CEILING, SUBJECT, PredictionRule
 from tff_cluster.base.words import percent, plural, points
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.markup import Markup, table, tag
-
-RULES = {
-  'fedex': 'FedEx’s online layer (Algorithm 2)',
-  'mean': 'mean of the outputs',
-  'vote': 'majority vote',
-  'confidence': 'the most confident expert',
-  'gate': 'gate trained on validation labels',
-  'oracle': 'oracle: any expert is right',
-}
 
 
 def experts_section(run: FinishedRun, clustering: Mapping[str, Any]) -> list[Markup]:
@@ -31,13 +24,17 @@ def experts_section(run: FinishedRun, clustering: Mapping[str, Any]) -> list[Mar
   alone = run.results['baseline']['evaluation']['global']['accuracy']
   rows = [
     (
-      words,
-      percent(accuracy[rule]),
-      points(accuracy[rule] - alone),
-      percent(found['agreement']['fedex'][rule]),
+      rule.words,
+      percent(accuracy[rule.name]),
+      points(accuracy[rule.name] - alone),
+      percent(found['agreement'][rules.with_role(SUBJECT).name][rule.name]),
     )
-    for rule, words in RULES.items()
-    if rule in accuracy
+    for rule in rules.prediction_rules()
+    if rule.name in accuracy
+  ]
+  rows += [
+    (rule['words'], percent(right), points(right - alone), '–')
+    for rule, right in _added(run.results, clustering)
   ]
   rows.append(('unclustered model, equal rounds', percent(alone), '–', '–'))
   single = [
@@ -65,10 +62,20 @@ def experts_section(run: FinishedRun, clustering: Mapping[str, Any]) -> list[Mar
   ]
 
 
+def _added(
+  results: Mapping[str, Any], clustering: Mapping[str, Any]
+) -> list[tuple[Mapping[str, Any], float]]:
+  """Returns the rules of predictions that a run has beside the built-in ones, with their accuracy on the global test set."""
+  found = [rule for rule in results.get('rules', ()) if rule['kind'] == PredictionRule.kind]
+  everybodys = [clustering['evaluations'][rule['name']]['global'] for rule in found]
+  return [(rule, e['accuracy']) for rule, e in zip(found, everybodys, strict=True) if e is not None]
+
+
 def _story(found: Mapping[str, Any], alone: float) -> str:
   """Says where FedEx stands, and whether experts or their combination lose."""
   accuracy = found['accuracy']
-  fedex, oracle, best = accuracy['fedex'], accuracy['oracle'], max(found['expert_accuracy'])
+  fedex, oracle = (accuracy[rules.with_role(role).name] for role in (SUBJECT, CEILING))
+  best = max(found['expert_accuracy'])
   side = 'better' if fedex > alone else 'worse' if fedex < alone else 'as good'
   text = (
     f'FedEx is right on {percent(fedex)} of the global test set, {side}{"" if side == "as good" else " than"}'

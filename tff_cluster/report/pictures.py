@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import PICTURE
 from tff_cluster.base.words import plural, series
+from tff_cluster.experiment import results as results_lib
 from tff_cluster.papers.rohith2020 import tables
 from tff_cluster.report.answer import ClusteringAnswer
 from tff_cluster.report.figures import (
@@ -159,19 +162,19 @@ def _client_figures(
   for clustering, name in zip(run.results['clusterings'], names, strict=True):
     label, methods = clustering['label'], [part['method'] for part in identical_clusterings.parts(clustering)]
     drawn_there = [tables.FIGURES[method] for method in methods if is_of_paper and method in tables.FIGURES]
-    evaluations = clustering['evaluations']
+    beside = rules.with_role(PICTURE)
     shown = min(len(phase1), 20)
     yield (
         f'client_accuracies_{name}', 'clients', f'Test accuracies of {plural(shown, "client")} before and after, {label}',
         ''.join(f'{figure}. ' for figure in dict.fromkeys(drawn_there))
         + f'Each row is a client{"" if shown == len(phase1) else f" ({shown} spread evenly over all {len(phase1)})"}: '
-        'the ring is the Phase 1 model, the diamond the client’s own model after Phase 2, the bar the blended model '
-        '(its clusters averaged with the average of all). Marks to the right of the ring are gains.',
+        'the ring is the Phase 1 model, the diamond the client’s own model after Phase 2, the bar that of Phase 3 '
+        f'({beside.words}). Marks to the right of the ring are gains.',
         accuracy.client_accuracies(
             run.client_ids,
             {
-                'Phase 1': phase1, 'own model (Phase 2)': np.asarray(evaluations['own']['client_accuracy']),
-                'blended (Phase 3)': np.asarray(evaluations['blended']['client_accuracy']),
+                'Phase 1': phase1, 'own model (Phase 2)': np.asarray(results_lib.own(clustering)['client_accuracy']),
+                f'{beside.name} (Phase 3)': np.asarray(results_lib.with_role(clustering, PICTURE)['client_accuracy']),
             },
             f'{base.short(label, 40)}: before and after',
         ),

@@ -8,13 +8,15 @@ from tff_cluster.papers import rohith2020
 from tff_cluster.papers.rohith2020.setting import Setting
 from tff_cluster.report import scorecard_tables
 from tff_cluster.report.markup import Markup, tag
-from tff_cluster.scorecard import cells, headline
+from tff_cluster.scorecard import cells, headline, units
 from tff_cluster.scorecard.cells import Line
 from tff_cluster.scorecard.claims import Claim, Finding
 from tff_cluster.scorecard.published import Published
-from tff_cluster.scorecard.rows import Ours, of_method
+from tff_cluster.scorecard.rows import Ours, Row, of_method
 
 _TABLES = [published for published in rohith2020.PUBLISHED.values() if not published.is_figure]
+# The table in which a run's own rules of Phase 3 stand, by row: the last that has the row.
+_OF_RULES = {row.name: published for published in _TABLES for row in published.rows}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +86,11 @@ def _table(
   published: Published, results: Mapping[str, Any], remark: str
 ) -> tuple[Published, list[Line], list[tuple[Claim, Finding]]]:
   found = {row.name: of_method(row, results) for row in published.rows}
-  lines = [line for cell in published.cells for line in _lines(published, cell, found[cell.row], remark)]
+  shown = [
+    *published.cells,
+    *(c for row in published.rows for c in _of_rules(published, row, found[row.name], results)),
+  ]
+  lines = [line for cell in shown for line in _lines(published, cell, found[cell.row], remark)]
   nearest = {name: members[0] for name, members in found.items() if members}
   findings = []
   for claim in published.claims:
@@ -96,6 +102,21 @@ def _table(
       finding = dataclasses.replace(finding, note=note)
     findings.append((claim, finding))
   return published, lines, findings
+
+
+def _of_rules(
+  published: Published, row: Row, found: Sequence[Ours], results: Mapping[str, Any]
+) -> list[cells.Cell]:
+  """Returns a cell for each rule of Phase 3 that a run has beside those of every run, where it has the row."""
+  if _OF_RULES[row.name] is not published or all(row.is_strict and ours.departures for ours in found):
+    return []
+  return [
+    cells.Cell(
+      row.name, f'{rule["name"]}_clients', f'Phase 3, {rule["words"]}: mean client accuracy', units.PERCENT,
+      rohith2020.tables.evaluation(rule['name'], 'mean_client_accuracy'), is_added=True,
+    )
+    for rule in results.get('rules', ())
+  ]  # fmt: skip
 
 
 def _lines(published: Published, cell: cells.Cell, found: Sequence[Ours], remark: str) -> list[Line]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tff_cluster.base.words import duration, percent, plural, size, times
+from tff_cluster.experiment import results as results_lib
 from tff_cluster.papers.rohith2020.setting import Setting
 from tff_cluster.report.answer import ClusteringAnswer, cost_ratio
 from tff_cluster.report.finished_run import FinishedRun
@@ -16,12 +17,6 @@ _EFFECTS = {
   'harmed': ('harmed', 'bad'),
   'unclear': ('no clear difference', 'none'),
 }
-_EVALUATIONS = (
-  ('own', 'own model of each client'),
-  ('average', 'average of all cluster models'),
-  ('weighted', 'average weighted by validation accuracy'),
-  ('blended', 'blended: cluster model and average, half each'),
-)
 _METRICS = (
     ('accuracy', 'accuracy'), ('precision', 'precision'), ('recall', 'recall'), ('mean_client_accuracy', 'mean client'),
     ('highest_client_accuracy', 'highest client'), ('share_at_highest', 'clients at it'),
@@ -136,7 +131,7 @@ def evaluators_section(results: Mapping[str, Any]) -> list[Markup]:
       ('every client alone', 'its own model, from the initial one', results['local']['evaluation'])
     )
   for clustering in results['clusterings']:
-    for key, words in _EVALUATIONS:
+    for key, words in results_lib.rule_words(results).items():
       if key in clustering['evaluations']:
         lines.append((clustering['label'], words, clustering['evaluations'][key]))
     if cut := clustering.get('equal_cost'):

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import EVERYBODY
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import overlap_dial
+from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.scorecard import identical_clusterings
 
@@ -19,7 +22,6 @@ FEDAVG, LOCAL = 'FedAvg without clusters', 'every client alone'
 KINDS = ('fedavg', 'local', 'oracle', 'disjoint', 'overlapping')
 BUDGETS = {'equal_rounds': 'equal rounds', 'equal_client_rounds': 'equal client-rounds'}
 ROUNDS, CLIENT_ROUNDS = BUDGETS
-EVALUATORS = ('average', 'weighted', 'blended')
 # What runs of one experiment may differ in: the seeds, and where the rows lie on a machine.
 _FREE = {'training': ('seed',), 'data': ('data_seed', 'data_dir', 'data_file')}
 Runs = Sequence[tuple[int, Mapping[str, Any]]]
@@ -32,9 +34,11 @@ class Measured:
   Attributes:
     seed: The seed.
     accuracy: float[clients] by budget, test accuracy of every client with its own model, 0 to 1.
-    global_accuracy: By evaluator, accuracy on the global test set at equal rounds; None where there is no such model.
-      'blended' is the mean over clusters of their blended models, the other two are of one model each; for FedAvg all
-      three are those of its one model.
+    global_accuracy: By rule of Phase 3, accuracy on the global test set at equal rounds: of the one model, or the one way of
+      predicting, that a rule has for everybody, else the mean over clusters of the models that it makes of theirs (blended);
+      empty for rules without, and for clients alone. For FedAvg it is that of its one model under every rule.
+    rule_accuracy: By rule other than that of `accuracy`, mean test accuracy of the clients at equal rounds; empty where
+      nothing is clustered.
     clusters: The clusters, whatever their order; None where nothing is clustered.
     num_clusters: Number of clusters; None where nothing is clustered.
     singletons: Number of clusters with one client.
@@ -46,7 +50,8 @@ class Measured:
 
   seed: int
   accuracy: Mapping[str, np.ndarray]
-  global_accuracy: Mapping[str, float | None]
+  global_accuracy: Mapping[str, float]
+  rule_accuracy: Mapping[str, float]
   clusters: frozenset[frozenset[str]] | None
   num_clusters: int | None
   singletons: int
@@ -203,9 +208,10 @@ def _fedavg(seed: int, results: Mapping[str, Any]) -> Measured:
   evaluation = results['baseline']['evaluation']
   right = float(evaluation['global']['accuracy'])
   ledger = {name: _at_both(count) for name, count in _spent(results).items()}
-  return Measured(
-    seed, _at_both(_accuracy(evaluation)), dict.fromkeys(EVALUATORS, right), None, None, 0, 1.0, {}, **ledger
-  )
+  of_rules = [_global_accuracy(results, clustering) for clustering in results['clusterings']]
+  names = dict.fromkeys(name for found in of_rules for name in found)
+  everybodys = dict.fromkeys(names or [rules.with_role(EVERYBODY).name], right)
+  return Measured(seed, _at_both(_accuracy(evaluation)), everybodys, {}, None, None, 0, 1.0, {}, **ledger)
 
 
 def _local(seed: int, results: Mapping[str, Any]) -> Measured:
@@ -215,12 +221,23 @@ def _local(seed: int, results: Mapping[str, Any]) -> Measured:
   trained = local['client_rounds'] * training['phase2_rounds'] // rounds
   ledger = {'client_rounds': _at_both(trained), 'bytes_up': _at_both(0), 'bytes_down': _at_both(0)}
   accuracy = _at_both(_accuracy(local['evaluation']))
-  return Measured(seed, accuracy, dict.fromkeys(EVALUATORS), None, None, 0, 1.0, {}, **ledger)
+  return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, {}, **ledger)
+
+
+def _global_accuracy(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> dict[str, float]:
+  """Returns Measured.global_accuracy of a clustering, in the order of pages."""
+  found = {}
+  for name in results_lib.rule_words(results):
+    if (everybodys := clustering['evaluations'][name]['global']) is not None:
+      found[name] = float(everybodys['accuracy'])
+    elif name in clustering['cluster_scores']:
+      found[name] = float(np.mean(clustering['cluster_scores'][name]['global']))
+  return found
 
 
 def _clustering(seed: int, results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Measured:
-  evaluations, ledger = clustering['evaluations'], clustering['ledger']
-  own, earlier = _accuracy(evaluations['own']), clustering.get('equal_cost')
+  ledger, of_clients = clustering['ledger'], results_lib.own(clustering)
+  own, earlier = _accuracy(of_clients), clustering.get('equal_cost')
   # Also where a run that was begun with an earlier version was gone on with.
   if earlier is None and ledger['client_rounds'] > _spent(results)['client_rounds']:
     raise InputError(
@@ -235,10 +252,11 @@ def _clustering(seed: int, results: Mapping[str, Any], clustering: Mapping[str, 
   return Measured(
     seed=seed,
     accuracy={ROUNDS: own, CLIENT_ROUNDS: own if earlier is None else _accuracy(earlier['evaluation'])},
-    global_accuracy={
-      'average': float(evaluations['average']['global']['accuracy']),
-      'weighted': float(evaluations['weighted']['global']['accuracy']),
-      'blended': float(np.mean(clustering['cluster_scores']['blended']['global'])),
+    global_accuracy=_global_accuracy(results, clustering),
+    rule_accuracy={
+      name: float(_accuracy(clustering['evaluations'][name]).mean())
+      for name in results_lib.rule_words(results)
+      if clustering['evaluations'][name] is not of_clients
     },
     clusters=identical_clusterings.memberships(clustering),
     num_clusters=int(clustering['num_clusters']),

@@ -208,7 +208,7 @@ class Ours:
     return tuple(100.0 * share(run.results[name]['evaluation']) for run in self.runs)
 
   def evaluation(self, name: str, share: Callable[[Mapping[str, Any]], float]) -> tuple[float, ...]:
-    """Returns 100 times a share of an EVALUATION of the clustering: 'own', 'average', 'weighted' or 'blended'."""
+    """Returns 100 times a share of the EVALUATION of the clustering by a rule of Phase 3."""
     return tuple(100.0 * share(c['evaluations'][name]) for c in self.clusterings)
 
   def _columns(self, accuracy: Sequence[Curve], share: Sequence[Curve]) -> dict[str, tuple[float, ...]]:

@@ -1,4 +1,4 @@
-"""comparison.csv: one line for each contender, seed and budget. A column is an entry of COLUMNS, and nothing else.
+"""comparison.csv: one line for each contender, seed and budget. A column is an entry here, and nothing else.
 
 Accuracies and shares are from 0 to 1; a value that does not exist (None) is an empty cell.
 """
@@ -45,9 +45,6 @@ class Line:
       return None
     return float(np.mean(self.accuracy - other.accuracy[self.budget] < -SAME))
 
-  def on_global_rows(self, evaluator: str) -> float | None:
-    return self.run.global_accuracy[evaluator] if self.budget == ROUNDS else None
-
 
 @dataclasses.dataclass(frozen=True)
 class Column:
@@ -58,7 +55,7 @@ class Column:
   value: Callable[[Line], Any]
 
 
-COLUMNS = (
+_BEFORE_RULES = (
   Column(
     'contender', 'label of the clustering, or of what it is compared with', lambda line: line.contender.name
   ),
@@ -79,17 +76,8 @@ COLUMNS = (
   ),
   Column('harmed_fedavg', 'share of clients worse off than with FedAvg', lambda line: line.harmed('fedavg')),
   Column('harmed_local', 'share of clients worse off than alone', lambda line: line.harmed('local')),
-  Column(
-    'global_average',
-    'on the global test set, mean of the cluster models, at equal rounds only',
-    lambda line: line.on_global_rows('average'),
-  ),
-  Column('global_weighted', 'likewise, weighted mean', lambda line: line.on_global_rows('weighted')),
-  Column(
-    'global_blended',
-    'likewise, mean over clusters of blended models',
-    lambda line: line.on_global_rows('blended'),
-  ),
+)
+_AFTER_RULES = (
   Column('num_clusters', 'clusters', lambda line: line.run.num_clusters),
   Column('singletons', 'clusters with one client', lambda line: line.run.singletons),
   Column('memberships', 'mean number of clusters of a client', lambda line: line.run.memberships),
@@ -99,14 +87,47 @@ COLUMNS = (
 )
 
 
+def _by_rule(accuracies: str, rule: str) -> Callable[[Line], float | None]:
+  """Returns what tells a rule's accuracy, which is known at equal rounds only."""
+  return lambda line: getattr(line.run, accuracies).get(rule) if line.budget == ROUNDS else None
+
+
+def columns(contenders: Sequence[Contender]) -> list[Column]:
+  """Returns the columns; those of the rules of Phase 3 are of the rules that any contender has."""
+  runs = [run for contender in contenders for run in contender.runs]
+  everybodys = dict.fromkeys(rule for run in runs for rule in run.global_accuracy)
+  of_clients = dict.fromkeys(rule for run in runs for rule in run.rule_accuracy)
+  return [
+    *_BEFORE_RULES,
+    *(
+      Column(
+        f'global_{rule}',
+        f'{rule}: accuracy on the global test set; of a rule that makes a model for each cluster, mean over clusters',
+        _by_rule('global_accuracy', rule),
+      )
+      for rule in everybodys
+    ),
+    *(
+      Column(
+        f'clients_{rule}',
+        f'{rule}: mean over clients',
+        _by_rule('rule_accuracy', rule),
+      )
+      for rule in of_clients
+    ),
+    *_AFTER_RULES,
+  ]
+
+
 def lines(contenders: Sequence[Contender], target: float) -> list[dict[str, Any]]:
-  """Returns the lines of comparison.csv, by column.
+  """Returns the lines of comparison.csv, by column; all lines have the same columns.
 
   Args:
     contenders: The rows of the comparison.
     target: Test accuracy that clients are to reach.
   """
-  return [{column.name: column.value(line) for column in COLUMNS} for line in _lines(contenders, target)]
+  found = columns(contenders)
+  return [{column.name: column.value(line) for column in found} for line in _lines(contenders, target)]
 
 
 def _lines(contenders: Sequence[Contender], target: float) -> Iterator[Line]:

@@ -9,6 +9,7 @@ import numpy as np
 from tff_cluster.base import seeding
 from tff_cluster.base.words import percent, plural
 from tff_cluster.clustering import overlap_dial
+from tff_cluster.experiment import results as results_lib
 from tff_cluster.report.malicious_section import attack_words, isolation_words
 from tff_cluster.report.markup import Markup, table, tag
 from tff_cluster.scorecard import identical_clusterings
@@ -87,7 +88,7 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Harm]:
   contenders = [harm(FEDAVG, False, baselines, [a['baseline'] for a in about])]
   for same in _identical(runs):
     clusterings = [runs[0][1]['clusterings'][position] for position in same]
-    evaluations = [results['clusterings'][same[0]]['evaluations']['own'] for _, results in runs]
+    evaluations = [results_lib.own(results['clusterings'][same[0]]) for _, results in runs]
     found = [a['clusterings'][clusterings[0]['label']] for a in about]
     is_oracle = all(clustering['kind'] == 'oracle' for clustering in clusterings)
     contenders.append(
@@ -102,8 +103,7 @@ def _identical(runs: Runs) -> list[list[int]]:
   chosen = [i for i, found in enumerate(every) if not overlap_dial.is_position(found[0]['label'])]
   keys = [
     tuple(
-      (identical_clusterings.memberships(c), tuple(c['evaluations']['own']['client_accuracy']))
-      for c in every[i]
+      (identical_clusterings.memberships(c), tuple(results_lib.own(c)['client_accuracy'])) for c in every[i]
     )
     for i in chosen
   ]

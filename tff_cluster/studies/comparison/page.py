@@ -20,7 +20,6 @@ from tff_cluster.scorecard.contenders import BUDGETS, Contender
 from tff_cluster.studies.comparison import (
   alarms,
   answer,
-  csv_columns,
   dial_figure,
   figures,
   malicious,
@@ -73,9 +72,8 @@ def write(
   write_file(
     folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
   )
-  names = [column.name for column in csv_columns.COLUMNS]
-  rows_of_text = ([line[name] for name in names] for line in document['lines'])
-  write_file(folder / 'comparison.csv', csv_text(names, rows_of_text))
+  lines = document['lines']
+  write_file(folder / 'comparison.csv', csv_text(tuple(lines[0]), (list(line.values()) for line in lines)))
   pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found, dial)]
   parts: list[tuple[str, list[Markup]]] = [
     (

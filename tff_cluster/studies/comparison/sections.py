@@ -34,25 +34,37 @@ def contenders_section(contenders: Sequence[Contender], statistics: Statistics) 
   same = (
     'Nobody costs more than FedAvg without clusters, so at equal client-rounds all is as at equal rounds.'
   )
-  evaluated = [
-    (contender.name, *(_mean_share([run.global_accuracy[name] for run in contender.runs]) for name in names))
-    for names in [('average', 'weighted', 'blended')]
-    for contender in contenders
-  ]
   return [
       *(tables or [tag('p', same)]),
-      table(
-          ('', 'average', 'weighted', 'blended'), evaluated, numeric=(1, 2, 3),
-          caption='On the global test set, at equal rounds, mean over seeds',
-      ),
+      _by_rule(contenders, 'global_accuracy', 'On the global test set by rule of Phase 3, at equal rounds, mean over seeds'),
       tag(
-          'p', 'Average and weighted are one model each. Blended is the mean over clusters of each cluster’s model averaged with '
-          'the average of all. FedAvg has one model, which stands in all three columns'
+          'p', 'A rule that makes one model for everybody is measured with it; one that makes a model of each cluster’s, with the '
+          'mean over clusters. FedAvg has one model, which stands in all columns'
           + ('; clients alone have none for all.' if has_local else '.'),
           class_='note',
       ),
+      _by_rule(
+          [contender for contender in contenders if contender.runs[0].rule_accuracy], 'rule_accuracy',
+          'On the clients’ own test rows by rule of Phase 3, at equal rounds, mean over clients and seeds',
+      ),
       *_signs(statistics),
   ]  # fmt: skip
+
+
+def _by_rule(contenders: Sequence[Contender], figure: str, caption: str) -> Markup:
+  """Returns a table with a column for each rule of Phase 3.
+
+  Args:
+    contenders: Its rows; there is no table without any.
+    figure: The attribute of contenders.Measured, accuracies by rule.
+    caption: Above it.
+  """
+  names = list(dict.fromkeys(name for c in contenders for run in c.runs for name in getattr(run, figure)))
+  rows = [
+    (c.name, *(_mean_share([getattr(run, figure).get(name) for run in c.runs]) for name in names))
+    for c in contenders
+  ]
+  return table(('', *names), rows, numeric=range(1, len(names) + 1), caption=caption) if rows else Markup('')
 
 
 def contenders_note(statistics: Statistics) -> Markup:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import SUBJECT
 from tff_cluster.base.words import plural, score, signed
 from tff_cluster.report import report, scorecard_tables
-from tff_cluster.report.experts_section import RULES
 from tff_cluster.report.markup import Markup, table, tag
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard.cells import Line, without_remark
@@ -180,14 +181,16 @@ def _experts(page: Page) -> Parts:
     return []
   header = ['right on the global test set']
   columns: list[list[str]] = []
-  names = ['FedAvg without clusters', 'best expert alone', *RULES.values()]
+  names = ['FedAvg without clusters', 'best expert alone', *(rule.words for rule in rules.prediction_rules())]
   for name, found in known.items():
     measured = [experts for experts in found.experts if experts is not None]
     best = [max(experts['expert_accuracy']) for experts in measured]
-    by_rule = {rule: [experts['accuracy'][rule] for experts in measured] for rule in RULES}
+    by_rule = {
+      rule.name: [experts['accuracy'][rule.name] for experts in measured] for rule in rules.prediction_rules()
+    }
     fedavg = sum(found.baseline_global) / len(found.baseline_global)
     values = [fedavg, *(100.0 * sum(shares) / len(shares) for shares in (best, *by_rule.values()))]
-    fedex = values[2 + list(RULES).index('fedex')]
+    fedex = values[2 + list(by_rule).index(rules.with_role(SUBJECT).name)]
     header += [name, 'against FedEx']
     columns += [[f'{v:.2f}%' for v in values], [f'{signed(v - fedex, 2)} points' for v in values]]
   text = (

@@ -1,8 +1,7 @@
-"""Rules that make one prediction a sample of the outputs of several experts; FedEx is one of them.
+"""FedEx: one prediction a sample of several experts' outputs, whose weights follow their confidence (Miles et al. 2024).
 
 Outputs are float[experts, samples, classes], finite and not negative (softmax them before), and predictions
-int64[samples]. Everywhere the lowest class wins a tie. Source: Miles et al. 2024, Algorithm 2 (FedEx); the other
-rules are what it is compared with.
+int64[samples]. The lowest class wins a tie. Source: Algorithm 2.
 
 Departures and choices: line 2 of Algorithm 2 prints p = argmax_i sum_j w_ij m_j^(i), an expert. The text says "the
 weighted average of the outputs of each of the expert models", and lines 4 and 7 use p as a class; so here
@@ -14,6 +13,7 @@ a class that is predicted late or seldom hardly move. Where all experts give the
 import numpy as np
 
 from tff_cluster.aggregation import expert_outputs
+from tff_cluster.aggregation.rule import SUBJECT, PredictionRule
 from tff_cluster.base.errors import InputError
 
 
@@ -88,47 +88,6 @@ def shuffled(
   return predictions
 
 
-def mean(outputs: np.ndarray) -> np.ndarray:
-  """Returns the class with the highest mean output."""
-  return _mean(expert_outputs.checked_outputs(outputs))
-
-
-def vote(outputs: np.ndarray) -> np.ndarray:
-  """Returns the class that most experts put first; of those that tie, the one with the highest mean output."""
-  outputs = expert_outputs.checked_outputs(outputs)
-  votes = (outputs.argmax(axis=2)[:, :, None] == np.arange(outputs.shape[2])).sum(axis=0)
-  most = votes == votes.max(axis=1, keepdims=True)
-  return np.where(most, outputs.mean(axis=0), -1.0).argmax(axis=1)
-
-
-def confidence(outputs: np.ndarray) -> np.ndarray:
-  """Returns the class of the highest single output of any expert."""
-  return expert_outputs.checked_outputs(outputs).max(axis=0).argmax(axis=1)
-
-
-def oracle(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-  """Returns the label where any expert puts it first, else the prediction of `mean`. It knows the labels.
-
-  Its accuracy is an upper bound of every rule that gives a class some expert puts first (`vote`, `confidence`,
-  any choice of one expert a sample), and of `mean`. `fedex` and a gate weight classes unequally and could, rarely,
-  be right where no expert is.
-
-  Args:
-    outputs: float[experts, samples, classes].
-    labels: int[samples], true classes from 0.
-
-  Raises:
-    InputError: if an array has a wrong shape or number.
-  """
-  outputs = expert_outputs.checked_outputs(outputs)
-  labels = expert_outputs.checked_labels(labels, outputs)
-  return np.where((outputs.argmax(axis=2) == labels).any(axis=0), labels, _mean(outputs))
-
-
-def _mean(outputs: np.ndarray) -> np.ndarray:
-  return outputs.mean(axis=0).argmax(axis=1)
-
-
 def _start(outputs: np.ndarray, start_weights: np.ndarray | None) -> np.ndarray:
   """Returns weights that may be written to."""
   if start_weights is None:
@@ -161,3 +120,16 @@ def _step(weights: np.ndarray, outputs: np.ndarray, confidences: np.ndarray, t: 
   predicted = int((weights * outputs).sum(axis=0).argmax())
   weights[:, predicted] = (weights[:, predicted] * t + confidences[:, predicted]) / (t + 1)
   return predicted
+
+
+def _predictions(probabilities: np.ndarray, start_weights: np.ndarray | None = None) -> np.ndarray:
+  return fedex(probabilities, start_weights)[0]
+
+
+RULE = PredictionRule(
+  name='fedex',
+  words='FedEx’s online layer (Algorithm 2)',
+  function=_predictions,
+  position=11,
+  roles=frozenset({SUBJECT}),
+)

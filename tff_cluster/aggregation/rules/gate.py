@@ -8,10 +8,9 @@ gate, a multinomial logistic regression on the outputs of all experts.
 import warnings
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from tff_cluster.aggregation import expert_outputs
+from tff_cluster.aggregation.rule import PredictionRule
 from tff_cluster.base.errors import InputError
 
 # Smaller shares count as this one: a logarithm of 0 has no end, and below it experts differ in noise.
@@ -19,7 +18,9 @@ _FLOOR = 1e-6
 _MAX_ITERATIONS = 500
 
 
-def gate(validation_outputs: np.ndarray, validation_labels: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+def gate(
+  validation_probabilities: np.ndarray, validation_labels: np.ndarray, probabilities: np.ndarray
+) -> np.ndarray:
   """Learns from validation rows which expert to trust for which class, and predicts other rows.
 
   The features of a sample are the logarithms of all experts' outputs, as shares of an expert's outputs for the
@@ -27,9 +28,9 @@ def gate(validation_outputs: np.ndarray, validation_labels: np.ndarray, outputs:
   an expert saw too often are among the gates that can be learnt. L2 regularisation as scikit-learn has it (C = 1).
 
   Args:
-    validation_outputs: float[experts, validation rows, classes].
+    validation_probabilities: float[experts, validation rows, classes].
     validation_labels: int[validation rows]. A class that is not among them is never predicted.
-    outputs: float[experts, samples, classes] of the same experts.
+    probabilities: float[experts, samples, classes] of the same experts.
 
   Returns:
     int64[samples], the same in every call: nothing is drawn.
@@ -37,9 +38,12 @@ def gate(validation_outputs: np.ndarray, validation_labels: np.ndarray, outputs:
   Raises:
     InputError: if an array has a wrong shape or number, or the two outputs differ in experts or classes.
   """
-  validation_outputs = expert_outputs.checked_outputs(validation_outputs)
+  from sklearn.exceptions import ConvergenceWarning  # Imported late: `--help` asks every rule for its name.
+  from sklearn.linear_model import LogisticRegression
+
+  validation_outputs = expert_outputs.checked_outputs(validation_probabilities)
   labels = expert_outputs.checked_labels(validation_labels, validation_outputs)
-  outputs = expert_outputs.checked_outputs(outputs)
+  outputs = expert_outputs.checked_outputs(probabilities)
   if (outputs.shape[0], outputs.shape[2]) != (validation_outputs.shape[0], validation_outputs.shape[2]):
     raise InputError(
       'outputs and validation_outputs must have the same experts and classes, found shapes '
@@ -62,3 +66,6 @@ def _features(outputs: np.ndarray) -> np.ndarray:
   shares = np.divide(outputs, total, out=equal, where=total > 0.0)
   logarithms = np.log(np.maximum(shares, _FLOOR)) / -np.log(_FLOOR)
   return np.moveaxis(logarithms, 0, 1).reshape(outputs.shape[1], -1)
+
+
+RULE = PredictionRule(name='gate', words='gate trained on validation labels', function=gate, position=15)

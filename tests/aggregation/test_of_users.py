@@ -1,0 +1,280 @@
+"""Rules of Phase 3 that a user brings: the parameters' names say what they are given, and what is wrong is one line."""
+
+import dataclasses
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import CLIENTS, Clusters, MixingRule, PredictionRule
+from tff_cluster.base.errors import InputError
+from tff_cluster.experiment.config import EvaluationConfig, ExperimentConfig
+
+CODE = '''
+import numpy as np
+from tff_cluster.aggregation.rule import MixingRule
+
+def by_size(membership):
+  """Clusters by their number of members. And more words."""
+  sizes = membership.sum(axis=1, keepdims=True)
+  return sizes / sizes.sum()
+
+def best(validation_accuracy, validation_loss, validation_rows, train_rows, best_validation):
+  for each in (validation_accuracy, validation_loss, validation_rows, train_rows, best_validation):
+    each[...] = each  # May be written to.
+  return np.eye(len(validation_accuracy))[validation_accuracy.argmax(axis=0)].T
+
+def power(membership, exponent, base=1):
+  return by_size(membership)
+
+def first(probabilities, own_clusters, validation_probabilities, validation_labels):
+  return probabilities[own_clusters].sum(axis=0).argmax(axis=1)
+
+def returning(membership, what):
+  if what == 'error':
+    raise KeyError('no\\nluck')
+  clusters, clients = membership.shape
+  found = {
+    'nothing': None,
+    'text': 'half',
+    'rows': membership / membership.sum(axis=1, keepdims=True),
+    'transposed': np.full((clients, clusters), 1.0),
+    'ragged': [[1.0], [0.5, 0.5]],
+    'unknown': np.full((clusters, 1), np.nan),
+    'negative': np.concatenate([[[2.0], [-1.0]], np.zeros((clusters - 2, 1))]),
+    'half': np.full((clusters, clients), 0.5 / clusters),
+    'rounded': (np.ones((clusters, 1)) / clusters + 1e-7).astype(np.float32),
+  }
+  return found[what]
+
+def predicting(probabilities, what):
+  rows, classes = probabilities.shape[1:]
+  return {'short': np.zeros(rows - 1, int), 'shares': probabilities.mean(axis=0), 'floats': np.zeros(rows), 'high': np.full(rows, classes)}[what]
+
+def cheating(probabilities, labels):
+  return labels
+
+def nothing():
+  return 1
+
+def both(probabilities, membership):
+  return 1
+
+def positional(membership, /):
+  return membership
+
+class Kind:
+  pass
+
+number = 3
+RULE = MixingRule(name='other', words='in my own words', function=by_size)
+'''
+MEMBERSHIP = np.array([[1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0, 1.0]])
+
+
+@pytest.fixture(autouse=True)
+def my_rules(tmp_path, monkeypatch):
+  (tmp_path / 'my_rules.py').write_text(CODE)
+  monkeypatch.syspath_prepend(tmp_path)
+  monkeypatch.delitem(sys.modules, 'my_rules', raising=False)
+  yield
+  sys.modules.pop('my_rules', None)
+
+
+def read(text):
+  (rule,) = rules.added([text])
+  return rule
+
+
+def clusters(membership=MEMBERSHIP, asked=None):
+  """What a mixing rule is given; `asked` notes that models are measured."""
+  rng = np.random.default_rng(0)
+  accuracy, loss = rng.random((2, *membership.shape))
+
+  def measured():
+    if asked is not None:
+      asked.append(True)
+    return accuracy, loss
+
+  count, clients = membership.shape
+  return Clusters(membership, np.full(count, 0.5), np.full(clients, 9), np.full(clients, 3), measured)
+
+
+def predict(rule, rows=4):
+  rng = np.random.default_rng(1)
+  given = {
+    'probabilities': rng.dirichlet(np.ones(3), (2, rows)),
+    'own_clusters': np.array([False, True]),
+    'validation_probabilities': rng.dirichlet(np.ones(3), (2, 2)),
+    'validation_labels': np.array([0, 2]),
+  }
+  return rule.predict(given), given
+
+
+def test_a_function_that_mixes():
+  rule = read('my_rules:by_size')
+  assert isinstance(rule, MixingRule)
+  assert (rule.name, rule.words) == ('by_size', 'Clusters by their number of members. And more words')
+  np.testing.assert_allclose(rule.mixing(clusters()), [[0.4], [0.6]])
+
+
+def test_models_are_measured_where_a_rule_asks_for_it_and_once():
+  asked = []
+  given = clusters(asked=asked)
+  read('my_rules:by_size').mixing(given)
+  assert not asked
+  rule = read('my_rules:best')
+  found = rule.mixing(given)
+  np.testing.assert_array_equal(found.argmax(axis=0), given.validation_accuracy.argmax(axis=0))
+  rule.mixing(given)
+  assert asked == [True]
+
+
+def test_a_function_of_predictions():
+  rule = read('my_rules:first')
+  assert isinstance(rule, PredictionRule)
+  found, given = predict(rule)
+  np.testing.assert_array_equal(found, given['probabilities'][1].argmax(axis=1))
+  assert found.dtype == np.int64
+
+
+def test_other_parameters_are_options():
+  rule = read('my_rules:power,exponent=2,base=1.5,name=squared')
+  assert rule.name == 'squared' and rule.options == {'exponent': 2, 'base': 1.5}
+  assert read('my_rules:power,exponent=true').options == {'exponent': True}
+  assert read('my_rules:power,exponent=abc').options == {'exponent': 'abc'}
+
+
+def test_a_rule_object_comes_through_the_same_door():
+  rule = read('my_rules:RULE')
+  assert (rule.name, rule.words) == ('RULE', 'in my own words')
+  np.testing.assert_allclose(rule.mixing(clusters()), [[0.4], [0.6]])
+
+
+def test_built_in_rules_of_predictions_come_through_it_too():
+  for rule in rules.prediction_rules():
+    if 'labels' in rule.needs:
+      with pytest.raises(InputError, match=rf'aggregation={rule.name}: allowed are fedex, mean, vote'):
+        read(rule.name)
+    else:
+      added = read(f'{rule.name},name=mine')
+      assert added.words == rule.words and not added.roles
+      np.testing.assert_array_equal(predict(added)[0], predict(rule)[0])
+
+
+def test_what_is_given_stays_as_it_was():
+  given = clusters()
+  accuracy, loss = given.validation_accuracy, given.validation_loss
+  accuracy.flags.writeable = loss.flags.writeable = False
+  read('my_rules:best').mixing(given)  # It writes into all that it is given.
+
+
+def test_shares_that_rounding_left_off_are_made_exact():
+  found = read('my_rules:returning,what=rounded').mixing(clusters())
+  np.testing.assert_allclose(found.sum(axis=0), 1.0, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+  ('what', 'message'),
+  [
+    ('error', "failed: KeyError: 'no.*nluck'"),
+    ('nothing', 'returned NoneType without numbers'),
+    ('text', 'returned str without numbers'),
+    ('ragged', 'without numbers'),
+    (
+      'rows',
+      'returned shares that sum to 0.333333 in column 2; rows are clusters, columns are the new models',
+    ),
+    (
+      'transposed',
+      r'returned shape \[5, 2\]; expected numbers \[2 clusters, 5 clients\], or \[2 clusters, 1\]',
+    ),
+    ('unknown', 'returned nan for cluster 0, column 0; every share must be a finite number'),
+    ('negative', 'returned -1 for cluster 1, column 0; every share must be at least 0'),
+    ('half', 'sum to 0.5 in column 0'),
+  ],
+)
+def test_a_matrix_that_is_none(what, message):
+  with pytest.raises(InputError, match=message) as caught:
+    read(f'my_rules:returning,what={what}').mixing(clusters())
+  assert str(caught.value).startswith(f'aggregation=my_rules:returning,what={what}')
+  assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+  ('what', 'message'),
+  [
+    ('short', r'returned shape \[3\]; expected a class from 0 to 2 for each of 4 rows'),
+    ('shares', r'returned shape \[4, 3\]; expected a class'),
+    ('floats', 'returned float64; expected a class'),
+    ('high', 'returned class 3; expected a class from 0 to 2'),
+    ('nowhere', "failed: KeyError: 'nowhere'"),
+  ],
+)
+def test_predictions_that_are_none(what, message):
+  with pytest.raises(InputError, match=message):
+    predict(read(f'my_rules:predicting,what={what}'))
+
+
+@pytest.mark.parametrize(
+  ('text', 'message'),
+  [
+    ('nowhere:f', "cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
+    ('my_rules:f', 'cannot be imported: AttributeError'),
+    ('my_rules:', 'expected an import path, package.module:attribute'),
+    ('my_rules:number', 'expected a function, or a tff_cluster.aggregation.rule.Rule, found .int'),
+    ('my_rules:Kind', 'expected a function'),
+    ('my_rules:cheating', 'it needs labels, which no rule is given for clients’ rows'),
+    ('my_rules:nothing', 'it has none of these parameters, by which a rule is given'),
+    ('my_rules:both', "its parameter 'membership' is none of these"),
+    ('my_rules:power', "its parameter 'exponent' is none of these"),
+    ('my_rules:positional', 'must be given by name; leave out the /'),
+    ('my_rules:by_size,size=3', "unknown key 'size'; known: name"),
+    ('my_rules:by_size,name=a b', 'name=a b: a rule’s name has letters'),
+    ('my_rules:by_size,name', "'name' is not KEY=VALUE"),
+    ('my_rules:by_size,name=a,name=b', 'name is given twice'),
+    ('own', 'every Phase 3 has own; leave it out'),
+    ('', 'allowed are fedex, mean, vote, confidence, gate, or package.module:function'),
+  ],
+)
+def test_what_is_no_rule(text, message):
+  with pytest.raises(InputError, match=message) as caught:
+    ExperimentConfig(evaluation=EvaluationConfig(aggregation=(text,))).validated()
+  assert str(caught.value).startswith(f'aggregation={text}') and str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize('texts', [('vote', 'vote'), ('vote', 'mean,name=VOTE'), ('vote,name=own',)])
+def test_results_can_tell_rules_apart(texts):
+  with pytest.raises(InputError, match=r'two rules are called .*; tell them apart with name='):
+    rules.added(texts)
+
+
+def test_changed_code_is_another_rule(tmp_path, monkeypatch):
+  before = read('my_rules:by_size').code
+  assert before == read('my_rules:best').code and read('vote').code is None
+  (tmp_path / 'my_rules.py').write_text(CODE.replace('And more words', 'And others'))
+  del sys.modules['my_rules']
+  assert read('my_rules:by_size').code != before
+  module = types.ModuleType('made_up')  # As in a notebook, whose module is no file.
+  module.f = sys.modules['my_rules'].by_size
+  monkeypatch.setitem(sys.modules, 'made_up', module)
+  assert read('made_up:f').name == 'f'
+
+
+def test_a_configuration_takes_a_list_of_texts():
+  several = ExperimentConfig(evaluation=EvaluationConfig(aggregation=['vote', 'my_rules:by_size']))
+  assert several == ExperimentConfig(evaluation=EvaluationConfig(aggregation=('vote', 'my_rules:by_size')))
+  assert ExperimentConfig.from_json(several.validated().to_json()) == several
+  assert several.digest != ExperimentConfig().digest
+  for wrong in ('vote', None, ['vote', 3]):
+    with pytest.raises(InputError, match=r'^aggregation=.*: expected (a list of texts|text)'):
+      ExperimentConfig.from_json({'evaluation': {'aggregation': wrong}})
+
+
+def test_every_role_is_that_of_one_built_in_rule():
+  roles = [role for rule in rules.RULES.values() for role in rule.roles]
+  assert len(roles) == len(set(roles)) and rules.with_role(CLIENTS) in rules.mixing_rules()
+  assert len({rule.position for rule in rules.RULES.values()}) == len(rules.RULES)
+  assert all(rule.words and dataclasses.replace(rule).name == rule.name for rule in rules.RULES.values())

@@ -1,0 +1,115 @@
+"""Rules of Phase 3 that a run has beside those of every run: report, scorecard and comparison tell them as they tell the others."""
+
+import copy
+import csv
+
+import numpy as np
+import pytest
+
+from tests.made_up import comparison_runs
+from tests.made_up import finished_run as made_up
+from tff_cluster.papers.rohith2020.setting import describe_setting
+from tff_cluster.report import run_scorecard, sections
+from tff_cluster.report.experts_section import experts_section
+from tff_cluster.studies.comparison import page
+
+MINE = [
+  {'name': 'by_size', 'words': 'by number of members', 'kind': 'mixing', 'aggregation': 'm:by_size'},
+  {'name': 'chosen', 'words': 'chosen experts', 'kind': 'prediction', 'aggregation': 'm:chosen'},
+]
+
+
+def add(results, by_size=0.1234, chosen=0.4321):
+  """Adds two rules, one with a model for everybody and one for clients alone, of these accuracies."""
+  results['rules'] = MINE
+  for clustering in results['clusterings']:
+    found = clustering['evaluations']
+    clients = len(found['own']['client_accuracy'])
+    for name, like, accuracy in (('by_size', 'average', by_size), ('chosen', 'own', chosen)):
+      found[name] = copy.deepcopy(found[like])
+      found[name]['client_accuracy'] = [accuracy] * clients
+      found[name]['clients']['mean_client_accuracy'] = accuracy
+    found['by_size']['global']['accuracy'] = by_size
+  return results
+
+
+def test_the_report_has_a_line_for_each():
+  results, _ = made_up.make_run()
+  before = ''.join(sections.evaluators_section(results))
+  after = ''.join(sections.evaluators_section(add(results)))
+  count = len(results['clusterings'])
+  assert 'by number of members' not in before
+  assert after.count('by number of members') == 2 * count  # It is for everybody too.
+  assert after.count('chosen experts') == count
+  assert after.count('12.3%') - before.count('12.3%') == 2 * count
+  assert after.count('43.2%') - before.count('43.2%') == count
+
+
+def test_the_scorecard_has_a_line_for_each_beside_the_paper_s():
+  results, _ = made_up.make_run(methods=('kmeans', 'dynamic_distance'))
+
+  def records():
+    setting = describe_setting(results['config'], len(results['population']['client_ids']))
+    return run_scorecard.build(results, setting).records()[0]
+
+  before = records()
+  add(results)
+  after = records()
+  new = [record for record in after if record not in before]
+  assert len(after) == len(before) + 4
+  assert {(r['row'], r['column'], r['ours'], r['published']) for r in new} == {
+    (row, column, accuracy, None)
+    for row in ('K-means', 'Dynamic clustering')
+    for column, accuracy in (('by_size_clients', 12.34), ('chosen_clients', 43.21))
+  }
+  assert all('the paper prints no number here' in record['note'] for record in new)
+
+
+def test_experts_have_a_line_for_a_rule_of_predictions_for_everybody():
+  results, _ = made_up.make_run()
+  clustering = add(results)['clusterings'][0]
+  accuracy = dict.fromkeys(('fedex', 'mean', 'vote', 'confidence', 'gate', 'oracle'), 0.5)
+  clustering['experts'] = {
+    'accuracy': accuracy, 'agreement': {'fedex': accuracy}, 'expert_accuracy': [0.4], 'expert_loss': [1.0],
+    'order_sensitivity': {'num_shuffles': 1, 'changed': 0.0, 'accuracy': [0.5]},
+  }  # fmt: skip
+
+  class Run:
+    pass
+
+  run = Run()
+  run.results = results
+  assert 'chosen experts' not in ''.join(experts_section(run, clustering))
+  clustering['evaluations']['chosen']['global'] = {'accuracy': 0.4321}
+  shown = ''.join(experts_section(run, clustering))
+  assert 'chosen experts' in shown and '43.2%' in shown and 'by number of members' not in shown
+
+
+@pytest.fixture(scope='module')
+def compared(tmp_path_factory):
+  accuracies = {comparison_runs.FEDAVG: comparison_runs.noisy(0.5), 'kmeans': comparison_runs.noisy(0.6)}
+  runs = comparison_runs.make(accuracies)
+  for seed, results in runs:
+    add(results, by_size=0.1 + 0.1 * seed, chosen=0.2 + 0.1 * seed)
+  folder = tmp_path_factory.mktemp('compared')
+  page.write(runs, {}, folder)
+  return folder
+
+
+def test_a_comparison_has_a_column_for_each(compared):
+  text = (compared / 'index.html').read_text()
+  assert 'by_size' in text and 'chosen' in text
+  with (compared / 'comparison.csv').open(newline='') as stream:
+    lines = [line for line in csv.DictReader(stream) if line['budget'] == 'equal_rounds']
+  mine = [line for line in lines if line['contender'] == 'kmeans']
+  for column, values in (
+    ('global_by_size', (0.1, 0.2, 0.3)),
+    ('clients_by_size', (0.1, 0.2, 0.3)),
+    ('clients_chosen', (0.2, 0.3, 0.4)),
+  ):
+    np.testing.assert_allclose([float(line[column]) for line in mine], values)
+  assert 'global_chosen' not in lines[0] and 'clients_own' not in lines[0]
+  fedavg = [line for line in lines if line['contender'] == comparison_runs.FEDAVG]
+  assert all(
+    line['clients_chosen'] == '' and line['global_by_size'] == line['global_average'] for line in fedavg
+  )

@@ -1,0 +1,30 @@
+"""Cluster models that know of each other: each is averaged with the average of all (Rohith et al. 2020, section 6.3, third)."""
+
+import numpy as np
+
+from tff_cluster.aggregation.rule import PICTURE, MixingRule
+from tff_cluster.aggregation.rules.own import own
+
+
+def blended_clusters(num_clusters: int) -> np.ndarray:
+  """Returns float64[clusters, clusters]: each model becomes the mean of itself and the average."""
+  return 0.5 * np.eye(num_clusters) + 0.5 / num_clusters
+
+
+def blended(membership: np.ndarray) -> np.ndarray:
+  """Returns float64[clusters, clients]: a client's model is the mean of its clusters' blended models.
+
+  Args:
+    membership: float64[clusters, clients], 1 for members, no empty column.
+  """
+  return blended_clusters(len(membership)) @ own(membership)
+
+
+RULE = MixingRule(
+  name='blended',
+  words='blended: cluster model and average, half each',
+  function=blended,
+  position=4,
+  roles=frozenset({PICTURE}),
+  of_clusters=blended_clusters,
+)

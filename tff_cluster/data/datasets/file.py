@@ -1,0 +1,40 @@
+"""Rows of a user's own file (data/npz_file.py)."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tff_cluster.base.errors import InputError, argument
+from tff_cluster.data.dataset import Dataset, Outline
+
+if TYPE_CHECKING:
+  from tff_cluster.data.data_config import DataConfig
+  from tff_cluster.data.source import Source
+
+
+class File(Dataset):
+  """An .npz with x, y and, if wanted, client_id and group."""
+
+  name = 'file'
+  position = 5
+  options = ('data_file', 'test_fraction')
+  has_owners = True
+
+  def check_config(self, config: 'DataConfig') -> None:
+    if not config.data_file:
+      raise InputError(f'{argument("dataset", "file")} needs {argument("data_file", "X.npz")}')
+
+  def check(self, config: 'DataConfig') -> Outline:
+    source = self.load(config)
+    x, used = source.train_x, len(np.unique(source.train_y))
+    return Outline(len(x), x.shape[1:], x[:1].nbytes, source.num_classes, source.num_classes - used)
+
+  def load(self, config: 'DataConfig') -> 'Source':
+    from tff_cluster.data import npz_file
+
+    self.check_config(config)
+    assert config.data_file is not None
+    return npz_file.load_npz(config.data_file)
+
+
+DATASET = File()

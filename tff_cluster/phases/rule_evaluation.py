@@ -1,0 +1,159 @@
+"""What a rule of Phase 3 makes of trained cluster models, measured on clients' test rows and on the global test set.
+
+Rules see validation rows with labels, and test rows without.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.aggregation import rule as rule_lib
+from tff_cluster.data import class_counts
+from tff_cluster.data import population as population_lib
+from tff_cluster.phases import cluster_training, evaluation, expert_evaluation, global_scores
+from tff_cluster.phases import live_experiment as live_experiment_lib
+
+# Numbers of a mixing matrix that a results file holds; larger ones, of thousands of clusters, would fill it.
+_MOST_SAVED = 100_000
+# Of probabilities that are in memory at once.
+_BYTES = 64_000_000
+
+
+class ClusterModels:
+  """The cluster models of a clustering after Phase 2.
+
+  Attributes:
+    trained: As Phase 2 left them.
+    models: One model a cluster, as trajectories give them.
+    stacked: The same, arrays with a leading axis [clusters].
+  """
+
+  def __init__(self, experiment: live_experiment_lib.Experiment, label: str):
+    """Reads what the store has.
+
+    Args:
+      experiment: The experiment.
+      label: Which clustering.
+    """
+    training, folder = experiment.config.training, experiment.folder
+    last = training.phase1_rounds + training.phase2_rounds
+    self._experiment = experiment
+    self._best_validation = folder.load_finished(folder.phase2(label), 'phase2')['best_validation']
+    self.trained = cluster_training.train_clusters(experiment, label, log=False)
+    self.models = [outcome.weights[last] for outcome in self.trained.clusters]
+    self.stacked = [np.stack(arrays) for arrays in zip(*self.models, strict=True)]
+
+  @functools.cached_property
+  def evidence(self) -> rule_lib.Clusters:
+    """What mixing rules can ask for."""
+    population = self._experiment.population
+    return rule_lib.Clusters(
+      self.trained.assignment.membership,
+      np.array(self._best_validation),
+      population.train.counts,
+      population.validation.counts,
+      self._validation,
+    )
+
+  def evaluation(self, rule: rule_lib.Rule) -> dict[str, Any]:
+    """Returns the EVALUATION (tff_cluster/experiment/results.py) of a rule; InputError where the rule fails."""
+    if isinstance(rule, rule_lib.MixingRule):
+      matrix = rule.mixing(self.evidence)
+      saved = matrix.tolist() if matrix.size <= _MOST_SAVED else None
+      return evaluation.evaluation(self._experiment, self.stacked, matrix) | {'mixing': saved}
+    assert isinstance(rule, rule_lib.PredictionRule)
+    return self._predicted(rule)
+
+  def _validation(self) -> tuple[np.ndarray, np.ndarray]:
+    """Returns float64[clusters, clients] accuracies, and losses, of all cluster models on all validation rows."""
+    experiment = self._experiment
+    measured = [
+      experiment.trainer.measure(weights, experiment.population.validation, experiment.everyone)
+      for weights in self.models
+    ]
+    accuracy = np.stack([found.client_accuracy for found in measured])
+    return accuracy, np.stack([found.loss_sum / found.total for found in measured])
+
+  def _predicted(self, rule: rule_lib.PredictionRule) -> dict[str, Any]:
+    """Returns the EVALUATION of a rule of predictions: on each client's test rows, and on the global test set."""
+    population, classes = self._experiment.population, self._experiment.population.num_classes
+    found = class_counts.concatenate(
+      [
+        class_counts.of_predictions(rule.predict(given), population.test.client(client)[1], classes)
+        for client, given in self._of_clients(rule)
+      ]
+    )
+    everybodys = None
+    if 'own_clusters' not in rule.needs:
+      predicted = rule.predict(
+        {
+          'probabilities': self._probabilities(population.global_test_x),
+          **self._seen(rule, population.validation.x, population.validation.y),
+        }
+      )
+      everybodys = global_scores.summary(
+        class_counts.of_predictions(predicted, population.global_test_y, classes)
+      )
+    return {
+      'global': everybodys,
+      'clients': found.summary(),
+      'client_accuracy': found.client_accuracy.tolist(),
+    }
+
+  def _of_clients(self, rule: rule_lib.PredictionRule) -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
+    """Yields each client with what a rule is given for its rows; models predict the rows of some clients at a time."""
+    population, member = self._experiment.population, self.trained.assignment.membership > 0.0
+    test, validation = population.test, population.validation
+    row_bytes = 8 * len(self.models) * population.num_classes
+    for some in _portions((test.counts + validation.counts) * row_bytes):
+      first, last = some[0], some[-1] + 1
+      rows = slice(test.offsets[first], test.offsets[last])
+      seen = slice(validation.offsets[first], validation.offsets[last])
+      outputs = self._probabilities(test.x[rows])
+      known = self._seen(rule, validation.x[seen], validation.y[seen])
+      for client in some:
+        own, own_seen = _own(test, client, first), _own(validation, client, first)
+        yield (
+          client,
+          {
+            'probabilities': outputs[:, own],
+            'own_clusters': member[:, client],
+            **{n: each[own_seen] if each.ndim == 1 else each[:, own_seen] for n, each in known.items()},
+          },
+        )
+
+  def _seen(self, rule: rule_lib.PredictionRule, x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns what is known of validation rows, as far as the rule takes it."""
+    known: dict[str, np.ndarray] = {}
+    if 'validation_labels' in rule.takes:
+      known['validation_labels'] = y.astype(np.int64)
+    if 'validation_probabilities' in rule.takes:
+      known['validation_probabilities'] = self._probabilities(x)
+    return known
+
+  def _probabilities(self, x: np.ndarray) -> np.ndarray:
+    """Returns float64[clusters, rows, classes]."""
+    predict = self._experiment.trainer.predict
+    return np.stack(
+      [expert_evaluation.finite(predict(weights, x)).astype(np.float64) for weights in self.models]
+    )
+
+
+def _own(split: population_lib.Split, client: int, first: int) -> slice:
+  """Returns where a client's rows lie in those of a portion of clients that begins with `first`."""
+  return slice(split.offsets[client] - split.offsets[first], split.offsets[client + 1] - split.offsets[first])
+
+
+def _portions(sizes: np.ndarray) -> Iterator[list[int]]:
+  """Yields runs of clients, each as many as fit; `sizes` are the bytes that a client takes."""
+  some: list[int] = []
+  taken = 0
+  for client, size in enumerate(sizes.tolist()):
+    if some and taken + size > _BYTES:
+      yield some
+      some, taken = [], 0
+    some.append(client)
+    taken += size
+  yield some
