@@ -61,7 +61,7 @@ class _Asked:
     """Starts it, without waiting until it serves; see worker.start."""
     self._which = 'the worker' if onednn else 'the worker without oneDNN'
     self._worker = worker_lib.start(clients_in_parallel, onednn=onednn)
-    self._thread = futures.ThreadPoolExecutor(1)
+    self._thread = futures.ThreadPoolExecutor(1, 'model_check')
     machine = dataclasses.replace(machine_lib.ONE_WORKER, worker_retries=0)
     self._context = self._thread.submit(local.LocalContext, self._worker, machine)
 
