@@ -51,6 +51,44 @@ def test_models_that_are_right_pass(rows):
   checked(made_of(dense(16), last, lambda keras: keras.Softmax()), one_row)
 
 
+def branching(keras):
+  import tensorflow as tf
+
+  class Branching(keras.Layer):
+    def call(self, inputs):
+      if tf.reduce_sum(inputs) > 0:  # Of a tensor: AutoGraph must translate it.
+        return inputs * 2.0
+      return inputs - 1.0
+
+  return Branching()
+
+
+def test_a_layer_with_branches_of_tensors_passes(rows):
+  checked(made_of(dense(16), branching, last), rows)
+
+
+def test_autograph_translates_none_of_our_functions(rows):
+  """It takes as long as TensorFlow's tracing. Keras asks for it where a layer's call needs it, see the branches above."""
+  from tff_cluster.federated import client_work, process
+
+  seen = []
+
+  def spy(keras):
+    import tensorflow as tf
+
+    def told(x):
+      seen.append(tf.__internal__.autograph.control_status_ctx().status.name)
+      return x
+
+    return keras.Lambda(told)
+
+  computations = process.Computations(client_work.model_from_keras(made_of(spy, last)(), np.float32), 0.1, 32)
+  for name in ('local_updates', 'learning_process', 'evaluate', 'evaluate_each', 'predict'):
+    seen.clear()
+    getattr(computations, name)
+    assert set(seen) == {'UNSPECIFIED'}, name
+
+
 def forgetful(keras):
   class Times(keras.Layer):
     def __init__(self, factor=1.0, **options):

@@ -100,13 +100,16 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
     raise
   except Exception as error:
     raise _unusable(error) from error
+  # Our functions go without AutoGraph, and Keras would take that for the layers of users, too.
+  autograph = tf.__internal__.autograph
+  outputs_of = autograph.tf_convert(whole.outputs, autograph.control_status_ctx(), convert_by_default=False)
 
   def predict_probabilities(weights: Any, x: tf.Tensor) -> tf.Tensor:
-    outputs = whole.outputs(weights, x)
+    outputs = outputs_of(weights, x)
     return outputs if probabilities else tf.nn.softmax(outputs)
 
   def loss(weights: Any, x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    outputs = whole.outputs(weights, x)
+    outputs = outputs_of(weights, x)
     each = tf.keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=not probabilities)
     return each, tf.argmax(outputs, axis=1, output_type=tf.int32)
 
@@ -209,9 +212,9 @@ def build_client_update(
     batch_size: Rows of a batch, 0 for all rows at once. The last batch of an epoch may be smaller.
   """
 
-  # Without AutoGraph, which takes longer to translate these few functions than TensorFlow to trace them; Keras still has it
-  # translate the layers of users. A call, not inlined: TensorFlow rewrites a function's operations to oneDNN's on their own,
-  # while inside a loop's graph it finds the gradient of a pooling layer by luck only, and a round takes a quarter longer.
+  # Without AutoGraph, which takes longer to translate these few functions than TensorFlow to trace them. A call, not
+  # inlined: TensorFlow rewrites a function's operations to oneDNN's on their own, while inside a loop's graph it finds the
+  # gradient of a pooling layer by luck only, and a round takes a quarter longer.
   @functools.partial(
     tf.function, autograph=False, reduce_retracing=True, experimental_attributes={'_noinline': True}
   )
