@@ -23,7 +23,9 @@ def fresh_process(monkeypatch):
 def experiment_with(root, model, **data):
   from tff_cluster.algorithms import experiment
 
-  config = ExperimentConfig(data, TrainingConfig(model=model), (ClusteringConfig('kmeans', num_clusters=2),))
+  config = ExperimentConfig(
+    DataConfig(**data), TrainingConfig(model=model), (ClusteringConfig('kmeans', num_clusters=2),)
+  )
   return experiment.Experiment(RunFolder(root), config, make_population(), progress=None)
 
 

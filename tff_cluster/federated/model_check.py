@@ -87,7 +87,7 @@ class _Asked:
     """Ends the worker, whatever it does."""
     self._worker.stop()
     self._thread.shutdown(cancel_futures=True)
-    with contextlib.suppress(EnvironmentFault, futures.CancelledError):
+    if not self._context.cancelled() and self._context.exception() is None:
       self._context.result().close()
 
 
