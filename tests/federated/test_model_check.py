@@ -1,11 +1,13 @@
 """The comparison of somebody's model with Keras: what it lets pass, and each fault that it must find."""
 
+import threading
+
 import numpy as np
 import pytest
 
 from tests.federated import user_layers
 from tff_cluster.base import seeding
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import EnvironmentFault, InputError
 
 pytestmark = pytest.mark.tensorflow
 SHAPE = user_layers.VECTOR
@@ -47,6 +49,44 @@ def test_models_that_are_right_pass(rows):
   checked(made_of(dense(16), lambda keras: keras.LayerNormalization(), last), rows)
   one_row = tuple(array[:1] for array in rows)
   checked(made_of(dense(16), last, lambda keras: keras.Softmax()), one_row)
+
+
+def branching(keras):
+  import tensorflow as tf
+
+  class Branching(keras.Layer):
+    def call(self, inputs):
+      if tf.reduce_sum(inputs) > 0:  # Of a tensor: AutoGraph must translate it.
+        return inputs * 2.0
+      return inputs - 1.0
+
+  return Branching()
+
+
+def test_a_layer_with_branches_of_tensors_passes(rows):
+  checked(made_of(dense(16), branching, last), rows)
+
+
+def test_autograph_translates_none_of_our_functions(rows):
+  """It takes as long as TensorFlow's tracing. Keras asks for it where a layer's call needs it, see the branches above."""
+  from tff_cluster.federated import client_work, process
+
+  seen = []
+
+  def spy(keras):
+    import tensorflow as tf
+
+    def told(x):
+      seen.append(tf.__internal__.autograph.control_status_ctx().status.name)
+      return x
+
+    return keras.Lambda(told)
+
+  computations = process.Computations(client_work.model_from_keras(made_of(spy, last)(), np.float32), 0.1, 32)
+  for name in ('local_updates', 'learning_process', 'evaluate', 'evaluate_each', 'predict'):
+    seen.clear()
+    getattr(computations, name)
+    assert set(seen) == {'UNSPECIFIED'}, name
 
 
 def forgetful(keras):
@@ -104,41 +144,171 @@ def test_each_fault_is_one_line_that_tells_what_differed(layers, reason, rows):
   assert '\n' not in str(caught.value)
 
 
-def test_one_bit_of_one_client_side_by_side_is_found(rows, monkeypatch):
+@pytest.fixture
+def altered(monkeypatch):
+  """Returns a function that has updates changed, found as a list, where so many clients are asked for."""
   from tff_cluster.federated import model_check
 
   updates = model_check._updates
 
-  def one_bit_off(computations, work):
-    found = updates(computations, work)
-    if len(found) > 4:  # Those side by side.
-      found[7] = found[7].copy()
-      found[7][3] = np.nextafter(found[7][3], np.float32(1))
-    return found
+  def install(clients, change):
+    def changed(computations, work):
+      found = [update.copy() for update in updates(computations, work)]
+      if len(found) == clients:
+        change(found)
+      return found
 
-  monkeypatch.setattr(model_check, '_updates', one_bit_off)
-  with pytest.raises(InputError, match='of 24 clients side by side 1 got other bits than alone'):
+    monkeypatch.setattr(model_check, '_updates', changed)
+
+  return install
+
+
+PLAIN, ALONE, BESIDE = 4, 8, 24
+
+
+@pytest.mark.parametrize(('clients', 'which'), [(BESIDE, 7), (ALONE, 6)])
+def test_one_bit_of_one_client_side_by_side_is_found(clients, which, rows, altered):
+  def one_bit_off(found):
+    found[which][3] = np.nextafter(found[which][3], np.float32(1))
+
+  altered(clients, one_bit_off)
+  wrong = 1 if clients == BESIDE else BESIDE // 4
+  with pytest.raises(InputError, match=f'of 24 clients side by side {wrong} got other bits than alone'):
     checked(made_of(dense(16), last), rows)
 
 
+@pytest.mark.parametrize(
+  ('clients', 'whose'),
+  [(PLAIN, 'a worker without oneDNN: the update of dense'), (ALONE, 'Keras: the update of dense')],
+)
 @pytest.mark.parametrize(('share', 'passes'), [(1e-4, True), (0.05, False)])
-def test_a_worker_without_onednn_must_agree_within_rounding(share, passes, rows, monkeypatch):
-  from tff_cluster.federated import model_check
+def test_workers_must_agree_within_rounding(clients, whose, share, passes, rows, altered):
+  def longer(found):
+    for update in found[:4]:  # Those of one step.
+      update *= np.float32(1 + share)
 
-  in_worker = model_check._in_worker
-
-  def altered(computations, clients, onednn=True):
-    found = in_worker(computations, clients, onednn)
-    if not onednn:
-      found.updates[:] = [update * np.float32(1 + share) for update in found.updates]
-    return found
-
-  monkeypatch.setattr(model_check, '_in_worker', altered)
+  altered(clients, longer)
   if passes:
     checked(made_of(dense(16), last), rows)
   else:
-    with pytest.raises(InputError, match='than by a worker without oneDNN: the update of dense'):
+    with pytest.raises(InputError, match=f'trains otherwise in the worker than by {whose}'):
       checked(made_of(dense(16), last), rows)
+
+
+def test_workers_compute_at_the_same_time_and_all_have_ended(rows, monkeypatch):
+  from tff_cluster.federated import model_check
+
+  started, at_once = [], []
+  start, updates = model_check.worker_lib.start, model_check._updates
+  all_there = threading.Barrier(3)
+
+  def recorded(clients_in_parallel, onednn=True):
+    started.append((start(clients_in_parallel, onednn=onednn), clients_in_parallel, onednn))
+    return started[-1][0]
+
+  def met(computations, work):
+    all_there.wait(60)  # Never passed where one is asked after the other.
+    at_once.append(len(work))
+    return updates(computations, work)
+
+  monkeypatch.setattr(model_check.worker_lib, 'start', recorded)
+  monkeypatch.setattr(model_check, '_updates', met)
+  checked(made_of(dense(16), last), rows)
+  assert sorted(at_once) == [PLAIN, ALONE, BESIDE]
+  assert sorted(kind for _, *kind in started) == [[1, False], [1, True], [4, True]]
+  assert not any(worker.alive for worker, *_ in started)
+
+
+def test_each_computation_is_built_and_compiled_once(rows, monkeypatch):
+  from tff_cluster.engine import connection
+  from tff_cluster.federated import client_work, keras_graph, model_check
+
+  built = []
+  outputs = keras_graph.KerasGraph.outputs
+  monkeypatch.setattr(
+    keras_graph.KerasGraph, 'outputs', lambda graph, *inputs: built.append(graph) or outputs(graph, *inputs)
+  )
+  make = made_of(dense(16), last)
+  model = client_work.model_from_keras(make(), np.float32)
+  built.clear()
+  connection.compiled.cache_clear()
+  model_check.check(make, model, *rows)
+  assert len(built) == 2  # The training step, and predictions.
+  assert connection.compiled.cache_info().misses == 2
+
+
+def test_nothing_is_left_where_it_ends_early(rows, monkeypatch):
+  from tff_cluster.federated import model_check
+
+  started = []
+  start = model_check.worker_lib.start
+
+  def recorded(*arguments, **options):
+    started.append(start(*arguments, **options))
+    return started[-1]
+
+  def interrupted(*_):
+    raise KeyboardInterrupt
+
+  monkeypatch.setattr(model_check.worker_lib, 'start', recorded)
+  monkeypatch.setattr(model_check, '_by_keras', interrupted)
+  with pytest.raises(KeyboardInterrupt):
+    checked(made_of(dense(16), last), rows)
+  assert len(started) == 3 and not any(worker.alive for worker in started)
+  assert not [thread for thread in threading.enumerate() if thread.name.startswith('model_check')]
+
+
+def test_a_worker_that_ends_while_it_computes_is_told_of_the_model(rows, monkeypatch):
+  from tff_cluster.federated import model_check
+
+  start, updates = model_check.worker_lib.start, model_check._updates
+  started = {}
+
+  def recorded(clients_in_parallel, onednn=True):
+    started[onednn] = start(clients_in_parallel, onednn=onednn)
+    return started[onednn]
+
+  def killed(computations, work):
+    if len(work) == PLAIN:
+      started[False].process.kill()
+    return updates(computations, work)
+
+  monkeypatch.setattr(model_check.worker_lib, 'start', recorded)
+  monkeypatch.setattr(model_check, '_updates', killed)
+  with pytest.raises(InputError, match=r'fails in the worker without oneDNN, which ended \(exit code -9\)'):
+    checked(made_of(dense(16), last), rows)
+
+
+def test_a_worker_that_does_not_come_up_is_no_fault_of_the_model(rows, monkeypatch):
+  from tff_cluster.federated import model_check
+
+  start = model_check.worker_lib.start
+
+  def dead(*arguments, **options):
+    worker = start(*arguments, **options)
+    worker.process.kill()
+    return worker
+
+  monkeypatch.setattr(model_check.worker_lib, 'start', dead)
+  with pytest.raises(EnvironmentFault, match='ended at start'):
+    checked(made_of(dense(16), last), rows)
+
+
+def test_a_gradient_that_cannot_be_traced_is_one_line(rows):
+  import tensorflow as tf
+
+  @tf.custom_gradient
+  def broken(x):
+    def gradient(_):
+      raise ValueError('this gradient\nis broken')
+
+    return x, gradient
+
+  with pytest.raises(
+    InputError, match='fails on the first 1 training rows: ValueError: this gradient'
+  ) as caught:
+    checked(made_of(dense(16), lambda keras: keras.Lambda(lambda x: broken(x)), last), rows)
+  assert '\n' not in str(caught.value)
 
 
 def test_an_embedding_of_bytes_is_refused():

@@ -7,18 +7,23 @@ import pytest
 
 from tests.conftest import make_population
 from tff_cluster.base.errors import InputError
-from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
+from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.experiment.run_folder import RunFolder
 
 pytestmark = pytest.mark.tensorflow
 
 
-def experiment_with(root, model):
+@pytest.fixture(autouse=True)
+def fresh_process(monkeypatch):
   from tff_cluster.phases import live_experiment
 
-  config = ExperimentConfig(
-    DataConfig(), TrainingConfig(model=model), (ClusteringConfig('kmeans', num_clusters=2),)
-  )
+  monkeypatch.setattr(live_experiment, '_checked', set())
+
+
+def experiment_with(root, model, **data):
+  from tff_cluster.phases import live_experiment
+
+  config = ExperimentConfig(data, TrainingConfig(model=model), (ClusteringConfig('kmeans', num_clusters=2),))
   return live_experiment.Experiment(RunFolder(root), config, make_population(), progress=None)
 
 
@@ -53,16 +58,30 @@ def checks(monkeypatch):
 
 
 def test_only_models_that_are_not_built_in_are_compared_and_each_once_a_store(
-  tmp_path, module, checks, tff_context
+  tmp_path, module, checks, tff_context, monkeypatch
 ):
+  from tff_cluster.phases import live_experiment
+
   _ = experiment_with(tmp_path / 'a', 'logistic').trainer
   assert checks == []
   for _ in range(2):
     _ = experiment_with(tmp_path / 'a', 'somebodys:model').trainer
+    live_experiment._checked.clear()  # As in another process.
   assert len(checks) == 1
   _ = experiment_with(tmp_path / 'b', 'somebodys:model').trainer
   module.layer_call = lambda x: x * 2.0
   _ = experiment_with(tmp_path / 'a', 'somebodys:model').trainer
+  assert len(checks) == 3
+
+
+def test_folds_have_stores_of_their_own_and_are_compared_once(tmp_path, module, checks, tff_context):
+  for fold in range(3):
+    _ = experiment_with(tmp_path / str(fold), 'somebodys:model').trainer
+  assert len(checks) == 1
+  assert len(list(tmp_path.glob('*/store/model-*/verdict.json'))) == 3
+  _ = experiment_with(tmp_path / 'other', 'somebodys:model', num_clients=7).trainer
+  module.layer_call = lambda x: x * 2.0
+  _ = experiment_with(tmp_path / 'changed', 'somebodys:model').trainer
   assert len(checks) == 3
 
 

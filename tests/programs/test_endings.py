@@ -122,8 +122,7 @@ def test_no_process_of_a_run_can_be_reached_and_a_kill_leaves_no_file(tmp_path):
   assert listening(child.process.pid) == [] and listening(worker) == []
   child.kill()
   assert child.left_over() == []
-  # TensorFlow itself leaves the code that it generated.
-  assert not [path for path in scratch.iterdir() if '__autograph_generated_file' not in path.name]
+  assert list(scratch.iterdir()) == []
 
 
 def test_a_system_without_private_networks_is_told_of_once_a_run(uninterrupted, tmp_path):

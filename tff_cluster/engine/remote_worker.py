@@ -84,7 +84,7 @@ class RemoteWorker:
   def _ask(self, word: bytes) -> dict[str, Any]:
     host, _, port = self.address.rpartition(':')
     try:
-      with socket.create_connection((host.strip('[]'), int(port)), timeout=_STATUS_SECS) as asked:
+      with socket.create_connection((host, int(port)), timeout=_STATUS_SECS) as asked:
         asked.sendall(word)
         with asked.makefile('rb') as answer:
           found = json.loads(answer.readline(1 << 20))

@@ -33,7 +33,7 @@ def serve(address: str, port: int, clients_in_parallel: int, about: dict[str, An
   """Serves until a signal ends the process.
 
   Args:
-    address: What to listen on.
+    address: What to listen on, an IPv4 address.
     port: The port.
     clients_in_parallel: Clients that the worker works on at the same time.
     about: What STATUS tells beside how the worker is, for instance the versions of packages.
@@ -118,13 +118,9 @@ def _read(source: socket.socket, count: int) -> bytes:
 
 def _listen(address: str, port: int) -> socket.socket:
   try:
-    return socket.create_server((address, port), family=_family(address), backlog=64)
+    return socket.create_server((address, port), backlog=64)
   except OSError as error:
     raise EnvironmentFault(f'cannot listen on {address}:{port}: {os.strerror(error.errno or 0)}') from error
-
-
-def _family(address: str) -> socket.AddressFamily:
-  return socket.AF_INET6 if ':' in address else socket.AF_INET
 
 
 def main() -> None:

@@ -100,13 +100,16 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
     raise
   except Exception as error:
     raise _unusable(error) from error
+  # Our functions go without AutoGraph, and Keras would take that for the layers of users, too.
+  autograph = tf.__internal__.autograph
+  outputs_of = autograph.tf_convert(whole.outputs, autograph.control_status_ctx(), convert_by_default=False)
 
   def predict_probabilities(weights: Any, x: tf.Tensor) -> tf.Tensor:
-    outputs = whole.outputs(weights, x)
+    outputs = outputs_of(weights, x)
     return outputs if probabilities else tf.nn.softmax(outputs)
 
   def loss(weights: Any, x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    outputs = whole.outputs(weights, x)
+    outputs = outputs_of(weights, x)
     each = tf.keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=not probabilities)
     return each, tf.argmax(outputs, axis=1, output_type=tf.int32)
 
@@ -209,9 +212,12 @@ def build_client_update(
     batch_size: Rows of a batch, 0 for all rows at once. The last batch of an epoch may be smaller.
   """
 
-  # A call, not inlined: TensorFlow rewrites a function's operations to oneDNN's on their own, while inside a
-  # loop's graph it finds the gradient of a pooling layer by luck only, and a round takes a quarter longer.
-  @functools.partial(tf.function, reduce_retracing=True, experimental_attributes={'_noinline': True})
+  # Without AutoGraph, which takes longer to translate these few functions than TensorFlow to trace them. A call, not
+  # inlined: TensorFlow rewrites a function's operations to oneDNN's on their own, while inside a loop's graph it finds the
+  # gradient of a pooling layer by luck only, and a round takes a quarter longer.
+  @functools.partial(
+    tf.function, autograph=False, reduce_retracing=True, experimental_attributes={'_noinline': True}
+  )
   def sgd_step(state: Any, weights: Any, x: tf.Tensor, y: tf.Tensor) -> Any:
     with tf.GradientTape() as tape:
       tape.watch(weights)
@@ -221,20 +227,24 @@ def build_client_update(
     state, weights = optimizer.next(state, weights, gradients)
     return state, weights, tf.reduce_sum(each)
 
-  @tf.function
+  @functools.partial(tf.function, autograph=False)
   def client_update(initial: Any, data: Any) -> Any:
     x, y, order = data['x'], data['y'], data['order']
     rows = tf.shape(y)[0]
     size = tf.constant(batch_size) if batch_size else tf.maximum(rows, 1)
     batches = (rows + size - 1) // size
+    steps = tf.shape(order)[0] * batches
     initial = tuple(initial)
     specs = tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights)
-    weights, state, loss_sum = initial, optimizer.initialize(specs), tf.constant(0.0)
-    for step in tf.range(tf.shape(order)[0] * batches):
+
+    def one_step(step: tf.Tensor, state: Any, weights: Any, loss_sum: tf.Tensor) -> Any:
       start = (step % batches) * size
       visit = order[step // batches, start : tf.minimum(start + size, rows)]
       state, weights, batch_loss = sgd_step(state, weights, tf.gather(x, visit), tf.gather(y, visit))
-      loss_sum += batch_loss
+      return step + 1, state, weights, loss_sum + batch_loss
+
+    first = (tf.constant(0), optimizer.initialize(specs), initial, tf.constant(0.0))
+    _, _, weights, loss_sum = tf.while_loop(lambda step, *_: step < steps, one_step, first)
     update = tuple((before - after) * data['scale'] for before, after in zip(initial, weights, strict=True))
     finite = tf.reduce_all(tf.stack([tf.reduce_all(tf.math.is_finite(u)) for u in update]))
     update = tuple(tf.where(finite, u, tf.zeros_like(u)) for u in update)

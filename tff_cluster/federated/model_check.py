@@ -3,18 +3,23 @@
 Clients with a full batch of rows and with fewer make one step in the worker, in a worker without oneDNN, and by Keras and a
 gradient tape in this process, on the model as its function made it. A single step, because rounding grows in a longer
 training, which could diverge, too. What they do in several steps is compared bit for bit, alone and side by side.
+
+Nobody wants to wait for that, so three workers of its own compute at the same time, and Keras meanwhile.
 """
 
 import collections
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tff_cluster.base.errors import EnvironmentFault, InputError
-from tff_cluster.engine import context
+from tff_cluster.engine import connection, one_machine
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.engine import worker as worker_lib
 from tff_cluster.federated import client_work, process
@@ -50,11 +55,49 @@ class _Numbers:
   probabilities: list[np.ndarray]
 
 
+class _Asked:
+  """A worker of its own that computes what it is asked, one thing after the other, while this thread goes on."""
+
+  def __init__(self, clients_in_parallel: int, onednn: bool = True):
+    """Starts it, without waiting until it serves; see worker.start."""
+    self._which = 'the worker' if onednn else 'the worker without oneDNN'
+    self._worker = worker_lib.start(clients_in_parallel, onednn=onednn)
+    self._thread = futures.ThreadPoolExecutor(1, 'model_check')
+    machine = dataclasses.replace(machine_lib.ONE_WORKER, worker_retries=0)
+    self._context = self._thread.submit(one_machine.LocalContext, self._worker, machine)
+
+  def ask(self, function: Callable[..., Any], *arguments: Any) -> futures.Future:
+    """Returns what will be the function's result, computed in the worker.
+
+    The future raises InputError where that fails, and EnvironmentFault where the worker does not come up.
+    """
+
+    def compute() -> Any:
+      context = self._context.result()
+      with tff.framework.get_context_stack().install(context):  # That of this thread.
+        try:
+          return function(*arguments)
+        except EnvironmentFault as fault:
+          raise InputError(
+            f'the Keras model fails in {self._which}, which {fault.__cause__ or fault}'
+          ) from fault
+
+    return self._thread.submit(compute)
+
+  def close(self) -> None:
+    """Ends the worker, whatever it does."""
+    self._worker.stop()
+    self._thread.shutdown(cancel_futures=True)
+    with contextlib.suppress(EnvironmentFault, futures.CancelledError):
+      self._context.result().close()
+
+
 def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.ndarray, y: np.ndarray) -> None:
   """Compares a model's numbers in the worker with Keras's.
 
   Args:
-    make: Makes the Keras model anew, with the same weights. (Taking a model apart changes the classes of Keras.)
+    make: Makes the Keras model anew, with the same weights. (Taking a model apart changes the classes of Keras, until the
+      next model is made.)
     model: The model as the worker is to get it.
     x: [rows, ...], at least one row as clients have them; the first MOST_ROWS are used.
     y: int32[rows].
@@ -65,15 +108,55 @@ def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.nd
   """
   most = min(len(y), MOST_ROWS)
   clients = [(x[:n], y[:n]) for n in sorted({most, 2 * most // 3, most // 3, 1} - {0})]
-  keras_model = make()
-  names = [weight.name for weight in keras_model.trainable_weights]
-  expected = _by_keras(keras_model, clients)
+  step, steps, beside = _jobs(model, clients)
   computations = process.Computations(model, _LEARNING_RATE, MOST_ROWS)
-  found = _in_worker(computations, clients)
-  _compare_probabilities(found, expected)
-  _compare_updates(found, expected, 'Keras', model, names)
-  others = _in_worker(computations, clients, onednn=False)
-  _compare_updates(found, others, 'a worker without oneDNN', model, names)
+  with contextlib.ExitStack() as open_workers:
+    # All of Keras stays in this thread, and the workers come up while it is at work.
+    together, alone, plain = (
+      open_workers.enter_context(contextlib.closing(_Asked(*kind)))
+      for kind in ((_SIDE_BY_SIDE,), (1,), (1, False))
+    )
+    _trace(computations, make, clients)
+    beside_updates = together.ask(_updates, computations, beside)
+    alone_updates = alone.ask(_updates, computations, [*step, *steps])
+    plain_updates = plain.ask(_updates, computations, step)
+    predicted = alone.ask(computations.predict, list(model.weights), [x for x, _ in clients])
+    keras_model = make()
+    names = [weight.name for weight in keras_model.trainable_weights]
+    expected = _by_keras(keras_model, clients)
+    updates = alone_updates.result()
+    found = _Numbers(updates[: len(step)], [np.asarray(each) for each in predicted.result()])
+    _compare_side_by_side(beside_updates.result(), updates[len(step) :])
+    _compare_probabilities(found, expected)
+    _compare_updates(found.updates, expected.updates, 'Keras', model, names)
+    _compare_updates(found.updates, plain_updates.result(), 'a worker without oneDNN', model, names)
+
+
+def _jobs(
+  model: client_work.Model, clients: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> tuple[list[Any], list[Any], list[Any]]:
+  """Returns what clients hold that make one step, the same with several steps, and these again and again."""
+  number = min(_MOST_STEPS, max(_MOST_PARAMETERS // model.num_parameters, 4))
+  step = [_work(*client, 1) for client in clients]
+  steps = [_work(*client, number) for client in clients]
+  total = min(_MOST_CLIENTS, max(_MOST_BYTES // model.num_bytes, 2 * len(clients)))
+  return step, steps, [steps[i % len(steps)] for i in range(total)]
+
+
+def _trace(
+  computations: process.Computations,
+  make: Callable[[], tf.keras.Model],
+  clients: Sequence[tuple[np.ndarray, np.ndarray]],
+) -> None:
+  """Builds the computations, and compiles once what several workers get. Raises InputError where that fails."""
+  try:
+    connection.compiled(computations.local_updates)
+    _ = computations.predict
+  except Exception as error:
+    _by_keras(make(), clients)  # It says better what is wrong.
+    raise InputError(
+      f'this Keras model cannot be trained: {type(error).__name__}: {_first_line(error)}'
+    ) from error
 
 
 def _by_keras(keras_model: tf.keras.Model, clients: Sequence[tuple[np.ndarray, np.ndarray]]) -> _Numbers:
@@ -118,30 +201,6 @@ def _are_probabilities(outputs: np.ndarray) -> bool:
   return bool(outputs.shape[1] > 1 and (outputs >= 0).all() and np.abs(outputs.sum(axis=1) - 1).max() < 1e-3)
 
 
-def _in_worker(
-  computations: process.Computations, clients: Sequence[tuple[np.ndarray, np.ndarray]], onednn: bool = True
-) -> _Numbers:
-  """Returns what a worker gives, one of its own that ends with this call; probabilities with oneDNN only.
-
-  Raises:
-    InputError: if it fails, or, with oneDNN, if clients give other bits side by side.
-  """
-  machine = dataclasses.replace(machine_lib.ONE_WORKER, worker_retries=0)
-  with context.connected(worker_lib.start(_SIDE_BY_SIDE if onednn else 1, onednn=onednn), machine):
-    try:
-      updates = _updates(computations, [_work(*client, 1) for client in clients])
-      if not onednn:
-        return _Numbers(updates, [])
-      predicted = computations.predict(list(computations.model.weights), [x for x, _ in clients])
-      _compare_side_by_side(computations, clients)
-      return _Numbers(updates, [np.asarray(each) for each in predicted])
-    except EnvironmentFault as fault:
-      raise InputError(
-        f'the Keras model fails in the worker{"" if onednn else " without oneDNN"}, which '
-        f'{fault.__cause__ or fault}'
-      ) from fault
-
-
 def _updates(
   computations: process.Computations, work: Sequence[collections.OrderedDict[str, Any]]
 ) -> list[np.ndarray]:
@@ -156,17 +215,10 @@ def _work(x: np.ndarray, y: np.ndarray, steps: int) -> collections.OrderedDict[s
   return collections.OrderedDict(x=x, y=y, order=order, scale=np.float32(1))
 
 
-def _compare_side_by_side(
-  computations: process.Computations, clients: Sequence[tuple[np.ndarray, np.ndarray]]
-) -> None:
-  """Raises InputError where clients that train at the same time give other bits than each alone."""
-  parameters = computations.model.num_parameters
-  steps = min(_MOST_STEPS, max(_MOST_PARAMETERS // parameters, 4))
-  work = [_work(*client, steps) for client in clients]
-  alone = [_updates(computations, [each])[0] for each in work]
-  total = min(_MOST_CLIENTS, max(_MOST_BYTES // computations.model.num_bytes, 2 * len(work)))
-  beside = _updates(computations, [work[i % len(work)] for i in range(total)])
-  wrong = sum(update.tobytes() != alone[i % len(work)].tobytes() for i, update in enumerate(beside))
+def _compare_side_by_side(beside: Sequence[np.ndarray], alone: Sequence[np.ndarray]) -> None:
+  """Raises InputError where clients that train at the same time, again and again the same, give other bits than each alone."""
+  total = len(beside)
+  wrong = sum(update.tobytes() != alone[i % len(alone)].tobytes() for i, update in enumerate(beside))
   if wrong:
     raise InputError(
       f'the Keras model is not computed alike twice: of {total} clients side by side {wrong} got other bits than alone; an '
@@ -175,10 +227,14 @@ def _compare_side_by_side(
 
 
 def _compare_updates(
-  found: _Numbers, expected: _Numbers, whose: str, model: client_work.Model, names: Sequence[str]
+  updates: Sequence[np.ndarray],
+  others: Sequence[np.ndarray],
+  whose: str,
+  model: client_work.Model,
+  names: Sequence[str],
 ) -> None:
   """Raises InputError where updates differ by more than rounding; what is finite in neither is left to the training."""
-  for update, other in zip(found.updates, expected.updates, strict=True):
+  for update, other in zip(updates, others, strict=True):
     if not (np.isfinite(other).all() or np.isfinite(update).all()):
       continue
     for name, difference in _differences(update, other, model, names):

@@ -3,6 +3,7 @@
 import collections
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -322,11 +323,11 @@ def _counting(model: client_work_lib.Model, batch_size: int = 250) -> Callable[[
   """Returns (weights, x, y) -> {counts int32[3, classes], loss_sum float32}."""
   classes = model.num_classes
 
-  @tf.function
+  @functools.partial(tf.function, autograph=False)
   def count(weights, x, y):
-    counts, loss_sum = tf.zeros([3, classes], tf.int32), tf.constant(0.0)
     rows = tf.shape(y)[0]
-    for start in tf.range(0, rows, batch_size):
+
+    def one_batch(start, counts, loss_sum):
       stop = tf.minimum(start + batch_size, rows)
       each, predicted = model.loss(weights, client_work_lib.scaled(x[start:stop]), y[start:stop])
       labels = y[start:stop]
@@ -334,7 +335,10 @@ def _counting(model: client_work_lib.Model, batch_size: int = 250) -> Callable[[
       found = tf.stack([tf.math.bincount(kind, minlength=classes) for kind in kinds])
       # With one class the static shape would get lost.
       counts += tf.ensure_shape(found, [3, classes])
-      loss_sum += tf.reduce_sum(each)
+      return start + batch_size, counts, loss_sum + tf.reduce_sum(each)
+
+    first = (tf.constant(0), tf.zeros([3, classes], tf.int32), tf.constant(0.0))
+    _, counts, loss_sum = tf.while_loop(lambda start, *_: start < rows, one_batch, first)
     return collections.OrderedDict(counts=counts, loss_sum=loss_sum)
 
   return count

@@ -27,6 +27,8 @@ from tff_cluster.storage import files as files_lib
 _ENGINE = 2
 # What this process has built, see Experiment.trainer: building takes seconds.
 _computations: dict[tuple[Any, ...], Any] = {}
+# Models that this process has compared with Keras, and on which data: each fold of a run has a store of its own.
+_checked: set[tuple[str, config_lib.DataConfig]] = set()
 
 
 class Progress(Protocol):
@@ -130,19 +132,22 @@ class Experiment:
     return made
 
   def _check(self, model: Any) -> None:
-    """Compares what a model computes in the worker with Keras, once for all runs that share the store."""
+    """Compares what a model computes in the worker with Keras, once for all runs that share the store, and all folds."""
     from tff_cluster.federated import model_check
 
     asked = {'engine': _ENGINE, 'graph': model.graph, 'worker': environment.about_worker()}
     folder = self.store.artifact('model', asked)
     verdict = folder / 'verdict.json'
+    checked = folder.name, self.config.data
     with self.store.working_on(folder):
       if not verdict.exists():
-        train = self.population.train
-        model_check.check(
-          self._made_model, model, train.x[: model_check.MOST_ROWS], train.y[: model_check.MOST_ROWS]
-        )
+        if checked not in _checked:
+          x, y = (
+            rows[: model_check.MOST_ROWS] for rows in (self.population.train.x, self.population.train.y)
+          )
+          model_check.check(self._made_model, model, x, y)
         files_lib.save_json(verdict, 'computes in the worker what Keras computes')
+      _checked.add(checked)
 
   @functools.cached_property
   def new_client_trainer(self) -> Any:
