@@ -347,8 +347,8 @@ def test_first_difference_is_none_for_equal_experiments():
 
 KILLED = """
 import os, signal, sys, time
-from tff_cluster.cli import output
-output.lock_output_dir(sys.argv[1])
+from tff_cluster.experiment import run_claim
+run_claim.lock_output_dir(sys.argv[1])
 if os.fork():
   os.kill(os.getpid(), signal.SIGKILL)
 print(os.getpid(), flush=True)
@@ -362,7 +362,7 @@ def test_a_forked_process_that_outlives_a_killed_run_does_not_keep_its_folder(tm
   child = int(killed.stdout.readline())
   try:
     assert killed.wait(timeout=30) == -signal.SIGKILL
-    with output.held(tmp_path / 'run'):
+    with run_claim.held(tmp_path / 'run'):
       assert (tmp_path / 'run' / '.tff_cluster-lock').read_text() == str(os.getpid())
   finally:
     os.kill(child, signal.SIGKILL)
