@@ -1,13 +1,10 @@
 """Numbers in words, and HTML that cannot be broken by the text in it."""
 
-import html.parser
-
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
 from tff_cluster.base import words
-from tff_cluster.report import markup
 
 
 @pytest.mark.parametrize(
@@ -61,51 +58,6 @@ def test_a_score_below_one_is_not_printed_as_exact():
 def test_series_and_plural():
   assert [words.series(list('abc'[:n])) for n in range(4)] == ['', 'a', 'a and b', 'a, b and c']
   assert [words.plural(n, 'client') for n in (0, 1, 1200)] == ['0 clients', '1 client', '1,200 clients']
-
-
-class _Reader(html.parser.HTMLParser):
-  def __init__(self):
-    super().__init__(convert_charrefs=True)
-    self.tags, self.text, self.attributes = [], '', []
-
-  def handle_starttag(self, tag, attrs):
-    self.tags.append(tag)
-    self.attributes += attrs
-
-  def handle_data(self, data):
-    self.text += data
-
-
-_LEGAL = st.text(st.characters(exclude_categories=['Cs', 'Cc']))
-
-
-@hypothesis.given(text=_LEGAL, attribute=_LEGAL)
-def test_any_text_comes_back_as_text_and_nothing_else(text, attribute):
-  reader = _Reader()
-  reader.feed(markup.tag('p', text, title=attribute))
-  reader.close()
-  assert reader.tags == ['p']
-  assert reader.text == text
-  assert reader.attributes == [('title', attribute)]
-
-
-def test_only_markup_is_left_as_it_is():
-  inner = markup.tag('b', '<i>')
-  assert markup.tag('p', inner, [inner, None, 'a&b'], class_='x"y') == (
-    '<p class="x&quot;y"><b>&lt;i&gt;</b><b>&lt;i&gt;</b>a&amp;b</p>'
-  )
-  assert markup.tag('br') == '<br>'
-
-
-def test_control_characters_and_lone_surrogates_are_replaced():
-  assert markup.tag('p', 'a\x00b\ud800c\x1b\nd') == '<p>a\ufffdb\ufffdc\ufffd\nd</p>'
-
-
-def test_table_marks_numeric_columns_in_head_and_body():
-  text = markup.table(('name', 'value'), [('a', 1)], numeric=(1,), caption='Numbers')
-  assert '<th class="n" scope="col">value</th>' in text
-  assert '<td>a</td><td class="n">1</td>' in text
-  assert text.startswith('<div class="scroll"><table><caption>Numbers</caption>')
 
 
 @hypothesis.given(st.lists(st.floats(-1, 1), min_size=2, max_size=2))

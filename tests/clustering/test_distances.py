@@ -167,8 +167,3 @@ def test_centred_gram_is_the_gram_of_the_centred_vectors():
   vectors = noise(9, 8, 50) + 100
   centred = np.asarray(vectors, np.float64) - np.asarray(vectors, np.float64).mean(axis=0)
   np.testing.assert_allclose(distances_lib.centred_gram(vectors), centred @ centred.T, rtol=1e-9, atol=1e-9)
-
-
-def test_condensed_is_scipys_order():
-  distances = scipy_distances(noise(10, 6, 4), 'l2')
-  np.testing.assert_array_equal(distances_lib.condensed(distances), scipy_distance.squareform(distances))

@@ -2,11 +2,13 @@
 
 import dataclasses
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from tests.storage.test_files import ROOT
 from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.experiment import config_file, run_claim
 from tff_cluster.experiment.config import (
@@ -341,3 +343,28 @@ def test_a_clustering_that_was_not_made_is_replaced_or_left_out(tmp_path):
 def test_first_difference_is_none_for_equal_experiments():
   one = ExperimentConfig()
   assert config_file.first_difference(one, dataclasses.replace(one)) is None
+
+
+KILLED = """
+import os, signal, sys, time
+from tff_cluster.experiment import run_claim
+run_claim.lock_output_dir(sys.argv[1])
+if os.fork():
+  os.kill(os.getpid(), signal.SIGKILL)
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_forked_process_that_outlives_a_killed_run_does_not_keep_its_folder(tmp_path):
+  command = [sys.executable, '-c', KILLED, str(tmp_path / 'run')]
+  killed = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+  child = int(killed.stdout.readline())
+  try:
+    assert killed.wait(timeout=30) == -signal.SIGKILL
+    with run_claim.held(tmp_path / 'run'):
+      assert (tmp_path / 'run' / '.tff_cluster-lock').read_text() == str(os.getpid())
+  finally:
+    os.kill(child, signal.SIGKILL)
+    killed.stdout.close()
+  assert list((tmp_path / 'run').iterdir()) == []

@@ -21,10 +21,11 @@ def fresh_process(monkeypatch):
 
 
 def experiment_with(root, model, **data):
-  from tff_cluster.phases import live_experiment
 
-  config = ExperimentConfig(data, TrainingConfig(model=model), (ClusteringConfig('kmeans', num_clusters=2),))
-  return live_experiment.Experiment(RunFolder(root), config, make_population(), progress=None)
+  config = ExperimentConfig(
+    DataConfig(**data), TrainingConfig(model=model), (ClusteringConfig('kmeans', num_clusters=2),)
+  )
+  return experiment.Experiment(RunFolder(root), config, make_population(), progress=None)
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ import types
 
 import pytest
 
-from tff_cluster.report.experts_section import experts_section
+from tests.made_up.drawn import drawn
+from tff_cluster.report.experts_section import as_experts
+from tff_cluster.report.pages import Section
 
 RULES = ('fedex', 'mean', 'vote', 'confidence', 'gate', 'oracle')
 
@@ -19,7 +21,9 @@ def section(fedex, oracle, alone, best=0.6):
     'order_sensitivity': {'num_shuffles': 3, 'changed': 0.125, 'accuracy': [0.701, 0.72, 0.69]},
   }
   run = types.SimpleNamespace(results={'baseline': {'evaluation': {'global': {'accuracy': alone}}}})
-  return ''.join(experts_section(run, {'experts': found}))
+  return ' '.join(
+    drawn(Section('', 'clusters.html', 'as_experts', as_experts(run, {'experts': found}))).split()
+  )
 
 
 @pytest.mark.parametrize(
@@ -52,4 +56,4 @@ def test_every_number_is_there():
 
 
 def test_runs_without_experts_say_nothing():
-  assert experts_section(None, {'experts': None}) == experts_section(None, {}) == []
+  assert as_experts(None, {'experts': None}) is None and as_experts(None, {}) is None

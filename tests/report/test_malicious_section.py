@@ -7,6 +7,7 @@ import pytest
 
 from tests.made_up import finished_run as made_up
 from tests.made_up import run_with_malicious
+from tests.made_up.drawn import drawn
 from tff_cluster.report.finished_run import read_run
 from tff_cluster.report.malicious_section import attack_words, isolation_words, malicious_section
 from tff_cluster.report.report import write_report
@@ -39,7 +40,7 @@ def cells(markup):
 
 
 def test_every_number_is_in_the_table(results, tmp_path):
-  header, fedavg, kmeans, planted = cells(malicious_section(read_run(tmp_path)))
+  header, fedavg, kmeans, planted = cells(drawn(malicious_section(read_run(tmp_path))))
   assert len(header) == len(fedavg) == len(kmeans) == len(planted) == 8
   # Honest: (0.5 + 0.6 + 0.7 + 0.6) / 4, malicious: (0.1 + 0.2) / 2.
   assert fedavg == ['FedAvg without clusters', '60.0%', '–', '15.0%', '–', '–', '–', '7']
@@ -48,7 +49,7 @@ def test_every_number_is_in_the_table(results, tmp_path):
 
 
 def test_the_sentences(results, tmp_path):
-  told = text_of(malicious_section(read_run(tmp_path)))
+  told = text_of(drawn(malicious_section(read_run(tmp_path))))
   assert '2 clients of 6 are malicious: each sends a multiple of its update (times 5).' in told
   # The oracle keeps them apart, but is no method.
   assert 'No clustering isolated them: with kmeans, 25.0% of the honest clients share a cluster' in told
@@ -112,7 +113,7 @@ def test_the_report_has_the_section_only_where_there_are_malicious_clients(resul
   assert page.count('Means over clients count the malicious ones too') == 1
   del results['malicious']
   files.save_json(tmp_path / 'results.json', results)
-  assert malicious_section(read_run(tmp_path)) == []
+  assert malicious_section(read_run(tmp_path)) is None
   page = write_report(tmp_path).read_text(encoding='utf-8')
   assert '<h2>Malicious clients</h2>' not in page and 'count the malicious ones' not in page
 
@@ -120,7 +121,7 @@ def test_the_report_has_the_section_only_where_there_are_malicious_clients(resul
 def test_where_none_of_them_takes_part(results, tmp_path):
   run_with_malicious.add(results, [], dict.fromkeys(BESIDE, 0.0))
   files.save_json(tmp_path / 'results.json', results)
-  told = text_of(malicious_section(read_run(tmp_path)))
+  told = text_of(drawn(malicious_section(read_run(tmp_path))))
   assert (
     '0 clients of 6 are malicious' in told
     and 'None of them takes part.' in told

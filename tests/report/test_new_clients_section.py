@@ -8,6 +8,7 @@ import pytest
 
 from tests.made_up import finished_run as made_up
 from tests.made_up import run_with_new_clients
+from tests.made_up.drawn import drawn
 from tff_cluster.report.finished_run import read_run
 from tff_cluster.report.new_clients_section import new_clients_section, read_new_clients, recovery_words
 from tff_cluster.report.report import write_report
@@ -49,7 +50,7 @@ def test_the_numbers_by_hand(results):
 
 
 def test_every_number_is_in_the_table(results, tmp_path):
-  header, fedavg, kmeans, planted = cells(''.join(new_clients_section(read_run(tmp_path))))
+  header, fedavg, kmeans, planted = cells(drawn(new_clients_section(read_run(tmp_path))))
   assert len(header) == len(fedavg) == len(kmeans) == len(planted) == 11
   assert fedavg[:2] == ['FedAvg without clusters', '60.0%'] and set(fedavg[2:]) == {'–'}
   # Means: own 2/3, best 0.8, regret (0 - 0.1 + 0.5) / 3.
@@ -70,7 +71,7 @@ def test_every_number_is_in_the_table(results, tmp_path):
 
 
 def test_the_oracle_is_no_method_that_is_praised(results, tmp_path):
-  text = ''.join(new_clients_section(read_run(tmp_path)))
+  text = drawn(new_clients_section(read_run(tmp_path)))
   assert 'New clients have 60.0% with FedAvg’s model and 66.7% with the clusters of kmeans.' in text
   assert 'hindsight' in text and '3 clients took no part' in text
 
@@ -82,12 +83,12 @@ def test_the_report_has_the_section_only_where_there_are_new_clients(results, tm
   files.save_json(tmp_path / 'results.json', results | {'schema': 4})
   assert '<h2>New clients</h2>' not in write_report(tmp_path).read_text(encoding='utf-8')
   files.save_json(tmp_path / 'results.json', results | {'new_clients': None})
-  assert new_clients_section(read_run(tmp_path)) == []
+  assert new_clients_section(read_run(tmp_path)) is None
 
 
 def test_fedavg_alone_has_new_clients_too(results, tmp_path):
   files.save_json(tmp_path / 'results.json', results | {'clusterings': []})
-  _, fedavg = cells(''.join(new_clients_section(read_run(tmp_path))))
+  _, fedavg = cells(drawn(new_clients_section(read_run(tmp_path))))
   assert fedavg[1] == '60.0%'
 
 

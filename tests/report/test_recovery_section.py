@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.made_up import finished_run as made_up
+from tests.made_up.drawn import drawn
 from tff_cluster.base.words import score
 from tff_cluster.report import answer, cluster_sections
 from tff_cluster.report.finished_run import FinishedRun
@@ -26,11 +27,11 @@ def run_of(results):
 
 
 def recovery_section(results):
-  return cluster_sections.recovery_section(run_of(results))
+  return drawn(cluster_sections.recovery_section(run_of(results)))
 
 
 def candidates_section(results):
-  return cluster_sections.candidates_section(run_of(results), lambda section: [])
+  return drawn(cluster_sections.candidates_section(run_of(results), lambda section: []))
 
 
 def without_new_scores(results):
@@ -56,13 +57,13 @@ def overlapping():
 def test_where_nothing_overlaps_the_tables_are_as_before(disjoint):
   assert cells(recovery_section(disjoint))[0][3:] == ['ARI', 'NMI', 'Omega']
   assert cells(candidates_section(disjoint))[0][-2:] == ['ARI', 'Omega']
-  assert 'BCubed' not in ''.join([*recovery_section(disjoint), *candidates_section(disjoint)])
+  assert 'BCubed' not in recovery_section(disjoint) + candidates_section(disjoint)
 
 
 def test_overlapping_rows_have_the_scores_and_others_a_dash(overlapping):
   header, *rows = cells(recovery_section(overlapping))
   assert header[3:] == ['ARI', 'NMI', 'Omega', 'ONMI', 'BCubed F', 'precision', 'recall']
-  assert 'BCubed precision says' in ''.join(recovery_section(overlapping))
+  assert 'BCubed precision says' in recovery_section(overlapping)
   entries = {entry['label']: entry for entry in overlapping['clusterings']}
   shown = set()
   for label, _, planted, ari, *others in rows:
@@ -76,7 +77,7 @@ def test_overlapping_rows_have_the_scores_and_others_a_dash(overlapping):
 def test_candidates_have_two_of_the_scores(overlapping):
   header, *rows = cells(candidates_section(overlapping))
   assert header[-4:] == ['ARI', 'Omega', 'ONMI', 'BCubed F']
-  assert 'ARI, Omega, ONMI and BCubed F are against “digit”.' in ''.join(candidates_section(overlapping))
+  assert 'ARI, Omega, ONMI and BCubed F are against “digit”.' in candidates_section(overlapping)
   for row, entry in zip(rows, overlapping['candidates'], strict=True):
     scores = (entry['recovery'] or {}).get('digit', {})
     assert row[-2:] == [score(scores.get('onmi')), score(scores.get('bcubed_f'))]

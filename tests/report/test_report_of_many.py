@@ -7,6 +7,7 @@ import pytest
 import scipy.spatial.distance
 
 from tests.made_up import finished_run as made_up
+from tests.made_up.drawn import drawn
 from tff_cluster.report import cluster_sections, report
 from tff_cluster.report.figures import accuracy, base, embedding, heatmaps, membership, ordering
 from tff_cluster.report.finished_run import read_run
@@ -71,7 +72,7 @@ def test_a_table_of_clusters_has_the_largest_and_says_what_is_left_out(most, tmp
   (clustering,) = results['clusterings']
   count = clustering['num_clusters']
   assert count > 2
-  html = ''.join(cluster_sections.clustering_section(read_run(tmp_path), clustering, lambda section: []))
+  html = drawn(cluster_sections.clustering_section(read_run(tmp_path), clustering, lambda section: []))
   (body,) = re.findall('<tbody>(.*)</tbody>', html, re.S)
   shown = [int(n) for n in re.findall(r'<tr><td class="n">\d+</td><td class="n">(\d+)</td>', body)]
   assert sorted(shown, reverse=True) == sorted(map(len, clustering['clusters']), reverse=True)[:most]

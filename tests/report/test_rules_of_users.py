@@ -10,7 +10,7 @@ from tests.made_up import comparison_runs
 from tests.made_up import finished_run as made_up
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.report import run_scorecard, sections
-from tff_cluster.report.experts_section import experts_section
+from tff_cluster.report.experts_section import as_experts
 from tff_cluster.studies.comparison import page
 
 MINE = [
@@ -79,9 +79,9 @@ def test_experts_have_a_line_for_a_rule_of_predictions_for_everybody():
 
   run = Run()
   run.results = results
-  assert 'chosen experts' not in ''.join(experts_section(run, clustering))
+  assert 'chosen experts' not in str(as_experts(run, clustering))
   clustering['evaluations']['chosen']['global'] = {'accuracy': 0.4321}
-  shown = ''.join(experts_section(run, clustering))
+  shown = str(as_experts(run, clustering))
   assert 'chosen experts' in shown and '43.2%' in shown and 'by number of members' not in shown
 
 

@@ -16,6 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.made_up import finished_run as made_up
 from tests.made_up import run_with_splits
+from tests.made_up.drawn import drawn
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import ClusteringConfig
@@ -50,7 +51,7 @@ def _run(tmp_path, tests, clusters, ids, truth=None, arrays=None):
 
 def _cells(run, heading):
   """Returns the text of the cells of the table with this heading, by row."""
-  page = ''.join(splits_section(run, run.results['clusterings'][0], lambda section: []))
+  page = drawn(splits_section(run, run.results['clusterings'][0], lambda section: []))
   for part in re.findall(r'<table>.*?</table>', page, re.DOTALL):
     if heading in part:
       rows = re.findall(r'<tr>(.*?)</tr>', part.split('<tbody>')[1], re.DOTALL)
@@ -133,7 +134,7 @@ def test_the_table_of_tests_has_every_number(tmp_path):
 def test_the_rule_and_the_groups_that_were_cut_are_told(tmp_path):
   def text(truth):
     run = _run(tmp_path, TESTS, CLUSTERS, IDS, truth)
-    return _text(''.join(splits_section(run, run.results['clusterings'][0], lambda section: [])))
+    return _text(drawn(splits_section(run, run.results['clusterings'][0], lambda section: [])))
 
   assert 'below 0.4 (eps_1)' in text(None) and 'below 1.6 (eps_2)' in text(None)
   assert 'planted' not in text(None)
@@ -204,7 +205,7 @@ def test_permuting_clients_changes_no_number(seed, clients, groups, random):
 
   def words(run):
     found = splits_section(run, run.results['clusterings'][0], lambda section: [])
-    return collections.Counter(re.findall(r'[^\s,]+', _text(''.join(found))))
+    return collections.Counter(re.findall(r'[^\s,]+', _text(drawn(found))))
 
   assert words(one) == words(two)
   trees = [read_recursion(run, run.results['clusterings'][0]) for run in (one, two)]
@@ -439,7 +440,7 @@ def test_synthetic_halves_gain_what_was_put_in(tmp_path):
   assert len(rows) == 6 and {row[5] for row in rows} == {'+5.0 points'}
   assert all(row[6] == f'{row[1]} of {row[1]}' for row in rows)
   assert all(f'{run_with_splits.STATIONARY:g} (eps_1)' in part for part in [
-      _text(''.join(splits_section(read_run(tmp_path), read_run(tmp_path).results['clusterings'][0], lambda s: [])))
+      _text(drawn(splits_section(read_run(tmp_path), read_run(tmp_path).results['clusterings'][0], lambda s: [])))
   ])  # fmt: skip
 
 
@@ -479,7 +480,7 @@ def test_similarities_that_contradict_the_norms_are_told_in_the_answer_and_besid
   told = [stopped[0] | {'two_kinds': {'words': words}}]
   for tests, count in ((stopped, 0), (told, 1)):
     run = _run(tmp_path, tests, [IDS], IDS)
-    section = ''.join(splits_section(run, run.results['clusterings'][0], lambda name: []))
+    section = drawn(splits_section(run, run.results['clusterings'][0], lambda name: []))
     assert _text(section).count(f'Take care. {words}.') == count
     assert section.count('chip warn') == count
     results, _ = made_up.make_run(groups=1, methods=CFL)

@@ -4,6 +4,7 @@ import concurrent.futures
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -218,3 +219,24 @@ def test_an_artifact_whose_description_is_damaged_gets_it_again(shelf):
   assert shelf.artifacts() == []
   assert shelf.artifact('fedavg', DETERMINANTS) == folder
   assert [artifact.folder for artifact in shelf.artifacts()] == [folder]
+
+
+WAITER = """
+import pathlib, sys
+from tff_cluster.storage import artifacts
+print('waits', flush=True)
+with artifacts.Store(pathlib.Path(sys.argv[1]).parent).working_on(pathlib.Path(sys.argv[1])):
+  pass
+"""
+
+
+def test_who_waits_for_an_artifact_can_be_interrupted(shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+  with shelf.working_on(folder):
+    command = [sys.executable, '-c', WAITER, str(folder)]
+    waiter = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert waiter.stdout.readline() == 'waits\n'
+    with pytest.raises(subprocess.TimeoutExpired):
+      waiter.wait(timeout=1)
+    waiter.send_signal(signal.SIGINT)
+    assert 'KeyboardInterrupt' in waiter.communicate(timeout=30)[1]

@@ -57,7 +57,7 @@ def test_isolated_is_isolated_under_every_seed(beside, words, tmp_path):
 
 def test_runs_without_malicious_clients_say_nothing(tmp_path):
   runs = comparison_runs.make({FEDAVG: constant(0.7), 'k': constant(0.7)})
-  assert malicious.measure(contenders.checked(runs)) == [] and malicious.section([], runs) == []
+  assert malicious.measure(contenders.checked(runs)) == [] and malicious.section([], runs) is None
   text = page.write(runs, {}, tmp_path).read_text()
   assert 'alicious' not in text
   assert json.loads((tmp_path / 'comparison.json').read_text())['malicious'] is None

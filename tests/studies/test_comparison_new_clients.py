@@ -73,7 +73,7 @@ def test_the_page_and_its_files_tell_of_them(tmp_path):
 def test_runs_without_new_clients_say_nothing(tmp_path):
   runs = comparison_runs.make({name: constant(0.7) for name in (FEDAVG, *LABELS)})
   assert new_clients.measure(contenders.checked(runs)) == []
-  assert new_clients.make_checks([]) == [] and new_clients.section([]) == []
+  assert new_clients.make_checks([]) == [] and new_clients.section([]) is None
   text = page.write(runs, {}, tmp_path).read_text()
   assert 'New clients' not in text and 'new client' not in text
   assert json.loads((tmp_path / 'comparison.json').read_text())['new_clients'] is None

@@ -119,7 +119,7 @@ def test_only_what_is_reproduced_is_green(tmp_path):
     (SMALL, ['none', 'warn', 'none', 'none']),
   ):
     page = _write(tmp_path, published, scale=scale).read_text()
-    assert re.findall(r'<td><div class="(\w+)"', page) == looks
+    assert re.findall(r'<td><div class="beside (\w+)"', page) == looks
     assert ('Take care. </strong>Scaled down' in page) is (scale is SMALL)
 
 

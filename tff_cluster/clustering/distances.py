@@ -104,13 +104,7 @@ def centred_gram(vectors: np.ndarray, block_bytes: int = BLOCK_BYTES) -> np.ndar
 
 def condensed(distances: np.ndarray) -> np.ndarray:
   """Returns the entries above the diagonal, row after row: float64[clients * (clients - 1) / 2]."""
-  clients = len(distances)
-  pairs = np.empty(clients * (clients - 1) // 2, distances.dtype)
-  start = 0
-  for row in range(clients - 1):
-    pairs[start : start + clients - 1 - row] = distances[row, row + 1 :]
-    start += clients - 1 - row
-  return pairs
+  return scipy_distance.squareform(distances, checks=False)
 
 
 def _pdist(vectors: np.ndarray, metric: str) -> np.ndarray:

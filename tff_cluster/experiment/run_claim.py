@@ -4,11 +4,12 @@ import atexit
 import contextlib
 import dataclasses
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import filelock
 
 from tff_cluster.base import fields
 from tff_cluster.base.environment import describe_environment
@@ -23,7 +24,7 @@ _LOCK = '.tff_cluster-lock'
 
 @dataclasses.dataclass(frozen=True)
 class _Held:
-  descriptor: int
+  lock: filelock.BaseFileLock
   process: int
   created: bool
 
@@ -204,9 +205,9 @@ def lock_output_dir(path: str | Path) -> Path:
     if folder_guard.is_ours(key):
       return folder
     # It was removed since, and is made anew now.
-    os.close(_held.pop(key).descriptor)
+    _held.pop(key).lock.release()
   lock = os.path.join(key, _LOCK)
-  _held[key] = _Held(_locked_descriptor(path, lock), os.getpid(), created)
+  _held[key] = _Held(_acquired(path, lock), os.getpid(), created)
   folder_guard.hold(folder, lock, os.fspath(RunFolder(Path(key)).store))
   return folder
 
@@ -245,43 +246,50 @@ def _release(key: str) -> None:
       # Removed before it is unlocked: who opened it meanwhile sees that the name is gone and tries anew.
       os.unlink(os.path.join(key, _LOCK))
   folder_guard.let_go(key)
-  os.close(held.descriptor)
+  held.lock.release()
   if held.created:
     with contextlib.suppress(OSError):
       os.rmdir(key)
 
 
-def _locked_descriptor(path: str | Path, lock: str) -> int:
-  # Record locks, because forked workers do not inherit them: a worker that outlives a killed run
-  # does not keep the folder locked.
+def _acquired(path: str | Path, name: str) -> filelock.BaseFileLock:
+  """Returns the lock on a folder, held; the file has this process's number, and a fork of this process not the lock."""
+  # A notebook's threads lock and release in turn; a file that is there is no lock where nothing else can lock.
+  lock = filelock.FileLock(
+    name, blocking=False, thread_local=False, fallback_to_soft=False, on_acquired=_write_process
+  )
   while True:
     try:
-      descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-    except OSError as error:
-      raise EnvironmentFault(f'cannot write in {argument("output_dir", path)}: {error.strerror}') from None
-    try:
-      fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      if _is_named(descriptor, lock):
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, str(os.getpid()).encode())
-        return descriptor
-    except OSError as error:
-      holder = os.pread(descriptor, 20, 0).decode('ascii', 'replace')
-      os.close(descriptor)
-      if error.errno in (errno.EACCES, errno.EAGAIN):
+      lock.acquire()
+      return lock
+    except filelock.Timeout:
+      holder = _holder(name)
+      # Released and unlinked since: it is free now.
+      if holder is not None:
         raise EnvironmentFault(
           f'another run{f" (process {holder})" if holder else ""} is at work in {argument("output_dir", path)}; '
           'wait for it or choose another folder'
         ) from None
-      raise EnvironmentFault(f'cannot lock {argument("output_dir", path)}: {error.strerror}') from None
-    os.close(descriptor)
+    except OSError as error:
+      # Opening tells which file, locking does not.
+      failed = 'write in' if error.filename else 'lock'
+      raise EnvironmentFault(f'cannot {failed} {argument("output_dir", path)}: {error.strerror}') from None
 
 
-def _is_named(descriptor: int, name: str) -> bool:
+def _write_process(descriptor: int) -> None:
+  os.ftruncate(descriptor, 0)
+  os.write(descriptor, str(os.getpid()).encode())
+
+
+def _holder(name: str) -> str | None:
+  """Returns what the holder of a lock wrote into it; None where it is gone."""
   try:
-    return os.path.samestat(os.fstat(descriptor), os.stat(name))
+    with open(name, 'rb') as stream:
+      return stream.read(20).decode('ascii', 'replace')
   except FileNotFoundError:
-    return False
+    return None
+  except OSError:
+    return ''
 
 
 def _plain(value: Any) -> str:

@@ -88,7 +88,7 @@ class _Asked:
     """Ends the worker, whatever it does."""
     self._worker.stop()
     self._thread.shutdown(cancel_futures=True)
-    with contextlib.suppress(EnvironmentFault, futures.CancelledError):
+    if not self._context.cancelled() and self._context.exception() is None:
       self._context.result().close()
 
 
@@ -113,8 +113,8 @@ def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.nd
   with contextlib.ExitStack() as open_workers:
     # All of Keras stays in this thread, and the workers come up while it is at work.
     together, alone, plain = (
-      open_workers.enter_context(contextlib.closing(_Asked(*kind)))
-      for kind in ((_SIDE_BY_SIDE,), (1,), (1, False))
+      open_workers.enter_context(contextlib.closing(_Asked(parallel, onednn)))
+      for parallel, onednn in ((_SIDE_BY_SIDE, True), (1, True), (1, False))
     )
     _trace(computations, make, clients)
     beside_updates = together.ask(_updates, computations, beside)

@@ -7,11 +7,13 @@ import numpy as np
 
 from tff_cluster.base.words import client, percent, plural, score, series
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.report.experts_section import experts_section
+from tff_cluster.report.experts_section import as_experts
 from tff_cluster.report.finished_run import FinishedRun
-from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.pages import Cell, Section, Table
+from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import identical_clusterings
 
+_TEMPLATE = 'clusters.html'
 _OPEN_UP_TO = 12
 # Rows of a table of clusters; the smaller clusters are left out.
 _MOST_CLUSTERS = 200
@@ -24,11 +26,9 @@ _OVERLAPPING = {
 }
 
 
-def recovery_section(run: FinishedRun) -> list[Markup]:
+def recovery_section(run: FinishedRun) -> Section:
   """Returns the recovery scores of every clustering against every planted grouping."""
   truths = run.truths
-  if not truths:
-    return [tag('p', 'This data has no planted groups, so there is nothing to recover.')]
   pairs = [(c, truth) for c in run.results['clusterings'] for truth in truths]
   found = [c['recovery'].get(truth, {}) for c, truth in pairs]
   names, overlapping = _overlapping_scores(found, tuple(_OVERLAPPING))
@@ -40,32 +40,23 @@ def recovery_section(run: FinishedRun) -> list[Markup]:
       for (c, truth), scores, shown in zip(pairs, found, overlapping, strict=True)
   ]  # fmt: skip
   header = ('clustering', 'found', 'planted (groups)', 'ARI', 'NMI', 'Omega', *names)
-  return [
-      tag(
-          'p', 'ARI (adjusted Rand index) and Omega are 1 for exactly the planted groups and about 0 for chance; NMI (normalised '
-          'mutual information) is 1 for the same groups too, but above 0 for many small random clusters. Omega is the score '
-          'for overlapping memberships; ARI and NMI are left out (–) where either side overlaps.',
-      ),
-      *([tag(
-          'p', 'ONMI (NMI of overlapping clusters) and BCubed are shown where either side overlaps, and are 1 for exactly the '
-          'planted groups. BCubed precision says whether clients that are together belong together, recall whether those that '
-          'belong together are together; a pair that shares several groups should share as many clusters. F is the harmonic '
-          'mean of the two. None of these is corrected for chance.',
-      )] if names else []),
-      *_not_scored(run),
-      table(header, rows, numeric=range(3, len(header))),
-  ]  # fmt: skip
+  data = {
+    'scores': Table(header, rows, range(3, len(header))) if truths else None,
+    'overlapping': bool(names),
+    'not_scored': _not_scored(run),
+  }
+  return Section('Planted groups and found clusters', _TEMPLATE, 'recovery', data)
 
 
 def clustering_section(
-  run: FinishedRun, clustering: Mapping[str, Any], figures: Callable[[str], Sequence[Markup]]
-) -> list[Markup]:
+  run: FinishedRun, clustering: Mapping[str, Any], figures: Callable[[str], Sequence[Picture]]
+) -> Section:
   """Returns one clustering: notes, its clusters and its pictures.
 
   Args:
     run: The run.
     clustering: One entry of results['clusterings'].
-    figures: Returns the figures of a section, here of 'clustering LABEL'.
+    figures: Returns the pictures of a section, here of 'clustering LABEL'.
   """
   count = clustering['num_clusters']
   memberships = f', {clustering["memberships"]:.1f} memberships a client' if clustering['overlapping'] else ''
@@ -85,34 +76,24 @@ def clustering_section(
       'cluster', 'members', 'planted groups among them', 'best validation', 'members’ test', *made, 'global test', *made,
       'client ids',
   )  # fmt: skip
-  clusters = table(header, _cluster_rows(run, clustering), numeric=(0, 1, *range(3, len(header) - 1)))
-  shown: Markup = clusters
-  if count > _OPEN_UP_TO:
-    which = f'All {count}' if count <= _MOST_CLUSTERS else f'The {_MOST_CLUSTERS} largest of {count:,}'
-    shown = tag('details', tag('summary', f'{which} clusters with their members'), clusters)
-  return [
-      tag('p', f'{plural(count, "cluster")}{memberships}; {"; ".join(found_on)}.'),
-      *([tag('ul', [tag('li', note) for note in notes])] if notes else []),
-      shown,
-      *([tag(
-          'p', f'{count - _MOST_CLUSTERS:,} smaller clusters are left out of the table. All are in clusterings/{clustering["label"]}/'
-          'clusters.json, and what they scored in results.json.', class_='note',
-      )] if count > _MOST_CLUSTERS else []),
-      tag(
-          'p', '“Members’ test” is the cluster model on its members’ own test rows (what it is specialised for), “global test” '
-          'on the global test set; ' + '; '.join(f'“{name}” is the same for what Phase 3 makes of it ({words[name]})' for name in made) + '.',
-          class_='note',
-      ),
-      *experts_section(run, clustering),
-      *figures(f'clustering {clustering["label"]}'),
-  ]  # fmt: skip
+  which = f'All {count}' if count <= _MOST_CLUSTERS else f'The {_MOST_CLUSTERS} largest of {count:,}'
+  data = {
+    'label': clustering['label'],
+    'found': f'{plural(count, "cluster")}{memberships}; {"; ".join(found_on)}.',
+    'notes': notes,
+    'clusters': Table(header, _cluster_rows(run, clustering), (0, 1, *range(3, len(header) - 1))),
+    'folded_as': which if count > _OPEN_UP_TO else '',
+    'left_out': max(count - _MOST_CLUSTERS, 0),
+    'rules': [(name, words[name]) for name in made],
+    'experts': as_experts(run, clustering),
+    'pictures': figures(f'clustering {clustering["label"]}'),
+  }
+  return Section(f'Clusters of {clustering["label"]}', _TEMPLATE, 'clustering', data)
 
 
-def candidates_section(run: FinishedRun, figures: Callable[[str], Sequence[Markup]]) -> list[Markup]:
+def candidates_section(run: FinishedRun, figures: Callable[[str], Sequence[Picture]]) -> Section:
   """Returns the clusterings of the same signatures that were not trained."""
   candidates = run.results.get('candidates') or []
-  if not candidates:
-    return [tag('p', 'No other clusterings were tried.')]
   truth = next(iter(run.truths), None)
   found = [(c['recovery'] or {}).get(truth, {}) if truth else {} for c in candidates]
   names, overlapping = _overlapping_scores(found, ('onmi', 'bcubed_f'))
@@ -120,7 +101,7 @@ def candidates_section(run: FinishedRun, figures: Callable[[str], Sequence[Marku
   for c, scores, shown in zip(candidates, found, overlapping, strict=True):
     settings = ', '.join(f'{k}={v}' for k, v in c['parameters'].items() if v is not None and k != 'method')
     rows.append((
-        c['method'], c.get('signature', '–'), [settings, *(tag('div', note, class_='note') for note in c['notes'])],
+        c['method'], c.get('signature', '–'), Cell(settings, c['notes']),
         '–' if c['num_clusters'] is None else c['num_clusters'],
         '–' if c['memberships'] is None else f'{c["memberships"]:.1f}', score(c['silhouette']),
         score(scores.get('ari')), score(scores.get('omega')), *shown,
@@ -129,11 +110,12 @@ def candidates_section(run: FinishedRun, figures: Callable[[str], Sequence[Marku
       'method', 'clusters the', 'parameters', 'clusters', 'memberships', 'silhouette', 'ARI', 'Omega', *names,
   )  # fmt: skip
   against = f' {series(["ARI", "Omega", *names])} are against “{truth}”.' if truth else ''
-  return [
-      tag('p', f'Clusterings of the same signatures that were not trained, so that a choice of K or threshold can be judged.{against}'),
-      *figures('candidates'),
-      table(header, rows, numeric=range(3, len(header))),
-  ]  # fmt: skip
+  data = {
+    'scores': Table(header, rows, range(3, len(header))) if candidates else None,
+    'against': against,
+    'pictures': figures('candidates'),
+  }
+  return Section('Clusterings that were not trained', _TEMPLATE, 'candidates', data)
 
 
 def composition(members: np.ndarray, truth: np.ndarray | None) -> str:
@@ -151,16 +133,10 @@ def composition(members: np.ndarray, truth: np.ndarray | None) -> str:
   return shown + (f' and {len(order) - 5} more groups' if len(order) > 5 else '')
 
 
-def _not_scored(run: FinishedRun) -> list[Markup]:
-  """Returns a sentence for clusterings that were not of all clients."""
+def _not_scored(run: FinishedRun) -> str:
+  """Returns how many clients of which clusterings were not clustered; empty where all were."""
   counts = {c['label']: len(c['excluded']) for c in run.results['clusterings'] if c.get('excluded')}
-  if not counts:
-    return []
-  left_out = series([f'{plural(count, "client")} of {label}' for label, count in counts.items()])
-  return [
-    tag('p', tag('strong', 'Take care. '), f'Scores are over the clients that were clustered: {left_out} had no finite update '
-        'and counted for nothing.', class_='alarm')
-  ]  # fmt: skip
+  return series([f'{plural(count, "client")} of {label}' for label, count in counts.items()])
 
 
 def _overlapping_scores(
@@ -191,6 +167,6 @@ def _cluster_rows(run: FinishedRun, clustering: Mapping[str, Any]) -> list[tuple
     measured = [percent(scores[kind][where][i]) for where in ('members', 'global') for kind in scores]
     rows.append((
         i, len(members), composition(matrix[i] > 0, truth), percent(clustering['best_validation'][i]), *measured,
-        tag('span', ', '.join(map(client, members)), class_='members note'),
+        Cell(', '.join(map(client, members)), look='members note'),
     ))  # fmt: skip
   return rows

@@ -5,13 +5,13 @@ from typing import Any
 
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import CEILING, SUBJECT, PredictionRule
-from tff_cluster.base.words import percent, plural, points
+from tff_cluster.base.words import percent, points
 from tff_cluster.report.finished_run import FinishedRun
-from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.pages import Table
 
 
-def experts_section(run: FinishedRun, clustering: Mapping[str, Any]) -> list[Markup]:
-  """Returns how one clustering's models fare as experts; nothing where that was not asked for.
+def as_experts(run: FinishedRun, clustering: Mapping[str, Any]) -> dict[str, Any] | None:
+  """Returns how one clustering's models fare as experts, for the macro of this name; None where that was not asked for.
 
   Args:
     run: The run.
@@ -19,7 +19,7 @@ def experts_section(run: FinishedRun, clustering: Mapping[str, Any]) -> list[Mar
   """
   found = clustering.get('experts')
   if found is None:
-    return []
+    return None
   accuracy, order = found['accuracy'], found['order_sensitivity']
   alone = run.results['baseline']['evaluation']['global']['accuracy']
   rows = [
@@ -42,24 +42,16 @@ def experts_section(run: FinishedRun, clustering: Mapping[str, Any]) -> list[Mar
     for number, (one, loss) in enumerate(zip(found['expert_accuracy'], found['expert_loss'], strict=True))
   ]
   changes = [100 * value for value in order['accuracy']]
-  return [
-    tag('h3', 'Its models as experts'),
-    tag('p', tag('strong', _story(found, alone))),
-    table(
-      ('rule', 'right on the global test set', 'against unclustered', 'predicted like FedEx'),
-      rows,
-      numeric=(1, 2, 3),
-    ),
-    tag(
-      'p',
-      f'FedEx learns while it predicts, so the order of the samples counts: over {plural(order["num_shuffles"], "other order")} '
-      f'it is right on {min(changes):.1f}% to {max(changes):.1f}%, and predicts {percent(order["changed"])} of the samples '
-      'differently in some order. The oracle knows the labels and the gate has seen those of validation rows; the other '
-      'rules see none.',
-      class_='note',
-    ),
-    table(('expert (cluster)', 'right on the global test set', 'loss'), single, numeric=(0, 1, 2)),
-  ]
+  header = ('rule', 'right on the global test set', 'against unclustered', 'predicted like FedEx')
+  return {
+    'story': _story(found, alone),
+    'rules': Table(header, rows, (1, 2, 3)),
+    'orders': order['num_shuffles'],
+    'least': min(changes),
+    'most': max(changes),
+    'changed': order['changed'],
+    'single': Table(('expert (cluster)', 'right on the global test set', 'loss'), single, (0, 1, 2)),
+  }
 
 
 def _added(

@@ -5,8 +5,8 @@ from typing import Any
 
 from tff_cluster.base.words import percent, plural, series, signed
 from tff_cluster.report.finished_run import FinishedRun
-from tff_cluster.report.markup import Markup, table, tag
 from tff_cluster.report.new_clients_section import recovery_words
+from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import identical_clusterings
 
 TRUTH = 'malicious'
@@ -61,11 +61,11 @@ def caution(results: Mapping[str, Any]) -> str:
   return 'Means over clients count the malicious ones too; the section on malicious clients tells the honest ones apart.'
 
 
-def malicious_section(run: FinishedRun) -> list[Markup]:
-  """Returns honest and malicious clients apart, without clusters and under each clustering; nothing where all are honest."""
+def malicious_section(run: FinishedRun) -> Section | None:
+  """Returns honest and malicious clients apart, without clusters and under each clustering; None where all are honest."""
   about = run.results.get('malicious')
   if about is None:
-    return []
+    return None
   fedavg = about['baseline']
   rows: list[Sequence[Any]] = [
     ('FedAvg without clusters', *_cells(fedavg, None), '–', '–', '–', f'{fedavg["dropped_updates"]:,}')
@@ -89,23 +89,14 @@ def malicious_section(run: FinishedRun) -> list[Markup]:
     if any(part['kind'] != 'oracle' for part in identical_clusterings.parts(clustering))
   }
   count = len(about['client_ids'])
-  story = isolation_words(beside) if count else 'None of them takes part.'
-  return [
-      tag(
-          'p', f'{plural(count, "client")} of {len(run.client_ids):,} {"is" if count == 1 else "are"} malicious: each '
-          f'{attack_words(run.results["config"]["data"])}. No method is told who. Accuracies are means over clients, with their own models on '
-          'their own test rows, which nobody altered; differences are in points.',
-      ),
-      tag('p', tag('strong', story)),
-      table(header, rows, numeric=range(1, len(header))),
-      tag(
-          'p', '“Honest beside malicious” is the share of honest clients that share a cluster with a malicious one: at 0% the '
-          'malicious clients are isolated. Clusters of one client isolate everybody. The last score is that of the clusters '
-          'against two groups, honest and malicious; it is low as well where honest clients are in several clusters. Dropped updates '
-          'were not finite: without clusters those of all rounds, for a clustering those of its own rounds.',
-          class_='note',
-      ),
-  ]  # fmt: skip
+  data = {
+    'count': count,
+    'clients': len(run.client_ids),
+    'attack': attack_words(run.results['config']['data']),
+    'story': isolation_words(beside) if count else 'None of them takes part.',
+    'means': Table(header, rows, range(1, len(header))),
+  }
+  return Section('Malicious clients', 'clusters.html', 'malicious', data)
 
 
 def _cells(sides: Mapping[str, Any], fedavg: float | None) -> tuple[str, str, str]:

@@ -6,16 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.words import percent, plural, score, signed
+from tff_cluster.base.words import percent, score, signed
 from tff_cluster.report.finished_run import FinishedRun
-from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard.intervals import SAME
-
-HINDSIGHT = (
-  'The best single cluster is known in hindsight only: it is the one whose model is right most often on the client’s test '
-  'rows, which chose nothing. Regret is its accuracy minus the client’s own. It is never below zero for a client of one '
-  'cluster; with several, the mean of their models can be better than each.'
-)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,11 +72,11 @@ def recovery_words(scores: Mapping[str, float | None]) -> str:
   return f'Omega {score(scores.get("omega"))}' if ari is None else f'ARI {score(ari)}'
 
 
-def new_clients_section(run: FinishedRun) -> list[Markup]:
-  """Returns how the new clients fared under each clustering; nothing where every client took part."""
+def new_clients_section(run: FinishedRun) -> Section | None:
+  """Returns how the new clients fared under each clustering; None where every client took part."""
   about = run.results.get('new_clients')
   if about is None:
-    return []
+    return None
   clusterings = run.results['clusterings']
   found = {clustering['label']: read_new_clients(run.results, clustering) for clustering in clusterings}
   fedavg = float(np.mean(about['fedavg']['client_accuracy']))
@@ -98,26 +92,14 @@ def new_clients_section(run: FinishedRun) -> list[Markup]:
       '', 'accuracy', 'against FedAvg', 'in hindsight', 'regret', 'worst', 'with the best', 'clusters', 'nowhere fit', 'updates',
       *(f'“{name}”' for name in truths),
   )  # fmt: skip
-  count = len(about['client_ids'])
   # What the oracle attains is no method's merit.
   methods = {c['label']: found[c['label']] for c in clusterings if c['kind'] != 'oracle'}
-  return [
-      tag(
-          'p', f'{plural(count, "client")} took no part in training or clustering. When all was done, each trained for one round '
-          'from the model that the others’ signatures started from, and its own signature alone assigned it to clusters, by the rule of the '
-          'method. All accuracies are on the new clients’ own test rows; differences and regrets are in points.',
-      ),
-      *([tag('p', tag('strong', _story(methods, fedavg)))] if methods else []),
-      table(header, rows, numeric=range(1, len(header))),
-      tag('p', HINDSIGHT, class_='note'),
-      tag(
-          'p', '“In hindsight” is the best single cluster, “with the best” are clients whose clusters hold the best one. “Nowhere fit” are clients that no cluster takes by '
-          'the method’s own rule, because some member is further than the distance threshold; they are put where the farthest '
-          'member is nearest; under the planted groups they are those of whose groups nobody took part. The last columns score the planted groups of all clients with the new ones in their clusters. The '
-          'planted groups ask for no update, CFL for one at each split on the way.',
-          class_='note',
-      ),
-  ]  # fmt: skip
+  data = {
+    'count': len(about['client_ids']),
+    'story': _story(methods, fedavg) if methods else '',
+    'means': Table(header, rows, range(1, len(header))),
+  }
+  return Section('New clients', 'clusters.html', 'new_clients', data)
 
 
 def _story(found: Mapping[str, NewClients], fedavg: float) -> str:

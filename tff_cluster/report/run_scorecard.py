@@ -7,7 +7,7 @@ from typing import Any
 from tff_cluster.papers import rohith2020
 from tff_cluster.papers.rohith2020.setting import Setting
 from tff_cluster.report import scorecard_tables
-from tff_cluster.report.markup import Markup, tag
+from tff_cluster.report.pages import Section
 from tff_cluster.scorecard import cells, headline, units
 from tff_cluster.scorecard.cells import Line
 from tff_cluster.scorecard.claims import Claim, Finding
@@ -45,31 +45,26 @@ class RunScorecard:
       lines += [headline.claim_line(published.name, *pair, self.setting.remark) for pair in findings]
     return headline.records(lines, self.setting.remark or 'the paper’s'), headline.FIELDS
 
-  def section(self) -> list[Markup]:
+  def section(self) -> Section:
     """Returns in what the run departs from the paper, its tables and its claims, each line with its verdict."""
-    departures = tag('ul', [tag('li', phrase) for phrase in self.setting.departures])
-    words = (
-      f'The tables of {rohith2020.tables.PAPER} beside this run. A number is called reproduced within its tolerance and '
-      'only in the paper’s own setting; elsewhere the line says what was run.'
-    )
-    content = [
-      tag('h3', 'Departures from its setting'),
-      tag('p', 'None.') if self.setting.is_papers else departures,
-      tag('h3', 'Tables and claims'),
-      tag('p', words, ' ', headline.tolerance_words(line for _, lines, _ in self.tables for line in lines)),
-    ]
+    return Section(f'Tables and claims of {rohith2020.tables.PAPER}', 'report.html', 'paper', self._data())
+
+  def folded(self) -> Section:
+    """Returns `section` folded, for a run that shares methods with the paper and not its setting."""
+    return Section(f'Beside {rohith2020.tables.PAPER}', 'report.html', 'folded_paper', self._data())
+
+  def _data(self) -> dict[str, Any]:
+    tables = []
     for published, lines, findings in self.tables:
       number = published.name.rpartition('/')[2].replace('table', 'Table ')
-      caption = f'{number}: {published.title}'
-      content.append(scorecard_tables.numbers_table(lines, '', caption))
-      content.append(scorecard_tables.claims_table(findings, self.setting.remark))
-    return content
-
-  def folded(self) -> list[Markup]:
-    """Returns `section` folded, for a run that shares methods with the paper and not its setting."""
-    words = 'This run is another experiment than the paper’s, but has methods of it.'
-    summary = tag('summary', 'The paper’s tables and claims beside this run')
-    return [tag('p', words, class_='soft'), tag('details', summary, *self.section())]
+      numbers = scorecard_tables.numbers_table(lines, '', f'{number}: {published.title}')
+      tables.append((numbers, scorecard_tables.claims_table(findings, self.setting.remark)))
+    return {
+      'name': rohith2020.tables.PAPER,
+      'departures': [] if self.setting.is_papers else self.setting.departures,
+      'tolerance': headline.tolerance_words(line for _, lines, _ in self.tables for line in lines),
+      'tables': tables,
+    }
 
 
 def build(results: Mapping[str, Any], setting: Setting) -> RunScorecard:

@@ -3,25 +3,25 @@
 from collections.abc import Sequence
 
 from tff_cluster.base.words import signed
-from tff_cluster.report.markup import Markup, table, tag, verdict_chip
+from tff_cluster.report.pages import Cell, Table, verdict_cell
 from tff_cluster.scorecard.cells import Line, with_remark, without_remark
 from tff_cluster.scorecard.claims import Claim, Finding
 from tff_cluster.scorecard.units import Unit
 
 
-def claims_table(findings: Sequence[tuple[Claim, Finding]], remark: str) -> Markup:
+def claims_table(findings: Sequence[tuple[Claim, Finding]], remark: str) -> Table:
   """Returns a table of claims beside ours."""
   rows = [
       (
-          [claim.words, tag('div', '; '.join(filter(None, (finding.note, claim.source))), class_='note')],
-          claim.published, finding.ours or '–', verdict_chip(with_remark(finding.verdict, remark)),
+          Cell(claim.words, ('; '.join(filter(None, (finding.note, claim.source))),)),
+          claim.published, finding.ours or '–', verdict_cell(with_remark(finding.verdict, remark)),
       )
       for claim, finding in findings
   ]  # fmt: skip
-  return table(('claim', 'published', 'ours', 'verdict'), rows)
+  return Table(('claim', 'published', 'ours', 'verdict'), rows)
 
 
-def numbers_table(lines: Sequence[Line], remark: str, caption: str) -> Markup:
+def numbers_table(lines: Sequence[Line], remark: str, caption: str) -> Table:
   """Returns a table with a line for each number.
 
   Args:
@@ -33,13 +33,13 @@ def numbers_table(lines: Sequence[Line], remark: str, caption: str) -> Markup:
   for line in lines:
     assert line.cell is not None
     decimals = line.cell.decimals or line.cell.unit.decimals
-    ours = [_show(line.cell.unit, line.ours, decimals), interval(line, decimals)]
+    ours = Cell(_show(line.cell.unit, line.ours, decimals), (interval(line, decimals),))
     difference = '–' if line.difference is None else signed(line.difference, decimals)
-    words = tag('span', without_remark(line.verdict, remark), class_=look(line))
-    named = [line.cell.words, tag('div', line.note, class_='note')]
+    words = Cell(without_remark(line.verdict, remark), look=look(line))
+    named = Cell(line.cell.words, (line.note,))
     body.append((line.row, named, _show(line.cell.unit, line.published, decimals), ours, difference, words))
   header = ('row', 'number', 'paper', 'ours', 'difference', 'verdict')
-  return table(header, body, numeric=(2, 3, 4), caption=caption)
+  return Table(header, body, (2, 3, 4), caption)
 
 
 def look(line: Line) -> str:
@@ -55,9 +55,9 @@ def _show(unit: Unit, value: float | str | None, decimals: int) -> str:
   return unit.show(value, decimals)
 
 
-def interval(line: Line, decimals: int) -> Markup | None:
+def interval(line: Line, decimals: int) -> str | None:
   """Returns the interval below a number; None where there is none."""
   if line.low is None or line.high is None or line.cell is None:
     return None
   low, high = (line.cell.unit.show(end, decimals).rstrip('%') for end in (line.low, line.high))
-  return tag('div', f'{low} to {high}', class_='note')
+  return f'{low} to {high}'

@@ -1,4 +1,4 @@
-"""The sections of report.html about the experiment as a whole; each function returns one section's content."""
+"""The sections of report.html about the experiment as a whole."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -9,38 +9,31 @@ from tff_cluster.experiment import results as results_lib
 from tff_cluster.papers.rohith2020.setting import Setting
 from tff_cluster.report.answer import ClusteringAnswer, cost_ratio
 from tff_cluster.report.finished_run import FinishedRun
-from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.pages import Cell, Section, Table
+from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import identical_clusterings
 
-_EFFECTS = {
-  'helped': ('helped', 'good'),
-  'harmed': ('harmed', 'bad'),
-  'unclear': ('no clear difference', 'none'),
-}
+_TEMPLATE = 'report.html'
 _METRICS = (
     ('accuracy', 'accuracy'), ('precision', 'precision'), ('recall', 'recall'), ('mean_client_accuracy', 'mean client'),
     ('highest_client_accuracy', 'highest client'), ('share_at_highest', 'clients at it'),
 )  # fmt: skip
 
 
-def answer_section(headline: str, answers: Sequence[ClusteringAnswer], setting: Setting) -> list[Markup]:
-  """Returns the opening: the headline and one card a clustering."""
-  content = [tag('p', headline, class_='lead')]
+def answer_section(
+  headline: str, answers: Sequence[ClusteringAnswer], setting: Setting, caution: str
+) -> Section:
+  """Returns the opening: the headline, one card a clustering, and what must be known of all means (empty: nothing)."""
+  remarks = []
   if setting.is_of_paper and not setting.is_papers:
-    content.append(tag('p', f'Run on {setting.words}: scaled down from Rohith et al. 2020.', class_='soft'))
+    remarks.append(f'Run on {setting.words}: scaled down from Rohith et al. 2020.')
   if any(identical_clusterings.JOINT in answer.label for answer in answers):
-    content.append(tag('p', identical_clusterings.WORDS, class_='soft'))
-  for answer in answers:
-    words, look = _EFFECTS[answer.effect]
-    alarms = [tag('p', tag('strong', 'Take care. '), alarm, class_='alarm') for alarm in answer.alarms]
-    heading = tag('h3', answer.label, ' ', tag('span', words, class_=f'chip {look}'))
-    content.append(
-      tag('div', heading, [tag('p', sentence) for sentence in answer.sentences], alarms, class_='card')
-    )
-  return content
+    remarks.append(identical_clusterings.WORDS)
+  data = {'headline': headline, 'remarks': remarks, 'answers': answers, 'caution': caution}
+  return Section('The answer', _TEMPLATE, 'answer', data)
 
 
-def run_section(run: FinishedRun, merged: Sequence[Mapping[str, Any]]) -> list[Markup]:
+def run_section(run: FinishedRun, merged: Sequence[Mapping[str, Any]]) -> Section:
   """Returns what was run, how long each phase took and what it cost.
 
   Args:
@@ -48,7 +41,7 @@ def run_section(run: FinishedRun, merged: Sequence[Mapping[str, Any]]) -> list[M
     merged: Its clusterings, see identical.merged.
   """
   results, population = run.results, run.results['population']
-  data, training, rows = results['config']['data'], results['config']['training'], population['rows']
+  config, training, rows = results['config']['data'], results['config']['training'], population['rows']
   batch = f'batch {training["batch_size"]}' if training['batch_size'] else 'whole-client batches'
   model = results.get('training') or {}
   parameters = f', {model["parameters"]:,} parameters ({size(model["model_bytes"])})' if model else ''
@@ -65,9 +58,8 @@ def run_section(run: FinishedRun, merged: Sequence[Mapping[str, Any]]) -> list[M
           'client work', f'{plural(training["local_epochs"], "local epoch")}, {batch}, learning rate '
           f'{training["learning_rate"]:g}, {percent(training["cohort_fraction"], 0)} of the clients a round',
       ),
-      ('seeds', f'training {training["seed"]}, data {data["data_seed"]}'),
+      ('seeds', f'training {training["seed"]}, data {config["data_seed"]}'),
   ]  # fmt: skip
-  labels = [c['label'] for c in results['clusterings']]
   described = [
     (c['label'], c['method'], c['basis'], _parameters(c['parameters'])) for c in results['clusterings']
   ]
@@ -89,35 +81,26 @@ def run_section(run: FinishedRun, merged: Sequence[Mapping[str, Any]]) -> list[M
     ):
       label = identical_clusterings.joined(part['label'] for part in same)
       ledgers.append((label, same[0]['ledger'], cost_ratio(results, same[0])))
-  return [
-      table(('', 'setting'), facts),
-      table(('clustering', 'method', 'clusters the clients’', 'parameters'), described) if labels else tag('p', 'No clustering.'),
-      *_dropped(results),
-      tag('h3', 'Time of each phase'),
-      table(
-          ('phase', 'time', 'client-rounds asked', 'client-rounds trained'),
-          [(t['name'], duration(t['seconds']), f'{t["client_rounds_asked"]:,}', f'{t["client_rounds_trained"]:,}') for t in timing]
-          + [total],
-          numeric=(1, 2, 3),
-      ),
-      *(
-          [tag('p', 'Fewer client-rounds trained than asked: the rest was there already, from an earlier run or another stage.',
-               class_='note')]
-          if any(t['client_rounds_trained'] < t['client_rounds_asked'] for t in timing) else []
-      ),
-      tag('h3', 'Cost'),
-      table(
-          ('stage', 'client-rounds', 'relative to disjoint', 'bytes up', 'bytes down'),
-          [
-              (name, f'{c["client_rounds"]:,}', '–' if cost is None else times(cost), size(c['bytes_up']), size(c['bytes_down']))
-              for name, c, cost in ledgers
-          ],
-          numeric=(1, 2, 3, 4),
-      ),
+  phases = [
+    (t['name'], duration(t['seconds']), f'{t["client_rounds_asked"]:,}', f'{t["client_rounds_trained"]:,}')
+    for t in timing
+  ]
+  costs = [
+      (name, f'{c["client_rounds"]:,}', '–' if cost is None else times(cost), size(c['bytes_up']), size(c['bytes_down']))
+      for name, c, cost in ledgers
   ]  # fmt: skip
+  data = {
+      'facts': Table(('', 'setting'), facts),
+      'clusterings': Table(('clustering', 'method', 'clusters the clients’', 'parameters'), described),
+      'dropped': _dropped(results),
+      'times': Table(('phase', 'time', 'client-rounds asked', 'client-rounds trained'), [*phases, total], (1, 2, 3)),
+      'some_stored': any(t['client_rounds_trained'] < t['client_rounds_asked'] for t in timing),
+      'costs': Table(('stage', 'client-rounds', 'relative to disjoint', 'bytes up', 'bytes down'), costs, (1, 2, 3, 4)),
+  }  # fmt: skip
+  return Section('What was run', _TEMPLATE, 'run', data)
 
 
-def evaluators_section(results: Mapping[str, Any]) -> list[Markup]:
+def evaluators_section(results: Mapping[str, Any]) -> Section:
   """Returns the Phase 3 comparison: on the global test set, and on the clients' own test rows."""
   stages = [
     ('Phase 1', results['phase1']['evaluation']),
@@ -148,7 +131,7 @@ def evaluators_section(results: Mapping[str, Any]) -> list[Markup]:
       if e[scope] is not None
     ]
     header = ('clustering', 'model', *(words for _, words in metrics))
-    tables.append(table(header, body, numeric=range(2, len(header)), caption=caption))
+    tables.append(Table(header, body, range(2, len(header)), caption))
   validated = results.get('cross_validation')
   if validated:
     body = [
@@ -157,39 +140,42 @@ def evaluators_section(results: Mapping[str, Any]) -> list[Markup]:
     ]  # fmt: skip
     caption = f'{validated["folds"]}-fold cross-validation: mean client accuracy with its 95% interval over folds, mean recall'
     header = ('clustering / model', 'accuracy', 'low', 'high', 'recall')
-    tables.append(table(header, body, numeric=(1, 2, 3, 4), caption=caption))
-  return [
-      tag(
-          'p', 'Precision and recall are macro averages from the counts of all rows together. “Mean client” weighs every client '
-          'the same; “clients at it” is the share of clients that reach the highest client accuracy.',
-      ),
-      *tables,
-  ]  # fmt: skip
+    tables.append(Table(header, body, (1, 2, 3, 4), caption))
+  return Section('Models of Phase 3', _TEMPLATE, 'evaluators', {'tables': tables})
 
 
-def repeat_section(run: FinishedRun) -> list[Markup]:
+def figures_section(heading: str, pictures: Sequence[Picture]) -> Section:
+  """Returns a section of nothing but figures."""
+  return Section(heading, _TEMPLATE, 'only_figures', {'pictures': pictures})
+
+
+def data_section(pictures: Sequence[Picture], population: Mapping[str, Any]) -> Section:
+  """Returns how many clients and planted groups there are, and their labels."""
+  truths = population.get('truths') or {}
+  planted = Table(('planted', 'groups'), [(name, len(groups)) for name, groups in truths.items()], (1,))
+  data = {'clients': len(population['client_ids']), 'planted': planted, 'pictures': pictures}
+  return Section('The data', _TEMPLATE, 'data', data)
+
+
+def repeat_section(run: FinishedRun) -> Section:
   """Returns the command that repeats the run, its digest and its environment."""
   environment = run.results['environment']
   command = f'python -m phases.run_all --config_file={shlex.quote(str(run.path / "config.json"))} --output_dir=NEW_FOLDER'
   packages = environment.get('packages') or {}
   facts = [
-    ('digest of the results', tag('code', run.results['digest'])),
+    ('digest of the results', Cell(run.results['digest'], look='digest', element='code')),
     *(
       (name, str(environment[name]))
       for name in ('started', 'python', 'machine', 'cores')
       if name in environment
     ),
   ]
-  return [
-      tag('p', 'The saved configuration is all that is needed:'),
-      tag('pre', tag('code', command)),
-      tag('p', 'An equal run ends with an equal digest: it covers every number of the results, but no times and no paths.'),
-      table(('', 'this run'), facts),
-      tag(
-          'details', tag('summary', f'{plural(len(packages), "package version")}'),
-          table(('package', 'version'), sorted(packages.items())),
-      ) if packages else tag('p', 'No package versions were saved.'),
-  ]  # fmt: skip
+  data = {
+    'words': command,
+    'facts': Table(('', 'this run'), facts),
+    'packages': Table(('package', 'version'), sorted(packages.items())),
+  }
+  return Section('How to repeat this run', _TEMPLATE, 'repeat', data)
 
 
 def _parameters(parameters: Mapping[str, Any]) -> str:
@@ -197,15 +183,11 @@ def _parameters(parameters: Mapping[str, Any]) -> str:
   return ', '.join(f'{k}={v}' for k, v in parameters.items() if k not in skip and v is not None) or 'none'
 
 
-def _dropped(results: Mapping[str, Any]) -> list[Markup]:
+def _dropped(results: Mapping[str, Any]) -> list[str]:
+  """Returns which stages left out updates that were not finite, and how many."""
   stages = [('Phase 1', results['phase1']), ('the unclustered model', results['baseline'])]
   stages += [('every client alone', results['local'])] if results.get('local') else []
   stages += [(f'Phase 2 of {clustering["label"]}', clustering) for clustering in results['clusterings']]
-  found = [
-    f'{plural(s["dropped_updates"], "update")} of {name}' for name, s in stages if s.get('dropped_updates')
-  ]
-  if not found:
-    return []
   return [
-    tag('p', tag('strong', 'Take care. '), f'Not finite and left out: {", ".join(found)}.', class_='alarm')
+    f'{plural(s["dropped_updates"], "update")} of {name}' for name, s in stages if s.get('dropped_updates')
   ]

@@ -55,19 +55,23 @@ def paired_bootstrap(
     level: Coverage that is aimed at.
     samples: Bootstrap samples.
   """
+  import scipy.stats
+
   differences = np.asarray(differences, np.float64)
-  count = len(differences)
   mean = float(differences.mean())
-  if count < 2:
+  if len(differences) < 2:
     return Interval(mean, None, None)
-  means = np.concatenate(
-    [
-      differences[rng.integers(count, size=(min(_CHUNK, samples - start), count))].mean(axis=1)
-      for start in range(0, samples, _CHUNK)
-    ]
-  )
-  low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-  return Interval(mean, float(low), float(high))
+  found = scipy.stats.bootstrap(
+    (differences,),
+    np.mean,
+    n_resamples=samples,
+    batch=_CHUNK,
+    vectorized=True,
+    confidence_level=level,
+    method='percentile',
+    random_state=rng,
+  ).confidence_interval
+  return Interval(mean, float(found.low), float(found.high))
 
 
 def seed_and_client_interval(

@@ -5,13 +5,14 @@ Who asks for the same thing finds it there; who asks for something else cannot h
 
 import contextlib
 import dataclasses
-import fcntl
 import json
 import os
 import pathlib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import filelock
 
 from tff_cluster.base import digests
 from tff_cluster.base.errors import EnvironmentFault
@@ -121,7 +122,8 @@ class Store:
       except OSError as error:
         raise EnvironmentFault(f'cannot write {folder}: {error.strerror}') from error
       try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # On the folder itself: a file of its own to lock would be left behind, or go and let two in.
+        filelock.lock_descriptor(descriptor)
         if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
           if self._described is not None and self._described[0] == folder and not _is_artifact(folder):
             files.save_json(folder / _DESCRIBED, self._described[1], seal=False)
@@ -156,10 +158,8 @@ class Store:
       if _NAME.fullmatch(doomed.name.removeprefix(_DOOMED)) and _is_own_folder(doomed):
         descriptor = os.open(doomed, os.O_RDONLY)
         try:
-          fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-          _empty_out(doomed)
-        except BlockingIOError:
-          pass  # Another process removes it.
+          if filelock.lock_descriptor(descriptor, blocking=False):  # Else another process removes it.
+            _empty_out(doomed)
         finally:
           os.close(descriptor)
 
@@ -171,7 +171,8 @@ class Store:
     folder = artifact.folder
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      if not filelock.lock_descriptor(descriptor, blocking=False):
+        return False
       if {path.name for path in folder.iterdir()} != {path.name for path in _own_files(folder)}:
         return False
       # Out of sight in one step: who looks for the artifact finds it whole or not at all.
@@ -181,7 +182,7 @@ class Store:
       folder.rename(doomed)
       _empty_out(doomed)
       return True
-    except OSError:  # Another process has locked it, or it may not be renamed.
+    except OSError:  # It may not be locked or renamed.
       return False
     finally:
       os.close(descriptor)
@@ -255,9 +256,6 @@ def _is_worked_on(folder: pathlib.Path) -> bool:
   except OSError:
     return False  # It is not there yet; what else is wrong with it, who works on it finds.
   try:
-    fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return False
-  except BlockingIOError:
-    return True
+    return not filelock.lock_descriptor(descriptor, blocking=False)
   finally:
     os.close(descriptor)

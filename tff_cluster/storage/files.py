@@ -1,7 +1,6 @@
 """Files that are whole or not there: atomic writes, checksums and seals."""
 
 import contextlib
-import fcntl
 import hashlib
 import io
 import itertools
@@ -14,6 +13,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
+import filelock
 import numpy as np
 
 from tff_cluster.base import digests
@@ -80,7 +80,7 @@ def _temporary(path: pathlib.Path) -> tuple[int, pathlib.Path]:
     name = _temporary_path(path)
     descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions)
     with contextlib.suppress(OSError):
-      fcntl.flock(descriptor, fcntl.LOCK_EX)
+      filelock.lock_descriptor(descriptor)
     if os.path.lexists(name):
       return descriptor, name
     os.close(descriptor)  # Swept before it was locked.
@@ -158,8 +158,8 @@ def _remove_left_over(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
       about = os.fstat(descriptor)
-      if stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid():
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      is_ours = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
+      if is_ours and filelock.lock_descriptor(descriptor, blocking=False):
         os.unlink(path)
     finally:
       os.close(descriptor)

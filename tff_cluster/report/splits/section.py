@@ -8,45 +8,46 @@ import numpy as np
 from tff_cluster.base.words import client, percent, plural, points, score, series, signed
 from tff_cluster.report.cluster_sections import composition
 from tff_cluster.report.finished_run import FinishedRun
-from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.pages import Cell, Section, Table
+from tff_cluster.report.pictures import Picture
 from tff_cluster.report.splits.pictures import SHORT, main_groups
 from tff_cluster.report.splits_tree import Recursion, SplitTest, read_recursion
 
 _OPEN_UP_TO = 12
 _NAMED_ROUNDS = 6
 _NAMED_CLIENTS = 6
-_WIDE = 'min-width:9rem'  # Words in a column between numbers would get a syllable a line.
+_WIDE = 'note wide'  # Words in a column between numbers would get a syllable a line.
 _LOOKS = {'split': 'good', 'stopped': 'none', 'kept': 'warn'}
 
 
 def splits_section(
-  run: FinishedRun, clustering: Mapping[str, Any], figures: Callable[[str], Sequence[Markup]]
-) -> list[Markup]:
+  run: FinishedRun, clustering: Mapping[str, Any], figures: Callable[[str], Sequence[Picture]]
+) -> Section | None:
   """Returns the recursion of one clustering: what happened, its tests, accuracy around splits, and its pictures.
 
   Args:
     run: The run.
     clustering: One entry of results['clusterings'].
-    figures: Returns the figures of a section, here of 'splits LABEL'.
+    figures: Returns the pictures of a section, here of 'splits LABEL'.
 
   Returns:
-    The content; empty where the clustering was found in one step.
+    The section; None where the clustering was found in one step.
   """
   recursion = read_recursion(run, clustering)
   if recursion is None:
-    return []
-  return [
-    tag('p', tag('strong', story(recursion)), ' ', _cut_groups(recursion, main_groups(run))),
-    *(
-      tag('p', tag('strong', 'Take care. '), f'{t.warning}.', class_='alarm')
-      for t in recursion.tests
-      if t.warning
-    ),
-    *_rule(clustering['parameters']),
-    *_tests(run, recursion),
-    *_changes(run, recursion),
-    *figures(f'splits {clustering["label"]}'),
-  ]
+    return None
+  norms = tuple(clustering['parameters'].get(name) for name in ('stationary_norm', 'stopping_norm'))
+  data = {
+    'story': story(recursion),
+    'cut_groups': _cut_groups(recursion, main_groups(run)),
+    'warnings': [f'{test.warning}.' for test in recursion.tests if test.warning],
+    'norms': None if None in norms else norms,
+    'tests': _tests(run, recursion),
+    'changes': _changes(run, recursion),
+    'open_up_to': _OPEN_UP_TO,
+    'pictures': figures(f'splits {clustering["label"]}'),
+  }
+  return Section(f'Splits of {clustering["label"]}', 'splits.html', 'splits', data)
 
 
 def story(recursion: Recursion) -> str:
@@ -103,24 +104,7 @@ def _cut_groups(recursion: Recursion, main: tuple[str, np.ndarray | None]) -> st
   return text[0].upper() + text[1:]
 
 
-def _rule(parameters: Mapping[str, Any]) -> list[Markup]:
-  stationary, stopping = parameters.get('stationary_norm'), parameters.get('stopping_norm')
-  if stationary is None or stopping is None:
-    return []
-  return [
-      tag(
-          'p', f'A cluster is tested when its training is stationary: the norm of the weighted mean update is below {stationary:g} '
-          f'(eps_1). It is stopped where the norm of every client’s update is below {stopping:g} (eps_2); else it is parted so that '
-          'the highest similarity of two updates across the halves is as low as possible (Sattler et al. 2019, eq. 6), unless a '
-          'guard forbids it. The gap is by how much every client is at least more similar to one of its own half.',
-          class_='note',
-      )
-  ]  # fmt: skip
-
-
-def _tests(run: FinishedRun, recursion: Recursion) -> list[Markup]:
-  if not recursion.tests:
-    return []
+def _tests(run: FinishedRun, recursion: Recursion) -> Table:
   rows = [
       (
           t.round, len(t.members), _verdict(t), _halves(run, t),
@@ -132,24 +116,19 @@ def _tests(run: FinishedRun, recursion: Recursion) -> list[Markup]:
   header = (
       'round', 'clients', 'verdict', 'halves', 'similarity across', 'gap', 'mean norm', 'top norm',
   )  # fmt: skip
-  return _folded(header, rows, (0, 1, 4, 5, 6, 7), 'tests')
+  return Table(header, rows, (0, 1, 4, 5, 6, 7))
 
 
-def _verdict(test: SplitTest) -> list[Markup]:
-  chip = tag(
-    'span', test.verdict, class_=f'chip {"warn" if test.warning else _LOOKS.get(test.verdict, "none")}'
-  )
-  return [chip, tag('div', test.reason, class_='note', style=_WIDE)] if test.reason else [chip]
+def _verdict(test: SplitTest) -> Cell:
+  look = 'warn' if test.warning else _LOOKS.get(test.verdict, 'none')
+  return Cell(test.verdict, (test.reason,), f'chip {look}', _WIDE)
 
 
-def _halves(run: FinishedRun, test: SplitTest) -> list[Markup]:
+def _halves(run: FinishedRun, test: SplitTest) -> Cell:
   if not test.halves:
-    return [tag('div', _described(run, test.members), class_='note', style=_WIDE)]
+    return Cell('', (_described(run, test.members),), note_look=_WIDE)
   sizes = ' + '.join(str(len(half)) for half in test.halves)
-  return [
-    tag('span', sizes),
-    *(tag('div', _described(run, half), class_='members note', style=_WIDE) for half in test.halves),
-  ]
+  return Cell(sizes, [_described(run, half) for half in test.halves], note_look=f'members {_WIDE}')
 
 
 def _described(run: FinishedRun, members: np.ndarray) -> str:
@@ -161,11 +140,11 @@ def _described(run: FinishedRun, members: np.ndarray) -> str:
   return ', '.join(names[:_NAMED_CLIENTS]) + more
 
 
-def _changes(run: FinishedRun, recursion: Recursion) -> list[Markup]:
-  """Returns the accuracy of the clients of each half right before a split, right after it, and later."""
+def _changes(run: FinishedRun, recursion: Recursion) -> Table | None:
+  """Returns the accuracy of the clients of each half right before a split, right after it, and later; None if unknown."""
   accuracy = recursion.accuracy
   if accuracy is None or not recursion.splits:
-    return []
+    return None
 
   def mean(at: int, half: np.ndarray) -> float | None:
     return float(accuracy[at - 1, half].mean()) if 1 <= at <= len(accuracy) else None
@@ -180,38 +159,19 @@ def _changes(run: FinishedRun, recursion: Recursion) -> list[Markup]:
       if change is not None:
         better = f'{int((accuracy[test.round, half] > accuracy[test.round - 1, half]).sum())} of {len(half)}'
       rows.append((
-          test.round, len(half), tag('div', _described(run, half), class_='members note', style=_WIDE), percent(before), percent(after),
-          points(change), better, '–' if until <= test.round else [percent(later), tag('div', f'round {until}', class_='note')],
+          test.round, len(half), Cell('', (_described(run, half),), note_look=f'members {_WIDE}'), percent(before), percent(after),
+          points(change), better, '–' if until <= test.round else Cell(percent(later), (f'round {until}',)),
       ))  # fmt: skip
   header = (
       'round', 'clients', 'who', 'right before', 'next round', 'change', 'better', 'at the end',
   )  # fmt: skip
-  return [
-      tag('h3', 'Accuracy around the splits'),
-      tag(
-          'p', 'Means over the clients of a half on their own test rows: after the round of the split (the common model), after '
-          'the next round (their own), and “at the end”, that is when the half was split again or after the last round.',
-          class_='note',
-      ),
-      *_folded(header, rows, (0, 1, 3, 4, 5, 6, 7), 'halves'),
-  ]  # fmt: skip
+  return Table(header, rows, (0, 1, 3, 4, 5, 6, 7))
 
 
 def _trained_until(recursion: Recursion, test: SplitTest, half: np.ndarray, last: int) -> int:
   members = set(half.tolist())
   again = [t.round for t in recursion.splits if t.round > test.round and set(t.members.tolist()) == members]
   return min(again, default=last)
-
-
-def _folded(
-  header: Sequence[str], rows: Sequence[Sequence[Any]], numeric: Sequence[int], noun: str
-) -> list[Markup]:
-  shown = table(header, rows, numeric=numeric)
-  return (
-    [shown]
-    if len(rows) <= _OPEN_UP_TO
-    else [tag('details', tag('summary', f'All {len(rows)} {noun}'), shown)]
-  )
 
 
 def _similarity(value: float | None) -> str:

@@ -12,7 +12,8 @@ import numpy as np
 
 from tff_cluster.base.words import percent, plural, size
 from tff_cluster.clustering import overlap_dial
-from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.pages import Section, Table
+from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import paired_statistics
 from tff_cluster.scorecard.claims import Finding
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Contender, Runs, read_positions
@@ -149,7 +150,7 @@ def to_json(dial: Dial) -> dict[str, Any]:
   }
 
 
-def section(dial: Dial) -> list[Markup]:
+def section(dial: Dial, pictures: Sequence[Picture]) -> Section:
   """Returns the dial's sentences, its check and the table of its positions."""
   header = (
       '', 'threshold', 'clusters', 'memberships', 'at equal rounds', 'against FedAvg', 'harmed', 'client-rounds', 'bytes',
@@ -165,15 +166,13 @@ def section(dial: Dial) -> list[Markup]:
         size(float(np.mean([run.bytes_up[ROUNDS] + run.bytes_down[ROUNDS] for run in contender.runs]))),
         *sections.accuracy_cells(paid),
     ))  # fmt: skip
-  return [
-      tag(
-          'p', 'Dynamic distance with its threshold turned from 0 (every client alone) to the largest distance (all together); between '
-          'them positions are named by the quantile of the distances that the threshold is. Means over seeds, intervals as above.',
-      ),
-      *(tag('p', told) for told in sentences(dial)),
-      sections.checks_table(make_checks(dial), 'statement'),
-      table(header, rows, numeric=range(1, len(header))),
-  ]  # fmt: skip
+  data = {
+    'sentences': sentences(dial),
+    'checks': sections.checks_table(make_checks(dial), 'statement'),
+    'positions': Table(header, rows, range(1, len(header))),
+    'pictures': pictures,
+  }
+  return Section('The overlap dial', sections.TEMPLATE, 'dial', data)
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import seeding
-from tff_cluster.base.words import percent, plural
+from tff_cluster.base.words import percent
 from tff_cluster.clustering import overlap_dial
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.report.malicious_section import attack_words, isolation_words
-from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import identical_clusterings
 from tff_cluster.scorecard.contenders import FEDAVG, Runs
 from tff_cluster.scorecard.intervals import Interval, cautious_interval
@@ -110,14 +110,14 @@ def _identical(runs: Runs) -> list[list[int]]:
   return identical_clusterings.grouped(chosen, keys)
 
 
-def section(found: Sequence[Harm], runs: Runs) -> list[Markup]:
-  """Returns the answer and the table of all contenders; nothing without malicious clients."""
+def section(found: Sequence[Harm], runs: Runs) -> Section | None:
+  """Returns the answer and the table of all contenders; None without malicious clients."""
   if not found:
-    return []
+    return None
   rows = [
     (
       harm.name,
-      [percent(harm.honest.mean), sections.low_high(harm.honest, percent)],
+      sections.mean_cell(harm.honest, percent),
       '–' if harm.over_fedavg is None else sections.difference_cell(harm.over_fedavg),
       percent(harm.malicious),
       percent(float(np.mean(harm.beside))) if harm.beside else '–',
@@ -129,26 +129,17 @@ def section(found: Sequence[Harm], runs: Runs) -> list[Markup]:
   header = (
       '', 'honest clients', 'against FedAvg', 'malicious clients', 'honest beside malicious', 'seeds isolated', 'dropped updates'
   )  # fmt: skip
-  counts = sorted({len(results['malicious']['client_ids']) for _, results in runs})
   # Isolated is what is isolated under every seed; the oracle is no method.
   worst = {harm.name: max(harm.beside) for harm in found if harm.beside and not harm.is_oracle}
   means = {harm.name: float(np.mean(harm.beside)) for harm in found if harm.name in worst}
   told = worst if 0.0 in worst.values() else means
-  return [
-      tag(
-          'p', f'{" or ".join(plural(count, "client") for count in counts)} of each seed {"is" if counts == [1] else "are"} malicious: each '
-          f'{attack_words(runs[0][1]["config"]["data"])}. No method is told who. Accuracies are those of clients with their own models on their '
-          'own test rows, at equal rounds; differences are of the same honest client, in points, with 95% intervals as above.',
-      ),
-      tag('p', tag('strong', isolation_words(told))),
-      table(header, rows, numeric=range(1, len(header))),
-      tag(
-          'p', '“Honest beside malicious” is the share of honest clients that share a cluster with a malicious one, the mean over seeds; '
-          'under a seed where it is 0% the malicious clients are isolated, and the sentence above asks that of every seed. Clusters of one client isolate everybody. Dropped '
-          'updates were not finite, one count for each seed.',
-          class_='note',
-      ),
-  ]  # fmt: skip
+  data = {
+    'counts': sorted({len(results['malicious']['client_ids']) for _, results in runs}),
+    'attack': attack_words(runs[0][1]['config']['data']),
+    'story': isolation_words(told),
+    'means': Table(header, rows, range(1, len(header))),
+  }
+  return Section('Malicious clients', sections.TEMPLATE, 'malicious', data)
 
 
 def document(found: Sequence[Harm]) -> list[Mapping[str, Any]] | None:

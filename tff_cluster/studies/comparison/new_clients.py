@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import seeding
-from tff_cluster.base.words import percent, plural, score, signed
+from tff_cluster.base.words import percent, score, signed
 from tff_cluster.clustering import overlap_dial
-from tff_cluster.report.markup import Markup, table, tag
-from tff_cluster.report.new_clients_section import HINDSIGHT, NewClients, read_new_clients
+from tff_cluster.report.new_clients_section import NewClients, read_new_clients
+from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard.claims import Finding
 from tff_cluster.scorecard.contenders import FEDAVG, ROUNDS, Runs
 from tff_cluster.scorecard.intervals import Interval, cautious_interval
@@ -90,10 +90,10 @@ def make_checks(found: Sequence[Joining]) -> list[Check]:
   ]
 
 
-def section(found: Sequence[Joining]) -> list[Markup]:
-  """Returns the table of all clusterings; nothing without new clients."""
+def section(found: Sequence[Joining]) -> Section | None:
+  """Returns the table of all clusterings; None without new clients."""
   if not found:
-    return []
+    return None
   first = found[0].runs
   fedavg = float(np.mean([new.fedavg.mean() for new in first]))
   truths = list(first[0].recovery)
@@ -101,10 +101,10 @@ def section(found: Sequence[Joining]) -> list[Markup]:
   for joining in found:
     runs = joining.runs
     rows.append((
-        joining.name, [percent(joining.accuracy.mean), sections.low_high(joining.accuracy, percent)],
+        joining.name, sections.mean_cell(joining.accuracy, percent),
         sections.difference_cell(joining.over_fedavg), percent(joining.over_fedavg.harmed),
         percent(float(np.mean([new.best.mean() for new in runs]))),
-        [_points(joining.regret.mean), sections.low_high(joining.regret, _points)],
+        sections.mean_cell(joining.regret, _points),
         _points(max(float(new.regret.max()) for new in runs)),
         f'{np.mean([new.memberships for new in runs]):.1f}',
         *(_mean_recovery([new.recovery[name] for new in runs]) for name in truths),
@@ -113,17 +113,11 @@ def section(found: Sequence[Joining]) -> list[Markup]:
       '', 'accuracy', 'against FedAvg', 'harmed', 'in hindsight', 'regret', 'worst', 'clusters',
       *(f'“{name}”' for name in truths),
   )  # fmt: skip
-  counts = sorted({len(new.own) for new in first})
-  return [
-      tag(
-          'p', f'{" or ".join(plural(count, "client") for count in counts)} of each seed took no part in training, clustering or '
-          'any choice. Each was then assigned to clusters from one local update, and measured on its own test rows. Means are '
-          'over seeds; differences and regrets are in points, of the same client, with 95% intervals as above. “In hindsight” '
-          'is the best single cluster; the last columns score the planted groups of all clients with the new ones in their clusters.',
-      ),
-      table(header, rows, numeric=range(1, len(header))),
-      tag('p', HINDSIGHT, class_='note'),
-  ]  # fmt: skip
+  data = {
+    'counts': sorted({len(new.own) for new in first}),
+    'means': Table(header, rows, range(1, len(header))),
+  }
+  return Section('New clients', sections.TEMPLATE, 'new_clients', data)
 
 
 def document(found: Sequence[Joining]) -> list[Mapping[str, Any]] | None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base.words import plural
-from tff_cluster.report import report
+from tff_cluster.report import pages
 from tff_cluster.report.atlas import data as atlas_data
 from tff_cluster.report.atlas import page as atlas
 from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.malicious_section import caution
-from tff_cluster.report.markup import Markup, tag
+from tff_cluster.report.pages import Section
 from tff_cluster.report.pictures import Drawn, Picture, save_drawn
 from tff_cluster.scorecard import contenders, identical_clusterings, paired_statistics, summary
 from tff_cluster.scorecard.contenders import BUDGETS, Contender
@@ -29,10 +29,6 @@ from tff_cluster.studies.comparison import (
   verdicts,
 )
 from tff_cluster.studies.comparison import dial as dials
-
-_ATLAS = tag(
-  'p', 'To look at single clients: ', tag('a', 'the atlas', href=atlas.NAME), ', the same comparison to click through.', class_='soft'
-)  # fmt: skip
 
 
 def write(
@@ -75,32 +71,22 @@ def write(
   lines = document['lines']
   write_file(folder / 'comparison.csv', csv_text(tuple(lines[0]), (list(line.values()) for line in lines)))
   pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found, dial)]
-  parts: list[tuple[str, list[Markup]]] = [
-    (
-      'The answer',
-      [
-        tag('p', answer.headline(found), class_='lead'),
-        *(
-          [tag('p', identical_clusterings.WORDS, class_='soft')]
-          if any(contender.parts for contender in rows)
-          else []
-        ),
-        *_shown(pictures, 'answer'),
-        sections.contenders_table(found, contenders.ROUNDS),
-        sections.contenders_note(found),
-        *_answer_section(found, form, checks, told),
-        _ATLAS,
-      ],
-    ),
-    ('What was checked', [sections.checks_table([c for c in checks if c.kind != 'expected'], 'statement')]),
-    ('All contenders', [*sections.contenders_section(rows, found), *_shown(pictures, 'contenders')]),
-    ('Overlapping against disjoint', sections.matrix_section(found)),
-    *([('The overlap dial', [*dials.section(dial), *_shown(pictures, 'dial')])] if dial is not None else []),
-    ('Planted groups and found clusters', sections.recovery_section(rows, ordered)),
-    *([('Malicious clients', malicious.section(harm, ordered))] if harm else []),
-    *([('New clients', new_clients.section(joining))] if joining else []),
-    ('What it cost', [*sections.costs_section(rows), *_shown(pictures, 'costs')]),
-    ('How it was run', sections.facts_section(ordered, facts)),
+
+  def shown(section: str) -> list[Picture]:
+    return [picture for picture in pictures if picture.section == section]
+
+  others = sections.checks_table([check for check in checks if check.kind != 'expected'], 'statement')
+  parts = [
+    _answer_section(rows, found, form, checks, told, shown('answer')),
+    Section('What was checked', sections.TEMPLATE, 'checked', {'statements': others}),
+    sections.contenders_section(rows, found, shown('contenders')),
+    sections.matrix_section(found),
+    None if dial is None else dials.section(dial, shown('dial')),
+    sections.recovery_section(rows, ordered),
+    malicious.section(harm, ordered),
+    new_clients.section(joining),
+    sections.costs_section(rows, shown('costs')),
+    sections.facts_section(ordered, facts),
   ]
   population, training = ordered[0][1]['population'], config['training']
   title = f'{population["name"]}: overlapping against disjoint clusters'
@@ -110,26 +96,33 @@ def write(
   )
   atlas.write(atlas_data.make(ordered, arrays or {}, rows, document), title, subtitle, folder)
   target = folder / 'index.html'
-  write_file(target, report.page(title, subtitle, parts))
+  write_file(target, pages.page(title, subtitle, parts, __package__))
   return target
 
 
 def _answer_section(
-  found: paired_statistics.Statistics, form: str, checks: Sequence[verdicts.Check], told: Sequence[str]
-) -> list[Markup]:
+  rows: Sequence[Contender],
+  found: paired_statistics.Statistics,
+  form: str,
+  checks: Sequence[verdicts.Check],
+  told: Sequence[str],
+  pictures: Sequence[Picture],
+) -> Section:
   expected = [check for check in checks if check.kind == 'expected']
-  nothing = 'Nothing is known of groups among these clients, so nothing is expected of overlap here.'
-  return [
-    *(tag('p', tag('strong', 'Take care. '), alarm, class_='alarm') for alarm in told),
-    *(tag('p', sentence) for sentence in answer.sentences(found)),
-    sections.checks_table(expected, 'expected of what was planted')
-    if form != 'unknown'
-    else tag('p', nothing, class_='soft'),
-  ]
-
-
-def _shown(pictures: Sequence[Picture], section: str) -> list[Markup]:
-  return [report.figure(picture) for picture in pictures if picture.section == section]
+  data = {
+    'headline': answer.headline(found),
+    'remarks': [identical_clusterings.WORDS] if any(contender.parts for contender in rows) else [],
+    'pictures': pictures,
+    'contenders': sections.contenders_table(found, contenders.ROUNDS),
+    'seeds': len(found.seeds),
+    'alarms': told,
+    'sentences': answer.sentences(found),
+    'expected': None
+    if form == 'unknown'
+    else sections.checks_table(expected, 'expected of what was planted'),
+    'atlas': atlas.NAME,
+  }
+  return Section('The answer', sections.TEMPLATE, 'answer', data)
 
 
 def _drawn(

@@ -1,12 +1,13 @@
-"""The tables of a comparison's page; each function returns one section's content."""
+"""The tables and sections of a comparison's page."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.words import interval_points, percent, plural, score, size
-from tff_cluster.report.markup import Markup, table, tag, verdict_chip
+from tff_cluster.base.words import interval_points, percent, score, size
+from tff_cluster.report.pages import Cell, Section, Table, verdict_cell
+from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import identical_clusterings
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Contender, Runs
 from tff_cluster.scorecard.intervals import Interval, SignTest
@@ -14,48 +15,47 @@ from tff_cluster.scorecard.paired_statistics import Difference, Statistics, Summ
 from tff_cluster.studies.comparison.alarms import recoveries
 from tff_cluster.studies.comparison.verdicts import Check
 
+TEMPLATE = 'comparison.html'
 _LOOKS = {'above': 'good', 'unclear': 'none', 'below': 'bad'}
 _SCORES = {'onmi': 'ONMI', 'bcubed_f': 'BCubed F'}
 
 
-def checks_table(checks: Sequence[Check], heading: str) -> Markup:
+def checks_table(checks: Sequence[Check], heading: str) -> Table:
   """Returns checks with their verdicts, notes below the words."""
-  rows = [
-    ([c.words, tag('div', c.finding.note, class_='note')], c.finding.ours, verdict_chip(c.finding.verdict))
-    for c in checks
-  ]
-  return table((heading, 'difference', 'verdict'), rows)
+  rows = [(Cell(c.words, (c.finding.note,)), c.finding.ours, verdict_cell(c.finding.verdict)) for c in checks]
+  return Table((heading, 'difference', 'verdict'), rows)
 
 
-def contenders_section(contenders: Sequence[Contender], statistics: Statistics) -> list[Markup]:
+def contenders_section(
+  contenders: Sequence[Contender], statistics: Statistics, pictures: Sequence[Picture]
+) -> Section:
   """Returns every contender's accuracies at equal client-rounds, and the global test set; at equal rounds see the answer."""
   has_local = any(contender.kind == 'local' for contender in contenders)
   tables = [contenders_table(statistics, budget) for budget in statistics.budgets if budget != ROUNDS]
-  same = (
-    'Nobody costs more than FedAvg without clusters, so at equal client-rounds all is as at equal rounds.'
-  )
-  return [
-      *(tables or [tag('p', same)]),
-      _by_rule(contenders, 'global_accuracy', 'On the global test set by rule of Phase 3, at equal rounds, mean over seeds'),
-      tag(
-          'p', 'A rule that makes one model for everybody is measured with it; one that makes a model of each cluster’s, with the '
-          'mean over clusters. FedAvg has one model, which stands in all columns'
-          + ('; clients alone have none for all.' if has_local else '.'),
-          class_='note',
-      ),
-      _by_rule(
-          [contender for contender in contenders if contender.runs[0].rule_accuracy], 'rule_accuracy',
-          'On the clients’ own test rows by rule of Phase 3, at equal rounds, mean over clients and seeds',
-      ),
-      *_signs(statistics),
-  ]  # fmt: skip
+  data = {
+    'tables': tables,
+    'everybodys': _by_rule(
+      contenders,
+      'global_accuracy',
+      'On the global test set by rule of Phase 3, at equal rounds, mean over seeds',
+    ),
+    'of_clients': _by_rule(
+      [contender for contender in contenders if contender.runs[0].rule_accuracy],
+      'rule_accuracy',
+      'On the clients’ own test rows by rule of Phase 3, at equal rounds, mean over clients and seeds',
+    ),
+    'has_local': has_local,
+    'signs': _signs(statistics),
+    'pictures': pictures,
+  }
+  return Section('All contenders', TEMPLATE, 'contenders', data)
 
 
-def _by_rule(contenders: Sequence[Contender], figure: str, caption: str) -> Markup:
-  """Returns a table with a column for each rule of Phase 3.
+def _by_rule(contenders: Sequence[Contender], figure: str, caption: str) -> Table:
+  """Returns a table with a column for each rule of Phase 3, without rows where there are no contenders.
 
   Args:
-    contenders: Its rows; there is no table without any.
+    contenders: Its rows.
     figure: The attribute of contenders.Measured, accuracies by rule.
     caption: Above it.
   """
@@ -64,21 +64,10 @@ def _by_rule(contenders: Sequence[Contender], figure: str, caption: str) -> Mark
     (c.name, *(_mean_share([getattr(run, figure).get(name) for run in c.runs]) for name in names))
     for c in contenders
   ]
-  return table(('', *names), rows, numeric=range(1, len(names) + 1), caption=caption) if rows else Markup('')
+  return Table(('', *names), rows, range(1, len(names) + 1), caption)
 
 
-def contenders_note(statistics: Statistics) -> Markup:
-  """Returns how to read a table of contenders."""
-  return tag(
-      'p', 'Accuracy of clients with their own models on their own test rows. Differences are of the same client under the same '
-      f'seed, in points; below each mean its 95% interval over {plural(len(statistics.seeds), "seed")} and clients (the wider '
-      'of a two-stage bootstrap and of Student’s interval over seeds). The worst decile is the mean of the lowest tenth of clients; '
-      '“harmed” is the share of clients that are worse off.',
-      class_='note',
-  )  # fmt: skip
-
-
-def contenders_table(statistics: Statistics, budget: str) -> Markup:
+def contenders_table(statistics: Statistics, budget: str) -> Table:
   """Returns every contender's accuracies at a budget."""
   has_local = any(summary.kind == 'local' for summary in statistics.summaries[budget])
   header = [
@@ -90,20 +79,14 @@ def contenders_table(statistics: Statistics, budget: str) -> Markup:
     'harmed',
   ]
   header += ['against alone', 'harmed'] if has_local else []
-  return table(
-    header,
-    [_contender_row(summary, has_local) for summary in statistics.summaries[budget]],
-    numeric=range(1, len(header)),
-    caption=f'At {BUDGETS[budget]}',
-  )
+  rows = [_contender_row(summary, has_local) for summary in statistics.summaries[budget]]
+  return Table(header, rows, range(1, len(header)), f'At {BUDGETS[budget]}')
 
 
-def matrix_section(statistics: Statistics) -> list[Markup]:
+def matrix_section(statistics: Statistics) -> Section:
   """Returns the differences of every overlapping contender to every disjoint one and to the oracle."""
-  if not any(statistics.pairs.values()):
-    return [tag('p', 'These runs have no overlapping clustering, or nothing to compare it with.')]
   tables = []
-  for budget in statistics.budgets:
+  for budget in statistics.budgets if any(statistics.pairs.values()) else ():
     name, pairs = BUDGETS[budget], statistics.pairs[budget]
     columns = list(dict.fromkeys((pair.other, pair.other_kinds) for pair in pairs))
     rows = [
@@ -111,18 +94,11 @@ def matrix_section(statistics: Statistics) -> list[Markup]:
       for row in dict.fromkeys(pair.overlapping for pair in pairs)
     ]
     header = ('overlapping', *(f'{column} ({", ".join(kinds)})' for column, kinds in columns))
-    tables.append(table(header, rows, caption=f'At {name}: row minus column'))
-  return [
-      tag(
-          'p', 'Mean paired differences in points, with their 95% intervals over seeds and clients; green where the overlapping '
-          'clustering is better, red where it is worse, grey where the interval holds zero. p is of the sign test over clients, '
-          'and too small where clients of a seed share models; behind it the seeds that favour the row.',
-      ),
-      *tables,
-  ]  # fmt: skip
+    tables.append(Table(header, rows, caption=f'At {name}: row minus column'))
+  return Section('Overlapping against disjoint', TEMPLATE, 'matrix', {'tables': tables})
 
 
-def recovery_section(contenders: Sequence[Contender], runs: Runs) -> list[Markup]:
+def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
   """Returns how well every clustering finds the planted groups, and what clusters it found."""
   found = [contender for contender in contenders if contender.is_clustering]
   truths = list(dict.fromkeys(name for c in found for run in c.runs for name in run.recovery))
@@ -136,36 +112,30 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> list[Markup
     for contender in found
   }
   scored = {name: {contender.name: _scores(contender, runs, name) for contender in found} for name in truths}
-  words = 'One value for each seed, in their order; memberships, ONMI and BCubed are means over seeds.'
-  if truths:
-    words += (
-      ' ARI, or Omega where either side overlaps, is 1 for exactly the planted groups and about 0 for chance; ONMI '
-      '(overlapping NMI) and BCubed F are 1 for exactly those too, and not corrected for chance.'
-    )
-  else:
-    words += ' No planted groups are known.'
-  if any(clustering.get('excluded') for _, results in runs for clustering in results['clusterings']):
-    words += ' Clients that were not clustered, because their updates were not finite, are not scored.'
   header: list[str] = ['clustering', 'kind', 'clusters', 'memberships', 'single clients']
   of_scores = ' and '.join(_SCORES.values())
   if len(truths) == 1:
     (name,) = truths
     rows = [(label, *shape, *scored[name][label]) for label, shape in shapes.items()]
     header += [f'“{name}”', of_scores]
-    return [tag('p', words), table(header, rows, numeric=range(2, len(header)))]
-  # Side by side, several planted groupings would leave the page.
-  tables = [
-    table(header, [(label, *shape) for label, shape in shapes.items()], numeric=range(2, len(header)))
-  ]
-  for name, of_name in scored.items():
-    of_label = [(label, *cells) for label, cells in of_name.items()]
-    tables.append(
-      table(('clustering', f'“{name}”', of_scores), of_label, numeric=(1, 2), caption=f'Found of “{name}”')
-    )
-  return [tag('p', words), *tables]
+    tables = [Table(header, rows, range(2, len(header)))]
+  else:
+    # Side by side, several planted groupings would leave the page.
+    tables = [Table(header, [(label, *shape) for label, shape in shapes.items()], range(2, len(header)))]
+    for name, of_name in scored.items():
+      of_label = [(label, *cells) for label, cells in of_name.items()]
+      tables.append(
+        Table(('clustering', f'“{name}”', of_scores), of_label, (1, 2), caption=f'Found of “{name}”')
+      )
+  data = {
+    'any_truth': bool(truths),
+    'any_excluded': any(c.get('excluded') for _, results in runs for c in results['clusterings']),
+    'tables': tables,
+  }
+  return Section('Planted groups and found clusters', TEMPLATE, 'recovery', data)
 
 
-def costs_section(contenders: Sequence[Contender]) -> list[Markup]:
+def costs_section(contenders: Sequence[Contender], pictures: Sequence[Picture]) -> Section:
   """Returns client-rounds and bytes of Phase 2."""
   fedavg = next(contender for contender in contenders if contender.kind == 'fedavg')
   paid = _mean_of(fedavg.runs, 'client_rounds', ROUNDS)
@@ -181,20 +151,13 @@ def costs_section(contenders: Sequence[Contender]) -> list[Markup]:
     ratio = f'{trained[ROUNDS] / paid:.2f}' if paid else '–'
     rows.append((name, *(f'{value:,.0f}' for value in trained.values()), ratio, *sent))
   header = ('', *(f'at {name}' for name in BUDGETS.values()), 'FedAvg’s, times', 'bytes up', 'bytes down')
-  words = (
-    'Client-rounds of Phase 2 and of finding the clusters, means over seeds. Bytes are those at equal rounds.'
-  )
-  if any(len(set(run.client_rounds.values())) > 1 for part in every for run in part.runs):
-    words += (
-      ' A clustering that costs more than FedAvg is measured again after the last round that FedAvg’s '
-      'client-rounds pay.'
-    )
-  if any(part.kind == 'local' for part in every):
-    words += ' Local training sends nothing, and trains every client in every round.'
-  return [
-      tag('p', words),
-      table(header, rows, numeric=range(1, len(header))),
-  ]  # fmt: skip
+  data = {
+    'stopped': any(len(set(run.client_rounds.values())) > 1 for part in every for run in part.runs),
+    'has_local': any(part.kind == 'local' for part in every),
+    'spent': Table(header, rows, range(1, len(header))),
+    'pictures': pictures,
+  }
+  return Section('What it cost', TEMPLATE, 'costs', data)
 
 
 def _costs(contender: Contender) -> Hashable:
@@ -205,7 +168,7 @@ def _costs(contender: Contender) -> Hashable:
   )
 
 
-def facts_section(runs: Runs, facts: Mapping[str, Any]) -> list[Markup]:
+def facts_section(runs: Runs, facts: Mapping[str, Any]) -> Section:
   """Returns the command, what the caller knows of the run, and seeds, machines, dates and digests of the runs."""
   rest = [
     (name.replace('_', ' '), f'{value:,}' if isinstance(value, int) else str(value))
@@ -217,25 +180,25 @@ def facts_section(runs: Runs, facts: Mapping[str, Any]) -> list[Markup]:
     environment = results.get('environment') or {}
     known = [environment.get(name, '–') for name in ('machine', 'cores', 'started')]
     data_seed = results['config']['data']['data_seed']
-    ran.append((seed, data_seed, *known, tag('code', results.get('digest', '–'))))
+    ran.append((seed, data_seed, *known, Cell(results.get('digest', '–'), look='digest', element='code')))
   header = ('seed', 'data seed', 'machine', 'cores', 'started', 'digest of the results')
-  return [
-    *([tag('pre', tag('code', facts['command']))] if 'command' in facts else []),
-    *([table(('', 'this comparison'), rest)] if rest else []),
-    table(header, ran, numeric=(0, 1), caption='One run a seed'),
-  ]
+  data = {
+    'words': facts.get('command'),
+    'known': Table(('', 'this comparison'), rest),
+    'runs': Table(header, ran, (0, 1), 'One run a seed'),
+  }
+  return Section('How it was run', TEMPLATE, 'facts', data)
 
 
 def accuracy_cells(summary: Summary) -> list[Any]:
   """Returns the cells of a mean accuracy with its interval, and of the difference to FedAvg."""
-  return [[percent(summary.mean.mean), low_high(summary.mean, percent)], difference_cell(summary.gain)]
+  return [mean_cell(summary.mean, percent), difference_cell(summary.gain)]
 
 
 def _contender_row(summary: Summary, has_local: bool) -> tuple[Any, ...]:
-  kind = tag('div', ', '.join(summary.kinds), class_='note') if summary.is_clustering else None
   cells: list[Any] = [
-    [summary.name, kind],
-    [percent(summary.mean.mean), low_high(summary.mean, percent)],
+    Cell(summary.name, (', '.join(summary.kinds),) if summary.is_clustering else ()),
+    mean_cell(summary.mean, percent),
     percent(summary.worst_decile),
     percent(summary.at_target),
   ]
@@ -247,28 +210,27 @@ def _contender_row(summary: Summary, has_local: bool) -> tuple[Any, ...]:
   return tuple(cells)
 
 
-def difference_cell(difference: Difference) -> Markup:
-  """Returns the mean difference in points, coloured by its side of zero, above its interval."""
+def difference_cell(difference: Difference, *notes: str) -> Cell:
+  """Returns the mean difference in points, coloured by its side of zero, above its interval and further notes."""
   interval = difference.interval
   mean, span = interval_points(interval.mean, interval.low, interval.high)
-  value = tag('span', mean.removesuffix(' points'), class_=f'chip {_LOOKS[difference.side]}')
-  return tag('div', value, tag('div', span.removesuffix(' points'), class_='note') if span else None)
+  look = f'chip {_LOOKS[difference.side]}'
+  return Cell(mean.removesuffix(' points'), (span.removesuffix(' points'), *notes), look)
 
 
-def _matrix_cell(difference: Difference) -> Markup:
+def _matrix_cell(difference: Difference) -> Cell:
   seeds = f'{difference.seeds.better} of {_count(difference.seeds)}'
-  signs = f'p {_p_value(difference.clients.p_value)}; {seeds} seeds'
-  return tag('div', difference_cell(difference), tag('div', signs, class_='note'))
+  return difference_cell(difference, f'p {_p_value(difference.clients.p_value)}; {seeds} seeds')
 
 
-def low_high(interval: Interval, words: Any) -> Markup | None:
-  """Returns an interval as a note; None where there is none."""
+def mean_cell(interval: Interval, words: Callable[[float], str]) -> Cell:
+  """Returns a mean above its interval, where it has one."""
   if interval.low is None or interval.high is None:
-    return None
-  return tag('div', f'{words(interval.low)} to {words(interval.high)}', class_='note')
+    return Cell(words(interval.mean))
+  return Cell(words(interval.mean), (f'{words(interval.low)} to {words(interval.high)}',))
 
 
-def _signs(statistics: Statistics) -> list[Markup]:
+def _signs(statistics: Statistics) -> Table:
   rows = []
   for summary in statistics.summaries[ROUNDS]:
     if summary.is_clustering:
@@ -279,13 +241,9 @@ def _signs(statistics: Statistics) -> list[Markup]:
               summary.name, name, f'{clients.better:,}', f'{clients.worse:,}', f'{clients.equal:,}', _p_value(clients.p_value),
               f'{seeds.better} of {_count(seeds)}', _p_value(seeds.p_value),
           ))  # fmt: skip
-  if not rows:
-    return []
   header = ('', 'against', 'clients better', 'worse', 'equal', 'p', 'seeds better', 'p')
   caption = 'Sign tests at equal rounds, exact, ties left out'
-  shown = table(header, rows, numeric=range(2, len(header)), caption=caption)
-  note = 'Clients of a seed share models, so the p-value over clients is too small; that over seeds is at least 0.25 for three seeds.'
-  return [tag('details', tag('summary', 'Sign tests'), shown, tag('p', note, class_='note'))]
+  return Table(header, rows, range(2, len(header)), caption)
 
 
 def _count(signs: SignTest) -> int:

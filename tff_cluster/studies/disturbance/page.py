@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster.base.words import plural, score, size, times
-from tff_cluster.report import report
+from tff_cluster.report import pages
 from tff_cluster.report.figures import base
 from tff_cluster.report.files import csv_text, write_file
-from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.pages import Section, Table
 from tff_cluster.report.pictures import Picture
 from tff_cluster.studies.disturbance import figures
 from tff_cluster.studies.disturbance.words import (
@@ -56,15 +56,29 @@ def write_disturbance(document: Mapping[str, Any], facts: Mapping[str, Any], fol
     svg, png = base.render(figure)
     write_file(folder / 'figures' / f'{name}.svg', svg)
     write_file(folder / 'figures' / f'{name}.png', png)
-    pictures.append(report.figure(Picture(name, 'disturbance', title, caption, svg)))
-  parts: list[tuple[str, list[Markup]]] = [
-    ('The answer', [tag('p', headline(document), class_='lead'), _loss_table(document)]),
-    ('The pictures', pictures),
-    ('What noise is worth', _privacy_section(document)),
-    ('What clients send', _bytes_section(document)),
-    ('Every value', [_score_table(document)]),
-    ('How it was done', [*_method(document), tag('pre', tag('code', facts['command']))]),
-  ]
+    pictures.append(Picture(name, 'disturbance', title, caption, svg))
+  noise = {
+    'delta': document['privacy'][0]['delta'] if document['privacy'] else None,
+    'epsilons': Table(
+      ('noise multiplier z', 'ε'),
+      [(f'{line["noise_multiplier"]:g}', epsilon_words(line['epsilon'])) for line in document['privacy']],
+      (0, 1),
+    ),
+  }
+  method = {
+    'clip_norm_given': document['signatures'][0]['clip_norm_given'],
+    'words': facts['command'],
+    **{name: document[name] for name in ('repeats', 'sketch_dimension', 'left_out')},
+  }
+  shown: Sequence[tuple[str, str, Mapping[str, Any]]] = (
+    ('The answer', 'answer', {'headline': headline(document), 'losses': _loss_table(document)}),
+    ('The pictures', 'drawn', {'pictures': pictures}),
+    ('What noise is worth', 'privacy', noise),
+    ('What clients send', 'tables', {'each': _bytes_tables(document)}),
+    ('Every value', 'tables', {'each': [_score_table(document)]}),
+    ('How it was done', 'method', method),
+  )
+  parts = [Section(heading, 'disturbance.html', macro, data) for heading, macro, data in shown]
   data, training = facts['config']['data'], facts['config']['training']
   subtitle = (
     f'{data["dataset"]}, {plural(document["clients"], "client")}, {data["partition"]}, {training["model"]}, '
@@ -72,7 +86,8 @@ def write_disturbance(document: Mapping[str, Any], facts: Mapping[str, Any], fol
   )
   target = folder / 'index.html'
   write_file(
-    target, report.page('Private and compressed signatures: when are the groups lost?', subtitle, parts)
+    target,
+    pages.page('Private and compressed signatures: when are the groups lost?', subtitle, parts, __package__),
   )
   return target
 
@@ -87,7 +102,7 @@ def _losses(document: Mapping[str, Any]) -> list[str]:
   return [loss_words(line, called[line['label']]) for line in document['half_lost']]
 
 
-def _loss_table(document: Mapping[str, Any]) -> Markup:
+def _loss_table(document: Mapping[str, Any]) -> Table:
   called = names(document)
   lines = {(line['label'], line['disturbance']): line for line in document['half_lost']}
   shown = [name for name in DISTURBANCES if any(disturbance == name for _, disturbance in lines)]
@@ -96,11 +111,8 @@ def _loss_table(document: Mapping[str, Any]) -> Markup:
     mine = [lines[label, disturbance] for disturbance in shown]
     rows.append((called[label].full, score(mine[0]['undisturbed']), *map(loss_cell, mine)))
   header = ('clustering', 'undisturbed', *(DISTURBANCES[name] for name in shown))
-  return table(
-    header,
-    rows,
-    numeric=(1,),
-    caption='Where half of the score, or more, is gone (in brackets: where it is not yet)',
+  return Table(
+    header, rows, (1,), 'Where half of the score, or more, is gone (in brackets: where it is not yet)'
   )
 
 
@@ -161,24 +173,7 @@ def _panels(document: Mapping[str, Any], disturbances: Sequence[str]) -> dict[st
   return panels
 
 
-def _privacy_section(document: Mapping[str, Any]) -> list[Markup]:
-  if not document['privacy']:
-    return [tag('p', 'No noise was asked for.', class_='soft')]
-  rows = [(f'{line["noise_multiplier"]:g}', epsilon_words(line['epsilon'])) for line in document['privacy']]
-  delta = document['privacy'][0]['delta']
-  return [
-      tag(
-          'p', 'Local privacy of one release: with noise multiplier z the server can tell any two updates of norm at most C '
-          f'apart no better than (ε, δ) allows, δ = {delta:g}. They are up to 2 C apart, so accounting that counts C, as for a '
-          'sum over clients, would show the same ε at half the z. The rounds of training themselves are not private, and '
-          'every further release adds to ε.',
-      ),
-      table(('noise multiplier z', 'ε'), rows, numeric=(0, 1)),
-      tag('p', 'An ε of 10 is usually called weak, and one above 100 says next to nothing.', class_='note'),
-  ]  # fmt: skip
-
-
-def _bytes_section(document: Mapping[str, Any]) -> list[Markup]:
+def _bytes_tables(document: Mapping[str, Any]) -> list[Table]:
   whole = {line['signature']: line['bytes'] for line in document['signatures']}
   norms = [
       (
@@ -195,10 +190,10 @@ def _bytes_section(document: Mapping[str, Any]) -> list[Markup]:
     'signature', 'numbers', 'bytes, float32', 'norm, least', 'median', 'largest', 'clip norm C', 'clients clipped',
   )  # fmt: skip
   caption = 'What a client sends for clustering, undisturbed or with noise'
-  tables = [table(header, norms, numeric=range(1, 8), caption=caption)]
+  tables = [Table(header, norms, range(1, 8), caption)]
   if packed:
     tables.append(
-      table(
+      Table(
         ('signature', 'bits', 'bytes a client', 'smaller'),
         packed,
         numeric=(1, 2, 3),
@@ -208,7 +203,7 @@ def _bytes_section(document: Mapping[str, Any]) -> list[Markup]:
   return tables
 
 
-def _score_table(document: Mapping[str, Any]) -> Markup:
+def _score_table(document: Mapping[str, Any]) -> Table:
   called = names(document)
   rows = [
       (
@@ -219,35 +214,4 @@ def _score_table(document: Mapping[str, Any]) -> Markup:
       for row in document['rows']
   ]  # fmt: skip
   header = ('clustering', 'disturbance', 'value', 'mean', 'lowest', 'highest', 'repeats', 'clusters')
-  return table(header, rows, numeric=(3, 4, 5, 6))
-
-
-def _method(document: Mapping[str, Any]) -> list[Markup]:
-  asked = document['signatures'][0]['clip_norm_given']
-  clip = (
-    'The clip norm was given.'
-    if asked
-    else 'The clip norm is the median of all clients’ norms: it is chosen with knowledge of every norm, which itself is not '
-    'private.'
-  )
-  points = [
-    'Every client’s update passes alone, as a cohort of one, through TFF’s own aggregators: DifferentiallyPrivateFactory, and '
-    'EncodedSumFactory. Their random draws come from seeds, so that the same command gives the same numbers.',
-    'Noise is for updates. Clusterings of weights therefore get the global model of the round before, which the server has, '
-    'plus the disturbed update of the last round.',
-    clip,
-    'All noise multipliers have the same draws, scaled, and so have all bits that are rounded at random; '
-    f'{plural(document["repeats"], "repeat")} with draws of their own. What draws nothing is made once.',
-    'The score is the adjusted Rand index against the planted groups, and the Omega index, its extension, where clusters '
-    'overlap. Where a method gave up (too many clusters), it counts as 0.',
-    'TFF’s quantizer spans from a client’s own smallest number to its own largest. With few bits a client’s error, and with it '
-    'its distance to all others, is set by that range, whichever way it is rounded.',
-    'Noise adds about the same amount to all squared distances. Methods that are told a number of clusters, or take their '
-    'threshold from the distances, move with it; a threshold that is a number does not, and finds every client alone.',
-  ]
-  if document['sketch_dimension']:
-    points.append(
-      f'Clients send sketches of {document["sketch_dimension"]:,} numbers, and those are disturbed.'
-    )
-  points += [f'Not asked: {line["label"]}, because {line["reason"]}.' for line in document['left_out']]
-  return [tag('ul', [tag('li', point) for point in points])]
+  return Table(header, rows, (3, 4, 5, 6))

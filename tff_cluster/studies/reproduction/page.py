@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tff_cluster.report import report
+from tff_cluster.report import pages
 from tff_cluster.report.files import write_file, write_records
-from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import headline
 from tff_cluster.scorecard.cells import lines
 from tff_cluster.scorecard.published import TOY_SCALE, Published, Scale
 from tff_cluster.scorecard.rows import Ours, Runs, gather
-from tff_cluster.studies.reproduction.sections import SECTIONS, Page
+from tff_cluster.studies.reproduction.sections import SECTIONS, TEMPLATE, Page
 
 
 def write(
@@ -74,43 +74,39 @@ def write_page(
   told = [*numbers, *(headline.claim_line(published.name, *pair, remark) for pair in findings)]
   size = TOY_SCALE if is_toy else remark or 'the paper’s'
   write_records(headline.records(told, size), headline.FIELDS, folder)
-  parts = [('The answer', _answer(page))]
+  parts = [_answer(page)]
   for name in published.sections:
     parts += SECTIONS[name](page)
-  parts.append(('How it was run', _facts(facts)))
+  parts.append(_facts(facts))
   where = TOY_SCALE if is_toy else remark or 'at the paper’s scale'
   title = f'{published.title} ({f"scale {scale.name}" if remark else "the paper’s scale"})'
   subtitle = f'{published.name} · {published.source} · {where}'
   target = folder / 'index.html'
-  write_file(target, report.page(published.title if is_toy else title, subtitle, parts))
+  write_file(target, pages.page(published.title if is_toy else title, subtitle, parts, __package__))
   return target
 
 
-def _answer(page: Page) -> list[Markup]:
+def _answer(page: Page) -> Section:
   published, remark = page.published, page.remark
-  words = headline.headline(published.source, page.lines, [finding for _, finding in page.findings], remark)
-  content = [tag('p', words, class_='lead')]
-  if remark:
-    words = f'{remark}. Here no number is called reproduced, and a claim that holds or fails does so at this scale only.'
-    content.append(tag('p', tag('strong', 'Take care. '), f'{words[0].upper()}{words[1:]}', class_='alarm'))
-  if words := headline.tolerance_words(page.lines):
-    content.append(tag('p', words, class_='soft'))
-  if published.note:
-    content.append(tag('p', published.note, class_='note'))
-  return content
+  data = {
+    'headline': headline.headline(
+      published.source, page.lines, [finding for _, finding in page.findings], remark
+    ),
+    'remark': remark,
+    'tolerance': headline.tolerance_words(page.lines),
+    'note': published.note,
+  }
+  return Section('The answer', TEMPLATE, 'answer', data)
 
 
-def _facts(facts: Mapping[str, Any]) -> list[Markup]:
-  command = facts.get('command')
+def _facts(facts: Mapping[str, Any]) -> Section:
   rest = [
     (name.replace('_', ' '), ', '.join(map(str, value)) if isinstance(value, list | tuple) else _fact(value))
     for name, value in facts.items()
     if name != 'command'
   ]
-  return [
-    *([tag('pre', tag('code', command))] if command is not None else []),
-    *([table(('', 'this reproduction'), rest)] if rest else []),
-  ]
+  data = {'words': facts.get('command'), 'known': Table(('', 'this reproduction'), rest)}
+  return Section('How it was run', TEMPLATE, 'facts', data)
 
 
 def _fact(value: Any) -> str:

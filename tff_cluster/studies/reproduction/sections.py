@@ -10,8 +10,8 @@ import numpy as np
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import SUBJECT
 from tff_cluster.base.words import plural, score, signed
-from tff_cluster.report import report, scorecard_tables
-from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report import scorecard_tables
+from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard.cells import Line, without_remark
 from tff_cluster.scorecard.claims import Claim, Finding
@@ -19,7 +19,8 @@ from tff_cluster.scorecard.curves import TARGETS, CurveMeasures, measure
 from tff_cluster.scorecard.published import Published
 from tff_cluster.studies.reproduction import pictures, toy_sections
 
-Parts = list[tuple[str, list[Markup]]]
+TEMPLATE = 'reproduction.html'
+Parts = list[Section]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,13 +52,17 @@ class Page:
 
 
 def _drawn(heading: str, drawn: Sequence[Picture]) -> Parts:
-  return [(heading, [report.figure(picture) for picture in drawn])] if drawn else []
+  return [Section(heading, TEMPLATE, 'drawn', {'pictures': drawn})] if drawn else []
+
+
+def _told(heading: str, of: Table, *sentences: str, soft: Sequence[str] = ()) -> Parts:
+  return [Section(heading, TEMPLATE, 'told', {'sentences': sentences, 'of': of, 'soft': soft})]
 
 
 def _claims(page: Page) -> Parts:
   if not page.findings:
-    return [('The paper’s claims', [tag('p', 'No claim of the paper is checked here.')])]
-  return [('The paper’s claims', [scorecard_tables.claims_table(page.findings, page.remark)])]
+    return [Section('The paper’s claims', TEMPLATE, 'no_claims', {})]
+  return _told('The paper’s claims', scorecard_tables.claims_table(page.findings, page.remark))
 
 
 def _numbers(page: Page) -> Parts:
@@ -67,40 +72,32 @@ def _numbers(page: Page) -> Parts:
   if any(line.column.startswith('expert') for line in page.lines):
     text += ' Accuracies are of the global test set. Expert 1 is the best one.'
   caption = f'{page.published.title} ({page.published.source})'
-  return [
-    (
-      'The paper’s numbers beside ours',
-      [tag('p', text), scorecard_tables.numbers_table(page.lines, page.remark, caption)],
-    )
-  ]
+  numbers = scorecard_tables.numbers_table(page.lines, page.remark, caption)
+  return _told('The paper’s numbers beside ours', numbers, text)
 
 
 def _grid(page: Page) -> Parts:
   if not page.lines:
     return []
-  scaled = tag('div', page.remark, class_='note') if page.remark else None
   columns = {line.column: line.cell.words for line in page.lines if line.cell is not None}
   body = []
   for row in page.published.rows:
     cells = [_cell(line, page.remark) for line in page.lines if line.row == row.name]
     if cells:
-      body.append(([row.name, scaled], *cells))
-  content = [
-      tag('p', 'In each cell the paper’s number and ours, in percent, with the ratio to FedAvg without clusters in brackets; '
-          'below ours its 95% interval over seeds, where there are several.'),
-      table(('row', *columns.values()), body, caption=f'{page.published.title} ({page.published.source})'),
-  ]  # fmt: skip
-  return [('The paper’s numbers beside ours', content)]
+      body.append((Cell(row.name, (page.remark,)), *cells))
+  of = Table(('row', *columns.values()), body, caption=f'{page.published.title} ({page.published.source})')
+  return [Section('The paper’s numbers beside ours', TEMPLATE, 'grid', {'of': of})]
 
 
-def _cell(line: Line, remark: str) -> Markup:
+def _cell(line: Line, remark: str) -> dict[str, str | None]:
   # The row names what was scaled down; saying it again in each of its cells would hide the numbers.
-  verdict = without_remark(line.verdict, remark)
-  return tag(
-      'div', tag('div', f'paper {_with_ratio(line.published, line.published_ratio)}'),
-      tag('div', f'ours {_with_ratio(line.ours, line.ours_ratio)}'), scorecard_tables.interval(line, 1),
-      tag('div', verdict, style='font-size:.84em'), class_=scorecard_tables.look(line), style='border-radius:4px;padding:.2rem .45rem',
-  )  # fmt: skip
+  return {
+    'look': scorecard_tables.look(line),
+    'paper': _with_ratio(line.published, line.published_ratio),
+    'ours': _with_ratio(line.ours, line.ours_ratio),
+    'interval': scorecard_tables.interval(line, 1),
+    'verdict': without_remark(line.verdict, remark),
+  }
 
 
 def _with_ratio(value: float | str | None, ratio: float | None) -> str:
@@ -119,7 +116,7 @@ def _clusters(page: Page) -> Parts:
     asked = ', '.join(
       f'{k}={v}' for k, v in clustering.items() if k not in ('method', 'name') and v is not None
     )
-    named: list[Any] = [row.name, tag('div', asked, class_='note')]
+    named = Cell(row.name, (asked,))
     if found is None:
       body.append((named, 'not run', *('–',) * (3 + len(truths))))
       continue
@@ -146,8 +143,7 @@ def _clusters(page: Page) -> Parts:
     *(f'ARI, {name}' for name in truths),
   )
   words = f'Where there are several seeds, there is one value for each, in their order. {known}'
-  section = [tag('p', words), table(header, body, numeric=range(1, len(header)))]
-  return [('Clusters that were found', section)]
+  return _told('Clusters that were found', Table(header, body, range(1, len(header))), words)
 
 
 def _choice(page: Page) -> Parts:
@@ -167,7 +163,7 @@ def _choice(page: Page) -> Parts:
     'Accuracies are on test rows, after that round.'
   )
   header = ('row', 'seed', 'clusters tried', 'best on validation rows', 'best on test rows (not used)')
-  return [('Thresholds that were tried', [tag('p', words), table(header, body, numeric=(1,))])]
+  return _told('Thresholds that were tried', Table(header, body, (1,)), words)
 
 
 def _cut_words(candidate: Mapping[str, Any]) -> str:
@@ -198,9 +194,8 @@ def _experts(page: Page) -> Parts:
     'in the experts, what it has above FedEx in the combination. The oracle knows the labels and the gate has seen those '
     'of validation rows; the other rules see none. Means over seeds.'
   )
-  body = zip(names, *columns, strict=True)
-  section = [tag('p', text), table(header, body, numeric=range(1, len(header)))]
-  return [('Where the loss comes from', section)]
+  body = list(zip(names, *columns, strict=True))
+  return _told('Where the loss comes from', Table(header, body, range(1, len(header))), text)
 
 
 def _measures(page: Page) -> Parts:
@@ -213,7 +208,7 @@ def _measures(page: Page) -> Parts:
     beside: list[Any] = ['–', '–']
     if line is not None:
       words = without_remark(line.verdict, page.remark)
-      beside = [f'{line.published:g}', tag('span', words, class_=scorecard_tables.look(line))]
+      beside = [f'{line.published:g}', Cell(words, look=scorecard_tables.look(line))]
     means = (f'{np.mean(found.best):.2f}%', f'{np.mean(found.end):.2f}%', f'{np.mean(found.fluctuation):.2f}')
     body.append((name, seeds, *rounds, *beside, *means))
   text = (
@@ -230,25 +225,24 @@ def _measures(page: Page) -> Parts:
       'best accuracy', 'last accuracy', 'fluctuation',
   )  # fmt: skip
   numeric = (2, 3, 4, 5, 7, 8, 9)
-  content = [tag('p', text), tag('p', measured, class_='soft'), table(header, body, numeric=numeric)]
-  return [('Rounds, accuracies and fluctuation', content)]
+  return _told('Rounds, accuracies and fluctuation', Table(header, body, numeric), text, soft=(measured,))
 
 
-def _rounds(found: CurveMeasures, target: float) -> list[Markup | str | None]:
+def _rounds(found: CurveMeasures, target: float) -> Cell:
   values = ['–' if value is None else f'{value:.1f}' for value in found.rounds_to[target]]
   mean = found.mean_rounds(target)
   if np.isinf(mean):
     missed = values.count('–')
     of = f', {missed} of {len(values)} seeds' if missed < len(values) else ''
-    return ['–', tag('div', f'not in {found.ran} rounds{of}', class_='note')]
-  return [f'{mean:.1f}', tag('div', ', '.join(values), class_='note') if len(values) > 1 else None]
+    return Cell('–', (f'not in {found.ran} rounds{of}',))
+  return Cell(f'{mean:.1f}', (', '.join(values),) if len(values) > 1 else ())
 
 
 def _toy(section: toy_sections.Toys) -> tuple[Callable[[Page], Parts], Callable[[Page], Parts]]:
   """Returns what gives a toy's figure, and the table of its problems."""
   return (
     lambda page: _drawn('The figure', [section.draw(list(page.rows.values()), page.folder)]),
-    lambda page: [('The problems', [section.problems(list(page.rows.values()))])],
+    lambda page: _told('The problems', section.problems(list(page.rows.values()))),
   )
 
 

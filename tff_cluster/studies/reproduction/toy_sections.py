@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tff_cluster.base.words import percent
 from tff_cluster.report import pictures
-from tff_cluster.report.markup import Markup, table, tag
+from tff_cluster.report.pages import Cell, Table
 from tff_cluster.report.pictures import Picture
 from tff_cluster.studies.reproduction import toy_figures as figures
 
@@ -29,14 +29,14 @@ class Toys:
   file: str
   title: str
   caption: str
-  problems: Callable[[Sequence[Any]], Markup]
+  problems: Callable[[Sequence[Any]], Table]
 
   def draw(self, toys: Sequence[Any], folder: Path) -> Picture:
     """Draws the toys and saves the picture in FOLDER/figures."""
     return pictures.save_drawn((self.file, 'toys', self.title, self.caption, self.figure(toys)), folder)
 
 
-def _clients_table(toys: Sequence[Any]) -> Markup:
+def _clients_table(toys: Sequence[Any]) -> Table:
   rows = [
       (
           toy.name.replace('_', ', '), ', '.join(toy.features), len(toy.points), toy.points.shape[1], toy.rounds,
@@ -48,24 +48,19 @@ def _clients_table(toys: Sequence[Any]) -> Markup:
       'problem', 'features', 'clients', 'rows each', 'rounds of one model', 'its accuracy', 'clusters of CFL',
       'their accuracy', 'best of any model',
   )  # fmt: skip
-  return table(
-    header,
-    rows,
-    numeric=range(2, len(header)),
-    caption='Logistic regression, one exact gradient step a round',
-  )
+  return Table(header, rows, range(2, len(header)), 'Logistic regression, one exact gradient step a round')
 
 
-def _risks_table(toys: Sequence[Any]) -> Markup:
+def _risks_table(toys: Sequence[Any]) -> Table:
   rows = [
       (
-          toy.name, [tag('div', formula) for formula in toy.formulas], ' and '.join(f'{share:g}' for share in toy.shares),
+          toy.name, Cell('', toy.formulas, note_look=''), ' and '.join(f'{share:g}' for share in toy.shares),
           _place(toy.path[0]), _place(toy.path[-1]), len(toy.path) - 1,
       )
       for toy in toys
   ]  # fmt: skip
   header = ('problem', 'risks', 'a₁ and a₂', 'start', 'stationary point', 'rounds')
-  return table(header, rows, numeric=(5,), caption='One exact gradient step a round')
+  return Table(header, rows, (5,), 'One exact gradient step a round')
 
 
 def _place(theta: Sequence[float]) -> str:
