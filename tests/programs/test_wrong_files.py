@@ -1,0 +1,235 @@
+"""Wrong configurations, and files of vectors, rows and outputs: exit code 2, one line with the file, nothing left.
+
+What is wrong with a value or an array is tested where it is read (tests/experiment, data, clustering, aggregation); here
+are a row a kind, and what only a file can be. Damaged folders of runs are in test_bad_run_folders.py.
+"""
+
+import io
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+
+from tests.programs import children
+from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
+
+GOOD = ExperimentConfig(clusterings=(ClusteringConfig(method='kmeans'),)).to_json()
+
+
+def changed(section, **fields):
+  """Returns the bytes of a configuration with some fields of a section set."""
+  value = json.loads(json.dumps(GOOD))
+  part = value['clusterings'][0] if section == 'clusterings' else value[section]
+  part.update(fields)
+  return json.dumps(value).encode()
+
+
+WHOLE = json.dumps(GOOD, indent=1).encode()
+CONFIGS = {
+  'nothing': (b'', 'not JSON (Expecting value'),
+  'two in a row': (WHOLE + WHOLE, 'not JSON (Extra data'),
+  'another encoding': (json.dumps(GOOD).encode('utf-16'), 'not UTF-8'),
+  'a list': (b'[]', 'must be a JSON object, found list'),
+  'deep lists': (b'[' * 100_000 + b']' * 100_000, 'not JSON (maximum recursion'),
+  'NaN': (b'{"training": {"learning_rate": NaN}}', 'NaN is not a number'),
+  'a number out of range': (b'{"training": {"learning_rate": 1e999}}', '--learning_rate=inf: expected a finite number'),
+  'a number of 5000 digits': (b'{"data": {"data_seed": ' + b'9' * 5000 + b'}}', 'not JSON (Exceeds the limit'),
+  'a number of 400 digits': (b'{"training": {"learning_rate": ' + b'9' * 400 + b'}}', 'too large'),
+  'a field twice': (b'{"data": {"data_seed": 1, "data_seed": 2}}', "'data_seed' stands in it twice"),
+  'an unknown section': (b'{"data": {}, "federation": {}}', "unknown section 'federation'"),
+  'a field of a newer version': (changed('training', compression='none'), "unknown field 'compression'"),
+  'a key of two lines': (changed('data', **{'a\nb\u2028': 1}), "unknown field 'a\\nb\\u2028'"),
+  'a section that is a list': (b'{"data": []}', 'must be a JSON object, found []'),
+  'a clustering twice': (b'{"clusterings": [{}, {}]}', "two clusterings are called 'dynamic_distance'"),
+  'a number as text': (changed('data', num_clients='20'), "--num_clients='20': expected int"),
+  'a choice that is half a character': (changed('data', partition='\ud800'), '--partition=\\ud800: allowed are'),
+  'a choice of 100,000 letters': (changed('data', partition='x' * 100_000), ' characters ...] '),
+  'fields that do not fit': (changed('data', new_clients=20), 'at least one client must take part'),
+  'a NUL in a path': (changed('data', dataset='mnist', data_dir='a\0b'), '--data_dir=a\\x00b: the value holds a NUL'),
+  'a folder': (None, ' is a folder; give the config.json in it'),
+}  # fmt: skip
+
+
+def raw(**members):
+  """Returns a zip archive whose members are these bytes."""
+  stream = io.BytesIO()
+  with zipfile.ZipFile(stream, 'w') as archive:
+    for name, content in members.items():
+      archive.writestr(name.replace('__npy', '.npy'), content)
+  return stream.getvalue()
+
+
+def npz(**arrays):
+  stream = io.BytesIO()
+  np.savez(stream, **arrays)
+  return stream.getvalue()
+
+
+def npy(array, **options):
+  stream = io.BytesIO()
+  np.save(stream, array, **options)
+  return stream.getvalue()
+
+
+def header(shape, descr='<f8'):
+  """Returns an .npy that promises such an array and holds none of it."""
+  stream = io.BytesIO()
+  np.lib.format.write_array_header_1_0(stream, {'descr': descr, 'fortran_order': False, 'shape': shape})
+  return stream.getvalue()
+
+
+X, Y = np.arange(240.0).reshape(60, 4), np.arange(60) % 3
+HUGE = header((10**9, 10**9))
+# A file of each kind that is no archive, or a damaged one.
+FOREIGN = {
+  'nothing': b'',
+  'a text': b'x,y\n1,2\n',
+  'cut': npz(x=X, y=Y, outputs=X, signatures=X)[:-300],
+  'altered': npz(x=X, y=Y, outputs=X, signatures=X).replace(X.tobytes()[99:140], bytes(41)),
+  'a pickle': b'\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00]\x94(K\x01K\x02e.',
+}
+ROWS = {
+  'no y': (npz(x=X), "has no array 'y'"),
+  'one array': (npy(X), 'is not an .npz'),
+  'an unknown array': (npz(x=X, y=Y, labels=Y), "has an unknown array 'labels'"),
+  'objects': (npz(x=X.astype(object), y=Y), 'holds Python objects'),
+  'dates': (npz(x=X.astype('M8[s]'), y=Y), 'x has dtype datetime64'),
+  'records': (npz(x=np.zeros((60, 2), [('a', int)]), y=Y), 'x has dtype [('),
+  'fewer labels': (npz(x=X, y=Y[:-1]), 'y has 59 rows, x has 60'),
+  'labels above 2^63': (npz(x=X, y=np.full(60, 2**64 - 1, np.uint64)), 'y has the label 18446744073709551615'),
+  'NaN': (npz(x=np.where(X == 9, np.nan, X), y=Y), 'x has NaN or infinite values (or too large for float32), first in row 2'),
+  'a member that is no array': (raw(x__npy=npy(X), y=b'0,1,2'), "'y' in it is no array"),
+  'a member that is cut': (raw(x__npy=npy(X)[:-8], y__npy=npy(Y)), 'is damaged'),
+  'a member of 8 exabytes': (raw(x__npy=HUGE, y__npy=npy(Y)), 'an array in it promises more numbers than it holds'),
+  'a header that is code': (raw(x__npy=header((1,), '__import__("os")'), y__npy=npy(Y)), 'is damaged'),
+}  # fmt: skip
+VECTORS = {
+  'no signatures': (npz(vectors=X), "must hold an array 'signatures', found vectors"),
+  'objects alone': (npy(X.astype(object), allow_pickle=True), 'holds Python objects'),
+  'one vector': (npz(signatures=X[0]), 'signatures must be [clients, features], found shape (4,)'),
+  'records': (npz(signatures=np.zeros((3, 2), [('a', int)])), 'signatures must be numbers'),
+  'NaN': (npz(signatures=np.where(X == 9, np.nan, X)), 'the signature of client 2 holds NaN or an infinity'),
+  'an id twice': (npz(signatures=X, client_ids=Y), 'client ids must be distinct; given twice or more: 0, 1, 2'),
+  'ids that are no array': (raw(signatures__npy=npy(X), client_ids=b'a,b'), 'not an .npz or .npy file, or damaged'),
+  'an array of 8 exabytes': (HUGE, 'not an .npz or .npy file, or damaged'),
+  'a member of 8 exabytes': (raw(signatures__npy=HUGE), 'not an .npz or .npy file, or damaged'),
+}  # fmt: skip
+P = np.full((2, 3, 4), 0.25)
+OUTPUTS = {
+  'one array': (npy(P), 'is not an .npz'),
+  'other names': (npz(probabilities=P), "has no array 'outputs' [experts, samples, classes], found probabilities"),
+  'logits': (npz(outputs=P - 1), 'outputs[0, 0, 0] is -0.75; allowed are finite numbers from 0'),
+  'labels above 2^63': (npz(outputs=P, labels=np.full(3, 2**64 - 1, np.uint64)), 'labels[0] is 18446744073709551615'),
+  'weights of others': (npz(outputs=P, start_weights=P[0]), 'start_weights must be [experts, classes], here [2, 4]'),
+  'a member that is no array': (raw(outputs=b'1,2'), "'outputs' in it is no array"),
+  'a member of 8 exabytes': (raw(outputs__npy=HUGE), 'an array in it promises more numbers than it holds'),
+}  # fmt: skip
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _imported():
+  children.import_what_is_slow()
+
+
+def refused(name, flag, content, words, tmp_path, capsys, *more):
+  """Gives the program a file with this content (None: a folder) and checks its answer, which names the file."""
+  path = tmp_path / 'given.npz'
+  if content is None:
+    path.mkdir()
+  else:
+    path.write_bytes(content)
+  before = children.files(tmp_path)
+  answer = children.call(name, [f'--{flag}={path}', f'--output_dir={tmp_path}/out', *more], capsys)
+  children.check(answer, words)
+  assert str(path) in answer.err
+  assert children.files(tmp_path) == before
+
+
+@pytest.mark.parametrize('kind', CONFIGS)
+def test_a_wrong_configuration(kind, tmp_path, capsys):
+  refused('partition', 'config_file', *CONFIGS[kind], tmp_path, capsys)
+
+
+@pytest.mark.parametrize('name', ['phase1', 'run_all', 'compare'])
+@pytest.mark.parametrize('kind', list(CONFIGS)[:2])
+def test_every_program_reads_configurations_alike(kind, name, tmp_path, capsys):
+  refused(name, 'config_file', *CONFIGS[kind], tmp_path, capsys)
+
+
+FILE = ('--dataset=file', '--partition=iid', '--num_clients=5')
+TAKERS = {
+  'clustering': ('signatures_file', VECTORS, ()),
+  'replay': ('signatures_file', VECTORS, ()),
+  'experts': ('outputs_file', OUTPUTS, ()),
+  'partition': ('data_file', ROWS, FILE),
+  'phase1': ('data_file', ROWS, FILE),
+  'run_all': ('data_file', ROWS, FILE),
+  'compare': ('data_file', ROWS, (*FILE, '--seeds=0')),
+}
+# What reads rows reads them in the same way, and so does what reads vectors.
+FIRST = ('clustering', 'experts', 'partition')
+WRONG = [
+  (name, kind)
+  for name, (_, table, _) in TAKERS.items()
+  for k, kind in enumerate(table)
+  if name in FIRST or not k
+]
+
+
+@pytest.mark.parametrize(('name', 'kind'), WRONG)
+def test_a_wrong_file(name, kind, tmp_path, capsys):
+  flag, table, more = TAKERS[name]
+  refused(name, flag, *table[kind], tmp_path, capsys, *more)
+
+
+@pytest.mark.parametrize('kind', FOREIGN)
+@pytest.mark.parametrize('name', FIRST)
+def test_a_foreign_or_damaged_file(name, kind, tmp_path, capsys):
+  flag, _, more = TAKERS[name]
+  refused(name, flag, FOREIGN[kind], 'given.npz: ', tmp_path, capsys, *more)
+
+
+@pytest.mark.parametrize('name', TAKERS)
+def test_a_folder_and_nothing(name, tmp_path, capsys):
+  flag, _, more = TAKERS[name]
+  refused(name, flag, None, 'given.npz: ', tmp_path, capsys, *more)
+  (tmp_path / 'given.npz').rmdir()
+  line = [f'--{flag}={tmp_path}/given.npz', f'--output_dir={tmp_path}/out', *more]
+  children.check(children.call(name, line, capsys), 'given.npz: no such file')
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='root may read anything')
+@pytest.mark.parametrize('name', FIRST)
+def test_a_file_that_may_not_be_read_is_the_machines_fault(name, tmp_path, capsys):
+  flag, _, more = TAKERS[name]
+  path = tmp_path / 'given.npz'
+  path.write_bytes(npz(x=X, y=Y))
+  path.chmod(0)
+  answer = children.call(name, [f'--{flag}={path}', f'--output_dir={tmp_path}/out', *more], capsys)
+  assert answer.code == 1 and answer.err.count('\n') == 1 and 'Permission denied' in answer.err
+
+
+@pytest.mark.parametrize(
+  ('line', 'words'),
+  [
+    ('--num_clients=999999999999999999', '48 training rows are too few for 2 rows each; at most 24 clients'),
+    ('--partition=dirichlet --num_clients=99999999999', 'at most 24 clients'),
+    ('--partition=pathological --num_clients=99999999999', 'at most 24 clients'),
+    ('--partition=quantity_skew --num_clients=25', 'at most 24 clients'),
+    ('--partition=by_writer', 'the rows of given have no owners; a file needs client_id'),
+    ('--partition=pathological --shards_per_client=4', '--shards_per_client=4: the rows have 3 labels'),
+    ('--partition=label_swapped --num_groups=4', '3 labels have 3 pairs to swap'),
+    ('--partition=rotated --num_groups=2', 'rotation needs square images'),
+  ],
+)
+def test_rows_that_are_right_and_cannot_be_shared_out(line, words, tmp_path, capsys):
+  refused_flags = [*FILE, '--clustering=kmeans,num_clusters=2', *line.split(' ')]
+  path = tmp_path / 'given.npz'
+  path.write_bytes(npz(x=X, y=Y))
+  answer = children.call(
+    'partition', [f'--data_file={path}', f'--output_dir={tmp_path}/out', *refused_flags], capsys
+  )
+  children.check(answer, words)
+  assert sorted(tmp_path.iterdir()) == [path]
