@@ -3,6 +3,7 @@
 import atexit
 import dataclasses
 import importlib
+import json
 import os
 import pathlib
 import re
@@ -30,6 +31,25 @@ def run_here(name: str, *arguments: str) -> int:
   """Runs a program in this process, where TensorFlow may be imported already, and returns its exit code."""
   module = importlib.import_module(name)
   return program.execute(module.main, module.define_flags, ['p', *arguments])
+
+
+# An experiment of three methods that trains for a second.
+SMALL = (
+  '--dataset=digits', '--partition=label_swapped', '--num_clients=4', '--num_groups=2', '--model=logistic',
+  '--phase1_rounds=2', '--phase2_rounds=2', '--clustering=kmeans,num_clusters=2',
+  '--clustering=hierarchical,distance_threshold=quantile:0.5',
+  '--clustering=bipartition,stationary_norm=9,stopping_norm=0.001,rounds_before_split=1',
+)  # fmt: skip
+
+
+def run_small(folder: pathlib.Path | str, *flags: str) -> int:
+  """Runs SMALL with phases.run_all in this process, and returns its exit code."""
+  return run_here('phases.run_all', f'--output_dir={folder}', *SMALL, *flags)
+
+
+def digest(folder: pathlib.Path) -> str:
+  """Returns the digest of a finished run."""
+  return json.loads((folder / 'results.json').read_bytes())['digest']
 
 
 def nothing_done(out: str) -> bool:

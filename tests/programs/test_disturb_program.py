@@ -9,7 +9,7 @@ import pytest
 from phases import disturb
 from tests.conftest import make_population
 from tests.made_up import after_phase_1
-from tests.programs.children import Child, run_here
+from tests.programs.children import run_here
 from tff_cluster.cli import program
 from tff_cluster.data import saved
 from tff_cluster.experiment import run_claim
@@ -49,15 +49,16 @@ def test_a_run_without_planted_groups(run, capsys):
 
 
 @pytest.mark.tensorflow
-def test_a_run(tmp_path):
+def test_a_run(tmp_path, capsys):
   folder = tmp_path / 'run'
   assert run_here('phases.phase1', *PHASE1, f'--output_dir={folder}') == 0
   before = {path: path.read_bytes() for path in folder.rglob('*') if path.is_file()}
   # A clip norm that clips nobody; noise that drowns everything; bits that change next to nothing, and very few.
   line = ('--noise_multipliers=0,100', '--clip_norm=1024', '--bits=1,16', '--repeats=2')
-  child = Child('phases.disturb', f'--output_dir={folder}', *line)
-  code, out, err = child.finish()
-  assert (code, err, child.left_over()) == (0, '', [])
+  capsys.readouterr()
+  assert run_here('phases.disturb', f'--output_dir={folder}', *line) == 0
+  out, err = capsys.readouterr()
+  assert err == ''
   assert 'report ' in out and 'K-means on weights, noise:' in out
   document = json.loads((folder / 'disturbance' / 'disturbance.json').read_bytes())
   assert [line['label'] for line in document['left_out']] == ['planted']
