@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tests.engine.reach import WITHOUT_PRIVATE_NETWORKS, listening, networks_can_be_forbidden
-from tests.programs.children import ROOT, Child, beside_phases, left_in, run_here
+from tests.programs.children import ROOT, Child, beside_phases, run_here
 
 pytestmark = pytest.mark.tensorflow
 
@@ -46,23 +46,6 @@ def test_a_run_ends_with_report_and_digest_and_warns_of_nothing(uninterrupted):
   assert re.search(r'^client-rounds: \d+ asked for, \d+ trained$', out, re.M)
   assert f'digest {digest_of(folder)}' in out
   assert f'report {(folder / "report.html").resolve()}' in out
-
-
-def test_killed_anywhere_and_started_again_gives_the_same_bits(uninterrupted, tmp_path):
-  folder = tmp_path / 'run'
-  moments = ('population.npz', 'store/fedavg-*/latest_00005.npz')
-  reached = 0
-  for moment in moments:
-    child = run_all(folder)
-    reached += child.wait_for(folder, moment)
-    child.kill()
-    assert child.left_over() == [], moment
-  assert reached >= len(moments) - 1  # A file that lives for milliseconds can be missed.
-  child = run_all(folder)
-  code, _, err = child.finish()
-  assert (code, err) == (0, '')
-  assert digest_of(folder) == digest_of(uninterrupted[0])
-  assert left_in(folder) == []
 
 
 @pytest.mark.parametrize(

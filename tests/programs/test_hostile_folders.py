@@ -36,7 +36,8 @@ MADE_AGAIN = (
 @pytest.fixture
 def unread(copy):
   """A copy of a finished run that has to read its store once more."""
-  (copy / 'phase3' / 'kmeans.json').unlink()
+  for path in copy.glob('phase3/*.json'):
+    path.unlink()
   return copy
 
 
