@@ -1,4 +1,4 @@
-"""One finished run that tests of folders read, or copy and damage."""
+"""One finished run that tests of folders read, or copy and damage. Programs that run in this process render no pictures."""
 
 import contextlib
 import pathlib
@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.made_up.rendering import unrendered
 from tests.programs import children
+
+__all__ = ['unrendered']
 
 
 @contextlib.contextmanager
