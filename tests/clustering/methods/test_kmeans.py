@@ -24,8 +24,9 @@ def together(labels):
   return labels[:, None] == labels[None, :]
 
 
-@pytest.mark.parametrize('features', [5, 39, 40, 41, 3000])
-@pytest.mark.parametrize('dtype', [np.float32, np.float64])
+@pytest.mark.parametrize(
+  ('features', 'dtype'), [(5, np.float64), (39, np.float32), (40, np.float64), (3000, np.float32)]
+)
 def test_equals_scikit_learn_on_raw_vectors(features, dtype):
   vectors, truth = groups(0, 4, 10, features, spread=0.05, dtype=dtype)
   labels, inertia = kmeans(Signatures.numbered(vectors), 4, random_state=1)
