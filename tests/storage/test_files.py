@@ -157,15 +157,14 @@ def test_a_writer_that_fails_leaves_the_old_file(file):
 
 KILLED = """
 import os, pathlib, sys
-from tff_cluster.storage import artifacts
-from tff_cluster.storage import files as store
+from tff_cluster.storage import files
 path = pathlib.Path(sys.argv[1])
 def die(array):
   array[:2] = 1
   os.kill(os.getpid(), 9)
 if sys.argv[2] == 'rows':
-  store.save_rows(path, 4, 5, die)
-with store.replacing(path) as stream:
+  files.save_rows(path, 4, 5, die)
+with files.replacing(path) as stream:
   stream.write(b'new')
   stream.flush()
   os.kill(os.getpid(), 9)
