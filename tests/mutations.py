@@ -218,7 +218,7 @@ FAULTS = (
         'equal-cost-one-round-late', 'phases/cluster_training.py',
         'return EqualCost(number - 1, spent)', 'return EqualCost(number, spent)',
         'a clustering is measured at equal client-rounds after it spent more than FedAvg',
-        ('phases/test_three_phase.py',),
+        ('phases/test_local_training.py',),
     ),
     Fault(
         'users-in-another-order', 'phases/evaluation.py',
