@@ -341,7 +341,7 @@ FAULTS = (
         'seed-twice', 'cli/parse.py',
         'if int(part) in seeds:', 'if part in seeds:',
         'a seed that is given twice counts as two, and intervals are too narrow',
-        ('cli/test_parse.py',),
+        ('programs/test_wrong_flags.py',),
     ),
     # Verdicts, intervals and paired statistics.
     Fault(
