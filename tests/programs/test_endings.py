@@ -63,7 +63,7 @@ def test_no_process_of_a_run_can_be_reached_or_is_left_by_a_signal(number, code,
   second = run_all(tmp_path / 'run', '--phase1_rounds=500').finish()
   assert second[0] == 1 and 'another run' in second[2]
   child.process.send_signal(number)
-  found, _, err = child.finish(timeout=20)
+  found, _, err = child.finish(timeout=60)
   assert found == code
   assert err.count('\n') == (number != signal.SIGKILL) and 'Traceback' not in err
   assert child.left_over() == []
