@@ -296,27 +296,27 @@ FAULTS = (
     ),
     Fault(
         'removed-folder-comes-back', 'storage/folder_guard.py',
-        'raise EnvironmentFault(line)', 'return',
+        'raise fault', 'return',
         'a run whose folder was removed while it worked writes half of it back',
         ('storage/test_folder_guard.py',),
     ),
     Fault(
-        'two-runs-in-a-folder', 'cli/output.py',
+        'two-runs-in-a-folder', 'experiment/run_claim.py',
         'fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)', 'pass',
         'two programs work in one folder at a time and mix their files',
-        ('cli/test_output.py',),
+        ('experiment/test_run_claim.py',),
     ),
     Fault(
-        'another-experiment-goes-on', 'cli/output.py',
+        'another-experiment-goes-on', 'experiment/run_claim.py',
         'if same.digest != config.digest:', 'if False:',
         'a folder of another experiment is gone on with, and its results are lost or mixed',
-        ('cli/test_output.py',),
+        ('experiment/test_run_claim.py',),
     ),
     Fault(
-        'foreign-run-folder', 'cli/output.py',
+        'foreign-run-folder', 'experiment/run_claim.py',
         'if (foreign := folder.foreign()) is not None:', 'if (foreign := None) is not None:',
         "somebody's results.json is written over",
-        ('cli/test_output.py',),
+        ('experiment/test_run_claim.py',),
     ),
     # Configuration and flags.
     Fault(

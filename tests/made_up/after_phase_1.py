@@ -5,8 +5,8 @@ import pathlib
 import numpy as np
 
 from tests.conftest import make_population
-from tff_cluster.cli import output
 from tff_cluster.data import saved
+from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
@@ -20,8 +20,8 @@ def make(folder: pathlib.Path, config: ExperimentConfig, groups: np.ndarray) -> 
     config: The experiment.
     groups: int64[clients], planted groups, which the weights of the clients show plainly.
   """
-  run = RunFolder(output.claim_output_dir(folder, config).write())
-  output.release_output_dirs()
+  run = RunFolder(run_claim.claim_output_dir(folder, config).write())
+  run_claim.release_output_dirs()
   population = make_population(clients=len(groups))
   truth = np.eye(groups.max() + 1)[:, groups]
   population.truths['group'] = truth

@@ -34,7 +34,7 @@ def finished(tmp_path_factory) -> pathlib.Path:
   """The folder of children.run_small with exported models, without a report. Nobody writes in it."""
   folder = tmp_path_factory.mktemp('finished') / 'run'
   with _no_report():
-    assert children.run_small(folder, '--export_models=yes') == 0
+    assert children.run_small(folder, '--export_models') == 0
   return folder
 
 

@@ -12,7 +12,6 @@ from tests.made_up import after_phase_1
 from tests.programs.children import run_here
 from tff_cluster.cli import program
 from tff_cluster.data import saved
-from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 
 PHASE1 = (

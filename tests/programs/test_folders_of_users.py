@@ -50,7 +50,7 @@ def test_every_file_of_a_user_is_there_byte_for_byte_after_everything(tmp_path, 
   (run / 'linked').symlink_to(tmp_path / 'elsewhere')
   monkeypatch.chdir(run)
   given = '.'
-  assert run_small(given, '--export_models=yes') == 0, capsys.readouterr().err
+  assert run_small(given, '--export_models') == 0, capsys.readouterr().err
   contents |= put(run, LATER)
   (run / 'models' / 'link').symlink_to(tmp_path / 'elsewhere')
   trajectory = of_trajectories(run)[0]
@@ -98,7 +98,7 @@ def flip(path, place):
   return bytes(whole)
 
 
-@pytest.mark.parametrize(('place', 'flags'), [(0.001, ()), (0.5, ('--export_models=yes',)), (0.999, ())])
+@pytest.mark.parametrize(('place', 'flags'), [(0.001, ()), (0.5, ('--export_models',)), (0.999, ())])
 def test_a_flipped_bit_in_an_exported_model_is_noticed_and_the_model_made_again(
   place, flags, copy, finished, capsys, caplog
 ):
@@ -122,7 +122,7 @@ def test_a_model_of_whose_checksum_a_killed_run_did_not_tell_is_looked_into(copy
   for label in ('kmeans', 'hierarchical'):
     folder.phase2(label).unlink()
   damaged = flip(folder.model('kmeans', 0), 0.5)
-  assert run_small(copy, '--export_models=yes') == 0, capsys.readouterr().err
+  assert run_small(copy, '--export_models') == 0, capsys.readouterr().err
   asides = {path: path.read_bytes() for path in copy.glob('models/**/*.damaged*')}
   assert asides == {folder.model('kmeans', 0).with_name('cluster_000.keras.damaged'): damaged}
 
@@ -132,7 +132,7 @@ def test_models_are_written_where_they_are_asked_for_and_equal_ones_take_room_on
 ):
   shutil.rmtree(copy / 'models')
   assert run_small(copy) == 0 and not (copy / 'models').exists()
-  assert run_small(copy, '--export_models=yes') == 0
+  assert run_small(copy, '--export_models') == 0
   assert ' 0 trained' in capsys.readouterr().out.split('digest')[-2]
   names = sorted(str(path.relative_to(copy)) for path in copy.glob('models/*/*'))
   assert names == sorted(str(path.relative_to(finished)) for path in finished.glob('models/*/*')) != []

@@ -111,9 +111,15 @@ OWN = [
   ('partition', '--config_file={tmp}/file/below', 'no such file'),
   ('partition', '--config_file={tmp}/pipe', '{tmp}/pipe is a pipe or a device; settings are read from a file'),
   ('partition', '--config_file={tmp}/huge', '{tmp}/huge is larger than 16 MB, so it holds no settings'),
-  ('partition', '--config_file={tmp}/digits.json', '--distance_threshold=quantile:０.１: allowed are mean, a number'),
-  ('partition', '--config_file={tmp}/name.json', '--data_file=a\\udcff: the value is not UTF-8 text'),
+  ('partition', '--config_file={tmp}/digits.json', 'configuration: distance_threshold=quantile:０.１: allowed are mean, a number'),
+  ('partition', '--config_file={tmp}/name.json', 'configuration: data_file=a\\udcff: the value is not UTF-8 text'),
   ('partition', '--config_file={tmp}/loop', 'Too many levels of symbolic links'),
+  ('run_all', '--experts=maybe', '--experts=maybe: expected true or false'),
+  ('run_all', '--local_training=yes', '--local_training and --nolocal_training say'),
+  ('run_all', '--noexperts=false', '--noexperts=false does not take an argument'),
+  ('run_all', '--experts yes', "unexpected argument 'yes'"),
+  ('replay', '--silhouettes=on', '--silhouettes=on: expected true or false'),
+  ('reproduce', '--figure=cfl/figure1 --dry_run', '--dry_run does not apply to cfl/figure1'),
   ('phase1', '--store_dir={tmp}/\udcff', 'the value is not UTF-8 text'),
   ('phase1', '--method=kmeans', 'unknown flag --method'),
   ('phase1', '--clients_in_parallel=100000000', '--clients_in_parallel=100000000: must be at most 1024'),
@@ -177,7 +183,7 @@ OWN = [
   ('compare', '--data_seed=3 --seeds=0', '--data_seed does not apply here; give --seeds'),
   ('compare', '--overlap_dial=2', '--overlap_dial=2: give 0, or from 3 to 100 positions'),
   ('compare', '--clustering=kmeans,name=dial_01', 'name=dial_01: dial_00, dial_01, ... are the positions of --overlap_dial'),
-  ('compare', '--clustering=kmeans,truth=group', 'truth does not apply to --method=kmeans'),
+  ('compare', '--clustering=kmeans,truth=group', 'truth does not apply to method=kmeans'),
   ('reproduce', '', 'give one of --table and --figure; there are fl_hc/table1'),
   ('reproduce', '--table=fl_hc/table1 --figure=fl_hc/figure1', 'give one of --table and --figure'),
   ('reproduce', '--table=../table1', '--table=../table1: no such table'),
@@ -273,20 +279,30 @@ def test_so_it_is_as_a_process(name, folder):
   assert children.files(folder) == before
 
 
+def shown(name, option):
+  """Returns what a program shows for an option that asks for nothing else, of which nothing slow is imported."""
+  script = (
+    f'import atexit, runpy, sys; sys.argv = ["{name}", "{option}"]\n'
+    f'atexit.register(lambda: print([m for m in {HEAVY} if m in sys.modules]))\n'
+    f'runpy.run_module("phases.{name}", run_name="__main__", alter_sys=True)'
+  )
+  answer = children.call_process('-c', script)
+  *lines, slow = answer.out.splitlines()
+  assert (answer.code, answer.err, slow) == (0, '', '[]') and answer.seconds < SECONDS
+  return lines
+
+
 @pytest.mark.parametrize('name', PROGRAMS)
 def test_help_is_as_fast_and_imports_nothing_that_is_slow(name):
-  script = (
-    'import runpy, sys\n'
-    f"try:\n  runpy.run_module('phases.{name}', run_name='__main__', alter_sys=True)\n"
-    f'except SystemExit as ended:\n  print(ended.code, [m for m in {HEAVY} if m in sys.modules])\n'
-  )
-  answer = children.call_process('-c', script, '--help')
-  assert (answer.code, answer.err) == (0, '')
-  assert answer.out.endswith('\n0 []\n') and answer.seconds < SECONDS
-  assert f'usage: python -m phases.{name}' in answer.out and '--flagfile' in answer.out
-  assert '--only_check_args' not in answer.out and '--pdb' not in answer.out
+  lines = shown(name, '--help')
+  assert f'usage: python -m phases.{name} --flag=value ...' in lines and '  --flagfile=FILE' in lines
+  text = '\n'.join(lines)
+  assert '--verbosity' not in text.replace("absl's flags, for instance --verbosity", '')
+  assert '--only_check_args' not in text and '--pdb' not in text
   assert importlib.import_module(f'phases.{name}').__doc__
 
 
-def test_flags_of_absl_are_shown_on_request():
-  assert '--verbosity' in children.call_process('-m', 'phases.run_all', '--helpfull').out
+def test_other_helps_and_the_version():
+  assert 'usage: python -m phases.store --flag=value ...' in shown('store', '--helpshort')
+  assert '--verbosity' in '\n'.join(shown('store', '--helpfull'))
+  assert shown('store', '--version')[0].startswith('tff_cluster ')

@@ -157,14 +157,15 @@ def test_a_writer_that_fails_leaves_the_old_file(file):
 
 KILLED = """
 import os, pathlib, sys
-from tff_cluster.storage import files
+from tff_cluster.storage import artifacts
+from tff_cluster.storage import files as store
 path = pathlib.Path(sys.argv[1])
 def die(array):
   array[:2] = 1
   os.kill(os.getpid(), 9)
 if sys.argv[2] == 'rows':
-  files.save_rows(path, 4, 5, die)
-with files.replacing(path) as stream:
+  store.save_rows(path, 4, 5, die)
+with store.replacing(path) as stream:
   stream.write(b'new')
   stream.flush()
   os.kill(os.getpid(), 9)
