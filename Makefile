@@ -5,7 +5,7 @@ PYTHON ?= python3.11
 ENVIRONMENT := .venv/.made-from-requirements.lock
 RUN := .venv/bin/python
 
-.PHONY: demo test test-library test-programs unit check lock licences clean
+.PHONY: demo test test-library test-programs unit unit-clustering unit-others check lock licences clean
 
 demo: $(ENVIRONMENT)
 	$(RUN) -m phases.run_all --flagfile=flags/demo.flags
@@ -20,9 +20,15 @@ test-library: $(ENVIRONMENT)
 test-programs: $(ENVIRONMENT)
 	$(RUN) -m pytest tests/programs tests/report tests/studies
 
-# Without TensorFlow, programs and reports: under a minute.
+# Without TensorFlow, programs and reports.
 unit: $(ENVIRONMENT)
-	$(RUN) -m pytest -m "not tensorflow and not program" --hypothesis-profile=quick
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going unit-clustering unit-others
+
+unit-clustering: $(ENVIRONMENT)
+	$(RUN) -m pytest -m "not tensorflow and not program" --hypothesis-profile=quick tests/clustering
+
+unit-others: $(ENVIRONMENT)
+	$(RUN) -m pytest -m "not tensorflow and not program" --hypothesis-profile=quick --ignore=tests/clustering
 
 check: $(ENVIRONMENT)
 	$(RUN) -m ruff check .

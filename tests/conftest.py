@@ -22,7 +22,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
   signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `make unit` tries fewer examples of each property than `make test` does.
-hypothesis.settings.register_profile('quick', max_examples=20)
+_QUICK, _OWN_SETTINGS = 20, '_hypothesis_internal_use_settings'
+hypothesis.settings.register_profile('quick', max_examples=_QUICK)
 
 # Set by CI to the folder with real data (tff/ and tfds/); tests that need it skip elsewhere.
 DATA = os.environ.get('TFF_CLUSTER_DATA')
@@ -86,7 +87,12 @@ _SLOW = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+  quick = config.getoption('--hypothesis-profile') == 'quick'
   for item in items:
     if item.nodeid.startswith(_SLOW):
       item.add_marker('program')
+    # A property that names its number of examples would be deaf to the profile.
+    own = getattr(getattr(item, 'obj', None), _OWN_SETTINGS, None)
+    if quick and own is not None and own.max_examples > _QUICK:
+      setattr(item.obj, _OWN_SETTINGS, hypothesis.settings(own, max_examples=_QUICK))

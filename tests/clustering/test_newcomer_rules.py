@@ -97,7 +97,7 @@ def affinities(config, signatures, assignment, vector):
   [r for r in RULES if r.method in ('kmeans', 'hierarchical')],
   ids=lambda r: '-'.join([r.method, *(str(value) for _, value in r.given)]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=SEEDS)
 def test_a_newcomer_is_with_the_cluster_that_it_costs_least(config, seed):
   signatures, assignment, new, threshold = made(seed, config)
@@ -110,7 +110,7 @@ def test_a_newcomer_is_with_the_cluster_that_it_costs_least(config, seed):
 
 
 @pytest.mark.parametrize('affinity', AFFINITIES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=SEEDS)
 def test_a_newcomer_is_with_the_cluster_that_it_is_most_similar_to(affinity, seed):
   config = ClusteringConfig('spectral', num_clusters=3, affinity=affinity)
@@ -181,7 +181,7 @@ def test_dynamic_distance_keeps_what_a_cluster_is(variant, points, quantile):
 
 
 @pytest.mark.parametrize('variant', VARIANTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=SEEDS)
 def test_a_newcomer_like_a_client_is_in_the_same_clusters_by_dynamic_distance(variant, seed):
   config = ClusteringConfig('dynamic_distance', variant=variant, distance_threshold='quantile:0.4')
@@ -199,7 +199,7 @@ def test_a_newcomer_like_a_client_is_in_the_same_clusters_by_dynamic_distance(va
   [ClusteringConfig('kmeans', num_clusters=3), *(r for r in RULES if r.method == 'hierarchical' and r.options.linkage == 'single')],
   ids=lambda r: '-'.join(str(value) for _, value in r.given),
 )  # fmt: skip
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=SEEDS)
 def test_a_newcomer_like_a_client_is_in_its_cluster(config, seed):
   # Of k-means because no client is nearer to another mean when it ends; of single linkage because the distance is 0.
@@ -210,7 +210,7 @@ def test_a_newcomer_like_a_client_is_in_its_cluster(config, seed):
 
 
 @pytest.mark.parametrize('config', RULES, ids=NAMES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=SEEDS)
 def test_order_does_not_matter(config, seed):
   signatures, assignment, new, threshold = made(seed, config)

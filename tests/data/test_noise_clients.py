@@ -247,7 +247,7 @@ def test_the_loader_joins_both_sets(monkeypatch):
 
 @pytest.mark.tensorflow
 @pytest.mark.skipif(not DATA, reason='TFF_CLUSTER_DATA does not name the folder of the real data')
-def test_the_papers_partition_on_the_real_sets():
+def test_the_papers_partition_on_the_real_sets(images_once):
   config = _config(data_dir=DATA, num_clients=100)
   population = build_population(config)
   held = population.truths['source']

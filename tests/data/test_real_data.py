@@ -17,12 +17,13 @@ from tff_cluster.experiment.config import DataConfig
 DATA = os.environ.get('TFF_CLUSTER_DATA')
 pytestmark = [
   pytest.mark.tensorflow,
+  pytest.mark.usefixtures('images_once'),
   pytest.mark.skipif(not DATA, reason='TFF_CLUSTER_DATA does not name the folder of the real data'),
 ]
 
 
 @pytest.fixture(scope='module')
-def mnist():
+def mnist(images_once):
   return sources.load(DataConfig(dataset='mnist', data_dir=DATA))
 
 

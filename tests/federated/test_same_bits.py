@@ -67,8 +67,9 @@ def outcomes() -> dict[tuple[str, int, str], dict[str, np.ndarray]]:
     with context.connected(started):
       trainers = trainers or {model: make_trainer(model) for model in build.BUILTIN}
       for model, trainer in trainers.items():
-        for name, order in ORDERS.items():
-          found[model, count, name] = numbers_of(trainer, order)
+        # Another turn is looked at where most clients train at a time.
+        for name in ORDERS if count == SIDE_BY_SIDE[-1] else ('ascending',):
+          found[model, count, name] = numbers_of(trainer, ORDERS[name])
   return found
 
 
@@ -87,10 +88,9 @@ def test_any_number_of_clients_side_by_side(model, outcomes):
 
 @pytest.mark.parametrize('model', sorted(build.BUILTIN))
 def test_twice_in_a_row_and_in_another_order(model, outcomes):
-  for count in SIDE_BY_SIDE:
-    first = outcomes[model, count, 'ascending']
-    assert differing(first, outcomes[model, count, 'again']) == [], count
-    assert differing(first, outcomes[model, count, 'shuffled']) == [], count
+  first = outcomes[model, SIDE_BY_SIDE[-1], 'ascending']
+  assert differing(first, outcomes[model, SIDE_BY_SIDE[-1], 'again']) == []
+  assert differing(first, outcomes[model, SIDE_BY_SIDE[-1], 'shuffled']) == []
 
 
 @pytest.mark.parametrize('model', sorted(build.BUILTIN))

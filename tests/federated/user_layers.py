@@ -29,10 +29,7 @@ def _flat(*names: str, **options: Any) -> Callable[[Any], list[Any]]:
   return lambda keras: [keras.Flatten(), keras.Dense(8), *(getattr(keras, n)(**options) for n in names)]
 
 
-def _activation(name: str) -> Taken:
-  return Taken(VECTOR, lambda keras: [keras.Dense(8, activation=name)])
-
-
+ACTIVATIONS = ('gelu', 'elu', 'selu', 'swish', 'tanh', 'softplus')
 _STATE = 'non-trainable variables'
 _GROUP = 'GroupNormalization or LayerNormalization'
 
@@ -46,8 +43,9 @@ LAYERS: dict[str, Taken] = {
   'Conv2DTranspose': Taken(IMAGE, lambda k: [k.Conv2DTranspose(3, 3, strides=2), k.ReLU(), k.Flatten()]),
   'MaxPooling2D': Taken(IMAGE, lambda k: [k.Conv2D(4, 3), k.MaxPooling2D(2), k.Flatten()]),
   'AveragePooling2D': Taken(IMAGE, lambda k: [k.Conv2D(4, 3), k.AveragePooling2D(2), k.Flatten()]),
-  'MaxPooling1D': Taken(SEQUENCE, lambda k: [k.Conv1D(4, 2), k.MaxPooling1D(2), k.Flatten()]),
-  'AveragePooling1D': Taken(SEQUENCE, lambda k: [k.Conv1D(4, 2), k.AveragePooling1D(2), k.Flatten()]),
+  'MaxPooling1D, AveragePooling1D': Taken(
+    SEQUENCE, lambda k: [k.Conv1D(4, 2), k.MaxPooling1D(2), k.AveragePooling1D(2), k.Flatten()]
+  ),
   'GlobalMaxPooling2D': Taken(IMAGE, lambda k: [k.Conv2D(4, 3), k.GlobalMaxPooling2D()]),
   'GlobalAveragePooling2D': Taken(IMAGE, lambda k: [k.Conv2D(4, 3), k.GlobalAveragePooling2D()]),
   'GlobalAveragePooling1D': Taken(SEQUENCE, lambda k: [k.Conv1D(4, 2), k.GlobalAveragePooling1D()]),
@@ -64,10 +62,9 @@ LAYERS: dict[str, Taken] = {
   'SimpleRNN': Taken(SEQUENCE, lambda k: [k.SimpleRNN(5)]),
   'Bidirectional': Taken(SEQUENCE, lambda k: [k.Bidirectional(k.LSTM(4, return_sequences=True)), k.GRU(4)]),
   'TimeDistributed': Taken(SEQUENCE, lambda k: [k.TimeDistributed(k.Dense(4, 'tanh')), k.Flatten()]),
-  'PReLU': Taken(VECTOR, _flat('PReLU')),
-  'LeakyReLU': Taken(VECTOR, _flat('LeakyReLU')),
+  'PReLU, LeakyReLU': Taken(VECTOR, _flat('PReLU', 'LeakyReLU')),
   'Softmax': Taken(VECTOR, _flat('Softmax')),
-  **{name: _activation(name) for name in ('gelu', 'elu', 'selu', 'swish', 'tanh', 'softplus')},
+  ', '.join(ACTIVATIONS): Taken(VECTOR, lambda k: [k.Dense(8, activation=name) for name in ACTIVATIONS]),
   'Rescaling': Taken(VECTOR, lambda k: [k.Rescaling(0.5, 1.0), k.Dense(8, 'relu')]),
   'ZeroPadding2D, Cropping2D': Taken(IMAGE, lambda k: [k.ZeroPadding2D(1), k.Conv2D(3, 3), k.Cropping2D(1), k.Flatten()]),
   'UpSampling2D': Taken(IMAGE, lambda k: [k.Conv2D(3, 3), k.UpSampling2D(2), k.Flatten()]),

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import make_population
 from tff_cluster.base.errors import InputError
-from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig, TrainingConfig
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.experiment.run_folder import RunFolder
 
 pytestmark = pytest.mark.tensorflow
@@ -21,11 +21,12 @@ def fresh_process(monkeypatch):
 
 
 def experiment_with(root, model, **data):
+  from tff_cluster.phases import live_experiment
 
   config = ExperimentConfig(
     DataConfig(**data), TrainingConfig(model=model), (ClusteringConfig('kmeans', num_clusters=2),)
   )
-  return experiment.Experiment(RunFolder(root), config, make_population(), progress=None)
+  return live_experiment.Experiment(RunFolder(root), config, make_population(), progress=None)
 
 
 @pytest.fixture

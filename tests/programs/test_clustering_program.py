@@ -10,10 +10,9 @@ import pytest
 from scipy.cluster import hierarchy
 
 from phases import clustering
+from tests.made_up import after_phase_1
 from tff_cluster.cli import program
-from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
-from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 
 ROOT = Path(__file__).parents[2]
@@ -190,16 +189,6 @@ def test_only_bipartition_has_similarities(tmp_path):
   assert (alone['clusters'], alone['cross_similarity'], alone['similarity_gap']) == ([[0]], None, None)
 
 
-@pytest.mark.parametrize('name', ['stationary_norm', 'stopping_norm', 'rounds_before_split'])
-def test_what_training_is_asked_does_not_apply_to_a_file(name, tmp_path, capsys):
-  path = save(tmp_path / 'v.npz', DIRECTIONS)
-  assert call(path, tmp_path / 'out', '--method=bipartition', f'--{name}=1') == 2
-  out, err = capsys.readouterr()
-  line = f'--{name} does not apply to --signatures_file; it applies to the clustering of a run'
-  assert line in err and err.count('\n') == 1 and out == ''
-  assert not (tmp_path / 'out').exists()
-
-
 @pytest.mark.parametrize(
   ('ids', 'expected'),
   [
@@ -254,54 +243,6 @@ def test_notes_say_that_everybody_is_alone_or_together(tmp_path):
   assert any('one cluster' in note for note in together['notes'])
 
 
-def broken(change):
-  vectors = np.array(LINE)
-  vectors[2, 0] = change
-  return {'signatures': vectors}
-
-
-@pytest.mark.parametrize(
-  ('arrays', 'arguments', 'words'),
-  [
-    (broken(np.nan), [], 'client 2 holds NaN'),
-    (broken(np.inf), [], 'client 2 holds NaN or an infinity'),
-    ({'signatures': LINE, 'client_ids': np.array([1, 2, 1, 3])}, [], 'given twice or more: 1'),
-    ({'signatures': LINE, 'client_ids': np.array([1, 2])}, [], '2 client ids for 4 signatures'),
-    ({'signatures': LINE, 'client_ids': np.array([1.0, 2.0, 3.0, 4.0])}, [], 'integers or strings'),
-    ({'signatures': LINE[:, 0]}, [], 'must be [clients, features]'),
-    ({'signatures': LINE[:0]}, [], 'no client'),
-    ({'signatures': LINE[:, :0]}, [], 'no features'),
-    ({'signatures': np.array([['a'], ['b']])}, [], 'must be numbers'),
-    ({'signatures': np.array([[{}]], object)}, [], 'Python objects'),
-    ({'weights': LINE}, [], "must hold an array 'signatures', found weights"),
-    (
-      {'signatures': LINE},
-      ['--method=kmeans', '--num_clusters=5'],
-      'num_clusters=5 is more than the 4 clients',
-    ),
-    ({'signatures': LINE}, ['--distance_threshold=1', '--max_clusters=2'], 'more than max_clusters=2'),
-  ],
-)
-def test_wrong_files(arrays, arguments, words, tmp_path, capsys):
-  np.savez(tmp_path / 'v.npz', **arrays)
-  assert call(tmp_path / 'v.npz', tmp_path / 'out', *arguments) == 2
-  out, err = capsys.readouterr()
-  assert words in err and err.count('\n') == 1 and out == ''
-  assert not (tmp_path / 'out').exists()
-
-
-@pytest.mark.parametrize(
-  'content', [b'', b'hello', b'PK\x03\x04', b'\x93NUMPY', b'\x93NUMPY\x01\x00v\x00{"descr"', None]
-)
-def test_foreign_and_truncated_files(content, tmp_path, capsys):
-  if content is None:
-    content = save(tmp_path / 'whole.npz', np.zeros((50, 50))).read_bytes()[:-400]
-  (tmp_path / 'v.npz').write_bytes(content)
-  assert call(tmp_path / 'v.npz', tmp_path / 'out') == 2
-  err = capsys.readouterr().err
-  assert 'not an .npz or .npy file, or damaged or cut short' in err and err.count('\n') == 1
-
-
 def test_a_failing_call_keeps_what_was_there(tmp_path, capsys):
   path = save(tmp_path / 'v.npz', LINE)
   clusters(path, tmp_path / 'out')
@@ -309,13 +250,6 @@ def test_a_failing_call_keeps_what_was_there(tmp_path, capsys):
   assert call(path, tmp_path / 'out', '--method=kmeans', '--num_clusters=9') == 2
   assert (tmp_path / 'out' / 'clusters.json').read_bytes() == before
   assert [file.name for file in (tmp_path / 'out').iterdir()] == ['clusters.json']
-
-
-def test_the_folder_of_an_experiment_is_left_alone(tmp_path, capsys):
-  run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  run_claim.release_output_dirs()
-  assert call(save(tmp_path / 'v.npz', LINE), tmp_path / 'run') == 2
-  assert not (tmp_path / 'run' / 'clusters.json').exists()
 
 
 STARTED = ExperimentConfig(
@@ -326,17 +260,7 @@ STARTED = ExperimentConfig(
 @pytest.fixture
 def run(tmp_path):
   """A run with 12 clients in three planted groups, as if its Phase 1 had just ended."""
-  folder = RunFolder(run_claim.claim_output_dir(tmp_path / 'run', STARTED).write())
-  run_claim.release_output_dirs()
-  vectors = np.repeat(np.eye(3) * 9, 4, axis=0) + np.random.default_rng(0).normal(size=(12, 3)) * 0.01
-
-  def fill(rows):
-    rows[:] = vectors
-
-  files.save_rows(folder.store / 'signatures-1' / 'vectors.npy', 12, 3, fill)
-  files.save_json(folder.store / 'signatures-1' / 'clients.json', [f'c{k}' for k in range(12)])
-  files.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
-  return folder
+  return after_phase_1.make(tmp_path / 'run', STARTED, np.repeat(np.arange(3), 4))
 
 
 def on_run(run, *arguments):
@@ -345,7 +269,7 @@ def on_run(run, *arguments):
   )
 
 
-THREE = [[f'c{k}' for k in range(start, start + 4)] for start in (0, 4, 8)]
+THREE = [[f'c{k:02d}' for k in range(start, start + 4)] for start in (0, 4, 8)]
 
 
 def test_the_clusterings_of_a_run(run, capsys):

@@ -9,35 +9,6 @@ import pytest
 from phases import compare
 from tff_cluster.cli import program
 
-BAD = [
-  ('--seeds=0,x', "--seeds=0,x: 'x' is no seed"),
-  ('--seeds=1,1', '--seeds=1,1: 1 is given twice'),
-  ('--seed=3', '--seed does not apply here; give --seeds'),
-  ('--data_seed=3 --seeds=0', '--data_seed does not apply here; give --seeds'),
-  ('--clustering=planted,num_clusters=3', 'num_clusters does not apply to method=planted'),
-  ('--clustering=kmeans,truth=group', 'truth does not apply to method=kmeans'),
-  ('--local_training=maybe', '--local_training=maybe: expected true or false'),
-  ('--scale=small', 'unknown flag --scale'),
-  ('--overlap_dial=2', '--overlap_dial=2: give 0, or from 3 to 100 positions'),
-  ('--overlap_dial=-1', '--overlap_dial=-1: must be at least 0'),
-  (
-    '--clustering=kmeans,name=dial_01',
-    'name=dial_01: dial_00, dial_01, ... are the positions of --overlap_dial',
-  ),
-  ('--new_clients=20', '--new_clients=20 of --num_clients=20: at least one client must take part'),
-]
-
-
-@pytest.mark.parametrize(('arguments', 'words'), BAD)
-def test_bad_flags_are_one_line(arguments, words, tmp_path, capsys):
-  folder = tmp_path / 'out'
-  line = ['compare', *arguments.split(), f'--output_dir={folder}']
-  assert program.execute(compare.main, compare.define_flags, line) == 2
-  out, err = capsys.readouterr()
-  assert out == '' and err.startswith('error: ') and err.count('\n') == 1 and words in err
-  assert not folder.exists()
-
-
 SMALL = [
   '--num_clients=6', '--num_groups=2', '--rows_per_client=40', '--model=logistic', '--phase1_rounds=1', '--phase2_rounds=2',
   '--local_training', '--clustering=planted', '--clustering=kmeans,num_clusters=2',

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.programs import wrong_input
+from tests.programs import children
 from tests.programs.children import nothing_done
 
 # Calls a program as it is called from a shell, and says whether TensorFlow was imported on the way to its exit code.
@@ -63,7 +63,7 @@ def call(name, line, folder, monkeypatch):
     monkeypatch.setenv(variable, value)
   given = line.format(tmp=folder).split(' ')
   where = [] if '--output_dir' in line else [f'--output_dir={folder}/out']
-  answer = wrong_input.call_process('-c', _SCRIPT.format(name=name), json.dumps([*given, *where]))
+  answer = children.call_process('-c', _SCRIPT.format(name=name), json.dumps([*given, *where]))
   *out, last = answer.out.splitlines()
   code, imported = json.loads(last)
   return code, out, answer, imported
@@ -83,7 +83,7 @@ def test_what_is_known_is_told_without_tensorflow(name, line, expected, words, f
   assert nothing_done('\n'.join(out))
   # What a published table stands for, and a store, is looked at when more has been imported than the flags need.
   late = name == 'reproduce' or '--store_dir' in line
-  assert answer.seconds < (3.0 if late else wrong_input.SECONDS)
+  assert answer.seconds < (3.0 if late else children.SECONDS)
 
 
 @pytest.mark.parametrize(('name', 'line', 'words'), AFTER_THE_DATA, ids=[row[1] for row in AFTER_THE_DATA])

@@ -11,8 +11,6 @@ import pytest
 from phases import experts as program_of_experts
 from tff_cluster.aggregation.rules import fedex
 from tff_cluster.cli import program
-from tff_cluster.experiment import run_claim
-from tff_cluster.experiment.config import ExperimentConfig
 
 # The three steps by hand of tests/aggregation/test_experts.py.
 HAND = np.array(
@@ -21,9 +19,6 @@ HAND = np.array(
     [[1 / 4, 1 / 4, 1 / 2], [2 / 5, 1 / 5, 2 / 5], [2 / 20, 10 / 20, 8 / 20]],
   ]
 )
-GOOD = np.full((2, 3, 4), 0.25, np.float32)
-BROKEN = GOOD.copy()
-BROKEN[1, 2, 0] = np.nan
 
 
 def call(folder, *arguments, **arrays):
@@ -108,64 +103,6 @@ def test_start_weights_and_seed(tmp_path):
   orders = [document['order_sensitivity']['agreement'] for _, document in found]
   assert orders[0] == orders[1] != orders[2]
   assert found[0][1] == found[1][1]
-
-
-BAD = [
-  ({'output': GOOD}, "has no array 'outputs' [experts, samples, classes], found output"),
-  ({}, "has no array 'outputs' [experts, samples, classes], found nothing"),
-  ({'outputs': GOOD, 'label': [0, 1, 2]}, "has an unknown array 'label'; allowed are outputs, labels, start_weights"),
-  ({'outputs': GOOD[0]}, 'outputs must be [experts, samples, classes] with at least one of each, found shape [3, 4]'),
-  ({'outputs': GOOD[:0]}, 'found shape [0, 3, 4]'),
-  ({'outputs': BROKEN}, 'outputs[1, 2, 0] is nan; allowed are finite numbers from 0'),
-  ({'outputs': -GOOD}, 'outputs[0, 0, 0] is -0.25; allowed are finite numbers from 0 to 1e+100; give probabilities, not logits'),
-  ({'outputs': GOOD.astype(str)}, 'outputs must be numbers, found dtype <U'),
-  ({'outputs': np.array([[[{}]]], object)}, 'holds Python objects'),
-  ({'outputs': GOOD, 'labels': [0, 1]}, 'labels must be [samples], one for each of 3, found shape [2]'),
-  ({'outputs': GOOD, 'labels': [0, 1, 4]}, 'labels[2] is 4; labels go from 0 to 3'),
-  ({'outputs': GOOD, 'labels': [0, -1, 0]}, 'labels[1] is -1; labels go from 0 to 3'),
-  ({'outputs': GOOD, 'labels': [0.5, 1, 1]}, 'labels must be whole numbers, found dtype float64'),
-  ({'outputs': GOOD, 'start_weights': np.ones((4, 2))}, 'start_weights must be [experts, classes], here [2, 4], found shape [4, 2]'),
-  ({'outputs': GOOD, 'start_weights': np.full((2, 4), np.inf)}, 'start_weights[0, 0] is inf'),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(('arrays', 'words'), BAD)
-def test_bad_files_are_one_line_with_the_path(arrays, words, tmp_path, capsys):
-  folder = tmp_path / 'out'
-  assert call(folder, **arrays) == 2
-  out, err = capsys.readouterr()
-  assert out == '' and err.count('\n') == 1 and words in err
-  assert err.startswith(f'error: --outputs_file={tmp_path}/x.npz: ')
-  assert not folder.exists()
-
-
-@pytest.mark.parametrize(
-  ('arguments', 'words'),
-  [
-    ('', '--outputs_file=FILE is required'),
-    ('--outputs_file={tmp}/none.npz', 'none.npz: no such file'),
-    ('--outputs_file={tmp}', 'not a file'),
-    ('--outputs_file={tmp}/text.npz', 'is not an .npz (or is cut off)'),
-    ('--outputs_file=x.npz --num_shuffles=0', '--num_shuffles=0: must be at least 1'),
-    ('--outputs_file=x.npz --seed=-1', '--seed=-1: must be at least 0'),
-    ('--outputs_file=x.npz --labels=y', 'unknown flag --labels'),
-  ],
-)
-def test_bad_flags_are_one_line(arguments, words, tmp_path, capsys):
-  (tmp_path / 'text.npz').write_text('outputs')
-  line = ['experts', *arguments.format(tmp=tmp_path).split(), f'--output_dir={tmp_path}/out']
-  assert program.execute(program_of_experts.main, program_of_experts.define_flags, line) == 2
-  out, err = capsys.readouterr()
-  assert out == '' and err.startswith('error: ') and err.count('\n') == 1 and words in err
-  assert not (tmp_path / 'out').exists()
-
-
-def test_the_folder_of_a_run_is_left_alone(tmp_path, capsys):
-  run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  run_claim.release_output_dirs()
-  assert call(tmp_path / 'run', outputs=GOOD) == 2
-  assert 'holds a run; choose another folder for --outputs_file' in capsys.readouterr().err
-  assert not (tmp_path / 'run' / 'predictions.npz').exists()
 
 
 @pytest.mark.program

@@ -50,14 +50,13 @@ def peak_and_output(*arguments):
 @pytest.mark.parametrize(
   ('rows', 'features', 'labels', 'flags'),
   [
-    (60, 8, range(3), ('--model=logistic', '--num_clients=4', '--clustering=kmeans,num_clusters=2')),
     # The models of a cohort: 1.2 million parameters each.
     (400, 6_000, range(3), ('--model=2nn', '--num_clients=20', '--clustering=kmeans,num_clusters=3')),
     (20_000, 1_000, range(3), ('--model=logistic', '--num_clients=10', '--clustering=kmeans,num_clusters=2')),
     # One stray label. Tables of classes x classes, one a client, took more than the machine has.
     (48, 8, (0, 20_000), ('--model=logistic', '--num_clients=4', '--clustering=kmeans,num_clusters=2')),
   ],
-  ids=['small', 'large models', 'many rows', 'many classes'],
+  ids=['large models', 'many rows', 'many classes'],
 )
 def test_the_estimate_is_about_what_a_run_takes(rows, features, labels, flags, tmp_path):
   data = save(tmp_path / 'rows.npz', rows, features, list(labels))

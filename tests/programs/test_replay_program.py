@@ -9,13 +9,9 @@ import numpy as np
 import pytest
 
 from phases import replay
-from tests.conftest import make_population
+from tests.made_up import after_phase_1
 from tff_cluster.cli import program
-from tff_cluster.data import saved
-from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
-from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files
 
 ROOT = Path(__file__).parents[2]
 STARTED = ExperimentConfig(
@@ -31,17 +27,7 @@ def vectors():
 @pytest.fixture
 def run(tmp_path):
   """A run with 12 clients in three planted groups, as if its Phase 1 had just ended."""
-  folder = RunFolder(run_claim.claim_output_dir(tmp_path / 'run', STARTED).write())
-  run_claim.release_output_dirs()
-  ids = [f'c{k:02d}' for k in range(12)]
-  rows = folder.store / 'signatures-1' / 'vectors.npy'
-  files.save_rows(rows, 12, 3, lambda array: np.copyto(array, vectors()))
-  files.save_json(rows.parent / 'clients.json', ids)
-  files.save_json(folder.phase1, {'signatures': {'weights': 'signatures-1'}})
-  population = make_population(clients=12)
-  population.truths['group'] = np.eye(3)[:, GROUPS]
-  saved.save_population(population, folder.population)
-  return folder
+  return after_phase_1.make(tmp_path / 'run', STARTED, GROUPS)
 
 
 def call(*arguments):
@@ -115,38 +101,6 @@ def test_a_run_without_its_population_has_no_truths(run, capsys):
   run.population.unlink()
   assert call(f'--output_dir={run.root}', '--metrics=l2') == 0
   assert 'no planted groups known' in capsys.readouterr().out
-
-
-WRONG = [
-  ([], '--output_dir=FOLDER is required'),
-  (['--output_dir={tmp}/nowhere'], 'holds no run'),
-  (['--output_dir={run}', '--seed=1'], '--seed applies to --signatures_file only'),
-  (['--output_dir={run}', '--signature=updates'], '--signature=updates: this Phase 1 saved weights only'),
-  (['--output_dir={run}', '--metrics=l3'], "--metrics=l3: 'l3' is not among l1, l2, cosine"),
-  (['--output_dir={run}', '--num_thresholds=0'], '--num_thresholds=0: must be at least 1'),
-  (['--output_dir={run}', '--memory_mb=0'], '--memory_mb=0: must be at least 1'),
-  (['--output_dir={run}', '--silhouettes=maybe'], '--silhouettes=maybe: expected true or false'),
-  (['--output_dir={run}', '--method=kmeans'], 'unknown flag --method'),
-  (['--output_dir={run}', '--signatures_file={tmp}/v.npy'], 'holds a run; choose another folder'),
-  (['--output_dir={tmp}/out', '--signatures_file={tmp}/no.npy'], 'no such file'),
-  (['--output_dir={tmp}/out', '--signatures_file={tmp}/v.npy', '--signature=weights'], '--signature does not apply'),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(('arguments', 'words'), WRONG, ids=[' '.join(a) for a, _ in WRONG])
-def test_wrong_calls(arguments, words, run, tmp_path, capsys):
-  np.save(tmp_path / 'v.npy', vectors())
-  before = sorted(tmp_path.rglob('*'))
-  assert call(*(argument.format(tmp=tmp_path, run=run.root) for argument in arguments)) == 2
-  out, err = capsys.readouterr()
-  assert words in err and err.count('\n') == 1 and out == ''
-  assert sorted(tmp_path.rglob('*')) == before
-
-
-def test_a_run_without_phase_1(run, capsys):
-  run.phase1.unlink()
-  assert call(f'--output_dir={run.root}') == 2
-  assert 'run python -m phases.phase1' in capsys.readouterr().err
 
 
 def test_as_a_process_without_tensorflow(run):

@@ -366,10 +366,10 @@ def test_clear_groups_are_of_two_kinds(groups, clients):
 def test_the_noise_of_one_group_is_of_one_kind(clients, features):
   found = [
     lib.two_kinds(similarities_of(updates(np.random.default_rng(seed), 1, clients, 1.0, features)))
-    for seed in range(200)
+    for seed in range(40)
   ]
   # Nothing keeps noise from looking like groups now and then.
-  assert sum(each is not None for each in found) <= 4
+  assert sum(each is not None for each in found) <= 1
 
 
 def test_clients_that_pull_the_same_way_are_of_one_kind_however_their_groups_differ():

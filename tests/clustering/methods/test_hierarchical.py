@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import estimators, methods
-from tff_cluster.clustering.methods.hierarchical import hierarchical
+from tff_cluster.clustering.methods.hierarchical import cuts, hierarchical
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import LINKAGES, METRICS, ClusteringConfig
 
@@ -62,6 +62,21 @@ def test_merges_at_exactly_the_threshold():
   signatures = Signatures.numbered(np.array([[0.0, 0.0], [3.0, 4.0], [30.0, 0.0]]))
   assert hierarchical(signatures, 'l2', 'complete', 5.0)[0].tolist() == [0, 0, 1]
   assert hierarchical(signatures, 'l2', 'complete', np.nextafter(5.0, 0.0))[0].tolist() == [0, 1, 2]
+
+
+def test_cuts_into_numbers_of_clusters_are_halfway_between_merges():
+  # Merges at 1, 2 and 2: no threshold gives two clusters.
+  _, tied = hierarchical(Signatures.numbered(np.array([[0.0], [1.0], [3.0], [5.0]])), 'l1', 'single', 0.0)
+  assert [(t, labels.tolist()) for t, labels in cuts(tied, (1, 2, 3, 4, 5))] == [
+    (2.0, [0, 0, 0, 0]),
+    (1.5, [0, 0, 1, 2]),
+    (0.5, [0, 1, 2, 3]),
+  ]
+  vectors = np.random.default_rng(7).normal(size=(12, 3))
+  _, merges = hierarchical(Signatures.numbered(vectors), 'l2', 'average', 0.0)
+  for count, (_, labels) in enumerate(cuts(merges, range(1, 13)), 1):
+    expected = hierarchy.cut_tree(merges, n_clusters=count)[:, 0]
+    np.testing.assert_array_equal(together(labels), together(expected))
 
 
 def test_labels_are_numbered_by_first_member():

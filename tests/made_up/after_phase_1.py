@@ -1,0 +1,34 @@
+"""A run whose Phase 1 seems to be done: made-up signatures and clients, without training."""
+
+import pathlib
+
+import numpy as np
+
+from tests.conftest import make_population
+from tff_cluster.data import saved
+from tff_cluster.experiment import run_claim
+from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files
+
+
+def make(folder: pathlib.Path, config: ExperimentConfig, groups: np.ndarray) -> RunFolder:
+  """Returns the folder of a run that nobody holds.
+
+  Args:
+    folder: Where it is made.
+    config: The experiment.
+    groups: int64[clients], planted groups, which the weights of the clients show plainly.
+  """
+  run = RunFolder(run_claim.claim_output_dir(folder, config).write())
+  run_claim.release_output_dirs()
+  population = make_population(clients=len(groups))
+  truth = np.eye(groups.max() + 1)[:, groups]
+  population.truths['group'] = truth
+  saved.save_population(population, run.population)
+  rows = run.store / 'signatures-1' / 'vectors.npy'
+  vectors = truth.T * 9 + np.random.default_rng(0).normal(size=truth.T.shape) * 0.01
+  files.save_rows(rows, *vectors.shape, lambda array: np.copyto(array, vectors))
+  files.save_json(rows.parent / 'clients.json', list(population.client_ids))
+  files.save_json(run.phase1, {'signatures': {'weights': 'signatures-1'}, 'timing': {}})
+  return run
