@@ -53,10 +53,11 @@ def go(
     if number == stop_at:
       raise Stopped
 
-  outcome = trajectory.run(
-    trainer, artifacts_lib.Store(folder), settings, np.asarray(members),
-    trainer.computations.model.weights if start is None else start, start_round, last, keep, on_round, stop,
-  )  # fmt: skip
+  start = trainer.computations.model.weights if start is None else start
+  asked = trajectory.Trajectory(
+    trainer, artifacts_lib.Store(folder), settings, np.asarray(members), start, start_round
+  )
+  outcome = trajectory.run(asked, last, keep, on_round, stop)
   return outcome, told
 
 
@@ -358,7 +359,7 @@ def test_a_round_that_a_kill_kept_from_being_removed_is_removed_by_the_next_run(
   # Killed between writing round 3 and removing round 2.
   shutil.copy(artifact / 'latest_00003.npz', artifact / 'latest_00002.npz')
   outcome, _ = go(trainer, tmp_path, 3)
-  assert sorted(path.name for path in artifact.glob('*.npz')) == ['latest_00003.npz']
+  assert sorted(path.name for path in artifact.glob('*.npz')) == ['round_00003.npz']
   assert_same(outcome, five[0], 3)
 
 

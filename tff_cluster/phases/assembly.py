@@ -181,7 +181,7 @@ def _clustering(
     'cluster_scores': phase3['cluster_scores'],
     'evaluations': phase3['evaluations'],
     'experts': phase3['experts'],
-    'equal_cost': _equal_cost(phase2.get('equal_cost'), phase3.get('equal_cost')),
+    'equal_cost': phase2['equal_cost'],
     # Where there is nothing to tell there are no keys.
     **{name: saved[name] for name in ('excluded',) if name in saved},
     **{name: phase2[name] for name in ('dropped_updates',) if name in phase2},
@@ -211,10 +211,6 @@ def _joint_recovery(
   )
   truths = {name: np.hstack([truth, new.truths[name]]) for name, truth in population.truths.items()}
   return _recovery(together, truths, together.client_ids, saved.get('excluded', ()))
-
-
-def _equal_cost(budget: dict[str, int] | None, evaluation: dict[str, Any] | None) -> dict[str, Any] | None:
-  return None if budget is None else budget | {'evaluation': evaluation}
 
 
 def _split(
