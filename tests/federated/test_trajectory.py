@@ -15,6 +15,7 @@ from tests.conftest import make_population
 from tests.federated.test_training import make_trainer
 from tff_cluster.storage import artifacts as artifacts_lib
 from tff_cluster.storage import files as files_lib
+from tff_cluster.storage import saved_rounds
 
 pytestmark = pytest.mark.tensorflow
 
@@ -390,3 +391,25 @@ def test_who_finds_kept_rounds_sweeps_what_a_killed_run_left_beside_them(trainer
   shutil.copy(artifact / 'round_00002.npz', artifact / 'latest_00001.npz')
   go(trainer, tmp_path, 2)
   assert sorted(path.name for path in artifact.iterdir()) == ['determinants.json', 'round_00002.npz']
+
+
+def test_what_a_result_names_is_loaded_without_a_round(trainer, five, tmp_path, monkeypatch):
+  outcome, _ = go(trainer, tmp_path, 5, keep=(2,))
+  monkeypatch.setattr(type(trainer), 'round', None)
+  named = outcome.checkpoints
+  assert (named.start_round, named.rounds) == (0, (2, 5))
+  loaded = saved_rounds.load(artifacts_lib.Store(tmp_path), named, outcome.weights[0], 'run it')
+  assert sorted(loaded) == [2, 5]
+  for number, model in loaded.items():
+    for one, other in zip(model, five[0].weights[number], strict=True):
+      np.testing.assert_array_equal(one, other)
+
+
+def test_a_round_that_was_the_latest_stays_once_a_result_names_it(trainer, tmp_path):
+  with pytest.raises(Stopped):
+    go(trainer, tmp_path, 5, stop_at=3)
+  outcome, _ = go(trainer, tmp_path, 3)
+  go(trainer, tmp_path, 5)
+  named = outcome.checkpoints
+  assert named.rounds == (3,)
+  assert saved_rounds.load(artifacts_lib.Store(tmp_path), named, outcome.weights[0], 'run it').keys() == {3}

@@ -93,7 +93,7 @@ def _join(
   assignment: assignment_lib.ClusterAssignment,
 ) -> tuple['newcomer_clusters.Joined', int]:
   """Returns the new clients' clusters, and the client-rounds that they spent on it."""
-  from tff_cluster.clustering import diverged_clients
+  from tff_cluster.clustering import diverged_clients, signatures
   from tff_cluster.clustering.method import Evidence, Newcomers
 
   folder, new = experiment.folder, experiment.new_client_trainer.population
@@ -101,13 +101,15 @@ def _join(
   if rule.alternates:
     tree = SplitTree(experiment, clustering.label)
     return rule.join(options, Newcomers(assignment, tree=tree)), tree.spent
-  saved = folder.load_finished(folder.clusters(clustering.label), 'clustering')
-  kind = saved['signature']
-  known = client_signatures.load(folder, kind)
   if rule.oracle:
     population = experiment.population
-    evidence = Evidence(known, seed, population.truths, population.client_ids)
+    unseen = signatures.Signatures(np.zeros((population.num_clients, 1)), population.client_ids)
+    evidence = Evidence(unseen, seed, population.truths)
     return rule.join(options, Newcomers(assignment, evidence, truths=new.truths)), 0
+  saved = folder.load_finished(folder.clusters(clustering.label), 'clustering')
+  kind = saved['signature']
+  # What a newcomer sends is compared with what the others sent, which is what clustering methods do.
+  known = client_signatures.load(folder, kind)
   sent, joined = client_signatures.of_new_clients(experiment, kind), None
   if sent is not None:
     options = rule.for_clients(options, known.num_clients)
