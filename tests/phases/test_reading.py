@@ -118,7 +118,7 @@ def test_where_clusters_start_from_the_global_model_phase_1_makes_it_again(tmp_p
   shutil.rmtree(folder.store / saved['artifact'])
   for path in (folder.root / 'phase2', folder.root / 'phase3', folder.root / 'new_clients'):
     shutil.rmtree(path)
-  remedy = r'run python -m phases\.phase1 --config_file=.* trains it again'
+  remedy = r'run python -m phases\.phase1 config_file=.* trains it again'
   with opened(folder, config) as experiment, pytest.raises(artifacts.MissingArtifact, match=remedy):
     cluster_training.train_clusters(experiment, 'kmeans')
   for phase in ('phase1', 'phase2', 'phase3', 'report'):
