@@ -8,6 +8,7 @@ import pytest
 
 from tests.phases.test_new_clients import CLUSTERINGS, CONFIG, opened, run
 from tests.programs.children import beside_phases, run_here
+from tff_cluster.experiment import results
 from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import artifacts, files, saved_rounds
@@ -135,6 +136,14 @@ def test_files_name_every_model_that_results_stand_on(finished):
   for path, rounds in ((folder.phase1, [1, 2]), (folder.baseline, [1, 2, last])):
     saved = saved_rounds.Checkpoints.from_json(files.load_json(path)['trajectory'], path)
     assert (saved.start_round, list(saved.rounds)) == (0, rounds) and saved_rounds.are_whole(store, saved)
+  assert found['artifacts']['phase1'] == files.load_json(folder.phase1)['trajectory']
+  named = [
+    found['artifacts']['baseline'],
+    *(t for each in found['artifacts']['clusterings'].values() for t in each),
+  ]
+  assert all(saved_rounds.are_whole(store, saved_rounds.Checkpoints.from_json(each, root)) for each in named)
+  # Where the models lie is no result.
+  assert results.with_digest(found | {'artifacts': {}})['digest'] == found['digest']
   for clustering in found['clusterings']:
     saved = files.load_json(folder.phase2(clustering['label']))
     ends = [saved['trajectories'][position]['rounds'][-1] for position in saved['last']]

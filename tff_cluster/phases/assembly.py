@@ -36,10 +36,11 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     {'name': 'Phase 1', **phase1['timing']},
     {'name': 'Phase 2, unclustered baseline', **baseline['timing']},
   ]
-  local = None
+  local, kept = None, {}
   if config.evaluation.local_training:
     local = folder.load_finished(folder.local, 'phase2')
     timing.append({'name': 'Every client alone', **local.pop('timing')})
+    kept['local'] = local.pop('trajectories')
   new = saved_population.load_population(folder.new_clients) if config.data.new_clients else None
   fedavg = None
   if new is not None:
@@ -47,6 +48,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     timing.append({'name': 'New clients, unclustered baseline', **fedavg.pop('timing')})
   clusterings: list[dict[str, Any]] = []
   dropped: list[int] = []
+  trajectories: dict[str, Any] = {}
   arrays: dict[str, np.ndarray] = {}
   for clustering in config.clusterings:
     label = clustering.label
@@ -78,6 +80,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       _clustering(clustering, saved, phase2, phase3, population) | {'splits': splits, 'new_clients': joined}
     )
     dropped.append(phase2.get('dropped_updates', 0))
+    trajectories[label] = phase2['trajectories']
     if clustering.rule.has_linkage:
       arrays[f'linkage_{label}'] = folder.load(folder.linkage(label), 'clustering', files.load_arrays)[
         'linkage'
@@ -109,6 +112,13 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
         {'name': rule.name, 'words': rule.words, 'kind': rule.kind, 'aggregation': rule.path}
         for rule in rules.added(config.evaluation.aggregation)
       ],
+      'artifacts': {
+        'phase1': phase1['trajectory'],
+        'baseline': baseline['trajectory'],
+        'signatures': phase1['signatures'],
+        'clusterings': trajectories,
+        **kept,
+      },
     }
     | ({} if harm is None else {'malicious': harm})
   )
