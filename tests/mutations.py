@@ -198,19 +198,19 @@ FAULTS = (
     ),
     Fault(
         'settings-name-nothing', 'federated/trajectory.py',
-        "'settings': settings,", "'settings': None,",
+        "'settings': self.settings,", "'settings': None,",
         'a run with another learning rate is given the models of an earlier one from a shared store',
         ('federated/test_trajectory.py',),
     ),
     Fault(
-        'kept-rounds-removed', 'federated/trajectory.py',
+        'kept-rounds-removed', 'storage/saved_rounds.py',
         "if saved < number and old.name.startswith('latest_'):", 'if saved < number:',
         'models of rounds that another run asked for are lost from a store',
         ('federated/test_trajectory.py',),
     ),
     Fault(
         'aggregator-forgotten', 'federated/trajectory.py',
-        'return len(kept) == len(fresh) and all(map(np.array_equal, kept, fresh))', 'return True',
+        'same = len(kept) == len(fresh) and all(map(np.array_equal, kept, fresh))', 'same = True',
         'a cluster goes on from FedAvg though it started from other weights',
         ('federated/test_trajectory.py',),
     ),

@@ -203,7 +203,7 @@ def test_honest_clients_by_themselves_have_the_trajectory_that_they_would_have_w
   start, store = honest.computations.model.weights, artifacts_lib.Store(tmp_path)
 
   def place(trainer, members):
-    return trajectory.place(trainer, store, {}, np.array(members), start, 0)
+    return trajectory.Trajectory(trainer, store, {}, np.array(members), start, 0).place
 
   assert place(honest, [0, 2, 4]) == place(mixed, [0, 2, 4])
   assert place(honest, [0, 1, 2]) != place(mixed, [0, 1, 2])

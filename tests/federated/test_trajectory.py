@@ -15,6 +15,7 @@ from tests.conftest import make_population
 from tests.federated.test_training import make_trainer
 from tff_cluster.storage import artifacts as artifacts_lib
 from tff_cluster.storage import files as files_lib
+from tff_cluster.storage import saved_rounds
 
 pytestmark = pytest.mark.tensorflow
 
@@ -53,10 +54,11 @@ def go(
     if number == stop_at:
       raise Stopped
 
-  outcome = trajectory.run(
-    trainer, artifacts_lib.Store(folder), settings, np.asarray(members),
-    trainer.computations.model.weights if start is None else start, start_round, last, keep, on_round, stop,
-  )  # fmt: skip
+  start = trainer.computations.model.weights if start is None else start
+  asked = trajectory.Trajectory(
+    trainer, artifacts_lib.Store(folder), settings, np.asarray(members), start, start_round
+  )
+  outcome = trajectory.run(asked, last, keep, on_round, stop)
   return outcome, told
 
 
@@ -358,7 +360,7 @@ def test_a_round_that_a_kill_kept_from_being_removed_is_removed_by_the_next_run(
   # Killed between writing round 3 and removing round 2.
   shutil.copy(artifact / 'latest_00003.npz', artifact / 'latest_00002.npz')
   outcome, _ = go(trainer, tmp_path, 3)
-  assert sorted(path.name for path in artifact.glob('*.npz')) == ['latest_00003.npz']
+  assert sorted(path.name for path in artifact.glob('*.npz')) == ['round_00003.npz']
   assert_same(outcome, five[0], 3)
 
 
@@ -389,3 +391,25 @@ def test_who_finds_kept_rounds_sweeps_what_a_killed_run_left_beside_them(trainer
   shutil.copy(artifact / 'round_00002.npz', artifact / 'latest_00001.npz')
   go(trainer, tmp_path, 2)
   assert sorted(path.name for path in artifact.iterdir()) == ['determinants.json', 'round_00002.npz']
+
+
+def test_what_a_result_names_is_loaded_without_a_round(trainer, five, tmp_path, monkeypatch):
+  outcome, _ = go(trainer, tmp_path, 5, keep=(2,))
+  monkeypatch.setattr(type(trainer), 'round', None)
+  named = outcome.checkpoints
+  assert (named.start_round, named.rounds) == (0, (2, 5))
+  loaded = saved_rounds.load(artifacts_lib.Store(tmp_path), named, outcome.weights[0], 'run it')
+  assert sorted(loaded) == [2, 5]
+  for number, model in loaded.items():
+    for one, other in zip(model, five[0].weights[number], strict=True):
+      np.testing.assert_array_equal(one, other)
+
+
+def test_a_round_that_was_the_latest_stays_once_a_result_names_it(trainer, tmp_path):
+  with pytest.raises(Stopped):
+    go(trainer, tmp_path, 5, stop_at=3)
+  outcome, _ = go(trainer, tmp_path, 3)
+  go(trainer, tmp_path, 5)
+  named = outcome.checkpoints
+  assert named.rounds == (3,)
+  assert saved_rounds.load(artifacts_lib.Store(tmp_path), named, outcome.weights[0], 'run it').keys() == {3}

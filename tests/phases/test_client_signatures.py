@@ -7,12 +7,12 @@ import shutil
 import numpy as np
 import pytest
 
-from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import client_signatures
 from tff_cluster.phases.run_experiment import run_experiment
 from tff_cluster.storage import files
+from tff_cluster.storage.artifacts import MissingArtifact
 
 pytestmark = pytest.mark.tensorflow
 
@@ -116,5 +116,5 @@ def test_signatures_that_are_gone_say_which_phase_makes_them(name, runs, tmp_pat
   folder = RunFolder(tmp_path / 'run')
   for path in folder.store.glob(f'signatures-*/{name}'):
     path.unlink()
-  with pytest.raises(InputError, match=r'run python -m phases\.phase1'):
+  with pytest.raises(MissingArtifact, match=r'run python -m phases\.phase1'):
     client_signatures.load(folder, 'weights')

@@ -133,8 +133,8 @@ def test_the_accuracies_are_those_of_the_models_on_their_rows(finished):
 
     for clustering in found['clusterings']:
       new = clustering['new_clients']
-      trained = cluster_training.train_clusters(experiment, clustering['label'], log=False)
-      models = [outcome.weights[last] for outcome in trained.clusters]
+      trained = cluster_training.train_clusters(experiment, clustering['label'])
+      models = trained.models(last)
       for client, clusters in enumerate(new['assigned']):
         for row, model in enumerate(models):
           assert new['cluster_accuracy'][row][client] == pytest.approx(right(model, client))
@@ -144,7 +144,7 @@ def test_the_accuracies_are_those_of_the_models_on_their_rows(finished):
     firsts = [wide['cluster_accuracy'][clusters[0]][k] for k, clusters in enumerate(wide['assigned'])]
     assert firsts != wide['client_accuracy']
     initial = experiment.trainer.computations.model.weights
-    baseline = experiment.train('again', experiment.everyone, initial, 0, last, log=False)
+    baseline = experiment.train('again', experiment.everyone, initial, 0, last)
     for client, accuracy in enumerate(found['new_clients']['fedavg']['client_accuracy']):
       assert accuracy == pytest.approx(right(baseline.weights[last], client))
 
@@ -181,9 +181,7 @@ def test_down_the_tree_goes_the_update_of_the_round_that_was_split(finished):
   with opened(folder) as experiment:
     initial, number = experiment.trainer.computations.model.weights, split['round']
     keep = (number - 1,)
-    base = experiment.train('again', experiment.everyone, initial, 0, number, keep, log=False).weights[
-      number - 1
-    ]
+    base = experiment.train('again', experiment.everyone, initial, 0, number, keep).weights[number - 1]
 
     def updates(trainer, clients):
       sent = {}

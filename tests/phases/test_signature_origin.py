@@ -32,7 +32,7 @@ def test_signatures_are_origin_plus_update(dimension, tmp_path):
     origins = {kind: client_signatures.origin(experiment, kind) for kind in ('weights', 'updates')}
     trainer = experiment.trainer
     outcome = experiment.train(
-      'again', experiment.everyone, trainer.computations.model.weights, 0, ROUNDS, (ROUNDS - 1,), log=False
+      'again', experiment.everyone, trainer.computations.model.weights, 0, ROUNDS, (ROUNDS - 1,)
     )
     updates = np.empty((4, trainer.computations.model.num_parameters), np.float32)
     trainer.local_updates(

@@ -313,7 +313,7 @@ METRICS = GLOBAL | {'mean_client_accuracy', 'highest_client_accuracy', 'share_at
 EVALUATION = {'global', 'clients', 'client_accuracy'}
 KEYS = {
   'top': {'schema', 'digest', 'config', 'population', 'training', 'phase1', 'baseline', 'local', 'new_clients', 'clusterings', 'candidates',
-          'cross_validation', 'environment', 'timing', 'summary', 'rules'},
+          'cross_validation', 'environment', 'timing', 'artifacts', 'summary', 'rules'},
   'population': {'name', 'digest', 'client_ids', 'num_classes', 'rows', 'label_counts', 'truths'},
   'stage': {'rounds', 'ledger', 'history', 'evaluation', 'dropped_updates'},
   'clustering': {'label', 'method', 'title', 'approach', 'basis', 'one_cluster', 'kind', 'told', 'dial', 'parameters', 'signature', 'clusters', 'num_clusters', 'overlapping', 'memberships',

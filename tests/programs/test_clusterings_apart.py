@@ -96,10 +96,10 @@ def test_a_clustering_that_fails_while_it_is_trained_leaves_the_others_a_run(tmp
 
   real = cluster_training.train_clusters
 
-  def fails(experiment, label, log=True):
+  def fails(experiment, label):
     if label == 'bad':
       raise InputError('planted')
-    return real(experiment, label, log)
+    return real(experiment, label)
 
   monkeypatch.setattr(cluster_training, 'train_clusters', fails)
   bad = '--clustering=kmeans,num_clusters=3,name=bad'
@@ -118,10 +118,10 @@ def test_a_clustering_that_fails_in_one_fold_is_in_no_fold(tmp_path, capsys, mon
 
   real = cluster_training.train_clusters
 
-  def fails(experiment, label, log=True):
+  def fails(experiment, label):
     if label == 'bad' and experiment.folder.root.name == '01':
       raise InputError('planted')
-    return real(experiment, label, log)
+    return real(experiment, label)
 
   monkeypatch.setattr(cluster_training, 'train_clusters', fails)
   flags = ('--num_folds=2', '--clustering=kmeans,num_clusters=3,name=bad', KMEANS)

@@ -3,7 +3,7 @@
 results.json holds (all accuracies from 0 to 1, all times in seconds):
 
   schema        int, SCHEMA
-  digest        SHA-256 over everything below but `environment`, `timing`, `summary`, `rules` and paths: equal between equal runs
+  digest        SHA-256 over everything below but `artifacts`, `environment`, `timing`, `summary`, `rules` and paths: equal between equal runs
   config        ExperimentConfig.to_json()
   population    name, digest, client_ids [clients], num_classes, rows {train, validation, test, global_test},
                 label_counts int[clients][classes] (train), truths {name: float[groups][clients]}
@@ -67,6 +67,8 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
                 clusterings of the same signatures that were not trained (k-means for K = 2 .. 10, ...)
   cross_validation  null, or {folds, evaluations {'clustering label/evaluation name': {mean, low, high, recall}}}:
                 mean client accuracy over folds with Student's 95% interval, and mean macro recall
+  artifacts     what the results stand on: phase1 and baseline CHECKPOINTS, local [CHECKPOINTS], one a client, where it was asked
+                for, signatures {kind: folder in the store}, clusterings {label: [CHECKPOINTS]}, the trajectories of Phase 2
   environment   python, packages {name: version}, machine, cores, started (ISO time)
   timing        [{name, seconds, client_rounds_asked, client_rounds_trained}], one a phase, and one for each clustering that
                 trained to find its clusters (bipartition, a threshold by validation): together all that was trained; the
@@ -79,6 +81,7 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
                 first of `truths`; client-rounds of Phase 2 and bytes up and down together, as in the ledgers. null where
                 there is none. Positions of an overlap dial are left out
 
+  CHECKPOINTS artifact (folder in the store), start_round, rounds (kept there), see storage/saved_rounds.py
   STAGE       rounds, ledger {client_rounds, bytes_up, bytes_down}, history (all three from round 1 on, in the
               baseline too), evaluation (EVALUATION),
               dropped_updates (client updates that were not finite and were left out)
@@ -142,7 +145,7 @@ SCHEMA = 5
 # 3 adds `splits` and `experts`, 4 `local` and `equal_cost`, 5 `new_clients`: a reader goes without them where they are
 # missing.
 READABLE = (2, 3, 4, 5)
-_NOT_RESULTS = ('digest', 'environment', 'timing', 'summary', 'rules')
+_NOT_RESULTS = ('digest', 'artifacts', 'environment', 'timing', 'summary', 'rules')
 
 
 def own(clustering: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -259,12 +259,15 @@ class RunFolder:
     try:
       return (read or files.load_json)(path)
     except FileNotFoundError as error:
-      # Only these take an experiment, and would take another one for it.
-      given = f'{argument("config_file", self.config)} ' if phase in ('phase1', 'run_all') else ''
       raise InputError(
-        f'{self.root} has no {path.relative_to(self.root)} yet: run python -m phases.{phase} {given}'
-        f'{argument("output_dir", self.root)} first'
+        f'{self.root} has no {path.relative_to(self.root)} yet: run {self.command(phase)} first'
       ) from error
+
+  def command(self, phase: str) -> str:
+    """Returns the command that runs a phase in this folder."""
+    # Only these take an experiment, and would take another one for it.
+    given = f'{argument("config_file", self.config)} ' if phase in ('phase1', 'run_all') else ''
+    return f'python -m phases.{phase} {given}{argument("output_dir", self.root)}'
 
   def load_finished(self, path: pathlib.Path, phase: str) -> dict:
     """Reads the object that a phase saved; see `load`.

@@ -4,24 +4,26 @@ The artifact's name is a digest of all that determines the trajectory; how far i
 it. So a run that was killed goes on from its last finished round, a request for round 40 continues from
 round 20 of the same trajectory, and two clusterings that find the same cluster train it once. A cluster of all clients that
 starts from the global model goes on as FedAvg without clusters does, and is not trained again.
+
+`run` trains what is missing. What it gives names the rounds that it stands on (`Outcome.checkpoints`), which
+storage/saved_rounds.py loads without it.
 """
 
 import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeAlias
 
 import numpy as np
 
 from tff_cluster.base import digests
+from tff_cluster.base.types import Json, Weights
 from tff_cluster.federated import trainer as trainer_lib
-from tff_cluster.storage import artifacts
-from tff_cluster.storage import files as files_lib
+from tff_cluster.storage import artifacts, saved_rounds
 
-_COLUMNS = (
-    'validation_correct', 'validation_loss', 'test_correct', 'test_loss', 'train_loss', 'dropped', 'update_norm',
-)  # fmt: skip
+OnRound: TypeAlias = Callable[[int, dict[str, float]], None]
+Stop: TypeAlias = Callable[[int, float], bool]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,6 +48,11 @@ class History:
   dropped: np.ndarray
   update_norm: np.ndarray
 
+  def after(self, round_number: int) -> 'History':
+    """Returns what was measured in the rounds after one."""
+    later = self.rounds > round_number
+    return History(**{field.name: getattr(self, field.name)[later] for field in dataclasses.fields(self)})
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outcome:
@@ -54,270 +61,234 @@ class Outcome:
   Attributes:
     members: int64[members], positions of the clients.
     history: Of the rounds from the first to the one asked for.
-    weights: The model after each of the rounds that were to be kept, by round number.
+    weights: The model after each of the rounds that were to be kept, by round number, and the one before the first round.
     client_rounds_asked: What training it all from the start costs, in client-rounds.
     client_rounds_trained: What was trained now.
+    artifact: Name of the folder that keeps the models.
   """
 
   members: np.ndarray
   history: History
-  weights: dict[int, trainer_lib.Weights]
+  weights: dict[int, Weights]
   client_rounds_asked: int
   client_rounds_trained: int
+  artifact: str
+
+  @property
+  def checkpoints(self) -> saved_rounds.Checkpoints:
+    """Where the models are kept, for those who read them later."""
+    start, *rounds = sorted(self.weights)
+    return saved_rounds.Checkpoints(self.artifact, start, tuple(rounds))
 
 
-def run(
-  trainer: trainer_lib.Trainer,
-  store: artifacts.Store,
-  settings: Any,
-  members: np.ndarray,
-  start_weights: trainer_lib.Weights,
-  start_round: int,
-  last_round: int,
-  keep: Collection[int] = (),
-  on_round: Callable[[int, dict[str, float]], None] = lambda round_number, figures: None,
-  stop: Callable[[int, float], bool] | None = None,
-  may_diverge: bool = False,
-) -> Outcome:
-  """Returns the trajectory up to a round, training what the store does not have.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trajectory:
+  """Clients that train together from a model on; how far, each request says.
 
-  Args:
+  Attributes:
     trainer: Runs the rounds.
     store: Where trajectories are kept.
-    settings: JSON value with every training setting that the rounds depend on (model, batch size, ...).
+    settings: Every training setting that the rounds depend on (model, batch size, ...).
     members: int64[members], positions of the clients that take part, ascending.
     start_weights: Weights before the first round.
     start_round: Number of the round that they come from; the first round is start_round + 1.
+    may_diverge: See Trainer.round.
+  """
+
+  trainer: trainer_lib.Trainer
+  store: artifacts.Store
+  settings: Mapping[str, Json]
+  members: np.ndarray
+  start_weights: Weights
+  start_round: int
+  may_diverge: bool = False
+
+  @property
+  def determinants(self) -> Json:
+    """All that the rounds depend on."""
+    return {
+      'clients': [self.trainer.population.client_digests[k] for k in self.members],
+      'start_weights': digests.of_arrays(self.start_weights),
+      'start_round': int(self.start_round),
+      'settings': self.settings,
+    }
+
+  @property
+  def place(self) -> pathlib.Path:
+    """The folder that has the rounds, whether or not it is there."""
+    return self.store.place('fedavg', self.whole().determinants)
+
+  def whole(self) -> 'Trajectory':
+    """Returns the trajectory from the initial weights, if these clients had exactly this model after exactly this round.
+
+    And if the server had nothing else in mind, such as what an aggregator learnt of earlier rounds: a trajectory starts
+    without it. Else returns the trajectory as it is.
+    """
+    if self.start_round == 0:
+      return self
+    initial = self.trainer.computations.model.weights
+    whole = dataclasses.replace(self, start_weights=initial, start_round=0)
+    record = saved_rounds.load_or_none(self.store.place('fedavg', whole.determinants), self.start_round)
+    if record is None:
+      return self
+    kept, fresh = (
+      saved_rounds.state(record),
+      self.trainer.state_arrays(self.trainer.start(self.start_weights)),
+    )
+    same = len(kept) == len(fresh) and all(map(np.array_equal, kept, fresh))
+    return whole if same else self
+
+  def client_rounds(self, rounds: Collection[int]) -> int:
+    """Returns what some of its rounds cost."""
+    return sum(len(self.trainer.cohort(self.members, number)) for number in rounds)
+
+
+def run(
+  trajectory: Trajectory,
+  last_round: int,
+  keep: Collection[int] = (),
+  on_round: OnRound = lambda round_number, figures: None,
+  stop: Stop | None = None,
+) -> Outcome:
+  """Returns a trajectory up to a round, training what the store does not have.
+
+  Args:
+    trajectory: The trajectory.
     last_round: Number of the last round.
     keep: Rounds whose models are wanted; start_round and last_round always are among the results.
     on_round: Called after each round, also for those that the store has, with the round's figures.
     stop: Ends the trajectory before last_round, after the first round for which stop(round, update_norm) is true; the
       models of that round and of the one before are among the results.
-    may_diverge: See Trainer.round.
 
   A damaged file is set aside with a line in the log, and what it held is trained again.
   """
-  initial = trainer.computations.model.weights
-  if stop is None and _goes_on(trainer, store, settings, members, start_weights, start_round):
-    whole = run(
-      trainer,
-      store,
-      settings,
-      members,
-      initial,
-      0,
-      last_round,
-      {*keep, start_round},
-      lambda number, figures: on_round(number, figures) if number > start_round else None,
-      may_diverge=may_diverge,
-    )
-    return _after(whole, trainer, start_round)
-  folder = store.artifact('fedavg', _determinants(trainer, settings, members, start_weights, start_round))
-  wanted = {int(r) for r in keep if start_round < r <= last_round} | {last_round}
-  first = start_round + 1
-  weights: dict[int, trainer_lib.Weights] = {start_round: tuple(start_weights)}
-  found = _all_kept(folder, wanted) if stop is None else None
-  with store.working_on(folder) if found is None else contextlib.nullcontext():
-    if stop is not None:
-      norms = _update_norms(folder, start_round)
-      reached = [r for r, norm in enumerate(norms, first) if r <= last_round and stop(r, norm)]
-      if reached:
-        last_round, stop = reached[0], None
-        wanted = {r for r in wanted if r < last_round} | {
-          r for r in (last_round - 1, last_round) if r > start_round
-        }
-    if found is None:
-      found = {number: record for number in wanted if (record := _load(folder, number)) is not None}
-    for number, record in found.items():
-      weights[number] = trainer.weights(trainer.state_from_arrays(_state_arrays(record)))
-    missing = sorted(wanted - set(found))
-    done, record = _newest(folder, missing[0], start_round) if missing else (last_round, found[last_round])
-    if record is None:
-      record, state = _empty(len(members)), trainer.start(start_weights)
-    else:
-      state = trainer.state_from_arrays(_state_arrays(record))
-    for number in range(first, min(done, last_round) + 1):
-      on_round(number, _figures(trainer, members, record, number - first))
-    trained = 0
-    while missing and done < missing[-1]:
-      done += 1
-      cohort = trainer.cohort(members, done)
-      before = trainer.weights(state)
-      state, figures = trainer.round(state, cohort, done, may_diverge)
-      trained += len(cohort)
-      record = _appended(record, trainer, members, before, trainer.weights(state), figures)
-      if stop is not None and stop(done, float(record['update_norm'][-1])):
-        missing, last_round = [done], done
-        wanted |= {done - 1, done}
-        weights[done - 1] = before
-        _keep(folder, done - 1)
-      _save(folder, done, done in wanted, record, trainer.state_arrays(state))
-      if done in wanted:
-        weights[done] = trainer.weights(state)
-      on_round(done, _figures(trainer, members, record, done - first))
-    if done < last_round:
-      record = found[last_round]
-      for number in range(done + 1, last_round + 1):
-        on_round(number, _figures(trainer, members, record, number - first))
-    _tidy(folder, wanted)
-  count = last_round - start_round
-  history = History(np.arange(first, last_round + 1), *(record[name][:count] for name in _COLUMNS))
-  asked = sum(len(trainer.cohort(members, r)) for r in history.rounds)
-  return Outcome(members, history, weights, asked, trained)
+  start = trajectory.start_round
+  whole = trajectory if stop is not None else trajectory.whole()
+  if whole is not trajectory:
+
+    def tell(number: int, figures: dict[str, float]) -> None:
+      if number > start:
+        on_round(number, figures)
+
+    return _after(run(whole, last_round, {*keep, start}, tell), trajectory)
+  folder = trajectory.store.artifact('fedavg', trajectory.determinants)
+  wanted = {int(number) for number in keep if start < number <= last_round} | {last_round}
+  work = _Work(trajectory, folder, last_round, wanted, on_round, stop)
+  kept = None if stop is not None else saved_rounds.load_kept(folder, wanted)
+  with contextlib.nullcontext() if kept is not None else trajectory.store.working_on(folder):
+    record = work.do(kept)
+    saved_rounds.tidy(folder, work.wanted)
+  return work.outcome(record)
 
 
-def place(
-  trainer: trainer_lib.Trainer,
-  store: artifacts.Store,
-  settings: Any,
-  members: np.ndarray,
-  start_weights: trainer_lib.Weights,
-  start_round: int,
-) -> pathlib.Path:
-  """Returns the folder that has the rounds of a trajectory (arguments as for `run`), whether or not it is there."""
-  if _goes_on(trainer, store, settings, members, start_weights, start_round):
-    start_weights, start_round = trainer.computations.model.weights, 0
-  return store.place('fedavg', _determinants(trainer, settings, members, start_weights, start_round))
-
-
-def _goes_on(
-  trainer: trainer_lib.Trainer,
-  store: artifacts.Store,
-  settings: Any,
-  members: np.ndarray,
-  start_weights: trainer_lib.Weights,
-  start_round: int,
-) -> bool:
-  """Tells whether these clients, trained from the initial weights, had exactly this model after exactly this round.
-
-  And whether the server had nothing else in mind, such as what an aggregator learnt of earlier rounds: a trajectory
-  starts without it.
-  """
-  if start_round == 0:
-    return False
-  initial = trainer.computations.model.weights
-  folder = store.place('fedavg', _determinants(trainer, settings, members, initial, 0))
-  try:
-    record = _load(folder, start_round)
-  except FileNotFoundError:  # Another run is at work there, and had it as its latest round.
-    return False
-  if record is None:
-    return False
-  kept, fresh = _state_arrays(record), trainer.state_arrays(trainer.start(start_weights))
-  return len(kept) == len(fresh) and all(map(np.array_equal, kept, fresh))
-
-
-def _after(outcome: Outcome, trainer: trainer_lib.Trainer, start_round: int) -> Outcome:
-  """Returns what is after a round of a trajectory from round 0, as a trajectory from that round."""
-  history = History(
-    **{
-      field.name: getattr(outcome.history, field.name)[start_round:] for field in dataclasses.fields(History)
-    }
-  )
+def _after(outcome: Outcome, trajectory: Trajectory) -> Outcome:
+  """Returns what is after the start of a trajectory, of an outcome that begins earlier."""
+  history = outcome.history.after(trajectory.start_round)
   return dataclasses.replace(
     outcome,
     history=history,
-    weights={number: weights for number, weights in outcome.weights.items() if number >= start_round},
-    client_rounds_asked=sum(len(trainer.cohort(outcome.members, r)) for r in history.rounds),
+    weights={number: model for number, model in outcome.weights.items() if number >= trajectory.start_round},
+    client_rounds_asked=trajectory.client_rounds(history.rounds),
   )
 
 
-def newest_round(folder: pathlib.Path) -> int:
-  """Returns the number of the newest round that a trajectory's folder has; 0 where it has none."""
-  return max(artifacts.saved_rounds(folder), default=0)
+class _Work:
+  """One request at work in the trajectory's folder.
 
-
-def _determinants(
-  trainer: trainer_lib.Trainer,
-  settings: Any,
-  members: np.ndarray,
-  start_weights: trainer_lib.Weights,
-  start_round: int,
-) -> dict[str, Any]:
-  return {
-    'clients': [trainer.population.client_digests[k] for k in members],
-    'start_weights': digests.of_arrays(start_weights),
-    'start_round': int(start_round),
-    'settings': settings,
-  }
-
-
-def _load(folder: pathlib.Path, number: int) -> dict[str, np.ndarray] | None:
-  """Returns what was saved of a round, or None where it was not, or is damaged."""
-  path = artifacts.saved_rounds(folder).get(number)
-  if path is None:
-    return None
-  try:
-    record = files_lib.load_arrays(path)
-    # What an earlier version saved without one of the columns is trained again.
-    return record if set(_COLUMNS) <= set(record) else None
-  except files_lib.DamagedFile as damage:
-    files_lib.set_aside(path, damage)
-    return None
-
-
-def _all_kept(folder: pathlib.Path, numbers: Collection[int]) -> dict[int, dict[str, np.ndarray]] | None:
-  """Returns what was saved of these rounds where all are kept and whole, or None.
-
-  Kept rounds stay as they are while another run trains later ones, so nobody has to wait for that.
+  Attributes:
+    wanted: Rounds whose models are asked for.
   """
-  paths = {number: folder / f'round_{number:05d}.npz' for number in numbers}
-  if not all(path.exists() for path in paths.values()):
-    return None
-  try:
-    records = {number: files_lib.load_arrays(path) for number, path in paths.items()}
-  except (FileNotFoundError, files_lib.DamagedFile):  # Pruned meanwhile, or set aside by who takes the lock.
-    return None
-  return records if all(set(_COLUMNS) <= set(record) for record in records.values()) else None
+
+  def __init__(
+    self,
+    trajectory: Trajectory,
+    folder: pathlib.Path,
+    last_round: int,
+    wanted: set[int],
+    on_round: OnRound,
+    stop: Stop | None,
+  ):
+    self.wanted = wanted
+    self._trajectory, self._folder, self._last_round = trajectory, folder, last_round
+    self._on_round, self._stop = on_round, stop
+    self._models: dict[int, Weights] = {trajectory.start_round: tuple(trajectory.start_weights)}
+    self._trained = 0
+
+  def do(self, kept: dict[int, saved_rounds.Record] | None) -> saved_rounds.Record:
+    """Reads what there is, trains the rest, and returns the record of the last round.
+
+    Args:
+      kept: All that is wanted, where it has been read; None where what is there is still to be looked for.
+    """
+    if self._stop is not None:
+      self._stop_where_it_did(self._stop)
+    if kept is None:
+      found = {number: saved_rounds.keep(self._folder, number) for number in self.wanted}
+      kept = {number: record for number, record in found.items() if record is not None}
+    num_arrays = len(self._trajectory.start_weights)
+    self._models |= {number: saved_rounds.model(record, num_arrays) for number, record in kept.items()}
+    start, missing = self._trajectory.start_round, sorted(self.wanted - set(kept))
+    if not missing:
+      self._tell(kept[self._last_round], start, self._last_round)
+      return kept[self._last_round]
+    done, record = saved_rounds.newest(self._folder, missing[0]) or (start, _empty(self._trajectory))
+    self._tell(record, start, done)
+    record, done = self._train(record, done, missing[-1])
+    if done == self._last_round:
+      return record
+    self._tell(kept[self._last_round], done, self._last_round)
+    return kept[self._last_round]
+
+  def outcome(self, record: saved_rounds.Record) -> Outcome:
+    """Returns what the request gives, from the record of the last round or a later one."""
+    start = self._trajectory.start_round
+    rounds = np.arange(start + 1, self._last_round + 1)
+    history = History(rounds, *(record[name][: len(rounds)] for name in saved_rounds.COLUMNS))
+    asked = self._trajectory.client_rounds(rounds)
+    return Outcome(self._trajectory.members, history, self._models, asked, self._trained, self._folder.name)
+
+  def _stop_where_it_did(self, stop: Stop) -> None:
+    """Makes the round in which the trajectory stopped earlier the last one, where the store has it."""
+    start = self._trajectory.start_round
+    there = saved_rounds.newest(self._folder, saved_rounds.newest_number(self._folder))
+    norms: list[float] = [] if there is None else there[1]['update_norm'].tolist()
+    reached = [r for r, norm in enumerate(norms, start + 1) if r <= self._last_round and stop(r, norm)]
+    if reached:
+      self._last_round, self._stop = reached[0], None
+      ends = {r for r in (self._last_round - 1, self._last_round) if r > start}
+      self.wanted = {r for r in self.wanted if r < self._last_round} | ends
+
+  def _train(self, record: saved_rounds.Record, done: int, until: int) -> tuple[saved_rounds.Record, int]:
+    """Trains from a round to another one, or to where it is told to stop; returns the last round's record and number."""
+    trajectory, trainer = self._trajectory, self._trajectory.trainer
+    arrays = saved_rounds.state(record)
+    state = trainer.state_from_arrays(arrays) if arrays else trainer.start(trajectory.start_weights)
+    while done < until:
+      done += 1
+      cohort, before = trainer.cohort(trajectory.members, done), trainer.weights(state)
+      state, figures = trainer.round(state, cohort, done, trajectory.may_diverge)
+      self._trained += len(cohort)
+      after = trainer.weights(state)
+      record = _appended(record, trajectory, before, after, figures)
+      if self._stop is not None and self._stop(done, float(record['update_norm'][-1])):
+        until = self._last_round = done
+        self.wanted |= {done - 1, done}
+        self._models[done - 1] = before
+        saved_rounds.keep(self._folder, done - 1)
+      saved_rounds.save(self._folder, done, done in self.wanted, record, trainer.state_arrays(state))
+      if done in self.wanted:
+        self._models[done] = after
+      self._tell(record, done - 1, done)
+    return record, done
+
+  def _tell(self, record: saved_rounds.Record, after: int, last: int) -> None:
+    """Tells the figures of the rounds after one, up to another one."""
+    for number in range(after + 1, min(last, self._last_round) + 1):
+      self._on_round(number, _figures(self._trajectory, record, number - self._trajectory.start_round - 1))
 
 
-def _newest(folder: pathlib.Path, limit: int, start: int) -> tuple[int, dict[str, np.ndarray] | None]:
-  """Returns the newest whole round up to a limit, and what was saved of it; (start, None) where there is none."""
-  for number in sorted((r for r in artifacts.saved_rounds(folder) if r <= limit), reverse=True):
-    record = _load(folder, number)
-    if record is not None:
-      return number, record
-  return start, None
-
-
-def _update_norms(folder: pathlib.Path, start: int) -> np.ndarray:
-  """Returns the update norms of all rounds that the store has."""
-  _, record = _newest(folder, newest_round(folder), start)
-  return np.zeros(0) if record is None else record['update_norm']
-
-
-def _keep(folder: pathlib.Path, number: int) -> None:
-  """Keeps a round that was only the latest."""
-  path = folder / f'latest_{number:05d}.npz'
-  if path.exists():
-    path.rename(folder / f'round_{number:05d}.npz')
-
-
-def _save(
-  folder: pathlib.Path, number: int, keep: bool, record: dict[str, np.ndarray], state: list[np.ndarray]
-) -> None:
-  """Saves a round, and then removes earlier ones unless they are to be kept."""
-  path = folder / f'{"round" if keep else "latest"}_{number:05d}.npz'
-  files_lib.save_arrays(path, record | {f'state_{i:04d}': leaf for i, leaf in enumerate(state)})
-  for saved, old in artifacts.saved_rounds(folder).items():
-    if saved < number and old.name.startswith('latest_'):
-      old.unlink(missing_ok=True)
-
-
-def _tidy(folder: pathlib.Path, wanted: Collection[int]) -> None:
-  """Removes what a killed program left: half a file, or a latest round with the one after it beside it."""
-  files_lib.sweep(folder)
-  saved = artifacts.saved_rounds(folder)
-  for number, path in saved.items():
-    if number + 1 in saved and number not in wanted and path.name.startswith('latest_'):
-      path.unlink(missing_ok=True)
-
-
-def _state_arrays(record: dict[str, np.ndarray]) -> list[np.ndarray]:
-  return [record[name] for name in sorted(record) if name.startswith('state_')]
-
-
-def _empty(members: int) -> dict[str, np.ndarray]:
+def _empty(trajectory: Trajectory) -> saved_rounds.Record:
+  members = len(trajectory.members)
   return {
     'validation_correct': np.zeros((0, members), np.int64),
     'validation_loss': np.zeros((0, members)),
@@ -330,15 +301,16 @@ def _empty(members: int) -> dict[str, np.ndarray]:
 
 
 def _appended(
-  record: dict[str, np.ndarray],
-  trainer: trainer_lib.Trainer,
-  members: np.ndarray,
-  before: trainer_lib.Weights,
-  weights: trainer_lib.Weights,
+  record: saved_rounds.Record,
+  trajectory: Trajectory,
+  before: Weights,
+  after: Weights,
   figures: dict[str, float],
-) -> dict[str, np.ndarray]:
-  splits = (trainer.population.validation, trainer.population.test)
-  validation, test = trainer.measure_splits(weights, splits, members)
+) -> saved_rounds.Record:
+  population = trajectory.trainer.population
+  validation, test = trajectory.trainer.measure_splits(
+    after, (population.validation, population.test), trajectory.members
+  )
   row = {
     'validation_correct': validation.correct,
     'validation_loss': validation.loss_sum,
@@ -346,27 +318,24 @@ def _appended(
     'test_loss': test.loss_sum,
     'train_loss': figures['train_loss'],
     'dropped': figures['dropped'],
-    'update_norm': _distance(before, weights),
+    'update_norm': _distance(before, after),
   }
-  return {name: np.concatenate([record[name], np.asarray(row[name])[None]]) for name in _COLUMNS}
+  return {name: np.concatenate([record[name], np.asarray(row[name])[None]]) for name in saved_rounds.COLUMNS}
 
 
-def _distance(one: trainer_lib.Weights, other: trainer_lib.Weights) -> float:
+def _distance(one: Weights, other: Weights) -> float:
   """Returns the Euclidean distance of two models."""
   squares = (np.square(a.astype(np.float64) - b).sum() for a, b in zip(one, other, strict=True))
   return float(np.sqrt(sum(squares)))
 
 
-def _figures(
-  trainer: trainer_lib.Trainer, members: np.ndarray, record: dict[str, np.ndarray], index: int
-) -> dict[str, float]:
-  population = trainer.population
+def _figures(trajectory: Trajectory, record: saved_rounds.Record, index: int) -> dict[str, float]:
+  population, members = trajectory.trainer.population, trajectory.members
+  correct, test_correct = record['validation_correct'][index], record['test_correct'][index]
   return {
     'train_loss': float(record['train_loss'][index]),
-    'validation_accuracy': float(
-      np.mean(record['validation_correct'][index] / population.validation.counts[members])
-    ),
-    'test_accuracy': float(np.mean(record['test_correct'][index] / population.test.counts[members])),
+    'validation_accuracy': float(np.mean(correct / population.validation.counts[members])),
+    'test_accuracy': float(np.mean(test_correct / population.test.counts[members])),
     'dropped': float(record['dropped'][index]),
     'update_norm': float(record['update_norm'][index]),
   }

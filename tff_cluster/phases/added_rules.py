@@ -30,7 +30,7 @@ def run(experiment: live_experiment_lib.Experiment, label: str, failed: dict[str
       continue
     name = f'Phase 3 of {label} by {rule.name}'
     with three_phase.apart(failed, rule.called), experiment.timed(name) as figures:
-      models = models or rule_evaluation.ClusterModels(experiment, label)
+      models = models or rule_evaluation.of_phase2(experiment, label)
       found = models.evaluation(rule)
       entry = {
         'determinants': _determinants(rule),
@@ -42,12 +42,13 @@ def run(experiment: live_experiment_lib.Experiment, label: str, failed: dict[str
 
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
   """Tells whether every rule was measured on every clustering, as the rule is now."""
+  return all(is_measured(folder, config, clustering.label) for clustering in config.clusterings)
+
+
+def is_measured(folder: RunFolder, config: config_lib.ExperimentConfig, label: str) -> bool:
+  """Tells whether every rule was measured on a clustering, as the rule is now."""
   added = rules.added(config.evaluation.aggregation)
-  return all(
-    _evaluation(_saved(folder, clustering.label), rule) is not None
-    for clustering in config.clusterings
-    for rule in added
-  )
+  return all(_evaluation(_saved(folder, label), rule) is not None for rule in added)
 
 
 def finished(

@@ -36,10 +36,11 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     {'name': 'Phase 1', **phase1['timing']},
     {'name': 'Phase 2, unclustered baseline', **baseline['timing']},
   ]
-  local = None
+  local, kept = None, {}
   if config.evaluation.local_training:
     local = folder.load_finished(folder.local, 'phase2')
     timing.append({'name': 'Every client alone', **local.pop('timing')})
+    kept['local'] = local.pop('trajectories')
   new = saved_population.load_population(folder.new_clients) if config.data.new_clients else None
   fedavg = None
   if new is not None:
@@ -47,6 +48,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
     timing.append({'name': 'New clients, unclustered baseline', **fedavg.pop('timing')})
   clusterings: list[dict[str, Any]] = []
   dropped: list[int] = []
+  trajectories: dict[str, Any] = {}
   arrays: dict[str, np.ndarray] = {}
   for clustering in config.clusterings:
     label = clustering.label
@@ -78,6 +80,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       _clustering(clustering, saved, phase2, phase3, population) | {'splits': splits, 'new_clients': joined}
     )
     dropped.append(phase2.get('dropped_updates', 0))
+    trajectories[label] = phase2['trajectories']
     if clustering.rule.has_linkage:
       arrays[f'linkage_{label}'] = folder.load(folder.linkage(label), 'clustering', files.load_arrays)[
         'linkage'
@@ -109,6 +112,13 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
         {'name': rule.name, 'words': rule.words, 'kind': rule.kind, 'aggregation': rule.path}
         for rule in rules.added(config.evaluation.aggregation)
       ],
+      'artifacts': {
+        'phase1': phase1['trajectory'],
+        'baseline': baseline['trajectory'],
+        'signatures': phase1['signatures'],
+        'clusterings': trajectories,
+        **kept,
+      },
     }
     | ({} if harm is None else {'malicious': harm})
   )
@@ -181,7 +191,7 @@ def _clustering(
     'cluster_scores': phase3['cluster_scores'],
     'evaluations': phase3['evaluations'],
     'experts': phase3['experts'],
-    'equal_cost': _equal_cost(phase2.get('equal_cost'), phase3.get('equal_cost')),
+    'equal_cost': phase2['equal_cost'],
     # Where there is nothing to tell there are no keys.
     **{name: saved[name] for name in ('excluded',) if name in saved},
     **{name: phase2[name] for name in ('dropped_updates',) if name in phase2},
@@ -211,10 +221,6 @@ def _joint_recovery(
   )
   truths = {name: np.hstack([truth, new.truths[name]]) for name, truth in population.truths.items()}
   return _recovery(together, truths, together.client_ids, saved.get('excluded', ()))
-
-
-def _equal_cost(budget: dict[str, int] | None, evaluation: dict[str, Any] | None) -> dict[str, Any] | None:
-  return None if budget is None else budget | {'evaluation': evaluation}
 
 
 def _split(

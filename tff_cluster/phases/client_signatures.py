@@ -19,11 +19,13 @@ import numpy as np
 from tff_cluster.aggregation import mixing
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError, argument
+from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.clustering import sketch as sketch_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.storage import artifacts, saved_rounds
 from tff_cluster.storage import files as files_lib
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 _SAMPLE = 8
 
 
-def save(experiment: live_experiment_lib.Experiment, kind: str, weights: dict[int, Any]) -> str:
+def save(experiment: live_experiment_lib.Experiment, kind: str, weights: dict[int, Weights]) -> str:
   """Saves one vector a client and returns the name of the artifact.
 
   'weights' are the weights that the clients sent in the last round n, so that their n_k / n mean is the
@@ -91,7 +93,7 @@ def _save(
   experiment: live_experiment_lib.Experiment,
   trainer: Any,
   kind: str,
-  weights: dict[int, Any],
+  weights: dict[int, Weights],
   client_rounds: int,
 ) -> str:
   """Saves the vectors of the trainer's clients, which cost so many client-rounds; see `save`."""
@@ -125,7 +127,7 @@ def _save_vectors(
   trainer: Any,
   path: pathlib.Path,
   kind: str,
-  base: Any,
+  base: Weights,
   number: int,
   origin: np.ndarray,
 ) -> None:
@@ -182,8 +184,8 @@ def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signa
     block_bytes: Memory that working copies may take; default: see Signatures.
 
   Raises:
-    InputError: if Phase 1 has not finished, saved other signatures only, its signatures have been pruned, or fewer than
-      two clients are left.
+    InputError: if Phase 1 has not finished, saved other signatures only, or fewer than two clients are left.
+    MissingArtifact: if its signatures have been pruned.
     DamagedFile: if a file of it is damaged.
   """
   from tff_cluster.clustering import diverged_clients
@@ -274,14 +276,13 @@ def _vectors(folder: RunFolder, name: str) -> np.ndarray:
 
 
 def _of_phase1(folder: RunFolder, path: pathlib.Path, load: Callable[[pathlib.Path], Any]) -> Any:
-  """Returns what a file of a finished Phase 1 holds; InputError where it is gone or not whole."""
+  """Returns what a file of a finished Phase 1 holds; MissingArtifact where it is gone or not whole."""
   try:
     return load(path)
   except FileNotFoundError as error:
-    raise InputError(
+    raise artifacts.MissingArtifact(
       f'{argument("output_dir", folder.root)}: the signatures of its Phase 1 are not in the store any more (no whole '
-      f'{path.relative_to(folder.root)}): run python -m phases.phase1 as the run was given, or python -m '
-      'phases.run_all, which make them again'
+      f'{path.relative_to(folder.root)}): run {folder.command("phase1")}, which makes them again'
     ) from error
 
 
@@ -300,12 +301,15 @@ def is_whole(path: pathlib.Path, *beside: pathlib.Path) -> bool:
 
 
 def phase1_is_whole(folder: RunFolder) -> bool:
-  """Tells whether Phase 1 has finished and its signatures can be used."""
+  """Tells whether Phase 1 has finished, and its models and signatures can be used."""
   if not folder.phase1.exists():
     return False
-  signatures = folder.load_finished(folder.phase1, 'phase1')['signatures']
-  places = [folder.store / name for name in signatures.values()]
-  return all([is_whole(place / 'vectors.npy', place / 'clients.json') for place in places])
+  phase1 = folder.load_finished(folder.phase1, 'phase1')
+  places = [folder.store / name for name in phase1['signatures'].values()]
+  kept = saved_rounds.Checkpoints.from_json(phase1['trajectory'], folder.phase1)
+  return saved_rounds.are_whole(artifacts.Store(folder.store), kept) and all(
+    [is_whole(place / 'vectors.npy', place / 'clients.json') for place in places]
+  )
 
 
 def _rows(
@@ -323,14 +327,16 @@ def _rows(
   return vectors, usable
 
 
-def _phase1_weights(experiment: live_experiment_lib.Experiment) -> dict[int, Any]:
+def _phase1_weights(experiment: live_experiment_lib.Experiment) -> dict[int, Weights]:
   """Returns the global models after the last two rounds of Phase 1, by round number."""
-  last = experiment.config.training.phase1_rounds
-  initial = experiment.trainer.computations.model.weights
-  return experiment.train('phase1', experiment.everyone, initial, 0, last, (last - 1,), log=False).weights
+  folder = experiment.folder
+  saved = folder.load_finished(folder.phase1, 'phase1')['trajectory']
+  loaded = experiment.load(saved_rounds.Checkpoints.from_json(saved, folder.phase1), 'phase1')
+  # Where Phase 1 has one round only, the model before it is the initial one.
+  return {0: experiment.trainer.computations.model.weights} | loaded
 
 
-def _start_of(experiment: live_experiment_lib.Experiment, base: Any, members: np.ndarray) -> np.ndarray:
+def _start_of(experiment: live_experiment_lib.Experiment, base: Weights, members: np.ndarray) -> np.ndarray:
   number = experiment.config.training.phase1_rounds
   clients = [experiment.population.client_digests[k] for k in members]
   artifact = experiment.store.artifact(
@@ -346,7 +352,11 @@ def _start_of(experiment: live_experiment_lib.Experiment, base: Any, members: np
 
 
 def _distortion(
-  experiment: live_experiment_lib.Experiment, base: Any, number: int, origin: np.ndarray, sketches: np.ndarray
+  experiment: live_experiment_lib.Experiment,
+  base: Weights,
+  number: int,
+  origin: np.ndarray,
+  sketches: np.ndarray,
 ) -> dict[str, float] | None:
   """Returns how far the sketches' distances are off for a few clients; None where there are no two."""
   from tff_cluster.clustering import diverged_clients
@@ -366,5 +376,5 @@ def _distortion(
   return dataclasses.asdict(sketch_lib.distortion(vectors, sketches[sample]))
 
 
-def _determinants(experiment: live_experiment_lib.Experiment, base: Any, number: int) -> dict[str, Any]:
+def _determinants(experiment: live_experiment_lib.Experiment, base: Weights, number: int) -> dict[str, Any]:
   return {'base': experiment.digest_of(base), 'round': number, 'settings': experiment.settings}

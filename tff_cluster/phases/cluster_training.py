@@ -1,15 +1,21 @@
-"""Phase 2: every cluster of a clustering trained to the last round, whatever the clusters came from."""
+"""Phase 2: every cluster of a clustering trained to the last round, or what came of that read again."""
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base.types import Json, Weights
 from tff_cluster.clustering import assignment as assignment_lib
+from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import client_signatures
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.phases import training_while_clustering as recursion
+from tff_cluster.storage import saved_rounds
+
+if TYPE_CHECKING:
+  from tff_cluster.federated import trajectory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,36 +37,58 @@ class Trained:
 
   Attributes:
     assignment: Who belongs to which cluster.
-    clusters: One federated.trajectory.Outcome a cluster, that of its last rounds.
     outcomes: All trajectories; from the first round of Phase 2 on they hold every client in every round.
+    last: Position in `outcomes` of the one that each cluster's last rounds are in.
     client_rounds: What Phase 2 cost, with what the clustering itself cost.
     equal_cost: None where it cost no more than FedAvg without clusters.
   """
 
   assignment: assignment_lib.ClusterAssignment
-  clusters: list[Any]
-  outcomes: list[Any]
+  outcomes: list['trajectory.Outcome']
+  last: list[int]
   client_rounds: int
   equal_cost: EqualCost | None = None
 
+  @property
+  def clusters(self) -> list['trajectory.Outcome']:
+    """The outcome of each cluster's last rounds."""
+    return [self.outcomes[position] for position in self.last]
 
-def train_clusters(experiment: live_experiment_lib.Experiment, label: str, log: bool = True) -> Trained:
-  """Trains the clusters of a clustering, or reads what the store has of them.
+  def models(self, round_number: int) -> list[Weights]:
+    """Returns each cluster's model after a round."""
+    return [outcome.weights[round_number] for outcome in self.clusters]
 
-  Args:
-    experiment: The experiment.
-    label: Which clustering.
-    log: See Experiment.train; its costs are counted once, by the call that logs.
+  def kept(self) -> dict[str, Json]:
+    """Returns what the file of Phase 2 says of the artifacts that it stands on."""
+    return {
+      'trajectories': [outcome.checkpoints.to_json() for outcome in self.outcomes],
+      'last': list(self.last),
+    }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Loaded:
+  """The clusters of a clustering whose Phase 2 has finished.
+
+  Attributes:
+    assignment: Who belongs to which cluster.
+    models: The model of each cluster after the last round.
   """
+
+  assignment: assignment_lib.ClusterAssignment
+  models: list[Weights]
+
+
+def train_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Trained:
+  """Trains the clusters of a clustering; what the store has is not trained again."""
   folder, training = experiment.folder, experiment.config.training
   saved = folder.load_finished(folder.clusters(label), 'clustering')
   assignment = assignment_lib.ClusterAssignment.from_json(saved)
   if folder.splits(label).exists():
-    return _after_recursion(experiment, label, assignment, log)
+    return _after_recursion(experiment, label, assignment)
   last = training.phase1_rounds + training.phase2_rounds
   starts = client_signatures.start_weights(experiment, assignment)
-  if log:
-    experiment.asked += client_signatures.start_cost(experiment, assignment)
+  experiment.asked += client_signatures.start_cost(experiment, assignment)
   spent = _spent(experiment, saved, assignment)
   equal_cost = _equal_cost(experiment, assignment, spent)
   keep = () if equal_cost is None else (equal_cost.round,)
@@ -68,13 +96,44 @@ def train_clusters(experiment: live_experiment_lib.Experiment, label: str, log: 
   models = [experiment.unflatten(start) for start in starts]
   found = {
     row: experiment.train(
-      f'{label}/cluster_{row:03d}', members[row], models[row], training.phase1_rounds, last, keep, log
+      f'{label}/cluster_{row:03d}', members[row], models[row], training.phase1_rounds, last, keep
     )
     for row in experiment.idle_first(members, models, training.phase1_rounds)
   }
-  outcomes = [found[row] for row in range(assignment.num_clusters)]
+  rows = list(range(assignment.num_clusters))
+  outcomes = [found[row] for row in rows]
   total = spent + sum(outcome.client_rounds_asked for outcome in outcomes)
-  return Trained(assignment, outcomes, outcomes, total, equal_cost)
+  return Trained(assignment, outcomes, rows, total, equal_cost)
+
+
+def load_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Loaded:
+  """Reads what `train_clusters` made, from the models that the file of Phase 2 names. Trains nothing.
+
+  Raises:
+    InputError: if Phase 2 of the clustering has not finished.
+    MissingArtifact: if a model is not in the store any more, or damaged; Phase 2 makes it again.
+    DamagedFile: if a file of the run is damaged.
+  """
+  folder, training = experiment.folder, experiment.config.training
+  saved = folder.load_finished(folder.clusters(label), 'clustering')
+  last = training.phase1_rounds + training.phase2_rounds
+  trajectories, rows = trajectories_of(folder, label)
+  models = [experiment.load(trajectories[row], 'phase2', last)[last] for row in rows]
+  return Loaded(assignment_lib.ClusterAssignment.from_json(saved), models)
+
+
+def trajectories_of(folder: RunFolder, label: str) -> tuple[list[saved_rounds.Checkpoints], list[int]]:
+  """Returns where the store keeps the trajectories of a finished Phase 2, and which of them each cluster's last rounds are in."""
+  path = folder.phase2(label)
+  saved = folder.load_finished(path, 'phase2')
+  found = [saved_rounds.Checkpoints.from_json(each, path) for each in saved['trajectories']]
+  return found, saved['last']
+
+
+def are_kept(experiment: live_experiment_lib.Experiment, label: str) -> bool:
+  """Tells whether all models that the file of Phase 2 names can be read; damaged ones are set aside."""
+  trajectories, _ = trajectories_of(experiment.folder, label)
+  return all([saved_rounds.are_whole(experiment.store, saved) for saved in trajectories])
 
 
 def rounds_kept_of_fedavg(experiment: live_experiment_lib.Experiment) -> set[int]:
@@ -124,18 +183,13 @@ def _equal_cost(
 
 
 def _after_recursion(
-  experiment: live_experiment_lib.Experiment,
-  label: str,
-  assignment: assignment_lib.ClusterAssignment,
-  log: bool,
+  experiment: live_experiment_lib.Experiment, label: str, assignment: assignment_lib.ClusterAssignment
 ) -> Trained:
-  trained = recursion.trajectories(experiment, label, log)
-  parents = {segment.parent for segment, _ in trained}
-  leaves = {
-    tuple(segment.members): outcome for i, (segment, outcome) in enumerate(trained) if i not in parents
-  }
-  clusters = [leaves[tuple(assignment.members(row))] for row in range(assignment.num_clusters)]
+  trained = recursion.train_segments(experiment, label)
+  leaves = recursion.leaves_of([segment for segment, _ in trained])
+  position_of = {tuple(leaf.members): position for position, leaf in leaves.items()}
+  last = [position_of[tuple(assignment.members(row))] for row in range(assignment.num_clusters)]
   outcomes = [outcome for _, outcome in trained]
   first = experiment.config.training.phase1_rounds + 1
   total = sum(len(o.members) * int(np.sum(o.history.rounds >= first)) for o in outcomes)
-  return Trained(assignment, clusters, outcomes, total)
+  return Trained(assignment, outcomes, last, total)

@@ -17,6 +17,7 @@ from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import client_signatures, fold_summary, session, threshold_choice
 from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.storage import artifacts, saved_rounds
 from tff_cluster.storage import files as files_lib
 
 
@@ -150,13 +151,9 @@ class _Counting:
     )
 
   def _trajectory(self, members: np.ndarray, start: Any, start_round: int, last_round: int) -> None:
-    from tff_cluster.federated import trajectory
-
     experiment = self._experiment
-    folder = trajectory.place(
-      experiment.trainer, experiment.store, experiment.settings, members, start, start_round
-    )
-    have = max(trajectory.newest_round(folder), self._planned.get(folder, 0), start_round)
+    folder = experiment.trajectory(members, start, start_round).place
+    have = max(saved_rounds.newest_number(folder), self._planned.get(folder, 0), start_round)
     self._planned[folder] = max(last_round, have)
     sizes = [len(experiment.trainer.cohort(members, r)) for r in range(start_round + 1, last_round + 1)]
     done = min(have, last_round) - start_round
@@ -202,24 +199,14 @@ class _Counting:
       yield assignment.members(row), None if starts is None else self._experiment.unflatten(starts[row])
 
   def _starts(self, assignment: assignment_lib.ClusterAssignment) -> np.ndarray | None:
-    from tff_cluster.federated import trajectory
-
-    experiment, training = self._experiment, self._run.config.training
-    if training.cluster_start == 'global_model':
-      initial = experiment.trainer.computations.model.weights
-      fedavg = trajectory.place(
-        experiment.trainer, experiment.store, experiment.settings, experiment.everyone, initial, 0
-      )
-      if trajectory.newest_round(fedavg) < training.phase1_rounds:
-        return None
-    elif training.sketch_dimension is not None:
+    training = self._run.config.training
+    if training.cluster_start != 'global_model' and training.sketch_dimension is not None:
       return None
-    there = experiment
-    if training.cluster_start != 'global_model':
-      there = dataclasses.replace(experiment, folder=self._run.folder)
     try:
-      return client_signatures.start_weights(there, assignment)
-    except InputError:  # They have been pruned.
+      return client_signatures.start_weights(
+        dataclasses.replace(self._experiment, folder=self._run.folder), assignment
+      )
+    except (InputError, artifacts.MissingArtifact):  # They have been pruned.
       return None
 
 

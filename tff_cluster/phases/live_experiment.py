@@ -9,19 +9,23 @@ import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tff_cluster.base import digests, environment
 from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.base.types import Weights
 from tff_cluster.data import population as population_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_folder
 from tff_cluster.phases import early_checks
-from tff_cluster.storage import artifacts
+from tff_cluster.storage import artifacts, saved_rounds
 from tff_cluster.storage import files as files_lib
+
+if TYPE_CHECKING:
+  from tff_cluster.federated import trajectory as trajectory_lib
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
 _ENGINE = 2
@@ -189,30 +193,34 @@ class Experiment:
     """int64[clients], all positions."""
     return np.arange(self.population.num_clients)
 
+  def trajectory(
+    self, members: np.ndarray, start: Weights, start_round: int, may_diverge: bool = False
+  ) -> 'trajectory_lib.Trajectory':
+    """Returns the trajectory of some clients from a model on; arguments as for federated.trajectory.Trajectory."""
+    from tff_cluster.federated import trajectory
+
+    return trajectory.Trajectory(
+      self.trainer, self.store, self.settings, members, start, start_round, may_diverge
+    )
+
   def train(
     self,
     name: str,
     members: np.ndarray,
-    start: Any,
+    start: Weights,
     start_round: int,
     last_round: int,
-    keep: Any = (),
-    log: bool = True,
-    may_diverge: bool = False,
-  ) -> Any:
+    keep: Collection[int] = (),
+  ) -> 'trajectory_lib.Outcome':
     """Returns federated.trajectory.run's outcome, shown as progress and logged as metrics/NAME.csv.
 
     Args:
       name: What the stage is called.
-      members, start, start_round, last_round, keep: See federated.trajectory.run.
-      log: Whether to show and log it (a stage that only reads what is finished does not).
-      may_diverge: See federated.trajectory.run.
+      members, start, start_round: See `trajectory`.
+      last_round, keep: See federated.trajectory.run.
     """
     from tff_cluster.federated import metrics_log, trajectory
 
-    request = (self.trainer, self.store, self.settings, members, start, start_round, last_round, keep)
-    if not log:
-      return trajectory.run(*request, may_diverge=may_diverge)
     rounds = metrics_log.RoundLog(self.folder.metrics(name), self.folder.tensorboard(name))
     with self.progress.stage(name, last_round - start_round):
 
@@ -220,13 +228,32 @@ class Experiment:
         rounds.release(number, figures)
         self.progress.update(accuracy=figures['validation_accuracy'], loss=figures['train_loss'])
 
-      outcome = trajectory.run(*request, on_round, may_diverge=may_diverge)
-    self.asked += outcome.client_rounds_asked
-    self.trained += outcome.client_rounds_trained
+      outcome = trajectory.run(self.trajectory(members, start, start_round), last_round, keep, on_round)
+    self.count(outcome)
     return outcome
 
+  def count(self, outcome: 'trajectory_lib.Outcome') -> None:
+    """Adds what a trajectory cost to what this process has asked for and trained."""
+    self.asked += outcome.client_rounds_asked
+    self.trained += outcome.client_rounds_trained
+
+  def load(self, saved: saved_rounds.Checkpoints, phase: str, *rounds: int) -> dict[int, Weights]:
+    """Returns models that a finished phase kept, by round number. Trains nothing.
+
+    Args:
+      saved: Which they are.
+      phase: The phase that kept them, and makes them again.
+      rounds: Those of the rounds that are wanted; default: all.
+
+    Raises:
+      MissingArtifact: if one of them is not there, or not whole.
+    """
+    like = self.trainer.computations.model.weights
+    remedy = f'run {self.folder.command(phase)}'
+    return saved_rounds.load(self.store, saved, like, remedy, rounds)
+
   def idle_first(
-    self, members: Sequence[np.ndarray], starts: Sequence[Any], start_round: int
+    self, members: Sequence[np.ndarray], starts: Sequence[Weights], start_round: int
   ) -> Iterator[int]:
     """Yields the positions of clusters, those last that another run on the same store is training just now.
 
@@ -235,13 +262,9 @@ class Experiment:
       starts: The weights from which each cluster starts.
       start_round: The round that they come from.
     """
-    from tff_cluster.federated import trajectory
-
+    clusters = zip(members, starts, strict=True)
     yield from self.store.idle_first(
-      [
-        trajectory.place(self.trainer, self.store, self.settings, cluster, start, start_round)
-        for cluster, start in zip(members, starts, strict=True)
-      ]
+      [self.trajectory(cluster, start, start_round).place for cluster, start in clusters]
     )
 
   def flatten(self, weights: Any) -> np.ndarray:

@@ -34,35 +34,39 @@ def check(population: population_lib.Population, config: config_lib.ExperimentCo
 
 def run_local(experiment: live_experiment_lib.Experiment) -> None:
   """Trains every client alone and saves `phase2/local.json` (`local` in tff_cluster/experiment/results.py)."""
+  from tff_cluster.federated import trajectory
+
   path = experiment.folder.local
   if not experiment.config.evaluation.local_training or path.exists():
     return
   training, population = experiment.config.training, experiment.population
   last = training.phase1_rounds + training.phase2_rounds
   initial = experiment.trainer.computations.model.weights
-  outcomes, measured = [], []
+  outcomes, measured, kept = [], [], []
   with experiment.timed(LOCAL, population.num_clients) as figures:
     for client in experiment.everyone:
-      outcome = experiment.train('local', np.array([client]), initial, 0, last, log=False, may_diverge=True)
-      experiment.asked += outcome.client_rounds_asked
-      experiment.trained += outcome.client_rounds_trained
+      alone = experiment.trajectory(np.array([client]), initial, 0, may_diverge=True)
+      outcome = trajectory.run(alone, last)
+      experiment.count(outcome)
+      kept.append(outcome.checkpoints.to_json())
       measured.append(experiment.trainer.measure(outcome.weights[last], population.test, np.array([client])))
       # The store has the models; those of 1,000 clients would not fit into memory.
       outcomes.append(dataclasses.replace(outcome, weights={}))
       experiment.progress.update()
-    alone = class_counts.concatenate(measured)
+    scores = class_counts.concatenate(measured)
     dropped = sum(int(outcome.history.dropped.sum()) for outcome in outcomes)
     files_lib.save_json(
       path,
       {
+        'trajectories': kept,
         'client_rounds': sum(outcome.client_rounds_asked for outcome in outcomes),
         'history': evaluation.clustered_history(experiment, outcomes, 1),
         'evaluation': {
           'global': None,
-          'clients': alone.summary(),
-          'client_accuracy': alone.client_accuracy.tolist(),
+          'clients': scores.summary(),
+          'client_accuracy': scores.client_accuracy.tolist(),
         },
-        'timing': figures(accuracy=float(alone.client_accuracy.mean())),
+        'timing': figures(accuracy=float(scores.client_accuracy.mean())),
         **({'dropped_updates': dropped} if dropped else {}),
       },
     )

@@ -16,20 +16,23 @@ A new client whose training goes to NaN or infinity joins the largest cluster, o
 as a fallback; clients that took part and diverged decide nothing (clustering/diverged_clients.py).
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tff_cluster.aggregation import mixing
+from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.phases import client_signatures, cluster_training, evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.phases import training_while_clustering as recursion
 from tff_cluster.storage import files as files_lib
+from tff_cluster.storage import saved_rounds
 
 if TYPE_CHECKING:
   from tff_cluster.clustering import newcomer_clusters
+  from tff_cluster.federated import trainer as trainer_lib
 
 
 def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
@@ -37,12 +40,12 @@ def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
   folder, training = experiment.folder, experiment.config.training
   if experiment.new_clients is None or folder.new_clients_baseline.exists():
     return
-  folder.load_finished(folder.baseline, 'phase2')
+  saved = folder.load_finished(folder.baseline, 'phase2')['trajectory']
   last = training.phase1_rounds + training.phase2_rounds
   with experiment.timed('new clients without clusters') as figures:
-    initial = experiment.trainer.computations.model.weights
-    outcome = experiment.train('baseline', experiment.everyone, initial, 0, last, log=False)
-    accuracy = _accuracy(experiment, outcome.weights[last], np.arange(experiment.new_clients.num_clients))
+    kept = saved_rounds.Checkpoints.from_json(saved, folder.baseline)
+    model = experiment.load(kept, 'phase2', last)[last]
+    accuracy = _accuracy(experiment, model, np.arange(experiment.new_clients.num_clients))
     files_lib.save_json(
       folder.new_clients_baseline,
       {'client_accuracy': accuracy.tolist(), 'timing': figures(accuracy=float(np.mean(accuracy)))},
@@ -53,16 +56,15 @@ def run_clustering(
   experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
 ) -> None:
   """Assigns the new clients to a clustering's clusters, measures them, and saves `new_clients/clustering_LABEL.json`."""
-  folder, training, label = experiment.folder, experiment.config.training, clustering.label
+  folder, label = experiment.folder, clustering.label
   if experiment.new_clients is None or folder.new_clients_of(label).exists():
     return
   folder.load_finished(folder.phase3(label), 'phase3')
-  last = training.phase1_rounds + training.phase2_rounds
   everyone = np.arange(experiment.new_clients.num_clients)
   with experiment.timed(f'new clients of {label}') as figures:
-    trained = cluster_training.train_clusters(experiment, label, log=False)
-    joined, client_rounds = _join(experiment, clustering, trained.assignment)
-    models = [outcome.weights[last] for outcome in trained.clusters]
+    loaded = cluster_training.load_clusters(experiment, label)
+    joined, client_rounds = _join(experiment, clustering, loaded.assignment)
+    models = loaded.models
     with experiment.progress.stage(f'new clients {label}', len(models) + 1):
       accuracies = []
       for weights in models:
@@ -91,7 +93,7 @@ def _join(
   assignment: assignment_lib.ClusterAssignment,
 ) -> tuple['newcomer_clusters.Joined', int]:
   """Returns the new clients' clusters, and the client-rounds that they spent on it."""
-  from tff_cluster.clustering import diverged_clients
+  from tff_cluster.clustering import diverged_clients, signatures
   from tff_cluster.clustering.method import Evidence, Newcomers
 
   folder, new = experiment.folder, experiment.new_client_trainer.population
@@ -99,13 +101,15 @@ def _join(
   if rule.alternates:
     tree = SplitTree(experiment, clustering.label)
     return rule.join(options, Newcomers(assignment, tree=tree)), tree.spent
-  saved = folder.load_finished(folder.clusters(clustering.label), 'clustering')
-  kind = saved['signature']
-  known = client_signatures.load(folder, kind)
   if rule.oracle:
     population = experiment.population
-    evidence = Evidence(known, seed, population.truths, population.client_ids)
+    unseen = signatures.Signatures(np.zeros((population.num_clients, 1)), population.client_ids)
+    evidence = Evidence(unseen, seed, population.truths)
     return rule.join(options, Newcomers(assignment, evidence, truths=new.truths)), 0
+  saved = folder.load_finished(folder.clusters(clustering.label), 'clustering')
+  kind = saved['signature']
+  # What a newcomer sends is compared with what the others sent, which is what clustering methods do.
+  known = client_signatures.load(folder, kind)
   sent, joined = client_signatures.of_new_clients(experiment, kind), None
   if sent is not None:
     options = rule.for_clients(options, known.num_clients)
@@ -124,8 +128,8 @@ class SplitTree:
 
   def __init__(self, experiment: live_experiment_lib.Experiment, label: str):
     self._experiment = experiment
-    self._found = recursion.trajectories(experiment, label, log=False)
-    self.segments = [segment for segment, _ in self._found]
+    self._trajectories, _ = cluster_training.trajectories_of(experiment.folder, label)
+    self.segments = recursion.segments(experiment.folder, label)
     self.num_newcomers = experiment.new_client_trainer.population.num_clients
     self.spent = 0
 
@@ -139,13 +143,25 @@ class SplitTree:
     """Returns float32[clients, features], what these clients sent in that round, made again; NaN where it diverged."""
     return self._sent(self._experiment.trainer, node, clients)
 
-  def _sent(self, trainer: Any, node: int, clients: np.ndarray) -> np.ndarray:
+  def _sent(self, trainer: 'trainer_lib.Trainer', node: int, clients: np.ndarray) -> np.ndarray:
     number = self.segments[node].end_round
-    return _updates(self._experiment, trainer, self._found[node][1].weights[number - 1], clients, number)
+    return _updates(self._experiment, trainer, self._model(node, number - 1), clients, number)
+
+  def _model(self, node: int | None, round_number: int) -> Weights:
+    """Returns a cluster's model after a round; the one that it started from is that of the cluster that it was split from."""
+    if node is None:
+      return self._experiment.trainer.computations.model.weights
+    if round_number == self.segments[node].start_round:
+      return self._model(self.segments[node].parent, round_number)
+    return self._experiment.load(self._trajectories[node], 'phase2', round_number)[round_number]
 
 
 def _updates(
-  experiment: live_experiment_lib.Experiment, trainer: Any, base: Any, clients: np.ndarray, number: int
+  experiment: live_experiment_lib.Experiment,
+  trainer: 'trainer_lib.Trainer',
+  base: Weights,
+  clients: np.ndarray,
+  number: int,
 ) -> np.ndarray:
   """Returns float32[clients, features], what the clients send in a round that starts from the base; NaN if it diverged."""
   updates = np.empty((len(clients), trainer.computations.model.num_parameters), np.float32)
@@ -156,7 +172,7 @@ def _updates(
 
 def _own_accuracy(
   experiment: live_experiment_lib.Experiment,
-  models: list[Any],
+  models: list[Weights],
   membership: np.ndarray,
   of_clusters: np.ndarray,
 ) -> np.ndarray:
@@ -174,7 +190,9 @@ def _own_accuracy(
   return own
 
 
-def _accuracy(experiment: live_experiment_lib.Experiment, weights: Any, clients: np.ndarray) -> np.ndarray:
+def _accuracy(
+  experiment: live_experiment_lib.Experiment, weights: Weights, clients: np.ndarray
+) -> np.ndarray:
   """Returns float64[clients], one model's accuracy on the test rows of some new clients."""
   trainer = experiment.new_client_trainer
   return trainer.measure(weights, trainer.population.test, clients).client_accuracy

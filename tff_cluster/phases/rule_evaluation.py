@@ -4,12 +4,14 @@ Rules see validation rows with labels, and test rows without.
 """
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tff_cluster.aggregation import rule as rule_lib
+from tff_cluster.base.types import Weights
+from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
 from tff_cluster.phases import cluster_training, evaluation, expert_evaluation, global_scores
@@ -22,27 +24,24 @@ _BYTES = 64_000_000
 
 
 class ClusterModels:
-  """The cluster models of a clustering after Phase 2.
+  """The cluster models of a clustering.
 
   Attributes:
-    trained: As Phase 2 left them.
+    assignment: Who belongs to which cluster.
     models: One model a cluster, as trajectories give them.
     stacked: The same, arrays with a leading axis [clusters].
   """
 
-  def __init__(self, experiment: live_experiment_lib.Experiment, label: str):
-    """Reads what the store has.
-
-    Args:
-      experiment: The experiment.
-      label: Which clustering.
-    """
-    training, folder = experiment.config.training, experiment.folder
-    last = training.phase1_rounds + training.phase2_rounds
-    self._experiment = experiment
-    self._best_validation = folder.load_finished(folder.phase2(label), 'phase2')['best_validation']
-    self.trained = cluster_training.train_clusters(experiment, label, log=False)
-    self.models = [outcome.weights[last] for outcome in self.trained.clusters]
+  def __init__(
+    self,
+    experiment: live_experiment_lib.Experiment,
+    assignment: assignment_lib.ClusterAssignment,
+    models: Sequence[Weights],
+    best_validation: Sequence[float],
+  ):
+    """Takes the models as they are; `best_validation` as in results."""
+    self._experiment, self._best_validation = experiment, best_validation
+    self.assignment, self.models = assignment, models
     self.stacked = [np.stack(arrays) for arrays in zip(*self.models, strict=True)]
 
   @functools.cached_property
@@ -50,7 +49,7 @@ class ClusterModels:
     """What mixing rules can ask for."""
     population = self._experiment.population
     return rule_lib.Clusters(
-      self.trained.assignment.membership,
+      self.assignment.membership,
       np.array(self._best_validation),
       population.train.counts,
       population.validation.counts,
@@ -104,7 +103,7 @@ class ClusterModels:
 
   def _of_clients(self, rule: rule_lib.PredictionRule) -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
     """Yields each client with what a rule is given for its rows; models predict the rows of some clients at a time."""
-    population, member = self._experiment.population, self.trained.assignment.membership > 0.0
+    population, member = self._experiment.population, self.assignment.membership > 0.0
     test, validation = population.test, population.validation
     row_bytes = 8 * len(self.models) * population.num_classes
     for some in _portions((test.counts + validation.counts) * row_bytes):
@@ -139,6 +138,13 @@ class ClusterModels:
     return np.stack(
       [expert_evaluation.finite(predict(weights, x)).astype(np.float64) for weights in self.models]
     )
+
+
+def of_phase2(experiment: live_experiment_lib.Experiment, label: str) -> ClusterModels:
+  """Reads the cluster models that a finished Phase 2 kept; raises as cluster_training.load_clusters does."""
+  loaded, folder = cluster_training.load_clusters(experiment, label), experiment.folder
+  best = folder.load_finished(folder.phase2(label), 'phase2')['best_validation']
+  return ClusterModels(experiment, loaded.assignment, loaded.models, best)
 
 
 def _own(split: population_lib.Split, client: int, first: int) -> slice:

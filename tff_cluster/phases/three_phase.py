@@ -39,7 +39,7 @@ from tff_cluster.phases import (
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.phases import training_while_clustering as recursion
 from tff_cluster.storage import files as files_lib
-from tff_cluster.storage import folder_guard
+from tff_cluster.storage import folder_guard, saved_rounds
 
 if TYPE_CHECKING:
   from tff_cluster.clustering import signatures as signatures_lib
@@ -135,6 +135,7 @@ def run_phase1(experiment: live_experiment_lib.Experiment) -> None:
       experiment.folder.phase1,
       {
         'stage': stage,
+        'trajectory': outcome.checkpoints.to_json(),
         'signatures': signatures,
         'sketch': sketch,
         'parameters': trainer.computations.model.num_parameters,
@@ -228,7 +229,7 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
 
 def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
   """Goes on with Phase 1 for the rounds of Phase 2, unclustered, and saves `phase2/baseline.json`."""
-  if experiment.folder.baseline.exists():
+  if _baseline_is_done(experiment):
     return
   training = experiment.config.training
   last = training.phase1_rounds + training.phase2_rounds
@@ -242,7 +243,21 @@ def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
     outcome = experiment.train('baseline', experiment.everyone, weights, 0, last, keep)
     stage = evaluation.stage(experiment, outcome, last)
     timing = figures(accuracy=stage['evaluation']['clients']['mean_client_accuracy'])
-    files_lib.save_json(experiment.folder.baseline, {'stage': stage, 'timing': timing})
+    files_lib.save_json(
+      experiment.folder.baseline,
+      {'stage': stage, 'trajectory': outcome.checkpoints.to_json(), 'timing': timing},
+    )
+
+
+def _baseline_is_done(experiment: live_experiment_lib.Experiment) -> bool:
+  """Tells whether the baseline has finished, with the model that is still asked for: by new clients only."""
+  folder = experiment.folder
+  if not folder.baseline.exists():
+    return False
+  if not experiment.config.data.new_clients or folder.new_clients_baseline.exists():
+    return True
+  saved = folder.load_finished(folder.baseline, 'phase2')['trajectory']
+  return saved_rounds.are_whole(experiment.store, saved_rounds.Checkpoints.from_json(saved, folder.baseline))
 
 
 def run_phase2(experiment: live_experiment_lib.Experiment, label: str, export_models: bool = True) -> None:
@@ -255,14 +270,14 @@ def run_phase2(experiment: live_experiment_lib.Experiment, label: str, export_mo
       is made again in any case.
   """
   folder, training = experiment.folder, experiment.config.training
-  if phase2_is_done(folder, label, export_models):
+  if phase2_is_done(folder, label, export_models) and not _models_are_missing(experiment, label):
     return
   # Where only something beside it is missing or damaged, what was measured stays.
   saved = dict(folder.load_finished(folder.phase2(label), 'phase2')) if folder.phase2(label).exists() else {}
   first, last = training.phase1_rounds + 1, training.phase1_rounds + training.phase2_rounds
   count = len(folder.load_finished(folder.clusters(label), 'clustering')['clusters'])
   with experiment.timed(f'Phase 2 of {label}', count * training.phase2_rounds) as figures:
-    trained = cluster_training.train_clusters(experiment, label, log=not saved)
+    trained = cluster_training.train_clusters(experiment, label)
     models = dict(saved.get('models', {}))
     for row, outcome in enumerate(trained.clusters):
       path = folder.model(label, row)
@@ -272,23 +287,52 @@ def run_phase2(experiment: live_experiment_lib.Experiment, label: str, export_mo
       _, _, accuracy = evaluation.client_accuracies(experiment, trained.outcomes, 1)
       files_lib.save_arrays(folder.client_accuracy(label), {'test': accuracy.astype(np.float32)})
     dropped = evaluation.dropped_updates(trained.outcomes, first)
+    best = [evaluation.best_validation(experiment, outcome, first) for outcome in trained.clusters]
     history = evaluation.clustered_history(experiment, trained.outcomes, first)
     files_lib.save_json(
       folder.phase2(label),
-      saved | {'models': models}
+      saved | trained.kept() | {'models': models}
       if saved
       else {
+        **trained.kept(),
         'ledger': evaluation.ledger(experiment, trained.client_rounds),
-        'equal_cost': None if trained.equal_cost is None else dataclasses.asdict(trained.equal_cost),
+        'equal_cost': _at_equal_cost(experiment, trained, best),
         'history': history,
-        'best_validation': [
-          evaluation.best_validation(experiment, outcome, first) for outcome in trained.clusters
-        ],
+        'best_validation': best,
         'timing': figures(accuracy=history['test_accuracy'][-1]),
         'models': models,
         **({'dropped_updates': dropped} if dropped else {}),
       },
     )
+
+
+def _at_equal_cost(
+  experiment: live_experiment_lib.Experiment,
+  trained: cluster_training.Trained,
+  best_validation: Sequence[float],
+) -> dict[str, Any] | None:
+  """Returns `equal_cost` of results.json, with each client's own model after the last round that FedAvg's cost pays."""
+  equal_cost = trained.equal_cost
+  if equal_cost is None:
+    return None
+  models = rule_evaluation.ClusterModels(
+    experiment, trained.assignment, trained.models(equal_cost.round), best_validation
+  )
+  evaluated = evaluation.evaluation(
+    experiment, models.stacked, rules.with_role(CLIENTS).mixing(models.evidence)
+  )
+  return dataclasses.asdict(equal_cost) | {'evaluation': evaluated}
+
+
+def _models_are_missing(experiment: live_experiment_lib.Experiment, label: str) -> bool:
+  """Tells whether a later phase still needs models of a finished Phase 2 that the store does not have any more."""
+  from tff_cluster.phases import added_rules  # Knows this module.
+
+  folder, config = experiment.folder, experiment.config
+  later = [folder.phase3(label)]
+  later += [folder.new_clients_of(label)] if config.data.new_clients else []
+  measured = all(path.exists() for path in later) and added_rules.is_measured(folder, config, label)
+  return not measured and not cluster_training.are_kept(experiment, label)
 
 
 def phase2_is_done(folder: RunFolder, label: str, export_models: bool) -> bool:
@@ -330,8 +374,8 @@ def run_phase3(experiment: live_experiment_lib.Experiment, label: str) -> None:
   applied, own = rules.mixing_rules(), rules.with_role(CLIENTS)
   of_clusters = {rule.name: rule.of_clusters for rule in applied if rule.of_clusters is not None}
   with experiment.timed(f'Phase 3 of {label}', len(applied) + 1 + len(of_clusters)) as figures:
-    models = rule_evaluation.ClusterModels(experiment, label)
-    trained, assignment = models.trained, models.trained.assignment
+    models = rule_evaluation.of_phase2(experiment, label)
+    assignment = models.assignment
     evaluations, clusters = {}, {}
     for rule in applied:
       evaluations[rule.name] = models.evaluation(rule)
@@ -341,13 +385,6 @@ def run_phase3(experiment: live_experiment_lib.Experiment, label: str) -> None:
     for name, matrix in matrices.items():
       clusters[name] = evaluation.cluster_scores(experiment, assignment, models.stacked, matrix)
       experiment.progress.update()
-    equal_cost = trained.equal_cost
-    if equal_cost is not None:
-      earlier = [
-        np.stack(arrays)
-        for arrays in zip(*(o.weights[equal_cost.round] for o in trained.clusters), strict=True)
-      ]
-      evaluated = evaluation.evaluation(experiment, earlier, own.mixing(models.evidence))
     experts = None
     if experiment.config.evaluation.experts:
       experts = expert_evaluation.evaluate(experiment, models.models)
@@ -357,7 +394,6 @@ def run_phase3(experiment: live_experiment_lib.Experiment, label: str) -> None:
         'evaluations': evaluations,
         'cluster_scores': clusters,
         'experts': experts,
-        'equal_cost': None if equal_cost is None else evaluated,
         'timing': figures(accuracy=evaluations[own.name]['clients']['mean_client_accuracy']),
       },
     )

@@ -112,15 +112,13 @@ def _attained(
   members = [assignment.members(row) for row in range(assignment.num_clusters)]
   models = [experiment.unflatten(start) for start in starts]
   found = {
-    row: trajectory.run(
-      experiment.trainer, experiment.store, experiment.settings, members[row], models[row], begin, begin + 1
-    )
+    row: trajectory.run(experiment.trajectory(members[row], models[row], begin), begin + 1)
     for row in experiment.idle_first(members, models, begin)
   }
   outcomes = [found[row] for row in range(assignment.num_clusters)]
   cost = sum(outcome.client_rounds_asked for outcome in outcomes)
-  experiment.asked += cost
-  experiment.trained += sum(outcome.client_rounds_trained for outcome in outcomes)
+  for outcome in outcomes:
+    experiment.count(outcome)
   rounds, validation, test = evaluation.client_accuracies(experiment, outcomes, begin + 1)
   if not clustered.all():
     validation, test = validation[:, clustered], test[:, clustered]

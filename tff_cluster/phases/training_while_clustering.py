@@ -6,16 +6,20 @@ a run keeps of it.
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.clustering.alternating import Segment, Trained
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files as files_lib
+
+if TYPE_CHECKING:
+  from tff_cluster.federated import trajectory as trajectory_lib
 
 
 class Clients:
@@ -33,7 +37,7 @@ class Clients:
     self.last_round = self.first_round + experiment.config.training.phase2_rounds
 
   def train(
-    self, members: np.ndarray, start: Any, start_round: int, stop: Callable[[int, float], bool]
+    self, members: np.ndarray, start: Weights, start_round: int, stop: Callable[[int, float], bool]
   ) -> Trained:
     """Trains a cluster to the last round, or until stop(round, norm of the mean update)."""
     from tff_cluster.federated import trajectory
@@ -41,12 +45,7 @@ class Clients:
     experiment = self._experiment
     with experiment.progress.stage(f'{self._label}: {len(members)} clients', self.last_round - start_round):
       outcome = trajectory.run(
-        experiment.trainer,
-        experiment.store,
-        experiment.settings,
-        members,
-        start,
-        start_round,
+        experiment.trajectory(members, start, start_round),
         self.last_round,
         on_round=lambda number, figures: experiment.progress.update(
           accuracy=figures['validation_accuracy'], update_norm=figures['update_norm']
@@ -96,12 +95,16 @@ def assignment(
   folder: RunFolder, label: str, client_ids: tuple[str, ...]
 ) -> assignment_lib.ClusterAssignment:
   """Returns the clusters that were split no further."""
-  segments = _segments(folder, label)
-  parents = {segment.parent for segment in segments}
-  leaves = [segment for i, segment in enumerate(segments) if i not in parents]
+  leaves = leaves_of(segments(folder, label))
   return assignment_lib.ClusterAssignment.from_clusters(
-    [[client_ids[k] for k in leaf.members] for leaf in leaves], client_ids
+    [[client_ids[k] for k in leaf.members] for leaf in leaves.values()], client_ids
   )
+
+
+def leaves_of(recursion: Sequence[Segment]) -> dict[int, Segment]:
+  """Returns the clusters that were split no further, by position."""
+  parents = {segment.parent for segment in recursion}
+  return {position: segment for position, segment in enumerate(recursion) if position not in parents}
 
 
 def excluded(folder: RunFolder, label: str) -> tuple[str, ...]:
@@ -129,37 +132,25 @@ def notes(folder: RunFolder, label: str) -> list[str]:
   return told
 
 
-def trajectories(
-  experiment: live_experiment_lib.Experiment, label: str, log: bool = True
-) -> list[tuple[Segment, Any]]:
-  """Returns every cluster of a finished recursion with its federated.trajectory.Outcome, which the store has.
+def train_segments(
+  experiment: live_experiment_lib.Experiment, label: str
+) -> list[tuple[Segment, 'trajectory_lib.Outcome']]:
+  """Returns every cluster of a finished recursion with its outcome, training what the store does not have any more.
 
   The outcomes of clusters that were split hold the model before their last round too.
-
-  Args:
-    experiment: The experiment.
-    label: Which clustering.
-    log: See Experiment.train.
   """
-  segments = _segments(experiment.folder, label)
-  parents = {segment.parent for segment in segments}
-  found: list[tuple[Segment, Any]] = []
-  for number, segment in enumerate(segments):
+  found: list[tuple[Segment, trajectory_lib.Outcome]] = []
+  recursion = segments(experiment.folder, label)
+  parents = {segment.parent for segment in recursion}
+  for number, segment in enumerate(recursion):
     if segment.parent is None:
       start = experiment.trainer.computations.model.weights
     else:
       start = found[segment.parent][1].weights[segment.start_round]
     # The store has the model before the last round of those that were split: the updates of that round split them.
     keep = (segment.end_round - 1,) if number in parents else ()
-    outcome = experiment.train(
-      f'{label}/segment_{number:03d}',
-      segment.members,
-      start,
-      segment.start_round,
-      segment.end_round,
-      keep,
-      log,
-    )
+    name = f'{label}/segment_{number:03d}'
+    outcome = experiment.train(name, segment.members, start, segment.start_round, segment.end_round, keep)
     found.append((segment, outcome))
   return found
 
@@ -227,7 +218,8 @@ def _named(experiment: live_experiment_lib.Experiment, test: dict[str, Any]) -> 
   return told
 
 
-def _segments(folder: RunFolder, label: str) -> list[Segment]:
+def segments(folder: RunFolder, label: str) -> list[Segment]:
+  """Returns every cluster of a finished recursion, each after the one that it was split from."""
   saved = folder.load_finished(folder.splits(label), 'clustering')['segments']
   return [
     Segment(np.array(s['members'], np.int64), s['start_round'], s['end_round'], s['parent']) for s in saved

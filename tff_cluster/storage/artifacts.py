@@ -33,6 +33,15 @@ _FILES = re.compile(
 )
 
 
+class MissingArtifact(EnvironmentFault):
+  """A file of an artifact that results stand on is not there any more, or damaged; the message says what makes it again.
+
+  Exit code 2: only who gave the folder can act.
+  """
+
+  exit_code = 2
+
+
 @dataclasses.dataclass(frozen=True)
 class Artifact:
   """One artifact of a store.
@@ -192,6 +201,11 @@ def saved_rounds(folder: pathlib.Path) -> dict[int, pathlib.Path]:
   """Returns the rounds of a trajectory: kept ones (round_00020.npz) and the latest (latest_00007.npz)."""
   matches = ((_ROUND.fullmatch(path.name), path) for path in sorted(folder.glob('*.npz')))
   return {int(match[1]): path for match, path in matches if match}
+
+
+def is_name(name: str) -> bool:
+  """Tells whether a folder of a store could have this name."""
+  return _NAME.fullmatch(name) is not None
 
 
 def _is_own_folder(folder: pathlib.Path) -> bool:

@@ -1,0 +1,183 @@
+"""Rounds of trajectories on disk: a file holds the whole state after a round, and the history up to it.
+
+Rounds that somebody asked for are kept (round_00020.npz). Of the others only the latest is there (latest_00007.npz), for a
+trajectory that is stopped to go on from.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Collection, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from tff_cluster.base.types import Json, Weights
+from tff_cluster.storage import artifacts, files
+
+COLUMNS = (
+  'validation_correct', 'validation_loss', 'test_correct', 'test_loss', 'train_loss', 'dropped', 'update_norm',
+)  # fmt: skip
+# COLUMNS, a row a round, and the state as state_0000, state_0001, ...: the model's weights come first.
+Record: TypeAlias = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoints:
+  """Rounds of a trajectory that results stand on.
+
+  Attributes:
+    artifact: Name of the trajectory's folder in the store.
+    start_round: The round that the results start from; the folder has it only where the trajectory is from earlier on.
+    rounds: Later rounds, ascending, whose models the folder keeps.
+  """
+
+  artifact: str
+  start_round: int
+  rounds: tuple[int, ...]
+
+  def to_json(self) -> dict[str, Json]:
+    return dataclasses.asdict(self) | {'rounds': list(self.rounds)}
+
+  @classmethod
+  def from_json(cls, found: object, path: pathlib.Path) -> 'Checkpoints':
+    """Returns the checkpoints that a file names.
+
+    Raises:
+      DamagedFile: if it names none.
+    """
+    if isinstance(found, Mapping) and set(found) == {field.name for field in dataclasses.fields(cls)}:
+      artifact, start, rounds = found['artifact'], found['start_round'], found['rounds']
+      whole = isinstance(rounds, list) and all(type(number) is int for number in (start, *rounds))
+      if whole and isinstance(artifact, str) and artifacts.is_name(artifact):
+        return cls(artifact, start, tuple(rounds))
+    raise files.DamagedFile(f'{path} is damaged: it names no trajectory; remove it to have it made again')
+
+
+def load(
+  store: artifacts.Store, saved: Checkpoints, like: Weights, remedy: str, rounds: Collection[int] = ()
+) -> dict[int, Weights]:
+  """Reads models that results stand on, and nothing else.
+
+  Args:
+    store: Where they lie.
+    saved: Which they are.
+    like: Weights of the same shapes.
+    remedy: What makes them again, for instance 'run python -m phases.phase2'.
+    rounds: Those of the rounds that are wanted; default: all.
+
+  Returns:
+    The models by round number.
+
+  Raises:
+    MissingArtifact: if one of them is not there, or not whole.
+  """
+  return {number: _load_model(store, saved, number, like, remedy) for number in rounds or saved.rounds}
+
+
+def _load_model(
+  store: artifacts.Store, saved: Checkpoints, number: int, like: Weights, remedy: str
+) -> Weights:
+  path = _kept(store.root / saved.artifact, number)
+  try:
+    weights = model(files.load_arrays(path), len(like))
+    why = 'is damaged: it has another model'
+  except FileNotFoundError:
+    weights, why = (), 'is not there any more'
+  except files.DamagedFile as damage:
+    weights, why = (), str(damage).partition('; ')[0].removeprefix(f'{path} ')
+  if [array.shape for array in weights] != [array.shape for array in like]:
+    raise artifacts.MissingArtifact(f'{path} {why}: {remedy}, which trains it again')
+  return weights
+
+
+def are_whole(store: artifacts.Store, saved: Checkpoints) -> bool:
+  """Tells whether models that results stand on can be read; a damaged file is set aside with a line in the log."""
+  records = [load_or_none(store.root / saved.artifact, number) for number in saved.rounds]
+  return all(record is not None for record in records)
+
+
+def load_or_none(folder: pathlib.Path, number: int) -> Record | None:
+  """Returns what was saved of a round; None where it was not, or is damaged and then set aside."""
+  path = artifacts.saved_rounds(folder).get(number)
+  if path is None:
+    return None
+  try:
+    record = files.load_arrays(path)
+  except FileNotFoundError:  # Another run is at work there, and had it as its latest round.
+    return None
+  except files.DamagedFile as damage:
+    files.set_aside(path, damage)
+    return None
+  return record if set(COLUMNS) <= set(record) else None
+
+
+def load_kept(folder: pathlib.Path, numbers: Collection[int]) -> dict[int, Record] | None:
+  """Returns what was saved of these rounds where all are kept and whole, or None.
+
+  Kept rounds stay as they are while another run trains later ones, so nobody has to wait for that.
+  """
+  paths = {number: _kept(folder, number) for number in numbers}
+  if not all(path.exists() for path in paths.values()):
+    return None
+  try:
+    records = {number: files.load_arrays(path) for number, path in paths.items()}
+  except (FileNotFoundError, files.DamagedFile):  # Pruned meanwhile, or set aside by who takes the lock.
+    return None
+  return records if all(set(COLUMNS) <= set(record) for record in records.values()) else None
+
+
+def keep(folder: pathlib.Path, number: int) -> Record | None:
+  """Returns what was saved of a round, and keeps it where it was only the latest; None as for load_or_none."""
+  record = load_or_none(folder, number)
+  latest = folder / f'latest_{number:05d}.npz'
+  if record is not None and latest.exists():
+    latest.rename(_kept(folder, number))
+  return record
+
+
+def newest(folder: pathlib.Path, limit: int) -> tuple[int, Record] | None:
+  """Returns the newest whole round up to a limit, and what was saved of it; None where there is none."""
+  for number in sorted((r for r in artifacts.saved_rounds(folder) if r <= limit), reverse=True):
+    record = load_or_none(folder, number)
+    if record is not None:
+      return number, record
+  return None
+
+
+def newest_number(folder: pathlib.Path) -> int:
+  """Returns the number of the newest round that a trajectory's folder has; 0 where it has none."""
+  return max(artifacts.saved_rounds(folder), default=0)
+
+
+def save(
+  folder: pathlib.Path, number: int, kept: bool, record: Record, state_arrays: list[np.ndarray]
+) -> None:
+  """Saves a round, and then removes earlier ones unless they are kept."""
+  path = _kept(folder, number) if kept else folder / f'latest_{number:05d}.npz'
+  files.save_arrays(path, record | {f'state_{i:04d}': leaf for i, leaf in enumerate(state_arrays)})
+  for saved, old in artifacts.saved_rounds(folder).items():
+    if saved < number and old.name.startswith('latest_'):
+      old.unlink(missing_ok=True)
+
+
+def tidy(folder: pathlib.Path, wanted: Collection[int]) -> None:
+  """Removes what a killed program left: half a file, or a latest round with the one after it beside it."""
+  files.sweep(folder)
+  saved = artifacts.saved_rounds(folder)
+  for number, path in saved.items():
+    if number + 1 in saved and number not in wanted and path.name.startswith('latest_'):
+      path.unlink(missing_ok=True)
+
+
+def state(record: Record) -> list[np.ndarray]:
+  """Returns the state after a round as a list of arrays."""
+  return [record[name] for name in sorted(record) if name.startswith('state_')]
+
+
+def model(record: Record, num_arrays: int) -> Weights:
+  """Returns the model after a round, which is so many arrays: those that a state begins with."""
+  return tuple(state(record)[:num_arrays])
+
+
+def _kept(folder: pathlib.Path, number: int) -> pathlib.Path:
+  return folder / f'round_{number:05d}.npz'
