@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -213,6 +214,15 @@ def test_they_change_nothing_else_and_can_join_a_finished_run(my_rules, done, tm
     none, tmp_path / 'run', store_dir=store
   )  # As with clusterings: those there stay.
   assert again.results['digest'] == joined.results['digest'] and len(my_rules.GIVEN['mixing']) == calls
+
+
+def test_they_join_a_finished_run_whose_models_have_been_pruned(my_rules, done, tmp_path):
+  none = dataclasses.replace(CONFIG, evaluation=EvaluationConfig())
+  single_run.run_experiment(none, tmp_path / 'run')
+  for trajectory in RunFolder(tmp_path / 'run').store.glob('fedavg-*'):
+    shutil.rmtree(trajectory)
+  joined = single_run.run_experiment(CONFIG, tmp_path / 'run')
+  assert joined.trained > 0 and joined.results['digest'] == done[0].results['digest']
 
 
 def test_phases_alone_measure_them_too(my_rules, done, tmp_path, capsys):
