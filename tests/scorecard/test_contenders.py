@@ -1,6 +1,5 @@
 """Who is compared, read from runs: kinds, budgets, costs, and runs that are not of one experiment."""
 
-import numpy as np
 import pytest
 
 from tests.made_up import comparison_runs
@@ -147,27 +146,3 @@ def test_runs_without_their_seeds_are_refused(chosen, words):
   runs = comparison_runs.make(_ALL)
   with pytest.raises(InputError, match=words):
     read_contenders([(seed, runs[position][1]) for seed, position in chosen])
-
-
-def test_an_older_run_that_does_not_say_what_equal_cost_gave_is_refused():
-  runs = comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.6), 'overlap': constant(0.7)})
-  for _, results in runs:
-    results['schema'] = 3
-    del results['local']
-    for clustering in results['clusterings']:
-      del clustering['equal_cost']
-  with pytest.raises(
-    InputError, match='seed 0 has schema 3 and holds no accuracy of overlap at equal client-rounds'
-  ):
-    read_contenders(runs)
-  # Gone on with by this version it has a null there, which would say that it costs no more.
-  for _, results in runs:
-    for clustering in results['clusterings']:
-      clustering['equal_cost'] = None
-  with pytest.raises(InputError, match='holds no accuracy of overlap at equal client-rounds'):
-    read_contenders(runs)
-  # A disjoint clustering costs what FedAvg costs, so nothing is missing.
-  for _, results in runs:
-    for part in (results['clusterings'], results['config']['clusterings']):
-      del part[1]
-  assert np.array_equal(read_contenders(runs)[1].runs[0].accuracy[CLIENT_ROUNDS], np.full(6, 0.6))

@@ -14,11 +14,11 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
                 at equal rounds
   local         null where it was not asked for, or every client alone, from the initial model: client_rounds (nothing
                 is sent), history and evaluation as in STAGE, dropped_updates where there are some (a client stays with
-                the model that it has). Not in schemas 2 and 3
+                the model that it has).
   new_clients   null, or the clients that took no part: client_ids [new], digest, rows {train, validation, test},
                 label_counts int[new][classes], truths {name: float[groups][new]}, fedavg {client_accuracy float[new]}: the
                 model of FedAvg without clusters on their test rows. All else in this file is of the clients that took
-                part, `population` as well. Not in schemas 2 to 4
+                part, `population` as well
   malicious     only where some clients are malicious (data/malicious.py): client_ids of those that took part, baseline SIDES
                 (dropped updates of both phases) and clusterings {label: SIDES with honest_beside_malicious: share of honest
                 clients that share a cluster with a malicious one, null without honest clients; dropped updates of Phase 2,
@@ -42,9 +42,9 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
     choice        CHOICE of that threshold, null where it was given
     splits        null where clusters were found in one step; for method bipartition (CFL, recursive) [SPLIT], in order
                   of round and, within a round, of the clusters' first members: one for each time that a cluster
-                  was found stationary and tested. `clusters` are the leaves. Not in schema 2
+                  was found stationary and tested. `clusters` are the leaves
     recovery      {truth name: {ari, nmi, omega, onmi, bcubed_precision, bcubed_recall, bcubed_f}}, see recovery.py and
-                  clustering/overlap_scores.py; ari and nmi are null where either side overlaps. Older results have the first three only
+                  clustering/overlap_scores.py; ari and nmi are null where either side overlaps.
     ledger        client_rounds, bytes_up, bytes_down of Phase 2, of the round in which clients sent updates to be
                   clustered, of weights that clients outside the last cohort sent, of the local rounds that start
                   clusters with sketches, and of thresholds that were tried and not chosen
@@ -56,13 +56,13 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
     evaluations   {rule: EVALUATION} for each mixing rule in aggregation/rules/ (own, average, weighted, blended) and each in
       `rules`; of a mixing rule with `mixing` float[clusters][clients or 1], the matrix that makes the evaluation's models, null
       where it has more than 100,000 numbers; of a rule of predictions without, and with null for every loss
-    experts       EXPERTS, null where they were not asked for. Not in schema 2
+    experts       EXPERTS, null where they were not asked for
     equal_cost    null where the ledger's client_rounds are at most those that FedAvg without clusters spends in
                   Phase 2; else the last round that they pay (of Phase 1, where they pay none), client_rounds spent
-                  then, and the evaluation of each client's own model after it. Not in schemas 2 and 3
-    new_clients   null where all clients took part, else NEW. Not in schemas 2 to 4
+                  then, and the evaluation of each client's own model after it
+    new_clients   null where all clients took part, else NEW
   rules         [{name, words, kind ('mixing' or 'prediction'), aggregation (what asked for it)}]: the rules of Phase 3 that a run has
-                beside those of every run. Older results have none
+                beside those of every run
   candidates    [{method, title, told, parameters, signature, num_clusters, memberships, silhouette, recovery {truth: {...}}, notes}]:
                 clusterings of the same signatures that were not trained (k-means for K = 2 .. 10, ...)
   cross_validation  null, or {folds, evaluations {'clustering label/evaluation name': {mean, low, high, recall}}}:
@@ -138,13 +138,11 @@ from typing import Any
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import CLIENTS
 from tff_cluster.base import digests
+from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import config
 from tff_cluster.storage import sealed_json
 
 SCHEMA = 5
-# 3 adds `splits` and `experts`, 4 `local` and `equal_cost`, 5 `new_clients`: a reader goes without them where they are
-# missing.
-READABLE = (2, 3, 4, 5)
 _NOT_RESULTS = ('digest', 'artifacts', 'environment', 'timing', 'summary', 'rules')
 
 
@@ -172,6 +170,16 @@ def check_not_newer(name: str, found: Any) -> None:
     raise sealed_json.NewerFile(
       f'{name} has schema {schema}, this version of the software writes {SCHEMA}; use the version that wrote it, or '
       'another folder. It is left as it is'
+    )
+
+
+def check_schema(name: str, found: Any) -> None:
+  """Raises InputError where the content of a results.json is not of the schema that this version reads and writes."""
+  schema = found.get('schema') if isinstance(found, Mapping) else type(found).__name__
+  if schema != SCHEMA:
+    raise InputError(
+      f'{name}: schema {schema!r}, expected {SCHEMA}; read it with the version of the software that wrote it, or run the '
+      'experiment again in another folder'
     )
 
 

@@ -97,9 +97,7 @@ def read_run(path: Path) -> FinishedRun:
     raise InputError(f'{source}: no such file; give the output_dir of a finished run') from None
   except OSError as error:
     raise InputError(f'{source}: {error.strerror or error}; give the output_dir of a finished run') from None
-  if not isinstance(results, dict) or results.get('schema') not in results_lib.READABLE:
-    found = results.get('schema') if isinstance(results, dict) else type(results).__name__
-    raise InputError(f'{source}: schema {found!r}, expected {" or ".join(map(str, results_lib.READABLE))}')
+  results_lib.check_schema(str(source), results)
   missing = [name for name in _SECTIONS if name not in results]
   if missing:
     raise InputError(f'{source}: has no {missing[0]!r}; finish the run again with the same command')

@@ -104,7 +104,7 @@ def read_contenders(runs: Runs) -> list[Contender]:
 
   Raises:
     InputError: if there are no runs, a seed is there twice or is not that of its run, the runs are not of one
-      experiment, or an older run does not say what is needed.
+      experiment.
   """
   ordered = checked(runs)
   contenders = [Contender(FEDAVG, 'fedavg', tuple(_fedavg(*run) for run in ordered))]
@@ -178,7 +178,7 @@ def checked(runs: Runs) -> list[tuple[int, Mapping[str, Any]]]:
 
 
 def _without_seeds(results: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the configuration's fields by dotted name, older results filled up with what they did without saying so."""
+  """Returns the configuration's fields by dotted name."""
   plain = ExperimentConfig.from_json(results['config']).to_json()
   fields = {
     f'{section}.{name}': value
@@ -238,12 +238,6 @@ def _global_accuracy(results: Mapping[str, Any], clustering: Mapping[str, Any]) 
 def _clustering(seed: int, results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Measured:
   ledger, of_clients = clustering['ledger'], results_lib.own(clustering)
   own, earlier = _accuracy(of_clients), clustering.get('equal_cost')
-  # Also where a run that was begun with an earlier version was gone on with.
-  if earlier is None and ledger['client_rounds'] > _spent(results)['client_rounds']:
-    raise InputError(
-      f'the run of seed {seed} has schema {results.get("schema")} and holds no accuracy of {clustering["label"]} at '
-      'equal client-rounds; run it again in another folder'
-    )
   trained = {ROUNDS: int(ledger['client_rounds']), CLIENT_ROUNDS: int(ledger['client_rounds'])}
   if earlier is not None:
     trained[CLIENT_ROUNDS] = int(earlier['client_rounds'])
