@@ -511,9 +511,9 @@ def test_nobody_asks_for_the_name_of_a_data_set():
   'code', ["c.dataset == 'mnist'", "if data.dataset not in ('emnist', 'file'):\n  pass"]
 )
 def test_a_planted_branch_on_a_data_set_is_found(tmp_path, code):
-  _plant(tmp_path, {'algorithms/a.py': code, 'papers/b.py': code, 'data/datasets/c.py': code})
+  _plant(tmp_path, {'phases/a.py': code, 'papers/b.py': code, 'data/datasets/c.py': code})
   (found,) = dataset_branches(Tree(tmp_path))
-  assert found.startswith('tff_cluster.algorithms.a asks for a data set')
+  assert found.startswith('tff_cluster.phases.a asks for a data set')
 
 
 def test_allowed_imports_are_not_faults(tmp_path):

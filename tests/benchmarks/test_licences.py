@@ -84,7 +84,7 @@ def test_the_repository_holds_no_other_binaries_or_scripts():
     for path in (ROOT / 'tff_cluster').rglob('*')
     if path.is_file() and '__pycache__' not in path.parts
   }
-  assert kinds == {'.py', '.js', '.css'}
+  assert kinds == {'.py', '.js', '.css', '.html'}
 
 
 @pytest.mark.parametrize(

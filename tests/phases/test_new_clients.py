@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import clients_of_runs
-from tests.federated.test_trajectory import Stopped
+from tests.phases.test_shared_store import Stopped
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import recovery
 from tff_cluster.data import saved

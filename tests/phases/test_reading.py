@@ -20,7 +20,7 @@ CONFIG = dataclasses.replace(
   CONFIG,
   training=dataclasses.replace(CONFIG.training, phase1_rounds=2, phase2_rounds=3),
   # The second one is overlapping, costs more than FedAvg and is measured at equal cost too.
-  clusterings=(CLUSTERINGS[0], CLUSTERINGS[2], SPLITS, CLUSTERINGS[5]),
+  clusterings=(CLUSTERINGS[0], CLUSTERINGS[2], SPLITS, CLUSTERINGS[4]),
 )
 FROM_GLOBAL = dataclasses.replace(
   CONFIG, training=dataclasses.replace(CONFIG.training, cluster_start='global_model')

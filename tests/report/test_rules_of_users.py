@@ -8,6 +8,7 @@ import pytest
 
 from tests.made_up import comparison_runs
 from tests.made_up import finished_run as made_up
+from tests.made_up.drawn import drawn
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.report import run_scorecard, sections
 from tff_cluster.report.experts_section import as_experts
@@ -35,8 +36,8 @@ def add(results, by_size=0.1234, chosen=0.4321):
 
 def test_the_report_has_a_line_for_each():
   results, _ = made_up.make_run()
-  before = ''.join(sections.evaluators_section(results))
-  after = ''.join(sections.evaluators_section(add(results)))
+  before = drawn(sections.evaluators_section(results))
+  after = drawn(sections.evaluators_section(add(results)))
   count = len(results['clusterings'])
   assert 'by number of members' not in before
   assert after.count('by number of members') == 2 * count  # It is for everybody too.
