@@ -81,7 +81,7 @@ def measure(setting: common.Setting, repetitions: int) -> dict[str, Any]:
 
 
 def _once(setting: common.Setting) -> dict[str, Any]:
-  """Goes through the steps of algorithms.session, with a clock between them."""
+  """Goes through the steps of phases.session, with a clock between them."""
   begin = psutil.Process().create_time()
   marks = [('interpreter', time.time())]
 

@@ -16,7 +16,6 @@ from tff_cluster.aggregation.rule import MixingRule, PredictionRule, Rule, param
 from tff_cluster.base import digests, imports
 from tff_cluster.base.errors import InputError, argument, shown
 
-_WORDS = {'true': True, 'false': False, 'none': None}
 # Names stand in results and on pages, and in front of numbers in columns.
 _NAME = re.compile(r'[A-Za-z0-9_-]{1,100}')
 _LONGEST_WORDS = 80
@@ -36,7 +35,7 @@ def read(text: str) -> Rule:
     name = given.pop('name', rule.name)
     if not _NAME.fullmatch(name):
       raise InputError(f'name={name}: a rule’s name has letters, digits, "-" and "_" only, at most 100')
-    options = {key: _value(value) for key, value in given.items()}
+    options = {key: imports.plain_value(value) for key, value in given.items()}
     _check(rule, options)
   except InputError as error:
     raise InputError(f'{argument("aggregation", text)}: {error}') from None
@@ -53,18 +52,6 @@ def _pairs(parts: Sequence[str]) -> list[tuple[str, str]]:
       raise InputError(f'{key} is given twice')
     pairs.append((key, value))
   return pairs
-
-
-def _value(text: str) -> Any:
-  """Reads a number, true, false, none, or text."""
-  if text.lower() in _WORDS:
-    return _WORDS[text.lower()]
-  for kind in (int, float):
-    try:
-      return kind(text)
-    except ValueError:
-      continue
-  return text
 
 
 def _built_in(name: str) -> Rule:

@@ -6,6 +6,8 @@ from typing import Any
 
 from tff_cluster.base.errors import InputError, argument
 
+_WORDS = {'true': True, 'false': False, 'none': None}
+
 
 def is_path(text: Any) -> bool:
   """Tells whether a text is an import path, and no name."""
@@ -35,3 +37,15 @@ def load(name: str, path: str) -> Any:
     raise InputError(
       f'{argument(name, path)} cannot be imported: {type(error).__name__}: {reason}'
     ) from error
+
+
+def plain_value(text: str) -> Any:
+  """Returns what an option of a user's code is given as: a number, true, false, none, or else the text."""
+  if text.lower() in _WORDS:
+    return _WORDS[text.lower()]
+  for kind in (int, float):
+    try:
+      return kind(text)
+    except ValueError:
+      continue
+  return text

@@ -33,7 +33,6 @@ from tff_cluster.clustering.outcome import Outcome
 
 # Of a membership_threshold that is not given; at more than a half a client has one cluster.
 _MEMBERSHIP = 0.5
-_WORDS = {'true': True, 'false': False, 'none': None}
 
 
 @functools.cache
@@ -107,14 +106,7 @@ class Estimator(Method[Options]):
     declared = {field.name: field for field in dataclasses.fields(Options)}
     if name in declared:
       return fields_lib.value_from_text(declared[name], text)
-    if text.lower() in _WORDS:
-      return _WORDS[text.lower()]
-    for kind in (int, float):
-      try:
-        return kind(text)
-      except ValueError:
-        continue
-    return text
+    return imports.plain_value(text)
 
   def read(self, given: Mapping[str, Any]) -> Options:
     """Returns the options; the constructor's arguments are what the estimator itself checks when it is fitted."""
