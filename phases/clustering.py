@@ -16,7 +16,7 @@ from pathlib import Path
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
-from tff_cluster.experiment import config, run_claim
+from tff_cluster.experiment import config, phase_files, run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 
@@ -87,7 +87,7 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   """Makes the clusterings of a run whose Phase 1 is done, or adds one to them."""
   folder = RunFolder(run_claim.resume_output_dir(path))
   experiment = folder.load_config()
-  folder.load_finished(folder.phase1, 'phase1')
+  folder.load_finished(folder.phase1, phase_files.Phase1)
   asked = experiment.clusterings if added is None else (added,)
   if added is not None and added not in experiment.clusterings:
     # One of its name that was not made, for instance because it cannot be, makes way.
@@ -96,22 +96,23 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
     # What lies there is of a call that was stopped before the run knew of it, perhaps with other flags.
     folder.forget(added.label)
   from tff_cluster.cli import progress
-  from tff_cluster.phases import session, three_phase
+  from tff_cluster.phases import clustering as clustering_lib
+  from tff_cluster.phases import failures, session
 
-  training = [c for c in asked if three_phase.needs_training(folder, c)]
-  three_phase.check_signatures(folder, asked)
+  training = [c for c in asked if clustering_lib.needs_training(folder, c)]
+  clustering_lib.check_signatures(folder, asked)
   failed: dict[str, Exception] = {}
   if training:
     with session.opened(folder, experiment, progress.Progress()) as opened:
-      failed = three_phase.make_clusterings(opened, training)
+      failed = clustering_lib.make_clusterings(opened, training)
   for clustering in asked:
     if clustering.label not in failed:
-      with three_phase.apart(failed, clustering.label):
-        three_phase.run_clustering(folder, clustering, experiment.training.seed)
-  three_phase.drop(folder, experiment, failed)
+      with failures.apart(failed, clustering.label):
+        clustering_lib.run_clustering(folder, clustering, experiment.training.seed)
+  failures.drop(folder, experiment, failed)
   done = [clustering.label for clustering in asked if clustering.label not in failed]
   if failed:
-    raise three_phase.ClusteringsFailed(failed, done)
+    raise failures.ClusteringsFailed(failed, done)
   files.save_json(folder.config, experiment.to_json())
   print(f'clustered {", ".join(done)}')
   print(folder.clusters(asked[-1].label))

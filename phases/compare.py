@@ -16,6 +16,7 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import overlap_dial
 from tff_cluster.experiment import run_claim
+from tff_cluster.experiment.result_parts import SummaryLine
 from tff_cluster.phases import early_checks
 from tff_cluster.storage import files as files_lib
 
@@ -67,7 +68,8 @@ def main() -> None:
   arrays = {seed: finished_run.read_run(root / f'seed_{seed}').arrays for seed in seeds}
   with shown.phase('report'):
     page = pages.write([(seed, d.results) for seed, d in done], facts, root, arrays)
-  for line in summary.words(files_lib.load_json(root / 'comparison.json')['summary'], 'seeds and clients'):
+  lines = [SummaryLine.from_json(line) for line in files_lib.load_json(root / 'comparison.json')['summary']]
+  for line in summary.words(lines, 'seeds and clients'):
     print(line)
   print(f'client-rounds: {asked} asked for, {trained} trained')
   print(f'atlas {page.with_name(atlas.NAME).resolve()}')

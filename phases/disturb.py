@@ -11,7 +11,7 @@ disturbance/disturbance.json, disturbance.csv and index.html with its figures in
 import sys
 
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.experiment import run_claim
+from tff_cluster.experiment import phase_files, run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 from tff_cluster.studies.disturbance import questions as questions_lib
@@ -26,7 +26,7 @@ def main() -> None:
   questions = questions_lib.read_questions(parse.section_from_flags(flags.DisturbOptions))
   folder = RunFolder(run_claim.resume_output_dir(options.output_dir))
   config = folder.load_config()
-  folder.load_finished(folder.phase1, 'phase1')
+  folder.load_finished(folder.phase1, phase_files.Phase1)
   questions_lib.askable(folder, config)  # What cannot be asked is told before a worker is started.
   from tff_cluster.cli import progress
   from tff_cluster.phases import session

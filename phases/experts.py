@@ -9,7 +9,7 @@ accuracies, agreement between rules, and how far FedEx depends on the order of t
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from tff_cluster.cli import flags, parse, program
 from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
+
+if TYPE_CHECKING:
+  from tff_cluster.aggregation import expert_comparison
 
 
 def define_flags() -> None:
@@ -49,22 +52,22 @@ def save_predictions(path: Path, arrays: dict[str, np.ndarray]) -> None:
   files.save_file(path, lambda temporary: np.savez(temporary, **arrays))
 
 
-def print_table(document: dict[str, Any]) -> None:
+def print_table(document: 'expert_comparison.Comparison') -> None:
   """Prints a line for each rule, and one on the order of the samples."""
   sizes = ('experts', 'samples', 'classes')
-  print(', '.join(f'{document[f"num_{size}"]} {size}' for size in sizes))
+  print(', '.join(f'{getattr(document, f"num_{size}")} {size}' for size in sizes))
   from tff_cluster.aggregation import rules
   from tff_cluster.aggregation.rule import SUBJECT
 
   subject = rules.with_role(SUBJECT).name
   print(f'{"rule":<12}{"accuracy":>10}{f"as {subject}":>10}')
-  for rule, shares in document['agreement'].items():
-    accuracy = '-' if document['accuracy'] is None else f'{document["accuracy"][rule]:.2%}'
+  for rule, shares in document.agreement.items():
+    accuracy = '-' if document.accuracy is None else f'{document.accuracy[rule]:.2%}'
     print(f'{rule:<12}{accuracy:>10}{shares[subject]:>10.2%}')
-  order = document['order_sensitivity']
-  line = f'{subject} in {order["num_shuffles"]} other orders: {order["changed"]:.2%} of the samples change'
-  if order['accuracy'] is not None:
-    line += f', accuracy {min(order["accuracy"]):.2%} to {max(order["accuracy"]):.2%}'
+  order = document.order_sensitivity
+  line = f'{subject} in {order.num_shuffles} other orders: {order.changed:.2%} of the samples change'
+  if order.accuracy is not None:
+    line += f', accuracy {min(order.accuracy):.2%} to {max(order.accuracy):.2%}'
   print(line)
 
 

@@ -23,13 +23,13 @@ def main() -> None:
   memory = early_checks.check(config, machine, [Path(options.output_dir)])
   claim = run_claim.claim_output_dir(options.output_dir, config, options.store_dir)
   from tff_cluster.cli import progress
-  from tff_cluster.phases import session, three_phase
+  from tff_cluster.phases import phase1, session
 
   if memory:
     print(memory)
   bars = progress.Progress()
   with session.opened(claim.folder, claim.config, bars, machine, claim=claim) as experiment:
-    three_phase.run_phase1(experiment)
+    phase1.run_phase1(experiment)
   print(f'Phase 1: {experiment.asked} client-rounds asked for, {experiment.trained} trained')
   print(claim.folder.phase1)
 

@@ -7,7 +7,7 @@ says, and beside them the unclustered baseline for as many rounds, and every cli
 """
 
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.experiment import run_claim
+from tff_cluster.experiment import phase_files, run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 
 
@@ -20,22 +20,22 @@ def main() -> None:
   export_models = parse.section_from_flags(flags.ExportOptions).export_models
   folder = RunFolder(run_claim.resume_output_dir(options.output_dir))
   config = folder.load_config()
-  folder.load_finished(folder.phase1, 'phase1')
+  folder.load_finished(folder.phase1, phase_files.Phase1)
   for clustering in config.clusterings:
-    folder.load_finished(folder.clusters(clustering.label), 'clustering')
+    folder.load_finished(folder.clusters(clustering.label), phase_files.Clusters)
   from tff_cluster.cli import progress
-  from tff_cluster.phases import local_training, session, three_phase
+  from tff_cluster.phases import failures, local_training, phase1, phase2, session
 
   bars, failed = progress.Progress(), dict[str, Exception]()
   with session.opened(folder, config, bars, machine) as experiment:
-    three_phase.run_baseline(experiment)
+    phase1.run_baseline(experiment)
     local_training.run_local(experiment)
     for clustering in config.clusterings:
-      with three_phase.apart(failed, clustering.label):
-        three_phase.run_phase2(experiment, clustering.label, export_models)
-  left = three_phase.drop(folder, config, failed)
+      with failures.apart(failed, clustering.label):
+        phase2.run_phase2(experiment, clustering.label, export_models)
+  left = failures.drop(folder, config, failed)
   if failed:
-    raise three_phase.ClusteringsFailed(failed, [clustering.label for clustering in left.clusterings])
+    raise failures.ClusteringsFailed(failed, [clustering.label for clustering in left.clusterings])
   print(f'Phase 2: {experiment.asked} client-rounds asked for, {experiment.trained} trained')
   print(folder.root)
 

@@ -7,7 +7,7 @@ python -m phases.phase3 --output_dir=runs/demo
 """
 
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.experiment import run_claim
+from tff_cluster.experiment import phase_files, run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 
 
@@ -20,21 +20,21 @@ def main() -> None:
   folder = RunFolder(run_claim.resume_output_dir(options.output_dir))
   config = folder.load_config()
   for clustering in config.clusterings:
-    folder.load_finished(folder.phase2(clustering.label), 'phase2')
+    folder.load_finished(folder.phase2(clustering.label), phase_files.Phase2)
   from tff_cluster.cli import progress
-  from tff_cluster.phases import added_rules, new_clients, session, three_phase
+  from tff_cluster.phases import added_rules, failures, new_clients, phase3, session
 
   bars, failed = progress.Progress(), dict[str, Exception]()
   with session.opened(folder, config, bars, machine) as experiment:
     for clustering in config.clusterings:
-      with three_phase.apart(failed, clustering.label):
-        three_phase.run_phase3(experiment, clustering.label)
+      with failures.apart(failed, clustering.label):
+        phase3.run_phase3(experiment, clustering.label)
         new_clients.run_clustering(experiment, clustering)
         added_rules.run(experiment, clustering.label, failed)
     new_clients.run_baseline(experiment)
-  left = three_phase.drop(folder, config, failed)
+  left = failures.drop(folder, config, failed)
   if failed:
-    raise three_phase.ClusteringsFailed(failed, [clustering.label for clustering in left.clusterings])
+    raise failures.ClusteringsFailed(failed, [clustering.label for clustering in left.clusterings])
   print(folder.root / 'phase3')
 
 

@@ -4,7 +4,7 @@ python -m phases.report --output_dir=runs/demo
 """
 
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.experiment import run_claim
+from tff_cluster.experiment import phase_files, run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 
 
@@ -16,7 +16,7 @@ def main() -> None:
   folder = RunFolder(run_claim.resume_output_dir(parse.output_dir_from_flags()))
   config = folder.load_config()
   for clustering in config.clusterings:
-    folder.load_finished(folder.phase3(clustering.label), 'phase3')
+    folder.load_finished(folder.phase3(clustering.label), phase_files.Phase3)
   from tff_cluster.phases import assembly, session
   from tff_cluster.report import report
 

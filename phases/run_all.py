@@ -30,7 +30,7 @@ def main() -> None:
     return
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.cli import progress
-  from tff_cluster.phases import three_phase
+  from tff_cluster.phases import failures
   from tff_cluster.scorecard import summary
   from tff_cluster.studies import single_run
 
@@ -47,12 +47,12 @@ def main() -> None:
         export_models,
         report=True,
       )
-  except three_phase.ClusteringsFailed as failed:
+  except failures.ClusteringsFailed as failed:
     if failed.report is not None:
       print(f'report {failed.report.resolve()}')
     raise
   assert done.report is not None
-  for line in summary.words(done.results['summary'], 'clients'):
+  for line in summary.words(done.results.summary, 'clients'):
     print(line)
   print(f'client-rounds: {done.asked} asked for, {done.trained} trained')
   print(f'on disk {words.sizes(RunFolder(Path(options.output_dir)).sizes())}')

@@ -122,10 +122,10 @@ def test_a_message_around_another_one_can_keep_its_arguments():
 
 
 def test_a_clustering_that_failed_keeps_the_arguments_of_its_cause():
-  from tff_cluster.phases import three_phase
+  from tff_cluster.phases import failures
 
   cause = InputError(f'use a smaller {argument("learning_rate")}')
-  failed = three_phase.ClusteringsFailed({'kmeans': cause}, [])
+  failed = failures.ClusteringsFailed({'kmeans': cause}, [])
   assert 'kmeans: use a smaller learning_rate.' in str(failed)
   assert 'kmeans: use a smaller --learning_rate.' in failed.on_command_line()
 

@@ -4,6 +4,7 @@ Nothing here is trained: accuracies are drawn so that the answer is known by con
 clusterings are computed with SciPy from drawn signatures. Used by the tests of the reports.
 """
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import scipy.cluster.hierarchy
 import scipy.spatial.distance
 import sklearn.metrics
 
-from tests.made_up import run_with_splits
+from tests.made_up import in_json, run_with_splits
 from tff_cluster.clustering import overlap_scores
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data import class_counts
@@ -132,11 +133,11 @@ def make_run(
   value: dict[str, Any] = {
       'config': experiment.to_json(),
       'population': {
-          'name': f'{dataset} label_swapped', 'client_ids': ids, 'num_classes': CLASSES,
+          'name': f'{dataset} label_swapped', 'digest': f'rows of {dataset}', 'client_ids': ids, 'num_classes': CLASSES,
           'rows': {'train': int(labels.sum()), 'validation': 160, 'test': 360, 'global_test': 360},
           'label_counts': labels.tolist(), 'truths': {n: t.tolist() for n, t in truths.items()},
       },
-      'training': {'parameters': 1_663_370, 'model_bytes': 6_653_480},
+      'training': {'parameters': 1_663_370, 'model_bytes': 6_653_480, 'sketch': None},
       **stages, 'local': None if local is None else _local(baseline + local, rounds, seed), 'clusterings': clusterings,
       'candidates': _candidates(vectors, distances, truths, ids),
       'cross_validation': {
@@ -152,7 +153,13 @@ def make_run(
           for n, s, a, t in (('phase 1', 61.2, 100, 100), ('clustering', 0.8, 20, 20), ('phase 2', 3725.0, 900, 800))
       ],
   }  # fmt: skip
-  return results.with_digest(value), arrays
+  return with_digest(value), arrays
+
+
+def with_digest(value: dict[str, Any]) -> dict[str, Any]:
+  """Returns results, in JSON, with what they lack filled in, and their digest."""
+  found = in_json.typed(value)
+  return dataclasses.replace(found, digest=results.digest_of(found)).to_json()
 
 
 def _truths(kind: str, owner: np.ndarray, groups: int) -> dict[str, np.ndarray]:
@@ -219,7 +226,7 @@ def _clustering(
       'cluster_scores': {
           kind: {where: rng.uniform(0.8, 1, chosen.num_clusters).tolist() for where in ('members', 'global')}
           for kind in ('unblended', 'blended')
-      }, 'evaluations': evaluations,
+      }, 'evaluations': evaluations, 'experts': None, 'equal_cost': None, 'splits': None, 'new_clients': None,
   }  # fmt: skip
 
 
@@ -272,13 +279,11 @@ def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | No
 def _evaluation(rng, accuracy: np.ndarray, one_model: bool) -> dict[str, Any]:
   counts = np.stack([_counts(rng, a) for a in accuracy])
   measured = class_counts.Scores(counts, counts[:, 0].sum(axis=1) * 0.4)
-  together = class_counts.Scores(counts.sum(axis=0)[None], np.array([100.0])).summary()
-  overall = (
-    {name: together[name] for name in ('accuracy', 'precision', 'recall', 'loss')} if one_model else None
-  )
+  together = class_counts.Scores(counts.sum(axis=0)[None], np.array([100.0]))
+  overall = together.over_rows().to_json() if one_model else None
   # The drawn accuracies, not those of the counts: tests plant effects in them.
   highest = float(accuracy.max())
-  clients = measured.summary() | {
+  clients = measured.summary().to_json() | {
       'mean_client_accuracy': float(accuracy.mean()), 'highest_client_accuracy': highest,
       'share_at_highest': float(np.mean(accuracy >= highest)),
   }  # fmt: skip

@@ -21,7 +21,7 @@ from tff_cluster.experiment.config import (
   TrainingConfig,
 )
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import three_phase
+from tff_cluster.phases import failures
 from tff_cluster.storage import files as files_lib
 from tff_cluster.studies import single_run
 
@@ -247,7 +247,7 @@ def test_a_rule_that_fails_leaves_the_run_and_all_else_is_finished(my_rules, don
   store, folder = str(done[1].store), RunFolder(tmp_path / 'run')
   counts = {c['label']: c['num_clusters'] for c in done[0].results['clusterings']}
   monkeypatch.setattr(my_rules, 'FAILS_ON', counts[LABEL])  # The second clustering.
-  with pytest.raises(three_phase.ClusteringsFailed) as caught:
+  with pytest.raises(failures.ClusteringsFailed) as caught:
     single_run.run_experiment(CONFIG, folder.root, store_dir=store, report=True)
   message = (
     'aggregation=my_rules:by_size failed: ValueError: out of luck. What failed is not in the run any more'

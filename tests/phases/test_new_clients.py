@@ -164,10 +164,10 @@ def test_a_newcomer_with_the_rows_and_name_of_a_participant_has_its_signature(
   saved.save_population(population, tmp_path / 'population.npz')
   saved.save_population(population.take([1, 4]), tmp_path / 'new_clients.npz')
   files.save_json(RunFolder(tmp_path).config, config.to_json())
-  from tff_cluster.phases import client_signatures, three_phase
+  from tff_cluster.phases import client_signatures, phase1
 
   with opened(RunFolder(tmp_path), config) as experiment:
-    three_phase.run_phase1(experiment)
+    phase1.run_phase1(experiment)
     theirs = client_signatures.load(RunFolder(tmp_path), kind)
     new = client_signatures.of_new_clients(experiment, kind)
     np.testing.assert_array_equal(new.vectors, theirs.vectors[[1, 4]])

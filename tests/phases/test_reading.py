@@ -54,7 +54,7 @@ def forbid(patch, *functions):
 
 def test_phase_3_new_clients_and_report_train_nothing_and_read_no_vectors(finished, trained, monkeypatch):
   from tff_cluster.federated import trainer, trajectory
-  from tff_cluster.phases import assembly, client_signatures, cluster_training, new_clients, three_phase
+  from tff_cluster.phases import assembly, client_signatures, cluster_training, new_clients, phase3
 
   running = ((trajectory, 'run'), (trainer.Trainer, 'round'), (cluster_training, 'train_clusters'))
   vectors = ((files, 'load_rows'), (client_signatures, 'start_weights'), (trainer.Trainer, 'mean_update'))
@@ -64,7 +64,7 @@ def test_phase_3_new_clients_and_report_train_nothing_and_read_no_vectors(finish
       forbid(reading, *vectors, (trainer.Trainer, 'local_updates'))
       new_clients.run_baseline(experiment)
       for clustering in CONFIG.clusterings:
-        three_phase.run_phase3(experiment, clustering.label)
+        phase3.run_phase3(experiment, clustering.label)
       new_clients.run_clustering(experiment, CONFIG.clusterings[-1])  # The oracle asks for no update.
       assert (experiment.asked, experiment.trained) == (0, 0)
     for clustering in CONFIG.clusterings:

@@ -251,21 +251,21 @@ def test_clusters_start_from_the_mean_of_the_others(dimension, tmp_path):
   )
   folder = RunFolder(tmp_path)
   saved.save_population(clients(config, {0: 1e30}, {})[0], folder.population)
-  from tff_cluster.phases import client_signatures, run_experiment, session, three_phase
+  from tff_cluster.experiment import phase_files
+  from tff_cluster.phases import client_signatures, phase1, run_experiment, session
+  from tff_cluster.phases import clustering as clustering_lib
 
   with session.opened(folder, config, run_experiment.Silent()) as experiment:
     files.save_json(folder.config, config.to_json())
-    three_phase.run_phase1(experiment)
+    phase1.run_phase1(experiment)
     sent = {}
     initial = experiment.trainer.computations.model.weights
     experiment.trainer.local_updates(
       initial, range(1, 6), 1, lambda k, u: sent.update({k + 1: np.float64(u)})
     )
     for clustering in config.clusterings:
-      three_phase.run_clustering(folder, clustering, 0)
-      assignment = three_phase.assignment_lib.ClusterAssignment.from_json(
-        files.load_json(folder.clusters(clustering.label))
-      )
+      clustering_lib.run_clustering(folder, clustering, 0)
+      assignment = folder.load_finished(folder.clusters(clustering.label), phase_files.Clusters).assignment
       starts = client_signatures.start_weights(experiment, assignment)
       for row, start in enumerate(starts):
         healthy = [k for k in assignment.members(row) if k != 0]

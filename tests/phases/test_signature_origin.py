@@ -16,7 +16,7 @@ ROUNDS = 3
 
 @pytest.mark.parametrize('dimension', [None, 64])
 def test_signatures_are_origin_plus_update(dimension, tmp_path):
-  from tff_cluster.phases import client_signatures, session, three_phase
+  from tff_cluster.phases import client_signatures, phase1, session
 
   training = TrainingConfig(
     model='logistic', phase1_rounds=ROUNDS, batch_size=10, sketch_dimension=dimension, seed=5
@@ -28,7 +28,7 @@ def test_signatures_are_origin_plus_update(dimension, tmp_path):
   config = ExperimentConfig(DataConfig(num_clients=4, rows_per_client=40), training, clusterings)
   files.save_json(RunFolder(tmp_path).config, config.to_json())
   with session.opened(RunFolder(tmp_path), config, Silent()) as experiment:
-    three_phase.run_phase1(experiment)
+    phase1.run_phase1(experiment)
     origins = {kind: client_signatures.origin(experiment, kind) for kind in ('weights', 'updates')}
     trainer = experiment.trainer
     outcome = experiment.train(

@@ -1,7 +1,7 @@
 """Every rule of predictions on the same outputs, and what they say side by side."""
 
+import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -9,7 +9,47 @@ from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.expert_outputs import ExpertOutputs
 from tff_cluster.aggregation.rule import SUBJECT
 from tff_cluster.aggregation.rules import fedex
-from tff_cluster.base import seeding
+from tff_cluster.base import records, seeding
+
+
+@dataclasses.dataclass(frozen=True)
+class OrderSensitivity(records.Record):
+  """FedEx on the same samples in other orders. Shares are from 0 to 1.
+
+  Attributes:
+    seed: Of the orders.
+    num_shuffles: How many.
+    agreement: [num_shuffles], with the predictions in the given order.
+    changed: Share of the samples that are not predicted alike in all orders (the given one is among them).
+    accuracy: [num_shuffles]; None without labels.
+  """
+
+  seed: int
+  num_shuffles: int
+  agreement: list[float]
+  changed: float
+  accuracy: list[float] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison(records.Record):
+  """What the rules of predictions say side by side. Shares are from 0 to 1; accuracies are None without labels.
+
+  Attributes:
+    num_experts, num_samples, num_classes: Of the outputs.
+    accuracy: By rule; the oracle knows the labels, the gate is trained on validation rows.
+    expert_accuracy: [experts], each alone.
+    agreement: By rule and rule, the share of samples that both predict alike.
+    order_sensitivity: Of FedEx.
+  """
+
+  num_experts: int
+  num_samples: int
+  num_classes: int
+  accuracy: dict[str, float] | None
+  expert_accuracy: list[float] | None
+  agreement: dict[str, dict[str, float]]
+  order_sensitivity: OrderSensitivity
 
 
 def predict(
@@ -38,47 +78,38 @@ def predict(
 
 def compare(
   given: ExpertOutputs, predictions: dict[str, np.ndarray], seed: int, num_shuffles: int
-) -> dict[str, Any]:
-  """Returns plain data on the predictions of `predict`.
+) -> Comparison:
+  """Returns how the predictions of `predict` compare.
 
   Args:
     given: What the rules ran on.
     predictions: int64[samples] by rule; FedEx is among them.
     seed: Seed of the orders.
     num_shuffles: In how many other orders FedEx sees the samples, at least 1.
-
-  Returns:
-    All shares are from 0 to 1; accuracies are None without labels.
-      num_experts, num_samples, num_classes: int.
-      accuracy: by rule. expert_accuracy: [experts], each alone.
-      agreement: by rule and rule, the share of samples that both predict alike.
-      order_sensitivity: of FedEx over the orders: seed, num_shuffles; agreement [num_shuffles] with the
-        predictions in the given order; changed, the share of samples that are not predicted alike in all orders
-        (the given one is among them); accuracy [num_shuffles].
   """
   labels, subject = given.labels, predictions[rules.with_role(SUBJECT).name]
   orders = fedex.shuffled(
     given.outputs, seeding.generator(seed, 'order of expert outputs'), num_shuffles, given.start_weights
   )
   alone = given.outputs.argmax(axis=2)
-  return {
-    'num_experts': given.num_experts,
-    'num_samples': given.num_samples,
-    'num_classes': given.num_classes,
-    'accuracy': None if labels is None else {name: _share(row, labels) for name, row in predictions.items()},
-    'expert_accuracy': None if labels is None else [_share(row, labels) for row in alone],
-    'agreement': {
+  return Comparison(
+    num_experts=given.num_experts,
+    num_samples=given.num_samples,
+    num_classes=given.num_classes,
+    accuracy=None if labels is None else {name: _share(row, labels) for name, row in predictions.items()},
+    expert_accuracy=None if labels is None else [_share(row, labels) for row in alone],
+    agreement={
       name: {other: _share(row, column) for other, column in predictions.items()}
       for name, row in predictions.items()
     },
-    'order_sensitivity': {
-      'seed': seed,
-      'num_shuffles': num_shuffles,
-      'agreement': [_share(row, subject) for row in orders],
-      'changed': float((orders != subject).any(axis=0).mean()),
-      'accuracy': None if labels is None else [_share(row, labels) for row in orders],
-    },
-  }
+    order_sensitivity=OrderSensitivity(
+      seed=seed,
+      num_shuffles=num_shuffles,
+      agreement=[_share(row, subject) for row in orders],
+      changed=float((orders != subject).any(axis=0).mean()),
+      accuracy=None if labels is None else [_share(row, labels) for row in orders],
+    ),
+  )
 
 
 def _share(one: np.ndarray, other: np.ndarray) -> float:

@@ -1,5 +1,6 @@
 """What a run ran on, for environment.json and results.json; imports none of the packages it names."""
 
+import dataclasses
 import datetime
 import importlib.metadata
 import os
@@ -8,6 +9,7 @@ import platform
 from typing import Any
 
 import tff_cluster
+from tff_cluster.base import records
 
 _PACKAGES = (
     'absl-py', 'matplotlib', 'networkx', 'numpy', 'scikit-learn', 'scipy', 'tensorflow', 'tensorflow-datasets',
@@ -15,18 +17,37 @@ _PACKAGES = (
 )  # fmt: skip
 
 
-def describe_environment() -> dict[str, Any]:
-  """Returns python, packages {name: version} (installed ones), machine, cores and started (ISO time, UTC)."""
-  return {
-    'python': platform.python_version(),
-    'packages': {
+@dataclasses.dataclass(frozen=True)
+class Environment(records.Record):
+  """What a run ran on.
+
+  Attributes:
+    python: Its version.
+    packages: Versions of those that are installed, by name.
+    machine: Operating system and processor.
+    cores: Those that this process may use.
+    started: ISO time, UTC.
+  """
+
+  python: str
+  packages: dict[str, str]
+  machine: str
+  cores: int
+  started: str
+
+
+def describe_environment() -> Environment:
+  """Returns what this process runs on, and the time."""
+  return Environment(
+    python=platform.python_version(),
+    packages={
       **{name: version for name in _PACKAGES if (version := _version(name))},
       'tff_cluster': tff_cluster.__version__,
     },
-    'machine': platform.platform(),
-    'cores': available_cores(),
-    'started': datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds'),
-  }
+    machine=platform.platform(),
+    cores=available_cores(),
+    started=datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds'),
+  )
 
 
 def versions() -> dict[str, str]:

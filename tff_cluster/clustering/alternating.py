@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tff_cluster.base import records
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Segment:
@@ -24,18 +26,70 @@ class Segment:
   parent: int | None
 
 
+@dataclasses.dataclass(frozen=True)
+class TwoKinds(records.Record):
+  """Halves that a test leaves together because of their norms, although the similarities are plainly of two kinds.
+
+  Attributes:
+    halves: Client ids of both.
+    cross_similarity, similarity_gap: See `Test`.
+    stationary_norm, stopping_norm: Options that would have split them.
+    words: A sentence that says so.
+  """
+
+  halves: list[list[str]]
+  cross_similarity: float
+  similarity_gap: float
+  stationary_norm: float
+  stopping_norm: float
+  words: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Test(records.Record):
+  """A time that a cluster was found stationary and tested.
+
+  Attributes:
+    round: Tested after this round of training.
+    cluster: Ids of the clients that train together.
+    verdict: 'split', 'stopped' (no client's update is as long as stopping_norm, eps_2) or 'kept' (a guard forbade the split).
+    halves: Client ids of the best bi-partition; None for 'stopped'.
+    cross_similarity: Highest cosine similarity of two updates across the halves (eq. 6); None without halves.
+    similarity_gap: See clustering/methods/bipartition.py; None without halves.
+    mean_update_norm: Compared with stationary_norm, eps_1.
+    max_update_norm: Compared with stopping_norm.
+    mean_similarity: Of all pairs of different clients of the cluster.
+    reason: A sentence: why it was stopped or kept; '' for 'split'.
+    excluded: Clients whose updates were not finite; they were not compared, and go with the larger half.
+    two_kinds: For 'stopped' only, where it is so.
+  """
+
+  round: int
+  cluster: list[str]
+  verdict: str
+  halves: list[list[str]] | None
+  cross_similarity: float | None
+  similarity_gap: float | None
+  mean_update_norm: float
+  max_update_norm: float
+  mean_similarity: float
+  reason: str
+  excluded: tuple[str, ...] = records.optional(())
+  two_kinds: TwoKinds | None = records.optional(None)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Recursion:
   """What a method that alternates has done.
 
   Attributes:
     segments: All clusters that ever were, each after the one that it was split from.
-    tests: What was asked of them (SPLIT in tff_cluster/experiment/results.py, with positions of clients in place of ids), each with
+    tests: What was asked of them, in order of round and, within a round, of the clusters' first members, each with
       float32[members, members], the similarities of its clients, NaN for those that were left out.
   """
 
   segments: list[Segment]
-  tests: list[tuple[dict[str, Any], np.ndarray]]
+  tests: list[tuple[Test, np.ndarray]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

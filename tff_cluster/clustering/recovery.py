@@ -1,23 +1,47 @@
 """How well a clustering finds planted groups, for disjoint and for overlapping ones."""
 
+import dataclasses
 import warnings
 
 import numpy as np
-from sklearn import metrics
 
+from tff_cluster.base import records
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.overlap_scores import bcubed, overlapping_nmi, same_clients
-
-# What `recovery` returns.
-SCORES = ('ari', 'nmi', 'omega', 'onmi', 'bcubed_precision', 'bcubed_recall', 'bcubed_f')
 
 # Clients whose pairs with all others are counted at a time: 10,000 clients have 50 million pairs.
 _BLOCK = 1024
 
 
+@dataclasses.dataclass(frozen=True)
+class Recovery(records.Record):
+  """How well a clustering finds planted groups: 1 is best.
+
+  Attributes:
+    ari, nmi: None where clustering or truth overlaps.
+    omega: Omega index.
+    onmi: Overlapping NMI.
+    bcubed_precision, bcubed_recall, bcubed_f: Extended BCubed.
+  """
+
+  ari: float | None
+  nmi: float | None
+  omega: float
+  onmi: float
+  bcubed_precision: float
+  bcubed_recall: float
+  bcubed_f: float
+
+
+# The scores of Recovery by name.
+SCORES = tuple(field.name for field in dataclasses.fields(Recovery))
+
+
 def ari(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
   """Returns the adjusted Rand index of two int[clients] labellings: 1 equal, about 0 by chance."""
+  from sklearn import metrics
+
   with warnings.catch_warnings():
     warnings.filterwarnings('ignore', message='The number of unique classes')
     return float(metrics.adjusted_rand_score(labels_a, labels_b))
@@ -25,6 +49,8 @@ def ari(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
 
 def nmi(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
   """Returns the normalised mutual information (arithmetic mean) of two int[clients] labellings, 0 to 1."""
+  from sklearn import metrics
+
   with warnings.catch_warnings():
     # scikit-learn takes labellings with many clusters for the targets of a regression.
     warnings.filterwarnings('ignore', message='The number of unique classes')
@@ -67,16 +93,12 @@ def omega_index(membership_a: np.ndarray, membership_b: np.ndarray) -> float:
   return (agreeing * pairs - by_chance) / (pairs**2 - by_chance)
 
 
-def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> dict[str, float | None]:
+def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> Recovery:
   """Returns how well the clustering finds the planted groups.
 
   Args:
     assignment: The clustering.
     truth: float[groups, clients]; a client belongs to every group of which it has a share above 0.
-
-  Returns:
-    SCORES: 'ari' and 'nmi' (None where clustering or truth overlaps), 'omega', 'onmi' (overlapping NMI), and
-    'bcubed_precision', 'bcubed_recall' and 'bcubed_f' (extended BCubed).
 
   Raises:
     InputError: if the truth is about another number of clients, or leaves a client without a group.
@@ -90,15 +112,15 @@ def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> dict[str, floa
   overlapping = assignment.is_overlapping or bool((groups.sum(axis=0) > 1).any())
   labels = None if overlapping else np.argmax(groups, axis=0)
   pairs = bcubed(assignment.membership, groups)
-  return {
-    'ari': None if labels is None else ari(labels, assignment.labels),
-    'nmi': None if labels is None else nmi(labels, assignment.labels),
-    'omega': omega_index(assignment.membership, groups),
-    'onmi': overlapping_nmi(assignment.membership, groups),
-    'bcubed_precision': pairs.precision,
-    'bcubed_recall': pairs.recall,
-    'bcubed_f': pairs.f,
-  }
+  return Recovery(
+    None if labels is None else ari(labels, assignment.labels),
+    None if labels is None else nmi(labels, assignment.labels),
+    omega_index(assignment.membership, groups),
+    overlapping_nmi(assignment.membership, groups),
+    pairs.precision,
+    pairs.recall,
+    pairs.f,
+  )
 
 
 def _shared_clusters(membership: np.ndarray, start: int) -> np.ndarray:

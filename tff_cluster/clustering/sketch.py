@@ -18,13 +18,13 @@ import dataclasses
 
 import numpy as np
 
-from tff_cluster.base import seeding
+from tff_cluster.base import records, seeding
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import distances as distances_lib
 
 
 @dataclasses.dataclass(frozen=True)
-class Distortion:
+class Distortion(records.Record):
   """How much a sketch changes Euclidean distances: |of sketches - of vectors| / of vectors, over pairs.
 
   Attributes:

@@ -7,6 +7,39 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.base import records
+
+
+@dataclasses.dataclass(frozen=True)
+class RowMetrics(records.Record):
+  """Metrics of the counts of all rows together, never averages over batches.
+
+  Attributes:
+    accuracy: Share of the rows whose label was predicted.
+    precision, recall: Macro.
+    loss: Mean cross-entropy in nats; None where it is not finite.
+  """
+
+  accuracy: float
+  precision: float
+  recall: float
+  loss: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Metrics(RowMetrics):
+  """Metrics over rows, and over clients, every one of which weighs the same.
+
+  Attributes:
+    mean_client_accuracy: Over clients.
+    highest_client_accuracy, share_at_highest: Highest accuracy of a client, and share of the clients that have it: the
+      numbers of table 2 of Rohith et al. 2020.
+  """
+
+  mean_client_accuracy: float
+  highest_client_accuracy: float
+  share_at_highest: float
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scores:
@@ -39,26 +72,28 @@ class Scores:
   def select(self, clients: Any) -> 'Scores':
     return Scores(self.counts[clients], self.loss_sum[clients])
 
-  def summary(self) -> dict[str, float | None]:
-    """Returns metrics over all rows and over clients.
-
-    accuracy, precision, recall (macro) and loss come from the counts of all rows together, never from
-    averages over batches; loss is None where it is not finite; mean_client_accuracy weighs every client the same; highest_client_accuracy and
-    share_at_highest are the numbers of table 2 of Rohith et al. 2020.
-    """
-    counts, accuracy = self.counts.sum(axis=0), self.client_accuracy
+  def over_rows(self) -> RowMetrics:
+    """Returns metrics over all rows together."""
+    counts = self.counts.sum(axis=0)
     total = max(counts[0].sum(), 1)
     loss = float(self.loss_sum.sum() / total)
+    return RowMetrics(
+      float(counts[2].sum() / total),
+      macro_precision(counts),
+      macro_recall(counts),
+      loss if math.isfinite(loss) else None,
+    )
+
+  def summary(self) -> Metrics:
+    """Returns metrics over all rows and over clients."""
+    accuracy = self.client_accuracy
     highest = float(accuracy.max())
-    return {
-      'accuracy': float(counts[2].sum() / total),
-      'precision': macro_precision(counts),
-      'recall': macro_recall(counts),
-      'loss': loss if math.isfinite(loss) else None,
-      'mean_client_accuracy': float(accuracy.mean()),
-      'highest_client_accuracy': highest,
-      'share_at_highest': float(np.mean(accuracy >= highest)),
-    }
+    return Metrics(
+      **vars(self.over_rows()),
+      mean_client_accuracy=float(accuracy.mean()),
+      highest_client_accuracy=highest,
+      share_at_highest=float(np.mean(accuracy >= highest)),
+    )
 
 
 def of_predictions(predictions: np.ndarray, labels: np.ndarray, num_classes: int) -> Scores:

@@ -170,6 +170,15 @@ class ExperimentConfig:
     """Reads what `to_json` wrote, and validates it.
 
     Raises:
+      InputError: naming an unknown section or field, or what `validated` finds.
+    """
+    return cls.read(value).validated()
+
+  @classmethod
+  def read(cls, value: Mapping[str, Any]) -> 'ExperimentConfig':
+    """Reads what `to_json` wrote. Imports nothing that it names, and looks at no value.
+
+    Raises:
       InputError: naming an unknown section or field.
     """
     if not isinstance(value, Mapping):
@@ -186,7 +195,7 @@ class ExperimentConfig:
       if not isinstance(value['clusterings'], (list, tuple)):
         raise InputError(f'clusterings must be a list, found {shown(value["clusterings"])}')
       parts['clusterings'] = tuple(ClusteringConfig.from_json(c) for c in value['clusterings'])
-    return cls(**parts).validated()
+    return cls(**parts)
 
   @property
   def digest(self) -> str:

@@ -5,11 +5,12 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
+from tff_cluster.base import records
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.experiment import config as config_lib
-from tff_cluster.experiment import config_file
+from tff_cluster.experiment import config_file, phase_files
 from tff_cluster.storage import artifacts, files
 
 # Folders of a run that hold its files, and those that have a folder for each clustering.
@@ -26,18 +27,9 @@ _FLAT = (
 _NESTED = ('clusterings', 'models', 'metrics')
 _FILES = ('environment.json', 'population.npz', 'new_clients.npz', 'phase1.json', 'results.json', 'arrays.npz',
           'report.html', 'scorecard.json', 'scorecard.csv')  # fmt: skip
+_Kind = TypeVar('_Kind', bound=phase_files.PhaseFile)
+_Record = TypeVar('_Record', bound=records.Record)
 _OF_CLUSTERS = re.compile(r'(cluster|segment)_[0-9]{3,}\.(keras|csv)')
-
-
-class _Saved(dict):
-  """What a phase saved; a key that is not there is damage, not a fault of this software."""
-
-  def __init__(self, path: pathlib.Path, saved: dict[str, Any]):
-    super().__init__(saved)
-    self._path = path
-
-  def __missing__(self, key: str) -> Any:
-    raise files.DamagedFile(f'{self._path} is damaged: it has no {key!r}; remove it to have it made again')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -269,13 +261,13 @@ class RunFolder:
     given = f'{argument("config_file", self.config)} ' if phase in ('phase1', 'run_all') else ''
     return f'python -m phases.{phase} {given}{argument("output_dir", self.root)}'
 
-  def load_finished(self, path: pathlib.Path, phase: str) -> dict:
-    """Reads the object that a phase saved; see `load`.
+  def load_finished(self, path: pathlib.Path, kind: type[_Kind]) -> _Kind:
+    """Reads what a phase saved; raises as `load` does."""
+    return self.load_record(path, kind.phase, kind)
 
-    Raises:
-      DamagedFile: also when a key is asked for later that is not there.
-    """
-    saved = self.load(path, phase)
-    if not isinstance(saved, dict):
-      raise files.DamagedFile(f'{path} is damaged: it holds no JSON object; remove it to have it made again')
-    return _Saved(path, saved)
+  def load_record(self, path: pathlib.Path, phase: str, kind: type[_Record]) -> _Record:
+    """Reads a record that a phase saved; raises as `load` does."""
+    try:
+      return kind.from_json(self.load(path, phase))
+    except records.Mismatch as error:
+      raise files.DamagedFile(f'{path} is damaged: it {error}; remove it to have it made again') from error

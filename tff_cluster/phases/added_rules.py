@@ -4,15 +4,16 @@ What they give is saved apart from Phase 3, so that a rule can join a finished r
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import Rule
 from tff_cluster.base.errors import InputError, argument
+from tff_cluster.base.types import Json
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import failures, rule_evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
-from tff_cluster.phases import rule_evaluation, three_phase
 from tff_cluster.storage import files as files_lib
 
 
@@ -26,18 +27,16 @@ def run(experiment: live_experiment_lib.Experiment, label: str, failed: dict[str
   """
   path, models = experiment.folder.aggregation(label), None
   for rule in rules.added(experiment.config.evaluation.aggregation):
-    if rule.called in failed or _evaluation(_saved(experiment.folder, label), rule) is not None:
+    if rule.called in failed or _is_measured(_saved(experiment.folder, label), rule):
       continue
     name = f'Phase 3 of {label} by {rule.name}'
-    with three_phase.apart(failed, rule.called), experiment.timed(name) as figures:
+    with failures.apart(failed, rule.called), experiment.timed(name) as figures:
       models = models or rule_evaluation.of_phase2(experiment, label)
       found = models.evaluation(rule)
-      entry = {
-        'determinants': _determinants(rule),
-        'evaluation': found,
-        'timing': figures(accuracy=found['clients']['mean_client_accuracy']),
-      }
-      files_lib.save_json(path, _saved(experiment.folder, label) | {rule.name: entry})
+      timing = figures(accuracy=found.clients.mean_client_accuracy)
+      entry = phase_files.RuleMeasured(_determinants(rule), found, timing)
+      saved = _saved(experiment.folder, label) | {rule.name: entry}
+      files_lib.save_json(path, phase_files.AddedRules(saved))
 
 
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
@@ -48,39 +47,37 @@ def is_done(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
 def is_measured(folder: RunFolder, config: config_lib.ExperimentConfig, label: str) -> bool:
   """Tells whether every rule was measured on a clustering, as the rule is now."""
   added = rules.added(config.evaluation.aggregation)
-  return all(_evaluation(_saved(folder, label), rule) is not None for rule in added)
+  return all(_is_measured(_saved(folder, label), rule) for rule in added)
 
 
 def finished(
   folder: RunFolder, config: config_lib.ExperimentConfig, label: str
-) -> Iterator[tuple[Rule, dict[str, Any], dict[str, Any]]]:
-  """Yields each rule with its EVALUATION and its timing.
+) -> Iterator[tuple[Rule, phase_files.RuleMeasured]]:
+  """Yields each rule with what was measured of it.
 
   Raises:
     InputError: if one was not measured on this clustering.
   """
   for rule in rules.added(config.evaluation.aggregation):
-    saved = folder.load_finished(folder.aggregation(label), 'phase3')
+    saved = folder.load_finished(folder.aggregation(label), phase_files.AddedRules).rules
     if rule.name not in saved:
       raise InputError(
         f'{folder.root} has not measured {rule.called} on {label} yet: run python -m phases.phase3 {argument("output_dir", folder.root)} '
         'first'
       )
-    entry = saved[rule.name]
-    yield rule, entry['evaluation'], entry['timing']
+    yield rule, saved[rule.name]
 
 
-def _saved(folder: RunFolder, label: str) -> dict[str, Any]:
+def _saved(folder: RunFolder, label: str) -> dict[str, phase_files.RuleMeasured]:
   path = folder.aggregation(label)
-  return dict(folder.load_finished(path, 'phase3')) if path.exists() else {}
+  return folder.load_finished(path, phase_files.AddedRules).rules if path.exists() else {}
 
 
-def _evaluation(saved: dict[str, Any], rule: Rule) -> dict[str, Any] | None:
-  """Returns what was measured of this very rule; None where there is nothing, or its code was changed since."""
-  entry = saved.get(rule.name)
-  return entry['evaluation'] if entry and entry['determinants'] == _determinants(rule) else None
+def _is_measured(saved: dict[str, phase_files.RuleMeasured], rule: Rule) -> bool:
+  """Tells whether this very rule was measured, and its code was not changed since."""
+  return rule.name in saved and saved[rule.name].determinants == _determinants(rule)
 
 
-def _determinants(rule: Rule) -> dict[str, Any]:
+def _determinants(rule: Rule) -> dict[str, Json]:
   """Returns what tells a rule from another one of its name: the text that names it, and its code."""
   return {'aggregation': rule.path, 'code': rule.code}

@@ -1,27 +1,43 @@
 """Puts what the phases saved together: results.json and arrays.npz (schema: tff_cluster/experiment/results.py)."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from tff_cluster.aggregation import rules
+from tff_cluster.base.environment import Environment
+from tff_cluster.clustering import alternating, diverged_clients, recovery
 from tff_cluster.clustering import assignment as assignment_lib
-from tff_cluster.clustering import diverged_clients, recovery
+from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.data import population as population_lib
 from tff_cluster.data import saved as saved_population
 from tff_cluster.experiment import config as config_lib
-from tff_cluster.experiment import results
+from tff_cluster.experiment import phase_files, results
+from tff_cluster.experiment.result_parts import (
+  AccuracyOfNewClients,
+  AddedRule,
+  Artifacts,
+  Candidate,
+  Clustering,
+  Joined,
+  NewClients,
+  Population,
+  Rows,
+  Split,
+  Timing,
+  Training,
+)
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import added_rules, fold_summary, malicious_scores
 from tff_cluster.scorecard import summary
-from tff_cluster.storage import files
+from tff_cluster.storage import files, saved_rounds
 
 # Rounds after a split whose accuracy is told beside that before it.
 _AFTER_SPLIT = 5
 
 
-def run_assembly(folder: RunFolder, population: population_lib.Population) -> dict[str, Any]:
+def run_assembly(folder: RunFolder, population: population_lib.Population) -> results.Results:
   """Writes results.json and arrays.npz, and returns the results. Of a run's phases it alone looks at planted truth.
 
   Raises:
@@ -30,39 +46,35 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
   """
   config = folder.load_config()
   _look_at_what_is_there(folder)
-  phase1 = folder.load_finished(folder.phase1, 'phase1')
-  baseline = folder.load_finished(folder.baseline, 'phase2')
-  timing = [
-    {'name': 'Phase 1', **phase1['timing']},
-    {'name': 'Phase 2, unclustered baseline', **baseline['timing']},
-  ]
-  local, kept = None, {}
+  phase1 = folder.load_finished(folder.phase1, phase_files.Phase1)
+  baseline = folder.load_finished(folder.baseline, phase_files.Baseline)
+  timing = [phase1.timing.of('Phase 1'), baseline.timing.of('Phase 2, unclustered baseline')]
+  alone = None
   if config.evaluation.local_training:
-    local = folder.load_finished(folder.local, 'phase2')
-    timing.append({'name': 'Every client alone', **local.pop('timing')})
-    kept['local'] = local.pop('trajectories')
-  new = saved_population.load_population(folder.new_clients) if config.data.new_clients else None
-  fedavg = None
-  if new is not None:
-    fedavg = folder.load_finished(folder.new_clients_baseline, 'phase3')
-    timing.append({'name': 'New clients, unclustered baseline', **fedavg.pop('timing')})
-  clusterings: list[dict[str, Any]] = []
-  dropped: list[int] = []
-  trajectories: dict[str, Any] = {}
+    alone = folder.load_finished(folder.local, phase_files.LocalTraining)
+    timing.append(alone.timing.of('Every client alone'))
+  new, new_clients = None, None
+  if config.data.new_clients:
+    new = saved_population.load_population(folder.new_clients)
+    fedavg = folder.load_finished(folder.new_clients_baseline, phase_files.NewClientsBaseline)
+    timing.append(fedavg.timing.of('New clients, unclustered baseline'))
+    new_clients = _new_clients(new, fedavg.client_accuracy)
+  clusterings: list[Clustering] = []
+  trajectories: dict[str, list[saved_rounds.Checkpoints]] = {}
   arrays: dict[str, np.ndarray] = {}
   for clustering in config.clusterings:
     label = clustering.label
-    saved = folder.load_finished(folder.clusters(label), 'clustering')
-    phase2 = folder.load_finished(folder.phase2(label), 'phase2')
-    phase3 = folder.load_finished(folder.phase3(label), 'phase3')
+    saved = folder.load_finished(folder.clusters(label), phase_files.Clusters)
+    phase2 = folder.load_finished(folder.phase2(label), phase_files.Phase2)
+    phase3 = folder.load_finished(folder.phase3(label), phase_files.Phase3)
     timing += [
       *_training_of_clustering(folder, label),
-      {'name': f'Phase 2, {label}', **phase2['timing']},
-      {'name': f'Phase 3, {label}', **phase3['timing']},
+      phase2.timing.of(f'Phase 2, {label}'),
+      phase3.timing.of(f'Phase 3, {label}'),
     ]
-    for rule, evaluation, spent in added_rules.finished(folder, config, label):
-      phase3['evaluations'][rule.name] = evaluation
-      timing.append({'name': f'Phase 3, {label}, {rule.name}', **spent})
+    for rule, measured in added_rules.finished(folder, config, label):
+      phase3.evaluations[rule.name] = measured.evaluation
+      timing.append(measured.timing.of(f'Phase 3, {label}, {rule.name}'))
     splits = None
     if folder.splits(label).exists():
       matrices = folder.load(folder.similarities(label), 'clustering', files.load_arrays)
@@ -70,17 +82,17 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
       accuracy = arrays[f'client_accuracy_{label}'] = folder.load(
         folder.client_accuracy(label), 'phase2', files.load_arrays
       )['test']
-      splits = [_split(test, accuracy, population) for test in files.load_json(folder.splits(label))['tests']]
+      tests = folder.load_finished(folder.splits(label), phase_files.Splits).tests
+      splits = [_split(test, accuracy, population) for test in tests]
     joined = None
     if new is not None:
-      joined = folder.load_finished(folder.new_clients_of(label), 'phase3')
-      timing.append({'name': f'New clients, {label}', **joined.pop('timing')})
-      joined['recovery'] = _joint_recovery(saved, joined['assigned'], population, new)
-    clusterings.append(
-      _clustering(clustering, saved, phase2, phase3, population) | {'splits': splits, 'new_clients': joined}
-    )
-    dropped.append(phase2.get('dropped_updates', 0))
-    trajectories[label] = phase2['trajectories']
+      found = folder.load_finished(folder.new_clients_of(label), phase_files.NewClientsJoined)
+      timing.append(found.timing.of(f'New clients, {label}'))
+      joined = Joined(
+        **vars(found.joined), recovery=_joint_recovery(saved, found.joined.assigned, population, new)
+      )
+    clusterings.append(_clustering(clustering, saved, phase2, phase3, population, splits, joined))
+    trajectories[label] = phase2.trajectories
     if clustering.rule.has_linkage:
       arrays[f'linkage_{label}'] = folder.load(folder.linkage(label), 'clustering', files.load_arrays)[
         'linkage'
@@ -89,49 +101,49 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> di
   for kind in kinds:
     geometry = folder.load(folder.geometry(kind), 'clustering', files.load_arrays)
     arrays |= {f'{name}_{kind}': array for name, array in geometry.items()}
-  harm = malicious_scores.summary(population, baseline['stage'], list(zip(clusterings, dropped, strict=True)))
-  assembled = results.with_digest(
-    {
-      'config': config.to_json(),
-      'population': _population(population),
-      'training': {
-        'parameters': phase1['parameters'],
-        'model_bytes': phase1['model_bytes'],
-        'sketch': phase1.get('sketch'),
-      },
-      'phase1': phase1['stage'],
-      'baseline': baseline['stage'],
-      'local': local,
-      'new_clients': None if new is None else _new_clients(new) | {'fedavg': fedavg},
-      'clusterings': clusterings,
-      'candidates': [c for kind in kinds for c in _candidates(folder, kind, population)],
-      'cross_validation': fold_summary.summarise(folder, config),
-      'environment': folder.load(folder.environment, 'run_all'),
-      'timing': timing,
-      'rules': [
-        {'name': rule.name, 'words': rule.words, 'kind': rule.kind, 'aggregation': rule.path}
-        for rule in rules.added(config.evaluation.aggregation)
-      ],
-      'artifacts': {
-        'phase1': phase1['trajectory'],
-        'baseline': baseline['trajectory'],
-        'signatures': phase1['signatures'],
-        'clusterings': trajectories,
-        **kept,
-      },
-    }
-    | ({} if harm is None else {'malicious': harm})
+  bare = results.Results(
+    config=config,
+    population=_population(population),
+    training=Training(phase1.parameters, phase1.model_bytes, phase1.sketch),
+    phase1=phase1.stage,
+    baseline=baseline.stage,
+    local=None if alone is None else alone.local,
+    new_clients=new_clients,
+    clusterings=clusterings,
+    candidates=[c for kind in kinds for c in _candidates(folder, kind, population)],
+    cross_validation=fold_summary.summarise(folder, config),
+    environment=folder.load_record(folder.environment, 'run_all', Environment),
+    timing=timing,
+    rules=[
+      AddedRule(rule.name, rule.words, rule.kind, str(rule.path))
+      for rule in rules.added(config.evaluation.aggregation)
+    ],
+    artifacts=Artifacts(
+      phase1.trajectory,
+      baseline.trajectory,
+      phase1.signatures,
+      trajectories,
+      None if alone is None else alone.trajectories,
+    ),
+    schema=results.SCHEMA,
+    digest='',
+    summary=[],
+    malicious=malicious_scores.summary(population, baseline.stage, clusterings),
   )
-  assembled['summary'] = summary.of_run(assembled)
+  assembled = dataclasses.replace(bare, digest=results.digest_of(bare), summary=summary.of_run(bare))
   files.save_arrays(folder.arrays, arrays)
   files.save_json(folder.results, assembled)
   return assembled
 
 
-def _training_of_clustering(folder: RunFolder, label: str) -> list[dict[str, Any]]:
+def _training_of_clustering(folder: RunFolder, label: str) -> list[Timing]:
   """Returns the time of what was trained to find clusters: CFL's recursion, and the cuts among which a threshold was chosen."""
-  paths = [path for path in (folder.splits(label), folder.choice(label)) if path.exists()]
-  return [{'name': f'Clustering, {label}', **files.load_json(path)['timing']} for path in paths]
+  found = []
+  if folder.splits(label).exists():
+    found.append(folder.load_finished(folder.splits(label), phase_files.Splits).timing)
+  if folder.choice(label).exists():
+    found.append(folder.load_finished(folder.choice(label), phase_files.ChoiceOfThreshold).timing)
+  return [timing.of(f'Clustering, {label}') for timing in found]
 
 
 def _look_at_what_is_there(folder: RunFolder) -> None:
@@ -147,72 +159,77 @@ def _look_at_what_is_there(folder: RunFolder) -> None:
     results.check_not_newer(path.name, found)
 
 
-def _population(population: population_lib.Population) -> dict[str, Any]:
-  return {
-    'name': population.name,
-    'digest': population.digest,
-    'client_ids': list(population.client_ids),
-    'num_classes': population.num_classes,
-    'rows': {
-      'train': len(population.train.y),
-      'validation': len(population.validation.y),
-      'test': len(population.test.y),
-      'global_test': len(population.global_test_y),
-    },
-    'label_counts': population.train.label_counts(population.num_classes).tolist(),
-    'truths': {name: np.asarray(truth).tolist() for name, truth in population.truths.items()},
-  }
+def _population(population: population_lib.Population) -> Population:
+  return Population(
+    population.name,
+    population.digest,
+    list(population.client_ids),
+    population.num_classes,
+    Rows(
+      len(population.train.y),
+      len(population.validation.y),
+      len(population.test.y),
+      len(population.global_test_y),
+    ),
+    population.train.label_counts(population.num_classes).tolist(),
+    {name: np.asarray(truth).tolist() for name, truth in population.truths.items()},
+  )
 
 
 def _clustering(
   clustering: config_lib.ClusteringConfig,
-  saved: dict[str, Any],
-  phase2: dict[str, Any],
-  phase3: dict[str, Any],
+  saved: phase_files.Clusters,
+  phase2: phase_files.Phase2,
+  phase3: phase_files.Phase3,
   population: population_lib.Population,
-) -> dict[str, Any]:
-  assignment = assignment_lib.ClusterAssignment.from_json(saved)
+  splits: list[Split] | None,
+  joined: Joined | None,
+) -> Clustering:
+  assignment = saved.assignment
   words = clustering.words()
   oracle = words.pop('oracle')
-  return words | {
-    'kind': 'oracle' if oracle else 'overlapping' if assignment.is_overlapping else 'disjoint',
-    'signature': saved['signature'],
-    'clusters': assignment.clusters,
-    'num_clusters': assignment.num_clusters,
-    'overlapping': assignment.is_overlapping,
-    'memberships': float(assignment.membership.sum(axis=0).mean()),
-    'notes': saved['notes'],
-    'threshold': saved['threshold'],
-    'choice': saved['choice'],
-    'recovery': _recovery(assignment, population.truths, population.client_ids, saved.get('excluded', ())),
-    'ledger': phase2['ledger'],
-    'history': phase2['history'],
-    'best_validation': phase2['best_validation'],
-    'cluster_scores': phase3['cluster_scores'],
-    'evaluations': phase3['evaluations'],
-    'experts': phase3['experts'],
-    'equal_cost': phase2['equal_cost'],
-    # Where there is nothing to tell there are no keys.
-    **{name: saved[name] for name in ('excluded',) if name in saved},
-    **{name: phase2[name] for name in ('dropped_updates',) if name in phase2},
-  }
+  return Clustering(
+    **words,
+    kind='oracle' if oracle else 'overlapping' if assignment.is_overlapping else 'disjoint',
+    signature=saved.signature,
+    clusters=assignment.clusters,
+    num_clusters=assignment.num_clusters,
+    overlapping=assignment.is_overlapping,
+    memberships=float(assignment.membership.sum(axis=0).mean()),
+    notes=saved.notes,
+    threshold=saved.threshold,
+    choice=saved.choice,
+    recovery=_recovery(assignment, population.truths, population.client_ids, saved.excluded),
+    ledger=phase2.ledger,
+    history=phase2.history,
+    best_validation=phase2.best_validation,
+    cluster_scores=phase3.cluster_scores,
+    evaluations=phase3.evaluations,
+    experts=phase3.experts,
+    equal_cost=phase2.equal_cost,
+    splits=splits,
+    new_clients=joined,
+    excluded=saved.excluded,
+    dropped_updates=phase2.dropped_updates,
+  )
 
 
-def _new_clients(new: population_lib.Population) -> dict[str, Any]:
+def _new_clients(new: population_lib.Population, fedavg: list[float]) -> NewClients:
   about = _population(new)
-  return {name: about[name] for name in ('client_ids', 'digest', 'label_counts', 'truths')} | {
-    'rows': {name: count for name, count in about['rows'].items() if name != 'global_test'}
-  }
+  rows = dataclasses.replace(about.rows, global_test=0)
+  return NewClients(
+    about.client_ids, about.digest, about.label_counts, about.truths, rows, AccuracyOfNewClients(fedavg)
+  )
 
 
 def _joint_recovery(
-  saved: dict[str, Any],
+  saved: phase_files.Clusters,
   assigned: list[list[int]],
   population: population_lib.Population,
   new: population_lib.Population,
-) -> dict[str, dict[str, float | None]]:
+) -> dict[str, Recovery]:
   """Returns how well the clusters, with the new clients in them, find the planted groups of all clients but the excluded."""
-  assignment = assignment_lib.ClusterAssignment.from_json(saved)
+  assignment = saved.assignment
   member = np.zeros((assignment.num_clusters, new.num_clients))
   for client, clusters in enumerate(assigned):
     member[clusters, client] = 1.0
@@ -220,32 +237,31 @@ def _joint_recovery(
     np.hstack([assignment.membership, member]), assignment.client_ids + new.client_ids
   )
   truths = {name: np.hstack([truth, new.truths[name]]) for name, truth in population.truths.items()}
-  return _recovery(together, truths, together.client_ids, saved.get('excluded', ()))
+  return _recovery(together, truths, together.client_ids, saved.excluded)
 
 
-def _split(
-  test: dict[str, Any], accuracy: np.ndarray, population: population_lib.Population
-) -> dict[str, Any]:
+def _split(test: alternating.Test, accuracy: np.ndarray, population: population_lib.Population) -> Split:
   """Returns a test of CFL with what its halves had before they were parted, and in the rounds after."""
-  if test['verdict'] != 'split':
-    return test | {'half_accuracy': None}
+  if test.verdict != 'split' or test.halves is None:
+    return Split(**vars(test))
   position = {client_id: k for k, client_id in enumerate(population.client_ids)}
-  rounds = accuracy[test['round'] - 1 : test['round'] + _AFTER_SPLIT]
-  halves = [rounds[:, [position[i] for i in half]].mean(axis=1) for half in test['halves']]
-  return test | {'half_accuracy': [half.tolist() for half in halves]}
+  rounds = accuracy[test.round - 1 : test.round + _AFTER_SPLIT]
+  halves = [rounds[:, [position[i] for i in half]].mean(axis=1) for half in test.halves]
+  return Split(**vars(test), half_accuracy=[half.tolist() for half in halves])
 
 
-def _candidates(folder: RunFolder, kind: str, population: population_lib.Population) -> list[dict[str, Any]]:
+def _candidates(folder: RunFolder, kind: str, population: population_lib.Population) -> list[Candidate]:
   rows = []
-  for candidate in folder.load(folder.candidates(kind), 'clustering'):
-    clusters = candidate.pop('clusters')
+  for candidate in folder.load_finished(folder.candidates(kind), phase_files.Candidates).candidates:
+    about = vars(candidate).copy()
+    clusters = about.pop('clusters')
     scores = None
     if clusters is not None:
       named = {client_id for members in clusters for client_id in members}
       clustered = [client_id for client_id in population.client_ids if client_id in named]
       assignment = assignment_lib.ClusterAssignment.from_clusters(clusters, clustered)
       scores = _recovery(assignment, population.truths, population.client_ids)
-    rows.append(candidate | {'signature': kind, 'recovery': scores})
+    rows.append(Candidate(**about, signature=kind, recovery=scores))
   return rows
 
 
@@ -254,7 +270,7 @@ def _recovery(
   truths: Mapping[str, np.ndarray],
   client_ids: Sequence[str],
   out: Sequence[str] = (),
-) -> dict[str, dict[str, float | None]]:
+) -> dict[str, Recovery]:
   """Returns the scores over the clients that the assignment has, but for those that are out.
 
   Args:

@@ -5,13 +5,13 @@ memory at once, and each portion is saved in the store, so that a stopped Phase 
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tff_cluster.aggregation import mixing
 from tff_cluster.base import digests
+from tff_cluster.base.types import Json
 from tff_cluster.data import class_counts
 from tff_cluster.phases import global_scores
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -76,7 +76,7 @@ def global_accuracy(
   """Returns the accuracy on the global test set of each model that a mixing matrix makes; arguments as for `measure`."""
   if matrix.shape[1] <= PORTION:
     return [
-      global_scores.metrics(experiment, weights)['accuracy']
+      global_scores.metrics(experiment, weights).accuracy
       for _, made in mixed(models, matrix)
       for weights in made
     ]
@@ -98,7 +98,7 @@ def _kept(
   experiment: live_experiment_lib.Experiment,
   models: Sequence[np.ndarray],
   matrix: np.ndarray,
-  measured_on: dict[str, Any],
+  measured_on: Mapping[str, Json],
   of_portion: Callable[[slice], class_counts.Scores],
 ) -> class_counts.Scores:
   """Returns the scores of all portions of columns, which the store keeps where there are several."""
@@ -109,7 +109,7 @@ def _kept(
     'client_scores',
     {name: experiment.settings[name] for name in ('engine', 'packages', 'architecture')}
     | {'models': digests.of_arrays(models), 'mixing': digests.of_arrays([matrix])}
-    | measured_on,
+    | dict(measured_on),
   )
   found = []
   # Held, so that of two runs side by side one measures and the other reads.

@@ -23,6 +23,8 @@ from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.clustering import sketch as sketch_lib
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import phase_files
+from tff_cluster.experiment.result_parts import Sketch
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import artifacts, saved_rounds
@@ -118,7 +120,7 @@ def _save(
     # Asked for by itself: a run can be killed between the two.
     if dimension and trainer is experiment.trainer and not sketched.exists():
       distortion = _distortion(experiment, base, base_round + 1, origin, files_lib.load_rows(path))
-      files_lib.save_json(sketched, {'dimension': dimension, 'distortion': distortion})
+      files_lib.save_json(sketched, Sketch(dimension, distortion))
   return artifact.name
 
 
@@ -190,13 +192,13 @@ def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signa
   """
   from tff_cluster.clustering import diverged_clients
 
-  phase1 = folder.load_finished(folder.phase1, 'phase1')
-  if kind not in phase1['signatures']:
+  saved = folder.load_finished(folder.phase1, phase_files.Phase1).signatures
+  if kind not in saved:
     raise InputError(
-      f'{argument("signature", kind)}: this Phase 1 saved {", ".join(phase1["signatures"])} only; run Phase 1 with a clustering '
+      f'{argument("signature", kind)}: this Phase 1 saved {", ".join(saved)} only; run Phase 1 with a clustering '
       f'of {kind}'
     )
-  vectors, usable = _rows(folder, folder.load_config().training, phase1['signatures'], kind)
+  vectors, usable = _rows(folder, folder.load_config().training, saved, kind)
   found = diverged_clients.finite_only(vectors, client_ids(folder, kind), usable)
   return found if block_bytes is None else dataclasses.replace(found, block_bytes=block_bytes)
 
@@ -219,7 +221,7 @@ def origin(experiment: live_experiment_lib.Experiment, kind: str) -> np.ndarray:
 
 def client_ids(folder: RunFolder, kind: str) -> tuple[str, ...]:
   """Returns the ids of all clients of a finished Phase 1, whether or not they can be clustered."""
-  name = folder.load_finished(folder.phase1, 'phase1')['signatures'][kind]
+  name = folder.load_finished(folder.phase1, phase_files.Phase1).signatures[kind]
   path = folder.store / name / 'clients.json'
   found = _of_phase1(folder, path, files_lib.load_json)
   if not (isinstance(found, list) and all(isinstance(client_id, str) for client_id in found)):
@@ -244,8 +246,8 @@ def start_weights(
   if training.cluster_start == 'global_model':
     vector = experiment.flatten(_phase1_weights(experiment)[training.phase1_rounds])
     return np.broadcast_to(vector, (assignment.num_clusters, len(vector)))
-  phase1 = folder.load_finished(folder.phase1, 'phase1')
-  vectors = _vectors(folder, phase1['signatures']['weights'])
+  phase1 = folder.load_finished(folder.phase1, phase_files.Phase1)
+  vectors = _vectors(folder, phase1.signatures['weights'])
   shares = mixing.start_weights(assignment, diverged_clients.finite_rows(vectors))
   if training.sketch_dimension is None:
     return mixing.apply_mixing([vectors], shares.T)[0]
@@ -263,11 +265,11 @@ def start_cost(
   return int(assignment.membership.sum())
 
 
-def sketch_report(experiment: live_experiment_lib.Experiment, name: str) -> dict[str, Any] | None:
+def sketch_report(experiment: live_experiment_lib.Experiment, name: str) -> Sketch | None:
   """Returns dimension and measured distortion of an artifact's sketches; None where they are whole vectors."""
   if experiment.config.training.sketch_dimension is None:
     return None
-  return files_lib.load_json(experiment.store.root / name / 'sketch.json')
+  return Sketch.from_json(files_lib.load_json(experiment.store.root / name / 'sketch.json'))
 
 
 def _vectors(folder: RunFolder, name: str) -> np.ndarray:
@@ -304,10 +306,9 @@ def phase1_is_whole(folder: RunFolder) -> bool:
   """Tells whether Phase 1 has finished, and its models and signatures can be used."""
   if not folder.phase1.exists():
     return False
-  phase1 = folder.load_finished(folder.phase1, 'phase1')
-  places = [folder.store / name for name in phase1['signatures'].values()]
-  kept = saved_rounds.Checkpoints.from_json(phase1['trajectory'], folder.phase1)
-  return saved_rounds.are_whole(artifacts.Store(folder.store), kept) and all(
+  phase1 = folder.load_finished(folder.phase1, phase_files.Phase1)
+  places = [folder.store / name for name in phase1.signatures.values()]
+  return saved_rounds.are_whole(artifacts.Store(folder.store), phase1.trajectory) and all(
     [is_whole(place / 'vectors.npy', place / 'clients.json') for place in places]
   )
 
@@ -330,8 +331,7 @@ def _rows(
 def _phase1_weights(experiment: live_experiment_lib.Experiment) -> dict[int, Weights]:
   """Returns the global models after the last two rounds of Phase 1, by round number."""
   folder = experiment.folder
-  saved = folder.load_finished(folder.phase1, 'phase1')['trajectory']
-  loaded = experiment.load(saved_rounds.Checkpoints.from_json(saved, folder.phase1), 'phase1')
+  loaded = experiment.load(folder.load_finished(folder.phase1, phase_files.Phase1).trajectory, 'phase1')
   # Where Phase 1 has one round only, the model before it is the initial one.
   return {0: experiment.trainer.computations.model.weights} | loaded
 
@@ -357,7 +357,7 @@ def _distortion(
   number: int,
   origin: np.ndarray,
   sketches: np.ndarray,
-) -> dict[str, float] | None:
+) -> sketch_lib.Distortion | None:
   """Returns how far the sketches' distances are off for a few clients; None where there are no two."""
   from tff_cluster.clustering import diverged_clients
 
@@ -373,7 +373,7 @@ def _distortion(
   experiment.trainer.local_updates(
     base, sample, number, lambda position, update: np.add(origin, update, out=vectors[position])
   )
-  return dataclasses.asdict(sketch_lib.distortion(vectors, sketches[sample]))
+  return sketch_lib.distortion(vectors, sketches[sample])
 
 
 def _determinants(experiment: live_experiment_lib.Experiment, base: Weights, number: int) -> dict[str, Any]:

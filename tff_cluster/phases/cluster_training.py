@@ -1,14 +1,13 @@
 """Phase 2: every cluster of a clustering trained to the last round, or what came of that read again."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tff_cluster.base.types import Json, Weights
+from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
-from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.experiment import phase_files
 from tff_cluster.phases import client_signatures
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.phases import training_while_clustering as recursion
@@ -20,12 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class EqualCost:
-  """How far a clustering comes on the client-rounds that FedAvg without clusters spends in Phase 2.
-
-  Attributes:
-    round: The last round that it can pay; the last one of Phase 1 where it can pay none.
-    client_rounds: What it has spent then, with what the clustering itself cost.
-  """
+  """How far a clustering comes on the client-rounds that FedAvg without clusters spends in Phase 2; see result_parts.EqualCost."""
 
   round: int
   client_rounds: int
@@ -58,13 +52,6 @@ class Trained:
     """Returns each cluster's model after a round."""
     return [outcome.weights[round_number] for outcome in self.clusters]
 
-  def kept(self) -> dict[str, Json]:
-    """Returns what the file of Phase 2 says of the artifacts that it stands on."""
-    return {
-      'trajectories': [outcome.checkpoints.to_json() for outcome in self.outcomes],
-      'last': list(self.last),
-    }
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Loaded:
@@ -73,17 +60,19 @@ class Loaded:
   Attributes:
     assignment: Who belongs to which cluster.
     models: The model of each cluster after the last round.
+    phase2: What Phase 2 saved of them.
   """
 
   assignment: assignment_lib.ClusterAssignment
   models: list[Weights]
+  phase2: phase_files.Phase2
 
 
 def train_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Trained:
   """Trains the clusters of a clustering; what the store has is not trained again."""
   folder, training = experiment.folder, experiment.config.training
-  saved = folder.load_finished(folder.clusters(label), 'clustering')
-  assignment = assignment_lib.ClusterAssignment.from_json(saved)
+  saved = folder.load_finished(folder.clusters(label), phase_files.Clusters)
+  assignment = saved.assignment
   if folder.splits(label).exists():
     return _after_recursion(experiment, label, assignment)
   last = training.phase1_rounds + training.phase2_rounds
@@ -115,25 +104,17 @@ def load_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Loa
     DamagedFile: if a file of the run is damaged.
   """
   folder, training = experiment.folder, experiment.config.training
-  saved = folder.load_finished(folder.clusters(label), 'clustering')
+  saved = folder.load_finished(folder.clusters(label), phase_files.Clusters)
+  phase2 = folder.load_finished(folder.phase2(label), phase_files.Phase2)
   last = training.phase1_rounds + training.phase2_rounds
-  trajectories, rows = trajectories_of(folder, label)
-  models = [experiment.load(trajectories[row], 'phase2', last)[last] for row in rows]
-  return Loaded(assignment_lib.ClusterAssignment.from_json(saved), models)
-
-
-def trajectories_of(folder: RunFolder, label: str) -> tuple[list[saved_rounds.Checkpoints], list[int]]:
-  """Returns where the store keeps the trajectories of a finished Phase 2, and which of them each cluster's last rounds are in."""
-  path = folder.phase2(label)
-  saved = folder.load_finished(path, 'phase2')
-  found = [saved_rounds.Checkpoints.from_json(each, path) for each in saved['trajectories']]
-  return found, saved['last']
+  models = [experiment.load(phase2.trajectories[row], 'phase2', last)[last] for row in phase2.last]
+  return Loaded(saved.assignment, models, phase2)
 
 
 def are_kept(experiment: live_experiment_lib.Experiment, label: str) -> bool:
   """Tells whether all models that the file of Phase 2 names can be read; damaged ones are set aside."""
-  trajectories, _ = trajectories_of(experiment.folder, label)
-  return all([saved_rounds.are_whole(experiment.store, saved) for saved in trajectories])
+  phase2 = experiment.folder.load_finished(experiment.folder.phase2(label), phase_files.Phase2)
+  return all([saved_rounds.are_whole(experiment.store, saved) for saved in phase2.trajectories])
 
 
 def rounds_kept_of_fedavg(experiment: live_experiment_lib.Experiment) -> set[int]:
@@ -145,8 +126,9 @@ def rounds_kept_of_fedavg(experiment: live_experiment_lib.Experiment) -> set[int
     return set()
   rounds = set()
   for clustering in experiment.config.clusterings:
-    saved = experiment.folder.load_finished(experiment.folder.clusters(clustering.label), 'clustering')
-    assignment = assignment_lib.ClusterAssignment.from_json(saved)
+    path = experiment.folder.clusters(clustering.label)
+    saved = experiment.folder.load_finished(path, phase_files.Clusters)
+    assignment = saved.assignment
     if assignment.num_clusters > 1 or experiment.folder.splits(clustering.label).exists():
       continue
     budget = _equal_cost(experiment, assignment, _spent(experiment, saved, assignment))
@@ -157,13 +139,13 @@ def rounds_kept_of_fedavg(experiment: live_experiment_lib.Experiment) -> set[int
 
 def _spent(
   experiment: live_experiment_lib.Experiment,
-  saved: Mapping[str, Any],
+  saved: phase_files.Clusters,
   assignment: assignment_lib.ClusterAssignment,
 ) -> int:
   """Returns the client-rounds that a clustering cost before its clusters were trained."""
-  kinds = client_signatures.kinds(experiment.config.training, (saved['signature'],))
+  kinds = client_signatures.kinds(experiment.config.training, (saved.signature,))
   signatures = sum(client_signatures.cost(experiment, kind) for kind in kinds)
-  choice = saved['choice']['other_client_rounds'] if saved['choice'] else 0
+  choice = saved.choice.other_client_rounds if saved.choice else 0
   return client_signatures.start_cost(experiment, assignment) + signatures + choice
 
 

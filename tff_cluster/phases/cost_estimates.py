@@ -14,11 +14,11 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import client_signatures, fold_summary, session, threshold_choice
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import artifacts, saved_rounds
-from tff_cluster.storage import files as files_lib
 
 
 class Planned(Protocol):
@@ -190,7 +190,7 @@ class _Counting:
     path = self._run.folder.clusters(label)
     if not (path.exists() and self._run.folder.phase1.exists()):
       return None
-    return assignment_lib.ClusterAssignment.from_json(files_lib.load_json(path))
+    return self._run.folder.load_finished(path, phase_files.Clusters).assignment
 
   def _clusters(self, assignment: assignment_lib.ClusterAssignment) -> Iterator[tuple[np.ndarray, Any]]:
     """Yields each cluster's members and the weights that it starts from, None where those are not at hand."""

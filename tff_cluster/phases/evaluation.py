@@ -1,43 +1,45 @@
-"""From trained models to the numbers in results.json (shapes and meanings: tff_cluster/experiment/results.py)."""
+"""From trained models to the numbers in results.json (shapes and meanings: tff_cluster/experiment/result_parts.py)."""
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tff_cluster.clustering import assignment as assignment_lib
+from tff_cluster.experiment.result_parts import ClusterScores, Evaluation, History, Ledger, Stage
 from tff_cluster.phases import client_scores, global_scores
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
-
-def ledger(experiment: live_experiment_lib.Experiment, client_rounds: int) -> dict[str, int]:
-  """Returns what rounds cost on the network: each client-round moves the model down once and up once."""
-  model_bytes = experiment.trainer.computations.model.num_bytes
-  return {
-    'client_rounds': int(client_rounds),
-    'bytes_up': int(client_rounds * model_bytes),
-    'bytes_down': int(client_rounds * model_bytes),
-  }
+if TYPE_CHECKING:
+  from tff_cluster.federated import trajectory
 
 
-def stage(experiment: live_experiment_lib.Experiment, outcome: Any, last_round: int) -> dict[str, Any]:
-  """Returns a STAGE: unclustered FedAvg up to last_round."""
+def ledger(experiment: live_experiment_lib.Experiment, client_rounds: int) -> Ledger:
+  """Returns what rounds cost on the network."""
+  num_bytes = int(client_rounds * experiment.trainer.computations.model.num_bytes)
+  return Ledger(int(client_rounds), num_bytes, num_bytes)
+
+
+def stage(
+  experiment: live_experiment_lib.Experiment, outcome: 'trajectory.Outcome', last_round: int
+) -> Stage:
+  """Returns the numbers of unclustered FedAvg up to last_round."""
   weights = [array[None] for array in outcome.weights[last_round]]
   validation, test = _accuracies(experiment, outcome)
-  return {
-    'rounds': last_round,
-    'ledger': ledger(experiment, outcome.client_rounds_asked),
-    'history': history(experiment, outcome.history.rounds, validation, test),
-    'dropped_updates': int(outcome.history.dropped.sum()),
-    'evaluation': evaluation(experiment, weights, np.ones((1, 1))),
-  }
+  return Stage(
+    last_round,
+    ledger(experiment, outcome.client_rounds_asked),
+    history(experiment, outcome.history.rounds, validation, test),
+    int(outcome.history.dropped.sum()),
+    evaluation(experiment, weights, np.ones((1, 1))),
+  )
 
 
 def clustered_history(
-  experiment: live_experiment_lib.Experiment, outcomes: Sequence[Any], first_round: int
-) -> dict[str, Any]:
-  """Returns a HISTORY: a client in several clusters counts with the mean over them.
+  experiment: live_experiment_lib.Experiment, outcomes: Sequence['trajectory.Outcome'], first_round: int
+) -> History:
+  """Returns means over clients; a client in several clusters counts with the mean over them.
 
   Args:
     experiment: The experiment.
@@ -49,7 +51,7 @@ def clustered_history(
 
 
 def client_accuracies(
-  experiment: live_experiment_lib.Experiment, outcomes: Sequence[Any], first_round: int
+  experiment: live_experiment_lib.Experiment, outcomes: Sequence['trajectory.Outcome'], first_round: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """Returns int64[rounds], and float64[rounds, clients] accuracies on validation and on test rows; see clustered_history."""
   rounds = np.arange(first_round, max(outcome.history.rounds[-1] for outcome in outcomes) + 1)
@@ -65,12 +67,14 @@ def client_accuracies(
   return rounds, validation, test
 
 
-def dropped_updates(outcomes: Sequence[Any], first_round: int) -> int:
+def dropped_updates(outcomes: Sequence['trajectory.Outcome'], first_round: int) -> int:
   """Returns how many updates were not finite and left out, from a round on, over all trajectories."""
   return sum(int(o.history.dropped[o.history.rounds >= first_round].sum()) for o in outcomes)
 
 
-def best_validation(experiment: live_experiment_lib.Experiment, outcome: Any, first_round: int) -> float:
+def best_validation(
+  experiment: live_experiment_lib.Experiment, outcome: 'trajectory.Outcome', first_round: int
+) -> float:
   """Returns the highest accuracy of a cluster's model in any round from the first on, over its members' validation rows."""
   rows = experiment.population.validation.counts[outcome.members].sum()
   held = outcome.history.rounds >= first_round
@@ -79,8 +83,8 @@ def best_validation(experiment: live_experiment_lib.Experiment, outcome: Any, fi
 
 def evaluation(
   experiment: live_experiment_lib.Experiment, models: Sequence[np.ndarray], matrix: np.ndarray
-) -> dict[str, Any]:
-  """Returns an EVALUATION of the models that a mixing matrix makes.
+) -> Evaluation:
+  """Returns how good the models are that a mixing matrix makes.
 
   Args:
     experiment: The experiment.
@@ -97,11 +101,7 @@ def evaluation(
   if columns.shape[1] == 1:
     _, (weights,) = next(client_scores.mixed(models, columns))
     everybodys = global_scores.metrics(experiment, weights)
-  return {
-    'global': everybodys,
-    'clients': result.summary(),
-    'client_accuracy': result.client_accuracy.tolist(),
-  }
+  return Evaluation(everybodys, result.summary(), result.client_accuracy.tolist())
 
 
 def cluster_scores(
@@ -109,7 +109,7 @@ def cluster_scores(
   assignment: assignment_lib.ClusterAssignment,
   models: Sequence[np.ndarray],
   matrix: np.ndarray,
-) -> dict[str, Any]:
+) -> ClusterScores:
   """Returns each cluster model's accuracy on its members' test rows and on the global test set.
 
   Args:
@@ -121,15 +121,15 @@ def cluster_scores(
   users = [assignment.members(row) for row in range(assignment.num_clusters)]
   own = client_scores.measure(experiment, models, matrix, users)
   edges = np.cumsum([0, *map(len, users)])
-  return {
-    'members': [
-      own.select(slice(first, last)).summary()['accuracy'] for first, last in itertools.pairwise(edges)
-    ],
-    'global': client_scores.global_accuracy(experiment, models, matrix),
-  }
+  return ClusterScores(
+    [own.select(slice(first, last)).over_rows().accuracy for first, last in itertools.pairwise(edges)],
+    client_scores.global_accuracy(experiment, models, matrix),
+  )
 
 
-def _accuracies(experiment: live_experiment_lib.Experiment, outcome: Any) -> tuple[np.ndarray, np.ndarray]:
+def _accuracies(
+  experiment: live_experiment_lib.Experiment, outcome: 'trajectory.Outcome'
+) -> tuple[np.ndarray, np.ndarray]:
   """Returns float64[rounds, members] accuracies on validation and on test rows."""
   population, members = experiment.population, outcome.members
   return (
@@ -140,13 +140,13 @@ def _accuracies(experiment: live_experiment_lib.Experiment, outcome: Any) -> tup
 
 def history(
   experiment: live_experiment_lib.Experiment, rounds: np.ndarray, validation: np.ndarray, test: np.ndarray
-) -> dict[str, Any]:
-  """Returns a HISTORY of accuracies float64[rounds, clients]."""
+) -> History:
+  """Returns the means over clients of accuracies float64[rounds, clients]."""
   # A client with 99 of 100 rows right is at a target of 0.99, whatever the binary fractions say.
   target = experiment.config.evaluation.target_accuracy - 1e-9
-  return {
-    'rounds': [int(r) for r in rounds],
-    'validation_accuracy': validation.mean(axis=1).tolist(),
-    'test_accuracy': test.mean(axis=1).tolist(),
-    'share_at_target': (test >= target).mean(axis=1).tolist(),
-  }
+  return History(
+    [int(r) for r in rounds],
+    validation.mean(axis=1).tolist(),
+    test.mean(axis=1).tolist(),
+    (test >= target).mean(axis=1).tolist(),
+  )

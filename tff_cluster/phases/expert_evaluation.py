@@ -7,20 +7,21 @@ finite, because the row is enormous, knows nothing of it: all classes alike.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from tff_cluster.aggregation import expert_comparison
 from tff_cluster.aggregation.expert_outputs import ExpertOutputs
+from tff_cluster.base.types import Weights
+from tff_cluster.experiment.result_parts import Experts
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 _SHUFFLES = 10
 _LEAST = 1e-7  # Of a probability, for a loss that stays finite.
 
 
-def evaluate(experiment: live_experiment_lib.Experiment, models: Sequence[Any]) -> dict[str, Any]:
-  """Returns EXPERTS (tff_cluster/experiment/results.py).
+def evaluate(experiment: live_experiment_lib.Experiment, models: Sequence[Weights]) -> Experts:
+  """Returns how the cluster models do as experts.
 
   Args:
     experiment: The experiment.
@@ -39,15 +40,16 @@ def evaluate(experiment: live_experiment_lib.Experiment, models: Sequence[Any]) 
     'validation_probabilities': np.stack(validation).astype(np.float64),
     'validation_labels': population.validation.y.astype(np.int64),
   }
-  predictions, weights = expert_comparison.predict(given, seen)
+  predictions, last_weights = expert_comparison.predict(given, seen)
   found = expert_comparison.compare(given, predictions, experiment.config.training.seed, _SHUFFLES)
   true = given.outputs[:, np.arange(len(labels)), labels]
-  return found | {
-    'expert_loss': (-np.log(np.maximum(true, _LEAST)).mean(axis=1)).tolist(),
+  return Experts(
+    **vars(found),
+    expert_loss=(-np.log(np.maximum(true, _LEAST)).mean(axis=1)).tolist(),
     # What is minimised where softmax outputs are taken for logits, as the paper's losses are.
-    'expert_loss_twice': (np.log(np.exp(given.outputs).sum(axis=2)) - true).mean(axis=1).tolist(),
-    'weights': weights.tolist(),
-  }
+    expert_loss_twice=(np.log(np.exp(given.outputs).sum(axis=2)) - true).mean(axis=1).tolist(),
+    weights=last_weights.tolist(),
+  )
 
 
 def finite(outputs: np.ndarray) -> np.ndarray:

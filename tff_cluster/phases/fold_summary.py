@@ -1,13 +1,12 @@
 """What the folds of a cross-validation say together."""
 
-from typing import Any
-
 import numpy as np
 from scipy import stats
 
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import results
+from tff_cluster.experiment.result_parts import CrossValidation, OverFolds
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files
 
 
 def fold_folder(folder: RunFolder, index: int) -> RunFolder:
@@ -15,30 +14,30 @@ def fold_folder(folder: RunFolder, index: int) -> RunFolder:
   return RunFolder(folder.root / 'folds' / f'{index:02d}')
 
 
-def summarise(folder: RunFolder, config: config_lib.ExperimentConfig) -> dict[str, Any] | None:
+def summarise(folder: RunFolder, config: config_lib.ExperimentConfig) -> CrossValidation | None:
   """Returns `cross_validation` of results.json; None where there are no folds or not all have finished."""
   folds = [fold_folder(folder, index) for index in range(config.evaluation.num_folds)]
   if not folds or not all(fold.results.exists() for fold in folds):
     return None
-  return {'folds': len(folds), 'evaluations': _summaries([files.load_json(fold.results) for fold in folds])}
+  return CrossValidation(len(folds), _summaries([results.read(fold.results) for fold in folds]))
 
 
-def interval(values: list[float]) -> dict[str, float]:
-  """Returns mean, low and high: Student's 95% interval of the mean over folds."""
+def interval(values: list[float]) -> tuple[float, float, float]:
+  """Returns the mean over folds, and the ends of Student's 95% interval of it."""
   mean = float(np.mean(values))
   half = float(stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
-  return {'mean': mean, 'low': mean - half, 'high': mean + half}
+  return mean, mean - half, mean + half
 
 
-def _summaries(each: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-  rows = {'unclustered/baseline': [fold['baseline']['evaluation'] for fold in each]}
-  for position, clustering in enumerate(each[0]['clusterings']):
-    for name in clustering['evaluations']:
-      rows[f'{clustering["label"]}/{name}'] = [
-        fold['clusterings'][position]['evaluations'][name] for fold in each
-      ]
+def _summaries(each: list[results.Results]) -> dict[str, OverFolds]:
+  rows = {'unclustered/baseline': [fold.baseline.evaluation for fold in each]}
+  for position, clustering in enumerate(each[0].clusterings):
+    for name in clustering.evaluations:
+      rows[f'{clustering.label}/{name}'] = [fold.clusterings[position].evaluations[name] for fold in each]
   return {
-    name: interval([e['clients']['mean_client_accuracy'] for e in evaluations])
-    | {'recall': float(np.mean([e['clients']['recall'] for e in evaluations]))}
+    name: OverFolds(
+      *interval([e.clients.mean_client_accuracy for e in evaluations]),
+      float(np.mean([e.clients.recall for e in evaluations])),
+    )
     for name, evaluations in rows.items()
   }

@@ -4,18 +4,17 @@ Tables share clusters between their rows, and a Phase 3 of a hundred clusters me
 """
 
 import dataclasses
-from typing import Any
 
+from tff_cluster.base.types import Weights
 from tff_cluster.data import class_counts
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files as files_lib
 
-_METRICS = ('accuracy', 'precision', 'recall', 'loss')
 _KEPT = [field.name for field in dataclasses.fields(class_counts.Scores)]
 
 
-def metrics(experiment: live_experiment_lib.Experiment, weights: Any) -> dict[str, Any]:
-  """Returns accuracy, precision, recall and loss of a model on the global test set; see scores.Scores.summary.
+def metrics(experiment: live_experiment_lib.Experiment, weights: Weights) -> class_counts.RowMetrics:
+  """Returns how good a model is on the global test set.
 
   Args:
     experiment: The experiment.
@@ -35,10 +34,4 @@ def metrics(experiment: live_experiment_lib.Experiment, weights: Any) -> dict[st
     # Not held while it is measured: what two runs side by side find is the same.
     with experiment.store.working_on(artifact):
       files_lib.save_arrays(path, {name: getattr(measured, name) for name in _KEPT})
-  return summary(measured)
-
-
-def summary(measured: class_counts.Scores) -> dict[str, Any]:
-  """Returns accuracy, precision, recall and loss of what was measured on the global test set."""
-  found = measured.summary()
-  return {name: found[name] for name in _METRICS}
+  return measured.over_rows()

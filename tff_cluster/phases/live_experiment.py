@@ -20,6 +20,7 @@ from tff_cluster.base.types import Weights
 from tff_cluster.data import population as population_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_folder
+from tff_cluster.experiment.result_parts import Spent
 from tff_cluster.phases import early_checks
 from tff_cluster.storage import artifacts, saved_rounds
 from tff_cluster.storage import files as files_lib
@@ -325,7 +326,7 @@ class Experiment:
     return files_lib.file_digest(path) or ''
 
   @contextlib.contextmanager
-  def timed(self, name: str | None = None, steps: int = 1) -> Iterator[Callable[..., dict[str, float]]]:
+  def timed(self, name: str | None = None, steps: int = 1) -> Iterator[Callable[..., Spent]]:
     """Yields a function that gives seconds and client-rounds since the block began, which is shown as a phase.
 
     What that function is given, `accuracy` or `words`, is shown as what the phase found.
@@ -336,14 +337,10 @@ class Experiment:
     start, asked, trained = time.monotonic(), self.asked, self.trained
     with contextlib.nullcontext() if name is None else self.progress.phase(name, steps) as tell:
 
-      def figures(words: str | None = None, accuracy: float | None = None) -> dict[str, float]:
+      def figures(words: str | None = None, accuracy: float | None = None) -> Spent:
         if tell is not None:
           tell(words, accuracy)
-        return {
-          'seconds': time.monotonic() - start,
-          'client_rounds_asked': self.asked - asked,
-          'client_rounds_trained': self.trained - trained,
-        }
+        return Spent(time.monotonic() - start, self.asked - asked, self.trained - trained)
 
       yield figures
 

@@ -15,6 +15,8 @@ from tff_cluster.clustering import methods
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import phase_files
+from tff_cluster.experiment.result_parts import Evaluation, Local
 from tff_cluster.phases import evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files as files_lib
@@ -33,7 +35,7 @@ def check(population: population_lib.Population, config: config_lib.ExperimentCo
 
 
 def run_local(experiment: live_experiment_lib.Experiment) -> None:
-  """Trains every client alone and saves `phase2/local.json` (`local` in tff_cluster/experiment/results.py)."""
+  """Trains every client alone and saves `phase2/local.json`."""
   from tff_cluster.federated import trajectory
 
   path = experiment.folder.local
@@ -48,25 +50,18 @@ def run_local(experiment: live_experiment_lib.Experiment) -> None:
       alone = experiment.trajectory(np.array([client]), initial, 0, may_diverge=True)
       outcome = trajectory.run(alone, last)
       experiment.count(outcome)
-      kept.append(outcome.checkpoints.to_json())
+      kept.append(outcome.checkpoints)
       measured.append(experiment.trainer.measure(outcome.weights[last], population.test, np.array([client])))
       # The store has the models; those of 1,000 clients would not fit into memory.
       outcomes.append(dataclasses.replace(outcome, weights={}))
       experiment.progress.update()
     scores = class_counts.concatenate(measured)
     dropped = sum(int(outcome.history.dropped.sum()) for outcome in outcomes)
-    files_lib.save_json(
-      path,
-      {
-        'trajectories': kept,
-        'client_rounds': sum(outcome.client_rounds_asked for outcome in outcomes),
-        'history': evaluation.clustered_history(experiment, outcomes, 1),
-        'evaluation': {
-          'global': None,
-          'clients': scores.summary(),
-          'client_accuracy': scores.client_accuracy.tolist(),
-        },
-        'timing': figures(accuracy=float(scores.client_accuracy.mean())),
-        **({'dropped_updates': dropped} if dropped else {}),
-      },
+    local = Local(
+      sum(outcome.client_rounds_asked for outcome in outcomes),
+      evaluation.clustered_history(experiment, outcomes, 1),
+      Evaluation(None, scores.summary(), scores.client_accuracy.tolist()),
+      dropped,
     )
+    timing = figures(accuracy=float(scores.client_accuracy.mean()))
+    files_lib.save_json(path, phase_files.LocalTraining(kept, local, timing))

@@ -3,14 +3,25 @@
 import dataclasses
 import pathlib
 from collections.abc import Mapping
-from typing import Any
 
 from tff_cluster.data import population as population_lib
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import added_rules, assembly, local_training, new_clients, session, three_phase
+from tff_cluster.phases import (
+  added_rules,
+  assembly,
+  failures,
+  local_training,
+  new_clients,
+  phase1,
+  phase2,
+  phase3,
+  session,
+)
+from tff_cluster.phases import clustering as clustering_lib
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 
@@ -19,14 +30,14 @@ class Done:
   """A finished run.
 
   Attributes:
-    results: As in results.json.
+    results: What results.json holds.
     asked, trained: Client-rounds that the results stand on, and those that had to be trained now.
     failed: What went wrong with clusterings, by label, and rules of Phase 3, by Rule.called, that the run therefore does
       not have.
     report: The report, where one was asked for.
   """
 
-  results: dict[str, Any]
+  results: results_lib.Results
   asked: int
   trained: int
   failed: Mapping[str, Exception] = dataclasses.field(default_factory=dict)
@@ -50,24 +61,24 @@ def run(
   """
   population, asked, trained = None, 0, 0
   failed: dict[str, Exception] = {}
-  finished = three_phase.is_done(folder, config, export_models) and added_rules.is_done(folder, config)
+  finished = _is_done(folder, config, export_models) and added_rules.is_done(folder, config)
   if (claim is not None and claim.adds) or not finished:
     with session.opened(folder, config, progress, machine, fold, claim) as experiment:
       population = experiment.population
       progress.plan(_plan(config, population.num_clients))
-      three_phase.run_phase1(experiment)
-      failed = three_phase.make_clusterings(experiment, config.clusterings)
-      experiment.config = three_phase.drop(folder, config, failed)
-      three_phase.run_baseline(experiment)
+      phase1.run_phase1(experiment)
+      failed = clustering_lib.make_clusterings(experiment, config.clusterings)
+      experiment.config = failures.drop(folder, config, failed)
+      phase1.run_baseline(experiment)
       local_training.run_local(experiment)
       later: dict[str, Exception] = {}
       for clustering in experiment.config.clusterings:
-        with three_phase.apart(later, clustering.label):
-          three_phase.run_phase2(experiment, clustering.label, export_models)
-          three_phase.run_phase3(experiment, clustering.label)
+        with failures.apart(later, clustering.label):
+          phase2.run_phase2(experiment, clustering.label, export_models)
+          phase3.run_phase3(experiment, clustering.label)
           new_clients.run_clustering(experiment, clustering)
           added_rules.run(experiment, clustering.label, later)
-      experiment.config = three_phase.drop(folder, experiment.config, later)
+      experiment.config = failures.drop(folder, experiment.config, later)
       new_clients.run_baseline(experiment)
       failed |= later
       asked, trained = experiment.asked, experiment.trained
@@ -75,6 +86,19 @@ def run(
     claim.write()
   results = assembly.run_assembly(folder, population or session.clients(folder, config, fold))
   return Done(results, asked, trained, failed)
+
+
+def _is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_models: bool) -> bool:
+  """Tells whether there is nothing left to train, cluster, measure or export in a run."""
+  finished = [folder.phase1, folder.baseline, *(folder.phase3(c.label) for c in config.clusterings)]
+  finished += [folder.local] if config.evaluation.local_training else []
+  if config.data.new_clients:
+    finished += [folder.new_clients_of(clustering.label) for clustering in config.clusterings]
+    finished.append(folder.new_clients_baseline)
+  return all(path.exists() for path in finished) and all(
+    clustering_lib.is_made(folder, clustering) and phase2.is_done(folder, clustering.label, export_models)
+    for clustering in config.clusterings
+  )
 
 
 def _plan(config: config_lib.ExperimentConfig, num_clients: int) -> dict[str, float]:
@@ -86,7 +110,7 @@ def _plan(config: config_lib.ExperimentConfig, num_clients: int) -> dict[str, fl
   cohort = population_lib.cohort_size(training.cohort_fraction, num_clients)
   plan: dict[str, float] = {'Phase 1': training.phase1_rounds * cohort}
   plan |= {f'clustering {label}': cohort for label in labels}
-  plan[three_phase.FEDAVG] = training.phase2_rounds * cohort
+  plan[phase1.FEDAVG] = training.phase2_rounds * cohort
   if config.evaluation.local_training:
     plan[local_training.LOCAL] = (training.phase1_rounds + training.phase2_rounds) * num_clients
   for label in labels:

@@ -3,40 +3,37 @@
 Read from finished phases, for results only: nothing that is trained or chosen knows who is malicious.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data.population import MALICIOUS, Population
 from tff_cluster.experiment import results
+from tff_cluster.experiment.result_parts import Clustering, Evaluation, Malicious, Sides, Stage
 
 
-def summary(
-  population: Population, baseline: Mapping[str, Any], clusterings: Sequence[tuple[Mapping[str, Any], int]]
-) -> dict[str, Any] | None:
+def summary(population: Population, baseline: Stage, clusterings: Sequence[Clustering]) -> Malicious | None:
   """Returns `malicious` of results.json; None where the population has no such truth.
 
   Args:
     population: The clients that take part.
-    baseline: STAGE of FedAvg without clusters.
-    clusterings: Each entry of `clusterings` of results.json, and how many updates of its Phase 2 were dropped.
+    baseline: FedAvg without clusters.
+    clusterings: After Phase 3.
   """
   if MALICIOUS not in population.truths:
     return None
   bad = np.asarray(population.truths[MALICIOUS])[1] > 0.0
   found = {}
-  for clustering, dropped in clusterings:
-    assignment = ClusterAssignment.from_clusters(clustering['clusters'], population.client_ids)
-    found[clustering['label']] = _sides(results.own(clustering), bad, dropped) | {
-      'honest_beside_malicious': beside_malicious(assignment.membership, bad)
-    }
-  return {
-    'client_ids': [population.client_ids[k] for k in np.flatnonzero(bad)],
-    'baseline': _sides(baseline['evaluation'], bad, baseline['dropped_updates']),
-    'clusterings': found,
-  }
+  for clustering in clusterings:
+    assignment = ClusterAssignment.from_clusters(clustering.clusters, population.client_ids)
+    beside = beside_malicious(assignment.membership, bad)
+    found[clustering.label] = _sides(results.own(clustering), bad, clustering.dropped_updates, beside)
+  return Malicious(
+    [population.client_ids[k] for k in np.flatnonzero(bad)],
+    _sides(baseline.evaluation, bad, baseline.dropped_updates),
+    found,
+  )
 
 
 def beside_malicious(membership: np.ndarray, malicious: np.ndarray) -> float | None:
@@ -53,13 +50,9 @@ def beside_malicious(membership: np.ndarray, malicious: np.ndarray) -> float | N
   return float(member[with_malicious][:, ~malicious].any(axis=0).mean())
 
 
-def _sides(evaluation: Mapping[str, Any], malicious: np.ndarray, dropped: int) -> dict[str, Any]:
-  accuracy = np.asarray(evaluation['client_accuracy'])
-  return {
-    'honest_accuracy': _mean(accuracy[~malicious]),
-    'malicious_accuracy': _mean(accuracy[malicious]),
-    'dropped_updates': int(dropped),
-  }
+def _sides(evaluation: Evaluation, malicious: np.ndarray, dropped: int, beside: float | None = None) -> Sides:
+  accuracy = np.asarray(evaluation.client_accuracy)
+  return Sides(_mean(accuracy[~malicious]), _mean(accuracy[malicious]), dropped, beside)
 
 
 def _mean(accuracy: np.ndarray) -> float | None:

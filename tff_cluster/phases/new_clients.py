@@ -24,11 +24,12 @@ from tff_cluster.aggregation import mixing
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import phase_files
+from tff_cluster.experiment.result_parts import JoinedClients
 from tff_cluster.phases import client_signatures, cluster_training, evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.phases import training_while_clustering as recursion
 from tff_cluster.storage import files as files_lib
-from tff_cluster.storage import saved_rounds
 
 if TYPE_CHECKING:
   from tff_cluster.clustering import newcomer_clusters
@@ -40,15 +41,14 @@ def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
   folder, training = experiment.folder, experiment.config.training
   if experiment.new_clients is None or folder.new_clients_baseline.exists():
     return
-  saved = folder.load_finished(folder.baseline, 'phase2')['trajectory']
+  kept = folder.load_finished(folder.baseline, phase_files.Baseline).trajectory
   last = training.phase1_rounds + training.phase2_rounds
   with experiment.timed('new clients without clusters') as figures:
-    kept = saved_rounds.Checkpoints.from_json(saved, folder.baseline)
     model = experiment.load(kept, 'phase2', last)[last]
     accuracy = _accuracy(experiment, model, np.arange(experiment.new_clients.num_clients))
     files_lib.save_json(
       folder.new_clients_baseline,
-      {'client_accuracy': accuracy.tolist(), 'timing': figures(accuracy=float(np.mean(accuracy)))},
+      phase_files.NewClientsBaseline(accuracy.tolist(), figures(accuracy=float(np.mean(accuracy)))),
     )
 
 
@@ -59,7 +59,7 @@ def run_clustering(
   folder, label = experiment.folder, clustering.label
   if experiment.new_clients is None or folder.new_clients_of(label).exists():
     return
-  folder.load_finished(folder.phase3(label), 'phase3')
+  folder.load_finished(folder.phase3(label), phase_files.Phase3)
   everyone = np.arange(experiment.new_clients.num_clients)
   with experiment.timed(f'new clients of {label}') as figures:
     loaded = cluster_training.load_clusters(experiment, label)
@@ -73,18 +73,16 @@ def run_clustering(
       of_clusters = np.stack(accuracies)
       own = _own_accuracy(experiment, models, joined.membership, of_clusters)
       experiment.progress.update()
-    files_lib.save_json(
-      folder.new_clients_of(label),
-      {
-        'assigned': [np.flatnonzero(column).tolist() for column in joined.membership.T],
-        'fallback': joined.fallback.tolist(),
-        'client_accuracy': own.tolist(),
-        'cluster_accuracy': of_clusters.tolist(),
-        'regret': (of_clusters.max(axis=0) - own).tolist(),
-        'ledger': evaluation.ledger(experiment, client_rounds),
-        'timing': figures(accuracy=float(np.mean(own))),
-      },
+    found = JoinedClients(
+      assigned=[np.flatnonzero(column).tolist() for column in joined.membership.T],
+      fallback=joined.fallback.tolist(),
+      client_accuracy=own.tolist(),
+      cluster_accuracy=of_clusters.tolist(),
+      regret=(of_clusters.max(axis=0) - own).tolist(),
+      ledger=evaluation.ledger(experiment, client_rounds),
     )
+    timing = figures(accuracy=float(np.mean(own)))
+    files_lib.save_json(folder.new_clients_of(label), phase_files.NewClientsJoined(found, timing))
 
 
 def _join(
@@ -106,14 +104,14 @@ def _join(
     unseen = signatures.Signatures(np.zeros((population.num_clients, 1)), population.client_ids)
     evidence = Evidence(unseen, seed, population.truths)
     return rule.join(options, Newcomers(assignment, evidence, truths=new.truths)), 0
-  saved = folder.load_finished(folder.clusters(clustering.label), 'clustering')
-  kind = saved['signature']
+  saved = folder.load_finished(folder.clusters(clustering.label), phase_files.Clusters)
+  kind = saved.signature
   # What a newcomer sends is compared with what the others sent, which is what clustering methods do.
   known = client_signatures.load(folder, kind)
   sent, joined = client_signatures.of_new_clients(experiment, kind), None
   if sent is not None:
     options = rule.for_clients(options, known.num_clients)
-    joined = rule.join(options, Newcomers(assignment, Evidence(known, seed), sent, saved['threshold']))
+    joined = rule.join(options, Newcomers(assignment, Evidence(known, seed), sent, saved.threshold))
   ids = () if sent is None else sent.client_ids
   return diverged_clients.join_largest(joined, ids, new.client_ids, assignment), new.num_clients
 
@@ -128,7 +126,8 @@ class SplitTree:
 
   def __init__(self, experiment: live_experiment_lib.Experiment, label: str):
     self._experiment = experiment
-    self._trajectories, _ = cluster_training.trajectories_of(experiment.folder, label)
+    path = experiment.folder.phase2(label)
+    self._trajectories = experiment.folder.load_finished(path, phase_files.Phase2).trajectories
     self.segments = recursion.segments(experiment.folder, label)
     self.num_newcomers = experiment.new_client_trainer.population.num_clients
     self.spent = 0

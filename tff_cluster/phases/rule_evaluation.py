@@ -3,9 +3,9 @@
 Rules see validation rows with labels, and test rows without.
 """
 
+import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
-from tff_cluster.phases import cluster_training, evaluation, expert_evaluation, global_scores
+from tff_cluster.experiment.result_parts import Evaluation
+from tff_cluster.phases import cluster_training, evaluation, expert_evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 # Numbers of a mixing matrix that a results file holds; larger ones, of thousands of clusters, would fill it.
@@ -56,12 +57,13 @@ class ClusterModels:
       self._validation,
     )
 
-  def evaluation(self, rule: rule_lib.Rule) -> dict[str, Any]:
-    """Returns the EVALUATION (tff_cluster/experiment/results.py) of a rule; InputError where the rule fails."""
+  def evaluation(self, rule: rule_lib.Rule) -> Evaluation:
+    """Returns how good the models of a rule are; InputError where the rule fails."""
     if isinstance(rule, rule_lib.MixingRule):
       matrix = rule.mixing(self.evidence)
       saved = matrix.tolist() if matrix.size <= _MOST_SAVED else None
-      return evaluation.evaluation(self._experiment, self.stacked, matrix) | {'mixing': saved}
+      found = evaluation.evaluation(self._experiment, self.stacked, matrix)
+      return dataclasses.replace(found, mixing=saved)
     assert isinstance(rule, rule_lib.PredictionRule)
     return self._predicted(rule)
 
@@ -75,8 +77,8 @@ class ClusterModels:
     accuracy = np.stack([found.client_accuracy for found in measured])
     return accuracy, np.stack([found.loss_sum / found.total for found in measured])
 
-  def _predicted(self, rule: rule_lib.PredictionRule) -> dict[str, Any]:
-    """Returns the EVALUATION of a rule of predictions: on each client's test rows, and on the global test set."""
+  def _predicted(self, rule: rule_lib.PredictionRule) -> Evaluation:
+    """Returns how good a rule of predictions is: on each client's test rows, and on the global test set."""
     population, classes = self._experiment.population, self._experiment.population.num_classes
     found = class_counts.concatenate(
       [
@@ -92,14 +94,8 @@ class ClusterModels:
           **self._seen(rule, population.validation.x, population.validation.y),
         }
       )
-      everybodys = global_scores.summary(
-        class_counts.of_predictions(predicted, population.global_test_y, classes)
-      )
-    return {
-      'global': everybodys,
-      'clients': found.summary(),
-      'client_accuracy': found.client_accuracy.tolist(),
-    }
+      everybodys = class_counts.of_predictions(predicted, population.global_test_y, classes).over_rows()
+    return Evaluation(everybodys, found.summary(), found.client_accuracy.tolist())
 
   def _of_clients(self, rule: rule_lib.PredictionRule) -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
     """Yields each client with what a rule is given for its rows; models predict the rows of some clients at a time."""
@@ -142,9 +138,8 @@ class ClusterModels:
 
 def of_phase2(experiment: live_experiment_lib.Experiment, label: str) -> ClusterModels:
   """Reads the cluster models that a finished Phase 2 kept; raises as cluster_training.load_clusters does."""
-  loaded, folder = cluster_training.load_clusters(experiment, label), experiment.folder
-  best = folder.load_finished(folder.phase2(label), 'phase2')['best_validation']
-  return ClusterModels(experiment, loaded.assignment, loaded.models, best)
+  loaded = cluster_training.load_clusters(experiment, label)
+  return ClusterModels(experiment, loaded.assignment, loaded.models, loaded.phase2.best_validation)
 
 
 def _own(split: population_lib.Split, client: int, first: int) -> slice:

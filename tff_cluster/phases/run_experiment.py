@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_claim
-from tff_cluster.phases import assembly, cross_validation, main_job, session, three_phase
+from tff_cluster.phases import assembly, cross_validation, failures, main_job, session
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 
@@ -56,7 +56,7 @@ def run_experiment(
 
   Raises:
     InputError: if the configuration, or the folder, does not fit.
-    three_phase.ClusteringsFailed: if clusterings failed; the others are done, with their results in the folder.
+    failures.ClusteringsFailed: if clusterings failed; the others are done, with their results in the folder.
     EnvironmentFault: if the machine does not play along.
   """
   claim = run_claim.claim_output_dir(output_dir, config.validated(), store_dir)
@@ -65,9 +65,9 @@ def run_experiment(
   if config.evaluation.num_folds:
     config = folder.load_config()
     asked, trained, failed = cross_validation.run(folder, config, progress, machine)
-    three_phase.drop(folder, config, failed)
+    failures.drop(folder, config, failed)
     results = assembly.run_assembly(folder, session.clients(folder, config))
     done = main_job.Done(results, done.asked + asked, done.trained + trained, {**done.failed, **failed})
   if done.failed:
-    raise three_phase.ClusteringsFailed(done.failed, [c.label for c in folder.load_config().clusterings])
+    raise failures.ClusteringsFailed(done.failed, [c.label for c in folder.load_config().clusterings])
   return done

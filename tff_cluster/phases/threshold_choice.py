@@ -11,12 +11,13 @@ not finite (clustering/diverged_clients.py) have no say.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import phase_files
+from tff_cluster.experiment.result_parts import Choice, Cut, History
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import client_signatures, evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -50,55 +51,58 @@ def chosen(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> config
   """Returns the clustering at the threshold that was chosen; as it is, where its threshold was given."""
   if not clustering.rule.on_validation(clustering.options):
     return clustering
-  choice = folder.load_finished(folder.choice(clustering.label), 'clustering')
-  threshold = choice['candidates'][choice['chosen']]['threshold']
-  return clustering.changed(**clustering.rule.at_threshold(threshold))
+  choice = folder.load_finished(folder.choice(clustering.label), phase_files.ChoiceOfThreshold).choice
+  return clustering.changed(**clustering.rule.at_threshold(choice.candidates[choice.chosen].threshold))
 
 
 def run_choice(experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> None:
-  """Saves `clusterings/LABEL/choice.json` (CHOICE in tff_cluster/experiment/results.py); nothing for a threshold that is given."""
+  """Saves `clusterings/LABEL/choice.json`; nothing for a threshold that is given."""
   if not is_missing(experiment.folder, clustering):
     return
   with experiment.timed() as figures:
     choice = _choice(experiment, clustering)
-    files_lib.save_json(experiment.folder.choice(clustering.label), choice | {'timing': figures()})
+    files_lib.save_json(
+      experiment.folder.choice(clustering.label), phase_files.ChoiceOfThreshold(choice, figures())
+    )
 
 
-def _choice(
-  experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
-) -> dict[str, Any]:
-  """Returns CHOICE: what each cut attained, and which is kept."""
+def _choice(experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> Choice:
+  """Returns what each cut attained, and which is kept."""
   from tff_cluster.clustering import diverged_clients
 
   signatures = client_signatures.load(experiment.folder, clustering.signature)
   client_ids = experiment.population.client_ids
-  candidates, costs = [], []
+  candidates: list[Cut] = []
+  costs: list[int] = []
   cuts = clustering.rule.cuts(clustering.options, signatures, counts(signatures.num_clients))
   with experiment.progress.stage(f'thresholds of {clustering.label}', len(cuts)):
     for threshold, labels in cuts:
-      clustered = assignment_lib.ClusterAssignment.from_labels(labels, signatures.client_ids)
-      assignment = diverged_clients.put_back(clustered, client_ids)
-      found, cost = _attained(
-        experiment, assignment, diverged_clients.among(client_ids, signatures.client_ids)
+      cut = assignment_lib.ClusterAssignment.from_labels(labels, signatures.client_ids)
+      assignment = diverged_clients.put_back(cut, client_ids)
+      clustered = diverged_clients.among(client_ids, signatures.client_ids)
+      attained, cost = _attained(experiment, assignment, clustered)
+      candidates.append(
+        Cut(
+          threshold,
+          assignment.num_clusters,
+          attained.validation_accuracy[0],
+          attained.test_accuracy[0],
+          attained.share_at_target[0],
+        )
       )
-      candidates.append({'threshold': threshold, 'num_clusters': assignment.num_clusters} | found)
       costs.append(cost)
-      experiment.progress.update(accuracy=found['validation_accuracy'])
-  chosen = coarsest_best([candidate['validation_accuracy'] for candidate in candidates])
-  return {
-    'candidates': candidates,
-    'chosen': chosen,
-    'best_on_test': coarsest_best([candidate['test_accuracy'] for candidate in candidates]),
-    'other_client_rounds': sum(costs) - costs[chosen],
-  }
+      experiment.progress.update(accuracy=candidates[-1].validation_accuracy)
+  chosen = coarsest_best([candidate.validation_accuracy for candidate in candidates])
+  best_on_test = coarsest_best([candidate.test_accuracy for candidate in candidates])
+  return Choice(candidates, chosen, best_on_test, sum(costs) - costs[chosen])
 
 
 def _attained(
   experiment: live_experiment_lib.Experiment,
   assignment: assignment_lib.ClusterAssignment,
   clustered: np.ndarray,
-) -> tuple[dict[str, Any], int]:
-  """Returns what the clients' models attain after the first round of Phase 2, and its client-rounds.
+) -> tuple[History, int]:
+  """Returns what the clients' models attain in the first round of Phase 2, and its client-rounds.
 
   Args:
     experiment: The experiment.
@@ -122,6 +126,4 @@ def _attained(
   rounds, validation, test = evaluation.client_accuracies(experiment, outcomes, begin + 1)
   if not clustered.all():
     validation, test = validation[:, clustered], test[:, clustered]
-  history = evaluation.history(experiment, rounds, validation, test)
-  names = ('validation_accuracy', 'test_accuracy', 'share_at_target')
-  return {name: history[name][0] for name in names}, cost
+  return evaluation.history(experiment, rounds, validation, test), cost

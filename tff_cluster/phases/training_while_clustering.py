@@ -4,9 +4,8 @@ What is tested and split is the method's (clustering/methods/bipartition.py); he
 a run keeps of it.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.clustering.alternating import Segment, Trained
 from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files as files_lib
@@ -57,7 +57,7 @@ class Clients:
     norm = float(outcome.history.update_norm[-1])
     return Trained(number, norm, outcome.weights.get(number - 1), outcome.weights[number])
 
-  def compare(self, members: np.ndarray, base: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+  def compare(self, members: np.ndarray, base: Weights, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns the cosine similarities float64[members, members] and the norms float64[members] of a round's updates."""
     return _similarity(self._experiment, base, members, number)
 
@@ -71,7 +71,7 @@ def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bo
 def run_recursion(
   experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
 ) -> None:
-  """Trains and splits until the last round, and saves `clusterings/LABEL/splits.json` (its tests: SPLIT in tff_cluster/experiment/results.py)."""
+  """Trains and splits until the last round, and saves `clusterings/LABEL/splits.json`."""
   if not is_missing(experiment.folder, clustering):
     return
   with experiment.timed() as figures:
@@ -81,13 +81,13 @@ def run_recursion(
       experiment.folder.similarities(clustering.label),
       {f'{k:03d}': matrix for k, (_, matrix) in enumerate(found.tests)},
     )
+    segments_of = [
+      phase_files.SavedSegment(s.members.tolist(), s.start_round, s.end_round, s.parent)
+      for s in found.segments
+    ]
     files_lib.save_json(
       experiment.folder.splits(clustering.label),
-      {
-        'tests': [_named(experiment, test) for test, _ in found.tests],
-        'segments': [{**dataclasses.asdict(s), 'members': s.members.tolist()} for s in found.segments],
-        'timing': figures(),
-      },
+      phase_files.Splits([test for test, _ in found.tests], segments_of, figures()),
     )
 
 
@@ -109,22 +109,22 @@ def leaves_of(recursion: Sequence[Segment]) -> dict[int, Segment]:
 
 def excluded(folder: RunFolder, label: str) -> tuple[str, ...]:
   """Returns the clients that were left out of some test, because their updates were not finite."""
-  tests = files_lib.load_json(folder.splits(label))['tests']
-  out = {client_id for test in tests for client_id in test.get('excluded', ())}
+  tests = _saved(folder, label).tests
+  out = {client_id for test in tests for client_id in test.excluded}
   # The first test is of all clients, in their order.
-  return tuple(i for i in (tests[0]['cluster'] if tests else ()) if i in out)
+  return tuple(i for i in (tests[0].cluster if tests else ()) if i in out)
 
 
 def notes(folder: RunFolder, label: str) -> list[str]:
   """Returns what a reader must know of a recursion."""
-  tests = files_lib.load_json(folder.splits(label))['tests']
+  tests = _saved(folder, label).tests
   told = []
   if not tests:
     told.append('no cluster became stationary (stationary_norm), so none was tested')
-  kept = [test for test in tests if test['verdict'] == 'kept']
+  kept = [test for test in tests if test.verdict == 'kept']
   if kept:
-    told.append(f'{len(kept)} of {len(tests)} tests found a split that a guard forbids: {kept[-1]["reason"]}')
-  told += [test['two_kinds']['words'] for test in tests if 'two_kinds' in test]
+    told.append(f'{len(kept)} of {len(tests)} tests found a split that a guard forbids: {kept[-1].reason}')
+  told += [test.two_kinds.words for test in tests if test.two_kinds is not None]
   if out := excluded(folder, label):
     from tff_cluster.clustering import diverged_clients as diverged_clients_lib
 
@@ -156,7 +156,7 @@ def train_segments(
 
 
 def _similarity(
-  experiment: live_experiment_lib.Experiment, weights: Any, members: np.ndarray, number: int
+  experiment: live_experiment_lib.Experiment, weights: Weights, members: np.ndarray, number: int
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns what `Clients.compare` does, kept in the store."""
   from tff_cluster.clustering import diverged_clients as diverged_clients_lib
@@ -201,26 +201,13 @@ def _similarity(
   return similarity, norms
 
 
-def _named(experiment: live_experiment_lib.Experiment, test: dict[str, Any]) -> dict[str, Any]:
-  """Returns a test with ids in place of positions."""
-  ids = experiment.population.client_ids
-
-  def named(groups: Sequence[Sequence[int]]) -> list[list[str]]:
-    return [[ids[k] for k in group] for group in groups]
-
-  told = {key: value for key, value in test.items() if key != 'positions'}
-  told |= {'cluster': [ids[k] for k in test['positions']]}
-  told |= {'halves': named(test['halves']) if test['halves'] else None}
-  if 'excluded' in test:
-    told['excluded'] = [ids[k] for k in test['excluded']]
-  if 'two_kinds' in test:
-    told['two_kinds'] = test['two_kinds'] | {'halves': named(test['two_kinds']['halves'])}
-  return told
-
-
 def segments(folder: RunFolder, label: str) -> list[Segment]:
   """Returns every cluster of a finished recursion, each after the one that it was split from."""
-  saved = folder.load_finished(folder.splits(label), 'clustering')['segments']
   return [
-    Segment(np.array(s['members'], np.int64), s['start_round'], s['end_round'], s['parent']) for s in saved
+    Segment(np.array(s.members, np.int64), s.start_round, s.end_round, s.parent)
+    for s in _saved(folder, label).segments
   ]
+
+
+def _saved(folder: RunFolder, label: str) -> phase_files.Splits:
+  return folder.load_finished(folder.splits(label), phase_files.Splits)

@@ -12,8 +12,6 @@ from tff_cluster.experiment import results as results_lib
 from tff_cluster.scorecard import cluster_contents, identical_clusterings
 from tff_cluster.storage import files
 
-_SECTIONS = ('digest', 'config', 'population', 'phase1', 'baseline', 'clusterings', 'environment', 'timing')
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FinishedRun:
@@ -26,7 +24,7 @@ class FinishedRun:
   """
 
   path: Path
-  results: Mapping[str, Any]
+  results: results_lib.Results
   arrays: Mapping[str, np.ndarray]
 
   @property
@@ -92,15 +90,11 @@ def read_run(path: Path) -> FinishedRun:
   """
   source = path / 'results.json'
   try:
-    results = files.load_json(source)
+    results = results_lib.read(source)
   except FileNotFoundError:
     raise InputError(f'{source}: no such file; give the output_dir of a finished run') from None
   except OSError as error:
     raise InputError(f'{source}: {error.strerror or error}; give the output_dir of a finished run') from None
-  results_lib.check_schema(str(source), results)
-  missing = [name for name in _SECTIONS if name not in results]
-  if missing:
-    raise InputError(f'{source}: has no {missing[0]!r}; finish the run again with the same command')
   try:
     arrays = files.load_arrays(path / 'arrays.npz')
   except FileNotFoundError:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tff_cluster.clustering.method import Method
 from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.experiment.result_parts import Timing
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.report import cluster_sections, pages, run_scorecard, sections
 from tff_cluster.report.answer import answer_run
@@ -39,9 +40,9 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     EnvironmentFault: where a file cannot be written.
   """
   begun, whole = time.monotonic(), read_run(Path(run_dir))
-  clusterings = identical_clusterings.merged(whole.results['clusterings'])
-  run = dataclasses.replace(whole, results={**whole.results, 'clusterings': clusterings})
-  setting = describe_setting(run.results['config'], len(run.client_ids))
+  clusterings = identical_clusterings.merged(whole.results.clusterings)
+  run = dataclasses.replace(whole, results=dataclasses.replace(whole.results, clusterings=clusterings))
+  setting = describe_setting(run.results.config.to_json(), len(run.client_ids))
   headline, answers = answer_run(run.results)
   beside = run_scorecard.build(whole.results, setting)
   write_records(*beside.records(), run.path)
@@ -90,6 +91,6 @@ def num_figures(config: ExperimentConfig) -> int:
 
 def _with_own_time(run: FinishedRun, seconds: float) -> FinishedRun:
   """Returns the run with what its report took among its times; that of an earlier report is left out."""
-  timing = [entry for entry in run.results['timing'] if entry['name'] != _REPORT]
-  own = {'name': _REPORT, 'seconds': seconds, 'client_rounds_asked': 0, 'client_rounds_trained': 0}
-  return dataclasses.replace(run, results={**run.results, 'timing': [*timing, own]})
+  timing = [entry for entry in run.results.timing if entry.name != _REPORT]
+  timed = dataclasses.replace(run.results, timing=[*timing, Timing(_REPORT, seconds, 0, 0)])
+  return dataclasses.replace(run, results=timed)

@@ -14,8 +14,10 @@ from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import EVERYBODY
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import overlap_dial
+from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.experiment.result_parts import Clustering, Evaluation, Local
+from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import identical_clusterings
 
 FEDAVG, LOCAL = 'FedAvg without clusters', 'every client alone'
@@ -24,7 +26,7 @@ BUDGETS = {'equal_rounds': 'equal rounds', 'equal_client_rounds': 'equal client-
 ROUNDS, CLIENT_ROUNDS = BUDGETS
 # What runs of one experiment may differ in: the seeds, and where the rows lie on a machine.
 _FREE = {'training': ('seed',), 'data': ('data_seed', 'data_dir', 'data_file')}
-Runs = Sequence[tuple[int, Mapping[str, Any]]]
+Runs = Sequence[tuple[int, Results]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,7 +58,7 @@ class Measured:
   num_clusters: int | None
   singletons: int
   memberships: float
-  recovery: Mapping[str, Mapping[str, Any]]
+  recovery: Mapping[str, Recovery]
   client_rounds: Mapping[str, int]
   bytes_up: Mapping[str, int]
   bytes_down: Mapping[str, int]
@@ -100,7 +102,7 @@ def read_contenders(runs: Runs) -> list[Contender]:
   Clusterings with the same clusters and accuracies under every seed, at either budget, are one contender. Positions of the overlap dial are left out, see `read_positions`: a sweep is no contender.
 
   Args:
-    runs: Seed and results.json (see tff_cluster/experiment/results.py) of finished runs that differ in the seed only.
+    runs: Seed and results of finished runs that differ in the seed only.
 
   Raises:
     InputError: if there are no runs, a seed is there twice or is not that of its run, the runs are not of one
@@ -108,15 +110,16 @@ def read_contenders(runs: Runs) -> list[Contender]:
   """
   ordered = checked(runs)
   contenders = [Contender(FEDAVG, 'fedavg', tuple(_fedavg(*run) for run in ordered))]
-  if all(results.get('local') is not None for _, results in ordered):
-    contenders.append(Contender(LOCAL, 'local', tuple(_local(*run) for run in ordered)))
-  for position, clustering in enumerate(ordered[0][1]['clusterings']):
-    if overlap_dial.is_position(clustering['label']):
+  alone = [_local(seed, results, results.local) for seed, results in ordered if results.local is not None]
+  if len(alone) == len(ordered):
+    contenders.append(Contender(LOCAL, 'local', tuple(alone)))
+  for position, clustering in enumerate(ordered[0][1].clusterings):
+    if overlap_dial.is_position(clustering.label):
       continue
-    found = [(seed, results, results['clusterings'][position]) for seed, results in ordered]
-    overlapping = any(entry['overlapping'] for *_, entry in found)
-    kind = 'oracle' if clustering['kind'] == 'oracle' else 'overlapping' if overlapping else 'disjoint'
-    contenders.append(Contender(clustering['label'], kind, tuple(_clustering(*entry) for entry in found)))
+    found = [(seed, results, results.clusterings[position]) for seed, results in ordered]
+    overlapping = any(entry.overlapping for *_, entry in found)
+    kind = 'oracle' if clustering.kind == 'oracle' else 'overlapping' if overlapping else 'disjoint'
+    contenders.append(Contender(clustering.label, kind, tuple(_clustering(*entry) for entry in found)))
   return [
     _together(same) for same in identical_clusterings.grouped(contenders, [_identity(c) for c in contenders])
   ]
@@ -144,16 +147,16 @@ def read_positions(runs: Runs) -> list[Contender]:
     runs: Checked runs, by ascending seed.
   """
   found = []
-  for position, clustering in enumerate(runs[0][1]['clusterings']):
-    if overlap_dial.is_position(clustering['label']):
-      entries = [(seed, results, results['clusterings'][position]) for seed, results in runs]
+  for position, clustering in enumerate(runs[0][1].clusterings):
+    if overlap_dial.is_position(clustering.label):
+      entries = [(seed, results, results.clusterings[position]) for seed, results in runs]
       found.append(
-        Contender(clustering['label'], 'overlapping', tuple(_clustering(*entry) for entry in entries))
+        Contender(clustering.label, 'overlapping', tuple(_clustering(*entry) for entry in entries))
       )
   return found
 
 
-def checked(runs: Runs) -> list[tuple[int, Mapping[str, Any]]]:
+def checked(runs: Runs) -> list[tuple[int, Results]]:
   """Returns the runs by ascending seed; raises InputError as `read_contenders` does."""
   if not runs:
     raise InputError('a comparison needs at least one finished run, given none')
@@ -163,7 +166,7 @@ def checked(runs: Runs) -> list[tuple[int, Mapping[str, Any]]]:
     raise InputError(f'seed {repeated[0]} is given twice; a comparison takes one run a seed')
   first: dict[str, Any] = {}
   for seed, results in ordered:
-    own = results['config']['training']['seed']
+    own = results.config.training.seed
     if own != seed:
       raise InputError(f'the run given for seed {seed} was trained with seed {own}')
     plain = _without_seeds(results)
@@ -177,87 +180,88 @@ def checked(runs: Runs) -> list[tuple[int, Mapping[str, Any]]]:
   return ordered
 
 
-def _without_seeds(results: Mapping[str, Any]) -> dict[str, Any]:
+def _without_seeds(results: Results) -> dict[str, Any]:
   """Returns the configuration's fields by dotted name."""
-  plain = ExperimentConfig.from_json(results['config']).to_json()
+  plain = results.config.to_json()
   fields = {
     f'{section}.{name}': value
     for section in ('data', 'training', 'evaluation')
     for name, value in plain[section].items()
     if name not in _FREE.get(section, ())
   }
-  labels = [clustering['label'] for clustering in results['clusterings']]
+  labels = [clustering.label for clustering in results.clusterings]
   return fields | {'clusterings': plain['clusterings'], 'clusterings that were run': labels}
 
 
-def _accuracy(evaluation: Mapping[str, Any]) -> np.ndarray:
-  return np.asarray(evaluation['client_accuracy'], np.float64)
+def _accuracy(evaluation: Evaluation) -> np.ndarray:
+  return np.asarray(evaluation.client_accuracy, np.float64)
 
 
 def _at_both(value: Any) -> dict[str, Any]:
   return dict.fromkeys(BUDGETS, value)
 
 
-def _spent(results: Mapping[str, Any]) -> dict[str, int]:
+def _spent(results: Results) -> dict[str, int]:
   """Returns what FedAvg without clusters costs after Phase 1."""
-  before, after = results['phase1']['ledger'], results['baseline']['ledger']
-  return {name: int(after[name] - before[name]) for name in ('client_rounds', 'bytes_up', 'bytes_down')}
+  before, after = vars(results.phase1.ledger), vars(results.baseline.ledger)
+  return {name: after[name] - before[name] for name in after}
 
 
-def _fedavg(seed: int, results: Mapping[str, Any]) -> Measured:
-  evaluation = results['baseline']['evaluation']
-  right = float(evaluation['global']['accuracy'])
+def _fedavg(seed: int, results: Results) -> Measured:
+  evaluation = results.baseline.evaluation
+  assert evaluation.global_test is not None  # One model has one.
+  right = evaluation.global_test.accuracy
   ledger = {name: _at_both(count) for name, count in _spent(results).items()}
-  of_rules = [_global_accuracy(results, clustering) for clustering in results['clusterings']]
+  of_rules = [_global_accuracy(results, clustering) for clustering in results.clusterings]
   names = dict.fromkeys(name for found in of_rules for name in found)
   everybodys = dict.fromkeys(names or [rules.with_role(EVERYBODY).name], right)
   return Measured(seed, _at_both(_accuracy(evaluation)), everybodys, {}, None, None, 0, 1.0, {}, **ledger)
 
 
-def _local(seed: int, results: Mapping[str, Any]) -> Measured:
-  training, local = results['config']['training'], results['local']
+def _local(seed: int, results: Results, local: Local) -> Measured:
+  training = results.config.training
   # Every client trains in every round of both phases, so the part of Phase 2 is a whole number.
-  rounds = training['phase1_rounds'] + training['phase2_rounds']
-  trained = local['client_rounds'] * training['phase2_rounds'] // rounds
+  rounds = training.phase1_rounds + training.phase2_rounds
+  trained = local.client_rounds * training.phase2_rounds // rounds
   ledger = {'client_rounds': _at_both(trained), 'bytes_up': _at_both(0), 'bytes_down': _at_both(0)}
-  accuracy = _at_both(_accuracy(local['evaluation']))
+  accuracy = _at_both(_accuracy(local.evaluation))
   return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, {}, **ledger)
 
 
-def _global_accuracy(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> dict[str, float]:
+def _global_accuracy(results: Results, clustering: Clustering) -> dict[str, float]:
   """Returns Measured.global_accuracy of a clustering, in the order of pages."""
   found = {}
   for name in results_lib.rule_words(results):
-    if (everybodys := clustering['evaluations'][name]['global']) is not None:
-      found[name] = float(everybodys['accuracy'])
-    elif name in clustering['cluster_scores']:
-      found[name] = float(np.mean(clustering['cluster_scores'][name]['global']))
+    if (everybodys := clustering.evaluations[name].global_test) is not None:
+      found[name] = everybodys.accuracy
+    elif name in clustering.cluster_scores:
+      found[name] = float(np.mean(clustering.cluster_scores[name].global_test))
   return found
 
 
-def _clustering(seed: int, results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Measured:
-  ledger, of_clients = clustering['ledger'], results_lib.own(clustering)
-  own, earlier = _accuracy(of_clients), clustering.get('equal_cost')
-  trained = {ROUNDS: int(ledger['client_rounds']), CLIENT_ROUNDS: int(ledger['client_rounds'])}
+def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured:
+  ledger, of_clients = clustering.ledger, results_lib.own(clustering)
+  own, earlier = _accuracy(of_clients), clustering.equal_cost
+  trained = {ROUNDS: ledger.client_rounds, CLIENT_ROUNDS: ledger.client_rounds}
   if earlier is not None:
-    trained[CLIENT_ROUNDS] = int(earlier['client_rounds'])
+    trained[CLIENT_ROUNDS] = earlier.client_rounds
   # Every client-round moves the model once each way.
-  each = {name: ledger[name] // max(ledger['client_rounds'], 1) for name in ('bytes_up', 'bytes_down')}
+  up, down = (count // max(ledger.client_rounds, 1) for count in (ledger.bytes_up, ledger.bytes_down))
   return Measured(
     seed=seed,
-    accuracy={ROUNDS: own, CLIENT_ROUNDS: own if earlier is None else _accuracy(earlier['evaluation'])},
+    accuracy={ROUNDS: own, CLIENT_ROUNDS: own if earlier is None else _accuracy(earlier.evaluation)},
     global_accuracy=_global_accuracy(results, clustering),
     rule_accuracy={
-      name: float(_accuracy(clustering['evaluations'][name]).mean())
+      name: float(_accuracy(clustering.evaluations[name]).mean())
       for name in results_lib.rule_words(results)
-      if clustering['evaluations'][name] is not of_clients
+      if clustering.evaluations[name] is not of_clients
     },
     clusters=identical_clusterings.memberships(clustering),
-    num_clusters=int(clustering['num_clusters']),
-    singletons=sum(len(members) == 1 for members in clustering['clusters']),
-    memberships=float(clustering['memberships']),
-    recovery=clustering['recovery'],
+    num_clusters=clustering.num_clusters,
+    singletons=sum(len(members) == 1 for members in clustering.clusters),
+    memberships=clustering.memberships,
+    recovery=clustering.recovery,
     client_rounds=trained,
-    bytes_up={budget: count * each['bytes_up'] for budget, count in trained.items()},
-    bytes_down={budget: count * each['bytes_down'] for budget, count in trained.items()},
+    bytes_up={budget: count * up for budget, count in trained.items()},
+    bytes_down={budget: count * down for budget, count in trained.items()},
   )

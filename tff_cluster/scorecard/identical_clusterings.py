@@ -1,17 +1,30 @@
 """Clusterings that found the very same clusters and trained the same models: pages show them once, with all their names."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+import dataclasses
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
 
-Clustering = Mapping[str, Any]
+from tff_cluster.experiment.result_parts import Clustering
+
 _Entry = TypeVar('_Entry')
 JOINT = ' = '
 WORDS = 'Names joined by “=” are of clusterings that found the very same clusters: they are shown once.'
 
 
+@dataclasses.dataclass(frozen=True)
+class Merged(Clustering):
+  """A clustering under all its names.
+
+  Attributes:
+    parts: The clusterings that it stands for; it has the numbers of the first.
+  """
+
+  parts: tuple[Clustering, ...] = ()
+
+
 def memberships(clustering: Clustering) -> frozenset[frozenset[str]]:
-  """Returns the clusters of one entry of results['clusterings'], whatever their order."""
-  return frozenset(frozenset(members) for members in clustering['clusters'])
+  """Returns the clusters of a clustering, whatever their order."""
+  return frozenset(frozenset(members) for members in clustering.clusters)
 
 
 def joined(labels: Iterable[str]) -> str:
@@ -32,27 +45,24 @@ def grouped(entries: Sequence[_Entry], keys: Sequence[Hashable]) -> list[list[_E
   return list(found.values())
 
 
-def merged(clusterings: Sequence[Clustering]) -> list[dict[str, Any]]:
+def merged(clusterings: Sequence[Clustering]) -> list[Merged]:
   """Returns each clustering once, under all its names.
 
   The same clusters do not suffice: a recursion may have come to them later, and its models differ then. So the accuracies
   of all evaluations must be equal as well.
 
-  Args:
-    clusterings: results['clusterings'].
-
   Returns:
-    The first entry of each kind with `label` as `joined` gives it, and `parts`: the entries that it stands for.
+    The first of each kind with the label that `joined` gives it.
   """
   groups = grouped(clusterings, [(memberships(c), _accuracies(c)) for c in clusterings])
-  return [dict(g[0]) | {'label': joined(c['label'] for c in g), 'parts': g} for g in groups]
+  return [Merged(**vars(g[0]) | {'label': joined(c.label for c in g)}, parts=tuple(g)) for g in groups]
 
 
-def parts(clustering: Clustering) -> list[Clustering]:
-  """Returns the entries that one of `merged` stands for; an entry of results['clusterings'] stands for itself."""
-  return list(clustering.get('parts', (clustering,)))
+def parts(clustering: Clustering) -> tuple[Clustering, ...]:
+  """Returns the clusterings that one of `merged` stands for; any other stands for itself."""
+  return clustering.parts if isinstance(clustering, Merged) else (clustering,)
 
 
 def _accuracies(clustering: Clustering) -> Hashable:
-  found = {name: tuple(e['client_accuracy']) for name, e in clustering['evaluations'].items()}
+  found = {name: tuple(e.client_accuracy) for name, e in clustering.evaluations.items()}
   return tuple(sorted(found.items()))

@@ -1,27 +1,24 @@
 """What came out, one line a contender: how accurate, how much better than without clusters, which groups, at what cost.
 
-A run keeps the lines as `summary` in results.json (tff_cluster/experiment/results.py), a comparison in comparison.json; programs print them.
+A run keeps the lines as `summary` in results.json, a comparison in comparison.json; programs print them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from tff_cluster.base import seeding
 from tff_cluster.base.words import percent, plural, points, score, size
+from tff_cluster.experiment.result_parts import SummaryLine
+from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard.contenders import ROUNDS, Contender, read_contenders
 from tff_cluster.scorecard.intervals import Interval, paired_bootstrap
 from tff_cluster.scorecard.paired_statistics import Statistics
 
 
-def of_run(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-  """Returns a run's lines, FedAvg without clusters first; intervals are over clients, as in the report.
-
-  Args:
-    results: results.json.
-  """
-  seed = int(results['config']['training']['seed'])
+def of_run(results: Results) -> list[SummaryLine]:
+  """Returns a run's lines, FedAvg without clusters first; intervals are over clients, as in the report."""
+  seed = results.config.training.seed
   rows = read_contenders([(seed, results)])
   reference = rows[0].runs[0].accuracy[ROUNDS]
 
@@ -34,7 +31,7 @@ def of_run(results: Mapping[str, Any]) -> list[dict[str, Any]]:
   return [_line(row, float(row.runs[0].accuracy[ROUNDS].mean()), difference(row)) for row in rows]
 
 
-def of_comparison(rows: Sequence[Contender], found: Statistics) -> list[dict[str, Any]]:
+def of_comparison(rows: Sequence[Contender], found: Statistics) -> list[SummaryLine]:
   """Returns a comparison's lines at equal rounds, means over seeds; intervals are over seeds and clients.
 
   Args:
@@ -48,38 +45,38 @@ def of_comparison(rows: Sequence[Contender], found: Statistics) -> list[dict[str
   ]
 
 
-def words(lines: Iterable[Mapping[str, Any]], over: str) -> list[str]:
+def words(lines: Iterable[SummaryLine], over: str) -> list[str]:
   """Returns the lines for a terminal.
 
   Args:
     lines: See `of_run`.
     over: What intervals are over: 'clients', or 'seeds and clients'.
   """
-  return [f'{line["label"]}: {", ".join(_parts(line, over))}' for line in lines]
+  return [f'{line.label}: {", ".join(_parts(line, over))}' for line in lines]
 
 
-def _line(row: Contender, accuracy: float, difference: Interval | None) -> dict[str, Any]:
+def _line(row: Contender, accuracy: float, difference: Interval | None) -> SummaryLine:
   counts = [run.num_clusters for run in row.runs if run.num_clusters is not None]
   interval = None
   if difference is not None and difference.low is not None and difference.high is not None:
     interval = [difference.low, difference.high]
-  return {
-    'label': row.name,
-    'kind': row.kind,
-    'mean_client_accuracy': accuracy,
-    'difference': None if difference is None else difference.mean,
-    'interval': interval,
-    'num_clusters': _mean(counts),
-    'ari': _recovery(row, 'ari'),
-    'omega': _recovery(row, 'omega'),
-    'client_rounds': _mean([run.client_rounds[ROUNDS] for run in row.runs]),
-    'bytes': _mean([run.bytes_up[ROUNDS] + run.bytes_down[ROUNDS] for run in row.runs]),
-  }
+  return SummaryLine(
+    label=row.name,
+    kind=row.kind,
+    mean_client_accuracy=accuracy,
+    difference=None if difference is None else difference.mean,
+    interval=interval,
+    num_clusters=_mean(counts),
+    ari=_recovery(row, 'ari'),
+    omega=_recovery(row, 'omega'),
+    client_rounds=_mean([run.client_rounds[ROUNDS] for run in row.runs]),
+    bytes=_mean([run.bytes_up[ROUNDS] + run.bytes_down[ROUNDS] for run in row.runs]),
+  )
 
 
 def _recovery(row: Contender, measure: str) -> float | None:
   """Returns a score against the main planted groups; None where there are none, or it is undefined for a seed."""
-  found = [next(iter(run.recovery.values()), {}).get(measure) for run in row.runs]
+  found = [getattr(next(iter(run.recovery.values()), None), measure, None) for run in row.runs]
   values = [float(value) for value in found if value is not None]
   return float(np.mean(values)) if len(values) == len(found) else None
 
@@ -91,20 +88,19 @@ def _mean(counts: Sequence[int]) -> int | float | None:
   return int(mean) if mean.is_integer() else mean
 
 
-def _parts(line: Mapping[str, Any], over: str) -> Iterable[str]:
-  yield percent(line['mean_client_accuracy'])
-  if line['difference'] is not None:
-    told = f'{points(line["difference"])} to FedAvg'
-    if line['interval'] is not None:
-      low, high = (points(end).removesuffix(' points') for end in line['interval'])
+def _parts(line: SummaryLine, over: str) -> Iterable[str]:
+  yield percent(line.mean_client_accuracy)
+  if line.difference is not None:
+    told = f'{points(line.difference)} to FedAvg'
+    if line.interval is not None:
+      low, high = (points(end).removesuffix(' points') for end in line.interval)
       told += f' (95% interval over {over} {low} to {high})'
     yield told
-  if line['num_clusters'] is not None:
-    count = line['num_clusters']
+  if line.num_clusters is not None:
+    count = line.num_clusters
     yield plural(count, 'cluster') if isinstance(count, int) else f'{count:,.1f} clusters'
-    if line['ari'] is not None:
-      yield f'ARI {score(line["ari"])}'
-    elif line['omega'] is not None:
-      yield f'Omega {score(line["omega"])}'
-  rounds = line['client_rounds']
-  yield f'{rounds:,.0f} client-rounds' + (f' ({size(line["bytes"])})' if line['bytes'] else '')
+    if line.ari is not None:
+      yield f'ARI {score(line.ari)}'
+    elif line.omega is not None:
+      yield f'Omega {score(line.omega)}'
+  yield f'{line.client_rounds:,.0f} client-rounds' + (f' ({size(line.bytes)})' if line.bytes else '')

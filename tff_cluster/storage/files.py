@@ -16,7 +16,7 @@ from typing import IO, Any
 import filelock
 import numpy as np
 
-from tff_cluster.base import digests
+from tff_cluster.base import digests, records
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.storage import folder_guard, sealed_json
 
@@ -184,9 +184,10 @@ def save_json(path: pathlib.Path, value: Any, seal: bool = True) -> None:
 
   Args:
     path: The file.
-    value: The value.
+    value: The value; records are written as objects.
     seal: Whether a checksum goes with it, as what phases read from each other needs (see sealed_json.py).
   """
+  value = records.plain(value)
   text = sealed_json.seal(value) if seal else (json.dumps(value, indent=1, allow_nan=False) + '\n').encode()
   with replacing(path) as stream:
     stream.write(text)

@@ -6,12 +6,13 @@ trajectory that is stopped to go on from.
 
 import dataclasses
 import pathlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TypeAlias
 
 import numpy as np
 
-from tff_cluster.base.types import Json, Weights
+from tff_cluster.base import records
+from tff_cluster.base.types import Weights
 from tff_cluster.storage import artifacts, files
 
 COLUMNS = (
@@ -21,8 +22,14 @@ COLUMNS = (
 Record: TypeAlias = dict[str, np.ndarray]
 
 
+def _artifact_name(found: object) -> str:
+  if isinstance(found, str) and artifacts.is_name(found):
+    return found
+  raise records.Mismatch('names no trajectory')
+
+
 @dataclasses.dataclass(frozen=True)
-class Checkpoints:
+class Checkpoints(records.Record):
   """Rounds of a trajectory that results stand on.
 
   Attributes:
@@ -31,26 +38,9 @@ class Checkpoints:
     rounds: Later rounds, ascending, whose models the folder keeps.
   """
 
-  artifact: str
+  artifact: str = dataclasses.field(metadata=records.about(read=_artifact_name))
   start_round: int
   rounds: tuple[int, ...]
-
-  def to_json(self) -> dict[str, Json]:
-    return dataclasses.asdict(self) | {'rounds': list(self.rounds)}
-
-  @classmethod
-  def from_json(cls, found: object, path: pathlib.Path) -> 'Checkpoints':
-    """Returns the checkpoints that a file names.
-
-    Raises:
-      DamagedFile: if it names none.
-    """
-    if isinstance(found, Mapping) and set(found) == {field.name for field in dataclasses.fields(cls)}:
-      artifact, start, rounds = found['artifact'], found['start_round'], found['rounds']
-      whole = isinstance(rounds, list) and all(type(number) is int for number in (start, *rounds))
-      if whole and isinstance(artifact, str) and artifacts.is_name(artifact):
-        return cls(artifact, start, tuple(rounds))
-    raise files.DamagedFile(f'{path} is damaged: it names no trajectory; remove it to have it made again')
 
 
 def load(

@@ -8,8 +8,8 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import failures, main_job
 from tff_cluster.phases import live_experiment as live_experiment_lib
-from tff_cluster.phases import main_job, three_phase
 from tff_cluster.phases import run_experiment as algorithm
 
 # Files are locked for a process, not for a thread.
@@ -39,7 +39,7 @@ def run_experiment(
 
   Raises:
     InputError: if the configuration, or the folder, does not fit.
-    three_phase.ClusteringsFailed: if clusterings failed; the others are done, with their results in the folder, and its
+    failures.ClusteringsFailed: if clusterings failed; the others are done, with their results in the folder, and its
       attribute `report` names the report where one was asked for.
     EnvironmentFault: if the machine does not play along.
   """
@@ -47,7 +47,7 @@ def run_experiment(
   with _one_at_a_time, run_claim.held(output_dir) as folder:
     try:
       done = algorithm.run_experiment(config, folder, store_dir, progress, machine, export_models)
-    except three_phase.ClusteringsFailed as failed:
+    except failures.ClusteringsFailed as failed:
       if report and failed.done:
         failed.report = _write_report(folder, progress)
       raise

@@ -55,7 +55,7 @@ import numpy as np
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.fields import option
 from tff_cluster.clustering import bipartition_guards
-from tff_cluster.clustering.alternating import Federation, Recursion, Segment, Trained
+from tff_cluster.clustering.alternating import Federation, Recursion, Segment, Test, Trained, TwoKinds
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import NoOptions
@@ -318,7 +318,7 @@ class Bipartition(Method[Options]):
   def rounds(self, options: Options, federation: Federation) -> Recursion:
     """Trains and splits until the last round."""
     segments: list[Segment] = []
-    tests: list[tuple[dict[str, Any], np.ndarray]] = []
+    tests: list[tuple[Test, np.ndarray]] = []
     waiting: collections.deque[tuple[np.ndarray, Any, int, int, int | None]] = collections.deque()
     everyone = np.arange(len(federation.client_ids))
     waiting.append((everyone, federation.initial, 0, federation.first_round, None))
@@ -330,7 +330,8 @@ class Bipartition(Method[Options]):
       first_test = trained.round + options.rounds_before_split
       for half in halves:
         waiting.append((half, trained.after, trained.round, first_test, len(segments) - 1))
-    return Recursion(segments, sorted(tests, key=lambda test: (test[0]['round'], test[0]['positions'])))
+    position = {client_id: k for k, client_id in enumerate(federation.client_ids)}
+    return Recursion(segments, sorted(tests, key=lambda test: (test[0].round, position[test[0].cluster[0]])))
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
     """Returns the ends of the newcomers' ways down the tree of splits.
@@ -403,7 +404,7 @@ def descend(
 
 def _train(
   options: Options, federation: Federation, members: np.ndarray, start: Any, start_round: int, first_test: int
-) -> tuple[list[np.ndarray], Trained, list[tuple[dict[str, Any], np.ndarray]]]:
+) -> tuple[list[np.ndarray], Trained, list[tuple[Test, np.ndarray]]]:
   """Trains a cluster until it is split or the rounds are over.
 
   Returns:
@@ -411,7 +412,11 @@ def _train(
   """
   from tff_cluster.clustering import diverged_clients
 
-  tests: list[tuple[dict[str, Any], np.ndarray]] = []
+  tests: list[tuple[Test, np.ndarray]] = []
+
+  def named(clients: np.ndarray) -> list[str]:
+    return [federation.client_ids[k] for k in clients]
+
   while True:
     begin = first_test if len(members) > 1 else federation.last_round
     trained = federation.train(
@@ -428,63 +433,49 @@ def _train(
       first_test = number + options.rounds_before_split
       continue
     similarity, norms = everybodys[np.ix_(finite, finite)], norms[finite]
-    test: dict[str, Any] = {
-      'round': number, 'positions': members.tolist(), 'verdict': 'stopped', 'halves': None, 'cross_similarity': None,
-      'similarity_gap': None, 'mean_update_norm': trained.mean_update_norm,
-      'max_update_norm': float(norms.max()), 'mean_similarity': _mean_similarity(similarity), 'reason': '',
-    }  # fmt: skip
-    if not finite.all():
-      test['excluded'] = members[~finite].tolist()
-    tests.append((test, everybodys.astype(np.float32)))
+    test = Test(
+      number, named(members), 'stopped', None, None, None, trained.mean_update_norm, float(norms.max()),
+      _mean_similarity(similarity), '', tuple(named(members[~finite])),
+    )  # fmt: skip
+    compared = everybodys.astype(np.float32)
     if norms.max() < options.stopping_norm:
-      test.update(_stopped(similarity, members[finite], test, options))
+      tests.append((_stopped(similarity, named(members[finite]), test, options), compared))
       first_test = federation.last_round
       continue
     split = guarded(similarity, *options.guards)
     sides = split.labels if finite.all() else diverged_clients.with_larger_half(split.labels, finite)
     halves = [members[sides == side] for side in (0, 1)]
-    test.update(
-      halves=[half.tolist() for half in halves], cross_similarity=split.cross_similarity, similarity_gap=split.gap
+    test = dataclasses.replace(
+      test, verdict='kept' if split.reason else 'split', reason=split.reason,
+      halves=[named(half) for half in halves], cross_similarity=split.cross_similarity, similarity_gap=split.gap,
     )  # fmt: skip
+    tests.append((test, compared))
     if not split.reason:
-      test['verdict'] = 'split'
       return halves, trained, tests
-    test.update(verdict='kept', reason=split.reason)
     first_test = number + options.rounds_before_split
 
 
-def _stopped(
-  similarity: np.ndarray, members: np.ndarray, test: dict[str, Any], options: Options
-) -> dict[str, Any]:
-  """Returns why a cluster stopped, and what its similarities say against that (`two_kinds` of SPLIT), where they do."""
+def _stopped(similarity: np.ndarray, members: list[str], test: Test, options: Options) -> Test:
+  """Returns the test with why the cluster stopped, and with what its similarities say against that, where they do."""
   reason = (
     f'no client’s update is longer than stopping_norm={options.stopping_norm:g}; '
-    f'the longest is {test["max_update_norm"]:.3g}'
+    f'the longest is {test.max_update_norm:.3g}'
   )
   found = two_kinds(similarity)
   if found is None:
-    return {'reason': reason}
-  halves = [members[found.labels == side].tolist() for side in (0, 1)]
+    return dataclasses.replace(test, reason=reason)
+  halves = [[members[k] for k in np.flatnonzero(found.labels == side)] for side in (0, 1)]
   stationary, stopping = _splitting_norms(
-    test['mean_update_norm'], test['max_update_norm'], options.stationary_norm
+    test.mean_update_norm, test.max_update_norm, options.stationary_norm
   )
   words = (
-    f'{len(members)} clients were kept together after round {test["round"]} because of their norms, but the similarities of '
+    f'{len(members)} clients were kept together after round {test.round} because of their norms, but the similarities of '
     f'their updates are plainly of two kinds: {len(halves[0])} and {len(halves[1])} clients have at most '
     f'{found.cross_similarity:.2g} across, and each of them a partner in its own half that is at least {found.gap:.2g} more similar. '
     f'With stationary_norm={stationary:g} and stopping_norm={stopping:g} they are split'
   )
-  return {
-    'reason': reason,
-    'two_kinds': {
-      'halves': halves,
-      'cross_similarity': found.cross_similarity,
-      'similarity_gap': found.gap,
-      'stationary_norm': stationary,
-      'stopping_norm': stopping,
-      'words': words,
-    },
-  }
+  told = TwoKinds(halves, found.cross_similarity, found.gap, stationary, stopping, words)
+  return dataclasses.replace(test, reason=reason, two_kinds=told)
 
 
 def _splitting_norms(mean_norm: float, longest: float, stationary_norm: float) -> tuple[float, float]:

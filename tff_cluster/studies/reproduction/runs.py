@@ -14,12 +14,12 @@ from tff_cluster.base.errors import InputError, argument
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import preset
+from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.phases import main_job, run_experiment
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import Row
-from tff_cluster.storage import files as files_lib
 
 # Where data lies; it is no part of what an experiment is.
 _PLACE = ('data_dir', 'data_file')
@@ -127,8 +127,8 @@ def run_all(
 
 
 def finished(
-  published: Published, scale: Scale, root: Path, ran: Sequence[tuple[Job, Mapping[str, Any]]]
-) -> list[tuple[tuple[Row, ...], int, Mapping[str, Any]]]:
+  published: Published, scale: Scale, root: Path, ran: Sequence[tuple[Job, results_lib.Results]]
+) -> list[tuple[tuple[Row, ...], int, results_lib.Results]]:
   """Returns all runs of a table that its page can show: those of this call, and what earlier calls ran of other rows.
 
   Args:
@@ -143,19 +143,18 @@ def finished(
   """
   runs = [(job.rows, job.seed, results) for job, results in ran]
   seeds = {job.seed for job, _ in ran}
-  places = {_place(results['config']) for _, results in ran}
-  populations = {_partition(results['config']): results['population']['digest'] for _, results in ran}
+  places = {_place(results.config.to_json()) for _, results in ran}
+  populations = {_partition(results.config.to_json()): results.population.digest for _, results in ran}
   have = {(row.name, job.seed) for job, _ in ran for row in job.rows}
   for path in sorted((root / published.name / scale.name).glob('*/results.json')):
-    results = files_lib.load_json(path)
     try:
-      # Options that were added since have their defaults in it.
-      config = config_lib.ExperimentConfig.from_json(results['config']).to_json()
+      results = results_lib.read(path)
     except InputError:
       continue
-    seed = config['training']['seed']
+    config = results.config.to_json()
+    seed = results.config.training.seed
     known = populations.get(_partition(config))
-    same = _place(config) in places if known is None else known == results['population']['digest']
+    same = _place(config) in places if known is None else known == results.population.digest
     if seed not in seeds or not same:
       continue
     rows, clusterings = [], []
@@ -171,9 +170,9 @@ def finished(
         if clustering in theirs and (row.name, seed) not in have:
           have.add((row.name, seed))
           rows.append(row)
-          clusterings += [] if clustering is None else [results['clusterings'][theirs.index(clustering)]]
+          clusterings += [] if clustering is None else [results.clusterings[theirs.index(clustering)]]
     if rows:
-      runs.append((tuple(rows), seed, {**results, 'clusterings': clusterings}))
+      runs.append((tuple(rows), seed, dataclasses.replace(results, clusterings=clusterings)))
   return runs
 
 

@@ -1,0 +1,247 @@
+"""What each phase leaves in the folder of a run (tff_cluster/experiment/run_folder.py) for the phases after it."""
+
+import dataclasses
+from typing import ClassVar
+
+from tff_cluster.base import records
+from tff_cluster.base.types import Json
+from tff_cluster.clustering import alternating
+from tff_cluster.clustering.assignment import ClusterAssignment
+from tff_cluster.experiment.result_parts import (
+  Choice,
+  ClusterScores,
+  EqualCost,
+  Evaluation,
+  Experts,
+  History,
+  JoinedClients,
+  Ledger,
+  Local,
+  Sketch,
+  Spent,
+  Stage,
+  Untrained,
+)
+from tff_cluster.storage.saved_rounds import Checkpoints
+
+
+class PhaseFile(records.Record):
+  """What a phase saved.
+
+  Attributes:
+    phase: Name of the program that makes it.
+  """
+
+  phase: ClassVar[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase1(PhaseFile):
+  """FedAvg over all clients.
+
+  Attributes:
+    stage: Its numbers.
+    trajectory: Its models after the last two rounds.
+    signatures: Artifact of the clients' signatures by kind.
+    sketch: None where clients sent whole signatures.
+    parameters, model_bytes: Size of the model.
+    timing: What it took.
+  """
+
+  phase = 'phase1'
+  stage: Stage
+  trajectory: Checkpoints
+  signatures: dict[str, str]
+  sketch: Sketch | None
+  parameters: int
+  model_bytes: int
+  timing: Spent
+
+
+@dataclasses.dataclass(frozen=True)
+class Baseline(PhaseFile):
+  """FedAvg without clusters, gone on for the rounds of Phase 2; see Phase1."""
+
+  phase = 'phase2'
+  stage: Stage
+  trajectory: Checkpoints
+  timing: Spent
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalTraining(PhaseFile):
+  """Every client alone.
+
+  Attributes:
+    trajectories: One a client.
+    local: Their numbers.
+    timing: What it took.
+  """
+
+  phase = 'phase2'
+  trajectories: list[Checkpoints]
+  local: Local
+  timing: Spent
+
+
+@dataclasses.dataclass(frozen=True)
+class Clusters(PhaseFile):
+  """The clusters of one clustering; see Clustering in result_parts.py.
+
+  Attributes:
+    client_ids: [clients], in the order of the population.
+  """
+
+  phase = 'clustering'
+  clusters: list[list[str]]
+  client_ids: list[str]
+  label: str
+  signature: str
+  threshold: float | None
+  choice: Choice | None
+  notes: list[str]
+  excluded: tuple[str, ...] = records.optional(())
+
+  @property
+  def assignment(self) -> ClusterAssignment:
+    """The clusters as a membership matrix."""
+    return ClusterAssignment.from_clusters(self.clusters, self.client_ids)
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceOfThreshold(PhaseFile):
+  """A threshold that was chosen on validation rows."""
+
+  phase = 'clustering'
+  choice: Choice
+  timing: Spent
+
+
+@dataclasses.dataclass(frozen=True)
+class SavedSegment(records.Record):
+  """See clustering.alternating.Segment; members are positions of clients."""
+
+  members: list[int]
+  start_round: int
+  end_round: int
+  parent: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Splits(PhaseFile):
+  """The recursion of a method that alternates.
+
+  Attributes:
+    tests: What was tested.
+    segments: Which clusters trained when, each after the one that it was split from.
+    timing: What it took.
+  """
+
+  phase = 'clustering'
+  tests: list[alternating.Test]
+  segments: list[SavedSegment]
+  timing: Spent
+
+
+@dataclasses.dataclass(frozen=True)
+class CandidateClusters(Untrained):
+  """A clustering that is compared but not trained.
+
+  Attributes:
+    clusters: Client ids; None where it could not be made.
+  """
+
+  clusters: list[list[str]] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates(PhaseFile):
+  """Clusterings of the same signatures."""
+
+  phase = 'clustering'
+  candidates: list[CandidateClusters]
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase2(PhaseFile):
+  """The trained clusters of one clustering; see Clustering in result_parts.py.
+
+  Attributes:
+    trajectories: All of them.
+    last: Position in `trajectories` of the one that each cluster's last rounds are in.
+    timing: What it took.
+    models: SHA-256 of the exported models by file name.
+  """
+
+  phase = 'phase2'
+  trajectories: list[Checkpoints]
+  last: list[int]
+  ledger: Ledger
+  equal_cost: EqualCost | None
+  history: History
+  best_validation: list[float]
+  timing: Spent
+  models: dict[str, str]
+  dropped_updates: int = records.optional(0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase3(PhaseFile):
+  """What the rules of every run make of one clustering; see Clustering in result_parts.py."""
+
+  phase = 'phase3'
+  evaluations: dict[str, Evaluation]
+  cluster_scores: dict[str, ClusterScores]
+  experts: Experts | None
+  timing: Spent
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleMeasured(records.Record):
+  """What a rule of `aggregation` makes of one clustering.
+
+  Attributes:
+    determinants: What tells the rule from another one of its name.
+    evaluation: Its numbers.
+    timing: What it took.
+  """
+
+  determinants: dict[str, Json]
+  evaluation: Evaluation
+  timing: Spent
+
+
+@dataclasses.dataclass(frozen=True)
+class AddedRules(PhaseFile):
+  """What the rules of `aggregation` make of one clustering, by name."""
+
+  phase = 'phase3'
+  rules: dict[str, RuleMeasured]
+
+
+@dataclasses.dataclass(frozen=True)
+class NewClientsBaseline(PhaseFile):
+  """New clients with the model of FedAvg without clusters.
+
+  Attributes:
+    client_accuracy: [new].
+    timing: What it took.
+  """
+
+  phase = 'phase3'
+  client_accuracy: list[float]
+  timing: Spent
+
+
+@dataclasses.dataclass(frozen=True)
+class NewClientsJoined(PhaseFile):
+  """New clients in the clusters of a clustering.
+
+  Attributes:
+    joined: Their numbers.
+    timing: What it took.
+  """
+
+  phase = 'phase3'
+  joined: JoinedClients
+  timing: Spent

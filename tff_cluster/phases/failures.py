@@ -1,0 +1,81 @@
+"""Clusterings, and rules of Phase 3, that fail apart from the others."""
+
+import contextlib
+import logging
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from tff_cluster.base.errors import EnvironmentFault, InputError, argument
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import files, folder_guard
+
+_LOG = logging.getLogger(__name__)
+
+
+class ClusteringsFailed(InputError):
+  """Some clusterings of a run, or rules of Phase 3 that it was given, failed; it has the others.
+
+  Attributes:
+    done: Labels of the others.
+    report: The report on them, where one was asked for.
+  """
+
+  def __init__(self, failed: Mapping[str, Exception], done: Sequence[str]):
+    causes = '; '.join(_cause(what, error) for what, error in failed.items())
+    super().__init__(
+      f'{causes}. What failed is not in the run any more: give it again with other parameters, or leave it out; '
+      f'done: {", ".join(done) or "none"}'
+    )
+    self.done = tuple(done)
+    self.report: pathlib.Path | None = None
+
+
+@contextlib.contextmanager
+def apart(failed: dict[str, Exception], label: str) -> Iterator[None]:
+  """Notes what goes wrong with one clustering, or one rule of Phase 3, so that the others go on; a failing machine ends all.
+
+  Args:
+    failed: Takes the error.
+    label: Of the clustering; of a rule, Rule.called.
+  """
+  try:
+    yield
+  except (EnvironmentFault, OSError):
+    raise
+  except Exception as error:
+    if folder_guard.lost():
+      raise
+    if not isinstance(error, (InputError, MemoryError)):
+      _LOG.error('%s failed by a fault of this software', label, exc_info=True)
+    failed[label] = error
+
+
+def drop(
+  folder: RunFolder, config: config_lib.ExperimentConfig, failed: Mapping[str, Exception]
+) -> config_lib.ExperimentConfig:
+  """Takes what failed out of a run, so that it can be given again in another way, and returns what is left.
+
+  What was saved of it stays until another of its name comes.
+  """
+  left = config.without(failed)
+  if failed:
+    files.save_json(folder.config, left.to_json())
+  return left
+
+
+def _cause(what: str, error: Exception) -> str:
+  told = _told(error)
+  # What is said of a rule begins with what it is called, unless it is a fault of this software.
+  if what.startswith(argument('aggregation')):
+    return told if told.startswith(what) else f'{what}: {told}'
+  return f'clustering {what}: {told}'
+
+
+def _told(error: Exception) -> str:
+  """Returns the cause, with the marks of the arguments that it names: see errors.Fault."""
+  if isinstance(error, InputError):
+    return error.marked
+  return (
+    f'not enough memory ({error})' if isinstance(error, MemoryError) else f'{type(error).__name__}: {error}'
+  )

@@ -1,0 +1,63 @@
+"""Phase 1: FedAvg over all clients (Rohith et al. 2020, section 6.1), and the same FedAvg gone on, without clusters."""
+
+from tff_cluster.experiment import phase_files
+from tff_cluster.phases import client_signatures, cluster_training, evaluation
+from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.storage import files, saved_rounds
+
+FEDAVG = 'FedAvg without clusters'
+
+
+def run_phase1(experiment: live_experiment_lib.Experiment) -> None:
+  """Runs FedAvg over all clients (section 6.1) and saves `phase1.json` and the signatures that clusterings ask for."""
+  if client_signatures.phase1_is_whole(experiment.folder):
+    return
+  training, trainer = experiment.config.training, experiment.trainer
+  last = training.phase1_rounds
+  with experiment.timed('Phase 1', last + experiment.population.num_clients) as figures:
+    outcome = experiment.train(
+      'phase1', experiment.everyone, trainer.computations.model.weights, 0, last, keep=(last - 1,)
+    )
+    kinds = sorted(client_signatures.kinds(training, (c.signature for c in experiment.config.clusterings)))
+    signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in kinds}
+    client_signatures.check(experiment, signatures)
+    sketch = client_signatures.sketch_report(experiment, min(signatures.values())) if signatures else None
+    stage = evaluation.stage(experiment, outcome, last)
+    timing = figures(accuracy=stage.evaluation.clients.mean_client_accuracy)
+    model = trainer.computations.model
+    files.save_json(
+      experiment.folder.phase1,
+      phase_files.Phase1(
+        stage, outcome.checkpoints, signatures, sketch, model.num_parameters, model.num_bytes, timing
+      ),
+    )
+
+
+def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
+  """Goes on with Phase 1 for the rounds of Phase 2, unclustered, and saves `phase2/baseline.json`."""
+  if _baseline_is_done(experiment):
+    return
+  training = experiment.config.training
+  last = training.phase1_rounds + training.phase2_rounds
+  with experiment.timed(FEDAVG, last) as figures:
+    weights = experiment.trainer.computations.model.weights
+    keep = {
+      training.phase1_rounds - 1,
+      training.phase1_rounds,
+      *cluster_training.rounds_kept_of_fedavg(experiment),
+    }
+    outcome = experiment.train('baseline', experiment.everyone, weights, 0, last, keep)
+    stage = evaluation.stage(experiment, outcome, last)
+    timing = figures(accuracy=stage.evaluation.clients.mean_client_accuracy)
+    files.save_json(experiment.folder.baseline, phase_files.Baseline(stage, outcome.checkpoints, timing))
+
+
+def _baseline_is_done(experiment: live_experiment_lib.Experiment) -> bool:
+  """Tells whether the baseline has finished, with the model that is still asked for: by new clients only."""
+  folder = experiment.folder
+  if not folder.baseline.exists():
+    return False
+  if not experiment.config.data.new_clients or folder.new_clients_baseline.exists():
+    return True
+  saved = folder.load_finished(folder.baseline, phase_files.Baseline)
+  return saved_rounds.are_whole(experiment.store, saved.trajectory)
