@@ -49,7 +49,7 @@ def _filled(kind: Any, value: Any) -> Any:
 def _nothing(kind: Any) -> Any:
   if kind is saved_rounds.Checkpoints:
     return _ARTIFACT
-  origin, inside = typing.get_origin(kind), typing.get_args(kind)
+  origin = typing.get_origin(kind)
   if origin in (types.UnionType, typing.Union):
     return None
   if origin in (list, tuple, dict):
