@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csgraph
 from scipy.spatial import distance as scipy_distance
-from sklearn.utils.estimator_checks import check_estimator
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import estimators, methods
@@ -197,8 +196,3 @@ def test_estimator_labels_only_where_disjoint():
   estimator.set_params(distance_threshold=2.0).fit(points)
   assert not hasattr(estimator, 'labels_')
   assert as_sets(estimator.membership_) == {frozenset({0, 1}), frozenset({1, 2}), frozenset({3})}
-
-
-@pytest.mark.parametrize('variant', VARIANTS)
-def test_scikit_learn_accepts_the_estimator(variant):
-  check_estimator(estimators.DynamicDistanceClustering(distance_threshold='quantile:0.1', variant=variant))

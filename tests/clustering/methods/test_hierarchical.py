@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.cluster import hierarchy
 from scipy.spatial import distance as scipy_distance
-from sklearn.utils.estimator_checks import check_estimator
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.clustering import estimators, methods
+from tff_cluster.clustering import methods
 from tff_cluster.clustering.methods.hierarchical import cuts, hierarchical
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import LINKAGES, METRICS, ClusteringConfig
@@ -148,7 +147,3 @@ def test_a_threshold_is_needed():
   for text in (None, 'mean'):
     with pytest.raises(InputError, match='distance_threshold'):
       methods.cluster(config(text), Signatures.numbered(np.eye(2)), 0)
-
-
-def test_scikit_learn_accepts_the_estimator():
-  check_estimator(estimators.HierarchicalClustering(distance_threshold=2.0))

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import threadpoolctl
 from sklearn import cluster as sklearn_cluster
-from sklearn.utils.estimator_checks import check_estimator
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.clustering import estimators, methods
+from tff_cluster.clustering import methods
 from tff_cluster.clustering.methods.kmeans import kmeans
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
@@ -114,7 +113,3 @@ def test_starts_come_from_the_seed_and_not_from_global_state():
   state = np.random.get_state()[1].copy()
   np.testing.assert_array_equal(methods.cluster(config, signatures, 0).assignment.membership, first)
   np.testing.assert_array_equal(np.random.get_state()[1], state)
-
-
-def test_scikit_learn_accepts_the_estimator():
-  check_estimator(estimators.KMeans())

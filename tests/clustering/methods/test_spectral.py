@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from scipy.spatial import distance as scipy_distance
 from sklearn import cluster as sklearn_cluster
 from sklearn import neighbors
-from sklearn.utils.estimator_checks import check_estimator
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.clustering import estimators, methods
+from tff_cluster.clustering import methods
 from tff_cluster.clustering.methods.spectral import AFFINITIES, affinity_matrix, spectral
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
@@ -255,7 +254,3 @@ def test_one_client_that_is_very_far_away_is_alone():
     warnings.simplefilter('error')
     labels = spectral(Signatures.numbered(vectors), 2, 'rbf')
   assert labels.tolist() == [0, 0, 0, 1, 0]
-
-
-def test_scikit_learn_accepts_the_estimator():
-  check_estimator(estimators.Spectral())
