@@ -1,4 +1,4 @@
-"""The door to all methods, and the untrained alternatives."""
+"""The door to all methods, their estimators, and the untrained alternatives."""
 
 import subprocess
 import sys
@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn import metrics
+from sklearn.utils.estimator_checks import check_estimator
 
+from tests.made_up.clients import grouped
 from tff_cluster.base.errors import InputError
-from tff_cluster.clustering import candidates, methods
+from tff_cluster.clustering import candidates, estimators, methods
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.experiment import config
+from tff_cluster.experiment.config import ClusteringConfig
 
 
-def planted(seed=0, features=300, spread=0.05):
-  rng = np.random.default_rng(seed)
-  truth = np.repeat(np.arange(3), 6)
-  vectors = rng.normal(size=(3, features))[truth] + spread * rng.normal(size=(18, features))
-  return Signatures(vectors.astype(np.float32), tuple(f'c{k:02}' for k in range(18))), truth
+def planted(spread=0.05):
+  vectors, truth = grouped(0, 3, 6, 300, spread)
+  return Signatures(vectors, tuple(f'c{k:02}' for k in range(18))), truth
 
 
 def test_a_method_is_found_by_being_there():
@@ -44,99 +44,86 @@ def test_an_option_of_several_methods_is_one_flag():
 
 
 @pytest.mark.parametrize(
-  'parameters',
+  ('method', 'options'),
   [
-    {'method': 'kmeans', 'num_clusters': 3},
-    {'method': 'dynamic_distance'},
-    {'method': 'dynamic_distance', 'variant': 'neighbourhoods'},
-    {'method': 'hierarchical', 'distance_threshold': 'quantile:0.4', 'linkage': 'ward'},
-    {'method': 'hierarchical', 'distance_threshold': '0.5', 'metric': 'cosine', 'linkage': 'average'},
-    {'method': 'spectral', 'num_clusters': 3},
-    {'method': 'spectral', 'num_clusters': 3, 'affinity': 'rbf'},
-    {'method': 'spectral', 'num_clusters': 3, 'affinity': 'nearest_neighbors'},
+    ('kmeans', {'num_clusters': 3}),
+    ('dynamic_distance', {}),
+    ('dynamic_distance', {'variant': 'neighbourhoods'}),
+    ('hierarchical', {'distance_threshold': 'quantile:0.4', 'linkage': 'ward'}),
+    ('hierarchical', {'distance_threshold': '0.5', 'metric': 'cosine', 'linkage': 'average'}),
+    ('spectral', {'num_clusters': 3}),
+    ('spectral', {'num_clusters': 3, 'affinity': 'rbf'}),
+    ('spectral', {'num_clusters': 3, 'affinity': 'nearest_neighbors'}),
   ],
 )
-def test_planted_groups_are_found(parameters):
+def test_planted_groups_are_found_and_one_client_is_one_cluster(method, options):
   signatures, truth = planted()
-  outcome = methods.cluster(config.ClusteringConfig(**parameters), signatures, seed=0)
+  outcome = methods.cluster(ClusteringConfig(method, **options), signatures, seed=0)
   assert outcome.assignment.client_ids == signatures.client_ids
   assert metrics.adjusted_rand_score(truth, outcome.assignment.labels) == 1.0
-  assert (outcome.threshold is None) == ('num_clusters' in methods.METHODS[parameters['method']].fields())
-  assert (outcome.linkage is None) == (parameters['method'] != 'hierarchical')
+  told = 'num_clusters' in options
+  assert (outcome.threshold is None) == told
+  assert (outcome.linkage is None) == (method != 'hierarchical')
+  config = ClusteringConfig(method, **options | ({'num_clusters': 1} if told else {}))
+  alone = methods.cluster(config, Signatures.numbered(np.ones((1, 2))), seed=0)
+  assert alone.assignment.clusters == [['0']]
 
 
 @pytest.mark.parametrize(
-  'parameters',
+  'estimator',
   [
-    {'method': 'kmeans', 'num_clusters': 1},
-    {},
-    {'method': 'hierarchical', 'distance_threshold': 'quantile:0.5'},
-    {'method': 'bipartition'},
-    {'method': 'spectral', 'num_clusters': 1},
+    estimators.KMeans(),
+    estimators.Spectral(),
+    estimators.Bipartition(),
+    estimators.HierarchicalClustering(distance_threshold=2.0),
+    estimators.DynamicDistanceClustering(distance_threshold='quantile:0.1', variant='cliques'),
+    estimators.DynamicDistanceClustering(distance_threshold='quantile:0.1', variant='neighbourhoods'),
   ],
 )
-def test_one_client(parameters):
-  outcome = methods.cluster(
-    config.ClusteringConfig(**parameters), Signatures.numbered(np.ones((1, 2))), seed=0
-  )
-  assert outcome.assignment.clusters == [['0']]
-  assert outcome.threshold is None
+def test_scikit_learn_accepts_the_estimator(estimator):
+  check_estimator(estimator)
 
 
 def test_unknown_method():
-  with pytest.raises(
-    InputError,
-    match=r'^method=dbscan: allowed are bipartition, dynamic_distance, hierarchical, kmeans, planted, spectral, or package',
-  ):
-    methods.cluster(config.ClusteringConfig(method='dbscan'), planted()[0], seed=0)
+  message = r'^method=dbscan: allowed are bipartition, dynamic_distance, hierarchical, kmeans, planted, spectral, or package'
+  with pytest.raises(InputError, match=message):
+    methods.cluster(ClusteringConfig('dbscan'), planted()[0], seed=0)
 
 
 def test_candidates():
   signatures, truth = planted()
   found = candidates.candidates(signatures, seed=5)
+  thresholds = [{'distance_threshold': t} for t in ('mean', 'quantile:0.05', 'quantile:0.1', 'quantile:0.2')]
   assert [(c.config.method, c.parameters) for c in found] == [
-    *(
-      ('dynamic_distance', {'distance_threshold': t})
-      for t in ('mean', 'quantile:0.05', 'quantile:0.1', 'quantile:0.2')
-    ),
+    *(('dynamic_distance', parameters) for parameters in thresholds),
     *(('kmeans', {'num_clusters': k}) for k in range(2, 11)),
   ]
-  scored = [c for c in found if c.silhouette is not None]
-  best = max(scored, key=lambda c: c.silhouette)
+  best = max((c for c in found if c.silhouette is not None), key=lambda c: c.silhouette)
   assert best.num_clusters == 3
-  assert best.silhouette == pytest.approx(
-    metrics.silhouette_score(signatures.vectors.astype(float), truth), rel=1e-5
-  )
+  expected = metrics.silhouette_score(signatures.vectors.astype(float), truth)
+  assert best.silhouette == pytest.approx(expected, rel=1e-5)
   for candidate in found:
     overlapping = candidate.assignment.is_overlapping
     assert (candidate.memberships > 1.0) == overlapping
     assert candidate.silhouette is None or not overlapping
     assert candidate.num_clusters == candidate.assignment.num_clusters
-
-
-def test_a_candidate_is_the_clustering_that_would_be_trained():
-  signatures, _ = planted(spread=3.0)
-  for candidate in candidates.candidates(signatures, seed=2):
-    trained = methods.cluster(candidate.config, signatures, 2)
-    np.testing.assert_array_equal(trained.assignment.membership, candidate.assignment.membership)
+    trained = methods.cluster(candidate.config, signatures, 5).assignment
+    np.testing.assert_array_equal(trained.membership, candidate.assignment.membership)
 
 
 def test_a_candidate_over_the_cap_is_a_note():
   # Twelve antipodal pairs: the mean threshold cuts the long diagonals only, which leaves 2**12 cliques.
   axes = np.eye(12)
   found = candidates.candidates(Signatures.numbered(np.concatenate([axes, -axes])), seed=0)
-  (candidate,) = [c for c in found if c.parameters == {'distance_threshold': 'mean'}]
-  assert (candidate.num_clusters, candidate.memberships, candidate.silhouette, candidate.assignment) == (
-    None,
-  ) * 4
-  assert 'more than max_clusters=1000' in candidate.notes[0]
+  (given_up,) = [c for c in found if c.parameters == {'distance_threshold': 'mean'}]
+  assert (given_up.num_clusters, given_up.memberships, given_up.silhouette) == (None, None, None)
+  assert given_up.assignment is None and 'more than max_clusters=1000' in given_up.notes[0]
 
 
 @pytest.mark.parametrize(('clients', 'largest'), [(1, None), (2, None), (3, 2), (6, 5), (30, 10)])
 def test_candidates_fit_the_number_of_clients(clients, largest):
-  found = candidates.candidates(
-    Signatures.numbered(np.random.default_rng(0).normal(size=(clients, 4))), seed=0
-  )
+  signatures = Signatures.numbered(np.random.default_rng(0).normal(size=(clients, 4)))
+  found = candidates.candidates(signatures, seed=0)
   counts = [c.parameters['num_clusters'] for c in found if c.config.method == 'kmeans']
   assert counts == list(range(2, (largest or 1) + 1))
   assert len(found) - len(counts) == (0 if clients == 1 else 4)
@@ -144,10 +131,8 @@ def test_candidates_fit_the_number_of_clients(clients, largest):
 
 @pytest.mark.parametrize('method', ['hierarchical', 'dynamic_distance'])
 def test_one_cluster_is_not_called_clusters(method):
-  vectors = np.random.default_rng(0).normal(size=(6, 3))
-  found = methods.cluster(
-    config.ClusteringConfig(method, distance_threshold='1000.0'), Signatures.numbered(vectors), 0
-  )
+  signatures = Signatures.numbered(np.random.default_rng(0).normal(size=(6, 3)))
+  found = methods.cluster(ClusteringConfig(method, distance_threshold='1000.0'), signatures, 0)
   assert found.assignment.num_clusters == 1
   assert any(note.split(' gives ')[-1].startswith('1 ') for note in found.notes)
   assert not any(word in note for note in found.notes for word in ('1 clusters', '1 maximal cliques'))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.made_up.clients import scipy_distances
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.signatures import Signatures, read_signatures
 
@@ -29,26 +30,26 @@ def refusal(path):
   return message
 
 
-def test_npy_is_memory_mapped_and_numbered(tmp_path):
-  np.save(tmp_path / 'x.npy', VECTORS)
-  found = read_signatures(tmp_path / 'x.npy')
-  assert isinstance(found.vectors, np.memmap)
-  assert not found.vectors.flags.writeable
-  np.testing.assert_array_equal(found.vectors, VECTORS)
-  assert (found.client_ids, found.id_kind) == (('0', '1', '2', '3'), 'integer')
-
-
 @pytest.mark.parametrize(
   ('ids', 'expected', 'kind'),
   [
+    (None, ('0', '1', '2', '3'), 'integer'),
     (np.array(['d', 'a', 'c', 'b']), ('d', 'a', 'c', 'b'), 'string'),
     (np.array([7, -1, 30, 2]), ('7', '-1', '30', '2'), 'integer'),
     (np.array([7, 1, 30, 2], np.uint8), ('7', '1', '30', '2'), 'integer'),
   ],
 )
-def test_npz_with_ids(tmp_path, ids, expected, kind):
-  found = read_signatures(written(tmp_path, signatures=VECTORS, client_ids=ids))
+def test_ids_and_memory_mapping(tmp_path, ids, expected, kind):
+  path = tmp_path / 'x.npy'
+  if ids is None:
+    np.save(path, VECTORS)
+  else:
+    path = written(tmp_path, signatures=VECTORS, client_ids=ids)
+  found = read_signatures(path)
   assert (found.client_ids, found.id_kind) == (expected, kind)
+  np.testing.assert_array_equal(found.vectors, VECTORS)
+  # A plain array of vectors is not read into memory.
+  assert isinstance(found.vectors, np.memmap) == (ids is None) != found.vectors.flags.writeable
 
 
 @pytest.mark.parametrize(
@@ -61,30 +62,29 @@ def test_number_types(tmp_path, given_dtype, kept):
   np.testing.assert_array_equal(found.vectors, VECTORS)
 
 
-def test_files_that_are_not_there(tmp_path):
+def test_foreign_files(tmp_path):
   assert 'no such file' in refusal(tmp_path / 'none.npz')
   assert 'is a folder' in refusal(tmp_path)
-
-
-def test_foreign_files(tmp_path):
   path = tmp_path / 'x.npz'
-  for content in (
-    b'',
-    b'hello',
-    b'PK\x03\x04 not a zip',
-    b'\x93NUMPY\x01\x00',
-    pickle.dumps([1, 2]),
-    bytes(999),
-  ):
+  header = b'\x93NUMPY\x01\x00'
+  for content in (b'', b'hello', b'PK\x03\x04 not a zip', header, pickle.dumps([1, 2]), bytes(999)):
     path.write_bytes(content)
     assert 'not an .npz or .npy file' in refusal(path)
 
 
-@pytest.mark.parametrize('save', [np.save, lambda f, x: np.savez(f, signatures=x)])
-def test_every_truncation_is_told(tmp_path, save):
+def content_of(zipped, **others):
+  """The bytes of an .npz or of an .npy file."""
   buffer = io.BytesIO()
-  save(buffer, VECTORS)
-  whole = buffer.getvalue()
+  if zipped:
+    np.savez(buffer, signatures=VECTORS, **others)
+  else:
+    np.save(buffer, VECTORS)
+  return bytearray(buffer.getvalue())
+
+
+@pytest.mark.parametrize('zipped', [False, True])
+def test_every_truncation_is_told(tmp_path, zipped):
+  whole = content_of(zipped)
   path = tmp_path / 'x'
   for length in range(len(whole)):
     path.write_bytes(whole[:length])
@@ -94,15 +94,10 @@ def test_every_truncation_is_told(tmp_path, save):
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 255), st.booleans())
 def test_a_damaged_byte_is_told_or_harmless(tmp_path_factory, position, flip, zipped):
-  buffer = io.BytesIO()
-  if zipped:
-    np.savez(buffer, signatures=VECTORS, client_ids=np.array(['a', 'b', 'c', 'd']))
-  else:
-    np.save(buffer, VECTORS)
-  content = bytearray(buffer.getvalue())
+  content = content_of(zipped, client_ids=np.array(['a', 'b', 'c', 'd']))
   content[position % len(content)] ^= flip
   path = tmp_path_factory.mktemp('damaged') / 'x'
-  path.write_bytes(bytes(content))
+  path.write_bytes(content)
   try:
     read_signatures(path)
   except InputError as error:
@@ -126,22 +121,29 @@ def test_python_objects_are_not_unpickled(tmp_path):
   [
     ({'weights': VECTORS}, "must hold an array 'signatures', found weights"),
     ({}, "must hold an array 'signatures', found nothing"),
-    ({'signatures': VECTORS[0]}, r'must be [clients, features], found shape (3,)'),
-    ({'signatures': np.float32(3)}, r'must be [clients, features], found shape ()'),
-    ({'signatures': VECTORS[None]}, r'must be [clients, features], found shape (1, 4, 3)'),
-    ({'signatures': VECTORS[:0]}, 'hold no client'),
-    ({'signatures': VECTORS[:, :0]}, 'no features'),
-    ({'signatures': VECTORS.astype(str)}, 'must be numbers'),
-    ({'signatures': VECTORS > 3}, 'must be numbers (float32 or float64), found bool'),
-    ({'signatures': VECTORS * 1j}, 'found complex64'),
-    ({'signatures': VECTORS, 'client_ids': np.array(['a', 'b', 'a', 'c'])}, 'given twice or more: a'),
-    ({'signatures': VECTORS, 'client_ids': np.array([5, 6, 6, 7])}, 'given twice or more: 6'),
-    ({'signatures': VECTORS, 'client_ids': np.array(['a', 'b', 'c'])}, '3 client ids for 4 signatures'),
-    (
-      {'signatures': VECTORS, 'client_ids': np.arange(8).reshape(4, 2)},
-      'must be [clients], found shape (4, 2)',
+    *(
+      ({'signatures': vectors}, message)
+      for vectors, message in [
+        (VECTORS[0], r'must be [clients, features], found shape (3,)'),
+        (np.float32(3), r'must be [clients, features], found shape ()'),
+        (VECTORS[None], r'must be [clients, features], found shape (1, 4, 3)'),
+        (VECTORS[:0], 'hold no client'),
+        (VECTORS[:, :0], 'no features'),
+        (VECTORS.astype(str), 'must be numbers'),
+        (VECTORS > 3, 'must be numbers (float32 or float64), found bool'),
+        (VECTORS * 1j, 'found complex64'),
+      ]
     ),
-    ({'signatures': VECTORS, 'client_ids': np.linspace(0, 1, 4)}, 'integers or strings, found float64'),
+    *(
+      ({'signatures': VECTORS, 'client_ids': np.array(ids)}, message)
+      for ids, message in [
+        (['a', 'b', 'a', 'c'], 'given twice or more: a'),
+        ([5, 6, 6, 7], 'given twice or more: 6'),
+        (['a', 'b', 'c'], '3 client ids for 4 signatures'),
+        ([[0, 1], [2, 3], [4, 5], [6, 7]], 'must be [clients], found shape (4, 2)'),
+        ([0.0, 0.3, 0.7, 1.0], 'integers or strings, found float64'),
+      ]
+    ),
   ],
 )
 def test_wrong_content(tmp_path, arrays, message):
@@ -171,10 +173,8 @@ def test_coordinates_keep_all_distances(shape):
   points = Signatures.numbered(vectors).coordinates()
   assert points.dtype == np.float64
   assert points.shape[1] <= max(shape[1] if shape[1] <= shape[0] else shape[0] - 1, 1)
-  exact = np.linalg.norm(vectors[:, None].astype(float) - vectors[None].astype(float), axis=2)
-  np.testing.assert_allclose(
-    np.linalg.norm(points[:, None] - points[None], axis=2), exact, rtol=1e-9, atol=1e-6
-  )
+  exact, found = scipy_distances(vectors, 'l2'), scipy_distances(points, 'l2')
+  np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-6)
 
 
 def test_coordinates_of_equal_vectors_are_equal():

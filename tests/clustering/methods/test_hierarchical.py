@@ -7,21 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.cluster import hierarchy
 from scipy.spatial import distance as scipy_distance
-from sklearn.utils.estimator_checks import check_estimator
 
+from tests.made_up.clients import SCIPY_NAMES, together
 from tff_cluster.base.errors import InputError
-from tff_cluster.clustering import estimators, methods
+from tff_cluster.clustering import methods
 from tff_cluster.clustering.methods.hierarchical import cuts, hierarchical
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import LINKAGES, METRICS, ClusteringConfig
 
-SCIPY_NAMES = {'l1': 'cityblock', 'l2': 'euclidean', 'cosine': 'cosine'}
 CHOICES = [(m, link) for m in METRICS for link in LINKAGES if link != 'ward' or m == 'l2']
-
-
-def together(labels):
-  labels = np.asarray(labels)
-  return labels[:, None] == labels[None, :]
 
 
 def scipy_labels(vectors, metric, linkage, threshold):
@@ -58,10 +52,13 @@ def test_equals_scipy_with_ties_and_duplicates(vectors, choice, threshold):
   np.testing.assert_array_equal(merges, expected_merges)
 
 
-def test_merges_at_exactly_the_threshold():
-  signatures = Signatures.numbered(np.array([[0.0, 0.0], [3.0, 4.0], [30.0, 0.0]]))
-  assert hierarchical(signatures, 'l2', 'complete', 5.0)[0].tolist() == [0, 0, 1]
-  assert hierarchical(signatures, 'l2', 'complete', np.nextafter(5.0, 0.0))[0].tolist() == [0, 1, 2]
+def test_merges_at_exactly_the_threshold_and_numbers_by_first_member():
+  signatures = Signatures.numbered(np.array([[30.0, 0.0], [0.0, 0.0], [30.5, 0.0], [3.0, 4.0]]))
+  assert hierarchical(signatures, 'l2', 'complete', 5.0)[0].tolist() == [0, 1, 0, 1]
+  assert hierarchical(signatures, 'l2', 'complete', np.nextafter(5.0, 0.0))[0].tolist() == [0, 1, 0, 2]
+  for metric, linkage in CHOICES:
+    labels, merges = hierarchical(Signatures.numbered(np.ones((1, 4))), metric, linkage, 1.0)
+    assert labels.tolist() == [0] and merges.shape == (0, 4)
 
 
 def test_cuts_into_numbers_of_clusters_are_halfway_between_merges():
@@ -79,29 +76,6 @@ def test_cuts_into_numbers_of_clusters_are_halfway_between_merges():
     np.testing.assert_array_equal(together(labels), together(expected))
 
 
-def test_labels_are_numbered_by_first_member():
-  signatures = Signatures.numbered(np.array([[9.0], [0.0], [9.1], [0.1], [5.0]]))
-  assert hierarchical(signatures, 'l1', 'single', 0.5)[0].tolist() == [0, 1, 0, 1, 2]
-
-
-@pytest.mark.parametrize(('metric', 'linkage'), CHOICES)
-def test_one_client(metric, linkage):
-  labels, merges = hierarchical(Signatures.numbered(np.ones((1, 4))), metric, linkage, 1.0)
-  assert labels.tolist() == [0]
-  assert merges.shape == (0, 4)
-
-
-@pytest.mark.parametrize('linkage', LINKAGES)
-def test_shift_and_rotation_change_no_euclidean_clustering(linkage):
-  rng = np.random.default_rng(4)
-  vectors = np.repeat(rng.normal(size=(4, 30)) * 5, 5, axis=0) + rng.normal(size=(20, 30))
-  rotation = np.linalg.qr(rng.normal(size=(30, 30)))[0]
-  labels, _ = hierarchical(Signatures.numbered(vectors), 'l2', linkage, 15.0)
-  moved, _ = hierarchical(Signatures.numbered(vectors @ rotation + 3.0), 'l2', linkage, 15.0)
-  np.testing.assert_array_equal(moved, labels)
-  np.testing.assert_array_equal(labels, np.repeat(np.arange(4), 5))
-
-
 @pytest.mark.parametrize(
   ('choice', 'message'),
   [
@@ -117,38 +91,29 @@ def test_wrong_choices(choice, message):
     hierarchical(Signatures.numbered(np.eye(3)), *choice)
 
 
-def config(threshold, **others):
-  return ClusteringConfig(method='hierarchical', distance_threshold=threshold, **others)
+def clustered(vectors, threshold, **others):
+  config = ClusteringConfig('hierarchical', distance_threshold=threshold, **others)
+  return methods.cluster(config, Signatures.numbered(vectors), 0)
 
 
-def test_quantile_is_one_of_the_metrics_own_distances():
+@pytest.mark.parametrize('metric', METRICS)
+def test_quantile_is_one_of_the_metrics_own_distances(metric):
   vectors = np.random.default_rng(5).normal(size=(15, 6))
-  for metric in METRICS:
-    outcome = methods.cluster(config('quantile:0.3', metric=metric), Signatures.numbered(vectors), 0)
-    expected = np.quantile(scipy_distance.pdist(vectors, SCIPY_NAMES[metric]), 0.3)
-    assert outcome.threshold == pytest.approx(expected, rel=1e-9)
-    labels, _ = scipy_labels(vectors, metric, 'complete', outcome.threshold)
-    np.testing.assert_array_equal(together(outcome.assignment.labels), together(labels))
+  outcome = clustered(vectors, 'quantile:0.3', metric=metric)
+  expected = np.quantile(scipy_distance.pdist(vectors, SCIPY_NAMES[metric]), 0.3)
+  assert outcome.threshold == pytest.approx(expected, rel=1e-9)
+  labels, _ = scipy_labels(vectors, metric, 'complete', outcome.threshold)
+  np.testing.assert_array_equal(together(outcome.assignment.labels), together(labels))
 
 
 def test_notes_tell_of_extreme_cuts():
-  signatures = Signatures.numbered(np.array([[0.0], [2.0], [7.0]]))
-  alone = methods.cluster(config('1'), signatures, 0)
-  assert alone.assignment.num_clusters == 3
+  vectors = np.array([[0.0], [2.0], [7.0]])
+  alone, merged, between = (clustered(vectors, threshold) for threshold in ('1', '100', '3'))
+  assert [each.assignment.num_clusters for each in (alone, merged, between)] == [3, 1, 2]
   assert any('every client is alone' in note and 'smallest distance 2' in note for note in alone.notes)
-  merged = methods.cluster(config('100'), signatures, 0)
-  assert merged.assignment.num_clusters == 1
   assert any('all clients are in one cluster' in note and 'last merge at 7' in note for note in merged.notes)
-  between = methods.cluster(config('3'), signatures, 0)
   assert between.notes == ('threshold 3 (as given) gives 2 clusters',)
   assert between.linkage.shape == (2, 4)
-
-
-def test_a_threshold_is_needed():
   for text in (None, 'mean'):
     with pytest.raises(InputError, match='distance_threshold'):
-      methods.cluster(config(text), Signatures.numbered(np.eye(2)), 0)
-
-
-def test_scikit_learn_accepts_the_estimator():
-  check_estimator(estimators.HierarchicalClustering(distance_threshold=2.0))
+      clustered(vectors, text)

@@ -30,9 +30,14 @@ def test_a_client_is_in_every_group_of_which_it_has_a_share():
   ],
 )
 def test_truths_that_are_not_there(truths, name, message):
-  with pytest.raises(InputError, match=message) as caught:
-    planted.groups(truths, name, IDS)
-  assert '\n' not in str(caught.value)
+  clusters = planted.groups({'digit': DISJOINT}, None, IDS)
+  for wrong in (
+    lambda: planted.groups(truths, name, IDS),
+    lambda: planted.join(truths, truths, name, clusters),
+  ):
+    with pytest.raises(InputError, match=message) as caught:
+      wrong()
+    assert '\n' not in str(caught.value)
 
 
 def test_vectors_alone_have_no_planted_groups():
@@ -41,19 +46,9 @@ def test_vectors_alone_have_no_planted_groups():
 
 
 def test_newcomers_are_in_the_clusters_of_their_own_groups():
-  truths, new = (
-    {'mixture': OVERLAPPING},
-    {'mixture': np.array([[0.0, 1.0, 0.0], [0.4, 0.0, 0.0], [0.6, 0.0, 1.0]])},
-  )
-  found = planted.groups(truths, None, IDS)
-  joined = planted.join(truths, new, None, found)
+  truths = {'mixture': OVERLAPPING}
+  new = {'mixture': np.array([[0.0, 1.0, 0.0], [0.4, 0.0, 0.0], [0.6, 0.0, 1.0]])}
+  joined = planted.join(truths, new, None, planted.groups(truths, None, IDS))
   # Clusters: group 1 has everybody, group 0 has a and c. Group 2 has nobody: who is of it alone is told of.
   assert joined.membership.T.tolist() == [[True, False], [False, True], [True, True]]
   assert joined.fallback.tolist() == [False, False, True]
-
-
-def test_newcomers_of_groups_that_are_not_there():
-  with pytest.raises(InputError, match='truth=group: there are digit'):
-    planted.join(
-      {'digit': DISJOINT}, {'digit': DISJOINT}, 'group', planted.groups({'digit': DISJOINT}, None, IDS)
-    )
