@@ -37,27 +37,8 @@ VALID = [
 KEYS = st.sampled_from(['data', 'training', 'clusterings', 'evaluation']) | TEXTS
 # Values that some field takes, so that what is allowed is met as well.
 TAKEN = st.sampled_from(
-  [
-    0,
-    1,
-    2,
-    5,
-    0.5,
-    1.0,
-    '0.5',
-    'mean',
-    'quantile:0.1',
-    True,
-    False,
-    'yes',
-    'iid',
-    'mixture',
-    'mnist',
-    'l2',
-    'name',
-    *METHODS,
-  ]
-)
+  [0, 1, 5, 0.5, 1.0, '0.5', 'mean', 'quantile:0.1', True, 'yes', 'iid', 'mixture', 'mnist', 'l2', 'name', *METHODS]
+)  # fmt: skip
 
 
 def check(value):
@@ -110,12 +91,7 @@ def test_a_valid_one_with_a_field_renamed_removed_or_added(data):
     check(value)
 
 
-@pytest.mark.parametrize('value', VALID, ids=['defaults', 'others'])
-def test_what_was_changed_was_valid(value):
-  assert check(value) is not None
-
-
-@pytest.mark.parametrize('depth', [10, 500, 5000, 100_000])
+@pytest.mark.parametrize('depth', [500, 100_000])
 @pytest.mark.parametrize('place', ['everything', 'section', 'field', 'clusterings', 'clustering', 'key'])
 def test_values_that_nest_deeply(place, depth):
   deep = []
@@ -132,17 +108,14 @@ def test_values_that_nest_deeply(place, depth):
   assert check(value) is None
 
 
-@pytest.mark.parametrize('letters', [100, 101])
-def test_the_longest_name_of_a_clustering(letters):
-  for name in ('n' * letters, 'é' * (letters // 2) + 'n' * (letters % 2)):
-    assert (check({'clusterings': [{'name': name}]}) is None) == (letters > 100)
+def test_the_largest_integer_is_that_of_flags_and_names_have_100_bytes():
+  for seed in (10**18 - 1, 10**18, 10**5000):
+    assert (check({'training': {'seed': seed}}) is None) == (seed >= 10**18)
+  for name, fits in (('n' * 100, True), ('n' * 101, False), ('é' * 50, True), ('é' * 50 + 'n', False)):
+    assert (check({'clusterings': [{'name': name}]}) is not None) == fits
 
 
-@pytest.mark.parametrize('seed', [10**18 - 1, 10**18, 10**400, 10**5000], ids=['18', '19', '401', '5001'])
-def test_the_largest_integer_is_that_of_flags(seed):
-  assert (check({'training': {'seed': seed}}) is None) == (seed >= 10**18)
-
-
-def test_the_fields_of_a_clustering_are_those_that_are_changed():
+def test_what_is_changed_is_valid_and_has_fields_to_change():
+  assert all(check(value) is not None for value in VALID)
   for clustering in VALID[1]['clusterings']:
     assert len(set(clustering) & set(METHODS[clustering['method']].fields())) >= 2
