@@ -29,6 +29,19 @@ def _release():
   run_claim.release_output_dirs()
 
 
+def claimed(path, config=BASE, store_dir=None):
+  """Returns the folder, claimed and written, as if this process had ended since."""
+  folder = run_claim.claim_output_dir(path, config, store_dir).write()
+  run_claim.release_output_dirs()
+  return folder
+
+
+def train(folder):
+  """Makes the folder look as if the first round of Phase 1 had just ended."""
+  (folder / 'metrics').mkdir(exist_ok=True)
+  (folder / 'metrics' / 'phase1.csv').write_text('round,loss\n1,2.0\n')
+
+
 def test_claim_writes_the_configuration_and_the_environment(tmp_path):
   folder = run_claim.claim_output_dir(tmp_path / 'a' / 'b', ExperimentConfig()).write()
   assert ExperimentConfig.from_json(files.load_json(folder / 'config.json')) == ExperimentConfig()
@@ -42,10 +55,9 @@ def test_claim_writes_the_configuration_and_the_environment(tmp_path):
 
 def test_the_same_experiment_goes_on(tmp_path):
   first = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='here'))
-  run_claim.claim_output_dir(tmp_path, first).write()
-  run_claim.release_output_dirs()
+  claimed(tmp_path, first)
   moved = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='elsewhere'))
-  run_claim.claim_output_dir(tmp_path, moved).write()
+  claimed(tmp_path, moved)
   assert config_file.read_config(tmp_path / 'config.json') == moved
 
 
@@ -58,11 +70,11 @@ def test_the_same_experiment_goes_on(tmp_path):
   ],
 )
 def test_another_experiment_is_refused(changes, words, tmp_path):
-  run_claim.claim_output_dir(tmp_path, BASE).write()
+  claimed(tmp_path)
   train(tmp_path)
   before = (tmp_path / 'config.json').read_bytes()
   with pytest.raises(InputError, match=f'{words}; choose another folder'):
-    run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, **changes)).write()
+    claimed(tmp_path, dataclasses.replace(BASE, **changes))
   assert (tmp_path / 'config.json').read_bytes() == before
 
 
@@ -87,16 +99,14 @@ def test_what_cannot_be_a_runs_folder_is_told_and_kept(name, error, words, tmp_p
 def test_a_folder_takes_more_clusterings_of_its_phase_1_but_no_other_one_of_a_name(tmp_path):
   one, two = ClusteringConfig(method='kmeans', num_clusters=2), ClusteringConfig(method='dynamic_distance')
   folder = RunFolder(tmp_path)
-  run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write()
-  train(tmp_path)
-  files.save_json(folder.clusters('kmeans'), {})
-  run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(two,))).write()
-  files.save_json(folder.clusters('dynamic_distance'), {})
-  run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write()
+  for clustering in (one, two, one):
+    claimed(tmp_path, dataclasses.replace(BASE, clusterings=(clustering,)))
+    train(tmp_path)
+    files.save_json(folder.clusters(clustering.label), {})
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
   other = one.changed(num_clusters=3)
   with pytest.raises(InputError, match="two clusterings are called 'kmeans'"):
-    run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,))).write()
+    claimed(tmp_path, dataclasses.replace(BASE, clusterings=(other,)))
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
 
 
@@ -181,8 +191,7 @@ def test_resuming_needs_a_run(tmp_path):
     with pytest.raises(InputError, match='holds no run'):
       run_claim.resume_output_dir(path)
   assert list(tmp_path.iterdir()) == []
-  run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  run_claim.release_output_dirs()
+  claimed(tmp_path / 'run')
   assert run_claim.resume_output_dir(tmp_path / 'run') == tmp_path / 'run'
   assert (tmp_path / 'run' / '.tff_cluster-lock').exists()
 
@@ -194,16 +203,14 @@ LEFT = (
 )  # fmt: skip
 # What a user keeps in the folder of a run, among it what looks like ours and lies where ours does not.
 MINE = (
-  'mine/.work.tmp/deep/thesis.txt', 'mine/.draft.tmp.bak', 'mine/.notes.tmpl', '.notes.tmp', 'notes.damaged', '.lock',
-  f'mine/{TOKEN}-round_00001.npz', f'store/holidays/{TOKEN}-round_00001.npz', f'models/k/deep/{TOKEN}-a.keras',
-  'store/.fedavg-2.tmp/round_00001.npz', 'models/k/.cluster_000.7.tmp.keras', 'clusterings/kmeans/.a.tmp/x',
+  '.notes.tmp', '.lock', f'mine/{TOKEN}-round_00001.npz', f'store/holidays/{TOKEN}-round_00001.npz',
+  f'models/k/deep/{TOKEN}-a.keras', 'store/.fedavg-2.tmp/round_00001.npz', 'clusterings/kmeans/.a.tmp/x',
 )  # fmt: skip
 
 
 @pytest.mark.parametrize('go_on', ['claimed', 'resumed'])
 def test_what_a_killed_run_left_is_removed_when_it_goes_on_and_what_others_have_there_is_not(go_on, tmp_path):
-  run = run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  run_claim.release_output_dirs()
+  run = claimed(tmp_path / 'run')
   for name in (*LEFT, *MINE):
     (run / name).parent.mkdir(parents=True, exist_ok=True)
     (run / name).write_text('mine')
@@ -214,18 +221,16 @@ def test_what_a_killed_run_left_is_removed_when_it_goes_on_and_what_others_have_
   (run / 'metrics').mkdir()
   (run / 'metrics' / 'mine').symlink_to(elsewhere.parent)
   if go_on == 'claimed':
-    run_claim.claim_output_dir(run, ExperimentConfig()).write()
+    claimed(run)
   else:
     run_claim.resume_output_dir(run)
-  run_claim.release_output_dirs()
   assert [name for name in LEFT if (run / name).exists()] == []
   assert {name: (run / name).read_text() for name in MINE} == dict.fromkeys(MINE, 'mine')
   assert elsewhere.read_text() == 'mine'
 
 
 def test_what_others_write_in_a_store_is_left_to_them(tmp_path):
-  run = run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  run_claim.release_output_dirs()
+  run = claimed(tmp_path / 'run')
   name = f'fedavg-{"0a" * 12}'
   with files.replacing(run / 'store' / name / 'round_00001.npz') as stream:
     stream.write(b'another run writes this')
@@ -259,19 +264,13 @@ def test_a_folder_with_somebody_elses_files_where_a_run_writes_is_refused(name, 
   assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()] == [name]
 
 
-def train(folder):
-  """Makes the folder look as if the first round of Phase 1 had just ended."""
-  (folder / 'metrics').mkdir(exist_ok=True)
-  (folder / 'metrics' / 'phase1.csv').write_text('round,loss\n1,2.0\n')
-
-
 def test_a_folder_in_which_nothing_was_trained_is_another_experiments_without_a_word(tmp_path):
-  run_claim.claim_output_dir(tmp_path / 'run', BASE, str(tmp_path / 'one')).write()
+  claimed(tmp_path / 'run', BASE, str(tmp_path / 'one'))
   (tmp_path / 'run' / 'population.npz').write_text('of the first')
   (tmp_path / 'run' / 'metrics').mkdir()
   (tmp_path / 'run' / 'metrics' / 'phase1.csv').write_text('round\n')
   other = dataclasses.replace(BASE, data=DataConfig(num_clients=21))
-  run_claim.claim_output_dir(tmp_path / 'run', other, str(tmp_path / 'two')).write()
+  claimed(tmp_path / 'run', other, str(tmp_path / 'two'))
   assert config_file.read_config(tmp_path / 'run' / 'config.json') == other
   assert not (tmp_path / 'run' / 'population.npz').exists()
   assert os.path.samefile(tmp_path / 'run' / 'store', tmp_path / 'two')
@@ -282,7 +281,7 @@ def test_a_folder_in_which_nothing_was_trained_is_another_experiments_without_a_
 
 @pytest.mark.parametrize('name', ['phase1.json', f'store/fedavg-{"0a" * 12}/latest_00001.npz'])
 def test_a_folder_in_which_something_was_trained_stays_its_experiments(name, tmp_path):
-  run_claim.claim_output_dir(tmp_path, BASE).write()
+  claimed(tmp_path)
   (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
   (tmp_path / name).write_text('x')
   with pytest.raises(InputError, match='holds another experiment'):
@@ -292,7 +291,7 @@ def test_a_folder_in_which_something_was_trained_stays_its_experiments(name, tmp
 def test_a_clustering_that_was_not_made_is_replaced_or_left_out(tmp_path):
   one, two, three = (ClusteringConfig(method='kmeans', name=f'c{k}', num_clusters=2) for k in (1, 2, 3))
   folder = RunFolder(tmp_path)
-  run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one, two, three))).write()
+  claimed(tmp_path, dataclasses.replace(BASE, clusterings=(one, two, three)))
   train(tmp_path)
   for path in (folder.clusters('c1'), folder.choice('c2'), folder.phase2('c2')):
     files.save_json(path, {})
