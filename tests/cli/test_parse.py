@@ -4,9 +4,7 @@ import dataclasses
 import json
 import re
 
-import hypothesis
 import pytest
-from hypothesis import strategies as st
 
 from tff_cluster.base import fields
 from tff_cluster.base.errors import InputError
@@ -24,10 +22,6 @@ def read(*arguments, sections=ALL, reader=parse.experiment_config_from_flags):
   result = []
   code = program.execute(lambda: result.append(reader()), lambda: flags.define(*sections), ['p', *arguments])
   return code, result[0] if result else None
-
-
-def test_no_flags_give_the_defaults():
-  assert read() == (0, ExperimentConfig())
 
 
 def test_flags_reach_their_fields():
@@ -48,22 +42,17 @@ def test_flags_reach_their_fields():
 
 
 def test_plain_clustering_flags():
-  code, found = read('--method=kmeans', '--num_clusters=3', sections=('data', 'clustering', 'run'))
-  assert (code, found) == (
-    0,
-    ExperimentConfig(clusterings=(ClusteringConfig(method='kmeans', num_clusters=3),)),
-  )
+  experiment = ExperimentConfig(clusterings=(ClusteringConfig(method='kmeans', num_clusters=3),))
+  found = read('--method=kmeans', '--num_clusters=3', sections=('data', 'clustering', 'run'))
+  assert found == (0, experiment) and read() == (0, ExperimentConfig())
 
 
 @pytest.mark.parametrize(
   ('arguments', 'chooser'),
   [
     (['--emnist_classes=10'], 'dataset=digits'),
-    (['--data_dir=x'], 'dataset=digits'),
     (['--dataset=mnist', '--test_fraction=0.2'], 'dataset=mnist'),
-    (['--shards_per_client=2'], 'partition=label_swapped'),
     (['--partition=iid', '--num_groups=4'], 'partition=iid'),
-    (['--partition=dirichlet', '--quantity_alpha=1.0'], 'partition=dirichlet'),
     (['--partition=rotated', '--mixture_kind=rotated'], 'partition=rotated'),
   ],
 )
@@ -99,7 +88,7 @@ def test_config_file_repeats_a_run_from_the_file_alone(tmp_path):
   assert read(f'--config_file={path}', '--output_dir=x', '--clients_in_parallel=2') == (0, experiment)
 
 
-@pytest.mark.parametrize('beside', ['--num_clients=20', '--seed=0', '--num_folds=0', '--clustering=kmeans'])
+@pytest.mark.parametrize('beside', ['--num_clients=20', '--clustering=kmeans'])
 def test_config_file_stands_alone(beside, tmp_path, capsys):
   path = tmp_path / 'config.json'
   path.write_text(json.dumps(ExperimentConfig().to_json()))
@@ -110,21 +99,14 @@ def test_config_file_stands_alone(beside, tmp_path, capsys):
 @pytest.mark.parametrize(
   ('content', 'words'),
   [
-    (b'', 'not JSON'),
     (b'{"data": ', 'not JSON'),
     (b'\xff\xfe\x00', 'not UTF-8'),
     (b'[' * 100_000, 'not JSON'),
     (b'[]', 'must be a JSON object'),
-    (b'{"data": 3}', 'must be a JSON object'),
-    (b'{"clusterings": {}}', 'clusterings must be a list'),
-    (b'{"clusterings": [3]}', 'must be a JSON object'),
     (b'{"training": {"learning_rate": Infinity}}', 'Infinity is not a number'),
     (b'{"training": {"learning_rate": 1' + b'0' * 400 + b'}}', 'too large'),
-    (b'{"training": {"learning_rate": "fast"}}', "configuration: learning_rate='fast'"),
     (b'{"data": {"num_clients": 0}}', 'configuration: num_clients=0'),
     (b'{"evaluation": {"experts": "yes"}}', "configuration: experts='yes': expected true or false"),
-    (b'{"evaluation": {"experts": 1}}', 'configuration: experts=1: expected true or false'),
-    (b'{"schema": 1}', "unknown section 'schema'"),
   ],
   ids=lambda value: value[:20],
 )
@@ -139,18 +121,11 @@ def test_config_files_that_are_none(content, words, tmp_path, capsys):
 def test_run_options(tmp_path, capsys):
   code, found = read(f'--output_dir={tmp_path}', reader=parse.run_options_from_flags)
   assert code == 0
-  assert dataclasses.asdict(found) == {
-    'output_dir': str(tmp_path),
-    'config_file': None,
-    'allow_imports': False,
-    'store_dir': None,
-  }
+  assert found == flags.RunOptions(output_dir=str(tmp_path))
   assert read(reader=parse.run_options_from_flags)[0] == 2
   assert '--output_dir=FOLDER is required' in capsys.readouterr().err
-  assert read(f'--output_dir={tmp_path}', sections=('output_dir',), reader=parse.output_dir_from_flags) == (
-    0,
-    tmp_path,
-  )
+  alone = read(f'--output_dir={tmp_path}', sections=('output_dir',), reader=parse.output_dir_from_flags)
+  assert alone == (0, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -165,23 +140,13 @@ def test_run_options(tmp_path, capsys):
       'hierarchical, metric=l1, linkage=average, distance_threshold=3.5',
       ClusteringConfig('hierarchical', metric='l1', linkage='average', distance_threshold='3.5'),
     ),
-    (
-      'kmeans,signature=updates,num_clusters=2',
-      ClusteringConfig('kmeans', signature='updates', num_clusters=2),
-    ),
   ],
 )
 def test_clustering_specs(text, expected):
   assert parse.parse_clustering_spec(text) == expected
 
 
-def test_a_boolean_key_of_a_clustering_takes_true_or_false():
-  for text, value in (('true', True), ('false', False), ('True', True)):
-    found = parse.parse_clustering_spec(f'sklearn.cluster:HDBSCAN,allow_single_cluster={text}')
-    assert dict(found.given)['allow_single_cluster'] is value
-
-
-def test_a_declared_boolean_key_of_a_clustering_takes_true_or_false(monkeypatch):
+def test_a_boolean_key_of_a_clustering_takes_true_or_false(monkeypatch):
   @dataclasses.dataclass(frozen=True)
   class Options:
     greedy: bool = fields.option(False, 'Whether it is greedy.')
@@ -194,24 +159,16 @@ def test_a_declared_boolean_key_of_a_clustering_takes_true_or_false(monkeypatch)
   monkeypatch.setattr(methods, '_found', lambda: found)
   given = parse.parse_clustering_spec('greedy,greedy=true')
   assert given == ClusteringConfig('greedy', greedy=True) and given.options.greedy is True
+  of_another = parse.parse_clustering_spec('sklearn.cluster:HDBSCAN,allow_single_cluster=True')
+  assert dict(of_another.given)['allow_single_cluster'] is True
   assert parse.parse_clustering_spec('greedy,greedy=false') == ClusteringConfig('greedy')
   for wrong in ('yes', '1'):
     with pytest.raises(InputError, match=f'greedy={wrong}: expected true or false'):
       parse.parse_clustering_spec(f'greedy,greedy={wrong}')
 
 
-@hypothesis.given(st.text(alphabet='abcdehiklmnrstu_=,.:0123456789 -', max_size=40))
-def test_any_text_is_a_clustering_or_an_input_error(text):
-  for spec in (text, f'kmeans,{text}', f'hierarchical,distance_threshold={text}'):
-    try:
-      assert parse.parse_clustering_spec(spec).method in methods.METHODS
-    except InputError as error:
-      assert str(error).startswith(f'--clustering={spec}: ')
-
-
 def test_a_command_is_told_without_the_folders():
   given = [
-    '--table=fl_hc/table2',
     '--rows=cf 0.2',
     '--data_dir=/private',
     '--output_dir',
@@ -220,9 +177,7 @@ def test_a_command_is_told_without_the_folders():
     '--seeds',
     '0,1',
   ]
-  assert parse.command('reproduce', given) == (
-    "python -m phases.reproduce --table=fl_hc/table2 --rows='cf 0.2' --seeds 0,1"
-  )
+  assert parse.command('reproduce', given) == "python -m phases.reproduce --rows='cf 0.2' --seeds 0,1"
 
 
 @pytest.mark.parametrize(
@@ -274,10 +229,6 @@ def test_one_clustering_of_a_command_line(arguments, expected):
     (
       ['--method=kmeans', '--metric=l2'],
       '--metric does not apply to --method=kmeans; it applies to method hier',
-    ),
-    (
-      ['--clustering=kmeans,metric=l2'],
-      '--clustering=kmeans,metric=l2: metric does not apply to method=kmeans; it applies to method hier',
     ),
     (['--method=nonsense', '--metric=l2'], '--method=nonsense: allowed are bipartition, dynamic_distance'),
   ],

@@ -34,19 +34,11 @@ def test_every_client_is_on_one_side_with_the_rows_that_it_has_anyway(number):
     np.testing.assert_array_equal(side.global_test_y, everyone.global_test_y)
 
 
-def test_without_new_clients_everybody_takes_part():
-  everyone = build_population(DATA)
+def test_the_draw_follows_the_data_seed_and_without_new_clients_everybody_takes_part():
+  ids = [drawn(new_clients=4, data_seed=seed)[1].client_ids for seed in (*range(8), 3)]
+  assert ids[3] == ids[-1] and len(set(ids)) > 4
   taking_part, new = drawn()
-  assert new is None and taking_part.digest == everyone.digest
-
-
-def test_the_draw_follows_the_data_seed():
-  ids = {
-    seed: new_clients.participants(dataclasses.replace(DATA, new_clients=4, data_seed=seed), 12).tolist()
-    for seed in range(8)
-  }
-  again = new_clients.participants(dataclasses.replace(DATA, new_clients=4, data_seed=3), 12).tolist()
-  assert ids[3] == again and len({tuple(each) for each in ids.values()}) > 4
+  assert new is None and taking_part.digest == build_population(DATA).digest
 
 
 def test_the_global_test_set_of_writers_has_no_row_of_a_new_client():

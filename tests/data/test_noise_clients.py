@@ -11,8 +11,7 @@ from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError
 from tff_cluster.data import sources, tfds_images
 from tff_cluster.data.noise import add_noise
-from tff_cluster.data.partitioners import by_source, matching, pathological
-from tff_cluster.data.partitioners.counts import label_table
+from tff_cluster.data.partitioners import by_source
 from tff_cluster.data.populate import build_population
 from tff_cluster.data.source import Source
 from tff_cluster.experiment.config import DataConfig, ExperimentConfig
@@ -96,50 +95,31 @@ def test_noise_rows_stand_after_all_of_mnists_with_their_labels():
     np.testing.assert_array_equal(y, [_label_of(row) for row in rows])
     assert np.bincount(y[plain:]).tolist() == [noise // 5] * 5
     assert (np.diff(drawn) > 1).any(), 'rows are drawn, not cut off'
+  population = _population()
+  np.testing.assert_array_equal(population.global_test_x, source.test_x)
+  np.testing.assert_array_equal(population.global_test_y, source.test_y)
 
 
 def test_clients_hold_rows_of_one_source_and_every_row_is_given_once():
   population = _population()
   held = population.truths['source']
   assert list(population.truths) == ['source', 'digit', 'label set'] and held.sum(axis=1).tolist() == [17, 3]
-  everything = {name: [_rows(getattr(population, name).client(k)[0]) for k in range(20)] for name in SPLITS}
-  for k in range(20):
-    own = np.concatenate([everything['train'][k], everything['validation'][k]])
-    first, first_test = (DIGITS, DIGITS_TEST) if held[0, k] else (PICTURES, PICTURES_TEST)
-    assert (own // 10_000 * 10_000 == first).all()
-    assert (everything['test'][k] // 10_000 * 10_000 == first_test).all()
-    assert len(set(population.train.client(k)[1])) == 2
-    assert set(population.test.client(k)[1]) <= set(population.train.client(k)[1])
-  trained = np.sort(np.concatenate([*everything['train'], *everything['validation']]))
-  source = add_noise(_mnist(), _cifar10(), _config())
-  # Three clients with two shards each have six for five labels; so every row of noise is given, too.
-  np.testing.assert_array_equal(trained, np.sort(_rows(source.train_x)))
-  tested = np.concatenate(everything['test'])
-  assert len(set(tested.tolist())) == len(tested) > 0.9 * 350
   for name in SPLITS:
     split = getattr(population, name)
+    digits, pictures = (DIGITS_TEST, PICTURES_TEST) if name == 'test' else (DIGITS, PICTURES)
+    first = np.repeat(np.where(held[1] > 0, pictures, digits), split.counts)
+    np.testing.assert_array_equal(_rows(split.x) // 10_000 * 10_000, first)
     np.testing.assert_array_equal(split.y, [_label_of(row) for row in _rows(split.x)])
+  for k in range(20):
+    assert len(set(population.train.client(k)[1])) == 2
+    assert set(population.test.client(k)[1]) <= set(population.train.client(k)[1])
+  trained = np.concatenate([_rows(population.train.x), _rows(population.validation.x)])
+  source = add_noise(_mnist(), _cifar10(), _config())
+  # Three clients with two shards each have six for five labels; so every row of noise is given, too.
+  np.testing.assert_array_equal(np.sort(trained), np.sort(_rows(source.train_x)))
+  tested = _rows(population.test.x)
+  assert len(set(tested.tolist())) == len(tested) > 0.9 * 350
   assert population.name == 'mnist with cifar10 pathological'
-
-
-def test_the_truths_are_those_of_the_rows():
-  population = _population()
-  counts = population.train.label_counts(5) + population.validation.label_counts(5)
-  np.testing.assert_array_equal(population.truths['digit'], (counts > 0).T)
-  sets = population.truths['label set'].argmax(axis=0)
-  for one in range(20):
-    for other in range(20):
-      assert (sets[one] == sets[other]) == np.array_equal(counts[one] > 0, counts[other] > 0)
-  pictures = [(_rows(population.train.client(k)[0]) >= PICTURES).all() for k in range(20)]
-  np.testing.assert_array_equal(population.truths['source'], [np.logical_not(pictures), pictures])
-
-
-def test_the_global_test_set_has_noise_in_the_proportion_of_the_training_rows():
-  population = _population()
-  rows = _rows(population.global_test_x)
-  np.testing.assert_array_equal(rows[:300], DIGITS_TEST + np.arange(300))
-  assert (rows >= PICTURES_TEST).sum() == 50 and len(rows) == 350
-  np.testing.assert_array_equal(population.global_test_y, [_label_of(row) for row in rows])
 
 
 def test_the_seed_decides_rows_and_clients():
@@ -147,8 +127,7 @@ def test_the_seed_decides_rows_and_clients():
   assert first.digest == again.digest != other.digest
   holders = [_population(data_seed=seed).truths['source'][1] for seed in range(5)]
   assert len({tuple(held) for held in holders}) > 1
-  drawn = [_rows(population.global_test_x)[300:] for population in (first, other)]
-  assert not np.array_equal(*drawn)
+  assert not np.array_equal(_rows(first.global_test_x)[300:], _rows(other.global_test_x)[300:])
 
 
 def test_folds_keep_a_clients_source():
@@ -156,16 +135,11 @@ def test_folds_keep_a_clients_source():
   for index in range(3):
     population = _population(fold=(index, 3))
     np.testing.assert_array_equal(population.truths['source'], whole.truths['source'])
-    for k in np.flatnonzero(whole.truths['source'][1]):
-      for name in SPLITS:
-        assert (_rows(getattr(population, name).client(k)[0]) >= PICTURES).all()
+    for split in (getattr(population, name) for name in SPLITS):
+      of_noise = np.repeat(whole.truths['source'][1] > 0, split.counts)
+      np.testing.assert_array_equal(_rows(split.x) >= PICTURES, of_noise)
     in_use = set(_rows(population.train.x)) | set(_rows(population.validation.x))
     assert not in_use & set(_rows(population.global_test_x))
-
-
-def test_a_cap_holds_for_both_sources():
-  population = _population(rows_per_client=20)
-  assert set(population.train.counts + population.validation.counts) == {20}
 
 
 @settings(max_examples=200, deadline=None)
@@ -183,43 +157,21 @@ def test_rows_of_noise_are_in_proportion_to_its_clients(share, expected):
   assert (source.train_group == 1).sum() == expected
 
 
-def test_without_noise_a_pathological_partition_is_what_it_was():
-  # The draws that made it before there was noise, with their names and in their order.
-  source, config = _mnist(), _config(noise_clients=0.0, data_seed=3)
-  population = build_population(config, source=source)
-  train = pathological.pathological(source.train_y, 20, 2, seeding.generator(3, 'training rows'))
-  counts = label_table(train, source.train_y, 5)
-  test = matching.match_test_rows(counts, source.test_y, seeding.generator(3, 'test rows'))
-  for k in range(20):
-    own = np.concatenate([_rows(getattr(population, name).client(k)[0]) for name in ('train', 'validation')])
-    np.testing.assert_array_equal(np.sort(own), np.sort(train[k]))
-    np.testing.assert_array_equal(_rows(population.test.client(k)[0]), DIGITS_TEST + test[k])
-  assert list(population.truths) == ['digit', 'label set'] and population.name == 'mnist pathological'
-  np.testing.assert_array_equal(population.global_test_x, source.test_x)
+@pytest.mark.parametrize(
+  ('changes', 'words'),
+  [
+    ({'dataset': 'cifar10'}, 'noise_clients=0.15 does not apply to dataset=cifar10; it applies to dataset mnist'),
+    ({'partition': 'iid'}, 'noise_clients does not apply to partition=iid'),
+    ({'num_clients': 1}, 'needs at least 2 clients, found num_clients=1'),
+  ],
+)  # fmt: skip
+def test_settings_without_noise_are_refused_in_one_line(changes, words):
+  with pytest.raises(InputError) as caught:
+    ExperimentConfig(_config(**changes)).validated()
+  assert words in str(caught.value) and '\n' not in str(caught.value)
 
 
-def test_what_does_not_fit_is_refused_in_one_line():
-  for value, message in (
-    (
-      {'dataset': 'cifar10', 'partition': 'pathological', 'noise_clients': 0.15},
-      'noise_clients=0.15 does not apply to dataset=cifar10; it applies to dataset mnist',
-    ),
-    (
-      {'dataset': 'mnist', 'partition': 'iid', 'noise_clients': 0.15},
-      'noise_clients does not apply to partition=iid',
-    ),
-    (
-      {'dataset': 'mnist', 'partition': 'pathological', 'noise_clients': 0.6},
-      'noise_clients=0.6: must be at most 0.5',
-    ),
-    (
-      {'dataset': 'mnist', 'partition': 'pathological', 'noise_clients': 0.2, 'num_clients': 1},
-      'needs at least 2 clients, found num_clients=1',
-    ),
-  ):
-    with pytest.raises(InputError) as caught:
-      ExperimentConfig.from_json({'data': value, 'clusterings': [{}]})
-    assert message in str(caught.value) and '\n' not in str(caught.value)
+def test_sources_that_do_not_fit_are_refused():
   with pytest.raises(InputError, match='needs 667 training rows of noise, found 500'):
     add_noise(_mnist(), _cifar10(train=500), _config(noise_clients=0.5))
   with pytest.raises(InputError, match='cifar10 has 7 labels, mnist 5'):

@@ -32,7 +32,7 @@ def test_reads_numbers_labels_owners_and_groups(tmp_path):
 
 
 @pytest.mark.parametrize(
-  'dtype, kept', [(np.uint8, np.uint8), (np.int16, np.float32), (np.uint16, np.float32), (bool, np.float32)]
+  ('dtype', 'kept'), [(np.uint8, np.uint8), (np.int16, np.float32), (bool, np.float32)]
 )
 def test_only_bytes_stay_whole_numbers(tmp_path, dtype, kept):
   x = np.arange(12).reshape(6, 2).astype(dtype)
@@ -57,26 +57,18 @@ def _with(**changes):
     (_with(z=np.zeros(6)), "unknown array 'z'"),
     (_with(y=np.zeros(5, int)), 'y has 5 rows, x has 6'),
     (_with(client_id=np.zeros(7, int)), 'client_id has 7 rows'),
-    (_with(group=np.zeros(7, int)), 'group has 7 rows'),
     (_with(x=np.full((6, 2), np.nan)), 'NaN'),
     (_with(x=np.where(np.arange(12).reshape(6, 2) == 7, np.inf, 0.0)), 'row 3'),
     (_with(x=np.full((6, 2), 1e300)), 'too large'),
-    (_with(x=np.zeros(6)), 'shape [6]'),
     (_with(x=np.zeros((0, 4)), y=np.zeros(0, int)), 'shape [0, 4]'),
     (_with(x=np.array([['a']] * 6)), 'dtype'),
-    (_with(x=np.zeros((6, 2), complex)), 'dtype complex128'),
-    (_with(y=np.array([0, 1, -2, 0, 0, 0])), 'label -2'),
+    (_with(y=np.arange(6) - 2), 'label -2'),
     (_with(y=np.array([0, 1, 2**40, 0, 0, 0])), 'label 1099511627776'),
     (_with(y=np.zeros(6)), 'dtype float64'),
-    (_with(y=np.zeros((6, 1), int)), 'shape [6, 1]'),
     (_with(client_id=np.zeros(6)), 'client_id has dtype float64'),
     (_with(client_id=np.array([b'\xff'] * 6)), 'UTF-8'),
-    (_with(group=np.zeros((6, 2), int)), 'group has shape'),
     (_with(x=np.array([[None, 1]] * 6, dtype=object)), 'Python objects'),
-    (_with(client_id=np.array([{}] * 6, dtype=object)), 'Python objects'),
     (_with(y=np.int64(3)), 'y has shape []'),
-    (_with(x=np.float32(3)), 'x has shape []'),
-    (_with(client_id=np.int64(3)), 'client_id has shape []'),
     (_with(group=np.int64(3)), 'group has shape []'),
   ],
 )
@@ -90,13 +82,9 @@ def test_wrong_content_is_refused_in_one_line(tmp_path, arrays, says):
 
 def test_missing_file_folder_and_npy_are_refused(tmp_path):
   np.save(tmp_path / 'one.npy', np.zeros(3))
-  for path, says in (
-    (tmp_path / 'none.npz', 'no such file'),
-    (tmp_path, 'not a file'),
-    (tmp_path / 'one.npy', 'not an .npz'),
-  ):
+  for name, says in (('none.npz', 'no such file'), ('', 'not a file'), ('one.npy', 'not an .npz')):
     with pytest.raises(InputError, match=says):
-      load_npz(str(path))
+      load_npz(str(tmp_path / name))
 
 
 def test_unreadable_file_is_the_machines_fault(tmp_path, monkeypatch):
@@ -114,21 +102,21 @@ def test_unreadable_file_is_the_machines_fault(tmp_path, monkeypatch):
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_cut_off_or_altered_files_never_crash(tmp_path, save, data):
-  whole = tmp_path / 'whole.npz'
-  save(whole, **_good())
-  content = bytearray(whole.read_bytes())
-  damaged = tmp_path / 'damaged.npz'
+  path = tmp_path / 'own.npz'
+  save(path, **_good())
+  content = bytearray(path.read_bytes())
+  size = len(content)
   if data.draw(st.booleans()):
-    content = content[: data.draw(st.integers(0, len(content) - 1))]
+    content = content[: data.draw(st.integers(0, size - 1))]
     expected = (InputError,)
   else:
-    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    content[data.draw(st.integers(0, size - 1))] ^= data.draw(st.integers(1, 255))
     expected = (InputError, EnvironmentFault)
-  damaged.write_bytes(bytes(content))
+  path.write_bytes(content)
   try:
-    load_npz(str(damaged))
+    load_npz(str(path))
   except expected as error:
     assert '\n' not in str(error)
   else:
     # A flipped bit in a part that carries nothing (a time stamp) is harmless; a missing end never is.
-    assert len(content) == whole.stat().st_size
+    assert len(content) == size

@@ -36,41 +36,26 @@ def test_each_group_permutes_all_labels_in_its_own_way(classes, number, seed):
 
 
 @pytest.mark.parametrize(
-  'kind, number, classes',
-  [
-    ('label_swapped', 4, 3),
-    ('label_permuted', 7, 3),
-    ('label_permuted', 3, 2),
-    ('rotated', 5, 10),
-    ('mirrored', 2, 10),
-  ],
+  ('kind', 'number', 'classes'),
+  [('label_swapped', 4, 3), ('label_permuted', 7, 3), ('rotated', 5, 10), ('mirrored', 2, 10)],
 )
 def test_groups_that_cannot_be_told_apart_are_refused(kind, number, classes):
   with pytest.raises(InputError):
     groups.make_transform(kind, number, classes, _rng())
 
 
-def test_quarter_turns_by_hand():
+def test_quarter_turns_and_labels_by_hand():
   x = np.tile(np.array([[1, 2], [3, 4]], np.uint8)[None, :, :, None], (4, 1, 1, 1))
   y = np.arange(4, dtype=np.int32)
   groups.make_transform('rotated', 4, 10, _rng()).apply(x, y, np.arange(4))
   assert x[..., 0].tolist() == [[[1, 2], [3, 4]], [[2, 4], [1, 3]], [[4, 3], [2, 1]], [[3, 1], [4, 2]]]
   assert y.tolist() == [0, 1, 2, 3]
-
-
-def test_labels_by_hand():
-  transform = groups.Transform(label_maps=np.array([[0, 1, 2], [2, 1, 0]], np.int32))
-  x, y = np.ones((4, 2), np.float32), np.array([0, 2, 0, 2], np.int32)
-  transform.apply(x, y, np.array([0, 0, 1, 1]))
-  assert y.tolist() == [0, 2, 2, 0] and (x == 1).all()
-
-
-@pytest.mark.parametrize('shape', [(3, 4), (3, 4, 5), (3, 4, 5, 1)])
-def test_images_that_are_not_square_do_not_turn(shape):
+  maps = groups.Transform(label_maps=np.array([[0, 1, 2], [2, 1, 0]], np.int32))
+  before, y = x.copy(), np.array([0, 2, 0, 2], np.int32)
+  maps.apply(x, y, np.array([0, 0, 1, 1]))
+  assert y.tolist() == [0, 2, 2, 0] and (x == before).all()
   with pytest.raises(InputError, match='square'):
-    groups.make_transform('rotated', 2, 10, _rng()).apply(
-      np.zeros(shape), np.zeros(3, np.int32), np.zeros(3, int)
-    )
+    groups.make_transform('rotated', 2, 10, _rng()).apply(np.zeros((3, 4, 5, 1)), y[:3], np.zeros(3, int))
 
 
 def test_groups_are_even_and_in_random_positions():
@@ -81,6 +66,8 @@ def test_groups_are_even_and_in_random_positions():
   assert sorted(np.bincount(groups.assign_groups(10, 4, _rng()))) == [2, 2, 3, 3]
   with pytest.raises(InputError, match='at most as many groups'):
     groups.assign_groups(3, 4, _rng())
+  with pytest.raises(InputError, match='at least 2 groups'):
+    groups.mix_groups(5, 1, 0.5, 0.3, _rng())
 
 
 @given(
@@ -94,11 +81,6 @@ def test_mixtures_are_known_shares(clients, number, mixed, share, seed):
   assert is_mixed.sum() == round(mixed * clients)
   assert ((shares > 0).sum(axis=0) <= 2).all()
   np.testing.assert_allclose(shares[:, is_mixed].min(axis=0, where=shares[:, is_mixed] > 0, initial=1), share)
-
-
-def test_mixture_needs_two_groups():
-  with pytest.raises(InputError, match='at least 2 groups'):
-    groups.mix_groups(5, 1, 0.5, 0.3, _rng())
 
 
 def test_rows_get_groups_in_the_shares_asked_for():
@@ -127,48 +109,45 @@ def test_matched_test_rows_are_disjoint_and_follow_the_training_labels(clients, 
   assert (table.sum(axis=1) >= 1).all()
 
 
-def test_a_label_that_is_trained_on_elsewhere_is_never_tested_on():
-  train = np.array([[50, 50, 0], [0, 50, 50]])
-  labels = np.repeat([0, 1, 2], [20, 40, 20])
-  held = match_test_rows(train, labels, _rng())
-  np.testing.assert_array_equal(np.bincount(labels[held[0]], minlength=3), [20, 20, 0])
-  np.testing.assert_array_equal(np.bincount(labels[held[1]], minlength=3), [0, 20, 20])
+@pytest.mark.parametrize(
+  ('train', 'supply', 'given'),
+  [
+    # A label that another client trains on is never tested on.
+    ([[50, 50, 0], [0, 50, 50]], [20, 40, 20], [[20, 20, 0], [0, 20, 20]]),
+    # A client gets at most as many test rows as training rows.
+    ([[6, 4], [5, 5]], [500, 500], [[6, 4], [5, 5]]),
+  ],
+)
+def test_matched_labels_by_hand(train, supply, given):
+  held = match_test_rows(np.array(train), np.repeat(np.arange(len(supply)), supply), _rng())
+  assert _table(held, supply) == given
 
 
-def test_a_client_gets_at_most_as_many_test_rows_as_training_rows():
-  held = match_test_rows(np.array([[6, 4], [5, 5]]), np.arange(1000) % 2, _rng())
-  assert [len(r) for r in held] == [10, 10]
+@pytest.mark.parametrize(
+  ('train', 'supply', 'due'),
+  [
+    # The clients are due 1.1 and 1.9 rows of each of 10 labels; rounding favours none.
+    ([[11] * 10, [19] * 10], [3] * 10, [11, 19]),
+    # As MNIST: where a label is rarer among test rows, what that leaves open is filled with others.
+    ([[100, 100, 100]] * 10, [95, 101, 104], [30] * 10),
+    # Clients with few labels are filled first.
+    ([[50, 50, 0], [34, 33, 33], [0, 50, 50]], [26, 45, 29], [33, 33, 33]),
+    # Small clients get a row.
+    ([[1000], [2], [2]], [5], [3, 1, 1]),
+  ],
+)
+def test_clients_get_as_many_test_rows_as_they_are_due(train, supply, due):
+  held = match_test_rows(np.array(train), np.repeat(np.arange(len(supply)), supply), _rng())
+  assert [len(rows) for rows in held] == due
+  assert not np.array(_table(held, supply))[np.array(train) == 0].any()
 
 
-def test_rounding_favours_no_client():
-  # The clients are due 1.1 and 1.9 rows of each of 10 labels, hence 11 and 19 rows in all.
-  train = np.array([[11] * 10, [19] * 10])
-  held = match_test_rows(train, np.repeat(np.arange(10), 3), _rng())
-  assert [len(r) for r in held] == [11, 19]
+def _table(held, supply):
+  labels = np.repeat(np.arange(len(supply)), supply)
+  return [np.bincount(labels[rows], minlength=len(supply)).tolist() for rows in held]
 
 
-def test_what_a_rare_label_leaves_open_is_filled_with_others():
-  # As MNIST: fewer test rows of some labels than training rows would ask for, more of others.
-  train = np.tile([100, 100, 100], (10, 1))
-  labels = np.repeat([0, 1, 2], [95, 101, 104])
-  table = np.stack([np.bincount(labels[r], minlength=3) for r in match_test_rows(train, labels, _rng())])
-  assert table.sum(axis=1).tolist() == [30] * 10
-  assert table.min() >= 9 and table.max() <= 11
-
-
-def test_clients_with_few_labels_are_filled_first():
-  train = np.array([[50, 50, 0], [34, 33, 33], [0, 50, 50]])
-  labels = np.repeat([0, 1, 2], [26, 45, 29])
-  held = match_test_rows(train, labels, _rng())
-  table = np.stack([np.bincount(labels[r], minlength=3) for r in held])
-  np.testing.assert_array_equal(table[0] > 0, [True, True, False])
-  assert table.sum(axis=1).tolist() == [33, 33, 33]
-
-
-def test_small_clients_get_a_test_row_and_too_few_rows_are_refused():
-  train = np.array([[1000], [2], [2]])
-  assert [len(r) for r in match_test_rows(train, np.zeros(5, int), _rng())] == [3, 1, 1]
+@pytest.mark.parametrize(('train', 'rows'), [([[1000], [2], [2]], 2), ([[5, 0], [0, 5]], 9)])
+def test_too_few_test_rows_are_refused(train, rows):
   with pytest.raises(InputError, match='too few'):
-    match_test_rows(train, np.zeros(2, int), _rng())
-  with pytest.raises(InputError, match='too few'):
-    match_test_rows(np.array([[5, 0], [0, 5]]), np.zeros(9, int), _rng())
+    match_test_rows(np.array(train), np.zeros(rows, int), _rng())

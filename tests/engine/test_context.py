@@ -40,27 +40,23 @@ def pid_of(context):
   return context._worker.process.pid
 
 
-def test_a_worker_that_dies_in_mid_computation_is_started_again_and_the_work_repeated(caplog):
-  with opened() as context:
+def test_a_worker_that_dies_in_mid_computation_is_started_again_as_often_as_asked(caplog):
+  with opened(worker_retries=1) as context:
     assert slow_sum()([STEPS, STEPS]) == EXPECTED
-    first = pid_of(context)
-    soon(lambda: os.kill(first, signal.SIGKILL))
-    assert slow_sum()([STEPS, STEPS]) == EXPECTED
-    assert pid_of(context) != first
-  (record,) = caplog.records
-  assert 'exit code -9' in record.getMessage() and '(1 of 2)' in record.getMessage()
+    for number, code in ((signal.SIGKILL, -9), (signal.SIGTERM, -15)):
+      first = pid_of(context)
+      soon(lambda first=first, number=number: os.kill(first, number))
+      assert slow_sum()([STEPS, STEPS]) == EXPECTED
+      assert pid_of(context) != first
+      assert f'exit code {code}' in caplog.text and '(1 of 1)' in caplog.text
+    context._machine = Machine(worker_retries=0)
+    soon(lambda: os.kill(pid_of(context), signal.SIGKILL))
+    with pytest.raises(EnvironmentFault, match=r'in the middle of a round: it ended .exit code -9'):
+      slow_sum()([20 * STEPS] * 2)
+  assert len(caplog.records) == 2
 
 
-def test_a_worker_that_is_terminated_from_outside_is_started_again(caplog):
-  with opened() as context:
-    first = pid_of(context)
-    os.kill(first, signal.SIGTERM)
-    assert slow_sum()([STEPS, STEPS]) == EXPECTED
-    assert pid_of(context) != first
-  assert 'exit code -15' in caplog.text
-
-
-@pytest.mark.parametrize('name', ['SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL'])
+@pytest.mark.parametrize('name', ['SIGSEGV', 'SIGABRT'])
 def test_a_worker_that_dies_of_its_own_fault_is_not_trusted_again(name, caplog):
   with opened('of_mine:wide', worker_retries=5) as context:
     first = pid_of(context)
@@ -127,18 +123,8 @@ def test_a_worker_that_answers_an_error_each_time_ends_the_run_with_the_cause(ca
 
   with opened(worker_retries=1) as context:
     assert refuse(2) == 2
-    with pytest.raises(
-      EnvironmentFault, match=r'failed 2 times in a row.*planted refusal.*is saved'
-    ) as caught:
+    with pytest.raises(EnvironmentFault, match=r'failed 2 times in a row.*planted refusal.*is saved'):
       refuse(5)
-    assert '\n' not in str(caught.value)
     process = context._worker.process
   assert len(caplog.records) == 1
   assert process.poll() is not None
-
-
-def test_without_retries_the_first_failure_ends_the_run():
-  with opened(worker_retries=0) as context:
-    soon(lambda: os.kill(pid_of(context), signal.SIGKILL))
-    with pytest.raises(EnvironmentFault, match=r'in the middle of a round: it ended .exit code -9'):
-      slow_sum()([20 * STEPS] * 2)

@@ -17,11 +17,8 @@ def system(root, groups='', files=None, meminfo=MEMINFO):
 
 
 def group(folder, limit, used, idle, old=False):
-  names = (
-    ('limit_in_bytes', 'usage_in_bytes', 'total_inactive_file')
-    if old
-    else ('max', 'current', 'inactive_file')
-  )
+  older = ('limit_in_bytes', 'usage_in_bytes', 'total_inactive_file')
+  names = older if old else ('max', 'current', 'inactive_file')
   folder = f'sys/fs/cgroup/{folder}'.rstrip('/')
   return {
     f'{folder}/memory.{names[0]}': f'{limit}\n',
@@ -30,8 +27,24 @@ def group(folder, limit, used, idle, old=False):
   }
 
 
-def test_without_limits_it_is_what_the_machine_has(tmp_path):
-  assert free_memory.available(system(tmp_path, '0::/\n')) == LEFT
+OLD = '4:memory:/outer/1234\n0::/\n'
+
+
+@pytest.mark.parametrize(
+  ('groups', 'files', 'left'),
+  [
+    ('0::/\n', {}, LEFT),
+    # A container that does not see its own path.
+    (OLD, group('memory', 2_000_000, 500_000, 0, old=True), 1_500_000),
+    # No limit, and one wider than the machine.
+    ('0::/a\n', group('a', 'max', 5, 0), LEFT),
+    (OLD, group('memory', 2**63 - 4096, 5, 0, old=True), LEFT),
+    # More used than allowed.
+    ('0::/a\n', group('a', 1000, 2000, 10), 0),
+  ],
+)
+def test_what_groups_leave(groups, files, left, tmp_path):
+  assert free_memory.available(system(tmp_path, groups, files)) == left
 
 
 @pytest.mark.parametrize('old', [False, True])
@@ -43,21 +56,7 @@ def test_the_tightest_group_around_counts(inside, old, tmp_path):
   assert free_memory.available(system(tmp_path, line, files)) == 350_000
 
 
-def test_a_container_that_does_not_see_its_own_path(tmp_path):
-  files = group('memory', 2_000_000, 500_000, 0, old=True)
-  assert free_memory.available(system(tmp_path, '4:memory:/outer/1234\n0::/\n', files)) == 1_500_000
-
-
-def test_no_limit_and_wide_limits_change_nothing(tmp_path):
-  files = group('a', 'max', 5, 0) | group('memory/a', 2**63 - 4096, 5, 0, old=True)
-  assert free_memory.available(system(tmp_path, '4:memory:/a\n0::/a\n', files)) == LEFT
-
-
-def test_more_used_than_allowed_leaves_nothing(tmp_path):
-  assert free_memory.available(system(tmp_path, '0::/a\n', group('a', 1000, 2000, 10))) == 0
-
-
-@pytest.mark.parametrize('meminfo', ['', 'MemFree: 1 kB\n', 'MemAvailable:\n', 'MemAvailable: x kB\n'])
+@pytest.mark.parametrize('meminfo', ['', 'MemAvailable:\n', 'MemAvailable: x kB\n'])
 def test_a_system_that_does_not_tell(meminfo, tmp_path):
   assert free_memory.available(system(tmp_path, meminfo=meminfo)) is None
   assert free_memory.available(tmp_path / 'nothing') is None

@@ -46,19 +46,21 @@ def gone(process, patience=10.0):
   return not alive(process)
 
 
-def test_a_worker_that_ends_at_start_is_told_with_its_code_and_last_line(binary):
-  binary('echo first; echo "no such port" >&2; echo; exit 3')
+@pytest.mark.parametrize(
+  ('script', 'told'),
+  [
+    ('echo first; echo "no such port" >&2; echo; exit 3', 'exit code 3: no such port$'),
+    ('exit 0', 'exit code 0: it logged nothing$'),
+    ('head -c 200000 /dev/zero | tr "\\0" "x"; echo; printf "%0400d\\n" 7; exit 1', 'exit code 1: 0{300}$'),
+  ],
+)
+def test_a_worker_that_ends_at_start_is_told_with_its_code_and_last_line(script, told, binary):
+  binary(script)
   started = worker_lib.start(2)
-  with pytest.raises(EnvironmentFault, match='ended at start with exit code 3: no such port') as caught:
+  with pytest.raises(EnvironmentFault, match=f'^the TFF worker ended at start with {told}'):
     worker_lib.wait_until_serving(started, 20)
-  assert '\n' not in str(caught.value)
   assert not started.alive
-
-
-def test_a_silent_worker_that_ends(binary):
-  binary('exit 0')
-  with pytest.raises(EnvironmentFault, match='exit code 0: it logged nothing'):
-    worker_lib.wait_until_serving(worker_lib.start(1), 20)
+  started.stop()  # Stopping twice is harmless.
 
 
 def test_a_worker_that_never_serves_is_given_up_in_time_and_ended(binary):
@@ -69,15 +71,6 @@ def test_a_worker_that_never_serves_is_given_up_in_time_and_ended(binary):
     worker_lib.wait_until_serving(started, 0.8)
   assert time.monotonic() - begun < 5
   assert gone(started.process.pid)
-
-
-def test_stopping_twice_is_harmless(binary):
-  binary('exec sleep 60')
-  started = worker_lib.start(1)
-  assert started.alive
-  started.stop()
-  started.stop()
-  assert not started.alive and gone(started.process.pid)
 
 
 def told(binary, clients):
@@ -129,21 +122,14 @@ def test_a_missing_binary_is_one_line(monkeypatch, tmp_path):
   assert done.stdout.count('\n') == 1
 
 
-def test_a_long_log_gives_its_last_line_cut_short(binary):
-  binary('head -c 200000 /dev/zero | tr "\\0" "x"; echo; printf "%0400d\\n" 7; exit 1')
-  started = worker_lib.start(1)
-  started.process.wait(timeout=20)
-  assert worker_lib.last_line(started) == '0' * 300
-
-
 PARENT = """
 import sys, time
 from tff_cluster.engine import worker
 from pathlib import Path
-if len(sys.argv) > 2:
+if sys.argv[2]:
   worker._binary = lambda: Path(sys.argv[2])
 started = worker.start(1)
-if len(sys.argv) > 2:
+if sys.argv[2]:
   while not Path(sys.argv[2]).with_name('ready').exists():
     time.sleep(0.01)
 else:
@@ -156,8 +142,11 @@ if sys.argv[1] == 'fails':
 """
 
 
-@pytest.mark.parametrize('end', ['killed', 'terminated', 'returns', 'fails'])
-def test_the_worker_ends_with_its_parent_however_that_ends(end, tmp_path):
+@pytest.mark.parametrize(
+  ('end', 'own'),
+  [('killed', False), ('terminated', False), ('returns', False), ('fails', False), ('killed', True)],
+)
+def test_the_worker_ends_with_its_parent_however_that_ends(end, own, tmp_path):
   # It ignores what a polite parent could send.
   script = tmp_path / 'worker_binary'
   script.write_text(
@@ -165,10 +154,8 @@ def test_the_worker_ends_with_its_parent_however_that_ends(end, tmp_path):
   )
   script.chmod(0o755)
   kind = 'waits' if end in ('killed', 'terminated') else end
-  parent = subprocess.Popen(
-    [sys.executable, '-c', PARENT, kind, str(script)],
-    cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-  )  # fmt: skip
+  command = [sys.executable, '-c', PARENT, kind, '' if own else str(script)]
+  parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
   child = int(parent.stdout.readline())
   try:
     if end in ('killed', 'terminated'):
@@ -223,24 +210,4 @@ def test_a_private_worker_is_connected_to_once():
     with pytest.raises(OSError, match='has been connected to'):
       started.connect()
   started.stop()
-
-
-@pytest.mark.tensorflow
-def test_tffs_own_binary_serves_and_stops():
-  started = worker_lib.start(1)
-  worker_lib.wait_until_serving(started, 60)
-  assert started.alive
-  started.stop()
   assert gone(started.process.pid)
-
-
-@pytest.mark.tensorflow
-def test_tffs_own_binary_ends_with_a_killed_parent():
-  parent = subprocess.Popen(
-    [sys.executable, '-c', PARENT, 'waits'], cwd=ROOT, stdout=subprocess.PIPE, text=True
-  )
-  child = int(parent.stdout.readline())
-  assert alive(child)
-  parent.kill()
-  parent.communicate(timeout=20)
-  assert gone(child)

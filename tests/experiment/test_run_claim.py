@@ -16,7 +16,6 @@ from tff_cluster.experiment.config import (
   DataConfig,
   EvaluationConfig,
   ExperimentConfig,
-  TrainingConfig,
 )
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
@@ -30,6 +29,19 @@ def _release():
   run_claim.release_output_dirs()
 
 
+def claimed(path, config=BASE, store_dir=None):
+  """Returns the folder, claimed and written, as if this process had ended since."""
+  folder = run_claim.claim_output_dir(path, config, store_dir).write()
+  run_claim.release_output_dirs()
+  return folder
+
+
+def train(folder):
+  """Makes the folder look as if the first round of Phase 1 had just ended."""
+  (folder / 'metrics').mkdir(exist_ok=True)
+  (folder / 'metrics' / 'phase1.csv').write_text('round,loss\n1,2.0\n')
+
+
 def test_claim_writes_the_configuration_and_the_environment(tmp_path):
   folder = run_claim.claim_output_dir(tmp_path / 'a' / 'b', ExperimentConfig()).write()
   assert ExperimentConfig.from_json(files.load_json(folder / 'config.json')) == ExperimentConfig()
@@ -37,92 +49,65 @@ def test_claim_writes_the_configuration_and_the_environment(tmp_path):
   assert found['python'] == '.'.join(map(str, sys.version_info[:3]))
   assert found['packages']['tensorflow-federated'] == '0.87.0'
   assert 1 <= found['cores'] <= os.cpu_count()
-  assert sorted(path.name for path in folder.iterdir()) == [
-    '.tff_cluster-lock',
-    'config.json',
-    'environment.json',
-  ]
+  written = {'.tff_cluster-lock', 'config.json', 'environment.json'}
+  assert {path.name for path in folder.iterdir()} == written
 
 
 def test_the_same_experiment_goes_on(tmp_path):
   first = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='here'))
-  run_claim.claim_output_dir(tmp_path, first).write()
-  run_claim.release_output_dirs()
+  claimed(tmp_path, first)
   moved = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='elsewhere'))
-  run_claim.claim_output_dir(tmp_path, moved).write()
+  claimed(tmp_path, moved)
   assert config_file.read_config(tmp_path / 'config.json') == moved
 
 
 @pytest.mark.parametrize(
-  ('other', 'words'),
+  ('changes', 'words'),
   [
-    (dataclasses.replace(BASE, data=DataConfig(num_clients=21)), 'num_clients is 20 there and 21 here'),
-    (dataclasses.replace(BASE, training=TrainingConfig(seed=1)), 'seed is 0 there and 1 here'),
-    (
-      dataclasses.replace(BASE, data=DataConfig(rows_per_client=5)),
-      'rows_per_client is not given there and 5 here',
-    ),
-    (dataclasses.replace(BASE, evaluation=EvaluationConfig(num_folds=3)), 'num_folds is 0 there and 3 here'),
+    ({'data': DataConfig(num_clients=21)}, 'num_clients is 20 there and 21 here'),
+    ({'data': DataConfig(rows_per_client=5)}, 'rows_per_client is not given there and 5 here'),
+    ({'evaluation': EvaluationConfig(num_folds=3)}, 'num_folds is 0 there and 3 here'),
   ],
 )
-def test_another_experiment_is_refused(other, words, tmp_path):
-  run_claim.claim_output_dir(tmp_path, BASE).write()
+def test_another_experiment_is_refused(changes, words, tmp_path):
+  claimed(tmp_path)
   train(tmp_path)
   before = (tmp_path / 'config.json').read_bytes()
-  with pytest.raises(InputError) as caught:
-    run_claim.claim_output_dir(tmp_path, other).write()
-  assert words in str(caught.value) and 'choose another folder' in str(caught.value)
+  with pytest.raises(InputError, match=f'{words}; choose another folder'):
+    claimed(tmp_path, dataclasses.replace(BASE, **changes))
   assert (tmp_path / 'config.json').read_bytes() == before
+
+
+@pytest.mark.parametrize(
+  ('name', 'error', 'words'),
+  [
+    ('', InputError, 'not JSON'),
+    ('config.json', InputError, 'is not a folder, or lies below a file'),
+    ('config.json/below', InputError, 'is not a folder, or lies below a file'),
+    ('x' * 300, InputError, '^output_dir=.*File name too long'),
+    ('/proc/nowhere/run', EnvironmentFault, '^cannot create output_dir='),
+  ],
+  ids=lambda value: str(value)[:20],
+)
+def test_what_cannot_be_a_runs_folder_is_told_and_kept(name, error, words, tmp_path):
+  (tmp_path / 'config.json').write_text('{"data": ')
+  with pytest.raises(error, match=words):
+    run_claim.claim_output_dir(tmp_path / name, BASE)
+  assert (tmp_path / 'config.json').read_text() == '{"data": '
 
 
 def test_a_folder_takes_more_clusterings_of_its_phase_1_but_no_other_one_of_a_name(tmp_path):
   one, two = ClusteringConfig(method='kmeans', num_clusters=2), ClusteringConfig(method='dynamic_distance')
-  folder = RunFolder(
-    run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write()
-  )
-  train(tmp_path)
-  files.save_json(folder.clusters('kmeans'), {})
-  run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(two,))).write()
-  files.save_json(folder.clusters('dynamic_distance'), {})
-  run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one,))).write()
+  folder = RunFolder(tmp_path)
+  for clustering in (one, two, one):
+    claimed(tmp_path, dataclasses.replace(BASE, clusterings=(clustering,)))
+    train(tmp_path)
+    files.save_json(folder.clusters(clustering.label), {})
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
   other = one.changed(num_clusters=3)
   with pytest.raises(InputError, match="two clusterings are called 'kmeans'"):
-    run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(other,))).write()
+    claimed(tmp_path, dataclasses.replace(BASE, clusterings=(other,)))
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
-
-
-def test_a_damaged_configuration_is_refused_and_kept(tmp_path):
-  (tmp_path / 'config.json').write_text('{"data": ')
-  with pytest.raises(InputError, match='not JSON'):
-    run_claim.claim_output_dir(tmp_path, ExperimentConfig()).write()
-  assert (tmp_path / 'config.json').read_text() == '{"data": '
-
-
-def test_a_file_is_no_folder(tmp_path):
-  (tmp_path / 'file').write_text('mine')
-  for path in (tmp_path / 'file', tmp_path / 'file' / 'below'):
-    with pytest.raises(InputError, match='not a folder'):
-      run_claim.claim_output_dir(path, ExperimentConfig()).write()
-  assert (tmp_path / 'file').read_text() == 'mine'
-
-
-def test_a_name_that_no_file_system_takes_is_wrong_input():
-  with pytest.raises(InputError, match=r'^output_dir=.*File name too long'):
-    run_claim.claim_output_dir('/tmp/' + 'x' * 300, ExperimentConfig()).write()
-
-
-@pytest.mark.parametrize('path', ['/proc/nowhere/run', '/sys/run'])
-def test_a_folder_that_cannot_be_made(path):
-  with pytest.raises(EnvironmentFault, match=r'^cannot create output_dir='):
-    run_claim.claim_output_dir(path, ExperimentConfig()).write()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason='root may write anywhere')
-def test_a_folder_that_may_not_be_written(tmp_path):
-  tmp_path.chmod(0o500)
-  with pytest.raises(EnvironmentFault, match='Permission denied'):
-    run_claim.claim_output_dir(tmp_path, ExperimentConfig()).write()
 
 
 HOLDER = (
@@ -146,13 +131,16 @@ def refused_to_others(folder):
   return f'another run (process {os.getpid()})' in other.stderr
 
 
-def test_two_processes_do_not_share_a_folder(tmp_path):
+def test_two_processes_do_not_share_a_folder_and_a_killed_one_holds_nothing(tmp_path):
   with hold(tmp_path) as other:
     with pytest.raises(EnvironmentFault, match=rf'another run \(process {other.pid}\)'):
       run_claim.lock_output_dir(tmp_path)
     other.communicate('go\n')
   assert other.returncode == 0
   assert list(tmp_path.iterdir()) == []
+  with hold(tmp_path) as other:
+    other.kill()
+  assert (tmp_path / '.tff_cluster-lock').exists()
   run_claim.lock_output_dir(tmp_path)
 
 
@@ -164,13 +152,6 @@ def test_a_folder_is_held_for_a_block_but_not_taken_from_who_had_it_before(tmp_p
   with run_claim.held(folder):
     pass
   assert refused_to_others(folder)
-
-
-def test_a_killed_process_holds_nothing(tmp_path):
-  with hold(tmp_path) as other:
-    other.kill()
-  assert (tmp_path / '.tff_cluster-lock').exists()
-  run_claim.lock_output_dir(tmp_path)
 
 
 def test_a_forked_child_does_not_keep_the_lock(tmp_path):
@@ -199,6 +180,8 @@ def test_an_unused_folder_is_removed_and_others_stay(tmp_path):
   (used / 'results').write_text('x')
   for name in ('new', 'there'):
     run_claim.lock_output_dir(tmp_path / name)
+  # A claim writes nothing before it is told to.
+  run_claim.claim_output_dir(tmp_path / 'claimed', BASE, str(tmp_path / 'shared'))
   run_claim.release_output_dirs()
   assert sorted(path.name for path in tmp_path.iterdir()) == ['there', 'used']
 
@@ -208,8 +191,7 @@ def test_resuming_needs_a_run(tmp_path):
     with pytest.raises(InputError, match='holds no run'):
       run_claim.resume_output_dir(path)
   assert list(tmp_path.iterdir()) == []
-  run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  run_claim.release_output_dirs()
+  claimed(tmp_path / 'run')
   assert run_claim.resume_output_dir(tmp_path / 'run') == tmp_path / 'run'
   assert (tmp_path / 'run' / '.tff_cluster-lock').exists()
 
@@ -221,16 +203,14 @@ LEFT = (
 )  # fmt: skip
 # What a user keeps in the folder of a run, among it what looks like ours and lies where ours does not.
 MINE = (
-  'mine/.work.tmp/deep/thesis.txt', 'mine/.draft.tmp.bak', 'mine/.notes.tmpl', '.notes.tmp', 'notes.damaged', '.lock',
-  f'mine/{TOKEN}-round_00001.npz', f'store/holidays/{TOKEN}-round_00001.npz', f'models/k/deep/{TOKEN}-a.keras',
-  'store/.fedavg-2.tmp/round_00001.npz', 'models/k/.cluster_000.7.tmp.keras', 'clusterings/kmeans/.a.tmp/x',
+  '.notes.tmp', '.lock', f'mine/{TOKEN}-round_00001.npz', f'store/holidays/{TOKEN}-round_00001.npz',
+  f'models/k/deep/{TOKEN}-a.keras', 'store/.fedavg-2.tmp/round_00001.npz', 'clusterings/kmeans/.a.tmp/x',
 )  # fmt: skip
 
 
 @pytest.mark.parametrize('go_on', ['claimed', 'resumed'])
 def test_what_a_killed_run_left_is_removed_when_it_goes_on_and_what_others_have_there_is_not(go_on, tmp_path):
-  run = run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  run_claim.release_output_dirs()
+  run = claimed(tmp_path / 'run')
   for name in (*LEFT, *MINE):
     (run / name).parent.mkdir(parents=True, exist_ok=True)
     (run / name).write_text('mine')
@@ -240,18 +220,17 @@ def test_what_a_killed_run_left_is_removed_when_it_goes_on_and_what_others_have_
   (run / 'phase2').symlink_to(elsewhere.parent)
   (run / 'metrics').mkdir()
   (run / 'metrics' / 'mine').symlink_to(elsewhere.parent)
-  run_claim.claim_output_dir(
-    run, ExperimentConfig()
-  ).write() if go_on == 'claimed' else run_claim.resume_output_dir(run)
-  run_claim.release_output_dirs()
+  if go_on == 'claimed':
+    claimed(run)
+  else:
+    run_claim.resume_output_dir(run)
   assert [name for name in LEFT if (run / name).exists()] == []
   assert {name: (run / name).read_text() for name in MINE} == dict.fromkeys(MINE, 'mine')
   assert elsewhere.read_text() == 'mine'
 
 
 def test_what_others_write_in_a_store_is_left_to_them(tmp_path):
-  run = run_claim.claim_output_dir(tmp_path / 'run', ExperimentConfig()).write()
-  run_claim.release_output_dirs()
+  run = claimed(tmp_path / 'run')
   name = f'fedavg-{"0a" * 12}'
   with files.replacing(run / 'store' / name / 'round_00001.npz') as stream:
     stream.write(b'another run writes this')
@@ -275,7 +254,7 @@ def test_a_lock_follows_no_link(tmp_path):
   assert (tmp_path / 'mine').read_text() == 'mine'
 
 
-@pytest.mark.parametrize('name', ['results.json', 'report.html', 'environment.json', 'metrics/phase1.csv'])
+@pytest.mark.parametrize('name', ['results.json', 'metrics/phase1.csv'])
 def test_a_folder_with_somebody_elses_files_where_a_run_writes_is_refused(name, tmp_path):
   (tmp_path / name).parent.mkdir(exist_ok=True)
   (tmp_path / name).write_text('mine')
@@ -285,25 +264,13 @@ def test_a_folder_with_somebody_elses_files_where_a_run_writes_is_refused(name, 
   assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()] == [name]
 
 
-def test_a_claim_writes_nothing_before_it_is_told_to(tmp_path):
-  run_claim.claim_output_dir(tmp_path / 'run', BASE, str(tmp_path / 'shared'))
-  run_claim.release_output_dirs()
-  assert list(tmp_path.iterdir()) == []
-
-
-def train(folder):
-  """Makes the folder look as if the first round of Phase 1 had just ended."""
-  (folder / 'metrics').mkdir(exist_ok=True)
-  (folder / 'metrics' / 'phase1.csv').write_text('round,loss\n1,2.0\n')
-
-
 def test_a_folder_in_which_nothing_was_trained_is_another_experiments_without_a_word(tmp_path):
-  run_claim.claim_output_dir(tmp_path / 'run', BASE, str(tmp_path / 'one')).write()
+  claimed(tmp_path / 'run', BASE, str(tmp_path / 'one'))
   (tmp_path / 'run' / 'population.npz').write_text('of the first')
   (tmp_path / 'run' / 'metrics').mkdir()
   (tmp_path / 'run' / 'metrics' / 'phase1.csv').write_text('round\n')
   other = dataclasses.replace(BASE, data=DataConfig(num_clients=21))
-  run_claim.claim_output_dir(tmp_path / 'run', other, str(tmp_path / 'two')).write()
+  claimed(tmp_path / 'run', other, str(tmp_path / 'two'))
   assert config_file.read_config(tmp_path / 'run' / 'config.json') == other
   assert not (tmp_path / 'run' / 'population.npz').exists()
   assert os.path.samefile(tmp_path / 'run' / 'store', tmp_path / 'two')
@@ -314,7 +281,7 @@ def test_a_folder_in_which_nothing_was_trained_is_another_experiments_without_a_
 
 @pytest.mark.parametrize('name', ['phase1.json', f'store/fedavg-{"0a" * 12}/latest_00001.npz'])
 def test_a_folder_in_which_something_was_trained_stays_its_experiments(name, tmp_path):
-  run_claim.claim_output_dir(tmp_path, BASE).write()
+  claimed(tmp_path)
   (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
   (tmp_path / name).write_text('x')
   with pytest.raises(InputError, match='holds another experiment'):
@@ -323,9 +290,8 @@ def test_a_folder_in_which_something_was_trained_stays_its_experiments(name, tmp
 
 def test_a_clustering_that_was_not_made_is_replaced_or_left_out(tmp_path):
   one, two, three = (ClusteringConfig(method='kmeans', name=f'c{k}', num_clusters=2) for k in (1, 2, 3))
-  folder = RunFolder(
-    run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, clusterings=(one, two, three))).write()
-  )
+  folder = RunFolder(tmp_path)
+  claimed(tmp_path, dataclasses.replace(BASE, clusterings=(one, two, three)))
   train(tmp_path)
   for path in (folder.clusters('c1'), folder.choice('c2'), folder.phase2('c2')):
     files.save_json(path, {})
@@ -335,14 +301,8 @@ def test_a_clustering_that_was_not_made_is_replaced_or_left_out(tmp_path):
   assert folder.choice('c2').exists()
   claim.write()
   assert config_file.read_config(folder.config).clusterings == (one, other)
-  assert (
-    not folder.choice('c2').exists() and not folder.phase2('c2').exists() and folder.clusters('c1').exists()
-  )
-
-
-def test_first_difference_is_none_for_equal_experiments():
-  one = ExperimentConfig()
-  assert config_file.first_difference(one, dataclasses.replace(one)) is None
+  kept = [path.exists() for path in (folder.choice('c2'), folder.phase2('c2'), folder.clusters('c1'))]
+  assert kept == [False, False, True]
 
 
 KILLED = """

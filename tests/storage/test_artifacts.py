@@ -49,11 +49,13 @@ def test_an_artifact_that_is_pruned_while_one_waits_for_it_is_made_again(shelf):
   assert pruned.folder == folder
 
 
-def test_an_artifact_that_was_pruned_before_it_was_worked_on_is_made_again(shelf):
-  folder = shelf.artifact('fedavg', DETERMINANTS)
-  assert shelf.remove(shelf.artifacts()[0])
-  with shelf.working_on(folder):
-    assert json.loads((folder / 'determinants.json').read_text()) == DETERMINANTS
+def test_artifacts_are_named_by_what_determines_them(shelf):
+  one = shelf.artifact('fedavg', DETERMINANTS)
+  assert one == shelf.artifact('fedavg', dict(reversed(DETERMINANTS.items())))
+  assert json.loads((one / 'determinants.json').read_text()) == DETERMINANTS
+  other, signatures = shelf.artifact('fedavg', {}), shelf.artifact('signatures', DETERMINANTS)
+  assert len({one, other, signatures}) == 3
+  assert one.name.startswith('fedavg-') and signatures.name.startswith('signatures-')
 
 
 def test_every_kind_of_artifact_says_in_words_what_it_has(shelf):
@@ -115,28 +117,20 @@ def test_processes_that_make_the_same_artifacts_at_once_do_not_sweep_each_others
 def test_what_a_killed_removal_left_is_no_hindrance_and_is_removed(shelf):
   folder = shelf.artifact('fedavg', DETERMINANTS)
   left = folder.with_name(f'.tff_cluster-removed-{folder.name}')
-  for _ in range(2):
-    left.mkdir()
-    (left / 'round_00001.npz').write_bytes(b'half')
-    shelf.artifact('fedavg', DETERMINANTS)
-    assert shelf.remove(shelf.artifacts()[0])
-    assert list(shelf.root.iterdir()) == []
   left.mkdir()
   (left / 'round_00001.npz').write_bytes(b'half')
-  shelf.finish_removals()
+  assert shelf.remove(shelf.artifacts()[0])
   assert list(shelf.root.iterdir()) == []
-
-
-def test_a_removal_that_is_under_way_is_left_to_who_does_it(shelf):
-  left = shelf.root / f'.tff_cluster-removed-fedavg-{"0a" * 12}'
-  left.mkdir(parents=True)
+  left.mkdir()
+  (left / 'round_00001.npz').write_bytes(b'half')
+  # One that is under way is left to who does it.
   descriptor = os.open(left, os.O_RDONLY)
   fcntl.flock(descriptor, fcntl.LOCK_EX)
   shelf.finish_removals()
   assert left.exists()
   os.close(descriptor)
   shelf.finish_removals()
-  assert not left.exists()
+  assert list(shelf.root.iterdir()) == []
 
 
 def test_files_of_a_later_version_are_named_and_left_alone(tmp_path):
@@ -147,33 +141,18 @@ def test_files_of_a_later_version_are_named_and_left_alone(tmp_path):
   files.save_rows(tmp_path / 'a.npy', 2, 2, lambda rows: rows.fill(1))
   (tmp_path / 'a.npy.json').write_text(text)
   before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-  for load, name in (
-    (files.load_json, 'a.json'),
-    (files.load_arrays, 'a.npz'),
-    (files.load_rows, 'a.npy'),
-  ):
-    with pytest.raises(sealed_json.NewerFile, match=rf'{name}.* is of file format 2') as caught:
+  for load, name in ((files.load_json, 'a.json'), (files.load_arrays, 'a.npz'), (files.load_rows, 'a.npy')):
+    with pytest.raises(sealed_json.NewerFile, match=rf'{name}.* is of file format 2'):
       load(tmp_path / name)
-    assert '\n' not in str(caught.value) and not isinstance(caught.value, files.DamagedFile)
   assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_a_changed_number_in_json_is_damage(tmp_path):
-  files.save_json(tmp_path / 'a.json', {'threshold': 0.25, 'list': [1, 2]})
-  text = (tmp_path / 'a.json').read_text()
-  (tmp_path / 'a.json').write_text(text.replace('0.25', '0.35'))
-  with pytest.raises(files.DamagedFile, match=r'a\.json is damaged: its checksum does not fit'):
-    files.load_json(tmp_path / 'a.json')
 
 
 # Folders and files that are not ours, by name or by what they hold.
 FOREIGN = (
   'photos-2021/determinants.json',
   f'fedavg-{"0a" * 12}/determinants.json',
-  f'fedavg-{"0b" * 12}/round_00001.npz',
   f'.tff_cluster-removed-fedavg-{"0c" * 12}/thesis.txt',
   f'.tff_cluster-removed-photos-{"0d" * 11}/round_00001.npz',
-  '.photos-1.tmp/deep/thesis.txt',
 )
 
 
@@ -186,11 +165,8 @@ def test_pruning_removes_what_was_written_and_nothing_else(shelf, tmp_path):
   (shelf.root / shelf.place('fedavg', {'number': 0}).name).symlink_to(linked)
   before = {path: path.read_bytes() for path in tmp_path.rglob('*') if path.is_file()}
   ours = shelf.artifact('fedavg', {'number': 1})
-  for name in (
-    'round_00001.npz',
-    'latest_00002.npz.damaged',
-    '.tff_cluster-0123456789abcdef-round_00003.npz',
-  ):
+  half = '.tff_cluster-0123456789abcdef-round_00003.npz'
+  for name in ('round_00001.npz', 'latest_00002.npz.damaged', half):
     (ours / name).write_bytes(b'x')
   assert [artifact.folder for artifact in shelf.artifacts()] == [ours]
   shelf.finish_removals()
@@ -199,9 +175,7 @@ def test_pruning_removes_what_was_written_and_nothing_else(shelf, tmp_path):
   assert {path: path.read_bytes() for path in tmp_path.rglob('*') if path.is_file()} == before
 
 
-@pytest.mark.parametrize(
-  'name', ['thesis.txt', 'holiday_2021.npz', 'round_1.npz', 'round_00001.npz.bak', 'deep/a.npz']
-)
+@pytest.mark.parametrize('name', ['thesis.txt', 'round_1.npz', 'deep/a.npz'])
 def test_an_artifact_in_which_somebody_keeps_something_is_not_removed(name, shelf):
   folder = shelf.artifact('fedavg', DETERMINANTS)
   (folder / 'round_00004.npz').write_bytes(b'x')

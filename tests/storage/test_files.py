@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tff_cluster.base.errors import EnvironmentFault
-from tff_cluster.storage import artifacts, files
+from tff_cluster.storage import files
 
 ROOT = pathlib.Path(__file__).parents[2]
 ROWS, COLUMNS = 300, 1000  # 1.2 MB: many pages.
-MASKS = (0x01, 0x40, 0xFF)
 
 
 def fill(array):
@@ -60,23 +59,43 @@ class Planted(Exception):
   pass
 
 
-@pytest.mark.parametrize('error', [Planted, KeyboardInterrupt, SystemExit])
-def test_an_exception_in_the_block_leaves_the_old_content_and_no_other_file(error, file):
-  with pytest.raises(error), files.replacing(file) as stream:
+def fail_in_block(path, error):
+  with files.replacing(path) as stream:
     stream.write(b'new')
     stream.flush()
     raise error
+
+
+def fail_in_writer(path, error):
+  def write(temporary):
+    assert temporary.suffix == path.suffix
+    temporary.write_bytes(b'half')
+    raise error
+
+  files.save_file(path, write)
+
+
+@pytest.mark.parametrize('error', [Planted, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize('write', [fail_in_block, fail_in_writer])
+def test_an_exception_leaves_the_old_content_and_no_other_file(write, error, file):
+  with pytest.raises(error):
+    write(file, error)
   assert file.read_bytes() == b'old'
   assert names(file.parent) == ['file.npz']
 
 
-def test_readers_see_the_old_content_until_the_block_ends(file):
-  with files.replacing(file) as stream:
-    stream.write(b'new')
-    stream.flush()
-    assert file.read_bytes() == b'old'
-  assert file.read_bytes() == b'new'
-  assert names(file.parent) == ['file.npz']
+def test_readers_see_the_old_content_until_the_block_ends_and_who_has_it_open_to_its_end(file):
+  with open(file, 'rb', buffering=0) as reader:
+    assert reader.read(1) == b'o'
+    with files.replacing(file) as stream:
+      stream.write(b'new')
+      stream.flush()
+      assert file.read_bytes() == b'old'
+    assert file.read_bytes() == b'new'
+    assert reader.read() == b'ld'  # The new content is another file, not a change of this one.
+    files.save_file(file, lambda temporary: temporary.write_bytes(b'newer'))
+    assert (reader.seek(0), reader.read()) == (0, b'old')
+  assert file.read_bytes() == b'newer' and names(file.parent) == ['file.npz']
 
 
 @pytest.fixture
@@ -98,74 +117,39 @@ def save_in_every_way(folder):
   return [*paths.values(), folder / 'new' / 'npy.json']
 
 
-@pytest.mark.parametrize(
-  ('mask', 'file_mode', 'folder_mode'),
-  [(0o077, 0o600, 0o700), (0o022, 0o644, 0o755), (0o002, 0o664, 0o775), (0o027, 0o640, 0o750)],
-)
+@pytest.mark.parametrize(('mask', 'file_mode', 'folder_mode'), [(0o077, 0o600, 0o700), (0o002, 0o664, 0o775)])
 def test_new_files_and_folders_have_the_permissions_that_the_umask_leaves(
   mask, file_mode, folder_mode, umask, tmp_path
 ):
   umask(mask)
   paths = save_in_every_way(tmp_path)
-  assert {path.name: path.stat().st_mode & 0o777 for path in paths} == {
-    path.name: file_mode for path in paths
-  }
+  assert {path.stat().st_mode & 0o777 for path in paths} == {file_mode}
   assert (tmp_path / 'new').stat().st_mode & 0o777 == folder_mode
 
 
-def test_nobody_else_reads_a_private_file_while_it_is_written_again(umask, file):
+def test_a_file_that_is_written_again_keeps_its_permissions_all_the_while(umask, tmp_path):
   umask(0)
-  file.chmod(0o600)
-  with files.replacing(file):
-    (temporary,) = set(file.parent.iterdir()) - {file}
-    assert temporary.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_file_that_is_written_again_keeps_its_permissions(umask, tmp_path):
-  umask(0o022)
   paths = save_in_every_way(tmp_path)
   for path in paths:
-    path.chmod(0o640)
+    path.chmod(0o600)
+  with files.replacing(paths[0]):
+    (temporary,) = tmp_path.glob('new/.tff_cluster-*')
+    assert temporary.stat().st_mode & 0o777 == 0o600
   save_in_every_way(tmp_path)
   # The checksum of rows is removed before they are written, and made anew.
-  kept = {path.name: path.stat().st_mode & 0o777 for path in paths if path.name != 'npy.json'}
-  assert set(kept.values()) == {0o640}
-
-
-def test_who_has_the_old_file_open_reads_it_to_its_end(file):
-  with open(file, 'rb', buffering=0) as reader:
-    assert reader.read(1) == b'o'
-    with files.replacing(file) as stream:
-      stream.write(b'new')
-    assert reader.read() == b'ld'  # The new content is another file, not a change of this one.
-    files.save_file(file, lambda temporary: temporary.write_bytes(b'newer'))
-    assert (reader.seek(0), reader.read()) == (0, b'old')
-  assert file.read_bytes() == b'newer'
-
-
-def test_a_writer_that_fails_leaves_the_old_file(file):
-  def write(temporary):
-    assert temporary.suffix == file.suffix
-    temporary.write_bytes(b'half')
-    raise Planted
-
-  with pytest.raises(Planted):
-    files.save_file(file, write)
-  assert file.read_bytes() == b'old'
-  assert names(file.parent) == ['file.npz']
+  assert {path.stat().st_mode & 0o777 for path in paths if path.name != 'npy.json'} == {0o600}
 
 
 KILLED = """
 import os, pathlib, sys
-from tff_cluster.storage import artifacts
-from tff_cluster.storage import files as store
+from tff_cluster.storage import files
 path = pathlib.Path(sys.argv[1])
 def die(array):
   array[:2] = 1
   os.kill(os.getpid(), 9)
 if sys.argv[2] == 'rows':
-  store.save_rows(path, 4, 5, die)
-with store.replacing(path) as stream:
+  files.save_rows(path, 4, 5, die)
+with files.replacing(path) as stream:
   stream.write(b'new')
   stream.flush()
   os.kill(os.getpid(), 9)
@@ -173,22 +157,19 @@ with store.replacing(path) as stream:
 
 
 @pytest.mark.parametrize('kind', ['block', 'rows'])
-def test_a_killed_process_leaves_the_old_content_and_what_sweep_removes(kind, file):
+def test_what_a_killed_process_leaves_is_removed_by_a_sweep_or_the_next_that_writes_the_file(kind, file):
   done = subprocess.run([sys.executable, '-c', KILLED, str(file), kind], cwd=ROOT)
   assert done.returncode == -signal.SIGKILL
   assert file.read_bytes() == b'old'
-  assert len(names(file.parent)) == 2
+  (left,) = set(file.parent.iterdir()) - {file}
   files.sweep(file.parent)
   assert names(file.parent) == ['file.npz']
-
-
-@pytest.mark.parametrize('kind', ['block', 'rows'])
-def test_what_a_killed_process_left_is_removed_by_the_next_that_writes_the_file(kind, file):
-  subprocess.run([sys.executable, '-c', KILLED, str(file), kind], cwd=ROOT)
-  other = '.tff_cluster-0123456789abcdef-file2.npz'
-  (file.parent / other).write_text('of another file')
-  write_arrays(file)
-  assert names(file.parent) == [other, 'file.npz']
+  for write in (write_arrays, write_file):
+    left.write_text('half')
+    other = file.with_name('.tff_cluster-0123456789abcdef-file2.npz')
+    other.write_text('of another file')
+    write(file)
+    assert names(file.parent) == [other.name, 'file.npz']
 
 
 def test_a_file_that_is_written_is_not_swept(file):
@@ -201,21 +182,11 @@ def test_a_file_that_is_written_is_not_swept(file):
   assert file.read_bytes() == b'new' and names(file.parent) == ['file.npz']
 
 
-def test_a_killed_save_file_leaves_what_the_next_removes(tmp_path):
-  left = [tmp_path / f'.tff_cluster-{token * 8}-model.keras' for token in ('0a', '1b')]
-  other = tmp_path / f'.tff_cluster-{"0a" * 8}-models.keras'
-  for path in (*left, other):
-    path.write_text('half')
-  files.save_file(tmp_path / 'model.keras', lambda temporary: temporary.write_text('whole'))
-  assert names(tmp_path) == [other.name, 'model.keras']
-
-
 LEFT_OVER = f'.tff_cluster-{"0f" * 8}-a.npz'
 # Names of others: those of other programs, and what is nearly ours.
 OTHERS = (
-  '.hidden', 'a.tmp', '.draft.tmp.bak', '.notes.tmpl', '.a.npz.x1y2.tmp', '.model.77.tmp.keras', '.npz',
-  LEFT_OVER[1:], LEFT_OVER.upper(), LEFT_OVER.replace('0f', '0F'), LEFT_OVER.replace('0f', '0g'),
-  LEFT_OVER.replace('0f', '0'), LEFT_OVER.removesuffix('-a.npz'), f'{LEFT_OVER[:-6]}_a.npz', f'my{LEFT_OVER}',
+  '.hidden', '.a.npz.x1y2.tmp', LEFT_OVER[1:], LEFT_OVER.replace('0f', '0g'), LEFT_OVER.replace('0f', '0'),
+  LEFT_OVER.removesuffix('-a.npz'), f'my{LEFT_OVER}',
 )  # fmt: skip
 
 
@@ -232,17 +203,14 @@ def test_sweep_removes_nothing_else(tmp_path):
   os.mkfifo(tmp_path / LEFT_OVER.replace('0f', '3c'))
   before = sorted(tmp_path.rglob('*'))
   (tmp_path / LEFT_OVER).write_text('left over')
+  if os.geteuid() == 0:  # Only root can give a file to somebody else.
+    theirs = tmp_path / LEFT_OVER.replace('0f', '4b')
+    theirs.write_text('theirs')
+    os.chown(theirs, 12345, 12345)
+    before = sorted([*before, theirs])
   files.sweep(tmp_path)
   assert sorted(tmp_path.rglob('*')) == before
   assert aim.read_text() == 'mine' and (folder / 'thesis.txt').read_text() == 'mine'
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason='only root can give a file to somebody else')
-def test_sweep_leaves_what_belongs_to_another_user(tmp_path):
-  (tmp_path / LEFT_OVER).write_text('theirs')
-  os.chown(tmp_path / LEFT_OVER, 12345, 12345)
-  files.sweep(tmp_path)
-  assert (tmp_path / LEFT_OVER).exists()
 
 
 def test_what_is_set_aside_replaces_nothing(tmp_path):
@@ -256,16 +224,6 @@ def test_what_is_set_aside_replaces_nothing(tmp_path):
     'a.npz.damaged-2': 'one',
     'a.npz.damaged-3': 'two',
   }
-
-
-@pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
-def test_a_path_below_a_file_is_one_line(write, tmp_path):
-  (tmp_path / 'mine').write_text('mine')
-  path = tmp_path / 'mine' / 'file.npz'
-  with pytest.raises(EnvironmentFault, match='cannot write') as caught:
-    write(path)
-  assert str(path) in str(caught.value) and '\n' not in str(caught.value)
-  assert (tmp_path / 'mine').read_text() == 'mine'
 
 
 @contextlib.contextmanager
@@ -284,6 +242,7 @@ def no_room():
     signal.signal(signal.SIGXFSZ, before)
 
 
+@pytest.mark.filterwarnings('error')  # Nothing may complain on stderr beside the one line.
 @pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
 def test_no_room_keeps_the_old_content_and_leaves_no_file(write, file):
   with no_room(), pytest.raises(EnvironmentFault, match=os.strerror(errno.EFBIG)) as caught:
@@ -293,9 +252,17 @@ def test_no_room_keeps_the_old_content_and_leaves_no_file(write, file):
   assert names(file.parent) == ['file.npz']
 
 
+@pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
+def test_a_path_below_a_file_is_one_line(write, tmp_path):
+  (tmp_path / 'mine').write_text('mine')
+  with pytest.raises(EnvironmentFault, match=rf'^cannot write {tmp_path}/mine/file.npz: '):
+    write(tmp_path / 'mine' / 'file.npz')
+  assert (tmp_path / 'mine').read_text() == 'mine'
+
+
 @pytest.fixture
 def small_disk(tmp_path):
-  """A disk of 64 kB with old content on it."""
+  """A disk of 64 kB."""
   folder = tmp_path / 'disk'
   folder.mkdir()
   command = ['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', str(folder)]
@@ -305,37 +272,14 @@ def small_disk(tmp_path):
   subprocess.run(['umount', str(folder)], check=True)
 
 
-@pytest.mark.filterwarnings('error')  # Nothing may complain on stderr beside the one line.
-@pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
-def test_a_full_disk_keeps_the_old_content_and_leaves_no_file(write, small_disk):
-  path = small_disk / 'file.npz'
-  path.write_bytes(b'old')
-  (small_disk / 'ballast').write_bytes(b'x' * 30_000)
-  with pytest.raises(EnvironmentFault, match=os.strerror(errno.ENOSPC)) as caught:
-    write(path)
-  assert str(path) in str(caught.value) and '\n' not in str(caught.value)
-  assert path.read_bytes() == b'old'
-  assert names(small_disk) == ['ballast', 'file.npz']
-
-
-def test_rows_that_could_not_be_replaced_are_not_taken_for_whole(small_disk):
+def test_rows_that_a_full_disk_does_not_take_are_not_taken_for_whole(small_disk):
   path = small_disk / 'rows.npy'
   files.save_rows(path, 4, 5, fill)
-  with pytest.raises(EnvironmentFault):
+  with pytest.raises(EnvironmentFault, match=os.strerror(errno.ENOSPC)):
     write_rows(path)
   with pytest.raises(FileNotFoundError):
     files.load_rows(path)
-
-
-@given(value=st.recursive(
-  st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-  lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-))  # fmt: skip
-@settings(max_examples=50, deadline=None)
-def test_json_comes_back(tmp_path_factory, value):
-  path = tmp_path_factory.getbasetemp() / 'value.json'
-  files.save_json(path, value)
-  assert files.load_json(path) == value
+  assert names(small_disk) == ['rows.npy']
 
 
 @pytest.mark.parametrize('value', [float('nan'), [1.0, float('inf')], {'a': {1, 2}}])
@@ -349,9 +293,7 @@ def test_what_json_cannot_say_is_refused_and_replaces_nothing(value, file):
 @pytest.mark.parametrize('content', [b'', b'{"a": 1', b'\xff\xfe', b'{"a": 1}{'])
 def test_json_that_is_damaged_is_named(content, tmp_path):
   (tmp_path / 'a.json').write_bytes(content)
-  with pytest.raises(files.DamagedFile, match=r'a\.json is damaged') as caught:
-    files.load_json(tmp_path / 'a.json')
-  assert '\n' not in str(caught.value)
+  assert damaged(files.load_json, tmp_path / 'a.json') is None
 
 
 @given(
@@ -403,14 +345,13 @@ def test_arrays_cut_off_anywhere_are_damaged(tmp_path):
     assert damaged(files.load_arrays, path) is None, length
 
 
-@pytest.mark.parametrize('mask', MASKS)
-def test_an_altered_byte_of_arrays_is_noticed_or_changes_nothing(mask, tmp_path):
+def test_an_altered_byte_of_arrays_is_noticed_or_changes_nothing(tmp_path):
   path = tmp_path / 'a.npz'
   files.save_arrays(path, ARRAYS)
   whole = path.read_bytes()
   noticed = 0
   for position in range(len(whole)):
-    path.write_bytes(whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :])
+    path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x40]) + whole[position + 1 :])
     found = damaged(files.load_arrays, path)
     noticed += found is None
     if found is not None:
@@ -427,23 +368,10 @@ def test_numbers_that_are_changed_behind_the_zips_own_checksum_are_noticed(tmp_p
   for name, change in (('x', stored['x'] + 1), ('n', stored['n'].astype(np.int32)), ('x', stored['x'].T)):
     np.savez(path, **(stored | {name: change}))
     assert damaged(files.load_arrays, path) is None
-  renamed = {('y' if name == 'x' else name): array for name, array in stored.items()}
-  np.savez(path, **renamed)
+  np.savez(path, **{('y' if name == 'x' else name): array for name, array in stored.items()})
   assert damaged(files.load_arrays, path) is None
-
-
-@pytest.mark.parametrize('content', [b'', b'no zip at all', b'PK\x03\x04', b'\x93NUMPY'])
-def test_a_foreign_file_is_damaged(content, tmp_path):
-  (tmp_path / 'a.npz').write_bytes(content)
-  assert damaged(files.load_arrays, tmp_path / 'a.npz') is None
-  np.savez(tmp_path / 'a.npz', x=np.zeros(3))
-  assert damaged(files.load_arrays, tmp_path / 'a.npz') is None
-
-
-def test_files_that_are_not_there_are_told_apart_from_damaged_ones(tmp_path):
-  for load in (files.load_json, files.load_arrays, files.load_rows):
-    with pytest.raises(FileNotFoundError):
-      load(tmp_path / 'nothing')
+  np.savez(path, x=np.zeros(3))
+  assert damaged(files.load_arrays, path) is None
 
 
 def test_rows_come_back_mapped_and_read_only(tmp_path):
@@ -466,29 +394,17 @@ def test_rows_cut_off_or_altered_are_damaged(tmp_path):
     path.write_bytes(whole[:length])
     assert damaged(files.load_rows, path) is None, length
   for position in range(len(whole)):
-    for mask in MASKS:
+    for mask in (0x01, 0xFF):
       path.write_bytes(whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :])
       found = damaged(files.load_rows, path)
       if found is not None:  # A header that says the same in other characters.
         assert position < 128
         np.testing.assert_array_equal(found, np.arange(30).reshape(6, 5) * 0.5 - 7)
-
-
-def test_a_byte_deep_inside_large_rows_is_noticed(tmp_path):
-  path = tmp_path / 'rows.npy'
   write_rows(path)
-  size = path.stat().st_size
-  for position in (128, 4096, size // 2, size - 1):
-    with open(path, 'r+b') as stream:
-      stream.seek(position)
-      byte = stream.read(1)[0]
-      stream.seek(position)
-      stream.write(bytes([byte ^ 1]))
-    assert damaged(files.load_rows, path) is None, position
-    with open(path, 'r+b') as stream:
-      stream.seek(position)
-      stream.write(bytes([byte]))
-  files.load_rows(path)
+  with open(path, 'r+b') as stream:
+    stream.seek(-1, os.SEEK_END)
+    stream.write(b'?')
+  assert damaged(files.load_rows, path) is None
 
 
 def test_rows_without_their_checksum_are_not_there(tmp_path):
@@ -498,8 +414,9 @@ def test_rows_without_their_checksum_are_not_there(tmp_path):
   checksum.write_text(json.dumps(['something else']))
   assert damaged(files.load_rows, path) is None
   checksum.unlink()
-  with pytest.raises(FileNotFoundError):
-    files.load_rows(path)
+  for load in (files.load_json, files.load_arrays, files.load_rows):
+    with pytest.raises(FileNotFoundError):
+      load(path if load == files.load_rows else tmp_path / 'nothing')
 
 
 def test_an_exception_while_rows_are_filled_keeps_the_old_array_and_takes_its_word_back(tmp_path):
@@ -515,18 +432,3 @@ def test_an_exception_while_rows_are_filled_keeps_the_old_array_and_takes_its_wo
     files.save_rows(path, 2, 3, fails)
   assert path.read_bytes() == before
   assert names(tmp_path) == ['rows.npy']
-
-
-def test_artifacts_are_named_by_what_determines_them(tmp_path):
-  shelf = artifacts.Store(tmp_path)
-  one = shelf.artifact('fedavg', {'seed': 1, 'clients': ['a', 'b']})
-  assert one == shelf.artifact('fedavg', {'clients': ['a', 'b'], 'seed': 1})
-  assert json.loads((one / 'determinants.json').read_text()) == {'seed': 1, 'clients': ['a', 'b']}
-  others = [
-    shelf.artifact('fedavg', {'seed': 2, 'clients': ['a', 'b']}),
-    shelf.artifact('fedavg', {'seed': '1', 'clients': ['a', 'b']}),
-    shelf.artifact('fedavg', {'seed': 1, 'clients': ['b', 'a']}),
-    shelf.artifact('signatures', {'seed': 1, 'clients': ['a', 'b']}),
-  ]
-  assert len({one, *others}) == 5
-  assert one.name.startswith('fedavg-') and others[-1].name.startswith('signatures-')

@@ -60,27 +60,13 @@ def test_a_text_cut_off_anywhere_is_noticed():
       sealed_json.unseal(text[:length])
 
 
-@given(st.integers(0, 9), st.data())
-@settings(max_examples=50, deadline=None)
-def test_a_digit_that_is_another_one_is_noticed_though_it_is_json_still(digit, data):
-  text = sealed_json.seal(VALUE)
-  end = text.index(b',\n "sealed"')
-  places = [i for i in range(end) if chr(text[i]).isdigit() and text[i] != ord(str(digit))]
-  place = data.draw(st.sampled_from(places))
-  with pytest.raises(ValueError):
-    sealed_json.unseal(text[:place] + str(digit).encode() + text[place + 1 :])
-
-
 def test_what_has_no_seal_is_taken_as_it_is():
   assert sealed_json.unseal(b'{"a": 1}') == {'a': 1}
   assert sealed_json.unseal(b'[1, 2]\n') == [1, 2]
   assert sealed_json.opened(b'{"a": 1}') == b'{"a": 1}'
 
 
-@pytest.mark.parametrize('number', [0, 2, 17])
-def test_another_format_is_told_apart_from_damage(number):
-  text = sealed_json.seal(VALUE).replace(b'"format": 1', f'"format": {number}'.encode())
-  with pytest.raises(
-    sealed_json.NewerFile, match=f'file format {number}, this version of the software reads 1'
-  ):
+def test_another_format_is_told_apart_from_damage():
+  text = sealed_json.seal(VALUE).replace(b'"format": 1', b'"format": 17')
+  with pytest.raises(sealed_json.NewerFile, match='file format 17, this version of the software reads 1'):
     sealed_json.unseal(text)
