@@ -57,7 +57,7 @@ class Clients:
     norm = float(outcome.history.update_norm[-1])
     return Trained(number, norm, outcome.weights.get(number - 1), outcome.weights[number])
 
-  def compare(self, members: np.ndarray, base: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+  def compare(self, members: np.ndarray, base: Weights, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns the cosine similarities float64[members, members] and the norms float64[members] of a round's updates."""
     return _similarity(self._experiment, base, members, number)
 
@@ -156,7 +156,7 @@ def train_segments(
 
 
 def _similarity(
-  experiment: live_experiment_lib.Experiment, weights: Any, members: np.ndarray, number: int
+  experiment: live_experiment_lib.Experiment, weights: Weights, members: np.ndarray, number: int
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns what `Clients.compare` does, kept in the store."""
   from tff_cluster.clustering import diverged_clients as diverged_clients_lib
