@@ -275,6 +275,15 @@ def check(answer: Answer, words: str) -> None:
   assert answer.seconds < SECONDS
 
 
+def check_text(code: int, err: str, expected: int, *words: str) -> None:
+  """This exit code, one line of an error with these words, no traceback."""
+  assert code == expected, err
+  assert err.startswith('error: ') and err.count('\n') == 1 and err.endswith('\n'), err
+  assert 'Traceback' not in err
+  for word in words:
+    assert word in err
+
+
 def files(folder: pathlib.Path) -> dict[pathlib.Path, bytes]:
   """Returns what lies below a folder, so that a test can see that nothing was lost or left."""
   return {path: path.read_bytes() if path.is_file() else b'' for path in folder.rglob('*')}
