@@ -5,7 +5,7 @@
 
 A target is a phase, run_all, the worker alone (in run_all), two runs that share a store of which one is killed, or
 the pruning of a store. Its program runs once without interruption; then each trial kills it between its first write
-and its last, up to three times in a row, and runs it to its end. Trials are forks of this process, which has imported
+and its last, up to three times in a row, and runs it to its end. Trials are forks of a process that has imported
 what programs import before their first write; that takes them as long as all the rest. Moments come from the seed,
 but what they hit depends on the machine. Ends with exit code 1 at the first broken promise (crash_checks.py says what is promised).
 """
@@ -13,23 +13,18 @@ but what they hit depends on the machine. Ends with exit code 1 at the first bro
 import argparse
 import contextlib
 import dataclasses
-import importlib
 import json
 import os
 import pathlib
-import pkgutil
 import shutil
 import signal
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-import phases
-import tff_cluster
 from tests.programs import crash_checks as checks
 from tests.programs.children import Child, ForkedChild
 from tff_cluster.base import seeding
@@ -352,15 +347,6 @@ def _kill(child: Child, alone: bool) -> None:
   child.process.communicate(timeout=30)
 
 
-def _import_all() -> None:
-  """Imports what programs import, TensorFlow and TFF among it, as quietly as they do."""
-  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-  warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
-  for package in (tff_cluster, phases):
-    for found in pkgutil.walk_packages(package.__path__, f'{package.__name__}.'):
-      importlib.import_module(found.name)
-
-
 def main() -> int:
   parser = argparse.ArgumentParser(prog='python -m tests.crash_matrix', description=__doc__.split('\n')[0])
   parser.add_argument('--count', type=int, default=3, help='trials of each target')
@@ -369,7 +355,6 @@ def main() -> int:
   parser.add_argument('--json', type=pathlib.Path, metavar='FILE', help='writes the summary there, too')
   parser.add_argument('--work_dir', type=pathlib.Path, help='default: a temporary folder, removed at the end')
   options = parser.parse_args()
-  _import_all()
   work = options.work_dir or pathlib.Path(tempfile.mkdtemp(prefix='crash_matrix_'))
   matrix = Matrix(work, options.seed, say=lambda line: print(line, flush=True), child=ForkedChild)
   tallies: dict[str, Tally] = {}

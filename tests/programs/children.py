@@ -1,9 +1,11 @@
 """Runs programs as child processes and finds what they leave behind; or here, which is faster where nothing can be left."""
 
 import atexit
+import contextlib
 import dataclasses
 import importlib
 import json
+import multiprocessing
 import os
 import pathlib
 import re
@@ -15,8 +17,11 @@ import tempfile
 import time
 import traceback
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import NoReturn
+
+import pytest
 
 from tff_cluster.cli import program
 
@@ -45,6 +50,16 @@ SMALL = (
 def run_small(folder: pathlib.Path | str, *flags: str) -> int:
   """Runs SMALL with phases.run_all in this process, and returns its exit code."""
   return run_here('phases.run_all', f'--output_dir={folder}', *SMALL, *flags)
+
+
+@contextlib.contextmanager
+def no_report() -> Iterator[None]:
+  """While it lasts, runs write no report, which takes most of the time of a small one."""
+  from tff_cluster.report import report
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
+    yield
 
 
 def digest(folder: pathlib.Path) -> str:
@@ -130,72 +145,88 @@ class Child:
     self.process.communicate(timeout=30)
 
 
-class ForkedChild(Child):
-  """The same in a fork of this process: what is imported here need not be imported there, which saves seconds.
+# A process that has imported what programs import, and does nothing but fork. It is started when it is first needed.
+_SERVER = multiprocessing.get_context('forkserver')
+_SERVER.set_forkserver_preload(['tests.programs.everything', 'tests.programs.children'])
 
-  This process must be one that only starts programs, and does nothing with TensorFlow but import it.
-  """
+
+class ForkedChild(Child):
+  """The same in a fork of a process that has imported what programs import, which saves seconds."""
+
+  inside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
 
   def _start(self, program: str, arguments: Sequence[str], environment: Mapping[str, str]) -> 'ForkedProcess':
-    return ForkedProcess(program, arguments, environment)
+    return ForkedProcess(program, arguments, environment, type(self).inside)
+
+
+class UnreportedChild(ForkedChild):
+  """The same without a report."""
+
+  inside = no_report
 
 
 class ForkedProcess:
   """What Child needs of subprocess.Popen, for a fork."""
 
-  def __init__(self, program: str, arguments: Sequence[str], environment: Mapping[str, str]):
-    self.returncode: int | None = None
-    self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 (read at the end)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    self.pid = os.fork()
-    if not self.pid:
-      self._become(program, arguments, environment)
+  def __init__(
+    self,
+    program: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    inside: Callable[[], AbstractContextManager[None]],
+  ):
+    self._written = [tempfile.NamedTemporaryFile() for _ in range(2)]  # noqa: SIM115 (read at the end)
+    names = [file.name for file in self._written]
+    self._process = _SERVER.Process(target=_become, args=(program, arguments, environment, names, inside))
+    self._process.start()
+    self.pid = self._process.pid
 
-  def _become(self, name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    code = 1
-    try:
-      os.chdir(ROOT)
-      os.environ.update(environment)
-      with open(os.devnull) as nothing:
-        os.dup2(nothing.fileno(), 0)
-      os.dup2(self._out.fileno(), 1)
-      os.dup2(self._err.fileno(), 2)
-      sys.argv = [name, *arguments]
-      module = importlib.import_module(name)
-      program.run(module.main, module.define_flags)
-    except SystemExit as ended:
-      code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except BaseException:
-      traceback.print_exc()
-    finally:
-      atexit._run_exitfuncs()
-      sys.stdout.flush()
-      sys.stderr.flush()
-      os._exit(code)
+  @property
+  def returncode(self) -> int | None:
+    return self._process.exitcode
 
   def poll(self) -> int | None:
-    if self.returncode is None:
-      pid, status = os.waitpid(self.pid, os.WNOHANG)
-      if pid:
-        self.returncode = os.waitstatus_to_exitcode(status)
-    return self.returncode
+    return self._process.exitcode
 
   def send_signal(self, number: int) -> None:
     if self.poll() is None:
       os.kill(self.pid, number)
 
   def communicate(self, timeout: float) -> tuple[str, str]:
-    deadline = time.monotonic() + timeout
-    while self.poll() is None:
-      if time.monotonic() > deadline:
-        raise subprocess.TimeoutExpired(sys.argv, timeout)
-      time.sleep(0.005)
-    texts = []
-    for file in (self._out, self._err):
-      file.seek(0)
-      texts.append(file.read().decode())
-    return texts[0], texts[1]
+    self._process.join(timeout)
+    if self.poll() is None:
+      raise subprocess.TimeoutExpired(sys.argv, timeout)
+    out, err = (pathlib.Path(file.name).read_text() for file in self._written)
+    return out, err
+
+
+def _become(
+  name: str,
+  arguments: Sequence[str],
+  environment: Mapping[str, str],
+  written: Sequence[str],
+  inside: Callable[[], AbstractContextManager[None]],
+) -> NoReturn:
+  """Runs a program in this process, to its end."""
+  code = 1
+  try:
+    os.chdir(ROOT)
+    os.environ.update(environment)
+    for number, file in enumerate(written, 1):
+      os.dup2(os.open(file, os.O_WRONLY), number)
+    sys.argv = [name, *arguments]
+    module = importlib.import_module(name)
+    with inside():
+      program.run(module.main, module.define_flags)
+  except SystemExit as ended:
+    code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+  except BaseException:
+    traceback.print_exc()
+  finally:
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,6 +273,15 @@ def check(answer: Answer, words: str) -> None:
   assert len(answer.err) < 2200 and 'Traceback' not in answer.err
   assert answer.out == ''
   assert answer.seconds < SECONDS
+
+
+def check_text(code: int, err: str, expected: int, *words: str) -> None:
+  """This exit code, one line of an error with these words, no traceback."""
+  assert code == expected, err
+  assert err.startswith('error: ') and err.count('\n') == 1 and err.endswith('\n'), err
+  assert 'Traceback' not in err
+  for word in words:
+    assert word in err
 
 
 def files(folder: pathlib.Path) -> dict[pathlib.Path, bytes]:

@@ -1,6 +1,5 @@
 """One finished run that tests of folders read, or copy and damage. Programs that run in this process render no pictures."""
 
-import contextlib
 import pathlib
 import shutil
 from collections.abc import Iterator
@@ -13,19 +12,9 @@ from tests.programs import children
 __all__ = ['unrendered']
 
 
-@contextlib.contextmanager
-def _no_report() -> Iterator[None]:
-  from tff_cluster.report import report
-
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
-    yield
-
-
 @pytest.fixture
 def without_report() -> Iterator[None]:
-  """Runs write no report, which takes most of the time of a small one."""
-  with _no_report():
+  with children.no_report():
     yield
 
 
@@ -33,7 +22,7 @@ def without_report() -> Iterator[None]:
 def finished(tmp_path_factory) -> pathlib.Path:
   """The folder of children.run_small with exported models, without a report. Nobody writes in it."""
   folder = tmp_path_factory.mktemp('finished') / 'run'
-  with _no_report():
+  with children.no_report():
     assert children.run_small(folder, '--export_models') == 0
   return folder
 

@@ -1,8 +1,10 @@
 """Data, folders and disks that are wrong: one line that helps, the right exit code, finished work kept.
 
-And data that only looks wrong: tiny, lopsided and extreme, which has to work.
+And data that only looks wrong: tiny, lopsided and extreme, which has to work; clients that are sick never end the others' run.
+Files of rows that are refused for what is in them are in test_wrong_files.py.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -12,9 +14,15 @@ import time
 import numpy as np
 import pytest
 
-from phases import run_all
-from tests.programs.children import Child, left_in, nothing_done
-from tff_cluster.cli import program
+from tests.programs.children import (
+  Child,
+  ForkedChild,
+  UnreportedChild,
+  check_text,
+  left_in,
+  nothing_done,
+  run_here,
+)
 from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
@@ -23,6 +31,8 @@ CLIENTS, CLASSES = 6, 3
 SHORT = ('--model=logistic', '--phase1_rounds=1', '--phase2_rounds=1', f'--num_clients={CLIENTS}')
 KMEANS = '--clustering=kmeans,num_clusters=2'
 BY_OWNER = ('--dataset=file', '--partition=by_writer')
+# Enough for enormous rows to overflow: after the first step weights are enormous, too, but still finite.
+STEPS = ('--batch_size=4', '--local_epochs=4')
 
 
 def arrays(counts=(12,) * CLIENTS, seed=0):
@@ -42,13 +52,29 @@ def save(path, **changes):
   return path
 
 
-def call(folder, *flags):
+def flags_of(folder, data, *more):
+  return (f'--output_dir={folder}', *SHORT, *BY_OWNER, f'--data_file={data}', *more)
+
+
+def call(folder, data, *more):
   """Runs phases.run_all in this process and returns its exit code."""
-  return program.execute(run_all.main, run_all.define_flags, ['p', f'--output_dir={folder}', *SHORT, *flags])
+  return run_here('phases.run_all', *flags_of(folder, data, *more))
 
 
 def results(folder):
   return json.loads((folder / 'results.json').read_text())
+
+
+@pytest.fixture
+def works(tmp_path, capsys):
+  """Returns a function that runs on changed arrays, and returns the results."""
+
+  def worked(*more, **changes):
+    code = call(tmp_path / 'run', save(tmp_path / 'own.npz', **changes), *more)
+    assert code == 0, capsys.readouterr().err
+    return results(tmp_path / 'run')
+
+  return worked
 
 
 def check_line(code, capsys, expected, *words):
@@ -57,25 +83,18 @@ def check_line(code, capsys, expected, *words):
   assert nothing_done(captured.out)
 
 
-def check_text(code, err, expected, *words):
-  assert code == expected, err
-  assert err.startswith('error: ') and err.count('\n') == 1 and err.endswith('\n'), err
-  assert 'Traceback' not in err
-  for word in words:
-    assert word in err
+def sizes_of(found):
+  return [sum(counts) for counts in found['population']['label_counts']]
 
 
-def test_thresholds_that_part_or_merge_everybody_work_and_say_so(tmp_path, capsys):
-  data = save(tmp_path / 'own.npz')
+def test_thresholds_that_part_or_merge_everybody_work_and_say_so(works, tmp_path):
   expected = {'0': (CLIENTS, 'every client is alone'), '1e9': (1, 'all clients are in one cluster')}
   asked = [
     f'--clustering={method},distance_threshold={threshold},name={method}_{len(threshold)}'
     for method in ('dynamic_distance', 'hierarchical')
     for threshold in expected
   ]
-  code = call(tmp_path / 'run', *BY_OWNER, f'--data_file={data}', *asked)
-  assert code == 0, capsys.readouterr().err
-  for found in results(tmp_path / 'run')['clusterings']:
+  for found in works(*asked)['clusterings']:
     clusters, note = expected[found['parameters']['distance_threshold']]
     assert found['num_clusters'] == clusters
     assert any(note in text for text in found['notes']), found['notes']
@@ -83,106 +102,131 @@ def test_thresholds_that_part_or_merge_everybody_work_and_say_so(tmp_path, capsy
   assert (tmp_path / 'run' / 'report.html').stat().st_size > 0
 
 
-def test_as_many_clusters_as_clients_work_and_more_do_not(tmp_path, capsys):
-  data = save(tmp_path / 'own.npz')
-  flags = (*BY_OWNER, f'--data_file={data}')
-  assert call(tmp_path / 'run', *flags, f'--clustering=kmeans,num_clusters={CLIENTS}') == 0
-  assert any('every client is alone' in text for text in results(tmp_path / 'run')['clusterings'][0]['notes'])
+def test_as_many_clusters_as_clients_work_and_more_do_not(works, tmp_path, capsys, without_report):
+  (found,) = works(f'--clustering=kmeans,num_clusters={CLIENTS}')['clusterings']
+  assert any('every client is alone' in text for text in found['notes'])
   capsys.readouterr()
-  code = call(tmp_path / 'more', *flags, f'--clustering=kmeans,num_clusters={CLIENTS + 1}')
+  code = call(tmp_path / 'more', tmp_path / 'own.npz', f'--clustering=kmeans,num_clusters={CLIENTS + 1}')
   check_line(code, capsys, 2, f'num_clusters={CLIENTS + 1} is more than the {CLIENTS} clients')
   assert not (tmp_path / 'more').exists()
 
 
-def test_clients_with_fewer_rows_than_a_batch_and_of_very_different_sizes_work(tmp_path, capsys):
-  data = save(tmp_path / 'own.npz', **arrays(counts=(4, 5, 7, 90, 30, 4)))
-  assert call(tmp_path / 'run', *BY_OWNER, f'--data_file={data}', KMEANS, '--batch_size=64') == 0
-  found = results(tmp_path / 'run')
-  assert found['population']['rows']['train'] < 140
-  assert min(map(sum, found['population']['label_counts'])) <= 3
+@pytest.mark.parametrize(
+  ('counts', 'smallest', 'largest'),
+  [((4, 5, 7, 90, 30, 4), 3, 80), ((12, 12, 12_000, 12, 12, 12), 11, 9_000)],
+)
+def test_clients_of_very_different_sizes_work(counts, smallest, largest, works, without_report):
+  """Some have fewer rows than a batch, one has a thousand times the rows of the others."""
+  found = works(KMEANS, '--batch_size=64', **arrays(counts=counts))
+  sizes = sizes_of(found)
+  assert min(sizes) <= smallest and largest <= max(sizes) == sizes[int(np.argmax(counts))]
+  assert found['population']['rows']['train'] < sum(counts)
   assert found['phase1']['dropped_updates'] == 0
+  assert 'excluded' not in found['clusterings'][0]
+  json.dumps(found, allow_nan=False)
 
 
-def test_clients_of_one_class_and_a_class_of_one_client_work(tmp_path, capsys):
+def test_clients_of_one_class_and_a_class_of_one_client_work(works, without_report):
   owner = arrays()['client_id']
-  y = np.where(owner == 'w0', 0, np.where(owner == 'w1', 2, 1))
-  data = save(tmp_path / 'own.npz', y=y)
-  assert call(tmp_path / 'run', *BY_OWNER, f'--data_file={data}', KMEANS) == 0
-  found = results(tmp_path / 'run')
+  found = works(KMEANS, y=np.where(owner == 'w0', 0, np.where(owner == 'w1', 2, 1)))
   assert [sum(count > 0 for count in counts) for counts in found['population']['label_counts']] == [
     1
   ] * CLIENTS
 
 
-def test_clients_that_are_all_equal_give_one_cluster_and_a_note(tmp_path, capsys):
+def test_clients_that_are_all_equal_give_one_cluster_and_a_note(works, without_report):
   label = 2  # Of whose classes two have no rows.
-  data = save(tmp_path / 'own.npz', x=np.zeros((72, 4), np.float32), y=np.full(72, label))
-  assert call(tmp_path / 'run', *BY_OWNER, f'--data_file={data}', KMEANS) == 0
-  assert results(tmp_path / 'run')['population']['num_classes'] == label + 1
-  (found,) = results(tmp_path / 'run')['clusterings']
-  assert found['num_clusters'] == 1
-  assert any('other signatures are equal' in text for text in found['notes'])
+  found = works(KMEANS, x=np.zeros((72, 4), np.float32), y=np.full(72, label))
+  assert found['population']['num_classes'] == label + 1
+  (clustering,) = found['clusterings']
+  assert clustering['num_clusters'] == 1
+  assert any('other signatures are equal' in text for text in clustering['notes'])
 
 
-def test_a_single_client_works(tmp_path, capsys):
-  data = save(tmp_path / 'own.npz', **arrays(counts=(20,)))
+def test_a_single_client_works(works):
   flags = ('--num_clients=1', '--clustering=kmeans,num_clusters=1', '--clustering=dynamic_distance')
-  assert call(tmp_path / 'run', *BY_OWNER, f'--data_file={data}', *flags) == 0, capsys.readouterr().err
-  assert [c['num_clusters'] for c in results(tmp_path / 'run')['clusterings']] == [1, 1]
+  assert [c['num_clusters'] for c in works(*flags, **arrays(counts=(20,)))['clusterings']] == [1, 1]
 
 
-def test_a_data_file_that_changed_since_is_noticed_and_finished_work_kept(tmp_path, capsys):
-  data, folder = save(tmp_path / 'own.npz'), tmp_path / 'run'
-  flags = (*BY_OWNER, f'--data_file={data}', KMEANS)
-  assert call(folder, *flags) == 0
-  before = results(folder)
+def test_a_partition_that_would_leave_clients_empty_leaves_each_a_row(works, without_report):
+  found = works('--partition=quantity_skew', '--quantity_alpha=0.001', KMEANS)
+  sizes = sizes_of(found)
+  assert len(sizes) == CLIENTS and min(sizes) == 1 and max(sizes) > 20
+  assert 'excluded' not in found['clusterings'][0]
+
+
+def enormous_rows(owners):
+  """Returns x of a data file in which some clients have finite rows that training cannot bear."""
+  made = arrays()
+  return np.where(np.isin(made['client_id'], owners)[:, None], np.float32(1e30), np.float32(1)) * made['x']
+
+
+def test_a_client_that_diverges_ends_nothing_and_is_told(works, tmp_path, capsys):
+  # As many clusters as clients: one fewer can be clustered.
+  clusterings = (f'--clustering=kmeans,num_clusters={CLIENTS}', '--clustering=dynamic_distance')
+  found = works(*STEPS, *clusterings, x=enormous_rows(['w2']))['clusterings']
+  assert [c['excluded'] for c in found] == [['w2'], ['w2']]
+  # Of clusters of one client each the first one takes it.
+  assert found[0]['clusters'] == [['w0', 'w2'], ['w1'], ['w3'], ['w4'], ['w5']]
+  note = '1 client was not clustered, because its update was not finite (w2)'
+  assert f'{note}; it is kept in the largest cluster' in found[0]['notes']
+  page = (tmp_path / 'run' / 'report.html').read_text()
+  assert note in page and 'Not finite and left out: 1 update of Phase 1' in page
+  capsys.readouterr()
+  assert run_here('phases.replay', f'--output_dir={tmp_path / "run"}', '--num_thresholds=3') == 0
+  captured = capsys.readouterr()
+  assert captured.err == ''
+  assert f'{note}\n' in captured.out and f'{CLIENTS - 1} clients' in captured.out
+
+
+@pytest.mark.parametrize(
+  ('x', 'flags', 'words'),
+  [
+    (enormous_rows(['w0', 'w1', 'w2', 'w4', 'w5']), STEPS, ('client w0', '4 clients more', 'smaller --learning_rate')),
+    (arrays()['x'] * 1000, ('--learning_rate=1e38', '--local_epochs=9'), ('smaller --learning_rate',)),
+  ],
+  ids=['all but one', 'all'],
+)  # fmt: skip
+def test_where_too_many_diverge_it_is_one_line(x, flags, words, tmp_path, capsys):
+  code = call(tmp_path / 'run', save(tmp_path / 'own.npz', x=x), KMEANS, *flags)
+  check_line(code, capsys, 2, *words)
+
+
+def test_a_data_file_that_changed_since_is_noticed_and_finished_work_kept(
+  works, tmp_path, capsys, without_report
+):
+  data, folder = tmp_path / 'own.npz', tmp_path / 'run'
+  before = works(KMEANS)
   kept = {p: p.read_bytes() for p in folder.rglob('*.npz')}
   x = arrays()['x']
   x[17, 2] += 0.5
   save(data, x=x)
   capsys.readouterr()
-  check_line(
-    call(folder, *flags), capsys, 2, f'--data_file={data} has other rows', 'choose another --output_dir'
-  )
+  words = (f'--data_file={data} has other rows', 'choose another --output_dir')
+  check_line(call(folder, data, KMEANS), capsys, 2, *words)
   # Also where something is left to train.
   (folder / 'phase3' / 'kmeans.json').unlink()
-  check_line(call(folder, *flags), capsys, 2, 'has other rows')
+  check_line(call(folder, data, KMEANS), capsys, 2, *words)
   assert {p: p.read_bytes() for p in folder.rglob('*.npz')} == kept
   # The old rows under another name are still the same experiment.
-  moved = save(tmp_path / 'moved.npz')
-  assert call(folder, *BY_OWNER, f'--data_file={moved}', KMEANS) == 0
+  assert call(folder, save(tmp_path / 'moved.npz'), KMEANS) == 0
   assert results(folder)['digest'] == before['digest']
 
 
-def test_a_learning_rate_that_diverges_is_one_line(tmp_path, capsys):
-  data = save(tmp_path / 'own.npz', x=arrays()['x'] * 1000)
-  code = call(
-    tmp_path / 'run', *BY_OWNER, f'--data_file={data}', KMEANS, '--learning_rate=1e38', '--local_epochs=9'
-  )
-  check_line(code, capsys, 2, 'smaller --learning_rate')
-
-
-def mounted(folder, options):
+@contextlib.contextmanager
+def disk(folder, options):
   folder.mkdir()
   command = ['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', str(folder)]
   if os.geteuid() or subprocess.run(command, capture_output=True).returncode:
     pytest.skip('only root can mount a disk')
+  yield folder
+  subprocess.run(['umount', str(folder)], check=True)
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-  folder = tmp_path / 'disk'
-  mounted(folder, 'size=16m')
-  yield folder
-  subprocess.run(['umount', str(folder)], check=True)
-
-
-@pytest.fixture
-def read_only_disk(tmp_path):
-  folder = tmp_path / 'disk'
-  mounted(folder, 'size=1m,ro')
-  yield folder
-  subprocess.run(['umount', str(folder)], check=True)
+  with disk(tmp_path / 'disk', 'size=16m') as folder:
+    yield folder
 
 
 def fill(folder, leave=0):
@@ -201,17 +245,15 @@ def fill(folder, leave=0):
 def test_a_disk_that_is_full_once_the_clients_are_saved(small_disk, tmp_path):
   data = save(tmp_path / 'own.npz', **arrays(counts=(1000,) * CLIENTS))
   fill(small_disk, leave=40_000)
-  code, out, err = Child(
-    'phases.run_all', f'--output_dir={small_disk / "run"}', *SHORT, *BY_OWNER, f'--data_file={data}', KMEANS
-  ).finish()
+  code, out, err = ForkedChild('phases.run_all', *flags_of(small_disk / 'run', data, KMEANS)).finish()
   check_text(code, err, 1, 'No space left on device', str(small_disk))
   assert nothing_done(out)
 
 
 def test_a_disk_that_fills_up_during_a_run(small_disk, tmp_path):
-  data, folder = save(tmp_path / 'own.npz'), small_disk / 'run'
-  flags = (f'--output_dir={folder}', *SHORT, '--phase1_rounds=30', *BY_OWNER, f'--data_file={data}', KMEANS)
-  child = Child('phases.run_all', *flags)
+  folder = small_disk / 'run'
+  flags = flags_of(folder, save(tmp_path / 'own.npz'), KMEANS, '--phase1_rounds=30')
+  child = ForkedChild('phases.run_all', *flags)
   assert child.wait_for(folder, 'store/fedavg-*/latest_0000[3-9].npz')
   fill(small_disk)
   code, out, err = child.finish()
@@ -221,19 +263,19 @@ def test_a_disk_that_fills_up_during_a_run(small_disk, tmp_path):
   done = int(newest.stem.rpartition('_')[2])
   assert len(files.load_arrays(newest)['train_loss']) == done >= 3
   (small_disk / 'ballast').unlink()
-  code, out, err = Child('phases.run_all', *flags).finish()
+  code, out, err = UnreportedChild('phases.run_all', *flags).finish()
   assert code == 0, err
   asked, trained = map(int, re.search(r'^client-rounds: (\d+) asked for, (\d+) trained$', out, re.M).groups())
   assert asked - trained >= done * CLIENTS
   assert left_in(folder) == []
 
 
-def test_a_folder_that_cannot_be_written(read_only_disk, tmp_path):
+def test_a_folder_that_cannot_be_written(tmp_path):
   data = save(tmp_path / 'own.npz')
-  flags = (*SHORT, *BY_OWNER, f'--data_file={data}', KMEANS)
-  for folder in (read_only_disk, read_only_disk / 'run'):
-    begun = time.monotonic()
-    code, out, err = Child('phases.run_all', f'--output_dir={folder}', *flags).finish()
-    check_text(code, err, 1, 'Read-only file system', str(read_only_disk))
-    assert out == ''
-    assert time.monotonic() - begun < 10  # Before anything slow is imported.
+  with disk(tmp_path / 'disk', 'size=1m,ro') as read_only:
+    for folder in (read_only, read_only / 'run'):
+      begun = time.monotonic()
+      code, out, err = Child('phases.run_all', *flags_of(folder, data, KMEANS)).finish()
+      check_text(code, err, 1, 'Read-only file system', str(read_only))
+      assert out == ''
+      assert time.monotonic() - begun < 10  # Before anything slow is imported.

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from tests.programs.children import beside_phases, run_here
-from tests.programs.test_bad_data import check_text
+from tests.programs.children import beside_phases, check_text, run_here
 from tff_cluster.clustering.methods.spectral import Spectral
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files

@@ -1,6 +1,5 @@
 """However a run ends, it leaves no process behind; and it goes on to the same bits."""
 
-import json
 import os
 import re
 import shutil
@@ -11,7 +10,7 @@ import sys
 import pytest
 
 from tests.engine.reach import WITHOUT_PRIVATE_NETWORKS, listening, networks_can_be_forbidden
-from tests.programs.children import ROOT, Child, beside_phases, run_here
+from tests.programs.children import ROOT, Child, UnreportedChild, beside_phases, digest, run_here
 
 pytestmark = pytest.mark.tensorflow
 
@@ -22,29 +21,32 @@ SMALL = (
 )  # fmt: skip
 
 
-def run_all(folder, *more, **environment):
-  return Child('phases.run_all', *SMALL, f'--output_dir={folder}', *more, **environment)
+def run_all(folder, *more, child=UnreportedChild, **environment):
+  return child('phases.run_all', *SMALL, f'--output_dir={folder}', *more, **environment)
+
+
+def training(folder, *more, **environment):
+  """Returns a run that has saved a round, and its worker's id."""
+  child = run_all(folder, *more, **environment)
+  assert child.wait_for(folder, 'store/fedavg-*/latest_*.npz')
+  (worker,) = child.workers()
+  return child, worker
 
 
 @pytest.fixture(scope='module')
 def uninterrupted(tmp_path_factory):
   folder = tmp_path_factory.mktemp('uninterrupted') / 'run'
-  child = run_all(folder, '--clients_in_parallel=1')
+  child = run_all(folder, '--clients_in_parallel=1', child=Child)
   code, out, err = child.finish()
-  assert code == 0, err
+  assert (code, err) == (0, '')
   assert child.left_over() == []
-  return folder, out, err
-
-
-def digest_of(folder):
-  return json.loads((folder / 'results.json').read_text())['digest']
+  return folder, out
 
 
 def test_a_run_ends_with_report_and_digest_and_warns_of_nothing(uninterrupted):
-  folder, out, err = uninterrupted
-  assert err == ''
+  folder, out = uninterrupted
   assert re.search(r'^client-rounds: \d+ asked for, \d+ trained$', out, re.M)
-  assert f'digest {digest_of(folder)}' in out
+  assert f'digest {digest(folder)}' in out
   assert f'report {(folder / "report.html").resolve()}' in out
 
 
@@ -55,9 +57,7 @@ def test_no_process_of_a_run_can_be_reached_or_is_left_by_a_signal(number, code,
   # Longer than the address of a Unix socket may be.
   scratch = tmp_path / ('long' * 30)
   scratch.mkdir()
-  child = run_all(tmp_path / 'run', '--phase1_rounds=5000', TMPDIR=str(scratch))
-  assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
-  (worker,) = child.workers()
+  child, worker = training(tmp_path / 'run', '--phase1_rounds=5000', TMPDIR=str(scratch))
   if not os.path.samefile(f'/proc/{worker}/ns/net', '/proc/self/ns/net'):  # Where the system allows it.
     assert listening(child.process.pid) == [] and listening(worker) == []
   second = run_all(tmp_path / 'run', '--phase1_rounds=5000').finish()
@@ -72,23 +72,19 @@ def test_no_process_of_a_run_can_be_reached_or_is_left_by_a_signal(number, code,
 
 
 def test_a_worker_that_dies_is_replaced_and_the_run_ends_with_the_same_bits(uninterrupted, tmp_path):
-  child = run_all(tmp_path / 'run')
-  assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
-  (worker,) = child.workers()
+  child, worker = training(tmp_path / 'run')
   os.kill(worker, signal.SIGKILL)
   code, _, err = child.finish()
   assert code == 0
   assert (
     'TFF worker ended (exit code -9)' in err and 'its work repeated (1 of 2)' in err and err.count('\n') == 1
   )
-  assert digest_of(tmp_path / 'run') == digest_of(uninterrupted[0])
+  assert digest(tmp_path / 'run') == digest(uninterrupted[0])
   assert child.left_over() == []
 
 
 def test_a_worker_that_dies_of_its_own_fault_ends_the_run_with_its_model(tmp_path):
-  child = run_all(tmp_path / 'run', '--phase1_rounds=5000')
-  assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
-  (worker,) = child.workers()
+  child, worker = training(tmp_path / 'run', '--phase1_rounds=5000')
   os.kill(worker, signal.SIGSEGV)
   code, _, err = child.finish(timeout=30)
   assert code == 1 and err.count('\n') == 1
@@ -100,9 +96,19 @@ def test_a_worker_that_dies_of_its_own_fault_ends_the_run_with_its_model(tmp_pat
 def test_a_system_without_private_networks_is_told_of_once_a_run(tmp_path):
   if not networks_can_be_forbidden():
     pytest.skip('no user namespace can be made, in which networks could be forbidden')
-  command = [*WITHOUT_PRIVATE_NETWORKS, sys.executable, '-m', 'phases.run_all', *SMALL]
+  script = (
+    'from phases import run_all; from tff_cluster.cli import program; from tests.programs import children\n'
+    'with children.no_report(): program.run(run_all.main, run_all.define_flags)'
+  )
   # Each fold has a worker of its own.
-  command += ['--num_folds=2', f'--output_dir={tmp_path / "run"}']
+  flags = (
+    *SMALL,
+    '--num_folds=2',
+    '--phase1_rounds=1',
+    '--phase2_rounds=1',
+    f'--output_dir={tmp_path / "run"}',
+  )
+  command = [*WITHOUT_PRIVATE_NETWORKS, sys.executable, '-c', script, *flags]
   done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
   assert done.returncode == 0, done.stderr
   err = beside_phases(done.stderr)
@@ -122,23 +128,23 @@ def test_a_fault_of_this_software_keeps_its_traceback_and_leaves_no_worker(unint
 def test_the_digest_does_not_depend_on_clients_in_parallel_or_on_the_phases_being_run_alone(
   uninterrupted, tmp_path
 ):
-  folder = tmp_path / 'run'
-  commands = [
-    ('phases.phase1', *SMALL, '--clients_in_parallel=3'),
+  # The experiment is that of the configuration alone.
+  first = ('phases.phase1', f'--config_file={uninterrupted[0] / "config.json"}', '--clients_in_parallel=3')
+  more = (
     ('phases.clustering',),
     ('phases.phase2', '--clients_in_parallel=2'),
     ('phases.phase3',),
     ('phases.report',),
-  ]
-  for program, *flags in commands:
-    assert run_here(program, *flags, f'--output_dir={folder}') == 0, program
-  assert digest_of(folder) == digest_of(uninterrupted[0])
-
-
-def test_a_run_is_repeated_from_its_configuration_alone(uninterrupted, tmp_path):
-  config = uninterrupted[0] / 'config.json'
-  assert run_here('phases.run_all', f'--config_file={config}', f'--output_dir={tmp_path / "run"}') == 0
-  assert digest_of(tmp_path / 'run') == digest_of(uninterrupted[0])
+  )
+  before = os.umask(0o077)
+  try:
+    for program, *flags in (first, *more):
+      assert run_here(program, *flags, f'--output_dir={tmp_path / "run"}') == 0, program
+  finally:
+    os.umask(before)
+  assert digest(tmp_path / 'run') == digest(uninterrupted[0])
+  # Where the umask forbids it, others can read nothing.
+  assert {path.stat().st_mode & 0o077 for path in [tmp_path / 'run', *(tmp_path / 'run').rglob('*')]} == {0}
 
 
 @pytest.fixture
@@ -194,7 +200,7 @@ def test_several_machines_and_a_cut_cable_give_the_same_bits(machines, uninterru
     subprocess.run(['ip', 'link', 'set', machines[0][2], 'down'], check=True)
     code, _, err = child.finish()
     assert code == 0, err
-    assert digest_of(tmp_path / 'run') == digest_of(uninterrupted[0])
+    assert digest(tmp_path / 'run') == digest(uninterrupted[0])
     assert f'the worker {machines[0][1]}:7000' in err
     assert child.left_over() == []
   finally:
@@ -202,13 +208,3 @@ def test_several_machines_and_a_cut_cable_give_the_same_bits(machines, uninterru
       worker.terminate()
     for worker in workers:
       worker.communicate(timeout=20)
-
-
-def test_a_run_lets_others_read_nothing_where_the_umask_forbids_it(tmp_path):
-  before = os.umask(0o077)
-  try:
-    code = run_here('phases.run_all', *SMALL, f'--output_dir={tmp_path / "run"}')
-  finally:
-    os.umask(before)
-  assert code == 0
-  assert {path.stat().st_mode & 0o077 for path in [tmp_path / 'run', *(tmp_path / 'run').rglob('*')]} == {0}

@@ -8,8 +8,7 @@ import shutil
 
 import pytest
 
-from tests.programs.children import SMALL, beside_phases, digest, run_here, run_small
-from tests.programs.test_bad_data import check_text
+from tests.programs.children import SMALL, beside_phases, check_text, digest, run_here, run_small
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 

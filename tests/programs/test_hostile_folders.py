@@ -14,8 +14,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from tests.programs.children import SMALL, Child, beside_phases, digest, nothing_done, run_small
-from tests.programs.test_bad_data import check_text
+from tests.programs.children import SMALL, Child, beside_phases, check_text, digest, nothing_done, run_small
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.experiment import results as results_lib

@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from tff_cluster.base import records
+from tff_cluster.base.types import Weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,13 +100,14 @@ class Trained:
   Attributes:
     round: That round.
     mean_update_norm: Norm of the mean update that was applied in it.
-    before, after: The model that it started from and the one that it made; only the federation reads them.
+    before, after: The models before and after that round, which only the federation reads. `before` may be None where that
+      is the last round of all.
   """
 
   round: int
   mean_update_norm: float
-  before: Any
-  after: Any
+  before: Weights | None
+  after: Weights
 
 
 class Federation(Protocol):
@@ -119,16 +121,16 @@ class Federation(Protocol):
   """
 
   client_ids: tuple[str, ...]
-  initial: Any
+  initial: Weights
   first_round: int
   last_round: int
 
   def train(
-    self, members: np.ndarray, start: Any, start_round: int, stop: Callable[[int, float], bool]
+    self, members: np.ndarray, start: Weights, start_round: int, stop: Callable[[int, float], bool]
   ) -> Trained:
     """Trains a cluster to the last round, or until stop(round, norm of the mean update)."""
 
-  def compare(self, members: np.ndarray, base: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+  def compare(self, members: np.ndarray, base: Weights, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns the cosine similarities float64[members, members] and the norms float64[members] of a round's updates.
 
     Those of an update that is not finite are NaN.

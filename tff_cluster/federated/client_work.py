@@ -16,8 +16,8 @@ one that is malicious (data/malicious.py).
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -25,6 +25,7 @@ import tensorflow_federated as tff
 
 from tff_cluster.base import digests
 from tff_cluster.base.errors import InputError
+from tff_cluster.base.types import Json, Weights
 from tff_cluster.federated import keras_graph
 from tff_cluster.models import build as models_build
 
@@ -33,6 +34,15 @@ from tff_cluster.models import build as models_build
 _UNSAFE = 'FusedBatchNorm'
 # Attributes of operations that carry running numbers.
 _NUMBERED = ('_gradient_op_type', '_class')
+
+# Weights of a model in a computation, in the order of Weights.
+Tensors: TypeAlias = Sequence[tf.Tensor]
+# What a client holds while it trains; see the module's docstring.
+ClientData: TypeAlias = collections.OrderedDict[str, np.ndarray]
+# What an optimizer of TFF remembers from step to step.
+_OptimizerState: TypeAlias = Mapping[str, tf.Tensor]
+# update, weight, loss_sum, rows_visited and finite of build_client_update.
+_Update: TypeAlias = tuple[Tensors, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,9 +59,9 @@ class Model:
     graph: A digest of its operations; equal for equal models, whatever was built before.
   """
 
-  weights: tuple[np.ndarray, ...]
-  loss: Callable[[Any, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
-  probabilities: Callable[[Any, tf.Tensor], tf.Tensor]
+  weights: Weights
+  loss: Callable[[Tensors, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+  probabilities: Callable[[Tensors, tf.Tensor], tf.Tensor]
   x_spec: tf.TensorSpec
   num_classes: int
   graph: str
@@ -70,7 +80,7 @@ class Model:
     return tff.types.tensorflow_to_type(tuple(tf.TensorSpec(w.shape, w.dtype) for w in self.weights))
 
 
-def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
+def model_from_keras(keras_model: tf.keras.Model, x_dtype: np.dtype | type[np.number]) -> Model:
   """Returns the model as functions of its weights.
 
   Args:
@@ -104,11 +114,11 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: Any) -> Model:
   autograph = tf.__internal__.autograph
   outputs_of = autograph.tf_convert(whole.outputs, autograph.control_status_ctx(), convert_by_default=False)
 
-  def predict_probabilities(weights: Any, x: tf.Tensor) -> tf.Tensor:
+  def predict_probabilities(weights: Tensors, x: tf.Tensor) -> tf.Tensor:
     outputs = outputs_of(weights, x)
     return outputs if probabilities else tf.nn.softmax(outputs)
 
-  def loss(weights: Any, x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  def loss(weights: Tensors, x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     outputs = outputs_of(weights, x)
     each = tf.keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=not probabilities)
     return each, tf.argmax(outputs, axis=1, output_type=tf.int32)
@@ -164,10 +174,10 @@ def _digest_of(graph: tf.Graph) -> str:
   return digests.of_json([_told(definition.node), sorted(functions)])
 
 
-def _told(nodes: Any) -> list[list[Any]]:
+def _told(nodes: Iterable[tf.compat.v1.NodeDef]) -> list[Json]:
   """Returns the operations of a graph as JSON, named by their places."""
   places = {node.name: place for place, node in enumerate(nodes)}
-  told = []
+  told: list[Json] = []
   for node in nodes:
     # An input is NAME, NAME:NUMBER, ^NAME or NAME:OUTPUT:NUMBER.
     inputs = [
@@ -188,7 +198,7 @@ def scaled(x: tf.Tensor) -> tf.Tensor:
 
 
 def client_data_spec(model: Model) -> collections.OrderedDict[str, tf.TensorSpec]:
-  """Returns the spec of what a client holds while it trains; see the module's docstring."""
+  """Returns the spec of ClientData."""
   return collections.OrderedDict(
     x=model.x_spec,
     y=tf.TensorSpec([None], tf.int32),
@@ -199,7 +209,7 @@ def client_data_spec(model: Model) -> collections.OrderedDict[str, tf.TensorSpec
 
 def build_client_update(
   model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
-) -> Callable[[Any, Any], Any]:
+) -> Callable[[Tensors, Mapping[str, tf.Tensor]], _Update]:
   """Returns a tf.function (weights, client data) -> (update, weight, loss_sum, rows_visited, finite).
 
   update: float32 arrays like the weights, initial minus trained (TFF's sign), times the client's scale; weight:
@@ -218,7 +228,9 @@ def build_client_update(
   @functools.partial(
     tf.function, autograph=False, reduce_retracing=True, experimental_attributes={'_noinline': True}
   )
-  def sgd_step(state: Any, weights: Any, x: tf.Tensor, y: tf.Tensor) -> Any:
+  def sgd_step(
+    state: _OptimizerState, weights: Tensors, x: tf.Tensor, y: tf.Tensor
+  ) -> tuple[_OptimizerState, Tensors, tf.Tensor]:
     with tf.GradientTape() as tape:
       tape.watch(weights)
       each, _ = model.loss(weights, scaled(x), y)
@@ -228,7 +240,7 @@ def build_client_update(
     return state, weights, tf.reduce_sum(each)
 
   @functools.partial(tf.function, autograph=False)
-  def client_update(initial: Any, data: Any) -> Any:
+  def client_update(initial: Tensors, data: Mapping[str, tf.Tensor]) -> _Update:
     x, y, order = data['x'], data['y'], data['order']
     rows = tf.shape(y)[0]
     size = tf.constant(batch_size) if batch_size else tf.maximum(rows, 1)
@@ -237,7 +249,9 @@ def build_client_update(
     initial = tuple(initial)
     specs = tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights)
 
-    def one_step(step: tf.Tensor, state: Any, weights: Any, loss_sum: tf.Tensor) -> Any:
+    def one_step(
+      step: tf.Tensor, state: _OptimizerState, weights: Tensors, loss_sum: tf.Tensor
+    ) -> tuple[tf.Tensor, _OptimizerState, Tensors, tf.Tensor]:
       start = (step % batches) * size
       visit = order[step // batches, start : tf.minimum(start + size, rows)]
       state, weights, batch_loss = sgd_step(state, weights, tf.gather(x, visit), tf.gather(y, visit))

@@ -1,8 +1,8 @@
 """Quantization of what a single client sends, by TFF's encoded aggregator."""
 
 import contextlib
+import functools
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -74,7 +74,11 @@ class SeededQuantizationStage(tensor_encoding.core.AdaptiveEncodingStageInterfac
     }, {}
 
   def decode(
-    self, encoded_tensors: dict, decode_params: dict, num_summands: Any = None, shape: Any = None
+    self,
+    encoded_tensors: dict,
+    decode_params: dict,
+    num_summands: int | None = None,
+    shape: tf.Tensor | None = None,
   ) -> tf.Tensor:
     return self._levels.decode(encoded_tensors, decode_params, num_summands, shape)
 
@@ -106,7 +110,7 @@ class Quantized:
     if rounding not in ROUNDINGS:
       raise InputError(f'rounding {rounding!r}: allowed are {", ".join(ROUNDINGS)}')
 
-    def encoder(spec: tf.TensorSpec) -> Any:
+    def encoder(spec: tf.TensorSpec) -> tensor_encoding.core.GatherEncoder:
       made = _seeded_encoder(bits) if rounding == 'random' else _plain_encoder(bits)
       return tensor_encoding.encoders.as_gather_encoder(made, spec)
 
@@ -114,7 +118,6 @@ class Quantized:
       factory = tff.aggregators.EncodedSumFactory(encoder)
       self.process = factory.create(tff.TensorType(np.float32, [features]))
       self.num_bytes = _sent_bytes(encoder(tf.TensorSpec([features], tf.float32)), features)
-    self._state: Any = None
 
   def receive(self, vector: np.ndarray, seed: np.ndarray) -> np.ndarray:
     """Returns float32[features], the vector as the server gets it.
@@ -123,19 +126,21 @@ class Quantized:
       vector: float32[features].
       seed: int32[2], for random rounding.
     """
-    if self._state is None:
-      self._state = self.process.initialize()
     # The only state of such a process is the seed, if it has one.
     leaves = [np.asarray(seed, np.int32) for _ in tf.nest.flatten(self._state)]
     state = tf.nest.pack_sequence_as(self._state, leaves)
     return np.asarray(self.process.next(state, [vector]).result)
 
+  @functools.cached_property
+  def _state(self) -> object:
+    return self.process.initialize()
 
-def _plain_encoder(bits: int) -> Any:
+
+def _plain_encoder(bits: int) -> tensor_encoding.core.Encoder:
   return tensor_encoding.encoders.uniform_quantization(bits, stochastic=False)
 
 
-def _seeded_encoder(bits: int) -> Any:
+def _seeded_encoder(bits: int) -> tensor_encoding.core.Encoder:
   """Returns what tensor_encoding.encoders.uniform_quantization composes, with the seeded stage in the middle."""
   flat, packed = stages_impl.FlattenEncodingStage(), stages_impl.BitpackingEncodingStage(bits)
   return (
@@ -146,7 +151,7 @@ def _seeded_encoder(bits: int) -> Any:
   )
 
 
-def _sent_bytes(encoder: Any, features: int) -> int:
+def _sent_bytes(encoder: tensor_encoding.core.GatherEncoder, features: int) -> int:
   params, _, _ = encoder.get_params(encoder.initial_state())
   encoded = encoder.encode(tf.zeros([features]), params)[0]
   return sum(np.asarray(part).nbytes for part in tf.nest.flatten(encoded))

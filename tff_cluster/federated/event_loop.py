@@ -7,12 +7,12 @@ one. TFF's own synchronous contexts have a loop in a thread of their own, and so
 import asyncio
 from collections.abc import Coroutine
 from concurrent import futures
-from typing import Any, TypeVar
+from typing import TypeVar
 
 _T = TypeVar('_T')
 
 
-def complete(coroutine: Coroutine[Any, Any, _T]) -> _T:
+def complete(coroutine: Coroutine[object, None, _T]) -> _T:
   """Returns a coroutine's result, or raises what it raises; an interrupted caller waits until it has ended."""
   with futures.ThreadPoolExecutor(max_workers=1) as beside:
     return beside.submit(lambda: asyncio.run(coroutine)).result()

@@ -6,7 +6,7 @@ own, and it wraps the graph in a tf.function, inside which TensorFlow does not f
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
 import tensorflow as tf
 
@@ -77,11 +77,17 @@ def _refuse_beside_loss(keras_model: tf.keras.Model) -> None:
     )
 
 
+class _Maker(Protocol):
+  """What makes a variable of Keras's options."""
+
+  def __call__(self, **options: object) -> tf.Variable: ...
+
+
 def _order_of_making(keras_model: tf.keras.Model) -> list[int]:
   """Returns, for each variable that a copy of the model makes, its place in keras_model.trainable_weights."""
-  made: list[Any] = []
+  made: list[tf.Variable] = []
 
-  def record(make: Any, **options: Any) -> Any:
+  def record(make: _Maker, **options: object) -> tf.Variable:
     made.append(make(**options))
     return made[-1]
 

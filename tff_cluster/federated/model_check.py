@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -42,6 +42,10 @@ _OF_WEIGHT, _OF_WHOLE = 1e-2, 1e-4
 _OF_PROBABILITY = 1e-2
 
 
+_Arguments = ParamSpec('_Arguments')
+_T = TypeVar('_T')
+
+
 @dataclasses.dataclass(frozen=True)
 class _Numbers:
   """What a model gives, a row or an array for each client.
@@ -66,17 +70,19 @@ class _Asked:
     machine = dataclasses.replace(machine_lib.ONE_WORKER, worker_retries=0)
     self._context = self._thread.submit(one_machine.LocalContext, self._worker, machine)
 
-  def ask(self, function: Callable[..., Any], *arguments: Any) -> futures.Future:
+  def ask(
+    self, function: Callable[_Arguments, _T], *arguments: _Arguments.args, **named: _Arguments.kwargs
+  ) -> futures.Future[_T]:
     """Returns what will be the function's result, computed in the worker.
 
     The future raises InputError where that fails, and EnvironmentFault where the worker does not come up.
     """
 
-    def compute() -> Any:
+    def compute() -> _T:
       context = self._context.result()
       with tff.framework.get_context_stack().install(context):  # That of this thread.
         try:
-          return function(*arguments)
+          return function(*arguments, **named)
         except EnvironmentFault as fault:
           raise InputError(
             f'the Keras model fails in {self._which}, which {fault.__cause__ or fault}'
@@ -134,7 +140,7 @@ def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.nd
 
 def _jobs(
   model: client_work.Model, clients: Sequence[tuple[np.ndarray, np.ndarray]]
-) -> tuple[list[Any], list[Any], list[Any]]:
+) -> tuple[list[client_work.ClientData], list[client_work.ClientData], list[client_work.ClientData]]:
   """Returns what clients hold that make one step, the same with several steps, and these again and again."""
   number = min(_MOST_STEPS, max(_MOST_PARAMETERS // model.num_parameters, 4))
   step = [_work(*client, 1) for client in clients]
@@ -190,7 +196,7 @@ def _by_keras(keras_model: tf.keras.Model, clients: Sequence[tuple[np.ndarray, n
   return _Numbers(updates, predicted)
 
 
-def _stepped(weight: np.ndarray, gradient: Any) -> np.ndarray:
+def _stepped(weight: np.ndarray, gradient: tf.Tensor | tf.IndexedSlices) -> np.ndarray:
   """Returns what a step changes of a weight, with the rounding of the weight."""
   step = np.asarray(tf.convert_to_tensor(gradient)) * np.float32(_LEARNING_RATE)
   return np.ravel((weight - step) - weight)
@@ -201,18 +207,16 @@ def _are_probabilities(outputs: np.ndarray) -> bool:
   return bool(outputs.shape[1] > 1 and (outputs >= 0).all() and np.abs(outputs.sum(axis=1) - 1).max() < 1e-3)
 
 
-def _updates(
-  computations: process.Computations, work: Sequence[collections.OrderedDict[str, Any]]
-) -> list[np.ndarray]:
+def _updates(computations: process.Computations, work: Sequence[client_work.ClientData]) -> list[np.ndarray]:
   return [
     np.asarray(update) for update in computations.local_updates(list(computations.model.weights), list(work))
   ]
 
 
-def _work(x: np.ndarray, y: np.ndarray, steps: int) -> collections.OrderedDict[str, Any]:
+def _work(x: np.ndarray, y: np.ndarray, steps: int) -> client_work.ClientData:
   """Returns what a client holds that visits its rows in their order, all in a step."""
   order = np.tile(np.arange(len(y), dtype=np.int32), (steps, 1))
-  return collections.OrderedDict(x=x, y=y, order=order, scale=np.float32(1))
+  return collections.OrderedDict(x=x, y=y, order=order, scale=np.array(1, np.float32))
 
 
 def _compare_side_by_side(beside: Sequence[np.ndarray], alone: Sequence[np.ndarray]) -> None:

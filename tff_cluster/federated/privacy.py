@@ -5,7 +5,8 @@ differential privacy). In the simulation the noise is added where the sum arrive
 """
 
 import collections
-from typing import Any
+import functools
+from typing import Protocol
 
 import dp_accounting
 import numpy as np
@@ -22,13 +23,15 @@ class SeededGaussianSumQuery(tfp.GaussianSumQuery):
 
   _GlobalState = collections.namedtuple('_GlobalState', ['l2_norm_clip', 'stddev', 'seed'])
 
-  def initial_global_state(self) -> Any:
+  def initial_global_state(self) -> _GlobalState:
     """Returns clip norm, standard deviation, and the seed int32[2], here zeros."""
     return self._GlobalState(
       tf.cast(self._l2_norm_clip, tf.float32), tf.cast(self._stddev, tf.float32), tf.zeros([2], tf.int32)
     )
 
-  def get_noised_result(self, sample_state: Any, global_state: Any) -> tuple[Any, Any, Any]:
+  def get_noised_result(
+    self, sample_state: tf.Tensor, global_state: _GlobalState
+  ) -> tuple[tf.Tensor, _GlobalState, dp_accounting.DpEvent]:
     """Returns the sum float32[features] with noise, the next state, and the event for accounting."""
     noise = tf.random.stateless_normal(
       tf.shape(sample_state), global_state.seed, stddev=global_state.stddev, alg='philox'
@@ -36,6 +39,14 @@ class SeededGaussianSumQuery(tfp.GaussianSumQuery):
     event = dp_accounting.GaussianDpEvent(global_state.stddev / global_state.l2_norm_clip)
     next_seed = global_state.seed + tf.constant([0, 1])
     return sample_state + noise, global_state._replace(seed=next_seed), event
+
+
+class _State(Protocol):
+  """What is set of the state of TFF's process, a named tuple of a class that TFF does not export."""
+
+  query_state: SeededGaussianSumQuery._GlobalState
+
+  def _replace(self, *, query_state: SeededGaussianSumQuery._GlobalState) -> '_State': ...
 
 
 class Privatized:
@@ -50,7 +61,6 @@ class Privatized:
   def __init__(self, features: int):
     factory = tff.aggregators.DifferentiallyPrivateFactory(SeededGaussianSumQuery(1.0, 0.0))
     self.process = factory.create(tff.TensorType(np.float32, [features]))
-    self._state: Any = None
 
   def receive(
     self, vector: np.ndarray, seed: np.ndarray, clip_norm: float, noise_multiplier: float
@@ -63,11 +73,13 @@ class Privatized:
       clip_norm: C: a vector with a larger Euclidean norm is scaled down to it.
       noise_multiplier: z: the noise of every number has standard deviation z * C.
     """
-    if self._state is None:
-      self._state = self.process.initialize()
     query = self._state.query_state._replace(
       l2_norm_clip=np.float32(clip_norm),
       stddev=np.float32(noise_multiplier * clip_norm),
       seed=np.asarray(seed, np.int32),
     )
     return np.asarray(self.process.next(self._state._replace(query_state=query), [vector]).result)
+
+  @functools.cached_property
+  def _state(self) -> _State:
+    return self.process.initialize()

@@ -4,8 +4,8 @@ import collections
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 import tensorflow as tf
@@ -13,21 +13,21 @@ import tensorflow_federated as tff
 
 from tff_cluster.federated import client_work as client_work_lib
 
+_T = TypeVar('_T')
 
-class _BuiltOnce:
+
+class _BuiltOnce(Generic[_T]):
   """A property that is computed at its first use, for an object and all that share what it has built."""
 
-  def __init__(self, build: Callable[[Any], Any]):
+  def __init__(self, build: Callable[['Computations'], _T]):
     self._build = build
     self.__doc__ = build.__doc__
 
-  def __get__(self, owner: Any, kind: type | None = None) -> Any:
-    if owner is None:
-      return self
+  def __get__(self, owner: 'Computations', kind: type) -> _T:
     name = self._build.__name__
     if name not in owner.built:
       owner.built[name] = self._build(owner)
-    return owner.built[name]
+    return cast(_T, owner.built[name])
 
 
 class Computations:
@@ -55,7 +55,7 @@ class Computations:
         TFF's weighted factories fits.
     """
     self.model = model
-    self.built: dict[str, Any] = {}
+    self.built: dict[str, object] = {}
     self._optimizer = tff.learning.optimizers.build_sgdm(learning_rate)
     self._batch_size = batch_size
     self._aggregator = aggregator
@@ -319,7 +319,9 @@ def _rows_type(model: client_work_lib.Model) -> tff.Type:
   )
 
 
-def _counting(model: client_work_lib.Model, batch_size: int = 250) -> Callable[[Any, Any, Any], Any]:
+def _counting(
+  model: client_work_lib.Model, batch_size: int = 250
+) -> Callable[[Sequence[tf.Tensor], tf.Tensor, tf.Tensor], Mapping[str, tf.Tensor]]:
   """Returns (weights, x, y) -> {counts int32[3, classes], loss_sum float32}."""
   classes = model.num_classes
 

@@ -2,7 +2,7 @@
 
 import collections
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -10,9 +10,10 @@ import tensorflow_federated as tff
 
 from tff_cluster.base import digests, seeding
 from tff_cluster.base.errors import InputError, argument
+from tff_cluster.base.types import Weights
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
-from tff_cluster.federated import process
+from tff_cluster.federated import client_work, process
 
 # A gRPC message over 2 GB kills the worker; the rest is room for what travels beside the payload.
 _MESSAGE_BYTES = 400_000_000
@@ -24,7 +25,8 @@ _MAX_COHORT_BYTES = 1_800_000_000
 # TFF refuses to send a client's sequence above this.
 _MAX_CLIENT_BYTES = 100 * 2**20 - 2**16
 
-Weights = tuple[np.ndarray, ...]
+# What the server keeps from round to round: the model, and what aggregator and optimizer remember.
+State: TypeAlias = tff.learning.templates.LearningAlgorithmState
 
 
 class Trainer:
@@ -54,10 +56,10 @@ class Trainer:
     self.local_epochs = local_epochs
     self.cohort_fraction = cohort_fraction
     self.seed = seed
-    self._initial_state: Any = None
+    self._initial_state: State | None = None
     self._check_sizes()
 
-  def start(self, weights: Weights) -> Any:
+  def start(self, weights: Weights) -> State:
     """Returns a learning process state with these model weights."""
     if self._initial_state is None:
       self._initial_state = self.computations.learning_process.initialize()
@@ -65,16 +67,16 @@ class Trainer:
       self._initial_state, tff.learning.models.ModelWeights(tuple(weights), ())
     )
 
-  def state_arrays(self, state: Any) -> list[np.ndarray]:
+  def state_arrays(self, state: State) -> list[np.ndarray]:
     """Returns the whole state (weights, aggregator, finalizer) as a list of arrays."""
     return [np.asarray(leaf) for leaf in tf.nest.flatten(state)]
 
-  def state_from_arrays(self, arrays: Sequence[np.ndarray]) -> Any:
+  def state_from_arrays(self, arrays: Sequence[np.ndarray]) -> State:
     """Returns the state that state_arrays took apart."""
     like = self.start(self.computations.model.weights)
     return tf.nest.pack_sequence_as(like, list(arrays))
 
-  def weights(self, state: Any) -> Weights:
+  def weights(self, state: State) -> Weights:
     """Returns the model weights of a state."""
     return tuple(np.asarray(w) for w in state.global_model_weights.trainable)
 
@@ -95,8 +97,8 @@ class Trainer:
     return np.sort(generator.choice(members, size, replace=False))
 
   def round(
-    self, state: Any, cohort: np.ndarray, round_number: int, may_diverge: bool = False
-  ) -> tuple[Any, dict[str, float]]:
+    self, state: State, cohort: np.ndarray, round_number: int, may_diverge: bool = False
+  ) -> tuple[State, dict[str, float]]:
     """Runs one round of FedAvg.
 
     Args:
@@ -261,7 +263,7 @@ class Trainer:
       found += self.computations.predict(list(weights), [pieces[i] for i in chunk])
     return np.concatenate([np.asarray(piece) for piece in found])
 
-  def _training_data(self, client: int, round_number: int) -> collections.OrderedDict[str, np.ndarray]:
+  def _training_data(self, client: int, round_number: int) -> client_work.ClientData:
     x, y = self.population.train.client(client)
     generator = seeding.generator(self.seed, 'visit order', round_number, self.population.client_ids[client])
     order = np.stack([generator.permutation(len(y)) for _ in range(self.local_epochs)])

@@ -48,12 +48,13 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.fields import option
+from tff_cluster.base.types import Weights
 from tff_cluster.clustering import bipartition_guards
 from tff_cluster.clustering.alternating import Federation, Recursion, Segment, Test, Trained, TwoKinds
 from tff_cluster.clustering.assignment import ClusterAssignment
@@ -319,7 +320,7 @@ class Bipartition(Method[Options]):
     """Trains and splits until the last round."""
     segments: list[Segment] = []
     tests: list[tuple[Test, np.ndarray]] = []
-    waiting: collections.deque[tuple[np.ndarray, Any, int, int, int | None]] = collections.deque()
+    waiting: collections.deque[tuple[np.ndarray, Weights, int, int, int | None]] = collections.deque()
     everyone = np.arange(len(federation.client_ids))
     waiting.append((everyone, federation.initial, 0, federation.first_round, None))
     while waiting:
@@ -403,7 +404,12 @@ def descend(
 
 
 def _train(
-  options: Options, federation: Federation, members: np.ndarray, start: Any, start_round: int, first_test: int
+  options: Options,
+  federation: Federation,
+  members: np.ndarray,
+  start: Weights,
+  start_round: int,
+  first_test: int,
 ) -> tuple[list[np.ndarray], Trained, list[tuple[Test, np.ndarray]]]:
   """Trains a cluster until it is split or the rounds are over.
 
@@ -425,6 +431,7 @@ def _train(
     number = trained.round
     if number == federation.last_round:
       return [], trained, tests
+    assert trained.before is not None
     everybodys, norms = federation.compare(members, trained.before, number)
     finite = np.isfinite(norms)
     if start_round == 0:
