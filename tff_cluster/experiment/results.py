@@ -15,7 +15,6 @@ in distances, embedding and similarities, and no leaf in a linkage.
 import dataclasses
 import pathlib
 from collections.abc import Mapping
-from typing import Any
 
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import CLIENTS
@@ -105,7 +104,7 @@ def read(path: pathlib.Path) -> Results:
   return from_json(files.load_json(path), str(path))
 
 
-def from_json(found: Any, name: str) -> Results:
+def from_json(found: object, name: str) -> Results:
   """Reads the content of the results.json of this name; raises as `read` does."""
   check_schema(name, found)
   try:
@@ -133,7 +132,7 @@ def rule_words(results: Results) -> dict[str, str]:
   }
 
 
-def check_not_newer(name: str, found: Any) -> None:
+def check_not_newer(name: str, found: object) -> None:
   """Raises sealed.NewerFile where the content of a results.json is of a later schema than this version writes."""
   schema = found.get('schema') if isinstance(found, Mapping) else None
   if isinstance(schema, int) and schema > SCHEMA:
@@ -143,7 +142,7 @@ def check_not_newer(name: str, found: Any) -> None:
     )
 
 
-def check_schema(name: str, found: Any) -> None:
+def check_schema(name: str, found: object) -> None:
   """Raises InputError where the content of a results.json is not of the schema that this version reads and writes."""
   schema = found.get('schema') if isinstance(found, Mapping) else type(found).__name__
   if schema != SCHEMA:

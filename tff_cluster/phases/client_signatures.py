@@ -12,14 +12,14 @@ client is left out of clusterings and of the means that clusters start from (clu
 import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from tff_cluster.aggregation import mixing
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError, argument
-from tff_cluster.base.types import Weights
+from tff_cluster.base.types import Json, Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.clustering import sketch as sketch_lib
 from tff_cluster.experiment import config as config_lib
@@ -32,7 +32,9 @@ from tff_cluster.storage import files as files_lib
 
 if TYPE_CHECKING:
   from tff_cluster.clustering import signatures as signatures_lib
+  from tff_cluster.federated import trainer as trainer_lib
 
+_Loaded = TypeVar('_Loaded')
 # Clients whose whole vectors are compared with their sketches; their number changes no result but the report's.
 _SAMPLE = 8
 
@@ -93,7 +95,7 @@ def of_new_clients(
 
 def _save(
   experiment: live_experiment_lib.Experiment,
-  trainer: Any,
+  trainer: 'trainer_lib.Trainer',
   kind: str,
   weights: dict[int, Weights],
   client_rounds: int,
@@ -126,7 +128,7 @@ def _save(
 
 def _save_vectors(
   experiment: live_experiment_lib.Experiment,
-  trainer: Any,
+  trainer: 'trainer_lib.Trainer',
   path: pathlib.Path,
   kind: str,
   base: Weights,
@@ -277,7 +279,7 @@ def _vectors(folder: RunFolder, name: str) -> np.ndarray:
   return _of_phase1(folder, folder.store / name / 'vectors.npy', files_lib.load_rows)
 
 
-def _of_phase1(folder: RunFolder, path: pathlib.Path, load: Callable[[pathlib.Path], Any]) -> Any:
+def _of_phase1(folder: RunFolder, path: pathlib.Path, load: Callable[[pathlib.Path], _Loaded]) -> _Loaded:
   """Returns what a file of a finished Phase 1 holds; MissingArtifact where it is gone or not whole."""
   try:
     return load(path)
@@ -371,10 +373,10 @@ def _distortion(
     return None
   vectors = np.empty((len(sample), len(origin)), np.float32)
   experiment.trainer.local_updates(
-    base, sample, number, lambda position, update: np.add(origin, update, out=vectors[position])
+    base, sample, number, lambda position, update: np.copyto(vectors[position], origin + update)
   )
   return sketch_lib.distortion(vectors, sketches[sample])
 
 
-def _determinants(experiment: live_experiment_lib.Experiment, base: Weights, number: int) -> dict[str, Any]:
+def _determinants(experiment: live_experiment_lib.Experiment, base: Weights, number: int) -> dict[str, Json]:
   return {'base': experiment.digest_of(base), 'round': number, 'settings': experiment.settings}

@@ -6,11 +6,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from tff_cluster.base.errors import InputError
+from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
@@ -85,7 +86,7 @@ def estimates(
     progress, machine: See session.opened.
   """
   planned: dict[Path, int] = {}
-  speeds: dict[tuple[Any, ...], tuple[float, float]] = {}
+  speeds: dict[tuple[object, ...], tuple[float, float]] = {}
   found: list[Estimate] = []
   for _, same in itertools.groupby(runs, key=lambda run: (run.config.data, run.fold)):
     group = list(same)
@@ -150,7 +151,7 @@ class _Counting:
       self._rounds + rounds,
     )
 
-  def _trajectory(self, members: np.ndarray, start: Any, start_round: int, last_round: int) -> None:
+  def _trajectory(self, members: np.ndarray, start: Weights, start_round: int, last_round: int) -> None:
     experiment = self._experiment
     folder = experiment.trajectory(members, start, start_round).place
     have = max(saved_rounds.newest_number(folder), self._planned.get(folder, 0), start_round)
@@ -192,7 +193,9 @@ class _Counting:
       return None
     return self._run.folder.load_finished(path, phase_files.Clusters).assignment
 
-  def _clusters(self, assignment: assignment_lib.ClusterAssignment) -> Iterator[tuple[np.ndarray, Any]]:
+  def _clusters(
+    self, assignment: assignment_lib.ClusterAssignment
+  ) -> Iterator[tuple[np.ndarray, Weights | None]]:
     """Yields each cluster's members and the weights that it starts from, None where those are not at hand."""
     starts = self._starts(assignment)
     for row in range(assignment.num_clusters):

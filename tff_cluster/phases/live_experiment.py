@@ -9,14 +9,14 @@ import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from tff_cluster.base import digests, environment
 from tff_cluster.base.errors import EnvironmentFault
-from tff_cluster.base.types import Weights
+from tff_cluster.base.types import Json, Weights
 from tff_cluster.data import population as population_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_folder
@@ -26,26 +26,43 @@ from tff_cluster.storage import artifacts, saved_rounds
 from tff_cluster.storage import files as files_lib
 
 if TYPE_CHECKING:
+  import tensorflow as tf
+
+  from tff_cluster.federated import client_work as client_work_lib
+  from tff_cluster.federated import process as process_lib
+  from tff_cluster.federated import trainer as trainer_lib
   from tff_cluster.federated import trajectory as trajectory_lib
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
 _ENGINE = 2
 # What this process has built, see Experiment.trainer: building takes seconds.
-_computations: dict[tuple[Any, ...], Any] = {}
+_computations: dict[tuple[object, ...], 'process_lib.Computations'] = {}
 # Models that this process has compared with Keras, and on which data: each fold of a run has a store of its own.
 _checked: set[tuple[str, config_lib.DataConfig]] = set()
+
+
+class Tell(Protocol):
+  """Takes what a phase found."""
+
+  def __call__(self, words: str | None = None, accuracy: float | None = None) -> None: ...
+
+
+class Figures(Protocol):
+  """Takes what a phase found, and returns what it has spent so far."""
+
+  def __call__(self, words: str | None = None, accuracy: float | None = None) -> Spent: ...
 
 
 class Progress(Protocol):
   """Shows how far a run is; cli.progress.Progress is one, and says what the arguments mean."""
 
-  def run(self, name: str, number: int, count: int) -> contextlib.AbstractContextManager[Any]: ...
+  def run(self, name: str, number: int, count: int) -> contextlib.AbstractContextManager[object]: ...
 
   def plan(self, weights: Mapping[str, float]) -> None: ...
 
-  def phase(self, name: str, steps: int = 1) -> contextlib.AbstractContextManager[Callable[..., None]]: ...
+  def phase(self, name: str, steps: int = 1) -> contextlib.AbstractContextManager[Tell]: ...
 
-  def stage(self, name: str, total: int) -> contextlib.AbstractContextManager[Any]: ...
+  def stage(self, name: str, total: int) -> contextlib.AbstractContextManager[object]: ...
 
   def update(self, n: int = 1, **figures: float) -> None: ...
 
@@ -79,11 +96,11 @@ class Experiment:
     return artifacts.Store(self.folder.store)
 
   @functools.cached_property
-  def keras_model(self) -> Any:
+  def keras_model(self) -> 'tf.keras.Model':
     """The model with its seeded initial weights."""
     return self._made_model()
 
-  def _made_model(self) -> Any:
+  def _made_model(self) -> 'tf.keras.Model':
     from tff_cluster.models import build
 
     training = self.config.training
@@ -96,7 +113,7 @@ class Experiment:
     )
 
   @functools.cached_property
-  def trainer(self) -> Any:
+  def trainer(self) -> 'trainer_lib.Trainer':
     """The trainer. Needs an installed TFF context (engine.context.connected)."""
     from tff_cluster.federated import trainer
 
@@ -111,7 +128,7 @@ class Experiment:
       self.spread,
     )
 
-  def _computations(self) -> Any:
+  def _computations(self) -> 'process_lib.Computations':
     """Returns the computations; experiments of one process that differ in their initial weights only share them."""
     from tff_cluster.federated import aggregators, client_work, process
 
@@ -136,7 +153,7 @@ class Experiment:
       _computations[key] = made
     return made
 
-  def _check(self, model: Any) -> None:
+  def _check(self, model: 'client_work_lib.Model') -> None:
     """Compares what a model computes in the worker with Keras, once for all runs that share the store, and all folds."""
     from tff_cluster.federated import model_check
 
@@ -155,7 +172,7 @@ class Experiment:
       _checked.add(checked)
 
   @functools.cached_property
-  def new_client_trainer(self) -> Any:
+  def new_client_trainer(self) -> 'trainer_lib.Trainer':
     """The trainer of the clients that take no part; it shares what was compiled."""
     from tff_cluster.federated import trainer
 
@@ -171,7 +188,7 @@ class Experiment:
     )
 
   @functools.cached_property
-  def settings(self) -> dict[str, Any]:
+  def settings(self) -> dict[str, Json]:
     """Every training setting that a round depends on, beside the clients and the start weights."""
     training = self.config.training
     return {
@@ -268,20 +285,20 @@ class Experiment:
       [self.trajectory(cluster, start, start_round).place for cluster, start in clusters]
     )
 
-  def flatten(self, weights: Any) -> np.ndarray:
+  def flatten(self, weights: Weights) -> np.ndarray:
     """Returns float32[features], a model's weights one after the other."""
     return np.concatenate([np.ravel(w) for w in weights])
 
-  def unflatten(self, vector: np.ndarray) -> tuple[np.ndarray, ...]:
+  def unflatten(self, vector: np.ndarray) -> Weights:
     """Returns the weights that flatten made a vector of."""
     like = self.trainer.computations.model.weights
     pieces = np.split(vector, np.cumsum([w.size for w in like])[:-1])
     return tuple(piece.reshape(w.shape) for piece, w in zip(pieces, like, strict=True))
 
-  def digest_of(self, weights: Any) -> str:
+  def digest_of(self, weights: Weights) -> str:
     return digests.of_arrays(weights)
 
-  def export_model(self, path: pathlib.Path, weights: Any, known: str | None = None) -> str:
+  def export_model(self, path: pathlib.Path, weights: Weights, known: str | None = None) -> str:
     """Writes a model as a .keras file, whole or not at all; a file there that does not hold this model is set aside.
 
     A model that this process has exported before, for another clustering, takes no room of its own.
@@ -326,7 +343,7 @@ class Experiment:
     return files_lib.file_digest(path) or ''
 
   @contextlib.contextmanager
-  def timed(self, name: str | None = None, steps: int = 1) -> Iterator[Callable[..., Spent]]:
+  def timed(self, name: str | None = None, steps: int = 1) -> Iterator[Figures]:
     """Yields a function that gives seconds and client-rounds since the block began, which is shown as a phase.
 
     What that function is given, `accuracy` or `words`, is shown as what the phase found.

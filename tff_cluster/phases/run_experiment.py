@@ -2,7 +2,7 @@
 
 import contextlib
 import pathlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
@@ -22,8 +22,11 @@ class Silent:
     pass
 
   @contextlib.contextmanager
-  def phase(self, name: str, steps: int = 1) -> Iterator[Callable[..., None]]:
-    yield lambda words=None, accuracy=None: None
+  def phase(self, name: str, steps: int = 1) -> Iterator[live_experiment_lib.Tell]:
+    def tell(words: str | None = None, accuracy: float | None = None) -> None:
+      pass
+
+    yield tell
 
   @contextlib.contextmanager
   def stage(self, name: str, total: int) -> Iterator['Silent']:
