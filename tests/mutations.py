@@ -333,7 +333,7 @@ FAULTS = (
     ),
     Fault(
         'bound-left-out', 'base/fields.py',
-        "('at_most', lambda v, b: v <= b, 'at most'),", '',
+        "'at_most': ('at most', operator.le),", '',
         'a fraction above 1 is taken',
         ('base/test_fields.py', 'experiment/test_config.py'),
     ),

@@ -37,7 +37,7 @@ class _Saved(dict):
     self._path = path
 
   def __missing__(self, key: str) -> Any:
-    raise files.DamagedFile(f'{self._path} is damaged: it has no {key!r}; remove it to have it made again')
+    raise files.damage(self._path, f'it has no {key!r}')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -277,5 +277,5 @@ class RunFolder:
     """
     saved = self.load(path, phase)
     if not isinstance(saved, dict):
-      raise files.DamagedFile(f'{path} is damaged: it holds no JSON object; remove it to have it made again')
+      raise files.damage(path, 'it holds no JSON object')
     return _Saved(path, saved)
