@@ -4,10 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError
 from tff_cluster.data import sources, tfds_images
 from tff_cluster.data.noise import add_noise
@@ -140,15 +137,6 @@ def test_folds_keep_a_clients_source():
       np.testing.assert_array_equal(_rows(split.x) >= PICTURES, of_noise)
     in_use = set(_rows(population.train.x)) | set(_rows(population.validation.x))
     assert not in_use & set(_rows(population.global_test_x))
-
-
-@settings(max_examples=200, deadline=None)
-@given(clients=st.integers(2, 300), share=st.floats(1e-6, 0.5), seed=st.integers(0, 5))
-def test_the_share_of_clients_is_rounded_and_neither_none_nor_all(clients, share, seed):
-  held = by_source.assign_sources(clients, share, seeding.generator(seed, 'test'))
-  assert held.shape == (clients,) and set(held.tolist()) == {0, 1}
-  assert held.sum() == by_source.num_holders(clients, share)
-  assert abs(held.sum() - share * clients) <= 0.5 + 1e-9 or held.sum() == 1
 
 
 @pytest.mark.parametrize(('share', 'expected'), [(0.05, 67), (0.15, 200), (0.3, 400), (0.5, 667)])

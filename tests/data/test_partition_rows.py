@@ -25,6 +25,10 @@ def _labels(counts):
   return _rng().permutation(np.repeat(np.arange(len(counts)), counts))
 
 
+def _table(held, labels, classes):
+  return label_table([labels[own] for own in held], classes)
+
+
 SHARERS = {
   'iid': lambda labels, clients, rng: rows.iid(len(labels), clients, rng),
   'quantity_skew': lambda labels, clients, rng: rows.quantity_skew(len(labels), clients, 0.5, rng),
@@ -81,7 +85,7 @@ def test_dirichlet_shares_have_the_distributions_spread():
   # Var of a share is p (1 - p) / (alpha + 1); labels that run out make it somewhat smaller.
   labels, alpha, shares = _labels([3000] * 4), 3.0, []
   for seed in range(60):
-    table = label_table(rows.dirichlet(labels, 6, alpha, _rng(seed)), labels, 4)
+    table = _table(rows.dirichlet(labels, 6, alpha, _rng(seed)), labels, 4)
     shares.append(table[0] / table[0].sum())
   variance = np.var(np.array(shares), axis=0).mean()
   assert 0.5 < variance / (0.25 * 0.75 / (alpha + 1)) < 1.5
@@ -91,7 +95,7 @@ def test_dirichlet_concentration_orders_the_skew():
   labels = _labels([200] * 10)
 
   def mean_labels(alpha):
-    return (label_table(rows.dirichlet(labels, 20, alpha, _rng()), labels, 10) > 0).sum(axis=1).mean()
+    return (_table(rows.dirichlet(labels, 20, alpha, _rng()), labels, 10) > 0).sum(axis=1).mean()
 
   assert mean_labels(0.01) + 2 < mean_labels(5.0) < mean_labels(1e5)
   assert mean_labels(1e5) > 9
@@ -124,7 +128,7 @@ def test_apportion_sums_and_stays_within_one(wanted):
 def test_pathological_on_mnists_label_counts_is_the_papers():
   labels = np.repeat(np.arange(10), MNIST_COUNTS)
   held = pathological(labels, 100, 2, _rng())
-  table = label_table(held, labels, 10)
+  table = _table(held, labels, 10)
   assert set(table.sum(axis=1)) == {600}
   assert set((table > 0).sum(axis=1)) == {2}
   # 200 shards of about 300: no label's part in a client is far from one shard.
@@ -143,7 +147,7 @@ def test_pathological_on_mnists_label_counts_is_the_papers():
 def test_pathological_clients_have_exactly_their_labels(counts, clients, shards, seed):
   labels = _labels(counts)
   held = pathological(labels, clients, shards, _rng(seed))
-  table = label_table(held, labels, len(counts))
+  table = _table(held, labels, len(counts))
   assert set((table > 0).sum(axis=1)) == {shards}
   flat = np.concatenate(held)
   assert len(set(flat.tolist())) == len(flat)
@@ -153,7 +157,7 @@ def test_pathological_clients_have_exactly_their_labels(counts, clients, shards,
 
 def test_pathological_label_sets_vary():
   labels = np.repeat(np.arange(10), 200)
-  table = label_table(pathological(labels, 50, 2, _rng()), labels, 10) > 0
+  table = _table(pathological(labels, 50, 2, _rng()), labels, 10) > 0
   # 45 pairs are possible; dealing in label order alone would give 10 at most.
   assert len(np.unique(table, axis=0)) > 20
 

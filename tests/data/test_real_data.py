@@ -9,7 +9,6 @@ import sqlite3
 import numpy as np
 import pytest
 
-from tff_cluster.base.errors import InputError
 from tff_cluster.data import sources
 from tff_cluster.data.populate import build_population
 from tff_cluster.experiment.config import DataConfig
@@ -109,8 +108,3 @@ def test_emnist_writers_have_their_own_rows(classes, split):
   connection.close()
   assert population.input_shape == (28, 28, 1) and population.num_classes == classes
   assert population.train.y.max() < classes
-
-
-def test_more_writers_than_there_are():
-  with pytest.raises(InputError, match='writers qualify'):
-    build_population(DataConfig(dataset='emnist', data_dir=DATA, partition='by_writer', num_clients=10**6))

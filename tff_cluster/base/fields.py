@@ -6,9 +6,10 @@ A section is a frozen dataclass whose fields are made by `option`. The command l
 
 import dataclasses
 import math
+import operator
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from tff_cluster.base.errors import InputError, argument, shown
@@ -18,6 +19,12 @@ _Section = TypeVar('_Section')
 _BELOW = 10**18
 _BOOLEANS = {'true': True, 'false': False}
 _KINDS = {bool: 'true or false', int: 'int', float: 'float', str: 'text'}
+# Bounds of a number: how a message calls them, and what a value within is to its bound.
+BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+  'at_least': ('at least', operator.ge),
+  'above': ('above', operator.gt),
+  'at_most': ('at most', operator.le),
+}
 _NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?')
 
 
@@ -91,11 +98,7 @@ def check_value(field: dataclasses.Field, value: Any) -> None:
     return
   if 'choices' in rule and not is_among(value, rule['choices']):
     raise InputError(f'{argument(field.name, value)}: allowed are {", ".join(map(str, rule["choices"]))}')
-  for bound, fits, words in (
-    ('at_least', lambda v, b: v >= b, 'at least'),
-    ('above', lambda v, b: v > b, 'above'),
-    ('at_most', lambda v, b: v <= b, 'at most'),
-  ):
+  for bound, (words, fits) in BOUNDS.items():
     if bound in rule and not fits(value, rule[bound]):
       raise InputError(f'{argument(field.name, value)}: must be {words} {rule[bound]}')
 

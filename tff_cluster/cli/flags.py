@@ -244,7 +244,6 @@ SECTIONS: dict[str, type] = {
 # The sections that make an ExperimentConfig, which --config_file stands for.
 EXPERIMENT_SECTIONS = ('data', 'training', 'clustering', 'evaluation')
 CLUSTERINGS = 'clusterings'
-_BOUNDS = (('at_least', 'at least'), ('above', 'above'), ('at_most', 'at most'))
 
 
 def define(*names: str) -> None:
@@ -341,7 +340,7 @@ def _define_field(field: dataclasses.Field, section: str) -> None:
 
 def _help(field: dataclasses.Field) -> str:
   rule, parts = field.metadata, [field.metadata['help']]
-  bounds = [f'{words} {rule[key]}' for key, words in _BOUNDS if key in rule]
+  bounds = [f'{words} {rule[key]}' for key, (words, _) in fields.BOUNDS.items() if key in rule]
   if bounds:
     parts.append(f'Must be {" and ".join(bounds)}.')
   if 'applies' in rule:

@@ -62,7 +62,7 @@ def make_partition(source: Source, config: DataConfig) -> Partition:
     for client_id, r in zip(ids, train, strict=True)
   ]
   _check_sizes(ids, train)
-  counts = label_table(train, source.train_y, source.num_classes)
+  counts = label_table([source.train_y[r] for r in train], source.num_classes)
   if config.partition != 'by_writer':
     test = _test_rows(source, test_labels, config, counts, holds)
   shares, transform = _groups(source, config)
@@ -201,7 +201,8 @@ def _truths(
       'label set': groups.one_hot(label_sets, label_sets.max() + 1),
     }
   if config.partition == 'by_writer' and source.train_group is not None:
-    table = label_table(train, source.train_group, int(source.train_group.max()) + 1).T.astype(np.float64)
+    held_groups = [source.train_group[r] for r in train]
+    table = label_table(held_groups, int(source.train_group.max()) + 1).T.astype(np.float64)
     return {'group': table[table.any(axis=1)] / table.sum(axis=0)}
   return {}
 

@@ -48,13 +48,8 @@ def build_population(
   if source is None:
     source = sources.load(config)
   if source.test_y is None:
-    by_owner = config.partition == 'by_writer'
-    if by_owner and source.train_owner is None:
-      raise InputError(
-        f'{argument("partition", "by_writer")}: the rows of {source.name} have no owners; a file needs client_id'
-      )
     rng = seeding.generator(config.data_seed, 'held-out rows')
-    source = hold_out(source, config.test_fraction, by_owner, rng)
+    source = hold_out(source, config.test_fraction, config.partition == 'by_writer', rng)
   partition = make_partition(source, config)
   pools, tests = _held_rows(source, partition)
   if fold is not None:

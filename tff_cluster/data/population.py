@@ -10,6 +10,7 @@ import numpy as np
 
 from tff_cluster.base import digests
 from tff_cluster.base.errors import InputError
+from tff_cluster.data.partitioners.counts import label_table
 
 # The name of the truth that says which clients do harm, see data/malicious.py: its groups are honest and malicious.
 MALICIOUS = 'malicious'
@@ -58,10 +59,7 @@ class Split:
 
   def label_counts(self, num_classes: int) -> np.ndarray:
     """Returns int64[clients, classes], how often each client has each label."""
-    owner = np.repeat(np.arange(len(self.offsets) - 1), self.counts)
-    table = np.zeros((len(self.offsets) - 1, num_classes), np.int64)
-    np.add.at(table, (owner, self.y), 1)
-    return table
+    return label_table([self.client(k)[1] for k in range(len(self.counts))], num_classes)
 
 
 def natural_key(client_id: str) -> list[tuple[bool, int, str]]:

@@ -49,12 +49,10 @@ def load_population(path: str | os.PathLike[str]) -> Population:
   except FileNotFoundError as error:
     raise EnvironmentFault(f'{path} does not exist; run the phase that writes it first') from error
   if 'about' not in arrays:
-    raise files.DamagedFile(f'{path} holds no population; remove it to have it made again')
+    raise files.damage(pathlib.Path(path), 'it holds no population')
   about = json.loads(arrays['about'].tobytes())
   if about['format'] != _FORMAT:
-    raise files.DamagedFile(
-      f'{path} has format {about["format"]}, expected {_FORMAT}; remove it to have it made again'
-    )
+    raise files.damage(pathlib.Path(path), f'it has format {about["format"]}, expected {_FORMAT}')
   return Population(
     name=about['name'],
     client_ids=tuple(about['client_ids']),

@@ -55,12 +55,14 @@ def hold_out(source: Source, fraction: float, by_owner: bool, rng: np.random.Gen
     rng: Draws the rows.
 
   Raises:
-    InputError: if nothing would be left to train or to test on.
+    InputError: if nothing would be left to train or to test on, or rows have no owners.
   """
   rows = len(source.train_y)
   key = source.train_owner if by_owner else source.train_y
   if key is None:
-    raise ValueError(f'the rows of {source.name} have no owners')
+    raise InputError(
+      f'{argument("partition", "by_writer")}: the rows of {source.name} have no owners; a file needs client_id'
+    )
   strata = np.unique(key, return_inverse=True)[1]
   sizes = np.bincount(strata)
   if by_owner:

@@ -1,6 +1,5 @@
 """Sets of labelled images of TensorFlow Datasets, read whole."""
 
-import dataclasses
 import json
 import math
 import os
@@ -23,19 +22,6 @@ _URLS = {
 _OTHERS = 'https://storage.googleapis.com/tfds-data'
 _BATCH = 1000
 _TYPES = {'uint8': np.uint8, 'float32': np.float32}
-
-
-@dataclasses.dataclass(frozen=True)
-class About:
-  """What is known of a set that is there.
-
-  Attributes:
-    outline: Its size.
-    has_test: Whether it has a split `test`.
-  """
-
-  outline: Outline
-  has_test: bool
 
 
 def load(name: str, data_dir: str | None, called: str | None = None) -> Source:
@@ -92,14 +78,14 @@ def load(name: str, data_dir: str | None, called: str | None = None) -> Source:
   return Source(name, *parts['train'], num_classes, test_x, test_y)
 
 
-def check(name: str, data_dir: str | None, called: str | None = None) -> About | None:
+def check(name: str, data_dir: str | None, called: str | None = None) -> tuple[Outline, bool] | None:
   """Finds out, without importing anything slow, what is known of a set.
 
   Args:
     name, data_dir, called: See load.
 
   Returns:
-    None where it is not there yet, or only TFDS can tell which of several it is.
+    Its size, and whether it has a split `test`; None where it is not there yet, or only TFDS can tell which of several it is.
 
   Raises:
     InputError: if it is not one of labelled images of one size.
@@ -124,8 +110,7 @@ def check(name: str, data_dir: str | None, called: str | None = None) -> About |
   shape, dtype, num_classes = _features(features, called or name)
   _check_splits(list(rows), called or name)
   row_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-  total = rows['train'] + rows.get('test', 0)
-  return About(Outline(total, shape, row_bytes, num_classes), 'test' in rows)
+  return Outline(rows['train'] + rows.get('test', 0), shape, row_bytes, num_classes), 'test' in rows
 
 
 def _features(described: Mapping[str, Any], called: str) -> tuple[tuple[int, ...], type, int]:

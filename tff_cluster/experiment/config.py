@@ -49,7 +49,7 @@ __all__ = [
   'validate',
 ]
 
-_SECTIONS = {'data': DataConfig, 'training': TrainingConfig, 'evaluation': EvaluationConfig}
+SECTIONS = {'data': DataConfig, 'training': TrainingConfig, 'evaluation': EvaluationConfig}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,13 +183,13 @@ class ExperimentConfig:
     """
     if not isinstance(value, Mapping):
       raise InputError(f'a configuration must be a JSON object, found {type(value).__name__}')
-    unknown = sorted(set(value) - set(_SECTIONS) - {'clusterings'})
+    unknown = sorted(set(value) - set(SECTIONS) - {'clusterings'})
     if unknown:
       raise InputError(
-        f'unknown section {unknown[0]!r} in the configuration; known: {", ".join([*_SECTIONS, "clusterings"])}'
+        f'unknown section {unknown[0]!r} in the configuration; known: {", ".join([*SECTIONS, "clusterings"])}'
       )
     parts: dict[str, Any] = {
-      name: fields_lib.section_from_json(kind, value.get(name, {})) for name, kind in _SECTIONS.items()
+      name: fields_lib.section_from_json(kind, value.get(name, {})) for name, kind in SECTIONS.items()
     }
     if 'clusterings' in value:
       if not isinstance(value['clusterings'], (list, tuple)):
@@ -209,7 +209,7 @@ def determinants(plain: Mapping[str, Any]) -> dict[str, Any]:
   Where data lies on this machine does not. A field at its default is left out, so that a new field moves no digest.
   """
   kept: dict[str, Any] = {'clusterings': plain['clusterings']}
-  for name, kind in _SECTIONS.items():
+  for name, kind in SECTIONS.items():
     fields = {field.name: field for field in dataclasses.fields(kind)}
     kept[name] = {
       key: value

@@ -10,11 +10,6 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import config
 
 FOLDER = Path(__file__).parents[2] / 'flags'
-_SECTIONS = {
-  'data': config.DataConfig,
-  'training': config.TrainingConfig,
-  'evaluation': config.EvaluationConfig,
-}
 
 
 def read_preset(
@@ -38,7 +33,7 @@ def read_preset(
     raise InputError(f'no preset {name!r} in {FOLDER}; there are {known or "none"}') from None
   given = dict(_name_and_text(line.strip()[2:]) for line in lines if line.strip().startswith('--'))
   sections: dict[str, Any] = {}
-  for section, kind in _SECTIONS.items():
+  for section, kind in config.SECTIONS.items():
     fields = {field.name: field for field in dataclasses.fields(kind)}
     values = {n: _value(path, fields[n], text) for n, text in given.items() if n in fields}
     sections[section] = fields_lib.make_section(
@@ -52,7 +47,7 @@ def _name_and_text(flag: str) -> tuple[str, str]:
   name, equals, text = flag.partition('=')
   if equals:
     return name, text
-  known = {field.name for kind in _SECTIONS.values() for field in dataclasses.fields(kind)}
+  known = {field.name for kind in config.SECTIONS.values() for field in dataclasses.fields(kind)}
   turned_off = name.startswith('no') and name not in known
   return (name.removeprefix('no'), 'false') if turned_off else (name, 'true')
 

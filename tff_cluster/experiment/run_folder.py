@@ -270,4 +270,4 @@ class RunFolder:
     try:
       return kind.from_json(self.load(path, phase))
     except records.Mismatch as error:
-      raise files.DamagedFile(f'{path} is damaged: it {error}; remove it to have it made again') from error
+      raise files.damage(path, f'it {error}') from error

@@ -165,12 +165,9 @@ class Store:
     """Removes what is left of artifacts whose removal was killed."""
     for doomed in self.root.glob(f'{_DOOMED}*'):
       if _NAME.fullmatch(doomed.name.removeprefix(_DOOMED)) and _is_own_folder(doomed):
-        descriptor = os.open(doomed, os.O_RDONLY)
-        try:
-          if filelock.lock_descriptor(descriptor, blocking=False):  # Else another process removes it.
+        with _locked_if_free(doomed) as is_free:
+          if is_free:  # Else another process removes it.
             _empty_out(doomed)
-        finally:
-          os.close(descriptor)
 
   def remove(self, artifact: Artifact) -> bool:
     """Removes an artifact and returns True; leaves it and returns False while another process works on it.
@@ -178,11 +175,8 @@ class Store:
     It is left, too, where something lies in it that this software did not write.
     """
     folder = artifact.folder
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-      if not filelock.lock_descriptor(descriptor, blocking=False):
-        return False
-      if {path.name for path in folder.iterdir()} != {path.name for path in _own_files(folder)}:
+    with contextlib.suppress(OSError), _locked_if_free(folder) as is_free:  # It may not be locked or renamed.
+      if not is_free or set(folder.iterdir()) != set(_own_files(folder)):
         return False
       # Out of sight in one step: who looks for the artifact finds it whole or not at all.
       doomed = folder.with_name(f'{_DOOMED}{folder.name}')
@@ -191,10 +185,7 @@ class Store:
       folder.rename(doomed)
       _empty_out(doomed)
       return True
-    except OSError:  # It may not be locked or renamed.
-      return False
-    finally:
-      os.close(descriptor)
+    return False
 
 
 def saved_rounds(folder: pathlib.Path) -> dict[int, pathlib.Path]:
@@ -263,13 +254,18 @@ def _content(folder: pathlib.Path) -> str:
   return content + (', damaged files' if any(folder.glob('*.damaged*')) else '')
 
 
-def _is_worked_on(folder: pathlib.Path) -> bool:
-  """Tells whether another process has locked an artifact just now."""
+@contextlib.contextmanager
+def _locked_if_free(folder: pathlib.Path) -> Iterator[bool]:
+  """Locks an artifact for a block; yields whether it did, or another process has it locked."""
+  descriptor = os.open(folder, os.O_RDONLY)
   try:
-    descriptor = os.open(folder, os.O_RDONLY)
-  except OSError:
-    return False  # It is not there yet; what else is wrong with it, who works on it finds.
-  try:
-    return not filelock.lock_descriptor(descriptor, blocking=False)
+    yield filelock.lock_descriptor(descriptor, blocking=False)
   finally:
     os.close(descriptor)
+
+
+def _is_worked_on(folder: pathlib.Path) -> bool:
+  """Tells whether another process has locked an artifact just now."""
+  with contextlib.suppress(OSError), _locked_if_free(folder) as is_free:
+    return not is_free
+  return False  # It is not there yet; what else is wrong with it, who works on it finds.

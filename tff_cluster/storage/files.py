@@ -37,6 +37,25 @@ class DamagedFile(EnvironmentFault):
   exit_code = 2
 
 
+def damage(path: pathlib.Path, why: object) -> DamagedFile:
+  """Returns the error that names a file of ours, what is wrong with it, and what to do."""
+  return DamagedFile(f'{path} is damaged: {why}; remove it to have it made again')
+
+
+@contextlib.contextmanager
+def _written(path: pathlib.Path) -> Iterator[None]:
+  """Makes the folder of a file that the block writes, and sweeps it; tells what the machine does not allow."""
+  folder_guard.check(path)
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path.parent, path.name)
+    yield
+  except OSError as error:
+    raise EnvironmentFault(
+      f'cannot write {path}: {error.strerror or error}; what was finished before is kept'
+    ) from error
+
+
 @contextlib.contextmanager
 def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
   """Opens a temporary file beside `path` that takes its place when the block ends without an error.
@@ -48,28 +67,20 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
   Raises:
     EnvironmentFault: if the disk is full, or the folder cannot be written or was taken away; what was there stays.
   """
-  folder_guard.check(path)
-  temporary = None
-  try:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sweep(path.parent, path.name)
+  with _written(path):
     descriptor, temporary = _temporary(path)
-    with os.fdopen(descriptor, 'w+b') as stream:
-      yield stream
-      stream.flush()
-      os.fsync(stream.fileno())
-      # Before it is closed, which unlocks it.
-      _take_place(temporary, path)
-    temporary = None
-    _sync_folder(path.parent)
-  except OSError as error:
-    raise EnvironmentFault(
-      f'cannot write {path}: {error.strerror or error}; what was finished before is kept'
-    ) from error
-  finally:
-    if temporary is not None:
+    try:
+      with os.fdopen(descriptor, 'w+b') as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
+        # Before it is closed, which unlocks it.
+        _take_place(temporary, path)
+    except BaseException:
       with contextlib.suppress(OSError):
         os.unlink(temporary)
+      raise
+    _sync_folder(path.parent)
 
 
 def _temporary(path: pathlib.Path) -> tuple[int, pathlib.Path]:
@@ -119,32 +130,20 @@ def save_file(path: pathlib.Path, write: Callable[[pathlib.Path], None]) -> None
   Raises:
     EnvironmentFault: if it cannot be written.
   """
-  folder_guard.check(path)
   temporary = _temporary_path(path)
-  try:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sweep(path.parent, path.name)
-    write(temporary)
-    with open(temporary, 'rb') as stream:
-      os.fsync(stream.fileno())
-    _take_place(temporary, path)
-  except OSError as error:
-    raise EnvironmentFault(
-      f'cannot write {path}: {error.strerror or error}; what was finished before is kept'
-    ) from error
-  finally:
-    # It is not there where the folder could not be made; then the fault of the folder is what counts.
-    with contextlib.suppress(OSError):
-      temporary.unlink(missing_ok=True)
+  with _written(path):
+    try:
+      write(temporary)
+      with open(temporary, 'rb') as stream:
+        os.fsync(stream.fileno())
+      _take_place(temporary, path)
+    finally:
+      with contextlib.suppress(OSError):
+        temporary.unlink(missing_ok=True)
 
 
 def sweep(folder: pathlib.Path, name: str | None = None) -> None:
-  """Removes what killed processes left in a folder, not in those below it: files of ours on their way to a name.
-
-  Args:
-    folder: The folder; nothing happens where there is none.
-    name: The name that they were to get; default: any.
-  """
+  """Removes what killed processes left in a folder, not in those below it: files of ours on their way to a name (any)."""
   with contextlib.suppress(OSError):
     for found in os.scandir(folder):
       match = _TEMPORARY.fullmatch(found.name)
@@ -183,8 +182,7 @@ def save_json(path: pathlib.Path, value: Any, seal: bool = True) -> None:
   """Writes a JSON value, indented, keys in their order. NaN and infinities are refused (ValueError).
 
   Args:
-    path: The file.
-    value: The value; records are written as objects.
+    path, value: The file and what it is to hold; records are written as objects.
     seal: Whether a checksum goes with it, as what phases read from each other needs (see sealed_json.py).
   """
   value = records.plain(value)
@@ -206,7 +204,7 @@ def load_json(path: pathlib.Path) -> Any:
   except sealed_json.NewerFile as error:
     raise _newer(path, error) from error
   except (ValueError, RecursionError) as error:
-    raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
+    raise damage(path, error) from error
 
 
 def save_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -259,14 +257,8 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
     DamagedFile: if it is truncated, has another checksum, or is not such a file.
     sealed.NewerFile: if a later version wrote it.
   """
-  try:
-    with np.load(path, allow_pickle=False) as archive:
-      arrays = {name: archive[name] for name in archive.files}
-  except (FileNotFoundError, MemoryError):
-    raise
-  except Exception as error:
-    # What zipfile and NumPy raise on damaged bytes is of many kinds (NotImplementedError, RuntimeError, ...).
-    raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
+  with _read_by_numpy(path), np.load(path, allow_pickle=False) as archive:
+    arrays = {name: archive[name] for name in archive.files}
   if _FORMAT in arrays:
     try:
       sealed_json.check_format(int(arrays.pop(_FORMAT)))
@@ -274,8 +266,20 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
       raise _newer(path, error) from error
   found = arrays.pop(_CHECKSUM, None)
   if found is None or found.tobytes().hex() != _checksum(arrays):
-    raise DamagedFile(f'{path} is damaged: its checksum does not fit; remove it to have it made again')
+    raise damage(path, 'its checksum does not fit')
   return arrays
+
+
+@contextlib.contextmanager
+def _read_by_numpy(path: pathlib.Path) -> Iterator[None]:
+  """Tells damage from what else can go wrong where NumPy reads a file."""
+  try:
+    yield
+  except (FileNotFoundError, MemoryError):
+    raise
+  except Exception as error:
+    # What zipfile, the tokenizer and NumPy raise on damaged bytes is of many kinds (NotImplementedError, RuntimeError, ...).
+    raise damage(path, error) from error
 
 
 def load_or_none(path: pathlib.Path) -> dict[str, np.ndarray] | None:
@@ -304,8 +308,7 @@ def save_rows(path: pathlib.Path, rows: int, columns: int, fill: Callable[[np.nd
 
   Args:
     path: The .npy file; `PATH.json` gets the checksum and is written last.
-    rows: Number of rows.
-    columns: Number of columns.
+    rows, columns: Its shape.
     fill: Fills the (memory-mapped) array that it is given.
   """
   checksum_path = path.with_name(path.name + '.json')
@@ -334,15 +337,10 @@ def load_rows(path: pathlib.Path) -> np.ndarray:
     DamagedFile: if its content is not what was written.
   """
   expected = load_json(path.with_name(path.name + '.json'))
-  try:
+  with _read_by_numpy(path):
     array = np.load(path, mmap_mode='r', allow_pickle=False)
-  except (FileNotFoundError, MemoryError):
-    raise
-  except Exception as error:
-    # As above; the tokenizer has a word to say on headers, too.
-    raise DamagedFile(f'{path} is damaged: {error}; remove it to have it made again') from error
   if not isinstance(expected, dict) or expected.get('sha256') != digests.of_arrays(array):
-    raise DamagedFile(f'{path} is damaged: its checksum does not fit; remove it to have it made again')
+    raise damage(path, 'its checksum does not fit')
   return array
 
 

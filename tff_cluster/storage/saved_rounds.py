@@ -89,16 +89,9 @@ def are_whole(store: artifacts.Store, saved: Checkpoints) -> bool:
 def load_or_none(folder: pathlib.Path, number: int) -> Record | None:
   """Returns what was saved of a round; None where it was not, or is damaged and then set aside."""
   path = artifacts.saved_rounds(folder).get(number)
-  if path is None:
-    return None
-  try:
-    record = files.load_arrays(path)
-  except FileNotFoundError:  # Another run is at work there, and had it as its latest round.
-    return None
-  except files.DamagedFile as damage:
-    files.set_aside(path, damage)
-    return None
-  return record if set(COLUMNS) <= set(record) else None
+  # It can be gone meanwhile: another run is at work there, and had it as its latest round.
+  record = None if path is None else files.load_or_none(path)
+  return None if record is None or not set(COLUMNS) <= set(record) else record
 
 
 def load_kept(folder: pathlib.Path, numbers: Collection[int]) -> dict[int, Record] | None:

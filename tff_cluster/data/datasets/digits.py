@@ -14,7 +14,7 @@ if TYPE_CHECKING:
   from tff_cluster.data.data_config import DataConfig
   from tff_cluster.data.source import Source
 
-_SMALL = 8
+_SMALL, _TOP = 8, 16  # Side of an image, and its brightest value.
 
 
 class Digits(Dataset):
@@ -34,19 +34,7 @@ class Digits(Dataset):
 
     small, labels = datasets.load_digits(return_X_y=True)
     small = small.reshape(-1, _SMALL, _SMALL).astype(np.int64)
-    return Source('digits', enlarge(small), labels.astype(np.int32), num_classes=10)
-
-
-def enlarge(small: np.ndarray) -> np.ndarray:
-  """Scales images by bilinear interpolation; see scaling.to_mnist_size.
-
-  Args:
-    small: int64[rows, 8, 8], from 0 to 16.
-
-  Returns:
-    uint8[rows, 28, 28, 1], from 0 to 255.
-  """
-  return scaling.to_mnist_size(small, 16)
+    return Source('digits', scaling.to_mnist_size(small, _TOP), labels.astype(np.int32), num_classes=10)
 
 
 DATASET = Digits()

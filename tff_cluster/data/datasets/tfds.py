@@ -34,11 +34,9 @@ class Tfds(Dataset):
 
   def check(self, config: 'DataConfig') -> Outline | None:
     self.check_config(config)
-    about = tfds_images.check(_inner(config), config.data_dir, config.dataset)
-    if about is None:
-      return None
-    _check_held_out(config, about.has_test)
-    return about.outline
+    outline, has_test = tfds_images.check(_inner(config), config.data_dir, config.dataset) or (None, False)
+    _check_held_out(config, has_test)
+    return outline
 
   def load(self, config: 'DataConfig') -> 'Source':
     self.check_config(config)

@@ -26,15 +26,9 @@ def apportion(wanted: np.ndarray, total: int) -> np.ndarray:
   return base
 
 
-def label_table(rows: list[np.ndarray], labels: np.ndarray, num_classes: int) -> np.ndarray:
-  """Returns int64[clients, classes], how often each client has each label.
-
-  Args:
-    rows: The clients' rows, int64[rows of the client] each.
-    labels: int[all rows].
-    num_classes: Number of labels.
-  """
-  return np.stack([np.bincount(labels[r], minlength=num_classes) for r in rows]).astype(np.int64)
+def label_table(labels: list[np.ndarray], num_classes: int) -> np.ndarray:
+  """Returns int64[clients, classes], how often each client has each label, of its labels int[rows of the client]."""
+  return np.stack([np.bincount(own, minlength=num_classes) for own in labels]).astype(np.int64)
 
 
 def split_at(rows: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
