@@ -263,6 +263,19 @@ def call_process(*arguments: str) -> Answer:
   return Answer(done.returncode, done.stdout, done.stderr, _seconds_of_children() - before)
 
 
+TENSORFLOW = ('tensorflow', 'tensorflow_federated', 'keras')
+
+
+def without_modules(name: str, modules: Sequence[str], arguments: Sequence[str]) -> Answer:
+  """Runs phases.NAME as a process of its own, and looks that none of these modules has been imported at its end."""
+  script = (
+    'import atexit, runpy, sys\n'
+    f'atexit.register(lambda: [sys.stderr.write(m) for m in {tuple(modules)} if m in sys.modules])\n'
+    f'runpy.run_module("phases.{name}", run_name="__main__", alter_sys=True)'
+  )
+  return call_process('-c', script, *arguments)
+
+
 def check(answer: Answer, words: str) -> None:
   """Exit code 2, one line of a bearable length with these words, nothing else, no traceback, in less than a second."""
   assert answer.code == 2, answer

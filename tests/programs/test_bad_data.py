@@ -112,14 +112,13 @@ def test_as_many_clusters_as_clients_work_and_more_do_not(works, tmp_path, capsy
 
 
 @pytest.mark.parametrize(
-  ('counts', 'smallest', 'largest'),
-  [((4, 5, 7, 90, 30, 4), 3, 80), ((12, 12, 12_000, 12, 12, 12), 11, 9_000)],
+  ('counts', 'smallest', 'times'), [((4, 5, 7, 90, 30, 4), 3, 2), ((12, 12, 12_000, 12, 12, 12), 12, 900)]
 )
-def test_clients_of_very_different_sizes_work(counts, smallest, largest, works, without_report):
+def test_clients_of_very_different_sizes_work(counts, smallest, times, works, without_report):
   """Some have fewer rows than a batch, one has a thousand times the rows of the others."""
   found = works(KMEANS, '--batch_size=64', **arrays(counts=counts))
   sizes = sizes_of(found)
-  assert min(sizes) <= smallest and largest <= max(sizes) == sizes[int(np.argmax(counts))]
+  assert min(sizes) <= smallest and sizes[int(np.argmax(counts))] > times * sorted(sizes)[-2]
   assert found['population']['rows']['train'] < sum(counts)
   assert found['phase1']['dropped_updates'] == 0
   assert 'excluded' not in found['clusterings'][0]

@@ -1,16 +1,12 @@
 """phases.experts: what it writes, and what is wrong with its input told in one line, without TensorFlow."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-from phases import experts as program_of_experts
+from tests.programs import children
 from tff_cluster.aggregation.rules import fedex
-from tff_cluster.cli import program
 
 # The three steps by hand of tests/aggregation/test_experts.py.
 HAND = np.array(
@@ -25,8 +21,7 @@ def call(folder, *arguments, **arrays):
   """Writes the arrays to a file beside the folder, and runs the program on it."""
   path = folder.parent / 'x.npz'
   np.savez(path, **arrays)
-  line = ['experts', f'--outputs_file={path}', f'--output_dir={folder}', *arguments]
-  return program.execute(program_of_experts.main, program_of_experts.define_flags, line)
+  return children.run_here('phases.experts', f'--outputs_file={path}', f'--output_dir={folder}', *arguments)
 
 
 def written(folder):
@@ -105,15 +100,9 @@ def test_start_weights_and_seed(tmp_path):
   assert found[0][1] == found[1][1]
 
 
-@pytest.mark.program
 def test_it_runs_as_a_process_and_imports_neither_tensorflow_nor_scikit_learn(tmp_path):
   np.savez(tmp_path / 'x.npz', outputs=HAND)
-  code = (
-    'import sys; from phases import experts; from tff_cluster.cli import program\n'
-    "done = program.execute(experts.main, experts.define_flags, ['e', *sys.argv[1:]])\n"
-    "assert not {'tensorflow', 'tensorflow_federated', 'sklearn'} & set(sys.modules); sys.exit(done)"
-  )
-  command = [sys.executable, '-c', code, f'--outputs_file={tmp_path}/x.npz', f'--output_dir={tmp_path}/out']
-  done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {'PYTHONPATH': '.'})
-  assert (done.returncode, done.stderr) == (0, '')
+  arguments = [f'--outputs_file={tmp_path}/x.npz', f'--output_dir={tmp_path}/out']
+  answer = children.without_modules('experts', (*children.TENSORFLOW, 'sklearn'), arguments)
+  assert (answer.code, answer.err) == (0, '')
   assert sorted(path.name for path in (tmp_path / 'out').iterdir()) == ['experts.json', 'predictions.npz']

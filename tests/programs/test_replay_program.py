@@ -1,19 +1,15 @@
 """phases.replay on a run and on files."""
 
 import csv
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from phases import replay
 from tests.made_up import after_phase_1
-from tff_cluster.cli import program
+from tests.programs import children
+from tests.programs.children import run_here
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 
-ROOT = Path(__file__).parents[2]
 STARTED = ExperimentConfig(
   DataConfig(num_clients=12), clusterings=(ClusteringConfig(method='dynamic_distance'),)
 )
@@ -31,7 +27,7 @@ def run(tmp_path):
 
 
 def call(*arguments):
-  return program.execute(replay.main, replay.define_flags, ['p', *map(str, arguments)])
+  return run_here('phases.replay', *map(str, arguments))
 
 
 def table(folder):
@@ -104,11 +100,6 @@ def test_a_run_without_its_population_has_no_truths(run, capsys):
 
 
 def test_as_a_process_without_tensorflow(run):
-  script = (
-    'import sys\nfrom phases import replay\nfrom tff_cluster.cli import program\n'
-    'code = program.execute(replay.main, replay.define_flags, sys.argv)\n'
-    'print(code, [m for m in sys.modules if m.split(".")[0] in ("tensorflow", "tensorflow_federated", "keras")])\n'
-  )
   arguments = [f'--output_dir={run.root}', '--metrics=l2', '--num_thresholds=4']
-  done = subprocess.run([sys.executable, '-c', script, *arguments], cwd=ROOT, capture_output=True, text=True)
-  assert done.stdout.endswith('\n0 []\n') and done.stderr == ''
+  answer = children.without_modules('replay', children.TENSORFLOW, arguments)
+  assert (answer.code, answer.err) == (0, '') and answer.out

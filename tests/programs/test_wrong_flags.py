@@ -13,7 +13,7 @@ import pytest
 
 from tests.programs import children
 from tests.programs.children import PROGRAMS, SECONDS
-from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.experiment.config import ExperimentConfig
 
 HEAVY = (
   'tensorflow',
@@ -29,10 +29,7 @@ LONG = 'x' * 5000
 # What no program takes. {tmp} holds the files of `folder` below.
 EVERY = [
   ('extra', "unexpected argument 'extra'; flags are written --name=value"),
-  ('--num_clients=5 extra --seed=1', "unexpected argument 'extra'"),
-  ('-- --num_clients=5', "unexpected argument '--num_clients=5'"),
   ('--num_client=5', 'did you mean --num_clients?'),
-  ('--nonum_clients', 'unknown flag --nonum_clients'),
   ('--num_clients', 'missing value for --num_clients'),
   ('--dataset --num_clients=5', '--dataset=--num_clients=5: that is another flag'),
   ('--verbosity=loud', '--verbosity=loud'),
@@ -41,11 +38,8 @@ EVERY = [
   ('--flagfile=', '--flagfile= names no file'),
   ('--flagfile={tmp}', 'Is a directory'),
   ('--flagfile={tmp}/missing.flags', 'missing.flags: No such file'),
-  (f'--flagfile={LONG}', 'File name too long'),
   ('--flagfile={tmp}/binary', 'a flagfile is UTF-8 text'),
   ('--flagfile={tmp}/itself.flags', 'itself.flags: the file includes itself'),
-  ('--flagfile={tmp}/one.flags', 'one.flags: the file includes itself'),
-  ('--flagfile={tmp}/words.flags', "unexpected argument 'num_clients=5'"),
   ('--flagfile={tmp}/wrong.flags', '--num_clients=many: expected an integer'),
   ('--flagfile={tmp}/spaces.flags', 'unknown flag --num_clients 5'),
   ('--flagfile={tmp}/lines.flags', 'unknown flag --non\\x0bsense'),
@@ -55,7 +49,6 @@ EVERY = [
   ('--flagfile={tmp}/piped.flags', '--flagfile={tmp}/pipe is a pipe or a device'),
   ('--output_dir', 'missing value for --output_dir'),
   ('--output_dir=', '--output_dir=: the value is empty'),
-  ('--output_dir=--seeds=1', '--output_dir=--seeds=1: that is another flag'),
   ('--output_dir={tmp}/a\0b', '--output_dir={tmp}/a\\x00b: the value holds a NUL character'),
   ('--output_dir={tmp}/a\udcffb', '--output_dir={tmp}/a\\udcffb: the value is not UTF-8 text'),
 ]
@@ -85,73 +78,44 @@ NEED_NONE = ('store', 'worker')
 
 OWN = [
   # An experiment.
-  ('partition', '--num_clients=99999999999999999999999', 'expected an integer'),
   ('partition', '--num_clients=１２', '--num_clients=１２: expected an integer, of at most 18 digits from 0 to 9'),
-  ('partition', '--learning_rate=０.１', '--learning_rate=０.１: expected a number, such as 12, 0.1 or 1e-3'),
-  ('partition', '--learning_rate=1_0', '--learning_rate=1_0: expected a number'),
-  ('partition', '--learning_rate=1e999', '--learning_rate=1e999: expected a number'),
-  ('partition', '--num_clients=0', '--num_clients=0: must be at least 1'),
   ('partition', '--dataset=mn\u2028ist', '--dataset=mn\\u2028ist: allowed are digits'),
-  ('partition', '--dataset=\udcff', '--dataset=\\udcff: allowed are digits'),
-  ('partition', '--partition=iid --num_groups=4', '--num_groups does not apply to --partition=iid'),
-  ('partition', '--new_clients=20', 'at least one client must take part; give at most 19'),
-  ('partition', '--clustering=dbscan', 'the first part must be a method: bipartition, dynamic_distance, hierarchical'),
   ('partition', f'--clustering={LONG}', 'characters ...] '),
   ('partition', '--clustering=kmeans,num_clusters=4,', "'' is not KEY=VALUE"),
   ('partition', '--clustering=kmeans,num_cluster=3', "unknown key 'num_cluster' (did you mean num_clusters?)"),
   ('partition', '--clustering=kmeans,num_clusters=3,num_clusters=4', 'num_clusters is given twice'),
-  ('partition', '--clustering=kmeans,num_clusters=４', 'num_clusters=４: expected an integer'),
   ('partition', '--clustering=kmeans,name=', 'name=: the value is empty'),
-  ('partition', '--clustering=kmeans,name=..', 'letters, digits'),
   ('partition', '--clustering=kmeans,name=a\nb', 'letters, digits'),
   ('partition', '--clustering=kmeans,name=' + 'ü' * 51, 'a clustering name has at most 100 letters'),
   ('partition', '--clustering=bipartition --cohort_fraction=0.5', 'bipartition compares the updates of all'),
-  ('partition', '--config_file={tmp}/config.json --seed=0', '--seed may not stand beside --config_file'),
   ('partition', f'--config_file={LONG}', 'File name too long'),
   ('partition', '--config_file={tmp}/file/below', 'no such file'),
   ('partition', '--config_file={tmp}/pipe', '{tmp}/pipe is a pipe or a device; settings are read from a file'),
   ('partition', '--config_file={tmp}/huge', '{tmp}/huge is larger than 16 MB, so it holds no settings'),
-  ('partition', '--config_file={tmp}/digits.json', 'configuration: distance_threshold=quantile:０.１: allowed are mean, a number'),
-  ('partition', '--config_file={tmp}/name.json', 'configuration: data_file=a\\udcff: the value is not UTF-8 text'),
   ('partition', '--config_file={tmp}/loop', 'Too many levels of symbolic links'),
   ('run_all', '--experts=maybe', '--experts=maybe: expected true or false'),
   ('run_all', '--local_training=yes', '--local_training and --nolocal_training say'),
   ('run_all', '--noexperts=false', '--noexperts=false does not take an argument'),
-  ('run_all', '--experts yes', "unexpected argument 'yes'"),
   ('replay', '--silhouettes=on', '--silhouettes=on: expected true or false'),
   ('reproduce', '--figure=cfl/figure1 --dry_run', '--dry_run does not apply to cfl/figure1'),
-  ('phase1', '--store_dir={tmp}/\udcff', 'the value is not UTF-8 text'),
   ('phase1', '--method=kmeans', 'unknown flag --method'),
   ('phase1', '--clients_in_parallel=100000000', '--clients_in_parallel=100000000: must be at most 1024'),
   ('phase1', '--worker_stall_timeout_secs=1', '--worker_stall_timeout_secs=1.0: must be at least 5.0'),
-  ('phase1', '--model=nowhere:f', "--model=nowhere:f cannot be imported: there is no module 'nowhere'"),
-  ('phase1', '--num_clients=100000', 'GB of memory, of which'),
   ('run_all', '--model=a.b', '--model=a.b: allowed are mnist_cnn'),
   ('run_all', '--model=os:nofunc', "--model=os:nofunc cannot be imported: module 'os' has no function 'nofunc'"),
-  ('run_all', '--dataset=file --partition=iid --data_file={tmp}/rows.npz', 'mnist_cnn does not fit examples of shape (8,)'),
   ('run_all', '--aggregation=nowhere:f', "--aggregation=nowhere:f cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
-  ('run_all', '--aggregation=json:dumps', "--aggregation=json:dumps: its parameter 'obj' is none of these"),
   ('run_all', '--aggregation=median', '--aggregation=median: allowed are fedex, mean, vote, confidence, gate, or package.module'),
   ('run_all', '--aggregation=blended', '--aggregation=blended: every Phase 3 has blended; leave it out'),
-  ('run_all', '--aggregation=', '--aggregation=: allowed are'),
   ('run_all', '--aggregation=vote --aggregation=vote', "two rules are called 'vote'"),
-  ('compare', '--aggregation=oracle', '--aggregation=oracle: allowed are fedex'),
   # Those that go on with a run.
   ('phase2', '--output_dir={tmp}/empty --seed=1', 'unknown flag --seed'),
   ('phase2', '--workers=a:0', "'a:0' is not HOST:PORT with a port from 1 to 65535"),
-  ('phase3', '--workers=a:99999999999999999999', 'is not HOST:PORT'),
   ('phase3', '--workers=a:7000,', "'' is not HOST:PORT"),
   ('phase3', '--workers=a:7000,b:7000,a:7000', 'a:7000 is given twice'),
   ('phase3', '--workers=[::1]:7000', 'HOST is a name or an IPv4 address, no IPv6 address'),
   ('phase3', '--workers=a:７０００', "'a:７０００' is not HOST:PORT"),
-  ('phase3', '--workers=-a:7000', "'-a:7000' is not HOST:PORT"),
   ('report', '--output_dir={tmp}/empty --title=x', 'unknown flag --title'),
   # phases.clustering.
-  ('clustering', '--method=dbscan --num_clusters=3', '--method=dbscan: allowed are bipartition, dynamic_distance'),
-  ('clustering', '--num_clusters=4', '--num_clusters does not apply to --method=dynamic_distance; it applies to method kmeans'),
-  ('clustering', '--method=hierarchical', '--method=hierarchical needs --distance_threshold'),
-  ('clustering', '--method=hierarchical --distance_threshold=3 --linkage=ward --metric=l1', '--linkage=ward needs --metric=l2'),
-  ('clustering', f'--distance_threshold={LONG}', 'allowed are mean, a number >= 0'),
   ('clustering', '--method=planted --signatures_file=x.npz', '--method=planted: planted groups are those of a run'),
   ('clustering', '--signatures_file={tmp}/v.npz --method=hierarchical --distance_threshold=validation', 'for vectors alone give a number'),
   ('clustering', '--signatures_file={tmp}/v.npz --seed=1', '--seed does not apply to --method=dynamic_distance'),
@@ -164,15 +128,11 @@ OWN = [
   ('clustering', '--dataset=mnist', 'unknown flag --dataset'),
   # Programs of their own.
   ('replay', '--metrics=l1,', "'' is not among l1, l2, cosine"),
-  ('replay', '--metrics=l1,l1', '--metrics=l1,l1: l1 is given twice'),
   ('replay', '--linkages=warde', "'warde' is not among single"),
-  ('replay', '--linkages=ward --metrics=l1', '--linkages=ward: ward needs l2 among --metrics=l1'),
   ('replay', '--num_thresholds=1000000', '--num_thresholds=1000000: must be at most 100000'),
   ('replay', '--cluster_counts=2,x', "'x' is not a number of at least 1"),
-  ('replay', '--cluster_counts=３', "'３' is not a number of at least 1"),
   ('replay', '--cluster_counts=3,3', '--cluster_counts=3,3: 3 is given twice'),
   ('replay', '--distance_thresholds=median', "'median' is neither mean, nor a number >= 0"),
-  ('replay', '--distance_thresholds=1,1', '--distance_thresholds=1,1: 1 is given twice'),
   ('replay', '--seed=1', '--seed applies to --signatures_file only'),
   ('replay', '--signatures_file={tmp}/v.npz --signature=weights', '--signature does not apply to --signatures_file'),
   ('replay', '--signatures_file={tmp}/v.npz --sketch_dimension=99999999999', 'must be at least 1 and below 2**31'),
@@ -183,7 +143,6 @@ OWN = [
   ('compare', '--seeds=', '--seeds=: the value is empty'),
   ('compare', '--seeds=0,,1', "--seeds=0,,1: '' is no seed"),
   ('compare', '--seeds=1,1', '--seeds=1,1: 1 is given twice'),
-  ('compare', '--seeds=1234567890', "'1234567890' is no seed"),
   ('compare', '--seeds=²', "'²' is no seed"),
   ('compare', '--seeds=0 --num_clients=100000', 'GB of memory, of which'),
   ('compare', '--seed=0', '--seed does not apply here; give --seeds'),
@@ -193,9 +152,7 @@ OWN = [
   ('compare', '--clustering=kmeans,truth=group', 'truth does not apply to method=kmeans'),
   ('reproduce', '', 'give one of --table and --figure; there are fl_hc/table1'),
   ('reproduce', '--table=fl_hc/table1 --figure=fl_hc/figure1', 'give one of --table and --figure'),
-  ('reproduce', '--table=../table1', '--table=../table1: no such table'),
   ('reproduce', '--table=fl_hc/table1\n', '--table=fl_hc/table1\\n: no such table; did you mean fl_hc/table1?'),
-  ('reproduce', '--figure=fl_hc/table5', '--figure=fl_hc/table5: no such figure'),
   ('reproduce', '--table=fl_hc/table1 --seeds=0,x', "--seeds=0,x: 'x' is no seed"),
   ('reproduce', '--table=fl_hc/table1 --config_file=x.json', '--config_file does not apply here'),
   ('reproduce', '--table=fl_hc/table1 --rows=nobody', '--rows=nobody: fl_hc/table1 has no such row; its rows are: cf 0.1, n 1'),
@@ -204,7 +161,6 @@ OWN = [
   ('reproduce', '--figure=cfl/figure2 --seeds=0,1', '--seeds=0,1: cfl/figure2 is drawn for one seed'),
   ('disturb', '--bits=1,17', "--bits=1,17: '17' is not a whole number from 1 to 16"),
   ('disturb', '--noise_multipliers=０.１', "'０.１' is not a number of at least 0"),
-  ('disturb', '--noise_multipliers=nan', "'nan' is not a number of at least 0"),
   ('disturb', '--output_dir={tmp}/empty --bits=none --noise_multipliers=none', 'ask nothing'),
   ('disturb', '--clip_norm=0', '--clip_norm=0.0: must be above 0.0'),
   ('worker', '', '--port=N is required'),
@@ -232,19 +188,10 @@ def folder(tmp_path_factory):
   children.import_what_is_slow()
   path = tmp_path_factory.mktemp('given')
   (path / 'config.json').write_text(json.dumps(ExperimentConfig().to_json()))
-  settings = ExperimentConfig(clusterings=(ClusteringConfig(),)).to_json()
-  settings['clusterings'][0]['distance_threshold'] = 'quantile:０.１'
-  (path / 'digits.json').write_text(json.dumps(settings))
-  settings = ExperimentConfig(DataConfig(dataset='file', data_file='a')).to_json()
-  settings['data']['data_file'] = 'a\udcff'
-  (path / 'name.json').write_text(json.dumps(settings))
   for name, text in {
     'piped': f'--flagfile={path}/pipe\n',
     'itself': f'# again\n--flagfile={path}/itself.flags\n',
-    'one': f'--flagfile={path}/two.flags\n',
-    'two': f'--flagfile={path}/one.flags\n',
     'lines': '--non\vsense=1\n',
-    'words': 'num_clients=5\n',
     'wrong': '# a preset\n--num_clients=many\n',
     'spaces': '--num_clients 5\n',
   }.items():
@@ -256,7 +203,6 @@ def folder(tmp_path_factory):
   (path / 'file').write_text('mine')
   (path / 'empty').mkdir()
   (path / 'loop').symlink_to(path / 'loop')
-  np.savez(path / 'rows.npz', x=np.ones((40, 8), np.float32), y=np.arange(40) % 2)
   np.savez(path / 'v.npz', signatures=np.eye(3))
   np.savez(path / 'outputs.npz', outputs=np.full((2, 3, 4), 0.25))
   return path
@@ -278,25 +224,17 @@ def test_a_wrong_command_line_is_told_in_one_line(name, line, words, folder, cap
   assert children.files(folder) == before
 
 
-@pytest.mark.parametrize('name', PROGRAMS)
-def test_so_it_is_as_a_process(name, folder):
+def test_so_it_is_as_a_process(folder):
   before = children.files(folder)
-  answer = children.call_process('-m', f'phases.{name}', '--nonsense=1')
-  children.check(answer, 'unknown flag --nonsense')
+  children.check(children.call_process('-m', 'phases.run_all', '--nonsense=1'), 'unknown flag --nonsense')
   assert children.files(folder) == before
 
 
 def shown(name, option):
   """Returns what a program shows for an option that asks for nothing else, of which nothing slow is imported."""
-  script = (
-    f'import atexit, runpy, sys; sys.argv = ["{name}", "{option}"]\n'
-    f'atexit.register(lambda: print([m for m in {HEAVY} if m in sys.modules]))\n'
-    f'runpy.run_module("phases.{name}", run_name="__main__", alter_sys=True)'
-  )
-  answer = children.call_process('-c', script)
-  *lines, slow = answer.out.splitlines()
-  assert (answer.code, answer.err, slow) == (0, '', '[]') and answer.seconds < SECONDS
-  return lines
+  answer = children.without_modules(name, HEAVY, [option])
+  assert (answer.code, answer.err) == (0, '') and answer.seconds < SECONDS
+  return answer.out.splitlines()
 
 
 @pytest.mark.parametrize('name', PROGRAMS)
@@ -309,7 +247,5 @@ def test_help_is_as_fast_and_imports_nothing_that_is_slow(name):
   assert importlib.import_module(f'phases.{name}').__doc__
 
 
-def test_other_helps_and_the_version():
-  assert 'usage: python -m phases.store --flag=value ...' in shown('store', '--helpshort')
-  assert '--verbosity' in '\n'.join(shown('store', '--helpfull'))
+def test_the_version():
   assert shown('store', '--version')[0].startswith('tff_cluster ')
