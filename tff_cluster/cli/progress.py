@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TextIO
@@ -39,6 +40,7 @@ class Progress:
     self._stream = stream if stream is not None else sys.stderr
     isatty = getattr(self._stream, 'isatty', None)
     self._watched = bool(callable(isatty) and isatty())
+    self._lock = threading.RLock()  # Clusters train side by side.
     self._bar: Any = None
     self._held = False
     self._run, self._first_run, self._runs = '', 0, 1
@@ -109,7 +111,8 @@ class Progress:
       with self.phase(name, total or 1):
         yield self
     else:
-      self._show(at=name)
+      with self._lock:
+        self._show(at=name)
       yield self
 
   def update(self, n: int = 1, **figures: Any) -> None:
@@ -117,9 +120,10 @@ class Progress:
 
     A float called `accuracy` is a share from 0 to 1 and is shown in percent.
     """
-    if self._phase is not None:
-      self._step = min(self._step + n, self._steps)
-      self._show(**figures)
+    with self._lock:
+      if self._phase is not None:
+        self._step = min(self._step + n, self._steps)
+        self._show(**figures)
 
   def _share(self) -> float:
     """Returns the share of everything that is done, from 0 to 1."""

@@ -5,6 +5,7 @@ waits for for ever.
 """
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -26,6 +27,7 @@ _CALLS = ('GetExecutor', 'CreateValue', 'CreateStruct', 'CreateCall', 'CreateSel
 _CLEANING = {'Dispose': executor_pb2.DisposeResponse, 'DisposeExecutor': executor_pb2.DisposeExecutorResponse}
 _TICK_SECS = 1.0
 _CLEANING_SECS = 5.0
+_compiling = threading.Lock()
 
 
 class WorkerLost(Exception):
@@ -96,18 +98,11 @@ class _WatchedStub(tff.framework.RemoteExecutorGrpcStub):
       return nothing()
 
 
-class Connection:
-  """A worker's execution context."""
+class _Lane:
+  """A worker's execution context for one thread: TFF's blocks its event loop with every call."""
 
-  def __init__(self, address: str, watch: Watch):
-    """Takes a worker; it is called when it is first used.
-
-    Args:
-      address: HOST:PORT of the worker, or another address that gRPC takes.
-      watch: Knows how it is.
-    """
-    self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
-    self._stub = stub = _WatchedStub(_Unwatched(self._channel), watch)
+  def __init__(self, channel: grpc.Channel, watch: Watch):
+    self.stub = stub = _WatchedStub(_Unwatched(channel), watch)
 
     def executor(cardinalities: Any) -> Any:
       cardinalities.setdefault(tff.CLIENTS, 0)
@@ -115,17 +110,33 @@ class Connection:
       remote.set_cardinalities(cardinalities)
       return remote
 
-    self._executor = executor
-    self._context = tff.framework.SyncExecutionContext(
+    self.executor = executor
+    self.context = tff.framework.SyncExecutionContext(
       executor_fn=tff.framework.ResourceManagingExecutorFactory(executor),
       compiler_fn=compiled,
       transform_args=tff.tensorflow.transform_args,
       transform_result=tff.tensorflow.transform_result,
     )
 
+
+class Connection:
+  """A worker's execution context, for any number of threads."""
+
+  def __init__(self, address: str, watch: Callable[[], Watch]):
+    """Takes a worker; it is called when it is first used.
+
+    Args:
+      address: HOST:PORT of the worker, or another address that gRPC takes.
+      watch: Makes what knows how it is, for the calls of one thread.
+    """
+    self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+    self._watch = watch
+    self._own = threading.local()
+    self._lanes: list[_Lane] = []
+
   def check(self) -> None:
     """Has the worker answer a call that asks nothing of it. Raises WorkerLost."""
-    self._executor({}).close()
+    self._lane().executor({}).close()
 
   def invoke(self, computation: Any, argument: Any) -> Any:
     """Returns a computation's result.
@@ -133,16 +144,29 @@ class Connection:
     Raises:
       WorkerLost: if the worker dies, hangs or answers an error. It must not be used again.
     """
-    return self._context.invoke(computation, argument)
+    return self._lane().context.invoke(computation, argument)
 
   def close(self) -> None:
-    self._stub.end()
+    for lane in self._lanes:
+      lane.stub.end()
     self._channel.close()
+
+  def _lane(self) -> _Lane:
+    if not hasattr(self._own, 'lane'):
+      self._own.lane = _Lane(self._channel, self._watch())
+      self._lanes.append(self._own.lane)
+    return self._own.lane
+
+
+def compiled(computation: tff.framework.ConcreteComputation) -> tff.framework.ConcreteComputation:
+  """Compiles a computation for a worker, once a process; see _compiled."""
+  with _compiling:
+    return _compiled(computation)
 
 
 # One for all connections: a worker that is started again, or one of several, has nothing compiled anew.
 @functools.lru_cache
-def compiled(computation: tff.framework.ConcreteComputation) -> tff.framework.ConcreteComputation:
+def _compiled(computation: tff.framework.ConcreteComputation) -> tff.framework.ConcreteComputation:
   """Compiles a computation for a worker, as TFF's native backend does but for Grappler.
 
   Run ahead of time, Grappler pulls every function into its caller, the training step into the loop over

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import logging
 import subprocess
+import threading
 from typing import Any
 
 import grpc
@@ -73,46 +74,64 @@ class LocalContext(tff.framework.SyncContext):
     """
     self._machine, self._model = machine, model
     self._worker = worker
+    self._lock = threading.Lock()
+    self._fault: EnvironmentFault | None = None
     self._door: socket_relay.Door
     self._connection: connection_lib.Connection
     self._connect()
 
   def invoke(self, comp: Any, arg: Any) -> Any:
-    retries = self._machine.worker_retries
-    for failures in range(retries + 1):
+    for failures in range(self._machine.worker_retries + 1):
+      connection = self._connection
       try:
-        return self._connection.invoke(comp, arg)
+        return connection.invoke(comp, arg)
       except connection_lib.WorkerLost as lost:
-        self.close()  # From here on it is certain how it ended.
-        if self._worker.died_of is not None:
-          raise EnvironmentFault(self._untrusted()) from lost
-        if failures == retries:
-          times = (
-            f'{failures + 1} times in a row, at last it ' if failures else 'in the middle of a round: it '
-          )
-          raise EnvironmentFault(f'the TFF worker failed {times}{lost}; {SAVED}') from lost
-        _LOG.warning(
-          'the TFF worker %s; it is started again and its work repeated (%d of %d)',
-          lost,
-          failures + 1,
-          retries,
-        )
-        self._worker = worker_lib.start(self._worker.clients_in_parallel)
-        self._connect()
+        with self._lock:
+          self._begin_again(connection, lost, failures)
     raise AssertionError('not reached')
 
   def close(self) -> None:
-    """Ends the worker."""
+    """Ends the worker, and with it the calls of all threads."""
+    with self._lock:
+      self._fault = self._fault or EnvironmentFault(f'the TFF worker was left; {SAVED}')
+      self._leave()
+
+  def _leave(self) -> None:
     self._worker.stop()
     self._connection.close()
     self._door.close()
+
+  def _begin_again(
+    self, connection: connection_lib.Connection, lost: connection_lib.WorkerLost, failures: int
+  ) -> None:
+    """Starts another worker, once for all threads whose calls were lost; raises why not, in all of them."""
+    if self._fault is not None:
+      raise self._fault
+    if connection is not self._connection:
+      return
+    self._leave()  # From here on it is certain how it ended.
+    retries = self._machine.worker_retries
+    try:
+      if self._worker.died_of is not None:
+        raise EnvironmentFault(self._untrusted()) from lost
+      if failures == retries:
+        times = f'{failures + 1} times in a row, at last it ' if failures else 'in the middle of a round: it '
+        raise EnvironmentFault(f'the TFF worker failed {times}{lost}; {SAVED}') from lost
+      _LOG.warning(
+        'the TFF worker %s; it is started again and its work repeated (%d of %d)', lost, failures + 1, retries
+      )
+      self._worker = worker_lib.start(self._worker.clients_in_parallel)
+      self._connect()
+    except EnvironmentFault as fault:
+      self._fault = fault
+      raise
 
   def _connect(self) -> None:
     machine, worker = self._machine, self._worker
     worker_lib.wait_until_serving(worker, machine.worker_start_timeout_secs)
     if not worker.private:
       _tell_that_it_is_open()
-    watch = ProcessWatch(worker, machine.worker_stall_timeout_secs)
+    watch = functools.partial(ProcessWatch, worker, machine.worker_stall_timeout_secs)
     self._door = socket_relay.Door(worker.connect)
     self._connection = connection_lib.Connection(self._door.address, watch)
 

@@ -44,7 +44,7 @@ class RemoteWorker:
     if self._connection is None:
       self._check(self.status())
       watch = _RemoteWatch(self, self._machine.worker_stall_timeout_secs)
-      connection = connection_lib.Connection(self.address, watch)
+      connection = connection_lib.Connection(self.address, lambda: watch)
       try:
         connection.check()  # Its service answers while the worker itself is started again.
       except connection_lib.WorkerLost:

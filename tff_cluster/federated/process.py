@@ -4,6 +4,7 @@ import collections
 import copy
 import dataclasses
 import functools
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar, cast
 
@@ -14,6 +15,7 @@ import tensorflow_federated as tff
 from tff_cluster.federated import client_work as client_work_lib
 
 _T = TypeVar('_T')
+_building = threading.RLock()  # One property builds another one.
 
 
 class _BuiltOnce(Generic[_T]):
@@ -25,8 +27,9 @@ class _BuiltOnce(Generic[_T]):
 
   def __get__(self, owner: 'Computations', kind: type) -> _T:
     name = self._build.__name__
-    if name not in owner.built:
-      owner.built[name] = self._build(owner)
+    with _building:
+      if name not in owner.built:
+        owner.built[name] = self._build(owner)
     return cast(_T, owner.built[name])
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_cluster.base import digests, seeding
+from tff_cluster.base import digests, environment, seeding
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Weights
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
+from tff_cluster.engine import side_by_side
 from tff_cluster.federated import client_work, process
 
 # A gRPC message over 2 GB kills the worker; the rest is room for what travels beside the payload.
@@ -38,7 +39,8 @@ class Trainer:
     local_epochs: Passes over its rows that a client makes in a round.
     cohort_fraction: Share of the members that train in a round.
     seed: Seed of cohorts and visit orders.
-    spread: Whether the clients are spread over several workers (federated.spread), which add nothing up.
+    spread: Whether the clients are spread over several workers (engine/several_machines.py), which add nothing up.
+    slots: Clients that train or measure at the same time, whichever thread asks for them; default: one a core.
   """
 
   def __init__(
@@ -49,8 +51,10 @@ class Trainer:
     cohort_fraction: float,
     seed: int,
     spread: bool = False,
+    slots: side_by_side.Slots | None = None,
   ):
     self.spread = spread
+    self.slots = slots or side_by_side.Slots(environment.available_cores())
     self.population = population
     self.computations = computations
     self.local_epochs = local_epochs
@@ -112,11 +116,12 @@ class Trainer:
       clients whose update was not finite and was left out}.
     """
     data = [tf.data.Dataset.from_tensors(self._training_data(int(k), round_number)) for k in cohort]
-    if self.spread:
-      results = self.computations.client_results(state.global_model_weights, data)
-      output = self.computations.finish_round(state, results)
-    else:
-      output = self.computations.learning_process.next(state, data)
+    with self.slots.taken(len(cohort)):
+      if self.spread:
+        results = self.computations.client_results(state.global_model_weights, data)
+        output = self.computations.finish_round(state, results)
+      else:
+        output = self.computations.learning_process.next(state, data)
     work = output.metrics['client_work']
     if int(work['dropped']) == len(cohort):
       if may_diverge:
@@ -147,7 +152,9 @@ class Trainer:
     update_bytes = self.computations.model.num_bytes
     for chunk in _chunks([update_bytes + self._row_bytes(self.population.train, int(k)) for k in clients]):
       data = [self._training_data(int(clients[i]), round_number) for i in chunk]
-      for i, update in zip(chunk, self.computations.local_updates(list(weights), data), strict=True):
+      with self.slots.taken(len(chunk)):
+        updates = self.computations.local_updates(list(weights), data)
+      for i, update in zip(chunk, updates, strict=True):
         into(i, np.asarray(update))
 
   def local_sketches(
@@ -175,7 +182,9 @@ class Trainer:
     )
     for chunk in _chunks([4 * dimension + self._row_bytes(self.population.train, int(k)) for k in clients]):
       data = [self._training_data(int(clients[i]), round_number) for i in chunk]
-      for i, sketch in zip(chunk, self.computations.local_sketches(list(weights), sent, data), strict=True):
+      with self.slots.taken(len(chunk)):
+        sketches = self.computations.local_sketches(list(weights), sent, data)
+      for i, sketch in zip(chunk, sketches, strict=True):
         into(i, np.asarray(sketch))
 
   def mean_update(
@@ -187,7 +196,8 @@ class Trainer:
       self.local_updates(weights, clients, round_number, updates.__setitem__)
       return np.asarray(self.computations.mean(list(updates)))
     data = [self._training_data(int(k), round_number) for k in clients]
-    return np.asarray(self.computations.mean_update(list(weights), data))
+    with self.slots.taken(len(data)):
+      return np.asarray(self.computations.mean_update(list(weights), data))
 
   def measure(
     self, weights: Weights, split: population_lib.Split, clients: Sequence[int] | np.ndarray
@@ -211,7 +221,9 @@ class Trainer:
     counts, losses = [], []
     for chunk in _chunks([self._row_bytes(*piece) for piece in pieces]):
       data = [_rows(*pieces[i][0].client(pieces[i][1])) for i in chunk]
-      for result in self.computations.evaluate(list(weights), data):
+      with self.slots.taken(len(chunk)):
+        found = self.computations.evaluate(list(weights), data)
+      for result in found:
         counts.append(np.asarray(result['counts'], np.int64))
         losses.append(float(result['loss_sum']))
     step = len(clients)
@@ -243,7 +255,9 @@ class Trainer:
     for chunk in _chunks([size + self._row_bytes(split, client) for _, client in pairs]):
       given = [pairs[i] for i in chunk]
       sent = [collections.OrderedDict(weights=list(models[m]), **_rows(*split.client(k))) for m, k in given]
-      for result in self.computations.evaluate_each(sent):
+      with self.slots.taken(len(chunk)):
+        measured = self.computations.evaluate_each(sent)
+      for result in measured:
         counts.append(np.asarray(result['counts'], np.int64))
         losses.append(float(result['loss_sum']))
     return class_counts.Scores(np.stack(counts), np.array(losses))
@@ -260,7 +274,8 @@ class Trainer:
     pieces = np.split(x, range(_ROWS_AT_ONCE, len(x), _ROWS_AT_ONCE))
     found = []
     for chunk in _chunks([piece.nbytes for piece in pieces]):
-      found += self.computations.predict(list(weights), [pieces[i] for i in chunk])
+      with self.slots.taken(len(chunk)):
+        found += self.computations.predict(list(weights), [pieces[i] for i in chunk])
     return np.concatenate([np.asarray(piece) for piece in found])
 
   def _training_data(self, client: int, round_number: int) -> client_work.ClientData:

@@ -83,12 +83,12 @@ def train_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Tr
   keep = () if equal_cost is None else (equal_cost.round,)
   members = [assignment.members(row) for row in range(assignment.num_clusters)]
   models = [experiment.unflatten(start) for start in starts]
-  found = {
-    row: experiment.train(
-      f'{label}/cluster_{row:03d}', members[row], models[row], training.phase1_rounds, last, keep
-    )
-    for row in experiment.idle_first(members, models, training.phase1_rounds)
-  }
+
+  def train(row: int) -> 'trajectory.Outcome':
+    name = f'{label}/cluster_{row:03d}'
+    return experiment.train(name, members[row], models[row], training.phase1_rounds, last, keep)
+
+  found = experiment.each(train, experiment.idle_first(members, models, training.phase1_rounds))
   rows = list(range(assignment.num_clusters))
   outcomes = [found[row] for row in rows]
   total = spent + sum(outcome.client_rounds_asked for outcome in outcomes)

@@ -6,11 +6,12 @@ import functools
 import importlib.metadata
 import pathlib
 import struct
+import threading
 import time
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from tff_cluster.base import digests, environment
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.data import population as population_lib
+from tff_cluster.engine import side_by_side
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_folder
 from tff_cluster.experiment.result_parts import Spent
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
   from tff_cluster.federated import process as process_lib
   from tff_cluster.federated import trainer as trainer_lib
   from tff_cluster.federated import trajectory as trajectory_lib
+
+_Result = TypeVar('_Result')
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
 _ENGINE = 2
@@ -78,6 +82,7 @@ class Experiment:
     progress: Where progress is shown.
     new_clients: Clients that take no part in it; None where there are none.
     spread: Whether clients are spread over several workers.
+    slots: Clients that are worked on at the same time.
     asked, trained: Client-rounds asked for and trained so far in this process.
   """
 
@@ -87,9 +92,13 @@ class Experiment:
   progress: Progress
   new_clients: population_lib.Population | None = None
   spread: bool = False
+  slots: side_by_side.Slots = dataclasses.field(
+    default_factory=lambda: side_by_side.Slots(environment.available_cores())
+  )
   asked: int = 0
   trained: int = 0
   _exported: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
+  _counting: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
   @functools.cached_property
   def store(self) -> artifacts.Store:
@@ -126,6 +135,7 @@ class Experiment:
       training.cohort_fraction,
       training.seed,
       self.spread,
+      self.slots,
     )
 
   def _computations(self) -> 'process_lib.Computations':
@@ -185,6 +195,7 @@ class Experiment:
       training.cohort_fraction,
       training.seed,
       self.spread,
+      self.slots,
     )
 
   @functools.cached_property
@@ -252,8 +263,14 @@ class Experiment:
 
   def count(self, outcome: 'trajectory_lib.Outcome') -> None:
     """Adds what a trajectory cost to what this process has asked for and trained."""
-    self.asked += outcome.client_rounds_asked
-    self.trained += outcome.client_rounds_trained
+    with self._counting:
+      self.asked += outcome.client_rounds_asked
+      self.trained += outcome.client_rounds_trained
+
+  def each(self, work: Callable[[int], _Result], positions: Iterable[int]) -> dict[int, _Result]:
+    """Returns what work gives for each position, such as a cluster's, several side by side (engine/side_by_side.py)."""
+    _ = self.trainer  # Built once, by this thread.
+    return dict(side_by_side.each(work, positions, 1 if self.spread else self.slots.count))
 
   def load(self, saved: saved_rounds.Checkpoints, phase: str, *rounds: int) -> dict[int, Weights]:
     """Returns models that a finished phase kept, by round number. Trains nothing.

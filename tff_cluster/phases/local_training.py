@@ -20,6 +20,7 @@ from tff_cluster.experiment.result_parts import Evaluation, Local
 from tff_cluster.phases import evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files as files_lib
+from tff_cluster.storage import saved_rounds
 
 LOCAL = 'every client alone'
 
@@ -44,18 +45,21 @@ def run_local(experiment: live_experiment_lib.Experiment) -> None:
   training, population = experiment.config.training, experiment.population
   last = training.phase1_rounds + training.phase2_rounds
   initial = experiment.trainer.computations.model.weights
-  outcomes, measured, kept = [], [], []
+
+  def train(client: int) -> tuple[trajectory.Outcome, saved_rounds.Checkpoints, class_counts.Scores]:
+    alone = np.array([client])
+    outcome = trajectory.run(experiment.trajectory(alone, initial, 0, may_diverge=True), last)
+    experiment.count(outcome)
+    scores = experiment.trainer.measure(outcome.weights[last], population.test, alone)
+    experiment.progress.update()
+    # The store has the models; those of 1,000 clients would not fit into memory.
+    return dataclasses.replace(outcome, weights={}), outcome.checkpoints, scores
+
   with experiment.timed(LOCAL, population.num_clients) as figures:
-    for client in experiment.everyone:
-      alone = experiment.trajectory(np.array([client]), initial, 0, may_diverge=True)
-      outcome = trajectory.run(alone, last)
-      experiment.count(outcome)
-      kept.append(outcome.checkpoints)
-      measured.append(experiment.trainer.measure(outcome.weights[last], population.test, np.array([client])))
-      # The store has the models; those of 1,000 clients would not fit into memory.
-      outcomes.append(dataclasses.replace(outcome, weights={}))
-      experiment.progress.update()
-    scores = class_counts.concatenate(measured)
+    trained = experiment.each(train, range(population.num_clients))
+    in_order = [trained[client] for client in range(population.num_clients)]
+    outcomes, kept = [outcome for outcome, _, _ in in_order], [saved for _, saved, _ in in_order]
+    scores = class_counts.concatenate([measured for _, _, measured in in_order])
     dropped = sum(int(outcome.history.dropped.sum()) for outcome in outcomes)
     local = Local(
       sum(outcome.client_rounds_asked for outcome in outcomes),

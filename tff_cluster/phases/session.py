@@ -8,6 +8,7 @@ from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data import new_clients, populate, saved
 from tff_cluster.data import population as population_lib
 from tff_cluster.engine import machine as machine_lib
+from tff_cluster.engine import side_by_side
 from tff_cluster.engine import worker as worker_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_claim
@@ -53,7 +54,13 @@ def opened(
 
     with context.connected(worker, machine, config.training.model):
       experiment = live_experiment_lib.Experiment(
-        folder, config, population, progress, new, spread=bool(machine.addresses)
+        folder,
+        config,
+        population,
+        progress,
+        new,
+        spread=bool(machine.addresses),
+        slots=side_by_side.Slots(worker.clients_in_parallel),
       )
       if fresh:
         _ = experiment.trainer  # What is wrong with the model or the sizes is told here.

@@ -115,10 +115,10 @@ def _attained(
   begin = experiment.config.training.phase1_rounds
   members = [assignment.members(row) for row in range(assignment.num_clusters)]
   models = [experiment.unflatten(start) for start in starts]
-  found = {
-    row: trajectory.run(experiment.trajectory(members[row], models[row], begin), begin + 1)
-    for row in experiment.idle_first(members, models, begin)
-  }
+  found = experiment.each(
+    lambda row: trajectory.run(experiment.trajectory(members[row], models[row], begin), begin + 1),
+    experiment.idle_first(members, models, begin),
+  )
   outcomes = [found[row] for row in range(assignment.num_clusters)]
   cost = sum(outcome.client_rounds_asked for outcome in outcomes)
   for outcome in outcomes:
