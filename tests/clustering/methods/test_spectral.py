@@ -212,12 +212,10 @@ def test_one_client_one_cluster_and_as_many_clusters_as_clients(affinity):
   ],
 )
 def test_wrong_arguments(count, affinity, message):
-  for function in (
-    lambda *given: spectral(Signatures.numbered(np.eye(3)), *given),
-    lambda *given: clustered(np.eye(3), *given),
-  ):
-    with pytest.raises(InputError, match=message):
-      function(count, affinity)
+  with pytest.raises(InputError, match=message):
+    spectral(Signatures.numbered(np.eye(3)), count, affinity)
+  with pytest.raises(InputError, match=message):
+    clustered(np.eye(3), count, affinity)
 
 
 def test_the_seed_decides_and_neither_global_state_nor_threads_do():
@@ -231,14 +229,3 @@ def test_the_seed_decides_and_neither_global_state_nor_threads_do():
   np.testing.assert_array_equal(np.random.get_state()[1], state)
   others = (clustered(vectors, 20, seed=seed).assignment.membership for seed in range(1, 6))
   assert any(not np.array_equal(first, other) for other in others)
-
-
-def test_wide_vectors_are_read_through_distances_only(monkeypatch):
-  vectors, truth = directions(8, 3, 6, features=3000)
-  signatures = Signatures.numbered(vectors, block_bytes=2**14)
-  monkeypatch.setattr(Signatures, 'coordinates', lambda self: pytest.fail('coordinates are not needed'))
-  for affinity in ('cosine', 'rbf'):
-    blocked = affinity_matrix(signatures, affinity)
-    whole = affinity_matrix(Signatures.numbered(vectors), affinity)
-    np.testing.assert_allclose(blocked, whole, rtol=1e-4)
-  np.testing.assert_array_equal(together(spectral(signatures, 3)), together(truth))
