@@ -51,26 +51,22 @@ HAND = np.array(
 
 
 def test_three_steps_by_hand():
-  weights = np.full((2, 3), 1 / 2)
   steps = [
     # t = 1. Sums 1/2 (3/4, 1/2, 3/4): classes 0 and 2 tie, 0 wins. c = (1/2, 1/4) / (3/4) = (2/3, 1/3).
     # w_10 = (1/2 + 2/3) / 2 = 7/12, w_20 = (1/2 + 1/3) / 2 = 5/12.
-    (0, [[7 / 12, 1 / 2, 1 / 2], [5 / 12, 1 / 2, 1 / 2]]),
+    [[7 / 12, 1 / 2, 1 / 2], [5 / 12, 1 / 2, 1 / 2]],
     # t = 2. Sums 7/60 + 10/60 = 17/60, 24/60, 18/60: class 1. c = (3/4, 1/4).
     # w_11 = (1/2 * 2 + 3/4) / 3 = 7/12, w_21 = (1/2 * 2 + 1/4) / 3 = 5/12.
-    (1, [[7 / 12, 7 / 12, 1 / 2], [5 / 12, 5 / 12, 1 / 2]]),
+    [[7 / 12, 7 / 12, 1 / 2], [5 / 12, 5 / 12, 1 / 2]],
     # t = 3. Sums times 240: 84 + 10 = 94, 7 + 50 = 57, 42 + 48 = 90: class 0, where equal weights give class 2
     # (14/40 against 15/40). c = (12/14, 2/14) = (6/7, 1/7).
     # w_10 = (7/12 * 3 + 6/7) / 4 = (49/28 + 24/28) / 4 = 73/112, w_20 = (35/28 + 4/28) / 4 = 39/112.
-    (0, [[73 / 112, 7 / 12, 1 / 2], [39 / 112, 5 / 12, 1 / 2]]),
+    [[73 / 112, 7 / 12, 1 / 2], [39 / 112, 5 / 12, 1 / 2]],
   ]
-  for k, (expected, after) in enumerate(steps):
-    predicted, weights = fedex.online_step(weights, HAND[:, k], k + 1)
-    assert predicted == expected
+  for t, after in enumerate(steps, 1):
+    predictions, weights = fedex.fedex(HAND[:, :t])
+    assert predictions.tolist() == [0, 1, 0][:t] and predictions.dtype == np.int64
     np.testing.assert_allclose(weights, after, rtol=1e-15)
-  predictions, final = fedex.fedex(HAND)
-  assert predictions.tolist() == [0, 1, 0] and predictions.dtype == np.int64
-  np.testing.assert_array_equal(final, weights)
   assert mean.mean(HAND).tolist() == [0, 1, 2]
 
 
@@ -79,8 +75,8 @@ def test_the_prediction_comes_before_the_update():
   # 13/14 and w_10 rises to 1/14) they would be (13 * 0.6 + 0.1) / 14 = 0.564 and 0.58: class 1.
   start = np.array([[1.0, 0.0], [0.0, 1.0]])
   sample = np.array([[0.6, 0.0], [0.1, 0.58]])
-  predicted, weights = fedex.online_step(start, sample, 1)
-  assert predicted == 0
+  predictions, weights = fedex.fedex(sample[:, None], start)
+  assert predictions.tolist() == [0]
   np.testing.assert_allclose(weights, [[13 / 14, 0.0], [1 / 14, 1.0]])
   assert (weights * sample).sum(axis=0).argmax() == 1
   assert start.tolist() == [[1.0, 0.0], [0.0, 1.0]]
@@ -98,20 +94,6 @@ def test_the_stream_is_algorithm_2_in_fractions(outputs, with_start, seed):
   predictions, weights = fedex.fedex(outputs, start)
   assert predictions.tolist() == expected
   np.testing.assert_allclose(weights, final, rtol=1e-12, atol=1e-15)
-
-
-@settings(deadline=None)
-@given(streams(), st.booleans(), st.integers(0, 2**31))
-def test_the_stream_is_its_steps(outputs, fortran, seed):
-  outputs = np.array(outputs * 16 / 7, order='F' if fortran else 'C')
-  start = weights = np.random.default_rng(seed).random((outputs.shape[0], outputs.shape[2]))
-  steps = []
-  for k in range(outputs.shape[1]):
-    predicted, weights = fedex.online_step(weights, outputs[:, k], k + 1)
-    steps.append(predicted)
-  predictions, final = fedex.fedex(outputs, start)
-  assert predictions.tolist() == steps
-  np.testing.assert_array_equal(final, weights)
 
 
 @pytest.mark.parametrize('start', [None, np.random.default_rng(5).dirichlet(np.ones(5), 3)])
@@ -236,9 +218,6 @@ def test_wrong_arrays(given, message):
     (fedex.shuffled, (GOOD, np.random.default_rng(0), 1, np.ones(4)), 'start_weights must be'),
     (fedex.shuffled, (GOOD, np.random.default_rng(0), 0), 'times=0: must be at least 1'),
     (fedex.fedex, (GOOD, np.ones(4)), 'start_weights must be'),
-    (fedex.online_step, (np.ones(4), GOOD[:, 0], 1), 'start_weights must be'),
-    (fedex.online_step, (np.ones((2, 4)), GOOD[:, 0], 0), 't=0: must be at least 1'),
-    (fedex.online_step, (np.ones((2, 4)), GOOD, 1), r'outputs of one sample must be \[experts, classes\]'),
   ],
 )
 def test_every_rule_looks_at_what_it_is_given(rule, given, message):

@@ -62,9 +62,7 @@ def compare(
   )
   alone = given.outputs.argmax(axis=2)
   return {
-    'num_experts': given.num_experts,
-    'num_samples': given.num_samples,
-    'num_classes': given.num_classes,
+    **dict(zip(('num_experts', 'num_samples', 'num_classes'), given.outputs.shape, strict=True)),
     'accuracy': None if labels is None else {name: _share(row, labels) for name, row in predictions.items()},
     'expert_accuracy': None if labels is None else [_share(row, labels) for row in alone],
     'agreement': {

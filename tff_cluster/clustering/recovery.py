@@ -1,6 +1,7 @@
 """How well a clustering finds planted groups, for disjoint and for overlapping ones."""
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 from sklearn import metrics
@@ -18,17 +19,12 @@ _BLOCK = 1024
 
 def ari(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
   """Returns the adjusted Rand index of two int[clients] labellings: 1 equal, about 0 by chance."""
-  with warnings.catch_warnings():
-    warnings.filterwarnings('ignore', message='The number of unique classes')
-    return float(metrics.adjusted_rand_score(labels_a, labels_b))
+  return _score(metrics.adjusted_rand_score, labels_a, labels_b)
 
 
 def nmi(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
   """Returns the normalised mutual information (arithmetic mean) of two int[clients] labellings, 0 to 1."""
-  with warnings.catch_warnings():
-    # scikit-learn takes labellings with many clusters for the targets of a regression.
-    warnings.filterwarnings('ignore', message='The number of unique classes')
-    return float(metrics.normalized_mutual_info_score(labels_a, labels_b))
+  return _score(metrics.normalized_mutual_info_score, labels_a, labels_b)
 
 
 def omega_index(membership_a: np.ndarray, membership_b: np.ndarray) -> float:
@@ -99,6 +95,13 @@ def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> dict[str, floa
     'bcubed_recall': pairs.recall,
     'bcubed_f': pairs.f,
   }
+
+
+def _score(score: Callable[..., float], labels_a: np.ndarray, labels_b: np.ndarray) -> float:
+  with warnings.catch_warnings():
+    # scikit-learn takes labellings with many clusters for the targets of a regression.
+    warnings.filterwarnings('ignore', message='The number of unique classes')
+    return float(score(labels_a, labels_b))
 
 
 def _shared_clusters(membership: np.ndarray, start: int) -> np.ndarray:

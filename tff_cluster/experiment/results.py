@@ -92,7 +92,7 @@ results.json holds (all accuracies from 0 to 1, all times in seconds):
               verdict 'split', 'stopped' (no client's update is as long as eps_2) or 'kept' (a guard forbade the split),
               halves [[client ids], [client ids]], the best bi-partition; null for 'stopped',
               cross_similarity (float or null, highest cosine similarity of two updates across the halves: eq. 6),
-              similarity_gap (float or null, see clustering/methods/bipartition.py),
+              similarity_gap (float or null, see clustering/halves.py),
               mean_update_norm (compared with eps_1), max_update_norm (compared with eps_2),
               mean_similarity (of all pairs of different clients of the cluster),
               half_accuracy (null, or for each half its clients' mean test accuracy in the round of the split and in up

@@ -50,27 +50,17 @@ def cifar_cnn(input_shape: Sequence[int], num_classes: int) -> Any:
 
 def two_nn(input_shape: Sequence[int], num_classes: int) -> Any:
   """The "2NN" of McMahan 2017: two hidden layers of 200 units; 199,210 parameters at 28x28x1, 10 classes."""
-  from tensorflow import keras
-
-  return keras.Sequential(
-    [
-      keras.layers.InputLayer(input_shape),
-      keras.layers.Flatten(),
-      keras.layers.Dense(200, activation='relu'),
-      keras.layers.Dense(200, activation='relu'),
-      keras.layers.Dense(num_classes),
-    ]
-  )
+  return _dense(input_shape, (200, 200), num_classes)
 
 
 def logistic(input_shape: Sequence[int], num_classes: int) -> Any:
   """Multinomial logistic regression: 7,850 parameters at 28x28x1, 10 classes."""
+  return _dense(input_shape, (), num_classes)
+
+
+def _dense(input_shape: Sequence[int], hidden: Sequence[int], num_classes: int) -> Any:
   from tensorflow import keras
 
-  return keras.Sequential(
-    [
-      keras.layers.InputLayer(input_shape),
-      keras.layers.Flatten(),
-      keras.layers.Dense(num_classes),
-    ]
-  )
+  layers = [keras.layers.InputLayer(input_shape), keras.layers.Flatten()]
+  layers += [keras.layers.Dense(width, activation='relu') for width in hidden]
+  return keras.Sequential([*layers, keras.layers.Dense(num_classes)])

@@ -181,7 +181,7 @@ def is_made(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
 
 def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, seed: int) -> None:
   """Clusters the devices of a finished Phase 1 and saves `clusterings/LABEL/clusters.json`. No TensorFlow."""
-  from tff_cluster.clustering import candidates, diverged_clients
+  from tff_cluster.clustering import diverged_clients, replay
   from tff_cluster.data import saved
 
   if is_made(folder, clustering):
@@ -196,14 +196,14 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
       [
         {
           **{name: candidate.config.words()[name] for name in ('method', 'title', 'told')},
-          'parameters': candidate.parameters,
+          'parameters': dict(candidate.found.given),
           'num_clusters': candidate.num_clusters,
           'memberships': candidate.memberships,
           'silhouette': candidate.silhouette,
           'clusters': candidate.assignment.clusters if candidate.assignment else None,
-          'notes': list(candidate.notes),
+          'notes': list(candidate.found.notes),
         }
-        for candidate in candidates.candidates(signatures, seed)
+        for candidate in replay.Replay(signatures, seed, with_silhouettes=True).alternatives()
       ],
     )
   rule = clustering.rule

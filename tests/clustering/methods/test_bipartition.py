@@ -11,9 +11,9 @@ from scipy.cluster import hierarchy
 from tests.made_up.clients import scipy_distances
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import distances as distances_lib
+from tff_cluster.clustering import halves as lib
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.alternating import Trained
-from tff_cluster.clustering.methods import bipartition as lib
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 
