@@ -102,7 +102,7 @@ FAULTS = (
         ('clustering/methods/test_spectral.py',),
     ),
     Fault(
-        'bipartition-by-the-wrong-similarity', 'clustering/methods/bipartition.py',
+        'bipartition-by-the-wrong-similarity', 'clustering/halves.py',
         'across = max(across, float(row[~same].max()))', 'across = max(across, float(row[~same].mean()))',
         'the similarity gap of a split is larger than it is, so that a guard lets it pass',
         ('clustering/methods/test_bipartition.py',),

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.made_up.clients import as_sets
 from tff_cluster.aggregation import mixing
 from tff_cluster.aggregation.rules.average import average
 from tff_cluster.aggregation.rules.blended import blended, blended_clusters
@@ -21,10 +22,6 @@ def links():
   for device, near in NEIGHBOURS.items():
     matrix[device, near] = True
   return matrix
-
-
-def as_sets(membership):
-  return {frozenset(np.flatnonzero(row).tolist()) for row in membership}
 
 
 def paper_assignment():

@@ -28,8 +28,7 @@ from tff_cluster.base.fields import option
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import METRICS, OnSignatures
-from tff_cluster.clustering.newcomer_clusters import Joined
-from tff_cluster.clustering.outcome import Outcome
+from tff_cluster.clustering.outcome import Joined, Outcome
 
 # Of a membership_threshold that is not given; at more than a half a client has one cluster.
 _MEMBERSHIP = 0.5

@@ -25,7 +25,7 @@ from tff_cluster.experiment.sections import (
   EvaluationConfig,
   TrainingConfig,
 )
-from tff_cluster.models.lookup import MODELS
+from tff_cluster.models.builtin import MODELS
 
 __all__ = [
   'AGGREGATORS',

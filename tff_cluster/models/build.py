@@ -1,5 +1,6 @@
 """From a model's name to a Keras model with seeded weights."""
 
+import functools
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,13 +11,6 @@ from tff_cluster.base import imports, seeding
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.models import builtin
 
-BUILTIN: dict[str, Callable[[Sequence[int], int], Any]] = {
-  'mnist_cnn': builtin.mnist_cnn,
-  'cifar_cnn': builtin.cifar_cnn,
-  '2nn': builtin.two_nn,
-  'logistic': builtin.logistic,
-}
-
 
 def build(
   name: str, input_shape: Sequence[int], num_classes: int, seed: int, initializer: str = 'model'
@@ -24,7 +18,7 @@ def build(
   """Returns a Keras model whose weights depend on (name, shapes, seed, initializer) only.
 
   Args:
-    name: A key of BUILTIN, or 'package.module:function'; the function takes (input_shape, num_classes)
+    name: A built-in name, or 'package.module:function'; the function takes (input_shape, num_classes)
       and returns a Keras model from [batch, *input_shape] float32 in [0, 1] to logits, or to
       probabilities where its last layer is a softmax, [batch, num_classes].
     input_shape: Shape of one example.
@@ -37,7 +31,7 @@ def build(
   """
   import tensorflow as tf
 
-  function = BUILTIN.get(name) or _imported(name)
+  function = functools.partial(_built_in, name) if name in builtin.MODELS else _imported(name)
   # Keras initializers without a seed of their own draw from the global generators; they are set for
   # the time of this call only.
   python_state, numpy_state = random.getstate(), np.random.get_state()
@@ -112,3 +106,18 @@ def _imported(name: str) -> Callable[[Sequence[int], int], Any]:
   if not callable(function):
     raise InputError(f'{argument("model", name)} is not a function')
   return function
+
+
+def _built_in(name: str, input_shape: Sequence[int], num_classes: int) -> Any:
+  """Returns a built-in model, a Keras model without an optimizer whose outputs are logits [batch, classes]."""
+  from tensorflow import keras
+
+  kept = builtin.MODELS[name]
+  layers = [keras.layers.InputLayer(input_shape)]
+  for each in kept.images:
+    if isinstance(each, builtin.Convolution):
+      layers.append(keras.layers.Conv2D(each.filters, each.side, padding=each.padding, activation='relu'))
+    else:
+      layers.append(keras.layers.MaxPooling2D(2))
+  dense = [keras.layers.Dense(width, activation='relu') for width in kept.widths]
+  return keras.Sequential([*layers, keras.layers.Flatten(), *dense, keras.layers.Dense(num_classes)])

@@ -33,16 +33,6 @@ def test_the_starts_are_enough_to_find_what_many_runs_find():
   assert max(found) <= 1.02 * best
 
 
-@pytest.mark.parametrize('num_clusters', [1, 3, 7, 12])
-def test_inertia_is_that_of_its_own_labels_in_the_raw_space(num_clusters):
-  vectors = noise(1, 12, 500)
-  labels, inertia = kmeans(Signatures.numbered(vectors), num_clusters, random_state=0)
-  assert len(np.unique(labels)) == num_clusters
-  raw = vectors.astype(np.float64)
-  by_hand = sum(((raw[labels == c] - raw[labels == c].mean(axis=0)) ** 2).sum() for c in range(num_clusters))
-  assert inertia == pytest.approx(by_hand, rel=1e-9, abs=1e-9)
-
-
 def clustered(vectors, num_clusters):
   return methods.cluster(
     ClusteringConfig('kmeans', num_clusters=num_clusters), Signatures.numbered(vectors), 0

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base import words
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.fields import option
 from tff_cluster.clustering import connected_components as connected_components_lib
@@ -26,8 +27,7 @@ from tff_cluster.clustering import thresholds
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import OnSignatures, WithThreshold
-from tff_cluster.clustering.newcomer_clusters import Joined
-from tff_cluster.clustering.outcome import Outcome
+from tff_cluster.clustering.outcome import Joined, Outcome
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.replay import Grid
@@ -160,9 +160,8 @@ class DynamicDistanceClustering(Method[Options]):
     pairs = distances_lib.condensed(signatures.distances('l2'))
     memberships = assignment.membership.sum() / assignment.num_clients
     kind = 'maximal clique' if options.variant == 'cliques' else 'neighbourhood'
-    kind += '' if assignment.num_clusters == 1 else 's'
     notes = [
-      f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {assignment.num_clusters} {kind}, '
+      f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {words.plural(assignment.num_clusters, kind)}, '
       f'{memberships:.1f} memberships a client'
     ]
     if assignment.num_clusters == assignment.num_clients and not assignment.is_overlapping:

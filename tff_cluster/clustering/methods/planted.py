@@ -13,8 +13,7 @@ from tff_cluster.base.fields import option
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import OnSignatures
-from tff_cluster.clustering.newcomer_clusters import Joined
-from tff_cluster.clustering.outcome import Outcome
+from tff_cluster.clustering.outcome import Joined, Outcome
 
 NOTE = (
   'the planted groups themselves: what no method can know, and what clusters could gain if they were found'

@@ -25,8 +25,7 @@ from tff_cluster.clustering import number_of_clusters
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import OnSignatures, WithNumber
-from tff_cluster.clustering.newcomer_clusters import Joined
-from tff_cluster.clustering.outcome import Outcome, by_first_member
+from tff_cluster.clustering.outcome import Joined, Outcome, by_first_member
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.signatures import Signatures
@@ -74,30 +73,6 @@ def scale(distances: np.ndarray) -> float:
   return float(np.median(pairs)) if pairs.size else 1.0
 
 
-def spectral(
-  signatures: 'Signatures', num_clusters: int, affinity: str = 'cosine', random_state: int = 0
-) -> np.ndarray:
-  """Clusters by the eigenvectors of the graph of similarities.
-
-  The vectors enter through their distances only, which are computed in bounded memory. One thread is used, so the
-  result does not depend on the machine's cores.
-
-  Args:
-    signatures: The clients' vectors.
-    num_clusters: K, called G in the paper; fewer clusters come back where there are fewer distinct vectors.
-    affinity: See `affinity_matrix`.
-    random_state: Seed of the eigenvectors' iteration and of the starts of k-means.
-
-  Returns:
-    labels int64[clients], numbered by first member.
-
-  Raises:
-    InputError: if K is below 1 or above the number of clients, or as `affinity_matrix`.
-  """
-  number_of_clusters.check_num_clusters(num_clusters, signatures.num_clients)
-  return _cut(affinity_matrix(signatures, affinity), _twins(signatures, affinity), num_clusters, random_state)
-
-
 @dataclasses.dataclass(frozen=True)
 class Options(WithNumber, OnSignatures):
   """The options of spectral clustering."""
@@ -110,7 +85,11 @@ class Options(WithNumber, OnSignatures):
 
 
 class Spectral(Method[Options]):
-  """The clusters of `spectral`."""
+  """Clusters by the eigenvectors of the graph of similarities, K of them, called G in the paper.
+
+  The vectors enter through their distances only, which are computed in bounded memory. One thread is used, so the
+  result does not depend on the machine's cores.
+  """
 
   name = 'spectral'
   title = 'spectral'
@@ -118,7 +97,7 @@ class Spectral(Method[Options]):
   draws = True
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:
-    """Returns the clusters; starts are drawn from the seed and K."""
+    """Returns the clusters; the eigenvectors' iteration and the starts of k-means are drawn from the seed and K."""
     signatures, count = evidence.signatures, options.num_clusters
     number_of_clusters.check_num_clusters(count, signatures.num_clients)
     graph = affinity_matrix(signatures, options.affinity)

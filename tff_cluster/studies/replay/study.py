@@ -238,7 +238,7 @@ def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> dict[
     'title': config.rule.title,
     'metric': fields.get('metric'),
     'linkage': fields.get('linkage'),
-    'threshold': answer.threshold,
+    'threshold': answer.found.threshold,
     'num_clusters': fields.get('num_clusters'),
     'clusters': answer.num_clusters,
     'largest_cluster': answer.largest_cluster,
@@ -246,7 +246,7 @@ def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> dict[
     'silhouette': answer.silhouette,
     'recovery': scores,
     'clustering': as_flag(config.changed(signature=kind)),
-    'notes': list(answer.notes),
+    'notes': list(answer.found.notes),
   }
 
 
