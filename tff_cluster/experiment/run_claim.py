@@ -95,8 +95,6 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   already has this experiment is removed.
 
   Args:
-    path: The folder.
-    config: The experiment.
     store_dir: The folder in which it is to keep its artifacts; None: as it does, or in the folder itself.
 
   Raises:

@@ -181,7 +181,7 @@ class RunFolder:
 
   def check_is_run(self) -> None:
     """Raises InputError where the folder holds no run."""
-    if not self.config.is_file():
+    if not os.path.isfile(self.config):
       raise InputError(
         f'{argument("output_dir", self.root)} holds no run (no {self.config.name}); start one with python -m phases.phase1 '
         'or python -m phases.run_all'
@@ -191,8 +191,6 @@ class RunFolder:
     """Reads a file that a phase saved.
 
     Args:
-      path: The file.
-      phase: The phase.
       read: Reads it; default: store.load_json.
 
     Raises:
