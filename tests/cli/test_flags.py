@@ -11,31 +11,7 @@ from setuptools.config.setupcfg import read_configuration
 
 from tff_cluster.base import fields
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.engine import machine
 from tff_cluster.experiment import config
-
-
-def test_every_field_is_a_flag_under_its_heading(capsys):
-  seen = {}
-
-  def look():
-    by_module = absl_flags.FLAGS.flags_by_module_dict()
-    for heading in ('data', 'training', 'evaluation', 'clustering', 'run', 'machine', 'vectors'):
-      seen[heading] = {flag.name for flag in by_module.get(heading, [])}
-
-  code = program.execute(
-    look, lambda: flags.define('data', 'training', 'evaluation', 'clustering', 'run', 'machine'), ['p']
-  )
-  assert code == 0, capsys.readouterr().err
-  for heading, kind in (
-    ('data', config.DataConfig),
-    ('training', config.TrainingConfig),
-    ('run', flags.RunOptions),
-    ('machine', machine.Machine),
-  ):
-    assert seen[heading] == {field.name for field in dataclasses.fields(kind)}
-  assert seen['clustering'] == {field.name for field in dataclasses.fields(flags.ClusteringFlags)}
-  assert not seen['vectors']
 
 
 def test_flags_of_one_program_are_gone_after_it_and_absls_are_reset():
