@@ -145,10 +145,3 @@ def test_output_that_nobody_takes(line, code, error):
   command = f'set -o pipefail; {sys.executable} -m phases.clustering {line}'
   done = subprocess.run(['bash', '-c', command], capture_output=True, text=True)
   assert (done.returncode, done.stderr) == (code, error)
-
-
-def test_a_fault_of_ours_ends_with_its_traceback(tmp_path):
-  process = start(tmp_path, 'raise RuntimeError("ours")')
-  _, err = process.communicate(timeout=20)
-  assert process.returncode == 1
-  assert 'Traceback' in err and err.endswith('RuntimeError: ours\n')

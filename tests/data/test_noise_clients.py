@@ -127,18 +127,6 @@ def test_the_seed_decides_rows_and_clients():
   assert not np.array_equal(_rows(first.global_test_x)[300:], _rows(other.global_test_x)[300:])
 
 
-def test_folds_keep_a_clients_source():
-  whole = _population()
-  for index in range(3):
-    population = _population(fold=(index, 3))
-    np.testing.assert_array_equal(population.truths['source'], whole.truths['source'])
-    for split in (getattr(population, name) for name in SPLITS):
-      of_noise = np.repeat(whole.truths['source'][1] > 0, split.counts)
-      np.testing.assert_array_equal(_rows(split.x) >= PICTURES, of_noise)
-    in_use = set(_rows(population.train.x)) | set(_rows(population.validation.x))
-    assert not in_use & set(_rows(population.global_test_x))
-
-
 @pytest.mark.parametrize(('share', 'expected'), [(0.05, 67), (0.15, 200), (0.3, 400), (0.5, 667)])
 def test_rows_of_noise_are_in_proportion_to_its_clients(share, expected):
   source = add_noise(_mnist(), _cifar10(), _config(noise_clients=share))

@@ -151,18 +151,6 @@ def test_the_early_look_imports_nothing_slow_and_counts_memory(sets):
   assert slow_imports(program) == []
 
 
-@pytest.mark.tensorflow
-@pytest.mark.parametrize('model', ['2nn', 'mnist_cnn', 'cifar_cnn', 'logistic'])
-def test_built_in_models_take_colours_and_a_hundred_classes(sets, model):
-  from tff_cluster.models import build, builtin
-
-  population = build_population(config(sets, 'coloured'))
-  assert population.input_shape == (SIDE, SIDE, CHANNELS) and population.num_classes == CLASSES
-  made = build.build(model, population.input_shape, population.num_classes, 0)
-  assert made.output_shape == (None, CLASSES)
-  assert made.count_params() == builtin.size(model, population.input_shape, CLASSES)[0]
-
-
 @pytest.mark.parametrize('name', ['', 'a b', '../x', '/etc', 'a/b/c', 'x:1', 'a\nb', '1'])
 def test_what_is_no_name(name):
   with pytest.raises(InputError, match=r'^dataset=tfds:'):

@@ -18,7 +18,6 @@ def read_config(path: str | Path, allow_imports: bool = True) -> ExperimentConfi
   """Reads a config.json.
 
   Args:
-    path: The file.
     allow_imports: Whether modules that it names by import path may be run; false for a file of somebody else.
 
   Raises:
