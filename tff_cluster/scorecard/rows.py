@@ -232,8 +232,8 @@ def gather(runs: Runs) -> dict[str, Ours]:
   """Returns our side of every row that was run, by the row's name."""
   found: dict[str, tuple[Row, list[Run]]] = {}
   for rows, seed, results in runs:
-    clusterings: Sequence[Clustering | None] = results.clusterings or [None]
-    for row, clustering in zip(rows, clusterings, strict=True):
+    clusterings: Sequence[Clustering | None] = results.clusterings
+    for row, clustering in zip(rows, clusterings or (None,), strict=True):
       found.setdefault(row.name, (row, []))[1].append(Run(seed, results, clustering))
   return {name: Ours(row, tuple(members)) for name, (row, members) in found.items()}
 
