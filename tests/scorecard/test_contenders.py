@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.made_up import comparison_runs
+from tests.made_up import comparison_runs, in_json
 from tests.made_up.comparison_runs import FEDAVG, LOCAL, constant
 from tff_cluster.base.errors import InputError
 from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS, checked, read_contenders
@@ -18,8 +18,12 @@ _ALL = {
 _EARLIER = {'overlap': constant(0.65, 2)}
 
 
+def _read(runs):
+  return read_contenders(in_json.typed_runs(runs))
+
+
 def _contenders(**changes):
-  return {c.name: c for c in read_contenders(comparison_runs.make(_ALL, _EARLIER, **changes))}
+  return {c.name: c for c in _read(comparison_runs.make(_ALL, _EARLIER, **changes))}
 
 
 def test_every_row_is_a_contender_in_the_order_of_the_page():
@@ -43,13 +47,13 @@ def test_planted_groups_that_overlap_are_still_the_oracle():
 
 def test_without_local_training_there_is_no_such_row():
   runs = comparison_runs.make({name: _ALL[name] for name in (FEDAVG, 'kmeans')})
-  assert [c.name for c in read_contenders(runs)] == [FEDAVG, 'kmeans']
+  assert [c.name for c in _read(runs)] == [FEDAVG, 'kmeans']
 
 
 def test_a_clustering_that_overlaps_under_one_seed_is_overlapping():
   runs = comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.6)})
   runs[1][1]['clusterings'][0]['overlapping'] = True
-  assert read_contenders(runs)[1].kind == 'overlapping'
+  assert _read(runs)[1].kind == 'overlapping'
 
 
 def test_budgets_differ_only_where_a_clustering_costs_more():
@@ -82,7 +86,7 @@ def test_global_accuracies():
   clustering['cluster_scores']['blended']['global'] = [0.25, 0.75]
   for name, right in (('average', 0.3), ('weighted', 0.35)):
     clustering['evaluations'][name]['global']['accuracy'] = right
-  found = {c.name: c.runs[0].global_accuracy for c in read_contenders(runs)}
+  found = {c.name: c.runs[0].global_accuracy for c in _read(runs)}
   assert found['kmeans'] == {'average': 0.3, 'weighted': 0.35, 'blended': 0.5}
   assert set(found[FEDAVG].values()) == {0.55} and found[LOCAL] == {}
 
@@ -91,20 +95,20 @@ def test_single_clients_are_counted():
   runs = comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.6)})
   ids = runs[0][1]['population']['client_ids']
   runs[0][1]['clusterings'][0] |= {'clusters': [ids[:1], ids[1:2], ids[2:]], 'num_clusters': 3}
-  assert [run.singletons for run in read_contenders(runs)[1].runs] == [2, 0, 0]
+  assert [run.singletons for run in _read(runs)[1].runs] == [2, 0, 0]
 
 
 def test_the_order_in_which_runs_are_given_does_not_matter():
   runs = comparison_runs.make(_ALL, _EARLIER)
-  assert [seed for seed, _ in checked(runs[::-1])] == [0, 1]
-  assert [run.seed for run in read_contenders(runs[::-1])[0].runs] == [0, 1]
+  assert [seed for seed, _ in checked(in_json.typed_runs(runs[::-1]))] == [0, 1]
+  assert [run.seed for run in _read(runs[::-1])[0].runs] == [0, 1]
 
 
 def test_seeds_and_places_of_data_may_differ():
   runs = comparison_runs.make(_ALL)
   for seed, results in runs:
     results['config']['data'] |= {'dataset': 'mnist', 'data_seed': 7 * seed, 'data_dir': f'/data/{seed}'}
-  assert len(read_contenders(runs)) == 5
+  assert len(_read(runs)) == 5
 
 
 @pytest.mark.parametrize(
@@ -119,7 +123,7 @@ def test_runs_of_another_experiment_are_refused(section, field, value, words):
   runs = comparison_runs.make(_ALL)
   runs[1][1]['config'][section][field] = value
   with pytest.raises(InputError) as caught:
-    read_contenders(runs)
+    _read(runs)
   assert words in str(caught.value) and '\n' not in str(caught.value)
 
 
@@ -127,11 +131,11 @@ def test_runs_with_other_clusterings_are_refused():
   runs = comparison_runs.make(_ALL)
   runs[1][1]['config']['clusterings'][0]['num_clusters'] = 3
   with pytest.raises(InputError, match='clusterings is'):
-    read_contenders(runs)
+    _read(runs)
   runs = comparison_runs.make(_ALL)
   del runs[1][1]['clusterings'][0]
   with pytest.raises(InputError, match='clusterings that were run is'):
-    read_contenders(runs)
+    _read(runs)
 
 
 @pytest.mark.parametrize(
@@ -145,4 +149,4 @@ def test_runs_with_other_clusterings_are_refused():
 def test_runs_without_their_seeds_are_refused(chosen, words):
   runs = comparison_runs.make(_ALL)
   with pytest.raises(InputError, match=words):
-    read_contenders([(seed, runs[position][1]) for seed, position in chosen])
+    _read([(seed, runs[position][1]) for seed, position in chosen])

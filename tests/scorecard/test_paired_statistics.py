@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tests.made_up import comparison_runs
+from tests.made_up import comparison_runs, in_json
 from tests.made_up.comparison_runs import FEDAVG, LOCAL, constant
 from tff_cluster.base import seeding
 from tff_cluster.scorecard import paired_statistics
@@ -17,9 +17,8 @@ _SHARES = st.floats(0, 1, allow_nan=False)
 
 
 def _measure(accuracies, earlier=None, target=0.99):
-  return paired_statistics.measure(
-    read_contenders(comparison_runs.make(accuracies, earlier)), target, samples=400
-  )
+  runs = in_json.typed_runs(comparison_runs.make(accuracies, earlier))
+  return paired_statistics.measure(read_contenders(runs), target, samples=400)
 
 
 @pytest.mark.parametrize(
