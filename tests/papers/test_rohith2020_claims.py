@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.made_up import in_json
 from tff_cluster.papers import rohith2020
 from tff_cluster.papers.rohith2020.tables import DYNAMIC, HIERARCHICAL, KMEANS
 from tff_cluster.scorecard.rows import Ours, Run
@@ -42,7 +43,8 @@ def _ours(method, told, phase1_highest, baseline_mean):
     return {'evaluation': {'client_accuracy': accuracy, 'global': {'accuracy': global_accuracy}}}
 
   results = {
-    'phase1': stage([phase1_highest, 0.5], told.get('phase1_global')),
+    'config': {},
+    'phase1': stage([phase1_highest, 0.5], told.get('phase1_global', 0.0)),
     'baseline': stage([baseline_mean - 0.01, baseline_mean + 0.01], 0.93),
   }
   own = clients(
@@ -55,14 +57,15 @@ def _ours(method, told, phase1_highest, baseline_mean):
     'signature': 'weights', 'parameters': {},
     'evaluations': {
       'own': own, 'blended': blended,
-      **{name: {'global': {'accuracy': told.get(f'{name}_global')}} for name in ('average', 'weighted')},
+      **{name: {'global': {'accuracy': told.get(f'{name}_global', 0.0)}} for name in ('average', 'weighted')},
     },
     'cluster_scores': {
       kind: {where: [told[f'{where}_{kind}']] for where in ('members', 'global') if f'{where}_{kind}' in told}
       for kind in ('unblended', 'blended')
     },
   }  # fmt: skip
-  return Ours(_ROWS[method], (Run(0, results, clustering),))
+  made = in_json.typed(results | {'clusterings': [clustering]})
+  return Ours(_ROWS[method], (Run(0, made, made.clusterings[0]),))
 
 
 def _evidence(*changes, phase1_highest=0.97, baseline_mean=0.94, without=()):
@@ -181,7 +184,7 @@ def test_no_claim_of_more_or_less_is_told_with_equal_numbers(level, change):
 
 def test_what_differs_from_the_paper_is_told_with_the_claim():
   rows = _evidence()
-  rows[DYNAMIC.name].clusterings[0]['parameters']['distance_threshold'] = 'quantile:0.1'
+  rows[DYNAMIC.name].clusterings[0].parameters['distance_threshold'] = 'quantile:0.1'
   found = {claim.words: claim.check(rows).note for claim in CLAIMS}
   told = [
     words for words, note in found.items() if 'distance_threshold quantile:0.1, the paper has mean' in note

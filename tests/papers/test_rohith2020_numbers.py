@@ -4,7 +4,9 @@ import dataclasses
 
 import pytest
 
+from tests.made_up import in_json
 from tff_cluster.experiment import config, preset
+from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.papers import rohith2020
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.scorecard import cells
@@ -22,7 +24,7 @@ def _setting(num_clients=100, data=None, **training):
   experiment = config.ExperimentConfig(
     data=config.DataConfig(**data), training=config.TrainingConfig(**training)
   )
-  return describe_setting(experiment.validated().to_json(), num_clients)
+  return describe_setting(experiment.validated(), num_clients)
 
 
 def _value(table, row, column):
@@ -61,8 +63,8 @@ def test_table_1_quotes_table_4_of_briggs_and_like_stands_beside_like():
     theirs['share_end'].published,
   )
   own = {'clients': {'mean_client_accuracy': 0.8}, 'client_accuracy': [0.99, 1.0, 0.98, 0.23]}
-  clustering = {'signature': 'updates', 'parameters': {}, 'evaluations': {'own': own}}
-  ours = Ours(Row(mean.row, {}, {}), (Run(0, {}, clustering),))
+  clustering = in_json.record(Clustering, {'evaluations': {'own': own}})
+  ours = Ours(Row(mean.row, {}, {}), (Run(0, in_json.typed({'config': {}}), clustering),))
   assert (mean.read(ours), share.read(ours)) == ((80.0,), (50.0,))
 
 
@@ -113,7 +115,7 @@ def test_the_papers_scale_is_its_preset_and_the_small_one_the_demo(name, tmp_pat
   for scale, flags in ((PAPER, 'rohith2020_mnist'), (entry.small, 'demo')):
     (job,) = runs.plan(entry, scale, (0,), tmp_path)
     assert job.config == preset.read_preset(flags, {}, job.config.clusterings)
-    setting = describe_setting(job.config.to_json(), job.config.data.num_clients)
+    setting = describe_setting(job.config, job.config.data.num_clients)
     assert setting.is_of_paper and setting.is_papers == (scale is PAPER)
     assert [row.name for row in job.rows] == [row.name for row in entry.rows]
     assert job.folder.root.name.startswith('seed0_')
@@ -133,13 +135,16 @@ def test_the_demos_clusterings_are_those_of_the_small_scale(tmp_path):
 
 
 def test_departures_from_what_the_paper_prescribes():
-  clustering = {'signature': 'updates', 'parameters': {'distance_threshold': 'mean', 'variant': 'ego'}}
   row = PUBLISHED['table2'].rows[1]
-  assert row.departures(clustering) == [
+
+  def found(signature, threshold, variant):
+    told = {'signature': signature, 'parameters': {'distance_threshold': threshold, 'variant': variant}}
+    return in_json.record(Clustering, told)
+
+  assert row.departures(found('updates', 'mean', 'ego')) == [
     'signature updates, the paper has weights',
     'variant ego, the paper has cliques',
   ]
   # The mean is the default.
-  clustering = {'signature': 'weights', 'parameters': {'distance_threshold': None, 'variant': 'cliques'}}
-  assert row.departures(clustering) == []
-  assert dataclasses.replace(row, prescribed={}).departures(clustering) == []
+  assert row.departures(found('weights', None, 'cliques')) == []
+  assert dataclasses.replace(row, prescribed={}).departures(found('updates', 'mean', 'ego')) == []

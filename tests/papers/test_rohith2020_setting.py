@@ -16,7 +16,7 @@ _OF_PAPER = {'rohith2020_mnist': False, 'rohith2020_emnist': False, 'demo': True
 
 def _described(name, changes=None, clusterings=_KMEANS):
   experiment = preset.read_preset(name, changes or {}, clusterings)
-  return describe_setting(experiment.to_json(), experiment.data.num_clients)
+  return describe_setting(experiment, experiment.data.num_clients)
 
 
 @pytest.mark.parametrize('name', sorted(path.stem for path in (_ROOT / 'flags').glob('*.flags')))

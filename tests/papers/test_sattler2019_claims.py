@@ -2,7 +2,9 @@
 
 import pytest
 
+from tests.made_up import in_json
 from tests.made_up.scorecard_rows import changed, make_ours
+from tff_cluster.experiment.result_parts import Split
 from tff_cluster.papers import sattler2019
 from tff_cluster.papers.sattler2019 import tables
 from tff_cluster.scorecard.rows import COLUMNS
@@ -12,7 +14,8 @@ FIGURE3, SPLITS = (sattler2019.PUBLISHED[f'cfl/{name}'].claims for name in ('fig
 
 def _test(number, verdict='split', rise=0.25, similarity=0.02):
   halves = [[0.20, 0.20 + rise, 0.30], [0.20, 0.22, 0.21]] if verdict == 'split' else None
-  return {'round': number, 'verdict': verdict, 'half_accuracy': halves, 'mean_similarity': similarity}
+  told = {'round': number, 'verdict': verdict, 'half_accuracy': halves, 'mean_similarity': similarity}
+  return in_json.record(Split, told)
 
 
 # Figure 3 as the paper draws it.

@@ -42,7 +42,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   begun, whole = time.monotonic(), read_run(Path(run_dir))
   clusterings: list[Clustering] = [*identical_clusterings.merged(whole.results.clusterings)]
   run = dataclasses.replace(whole, results=dataclasses.replace(whole.results, clusterings=clusterings))
-  setting = describe_setting(run.results.config.to_json(), len(run.client_ids))
+  setting = describe_setting(run.results.config, len(run.client_ids))
   headline, answers = answer_run(run.results)
   beside = run_scorecard.build(whole.results, setting)
   write_records(*beside.records(), run.path)
