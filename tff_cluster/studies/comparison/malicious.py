@@ -135,7 +135,7 @@ def section(found: Sequence[Harm], runs: Runs) -> Section | None:
   told = worst if 0.0 in worst.values() else means
   data = {
     'counts': sorted({len(results['malicious']['client_ids']) for _, results in runs}),
-    'attack': attack_words(runs[0][1]['config']['data']),
+    'attack': attack_words(runs[0][1].config.data),
     'story': isolation_words(told),
     'means': Table(header, rows, range(1, len(header))),
   }
