@@ -1,6 +1,7 @@
 """CSV files hold nothing that a spreadsheet would compute, wherever names come from."""
 
 import csv
+import dataclasses
 import io
 import re
 
@@ -16,6 +17,7 @@ from tff_cluster.studies import partition_pictures
 from tff_cluster.studies.comparison import page
 from tff_cluster.studies.disturbance import page as page_lib
 from tff_cluster.studies.replay import tables
+from tff_cluster.studies.replay.replayed import Replayed
 
 FORMULAS = (
   '=1+2',
@@ -92,13 +94,17 @@ def test_comparison(tmp_path):
 
 
 def test_replay(tmp_path):
+  (truth,), rows = test_replay_page.REPLAYED.truths, test_replay_page.ROWS[3:5]
   renamed = [
-    row
-    | {'recovery': {'=truth': row['recovery']['group']}, 'clustering': '@kmeans', 'notes': ['-of', '+client']}
-    for row in test_replay_page.ROWS[3:5]
+    dataclasses.replace(
+      row,
+      recovery={'=truth': row.recovery['group']},
+      clustering='@kmeans',
+      notes=('-of', '+client'),
+    )
+    for row in rows
   ]
-  replayed = test_replay_page.REPLAYED | {'rows': renamed, 'exact': []}
-  replayed['truths'] = [{'name': '=truth', 'groups': 2, 'overlapping': False}]
+  replayed = Replayed(6, [dataclasses.replace(truth, name='=truth')], renamed)
   assert computed(tables.write_replay(replayed, tmp_path)[0]) == []
 
 
