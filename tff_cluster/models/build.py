@@ -31,6 +31,7 @@ def build(
   """
   import tensorflow as tf
 
+  function: Callable[[Sequence[int], int], Any]
   function = functools.partial(_built_in, name) if name in builtin.MODELS else _imported(name)
   # Keras initializers without a seed of their own draw from the global generators; they are set for
   # the time of this call only.
