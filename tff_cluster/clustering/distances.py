@@ -316,7 +316,4 @@ def _linked_groups(links: np.ndarray, members: np.ndarray) -> list[np.ndarray]:
   np.fill_diagonal(links, False)
   if not links.any():
     return []
-  component = connected_components_lib.components(links)
-  order = np.argsort(component, kind='stable')
-  ends = np.cumsum(np.bincount(component))
-  return [members[part] for part in np.split(order, ends[:-1]) if len(part) > 1]
+  return [members[group] for group in connected_components_lib.groups(links) if len(group) > 1]

@@ -32,6 +32,8 @@ from tff_cluster.clustering.outcome import Joined, Outcome
 
 # Of a membership_threshold that is not given; at more than a half a client has one cluster.
 _MEMBERSHIP = 0.5
+# Arguments that tell an estimator the number of clusters.
+_NUMBERS = ('n_clusters', 'n_components')
 
 
 @functools.cache
@@ -136,7 +138,7 @@ class Estimator(Method[Options]):
 
   def told_number(self, options: Options) -> int | None:
     """Returns n_clusters or n_components, where one was given."""
-    for name in ('n_clusters', 'n_components'):
+    for name in _NUMBERS:
       if isinstance(options.arguments.get(name), int):
         return int(options.arguments[name])
     return None
@@ -148,8 +150,8 @@ class Estimator(Method[Options]):
 
   def for_clients(self, options: Options, num_clients: int) -> Options:
     """Returns the options for fewer clients."""
-    names = [n for n in ('n_clusters', 'n_components') if (self.told_number(options) or 0) > num_clients]
-    fewer = {name: num_clients for name in names if name in options.arguments}
+    given = {name: options.arguments.get(name) for name in _NUMBERS}
+    fewer = {n: num_clients for n, count in given.items() if isinstance(count, int) and count > num_clients}
     return dataclasses.replace(options, arguments={**options.arguments, **fewer})
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:

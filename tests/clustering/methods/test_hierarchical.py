@@ -11,11 +11,16 @@ from scipy.spatial import distance as scipy_distance
 from tests.made_up.clients import SCIPY_NAMES, together
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import methods
-from tff_cluster.clustering.methods.hierarchical import cuts, hierarchical
+from tff_cluster.clustering.methods.hierarchical import cut, cuts, merge_order
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import LINKAGES, METRICS, ClusteringConfig
 
 CHOICES = [(m, link) for m in METRICS for link in LINKAGES if link != 'ward' or m == 'l2']
+
+
+def hierarchical(signatures, metric, linkage, threshold):
+  merges = merge_order(signatures, metric, linkage)
+  return cut(merges, threshold), merges
 
 
 def scipy_labels(vectors, metric, linkage, threshold):

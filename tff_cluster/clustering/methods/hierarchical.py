@@ -75,21 +75,6 @@ def cut(merges: np.ndarray, threshold: float) -> np.ndarray:
   return by_first_member(hierarchy.fcluster(merges, t=threshold, criterion='distance'))
 
 
-def hierarchical(
-  signatures: 'Signatures', metric: str, linkage: str, threshold: float
-) -> tuple[np.ndarray, np.ndarray]:
-  """Clusters by agglomeration: `merge_order`, then `cut`.
-
-  Returns:
-    labels int64[clients], numbered by first member, and the merges float64[clients - 1, 4].
-
-  Raises:
-    InputError: as they do.
-  """
-  merges = merge_order(signatures, metric, linkage)
-  return cut(merges, threshold), merges
-
-
 def cuts(merges: np.ndarray, counts: Sequence[int]) -> list[tuple[float, np.ndarray]]:
   """Returns the cuts into these numbers of clusters.
 
@@ -123,7 +108,7 @@ class Options(WithThreshold, OnSignatures):
 
 
 class HierarchicalClustering(Method[Options]):
-  """The clusters of `hierarchical`."""
+  """Agglomeration: `merge_order`, then `cut`."""
 
   name = 'hierarchical'
   title = 'hierarchical'
@@ -159,8 +144,8 @@ class HierarchicalClustering(Method[Options]):
       raise InputError(reason)
     signatures, text = evidence.signatures, str(options.distance_threshold)
     threshold = thresholds.resolve(text, signatures.distances(options.metric))
-    labels, merges = hierarchical(signatures, options.metric, options.linkage, threshold or 0.0)
-    assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
+    merges = merge_order(signatures, options.metric, options.linkage)
+    assignment = ClusterAssignment.from_labels(cut(merges, threshold or 0.0), signatures.client_ids)
     notes = []
     if threshold is not None:
       clusters = words.plural(assignment.num_clusters, 'cluster')
