@@ -73,7 +73,7 @@ FAULTS = (
     ),
     Fault(
         'link-only-below-the-threshold', 'clustering/methods/dynamic_distance.py',
-        'links = distances <= (0.0 if limit is None else limit)', 'links = distances < (0.0 if limit is None else limit)',
+        'links = distances <= (0.0 if threshold is None else threshold)', 'links = distances < (0.0 if threshold is None else threshold)',
         'clients exactly at the threshold are not linked',
         ('clustering/methods/test_dynamic_distance.py',),
     ),

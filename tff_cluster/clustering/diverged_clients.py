@@ -184,11 +184,12 @@ def largest(assignment: ClusterAssignment) -> int:
 
 def note(excluded: Sequence[str]) -> str:
   """Returns one sentence that says who was not clustered and why, with at most five names."""
-  if len(excluded) == 1:
-    return f'1 client was not clustered, because its update was not finite ({excluded[0]}); it is kept in the largest cluster'
+  was, whose, kept = (
+    ('was', 'its update was', 'it is') if len(excluded) == 1 else ('were', 'their updates were', 'they are')
+  )
   return (
-    f'{words.plural(len(excluded), "client")} were not clustered, because their updates were not finite ({names(excluded)}); they are '
-    'kept in the largest cluster'
+    f'{words.plural(len(excluded), "client")} {was} not clustered, because {whose} not finite ({names(excluded)}); {kept} kept '
+    'in the largest cluster'
   )
 
 

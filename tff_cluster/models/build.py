@@ -1,6 +1,5 @@
 """From a model's name to a Keras model with seeded weights."""
 
-import functools
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,8 +30,7 @@ def build(
   """
   import tensorflow as tf
 
-  function: Callable[[Sequence[int], int], Any]
-  function = functools.partial(_built_in, name) if name in builtin.MODELS else _imported(name)
+  function = _imported(name) if name not in builtin.MODELS else _built_in(name)
   # Keras initializers without a seed of their own draw from the global generators; they are set for
   # the time of this call only.
   python_state, numpy_state = random.getstate(), np.random.get_state()
@@ -109,16 +107,19 @@ def _imported(name: str) -> Callable[[Sequence[int], int], Any]:
   return function
 
 
-def _built_in(name: str, input_shape: Sequence[int], num_classes: int) -> Any:
-  """Returns a built-in model, a Keras model without an optimizer whose outputs are logits [batch, classes]."""
+def _built_in(name: str) -> Callable[[Sequence[int], int], Any]:
+  """Returns what makes a built-in model, a Keras model without an optimizer whose outputs are logits [batch, classes]."""
   from tensorflow import keras
 
-  kept = builtin.MODELS[name]
-  layers = [keras.layers.InputLayer(input_shape)]
-  for each in kept.images:
-    if isinstance(each, builtin.Convolution):
-      layers.append(keras.layers.Conv2D(each.filters, each.side, padding=each.padding, activation='relu'))
-    else:
-      layers.append(keras.layers.MaxPooling2D(2))
-  dense = [keras.layers.Dense(width, activation='relu') for width in kept.widths]
-  return keras.Sequential([*layers, keras.layers.Flatten(), *dense, keras.layers.Dense(num_classes)])
+  def build_layers(input_shape: Sequence[int], num_classes: int) -> Any:
+    kept = builtin.MODELS[name]
+    layers = [keras.layers.InputLayer(input_shape)]
+    for each in kept.images:
+      if isinstance(each, builtin.Convolution):
+        layers.append(keras.layers.Conv2D(each.filters, each.side, padding=each.padding, activation='relu'))
+      else:
+        layers.append(keras.layers.MaxPooling2D(2))
+    dense = [keras.layers.Dense(width, activation='relu') for width in kept.widths]
+    return keras.Sequential([*layers, keras.layers.Flatten(), *dense, keras.layers.Dense(num_classes)])
+
+  return build_layers

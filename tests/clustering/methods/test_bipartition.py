@@ -123,11 +123,7 @@ def test_by_hand(similarity, labels, cross_similarity, gap):
   assert lib.similarity_gap(similarity, found[0]) == pytest.approx(gap)
 
 
-@pytest.mark.parametrize('blocks', [False, True])
-def test_similarities_are_cosines(monkeypatch, blocks):
-  if blocks:
-    monkeypatch.setattr(distances_lib, '_PDIST_WORK', -1)
-    monkeypatch.setattr(distances_lib, '_PRODUCT_COLUMNS', 37)
+def test_similarities_are_cosines():
   vectors = planted(3, [0, 1, 2] * 4)
   found = similarities_of(vectors)
   units = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)

@@ -75,45 +75,6 @@ def cut(merges: np.ndarray, threshold: float) -> np.ndarray:
   return by_first_member(hierarchy.fcluster(merges, t=threshold, criterion='distance'))
 
 
-def hierarchical(
-  signatures: 'Signatures', metric: str, linkage: str, threshold: float
-) -> tuple[np.ndarray, np.ndarray]:
-  """Clusters by agglomeration: `merge_order`, then `cut`.
-
-  Returns:
-    labels int64[clients], numbered by first member, and the merges float64[clients - 1, 4].
-
-  Raises:
-    InputError: as they do.
-  """
-  merges = merge_order(signatures, metric, linkage)
-  return cut(merges, threshold), merges
-
-
-def cuts(merges: np.ndarray, counts: Sequence[int]) -> list[tuple[float, np.ndarray]]:
-  """Returns the cuts into these numbers of clusters.
-
-  Args:
-    merges: float64[clients - 1, 4], from `merge_order`.
-    counts: Numbers of clusters; those that no threshold gives (equal merge heights, fewer clients) are left out.
-
-  Returns:
-    For each count a threshold, halfway between the merges before and after it, and labels int64[clients].
-  """
-  heights, clients = merges[:, 2], len(merges) + 1
-  found = []
-  for count in counts:
-    if not 1 <= count <= clients:
-      continue
-    done = clients - count
-    low = heights[done - 1] if done else 0.0
-    threshold = float((low + heights[done]) / 2) if done < len(heights) else float(low)
-    labels = cut(merges, threshold)
-    if labels.max() + 1 == count:
-      found.append((threshold, labels))
-  return found
-
-
 @dataclasses.dataclass(frozen=True)
 class Options(WithThreshold, OnSignatures):
   """The options of hierarchical clustering."""
@@ -123,7 +84,7 @@ class Options(WithThreshold, OnSignatures):
 
 
 class HierarchicalClustering(Method[Options]):
-  """The clusters of `hierarchical`."""
+  """Agglomeration: `merge_order`, then `cut`."""
 
   name = 'hierarchical'
   title = 'hierarchical'
@@ -159,8 +120,8 @@ class HierarchicalClustering(Method[Options]):
       raise InputError(reason)
     signatures, text = evidence.signatures, str(options.distance_threshold)
     threshold = thresholds.resolve(text, signatures.distances(options.metric))
-    labels, merges = hierarchical(signatures, options.metric, options.linkage, threshold or 0.0)
-    assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
+    merges = merge_order(signatures, options.metric, options.linkage)
+    assignment = ClusterAssignment.from_labels(cut(merges, threshold or 0.0), signatures.client_ids)
     notes = []
     if threshold is not None:
       clusters = words.plural(assignment.num_clusters, 'cluster')
@@ -210,8 +171,24 @@ class HierarchicalClustering(Method[Options]):
   def cuts(
     self, options: Options, signatures: 'Signatures', counts: Sequence[int]
   ) -> list[tuple[float, np.ndarray]]:
-    """Returns the cuts into these numbers of clusters."""
-    return cuts(merge_order(signatures, options.metric, options.linkage), counts)
+    """Returns the cuts into these numbers of clusters.
+
+    Those that no threshold gives (equal merge heights, fewer clients) are left out. A threshold is halfway between the merges
+    before and after it.
+    """
+    merges = merge_order(signatures, options.metric, options.linkage)
+    heights, clients = merges[:, 2], len(merges) + 1
+    found = []
+    for count in counts:
+      if not 1 <= count <= clients:
+        continue
+      done = clients - count
+      low = heights[done - 1] if done else 0.0
+      threshold = float((low + heights[done]) / 2) if done < len(heights) else float(low)
+      labels = cut(merges, threshold)
+      if labels.max() + 1 == count:
+        found.append((threshold, labels))
+    return found
 
   def title_of(self, options: Options) -> str:
     """Returns the title with the linkage."""

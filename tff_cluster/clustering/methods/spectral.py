@@ -98,11 +98,26 @@ class Spectral(Method[Options]):
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:
     """Returns the clusters; the eigenvectors' iteration and the starts of k-means are drawn from the seed and K."""
+    import threadpoolctl
+    from sklearn import cluster as sklearn_cluster
+
     signatures, count = evidence.signatures, options.num_clusters
     number_of_clusters.check_num_clusters(count, signatures.num_clients)
-    graph = affinity_matrix(signatures, options.affinity)
-    random_state = evidence.integer_seed('spectral clustering', count)
-    labels = _cut(graph, _twins(signatures, options.affinity), count, random_state)
+    graph, labels = affinity_matrix(signatures, options.affinity), _twins(signatures, options.affinity)
+    _, first = np.unique(labels, return_index=True)
+    if count == 1:
+      labels = np.zeros(signatures.num_clients, np.int64)
+    elif len(first) > count:
+      random_state = evidence.integer_seed('spectral clustering', count)
+      model = sklearn_cluster.SpectralClustering(
+        count, affinity='precomputed', n_init=_STARTS, random_state=random_state
+      )
+      with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
+        # A graph in several parts is a fine one here: a note says where it is not.
+        warnings.filterwarnings('ignore', 'Graph is not fully connected')
+        model.fit(graph)
+      # Where the K-th eigenvalue is a multiple one its eigenvectors are arbitrary, and may part twins.
+      labels = by_first_member(model.labels_[first[labels]])
     assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
     notes = number_of_clusters.notes_on_number(assignment, count)
     parts = int(connected_components_lib.components(graph > 0.0).max()) + 1
@@ -171,23 +186,3 @@ def _twins(signatures: 'Signatures', affinity: str) -> np.ndarray:
   """int64[clients]: equal numbers, in order of their first clients, where no affinity can tell clients apart."""
   metric, limit = ('cosine', _PARALLEL) if affinity == 'cosine' else ('l2', 0.0)
   return connected_components_lib.components(signatures.distances(metric) <= limit)
-
-
-def _cut(graph: np.ndarray, twins: np.ndarray, num_clusters: int, random_state: int) -> np.ndarray:
-  import threadpoolctl
-  from sklearn import cluster as sklearn_cluster
-
-  _, first = np.unique(twins, return_index=True)
-  if num_clusters == 1:
-    return np.zeros(len(graph), np.int64)
-  if len(first) <= num_clusters:
-    return twins
-  model = sklearn_cluster.SpectralClustering(
-    num_clusters, affinity='precomputed', n_init=_STARTS, random_state=random_state
-  )
-  with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
-    # A graph in several parts is a fine one here: a note says where it is not.
-    warnings.filterwarnings('ignore', 'Graph is not fully connected')
-    model.fit(graph)
-  # Where the K-th eigenvalue is a multiple one its eigenvectors are arbitrary, and may part twins.
-  return by_first_member(model.labels_[first[twins]])
