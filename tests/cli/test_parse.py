@@ -81,19 +81,14 @@ def test_flagfile(tmp_path):
   assert read('--num_clients=40', f'--flagfile={outer}')[1].data.num_clients == 30
 
 
-def test_config_file_repeats_a_run_from_the_file_alone(tmp_path):
+def test_config_file_repeats_a_run_from_the_file_alone(tmp_path, capsys):
   experiment = ExperimentConfig(config.DataConfig(num_clients=7), config.TrainingConfig(seed=5))
   path = tmp_path / 'config.json'
   path.write_text(json.dumps(experiment.to_json()))
   assert read(f'--config_file={path}', '--output_dir=x', '--clients_in_parallel=2') == (0, experiment)
-
-
-@pytest.mark.parametrize('beside', ['--num_clients=20', '--clustering=kmeans'])
-def test_config_file_stands_alone(beside, tmp_path, capsys):
-  path = tmp_path / 'config.json'
-  path.write_text(json.dumps(ExperimentConfig().to_json()))
-  assert read(f'--config_file={path}', beside)[0] == 2
-  assert f'{beside.split("=")[0]} may not stand beside --config_file' in capsys.readouterr().err
+  for name, value in (('num_clients', '20'), ('clustering', 'kmeans')):
+    assert read(f'--config_file={path}', f'--{name}={value}')[0] == 2
+    assert f'--{name} may not stand beside --config_file' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

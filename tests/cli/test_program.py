@@ -41,6 +41,7 @@ def raising(error):
 def test_exit_codes(error, code, line, capsys):
   assert execute(raising(error)) == code
   assert capsys.readouterr() == ('', line)
+  assert execute(lambda: 3) == 3 and execute(lambda: None) == 0
 
 
 @pytest.mark.parametrize(
@@ -49,11 +50,6 @@ def test_exit_codes(error, code, line, capsys):
 def test_our_own_faults_keep_their_traceback(error):
   with pytest.raises(type(error)):
     execute(raising(error))
-
-
-def test_mains_exit_code_is_kept():
-  assert execute(lambda: 3) == 3
-  assert execute(lambda: None) == 0
 
 
 @pytest.mark.parametrize('error', [KeyError('x'), InputError('x'), OSError(errno.ENOENT, 'x')], ids=repr)
