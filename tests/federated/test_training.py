@@ -86,18 +86,6 @@ def test_device_weights_of_the_last_round_average_to_the_global_model(population
   np.testing.assert_allclose(mean, np.concatenate([w.ravel() for w in trainer.weights(state)]), atol=2e-6)
 
 
-def test_a_cluster_of_everybody_is_fedavg_and_a_round_repeats_its_bits(population, trainer):
-  clients = np.arange(population.num_clients)
-  ends = []
-  for _ in range(2):
-    state = trainer.start(trainer.computations.model.weights)
-    for number in (1, 2):
-      state, _ = trainer.round(state, trainer.cohort(clients, number), number)
-    ends.append(trainer.weights(state))
-  for one, other in zip(*ends, strict=True):
-    np.testing.assert_array_equal(one, other)
-
-
 def test_batch_size_0_takes_all_rows_of_a_client_at_once(population, tff_context):
   trainer = make_trainer(population, batch=0, epochs=1)
   state, _ = trainer.round(trainer.start(trainer.computations.model.weights), np.array([3]), 1)

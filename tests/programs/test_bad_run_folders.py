@@ -88,19 +88,20 @@ def test_a_damaged_configuration_of_one_seed_of_a_comparison(run, capsys):
   assert children.files(run.root / 'seed_0') == before
 
 
+# What a program reads of an earlier phase, and that phase.
+READ = [
+  ('clustering', 'phase1.json', 'phase1'),
+  ('replay', 'phase1.json', 'phase1'),
+  ('phase2', 'phase1.json', 'phase1'),
+  ('phase2', 'clusterings/kmeans/clusters.json', 'clustering'),
+  ('phase3', 'phase2/clustering_kmeans.json', 'phase2'),
+  ('report', 'phase3/kmeans.json', 'phase3'),
+]
+
+
 @pytest.mark.parametrize('kind', JSON)
-@pytest.mark.parametrize(
-  ('name', 'place'),
-  [
-    ('clustering', 'phase1.json'),
-    ('replay', 'phase1.json'),
-    ('phase2', 'phase1.json'),
-    ('phase2', 'clusterings/kmeans/clusters.json'),
-    ('phase3', 'phase2/clustering_kmeans.json'),
-    ('report', 'phase3/kmeans.json'),
-  ],
-)
-def test_a_damaged_file_of_an_earlier_phase(name, place, kind, run, capsys):
+@pytest.mark.parametrize(('name', 'place', 'phase'), READ)
+def test_a_damaged_file_of_an_earlier_phase(name, place, phase, kind, run, capsys):
   damage(run.root / place, JSON[kind])
   words = 'Is a directory' if kind == 'a folder' else f'{run.root / place} is damaged: '
   # A clustering that is there is not made again.
@@ -108,17 +109,7 @@ def test_a_damaged_file_of_an_earlier_phase(name, place, kind, run, capsys):
   refused(name, run, run.root / place, words, capsys)
 
 
-@pytest.mark.parametrize(
-  ('name', 'place', 'phase'),
-  [
-    ('clustering', 'phase1.json', 'phase1'),
-    ('replay', 'phase1.json', 'phase1'),
-    ('phase2', 'phase1.json', 'phase1'),
-    ('phase2', 'clusterings/kmeans/clusters.json', 'clustering'),
-    ('phase3', 'phase2/clustering_kmeans.json', 'phase2'),
-    ('report', 'phase3/kmeans.json', 'phase3'),
-  ],
-)
+@pytest.mark.parametrize(('name', 'place', 'phase'), READ)
 def test_a_phase_that_has_not_run(name, place, phase, run, capsys):
   (run.root / place).unlink()
   first = f'--config_file={run.config} ' if phase == 'phase1' else ''
