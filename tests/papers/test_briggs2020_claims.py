@@ -279,15 +279,6 @@ def test_every_claim_is_covered_above():
     starts = {fault[0] for fault in _FAULTS[name]}
     covered = [sum(claim.words.startswith(start) for start in starts) for claim in claims]
     assert covered == [1] * len(claims)
-    assert all(claim.published and claim.source.startswith('Briggs et al. 2020, section') for claim in claims)
-
-
-@pytest.mark.parametrize('name', CLAIMS)
-def test_without_rows_nothing_was_run(name):
-  for claim in CLAIMS[name]:
-    finding = claim.check({})
-    assert (finding.verdict, finding.ours) == ('not run', '–')
-    assert claim.needs.names[0] in finding.note
 
 
 @pytest.mark.parametrize('name', CLAIMS)
@@ -364,18 +355,9 @@ def test_rounds_saved_by_hand(before, end, curve, verdict):
 def test_settling_by_hand():
   (row,) = briggs2020.PUBLISHED['fl_hc/figure1'].rows
   ours = {2: 90.0, 3: 98.0, 4: 96.0, 5: 97.5, 6: 98.2, 7: 98.0}  # Below 97 for the last time in round 4.
-  theirs = {
-    1: 50.0,
-    2: 96.5,
-    3: 90.0,
-    4: 97.0,
-    5: 98.0,
-    6: 95.0,
-    7: 96.0,
-  }  # Above 97 for the last time in round 5.
-  r = _reproduced(
-    row, (90.0, 98.0, 1.0, 1.0), (96.5, 96.0, 1.0, 1.0), accuracy_curve=ours, baseline_curve=theirs
-  )
+  # Above 97 for the last time in round 5.
+  theirs = {1: 50.0, 2: 96.5, 3: 90.0, 4: 97.0, 5: 98.0, 6: 95.0, 7: 96.0}
+  r = _reproduced(row, (90.0, 98.0, 1, 1), (96.5, 96.0, 1, 1), accuracy_curve=ours, baseline_curve=theirs)
   assert rules.settling_ratio(1.0).of(r) == pytest.approx(5 / 6)
 
 
