@@ -399,7 +399,7 @@ FAULTS = (
         'claim-without-its-rows', 'scorecard/claims.py',
         'if wanted <= 0:', 'if wanted <= 1:',
         'a claim about several rows is judged where one of them was not run',
-        ('scorecard/test_cells.py', 'papers/test_miles2024_claims.py'),
+        ('scorecard/test_claims.py',),
     ),
     Fault(
         'one-win-is-enough', 'studies/comparison/verdicts.py',

@@ -110,17 +110,10 @@ def test_shifting_everybody_shifts_the_interval_because_draws_are_the_same():
   assert (high.low, high.high) == pytest.approx((low.low + 0.125, low.high + 0.125))
 
 
-_PAIRS = {
-  FEDAVG: constant(0.5),
-  'kmeans': constant(0.6),
-  'overlap': constant(0.7),
-  'planted': constant(0.9),
-  'overmore': constant(0.6),
-}
-
-
 def test_the_matrix_has_every_overlapping_contender_against_every_disjoint_one_and_the_oracle():
-  found = _measure(_PAIRS, {'overlap': constant(0.55)})
+  levels = {FEDAVG: 0.5, 'kmeans': 0.6, 'overlap': 0.7, 'planted': 0.9, 'overmore': 0.6}
+  accuracies = {name: constant(level) for name, level in levels.items()}
+  found = _measure(accuracies, {'overlap': constant(0.55)})
   names = [('overlap', 'kmeans', ('disjoint',)), ('overlap', 'planted', ('oracle',))]
   names += [('overmore', 'kmeans', ('disjoint',)), ('overmore', 'planted', ('oracle',))]
   for budget in BUDGETS:
@@ -130,10 +123,7 @@ def test_the_matrix_has_every_overlapping_contender_against_every_disjoint_one_a
   }
   assert list(differences[ROUNDS].values()) == pytest.approx([0.1, -0.2, 0.0, -0.3])
   assert list(differences[CLIENT_ROUNDS].values()) == pytest.approx([-0.05, -0.35, 0.0, -0.3])
-
-
-def test_the_best_of_a_kind_is_found_at_each_budget():
-  found = _measure(_PAIRS, {'overlap': constant(0.55)})
+  # The best of a kind is found at each budget.
   assert found.best('overlapping', ROUNDS).name == 'overlap'
   assert found.best('overlapping', CLIENT_ROUNDS).name == 'overmore'
   assert found.best('local', ROUNDS) is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.experiment.result_parts import Choice, Clustering, Evaluation, Experts, History, Split, Stage
+from tff_cluster.experiment.result_parts import Choice, Clustering, Evaluation, Experts, History, Split
 from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import cluster_contents
 
@@ -205,7 +205,8 @@ class Ours:
 
   def stage(self, name: str, share: Callable[[Evaluation], float]) -> tuple[float, ...]:
     """Returns 100 times a share of the evaluation of FedAvg without clusters: of 'phase1' or 'baseline'."""
-    return tuple(100.0 * share(_stage(run.results, name).evaluation) for run in self.runs)
+    stages = [{'phase1': run.results.phase1, 'baseline': run.results.baseline}[name] for run in self.runs]
+    return tuple(100.0 * share(stage.evaluation) for stage in stages)
 
   def evaluation(self, name: str, share: Callable[[Evaluation], float]) -> tuple[float, ...]:
     """Returns 100 times a share of the evaluation of the clustering by a rule of Phase 3."""
@@ -249,10 +250,6 @@ def global_accuracy(evaluation: Evaluation) -> float:
   """Returns the accuracy of the one model on the global test set, from 0 to 1."""
   assert evaluation.global_test is not None  # Asked of one model for all only.
   return evaluation.global_test.accuracy
-
-
-def _stage(results: Results, name: str) -> Stage:
-  return {'phase1': results.phase1, 'baseline': results.baseline}[name]
 
 
 def _accuracies(history: History) -> Curve:
