@@ -218,13 +218,13 @@ FAULTS = (
         'equal-cost-one-round-late', 'phases/cluster_training.py',
         'return EqualCost(number - 1, spent)', 'return EqualCost(number, spent)',
         'a clustering is measured at equal client-rounds after it spent more than FedAvg',
-        ('phases/test_local_training.py',),
+        ('phases/test_phase2.py',),
     ),
     Fault(
         'users-in-another-order', 'phases/evaluation.py',
         'columns, users).select(np.argsort(np.concatenate(users)))', 'columns, users)',
         "accuracies stand beside other clients' names",
-        ('phases/test_three_phase.py',),
+        ('phases/test_phase3.py',),
     ),
     Fault(
         'precision-is-recall', 'data/class_counts.py',

@@ -96,32 +96,32 @@ def test_no_fold_trains_or_validates_on_a_row_that_it_measures_on(validated):
 
 
 def test_folds_differ_in_data_only(validated):
-  configs = [fold['config'] for fold in validated.folds]
+  configs = [fold.config for fold in validated.folds]
   assert configs[0] == configs[1] == configs[2]
   assert configs[0] == dataclasses.replace(CONFIG, evaluation=EvaluationConfig(target_accuracy=0.9)).to_json()
-  assert len({fold['population']['digest'] for fold in validated.folds}) == FOLDS
-  assert len({fold['digest'] for fold in validated.folds}) == FOLDS
+  assert len({fold.population.digest for fold in validated.folds}) == FOLDS
+  assert len({fold.digest for fold in validated.folds}) == FOLDS
 
 
 def test_the_summary_is_mean_students_interval_and_recall_over_the_folds(validated):
-  found = validated.done.results['cross_validation']
-  assert found.keys() == {'folds', 'evaluations'} and found['folds'] == FOLDS
+  found = validated.done.results.cross_validation
+  assert found.keys() == {'folds', 'evaluations'} and found.folds == FOLDS
   names = {f'kmeans/{name}' for name in ('own', 'average', 'weighted', 'blended')} | {'unclustered/baseline'}
-  assert found['evaluations'].keys() == names
-  for name, interval in found['evaluations'].items():
+  assert found.evaluations.keys() == names
+  for name, interval in found.evaluations.items():
     clustering, _, evaluation = name.partition('/')
     each = [
-      fold['baseline']['evaluation']['clients']
+      fold.baseline.evaluation.clients
       if clustering == 'unclustered'
-      else fold['clusterings'][0]['evaluations'][evaluation]['clients']
+      else fold.clusterings[0].evaluations[evaluation].clients
       for fold in validated.folds
     ]
-    values = [e['mean_client_accuracy'] for e in each]
+    values = [e.mean_client_accuracy for e in each]
     low, high = stats.t.interval(0.95, FOLDS - 1, loc=np.mean(values), scale=stats.sem(values))
-    assert interval['mean'] == pytest.approx(np.mean(values))
-    assert (interval['low'], interval['high']) == pytest.approx((low, high))
-    assert interval['recall'] == pytest.approx(np.mean([e['recall'] for e in each]))
-  spread = [fold['baseline']['evaluation']['clients']['mean_client_accuracy'] for fold in validated.folds]
+    assert interval.mean == pytest.approx(np.mean(values))
+    assert (interval.low, interval.high) == pytest.approx((low, high))
+    assert interval.recall == pytest.approx(np.mean([e.recall for e in each]))
+  spread = [fold.baseline.evaluation.clients.mean_client_accuracy for fold in validated.folds]
   assert len(set(spread)) > 1  # Otherwise the intervals above would show nothing.
 
 
@@ -131,9 +131,9 @@ def test_the_results_on_disk_are_complete_and_the_digest_covers_the_folds(valida
   from tff_cluster.experiment import results
 
   changed = json.loads(json.dumps(on_disk))
-  assert results.with_digest(changed)['digest'] == on_disk['digest']
-  changed['cross_validation']['evaluations']['kmeans/own']['mean'] += 0.001
-  assert results.with_digest(changed)['digest'] != on_disk['digest']
+  assert results.with_digest(changed).digest == on_disk.digest
+  changed.cross_validation.evaluations['kmeans/own'].mean += 0.001
+  assert results.with_digest(changed).digest != on_disk.digest
 
 
 def test_all_client_rounds_are_counted_and_none_is_trained_twice(validated):
@@ -142,7 +142,7 @@ def test_all_client_rounds_are_counted_and_none_is_trained_twice(validated):
   assert validated.done.trained == (FOLDS + 1) * once
   again = run(CONFIG, validated.path)
   assert again.trained == 0
-  assert again.results['digest'] == validated.done.results['digest']
+  assert again.results.digest == validated.done.results.digest
 
 
 def test_folds_of_a_data_file(tmp_path):
@@ -153,6 +153,6 @@ def test_folds_of_a_data_file(tmp_path):
   data = DataConfig(dataset='file', data_file=str(tmp_path / 'own.npz'), num_clients=CLIENTS, partition='iid')
   config = dataclasses.replace(CONFIG, data=data, evaluation=EvaluationConfig(num_folds=2))
   found = finished(config, tmp_path / 'run')
-  assert found.done.results['cross_validation']['folds'] == 2
+  assert found.done.results.cross_validation.folds == 2
   again = run(config, tmp_path / 'run')
   assert again.trained == 0

@@ -96,22 +96,20 @@ def done(tmp_path_factory):
 @pytest.mark.tensorflow
 def test_results_tell_honest_and_malicious_clients_apart(done):
   results = done[1]
-  found, ids = results['malicious'], results['population']['client_ids']
-  bad = np.array(results['population']['truths']['malicious'])[1] > 0
-  assert (
-    found['client_ids'] == [i for i, b in zip(ids, bad, strict=True) if b] and len(found['client_ids']) == 2
-  )
-  for clustering in results['clusterings']:
-    sides = found['clusterings'][clustering['label']]
-    own = np.array(clustering['evaluations']['own']['client_accuracy'])
-    assert sides['honest_accuracy'] == pytest.approx(own[~bad].mean())
-    assert sides['malicious_accuracy'] == pytest.approx(own[bad].mean())
-    assert sides['dropped_updates'] == 0
-  beside = {label: sides['honest_beside_malicious'] for label, sides in found['clusterings'].items()}
+  found, ids = results.malicious, results.population.client_ids
+  bad = np.array(results.population.truths.malicious)[1] > 0
+  assert found.client_ids == [i for i, b in zip(ids, bad, strict=True) if b] and len(found.client_ids) == 2
+  for clustering in results.clusterings:
+    sides = found.clusterings[clustering.label]
+    own = np.array(clustering.evaluations['own'].client_accuracy)
+    assert sides.honest_accuracy == pytest.approx(own[~bad].mean())
+    assert sides.malicious_accuracy == pytest.approx(own[bad].mean())
+    assert sides.dropped_updates == 0
+  beside = {label: sides.honest_beside_malicious for label, sides in found.clusterings.items()}
   assert beside == {'planted': 0.0, 'one': 1.0, 'alone': 0.0}
   # The oracle of isolation: its clusters are the honest and the malicious clients.
-  isolated = results['clusterings'][0]
-  assert isolated['recovery']['malicious']['ari'] == 1.0 and isolated['num_clusters'] == 2
+  isolated = results.clusterings[0]
+  assert isolated.recovery.malicious.ari == 1.0 and isolated.num_clusters == 2
 
 
 @pytest.mark.tensorflow
@@ -124,9 +122,9 @@ def test_results_without_malicious_clients_do_not_mention_them(done):
   )
   plain = run(honest, path / 'honest', str(path / 'store'))
   # Whatever was trained with malicious clients is not taken for training without them.
-  assert plain['phase1']['evaluation'] != results['phase1']['evaluation']
+  assert plain.phase1.evaluation != results.phase1.evaluation
   assert 'malicious' not in plain
-  assert list(plain['population']['truths']) == ['group']
+  assert list(plain.population.truths) == ['group']
 
 
 @pytest.mark.tensorflow
@@ -134,9 +132,9 @@ def test_an_aggregator_has_trajectories_and_computations_of_its_own(done):
   path, results = done
   robust = dataclasses.replace(CONFIG, training=dataclasses.replace(CONFIG.training, aggregator='robust'))
   found = run(robust, path / 'robust', str(path / 'store'))
-  assert found['config']['training']['aggregator'] == 'robust'
-  assert found['phase1']['evaluation'] != results['phase1']['evaluation']
-  assert results['config']['training']['aggregator'] == 'mean'
+  assert found.config.training['aggregator'] == 'robust'
+  assert found.phase1.evaluation != results.phase1.evaluation
+  assert results.config.training['aggregator'] == 'mean'
   settings_of = [
     json.loads((place / 'determinants.json').read_text())['settings'].get('aggregator')
     for place in (path / 'store').glob('fedavg-*')
@@ -144,7 +142,7 @@ def test_an_aggregator_has_trajectories_and_computations_of_its_own(done):
   assert set(settings_of) == {None, 'robust'}
   # In the same process, after the robust one: what was built for it is not used for the mean.
   again = run(CONFIG, path / 'again', str(path / 'other store'))
-  assert again['digest'] == results['digest']
+  assert again.digest == results.digest
 
 
 @pytest.mark.tensorflow
@@ -152,6 +150,6 @@ def test_updates_that_are_not_finite_are_counted(tmp_path):
   """Clients that send NaN for training only: their signatures are never asked for."""
   data = dataclasses.replace(CONFIG.data, attack='nan', attack_scale=None)
   config = dataclasses.replace(CONFIG, data=data, clusterings=())
-  found = run(config, tmp_path / 'run', str(tmp_path / 'store'))['malicious']
+  found = run(config, tmp_path / 'run', str(tmp_path / 'store')).malicious
   # Two clients, four rounds.
-  assert found['baseline']['dropped_updates'] == 8 and found['clusterings'] == {}
+  assert found.baseline.dropped_updates == 8 and found.clusterings == {}
