@@ -222,7 +222,8 @@ def _as_demo(results):
 
 @pytest.mark.parametrize('of_paper', [True, False])
 def test_a_report_speaks_of_the_paper_first_only_in_its_setting(tmp_path, of_paper):
-  results = made_up.write_run(tmp_path)
+  rounds = tables.SCALED_DOWN['phase1_rounds'], tables.SCALED_DOWN['phase2_rounds']
+  results = made_up.write_run(tmp_path, rounds=rounds)
   if of_paper:
     _as_demo(results)
     (tmp_path / 'results.json').write_text(json.dumps(results))
