@@ -8,13 +8,22 @@ from typing import Any
 import numpy as np
 
 from tests.made_up import in_json
-from tff_cluster.report import pages
+from tff_cluster.papers.rohith2020.setting import describe_setting
+from tff_cluster.report import pages, run_scorecard
 from tff_cluster.report.finished_run import FinishedRun
 
 
 def run_of(results: dict[str, Any], arrays: dict[str, np.ndarray] | None = None) -> FinishedRun:
   """Returns the run of results that are given in JSON."""
   return FinishedRun(pathlib.Path('run'), in_json.typed(results), arrays or {})
+
+
+def scorecard_of(results: dict[str, Any]) -> list[dict[str, Any]]:
+  """Returns the lines of the tables of Rohith et al. 2020 beside results that are given in JSON."""
+  run = run_of(results)
+  return run_scorecard.build(
+    run.results, describe_setting(run.results.config, len(run.client_ids))
+  ).records()[0]
 
 
 def drawn(section: pages.Section | None) -> str:

@@ -86,7 +86,7 @@ def test_malicious_clients_and_another_aggregator_are_no_papers_setting(data, tr
   config = ExperimentConfig(
     DataConfig(dataset='mnist', partition='pathological', num_clients=100, **data), TrainingConfig(**training)
   )
-  assert describe_setting(config.to_json(), 100).departures == departures
+  assert describe_setting(config, 100).departures == departures
 
 
 @pytest.mark.parametrize('there', [True, False])

@@ -205,10 +205,9 @@ def test_clients_alone_and_equal_client_rounds_stand_among_the_models(tmp_path):
   made_up.write_run(tmp_path / 'run', local=0.01)
   text = re.sub(r'<[^>]+>', ' ', write_report(tmp_path / 'run').read_text(encoding='utf-8'))
   run = read_run(tmp_path / 'run').results
-  dear = [c for c in run['clusterings'] if c['equal_cost'] is not None]
+  dear = [c.equal_cost for c in run.clusterings if c.equal_cost is not None]
   assert dear and 'every client alone' in text
-  for clustering in dear:
-    assert f'own, after round {clustering["equal_cost"]["round"]}: FedAvg’s client-rounds' in text
+  assert all(f'own, after round {cut.round}: FedAvg’s client-rounds' in text for cut in dear)
   made_up.write_run(tmp_path / 'plain', methods=('kmeans',))
   plain = write_report(tmp_path / 'plain').read_text(encoding='utf-8')
   assert 'every client alone' not in plain and 'FedAvg’s client-rounds' not in plain
@@ -223,7 +222,8 @@ def _as_demo(results):
 
 @pytest.mark.parametrize('of_paper', [True, False])
 def test_a_report_speaks_of_the_paper_first_only_in_its_setting(tmp_path, of_paper):
-  results = made_up.write_run(tmp_path)
+  rounds = tables.SCALED_DOWN['phase1_rounds'], tables.SCALED_DOWN['phase2_rounds']
+  results = made_up.write_run(tmp_path, rounds=rounds)
   if of_paper:
     _as_demo(results)
     (tmp_path / 'results.json').write_text(json.dumps(results))

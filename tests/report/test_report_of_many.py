@@ -7,10 +7,9 @@ import pytest
 import scipy.spatial.distance
 
 from tests.made_up import finished_run as made_up
-from tests.made_up.drawn import drawn
+from tests.made_up.drawn import drawn, run_of
 from tff_cluster.report import cluster_sections, report
 from tff_cluster.report.figures import accuracy, base, embedding, heatmaps, membership, ordering
-from tff_cluster.report.finished_run import read_run
 from tff_cluster.scorecard import summary
 from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.storage import files
@@ -66,16 +65,16 @@ def test_distances_of_memberships_are_scipys():
 
 
 @pytest.mark.parametrize('most', [2, 200])
-def test_a_table_of_clusters_has_the_largest_and_says_what_is_left_out(most, tmp_path, monkeypatch):
+def test_a_table_of_clusters_has_the_largest_and_says_what_is_left_out(most, monkeypatch):
   monkeypatch.setattr(cluster_sections, '_MOST_CLUSTERS', most)
-  results = made_up.write_run(tmp_path, num_clients=20, methods=('dynamic_distance',))
-  (clustering,) = results['clusterings']
-  count = clustering['num_clusters']
+  run = run_of(made_up.make_run(num_clients=20, methods=('dynamic_distance',))[0])
+  (clustering,) = run.results.clusterings
+  count = clustering.num_clusters
   assert count > 2
-  html = drawn(cluster_sections.clustering_section(read_run(tmp_path), clustering, lambda section: []))
+  html = drawn(cluster_sections.clustering_section(run, clustering, lambda section: []))
   (body,) = re.findall('<tbody>(.*)</tbody>', html, re.S)
   shown = [int(n) for n in re.findall(r'<tr><td class="n">\d+</td><td class="n">(\d+)</td>', body)]
-  assert sorted(shown, reverse=True) == sorted(map(len, clustering['clusters']), reverse=True)[:most]
+  assert sorted(shown, reverse=True) == sorted(map(len, clustering.clusters), reverse=True)[:most]
   left_out = f'{count - most} smaller clusters are left out of the table. All are in clusterings/'
   assert (left_out in html) == (most == 2)
 
@@ -100,8 +99,8 @@ def test_what_drawing_took_is_among_the_times_once(tmp_path):
 
 def test_a_summary_has_the_numbers_of_the_report():
   results, _ = made_up.make_run(methods=('kmeans', 'dynamic_distance', 'planted'), local=-0.1)
-  lines = summary.of_run(results)
-  assert [(line['label'], line['kind']) for line in lines] == [
+  lines = summary.of_run(run_of(results).results)
+  assert [(line.label, line.kind) for line in lines] == [
     ('FedAvg without clusters', 'fedavg'),
     ('every client alone', 'local'),
     ('kmeans', 'disjoint'),
@@ -111,14 +110,14 @@ def test_a_summary_has_the_numbers_of_the_report():
   fedavg, _, kmeans, *_ = lines
   own = np.array(results['clusterings'][0]['evaluations']['own']['client_accuracy'])
   without = np.array(results['baseline']['evaluation']['client_accuracy'])
-  assert kmeans['mean_client_accuracy'] == own.mean()
-  assert kmeans['difference'] == pytest.approx(np.mean(own - without))
-  low, high = kmeans['interval']
-  assert low < kmeans['difference'] < high
-  assert (fedavg['difference'], fedavg['interval'], fedavg['num_clusters'], fedavg['ari']) == (None,) * 4
+  assert kmeans.mean_client_accuracy == own.mean()
+  assert kmeans.difference == pytest.approx(np.mean(own - without))
+  low, high = kmeans.interval
+  assert low < kmeans.difference < high
+  assert (fedavg.difference, fedavg.interval, fedavg.num_clusters, fedavg.ari) == (None,) * 4
   ledger = results['clusterings'][0]['ledger']
-  assert kmeans['client_rounds'] == ledger['client_rounds']
-  assert kmeans['bytes'] == ledger['bytes_up'] + ledger['bytes_down']
+  assert kmeans.client_rounds == ledger['client_rounds']
+  assert kmeans.bytes == ledger['bytes_up'] + ledger['bytes_down']
   told = summary.words(lines, 'clients')
   assert len(told) == len(lines) and told[0].startswith('FedAvg without clusters: ')
   assert '95% interval over clients' in told[2] and '95% interval' not in told[0]

@@ -324,7 +324,7 @@ def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
     swept = [sweeps[method, signature][count] for count in counts]
     recovery = {}
     for truth in run.truths:
-      scores = [c.recovery[truth] for c in swept if c.recovery is not None]
+      scores = [c.recovery[truth] for c in swept if c.recovery and truth in c.recovery]
       if len(scores) == len(swept):
         overlap = any(s.ari is None for s in scores)
         name = f'{"Omega" if overlap else "ARI"} with “{truth}”'
