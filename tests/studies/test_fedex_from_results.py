@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from tests.made_up import fedex_rows
+from tests.made_up import fedex_rows, in_json
 from tests.made_up import finished_run as made_up
+from tff_cluster.base import records
 from tff_cluster.papers import miles2024
 from tff_cluster.scorecard.published import PAPER
 from tff_cluster.scorecard.rows import gather
@@ -24,8 +25,8 @@ def _results(seed):
   clustering['recovery'] = {'source': clustering['recovery'][name]}
   clustering['choice'] = None
   count = clustering['num_clusters']
-  clustering['experts'] = fedex_rows.experts(0.6, np.linspace(0.3, 0.5, count), [2.0] * count)
-  return value
+  clustering['experts'] = records.plain(fedex_rows.experts(0.6, np.linspace(0.3, 0.5, count), [2.0] * count))
+  return in_json.typed(value)
 
 
 @pytest.fixture(scope='module')
@@ -36,13 +37,13 @@ def runs():
 def test_rows_hold_what_the_results_hold(runs):
   (row,) = gather(runs).values()
   for i, (_, _, results) in enumerate(runs):
-    (clustering,) = results['clusterings']
-    assert row.experts[i] == clustering['experts']
-    assert row.baseline_global[i] == 100 * results['baseline']['evaluation']['global']['accuracy']
-    population = results['population']
-    cluster = {member: k for k, members in enumerate(clustering['clusters']) for member in members}
-    counted = np.zeros((2, clustering['num_clusters']), int)
-    for client, noisy in zip(population['client_ids'], population['truths']['source'][1], strict=True):
+    (clustering,) = results.clusterings
+    assert row.experts[i] == clustering.experts
+    assert row.baseline_global[i] == 100 * results.baseline.evaluation.global_test.accuracy
+    population = results.population
+    cluster = {member: k for k, members in enumerate(clustering.clusters) for member in members}
+    counted = np.zeros((2, clustering.num_clusters), int)
+    for client, noisy in zip(population.client_ids, population.truths['source'][1], strict=True):
       counted[int(noisy), cluster[client]] += 1
     assert row.shared['source'][i] == counted.tolist()
     assert len(row.together) == 2

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.made_up import finished_run as made_up
-from tests.made_up import replication_rows
+from tests.made_up import in_json, replication_rows
 from tests.made_up.replication_rows import FIGURE_1, curve
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.papers import mcmahan2017
@@ -104,7 +104,7 @@ def results_of(name, values, seed=0):
     'test_accuracy': [v / 100 for v in values], 'share_at_target': [0.0] * len(values),
   }  # fmt: skip
   row = next(row for row in FIGURE_1.rows if row.name == name)
-  return (row,), seed, value
+  return (row,), seed, in_json.typed(value)
 
 
 RUNS = {

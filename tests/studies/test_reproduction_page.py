@@ -15,6 +15,7 @@ from tests.made_up.published_table import FIGURE, REMARK, SMALL, TABLE
 from tests.made_up.scorecard_rows import changed
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.experiment.result_parts import Choice, Cut
 from tff_cluster.papers import briggs2020
 from tff_cluster.scorecard.claims import Claim, Finding, whole
 from tff_cluster.scorecard.published import PAPER, Scale
@@ -210,9 +211,8 @@ def test_importing_the_page_imports_neither_tensorflow_nor_matplotlib():
 
 def _choice(chosen, best_on_test):
   cuts = [(9.0, 1, 0.5, 0.61), (2.5, 4, 0.7, 0.93), (0.25, 7, 0.7, 0.95)]
-  names = ('threshold', 'num_clusters', 'validation_accuracy', 'test_accuracy')
-  candidates = [dict(zip(names, cut, strict=True)) for cut in cuts]
-  return {'candidates': candidates, 'chosen': chosen, 'best_on_test': best_on_test, 'other_client_rounds': 3}
+  candidates = [Cut(*cut, share_at_target=0.0) for cut in cuts]
+  return Choice(candidates, chosen, best_on_test, other_client_rounds=3)
 
 
 def test_thresholds_that_were_chosen_stand_beside_what_test_rows_would_have_chosen(tmp_path):

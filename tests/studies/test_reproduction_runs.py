@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from tests.made_up import in_json
 from tff_cluster.base.errors import InputError
 from tff_cluster.papers import briggs2020, catalogue
 from tff_cluster.papers.briggs2020 import tables as briggs_tables
@@ -113,10 +114,10 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
     assert dict(rows[name].percent) == dict(rows[name].baseline)
     assert rows[name].num_clusters == (1,) and rows[name].choice == (None,)
   assert (rows['n 2'].rounds_after, rows['n 2'].rounds_end) == (3, 4)
-  history = done[1].results['clusterings'][1]['history']
-  assert rows['n 2, chosen'].percent['accuracy_after'] == 100 * history['test_accuracy'][0]
-  assert rows['n 2, chosen'].percent['share_end'] == 100 * history['share_at_target'][-1]
-  assert rows['n 2, chosen'].choice == (done[1].results['clusterings'][1]['choice'],)
+  chosen = done[1].results.clusterings[1]
+  assert rows['n 2, chosen'].percent['accuracy_after'] == 100 * chosen.history.test_accuracy[0]
+  assert rows['n 2, chosen'].percent['share_end'] == 100 * chosen.history.share_at_target[-1]
+  assert rows['n 2, chosen'].choice == (chosen.choice,)
 
   # A call for some rows shows the others too, but not those of other clients, or of other seeds.
   (job,) = runs_lib.plan(TABLE, TINY, (0,), tmp_path, only='chosen')
@@ -127,7 +128,10 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
   assert {name: dict(row.percent) for name, row in again.items()} == {
     n: dict(r.percent) for n, r in rows.items()
   }
-  others = {**ran[0][1], 'population': {**ran[0][1]['population'], 'digest': 'of other clients'}}
+  found = ran[0][1]
+  others = dataclasses.replace(
+    found, population=dataclasses.replace(found.population, digest='of other clients')
+  )
   assert len(runs_lib.finished(TABLE, TINY, tmp_path, [(job, others)])) == 1
   elsewhere = [(dataclasses.replace(job, seed=5), ran[0][1])]
   assert len(runs_lib.finished(TABLE, TINY, tmp_path, elsewhere)) == 1
@@ -145,7 +149,7 @@ def test_seeds_give_an_interval(tmp_path):
   jobs = runs_lib.plan(table, TINY, (0, 1, 2), tmp_path)
   runs = [(job.rows, job.seed, runs_lib.run(job, store, silent).results) for job in jobs]
   found = list(gather(runs)['n 1'].columns['accuracy_end'])
-  ends = [100 * results['baseline']['history']['test_accuracy'][-1] for *_, results in runs]
+  ends = [100 * results.baseline.history.test_accuracy[-1] for *_, results in runs]
   assert found == ends and len(set(ends)) > 1
   row = gather(runs)['n 1']
   assert row.seeds == (0, 1, 2) and row.percent['accuracy_end'] == pytest.approx(sum(ends) / 3)
@@ -194,8 +198,8 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path):
   assert [d.trained for d in done] == [24, 24]
   assert [runs_lib.run(job, store, silent).trained for job in jobs] == [0, 0]
   for job, d in zip(jobs, done, strict=True):
-    assert d.results['clusterings'] == d.results['candidates'] == []
-    assert d.results['baseline']['history']['rounds'] == [1, 2, 3, 4]
+    assert d.results.clusterings == d.results.candidates == []
+    assert d.results.baseline.history.rounds == [1, 2, 3, 4]
     assert files_lib.load_json(job.folder.phase1)['signatures'] == {}
   assert not list(store.glob('*signatures*'))
   # What clusterings stand on is the same training: a row with one finds it in the store.
@@ -204,13 +208,13 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path):
   )
   (other,) = runs_lib.plan(with_clusters, LEAN, (0,), tmp_path)
   assert cost_estimates.estimates([other], store, silent)[0].stored == 24
-  assert runs_lib.run(other, store, silent).results['baseline'] == done[0].results['baseline']
+  assert runs_lib.run(other, store, silent).results.baseline == done[0].results.baseline
 
   shown = runs_lib.finished(ALONE, LEAN, tmp_path, [(jobs[0], done[0].results)])
   rows = gather(shown)
   assert list(rows) == ['B 10, E 1', 'B inf, E 2']
   for name, d in zip(rows, done, strict=True):
-    history = d.results['baseline']['history']['test_accuracy']
+    history = d.results.baseline.history.test_accuracy
     assert rows[name].baseline_curve == dict(enumerate((100 * a for a in history), 1))
     assert rows[name].accuracy_curve == {} and rows[name].num_clusters == ()
   page = page_lib.write(ALONE, shown, LEAN, {'command': 'none'}, tmp_path / 'page').read_text()
@@ -219,16 +223,24 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path):
   assert 'This run has no clustering' in report.write_report(jobs[0].folder.root).read_text()
 
 
+def saved(job, change=None, digest='a'):
+  """Saves results of a job without clusterings as if it had been run, their configuration changed, and returns them."""
+  results = in_json.typed({'config': job.config.to_json(), 'population': {'digest': digest}})
+  written = results.to_json()
+  if change is not None:
+    change(written['config'])
+  job.folder.root.mkdir(parents=True, exist_ok=True)
+  files_lib.save_json(job.folder.results, written)
+  return results
+
+
 def test_rows_of_other_partitions_are_shown_where_their_data_lies_in_the_same_place(tmp_path):
   published = catalogue.PUBLISHED['fedex/figure1']
   scale = published.small
 
   def ran(name, data_dir='here', digest='a', seed=0):
     (job,) = runs_lib.plan(published, scale, (seed,), tmp_path, data_dir, name)
-    results = {'config': job.config.to_json(), 'population': {'digest': digest}, 'clusterings': []}
-    job.folder.root.mkdir(parents=True, exist_ok=True)
-    files_lib.save_json(job.folder.results, results)
-    return job, results
+    return job, saved(job, digest=digest)
 
   def shown(job, results):
     runs = runs_lib.finished(published, scale, tmp_path, [(job, results)])
@@ -249,16 +261,11 @@ def test_runs_of_before_an_option_was_added_are_shown_and_those_that_cannot_be_r
   published = catalogue.PUBLISHED['fedex/figure1']
   scale = published.small
 
-  def ran(name, change):
+  def ran(name, change=None):
     (job,) = runs_lib.plan(published, scale, (0,), tmp_path, 'here', name)
-    config = job.config.to_json()
-    change(config)
-    results = {'config': config, 'population': {'digest': 'a'}, 'clusterings': []}
-    job.folder.root.mkdir(parents=True)
-    files_lib.save_json(job.folder.results, results)
-    return job, results
+    return job, saved(job, change)
 
-  last = ran('IID, B 10, E 1', lambda config: None)
+  last = ran('IID, B 10, E 1')
   ran('IID, B 10, E 5', lambda config: config['evaluation'].pop('local_training'))
   ran('IID, B 50, E 1', lambda config: config['training'].update(of_tomorrow=1))
   runs = runs_lib.finished(published, scale, tmp_path, [last])
