@@ -49,12 +49,12 @@ class WholeRun:
   def signatures(self, kind='weights'):
     return np.array(files.load_rows(self.folder.store / self.phase1.signatures[kind] / 'vectors.npy'))
 
-  @functools.cache
+  @functools.lru_cache  # noqa: B019 - As long as the module that made the run.
   def models(self, label):
     """Returns the weights of the exported models, as Keras loads them."""
     return [model.get_weights() for model in self.keras_models(label)]
 
-  @functools.cache
+  @functools.lru_cache  # noqa: B019 - As long as the module that made the run.
   def keras_models(self, label):
     import tensorflow as tf
 

@@ -93,7 +93,7 @@ def replay_table(replayed: Replayed) -> str:
 
   Without planted groups the best row is the one with the highest silhouette.
   """
-  truths: Sequence[Truth | None] = replayed.truths or [None]
+  truths: Sequence[Truth | None] = replayed.truths or (None,)
   return '\n'.join(line for truth in truths for line in _table_lines(replayed, truth))
 
 
