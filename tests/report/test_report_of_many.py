@@ -8,11 +8,10 @@ import scipy.spatial.distance
 
 from tests.made_up import finished_run as made_up
 from tests.made_up.drawn import drawn, run_of
-from tff_cluster.report import cluster_sections, report
+from tff_cluster.report import cluster_sections
 from tff_cluster.report.figures import accuracy, base, embedding, heatmaps, membership, ordering
 from tff_cluster.scorecard import summary
 from tff_cluster.scorecard.intervals import Interval
-from tff_cluster.storage import files
 
 
 def shapes(figure):
@@ -77,24 +76,6 @@ def test_a_table_of_clusters_has_the_largest_and_says_what_is_left_out(most, mon
   assert sorted(shown, reverse=True) == sorted(map(len, clustering.clusters), reverse=True)[:most]
   left_out = f'{count - most} smaller clusters are left out of the table. All are in clusterings/'
   assert (left_out in html) == (most == 2)
-
-
-def test_few_clients_leave_nothing_out_and_many_are_told(tmp_path, monkeypatch):
-  made_up.write_run(tmp_path, num_clients=20)
-  assert 'A pixel stands for' not in report.write_report(tmp_path).read_text()
-  monkeypatch.setattr(base, 'MOST_PIXELS', 9)
-  assert 'A pixel stands for 3 of the 20 clients' in report.write_report(tmp_path).read_text()
-
-
-def test_what_drawing_took_is_among_the_times_once(tmp_path):
-  before = made_up.write_run(tmp_path)
-  for _ in range(2):
-    page = report.write_report(tmp_path).read_text()
-  after = files.load_json(tmp_path / 'results.json')
-  *others, last = after['timing']
-  assert others == before['timing'] and last['name'] == 'Report' and last['seconds'] > 0
-  assert {**after, 'timing': before['timing']} == before
-  assert page.count('<td>Report</td>') == 1
 
 
 def test_a_summary_has_the_numbers_of_the_report():
