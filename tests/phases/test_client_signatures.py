@@ -1,6 +1,5 @@
 """Signatures as whole vectors and as sketches: what clients send, what the server adds, and what it costs."""
 
-import dataclasses
 import shutil
 
 import numpy as np

@@ -1,7 +1,5 @@
 """FL+HC (Briggs et al. 2020) on the common phases: clusters go on from the global model, and T is chosen by training."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy.cluster import hierarchy
