@@ -424,7 +424,7 @@ FAULTS = (
     ),
     Fault(
         'regret-of-the-mean', 'phases/new_clients.py',
-        "'regret': (of_clusters.max(axis=0) - own)", "'regret': (of_clusters.mean(axis=0) - own)",
+        'regret=(of_clusters.max(axis=0) - own)', 'regret=(of_clusters.mean(axis=0) - own)',
         'the regret of new clients is too small, below zero at times',
         ('phases/test_new_clients.py',),
     ),

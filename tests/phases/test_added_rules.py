@@ -1,7 +1,6 @@
 """Rules of Phase 3 that --aggregation names, in whole runs: NumPy on the exported models is the oracle."""
 
 import dataclasses
-import json
 import shutil
 import sys
 
@@ -13,6 +12,7 @@ import phases.report
 from tff_cluster.cli import program
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data import saved
+from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import (
   ClusteringConfig,
   DataConfig,
@@ -76,7 +76,7 @@ def my_rules(tmp_path_factory):
 @pytest.fixture(scope='module')
 def done(my_rules, tmp_path_factory):
   path = tmp_path_factory.mktemp('rules') / 'run'
-  return single_run.run_experiment(CONFIG, path, report=True), RunFolder(path)
+  return single_run.run_experiment(CONFIG, path), RunFolder(path)
 
 
 @pytest.fixture(scope='module')
@@ -136,7 +136,7 @@ def test_a_mixing_rule_makes_the_model_of_its_matrix(by_hand):
 def test_a_mixing_rule_sees_validation_rows(by_hand, my_rules):
   clustering, population, models = by_hand
   accuracy, loss, validation_rows, train_rows = next(
-    given for given in my_rules.GIVEN.mixing if len(given[0]) == len(models)
+    given for given in my_rules.GIVEN['mixing'] if len(given[0]) == len(models)
   )
   np.testing.assert_array_equal(validation_rows, population.validation.counts)
   np.testing.assert_array_equal(train_rows, population.train.counts)
@@ -157,7 +157,7 @@ def test_a_mixing_rule_sees_validation_rows(by_hand, my_rules):
 def test_a_rule_of_predictions_sees_rows_of_each_client_and_no_test_labels(by_hand, my_rules):
   clustering, population, models = by_hand
   found, rows = clustering.evaluations['among_own'], member(clustering, population) > 0
-  calls = [given for given in my_rules.GIVEN.rows if len(given[0]) == len(models)]
+  calls = [given for given in my_rules.GIVEN['rows'] if len(given[0]) == len(models)]
   assert len(calls) == population.num_clients
   for client, (shares, own, seen, labels) in enumerate(calls):
     x, y = population.validation.client(client)
@@ -167,13 +167,13 @@ def test_a_rule_of_predictions_sees_rows_of_each_client_and_no_test_labels(by_ha
     np.testing.assert_array_equal(labels, y)
     predictions = shares[own].mean(axis=0).argmax(axis=1)
     assert found.client_accuracy[client] == (predictions == population.test.client(client)[1]).mean()
-  assert found.global_test is None and found.clients.loss is None and 'mixing' not in found
+  assert found.global_test is None and found.clients.loss is None and found.mixing is None
   assert found.clients.mean_client_accuracy == pytest.approx(np.mean(found.client_accuracy))
 
 
 def test_a_built_in_rule_of_predictions_for_clients_and_for_everybody(by_hand):
   clustering, population, models = by_hand
-  found = clustering.evaluations.mean
+  found = clustering.evaluations['mean']
   for client, accuracy in enumerate(found.client_accuracy):
     shares = probabilities(models, population.test.client(client)[0])
     assert accuracy == right(shares.mean(axis=0).argmax(axis=1), population.test, client)
@@ -190,10 +190,11 @@ def test_they_stand_beside_the_built_in_ones(done):
   for clustering in results.clusterings:
     names = list(clustering.evaluations)
     assert names == ['own', 'average', 'weighted', 'blended', 'by_size', 'best', 'among_own', 'mean']
+  single_run.run_experiment(CONFIG, folder.root, report=True)
   page = (folder.root / 'report.html').read_text()
   assert all(rule.words in page for rule in results.rules)
   scorecard = (folder.root / 'scorecard.csv').read_text()
-  assert all(f'{rule["name"]}_clients' in scorecard for rule in results.rules)
+  assert all(f'{rule.name}_clients' in scorecard for rule in results.rules)
 
 
 def test_they_change_nothing_else_and_can_join_a_finished_run(my_rules, done, tmp_path):
@@ -204,14 +205,14 @@ def test_they_change_nothing_else_and_can_join_a_finished_run(my_rules, done, tm
   for clustering in plain.results.clusterings:
     other = with_rules[clustering.label]
     shared = {name: other.evaluations[name] for name in clustering.evaluations}
-    assert clustering == other | {'evaluations': shared}
+    assert clustering == dataclasses.replace(other, evaluations=shared)
   joined = single_run.run_experiment(CONFIG, tmp_path / 'run', store_dir=store)
   assert joined.trained == 0 and joined.results.digest == done[0].results.digest != plain.results.digest
-  calls = len(my_rules.GIVEN.mixing)
+  calls = len(my_rules.GIVEN['mixing'])
   again = single_run.run_experiment(
     none, tmp_path / 'run', store_dir=store
   )  # As with clusterings: those there stay.
-  assert again.results.digest == joined.results.digest and len(my_rules.GIVEN.mixing) == calls
+  assert again.results.digest == joined.results.digest and len(my_rules.GIVEN['mixing']) == calls
 
 
 def test_they_join_a_finished_run_whose_models_have_been_pruned(my_rules, done, tmp_path):
@@ -238,7 +239,7 @@ def test_phases_alone_measure_them_too(my_rules, done, tmp_path, capsys):
     in capsys.readouterr().err
   )
   assert run(phases.phase3) == 0 and run(phases.report) == 0
-  assert json.loads(folder.results.read_text()).digest == done[0].results.digest
+  assert results_lib.read(folder.results).digest == done[0].results.digest
 
 
 def test_a_rule_that_fails_leaves_the_run_and_all_else_is_finished(my_rules, done, tmp_path, monkeypatch):
@@ -251,7 +252,7 @@ def test_a_rule_that_fails_leaves_the_run_and_all_else_is_finished(my_rules, don
     'aggregation=my_rules:by_size failed: ValueError: out of luck. What failed is not in the run any more'
   )
   assert str(caught.value).startswith(message) and caught.value.report is not None
-  results = json.loads(folder.results.read_text())
+  results = results_lib.read(folder.results)
   assert [rule.name for rule in results.rules] == ['best', 'among_own', 'mean']
   assert folder.load_config().evaluation.aggregation == ADDED[1:]
   assert all('by_size' not in c.evaluations and 'best' in c.evaluations for c in results.clusterings)

@@ -65,7 +65,7 @@ def test_test_rows_and_planted_truth_reach_no_training_clustering_or_weighting(
       two.best_validation,
     )
     assert one.evaluations['weighted'].mixing == two.evaluations['weighted'].mixing
-    for weights, others in zip(planted.models(label), other.models(label), strict=True):
+    for weights, others in zip(planted.models[label], other.models[label], strict=True):
       assert all(np.array_equal(a, b) for a, b in zip(weights, others, strict=True))
   assert accuracy_of(other.clustering('kmeans').evaluations['own']) < 0.4
 

@@ -31,7 +31,7 @@ def trajectory(run, start_round, members, last):
 
 def test_one_cluster_of_everybody_is_federated_averaging_without_clusters(planted):
   expected, _ = trajectory(planted, 0, range(CLIENTS), PHASE1 + PHASE2)
-  (found,) = planted.models('everybody')
+  (found,) = planted.models['everybody']
   for one, other in zip(found, expected, strict=True):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
   baseline, own = planted.results.baseline.evaluation, planted.clustering('everybody').evaluations['own']
@@ -51,7 +51,7 @@ def test_clusters_start_from_the_plain_mean_of_their_members(planted):
 
 @pytest.mark.parametrize('label', LABELS)
 def test_exported_models_are_the_trained_ones(label, planted):
-  for row, weights in zip(planted.membership(label), planted.models(label), strict=True):
+  for row, weights in zip(planted.membership(label), planted.models[label], strict=True):
     trained, _ = trajectory(planted, PHASE1, np.flatnonzero(row), PHASE1 + PHASE2)
     for one, other in zip(weights, trained, strict=True):
       np.testing.assert_array_equal(one, other)
@@ -79,9 +79,7 @@ def test_best_validation_is_the_highest_of_the_rounds_and_history_the_mean_of_th
   by_model = np.zeros(member.shape)
   for row, k in zip(*np.nonzero(member), strict=True):
     x, y = planted.population.test.client(k)
-    by_model[row, k] = np.mean(
-      planted.keras_models(label)[row](x / np.float32(255)).numpy().argmax(axis=1) == y
-    )
+    by_model[row, k] = np.mean(planted.predict(planted.models[label][row], x).argmax(axis=1) == y)
   assert history.test_accuracy[-1] == pytest.approx(np.mean(by_model.sum(axis=0) / member.sum(axis=0)))
 
 

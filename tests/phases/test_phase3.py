@@ -30,11 +30,9 @@ def predict(run, label, shares, x):
   """Returns the logits of the mean of a clustering's models with these shares, float[models]."""
   mixed = [
     np.tensordot(shares, np.stack(arrays).astype(np.float64), 1).astype(np.float32)
-    for arrays in zip(*run.models(label), strict=True)
+    for arrays in zip(*run.models[label], strict=True)
   ]
-  keras = run.keras_models(label)[0]
-  keras.set_weights(mixed)
-  return keras(x.astype(np.float32) / np.float32(255)).numpy().astype(np.float64)
+  return run.predict(mixed, x).astype(np.float64)
 
 
 def accuracy(run, label, shares, x, y):

@@ -49,17 +49,27 @@ class WholeRun:
   def signatures(self, kind='weights'):
     return np.array(files.load_rows(self.folder.store / self.phase1.signatures[kind] / 'vectors.npy'))
 
-  @functools.lru_cache  # noqa: B019 - As long as the module that made the run.
-  def models(self, label):
-    """Returns the weights of the exported models, as Keras loads them."""
-    return [model.get_weights() for model in self.keras_models(label)]
+  @functools.cached_property
+  def models(self):
+    """The weights of the exported models, by label, as Keras loads them."""
+    return {
+      c.label: [self._load(c.label, row).get_weights() for row in range(c.num_clusters)]
+      for c in self.results.clusterings
+    }
 
-  @functools.lru_cache  # noqa: B019 - As long as the module that made the run.
-  def keras_models(self, label):
+  @functools.cached_property
+  def _keras(self):
+    return self._load(self.results.clusterings[0].label, 0)
+
+  def _load(self, label, row):
     import tensorflow as tf
 
-    count = self.clustering(label).num_clusters
-    return [tf.keras.models.load_model(self.folder.model(label, row)) for row in range(count)]
+    return tf.keras.models.load_model(self.folder.model(label, row))
+
+  def predict(self, weights, x):
+    """Returns float32[rows, classes], what Keras makes of images with values from 0 to 255."""
+    self._keras.set_weights(weights)
+    return self._keras(x.astype(np.float32) / np.float32(255)).numpy()
 
   def opened(self):
     return opened(self.folder, self.config)
