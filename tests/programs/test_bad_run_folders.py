@@ -1,5 +1,6 @@
 """Damaged folders of runs: exit code 2, one line with the file, in less than a second, and nothing is lost."""
 
+import dataclasses
 import json
 import shutil
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.made_up import after_phase_1
 from tests.programs import children
+from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
@@ -124,7 +126,7 @@ IDS = 'store/signatures-1/clients.json'
 @pytest.mark.parametrize(
   ('place', 'change', 'words'),
   [
-    ('phase1.json', lambda b: b'{}', "is damaged: it has no 'signatures'"),
+    ('phase1.json', lambda b: b'{}', "is damaged: it has no 'stage'"),
     (VECTORS, lambda b: b[:-4], 'is damaged: '),
     (VECTORS, lambda b: b[:-4] + b'\0\0\0\1', 'its checksum does not fit'),
     (VECTORS, lambda b: b.replace(b"'descr'", b"'dscr' "), 'is damaged: '),
@@ -153,7 +155,8 @@ def test_damaged_signatures(place, change, words, run, capsys):
 
 
 def test_signatures_that_phase_1_did_not_save(run, capsys):
-  run.phase1.write_bytes(b'{"signatures": {}}')
+  saved = run.load_finished(run.phase1, phase_files.Phase1)
+  files.save_json(run.phase1, dataclasses.replace(saved, signatures={}))
   words = '--signature=weights: this Phase 1 saved  only'
   refused('replay', run, '', words, capsys)
   run.clusters('kmeans').unlink()
