@@ -112,11 +112,8 @@ def test_a_system_without_private_networks_is_told_of_once_a_run(tmp_path):
   assert 'can read and write all your files' in err and err.count('\n') == 1
 
 
-def test_a_fault_of_this_software_keeps_its_traceback_and_leaves_no_worker(uninterrupted, tmp_path):
-  shutil.copytree(uninterrupted[0], tmp_path / 'run', symlinks=True)
-  (tmp_path / 'run' / 'phase1.json').write_text('{"signatures": 3}')
-  (tmp_path / 'run' / 'clusterings' / 'kmeans' / 'clusters.json').unlink()
-  child = run_all(tmp_path / 'run')
+def test_a_fault_of_this_software_keeps_its_traceback_and_leaves_no_worker(tmp_path):
+  child = UnreportedChild('tests.programs.faulty', *SMALL, f'--output_dir={tmp_path / "run"}')
   code, _, err = child.finish()
   assert code == 1 and 'Traceback' in err and 'AttributeError' in err
   assert child.left_over() == []
