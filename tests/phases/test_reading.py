@@ -85,7 +85,7 @@ def kept_by(folder, label):
     named = saved.trajectories[saved.last[0]]
   else:
     named = folder.load_finished(folder.baseline, phase_files.Baseline).trajectory
-  return folder.store / named.artifact / f'round_{named["rounds"][-1]:05d}.npz'
+  return folder.store / named.artifact / f'round_{named.rounds[-1]:05d}.npz'
 
 
 @pytest.mark.parametrize('spoil', ['removed', 'damaged'])

@@ -231,8 +231,8 @@ def test_clustering_questions_are_about_the_others(finished):
     signatures.num_clients == CLIENTS - NEW - len(SICK) and truths['group'].shape[1] == signatures.num_clients
   )
   questions = study.Questions((('l2', 'average'),), 5, (2, 8), ('mean',), True)
-  rows = study.replay(signatures, questions, 0, truths)['rows']
-  assert max(row['recovery']['group']['ari'] for row in rows) == 1.0
+  rows = study.replay(signatures, questions, 0, truths).rows
+  assert max(row.recovery['group'].ari for row in rows) == 1.0
   assert 'not clustered' in study.run_note(folder, 'weights', signatures.client_ids)
   assert study.run_note(folder, 'weights', found.population.client_ids) == ''
 

@@ -224,7 +224,7 @@ def test_norms_that_stop_groups_in_conflict_are_contradicted_and_others_proposed
   position = {client_id: k for k, client_id in enumerate(results.population.client_ids)}
   assert [len({groups[position[i]] for i in half}) for half in found.halves] == [1, 1]
   assert found.words in clustering.notes
-  assert f'stopping_norm={found["stopping_norm"]:g}' in found.words
+  assert f'stopping_norm={found.stopping_norm:g}' in found.words
   # What is proposed splits, there and then, into what was seen.
   proposed = {name: getattr(found, name) for name in ('stationary_norm', 'stopping_norm')}
   changed = dataclasses.replace(config, clusterings=(CFL.changed(**proposed),))

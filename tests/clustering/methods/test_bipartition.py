@@ -321,7 +321,7 @@ def test_it_alternates_without_knowing_who_trains():
     ([0, 1], 5, 9, 1),
     ([2, 3], 5, 9, 1),
   ]
-  verdicts = [(test['round'], test['positions'], test['verdict']) for test, _ in found.tests]
+  verdicts = [(test.round, test.cluster, test.verdict) for test, _ in found.tests]
   assert verdicts == sorted(verdicts) and [v for *_, v in verdicts].count('split') == 2
   # Halves go on from the model that was tested; a stopped cluster is trained on to the end from its own start.
   assert ([0, 1], 'after 5', 5) in clients.trained and ([0, 1, 2, 3, 4, 5], 'initial', 0) in clients.trained
