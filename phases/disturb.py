@@ -37,9 +37,8 @@ def main() -> None:
   with session.opened(folder, config, bars, machine) as experiment:
     document = disturbed_clients.run(experiment, questions)
   target = folder.root / 'disturbance'
-  files.save_json(target / 'disturbance.json', document)
-  facts = {'command': parse.command('disturb', sys.argv[1:]), 'config': config.to_json()}
-  page = report.write_disturbance(document, facts, target)
+  files.save_json(target / 'disturbance.json', document.to_json())
+  page = report.write_disturbance(document, parse.command('disturb', sys.argv[1:]), config, target)
   print(report.summary(document))
   print(target / 'disturbance.json')
   print(f'report {page.resolve()}')

@@ -22,7 +22,7 @@ def main() -> None:
 
   results = assembly.run_assembly(folder, session.clients(folder, config))
   page = report.write_report(folder.root)
-  print(f'digest {results["digest"]}')
+  print(f'digest {results.digest}')
   print(f'report {page.resolve()}')
 
 

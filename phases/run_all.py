@@ -56,7 +56,7 @@ def main() -> None:
     print(line)
   print(f'client-rounds: {done.asked} asked for, {done.trained} trained')
   print(f'on disk {words.sizes(RunFolder(Path(options.output_dir)).sizes())}')
-  print(f'digest {done.results["digest"]}')
+  print(f'digest {done.results.digest}')
   print(f'report {done.report.resolve()}')
 
 

@@ -73,7 +73,7 @@ FAULTS = (
     ),
     Fault(
         'link-only-below-the-threshold', 'clustering/methods/dynamic_distance.py',
-        'links = distances <= (0.0 if limit is None else limit)', 'links = distances < (0.0 if limit is None else limit)',
+        'links = distances <= (0.0 if threshold is None else threshold)', 'links = distances < (0.0 if threshold is None else threshold)',
         'clients exactly at the threshold are not linked',
         ('clustering/methods/test_dynamic_distance.py',),
     ),
@@ -102,7 +102,7 @@ FAULTS = (
         ('clustering/methods/test_spectral.py',),
     ),
     Fault(
-        'bipartition-by-the-wrong-similarity', 'clustering/methods/bipartition.py',
+        'bipartition-by-the-wrong-similarity', 'clustering/halves.py',
         'across = max(across, float(row[~same].max()))', 'across = max(across, float(row[~same].mean()))',
         'the similarity gap of a split is larger than it is, so that a guard lets it pass',
         ('clustering/methods/test_bipartition.py',),
@@ -218,13 +218,13 @@ FAULTS = (
         'equal-cost-one-round-late', 'phases/cluster_training.py',
         'return EqualCost(number - 1, spent)', 'return EqualCost(number, spent)',
         'a clustering is measured at equal client-rounds after it spent more than FedAvg',
-        ('phases/test_local_training.py',),
+        ('phases/test_phase2.py',),
     ),
     Fault(
         'users-in-another-order', 'phases/evaluation.py',
         'columns, users).select(np.argsort(np.concatenate(users)))', 'columns, users)',
         "accuracies stand beside other clients' names",
-        ('phases/test_three_phase.py',),
+        ('phases/test_phase3.py',),
     ),
     Fault(
         'precision-is-recall', 'data/class_counts.py',
@@ -399,7 +399,7 @@ FAULTS = (
         'claim-without-its-rows', 'scorecard/claims.py',
         'if wanted <= 0:', 'if wanted <= 1:',
         'a claim about several rows is judged where one of them was not run',
-        ('scorecard/test_cells.py', 'papers/test_miles2024_claims.py'),
+        ('scorecard/test_claims.py',),
     ),
     Fault(
         'one-win-is-enough', 'studies/comparison/verdicts.py',
@@ -424,7 +424,7 @@ FAULTS = (
     ),
     Fault(
         'regret-of-the-mean', 'phases/new_clients.py',
-        "'regret': (of_clusters.max(axis=0) - own)", "'regret': (of_clusters.mean(axis=0) - own)",
+        'regret=(of_clusters.max(axis=0) - own)', 'regret=(of_clusters.mean(axis=0) - own)',
         'the regret of new clients is too small, below zero at times',
         ('phases/test_new_clients.py',),
     ),

@@ -45,7 +45,7 @@ FLAGS_IN_TEXTS = {
 KNOWING = {
   'aggregation': {'base', 'data', 'clustering'},
   'scorecard': {'base', 'clustering', 'aggregation', 'experiment', 'data', 'storage'},
-  'papers': {'base', 'scorecard', 'clustering'},
+  'papers': {'base', 'scorecard', 'clustering', 'experiment'},
   'report': {'base', 'storage', 'data', 'clustering', 'aggregation', 'experiment', 'scorecard', 'papers'},
 }
 # No room is more of the package than this.

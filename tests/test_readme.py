@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from packaging import requirements, utils, version
 
+from tests.made_up import in_json
 from tff_cluster import papers
 from tff_cluster.aggregation import rules
 from tff_cluster.base import errors
@@ -417,7 +418,8 @@ def test_the_paper_of_the_build_notes_is_found_by_being_there(tmp_path, monkeypa
   history = {'rounds': [6, 7], 'test_accuracy': [0.8, 0.95], 'share_at_target': [0.1, 0.5]}
   clustering = {'history': history, 'recovery': {}, 'num_clusters': 4, 'threshold': None}
   baseline = {'history': {**history, 'test_accuracy': [0.7, 0.79]}}
-  ours = Ours(published.rows[0], (Run(0, {'baseline': baseline}, clustering),))
+  results = in_json.typed({'config': {}, 'baseline': baseline, 'clusterings': [clustering]})
+  ours = Ours(published.rows[0], (Run(0, results, results.clusterings[0]),))
   path = reproduction_page.write_page(published, {'K = 4': ours}, PAPER, {}, tmp_path / 'page')
   assert (
     'of 1 claim 1 holds; of 3 printed numbers 2 agree within the tolerance and 1 differs' in path.read_text()

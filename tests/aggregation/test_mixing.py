@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tff_cluster.aggregation import mixing
@@ -25,26 +25,6 @@ def assignments(draw, overlapping=True):
       if sorted(members) not in rows:
         rows.append(sorted(members))
   return ClusterAssignment.from_clusters(rows, ids)
-
-
-@settings(deadline=None)
-@given(assignments(), st.data())
-def test_columns_sum_to_one_and_are_shares(assignment, data):
-  models = assignment.num_clusters
-  scores = data.draw(st.lists(st.floats(0, 1), min_size=models, max_size=models))
-  expected = {
-    'average': (average(np.ones((models, 1))), (models, 1)),
-    'weighted': (weighted(np.array(scores)), (models, 1)),
-    'own': (own(assignment.membership), (models, assignment.num_clients)),
-    'blended': (blended(assignment.membership), (models, assignment.num_clients)),
-    'blended_clusters': (blended_clusters(models), (models, models)),
-    'start': (mixing.start_weights(assignment).T, (assignment.num_clients, models)),
-  }
-  for name, (matrix, shape) in expected.items():
-    assert matrix.dtype == np.float64, name
-    assert matrix.shape == shape, name
-    assert (matrix >= 0).all(), name
-    np.testing.assert_allclose(matrix.sum(axis=0), 1.0, atol=1e-12, err_msg=name)
 
 
 @given(assignments(overlapping=False), st.integers(0, 2**31))

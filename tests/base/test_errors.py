@@ -27,19 +27,16 @@ from tff_cluster.studies import single_run
 from tff_cluster.studies.reproduction import runs
 
 
-def experiment(data=None, training=None, evaluation=None, clusterings=()):
-  return ExperimentConfig(
-    DataConfig(**(data or {})),
-    TrainingConfig(**(training or {})),
-    clusterings,
-    EvaluationConfig(**(evaluation or {})),
-  )
+def experiment(data=None, training=None, evaluation=None):
+  sections = DataConfig(**(data or {})), TrainingConfig(**(training or {})), ()
+  return ExperimentConfig(*sections, EvaluationConfig(**(evaluation or {})))
 
 
 def clustered(method, **options):
   return methods.cluster(ClusteringConfig(method, **options), Signatures.numbered([[0.0], [1.0]]), 0)
 
 
+TABLE = catalogue.find('fl_hc/table5', None)
 # What a script or a notebook calls, and the arguments that the error names, in its order. {tmp} holds `a_file`.
 CALLS = {
   'num_clients': lambda tmp: experiment({'num_clients': 0}).validated(),
@@ -57,9 +54,7 @@ CALLS = {
   'workers': lambda tmp: machine.Machine(workers='here').addresses,
   'overlap_dial': lambda tmp: overlap_dial.positions((), 2),
   'table': lambda tmp: catalogue.find('rohith2020/table9', None),
-  'rows': lambda tmp: runs.plan(
-    catalogue.find('fl_hc/table5', None), catalogue.find('fl_hc/table5', None).small, (0,), tmp, only='nonsense'
-  ),
+  'rows': lambda tmp: runs.plan(TABLE, TABLE.small, (0,), tmp, only='nonsense'),
   'output_dir ': lambda tmp: RunFolder(tmp).load(tmp / 'phase2' / 'x.json', 'phase2'),
   'config_file output_dir': lambda tmp: RunFolder(tmp).load(tmp / 'phase1.json', 'phase1'),
 }  # fmt: skip
@@ -110,7 +105,7 @@ def test_a_clustering_that_failed_keeps_the_arguments_of_its_cause():
   assert 'kmeans: use a smaller --learning_rate.' in failed.on_command_line()
 
 
-def test_both_kinds_are_told_alike():
+def test_both_kinds_are_pickled():
   for kind, base in ((InputError, ValueError), (EnvironmentFault, RuntimeError)):
     error = kind(f'another run is in {argument("output_dir", "x")}')
     assert isinstance(error, base)

@@ -63,16 +63,6 @@ def test_names_that_look_alike_draw_differently(one, other):
   assert seeding.integer_seed(*one) != seeding.integer_seed(*other)
 
 
-def test_purposes_rounds_and_clients_are_independent():
-  size = 20_000
-  names = [(0, 'a', 1), (0, 'b', 1), (1, 'a', 1), (0, 'a', 2), (0, 'a', '1')]
-  draws = np.stack([seeding.generator(*name).random(size) for name in names])
-  correlations = np.corrcoef(draws)[np.triu_indices(len(names), 1)]
-  # The deviation of a correlation of independent draws is 1 / sqrt(size).
-  assert np.abs(correlations).max() < 5 / np.sqrt(size)
-  assert np.abs(draws.mean(axis=1) - 0.5).max() < 5 * np.sqrt(1 / 12 / size)
-
-
 def test_integer_seeds_fit_libraries_and_fill_their_range():
   seeds = [seeding.integer_seed(0, 'range', k) for k in range(2000)]
   assert all(isinstance(s, int) and 0 <= s < 2**31 for s in seeds)

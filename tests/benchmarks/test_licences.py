@@ -6,10 +6,8 @@ import re
 from email.message import Message
 
 import pytest
-from packaging import utils
 
 from benchmarks import licences
-from tests.test_readme import locked
 from tff_cluster.base.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -30,16 +28,6 @@ def made_up(**fields):
     for each in value if isinstance(value, list) else [value]:
       metadata[name.replace('_', '-')] = each
   return metadata
-
-
-def test_every_package_of_the_lock_stands_in_the_list_with_its_version_and_licence():
-  found = {str(utils.canonicalize_name(name)): cells[0] for name, cells in rows().items()}
-  assert found == {name: str(version) for name, version in locked().items()}
-  for name, (_, field, classifiers) in rows().items():
-    said = importlib.metadata.distribution(name).read_text('METADATA').partition('\n\n')[0]
-    for text in [field.removesuffix(' …'), *classifiers.split('; ')]:
-      assert text == '–' or text.replace('\\|', '|') in said, name
-    assert (field, classifiers) != ('–', '–'), name
 
 
 def test_the_page_is_what_the_program_would_write(tmp_path, capsys, monkeypatch):

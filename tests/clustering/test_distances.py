@@ -161,15 +161,3 @@ def test_memory_decides_how_many_blocks_are_worked_on_at_once(monkeypatch):
   assert distances_lib._threads(100, 3 * 16 * 100 * 16384, 16384) == 3
   assert distances_lib._threads(100, 2**40, 16384) == 8
   assert distances_lib._threads(10**6, 1, 16384) == 1
-
-
-def test_centred_gram_is_the_gram_of_the_centred_vectors():
-  vectors = noise(9, 8, 50) + 100
-  centred = np.asarray(vectors, np.float64) - np.asarray(vectors, np.float64).mean(axis=0)
-  np.testing.assert_allclose(distances_lib.centred_gram(vectors), centred @ centred.T, rtol=1e-9, atol=1e-9)
-
-
-def test_condensed_keeps_no_index_of_its_own():
-  distances = scipy_distances(noise(4, 9, 2), 'l2')
-  np.testing.assert_array_equal(distances_lib.condensed(distances), distances[np.triu_indices(9, 1)])
-  assert distances_lib.condensed(np.zeros((1, 1))).shape == (0,)

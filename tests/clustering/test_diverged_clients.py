@@ -9,7 +9,7 @@ from tests.made_up.clients import grouped, join
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import diverged_clients, methods
 from tff_cluster.clustering.assignment import ClusterAssignment
-from tff_cluster.clustering.newcomer_clusters import Joined
+from tff_cluster.clustering.outcome import Joined
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 

@@ -6,7 +6,6 @@ from sklearn import metrics
 
 from tests.made_up.clients import scipy_distances
 from tff_cluster.clustering import embedding
-from tff_cluster.clustering.assignment import ClusterAssignment
 
 
 def distances_of(points):
@@ -50,10 +49,8 @@ def test_scaling_by_lanczos_iterations_equals_that_by_all_axes(monkeypatch):
 
 def test_silhouette_equals_scikit_learn_and_is_none_where_undefined():
   points = np.random.default_rng(3).normal(size=(9, 3))
-  ids = tuple('abcdefghi')
   distances, labels = distances_of(points), [0, 1, 0, 2, 2, 1, 0, 1, 2]
-  found = embedding.silhouette(distances, ClusterAssignment.from_labels(labels, ids))
+  found = embedding.silhouette(distances, np.array(labels))
   assert found == pytest.approx(metrics.silhouette_score(points, labels))
-  undefined = [ClusterAssignment.from_labels(labels, ids) for labels in ([0] * 9, range(9))]
-  for assignment in (*undefined, ClusterAssignment.from_clusters(['abcde', 'efghi'], ids)):
-    assert embedding.silhouette(distances, assignment) is None
+  for undefined in ([0] * 9, range(9)):
+    assert embedding.silhouette(distances, np.array(undefined)) is None

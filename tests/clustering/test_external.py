@@ -81,21 +81,20 @@ def test_who_is_in_no_cluster_is_told():
 
 
 @pytest.mark.parametrize('metric', ['l1', 'l2', 'cosine'])
-def test_precomputed_gets_our_distances(metric):
+def test_precomputed_gets_our_distances_and_affinities_are_similarities(metric):
   distances = np.array(Signatures.numbered(VECTORS).distances(metric))
-  model = sklearn_cluster.AgglomerativeClustering(n_clusters=4, metric='precomputed', linkage='average')
-  spec = f'AgglomerativeClustering,metric=precomputed,linkage=average,n_clusters=4,distances={metric}'
-  assert sorted(found(CLUSTER + spec).assignment.clusters) == sorted(partition(model.fit_predict(distances)))
-
-
-def test_affinities_are_similarities():
-  distances = np.array(Signatures.numbered(VECTORS).distances('l2'))
+  linked = sklearn_cluster.AgglomerativeClustering(n_clusters=4, metric='precomputed', linkage='average')
   seed = drawn('AffinityPropagation')
-  model = sklearn_cluster.AffinityPropagation(affinity='precomputed', random_state=seed)
-  expected = partition(model.fit_predict(-distances))
-  assert 1 < len(expected) < 24
-  clusters = found(CLUSTER + 'AffinityPropagation,affinity=precomputed').assignment.clusters
-  assert sorted(clusters) == sorted(expected)
+  similar = sklearn_cluster.AffinityPropagation(affinity='precomputed', random_state=seed)
+  for spec, expected in (
+    (
+      'AgglomerativeClustering,metric=precomputed,linkage=average,n_clusters=4',
+      linked.fit_predict(distances),
+    ),
+    ('AffinityPropagation,affinity=precomputed', similar.fit_predict(-distances)),
+  ):
+    clusters = found(f'{CLUSTER}{spec},distances={metric}').assignment.clusters
+    assert 1 < len(clusters) < 24 and sorted(clusters) == sorted(partition(expected))
 
 
 def mixture_of(given):

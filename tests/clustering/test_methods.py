@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tests.made_up.clients import grouped
 from tff_cluster.base.errors import InputError
-from tff_cluster.clustering import candidates, estimators, methods
+from tff_cluster.clustering import estimators, methods, replay
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 
@@ -90,11 +90,15 @@ def test_unknown_method():
     methods.cluster(ClusteringConfig('dbscan'), planted()[0], seed=0)
 
 
+def alternatives(signatures, seed=0):
+  return list(replay.Replay(signatures, seed, with_silhouettes=True).alternatives())
+
+
 def test_candidates():
   signatures, truth = planted()
-  found = candidates.candidates(signatures, seed=5)
+  found = alternatives(signatures, seed=5)
   thresholds = [{'distance_threshold': t} for t in ('mean', 'quantile:0.05', 'quantile:0.1', 'quantile:0.2')]
-  assert [(c.config.method, c.parameters) for c in found] == [
+  assert [(c.config.method, c.found.given) for c in found] == [
     *(('dynamic_distance', parameters) for parameters in thresholds),
     *(('kmeans', {'num_clusters': k}) for k in range(2, 11)),
   ]
@@ -114,17 +118,17 @@ def test_candidates():
 def test_a_candidate_over_the_cap_is_a_note():
   # Twelve antipodal pairs: the mean threshold cuts the long diagonals only, which leaves 2**12 cliques.
   axes = np.eye(12)
-  found = candidates.candidates(Signatures.numbered(np.concatenate([axes, -axes])), seed=0)
-  (given_up,) = [c for c in found if c.parameters == {'distance_threshold': 'mean'}]
+  found = alternatives(Signatures.numbered(np.concatenate([axes, -axes])))
+  (given_up,) = [c for c in found if c.found.given == {'distance_threshold': 'mean'}]
   assert (given_up.num_clusters, given_up.memberships, given_up.silhouette) == (None, None, None)
-  assert given_up.assignment is None and 'more than max_clusters=1000' in given_up.notes[0]
+  assert given_up.assignment is None and 'more than max_clusters=1000' in given_up.found.notes[0]
 
 
 @pytest.mark.parametrize(('clients', 'largest'), [(1, None), (2, None), (3, 2), (6, 5), (30, 10)])
 def test_candidates_fit_the_number_of_clients(clients, largest):
   signatures = Signatures.numbered(np.random.default_rng(0).normal(size=(clients, 4)))
-  found = candidates.candidates(signatures, seed=0)
-  counts = [c.parameters['num_clusters'] for c in found if c.config.method == 'kmeans']
+  found = alternatives(signatures)
+  counts = [c.found.given['num_clusters'] for c in found if c.config.method == 'kmeans']
   assert counts == list(range(2, (largest or 1) + 1))
   assert len(found) - len(counts) == (0 if clients == 1 else 4)
 

@@ -113,47 +113,27 @@ def test_a_far_newcomer_has_no_affinity_left_but_a_nearest_cluster():
 @pytest.mark.parametrize('variant', VARIANTS)
 @settings(max_examples=60, deadline=None)
 @given(
-  points=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=3, max_size=12),
+  points=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=4, max_size=12),
   quantile=st.sampled_from([0.0, 0.2, 0.5, 1.0]),
 )
 def test_dynamic_distance_keeps_what_a_cluster_is(variant, points, quantile):
   # Whole coordinates: distances are often equal, and equal to the threshold.
   config = ClusteringConfig('dynamic_distance', variant=variant, distance_threshold=f'quantile:{quantile}')
-  vectors, new = np.array(points[:-1], np.float64), np.array(points[-1:], np.float64)
-  signatures = Signatures.numbered(vectors)
+  signatures, new = Signatures.numbered(np.array(points[:-2], float)), np.array(points[-2:], float)
   outcome = methods.cluster(config, signatures, 0)
-  joined = join(config, signatures, outcome.assignment, Signatures(new, ('new',)), outcome.threshold)
-  limit = 0.0 if outcome.threshold is None else outcome.threshold
-  linked = scipy_distances(np.vstack([vectors, new]), 'l2') <= limit
-  everybody, fits = len(vectors), []
-  for row in range(outcome.assignment.num_clusters):
-    members = outcome.assignment.members(row)
+  joined = join(config, signatures, outcome.assignment, Signatures(new, ('a', 'b')), outcome.threshold)
+  linked = scipy_distances(signatures.vectors, 'l2') <= (outcome.threshold or 0.0)
+  clusters = [outcome.assignment.members(row) for row in range(outcome.assignment.num_clusters)]
+  for k, vector in enumerate(new):
+    apart = np.linalg.norm(signatures.vectors - vector, axis=1)
+    near = apart <= (outcome.threshold or 0.0)
     if variant == 'cliques':
-      fits.append(linked[np.ix_([*members, everybody], [*members, everybody])].all())
+      fits = [bool(near[members].all()) for members in clusters]
     else:
-      fits.append(any(linked[centre, members].all() and linked[centre, everybody] for centre in members))
-  if any(fits):
-    assert joined.membership[:, 0].tolist() == fits and not joined.fallback[0]
-    return
-  farthest = [
-    max(np.linalg.norm(vectors[k] - new[0]) for k in outcome.assignment.members(row))
-    for row in range(len(fits))
-  ]
-  assert joined.fallback[0]
-  assert joined.membership[:, 0].tolist() == [far == min(farthest) for far in farthest]
-
-
-@pytest.mark.parametrize('config', RULES, ids=name)
-def test_no_newcomer_depends_on_another_or_changes_anything(config):
-  signatures, assignment, new, threshold = made(3, config)
-  before = assignment.membership.copy()
-  together = join(config, signatures, assignment, new, threshold).membership
-  alone = [
-    join(config, signatures, assignment, Signatures(new.vectors[[k]], ('x',)), threshold).membership[:, 0]
-    for k in range(5)
-  ]
-  np.testing.assert_array_equal(together, np.stack(alone, axis=1))
-  np.testing.assert_array_equal(assignment.membership, before)
+      fits = [any(near[k] and linked[k, members].all() for k in members) for members in clusters]
+    farthest = [apart[members].max() for members in clusters]
+    expected = fits if any(fits) else [far == min(farthest) for far in farthest]
+    assert joined.membership[:, k].tolist() == expected and joined.fallback[k] != any(fits)
 
 
 @pytest.mark.parametrize('config', RULES, ids=name)

@@ -68,35 +68,35 @@ def test_recovery_of_disjoint_groups():
   assignment = ClusterAssignment.from_labels([7, 7, 2, 2, 2, 2], tuple('abcdef'))
   found = recovery.recovery(assignment, truth)
   labels = [0, 0, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1]
-  assert found['ari'] == pytest.approx(metrics.adjusted_rand_score(*labels))
-  assert found['nmi'] == pytest.approx(metrics.normalized_mutual_info_score(*labels))
-  assert found['omega'] == pytest.approx(found['ari'])
+  assert found.ari == pytest.approx(metrics.adjusted_rand_score(*labels))
+  assert found.nmi == pytest.approx(metrics.normalized_mutual_info_score(*labels))
+  assert found.omega == pytest.approx(found.ari)
   perfect = ClusterAssignment.from_labels([4, 4, 4, 1, 1, 1], tuple('abcdef'))
-  assert recovery.recovery(perfect, truth) == pytest.approx(dict.fromkeys(recovery.SCORES, 1.0))
+  assert vars(recovery.recovery(perfect, truth)) == pytest.approx(dict.fromkeys(recovery.SCORES, 1.0))
 
 
 def test_shares_of_a_mixture_count_as_membership():
   truth = np.array([[1.0, 0.7, 0.0, 0.0], [0.0, 0.3, 1.0, 1.0]])
   exact = ClusterAssignment.from_clusters(['ab', 'bcd'], tuple('abcd'))
-  assert recovery.recovery(exact, truth) == dict.fromkeys(recovery.SCORES, 1.0) | {'ari': None, 'nmi': None}
+  assert recovery.recovery(exact, truth) == recovery.Recovery(None, None, 1.0, 1.0, 1.0, 1.0, 1.0)
   disjoint = ClusterAssignment.from_clusters(['ab', 'cd'], tuple('abcd'))
   found = recovery.recovery(disjoint, truth)
-  assert found['ari'] is None
+  assert found.ari is None
   # Pairs ab ac ad bc bd cd: truth 1 0 0 1 1 1, found 1 0 0 0 0 1: as in the second example by hand.
-  assert found['omega'] == pytest.approx(0.4)
+  assert found.omega == pytest.approx(0.4)
 
 
 def test_overlapping_result_against_disjoint_truth():
   overlapping = ClusterAssignment.from_clusters(['ab', 'bc'], tuple('abc'))
   found = recovery.recovery(overlapping, np.array([[1, 1, 0], [0, 0, 1]]))
-  assert (found['ari'], found['nmi']) == (None, None)
+  assert (found.ari, found.nmi) == (None, None)
   # BCubed of a, b, c: precision (1 + 1) / 2, (1 + 1/2 + 0) / 3 and (0 + 1) / 2; everybody has the whole of its group.
   expected = {'bcubed_precision': 2 / 3, 'bcubed_recall': 1.0, 'bcubed_f': 0.8}
-  assert {name: found[name] for name in expected} == pytest.approx(expected)
+  assert {name: getattr(found, name) for name in expected} == pytest.approx(expected)
   # ONMI: all four clusters have the entropy H = log2 3 - 2/3. {a, b} is found, which leaves 0 on both sides. {b, c} and {c}
   # share one client, one is in {b, c} only and one in neither: together log2 3, so that log2 3 - H = 2/3 is left of each.
   entropy = np.log2(3) - 2 / 3
-  assert found['onmi'] == pytest.approx((2 * entropy - 2 / 3) / (2 * entropy))
+  assert found.onmi == pytest.approx((2 * entropy - 2 / 3) / (2 * entropy))
 
 
 def test_wrong_truths():

@@ -30,7 +30,7 @@ def same_as_one_by_one(answer):
   outcome = methods.cluster(answer.config, Signatures.numbered(VECTORS), 3)
   np.testing.assert_array_equal(answer.assignment.membership, outcome.assignment.membership)
   assert answer.assignment.client_ids == outcome.assignment.client_ids
-  assert answer.threshold == outcome.threshold
+  assert answer.found.threshold == outcome.threshold
   assert answer.num_clusters == outcome.assignment.num_clusters
   sizes = outcome.assignment.membership.sum(axis=1)
   assert answer.largest_cluster == sizes.max()
@@ -51,7 +51,7 @@ def test_hierarchical_is_that_of_methods(family):
 def test_other_methods_and_given_thresholds_are_those_of_methods():
   families = [('l2', 'ward'), ('l1', 'single')]
   cuts = answers(Grid(families=families, thresholds=[0.0, 2.5, 1e9]))
-  assert [answer.threshold for answer in cuts] == [0.0, 2.5, 1e9] * 2
+  assert [answer.found.threshold for answer in cuts] == [0.0, 2.5, 1e9] * 2
   assert [answer.num_clusters for answer in cuts][::3] == [23, 23]
   # 24 are more clusters than clients.
   means = answers(Grid(counts=[1, 2, 4, 23, 24]))
@@ -100,7 +100,7 @@ def test_silhouettes_are_of_the_metrics_own_distances():
   of_means = answers(Grid(counts=[4]), with_silhouettes=True)
   for metric, found in (('cosine', of_cuts), ('l2', of_means)):
     distances = distances_lib.pairwise_distances(VECTORS, metric)
-    assert found and all(a.silhouette == embedding.silhouette(distances, a.assignment) for a in found)
+    assert found and all(a.silhouette == embedding.silhouette(distances, a.assignment.labels) for a in found)
   assert [answer.silhouette for answer in answers(Grid(counts=[2, 3]))] == [None, None]
 
 
@@ -109,7 +109,7 @@ def test_too_many_cliques_are_a_note():
   many = Signatures.numbered(np.concatenate([np.eye(12), -np.eye(12)]))
   (gave_up,) = replay.Replay(many, 3).answers(Grid(distance_thresholds=['mean']))
   assert (gave_up.num_clusters, gave_up.assignment, gave_up.silhouette) == (None, None, None)
-  assert 'more than max_clusters=1000' in gave_up.notes[0]
+  assert 'more than max_clusters=1000' in gave_up.found.notes[0]
 
 
 @pytest.mark.parametrize(

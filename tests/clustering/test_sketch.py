@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from tests.made_up.clients import noise
 from tff_cluster.base.errors import InputError
-from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import sketch
 
 
@@ -38,24 +37,16 @@ def test_projection_is_seeded_and_even():
   assert np.abs(np.bincount(buckets, weights=signs, minlength=16)).max() < 6 * 36
 
 
-def test_squared_distances_and_inner_products_are_unbiased():
+@pytest.mark.parametrize('dimension', [10, 40])
+def test_squared_distances_and_inner_products_are_unbiased(dimension):
   a, b = noise(1, 2, 60, dtype=np.float64)
-  seeds, dimension = 3000, 10
+  seeds = 2000
   sketches = np.array([sketch.sketch(np.stack([a, b]), dimension, seed) for seed in range(seeds)], np.float64)
   squared = ((sketches[:, 0] - sketches[:, 1]) ** 2).sum(axis=1)
   products = (sketches[:, 0] * sketches[:, 1]).sum(axis=1)
   for estimates, exact in ((squared, ((a - b) ** 2).sum()), (products, a @ b)):
     assert abs(estimates.mean() - exact) < 5 * estimates.std() / np.sqrt(seeds)
   assert squared.std() / ((a - b) ** 2).sum() < 1.1 * np.sqrt(2 / dimension)
-
-
-def test_distortion_shrinks_like_one_over_the_root_of_the_dimension():
-  vectors = noise(2, 30, 3000, dtype=np.float64)
-  errors = [
-    np.mean([sketch.distortion(vectors, sketch.sketch(vectors, dimension, seed)).mean for seed in range(4)])
-    for dimension in (32, 128, 512)
-  ]
-  np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 2.0, rtol=0.15)
 
 
 def test_distortion_by_hand():
@@ -66,14 +57,6 @@ def test_distortion_by_hand():
   assert found.percentile_95 == pytest.approx(0.2)
   assert sketch.distortion(vectors, sketches).pairs == 5
   assert sketch.distortion(vectors[[0, 3]], sketches[[0, 3]]) == sketch.Distortion(0.0, 0.0, 0.0, 0)
-
-
-def test_planted_groups_stay_apart():
-  groups = np.arange(40) % 4
-  vectors = noise(4, 4, 5000)[groups] + 0.5 * noise(5, 40, 5000)
-  distances = distances_lib.pairwise_distances(sketch.sketch(vectors, 256, 0), 'l2')
-  same = groups[:, None] == groups[None]
-  assert distances[same].max() < distances[~same].min()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from tff_cluster.data.class_counts import Scores, macro_precision, macro_recall
+from tff_cluster.data.class_counts import RowMetrics, Scores, macro_precision, macro_recall
 
 
 def of_table(confusion):
@@ -45,13 +45,13 @@ def test_summary_is_scikit_learns_over_all_rows_together(drawn):
   # scikit-learn, too, leaves out classes that are neither present nor predicted.
   for name, function in (('precision', metrics.precision_score), ('recall', metrics.recall_score)):
     expected = function(true, predicted, average='macro', zero_division=0)
-    assert summary[name] == pytest.approx(expected, abs=1e-12), name
-  assert summary['accuracy'] == pytest.approx(metrics.accuracy_score(true, predicted), abs=1e-12)
-  assert summary['loss'] == pytest.approx(losses.sum() / len(true))
+    assert getattr(summary, name) == pytest.approx(expected, abs=1e-12), name
+  assert summary.accuracy == pytest.approx(metrics.accuracy_score(true, predicted), abs=1e-12)
+  assert summary.loss == pytest.approx(losses.sum() / len(true))
   each = [metrics.accuracy_score(t, p) for t, p in clients]
-  assert summary['mean_client_accuracy'] == pytest.approx(np.mean(each))
-  assert summary['highest_client_accuracy'] == pytest.approx(max(each))
-  assert summary['share_at_highest'] == pytest.approx(np.mean(np.isclose(each, max(each))))
+  assert summary.mean_client_accuracy == pytest.approx(np.mean(each))
+  assert summary.highest_client_accuracy == pytest.approx(max(each))
+  assert summary.share_at_highest == pytest.approx(np.mean(np.isclose(each, max(each))))
 
 
 def test_counts_are_by_client_and_one_without_rows_has_accuracy_0():
@@ -59,6 +59,7 @@ def test_counts_are_by_client_and_one_without_rows_has_accuracy_0():
   assert scores.total.tolist() == [0, 6] and scores.correct.tolist() == [0, 4]
   assert scores.client_accuracy.tolist() == [0.0, 4 / 6]
   assert scores.select([1]).summary() == Scores(scores.counts[1:], np.array([3.0])).summary()
+  assert scores.select([0]).over_rows() == RowMetrics(0.0, 0.0, 0.0, 0.0)
 
 
 def test_absent_classes_by_hand():
@@ -75,11 +76,5 @@ def test_absent_classes_by_hand():
 @pytest.mark.parametrize('loss', [math.inf, math.nan, -math.inf])
 def test_a_loss_that_is_not_finite_is_none(loss):
   scores = Scores(of_table([[[1, 0], [0, 1]], [[1, 0], [0, 1]]]), np.array([0.5, loss]))
-  assert scores.summary()['loss'] is None
-  assert scores.select([0]).summary()['loss'] == 0.25
-
-
-def test_no_rows_at_all():
-  summary = Scores(np.zeros((2, 3, 3), np.int64), np.zeros(2)).summary()
-  assert summary['accuracy'] == summary['precision'] == summary['recall'] == summary['loss'] == 0.0
-  assert macro_precision(np.zeros((3, 3), int)) == macro_recall(np.zeros((3, 3), int)) == 0.0
+  assert scores.summary().loss is None
+  assert scores.select([0]).summary().loss == 0.25

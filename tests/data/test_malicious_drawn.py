@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tff_cluster.data import malicious, new_clients
+from tff_cluster.data import malicious
 from tff_cluster.data.populate import build_population
-from tff_cluster.data.saved import load_population, save_population
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.config import DataConfig
 
@@ -97,25 +96,3 @@ def test_attacks_on_the_same_seed_have_the_same_clients():
   draws = [bad(attacked(attack=attack)) for attack in config_lib.ATTACKS]
   assert all(np.array_equal(draws[0], other) for other in draws)
   assert not np.array_equal(draws[0], bad(attacked(data_seed=1)))
-
-
-def test_new_clients_keep_what_they_are():
-  config = dataclasses.replace(CONFIG, malicious_clients=0.5, new_clients=4)
-  everybody = build_population(config)
-  taking_part, new = new_clients.split(everybody, config)
-  position = {client_id: k for k, client_id in enumerate(everybody.client_ids)}
-  for part in (taking_part, new):
-    held = [position[client_id] for client_id in part.client_ids]
-    np.testing.assert_array_equal(part.update_scales, everybody.update_scales[held])
-    np.testing.assert_array_equal(bad(part), bad(everybody)[held])
-    assert part.client_digests == tuple(everybody.client_digests[k] for k in held)
-
-
-@pytest.mark.parametrize('attack', config_lib.ATTACKS)
-def test_what_is_loaded_is_what_was_saved(tmp_path, attack):
-  population = attacked(attack=attack)
-  save_population(population, tmp_path / 'population.npz')
-  loaded = load_population(tmp_path / 'population.npz')
-  assert loaded.digest == population.digest and loaded.client_digests == population.client_digests
-  np.testing.assert_array_equal(loaded.update_scales, population.update_scales)
-  assert (loaded.update_scales is None) == (attack == 'label_flip')

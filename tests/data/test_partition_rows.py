@@ -81,7 +81,7 @@ def test_quantity_skew_follows_its_concentration():
   assert max(uneven) > 3 * 500
 
 
-def test_dirichlet_shares_have_the_distributions_spread():
+def test_dirichlet_shares_have_the_distributions_spread_and_a_vanishing_one_gives_every_row():
   # Var of a share is p (1 - p) / (alpha + 1); labels that run out make it somewhat smaller.
   labels, alpha, shares = _labels([3000] * 4), 3.0, []
   for seed in range(60):
@@ -89,16 +89,6 @@ def test_dirichlet_shares_have_the_distributions_spread():
     shares.append(table[0] / table[0].sum())
   variance = np.var(np.array(shares), axis=0).mean()
   assert 0.5 < variance / (0.25 * 0.75 / (alpha + 1)) < 1.5
-
-
-def test_dirichlet_concentration_orders_the_skew():
-  labels = _labels([200] * 10)
-
-  def mean_labels(alpha):
-    return (_table(rows.dirichlet(labels, 20, alpha, _rng()), labels, 10) > 0).sum(axis=1).mean()
-
-  assert mean_labels(0.01) + 2 < mean_labels(5.0) < mean_labels(1e5)
-  assert mean_labels(1e5) > 9
   vanishing = rows.dirichlet(_labels([37, 41, 3]), 7, 1e-12, _rng())
   np.testing.assert_array_equal(np.sort(np.concatenate(vanishing)), np.arange(81))
 

@@ -225,14 +225,6 @@ def test_folds_test_every_row_once_and_never_one_that_is_trained_on(partition):
     assert len(rows) == len(set(rows)) and set(rows) == pool[k]
 
 
-def test_the_default_configuration_builds():
-  population = build_population(DataConfig())
-  assert population.num_clients == 20 and population.input_shape == (28, 28, 1)
-  assert population.train.x.dtype == np.uint8
-  assert population.truths['group'].shape == (4, 20)
-  assert population.name == 'digits label_swapped'
-
-
 UNOWNED = {'partition': 'by_writer', 'dataset': 'file', 'source': _source(test_x=None, test_y=None)[0]}
 
 

@@ -11,18 +11,19 @@ from tff_cluster.data.saved import load_population, save_population
 from tff_cluster.experiment.config import DataConfig
 
 
-@pytest.fixture(scope='module')
-def population():
-  return build_population(DataConfig(partition='pathological', num_clients=8, rows_per_client=20))
-
-
-def test_what_is_loaded_is_what_was_saved(tmp_path, population):
+@pytest.mark.parametrize('malicious', [0.0, 0.3])
+def test_what_is_loaded_is_what_was_saved(tmp_path, malicious):
+  attack = 'nan' if malicious else 'sign_flip'
+  config = DataConfig(num_clients=8, rows_per_client=20, malicious_clients=malicious, attack=attack)
+  population = build_population(config)
   path = tmp_path / 'new folder' / 'population.npz'
   save_population(population, path)
   loaded = load_population(path)
   assert loaded.digest == population.digest and loaded.client_digests == population.client_digests
   assert loaded.name == population.name and loaded.client_ids == population.client_ids
   assert loaded.num_classes == population.num_classes and list(loaded.truths) == list(population.truths)
+  np.testing.assert_array_equal(loaded.update_scales, population.update_scales)
+  assert (loaded.update_scales is None) == (malicious == 0.0)
   for name in ('train', 'validation', 'test'):
     for field in ('x', 'y', 'offsets'):
       ours, theirs = (getattr(getattr(p, name), field) for p in (population, loaded))

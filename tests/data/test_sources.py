@@ -56,15 +56,12 @@ def test_hold_out_keeps_label_shares_and_loses_no_row():
   assert not np.array_equal(other, held.test_x)
 
 
-def test_hold_out_by_owner_takes_rows_of_every_owner():
+def test_hold_out_by_owner_takes_rows_of_every_owner_and_too_few_rows_are_refused():
   owners = np.repeat(['a', 'b', 'c'], [3, 20, 40])
   held = hold_out(_source(np.arange(63) % 2, owners), 0.1, True, seeding.generator(0, 'test'))
   ids, counts = np.unique(held.test_owner, return_counts=True)
   assert dict(zip(ids, counts, strict=True)) == {'a': 1, 'b': 2, 'c': 4}
   np.testing.assert_array_equal(owners[held.test_x[:, 0].astype(int)], held.test_owner)
-
-
-def test_hold_out_of_too_few_rows_is_refused():
   with pytest.raises(InputError, match='test_fraction'):
     hold_out(_source([0, 0]), 0.2, False, seeding.generator(0, 'test'))
 

@@ -17,20 +17,13 @@ async def failing():
   raise ZeroDivisionError('of a coroutine')
 
 
-def test_without_a_loop_and_within_a_running_one():
-  async def in_a_loop():
-    return event_loop.complete(threads_and_result())
-
-  for thread, result in (event_loop.complete(threads_and_result()), asyncio.run(in_a_loop())):
-    assert result == 7
-    assert not thread.is_alive()
+async def in_a_loop(coroutine):
+  return event_loop.complete(coroutine)
 
 
-def test_errors_reach_the_caller():
-  async def in_a_loop():
-    event_loop.complete(failing())
-
+@pytest.mark.parametrize('called', [event_loop.complete, lambda coroutine: asyncio.run(in_a_loop(coroutine))])
+def test_results_and_errors_reach_callers_without_a_loop_and_within_a_running_one(called):
+  thread, result = called(threads_and_result())
+  assert result == 7 and not thread.is_alive()
   with pytest.raises(ZeroDivisionError, match='of a coroutine'):
-    event_loop.complete(failing())
-  with pytest.raises(ZeroDivisionError, match='of a coroutine'):
-    asyncio.run(in_a_loop())
+    called(failing())

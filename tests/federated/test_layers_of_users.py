@@ -18,7 +18,7 @@ DOCS = pathlib.Path(__file__).parents[2] / 'docs' / 'models.md'
 def taken_apart(name, monkeypatch):
   from tff_cluster.federated import client_work
 
-  monkeypatch.setitem(build.BUILTIN, name, lambda shape, classes: user_layers.make(name))
+  monkeypatch.setattr(build, '_imported', lambda name: lambda shape, classes: user_layers.make(name))
   return client_work.model_from_keras(
     build.build(name, user_layers.make(name).input_shape[1:], user_layers.CLASSES, 0), np.float32
   )

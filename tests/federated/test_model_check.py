@@ -45,12 +45,6 @@ def checked(make, rows):
   model_check.check(make, client_work.model_from_keras(make(), np.float32), *rows)
 
 
-def test_models_that_are_right_pass(rows):
-  checked(made_of(dense(16), lambda keras: keras.LayerNormalization(), last), rows)
-  one_row = tuple(array[:1] for array in rows)
-  checked(made_of(dense(16), last, lambda keras: keras.Softmax()), one_row)
-
-
 def branching(keras):
   import tensorflow as tf
 
@@ -63,8 +57,11 @@ def branching(keras):
   return Branching()
 
 
-def test_a_layer_with_branches_of_tensors_passes(rows):
+def test_models_that_are_right_pass(rows):
+  checked(made_of(dense(16), lambda keras: keras.LayerNormalization(), last), rows)
   checked(made_of(dense(16), branching, last), rows)
+  one_row = tuple(array[:1] for array in rows)
+  checked(made_of(dense(16), last, lambda keras: keras.Softmax()), one_row)
 
 
 def test_autograph_translates_none_of_our_functions(rows):
@@ -128,6 +125,19 @@ def hidden_softmax(keras):
   return keras.Lambda(lambda x: tf.nn.softmax(x))
 
 
+def broken_gradient(keras):
+  import tensorflow as tf
+
+  @tf.custom_gradient
+  def broken(x):
+    def gradient(_):
+      raise ValueError('this gradient\nis broken')
+
+    return x, gradient
+
+  return keras.Lambda(lambda x: broken(x))
+
+
 @pytest.mark.parametrize(
   ('layers', 'reason'),
   [
@@ -136,6 +146,7 @@ def hidden_softmax(keras):
     ((dense(16), fused, last), 'uses FusedBatchNorm'),
     ((dense(16), last, hidden_softmax), 'its last layer is no softmax'),
     ((lambda keras: keras.Embedding(1, 4), lambda keras: keras.Flatten(), last), 'fails'),
+    ((dense(16), broken_gradient, last), 'fails on the first 1 training rows: ValueError: this gradient'),
   ],
 )
 def test_each_fault_is_one_line_that_tells_what_differed(layers, reason, rows):
@@ -195,24 +206,42 @@ def test_workers_must_agree_within_rounding(clients, whose, share, passes, rows,
       checked(made_of(dense(16), last), rows)
 
 
-def test_workers_compute_at_the_same_time_and_all_have_ended(rows, monkeypatch):
+@pytest.fixture
+def started(monkeypatch):
+  """Returns the workers that are started while a test lasts, each with its clients in parallel and whether it has oneDNN."""
   from tff_cluster.federated import model_check
 
-  started, at_once = [], []
-  start, updates = model_check.worker_lib.start, model_check._updates
-  all_there = threading.Barrier(3)
+  found, start = [], model_check.worker_lib.start
 
   def recorded(clients_in_parallel, onednn=True):
-    started.append((start(clients_in_parallel, onednn=onednn), clients_in_parallel, onednn))
-    return started[-1][0]
-
-  def met(computations, work):
-    all_there.wait(60)  # Never passed where one is asked after the other.
-    at_once.append(len(work))
-    return updates(computations, work)
+    found.append((start(clients_in_parallel, onednn=onednn), clients_in_parallel, onednn))
+    return found[-1][0]
 
   monkeypatch.setattr(model_check.worker_lib, 'start', recorded)
-  monkeypatch.setattr(model_check, '_updates', met)
+  return found
+
+
+def before_updates(monkeypatch, act):
+  """Has a function called with each list of clients before their updates are computed."""
+  from tff_cluster.federated import model_check
+
+  updates = model_check._updates
+
+  def acted(computations, work):
+    act(work)
+    return updates(computations, work)
+
+  monkeypatch.setattr(model_check, '_updates', acted)
+
+
+def test_workers_compute_at_the_same_time_and_all_have_ended(rows, started, monkeypatch):
+  at_once, all_there = [], threading.Barrier(3)
+
+  def met(work):
+    all_there.wait(60)  # Never passed where one is asked after the other.
+    at_once.append(len(work))
+
+  before_updates(monkeypatch, met)
   checked(made_of(dense(16), last), rows)
   assert sorted(at_once) == [PLAIN, ALONE, BESIDE]
   assert sorted(kind for _, *kind in started) == [[1, False], [1, True], [4, True]]
@@ -237,44 +266,26 @@ def test_each_computation_is_built_and_compiled_once(rows, monkeypatch):
   assert connection.compiled.cache_info().misses == 2
 
 
-def test_nothing_is_left_where_it_ends_early(rows, monkeypatch):
+def test_nothing_is_left_where_it_ends_early(rows, started, monkeypatch):
   from tff_cluster.federated import model_check
-
-  started = []
-  start = model_check.worker_lib.start
-
-  def recorded(*arguments, **options):
-    started.append(start(*arguments, **options))
-    return started[-1]
 
   def interrupted(*_):
     raise KeyboardInterrupt
 
-  monkeypatch.setattr(model_check.worker_lib, 'start', recorded)
   monkeypatch.setattr(model_check, '_by_keras', interrupted)
   with pytest.raises(KeyboardInterrupt):
     checked(made_of(dense(16), last), rows)
-  assert len(started) == 3 and not any(worker.alive for worker in started)
+  assert len(started) == 3 and not any(worker.alive for worker, *_ in started)
   assert not [thread for thread in threading.enumerate() if thread.name.startswith('model_check')]
 
 
-def test_a_worker_that_ends_while_it_computes_is_told_of_the_model(rows, monkeypatch):
-  from tff_cluster.federated import model_check
-
-  start, updates = model_check.worker_lib.start, model_check._updates
-  started = {}
-
-  def recorded(clients_in_parallel, onednn=True):
-    started[onednn] = start(clients_in_parallel, onednn=onednn)
-    return started[onednn]
-
-  def killed(computations, work):
+def test_a_worker_that_ends_while_it_computes_is_told_of_the_model(rows, started, monkeypatch):
+  def killed(work):
     if len(work) == PLAIN:
-      started[False].process.kill()
-    return updates(computations, work)
+      (plain,) = [worker for worker, _, onednn in started if not onednn]
+      plain.process.kill()
 
-  monkeypatch.setattr(model_check.worker_lib, 'start', recorded)
-  monkeypatch.setattr(model_check, '_updates', killed)
+  before_updates(monkeypatch, killed)
   with pytest.raises(InputError, match=r'fails in the worker without oneDNN, which ended \(exit code -9\)'):
     checked(made_of(dense(16), last), rows)
 
@@ -292,30 +303,6 @@ def test_a_worker_that_does_not_come_up_is_no_fault_of_the_model(rows, monkeypat
   monkeypatch.setattr(model_check.worker_lib, 'start', dead)
   with pytest.raises(EnvironmentFault, match='ended at start'):
     checked(made_of(dense(16), last), rows)
-
-
-def test_a_gradient_that_cannot_be_traced_is_one_line(rows):
-  import tensorflow as tf
-
-  @tf.custom_gradient
-  def broken(x):
-    def gradient(_):
-      raise ValueError('this gradient\nis broken')
-
-    return x, gradient
-
-  with pytest.raises(
-    InputError, match='fails on the first 1 training rows: ValueError: this gradient'
-  ) as caught:
-    checked(made_of(dense(16), lambda keras: keras.Lambda(lambda x: broken(x)), last), rows)
-  assert '\n' not in str(caught.value)
-
-
-def test_an_embedding_of_bytes_is_refused():
-  from tff_cluster.federated import client_work
-
-  with pytest.raises(InputError, match='divided by 255'):
-    client_work.model_from_keras(user_layers.make('Embedding'), np.uint8)
 
 
 def test_equal_models_have_equal_digests_whatever_was_made_before():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
+from tests.federated import user_layers
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError
 from tff_cluster.data import population as population_lib
@@ -48,69 +49,52 @@ def rows():
   return rng.normal(size=(40, *SHAPE)).astype(np.float32), rng.integers(CLASSES, size=40).astype(np.int32)
 
 
-# Dropout and GaussianNoise are in the table of user_layers.py.
-@pytest.mark.parametrize('noise', [('GaussianDropout', 0.2), ('AlphaDropout', 0.3)])
-def test_layers_that_draw_random_numbers_are_refused(noise):
-  model = sequential(layer('Dense', 8), layer(*noise), layer('Dense', CLASSES))
-  with pytest.raises(InputError, match='draws random numbers') as caught:
-    from_keras(model)
-  assert '\n' not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-  'kind, reason',
-  [
-    ('float64', 'has float64 weights; allowed: float32'),
-    ('no weights', 'makes 0 variables and has 0 trainable weights'),
-  ],
-)
-def test_models_that_tff_cannot_use_are_one_line(kind, reason):
+def of_float64():
   import tensorflow as tf
 
-  if kind == 'float64':
-    inputs = tf.keras.layers.InputLayer(SHAPE, dtype='float64')
-    model = tf.keras.Sequential([inputs, layer('Dense', CLASSES, dtype='float64')])
-  else:
-    model = sequential(layer('Lambda', lambda x: x[:, :CLASSES]))
+  inputs = tf.keras.layers.InputLayer(SHAPE, dtype='float64')
+  return tf.keras.Sequential([inputs, layer('Dense', CLASSES, dtype='float64')])
+
+
+# Dropout and GaussianNoise are in the table of user_layers.py.
+@pytest.mark.parametrize(
+  ('make', 'dtype', 'reason'),
+  [
+    (lambda: sequential(layer('GaussianDropout', 0.2), layer('Dense', 3)), np.float32, 'draws random numbers'),
+    (lambda: sequential(layer('AlphaDropout', 0.3), layer('Dense', 3)), np.float32, 'draws random numbers'),
+    (of_float64, np.float32, 'has float64 weights; allowed: float32'),
+    (lambda: sequential(layer('Lambda', lambda x: x[:, :3])), np.float32, 'makes 0 variables and has 0 trainable weights'),
+    (lambda: user_layers.make('Embedding'), np.uint8, 'divided by 255'),
+  ],
+)  # fmt: skip
+def test_models_that_tff_cannot_use_are_one_line(make, dtype, reason):
   with pytest.raises(InputError, match=reason) as caught:
-    from_keras(model)
+    from_keras(make(), dtype)
   assert '\n' not in str(caught.value)
 
 
 @pytest.mark.parametrize('ending', ['dense', 'function', 'activation', 'layer'])
 def test_a_softmax_at_the_end_gives_the_loss_and_labels_of_the_logits(ending, rows):
-  x, y = rows
-  logits = sequential(layer('Dense', 8, activation='relu'), layer('Dense', CLASSES))
-  if ending == 'dense':
-    last = [layer('Dense', CLASSES, activation='softmax')]
-  elif ending == 'function':
-    import tensorflow as tf
+  """The logits' own are those of NumPy: cross-entropy in nats."""
+  import tensorflow as tf
 
-    last = [layer('Dense', CLASSES, activation=tf.nn.softmax)]
-  else:
-    last = [
-      layer('Dense', CLASSES),
-      layer('Activation', 'softmax') if ending == 'activation' else layer('Softmax'),
-    ]
-  probabilities = sequential(layer('Dense', 8, activation='relu'), *last)
-  probabilities.set_weights(logits.get_weights())
+  x, y = rows
+  last = {
+    'dense': lambda: [layer('Dense', CLASSES, activation='softmax')],
+    'function': lambda: [layer('Dense', CLASSES, activation=tf.nn.softmax)],
+    'activation': lambda: [layer('Dense', CLASSES), layer('Activation', 'softmax')],
+    'layer': lambda: [layer('Dense', CLASSES), layer('Softmax')],
+  }
+  logits, probabilities = sequential(layer('Dense', CLASSES)), sequential(*last[ending]())
   weights = logits.get_weights()
-  expected, expected_labels = losses(from_keras(logits), weights, x, y)
-  found, labels = losses(from_keras(probabilities), weights, x, y)
-  np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-6)
-  np.testing.assert_array_equal(labels, expected_labels)
-
-
-def test_the_loss_is_cross_entropy_in_nats(rows):
-  x, y = rows
-  keras_model = sequential(layer('Dense', CLASSES))
-  weights = keras_model.get_weights()
-  found, labels = losses(from_keras(keras_model), weights, x, y)
+  probabilities.set_weights(weights)
   kernel, bias = (w.astype(np.float64) for w in weights)
-  logits = x @ kernel + bias
-  expected = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(y)), y]
-  np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-  np.testing.assert_array_equal(labels, logits.argmax(axis=1))
+  outputs = x @ kernel + bias
+  expected = np.log(np.exp(outputs).sum(axis=1)) - outputs[np.arange(len(y)), y]
+  for keras_model in (logits, probabilities):
+    found, labels = losses(from_keras(keras_model), weights, x, y)
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-6)
+    np.testing.assert_array_equal(labels, outputs.argmax(axis=1))
 
 
 def test_weights_and_sizes_are_those_of_the_keras_model():
@@ -182,42 +166,35 @@ def test_a_round_of_a_network_is_keras_own_training(tff_context):
     assert measured.correct[k] == (predicted == y).sum()
 
 
-def test_a_training_step_is_a_flat_function_that_holds_the_pooling_and_its_gradient():
-  """So that both become oneDNN's; a loop over batches takes a quarter longer otherwise."""
+def functions_of_update(*layers):
+  """Returns the functions of TensorFlow that a client's update of a model is made of."""
   import tensorflow as tf
   import tensorflow_federated as tff
 
   from tff_cluster.federated import client_work
 
-  pooled = layer('Reshape', (6, 1, 1)), layer('MaxPool2D', (2, 1)), layer('Flatten')
-  model = from_keras(sequential(layer('Dense', 6), *pooled, layer('Dense', CLASSES)))
+  model = from_keras(sequential(*layers))
   update = client_work.build_client_update(model, tff.learning.optimizers.build_sgdm(0.1), 5)
   with tf.Graph().as_default() as graph:
-    update([tf.constant(w) for w in model.weights], zero_rows(client_work.client_data_spec(model)))
-  functions = graph.as_graph_def().library.function
+    specs = client_work.client_data_spec(model).items()
+    rows = {name: tf.zeros([4 if n is None else n for n in s.shape], s.dtype) for name, s in specs}
+    update([tf.constant(w) for w in model.weights], rows)
+  return graph.as_graph_def().library.function
+
+
+def test_a_training_step_is_a_flat_function_that_holds_the_pooling_and_its_gradient():
+  """So that both become oneDNN's; a loop over batches takes a quarter longer otherwise."""
+  pooled = layer('Reshape', (6, 1, 1)), layer('MaxPool2D', (2, 1)), layer('Flatten')
+  functions = functions_of_update(layer('Dense', 6), *pooled, layer('Dense', CLASSES))
   (step,) = (function for function in functions if function.attr['_noinline'].b)
   kinds = {node.op for node in step.node_def}
   assert {'MaxPool', 'MaxPoolGrad'} <= kinds
   assert not {kind for kind in kinds if 'Call' in kind}
 
 
-def zero_rows(spec):
-  import tensorflow as tf
-
-  return {name: tf.zeros([4 if n is None else n for n in s.shape], s.dtype) for name, s in spec.items()}
-
-
 def test_layer_normalization_is_trained_without_the_operation_that_clients_cannot_share():
-  import tensorflow as tf
-  import tensorflow_federated as tff
-
-  from tff_cluster.federated import client_work
-
-  model = from_keras(sequential(layer('Dense', 6), layer('LayerNormalization'), layer('Dense', CLASSES)))
-  update = client_work.build_client_update(model, tff.learning.optimizers.build_sgdm(0.1), 5)
-  with tf.Graph().as_default() as graph:
-    update([tf.constant(w) for w in model.weights], zero_rows(client_work.client_data_spec(model)))
-  kinds = {node.op for function in graph.as_graph_def().library.function for node in function.node_def}
+  functions = functions_of_update(layer('Dense', 6), layer('LayerNormalization'), layer('Dense', CLASSES))
+  kinds = {node.op for function in functions for node in function.node_def}
   assert 'Rsqrt' in kinds
   assert not {kind for kind in kinds if kind.startswith('FusedBatchNorm')}
 

@@ -79,23 +79,11 @@ def test_device_weights_of_the_last_round_average_to_the_global_model(population
   state, _ = trainer.round(state, clients, 1)
   before = trainer.weights(state)
   updates = np.zeros((len(clients), trainer.computations.model.num_parameters))
-  trainer.local_updates(before, clients, 2, lambda k, update: updates.__setitem__(k, update))
+  trainer.local_updates(before, clients, 2, updates.__setitem__)
   state, _ = trainer.round(state, clients, 2)
   flat = np.concatenate([w.ravel() for w in before])
   mean = np.average(flat + updates, axis=0, weights=population.train.counts)
   np.testing.assert_allclose(mean, np.concatenate([w.ravel() for w in trainer.weights(state)]), atol=2e-6)
-
-
-def test_a_cluster_of_everybody_is_fedavg_and_a_round_repeats_its_bits(population, trainer):
-  clients = np.arange(population.num_clients)
-  ends = []
-  for _ in range(2):
-    state = trainer.start(trainer.computations.model.weights)
-    for number in (1, 2):
-      state, _ = trainer.round(state, trainer.cohort(clients, number), number)
-    ends.append(trainer.weights(state))
-  for one, other in zip(*ends, strict=True):
-    np.testing.assert_array_equal(one, other)
 
 
 def test_batch_size_0_takes_all_rows_of_a_client_at_once(population, tff_context):
@@ -175,23 +163,6 @@ def test_cohorts_depend_on_members_and_round_only(population, tff_context):
   assert len(trainer.cohort(np.array([2]), 1)) == 1
 
 
-def test_stock_aggregators_fit(population, tff_context):
-  import tensorflow_federated as tff
-
-  from tff_cluster.federated import process
-
-  trainer = make_trainer(population)
-  robust = tff.learning.robust_aggregator(zeroing=True, clipping=True)
-  trainer.computations = process.Computations(trainer.computations.model, RATE, BATCH, robust)
-  state = trainer.start(trainer.computations.model.weights)
-  after, _ = trainer.round(state, np.arange(5), 1)
-  arrays = trainer.state_arrays(after)
-  assert len(arrays) > 2  # The aggregator has a state of its own, and it travels too.
-  again, _ = trainer.round(trainer.state_from_arrays(arrays), np.arange(5), 2)
-  direct, _ = trainer.round(after, np.arange(5), 2)
-  np.testing.assert_array_equal(trainer.weights(again)[0], trainer.weights(direct)[0])
-
-
 def test_computations_with_other_weights_share_what_is_built(population, trainer):
   mine = trainer.computations
   before = [w.copy() for w in mine.model.weights]
@@ -205,16 +176,35 @@ def test_computations_with_other_weights_share_what_is_built(population, trainer
 def test_sketches_are_projected_updates_and_the_mean_update_is_their_mean(population, trainer):
   weights, features = trainer.computations.model.weights, trainer.computations.model.num_parameters
   updates, sketches = np.zeros((5, features)), np.zeros((5, 7))
-  trainer.local_updates(weights, range(5), 4, lambda k, update: updates.__setitem__(k, update))
+  trainer.local_updates(weights, range(5), 4, updates.__setitem__)
   rng = seeding.generator(0, 'test projection')
   buckets, signs = rng.integers(7, size=features), rng.choice([-1, 1], size=features)
-  trainer.local_sketches(
-    weights, range(5), 4, (buckets, signs), 7, lambda k, sketch: sketches.__setitem__(k, sketch)
-  )
+  trainer.local_sketches(weights, range(5), 4, (buckets, signs), 7, sketches.__setitem__)
   expected = np.zeros((5, 7))
   for feature in range(features):
     expected[:, buckets[feature]] += signs[feature] * updates[:, feature]
   np.testing.assert_allclose(sketches, expected, atol=1e-5)
-  np.testing.assert_allclose(
-    trainer.mean_update(weights, [1, 3, 4], 4), updates[[1, 3, 4]].mean(axis=0), atol=1e-6
+  some = [1, 3, 4]
+  np.testing.assert_allclose(trainer.mean_update(weights, some, 4), updates[some].mean(axis=0), atol=1e-6)
+
+
+def test_models_that_travel_with_their_users_score_as_those_that_are_sent_once(
+  population, trainer, monkeypatch
+):
+  from tff_cluster.federated import trainer as trainer_lib
+
+  rng = seeding.generator(0, 'test models')
+  sizes = [w.shape for w in trainer.computations.model.weights]
+  models = [tuple(rng.normal(size=size).astype(np.float32) for size in sizes) for _ in range(4)]
+  users = [np.array([0, 2]), np.array([1]), np.array([4, 0, 3]), np.array([2])]
+  calls, each = [], trainer.computations.evaluate_each
+  monkeypatch.setattr(
+    trainer.computations, 'evaluate_each', lambda sent: calls.append(len(sent)) or each(sent)
   )
+  together = trainer.measure_each(models, population.test, users)
+  monkeypatch.setattr(trainer_lib, '_MODELS_AT_ONCE', 0)
+  apart = trainer.measure_each(models, population.test, users)
+  assert calls == [7]
+  np.testing.assert_array_equal(together.counts, apart.counts)
+  np.testing.assert_array_equal(together.loss_sum, apart.loss_sum)
+  assert len({tuple(row.ravel()) for row in together.counts}) > 1

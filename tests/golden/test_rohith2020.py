@@ -2,14 +2,17 @@
 
 import numpy as np
 
+from tests.made_up.clients import as_sets
 from tff_cluster.aggregation import mixing
 from tff_cluster.aggregation.rules.average import average
 from tff_cluster.aggregation.rules.blended import blended, blended_clusters
 from tff_cluster.aggregation.rules.own import own
 from tff_cluster.aggregation.rules.weighted import weighted
+from tff_cluster.clustering import methods
 from tff_cluster.clustering.assignment import ClusterAssignment
-from tff_cluster.clustering.methods.dynamic_distance import clusters_of_links, dynamic_distance
+from tff_cluster.clustering.methods.dynamic_distance import clusters_of_links
 from tff_cluster.clustering.signatures import Signatures
+from tff_cluster.experiment.config import ClusteringConfig
 
 NEIGHBOURS = {0: [], 1: [9, 10], 2: [9], 3: [], 4: [], 5: [9], 6: [], 7: [], 8: [], 9: [1, 2, 5], 10: [1]}
 CLUSTERS = [[5, 9], [9, 1], [10, 1], [2, 9], [0], [3], [4], [6], [7], [8]]
@@ -21,10 +24,6 @@ def links():
   for device, near in NEIGHBOURS.items():
     matrix[device, near] = True
   return matrix
-
-
-def as_sets(membership):
-  return {frozenset(np.flatnonzero(row).tolist()) for row in membership}
 
 
 def paper_assignment():
@@ -41,8 +40,9 @@ def test_example_5_2_2_from_vectors():
   # Devices at distance 1 where linked, sqrt(2) where not: a Gram matrix with 1/2 on links is positive definite
   # here (its smallest eigenvalue is 1 - 1.90 / 2), so there are vectors with these distances.
   gram = np.eye(11) + 0.5 * links()
-  assignment, _ = dynamic_distance(Signatures(np.linalg.cholesky(gram), DEVICES), '1.2')
-  np.testing.assert_array_equal(assignment.membership, paper_assignment().membership)
+  config = ClusteringConfig('dynamic_distance', distance_threshold='1.2')
+  found = methods.cluster(config, Signatures(np.linalg.cholesky(gram), DEVICES), seed=0)
+  np.testing.assert_array_equal(found.assignment.membership, paper_assignment().membership)
 
 
 def test_example_5_2_2_as_neighbourhoods():

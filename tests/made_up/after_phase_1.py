@@ -5,8 +5,9 @@ import pathlib
 import numpy as np
 
 from tests.conftest import make_population
+from tests.made_up import in_json
 from tff_cluster.data import saved
-from tff_cluster.experiment import run_claim
+from tff_cluster.experiment import phase_files, run_claim
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
@@ -30,5 +31,6 @@ def make(folder: pathlib.Path, config: ExperimentConfig, groups: np.ndarray) -> 
   vectors = truth.T * 9 + np.random.default_rng(0).normal(size=truth.T.shape) * 0.01
   files.save_rows(rows, *vectors.shape, lambda array: np.copyto(array, vectors))
   files.save_json(rows.parent / 'clients.json', list(population.client_ids))
-  files.save_json(run.phase1, {'signatures': {'weights': 'signatures-1'}, 'timing': {}})
+  signatures = {'signatures': {'weights': 'signatures-1'}}
+  files.save_json(run.phase1, in_json.record(phase_files.Phase1, signatures))
   return run

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tests.made_up import finished_run as made_up
+from tests.made_up import in_json
 from tff_cluster.report.atlas import data as atlas
 from tff_cluster.scorecard import contenders, paired_statistics
 from tff_cluster.studies.comparison import saved, verdicts
@@ -31,8 +32,9 @@ def strange_ids(num_clients: int) -> list[str]:
 
 def document(runs: list, arrays: dict[int, dict], alarms: tuple[str, ...] = ()) -> tuple[dict, dict]:
   """Returns the atlas's document and comparison.json."""
+  runs = in_json.typed_runs(runs)
   rows = contenders.read_contenders(runs)
-  found = paired_statistics.measure(rows, runs[0][1]['config']['evaluation']['target_accuracy'], samples=100)
+  found = paired_statistics.measure(rows, runs[0][1].config.evaluation.target_accuracy, samples=100)
   checks = verdicts.make_checks(found, verdicts.planted_form(runs))
   told = saved.document(runs, rows, found, checks, alarms)
   return atlas.make(runs, arrays, rows, told), told

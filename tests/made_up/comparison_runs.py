@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from tests.made_up import finished_run as made_up
+from tests.made_up import in_json
+from tff_cluster.scorecard.contenders import Runs
 
 FEDAVG, LOCAL = 'FedAvg without clusters', 'every client alone'
 Accuracies = Mapping[str, Sequence[Sequence[float]]]
@@ -51,6 +53,11 @@ def make(
         clustering['equal_cost']['evaluation']['client_accuracy'] = list(later[seed])
     runs.append((seed, results))
   return runs
+
+
+def typed(runs: Sequence[tuple[int, dict[str, Any]]]) -> Runs:
+  """Returns what `make` returned as records."""
+  return [(seed, in_json.typed(results)) for seed, results in runs]
 
 
 def constant(value: float, seeds: int = 3, clients: int = 6) -> list[list[float]]:

@@ -1,18 +1,21 @@
 """Rows of FedEx's tables as the paper prints them, for tests; what it does not print is made up."""
 
+from tests.made_up import in_json
 from tests.made_up.scorecard_rows import changed, make_ours
+from tff_cluster.experiment.result_parts import Experts
 from tff_cluster.papers import miles2024
 
 
 def experts(fedex, accuracy, losses, oracle=0.99):
-  """EXPERTS with shares from 0 to 1; rules that the paper does not have are a point apart."""
+  """Experts with shares from 0 to 1; rules that the paper does not have are a point apart."""
   others = {'mean': 0.61, 'vote': 0.62, 'confidence': 0.63, 'gate': 0.64, 'oracle': oracle}
-  return {
+  told = {
     'accuracy': {'fedex': fedex, **others},
     'expert_accuracy': list(accuracy),
     'expert_loss': [9.0] * len(accuracy),
     'expert_loss_twice': list(losses),
   }
+  return in_json.record(Experts, told)
 
 
 # Clusters in the order of print; N/A is made up as a useless expert.

@@ -44,7 +44,6 @@ def make_run(
   dataset: str = 'digits',
   rounds: tuple[int, int] = (5, 5),
   cross_validation: bool = False,
-  relative_rounds: bool = False,
   methods: tuple[str, ...] = ('kmeans', 'dynamic_distance', 'hierarchical'),
   linkage: str = 'complete',
   client_ids: list[str] | None = None,
@@ -63,7 +62,6 @@ def make_run(
     spread: Standard deviation of that gain over clients.
     dataset, rounds: Written into the configuration.
     cross_validation: Whether there is one.
-    relative_rounds: Whether histories of Phase 2 count from the clustering on.
     methods: Clusterings, 'bipartition' and 'planted' among them or not; a label other than the method's name is written
       'method:label'. 'planted' is the first truth.
     linkage: Of the hierarchical clustering.
@@ -117,8 +115,7 @@ def make_run(
       arrays[f'linkage_{label}'] = shape[2]
     own = np.clip(baseline + rng.normal(gain - 0.01 * i * (gain > 0), spread, num_clients), 0, 1)
     clusterings.append(
-      _clustering(rng, label, method, shape[3], chosen, shape[1], truths, own, rounds, relative_rounds)
-      | {'splits': splits}
+      _clustering(rng, label, method, shape[3], chosen, shape[1], truths, own, rounds) | {'splits': splits}
     )
     clusterings[-1]['equal_cost'] = _equal_cost(own, chosen, rounds, seed)
     configs.append(config.ClusteringConfig(method=method, name=name or None, **shape[3]))
@@ -201,9 +198,7 @@ def _matrix(labels: np.ndarray) -> np.ndarray:
   return (np.unique(labels)[:, None] == labels[None, :]).astype(np.float64)
 
 
-def _clustering(
-  rng, label, method, parameters, chosen, threshold, truths, own, rounds, relative
-) -> dict[str, Any]:
+def _clustering(rng, label, method, parameters, chosen, threshold, truths, own, rounds) -> dict[str, Any]:
   memberships = float(chosen.membership.sum(axis=0).mean())
   trained = int(chosen.membership.sum()) * rounds[1]
   evaluations: dict[str, Any] = {}
@@ -212,7 +207,7 @@ def _clustering(
     evaluations[name] = _evaluation(rng, accuracy, name in ('average', 'weighted')) | {
       'mixing': np.full((chosen.num_clusters, 1), 1.0 / chosen.num_clusters).tolist()
     }
-  history = _history(rng, own, rounds[1], 0 if relative else rounds[0])
+  history = _history(rng, own, rounds[1], rounds[0])
   words = config.ClusteringConfig(method, **parameters).words()
   kind = 'oracle' if words['oracle'] else 'overlapping' if chosen.is_overlapping else 'disjoint'
   return words | {

@@ -18,6 +18,11 @@ def typed(value: dict[str, Any]) -> results.Results:
   return record(results.Results, value | {'schema': results.SCHEMA})
 
 
+def typed_runs(runs: list[tuple[int, dict[str, Any]]]) -> list[tuple[int, results.Results]]:
+  """Returns seed and results of runs whose results are given in JSON."""
+  return [(seed, typed(value)) for seed, value in runs]
+
+
 def record(kind: type[_Kind], value: dict[str, Any]) -> _Kind:
   """Returns a record; keys that are missing in `value` are None, empty or zero."""
   return kind.from_json(_filled(kind, value))
@@ -36,7 +41,8 @@ def _filled(kind: Any, value: Any) -> Any:
     return {key: _filled(inside[1], each) for key, each in value.items()}
   if not (isinstance(kind, type) and issubclass(kind, records.Record)):
     return value
-  hints, found = typing.get_type_hints(kind), dict(value)
+  hints = typing.get_type_hints(kind)
+  found = value.to_json() if isinstance(value, records.Record) else dict(value)
   for field in dataclasses.fields(kind):
     key = field.metadata.get('key') or field.name
     if key in found:

@@ -40,17 +40,13 @@ def module(tmp_path, monkeypatch):
   return write
 
 
-@pytest.mark.parametrize(
-  'name', ['small', 'Large', 'medium', 'other', 'path', 'queue', 'looped', 'second', 'rest', 'outer']
-)
-def test_what_a_module_binds_is_there(name, module):
-  lookup.check(f'{module(TEXT)}:{name}')
-
-
-@pytest.mark.parametrize('name', ['hidden', 'shape', 'deque', 'nothing'])
-def test_what_it_does_not_bind_is_missing(name, module):
-  with pytest.raises(InputError, match=f"module 'lookup_made' has no function '{name}'"):
-    lookup.check(f'{module(TEXT)}:{name}')
+def test_what_a_module_binds_is_there_and_nothing_else(module):
+  name = module(TEXT)
+  for bound in ('small', 'Large', 'medium', 'other', 'path', 'queue', 'looped', 'second', 'rest', 'outer'):
+    lookup.check(f'{name}:{bound}')
+  for missing in ('hidden', 'shape', 'deque', 'nothing'):
+    with pytest.raises(InputError, match=f"module 'lookup_made' has no function '{missing}'"):
+      lookup.check(f'{name}:{missing}')
 
 
 @pytest.mark.parametrize(

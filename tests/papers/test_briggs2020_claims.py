@@ -2,9 +2,7 @@
 
 import math
 
-import hypothesis
 import pytest
-from hypothesis import strategies as st
 
 from tests.made_up.scorecard_rows import changed, make_ours
 from tff_cluster.papers import briggs2020
@@ -279,15 +277,6 @@ def test_every_claim_is_covered_above():
     starts = {fault[0] for fault in _FAULTS[name]}
     covered = [sum(claim.words.startswith(start) for start in starts) for claim in claims]
     assert covered == [1] * len(claims)
-    assert all(claim.published and claim.source.startswith('Briggs et al. 2020, section') for claim in claims)
-
-
-@pytest.mark.parametrize('name', CLAIMS)
-def test_without_rows_nothing_was_run(name):
-  for claim in CLAIMS[name]:
-    finding = claim.check({})
-    assert (finding.verdict, finding.ours) == ('not run', '–')
-    assert claim.needs.names[0] in finding.note
 
 
 @pytest.mark.parametrize('name', CLAIMS)
@@ -300,34 +289,6 @@ def test_a_claim_is_checked_as_soon_as_its_rows_are_there(name):
     gone = claim.needs.groups[claim.needs.at_least - 1][0]
     finding = claim.check({key: r for key, r in rows.items() if key != gone})
     assert finding.verdict == 'not run' and gone in finding.note
-
-
-def test_the_note_says_which_rows_are_missing_and_which_share_was_run():
-  claim = next(c for c in CLAIMS['fl_hc/table1'] if c.words.startswith('In no row'))
-  good = _good('fl_hc/table1')
-  one = {'cf 0.2, n 1': good['cf 0.2, n 1']}
-  assert claim.check(one).note == (
-    'not run: cf 0.1, n 1; cf 0.1, n 3; cf 0.1, n 5; cf 0.1, n 10; cf 0.2, n 3; cf 0.2, n 5; and 9 more '
-    '(any 1 of them would do)'
-  )
-  assert (
-    claim.check(one | {'cf 0.2, n 3': good['cf 0.2, n 3']}).note
-    == 'only 2 of 16 rows: the others were not run'
-  )
-  assert claim.check(good).note == 'all 16 rows'
-  best = next(c for c in CLAIMS['fl_hc/table6'] if c.words.startswith('L2 with complete'))
-  rows = _good('fl_hc/table6')
-  del rows['L1, single']
-  assert best.check(rows).note == 'not run: L1, single'
-
-
-def test_rows_of_a_comparison_that_is_not_complete_do_not_count():
-  claim = next(c for c in CLAIMS['fl_hc/table4'] if c.words.startswith('Most clients'))
-  rows = _with(_good('fl_hc/table4'), 'L2, single', 'percent', {'share_end': 500.0})
-  assert claim.check(rows).verdict == 'fails'
-  del rows['L1, single']
-  finding = claim.check(rows)
-  assert finding.verdict == 'holds' and 'only 2 of 3 comparisons of rows' in finding.note
 
 
 def test_the_note_names_the_rows_against_a_claim():
@@ -364,18 +325,9 @@ def test_rounds_saved_by_hand(before, end, curve, verdict):
 def test_settling_by_hand():
   (row,) = briggs2020.PUBLISHED['fl_hc/figure1'].rows
   ours = {2: 90.0, 3: 98.0, 4: 96.0, 5: 97.5, 6: 98.2, 7: 98.0}  # Below 97 for the last time in round 4.
-  theirs = {
-    1: 50.0,
-    2: 96.5,
-    3: 90.0,
-    4: 97.0,
-    5: 98.0,
-    6: 95.0,
-    7: 96.0,
-  }  # Above 97 for the last time in round 5.
-  r = _reproduced(
-    row, (90.0, 98.0, 1.0, 1.0), (96.5, 96.0, 1.0, 1.0), accuracy_curve=ours, baseline_curve=theirs
-  )
+  # Above 97 for the last time in round 5.
+  theirs = {1: 50.0, 2: 96.5, 3: 90.0, 4: 97.0, 5: 98.0, 6: 95.0, 7: 96.0}
+  r = _reproduced(row, (90.0, 98.0, 1, 1), (96.5, 96.0, 1, 1), accuracy_curve=ours, baseline_curve=theirs)
   assert rules.settling_ratio(1.0).of(r) == pytest.approx(5 / 6)
 
 
@@ -394,14 +346,6 @@ def test_ratios_are_judged_as_they_print():
   test = rules.prints_between(1.2, 2.0)
   assert [test(v) for v in (1.149, 1.151, 2.049, 2.051, math.inf)] == [False, True, True, False, False]
   assert rules.prints_between(1.2)(math.inf)
-
-
-@hypothesis.given(st.sampled_from(TABLES), st.randoms(use_true_random=False))
-@hypothesis.settings(deadline=None, max_examples=20)
-def test_the_order_in_which_rows_come_does_not_matter(name, random):
-  rows = list(_good(name).items())
-  random.shuffle(rows)
-  assert _check(name, dict(rows)) == _check(name, _good(name))
 
 
 @pytest.mark.parametrize(

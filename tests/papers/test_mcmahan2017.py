@@ -1,13 +1,10 @@
 """Table 2 of McMahan et al. 2017, typed a second time; its printed speedups are the ratios of its rounds."""
 
-import json
-
 import pytest
 
-from tests.made_up import replication_rows
-from tff_cluster.papers import catalogue, mcmahan2017, miles2024
+from tff_cluster.papers import mcmahan2017, miles2024
 from tff_cluster.scorecard.published import PAPER
-from tff_cluster.studies.reproduction import page, runs
+from tff_cluster.studies.reproduction import runs
 
 # E, B, IID, non-IID; FedSGD first.
 TABLE_2 = """
@@ -48,25 +45,11 @@ def test_speedups_are_ratios_to_fedsgd(setting):
 TABLE = mcmahan2017.PUBLISHED['mcmahan2017/table2']
 
 
-def test_its_rows_are_fedavg_alone_and_the_runs_of_the_replication(tmp_path):
+def test_its_rows_are_fedavg_alone_and_runs_and_numbers_are_those_beside_the_replication(tmp_path):
   replication = miles2024.PUBLISHED['fedex/figure1']
+  assert TABLE.cells == replication.cells
   for scale in (PAPER, TABLE.small):
     ours = runs.plan(TABLE, scale, (0,), tmp_path)
     theirs = runs.plan(replication, scale, (0,), tmp_path)
     assert [job.config for job in ours] == [job.config for job in theirs]
     assert len(ours) == 18 and all(job.config.clusterings == () for job in ours)
-
-
-def test_a_paper_is_asked_for_by_name_and_its_page_has_its_numbers(tmp_path):
-  published = catalogue.find('mcmahan2017/table2', None)
-  name = 'IID, B 10, E 1'
-  rows = {name: replication_rows.row(name, replication_rows.curve(99.5, 34, rounds=80))}
-  text = page.write_page(published, rows, PAPER, {'command': 'none'}, tmp_path).read_text()
-  assert 'of 18 printed numbers 1 agrees within the tolerance and 17 were not run' in text
-  records = json.loads((tmp_path / 'scorecard.json').read_text())
-  (line,) = [r for r in records if (r['row'], r['column']) == (name, 'rounds_to_99')]
-  assert (line['published'], line['unit'], line['verdict']) == (
-    34,
-    'rounds',
-    'reproduced (within a factor of 1.25)',
-  )

@@ -6,11 +6,9 @@ import pathlib
 import numpy as np
 import pytest
 
-from tff_cluster.base.errors import InputError
 from tff_cluster.data.partitioners import matching, pathological, rows
 from tff_cluster.experiment import preset
-from tff_cluster.experiment.config import ClusteringConfig
-from tff_cluster.papers import catalogue, mcmahan2017, miles2024
+from tff_cluster.papers import mcmahan2017, miles2024
 from tff_cluster.papers.miles2024 import tables
 from tff_cluster.scorecard.published import PAPER
 from tff_cluster.studies.reproduction import runs
@@ -66,12 +64,8 @@ def test_every_number_is_the_printed_one(name, text):
 
 def test_ranks_are_by_accuracy_then_by_loss_and_what_is_not_printed_comes_last():
   four = tables.PRINTED['fedex/table1']['4 clusters']
-  assert [expert and (expert.accuracy, expert.loss) for expert in four.ranked] == [
-    (64.12, 1.82),
-    (52.91, 1.82),
-    (52.91, 1.93),
-    None,
-  ]
+  best = [tables.Measured(64.12, 1.82), tables.Measured(52.91, 1.82), tables.Measured(52.91, 1.93)]
+  assert list(four.ranked) == [*best, None]
   noisy = tables.PRINTED['fedex/table2']['3 clusters']
   assert [expert.accuracy for expert in noisy.ranked] == [76.33, 52.11, 40.04]
 
@@ -93,6 +87,9 @@ CLUSTERED = [published for published in miles2024.PUBLISHED.values() if publishe
 @pytest.mark.parametrize('published', CLUSTERED, ids=lambda p: p.name)
 @pytest.mark.parametrize('scale', ['paper', 'small'])
 def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
+  # Figures have four clusters and print no numbers.
+  assert [row.name[0] for row in published.rows] == (['4'] if published.is_figure else ['3', '4'])
+  assert bool(published.cells) != published.is_figure
   jobs = runs.plan(published, published.scale(scale), (0, 1), tmp_path)
   assert len(jobs) == 2  # All rows are clusterings of one Phase 1.
   for job in jobs:
@@ -112,16 +109,12 @@ def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
     assert data.num_clients == (100 if scale == 'paper' else 20)
 
 
-def test_the_papers_scale_is_that_of_its_replication(tmp_path):
+def test_the_papers_scale_is_that_of_its_replication_and_the_preset_is_table_1(tmp_path):
   (job,) = runs.plan(miles2024.PUBLISHED['fedex/table1'], PAPER, (0,), tmp_path)
   data, training = job.config.data, job.config.training
   assert (data.dataset, data.partition, data.shards_per_client) == ('mnist', 'pathological', 2)
   assert (training.model, training.batch_size, training.local_epochs) == ('mnist_cnn', 10, 1)
   assert (training.learning_rate, training.cohort_fraction) == (0.1, 0.1)
-
-
-def test_the_preset_is_table_1(tmp_path):
-  (job,) = runs.plan(miles2024.PUBLISHED['fedex/table1'], PAPER, (0,), tmp_path)
   given = [line for line in (ROOT / 'flags/fedex_mnist.flags').read_text().splitlines() if line[:1] == '-']
   asked = [line.removeprefix('--clustering=') for line in given if line.startswith('--clustering=')]
   assert asked == [
@@ -129,29 +122,6 @@ def test_the_preset_is_table_1(tmp_path):
     for c in job.config.clusterings
   ]
   assert preset.read_preset('fedex_mnist', {}, job.config.clusterings) == job.config
-
-
-def test_more_clusters_than_clients_would_be_noticed(tmp_path):
-  table = miles2024.PUBLISHED['fedex/table1']
-  tiny = dataclasses.replace(table.small, changes={'num_clients': 3})
-  with pytest.raises(InputError, match='num_clusters=4'):
-    runs.plan(table, tiny, (0,), tmp_path)
-
-
-@pytest.mark.parametrize('name', miles2024.PUBLISHED)
-def test_it_is_asked_for_by_name(name):
-  kinds = {'table': None, 'figure': None} | {name.partition('/')[2][:-1]: name}
-  assert catalogue.find(**kinds) is miles2024.PUBLISHED[name]
-  with pytest.raises(InputError, match='no such'):
-    catalogue.find(**{'table': kinds['figure'], 'figure': kinds['table']})
-
-
-def test_figures_have_four_clusters_and_no_numbers():
-  for name in ('fedex/figure2', 'fedex/figure3'):
-    published = miles2024.PUBLISHED[name]
-    assert [row.clustering['num_clusters'] for row in published.rows] == [4]
-    assert name not in tables.PRINTED and not published.cells
-    assert ClusteringConfig(**published.rows[0].clustering).label == 'experts4'
 
 
 FIGURE_1 = miles2024.PUBLISHED['fedex/figure1']

@@ -4,7 +4,9 @@ import dataclasses
 
 import pytest
 
+from tests.made_up import in_json
 from tff_cluster.experiment import config, preset
+from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.papers import rohith2020
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.scorecard import cells
@@ -15,6 +17,7 @@ from tff_cluster.studies.reproduction import runs
 
 PUBLISHED = {name.partition('/')[2]: entry for name, entry in rohith2020.PUBLISHED.items()}
 METHODS = ('K-means', 'Dynamic clustering')
+_KMEANS = (config.ClusteringConfig('kmeans'),)
 
 
 def _setting(num_clients=100, data=None, **training):
@@ -22,7 +25,7 @@ def _setting(num_clients=100, data=None, **training):
   experiment = config.ExperimentConfig(
     data=config.DataConfig(**data), training=config.TrainingConfig(**training)
   )
-  return describe_setting(experiment.validated().to_json(), num_clients)
+  return describe_setting(experiment.validated(), num_clients)
 
 
 def _value(table, row, column):
@@ -34,13 +37,11 @@ def test_gains_are_those_that_section_7_tells_in_words():
   # "There is a difference of 0.9% between phase 1 and phase 3 with K-means ... With dynamic clustering ... 2%."
   gains = [_value('table3', m, 'average_global') - _value('table3', m, 'phase1_global') for m in METHODS]
   assert gains == pytest.approx([0.9, 2.0])
-
-
-def test_clients_exceed_briggs_and_fewer_are_at_the_top_as_section_7_says():
-  quoted = PUBLISHED['table1'].cells
+  # Clients exceed Briggs et al., and fewer are at the top.
+  mean, share = (cell.published for cell in PUBLISHED['table1'].cells)
   for method in METHODS:
-    assert _value('table2', method, 'highest') > quoted[0].published
-    assert _value('table2', method, 'share_at_highest') < quoted[1].published
+    assert _value('table2', method, 'highest') > mean
+    assert _value('table2', method, 'share_at_highest') < share
 
 
 def test_every_number_is_the_printed_one():
@@ -56,13 +57,11 @@ def test_table_1_quotes_table_4_of_briggs_and_like_stands_beside_like():
 
   theirs = {c.column: c for c in briggs2020.PUBLISHED['fl_hc/table4'].cells if c.row == 'L2, single'}
   mean, share = PUBLISHED['table1'].cells
-  assert (mean.published, share.published) == (
-    theirs['accuracy_end'].published,
-    theirs['share_end'].published,
-  )
+  assert mean.published == theirs['accuracy_end'].published
+  assert share.published == theirs['share_end'].published
   own = {'clients': {'mean_client_accuracy': 0.8}, 'client_accuracy': [0.99, 1.0, 0.98, 0.23]}
-  clustering = {'signature': 'updates', 'parameters': {}, 'evaluations': {'own': own}}
-  ours = Ours(Row(mean.row, {}, {}), (Run(0, {}, clustering),))
+  clustering = in_json.record(Clustering, {'evaluations': {'own': own}})
+  ours = Ours(Row(mean.row, {}, {}), (Run(0, in_json.typed({'config': {}}), clustering),))
   assert (mean.read(ours), share.read(ours)) == ((80.0,), (50.0,))
 
 
@@ -99,6 +98,8 @@ def test_the_papers_setting_departs_in_nothing():
     ({'data': {'dataset': 'emnist', 'partition': 'by_writer', 'emnist_classes': 62}}, '62 classes', False),
     ({'data': {'partition': 'iid'}}, 'IID', False),
     ({'data': {'rows_per_client': 100}}, '100 rows a client', True),
+    ({'data': {'malicious_clients': 0.2}}, '0.2 of the clients malicious, the paper has none', False),
+    ({'aggregator': 'robust'}, 'aggregator robust, the paper has the mean', False),
   ],
 )
 def test_each_departure_is_named(changes, phrase, scaled_down):
@@ -113,18 +114,15 @@ def test_the_papers_scale_is_its_preset_and_the_small_one_the_demo(name, tmp_pat
   for scale, flags in ((PAPER, 'rohith2020_mnist'), (entry.small, 'demo')):
     (job,) = runs.plan(entry, scale, (0,), tmp_path)
     assert job.config == preset.read_preset(flags, {}, job.config.clusterings)
-    setting = describe_setting(job.config.to_json(), job.config.data.num_clients)
+    setting = describe_setting(job.config, job.config.data.num_clients)
     assert setting.is_of_paper and setting.is_papers == (scale is PAPER)
     assert [row.name for row in job.rows] == [row.name for row in entry.rows]
     assert job.folder.root.name.startswith('seed0_')
 
 
 def test_the_demos_clusterings_are_those_of_the_small_scale(tmp_path):
-  asked = [
-    line
-    for line in (preset.FOLDER / 'demo.flags').read_text().splitlines()
-    if line.startswith('--clustering')
-  ]
+  given = (preset.FOLDER / 'demo.flags').read_text().splitlines()
+  asked = [line for line in given if line.startswith('--clustering')]
   (job,) = runs.plan(PUBLISHED['table2'], PUBLISHED['table2'].small, (0,), tmp_path)
   told = [(c.method, c.options) for c in job.config.clusterings]
   assert [method for method, _ in told] == ['kmeans', 'dynamic_distance']
@@ -133,13 +131,57 @@ def test_the_demos_clusterings_are_those_of_the_small_scale(tmp_path):
 
 
 def test_departures_from_what_the_paper_prescribes():
-  clustering = {'signature': 'updates', 'parameters': {'distance_threshold': 'mean', 'variant': 'ego'}}
   row = PUBLISHED['table2'].rows[1]
-  assert row.departures(clustering) == [
+
+  def found(signature, threshold, variant):
+    told = {'signature': signature, 'parameters': {'distance_threshold': threshold, 'variant': variant}}
+    return in_json.record(Clustering, told)
+
+  assert row.departures(found('updates', 'mean', 'ego')) == [
     'signature updates, the paper has weights',
     'variant ego, the paper has cliques',
   ]
   # The mean is the default.
-  clustering = {'signature': 'weights', 'parameters': {'distance_threshold': None, 'variant': 'cliques'}}
-  assert row.departures(clustering) == []
-  assert dataclasses.replace(row, prescribed={}).departures(clustering) == []
+  assert row.departures(found('weights', None, 'cliques')) == []
+  assert dataclasses.replace(row, prescribed={}).departures(found('updates', 'mean', 'ego')) == []
+
+
+# The README's table of this paper: these commands, and no other preset.
+_OF_PAPER = {'rohith2020_mnist': False, 'rohith2020_emnist': False, 'demo': True}
+
+
+def _described(name, changes=None, clusterings=_KMEANS):
+  experiment = preset.read_preset(name, changes or {}, clusterings)
+  return describe_setting(experiment, experiment.data.num_clients)
+
+
+@pytest.mark.parametrize('name', sorted(path.stem for path in preset.FOLDER.glob('*.flags')))
+def test_only_the_presets_that_the_readme_gives_are_of_the_paper(name):
+  found = _described(name)
+  assert found.is_of_paper == (name in _OF_PAPER)
+  if name in _OF_PAPER:
+    assert bool(found.departures) == _OF_PAPER[name]
+
+
+@pytest.mark.parametrize(
+  'changes', [{'seed': 7}, {'data_seed': 3}, {'num_folds': 5}, {'target_accuracy': 0.5}]
+)
+def test_seeds_and_what_is_measured_beside_are_free(changes):
+  assert _described('demo', changes).is_of_paper
+
+
+@pytest.mark.parametrize(
+  'changes',
+  [
+    {'num_clients': 19}, {'model': '2nn'}, {'partition': 'rotated'}, {'phase2_rounds': 11}, {'learning_rate': 0.1}, {'malicious_clients': 0.2},
+    {'aggregator': 'robust'}, {'rows_per_client': 30}, {'cohort_fraction': 0.5},
+  ],
+)  # fmt: skip
+def test_another_setting_is_another_experiment(changes):
+  assert not _described('demo', changes).is_of_paper
+
+
+def test_other_methods_on_the_paper_setting_are_not_the_papers():
+  assert not _described('rohith2020_mnist', clusterings=(config.ClusteringConfig('planted'),)).is_of_paper
+  several = (config.ClusteringConfig('planted'), *_KMEANS)
+  assert _described('rohith2020_mnist', clusterings=several).is_of_paper

@@ -15,13 +15,8 @@ from tff_cluster.papers.sattler2019.toys.risks import Bowl
 _NUMBERS = st.floats(-3.0, 3.0)
 _PAIRS = st.tuples(_NUMBERS, _NUMBERS)
 _HALF_AXES = st.floats(0.5, 3.0)
-_BOWLS = st.builds(
-  Bowl,
-  _PAIRS,
-  st.tuples(_HALF_AXES, _HALF_AXES),
-  st.floats(-180.0, 180.0),
-  st.just(0.0) | st.floats(0.0, 2.0),
-)
+_FLAT = st.just(0.0) | st.floats(0.0, 2.0)
+_BOWLS = st.builds(Bowl, _PAIRS, st.tuples(_HALF_AXES, _HALF_AXES), st.floats(-180.0, 180.0), _FLAT)
 # A round costs a tenth of a millisecond, and the nearer a share is to 0, the more rounds it takes.
 _FEW = hypothesis.settings(max_examples=25, deadline=None)
 
@@ -30,11 +25,8 @@ def _rim(bowl, angle, size):
   """The point in direction `angle` of the ellipse that is `size` times the one of the half axes."""
   turn = math.radians(bowl.turn)
   along, across = size * np.array(bowl.half_axes) * [math.cos(angle), math.sin(angle)]
-  offset = [
-    along * math.cos(turn) - across * math.sin(turn),
-    along * math.sin(turn) + across * math.cos(turn),
-  ]
-  return np.array(bowl.centre) + offset
+  cos, sin = math.cos(turn), math.sin(turn)
+  return np.add(bowl.centre, [along * cos - across * sin, along * sin + across * cos])
 
 
 @hypothesis.given(_BOWLS, st.floats(0.0, 6.3), st.floats(0.0, 4.0))
@@ -53,14 +45,9 @@ def test_gradients_are_those_of_finite_differences(bowl, theta):
   np.testing.assert_allclose(bowl.gradient(theta), numeric, atol=2e-5)
 
 
-def test_a_gradient_by_hand_and_none_in_the_centre():
-  # ρ² = 2²/2² + 3²/1² = 10; ½ρ² has the gradient (2/4, 3/1), and a bottom of 1 takes the share 1/√10 of it away.
-  bowl = Bowl((1.0, -1.0), (2.0, 1.0))
-  np.testing.assert_allclose(bowl.gradient(np.array([3.0, 2.0])), [0.5, 3.0])
-  flat = dataclasses.replace(bowl, flat=1.0)
-  np.testing.assert_allclose(flat.gradient(np.array([3.0, 2.0])), (1 - 10**-0.5) * np.array([0.5, 3.0]))
-  for each in (bowl, flat):
-    np.testing.assert_array_equal(each.gradient(np.array(each.centre)), [0.0, 0.0])
+@hypothesis.given(_BOWLS)
+def test_there_is_no_gradient_in_the_centre(bowl):
+  np.testing.assert_array_equal(bowl.gradient(np.array(bowl.centre)), [0.0, 0.0])
 
 
 def test_rounds_by_hand():

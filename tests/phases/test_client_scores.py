@@ -112,5 +112,5 @@ def test_other_models_or_users_are_measured_anew(experiment, assignment, monkeyp
   own = own_rule.own(assignment.membership)
   first = evaluation.evaluation(experiment, models(assignment), own)
   second = evaluation.evaluation(experiment, [models(assignment)[0] + 1], own)
-  assert first['client_accuracy'] != second['client_accuracy']
+  assert first.client_accuracy != second.client_accuracy
   assert len(experiment.trainer.measured) == 2 * CLIENTS

@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import make_population
+from tests.made_up import in_json
+from tests.phases.whole_run import WholeRun
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
+from tff_cluster.experiment.result_parts import Clustering, Malicious, Sides, Stage
 from tff_cluster.phases import malicious_scores
 
 CONFIG = ExperimentConfig(
@@ -46,105 +49,87 @@ def test_a_summary_by_hand():
     make_population(clients=4),
     truths={'group': np.ones((1, 4)), 'malicious': np.array([[1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 0.0]])},
   )
-  baseline = {'evaluation': {'client_accuracy': [0.2, 1.0, 0.4, 0.9]}, 'dropped_updates': 5}
-  clustering = {
-    'label': 'k',
-    'clusters': [['c00', 'c01'], ['c01', 'c02'], ['c03']],
-    'evaluations': {'own': {'client_accuracy': [0.3, 0.0, 0.6, 0.9]}},
-  }
-  assert malicious_scores.summary(population, baseline, [(clustering, 7)]) == {
-    'client_ids': ['c01'],
-    'baseline': {'honest_accuracy': pytest.approx(0.5), 'malicious_accuracy': 1.0, 'dropped_updates': 5},
-    'clusterings': {
-      'k': {
-        'honest_accuracy': pytest.approx(0.6),
-        'malicious_accuracy': 0.0,
-        'dropped_updates': 7,
-        'honest_beside_malicious': pytest.approx(2 / 3),
-      }
+  baseline = in_json.record(
+    Stage, {'evaluation': {'client_accuracy': [0.2, 1.0, 0.4, 0.9]}, 'dropped_updates': 5}
+  )
+  clustering = in_json.record(
+    Clustering,
+    {
+      'label': 'k',
+      'clusters': [['c00', 'c01'], ['c01', 'c02'], ['c03']],
+      'evaluations': {'own': {'client_accuracy': [0.3, 0.0, 0.6, 0.9]}},
+      'dropped_updates': 7,
     },
-  }
+  )
+  assert malicious_scores.summary(population, baseline, [clustering]) == Malicious(
+    ['c01'],
+    Sides(pytest.approx(0.5), 1.0, 5),
+    {'k': Sides(pytest.approx(0.6), 0.0, 7, pytest.approx(2 / 3))},
+  )
 
 
-def test_without_malicious_clients_there_is_no_summary():
-  assert malicious_scores.summary(make_population(clients=3), {}, []) is None
-
-
-def test_where_no_malicious_client_takes_part_they_have_no_accuracy():
-  truths = {'malicious': np.array([[1.0, 1.0], [0.0, 0.0]])}
+@pytest.mark.parametrize(
+  ('truths', 'expected'),
+  [({}, None), ({'malicious': np.array([[1.0, 1.0], [0.0, 0.0]])}, Malicious([], Sides(0.5, None, 0), {}))],
+)
+def test_where_no_malicious_client_takes_part(truths, expected):
   population = dataclasses.replace(make_population(clients=2), truths=truths)
-  baseline = {'evaluation': {'client_accuracy': [0.25, 0.75]}, 'dropped_updates': 0}
-  assert malicious_scores.summary(population, baseline, []) == {
-    'client_ids': [],
-    'baseline': {'honest_accuracy': 0.5, 'malicious_accuracy': None, 'dropped_updates': 0},
-    'clusterings': {},
-  }
-
-
-def run(config, path, store):
-  from tff_cluster.phases import run_experiment
-
-  return run_experiment.run_experiment(config, path, store, export_models=False).results
+  baseline = in_json.record(Stage, {'evaluation': {'client_accuracy': [0.25, 0.75]}})
+  assert malicious_scores.summary(population, baseline, []) == expected
 
 
 @pytest.fixture(scope='module')
 def done(tmp_path_factory):
-  path = tmp_path_factory.mktemp('malicious')
-  return path, run(CONFIG, path / 'run', str(path / 'store'))
+  return WholeRun(CONFIG, tmp_path_factory.mktemp('malicious') / 'run', export_models=False)
 
 
 @pytest.mark.tensorflow
 def test_results_tell_honest_and_malicious_clients_apart(done):
-  results = done[1]
-  found, ids = results['malicious'], results['population']['client_ids']
-  bad = np.array(results['population']['truths']['malicious'])[1] > 0
-  assert (
-    found['client_ids'] == [i for i, b in zip(ids, bad, strict=True) if b] and len(found['client_ids']) == 2
-  )
-  for clustering in results['clusterings']:
-    sides = found['clusterings'][clustering['label']]
-    own = np.array(clustering['evaluations']['own']['client_accuracy'])
-    assert sides['honest_accuracy'] == pytest.approx(own[~bad].mean())
-    assert sides['malicious_accuracy'] == pytest.approx(own[bad].mean())
-    assert sides['dropped_updates'] == 0
-  beside = {label: sides['honest_beside_malicious'] for label, sides in found['clusterings'].items()}
+  found, population = done.results.malicious, done.results.population
+  bad = np.array(population.truths['malicious'])[1] > 0
+  assert found.client_ids == list(itertools.compress(population.client_ids, bad)) and bad.sum() == 2
+  for clustering in done.results.clusterings:
+    own = np.array(clustering.evaluations['own'].client_accuracy)
+    sides = found.clusterings[clustering.label]
+    assert sides.honest_accuracy == pytest.approx(own[~bad].mean())
+    assert sides.malicious_accuracy == pytest.approx(own[bad].mean())
+    assert sides.dropped_updates == 0
+  beside = {label: sides.honest_beside_malicious for label, sides in found.clusterings.items()}
   assert beside == {'planted': 0.0, 'one': 1.0, 'alone': 0.0}
   # The oracle of isolation: its clusters are the honest and the malicious clients.
-  isolated = results['clusterings'][0]
-  assert isolated['recovery']['malicious']['ari'] == 1.0 and isolated['num_clusters'] == 2
+  isolated = done.clustering('planted')
+  assert isolated.recovery['malicious'].ari == 1.0 and isolated.num_clusters == 2
 
 
 @pytest.mark.tensorflow
-def test_results_without_malicious_clients_do_not_mention_them(done):
-  path, results = done
+def test_results_without_malicious_clients_do_not_mention_them(done, tmp_path):
   honest = dataclasses.replace(
     CONFIG,
     data=dataclasses.replace(CONFIG.data, malicious_clients=0.0, attack_scale=None),
-    clusterings=(ClusteringConfig('hierarchical', name='alone', distance_threshold='0'),),
+    clusterings=CONFIG.clusterings[2:],
   )
-  plain = run(honest, path / 'honest', str(path / 'store'))
+  plain = WholeRun(honest, tmp_path, store_dir=done.store, export_models=False).results
   # Whatever was trained with malicious clients is not taken for training without them.
-  assert plain['phase1']['evaluation'] != results['phase1']['evaluation']
-  assert 'malicious' not in plain
-  assert list(plain['population']['truths']) == ['group']
+  assert plain.phase1.evaluation != done.results.phase1.evaluation
+  assert 'malicious' not in plain.to_json()
+  assert list(plain.population.truths) == ['group']
 
 
 @pytest.mark.tensorflow
-def test_an_aggregator_has_trajectories_and_computations_of_its_own(done):
-  path, results = done
-  robust = dataclasses.replace(CONFIG, training=dataclasses.replace(CONFIG.training, aggregator='robust'))
-  found = run(robust, path / 'robust', str(path / 'store'))
-  assert found['config']['training']['aggregator'] == 'robust'
-  assert found['phase1']['evaluation'] != results['phase1']['evaluation']
-  assert results['config']['training']['aggregator'] == 'mean'
-  settings_of = [
-    json.loads((place / 'determinants.json').read_text())['settings'].get('aggregator')
-    for place in (path / 'store').glob('fedavg-*')
-  ]
-  assert set(settings_of) == {None, 'robust'}
+def test_an_aggregator_has_trajectories_and_computations_of_its_own(done, tmp_path):
+  training = dataclasses.replace(CONFIG.training, aggregator='robust')
+  robust = dataclasses.replace(CONFIG, training=training, clusterings=CONFIG.clusterings[2:])
+  found = WholeRun(robust, tmp_path / 'robust', store_dir=done.store, export_models=False).results
+  assert found.config.training.aggregator == 'robust'
+  assert found.phase1.evaluation != done.results.phase1.evaluation
+  names = {
+    json.loads(path.read_text())['settings'].get('aggregator')
+    for path in done.folder.store.glob('fedavg-*/determinants.json')
+  }
+  assert names == {None, 'robust'}
   # In the same process, after the robust one: what was built for it is not used for the mean.
-  again = run(CONFIG, path / 'again', str(path / 'other store'))
-  assert again['digest'] == results['digest']
+  again = WholeRun(CONFIG, tmp_path / 'again', export_models=False)
+  assert again.results.digest == done.results.digest
 
 
 @pytest.mark.tensorflow
@@ -152,6 +137,6 @@ def test_updates_that_are_not_finite_are_counted(tmp_path):
   """Clients that send NaN for training only: their signatures are never asked for."""
   data = dataclasses.replace(CONFIG.data, attack='nan', attack_scale=None)
   config = dataclasses.replace(CONFIG, data=data, clusterings=())
-  found = run(config, tmp_path / 'run', str(tmp_path / 'store'))['malicious']
+  found = WholeRun(config, tmp_path).results.malicious
   # Two clients, four rounds.
-  assert found['baseline']['dropped_updates'] == 8 and found['clusterings'] == {}
+  assert found.baseline.dropped_updates == 8 and found.clusterings == {}

@@ -1,19 +1,16 @@
 """Clients that come later: assigned from one local update, measured, and without a trace in any other number."""
 
 import contextlib
-import copy
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 
 from tests.conftest import clients_of_runs
-from tests.phases.test_shared_store import Stopped
+from tests.phases.whole_run import Stopped, opened
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import recovery
 from tff_cluster.data import saved
-from tff_cluster.experiment import results
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
@@ -61,18 +58,9 @@ def finished(tmp_path_factory):
   return run(CONFIG, path / 'run', store_dir=str(path / 'store')).results, RunFolder(path / 'run')
 
 
-@contextlib.contextmanager
-def opened(folder, config=CONFIG):
-  from tff_cluster.phases import session
-  from tff_cluster.phases.run_experiment import Silent
-
-  with session.opened(folder, config, Silent()) as experiment:
-    yield experiment
-
-
 def without_new(found):
   """Returns what results say of the clients that took part."""
-  plain = copy.deepcopy(found)
+  plain = found.to_json()
   for name in ('new_clients', 'config', 'digest', 'environment', 'timing'):
     del plain[name]
   for clustering in plain['clusterings']:
@@ -82,46 +70,44 @@ def without_new(found):
 
 def test_every_newcomer_is_put_with_its_group_and_regrets_nothing(finished):
   found, _ = finished
-  truth, new_truth = (
-    np.array(part['truths']['group']) for part in (found['population'], found['new_clients'])
-  )
-  assert new_truth.shape == (2, NEW) and len(found['population']['client_ids']) == CLIENTS - NEW
+  truth, new_truth = (np.array(part.truths['group']) for part in (found.population, found.new_clients))
+  assert new_truth.shape == (2, NEW) and len(found.population.client_ids) == CLIENTS - NEW
   assert 0 < new_truth[0].sum() < NEW  # Of both groups.
-  position = {client_id: k for k, client_id in enumerate(found['population']['client_ids'])}
-  fedavg = np.array(found['new_clients']['fedavg']['client_accuracy'])
-  for clustering in found['clusterings'][:-1]:
-    new, overlapping = clustering['new_clients'], clustering['overlapping']
-    for client, clusters in enumerate(new['assigned']):
+  position = {client_id: k for k, client_id in enumerate(found.population.client_ids)}
+  fedavg = np.array(found.new_clients.fedavg.client_accuracy)
+  for clustering in found.clusterings[:-1]:
+    new, overlapping = clustering.new_clients, clustering.overlapping
+    for client, clusters in enumerate(new.assigned):
       for row in clusters:
-        members = [position[i] for i in clustering['clusters'][row]]
-        assert (truth[:, members] == new_truth[:, [client]]).all(), clustering['label']
+        members = [position[i] for i in clustering.clusters[row]]
+        assert (truth[:, members] == new_truth[:, [client]]).all(), clustering.label
       assert overlapping or len(clusters) == 1
-    own, each = np.array(new['client_accuracy']), np.array(new['cluster_accuracy'])
-    assert each.shape == (clustering['num_clusters'], NEW)
-    np.testing.assert_array_equal(new['regret'], each.max(axis=0) - own)
+    own, each = np.array(new.client_accuracy), np.array(new.cluster_accuracy)
+    assert each.shape == (clustering.num_clusters, NEW)
+    np.testing.assert_array_equal(new.regret, each.max(axis=0) - own)
     # The groups disagree on 4 of 10 labels: the wrong model is right on about half of the rows.
     assert own.mean() > fedavg.mean() + 0.1
     if not overlapping:
-      assert new['fallback'] == [False] * NEW and new['regret'] == [0.0] * NEW
-      assert new['recovery']['group'] == dict.fromkeys(recovery.SCORES, 1.0)
-  assert any(len(c) > 1 for c in found['clusterings'][2]['new_clients']['assigned'])
+      assert new.fallback == [False] * NEW and new.regret == [0.0] * NEW
+      assert new.recovery['group'] == recovery.Recovery(*[1.0] * len(recovery.SCORES))
+  assert any(len(c) > 1 for c in found.clusterings[2].new_clients.assigned)
 
 
 def test_what_it_costs(finished):
   found, _ = finished
-  spent = {c['label']: c['new_clients']['ledger'] for c in found['clusterings']}
-  assert {label: each['client_rounds'] for label, each in spent.items()} == dict.fromkeys(spent, NEW) | {
+  spent = {c.label: c.new_clients.ledger for c in found.clusterings}
+  assert {label: each.client_rounds for label, each in spent.items()} == dict.fromkeys(spent, NEW) | {
     'planted': 0
   }
-  assert spent['kmeans']['bytes_up'] == NEW * found['training']['model_bytes']
+  assert spent['kmeans'].bytes_up == NEW * found.training.model_bytes
   # What the clients that took part spent does not count new clients: 6 rounds of 8 clients.
-  assert found['baseline']['ledger']['client_rounds'] == (CLIENTS - NEW) * (PHASE1 + PHASE2)
-  assert found['clusterings'][0]['ledger']['client_rounds'] == (CLIENTS - NEW) * PHASE2
+  assert found.baseline.ledger.client_rounds == (CLIENTS - NEW) * (PHASE1 + PHASE2)
+  assert found.clusterings[0].ledger.client_rounds == (CLIENTS - NEW) * PHASE2
 
 
 def test_the_accuracies_are_those_of_the_models_on_their_rows(finished):
   found, folder = finished
-  with opened(folder) as experiment:
+  with opened(folder, CONFIG) as experiment:
     from tff_cluster.phases import cluster_training
 
     last, test = PHASE1 + PHASE2, saved.load_population(folder.new_clients).test
@@ -131,21 +117,21 @@ def test_the_accuracies_are_those_of_the_models_on_their_rows(finished):
       kernel, bias = weights
       return np.mean(np.argmax(x.reshape(len(x), -1) / 255 @ np.float64(kernel) + bias, axis=1) == y)
 
-    for clustering in found['clusterings']:
-      new = clustering['new_clients']
-      trained = cluster_training.train_clusters(experiment, clustering['label'])
+    for clustering in found.clusterings:
+      new = clustering.new_clients
+      trained = cluster_training.train_clusters(experiment, clustering.label)
       models = trained.models(last)
-      for client, clusters in enumerate(new['assigned']):
+      for client, clusters in enumerate(new.assigned):
         for row, model in enumerate(models):
-          assert new['cluster_accuracy'][row][client] == pytest.approx(right(model, client))
+          assert new.cluster_accuracy[row][client] == pytest.approx(right(model, client))
         mean = [np.mean([np.float64(models[row][part]) for row in clusters], axis=0) for part in (0, 1)]
-        assert new['client_accuracy'][client] == pytest.approx(right(mean, client))
-    wide = found['clusterings'][-1]['new_clients']
-    firsts = [wide['cluster_accuracy'][clusters[0]][k] for k, clusters in enumerate(wide['assigned'])]
-    assert firsts != wide['client_accuracy']
+        assert new.client_accuracy[client] == pytest.approx(right(mean, client))
+    wide = found.clusterings[-1].new_clients
+    firsts = [wide.cluster_accuracy[clusters[0]][k] for k, clusters in enumerate(wide.assigned)]
+    assert firsts != wide.client_accuracy
     initial = experiment.trainer.computations.model.weights
     baseline = experiment.train('again', experiment.everyone, initial, 0, last)
-    for client, accuracy in enumerate(found['new_clients']['fedavg']['client_accuracy']):
+    for client, accuracy in enumerate(found.new_clients.fedavg.client_accuracy):
       assert accuracy == pytest.approx(right(baseline.weights[last], client))
 
 
@@ -176,10 +162,10 @@ def test_a_newcomer_with_the_rows_and_name_of_a_participant_has_its_signature(
 
 def test_down_the_tree_goes_the_update_of_the_round_that_was_split(finished):
   found, folder = finished
-  clustering = next(c for c in found['clusterings'] if c['label'] == 'bipartition')
-  (split,) = clustering['splits']
-  with opened(folder) as experiment:
-    initial, number = experiment.trainer.computations.model.weights, split['round']
+  clustering = next(c for c in found.clusterings if c.label == 'bipartition')
+  (split,) = clustering.splits
+  with opened(folder, CONFIG) as experiment:
+    initial, number = experiment.trainer.computations.model.weights, split.round
     keep = (number - 1,)
     base = experiment.train('again', experiment.everyone, initial, 0, number, keep).weights[number - 1]
 
@@ -191,9 +177,9 @@ def test_down_the_tree_goes_the_update_of_the_round_that_was_split(finished):
     cosine = (
       updates(experiment.trainer, experiment.everyone) @ updates(experiment.new_client_trainer, range(NEW)).T
     )
-  ids = found['population']['client_ids']
+  ids = found.population.client_ids
   nearest = [ids[int(np.argmax(column))] for column in cosine.T]
-  assigned = [clustering['clusters'][row] for (row,) in clustering['new_clients']['assigned']]
+  assigned = [clustering.clusters[row] for (row,) in clustering.new_clients.assigned]
   assert all(client in members for client, members in zip(nearest, assigned, strict=True))
 
 
@@ -206,7 +192,7 @@ def test_others_never_notice_that_there_are_new_clients(finished, tmp_path):
   )
   with clients_of_runs(population):
     plain = run(config, alone.root).results
-  assert plain['new_clients'] is None and all(c['new_clients'] is None for c in plain['clusterings'])
+  assert plain.new_clients is None and all(c.new_clients is None for c in plain.clusterings)
   assert without_new(plain) == without_new(found)
   assert not alone.new_clients.exists() and not (alone.root / 'new_clients').exists()
   new = saved.load_population(folder.new_clients)
@@ -219,7 +205,7 @@ def test_others_never_notice_that_there_are_new_clients(finished, tmp_path):
   with clients_of_runs(population, dataclasses.replace(new, **upside_down)):
     changed = run(CONFIG, tmp_path / 'other', store_dir=str(alone.store)).results
   assert without_new(changed) == without_new(found)
-  assert changed['clusterings'][0]['new_clients'] != found['clusterings'][0]['new_clients']
+  assert changed.clusterings[0].new_clients != found.clusterings[0].new_clients
 
 
 def test_an_interrupted_run_ends_with_the_same_bits(finished, tmp_path, monkeypatch):
@@ -241,17 +227,9 @@ def test_an_interrupted_run_ends_with_the_same_bits(finished, tmp_path, monkeypa
     with contextlib.suppress(Stopped):
       done = run(CONFIG, tmp_path / 'run', **options)
   assert set(stops) == moments
-  assert done.results['digest'] == found['digest']
+  assert done.results.digest == found.digest
   again = run(CONFIG, tmp_path / 'run', **options)
-  assert (again.asked, again.trained, again.results['digest']) == (0, 0, found['digest'])
-
-
-def test_the_schema_names_every_key(finished):
-  found = json.loads(finished[1].results.read_text())
-  assert found['new_clients'].keys() == {'client_ids', 'digest', 'rows', 'label_counts', 'truths', 'fedavg'}
-  keys = {'assigned', 'fallback', 'client_accuracy', 'cluster_accuracy', 'regret', 'recovery', 'ledger'}
-  assert all(clustering['new_clients'].keys() == keys for clustering in found['clusterings'])
-  assert all(key in results.__doc__ for key in [*found['new_clients'], *keys])
+  assert (again.asked, again.trained, again.results.digest) == (0, 0, found.digest)
 
 
 def test_a_group_without_a_participant_has_no_cluster(tmp_path, finished):
@@ -260,10 +238,10 @@ def test_a_group_without_a_participant_has_no_cluster(tmp_path, finished):
   clusterings = (ClusteringConfig('hierarchical', distance_threshold='1e9'), ClusteringConfig('planted'))
   with clients_of_runs(one, saved.load_population(finished[1].new_clients)):
     found = run(dataclasses.replace(TINY, clusterings=clusterings), tmp_path / 'run').results
-  everybody, planted = (clustering['new_clients'] for clustering in found['clusterings'])
-  other_group = np.array(found['new_clients']['truths']['group'])[1] > 0
-  assert planted['fallback'] == other_group.tolist() and everybody['fallback'] == [False] * NEW
-  assert planted['assigned'] == everybody['assigned'] == [[0]] * NEW
+  everybody, planted = (clustering.new_clients for clustering in found.clusterings)
+  other_group = np.array(found.new_clients.truths['group'])[1] > 0
+  assert planted.fallback == other_group.tolist() and everybody.fallback == [False] * NEW
+  assert planted.assigned == everybody.assigned == [[0]] * NEW
 
 
 def test_new_clients_that_do_not_fit(tmp_path):

@@ -6,9 +6,11 @@ import shutil
 
 import pytest
 
-from tests.phases.test_new_clients import CLUSTERINGS, CONFIG, opened, run
+from tests.phases.test_new_clients import CLUSTERINGS, CONFIG, run
+from tests.phases.whole_run import opened
 from tests.programs.children import beside_phases, run_here
-from tff_cluster.experiment import results
+from tff_cluster.base import records
+from tff_cluster.experiment import phase_files, results
 from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import artifacts, files, saved_rounds
@@ -73,15 +75,17 @@ def test_phase_3_new_clients_and_report_train_nothing_and_read_no_vectors(finish
       )  # Newcomers train their own update, and nobody a round.
     population = experiment.population
   forbid(monkeypatch, *vectors, (trainer.Trainer, 'local_updates'))
-  assert assembly.run_assembly(trained, population)['digest'] == finished[0]['digest']
+  assert assembly.run_assembly(trained, population).digest == finished[0].digest
 
 
 def kept_by(folder, label):
   """Returns the file with the last model of a clustering's first cluster, and that of FedAvg without clusters."""
-  path = folder.phase2(label) if label else folder.baseline
-  saved = files.load_json(path)
-  named = saved['trajectories'][saved['last'][0]] if label else saved['trajectory']
-  return folder.store / named['artifact'] / f'round_{named["rounds"][-1]:05d}.npz'
+  if label:
+    saved = folder.load_finished(folder.phase2(label), phase_files.Phase2)
+    named = saved.trajectories[saved.last[0]]
+  else:
+    named = folder.load_finished(folder.baseline, phase_files.Baseline).trajectory
+  return folder.store / named.artifact / f'round_{named.rounds[-1]:05d}.npz'
 
 
 @pytest.mark.parametrize('spoil', ['removed', 'damaged'])
@@ -106,7 +110,7 @@ def test_a_model_that_is_missing_is_told_with_the_phase_that_makes_it_again(
   assert path.read_bytes() == whole
   for phase in ('phases.phase3', 'phases.report'):
     assert run_here(phase, f'--output_dir={trained.root}') == 0, capsys.readouterr().err
-  assert files.load_json(trained.results)['digest'] == finished[0]['digest']
+  assert results.read(trained.results).digest == finished[0].digest
 
 
 def test_where_clusters_start_from_the_global_model_phase_1_makes_it_again(tmp_path, capsys):
@@ -114,9 +118,9 @@ def test_where_clusters_start_from_the_global_model_phase_1_makes_it_again(tmp_p
 
   config = dataclasses.replace(FROM_GLOBAL, clusterings=CLUSTERINGS[:1])
   folder = RunFolder(tmp_path / 'run')
-  digest = run(config, folder.root).results['digest']
-  saved = files.load_json(folder.phase1)['trajectory']
-  shutil.rmtree(folder.store / saved['artifact'])
+  digest = run(config, folder.root).results.digest
+  saved = folder.load_finished(folder.phase1, phase_files.Phase1).trajectory
+  shutil.rmtree(folder.store / saved.artifact)
   for path in (folder.root / 'phase2', folder.root / 'phase3', folder.root / 'new_clients'):
     shutil.rmtree(path)
   remedy = r'run python -m phases\.phase1 config_file=.* trains it again'
@@ -125,7 +129,7 @@ def test_where_clusters_start_from_the_global_model_phase_1_makes_it_again(tmp_p
   for phase in ('phase1', 'phase2', 'phase3', 'report'):
     flags = [f'--config_file={folder.config}'] if phase == 'phase1' else []
     assert run_here(f'phases.{phase}', *flags, f'--output_dir={folder.root}') == 0, capsys.readouterr().err
-  assert files.load_json(folder.results)['digest'] == digest
+  assert results.read(folder.results).digest == digest
 
 
 def test_files_name_every_model_that_results_stand_on(finished):
@@ -133,24 +137,25 @@ def test_files_name_every_model_that_results_stand_on(finished):
   folder = RunFolder(root)
   last = CONFIG.training.phase1_rounds + CONFIG.training.phase2_rounds
   store = artifacts.Store(folder.store)
-  for path, rounds in ((folder.phase1, [1, 2]), (folder.baseline, [1, 2, last])):
-    saved = saved_rounds.Checkpoints.from_json(files.load_json(path)['trajectory'], path)
+  for path, kind, rounds in (
+    (folder.phase1, phase_files.Phase1, [1, 2]),
+    (folder.baseline, phase_files.Baseline, [1, 2, last]),
+  ):
+    saved = folder.load_finished(path, kind).trajectory
     assert (saved.start_round, list(saved.rounds)) == (0, rounds) and saved_rounds.are_whole(store, saved)
-  assert found['artifacts']['phase1'] == files.load_json(folder.phase1)['trajectory']
+  assert found.artifacts.phase1 == folder.load_finished(folder.phase1, phase_files.Phase1).trajectory
   named = [
-    found['artifacts']['baseline'],
-    *(t for each in found['artifacts']['clusterings'].values() for t in each),
+    found.artifacts.baseline,
+    *(t for each in found.artifacts.clusterings.values() for t in each),
   ]
-  assert all(saved_rounds.are_whole(store, saved_rounds.Checkpoints.from_json(each, root)) for each in named)
-  # Where the models lie is no result.
-  assert results.with_digest(found | {'artifacts': {}})['digest'] == found['digest']
-  for clustering in found['clusterings']:
-    saved = files.load_json(folder.phase2(clustering['label']))
-    ends = [saved['trajectories'][position]['rounds'][-1] for position in saved['last']]
-    assert ends == [last] * clustering['num_clusters']
-  split = next(s for s in found['clusterings'][2]['splits'] if s['verdict'] == 'split')
-  root_segment = files.load_json(folder.phase2('bipartition'))['trajectories'][0]
-  assert root_segment['rounds'] == [split['round'] - 1, split['round']]
+  assert all(saved_rounds.are_whole(store, each) for each in named)
+  for clustering in found.clusterings:
+    saved = folder.load_finished(folder.phase2(clustering.label), phase_files.Phase2)
+    ends = [saved.trajectories[position].rounds[-1] for position in saved.last]
+    assert ends == [last] * clustering.num_clusters
+  split = next(s for s in found.clusterings[2].splits if s.verdict == 'split')
+  root_segment = folder.load_finished(folder.phase2('bipartition'), phase_files.Phase2).trajectories[0]
+  assert root_segment.rounds == (split.round - 1, split.round)
 
 
 @pytest.mark.parametrize(
@@ -162,8 +167,8 @@ def test_files_name_every_model_that_results_stand_on(finished):
     {'artifact': f'fedavg-{"0a" * 12}', 'start_round': 0, 'rounds': [True]},
   ],
 )
-def test_a_file_that_names_no_trajectory_is_damaged(named, tmp_path):
-  with pytest.raises(files.DamagedFile, match='names no trajectory; remove it'):
-    saved_rounds.Checkpoints.from_json(named, tmp_path / 'phase1.json')
+def test_a_file_that_names_no_trajectory_is_damaged(named):
+  with pytest.raises(records.Mismatch):
+    saved_rounds.Checkpoints.from_json(named)
   right = saved_rounds.Checkpoints(f'fedavg-{"0a" * 12}', 0, (1, 2))
-  assert saved_rounds.Checkpoints.from_json(right.to_json(), tmp_path) == right
+  assert saved_rounds.Checkpoints.from_json(right.to_json()) == right

@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import clients_of_runs
 from tff_cluster.base.errors import InputError
 from tff_cluster.data import saved
+from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import (
   ClusteringConfig,
   DataConfig,
@@ -89,31 +90,32 @@ def without(tmp_path_factory):
 
 
 def sick_ids(found):
-  return [found['population']['client_ids'][k] for k in SICK]
+  return [found.population.client_ids[k] for k in SICK]
 
 
 def test_who_diverged_is_named_and_kept_in_the_largest_cluster(finished):
   found, folder = finished
   out = sick_ids(found)
-  assert found['phase1']['dropped_updates'] == len(SICK) * CONFIG.training.phase1_rounds
-  for clustering in found['clusterings']:
-    if clustering['label'] == 'planted':
-      assert 'excluded' not in clustering  # What no method can know does not depend on updates.
+  assert found.phase1.dropped_updates == len(SICK) * CONFIG.training.phase1_rounds
+  for clustering in found.clusterings:
+    if clustering.label == 'planted':
+      assert clustering.excluded == ()  # What no method can know does not depend on updates.
       continue
-    assert clustering['excluded'] == out, clustering['label']
-    assert clustering['dropped_updates'] == len(SICK) * CONFIG.training.phase2_rounds
-    (note,) = [text for text in clustering['notes'] if 'not finite' in text]
+    assert list(clustering.excluded) == out, clustering.label
+    assert clustering.dropped_updates == len(SICK) * CONFIG.training.phase2_rounds
+    (note,) = [text for text in clustering.notes if 'not finite' in text]
     assert f'({", ".join(out)})' in note
-    homes = [members for members in clustering['clusters'] if set(members) & set(out)]
+    homes = [members for members in clustering.clusters if set(members) & set(out)]
     assert len(homes) == 1 and set(out) < set(homes[0])
-    healthy = [len(set(members) - set(out)) for members in clustering['clusters']]
+    healthy = [len(set(members) - set(out)) for members in clustering.clusters]
     assert len(set(homes[0]) - set(out)) == max(healthy) and min(healthy) > 0
-    assert files.load_json(folder.clusters(clustering['label']))['excluded'] == out
+    saved_clusters = folder.load_finished(folder.clusters(clustering.label), phase_files.Clusters)
+    assert list(saved_clusters.excluded) == out
 
 
 def test_their_rows_stay_visible_as_not_finite(finished):
   _, folder = finished
-  for name in files.load_json(folder.phase1)['signatures'].values():
+  for name in folder.load_finished(folder.phase1, phase_files.Phase1).signatures.values():
     vectors = files.load_rows(folder.store / name / 'vectors.npy')
     assert np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist() == list(SICK)
   arrays = files.load_arrays(folder.arrays)
@@ -127,23 +129,21 @@ def test_their_rows_stay_visible_as_not_finite(finished):
 
 def test_the_others_have_the_results_that_they_have_without_them(finished, without):
   found, _ = finished
-  out, ids = set(sick_ids(found)), found['population']['client_ids']
+  out, ids = set(sick_ids(found)), found.population.client_ids
   healthy = [k for k, client_id in enumerate(ids) if client_id not in out]
-  assert [ids[k] for k in healthy] == without['population']['client_ids']
-  for one, other in zip(found['clusterings'], without['clusterings'], strict=True):
-    label = one['label']
-    assert sorted(sorted(set(c) - out) for c in one['clusters']) == sorted(map(sorted, other['clusters'])), (
-      label
-    )
-    assert (one['threshold'], one['signature']) == (other['threshold'], other['signature'])
-    own = np.array(one['evaluations']['own']['client_accuracy'])
-    np.testing.assert_array_equal(own[healthy], other['evaluations']['own']['client_accuracy'], label)
+  assert [ids[k] for k in healthy] == without.population.client_ids
+  for one, other in zip(found.clusterings, without.clusterings, strict=True):
+    label = one.label
+    assert sorted(sorted(set(c) - out) for c in one.clusters) == sorted(map(sorted, other.clusters)), label
+    assert (one.threshold, one.signature) == (other.threshold, other.signature)
+    own = np.array(one.evaluations['own'].client_accuracy)
+    np.testing.assert_array_equal(own[healthy], other.evaluations['own'].client_accuracy, label)
     # Beside that of planted, which knows the groups of all clients.
-    assert one['recovery'] == other['recovery'], label
+    assert one.recovery == other.recovery, label
     assert [set(c) - out for c in joined_by(one)] == [set(c) for c in joined_by(other)]
-    assert one['new_clients']['fallback'] == other['new_clients']['fallback']
-  (one,), (other,) = (r['clusterings'][4]['splits'] for r in (found, without))
-  assert (one['round'], one['verdict']) == (other['round'], 'split') and one['excluded'] == sick_ids(found)
+    assert one.new_clients.fallback == other.new_clients.fallback
+  (one,), (other,) = (r.clusterings[4].splits for r in (found, without))
+  assert (one.round, one.verdict) == (other.round, 'split') and list(one.excluded) == sick_ids(found)
   for name in (
     'cross_similarity',
     'similarity_gap',
@@ -151,18 +151,18 @@ def test_the_others_have_the_results_that_they_have_without_them(finished, witho
     'mean_update_norm',
     'mean_similarity',
   ):
-    assert one[name] == other[name], name
-  for one, other in zip(found['candidates'], without['candidates'], strict=True):
+    assert getattr(one, name) == getattr(other, name), name
+  for one, other in zip(found.candidates, without.candidates, strict=True):
     assert one == other
 
 
 def test_alone_they_stay_with_the_model_that_they_have(finished, without):
   found, folder = finished
-  alone = np.array(found['local']['evaluation']['client_accuracy'])
+  alone = np.array(found.local.evaluation.client_accuracy)
   healthy = np.setdiff1d(np.arange(CLIENTS - NEW), SICK)
-  np.testing.assert_array_equal(alone[healthy], without['local']['evaluation']['client_accuracy'])
+  np.testing.assert_array_equal(alone[healthy], without.local.evaluation.client_accuracy)
   rounds = CONFIG.training.phase1_rounds + CONFIG.training.phase2_rounds
-  assert found['local']['dropped_updates'] == len(SICK) * rounds and 'dropped_updates' not in without['local']
+  assert found.local.dropped_updates == len(SICK) * rounds and without.local.dropped_updates == 0
   from tff_cluster.phases import run_experiment, session
 
   with session.opened(folder, folder.load_config(), run_experiment.Silent()) as experiment:
@@ -175,18 +175,16 @@ def test_alone_they_stay_with_the_model_that_they_have(finished, without):
 
 def joined_by(clustering):
   """Returns for each new client the members of the clusters that it joined."""
-  return [
-    {i for row in rows for i in clustering['clusters'][row]} for rows in clustering['new_clients']['assigned']
-  ]
+  return [{i for row in rows for i in clustering.clusters[row]} for rows in clustering.new_clients.assigned]
 
 
 def test_a_new_client_that_diverges_joins_the_largest_cluster_and_is_told(finished):
   found, _ = finished
-  for clustering in found['clusterings'][:5]:
-    sizes = [len(members) for members in clustering['clusters']]
-    (row,) = clustering['new_clients']['assigned'][SICK_NEW]
-    assert sizes[row] == max(sizes), clustering['label']
-    assert clustering['new_clients']['fallback'][SICK_NEW]
+  for clustering in found.clusterings[:5]:
+    sizes = [len(members) for members in clustering.clusters]
+    (row,) = clustering.new_clients.assigned[SICK_NEW]
+    assert sizes[row] == max(sizes), clustering.label
+    assert clustering.new_clients.fallback[SICK_NEW]
 
 
 def test_losses_that_are_not_numbers_are_null_in_json(finished):
@@ -197,8 +195,8 @@ def test_losses_that_are_not_numbers_are_null_in_json(finished):
 
   for path in folder.root.rglob('*.json'):
     json.loads(path.read_text(), parse_constant=refused)
-  assert found['phase1']['evaluation']['clients']['loss'] is None
-  assert np.isfinite(found['phase1']['evaluation']['global']['loss'])
+  assert found.phase1.evaluation.clients.loss is None
+  assert np.isfinite(found.phase1.evaluation.global_test.loss)
 
 
 def test_the_report_leaves_them_out_of_pictures_without_a_warning(finished):
@@ -215,7 +213,7 @@ def test_the_report_leaves_them_out_of_pictures_without_a_warning(finished):
   assert 'Scores are over the clients that were clustered: 2 clients of kmeans' in page
   assert f'({", ".join(sick_ids(found))})' in page
   # A distance matrix and a plane of each clustering (identical ones once), and a tree; none of the recursion.
-  shown = {(str(sorted(c['clusters'])), c['signature']) for c in found['clusterings'] if c['splits'] is None}
+  shown = {(str(sorted(c.clusters)), c.signature) for c in found.clusterings if c.splits is None}
   assert len(shown) >= 3
   assert page.count('Not shown: 2 clients whose updates were not finite.') == 2 * len(shown) + 1
   for kind in ('distances', 'embedding', 'dendrogram', 'similarities'):
@@ -233,10 +231,10 @@ def test_clustering_questions_are_about_the_others(finished):
     signatures.num_clients == CLIENTS - NEW - len(SICK) and truths['group'].shape[1] == signatures.num_clients
   )
   questions = study.Questions((('l2', 'average'),), 5, (2, 8), ('mean',), True)
-  rows = study.replay(signatures, questions, 0, truths)['rows']
-  assert max(row['recovery']['group']['ari'] for row in rows) == 1.0
+  rows = study.replay(signatures, questions, 0, truths).rows
+  assert max(row.recovery['group'].ari for row in rows) == 1.0
   assert 'not clustered' in study.run_note(folder, 'weights', signatures.client_ids)
-  assert study.run_note(folder, 'weights', found['population']['client_ids']) == ''
+  assert study.run_note(folder, 'weights', found.population.client_ids) == ''
 
 
 @pytest.mark.parametrize('dimension', [None, 64])
@@ -251,7 +249,6 @@ def test_clusters_start_from_the_mean_of_the_others(dimension, tmp_path):
   )
   folder = RunFolder(tmp_path)
   saved.save_population(clients(config, {0: 1e30}, {})[0], folder.population)
-  from tff_cluster.experiment import phase_files
   from tff_cluster.phases import client_signatures, phase1, run_experiment, session
   from tff_cluster.phases import clustering as clustering_lib
 

@@ -5,16 +5,20 @@ import dataclasses
 import fcntl
 import json
 import os
+import shutil
 
 import pytest
 
-from tests.phases.test_three_phase import TINY, run
-from tff_cluster.data import populate, saved
-from tff_cluster.experiment.run_folder import RunFolder
+from tests.phases.conftest import TINY
+from tests.phases.whole_run import Stopped, WholeRun
+from tff_cluster.data import populate
 from tff_cluster.phases.run_experiment import Silent
 from tff_cluster.storage import artifacts
 
 pytestmark = pytest.mark.tensorflow
+
+# Phase 1, the unclustered baseline, the plain and the weighted average, and two clusters, themselves and blended.
+MODELS = 8
 
 
 class Recorder(Silent):
@@ -31,36 +35,40 @@ class Recorder(Silent):
     yield self
 
 
-class Stopped(BaseException):
-  """Stands for a kill."""
-
-
-@pytest.fixture
-def measured(monkeypatch):
-  """The models that are measured on the global test set, in their order; .stop_after stops a run before the next one."""
+@contextlib.contextmanager
+def noted(stop_after=None):
+  """Yields the models that are measured on the global test set, in their order; a run is stopped after so many."""
   from tff_cluster.federated import trainer
 
-  class Models(list):
-    stop_after = None
+  models, measure = [], trainer.Trainer.measure_global
 
-  models, measure = Models(), trainer.Trainer.measure_global
-
-  def noted(self, weights):
-    if len(models) == models.stop_after:
+  def note(self, weights):
+    if len(models) == stop_after:
       raise Stopped
     models.append(weights[0].tobytes())
     return measure(self, weights)
 
-  monkeypatch.setattr(trainer.Trainer, 'measure_global', noted)
-  return models
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(trainer.Trainer, 'measure_global', note)
+    yield models
 
 
-def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(tmp_path):
-  alone = run(TINY, tmp_path / 'alone')
-  population = saved.load_population(RunFolder(tmp_path / 'alone').population)
-  digests_of = dict(zip(population.client_ids, population.client_digests, strict=True))
-  members = [digests_of[client_id] for client_id in alone.results['clusterings'][0]['clusters'][0]]
-  made = (tmp_path / 'alone' / 'store').glob('fedavg-*')
+@pytest.fixture(scope='module')
+def alone(tmp_path_factory):
+  """A run with a store of its own, and the models that it measured."""
+  with noted() as models:
+    return WholeRun(TINY, tmp_path_factory.mktemp('alone') / 'run'), models
+
+
+@pytest.fixture
+def store(alone, tmp_path):
+  return shutil.copytree(alone[0].folder.store, tmp_path / 'store')
+
+
+def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(alone, tmp_path):
+  run, _ = alone
+  members = [run.population.client_digests[k] for k in run.membership('kmeans')[0].nonzero()[0]]
+  made = run.folder.store.glob('fedavg-*')
   (taken,) = [f for f in made if json.loads((f / 'determinants.json').read_text())['clients'] == members]
   other = tmp_path / 'store' / taken.name
   other.mkdir(parents=True)
@@ -68,60 +76,51 @@ def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(tm
   fcntl.flock(descriptor, fcntl.LOCK_EX)
   progress = Recorder(descriptor, until='kmeans/cluster_001')
   # In its order it would wait for cluster_000 for ever.
-  beside = run(TINY, tmp_path / 'beside', store_dir=str(tmp_path / 'store'), progress=progress)
+  beside = WholeRun(TINY, tmp_path / 'beside', store_dir=str(tmp_path / 'store'), progress=progress)
   clusters = [name for name in progress.names if name.startswith('kmeans/')]
   assert clusters == ['kmeans/cluster_001', 'kmeans/cluster_000']
-  assert beside.results['digest'] == alone.results['digest']
+  assert beside.results.digest == run.results.digest
 
 
-def test_no_model_is_measured_twice_on_the_global_test_set(measured, tmp_path):
-  store = str(tmp_path / 'store')
-  one = run(TINY, tmp_path / 'one', store_dir=store)
-  # Phase 1, the unclustered baseline, the plain and the weighted average, and two clusters, themselves and blended.
-  assert len(measured) == len(set(measured)) == 8
-  two = run(TINY, tmp_path / 'two', store_dir=store)
-  assert len(measured) == 8
-  (artifact,) = [a for a in artifacts.Store(tmp_path / 'store').artifacts() if a.kind == 'global_scores']
-  assert artifact.content == 'models scored: 8'
-  assert two.results['digest'] == one.results['digest']
+def test_no_model_is_measured_twice_on_the_global_test_set(alone, store, tmp_path):
+  run, models = alone
+  assert len(models) == len(set(models)) == MODELS
+  with noted() as measured:
+    assert WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results.digest == run.results.digest
+  assert measured == []
+  (artifact,) = [a for a in artifacts.Store(store).artifacts() if a.kind == 'global_scores']
+  assert artifact.content == f'models scored: {MODELS}'
 
 
-def test_a_stopped_phase_3_measures_only_what_is_left(measured, tmp_path):
-  whole = run(TINY, tmp_path / 'whole').results
-  expected = list(measured)
-  measured.clear()
-  measured.stop_after = 6
-  with pytest.raises(Stopped):
-    run(TINY, tmp_path / 'stopped')
-  measured.stop_after = None
-  assert run(TINY, tmp_path / 'stopped').results['digest'] == whole['digest']
-  assert measured == expected
+def test_a_stopped_phase_3_measures_only_what_is_left(alone, tmp_path):
+  run, models = alone
+  with noted(stop_after=6) as before, pytest.raises(Stopped):
+    WholeRun(TINY, tmp_path)
+  with noted() as after:
+    assert WholeRun(TINY, tmp_path).results.digest == run.results.digest
+  assert before + after == models
 
 
-def test_a_damaged_measurement_is_kept_aside_and_made_again(measured, tmp_path):
-  store = tmp_path / 'store'
-  one = run(TINY, tmp_path / 'one', store_dir=str(store)).results
+def test_a_damaged_measurement_is_kept_aside_and_made_again(alone, store, tmp_path):
   (artifact,) = store.glob('global_scores-*')
   damaged = sorted(artifact.glob('*.npz'))[0]
   whole = damaged.read_bytes()
   damaged.write_bytes(whole[:-100])
-  two = run(TINY, tmp_path / 'two', store_dir=str(store)).results
-  assert two['digest'] == one['digest']
-  assert len(measured) == 9
+  with noted() as measured:
+    again = WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results
+  assert again.digest == alone[0].results.digest and len(measured) == 1
   assert damaged.read_bytes() == whole
   assert damaged.with_name(damaged.name + '.damaged').exists()
 
 
-def test_another_global_test_set_is_measured_by_itself(measured, tmp_path, monkeypatch):
-  store = str(tmp_path / 'store')
-  run(TINY, tmp_path / 'one', store_dir=store)
-  population = saved.load_population(RunFolder(tmp_path / 'one').population)
-  fewer = dataclasses.replace(
-    population, global_test_x=population.global_test_x[:50], global_test_y=population.global_test_y[:50]
-  )
+def test_another_global_test_set_is_measured_by_itself(alone, store, tmp_path, monkeypatch):
+  run, models = alone
+  x, y = run.population.global_test_x[:50], run.population.global_test_y[:50]
+  fewer = dataclasses.replace(run.population, global_test_x=x, global_test_y=y)
   monkeypatch.setattr(populate, 'build_population', lambda *arguments: fewer)
-  found = run(TINY, tmp_path / 'two', store_dir=store).results
+  with noted() as measured:
+    found = WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results
   # The same models: what is trained does not depend on it.
-  assert measured[8:] == measured[:8]
-  accuracy = found['baseline']['evaluation']['global']['accuracy']
+  assert measured == models
+  accuracy = found.baseline.evaluation.global_test.accuracy
   assert accuracy * 50 == pytest.approx(round(accuracy * 50))

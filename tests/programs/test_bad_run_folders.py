@@ -1,5 +1,6 @@
 """Damaged folders of runs: exit code 2, one line with the file, in less than a second, and nothing is lost."""
 
+import dataclasses
 import json
 import shutil
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.made_up import after_phase_1
 from tests.programs import children
+from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
@@ -88,19 +90,20 @@ def test_a_damaged_configuration_of_one_seed_of_a_comparison(run, capsys):
   assert children.files(run.root / 'seed_0') == before
 
 
+# What a program reads of an earlier phase, and that phase.
+READ = [
+  ('clustering', 'phase1.json', 'phase1'),
+  ('replay', 'phase1.json', 'phase1'),
+  ('phase2', 'phase1.json', 'phase1'),
+  ('phase2', 'clusterings/kmeans/clusters.json', 'clustering'),
+  ('phase3', 'phase2/clustering_kmeans.json', 'phase2'),
+  ('report', 'phase3/kmeans.json', 'phase3'),
+]
+
+
 @pytest.mark.parametrize('kind', JSON)
-@pytest.mark.parametrize(
-  ('name', 'place'),
-  [
-    ('clustering', 'phase1.json'),
-    ('replay', 'phase1.json'),
-    ('phase2', 'phase1.json'),
-    ('phase2', 'clusterings/kmeans/clusters.json'),
-    ('phase3', 'phase2/clustering_kmeans.json'),
-    ('report', 'phase3/kmeans.json'),
-  ],
-)
-def test_a_damaged_file_of_an_earlier_phase(name, place, kind, run, capsys):
+@pytest.mark.parametrize(('name', 'place', 'phase'), READ)
+def test_a_damaged_file_of_an_earlier_phase(name, place, phase, kind, run, capsys):
   damage(run.root / place, JSON[kind])
   words = 'Is a directory' if kind == 'a folder' else f'{run.root / place} is damaged: '
   # A clustering that is there is not made again.
@@ -108,17 +111,7 @@ def test_a_damaged_file_of_an_earlier_phase(name, place, kind, run, capsys):
   refused(name, run, run.root / place, words, capsys)
 
 
-@pytest.mark.parametrize(
-  ('name', 'place', 'phase'),
-  [
-    ('clustering', 'phase1.json', 'phase1'),
-    ('replay', 'phase1.json', 'phase1'),
-    ('phase2', 'phase1.json', 'phase1'),
-    ('phase2', 'clusterings/kmeans/clusters.json', 'clustering'),
-    ('phase3', 'phase2/clustering_kmeans.json', 'phase2'),
-    ('report', 'phase3/kmeans.json', 'phase3'),
-  ],
-)
+@pytest.mark.parametrize(('name', 'place', 'phase'), READ)
 def test_a_phase_that_has_not_run(name, place, phase, run, capsys):
   (run.root / place).unlink()
   first = f'--config_file={run.config} ' if phase == 'phase1' else ''
@@ -133,7 +126,7 @@ IDS = 'store/signatures-1/clients.json'
 @pytest.mark.parametrize(
   ('place', 'change', 'words'),
   [
-    ('phase1.json', lambda b: b'{}', "is damaged: it has no 'signatures'"),
+    ('phase1.json', lambda b: b'{}', "is damaged: it has no 'stage'"),
     (VECTORS, lambda b: b[:-4], 'is damaged: '),
     (VECTORS, lambda b: b[:-4] + b'\0\0\0\1', 'its checksum does not fit'),
     (VECTORS, lambda b: b.replace(b"'descr'", b"'dscr' "), 'is damaged: '),
@@ -162,7 +155,8 @@ def test_damaged_signatures(place, change, words, run, capsys):
 
 
 def test_signatures_that_phase_1_did_not_save(run, capsys):
-  run.phase1.write_bytes(b'{"signatures": {}}')
+  saved = run.load_finished(run.phase1, phase_files.Phase1)
+  files.save_json(run.phase1, dataclasses.replace(saved, signatures={}))
   words = '--signature=weights: this Phase 1 saved  only'
   refused('replay', run, '', words, capsys)
   run.clusters('kmeans').unlink()

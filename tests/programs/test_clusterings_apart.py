@@ -1,30 +1,27 @@
 """One clustering that fails keeps nothing from the others, and a folder takes what is given instead of it."""
 
+import contextlib
 import re
 
 import pytest
 
 from tests.programs.children import beside_phases, check_text, run_here
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.methods.spectral import Spectral
 from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import cluster_training
 from tff_cluster.storage import files
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures('without_report')]
 
 SMALL = (
   '--dataset=digits', '--partition=label_swapped', '--num_clients=6', '--num_groups=2', '--model=logistic',
   '--phase1_rounds=2', '--phase2_rounds=2',
 )  # fmt: skip
 KMEANS = '--clustering=kmeans,num_clusters=2'
+BAD = '--clustering=kmeans,num_clusters=3,name=bad'
 # Six clients of whom some pairs are linked: more than one clique.
 EXPLODES = '--clustering=dynamic_distance,distance_threshold=quantile:0.4,max_clusters=1'
-
-
-@pytest.fixture(autouse=True)
-def _without_pictures(monkeypatch):
-  from tff_cluster.report import report
-
-  monkeypatch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
 
 
 def run_all(folder, *flags):
@@ -38,6 +35,26 @@ def check_end(code, err, *words):
 
 def labels(folder):
   return [clustering.label for clustering in RunFolder(folder).load_config().clusterings]
+
+
+@pytest.fixture
+def training_fails(monkeypatch):
+  """Returns a context in which the training of clustering 'bad' fails in the folders for which a function says so."""
+
+  @contextlib.contextmanager
+  def failing(where=lambda folder: True):
+    real = cluster_training.train_clusters
+
+    def fails(experiment, label):
+      if label == 'bad' and where(experiment.folder.root):
+        raise InputError('planted')
+      return real(experiment, label)
+
+    with monkeypatch.context() as patch:
+      patch.setattr(cluster_training, 'train_clusters', fails)
+      yield
+
+  return failing
 
 
 def test_cliques_that_explode_leave_the_others_a_run_and_the_named_way_out_works(tmp_path, capsys):
@@ -89,67 +106,47 @@ def test_a_fault_of_a_method_leaves_the_others_a_run(tmp_path, capsys, monkeypat
   assert run_all(tmp_path / 'run', *flags) == 0, capsys.readouterr().err
 
 
-def test_a_clustering_that_fails_while_it_is_trained_leaves_the_others_a_run(tmp_path, capsys, monkeypatch):
-  from tff_cluster.base.errors import InputError
-  from tff_cluster.phases import cluster_training
-
-  real = cluster_training.train_clusters
-
-  def fails(experiment, label):
-    if label == 'bad':
-      raise InputError('planted')
-    return real(experiment, label)
-
-  monkeypatch.setattr(cluster_training, 'train_clusters', fails)
-  bad = '--clustering=kmeans,num_clusters=3,name=bad'
-  check_end(run_all(tmp_path / 'run', bad, KMEANS), capsys.readouterr().err, 'bad: planted', 'done: kmeans')
-  monkeypatch.undo()
-  assert labels(tmp_path / 'run') == ['kmeans']
+def test_a_clustering_that_fails_while_it_is_trained_leaves_the_others_a_run(
+  tmp_path, capsys, training_fails
+):
+  run = tmp_path / 'run'
+  with training_fails():
+    check_end(run_all(run, BAD, KMEANS), capsys.readouterr().err, 'bad: planted', 'done: kmeans')
+  assert labels(run) == ['kmeans']
   # Another one of the name is not taken for the one that failed.
-  assert run_here('phases.clustering', f'--output_dir={tmp_path / "run"}', '--method=kmeans', '--num_clusters=4',
-                  '--name=bad') == 0  # fmt: skip
-  assert len(files.load_json(RunFolder(tmp_path / 'run').clusters('bad'))['clusters']) == 4
+  another = ('--method=kmeans', '--num_clusters=4', '--name=bad')
+  assert run_here('phases.clustering', f'--output_dir={run}', *another) == 0
+  assert len(files.load_json(RunFolder(run).clusters('bad'))['clusters']) == 4
 
 
-def test_a_clustering_that_fails_in_one_fold_is_in_no_fold(tmp_path, capsys, monkeypatch):
-  from tff_cluster.base.errors import InputError
-  from tff_cluster.phases import cluster_training
-
-  real = cluster_training.train_clusters
-
-  def fails(experiment, label):
-    if label == 'bad' and experiment.folder.root.name == '01':
-      raise InputError('planted')
-    return real(experiment, label)
-
-  monkeypatch.setattr(cluster_training, 'train_clusters', fails)
-  flags = ('--num_folds=2', '--clustering=kmeans,num_clusters=3,name=bad', KMEANS)
-  check_end(run_all(tmp_path / 'run', *flags), capsys.readouterr().err, 'bad: planted', 'done: kmeans')
-  folders = [tmp_path / 'run', *(tmp_path / 'run' / 'folds' / name for name in ('00', '01'))]
+def test_a_clustering_that_fails_in_one_fold_is_in_no_fold(tmp_path, capsys, training_fails):
+  run, flags = tmp_path / 'run', ('--num_folds=2', BAD, KMEANS)
+  with training_fails(lambda folder: folder.name == '01'):
+    check_end(run_all(run, *flags), capsys.readouterr().err, 'bad: planted', 'done: kmeans')
+  folders = [run, run / 'folds' / '00', run / 'folds' / '01']
   assert [labels(folder) for folder in folders] == [['kmeans']] * 3
-  assert [
-    [c['label'] for c in files.load_json(folder / 'results.json')['clusterings']] for folder in folders
-  ] == [['kmeans']] * 3
-  assert (
-    'unclustered/baseline' in files.load_json(folders[0] / 'results.json')['cross_validation']['evaluations']
-  )
-  monkeypatch.undo()
-  from tff_cluster.report import report
-
-  monkeypatch.setattr(report, 'write_report', lambda folder, *_: folder / 'report.html')
-  assert run_all(tmp_path / 'run', *flags) == 0, capsys.readouterr().err
+  results = [files.load_json(folder / 'results.json') for folder in folders]
+  assert [[c['label'] for c in found['clusterings']] for found in results] == [['kmeans']] * 3
+  assert 'unclustered/baseline' in results[0]['cross_validation']['evaluations']
+  assert run_all(run, *flags) == 0, capsys.readouterr().err
   assert [labels(folder) for folder in folders] == [['kmeans', 'bad']] * 3
 
 
-def test_the_program_that_clusters_makes_what_it_can(tmp_path, capsys):
-  run = tmp_path / 'run'
-  assert run_here('phases.phase1', f'--output_dir={run}', *SMALL, EXPLODES, KMEANS) == 0
+def test_the_program_that_clusters_makes_what_it_can_and_cfl_is_added_to_a_run(tmp_path, capsys):
+  folder = f'--output_dir={tmp_path / "run"}'
+  run = RunFolder(tmp_path / 'run')
+  flags = ('--partition=label_permuted', '--rows_per_client=80', '--phase1_rounds=6', '--phase2_rounds=8')
+  assert run_here('phases.phase1', folder, *SMALL, *flags, EXPLODES, KMEANS) == 0
   capsys.readouterr()
-  code = run_here('phases.clustering', f'--output_dir={run}')
+  code = run_here('phases.clustering', folder)
   check_end(code, capsys.readouterr().err, 'dynamic_distance: distance threshold', 'done: kmeans')
-  assert labels(run) == ['kmeans'] and RunFolder(run).clusters('kmeans').exists()
-  arguments = ('--method=dynamic_distance', '--distance_threshold=quantile:0.4')
-  assert run_here('phases.clustering', f'--output_dir={run}', *arguments) == 0, capsys.readouterr().err
-  assert labels(run) == ['kmeans', 'dynamic_distance']
+  assert labels(run.root) == ['kmeans'] and run.clusters('kmeans').exists()
+  cfl = ('--method=bipartition', '--stationary_norm=0.3', '--stopping_norm=0.45', '--rounds_before_split=4')
+  for added in (('--method=dynamic_distance', '--distance_threshold=quantile:0.4'), cfl):
+    assert run_here('phases.clustering', folder, *added) == 0, capsys.readouterr().err
+  assert labels(run.root) == ['kmeans', 'dynamic_distance', 'bipartition']
   for program in ('phase2', 'phase3', 'report'):
-    assert run_here(f'phases.{program}', f'--output_dir={run}') == 0, capsys.readouterr().err
+    assert run_here(f'phases.{program}', folder) == 0, capsys.readouterr().err
+  kmeans, _, recursive = files.load_json(run.root / 'results.json')['clusterings']
+  assert kmeans['splits'] is None
+  assert (recursive['recovery']['group']['ari'], recursive['splits'][0]['verdict']) == (1.0, 'split')

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from phases import compare
-from tff_cluster.cli import program
+from tests.programs.children import run_here
 
 SMALL = [
   '--num_clients=6', '--num_groups=2', '--rows_per_client=40', '--model=logistic', '--phase1_rounds=1', '--phase2_rounds=2',
@@ -21,16 +20,14 @@ def run(capsys, monkeypatch):
   """Returns a function that compares in a folder and returns (exit code, standard output, standard error)."""
 
   def compared(folder, *more):
-    line = ['compare.py', *SMALL, f'--output_dir={folder}', *more]
-    monkeypatch.setattr(sys, 'argv', line)  # What the page calls its command.
-    code = program.execute(compare.main, compare.define_flags, line)
-    return code, *capsys.readouterr()
+    line = [*SMALL, f'--output_dir={folder}', *more]
+    monkeypatch.setattr(sys, 'argv', ['compare.py', *line])  # What the page calls its command.
+    return run_here('phases.compare', *line), *capsys.readouterr()
 
   return compared
 
 
 @pytest.mark.tensorflow
-@pytest.mark.program
 def test_a_small_comparison_from_flags_to_page_and_again(run, tmp_path):
   folder = tmp_path / 'out'
   code, _, err = run(folder, '--seeds=0')

@@ -6,11 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from phases import disturb
 from tests.conftest import make_population
 from tests.made_up import after_phase_1
 from tests.programs.children import run_here
-from tff_cluster.cli import program
 from tff_cluster.data import saved
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 
@@ -31,7 +29,7 @@ def run(tmp_path):
 
 
 def call(*arguments):
-  return program.execute(disturb.main, disturb.define_flags, ['p', *map(str, arguments)])
+  return run_here('phases.disturb', *map(str, arguments))
 
 
 def test_a_run_without_phase_1(run, capsys):

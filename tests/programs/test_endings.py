@@ -96,10 +96,6 @@ def test_a_worker_that_dies_of_its_own_fault_ends_the_run_with_its_model(tmp_pat
 def test_a_system_without_private_networks_is_told_of_once_a_run(tmp_path):
   if not networks_can_be_forbidden():
     pytest.skip('no user namespace can be made, in which networks could be forbidden')
-  script = (
-    'from phases import run_all; from tff_cluster.cli import program; from tests.programs import children\n'
-    'with children.no_report(): program.run(run_all.main, run_all.define_flags)'
-  )
   # Each fold has a worker of its own.
   flags = (
     *SMALL,
@@ -108,18 +104,16 @@ def test_a_system_without_private_networks_is_told_of_once_a_run(tmp_path):
     '--phase2_rounds=1',
     f'--output_dir={tmp_path / "run"}',
   )
-  command = [*WITHOUT_PRIVATE_NETWORKS, sys.executable, '-c', script, *flags]
+  program = [sys.executable, '-m', 'tests.programs.unreported', 'phases.run_all']
+  command = [*WITHOUT_PRIVATE_NETWORKS, *program, *flags]
   done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
   assert done.returncode == 0, done.stderr
   err = beside_phases(done.stderr)
   assert 'can read and write all your files' in err and err.count('\n') == 1
 
 
-def test_a_fault_of_this_software_keeps_its_traceback_and_leaves_no_worker(uninterrupted, tmp_path):
-  shutil.copytree(uninterrupted[0], tmp_path / 'run', symlinks=True)
-  (tmp_path / 'run' / 'phase1.json').write_text('{"signatures": 3}')
-  (tmp_path / 'run' / 'clusterings' / 'kmeans' / 'clusters.json').unlink()
-  child = run_all(tmp_path / 'run')
+def test_a_fault_of_this_software_keeps_its_traceback_and_leaves_no_worker(tmp_path):
+  child = UnreportedChild('tests.programs.faulty', *SMALL, f'--output_dir={tmp_path / "run"}')
   code, _, err = child.finish()
   assert code == 1 and 'Traceback' in err and 'AttributeError' in err
   assert child.left_over() == []

@@ -1,12 +1,15 @@
 """Folders and files that change under a run: taken away, damaged, of a later version, or dated by a clock that jumps.
 
-One line each; nothing of it is used, nothing is overwritten, and where a run goes on it ends with the same digest.
+One line each; nothing of it is used, nothing is overwritten, and where a run goes on it ends with the same digest. What users
+keep in a run's folder stays as it is (test_folders_of_users.py).
 """
 
 import itertools
 import json
 import logging
 import os
+import re
+import shlex
 import shutil
 import time
 import zipfile
@@ -14,7 +17,17 @@ import zipfile
 import numpy as np
 import pytest
 
-from tests.programs.children import SMALL, Child, beside_phases, check_text, digest, nothing_done, run_small
+from tests.programs.children import (
+  SMALL,
+  Child,
+  UnreportedChild,
+  beside_phases,
+  check_text,
+  digest,
+  nothing_done,
+  run_here,
+  run_small,
+)
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.experiment import results as results_lib
@@ -22,14 +35,7 @@ from tff_cluster.phases import live_experiment
 from tff_cluster.storage import files, sealed_json
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures('without_report')]
-
-# By what a run reads of them: files that stop it (test_folders_of_users.py has all), and files that it keeps aside and
-# makes again.
-REFUSED = ('config.json', 'population.npz', 'phase2/baseline.json', 'clusterings/geometry_weights.npz')
-MADE_AGAIN = (
-  'store/fedavg-*/round_00004.npz', 'store/signatures-*/vectors.npy', 'store/signatures-*/vectors.npy.json',
-  'store/signatures-*/clients.json', 'results.json', 'arrays.npz',
-)  # fmt: skip
+KINDS = ('cut off', 'altered')
 
 
 @pytest.fixture
@@ -38,6 +44,20 @@ def unread(copy):
   for path in copy.glob('phase3/*.json'):
     path.unlink()
   return copy
+
+
+@pytest.fixture
+def refused(capsys):
+  """Returns a function that runs on a folder and checks the exit code and the line that it ends with."""
+
+  def called(folder, code, *words):
+    capsys.readouterr()
+    found = run_small(folder)
+    captured = capsys.readouterr()
+    check_text(found, beside_phases(captured.err), code, *words)
+    assert captured.out == ''
+
+  return called
 
 
 def chosen(folder, pattern):
@@ -66,24 +86,42 @@ def damage(path, kind):
   path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
 
 
-KINDS = ('cut off', 'altered')
+def removable(folder):
+  """Returns the files of a finished run that phases read from each other, those of shared artifacts and pages aside."""
+  return [
+    path.relative_to(folder)
+    for path in sorted(folder.rglob('*'))
+    if path.is_file()
+    and path.suffix in ('.json', '.npz')
+    and path.parts[len(folder.parts)]
+    not in ('store', 'tensorboard', 'config.json', 'results.json', 'arrays.npz')
+  ]
 
 
-@pytest.mark.parametrize(('name', 'kind'), zip(REFUSED, itertools.cycle(KINDS)))
-def test_a_damaged_file_that_a_person_has_to_look_at_is_named_and_kept(name, kind, unread, capsys):
-  path = unread / name
-  damage(path, kind)
-  before = {p: p.read_bytes() for p in unread.rglob('*') if p.is_file() and p.name != 'environment.json'}
-  code = run_small(unread)
-  captured = capsys.readouterr()
-  check_text(code, beside_phases(captured.err), 2, str(path))
-  assert captured.out == ''
-  after = {p: p.read_bytes() for p in unread.rglob('*') if p.is_file() and p.name != 'environment.json'}
-  assert {p: after.get(p) for p in before if p.name != 'config.json'} == {
-    p: content for p, content in before.items() if p.name != 'config.json'
-  }
-  if name == 'config.json':
-    assert path.read_bytes() == before[path]
+def test_removing_any_damaged_file_has_it_made_again_as_its_line_says(copy, finished, refused, capsys):
+  assert len(removable(finished)) > 15
+  for name in removable(finished):
+    path = copy / name
+    # An altered byte of a small archive may be one that says nothing.
+    damage(path, 'cut off' if path.suffix == '.npz' and path.parent != copy else 'altered')
+    damaged = path.read_bytes()
+    for again in {'phase3/kmeans.json', 'phase3/bipartition.json'} - {name.as_posix()}:
+      (copy / again).unlink()
+    if name.as_posix() != 'environment.json':  # It is written anew by every call.
+      refused(copy, 2, f'{path} is damaged', 'remove it to have it made again')
+      assert path.read_bytes() == damaged
+      path.unlink()
+    assert run_small(copy) == 0, (name, capsys.readouterr().err)
+    assert digest(copy) == digest(finished), name
+    assert ' 0 trained' in capsys.readouterr().out, name
+    assert path.exists()
+
+
+# Files that a run keeps aside and makes again.
+MADE_AGAIN = (
+  'store/fedavg-*/round_00004.npz', 'store/signatures-*/vectors.npy', 'store/signatures-*/vectors.npy.json',
+  'store/signatures-*/clients.json', 'results.json', 'arrays.npz',
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(('name', 'kind'), zip(MADE_AGAIN, itertools.cycle(KINDS)))
@@ -115,53 +153,36 @@ def make_newer(path):
   assert described.read_text() != text
 
 
-@pytest.mark.parametrize('name', [*REFUSED[:2], *MADE_AGAIN])
-def test_a_file_of_a_later_version_is_named_and_left_alone(name, unread, capsys):
-  path = chosen(unread, name) if '*' in name else unread / name
+@pytest.mark.parametrize(
+  'name',
+  ['config.json', 'population.npz', 'store/fedavg-*/round_00004.npz', 'store/signatures-*/vectors.npy'],
+)
+def test_a_file_of_a_later_version_is_named_and_left_alone(name, unread, refused):
+  path = chosen(unread, name)
   make_newer(path)
   before = path.read_bytes()
-  code = run_small(unread)
-  check_text(code, beside_phases(capsys.readouterr().err), 1, str(path), 'file format 2')
+  refused(unread, 1, str(path), 'file format 2')
   assert path.read_bytes() == before
   assert not list(unread.rglob('*.damaged'))
 
 
-def test_results_of_a_later_schema_are_not_replaced(unread, capsys):
-  found = files.load_json(unread / 'results.json')
-  files.save_json(unread / 'results.json', found | {'schema': results_lib.SCHEMA + 1})
-  before = (unread / 'results.json').read_bytes()
-  check_text(
-    run_small(unread),
-    beside_phases(capsys.readouterr().err),
-    1,
-    'results.json has schema',
-    str(results_lib.SCHEMA + 1),
-  )
-  assert (unread / 'results.json').read_bytes() == before
+def test_results_of_a_later_schema_are_not_replaced(unread, refused):
+  path = unread / 'results.json'
+  files.save_json(path, files.load_json(path) | {'schema': results_lib.SCHEMA + 1})
+  before = path.read_bytes()
+  refused(unread, 1, 'results.json has schema', str(results_lib.SCHEMA + 1))
+  assert path.read_bytes() == before
 
 
-def test_a_configuration_of_a_later_version_is_refused(unread, capsys):
-  found = files.load_json(unread / 'config.json')
-  found['training']['quantum_rounds'] = 3
-  files.save_json(unread / 'config.json', found)
-  check_text(run_small(unread), beside_phases(capsys.readouterr().err), 2, 'config.json', 'quantum_rounds')
-
-
-def test_what_stands_in_a_lock_does_not_matter(unread, finished):
+def test_what_stands_in_a_lock_and_how_old_files_are_does_not_matter(unread, finished, capsys):
   (unread / '.tff_cluster-lock').write_bytes(b'\xff\n\x00' * 50)
-  os.utime(unread / '.tff_cluster-lock', (2**33, 2**33))
-  assert run_small(unread) == 0
-  assert digest(unread) == digest(finished)
-  assert not (unread / '.tff_cluster-lock').exists()
-
-
-def test_files_from_1970_and_from_the_future_are_taken_as_they_are(unread, finished, capsys):
   for number, path in enumerate(sorted(unread.rglob('*'))):
     second = (0, 2**33)[number % 2]
     os.utime(path, (second, second))
   assert run_small(unread) == 0
   assert digest(unread) == digest(finished)
   assert ' 0 trained' in capsys.readouterr().out
+  assert not (unread / '.tff_cluster-lock').exists()
 
 
 JUMPING = """
@@ -179,7 +200,8 @@ def test_a_run_under_a_clock_that_jumps_gives_the_same_bits(finished, tmp_path):
   (tmp_path / 'site').mkdir()
   (tmp_path / 'site' / 'sitecustomize.py').write_text(JUMPING)
   clock = {'PYTHONPATH': str(tmp_path / 'site'), 'JUMPED': str(tmp_path / 'jumped')}
-  child = Child('phases.run_all', *SMALL, f'--output_dir={tmp_path / "run"}', **clock)
+  line = ('phases.run_all', *SMALL, f'--output_dir={tmp_path / "run"}')
+  child = Child('tests.programs.unreported', *line, **clock)
   code, _, err = child.finish()
   assert (code, err) == (0, '')
   assert (tmp_path / 'jumped').exists()
@@ -214,7 +236,7 @@ def removed(folder):
 @pytest.mark.parametrize('what', ['output_dir', 'store_dir'])
 def test_a_folder_removed_while_the_run_goes_on_ends_it_and_does_not_come_back(what, tmp_path):
   folder, shared = tmp_path / 'run', tmp_path / 'store'
-  child = Child(
+  child = UnreportedChild(
     'phases.run_all', *SMALL, '--phase1_rounds=500', f'--output_dir={folder}', f'--store_dir={shared}'
   )
   assert child.wait_for(shared, 'fedavg-*/latest_*.npz')
@@ -228,3 +250,19 @@ def test_a_folder_removed_while_the_run_goes_on_ends_it_and_does_not_come_back(w
   else:
     assert [path.name for path in tmp_path.iterdir()] == ['run']
     assert not (folder / '.tff_cluster-lock').exists()
+
+
+@pytest.mark.parametrize(
+  'name', ['phase1.json', 'environment.json', 'clusterings/bipartition/similarities.npz', 'phase2/baseline.json',
+           'phase3/kmeans.json'],
+)  # fmt: skip
+def test_what_a_report_misses_is_made_by_the_commands_that_its_line_names(name, copy, finished, capsys):
+  (copy / name).unlink()
+  for _ in range(3):
+    if run_here('phases.report', f'--output_dir={copy}') == 0:
+      break
+    line = capsys.readouterr().err
+    command = shlex.split(re.search(r'run python -m (.*) first', line)[1])
+    assert run_here(*command) == 0, (line, capsys.readouterr().err)
+  assert run_here('phases.report', f'--output_dir={copy}') == 0, capsys.readouterr().err
+  assert digest(copy) == digest(finished)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from tests.made_up import atlas_runs
+from tests.made_up import atlas_runs, in_json
+from tff_cluster.experiment.result_parts import Split
 from tff_cluster.report.atlas import data
 from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS
 
@@ -99,7 +100,9 @@ def test_clusters_have_the_colours_of_their_groups(made):
 
 def test_stages_follow_the_splits():
   def split(at, cluster, first, second, verdict='split'):
-    return {'round': at, 'cluster': cluster, 'verdict': verdict, 'halves': [first, second]}
+    return in_json.record(
+      Split, {'round': at, 'cluster': cluster, 'verdict': verdict, 'halves': [first, second]}
+    )
 
   splits = [
     split(3, list('abcdef'), list('abc'), list('def')),
@@ -159,8 +162,6 @@ def test_arrays_that_are_missing_or_do_not_fit_are_left_out(made):
 
 def test_without_groups_local_training_or_splits():
   runs, arrays = atlas_runs.make(1, truth='none', local=None, methods=('kmeans',))
-  for _, results in runs:
-    del results['clusterings'][0]['splits']
   found, _ = atlas_runs.document(runs, arrays)
   (run,) = found['runs']
   assert run['groups'] == [] and [c['kind'] for c in found['contenders']] == ['fedavg', 'disjoint']

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.made_up import atlas_runs
+from tests.made_up import atlas_runs, in_json
 from tff_cluster.report.atlas import page
 from tff_cluster.studies.comparison import page as comparison
 
@@ -86,11 +86,11 @@ def test_title_answer_and_alarms_are_there_without_scripts(found, text):
 
 def test_the_comparison_writes_and_links_it(tmp_path):
   runs, arrays = atlas_runs.make(1)
-  index = comparison.write(runs, {}, tmp_path, arrays)
+  index = comparison.write(in_json.typed_runs(runs), {}, tmp_path, arrays)
   static = index.read_text()
   assert static.index('href="atlas.html"') < static.index('aria-label="Contents"')
   (_, with_map), _ = _scripts((tmp_path / page.NAME).read_text())
   assert list(json.loads(with_map)['runs'][0]['geometry']) == ['weights']
-  comparison.write(runs, {}, tmp_path)
+  comparison.write(in_json.typed_runs(runs), {}, tmp_path)
   (_, without), _ = _scripts((tmp_path / page.NAME).read_text())
   assert json.loads(without)['runs'][0]['geometry'] == {}

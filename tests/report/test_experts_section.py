@@ -1,29 +1,27 @@
 """The report's words on cluster models as experts follow the numbers."""
 
-import types
-
 import pytest
 
-from tests.made_up.drawn import drawn
+from tests.made_up import finished_run as made_up
+from tests.made_up.drawn import drawn, run_of, text
 from tff_cluster.report.experts_section import as_experts
 from tff_cluster.report.pages import Section
 
 RULES = ('fedex', 'mean', 'vote', 'confidence', 'gate', 'oracle')
 
 
-def section(fedex, oracle, alone, best=0.6):
-  accuracy = dict(zip(RULES, (fedex, 0.71, 0.55, 0.66, 0.80, oracle), strict=True))
-  found = {
-    'accuracy': accuracy,
+def _section(fedex, oracle, alone):
+  results, _ = made_up.make_run(num_clients=4, methods=('kmeans',))
+  results['baseline']['evaluation']['global']['accuracy'] = alone
+  results['clusterings'][0]['experts'] = {
+    'accuracy': dict(zip(RULES, (fedex, 0.71, 0.55, 0.66, 0.80, oracle), strict=True)),
     'agreement': {'fedex': dict.fromkeys(RULES, 0.5)},
-    'expert_accuracy': [0.4, best],
+    'expert_accuracy': [0.4, 0.6],
     'expert_loss': [2.5, 1.25],
     'order_sensitivity': {'num_shuffles': 3, 'changed': 0.125, 'accuracy': [0.701, 0.72, 0.69]},
   }
-  run = types.SimpleNamespace(results={'baseline': {'evaluation': {'global': {'accuracy': alone}}}})
-  return ' '.join(
-    drawn(Section('', 'clusters.html', 'as_experts', as_experts(run, {'experts': found}))).split()
-  )
+  run = run_of(results)
+  return text(drawn(Section('', 'clusters.html', 'as_experts', as_experts(run, run.results.clusterings[0]))))
 
 
 @pytest.mark.parametrize(
@@ -37,12 +35,12 @@ def section(fedex, oracle, alone, best=0.6):
   ],
 )
 def test_the_story(fedex, oracle, alone, words):
-  assert words in section(fedex, oracle, alone)
+  assert words in _section(fedex, oracle, alone)
 
 
 def test_every_number_is_there():
-  text = section(0.7, 0.95, 0.9)
-  for words in (
+  told = _section(0.7, 0.95, 0.9)
+  numbers = (
     '66.0%',
     '80.0%',
     '−20.0 points',
@@ -51,9 +49,10 @@ def test_every_number_is_there():
     '3 other orders',
     '12.5%',
     '1.25',
-  ):
-    assert words in text, words
+  )
+  assert [number for number in numbers if number not in told] == []
 
 
 def test_runs_without_experts_say_nothing():
-  assert as_experts(None, {'experts': None}) is None and as_experts(None, {}) is None
+  run = run_of(made_up.make_run(num_clients=4, methods=('kmeans',))[0])
+  assert as_experts(run, run.results.clusterings[0]) is None

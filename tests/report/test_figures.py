@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.made_up import finished_run as made_up
+from tests.made_up.drawn import run_of
 from tff_cluster.report import pictures
 from tff_cluster.report.figures import (
   accuracy,
@@ -23,8 +24,6 @@ from tff_cluster.report.figures import (
   membership,
   ordering,
 )
-from tff_cluster.report.finished_run import read_run
-from tff_cluster.report.pictures import absolute_rounds
 from tff_cluster.scorecard.intervals import Interval
 
 
@@ -143,22 +142,14 @@ def test_curves_of_phase_2_leave_from_the_end_of_phase_1():
   np.testing.assert_allclose(lines['Phase 1 (all clients)'], [[1, 50], [2, 60]])
 
 
-def test_the_unclustered_curve_starts_where_phase_1_ends(tmp_path):
-  results = made_up.write_run(tmp_path, rounds=(3, 2), relative_rounds=True)
-  *_, figure = pictures._rounds_figure(read_run(tmp_path))
+def test_the_unclustered_curve_starts_where_phase_1_ends():
+  run = run_of(made_up.make_run(rounds=(3, 2))[0])
+  *_, figure = pictures._rounds_figure(run)
   lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
   assert lines['unclustered, equal rounds'][:, 0].tolist() == [3, 4, 5]
   assert lines['kmeans'][:, 0].tolist() == [3, 4, 5]
-  end = results['baseline']['history']['test_accuracy'][-1]
+  end = run.results.baseline.history.test_accuracy[-1]
   assert lines['unclustered, equal rounds'][-1, 1] == pytest.approx(100 * end)
-
-
-@pytest.mark.parametrize(
-  ('rounds', 'expected'),
-  [([1, 2, 3], [6, 7, 8]), ([6, 7, 8], [6, 7, 8]), ([0, 1, 2, 3], [5, 6, 7, 8]), ([], [])],
-)
-def test_rounds_are_counted_from_the_start(rounds, expected):
-  assert absolute_rounds({'rounds': rounds}, 5, 3).tolist() == expected
 
 
 def test_dendrogram_branches_have_their_clusters_colour_and_the_cut_is_drawn():

@@ -16,6 +16,7 @@ from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.papers.rohith2020 import tables
 from tff_cluster.report import files, report
+from tff_cluster.report.figures import base
 from tff_cluster.report.finished_run import read_run
 from tff_cluster.report.report import write_report
 from tff_cluster.storage import files as files_lib
@@ -24,28 +25,21 @@ from tff_cluster.storage import files as files_lib
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('run')
-  results = made_up.write_run(folder, num_clients=12, cross_validation=True, truth='overlapping')
+  results = made_up.write_run(folder, num_clients=12, cross_validation=True, truth='overlapping', local=0.01)
   drawn = []
   with rendering.on():
     path = write_report(folder, lambda: drawn.append(1))
   return folder, results, path, drawn
 
 
-def test_the_page_is_valid_and_needs_no_network(run):
-  folder, _, path, _ = run
+def test_the_page_is_valid_and_tells_what_the_run_was(run):
+  folder, results, path, _ = run
   assert path == folder / 'report.html' and path.stat().st_size < 6e6
-  page = path.read_text(encoding='utf-8')
-  text = WrittenPage(path).text
-  assert (
-    page.startswith('<!DOCTYPE html>') and 'prefers-color-scheme: dark' in page and '@media print' in page
-  )
+  page, text = path.read_text(encoding='utf-8'), WrittenPage(path).text
+  assert page.startswith('<!DOCTYPE html>')
+  assert 'prefers-color-scheme: dark' in page and '@media print' in page
   # The first thing after the title is the answer.
   assert text.index('The answer') < text.index('Contents')
-
-
-def test_the_page_tells_what_the_run_was(run):
-  _, results, path, _ = run
-  text = WrittenPage(path).text
   assert results['digest'] in text and '--config_file=' in text
   assert '1 h 02 min' in text and '1 min 01 s' in text  # 3725 s and 61.2 s of the timing.
   for clustering in results['clusterings']:
@@ -54,59 +48,38 @@ def test_the_page_tells_what_the_run_was(run):
     assert f'Clusters of {clustering["label"]}' in text
   for name in ('Table 1', 'Table 2', 'Table 3', 'Omega', 'ARI', 'NMI', '5-fold cross-validation', '11.9'):
     assert name in text
+  dear = [c['equal_cost']['round'] for c in results['clusterings'] if c['equal_cost'] is not None]
+  assert dear and all(f'own, after round {number}: FedAvg’s client-rounds' in text for number in dear)
+  assert 'every client alone' in text and 'A pixel stands for' not in text
 
 
-def test_every_figure_is_embedded_and_lies_beside_it(run):
+def test_figures_and_scorecard_lie_beside_it_and_nothing_else(run):
   folder, _, path, drawn = run
   names = {p.stem for p in (folder / 'figures').glob('*.svg')}
-  assert names == {p.stem for p in (folder / 'figures').glob('*.png')}
-  expected = {
-    'accuracy_over_rounds',
-    'client_differences',
-    'candidates',
-    'label_histogram_clients',
-    'dendrogram_hierarchical',
-  }
-  for label in ('kmeans', 'dynamic_distance', 'hierarchical'):
-    expected |= {
-      f'{kind}_{label}'
-      for kind in ('client_accuracies', 'membership', 'distances', 'embedding', 'label_histogram')
-    }
-  assert names == expected and len(drawn) == len(expected)
-  assert path.read_text().count('data:image/svg+xml;base64,') == len(expected)
+  of_each = ('client_accuracies', 'membership', 'distances', 'embedding', 'label_histogram')
+  assert names == {
+    'accuracy_over_rounds', 'client_differences', 'candidates', 'label_histogram_clients', 'dendrogram_hierarchical',
+    *(f'{kind}_{label}' for kind in of_each for label in ('kmeans', 'dynamic_distance', 'hierarchical')),
+  }  # fmt: skip
+  assert names == {p.stem for p in (folder / 'figures').glob('*.png')} and len(drawn) == len(names)
+  assert path.read_text().count('data:image/svg+xml;base64,') == len(names)
   for name in names:
     xml.etree.ElementTree.parse(folder / 'figures' / f'{name}.svg')
     assert (folder / 'figures' / f'{name}.png').read_bytes().startswith(b'\x89PNG')
-
-
-def test_the_scorecard_lies_beside_it(run):
-  folder, _, _, _ = run
   rows = json.loads((folder / 'scorecard.json').read_text())
-  assert {'table', 'row', 'column', 'unit', 'published', 'ours', 'difference', 'verdict', 'scale'} < set(
-    rows[0]
-  )
+  columns = {'table', 'row', 'column', 'unit', 'published', 'ours', 'difference', 'verdict', 'scale'}
+  assert columns < set(rows[0])
   assert len((folder / 'scorecard.csv').read_text().splitlines()) == len(rows) + 1
-
-
-def test_no_temporary_files_are_left(run):
-  folder, _, _, _ = run
   assert not [p for p in folder.rglob('.*')]
 
 
-def test_hostile_names_stay_text(tmp_path):
+def test_hostile_names_stay_text_and_those_of_several_words_are_quoted(tmp_path):
   ids = [
-    '<script>alert(1)</script>',
-    '"><img src=x>',
-    '$\\frac{1',
-    'snow ☃ 雪',
-    'a\x00b',
-    'x' * 300,
-    '&amp;',
-    "'",
-  ]
-  made_up.write_run(tmp_path, num_clients=8, groups=2, client_ids=ids, methods=('kmeans',))
+    '<script>alert(1)</script>', '"><img src=x>', '$\\frac{1', 'snow ☃ 雪', 'a\x00b', 'x' * 300, '&amp;', "'", 'client 2', 'a, b', 'c',
+  ]  # fmt: skip
+  made_up.write_run(tmp_path, num_clients=11, groups=1, client_ids=ids, methods=('kmeans',), truth='none')
   text = WrittenPage(write_report(tmp_path)).text
-  assert ids[0] in text and '&amp;' in text
+  assert f'“{ids[0]}”, “{ids[1]}”, ' in text and "“&amp;”, “'”, “client 2”, “a, b”, c" in text
 
 
 def test_equal_runs_give_equal_reports(tmp_path, monkeypatch):
@@ -115,10 +88,11 @@ def test_equal_runs_give_equal_reports(tmp_path, monkeypatch):
   pages = []
   for name in ('one', 'two'):
     made_up.write_run(tmp_path / name, methods=('kmeans',))
-    pages.append(
-      write_report(tmp_path / name).read_text(encoding='utf-8').replace(str(tmp_path / name), 'RUN')
-    )
+    page = write_report(tmp_path / name).read_text(encoding='utf-8')
+    pages.append(page.replace(str(tmp_path / name), 'RUN'))
   assert pages[0] == pages[1]
+  assert 'every client alone' not in page and 'FedAvg’s client-rounds' not in page
+  assert 'Splits of' not in page
 
 
 @pytest.mark.parametrize('clients', [1, 2])
@@ -138,26 +112,23 @@ def test_a_run_without_clusterings_has_a_report(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('content', 'words'),
+    ('name', 'content', 'words'),
     [
-        (None, 'no such file'), (b'{"schema": 1, "config"', 'is damaged'), (b'\xff\xfe', 'is damaged'),
-        (b'[]', 'schema'), (b'{"schema": 99}', 'schema 99, expected 5'), (b'{"schema": 4}', 'schema 4, expected 5'), (b'{"schema": 5, "digest": ""}', "has no 'config'"),
+        ('results.json', None, 'no such file'), ('results.json', b'{"schema": 1, "config"', 'is damaged'),
+        ('results.json', b'\xff\xfe', 'is damaged'), ('results.json', b'[]', 'schema'),
+        ('results.json', b'{"schema": 99}', 'schema 99, expected 5'), ('results.json', b'{"schema": 4}', 'schema 4, expected 5'),
+        ('results.json', b'{"schema": 5, "digest": ""}', "has no 'config'"), ('arrays.npz', b'', 'arrays.npz'),
+        ('arrays.npz', b'PK\x03\x04 cut off', 'arrays.npz'), ('arrays.npz', b'no archive at all', 'arrays.npz'),
     ],
 )  # fmt: skip
-def test_damaged_results_are_one_line(tmp_path, content, words):
-  if content is not None:
-    (tmp_path / 'results.json').write_bytes(content)
-  with pytest.raises((InputError, EnvironmentFault), match=re.escape(words)) as caught:
-    write_report(tmp_path)
-  assert '\n' not in str(caught.value) and str(tmp_path) in str(caught.value)
-
-
-@pytest.mark.parametrize('content', [b'', b'PK\x03\x04 cut off', b'no archive at all'])
-def test_damaged_arrays_are_one_line(tmp_path, content):
+def test_damaged_results_and_arrays_are_one_line(tmp_path, name, content, words):
   made_up.write_run(tmp_path, num_clients=4, groups=2, methods=())
-  (tmp_path / 'arrays.npz').write_bytes(content)
-  with pytest.raises(EnvironmentFault, match=r'arrays\.npz'):
+  (tmp_path / name).unlink()
+  if content is not None:
+    (tmp_path / name).write_bytes(content)
+  with pytest.raises((InputError, EnvironmentFault), match=re.escape(words)) as caught:
     read_run(tmp_path)
+  assert '\n' not in str(caught.value) and str(tmp_path) in str(caught.value)
 
 
 def test_arrays_of_another_shape_or_with_nan_are_not_drawn(tmp_path):
@@ -174,22 +145,17 @@ def test_arrays_of_another_shape_or_with_nan_are_not_drawn(tmp_path):
 def test_a_failed_write_keeps_the_old_file_and_names_the_new_one(tmp_path, monkeypatch):
   target = tmp_path / 'report.html'
   files.write_file(target, 'old')
-  real = os.fsync
 
   def full(handle):
     raise OSError(28, 'No space left on device')
 
-  monkeypatch.setattr(os, 'fsync', full)
-  with pytest.raises(EnvironmentFault, match=r'cannot write .*report\.html: No space left on device'):
-    files.write_file(target, 'new')
-  monkeypatch.setattr(os, 'fsync', real)
+  with monkeypatch.context() as patch:
+    patch.setattr(os, 'fsync', full)
+    with pytest.raises(EnvironmentFault, match=r'cannot write .*report\.html: No space left on device'):
+      files.write_file(target, 'new')
   assert target.read_text() == 'old' and os.listdir(tmp_path) == ['report.html']
-
-
-def test_a_file_where_a_folder_should_be_is_an_environment_fault(tmp_path):
-  (tmp_path / 'figures').write_text('')
-  with pytest.raises(EnvironmentFault, match='figures'):
-    files.write_file(tmp_path / 'figures' / 'a.svg', b'')
+  with pytest.raises(EnvironmentFault, match='a file'):
+    files.write_file(target / 'a file', b'')  # A file where a folder should be.
 
 
 def test_importing_the_report_imports_neither_tensorflow_nor_matplotlib():
@@ -201,50 +167,36 @@ def test_importing_the_report_imports_neither_tensorflow_nor_matplotlib():
   assert done.stdout.strip() == '[]'
 
 
-def test_clients_alone_and_equal_client_rounds_stand_among_the_models(tmp_path):
-  made_up.write_run(tmp_path / 'run', local=0.01)
-  text = re.sub(r'<[^>]+>', ' ', write_report(tmp_path / 'run').read_text(encoding='utf-8'))
-  run = read_run(tmp_path / 'run').results
-  dear = [c for c in run['clusterings'] if c['equal_cost'] is not None]
-  assert dear and 'every client alone' in text
-  for clustering in dear:
-    assert f'own, after round {clustering["equal_cost"]["round"]}: FedAvg’s client-rounds' in text
-  made_up.write_run(tmp_path / 'plain', methods=('kmeans',))
-  plain = write_report(tmp_path / 'plain').read_text(encoding='utf-8')
-  assert 'every client alone' not in plain and 'FedAvg’s client-rounds' not in plain
-
-
-def _as_demo(results):
-  """Makes a run one of the scaled-down version of Rohith et al. 2020."""
-  for section in ('data', 'training'):
-    fields = results['config'][section]
-    fields |= {name: value for name, value in tables.SCALED_DOWN.items() if name in fields}
-
-
 @pytest.mark.parametrize('of_paper', [True, False])
 def test_a_report_speaks_of_the_paper_first_only_in_its_setting(tmp_path, of_paper):
-  results = made_up.write_run(tmp_path)
+  scaled_down = tables.SCALED_DOWN
+  rounds = scaled_down['phase1_rounds'], scaled_down['phase2_rounds']
+  results = made_up.write_run(tmp_path, rounds=rounds)
   if of_paper:
-    _as_demo(results)
+    for fields in (results['config']['data'], results['config']['training']):
+      fields |= {name: value for name, value in scaled_down.items() if name in fields}
     (tmp_path / 'results.json').write_text(json.dumps(results))
   text = write_report(tmp_path).read_text(encoding='utf-8')
-  folded = text[text.index('The paper’s tables and claims beside this run') :] if not of_paper else ''
   assert ('<h2>Tables and claims of Rohith et al. 2020</h2>' in text) == of_paper
   assert ('Figure 4 of Rohith et al. 2020' in text) == of_paper
   assert ('scaled down from Rohith' in text) == of_paper
   if not of_paper:
-    before = text[: text.index('<h2>Beside Rohith et al. 2020</h2>')]
-    contents = 'href="#s' + before.split('Beside Rohith')[0].rsplit('href="#s', 1)[1]
-    for words in ('Rohith', 'Table 1', 'the paper'):
-      assert words not in before.replace(contents, '').replace('Beside Rohith et al. 2020</a>', '')
-    # At the end of all, folded.
-    assert text.index('<h2>How to repeat this run</h2>') < text.index('<h2>Beside Rohith et al. 2020</h2>')
-    assert (
-      folded.startswith('The paper’s tables and claims beside this run</summary>') and 'Table 3' in folded
-    )
+    # At the end of all, folded; only the contents name it before.
+    before, _, after = text.partition('<h2>Beside Rohith et al. 2020</h2>')
+    before = re.sub('href="[^"]*">Beside Rohith et al. 2020</a>', '', before)
+    assert [words for words in ('Rohith', 'Table 1', 'the paper') if words in before] == []
+    assert '<h2>How to repeat this run</h2>' in before
+    assert '<summary>The paper’s tables and claims beside this run</summary>' in after and 'Table 3' in after
 
 
-def test_ids_that_are_no_plain_words_are_quoted(tmp_path):
-  ids = ['client 2', 'client 10', 'a, b', 'c']
-  made_up.write_run(tmp_path, num_clients=4, groups=1, client_ids=ids, methods=('kmeans',), truth='none')
-  assert '“client 2”, “client 10”, “a, b”, c' in WrittenPage(write_report(tmp_path)).text
+def test_what_drawing_took_is_among_the_times_once_and_pixels_that_are_shared_are_told(tmp_path, monkeypatch):
+  before = made_up.write_run(tmp_path)
+  monkeypatch.setattr(base, 'MOST_PIXELS', 9)
+  for _ in range(2):
+    page = write_report(tmp_path).read_text()
+  after = files_lib.load_json(tmp_path / 'results.json')
+  *others, last = after['timing']
+  assert others == before['timing'] and last['name'] == 'Report' and last['seconds'] > 0
+  assert {**after, 'timing': before['timing']} == before
+  assert page.count('<td>Report</td>') == 1
+  assert 'A pixel stands for 3 of the 20 clients' in page

@@ -7,13 +7,11 @@ import pytest
 import scipy.spatial.distance
 
 from tests.made_up import finished_run as made_up
-from tests.made_up.drawn import drawn
-from tff_cluster.report import cluster_sections, report
+from tests.made_up.drawn import drawn, run_of
+from tff_cluster.report import cluster_sections
 from tff_cluster.report.figures import accuracy, base, embedding, heatmaps, membership, ordering
-from tff_cluster.report.finished_run import read_run
 from tff_cluster.scorecard import summary
 from tff_cluster.scorecard.intervals import Interval
-from tff_cluster.storage import files
 
 
 def shapes(figure):
@@ -66,42 +64,24 @@ def test_distances_of_memberships_are_scipys():
 
 
 @pytest.mark.parametrize('most', [2, 200])
-def test_a_table_of_clusters_has_the_largest_and_says_what_is_left_out(most, tmp_path, monkeypatch):
+def test_a_table_of_clusters_has_the_largest_and_says_what_is_left_out(most, monkeypatch):
   monkeypatch.setattr(cluster_sections, '_MOST_CLUSTERS', most)
-  results = made_up.write_run(tmp_path, num_clients=20, methods=('dynamic_distance',))
-  (clustering,) = results['clusterings']
-  count = clustering['num_clusters']
+  run = run_of(made_up.make_run(num_clients=20, methods=('dynamic_distance',))[0])
+  (clustering,) = run.results.clusterings
+  count = clustering.num_clusters
   assert count > 2
-  html = drawn(cluster_sections.clustering_section(read_run(tmp_path), clustering, lambda section: []))
+  html = drawn(cluster_sections.clustering_section(run, clustering, lambda section: []))
   (body,) = re.findall('<tbody>(.*)</tbody>', html, re.S)
   shown = [int(n) for n in re.findall(r'<tr><td class="n">\d+</td><td class="n">(\d+)</td>', body)]
-  assert sorted(shown, reverse=True) == sorted(map(len, clustering['clusters']), reverse=True)[:most]
+  assert sorted(shown, reverse=True) == sorted(map(len, clustering.clusters), reverse=True)[:most]
   left_out = f'{count - most} smaller clusters are left out of the table. All are in clusterings/'
   assert (left_out in html) == (most == 2)
 
 
-def test_few_clients_leave_nothing_out_and_many_are_told(tmp_path, monkeypatch):
-  made_up.write_run(tmp_path, num_clients=20)
-  assert 'A pixel stands for' not in report.write_report(tmp_path).read_text()
-  monkeypatch.setattr(base, 'MOST_PIXELS', 9)
-  assert 'A pixel stands for 3 of the 20 clients' in report.write_report(tmp_path).read_text()
-
-
-def test_what_drawing_took_is_among_the_times_once(tmp_path):
-  before = made_up.write_run(tmp_path)
-  for _ in range(2):
-    page = report.write_report(tmp_path).read_text()
-  after = files.load_json(tmp_path / 'results.json')
-  *others, last = after['timing']
-  assert others == before['timing'] and last['name'] == 'Report' and last['seconds'] > 0
-  assert {**after, 'timing': before['timing']} == before
-  assert page.count('<td>Report</td>') == 1
-
-
 def test_a_summary_has_the_numbers_of_the_report():
   results, _ = made_up.make_run(methods=('kmeans', 'dynamic_distance', 'planted'), local=-0.1)
-  lines = summary.of_run(results)
-  assert [(line['label'], line['kind']) for line in lines] == [
+  lines = summary.of_run(run_of(results).results)
+  assert [(line.label, line.kind) for line in lines] == [
     ('FedAvg without clusters', 'fedavg'),
     ('every client alone', 'local'),
     ('kmeans', 'disjoint'),
@@ -111,14 +91,14 @@ def test_a_summary_has_the_numbers_of_the_report():
   fedavg, _, kmeans, *_ = lines
   own = np.array(results['clusterings'][0]['evaluations']['own']['client_accuracy'])
   without = np.array(results['baseline']['evaluation']['client_accuracy'])
-  assert kmeans['mean_client_accuracy'] == own.mean()
-  assert kmeans['difference'] == pytest.approx(np.mean(own - without))
-  low, high = kmeans['interval']
-  assert low < kmeans['difference'] < high
-  assert (fedavg['difference'], fedavg['interval'], fedavg['num_clusters'], fedavg['ari']) == (None,) * 4
+  assert kmeans.mean_client_accuracy == own.mean()
+  assert kmeans.difference == pytest.approx(np.mean(own - without))
+  low, high = kmeans.interval
+  assert low < kmeans.difference < high
+  assert (fedavg.difference, fedavg.interval, fedavg.num_clusters, fedavg.ari) == (None,) * 4
   ledger = results['clusterings'][0]['ledger']
-  assert kmeans['client_rounds'] == ledger['client_rounds']
-  assert kmeans['bytes'] == ledger['bytes_up'] + ledger['bytes_down']
+  assert kmeans.client_rounds == ledger['client_rounds']
+  assert kmeans.bytes == ledger['bytes_up'] + ledger['bytes_down']
   told = summary.words(lines, 'clients')
   assert len(told) == len(lines) and told[0].startswith('FedAvg without clusters: ')
   assert '95% interval over clients' in told[2] and '95% interval' not in told[0]

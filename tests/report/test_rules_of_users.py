@@ -6,11 +6,10 @@ import csv
 import numpy as np
 import pytest
 
-from tests.made_up import comparison_runs
+from tests.made_up import comparison_runs, in_json
 from tests.made_up import finished_run as made_up
-from tests.made_up.drawn import drawn
-from tff_cluster.papers.rohith2020.setting import describe_setting
-from tff_cluster.report import run_scorecard, sections
+from tests.made_up.drawn import drawn, run_of, scorecard_of
+from tff_cluster.report import sections
 from tff_cluster.report.experts_section import as_experts
 from tff_cluster.studies.comparison import page
 
@@ -36,8 +35,8 @@ def add(results, by_size=0.1234, chosen=0.4321):
 
 def test_the_report_has_a_line_for_each():
   results, _ = made_up.make_run()
-  before = drawn(sections.evaluators_section(results))
-  after = drawn(sections.evaluators_section(add(results)))
+  before = drawn(sections.evaluators_section(run_of(results).results))
+  after = drawn(sections.evaluators_section(run_of(add(results)).results))
   count = len(results['clusterings'])
   assert 'by number of members' not in before
   assert after.count('by number of members') == 2 * count  # It is for everybody too.
@@ -48,14 +47,8 @@ def test_the_report_has_a_line_for_each():
 
 def test_the_scorecard_has_a_line_for_each_beside_the_paper_s():
   results, _ = made_up.make_run(methods=('kmeans', 'dynamic_distance'))
-
-  def records():
-    setting = describe_setting(results['config'], len(results['population']['client_ids']))
-    return run_scorecard.build(results, setting).records()[0]
-
-  before = records()
-  add(results)
-  after = records()
+  before = scorecard_of(results)
+  after = scorecard_of(add(results))
   new = [record for record in after if record not in before]
   assert len(after) == len(before) + 4
   assert {(r['row'], r['column'], r['ours'], r['published']) for r in new} == {
@@ -75,15 +68,13 @@ def test_experts_have_a_line_for_a_rule_of_predictions_for_everybody():
     'order_sensitivity': {'num_shuffles': 1, 'changed': 0.0, 'accuracy': [0.5]},
   }  # fmt: skip
 
-  class Run:
-    pass
+  def shown():
+    run = run_of(results)
+    return str(as_experts(run, run.results.clusterings[0]))
 
-  run = Run()
-  run.results = results
-  assert 'chosen experts' not in str(as_experts(run, clustering))
+  assert 'chosen experts' not in shown()
   clustering['evaluations']['chosen']['global'] = {'accuracy': 0.4321}
-  shown = str(as_experts(run, clustering))
-  assert 'chosen experts' in shown and '43.2%' in shown and 'by number of members' not in shown
+  assert 'chosen experts' in shown() and '43.2%' in shown() and 'by number of members' not in shown()
 
 
 @pytest.fixture(scope='module')
@@ -93,7 +84,7 @@ def compared(tmp_path_factory):
   for seed, results in runs:
     add(results, by_size=0.1 + 0.1 * seed, chosen=0.2 + 0.1 * seed)
   folder = tmp_path_factory.mktemp('compared')
-  page.write(runs, {}, folder)
+  page.write(in_json.typed_runs(runs), {}, folder)
   return folder
 
 

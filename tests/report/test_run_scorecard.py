@@ -4,22 +4,12 @@ import numpy as np
 import pytest
 
 from tests.made_up import finished_run as made_up
-from tff_cluster.papers.rohith2020.setting import describe_setting
-from tff_cluster.report import run_scorecard
-
-
-def _records(**options):
-  results, _ = made_up.make_run(**options)
-  return results, _of(results)
-
-
-def _of(results):
-  setting = describe_setting(results['config'], len(results['population']['client_ids']))
-  return run_scorecard.build(results, setting).records()[0]
+from tests.made_up.drawn import scorecard_of
 
 
 def test_scorecard_of_a_run_has_every_cell_with_our_number():
-  results, records = _records(linkage='single')
+  results, _ = made_up.make_run(linkage='single')
+  records = scorecard_of(results)
   kinds = [(r['table'], r['row'] == 'claim') for r in records]
   assert [kinds.count((f'rohith2020/table{n}', False)) for n in (1, 2, 3)] == [2, 4, 6]
   assert sum(is_claim for _, is_claim in kinds) == 16
@@ -45,7 +35,7 @@ def test_scorecard_of_a_run_has_every_cell_with_our_number():
 def test_scorecard_leaves_out_what_was_not_run_and_tells_clusterings_apart():
   results, _ = made_up.make_run(methods=('dynamic_distance', 'dynamic_distance:dd_q10', 'hierarchical'))
   results['clusterings'][0]['parameters']['distance_threshold'] = 'quantile:0.1'
-  records = _of(results)
+  records = scorecard_of(results)
   numbers = [r for r in records if r['row'] != 'claim']
   assert all(r['verdict'] == 'not run' and r['ours'] is None for r in numbers if r['row'] == 'K-means')
   # It has complete linkage.

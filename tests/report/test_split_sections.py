@@ -2,7 +2,6 @@
 
 import collections
 import copy
-import html
 import itertools
 import re
 
@@ -14,14 +13,14 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.made_up import finished_run as made_up
-from tests.made_up import run_with_splits
-from tests.made_up.drawn import drawn
+from tests.made_up import in_json, run_with_splits
+from tests.made_up.drawn import drawn, run_of
+from tests.made_up.drawn import rows as cells_of
+from tests.made_up.drawn import text as text_of
 from tests.made_up.written_page import WrittenPage
-from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.config import ClusteringConfig
+from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.report.answer import answer_run
 from tff_cluster.report.figures import base, similarities, splits
-from tff_cluster.report.finished_run import FinishedRun, read_run
 from tff_cluster.report.report import write_report
 from tff_cluster.report.splits import pictures as split_pictures
 from tff_cluster.report.splits.section import splits_section, story
@@ -38,34 +37,38 @@ def _entry(at, cluster, verdict, halves=None, reason=''):
   }  # fmt: skip
 
 
-def _run(tmp_path, tests, clusters, ids, truth=None, arrays=None):
+def _run(tests, clusters, ids, truth=None, arrays=None):
   """Returns a run of a clustering 'cfl' with these tests; nothing else of it is filled."""
   truths = {} if truth is None else {'group': np.equal.outer(np.unique(truth), truth).astype(float).tolist()}
-  results = {'population': {'client_ids': ids, 'truths': truths}, 'clusterings': [{
-      'label': 'cfl', 'method': 'bipartition', 'clusters': clusters, 'splits': tests,
-      'parameters': {'stationary_norm': 0.4, 'stopping_norm': 1.6},
-  }]}  # fmt: skip
-  return FinishedRun(tmp_path, results, arrays or {})
+  clustering = {
+    'label': 'cfl',
+    'clusters': clusters,
+    'splits': tests,
+    'parameters': dict(run_with_splits.PARAMETERS),
+  }
+  return run_of(
+    {
+      'config': ExperimentConfig().to_json(),
+      'population': {'client_ids': ids, 'truths': truths},
+      'clusterings': [clustering],
+    },
+    arrays,
+  )
+
+
+def _section(run):
+  return drawn(splits_section(run, run.results.clusterings[0], lambda section: []))
 
 
 def _cells(run, heading):
-  """Returns the text of the cells of the table with this heading, by row."""
-  page = drawn(splits_section(run, run.results['clusterings'][0], lambda section: []))
-  for part in re.findall(r'<table>.*?</table>', page, re.DOTALL):
-    if heading in part:
-      rows = re.findall(r'<tr>(.*?)</tr>', part.split('<tbody>')[1], re.DOTALL)
-      return [[_text(cell) for cell in re.findall(r'<td.*?>(.*?)</td>', row, re.DOTALL)] for row in rows]
-  return []
-
-
-def _text(markup):
-  return html.unescape(re.sub(r'\s+', ' ', re.sub(r'<[^>]+>', ' ', markup))).strip()
+  """Returns the text of the cells of the table with this heading, by row, without its head."""
+  tables = re.findall(r'<table>.*?</table>', _section(run), re.DOTALL)
+  return next((cells_of(table)[1:] for table in tables if heading in table), [])
 
 
 def _story(tests, clusters, ids):
-  return story(read_recursion(_run(None, tests, clusters, ids), {
-      'label': 'cfl', 'clusters': clusters, 'splits': tests,
-  }))  # fmt: skip
+  run = _run(tests, clusters, ids)
+  return story(read_recursion(run, run.results.clusterings[0]))
 
 
 # Two splits of five clients: after round 3 {a, b, c} from {d, e}, after round 5 {a, b} from {c}.
@@ -119,21 +122,20 @@ def test_the_story_of_one_client_and_of_many_rounds():
   assert words.startswith('7 splits, in rounds 1 to 13, made 8 clusters; 8 clusters have a single client')
 
 
-def test_the_table_of_tests_has_every_number(tmp_path):
-  rows = _cells(_run(tmp_path, TESTS, CLUSTERS, IDS, truth=[0, 0, 1, 2, 2]), 'similarity across')
+def test_the_table_of_tests_has_every_number():
+  rows = _cells(_run(TESTS, CLUSTERS, IDS, truth=[0, 0, 1, 2, 2]), 'similarity across')
   assert rows == [
     ['3', '5', 'split', '3 + 2 2 of group 0, 1 of group 1 2 of group 2', '−0.25', '0.50', '0.125', '2'],
     ['5', '3', 'split', '2 + 1 2 of group 0 1 of group 1', '−0.25', '0.50', '0.125', '2'],
     ['6', '2', 'stopped every update is shorter than 1.6', '2 of group 2', '–', '–', '0.125', '2'],
   ]
-  without = _cells(_run(tmp_path, TESTS, CLUSTERS, IDS), 'similarity across')
+  without = _cells(_run(TESTS, CLUSTERS, IDS), 'similarity across')
   assert without[0][3] == '3 + 2 a, b, c d, e'
 
 
-def test_the_rule_and_the_groups_that_were_cut_are_told(tmp_path):
+def test_the_rule_and_the_groups_that_were_cut_are_told():
   def text(truth):
-    run = _run(tmp_path, TESTS, CLUSTERS, IDS, truth)
-    return _text(drawn(splits_section(run, run.results['clusterings'][0], lambda section: [])))
+    return text_of(_section(_run(TESTS, CLUSTERS, IDS, truth)))
 
   assert 'below 0.4 (eps_1)' in text(None) and 'below 1.6 (eps_2)' in text(None)
   assert 'planted' not in text(None)
@@ -145,7 +147,7 @@ def test_the_rule_and_the_groups_that_were_cut_are_told(tmp_path):
   )
 
 
-def test_accuracy_around_splits_is_the_mean_of_the_half(tmp_path):
+def test_accuracy_around_splits_is_the_mean_of_the_half():
   accuracy = np.array(
     [
       [0.1] * 5,
@@ -157,7 +159,7 @@ def test_accuracy_around_splits_is_the_mean_of_the_half(tmp_path):
       [0.9] * 5,
     ]
   )
-  run = _run(tmp_path, TESTS, CLUSTERS, IDS, arrays={'client_accuracy_cfl': accuracy.astype(np.float32)})
+  run = _run(TESTS, CLUSTERS, IDS, arrays={'client_accuracy_cfl': accuracy.astype(np.float32)})
   assert _cells(run, 'right before') == [
     # a, b and c: from 20% to 25% on average, two of three better, 60% when they were split again.
     ['3', '3', 'a, b, c', '20.0%', '25.0%', '+5.0 points', '2 of 3', '60.0% round 5'],
@@ -166,11 +168,9 @@ def test_accuracy_around_splits_is_the_mean_of_the_half(tmp_path):
     ['5', '1', 'c', '60.0%', '70.0%', '+10.0 points', '1 of 1', '90.0% round 7'],
   ]
   # A split after the last round was followed by nothing.
-  short = _run(
-    tmp_path, TESTS, CLUSTERS, IDS, arrays={'client_accuracy_cfl': accuracy[:5].astype(np.float32)}
-  )
+  short = _run(TESTS, CLUSTERS, IDS, arrays={'client_accuracy_cfl': accuracy[:5].astype(np.float32)})
   assert _cells(short, 'right before')[2] == ['5', '2', 'a, b', '60.0%', '–', '–', '–', '–']
-  assert not _cells(_run(tmp_path, TESTS, CLUSTERS, IDS), 'right before')
+  assert not _cells(_run(TESTS, CLUSTERS, IDS), 'right before')
 
 
 @hypothesis.settings(deadline=None, max_examples=25)
@@ -200,16 +200,12 @@ def test_permuting_clients_changes_no_number(seed, clients, groups, random):
     moved_arrays[name] = arrays[name][np.ix_(positions, positions)]
     if entry['halves']:
       entry['halves'] = sorted((sorted(h, key=place) for h in entry['halves']), key=lambda h: place(h[0]))
-  one, two = FinishedRun(None, results, arrays), FinishedRun(None, moved, moved_arrays)
-
-  def words(run):
-    found = splits_section(run, run.results['clusterings'][0], lambda section: [])
-    return collections.Counter(re.findall(r'[^\s,]+', _text(drawn(found))))
-
-  assert words(one) == words(two)
-  trees = [read_recursion(run, run.results['clusterings'][0]) for run in (one, two)]
+  one, two = run_of(results, arrays), run_of(moved, moved_arrays)
+  told = [collections.Counter(re.findall(r'[^\s,]+', text_of(_section(run)))) for run in (one, two)]
+  assert told[0] == told[1]
+  trees = [read_recursion(run, run.results.clusterings[0]) for run in (one, two)]
   for left, right in zip(*(tree.tests for tree in trees), strict=True):
-    groups_of = [split_pictures.main_groups(run)[1] for run in (one, two)]
+    groups_of = [run.main_groups[1] for run in (one, two)]
     pairs = [similarities._pairs(t, g) for t, g in zip((left, right), groups_of, strict=True)]
     assert pairs[0].keys() == pairs[1].keys()
     assert all(np.array_equal(values, pairs[1][colour]) for colour, values in pairs[0].items())
@@ -367,11 +363,9 @@ def _overlaps(figure, texts):
   'options', [{}, {'num_clients': 60, 'groups': 30, 'rounds': (20, 100)}, {'num_clients': 2, 'groups': 2}]
 )
 def test_labels_do_not_overlap(options):
-  results, arrays = made_up.make_run(methods=CFL, **options)
-  run = FinishedRun(None, results, arrays)
+  run = run_of(*made_up.make_run(methods=CFL, **options))
   drawn = {
-    name: figure
-    for name, _, _, _, figure in split_pictures.split_figures(run, results['clusterings'][0], 'cfl')
+    name: figure for name, *_, figure in split_pictures.split_figures(run, run.results.clusterings[0], 'cfl')
   }
   assert drawn.keys() == {
     f'{kind}_cfl' for kind in ('split_accuracy', 'split_flow', 'similarities', 'similarity_pairs')
@@ -426,21 +420,19 @@ def test_a_report_of_thirty_leaves_folds_its_tables(tmp_path):
 
 def test_other_sections_know_that_a_recursion_is_no_clustering_of_signatures():
   results, _ = made_up.make_run(groups=1, methods=(*CFL, 'kmeans'))
-  _, (recursive, at_once) = answer_run(results)
+  _, (recursive, at_once) = answer_run(in_json.typed(results))
   assert any('no split was made, so this is FedAvg gone on' in alarm for alarm in recursive.alarms)
   assert any('FedAvg restarted' in alarm for alarm in at_once.alarms)
   assert ClusteringConfig('bipartition').words()['basis'] == 'updates, by recursive bi-partition'
   assert ClusteringConfig('kmeans').words()['basis'] == 'weights'
 
 
-def test_synthetic_halves_gain_what_was_put_in(tmp_path):
-  made_up.write_run(tmp_path, methods=CFL, rounds=(10, 40))
-  rows = _cells(read_run(tmp_path), 'right before')
+def test_synthetic_halves_gain_what_was_put_in():
+  run = run_of(*made_up.make_run(methods=CFL, rounds=(10, 40)))
+  rows = _cells(run, 'right before')
   assert len(rows) == 6 and {row[5] for row in rows} == {'+5.0 points'}
   assert all(row[6] == f'{row[1]} of {row[1]}' for row in rows)
-  assert all(f'{run_with_splits.STATIONARY:g} (eps_1)' in part for part in [
-      _text(drawn(splits_section(read_run(tmp_path), read_run(tmp_path).results['clusterings'][0], lambda s: [])))
-  ])  # fmt: skip
+  assert f'{run_with_splits.STATIONARY:g} (eps_1)' in text_of(_section(run))
 
 
 def test_results_without_splits_have_no_section_of_splits(tmp_path):
@@ -458,23 +450,17 @@ def test_a_recursion_without_arrays_is_told_in_words(tmp_path):
   assert not (tmp_path / 'figures' / 'similarities_cfl.png').exists()
 
 
-def test_the_schema_names_every_key_of_a_split():
-  entry = made_up.make_run(methods=CFL)[0]['clusterings'][0]['splits'][0]
-  assert all(key in results_lib.__doc__ for key in (*entry, 'similarity_LABEL_NNN', 'client_accuracy_LABEL'))
-
-
-def test_similarities_that_contradict_the_norms_are_told_in_the_answer_and_beside_the_tests(tmp_path):
+def test_similarities_that_contradict_the_norms_are_told_in_the_answer_and_beside_the_tests():
   words = 'similarities of 3 and 2 clients <say> otherwise'
   stopped = [_entry(4, IDS, 'stopped', reason='short updates')]
   told = [stopped[0] | {'two_kinds': {'words': words}}]
   for tests, count in ((stopped, 0), (told, 1)):
-    run = _run(tmp_path, tests, [IDS], IDS)
-    section = drawn(splits_section(run, run.results['clusterings'][0], lambda name: []))
-    assert _text(section).count(f'Take care. {words}.') == count
+    section = _section(_run(tests, [IDS], IDS))
+    assert text_of(section).count(f'Take care. {words}.') == count
     assert section.count('chip warn') == count
     results, _ = made_up.make_run(groups=1, methods=CFL)
     results['clusterings'][0]['splits'] = tests
-    assert answer_run(results)[1][0].alarms.count(f'{words}.') == count
+    assert answer_run(in_json.typed(results))[1][0].alarms.count(f'{words}.') == count
 
 
 def test_the_report_does_not_say_that_clients_agree_where_only_norms_are_known(tmp_path):

@@ -33,47 +33,26 @@ def test_the_scorecard_knows_no_paper():
 def test_a_line_for_each_cell_with_numbers_by_hand():
   lines = _lines(TABLE, made_up_table.rows())
   assert [(line.row, line.column) for line in lines] == [(row.name, c) for row in TABLE.rows for c in COLUMNS]
-  first = lines[0]
-  assert (first.table, first.published, first.published_ratio, first.ours) == (
-    'paper/table9',
-    90.0,
-    1.5,
-    90.4,
-  )
+  first, lower, without, *_ = lines
+  assert first.table == 'paper/table9'
+  assert (first.published, first.published_ratio, first.ours) == (90.0, 1.5, 90.4)
   assert first.ours_ratio == pytest.approx(2.0) and first.difference == pytest.approx(0.4)
   assert (first.low, first.high, first.verdict) == (None, None, 'reproduced (within 1 point)')
   assert first.note == 'one seed, so no interval; Somebody 1999, table 9'
-  assert lines[1].verdict == 'differs by 1.5 points (ours is lower)' and lines[1].agrees is False
-
-
-def test_without_fedavg_clients_at_the_target_there_is_no_ratio():
-  line = _lines(TABLE, made_up_table.rows())[2]
-  assert line.ours_ratio is None and '0%, so no ratio' in line.note and line.published_ratio is None
-
-
-def test_share_lines_say_their_tolerance_and_why():
-  lines = _lines(TABLE, made_up_table.rows())
+  assert lower.verdict == 'differs by 1.5 points (ours is lower)' and lower.agrees is False
+  # FedAvg brings no client to the target.
+  assert without.ours_ratio is None and '0%, so no ratio' in without.note and without.published_ratio is None
   for line in lines[:4]:
-    assert (
-      'tolerance 5 points' in line.note and 'one client is 1 point' in line.note
-    ) is line.column.startswith('share')
-
-
-@pytest.mark.parametrize('remark', ['', REMARK])
-def test_missing_rows_are_not_run(remark):
-  lines = _lines(TABLE, made_up_table.rows(), remark)[8:]
-  assert [line.published for line in lines] == [1.0, 2.0, 3.0, 4.0]
-  assert {line.verdict for line in lines} == {'not run'}
-  assert all(
-    line.ours is line.difference is line.agrees is line.ours_ratio is line.low is None for line in lines
-  )
-
-
-def test_a_dash_in_print_leaves_ours_and_nothing_to_compare():
-  line = _lines(TABLE, made_up_table.rows())[4]
-  assert (line.row, line.published, line.published_ratio, line.ours) == ('dashes', None, None, 90.4)
-  assert (line.verdict, line.difference, line.agrees) == ('nothing to compare', None, None)
-  assert 'prints no number' in line.note
+    is_share = line.column.startswith('share')
+    assert ('tolerance 5 points' in line.note and 'one client is 1 point' in line.note) is is_share
+  dash = lines[4]
+  assert (dash.row, dash.published, dash.published_ratio, dash.ours) == ('dashes', None, None, 90.4)
+  assert (dash.verdict, dash.difference, dash.agrees) == ('nothing to compare', None, None)
+  assert 'prints no number' in dash.note
+  assert [line.published for line in lines[8:]] == [1.0, 2.0, 3.0, 4.0]
+  for missing in (*lines[8:], *_lines(TABLE, made_up_table.rows(), REMARK)[8:]):
+    told = (missing.ours, missing.difference, missing.agrees, missing.ours_ratio, missing.low)
+    assert (missing.verdict, *told) == ('not run', *(None,) * 5)
 
 
 @pytest.mark.parametrize(
@@ -110,30 +89,29 @@ def test_only_the_papers_scale_reproduces(ours, printed, scale, words):
   hypothesis.assume(scale != 'paper' and 'reproduced' not in words + scale)
   cell = None if printed is None else (printed, 1.0)
   published = made_up_table.table({'r': (cell,) * 4})
-  for line in _lines(
-    published, made_up_table.rows(published, percent=(ours,) * 4), Scale(scale, words).remark
-  ):
+  rows = made_up_table.rows(published, percent=(ours,) * 4)
+  for line in _lines(published, rows, Scale(scale, words).remark):
     assert 'reproduced' not in line.verdict and f'scaled down: {words or scale}' in line.verdict
 
 
 @pytest.mark.parametrize('name', briggs2020.PUBLISHED)
 def test_what_is_printed_reproduces_itself(name):
   published = briggs2020.PUBLISHED[name]
-  rows = {}
-  for row in published.rows:
-    printed = [cell.published for cell in published.cells if cell.row == row.name]
-    percent = [50.0 if number is None else number for number in printed]
-    rows[row.name] = made_up_table.reproduced(row, percent)
+  printed = {(cell.row, cell.column): cell.published for cell in published.cells}
+  numbers = {key: 50.0 if number is None else number for key, number in printed.items()}
+  rows = {
+    row.name: made_up_table.reproduced(row, [numbers[row.name, column] for column in COLUMNS])
+    for row in published.rows
+  }
   lines = _lines(published, rows)
   assert len(lines) == 4 * len(published.rows)
-  printed = [cell for cell in published.cells if cell.published is not None]
-  assert [line.agrees for line in lines if line.published is not None] == [True] * len(printed)
+  known = [number for number in printed.values() if number is not None]
+  assert [line.agrees for line in lines if line.published is not None] == [True] * len(known)
 
 
 @hypothesis.given(st.integers(0, 990))
 def test_exactly_the_tolerance_is_within_it_whatever_binary_fractions_say(tenths):
-  printed = (tenths / 10, tenths / 10, tenths / 10, tenths / 10)
-  published = made_up_table.table({'r': [(value, 1.0) for value in printed]})
+  published = made_up_table.table({'r': [(tenths / 10, 1.0)] * 4})
   rows = made_up_table.rows(published, percent=[(tenths + 10) / 10] * 2 + [(tenths + 50) / 10] * 2)
   assert all(line.agrees for line in _lines(published, rows))
 
@@ -164,30 +142,15 @@ _WRONG = ((50.0,) * 2 + (0.0,) * 2, (50.0,) * 4, (50.0,) * 4)
 @pytest.mark.parametrize(
   ('percents', 'verdicts', 'words'),
   [
-    (
-      _RIGHT,
-      ('holds', 'holds'),
-      'T reproduces: of 2 claims 2 hold; of 11 printed numbers 11 agree within the tolerance.',
-    ),
-    (
-      _RIGHT[:2],
-      ('holds', 'not run'),
-      'As far as it was run, T reproduces: of 2 claims 1 holds and 1 was not run; '
-      'of 11 printed numbers 7 agree within the tolerance and 4 were not run.',
-    ),
-    (
-      _RIGHT,
-      ('holds', 'fails', 'fails'),
-      'T reproduces in part: of 3 claims 1 holds and 2 fail; of 11 printed numbers 11 agree within the tolerance.',
-    ),
+    (_RIGHT, ('holds', 'holds'), 'T reproduces: of 2 claims 2 hold; of 11 printed numbers 11 agree within the tolerance.'),
+    (_RIGHT[:2], ('holds', 'not run'), 'As far as it was run, T reproduces: of 2 claims 1 holds and 1 was not run; '
+     'of 11 printed numbers 7 agree within the tolerance and 4 were not run.'),
+    (_RIGHT, ('holds', 'fails', 'fails'), 'T reproduces in part: of 3 claims 1 holds and 2 fail; of 11 printed numbers 11 '
+     'agree within the tolerance.'),
     (_WRONG, ('fails',), 'T does not reproduce: of 1 claim 1 fails; of 11 printed numbers 11 differ.'),
-    (
-      (),
-      ('not run',),
-      'Whether T reproduces is not answered: of 1 claim 1 was not run; of 11 printed numbers 11 were not run.',
-    ),
+    ((), ('not run',), 'Whether T reproduces is not answered: of 1 claim 1 was not run; of 11 printed numbers 11 were not run.'),
   ],
-)
+)  # fmt: skip
 def test_the_headline_follows_from_the_counts(percents, verdicts, words):
   assert _headline(percents, verdicts) == words.replace('T ', 'Somebody 1999, table 9 ', 1)
 

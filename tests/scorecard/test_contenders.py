@@ -2,67 +2,60 @@
 
 import pytest
 
-from tests.made_up import comparison_runs
+from tests.made_up import comparison_runs, in_json
 from tests.made_up.comparison_runs import FEDAVG, LOCAL, constant
 from tff_cluster.base.errors import InputError
 from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS, checked, read_contenders
 
 # Six clients, two rounds of Phase 1 and four of Phase 2; the overlapping clustering trains ten clients a round.
-_ALL = {
-  FEDAVG: constant(0.5, 2),
-  LOCAL: constant(0.4, 2),
-  'kmeans': constant(0.6, 2),
-  'overlap': constant(0.7, 2),
-  'planted': constant(0.8, 2),
-}
-_EARLIER = {'overlap': constant(0.65, 2)}
+_LEVELS = {FEDAVG: 0.5, LOCAL: 0.4, 'kmeans': 0.6, 'overlap': 0.7, 'planted': 0.8}
+_KINDS = dict(zip(_LEVELS, ('fedavg', 'local', 'disjoint', 'overlapping', 'oracle'), strict=True))
 
 
-def _contenders(**changes):
-  return {c.name: c for c in read_contenders(comparison_runs.make(_ALL, _EARLIER, **changes))}
+def _runs(names=tuple(_LEVELS), seeds=2, **changes):
+  accuracies = {name: constant(_LEVELS[name], seeds) for name in names}
+  return comparison_runs.make(accuracies, {'overlap': constant(0.65, seeds)}, **changes)
 
 
-def test_every_row_is_a_contender_in_the_order_of_the_page():
-  found = _contenders()
-  kinds = {
-    FEDAVG: 'fedavg',
-    LOCAL: 'local',
-    'kmeans': 'disjoint',
-    'overlap': 'overlapping',
-    'planted': 'oracle',
-  }
-  assert {name: c.kind for name, c in found.items()} == kinds and list(found) == list(kinds)
+def _read(runs):
+  return {c.name: c for c in read_contenders(in_json.typed_runs(runs))}
+
+
+@pytest.fixture(scope='module')
+def found():
+  return _read(_runs())
+
+
+def test_every_row_is_a_contender_in_the_order_of_the_page(found):
+  assert {name: c.kind for name, c in found.items()} == _KINDS and list(found) == list(_KINDS)
   assert [c.name for c in found.values() if c.is_clustering] == ['kmeans', 'overlap', 'planted']
+  # Every client alone is a contender only where it was run.
+  assert list(_read(_runs((FEDAVG, 'kmeans')))) == [FEDAVG, 'kmeans']
 
 
 def test_planted_groups_that_overlap_are_still_the_oracle():
-  oracle = _contenders(truth='mixture')['planted']
+  oracle = _read(_runs(truth='mixture'))['planted']
   # Groups of a mixture: every second of six clients is in two of them.
   assert oracle.kind == 'oracle' and oracle.runs[0].memberships == 1.5
 
 
-def test_without_local_training_there_is_no_such_row():
-  runs = comparison_runs.make({name: _ALL[name] for name in (FEDAVG, 'kmeans')})
-  assert [c.name for c in read_contenders(runs)] == [FEDAVG, 'kmeans']
-
-
-def test_a_clustering_that_overlaps_under_one_seed_is_overlapping():
-  runs = comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.6)})
+def test_a_clustering_that_overlaps_under_one_seed_is_overlapping_and_single_clients_are_counted():
+  runs = _runs((FEDAVG, 'kmeans'), seeds=3)
   runs[1][1]['clusterings'][0]['overlapping'] = True
-  assert read_contenders(runs)[1].kind == 'overlapping'
+  ids = runs[0][1]['population']['client_ids']
+  runs[0][1]['clusterings'][0] |= {'clusters': [ids[:1], ids[1:2], ids[2:]], 'num_clusters': 3}
+  kmeans = _read(runs)['kmeans']
+  assert kmeans.kind == 'overlapping' and [run.singletons for run in kmeans.runs] == [2, 0, 0]
 
 
-def test_budgets_differ_only_where_a_clustering_costs_more():
-  found = _contenders()
-  for name, level in ((FEDAVG, 0.5), (LOCAL, 0.4), ('kmeans', 0.6), ('planted', 0.8)):
+def test_budgets_differ_only_where_a_clustering_costs_more(found):
+  for name, level in _LEVELS.items():
     for run in found[name].runs:
-      assert all((run.accuracy[budget] == level).all() for budget in BUDGETS)
-  run = found['overlap'].runs[0]
-  assert (run.accuracy[ROUNDS] == 0.7).all() and (run.accuracy[CLIENT_ROUNDS] == 0.65).all()
+      equal_cost = 0.65 if name == 'overlap' else level
+      assert (run.accuracy[ROUNDS] == level).all() and (run.accuracy[CLIENT_ROUNDS] == equal_cost).all()
 
 
-def test_costs_are_those_of_phase_2():
-  found = _contenders()
+def test_costs_are_those_of_phase_2(found):
   for name in (FEDAVG, LOCAL, 'kmeans'):
     assert found[name].runs[0].client_rounds == dict.fromkeys(BUDGETS, 6 * 4)
   # Ten clients a round: FedAvg's 24 client-rounds pay two rounds of them.
@@ -75,63 +68,47 @@ def test_costs_are_those_of_phase_2():
 
 
 def test_global_accuracies():
-  runs = comparison_runs.make(_ALL, _EARLIER)
+  runs = _runs()
   results = runs[0][1]
   results['baseline']['evaluation']['global']['accuracy'] = 0.55
   clustering = results['clusterings'][0]
   clustering['cluster_scores']['blended']['global'] = [0.25, 0.75]
   for name, right in (('average', 0.3), ('weighted', 0.35)):
     clustering['evaluations'][name]['global']['accuracy'] = right
-  found = {c.name: c.runs[0].global_accuracy for c in read_contenders(runs)}
+  found = {name: c.runs[0].global_accuracy for name, c in _read(runs).items()}
   assert found['kmeans'] == {'average': 0.3, 'weighted': 0.35, 'blended': 0.5}
   assert set(found[FEDAVG].values()) == {0.55} and found[LOCAL] == {}
 
 
-def test_single_clients_are_counted():
-  runs = comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.6)})
-  ids = runs[0][1]['population']['client_ids']
-  runs[0][1]['clusterings'][0] |= {'clusters': [ids[:1], ids[1:2], ids[2:]], 'num_clusters': 3}
-  assert [run.singletons for run in read_contenders(runs)[1].runs] == [2, 0, 0]
-
-
-def test_the_order_in_which_runs_are_given_does_not_matter():
-  runs = comparison_runs.make(_ALL, _EARLIER)
-  assert [seed for seed, _ in checked(runs[::-1])] == [0, 1]
-  assert [run.seed for run in read_contenders(runs[::-1])[0].runs] == [0, 1]
-
-
-def test_seeds_and_places_of_data_may_differ():
-  runs = comparison_runs.make(_ALL)
+def test_the_order_of_runs_does_not_matter_and_seeds_and_places_of_data_may_differ():
+  runs = _runs()[::-1]
   for seed, results in runs:
     results['config']['data'] |= {'dataset': 'mnist', 'data_seed': 7 * seed, 'data_dir': f'/data/{seed}'}
-  assert len(read_contenders(runs)) == 5
+  assert [seed for seed, _ in checked(in_json.typed_runs(runs))] == [0, 1]
+  assert [[run.seed for run in c.runs] for c in _read(runs).values()] == [[0, 1]] * 5
 
 
 @pytest.mark.parametrize(
-  ('section', 'field', 'value', 'words'),
+  ('section', 'change', 'words'),
   [
-    ('training', 'learning_rate', 0.5, 'training.learning_rate is 0.1 for seed 0 and 0.5 for seed 1'),
-    ('data', 'num_groups', 3, 'data.num_groups is 2 for seed 0 and 3 for seed 1'),
-    ('evaluation', 'target_accuracy', 0.9, 'evaluation.target_accuracy is 0.99 for seed 0 and 0.9 for seed 1'),
+    ('training', {'learning_rate': 0.5}, 'training.learning_rate is 0.1 for seed 0 and 0.5 for seed 1'),
+    ('data', {'num_groups': 3}, 'data.num_groups is 2 for seed 0 and 3 for seed 1'),
+    ('evaluation', {'target_accuracy': 0.9}, 'evaluation.target_accuracy is 0.99 for seed 0 and 0.9 for seed 1'),
+    ('clusterings', {'num_clusters': 3}, 'clusterings is '),
+    (None, None, 'clusterings that were run is '),
   ],
 )  # fmt: skip
-def test_runs_of_another_experiment_are_refused(section, field, value, words):
-  runs = comparison_runs.make(_ALL)
-  runs[1][1]['config'][section][field] = value
+def test_runs_of_another_experiment_are_refused(section, change, words):
+  runs = _runs()
+  if section is None:
+    del runs[1][1]['clusterings'][0]
+  elif section == 'clusterings':
+    runs[1][1]['config'][section][0] |= change
+  else:
+    runs[1][1]['config'][section] |= change
   with pytest.raises(InputError) as caught:
-    read_contenders(runs)
+    _read(runs)
   assert words in str(caught.value) and '\n' not in str(caught.value)
-
-
-def test_runs_with_other_clusterings_are_refused():
-  runs = comparison_runs.make(_ALL)
-  runs[1][1]['config']['clusterings'][0]['num_clusters'] = 3
-  with pytest.raises(InputError, match='clusterings is'):
-    read_contenders(runs)
-  runs = comparison_runs.make(_ALL)
-  del runs[1][1]['clusterings'][0]
-  with pytest.raises(InputError, match='clusterings that were run is'):
-    read_contenders(runs)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +120,6 @@ def test_runs_with_other_clusterings_are_refused():
   ],
 )
 def test_runs_without_their_seeds_are_refused(chosen, words):
-  runs = comparison_runs.make(_ALL)
+  runs = _runs((FEDAVG, 'kmeans'))
   with pytest.raises(InputError, match=words):
-    read_contenders([(seed, runs[position][1]) for seed, position in chosen])
+    _read([(seed, runs[position][1]) for seed, position in chosen])

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.made_up import atlas_runs, comparison_runs
+from tests.made_up import atlas_runs, comparison_runs, in_json
 from tests.made_up import finished_run as made_up
 from tests.made_up.comparison_runs import FEDAVG, constant
 from tests.made_up.written_page import WrittenPage
@@ -17,23 +17,15 @@ from tff_cluster.scorecard.contenders import ROUNDS, read_contenders
 from tff_cluster.studies.comparison import page as comparison
 
 _TRAINED = (
-  'clusters',
-  'num_clusters',
-  'evaluations',
-  'recovery',
-  'history',
-  'best_validation',
-  'cluster_scores',
-  'ledger',
-)
+  'clusters', 'num_clusters', 'evaluations', 'recovery', 'history', 'best_validation', 'cluster_scores', 'ledger',
+)  # fmt: skip
 
 
 def _same(results, first, second):
   """Gives the second clustering what the first found and trained, its clusters in another order."""
   one, two = results['clusterings'][first], results['clusterings'][second]
   two |= {name: copy.deepcopy(one[name]) for name in _TRAINED}
-  two['clusters'] = two['clusters'][::-1]
-  for name in ('best_validation',):
+  for name in ('clusters', 'best_validation'):
     two[name] = two[name][::-1]
 
 
@@ -46,22 +38,15 @@ def twins(tmp_path, monkeypatch):
   return tmp_path, made
 
 
-def test_the_same_clusters_in_another_order_are_one():
+def test_the_same_clusters_in_another_order_are_one_but_with_other_models_two():
   results, _ = made_up.make_run(methods=('kmeans', 'dynamic_distance', 'hierarchical'))
   _same(results, 0, 2)
-  first, second = identical_clusterings.merged(results['clusterings'])
-  assert first['label'] == 'kmeans = hierarchical' and second['label'] == 'dynamic_distance'
-  assert [part['label'] for part in first['parts']] == ['kmeans', 'hierarchical']
-
-
-def test_the_same_clusters_with_other_models_are_two():
-  results, _ = made_up.make_run(methods=('kmeans', 'hierarchical'))
-  _same(results, 0, 1)
-  results['clusterings'][1]['evaluations']['average']['client_accuracy'][0] += 0.01
-  assert [c['label'] for c in identical_clusterings.merged(results['clusterings'])] == [
-    'kmeans',
-    'hierarchical',
-  ]
+  first, second = identical_clusterings.merged(in_json.typed(results).clusterings)
+  assert first.label == 'kmeans = hierarchical' and second.label == 'dynamic_distance'
+  assert [part.label for part in first.parts] == ['kmeans', 'hierarchical']
+  results['clusterings'][2]['evaluations']['average']['client_accuracy'][0] += 0.01
+  found = identical_clusterings.merged(in_json.typed(results).clusterings)
+  assert [c.label for c in found] == ['kmeans', 'dynamic_distance', 'hierarchical']
 
 
 def test_a_report_shows_identical_clusterings_once_and_loses_nothing_of_either(twins):
@@ -83,7 +68,7 @@ def test_a_report_shows_identical_clusterings_once_and_loses_nothing_of_either(t
   threshold = results['clusterings'][2]['threshold']
   assert f'hierarchical: found on the clients’ weights, distance threshold {threshold:.4g}' in page.text
   assert f'hierarchical: {results["clusterings"][2]["notes"][0]}' in page.text
-  assert len(read_run(folder).results['clusterings']) == 3
+  assert len(read_run(folder).results.clusterings) == 3
 
 
 def test_a_dearer_way_to_the_same_clusters_keeps_its_cost(twins):
@@ -96,18 +81,15 @@ def test_a_dearer_way_to_the_same_clusters_keeps_its_cost(twins):
   assert ('kmeans', '60') in rows and ('hierarchical', '120') in rows
 
 
-def _levels(**others):
-  return {
-    FEDAVG: constant(0.5),
-    'planted': constant(0.7),
-    'kmeans': constant(0.7),
-    'twin': constant(0.7),
-    **others,
-  }
+def _runs(**others):
+  levels = {FEDAVG: 0.5, 'planted': 0.7, 'kmeans': 0.7, 'twin': 0.7}
+  accuracies = {name: constant(level) for name, level in levels.items()} | others
+  return comparison_runs.make(accuracies, {'overlap': constant(0.6)})
 
 
 def test_contenders_that_are_identical_under_every_seed_are_one():
-  rows = read_contenders(comparison_runs.make(_levels(overlap=constant(0.6)), {'overlap': constant(0.6)}))
+  runs = _runs(overlap=constant(0.6))
+  rows = read_contenders(in_json.typed_runs(runs))
   assert [c.name for c in rows] == [FEDAVG, 'planted = kmeans = twin', 'overlap']
   assert rows[1].kind == 'disjoint' and rows[1].kinds == ('oracle', 'disjoint')
   assert [part.name for part in rows[1].each] == ['planted', 'kmeans', 'twin']
@@ -115,18 +97,14 @@ def test_contenders_that_are_identical_under_every_seed_are_one():
 
 @pytest.mark.parametrize('seed', [0, 2])
 def test_one_seed_that_differs_parts_them(seed):
-  levels = _levels()
-  levels['twin'] = [[0.7] * 6 if k != seed else [0.7] * 5 + [0.8] for k in range(3)]
-  assert [c.name for c in read_contenders(comparison_runs.make(levels))] == [
-    FEDAVG,
-    'planted = kmeans',
-    'twin',
-  ]
+  twin = [[0.7] * 6 if k != seed else [0.7] * 5 + [0.8] for k in range(3)]
+  rows = read_contenders(in_json.typed_runs(_runs(twin=twin)))
+  assert [c.name for c in rows] == [FEDAVG, 'planted = kmeans', 'twin']
 
 
 def test_a_comparison_names_them_together_and_its_files_apart(tmp_path):
-  runs = comparison_runs.make(_levels(overlap=constant(0.6)), {'overlap': constant(0.6)})
-  text = comparison.write(runs, {}, tmp_path).read_text()
+  runs = _runs(overlap=constant(0.6))
+  text = comparison.write(in_json.typed_runs(runs), {}, tmp_path).read_text()
   first_cells = re.findall('(?s)<tr><td[^>]*>(.*?)</td>', text)
   assert sum(cell.startswith('planted = kmeans = twin') for cell in first_cells) >= 3
   assert not any(re.match('(kmeans|twin|planted)(<|$)', cell) for cell in first_cells)
@@ -139,7 +117,7 @@ def test_a_comparison_names_them_together_and_its_files_apart(tmp_path):
 
 
 def test_an_atlas_has_one_row_for_them():
-  runs = comparison_runs.make(_levels())
+  runs = _runs()
   document, _ = atlas_runs.document(runs, {})
   entry = document['contenders'][1]
   assert entry['name'] == 'planted = kmeans = twin' and entry['kinds'] == ['oracle', 'disjoint']

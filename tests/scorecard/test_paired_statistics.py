@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tests.made_up import comparison_runs
+from tests.made_up import comparison_runs, in_json
 from tests.made_up.comparison_runs import FEDAVG, LOCAL, constant
 from tff_cluster.base import seeding
 from tff_cluster.scorecard import paired_statistics
@@ -17,9 +17,8 @@ _SHARES = st.floats(0, 1, allow_nan=False)
 
 
 def _measure(accuracies, earlier=None, target=0.99):
-  return paired_statistics.measure(
-    read_contenders(comparison_runs.make(accuracies, earlier)), target, samples=400
-  )
+  runs = in_json.typed_runs(comparison_runs.make(accuracies, earlier))
+  return paired_statistics.measure(read_contenders(runs), target, samples=400)
 
 
 @pytest.mark.parametrize(
@@ -111,17 +110,10 @@ def test_shifting_everybody_shifts_the_interval_because_draws_are_the_same():
   assert (high.low, high.high) == pytest.approx((low.low + 0.125, low.high + 0.125))
 
 
-_PAIRS = {
-  FEDAVG: constant(0.5),
-  'kmeans': constant(0.6),
-  'overlap': constant(0.7),
-  'planted': constant(0.9),
-  'overmore': constant(0.6),
-}
-
-
 def test_the_matrix_has_every_overlapping_contender_against_every_disjoint_one_and_the_oracle():
-  found = _measure(_PAIRS, {'overlap': constant(0.55)})
+  levels = {FEDAVG: 0.5, 'kmeans': 0.6, 'overlap': 0.7, 'planted': 0.9, 'overmore': 0.6}
+  accuracies = {name: constant(level) for name, level in levels.items()}
+  found = _measure(accuracies, {'overlap': constant(0.55)})
   names = [('overlap', 'kmeans', ('disjoint',)), ('overlap', 'planted', ('oracle',))]
   names += [('overmore', 'kmeans', ('disjoint',)), ('overmore', 'planted', ('oracle',))]
   for budget in BUDGETS:
@@ -131,10 +123,7 @@ def test_the_matrix_has_every_overlapping_contender_against_every_disjoint_one_a
   }
   assert list(differences[ROUNDS].values()) == pytest.approx([0.1, -0.2, 0.0, -0.3])
   assert list(differences[CLIENT_ROUNDS].values()) == pytest.approx([-0.05, -0.35, 0.0, -0.3])
-
-
-def test_the_best_of_a_kind_is_found_at_each_budget():
-  found = _measure(_PAIRS, {'overlap': constant(0.55)})
+  # The best of a kind is found at each budget.
   assert found.best('overlapping', ROUNDS).name == 'overlap'
   assert found.best('overlapping', CLIENT_ROUNDS).name == 'overmore'
   assert found.best('local', ROUNDS) is None

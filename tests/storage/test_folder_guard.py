@@ -63,6 +63,10 @@ def test_other_folders_can_be_written_and_the_same_one_be_made_anew(run, tmp_pat
   assert folder_guard.lost() is None and folder_guard.is_ours(run)
   run_claim.release_output_dirs()
   assert [path.name for path in run.iterdir()] == ['a.json']
+  # What was let go is forgotten.
+  assert folder_guard.lost() is None and not folder_guard.is_ours(run)
+  shutil.rmtree(run)
+  folder_guard.check(run / 'a.json')
 
 
 def test_paths_through_a_link_to_the_folder_count_as_well(tmp_path):
@@ -89,10 +93,3 @@ def test_a_shared_store_that_was_removed_is_named_and_does_not_come_back(run, tm
       write()
     assert '\n' not in str(caught.value)
   assert not (tmp_path / 'shared').exists()
-
-
-def test_what_was_let_go_is_forgotten(run):
-  run_claim.release_output_dirs()
-  assert not run.exists()
-  assert folder_guard.lost() is None and not folder_guard.is_ours(run)
-  folder_guard.check(run / 'a.json')

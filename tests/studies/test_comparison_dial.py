@@ -33,7 +33,7 @@ def _runs(own, validation, *, kmeans=0.7, seeds=3):
 
 
 def _dial(runs):
-  ordered = checked(runs)
+  ordered = checked(comparison_runs.typed(runs))
   return dials.read_dial(ordered, read_contenders(ordered), 0.99)
 
 
@@ -84,13 +84,14 @@ def test_without_a_disjoint_clustering_nothing_is_claimed():
 
 def test_positions_are_no_contenders():
   runs = _runs(_OWN, _VALIDATION)
-  assert [contender.name for contender in read_contenders(runs)] == [FEDAVG, 'kmeans']
+  assert [contender.name for contender in read_contenders(comparison_runs.typed(runs))] == [FEDAVG, 'kmeans']
   without = comparison_runs.make({FEDAVG: constant(0.6), 'kmeans': constant(0.7)})
   assert _dial(without) is None
 
 
 def test_the_page_has_picture_table_and_checks(tmp_path, rendered):
-  text = page.write(_runs(_OWN, _VALIDATION), {}, tmp_path).read_text()
+  runs = comparison_runs.typed(_runs(_OWN, _VALIDATION))
+  text = page.write(runs, {}, tmp_path).read_text()
   section = text[text.index('The overlap dial') :]
   assert (tmp_path / 'figures' / 'overlap_dial.svg').read_text().count('positions of the dial') == 2
   for told in ('alone', 'together', '90.0%', 'Chosen on validation rows'):

@@ -24,8 +24,12 @@ def made(beside, gains=(0.1, 0.2, 0.3), dropped=0):
   return runs
 
 
+def _measure(runs, samples=50):
+  return malicious.measure(contenders.checked(comparison_runs.typed(runs)), samples)
+
+
 def test_numbers_by_hand():
-  fedavg, k, planted = malicious.measure(contenders.checked(made([0.0, 1.0, 0.5], dropped=2)), 200)
+  fedavg, k, planted = _measure(made([0.0, 1.0, 0.5], dropped=2), 200)
   assert (fedavg.name, fedavg.over_fedavg, fedavg.beside, fedavg.dropped) == (FEDAVG, None, (), (2, 2, 2))
   assert fedavg.honest.mean == pytest.approx(0.5) and fedavg.malicious == pytest.approx(0.5)
   assert k.honest.mean == pytest.approx(0.7) and k.malicious == pytest.approx(0.9)
@@ -45,7 +49,7 @@ def test_numbers_by_hand():
   ],
 )
 def test_isolated_is_isolated_under_every_seed(beside, words, tmp_path):
-  text = page.write(made(beside), {}, tmp_path).read_text()
+  text = page.write(comparison_runs.typed(made(beside)), {}, tmp_path).read_text()
   assert '<h2>Malicious clients</h2>' in text and words in text
   assert text.count('Means over clients count the malicious ones too') == 1
   assert f'{beside.count(0.0)} of 3' in text
@@ -57,8 +61,8 @@ def test_isolated_is_isolated_under_every_seed(beside, words, tmp_path):
 
 def test_runs_without_malicious_clients_say_nothing(tmp_path):
   runs = comparison_runs.make({FEDAVG: constant(0.7), 'k': constant(0.7)})
-  assert malicious.measure(contenders.checked(runs)) == [] and malicious.section([], runs) is None
-  text = page.write(runs, {}, tmp_path).read_text()
+  assert _measure(runs) == [] and malicious.section([], runs) is None
+  text = page.write(comparison_runs.typed(runs), {}, tmp_path).read_text()
   assert 'alicious' not in text
   assert json.loads((tmp_path / 'comparison.json').read_text())['malicious'] is None
 
@@ -67,12 +71,12 @@ def test_a_seed_without_malicious_or_without_honest_clients_leaves_nothing_to_co
   for chosen in ([], range(CLIENTS)):
     runs = made([0.0] * SEEDS)
     run_with_malicious.add(runs[1][1], chosen, {'k': 0.0, 'planted': 0.0})
-    assert malicious.measure(contenders.checked(runs), 50) == []
+    assert _measure(runs) == []
 
 
 def test_the_order_of_clients_does_not_matter():
   runs = made([0.0, 0.5, 1.0], gains=(0.05, 0.2, -0.1))
-  before = malicious.measure(contenders.checked(runs), 50)
+  before = _measure(runs)
   for _, results in runs:
     results['population']['client_ids'] = results['population']['client_ids'][::-1]
     for entry in (
@@ -80,6 +84,6 @@ def test_the_order_of_clients_does_not_matter():
       *(c['evaluations']['own'] for c in results['clusterings']),
     ):
       entry['client_accuracy'] = entry['client_accuracy'][::-1]
-  after = malicious.measure(contenders.checked(runs), 50)
+  after = _measure(runs)
   np.testing.assert_allclose([h.honest.mean for h in after], [h.honest.mean for h in before])
   np.testing.assert_allclose([h.malicious for h in after], [h.malicious for h in before])

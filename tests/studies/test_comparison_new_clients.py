@@ -22,7 +22,7 @@ def made(gains, own_regret=0.0, seeds=3, clients=4):
     each = {label: [[value + own_regret for value in own[label]], [0.1] * clients] for label in LABELS}
     assigned = {'k': [[0]] * clients, 'over': [[0, 1]] * clients}
     run_with_new_clients.add(results, [0.5] * clients, each, assigned, own)
-  return runs
+  return comparison_runs.typed(runs)
 
 
 def checks_of(runs):
@@ -71,7 +71,7 @@ def test_the_page_and_its_files_tell_of_them(tmp_path):
 
 
 def test_runs_without_new_clients_say_nothing(tmp_path):
-  runs = comparison_runs.make({name: constant(0.7) for name in (FEDAVG, *LABELS)})
+  runs = comparison_runs.typed(comparison_runs.make({name: constant(0.7) for name in (FEDAVG, *LABELS)}))
   assert new_clients.measure(contenders.checked(runs)) == []
   assert new_clients.make_checks([]) == [] and new_clients.section([]) is None
   text = page.write(runs, {}, tmp_path).read_text()

@@ -33,7 +33,7 @@ def written(tmp_path_factory):
     for seed in (0, 1, 2)
   ]
   with rendering.on():
-    path = page.write(runs, _FACTS, folder)
+    path = page.write(comparison_runs.typed(runs), _FACTS, folder)
   return folder, path.read_text(), json.loads((folder / 'comparison.json').read_text()), runs
 
 
@@ -196,29 +196,28 @@ def test_pictures_are_there_and_legal(written):
 
 def test_equal_runs_give_equal_files(written, tmp_path, rendered):
   folder, _, _, runs = written
-  page.write(runs[::-1], _FACTS, tmp_path)
+  page.write(comparison_runs.typed(runs)[::-1], _FACTS, tmp_path)
   for name in ('index.html', 'comparison.json', 'comparison.csv', 'figures/frontier.png'):
     assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
 def test_a_comparison_without_local_training_oracle_or_overlap(tmp_path):
   runs = comparison_runs.make({FEDAVG: constant(0.5, 1), 'kmeans': constant(0.6, 1)}, truth='none')
-  text = _text(page.write(runs, {}, tmp_path).read_text())
+  text = _text(page.write(comparison_runs.typed(runs), {}, tmp_path).read_text())
   assert 'Only 1 seed was run' in text and 'against alone' not in text
   assert 'no overlapping clustering, or nothing to compare it with' in text
   assert 'so nothing is expected of overlap here' in text and 'No planted groups are known' in text
 
 
 def test_a_comparison_without_clusterings_and_without_variety(tmp_path):
-  text = _text(
-    page.write(comparison_runs.make({FEDAVG: constant(0.0, 1, 1)}, groups=1), {}, tmp_path).read_text()
-  )
+  runs = comparison_runs.make({FEDAVG: constant(0.0, 1, 1)}, groups=1)
+  text = _text(page.write(comparison_runs.typed(runs), {}, tmp_path).read_text())
   assert 'These runs have no clustering' in text
   assert not (tmp_path / 'figures' / 'gains.png').exists()
 
 
 def test_nothing_is_written_for_runs_that_are_not_one_experiment(tmp_path):
-  runs = comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.6)})
+  runs = comparison_runs.typed(comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.6)}))
   with pytest.raises(InputError):
     page.write([runs[0], runs[0]], {}, tmp_path / 'new')
   assert not (tmp_path / 'new').exists()

@@ -5,6 +5,7 @@ import pytest
 
 from tests.made_up import comparison_runs
 from tests.made_up.comparison_runs import FEDAVG, LOCAL, constant, noisy
+from tff_cluster.experiment.config import DataConfig, ExperimentConfig
 from tff_cluster.scorecard import paired_statistics
 from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS, read_contenders
 from tff_cluster.scorecard.intervals import seeds_needed
@@ -14,7 +15,7 @@ _BOTH = tuple(BUDGETS)
 
 
 def _statistics(runs):
-  return paired_statistics.measure(read_contenders(runs), 0.99, samples=400)
+  return paired_statistics.measure(read_contenders(comparison_runs.typed(runs)), 0.99, samples=400)
 
 
 def _checks(accuracies, form, earlier=None):
@@ -30,7 +31,8 @@ def _expected(accuracies, form, earlier=None):
 
 
 def _alarms(runs):
-  return alarms.make_alarms(read_contenders(runs), _statistics(runs), runs)
+  typed = comparison_runs.typed(runs)
+  return alarms.make_alarms(read_contenders(typed), _statistics(runs), typed)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +177,11 @@ def test_one_client_decides_nothing():
 
 
 def _form(partition='label_swapped', truths=None, **data):
-  results = {'population': {'truths': truths or {}}, 'config': {'data': {'partition': partition} | data}}
-  return verdicts.planted_form([(0, results)])
+  results = {
+    'population': {'truths': truths or {}},
+    'config': ExperimentConfig(DataConfig(partition=partition, **data)).to_json(),
+  }
+  return verdicts.planted_form(comparison_runs.typed([(0, results)]))
 
 
 _DISJOINT, _OVERLAPPING = [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]], [[1.0, 0.3, 1.0], [0.0, 0.7, 0.0]]
@@ -202,9 +207,9 @@ def test_form_of_the_planted_groups(arguments, form):
 
 def test_a_truth_that_overlaps_under_one_seed_overlaps():
   runs = comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.5)})
-  assert verdicts.planted_form(runs) == 'disjoint'
+  assert verdicts.planted_form(comparison_runs.typed(runs)) == 'disjoint'
   runs[1][1]['population']['truths'] = {'group': [[1.0] * 6, [0.0, *[1.0] * 5]]}
-  assert verdicts.planted_form(runs) == 'overlapping'
+  assert verdicts.planted_form(comparison_runs.typed(runs)) == 'overlapping'
 
 
 def test_nothing_is_expected_where_nothing_is_known():
@@ -315,7 +320,8 @@ def test_few_seeds(seeds, count):
 def test_recovery_is_one_measure_over_all_seeds():
   runs = _two()
   runs[1][1]['clusterings'][0]['recovery']['group'] |= {'ari': None, 'nmi': None, 'omega': 0.5}
-  (scores,) = alarms.recoveries(read_contenders(runs)[1], runs)
+  typed = comparison_runs.typed(runs)
+  (scores,) = alarms.recoveries(read_contenders(typed)[1], typed)
   assert {s.measure for s in scores} == {'Omega'} and [s.value for s in scores] == [1.0, 0.5, 1.0]
   assert {s.planted for s in scores} == {2}
 

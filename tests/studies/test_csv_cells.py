@@ -1,6 +1,7 @@
 """CSV files hold nothing that a spreadsheet would compute, wherever names come from."""
 
 import csv
+import dataclasses
 import io
 import re
 
@@ -14,8 +15,8 @@ from tests.made_up.comparison_runs import FEDAVG, constant
 from tff_cluster.report import files
 from tff_cluster.studies import partition_pictures
 from tff_cluster.studies.comparison import page
-from tff_cluster.studies.disturbance import page as page_lib
 from tff_cluster.studies.replay import tables
+from tff_cluster.studies.replay.replayed import Replayed
 
 FORMULAS = (
   '=1+2',
@@ -87,25 +88,31 @@ def test_scorecard(tmp_path):
 
 
 def test_comparison(tmp_path):
-  page.write(comparison_runs.make({FEDAVG: constant(0.5), '-cmd': constant(0.6)}), {'command': 'c'}, tmp_path)
+  runs = comparison_runs.make({FEDAVG: constant(0.5), '-cmd': constant(0.6)})
+  page.write(comparison_runs.typed(runs), {'command': 'c'}, tmp_path)
   assert computed(tmp_path / 'comparison.csv') == []
 
 
 def test_replay(tmp_path):
+  (truth,), rows = test_replay_page.REPLAYED.truths, test_replay_page.ROWS[3:5]
   renamed = [
-    row
-    | {'recovery': {'=truth': row['recovery']['group']}, 'clustering': '@kmeans', 'notes': ['-of', '+client']}
-    for row in test_replay_page.ROWS[3:5]
+    dataclasses.replace(
+      row,
+      recovery={'=truth': row.recovery['group']},
+      clustering='@kmeans',
+      notes=('-of', '+client'),
+    )
+    for row in rows
   ]
-  replayed = test_replay_page.REPLAYED | {'rows': renamed, 'exact': []}
-  replayed['truths'] = [{'name': '=truth', 'groups': 2, 'overlapping': False}]
+  replayed = Replayed(6, [dataclasses.replace(truth, name='=truth')], renamed)
   assert computed(tables.write_replay(replayed, tmp_path)[0]) == []
 
 
 def test_disturbance(tmp_path):
-  document = test_disturbance_page.DOCUMENT | {
-    key: [row | {'label': f'-{row["label"]}'} for row in test_disturbance_page.DOCUMENT[key]]
+  found = test_disturbance_page.DOCUMENT
+  renamed = {
+    key: [dataclasses.replace(row, label=f'-{row.label}') for row in getattr(found, key)]
     for key in ('rows', 'half_lost')
   }
-  page_lib.write_disturbance(document, test_disturbance_page.FACTS, tmp_path)
+  test_disturbance_page.write(tmp_path, **renamed)
   assert computed(tmp_path / 'disturbance.csv') == []

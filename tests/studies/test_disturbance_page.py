@@ -1,6 +1,7 @@
 """The page of phases.disturb: its words, its CSV file and its pictures."""
 
 import csv
+import dataclasses
 
 import numpy as np
 import pytest
@@ -9,8 +10,19 @@ from tests.made_up.written_page import WrittenPage
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.studies.disturbance import page as page_lib
 from tff_cluster.studies.disturbance import words
+from tff_cluster.studies.disturbance.document import (
+  Document,
+  HalfLost,
+  LeftOut,
+  Norms,
+  Packed,
+  Release,
+  Row,
+  Sent,
+  Truth,
+)
 
-FACTS = {'command': 'python -m phases.disturb --repeats=2', 'config': ExperimentConfig().to_json()}
+COMMAND = 'python -m phases.disturb --repeats=2'
 
 
 def row(label, disturbance, value, scores, **others):
@@ -19,7 +31,7 @@ def row(label, disturbance, value, scores, **others):
     'disturbance': disturbance, 'value': value, 'undisturbed': 1.0, 'mean': sum(scores) / len(scores),
     'low': min(scores), 'high': max(scores), 'scores': scores, 'clusters': [3] * len(scores),
   }  # fmt: skip
-  return given | others
+  return Row(**given | others)
 
 
 WARD = {
@@ -40,37 +52,33 @@ ROWS = [
   row('b', 'random', 1, [0.125, 0.25], **WARD),
 ]
 LOST = [
-  {'label': 'a', 'disturbance': 'noise', 'undisturbed': 1.0, 'kept': 0.0, 'lost': 0.5},
-  {'label': 'a', 'disturbance': 'nearest', 'undisturbed': 1.0, 'kept': 8, 'lost': 1},
-  {'label': 'a', 'disturbance': 'random', 'undisturbed': 1.0, 'kept': 1, 'lost': None},
-  {'label': 'b', 'disturbance': 'noise', 'undisturbed': 0.75, 'kept': 0.0, 'lost': 0.5},
-  {'label': 'b', 'disturbance': 'nearest', 'undisturbed': 0.75, 'kept': 1, 'lost': None},
-  {'label': 'b', 'disturbance': 'random', 'undisturbed': 0.75, 'kept': 8, 'lost': 1},
+  HalfLost('a', 'noise', 1.0, kept=0.0, lost=0.5),
+  HalfLost('a', 'nearest', 1.0, kept=8, lost=1),
+  HalfLost('a', 'random', 1.0, kept=1, lost=None),
+  HalfLost('b', 'noise', 0.75, kept=0.0, lost=0.5),
+  HalfLost('b', 'nearest', 0.75, kept=1, lost=None),
+  HalfLost('b', 'random', 0.75, kept=8, lost=1),
 ]
-NORMS = {'min': 0.5, 'median': 1.0, 'max': 2.0}
-DOCUMENT = {
-  'truth': {'name': 'group', 'groups': 3},
-  'sketch_dimension': None,
-  'left_out': [{'label': 'cfl', 'reason': 'it trains while it clusters'}],
-  'privacy': [
-    {'noise_multiplier': 0.0, 'epsilon': None, 'delta': 1e-5},
-    {'noise_multiplier': 0.5, 'epsilon': 1234.5, 'delta': 1e-5},
-  ],
-  'clients': 6, 'seed': 4, 'repeats': 2,
-  'signatures': [
-    {
-      'signature': kind, 'features': 1000, 'bytes': 4000, 'clip_norm': 1.0, 'clip_norm_given': False, 'norms': NORMS,
-      'clipped': 3,
-    }
-    for kind in ('updates', 'weights')
-  ],
-  'compression': [
-    {'signature': kind, 'bits': bits, 'bytes': size}
-    for kind in ('updates', 'weights') for bits, size in ((8, 1160), (1, 152))
-  ],
-  'rows': ROWS,
-  'half_lost': LOST,
-}  # fmt: skip
+KINDS = ('updates', 'weights')
+DOCUMENT = Document(
+  clients=6,
+  seed=4,
+  repeats=2,
+  signatures=[Sent(kind, 1000, 4000, 1.0, Norms(0.5, 1.0, 2.0), 3, clip_norm_given=False) for kind in KINDS],
+  compression=[Packed(kind, bits, size) for kind in KINDS for bits, size in ((8, 1160), (1, 152))],
+  rows=ROWS,
+  half_lost=LOST,
+  truth=Truth('group', 3),
+  sketch_dimension=None,
+  left_out=[LeftOut('cfl', 'it trains while it clusters')],
+  privacy=[Release(0.0, None, 1e-5), Release(0.5, 1234.5, 1e-5)],
+)
+
+
+def write(folder, **changed):
+  """Writes the page of the document with other fields; returns its path."""
+  document = dataclasses.replace(DOCUMENT, **changed)
+  return page_lib.write_disturbance(document, COMMAND, ExperimentConfig(), folder)
 
 
 def test_names():
@@ -80,8 +88,7 @@ def test_names():
 
 
 def test_two_clusterings_of_one_method_are_told_apart_by_their_labels():
-  document = DOCUMENT | {'rows': [*ROWS, row('c', 'noise', 0.0, [1.0])]}
-  found = words.names(document)
+  found = words.names(dataclasses.replace(DOCUMENT, rows=[*ROWS, row('c', 'noise', 0.0, [1.0])]))
   assert (found['a'].figure, found['c'].full, found['b'].figure) == (
     'a', 'c on updates', 'hierarchical, ward',
   )  # fmt: skip
@@ -98,7 +105,7 @@ def test_two_clusterings_of_one_method_are_told_apart_by_their_labels():
   ],
 )  # fmt: skip
 def test_sentences(kept, lost, disturbance, sentence):
-  line = {'disturbance': disturbance, 'undisturbed': 0.9, 'kept': kept, 'lost': lost}
+  line = HalfLost('a', disturbance, 0.9, kept, lost)
   assert words.loss_words(line, words.Names('k-means', 'k-means on updates')).endswith(sentence)
 
 
@@ -110,7 +117,7 @@ def test_sentences(kept, lost, disturbance, sentence):
   ],
 )  # fmt: skip
 def test_cells(kept, lost, text):
-  assert words.loss_cell({'disturbance': 'nearest', 'kept': kept, 'lost': lost}) == text
+  assert words.loss_cell(HalfLost('a', 'nearest', 0.9, kept, lost)) == text
 
 
 def test_headline():
@@ -120,12 +127,12 @@ def test_headline():
     'Compression: k-means on updates goes furthest and keeps more than half of its score down to 1 bit a number, rounded '
     'at random: 152 B a client instead of 4 kB.'
   )
-  further = [LOST[0] | {'kept': 0.5, 'lost': None}, *LOST[1:]]
-  assert words.headline(DOCUMENT | {'half_lost': further}).startswith(
+  further = [HalfLost('a', 'noise', 1.0, kept=0.5, lost=None), *LOST[1:]]
+  assert words.headline(dataclasses.replace(DOCUMENT, half_lost=further)).startswith(
     'Noise: k-means on updates goes furthest and keeps more than half of its score up to z = 0.5, where ε is 1,234 '
   )
-  nothing = [line | {'kept': None} for line in LOST]
-  assert words.headline(DOCUMENT | {'half_lost': nothing, 'compression': []}) == (
+  nothing = [dataclasses.replace(line, kept=None) for line in LOST]
+  assert words.headline(dataclasses.replace(DOCUMENT, half_lost=nothing, compression=[])) == (
     'With noise no clustering keeps half of what it finds.'
   )
 
@@ -138,7 +145,7 @@ def test_epsilon(epsilon, text):
 
 
 def test_files_and_page(tmp_path):
-  page = page_lib.write_disturbance(DOCUMENT, FACTS, tmp_path)
+  page = write(tmp_path)
   made = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()}
   figures = {f'figures/{name}.{ending}' for name in ('noise', 'bits') for ending in ('svg', 'png')}
   assert page == tmp_path / 'index.html' and made == {'index.html', 'disturbance.csv', *figures}
@@ -146,7 +153,7 @@ def test_files_and_page(tmp_path):
   WrittenPage(page)
   for expected in (
     'z = 0.5 (z = 0)', 'nowhere (1 bit)',
-    'digits, 20 clients'.replace('20', '6'), 'seed 4', FACTS['command'], '1,234', 'none', '152 B', '26.3 times',
+    'digits, 20 clients'.replace('20', '6'), 'seed 4', COMMAND, '1,234', 'none', '152 B', '26.3 times',
     'Not asked: cfl, because it trains while it clusters.', 'median of all clients’ norms', 'gave up',
     'the global model of the round before', '2 repeats',
   ):  # fmt: skip
@@ -155,22 +162,20 @@ def test_files_and_page(tmp_path):
 
 
 def test_page_of_a_given_clip_norm_of_sketches_and_of_noise_alone(tmp_path):
-  noisy = [r for r in ROWS if r['disturbance'] == 'noise']
-  signatures = [line | {'clip_norm_given': True} for line in DOCUMENT['signatures']]
-  lost = [line for line in LOST if line['disturbance'] == 'noise']
-  document = DOCUMENT | {
-    'rows': noisy, 'compression': [], 'half_lost': lost, 'signatures': signatures, 'sketch_dimension': 256,
-  }  # fmt: skip
-  text = page_lib.write_disturbance(document, FACTS, tmp_path).read_text()
+  noisy = [r for r in ROWS if r.disturbance == 'noise']
+  signatures = [dataclasses.replace(sent, clip_norm_given=True) for sent in DOCUMENT.signatures]
+  lost = [line for line in LOST if line.disturbance == 'noise']
+  changed = {'rows': noisy, 'compression': [], 'half_lost': lost, 'signatures': signatures}
+  text = write(tmp_path, **changed, sketch_dimension=256).read_text()
   assert 'The clip norm was given.' in text and 'Clients send sketches of 256 numbers' in text
   assert not (tmp_path / 'figures' / 'bits.svg').exists()
 
 
 def test_csv_holds_every_row(tmp_path):
-  page_lib.write_disturbance(DOCUMENT, FACTS, tmp_path)
+  write(tmp_path)
   with open(tmp_path / 'disturbance.csv', newline='') as file:
     found = list(csv.DictReader(file))
-  assert [float(line['mean']) for line in found] == [r['mean'] for r in ROWS]
+  assert [float(line['mean']) for line in found] == [r.mean for r in ROWS]
   noise, bits = found[1], found[3]
   assert (noise['label'], noise['value'], noise['low'], noise['high'], noise['repeats']) == (
     'a', '0.5', '0.0', '0.25', '2',
@@ -210,7 +215,7 @@ def test_pictures_show_the_numbers():
 def test_pictures_are_the_same_bytes_each_time(rendered, tmp_path):
   contents = []
   for name in ('one', 'other'):
-    page_lib.write_disturbance(DOCUMENT, FACTS, tmp_path / name)
+    write(tmp_path / name)
     contents.append((tmp_path / name / 'figures' / 'noise.svg').read_bytes())
   assert contents[0] == contents[1] and b'<path' in contents[0]
 

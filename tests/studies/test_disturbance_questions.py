@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
+from tests.made_up import in_json
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags
 from tff_cluster.data import saved
+from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
@@ -76,12 +78,13 @@ def test_clusterings_of_signatures_are_asked(folder):
   config = ExperimentConfig(clusterings=(kmeans, chosen, *others))
   with pytest.raises(InputError, match='run python -m phases'):
     questions.askable(folder, config)
-  candidates = [{'threshold': 0.5}, {'threshold': 1.25}]
-  files.save_json(folder.choice('hierarchical'), {'candidates': candidates, 'chosen': 1})
+  choice = {'candidates': [{'threshold': 0.5}, {'threshold': 1.25}], 'chosen': 1}
+  saved_choice = in_json.record(phase_files.ChoiceOfThreshold, {'choice': choice})
+  files.save_json(folder.choice('hierarchical'), saved_choice.to_json())
   asked, left_out = questions.askable(folder, config)
   assert asked == [kmeans, ClusteringConfig(method='hierarchical', distance_threshold='1.25')]
-  assert [line['label'] for line in left_out] == ['bipartition', 'p']
-  assert 'trains while it clusters' in left_out[0]['reason']
+  assert [line.label for line in left_out] == ['bipartition', 'p']
+  assert 'trains while it clusters' in left_out[0].reason
 
 
 def test_runs_without_what_is_needed(folder):

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
+from tests.made_up import in_json
 from tff_cluster.base import seeding
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.studies.disturbance import disturbed_clients
+from tff_cluster.studies.disturbance.document import Row
 from tff_cluster.studies.disturbance.questions import Questions
 
 GROUPS = np.repeat(np.arange(3), 4)
@@ -84,13 +86,13 @@ def disturb(questions, clusterings=(KMEANS, WARD), channels=None, order=None, **
 
 
 def rows(document, **wanted):
-  return [row for row in document['rows'] if all(row[name] == value for name, value in wanted.items())]
+  return [row for row in document.rows if all(getattr(row, name) == value for name, value in wanted.items())]
 
 
 def test_scores_are_those_of_a_loop_in_numpy():
   questions = Questions((0.0, 0.5), (4, 1), 2, 2.0)
   document = disturb(questions)
-  assert len(document['rows']) == 2 * (2 + 2 + 2)
+  assert len(document.rows) == 2 * (2 + 2 + 2)
   for clustering, kind, given, origin in (
     (KMEANS, 'weights', vectors() + ORIGIN, ORIGIN),
     (WARD, 'updates', vectors(1), 0.0),
@@ -111,19 +113,17 @@ def test_scores_are_those_of_a_loop_in_numpy():
         found = methods.cluster(clustering, Signatures(np.float32(received), IDS), 7).assignment
         expected.append(metrics.adjusted_rand_score(GROUPS, found.labels))
       (row,) = rows(document, label=clustering.label, disturbance=name, value=value)
-      assert row['scores'] == pytest.approx(expected)
-      assert (row['mean'], row['low'], row['high']) == pytest.approx(
-        (np.mean(expected), min(expected), max(expected))
-      )
-      assert row['undisturbed'] == 1.0
+      assert row.scores == pytest.approx(expected)
+      assert (row.mean, row.low, row.high) == pytest.approx((np.mean(expected), min(expected), max(expected)))
+      assert row.undisturbed == 1.0
   # Else the comparison is of ones with ones.
-  assert min(row['low'] for row in document['rows']) < 0.5
+  assert min(row.low for row in document.rows) < 0.5
 
 
 def test_what_disturbs_nothing_changes_no_score():
-  for row in disturb(Questions((0.0,), (16,), 2, 1e6))['rows']:
-    assert row['mean'] == row['undisturbed'] == 1.0
-    assert row['clusters'] == [3] * len(row['clusters'])
+  for row in disturb(Questions((0.0,), (16,), 2, 1e6)).rows:
+    assert row.mean == row.undisturbed == 1.0
+    assert row.clusters == [3] * len(row.clusters)
 
 
 def test_clients_send_the_difference_to_the_origin():
@@ -146,22 +146,21 @@ def test_scores_do_not_depend_on_the_order_of_the_clients():
   plain, permuted = (
     disturb(questions, order=order) for order in (None, np.random.default_rng(3).permutation(12))
   )
-  for one, other in zip(plain['rows'], permuted['rows'], strict=True):
-    assert one['scores'] == pytest.approx(other['scores'])
+  for one, other in zip(plain.rows, permuted.rows, strict=True):
+    assert one.scores == pytest.approx(other.scores)
 
 
 def test_the_clip_norm_is_the_median_norm_unless_it_is_given():
   norms = np.linalg.norm(vectors(1).astype(float), axis=1)
-  (found,) = disturb(Questions((0.0,), (), 1, None), (WARD,), updates=(vectors(1), np.zeros(20, np.float32)))[
-    'signatures'
-  ]
-  assert found['clip_norm'] == pytest.approx(np.median(norms)) and found['clipped'] == 6
-  assert found['norms'] == pytest.approx({'min': norms.min(), 'median': np.median(norms), 'max': norms.max()})
-  assert (found['features'], found['bytes'], found['clip_norm_given']) == (20, 80, False)
-  (given,) = disturb(Questions((0.0,), (), 1, 1e3), (WARD,), updates=(vectors(1), np.zeros(20, np.float32)))[
-    'signatures'
-  ]
-  assert (given['clip_norm'], given['clipped'], given['clip_norm_given']) == (1e3, 0, True)
+  updates = (vectors(1), np.zeros(20, np.float32))
+  (found,) = disturb(Questions((0.0,), (), 1, None), (WARD,), updates=updates).signatures
+  assert found.clip_norm == pytest.approx(np.median(norms)) and found.clipped == 6
+  assert found.norms.to_json() == pytest.approx(
+    {'min': norms.min(), 'median': np.median(norms), 'max': norms.max()}
+  )
+  assert (found.features, found.bytes, found.clip_norm_given) == (20, 80, False)
+  (given,) = disturb(Questions((0.0,), (), 1, 1e3), (WARD,), updates=updates).signatures
+  assert (given.clip_norm, given.clipped, given.clip_norm_given) == (1e3, 0, True)
 
 
 def test_where_a_method_gives_up_nothing_is_found():
@@ -169,13 +168,14 @@ def test_where_a_method_gives_up_nothing_is_found():
   document = disturb(
     Questions((3.0,), (), 2, None), (tight,), updates=(vectors(1) * 0.1, np.zeros(20, np.float32))
   )
-  (row,) = document['rows']
-  assert row['undisturbed'] == 1.0
-  assert row['scores'] == [0.0, 0.0] and row['clusters'] == [None, None]
+  (row,) = document.rows
+  assert row.undisturbed == 1.0
+  assert row.scores == [0.0, 0.0] and row.clusters == [None, None]
 
 
 def line(value, mean, undisturbed=0.9, name='noise'):
-  return {'label': 'k', 'disturbance': name, 'value': value, 'mean': mean, 'undisturbed': undisturbed}
+  given = {'label': 'k', 'disturbance': name, 'value': value, 'mean': mean, 'undisturbed': undisturbed}
+  return in_json.record(Row, given | {'signature': 'weights'})
 
 
 @pytest.mark.parametrize(
@@ -191,4 +191,4 @@ def line(value, mean, undisturbed=0.9, name='noise'):
 )
 def test_where_half_is_lost(lines, kept, lost):
   (found,) = disturbed_clients.half_lost(lines)
-  assert (found['kept'], found['lost']) == (kept, lost)
+  assert (found.kept, found.lost) == (kept, lost)

@@ -1,51 +1,53 @@
 """Table, CSV and picture of a replay."""
 
 import csv
+import dataclasses
 
 import numpy as np
 import pytest
 
 from tff_cluster.clustering import recovery
+from tff_cluster.clustering.sketch import Distortion
 from tff_cluster.studies.replay import tables
+from tff_cluster.studies.replay.replayed import Replayed, Row, Truth
 
 
-def row(method, metric=None, linkage=None, threshold=None, count=None, clusters=2, omega=0.5, **others):
-  scores = dict.fromkeys(recovery.SCORES, 0.125) | {'ari': omega, 'nmi': 0.25, 'omega': omega}
-  given = {
-    'method': method, 'title': {'kmeans': 'k-means', 'dynamic_distance': 'dynamic distance'}.get(method, method), 'metric': metric, 'linkage': linkage, 'threshold': threshold, 'num_clusters': count,
-    'clusters': clusters, 'largest_cluster': 3, 'memberships': 1.0, 'silhouette': 0.125,
-    'recovery': {'group': scores}, 'clustering': f'{method},name=a', 'notes': [],
-  }  # fmt: skip
-  return given | others
+def scored(omega):
+  return recovery.Recovery(omega, 0.25, omega, 0.125, 0.125, 0.125, 0.125)
 
 
+def row(family, threshold=None, count=None, clusters=2, memberships=1.0, omega=0.5):
+  """A row; its family is a method, or a metric and a linkage."""
+  method, metric, linkage = (family, None, None) if isinstance(family, str) else ('hierarchical', *family)
+  title = {'kmeans': 'k-means', 'dynamic_distance': 'dynamic distance'}.get(method, method)
+  numbers = (threshold, count, clusters, 3, memberships, 0.125)
+  return Row(method, title, metric, linkage, *numbers, {'group': scored(omega)}, f'{method},name=a', ())
+
+
+WARD, SINGLE = ('l2', 'ward'), ('l1', 'single')
 ROWS = [
-  row('hierarchical', 'l2', 'ward', 1.0, omega=0.25),
-  row('hierarchical', 'l2', 'ward', 2.0, omega=1.0),
-  row('hierarchical', 'l1', 'single', 8.0, omega=0.0),
+  row(WARD, 1.0, omega=0.25),
+  row(WARD, 2.0, omega=1.0),
+  row(SINGLE, 8.0, omega=0.0),
   row('kmeans', count=3, omega=1.0),
   row('kmeans', count=4, omega=1.0),
-  row('dynamic_distance', threshold=1.5, memberships=2.5, omega=0.75, clusters=7),
-  row(
-    'dynamic_distance', clusters=None, largest_cluster=None, memberships=None, silhouette=None,
-    recovery={'group': dict.fromkeys(recovery.SCORES)}, notes=['too many'],
+  row('dynamic_distance', 1.5, memberships=2.5, omega=0.75, clusters=7),
+  dataclasses.replace(
+    row('dynamic_distance', clusters=None, memberships=None),
+    largest_cluster=None, silhouette=None, recovery={'group': None}, notes=('too many',),
   ),
 ]  # fmt: skip
-EXACT = [
-  {'metric': 'l2', 'linkage': 'ward', 'truth': 'group', 'low': 1.5, 'high': 2.25},
-  {'metric': 'l1', 'linkage': 'single', 'truth': 'group', 'low': None, 'high': None},
-]
-REPLAYED = {
-  'clients': 6, 'truths': [{'name': 'group', 'groups': 2, 'overlapping': False}], 'rows': ROWS, 'exact': EXACT,
-}  # fmt: skip
+TRUTH = Truth('group', 2, False, {WARD: (1.5, 2.25), SINGLE: None})
+REPLAYED = Replayed(6, [TRUTH], ROWS)
 
 
-def lines(**changes):
-  return [line.split('  ') for line in tables.replay_table(REPLAYED | changes).splitlines()]
+def changed(**changes):
+  return dataclasses.replace(REPLAYED, **changes)
 
 
 def cells(**changes):
-  return [[cell.strip() for cell in line if cell.strip()] for line in lines(**changes)]
+  lines = tables.replay_table(changed(**changes)).splitlines()
+  return [[cell.strip() for cell in line.split('  ') if cell.strip()] for line in lines]
 
 
 def test_table():
@@ -60,16 +62,15 @@ def test_table():
 
 
 def test_table_of_a_family_without_an_upper_end_and_of_one_that_gave_up():
-  found = cells(exact=[EXACT[0] | {'high': None}], rows=[ROWS[0], ROWS[-1]])
+  truth = dataclasses.replace(TRUTH, exact={WARD: (1.5, None)})
+  found = cells(truths=[truth], rows=[ROWS[0], ROWS[-1]])
   assert found[2][1] == 'T >= 1.5'
   assert found[3] == ['dynamic distance', 'none of those asked', '–', '–']
 
 
 def test_table_without_truths():
-  rows = [r | {'recovery': {}} for r in ROWS]
-  rows[1] = rows[1] | {'silhouette': 0.5}
-  found = cells(truths=[], exact=[], rows=rows)
-  assert found[:3] == [
+  best = dataclasses.replace(ROWS[1], silhouette=0.5)
+  assert cells(truths=[], rows=[ROWS[0], best, *ROWS[2:]])[:3] == [
     ['6 clients, no planted groups known'],
     ['family', 'best silhouette', 'there'],
     ['l2 ward', '0.50', 'T = 2: 2 clusters'],
@@ -77,12 +78,12 @@ def test_table_without_truths():
 
 
 def test_overlapping_truths_are_called_omega():
-  assert cells(truths=[{'name': 'group', 'groups': 2, 'overlapping': True}])[1][2] == 'best Omega'
+  assert cells(truths=[Truth('group', 2, True, {})])[1][2] == 'best Omega'
 
 
 def test_csv_holds_every_row_in_full(tmp_path, rendered):
-  rows = [ROWS[0] | {'threshold': 1 / 3}, *ROWS[1:]]
-  paths = tables.write_replay(REPLAYED | {'rows': rows}, tmp_path)
+  rows = [dataclasses.replace(ROWS[0], threshold=1 / 3), *ROWS[1:]]
+  paths = tables.write_replay(changed(rows=rows), tmp_path)
   assert [path.name for path in paths] == ['replay.csv', 'replay.svg', 'replay.png']
   with open(paths[0], newline='') as file:
     found = list(csv.DictReader(file))
@@ -99,7 +100,7 @@ def test_csv_holds_every_row_in_full(tmp_path, rendered):
 
 
 def test_no_picture_without_thresholds(tmp_path):
-  paths = tables.write_replay(REPLAYED | {'rows': ROWS[3:5]}, tmp_path)
+  paths = tables.write_replay(changed(rows=ROWS[3:5]), tmp_path)
   assert [path.name for path in paths] == ['replay.csv']
 
 
@@ -122,13 +123,9 @@ def test_figure_shows_the_numbers():
 
 
 def test_figure_has_a_row_of_panels_a_truth(rendered):
-  rows = [
-    r | {'recovery': r['recovery'] | {'pair': dict.fromkeys(recovery.SCORES, i / 10)}}
-    for i, r in enumerate(ROWS)
-  ]
-  exact = [*EXACT, EXACT[0] | {'truth': 'pair', 'low': None, 'high': None}]
-  truths = [*REPLAYED['truths'], {'name': 'pair', 'groups': 3, 'overlapping': False}]
-  figure = tables.replay_figure(REPLAYED | {'truths': truths, 'rows': rows, 'exact': exact})
+  rows = [dataclasses.replace(r, recovery=r.recovery | {'pair': scored(i / 10)}) for i, r in enumerate(ROWS)]
+  pair = Truth('pair', 3, False, {WARD: None, SINGLE: None})
+  figure = tables.replay_figure(changed(truths=[TRUTH, pair], rows=rows))
   assert [axes.get_title(loc='left') for axes in figure.axes] == ['Euclidean', 'L1', '', '']
   assert [axes.get_ylabel().partition('\n')[0] for axes in figure.axes] == ['group', '', 'pair', '']
   assert [axes.get_xlabel() for axes in figure.axes] == ['', '', 'distance threshold', 'distance threshold']
@@ -143,20 +140,19 @@ def test_figure_has_a_row_of_panels_a_truth(rendered):
 
 
 def test_figure_without_truths_shows_numbers_of_clusters():
-  (axes, _) = tables.replay_figure(REPLAYED | {'truths': [], 'exact': []}).axes
+  (axes, _) = tables.replay_figure(changed(truths=[])).axes
   assert curve(axes, 'ward') == [[1.0, 2.0], [2.0, 2.0]]
   assert axes.get_yscale() == 'log'
 
 
 def test_one_threshold_makes_a_picture(rendered):
-  svg = tables.base.render(tables.replay_figure(REPLAYED | {'rows': ROWS[:1]}))[0]
-  assert svg == tables.base.render(tables.replay_figure(REPLAYED | {'rows': ROWS[:1]}))[0]
-  zero = tables.replay_figure(REPLAYED | {'rows': [ROWS[0] | {'threshold': 0.0}]}).axes[0]
+  svg = tables.base.render(tables.replay_figure(changed(rows=ROWS[:1])))[0]
+  assert svg == tables.base.render(tables.replay_figure(changed(rows=ROWS[:1])))[0]
+  zero = tables.replay_figure(changed(rows=[dataclasses.replace(ROWS[0], threshold=0.0)])).axes[0]
   assert np.ptp(zero.get_xlim()) > 0
 
 
 def test_distortion_line():
-  measured = {'mean': 0.021, 'percentile_95': 0.05, 'maximum': 0.1, 'pairs': 190}
-  assert tables.distortion_line(512, measured) == (
+  assert tables.distortion_line(512, Distortion(0.021, 0.05, 0.1, 190)) == (
     'sketches of 512 numbers: Euclidean distances are off by 2.1% on average, 5.0% for 95% of 190 pairs, 10.0% at most'
   )

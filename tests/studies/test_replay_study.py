@@ -1,5 +1,7 @@
 """Exact thresholds against trying every one, and the questions that flags ask."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from tff_cluster.clustering import methods
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.studies.replay import study
+from tff_cluster.studies.replay.replayed import Truth
 
 
 def together(labels):
@@ -39,10 +42,10 @@ def test_exact_thresholds_are_those_that_a_search_finds(points, seed, linkage):
     for t in sorted(edges)
     if np.array_equal(together(hierarchy.fcluster(merges, t, 'distance')), together(groups))
   ]
-  low, high = study.exact_thresholds(merges, groups)
-  if not right:
-    assert (low, high) == (None, None)
-  else:
+  found = study.exact_thresholds(merges, groups)
+  assert (found is None) == (not right)
+  if found is not None:
+    low, high = found
     assert low == right[0]
     assert [t for t in sorted(edges) if low <= t and (high is None or t < high)] == right
     assert (high is None) == (right[-1] > heights[-1])
@@ -88,8 +91,8 @@ def test_wrong_questions(given, message):
   assert message in str(caught.value)
 
 
-def planted(seed=0):
-  rng = np.random.default_rng(seed)
+def planted():
+  rng = np.random.default_rng(0)
   groups = rng.permutation(np.repeat(np.arange(4), 5))
   return rng.normal(size=(4, 30))[groups] * 5 + rng.normal(size=(20, 30)), groups
 
@@ -101,54 +104,44 @@ def test_rows_are_scored_and_can_be_trained():
   pairs[0, :12], pairs[1, 10:] = 1.0, 1.0
   truths = {'group': np.eye(4)[:, groups], 'halves': pairs}
   found = study.replay(signatures, study.read_questions(options()), 7, truths, 'updates')
-  assert found['clients'] == 20
-  assert found['truths'] == [
-    {'name': 'group', 'groups': 4, 'overlapping': False},
-    {'name': 'halves', 'groups': 2, 'overlapping': True},
-  ]
-  assert len(found['rows']) == 10 * 20 + 9 + 4
-  assert {line['truth'] for line in found['exact']} == {'group'} and len(found['exact']) == 10
-  for row in found['rows']:
-    config = parse.parse_clustering_spec(row['clustering'])
+  group, halves = found.truths
+  assert (found.clients, group.name, group.groups, group.overlapping) == (20, 'group', 4, False)
+  assert halves == Truth('halves', 2, True, {}) and len(group.exact) == 10
+  assert len(found.rows) == 10 * 20 + 9 + 4
+  for row in found.rows:
+    config = parse.parse_clustering_spec(row.clustering)
     assert config.signature == 'updates'
     outcome = methods.cluster(config, signatures, 7)
-    assert outcome.assignment.num_clusters == row['clusters']
-    assert outcome.threshold == row['threshold']
+    assert outcome.assignment.num_clusters == row.clusters
+    assert outcome.threshold == row.threshold
     exactly = not outcome.assignment.is_overlapping and np.array_equal(
       together(outcome.assignment.labels), together(groups)
     )
-    assert (row['recovery']['group']['omega'] == 1.0) == exactly
-    assert row['recovery']['halves']['ari'] is None and row['recovery']['halves']['omega'] is not None
-    for line in found['exact']:
-      if (line['metric'], line['linkage']) == (row['metric'], row['linkage']):
-        assert exactly == (line['low'] is not None and line['low'] <= row['threshold'] < line['high'])
+    assert (row.omega('group') == 1.0) == exactly
+    assert row.recovery['halves'].ari is None and row.omega('halves') is not None
+    if row.family in group.exact:
+      low, high = group.exact[row.family] or (np.inf, np.inf)
+      assert exactly == (low <= row.threshold < high)
+  # The answers are the same where nothing is known.
+  without = study.replay(signatures, study.read_questions(options()), 7, {}, 'updates')
+  assert without.rows == [dataclasses.replace(row, recovery={}) for row in found.rows]
 
 
-def test_without_truths_and_with_few_clients():
+def test_few_clients():
   found = study.replay(Signatures.numbered(np.eye(3)), study.read_questions(options()), 0, {})
-  assert found['truths'] == found['exact'] == []
-  assert [row['num_clusters'] for row in found['rows'] if row['method'] == 'kmeans'] == [2, 3]
-  assert all(row['recovery'] == {} for row in found['rows'])
-
-
-def test_the_truth_changes_no_answer():
-  vectors, groups = planted(1)
-  questions = study.read_questions(options(metrics='l2'))
-  with_truth = study.replay(Signatures.numbered(vectors), questions, 0, {'group': np.eye(4)[:, groups]})
-  without = study.replay(Signatures.numbered(vectors), questions, 0, {})
-  for one, other in zip(with_truth['rows'], without['rows'], strict=True):
-    assert {**one, 'recovery': None} == {**other, 'recovery': None}
+  assert found.truths == []
+  assert [row.num_clusters for row in found.rows if row.method == 'kmeans'] == [2, 3]
 
 
 def test_sketched_signatures():
-  vectors, _ = planted(2)
+  vectors, _ = planted()
   signatures = Signatures(vectors, tuple(f'c{k}' for k in range(20)), block_bytes=1000)
   same, none = study.sketched(signatures, 0, 5)
   assert same is signatures and none is None
   found, distortion = study.sketched(signatures, 8, 5)
   assert found.vectors.shape == (20, 8)
   assert (found.client_ids, found.block_bytes) == (signatures.client_ids, 1000)
-  assert distortion['pairs'] == 190 and 0 < distortion['mean'] < distortion['maximum']
+  assert distortion.pairs == 190 and 0 < distortion.mean < distortion.maximum
 
 
 def test_default_fields_are_left_out_of_the_flag():

@@ -15,6 +15,7 @@ from tests.made_up.published_table import FIGURE, REMARK, SMALL, TABLE
 from tests.made_up.scorecard_rows import changed
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.experiment.result_parts import Choice, Cut
 from tff_cluster.papers import briggs2020
 from tff_cluster.scorecard.claims import Claim, Finding, whole
 from tff_cluster.scorecard.published import PAPER, Scale
@@ -31,17 +32,15 @@ def _write(folder, published=TABLE, rows=None, claims=(), scale=PAPER):
   return page_lib.write_page(published, rows, scale, facts, folder)
 
 
-def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path):
-  path = _write(tmp_path, claims=made_up_table.claims('holds', 'fails', 'not run'))
-  assert path == tmp_path / 'index.html'
-  page = WrittenPage(path)
+def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, rendered):
+  """Its figures lie beside it, and equal input gives equal bytes."""
+  claims = made_up_table.claims('holds', 'fails', 'not run')
+  path = _write(tmp_path / 'one', claims=claims)
+  assert path == tmp_path / 'one/index.html'
+  page, text = WrittenPage(path), path.read_text()
   order = (
-    'The answer',
-    'The paper’s claims',
-    'The paper’s numbers beside ours',
-    'Clusters that were found',
-    'Over rounds',
-  )
+    'The answer', 'The paper’s claims', 'The paper’s numbers beside ours', 'Clusters that were found', 'Over rounds',
+  )  # fmt: skip
   places = [page.text.rindex(heading) for heading in order]
   assert places == sorted(places)
   assert 'paper 90.0 (1.5x)|ours 90.4 (2.0x)|reproduced (within 1 point)' in page.cells
@@ -50,66 +49,68 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path):
   assert 'paper 1.0 (1.0x)|ours –|not run' in page.cells
   assert {'holds', 'fails', 'not run', '3.25', '1.00', '2 of 5', '12,345'} <= set(page.cells)
   assert 'One number is odd in print.' in page.text and 'python -m phases.reproduce' in page.text
-  assert 'prefers-color-scheme: dark' in path.read_text()
+  assert 'prefers-color-scheme: dark' in text
+  assert '(the paper’s scale)</title>' in text and 'scaled down' not in text
+  assert 'the paper’s' in (tmp_path / 'one/scorecard.csv').read_text()
+  assert len(page.sources) == 2
+  assert all(source.startswith('data:image/svg+xml;base64,') for source in page.sources)
+  for name in ('accuracy_over_rounds', 'share_over_rounds'):
+    xml.etree.ElementTree.parse(tmp_path / f'one/figures/{name}.svg')
+    assert (tmp_path / f'one/figures/{name}.png').read_bytes().startswith(b'\x89PNG')
+  _write(tmp_path / 'two', claims=claims)
+  written, again = (
+    {p.relative_to(tmp_path / name): p.read_bytes() for p in (tmp_path / name).rglob('*') if p.is_file()}
+    for name in ('one', 'two')
+  )
+  assert len(written) == 7 and written == again
 
 
 def test_the_page_shows_intervals_over_seeds(tmp_path):
   rows = made_up_table.rows(seeds=(1, 2, 3))
   rows['first'].columns['accuracy_after'] = (89.4, 90.4, 91.4)
-  path = _write(tmp_path, rows=rows)
-  assert '87.9 to 92.9' in WrittenPage(path).text
+  assert '87.9 to 92.9' in WrittenPage(_write(tmp_path, rows=rows)).text
 
 
-def test_the_page_needs_no_network_and_figures_lie_beside_it(tmp_path, rendered):
-  page = WrittenPage(_write(tmp_path))
-  assert len(page.sources) == 2 and all(
-    source.startswith('data:image/svg+xml;base64,') for source in page.sources
-  )
-  for name in ('accuracy_over_rounds', 'share_over_rounds'):
-    xml.etree.ElementTree.parse(tmp_path / 'figures' / f'{name}.svg')
-    assert (tmp_path / 'figures' / f'{name}.png').read_bytes().startswith(b'\x89PNG')
-  assert not [p for p in tmp_path.rglob('.*')]
+def _records(folder):
+  with (folder / 'scorecard.csv').open(newline='') as stream:
+    return list(csv.DictReader(stream))
 
 
 def test_scorecards_as_csv_and_json_are_the_same_records(tmp_path):
   _write(tmp_path, claims=made_up_table.claims('holds'))
-  records = json.loads((tmp_path / 'scorecard.json').read_text())
-  with (tmp_path / 'scorecard.csv').open(newline='') as stream:
-    read = list(csv.DictReader(stream))
+  records, read = json.loads((tmp_path / 'scorecard.json').read_text()), _records(tmp_path)
   assert len(records) == len(read) == 13
   assert [{k: '' if v is None else str(v) for k, v in record.items()} for record in records] == read
-  claim = read[-1]
-  assert (claim['row'], claim['column'], claim['verdict']) == ('claim', 'It is so', 'holds')
-  assert (claim['published'], claim['ours'], claim['note']) == (
-    '1.2x to 2.0x',
-    '1.5x',
-    'seen in 2 rows; section 3',
-  )
+  fields = ('row', 'column', 'verdict', 'published', 'ours', 'note')
+  assert [read[-1][field] for field in fields] == [
+    'claim', 'It is so', 'holds', '1.2x to 2.0x', '1.5x', 'seen in 2 rows; section 3',
+  ]  # fmt: skip
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+  """What curves_by_row is called with."""
+  calls, draw = [], figures.curves_by_row
+  monkeypatch.setattr(figures, 'curves_by_row', lambda *args: calls.append(args) or draw(*args))
+  return calls
 
 
 @pytest.mark.parametrize('published', [TABLE, FIGURE], ids=['table', 'figure'])
-def test_every_file_of_a_scaled_down_run_says_so(tmp_path, published, monkeypatch):
-  drawn, draw = [], figures.curves_by_row
-  monkeypatch.setattr(figures, 'curves_by_row', lambda *args: drawn.append(args[2]) or draw(*args))
+def test_every_file_of_a_scaled_down_run_says_so(tmp_path, published, drawn):
   path = _write(tmp_path, published, claims=made_up_table.claims('holds', 'fails'), scale=SMALL)
   for name in ('index.html', 'scorecard.csv', 'scorecard.json'):
     text = (tmp_path / name).read_text()
     assert REMARK in text and 'reproduced (' not in text
-  page = path.read_text()
+  page, written = path.read_text(), WrittenPage(path)
   assert '(scale small)</title>' in page and '(scale small)</h1>' in page
-  with (tmp_path / 'scorecard.csv').open(newline='') as stream:
-    for line in csv.DictReader(stream):
-      assert line['scale'] == REMARK and (line['verdict'] == 'not run' or REMARK in line['verdict'])
-  assert f'holds|{REMARK}' in WrittenPage(path).cells
-  assert drawn == [REMARK] * 2
   assert 'the paper’s scale)' not in page
-
-
-def test_the_papers_scale_is_named_too(tmp_path):
-  path = _write(tmp_path)
-  page = path.read_text()
-  assert '(the paper’s scale)</title>' in page and 'scaled down' not in page
-  assert 'the paper’s' in (tmp_path / 'scorecard.csv').read_text()
+  for line in _records(tmp_path):
+    assert line['scale'] == REMARK and (line['verdict'] == 'not run' or REMARK in line['verdict'])
+  assert f'holds|{REMARK}' in written.cells and written.tags.count('img') == 2
+  assert [remark for *_, remark, _ in drawn] == [REMARK] * 2
+  # A figure has curves and claims, and no table of numbers.
+  assert ('numbers beside ours' in written.text) is (published is TABLE)
+  assert any('paper –' in cell for cell in written.cells) is (published is TABLE)
 
 
 def test_only_what_is_reproduced_is_green(tmp_path):
@@ -123,29 +124,18 @@ def test_only_what_is_reproduced_is_green(tmp_path):
     assert ('Take care. </strong>Scaled down' in page) is (scale is SMALL)
 
 
-def test_both_curves_are_drawn_from_their_own_numbers(tmp_path, monkeypatch):
-  drawn, draw = [], figures.curves_by_row
-  monkeypatch.setattr(figures, 'curves_by_row', lambda *args: drawn.append(args) or draw(*args))
+def test_both_curves_are_drawn_from_their_own_numbers(tmp_path, drawn):
   rows = made_up_table.rows()
   _write(tmp_path, rows=rows)
   (accuracies, accuracy, *_), (shares, share, *_) = drawn
   assert 'accuracy' in accuracy and 'clients at the target' in share
-  assert [panel.name for panel in accuracies] == ['first', 'dashes'] and accuracies[0].clustered_after == 2
-  assert (accuracies[1].ours, accuracies[1].baseline) == (
-    rows['dashes'].accuracy_curve,
-    rows['dashes'].baseline_curve,
-  )
-  assert (shares[0].ours, shares[0].baseline) == (
-    rows['first'].share_curve,
-    rows['first'].baseline_share_curve,
-  )
-  assert shares[0].clustered_after == 2
-
-
-def test_a_figure_has_curves_and_claims_and_no_table_of_numbers(tmp_path):
-  page = WrittenPage(_write(tmp_path, FIGURE, claims=made_up_table.claims('holds')))
-  assert page.tags.count('img') == 2 and 'holds' in page.cells
-  assert 'numbers beside ours' not in page.text and not any('paper –' in cell for cell in page.cells)
+  for panels, ours, baseline in (
+    (accuracies, 'accuracy_curve', 'baseline_curve'),
+    (shares, 'share_curve', 'baseline_share_curve'),
+  ):
+    for panel, (name, row) in zip(panels, rows.items(), strict=True):
+      assert (panel.name, panel.clustered_after) == (name, 2)
+      assert (panel.ours, panel.baseline) == (getattr(row, ours), getattr(row, baseline))
 
 
 def test_claims_of_the_paper_are_checked_on_the_rows_that_were_run(tmp_path):
@@ -177,15 +167,6 @@ def test_no_text_from_outside_becomes_markup(tmp_path):
     assert WrittenPage(path).text.count(_HOSTILE) >= 10
 
 
-def test_equal_input_gives_equal_bytes(tmp_path, rendered):
-  for name in ('one', 'two'):
-    _write(tmp_path / name, claims=made_up_table.claims('holds'))
-  files = sorted(p.relative_to(tmp_path / 'one') for p in (tmp_path / 'one').rglob('*') if p.is_file())
-  assert len(files) == 7
-  for file in files:
-    assert (tmp_path / 'one' / file).read_bytes() == (tmp_path / 'two' / file).read_bytes()
-
-
 def test_tables_have_as_many_cells_as_columns(tmp_path):
   rows = made_up_table.rows(recovery={'swap': (1.0,), 'writer': (0.5,)})
   page = WrittenPage(_write(tmp_path, rows=rows, claims=made_up_table.claims('holds', 'not run')))
@@ -208,20 +189,12 @@ def test_importing_the_page_imports_neither_tensorflow_nor_matplotlib():
   assert done.stdout.strip() == '[]'
 
 
-def _choice(chosen, best_on_test):
-  cuts = [(9.0, 1, 0.5, 0.61), (2.5, 4, 0.7, 0.93), (0.25, 7, 0.7, 0.95)]
-  names = ('threshold', 'num_clusters', 'validation_accuracy', 'test_accuracy')
-  candidates = [dict(zip(names, cut, strict=True)) for cut in cuts]
-  return {'candidates': candidates, 'chosen': chosen, 'best_on_test': best_on_test, 'other_client_rounds': 3}
-
-
 def test_thresholds_that_were_chosen_stand_beside_what_test_rows_would_have_chosen(tmp_path):
   rows = made_up_table.rows()
-  name = next(iter(rows))
-  choices = tuple(_choice(1, 2) for _ in rows[name].seeds)
-  rows = rows | {name: changed(rows[name], choice=choices)}
+  cuts = ((9.0, 1, 0.5, 0.61, 0.0), (2.5, 4, 0.7, 0.93, 0.0), (0.25, 7, 0.7, 0.95, 0.0))
+  choice = Choice([Cut(*cut) for cut in cuts], chosen=1, best_on_test=2, other_client_rounds=3)
+  rows['first'] = changed(rows['first'], choice=(choice,))
   page = _write(tmp_path, rows=rows).read_text()
   assert 'Thresholds that were tried' in page and '1, 4, 7' in page
   assert page.index('T 2.5: 4 clusters, 93.0%') < page.index('T 0.25: 7 clusters, 95.0%')
-  plain = _write(tmp_path / 'given').read_text()
-  assert 'Thresholds that were tried' not in plain
+  assert 'Thresholds that were tried' not in _write(tmp_path / 'given').read_text()

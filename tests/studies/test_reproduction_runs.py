@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
+from tests.made_up import in_json
 from tff_cluster.base.errors import InputError
 from tff_cluster.papers import briggs2020, catalogue
 from tff_cluster.papers.briggs2020 import tables as briggs_tables
 from tff_cluster.phases import cost_estimates, run_experiment
-from tff_cluster.report import report
 from tff_cluster.scorecard.cells import standard
 from tff_cluster.scorecard.published import PAPER, Published, Scale
 from tff_cluster.scorecard.rows import Row, gather
@@ -43,6 +43,21 @@ TINY = Scale(
 )
 
 
+SILENT = run_experiment.Silent()
+
+
+def alone(batch, epochs):
+  told = {'batch_size': batch, 'local_epochs': epochs, 'phase1_rounds': 1, 'phase2_rounds': 3}
+  return Row(f'B {batch or "inf"}, E {epochs}', told, {})
+
+
+# What would ask for signatures, were there anything to cluster.
+LEAN = dataclasses.replace(
+  TINY, changes={**TINY.changes, 'cluster_start': 'members_mean', 'sketch_dimension': 5}
+)
+ALONE = dataclasses.replace(TABLE, name='made_up/figure2', rows=(alone(10, 1), alone(0, 2)), cells=())
+
+
 def test_rows_that_differ_in_their_clustering_only_are_one_run(tmp_path):
   jobs = runs_lib.plan(TABLE, TINY, (0, 7), tmp_path)
   assert [[row.name for row in job.rows] for job in jobs] == 2 * [['n 1']] + 2 * [['n 2', 'n 2, chosen']]
@@ -68,27 +83,41 @@ def test_fl_hc_at_the_papers_scale_is_what_the_paper_says(tmp_path):
 
 def test_the_small_scale_is_a_valid_experiment_for_every_row(tmp_path):
   for published in catalogue.PUBLISHED.values():
-    if not published.rows:  # A toy, computed without an experiment.
-      continue
-    jobs = runs_lib.plan(published, published.small, (0,), tmp_path)
+    # A toy is computed without an experiment.
+    jobs = runs_lib.plan(published, published.small, (0,), tmp_path) if published.rows else []
     assert sum(len(job.rows) for job in jobs) == len(published.rows)
+    # FedAvg alone shares its settings with no other row.
+    assert all(len(job.rows) == max(len(job.config.clusterings), 1) for job in jobs)
 
 
-def test_rows_are_chosen_by_a_part_of_their_name(tmp_path):
-  (job,) = runs_lib.plan(TABLE, TINY, (0,), tmp_path, only='chosen')
-  assert [row.name for row in job.rows] == ['n 2, chosen']
+def test_rows_are_chosen_by_a_part_of_their_name_or_by_all_of_it(tmp_path):
+  def chosen(published, only):
+    jobs = runs_lib.plan(published, TINY, (0,), tmp_path, only=only)
+    return [row.name for job in jobs for row in job.rows]
+
+  assert chosen(TABLE, 'chosen') == ['n 2, chosen']
   with pytest.raises(
     InputError, match=r'^rows=n 9: made_up/table1 has no such row; its rows are: n 1; n 2; n 2, ch'
   ):
-    runs_lib.plan(TABLE, TINY, (0,), tmp_path, only='n 9')
+    chosen(TABLE, 'n 9')
+  # A whole name means one row, also where another one contains it.
+  longer = dataclasses.replace(alone(20, 1), name='not B 10, E 1')
+  both = dataclasses.replace(ALONE, rows=(*ALONE.rows, longer))
+  assert chosen(both, 'B 10, E 1') == ['B 10, E 1']
+  assert chosen(both, 'E 1') == ['B 10, E 1', 'not B 10, E 1']
+
+
+@pytest.fixture
+def store(tmp_path):
+  folder = tmp_path / 'store'
+  folder.mkdir()
+  return folder
 
 
 @pytest.mark.tensorflow
-def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
-  store, silent = tmp_path / 'store', run_experiment.Silent()
-  store.mkdir()
+def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
   jobs = runs_lib.plan(TABLE, TINY, (0,), tmp_path)
-  before = cost_estimates.estimates(jobs, store, silent)
+  before = cost_estimates.estimates(jobs, store, SILENT)
   # FedAvg is 4 rounds of 3 of 6 clients; all 6 send an update; a cluster of everybody is FedAvg's rounds again.
   assert (before[0].asked, before[0].stored) == (4 * 3 + 6 + 3 * 3, 0)
   # The second run's FedAvg is the first one's.
@@ -96,13 +125,13 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
   assert all(estimate.seconds > 0 for estimate in before)
   assert list(store.iterdir()) == [] and not any(job.folder.root.exists() for job in jobs)
 
-  done = [runs_lib.run(job, store, silent) for job in jobs]
+  done = [runs_lib.run(job, store, SILENT) for job in jobs]
   assert done[0].asked == 3 + 6 + 4 * 3 + 3 * 3  # A run's FedAvg asks for the rounds of Phase 1 once more.
   assert done[0].trained == 4 * 3 + 6  # And the cluster of everybody finds them in the store.
   assert done[1].trained <= done[1].asked - 4 * 3
-  assert [runs_lib.run(job, store, silent).trained for job in jobs] == [0, 0]
+  assert [runs_lib.run(job, store, SILENT).trained for job in jobs] == [0, 0]
   assert not list(tmp_path.rglob('*.keras'))
-  after = cost_estimates.estimates(jobs, store, silent)
+  after = cost_estimates.estimates(jobs, store, SILENT)
   assert after[0].stored == after[0].asked == 4 * 3 + 3 * 3
   assert after[1].stored == after[1].asked
 
@@ -113,21 +142,24 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
     assert dict(rows[name].percent) == dict(rows[name].baseline)
     assert rows[name].num_clusters == (1,) and rows[name].choice == (None,)
   assert (rows['n 2'].rounds_after, rows['n 2'].rounds_end) == (3, 4)
-  history = done[1].results['clusterings'][1]['history']
-  assert rows['n 2, chosen'].percent['accuracy_after'] == 100 * history['test_accuracy'][0]
-  assert rows['n 2, chosen'].percent['share_end'] == 100 * history['share_at_target'][-1]
-  assert rows['n 2, chosen'].choice == (done[1].results['clusterings'][1]['choice'],)
+  chosen = done[1].results.clusterings[1]
+  assert rows['n 2, chosen'].percent['accuracy_after'] == 100 * chosen.history.test_accuracy[0]
+  assert rows['n 2, chosen'].percent['share_end'] == 100 * chosen.history.share_at_target[-1]
+  assert rows['n 2, chosen'].choice == (chosen.choice,)
 
   # A call for some rows shows the others too, but not those of other clients, or of other seeds.
   (job,) = runs_lib.plan(TABLE, TINY, (0,), tmp_path, only='chosen')
-  ran = [(job, runs_lib.run(job, store, silent).results)]
+  ran = [(job, runs_lib.run(job, store, SILENT).results)]
   shown = runs_lib.finished(TABLE, TINY, tmp_path, ran)
   assert sorted(row.name for rows, *_ in shown for row in rows) == ['n 1', 'n 2', 'n 2, chosen']
   again = gather(shown)
   assert {name: dict(row.percent) for name, row in again.items()} == {
     n: dict(r.percent) for n, r in rows.items()
   }
-  others = {**ran[0][1], 'population': {**ran[0][1]['population'], 'digest': 'of other clients'}}
+  found = ran[0][1]
+  others = dataclasses.replace(
+    found, population=dataclasses.replace(found.population, digest='of other clients')
+  )
   assert len(runs_lib.finished(TABLE, TINY, tmp_path, [(job, others)])) == 1
   elsewhere = [(dataclasses.replace(job, seed=5), ran[0][1])]
   assert len(runs_lib.finished(TABLE, TINY, tmp_path, elsewhere)) == 1
@@ -138,64 +170,25 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path):
   assert TINY.words in (tmp_path / 'page' / 'scorecard.csv').read_text()
 
 
-@pytest.mark.tensorflow
-def test_seeds_give_an_interval(tmp_path):
-  table = dataclasses.replace(TABLE, rows=TABLE.rows[:1])
-  store, silent = tmp_path / 'store', run_experiment.Silent()
-  jobs = runs_lib.plan(table, TINY, (0, 1, 2), tmp_path)
-  runs = [(job.rows, job.seed, runs_lib.run(job, store, silent).results) for job in jobs]
-  found = list(gather(runs)['n 1'].columns['accuracy_end'])
-  ends = [100 * results['baseline']['history']['test_accuracy'][-1] for *_, results in runs]
-  assert found == ends and len(set(ends)) > 1
-  row = gather(runs)['n 1']
-  assert row.seeds == (0, 1, 2) and row.percent['accuracy_end'] == pytest.approx(sum(ends) / 3)
-
-
-def alone(batch, epochs):
-  told = {'batch_size': batch, 'local_epochs': epochs, 'phase1_rounds': 1, 'phase2_rounds': 3}
-  return Row(f'B {batch or "inf"}, E {epochs}', told, {})
-
-
-# What would ask for signatures, were there anything to cluster.
-LEAN = dataclasses.replace(
-  TINY, changes={**TINY.changes, 'cluster_start': 'members_mean', 'sketch_dimension': 5}
-)
-ALONE = dataclasses.replace(TABLE, name='made_up/figure2', rows=(alone(10, 1), alone(0, 2)), cells=())
-
-
 def test_a_row_without_a_clustering_is_a_run_of_its_own(tmp_path):
   jobs = runs_lib.plan(ALONE, TINY, (0,), tmp_path)
   assert [[row.name for row in job.rows] for job in jobs] == [['B 10, E 1'], ['B inf, E 2']]
   assert [job.config.clusterings for job in jobs] == [(), ()]
   names = [job.folder.root.name.rpartition('_')[0] for job in jobs]
   assert names == ['B10_E1_n1_seed0', 'B0_E2_n1_seed0']
-  # A whole name means one row, also where another one contains it.
-  longer = dataclasses.replace(alone(20, 1), name='not B 10, E 1')
-  both = dataclasses.replace(ALONE, rows=(*ALONE.rows, longer))
-  (job,) = runs_lib.plan(both, TINY, (0,), tmp_path, only='B 10, E 1')
-  assert [row.name for row in job.rows] == ['B 10, E 1']
-  assert len(runs_lib.plan(both, TINY, (0,), tmp_path, only='E 1')) == 2
-
-
-def test_fedavg_alone_shares_its_settings_with_no_other_row(tmp_path):
-  for published in catalogue.PUBLISHED.values():
-    for job in runs_lib.plan(published, published.small, (0,), tmp_path) if published.rows else ():
-      assert len(job.rows) == max(len(job.config.clusterings), 1)
 
 
 @pytest.mark.tensorflow
-def test_fedavg_alone_is_estimated_run_and_shown(tmp_path):
-  store, silent = tmp_path / 'store', run_experiment.Silent()
-  store.mkdir()
+def test_fedavg_alone_is_estimated_run_and_shown(tmp_path, store):
   jobs = runs_lib.plan(ALONE, LEAN, (0,), tmp_path)
   # 4 rounds of 6 clients, and nobody sends a signature.
-  assert [(e.asked, e.stored) for e in cost_estimates.estimates(jobs, store, silent)] == [(24, 0), (24, 0)]
-  done = [runs_lib.run(job, store, silent) for job in jobs]
+  assert [(e.asked, e.stored) for e in cost_estimates.estimates(jobs, store, SILENT)] == [(24, 0), (24, 0)]
+  done = [runs_lib.run(job, store, SILENT) for job in jobs]
   assert [d.trained for d in done] == [24, 24]
-  assert [runs_lib.run(job, store, silent).trained for job in jobs] == [0, 0]
+  assert [runs_lib.run(job, store, SILENT).trained for job in jobs] == [0, 0]
   for job, d in zip(jobs, done, strict=True):
-    assert d.results['clusterings'] == d.results['candidates'] == []
-    assert d.results['baseline']['history']['rounds'] == [1, 2, 3, 4]
+    assert d.results.clusterings == d.results.candidates == []
+    assert d.results.baseline.history.rounds == [1, 2, 3, 4]
     assert files_lib.load_json(job.folder.phase1)['signatures'] == {}
   assert not list(store.glob('*signatures*'))
   # What clusterings stand on is the same training: a row with one finds it in the store.
@@ -203,63 +196,54 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path):
     ALONE, name='made_up/table3', rows=(dataclasses.replace(ALONE.rows[0], clustering=WIDE),)
   )
   (other,) = runs_lib.plan(with_clusters, LEAN, (0,), tmp_path)
-  assert cost_estimates.estimates([other], store, silent)[0].stored == 24
-  assert runs_lib.run(other, store, silent).results['baseline'] == done[0].results['baseline']
+  assert cost_estimates.estimates([other], store, SILENT)[0].stored == 24
+  assert runs_lib.run(other, store, SILENT).results.baseline == done[0].results.baseline
 
   shown = runs_lib.finished(ALONE, LEAN, tmp_path, [(jobs[0], done[0].results)])
   rows = gather(shown)
   assert list(rows) == ['B 10, E 1', 'B inf, E 2']
   for name, d in zip(rows, done, strict=True):
-    history = d.results['baseline']['history']['test_accuracy']
+    history = d.results.baseline.history.test_accuracy
     assert rows[name].baseline_curve == dict(enumerate((100 * a for a in history), 1))
     assert rows[name].accuracy_curve == {} and rows[name].num_clusters == ()
   page = page_lib.write(ALONE, shown, LEAN, {'command': 'none'}, tmp_path / 'page').read_text()
   assert 'Clusters that were found' not in page
-  # A run folder of FedAvg alone has a report, too.
-  assert 'This run has no clustering' in report.write_report(jobs[0].folder.root).read_text()
+
+
+FIGURE_1 = catalogue.PUBLISHED['fedex/figure1']
+
+
+def had_run(root, name, data_dir='here', digest='a', seed=0, change=None):
+  """Saves results of a row of figure 1 as if it had been run, with a changed configuration; returns job and results."""
+  (job,) = runs_lib.plan(FIGURE_1, FIGURE_1.small, (seed,), root, data_dir, name)
+  results = in_json.typed({'config': job.config.to_json(), 'population': {'digest': digest}})
+  written = results.to_json()
+  if change is not None:
+    change(written['config'])
+  job.folder.root.mkdir(parents=True, exist_ok=True)
+  files_lib.save_json(job.folder.results, written)
+  return job, results
+
+
+def rows_shown(root, *latest):
+  runs = runs_lib.finished(FIGURE_1, FIGURE_1.small, root, latest)
+  return sorted(row.name for rows, *_ in runs for row in rows)
 
 
 def test_rows_of_other_partitions_are_shown_where_their_data_lies_in_the_same_place(tmp_path):
-  published = catalogue.PUBLISHED['fedex/figure1']
-  scale = published.small
-
-  def ran(name, data_dir='here', digest='a', seed=0):
-    (job,) = runs_lib.plan(published, scale, (seed,), tmp_path, data_dir, name)
-    results = {'config': job.config.to_json(), 'population': {'digest': digest}, 'clusterings': []}
-    job.folder.root.mkdir(parents=True, exist_ok=True)
-    files_lib.save_json(job.folder.results, results)
-    return job, results
-
-  def shown(job, results):
-    runs = runs_lib.finished(published, scale, tmp_path, [(job, results)])
-    return sorted(row.name for rows, *_ in runs for row in rows)
-
-  ran('IID, B 10, E 1', digest='iid')
-  ran('IID, B 10, E 5', digest='iid', seed=1)
-  ran('non-IID, B 50, E 1', digest='skewed')
-  mine = ran('non-IID, B 10, E 1', digest='skewed')
-  assert shown(*mine) == ['IID, B 10, E 1', 'non-IID, B 10, E 1', 'non-IID, B 50, E 1']
+  had_run(tmp_path, 'IID, B 10, E 1', digest='iid')
+  had_run(tmp_path, 'IID, B 10, E 5', digest='iid', seed=1)
+  had_run(tmp_path, 'non-IID, B 50, E 1', digest='skewed')
+  mine = had_run(tmp_path, 'non-IID, B 10, E 1', digest='skewed')
+  assert rows_shown(tmp_path, mine) == ['IID, B 10, E 1', 'non-IID, B 10, E 1', 'non-IID, B 50, E 1']
   # Other data of the same partition, and data that lies elsewhere, of which nothing is known.
-  ran('non-IID, B 50, E 1', digest='of other clients')
-  ran('IID, B 10, E 1', digest='iid', data_dir='elsewhere')
-  assert shown(*mine) == ['non-IID, B 10, E 1']
+  had_run(tmp_path, 'non-IID, B 50, E 1', digest='of other clients')
+  had_run(tmp_path, 'IID, B 10, E 1', digest='iid', data_dir='elsewhere')
+  assert rows_shown(tmp_path, mine) == ['non-IID, B 10, E 1']
 
 
 def test_runs_of_before_an_option_was_added_are_shown_and_those_that_cannot_be_read_are_not(tmp_path):
-  published = catalogue.PUBLISHED['fedex/figure1']
-  scale = published.small
-
-  def ran(name, change):
-    (job,) = runs_lib.plan(published, scale, (0,), tmp_path, 'here', name)
-    config = job.config.to_json()
-    change(config)
-    results = {'config': config, 'population': {'digest': 'a'}, 'clusterings': []}
-    job.folder.root.mkdir(parents=True)
-    files_lib.save_json(job.folder.results, results)
-    return job, results
-
-  last = ran('IID, B 10, E 1', lambda config: None)
-  ran('IID, B 10, E 5', lambda config: config['evaluation'].pop('local_training'))
-  ran('IID, B 50, E 1', lambda config: config['training'].update(of_tomorrow=1))
-  runs = runs_lib.finished(published, scale, tmp_path, [last])
-  assert sorted(row.name for rows, *_ in runs for row in rows) == ['IID, B 10, E 1', 'IID, B 10, E 5']
+  last = had_run(tmp_path, 'IID, B 10, E 1')
+  had_run(tmp_path, 'IID, B 10, E 5', change=lambda config: config['evaluation'].pop('local_training'))
+  had_run(tmp_path, 'IID, B 50, E 1', change=lambda config: config['training'].update(of_tomorrow=1))
+  assert rows_shown(tmp_path, last) == ['IID, B 10, E 1', 'IID, B 10, E 5']

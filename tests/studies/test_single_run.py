@@ -53,7 +53,7 @@ def test_calls_from_several_threads_give_what_a_call_from_this_one_gives(tmp_pat
     thread.start()
   for thread in threads:
     thread.join()
-  assert {done.results['digest'] for done in found.values()} == {here.results['digest']}
+  assert {done.results.digest for done in found.values()} == {here.results.digest}
   assert (found['one'].trained, found['other'].trained) == (here.trained, 0)
   assert not list(tmp_path.glob('*/.lock'))
 

@@ -92,10 +92,11 @@ def compare(
     given.outputs, seeding.generator(seed, 'order of expert outputs'), num_shuffles, given.start_weights
   )
   alone = given.outputs.argmax(axis=2)
+  experts, samples, classes = given.outputs.shape
   return Comparison(
-    num_experts=given.num_experts,
-    num_samples=given.num_samples,
-    num_classes=given.num_classes,
+    num_experts=experts,
+    num_samples=samples,
+    num_classes=classes,
     accuracy=None if labels is None else {name: _share(row, labels) for name, row in predictions.items()},
     expert_accuracy=None if labels is None else [_share(row, labels) for row in alone],
     agreement={

@@ -42,18 +42,6 @@ class ExpertOutputs:
     if self.start_weights is not None:
       object.__setattr__(self, 'start_weights', checked_weights(self.start_weights, outputs))
 
-  @property
-  def num_experts(self) -> int:
-    return self.outputs.shape[0]
-
-  @property
-  def num_samples(self) -> int:
-    return self.outputs.shape[1]
-
-  @property
-  def num_classes(self) -> int:
-    return self.outputs.shape[2]
-
 
 def read_expert_outputs(path: str | os.PathLike[str]) -> ExpertOutputs:
   """Reads expert outputs from a file.

@@ -19,9 +19,7 @@ from tff_cluster.base.errors import InputError, argument
 CLIENTS = 'clients'  # The models that clients use after Phase 2: the accuracy of a clustering is theirs.
 EVERYBODY = 'everybody'  # The one model that stands for a clustering on the global test set.
 PICTURE = 'picture'  # Drawn beside CLIENTS, client by client.
-SUBJECT = (
-  'subject'  # The rule that pages on experts are about; the other rules of predictions stand beside it.
-)
+SUBJECT = 'subject'  # What pages on experts are about; the other rules of predictions stand beside it.
 CEILING = 'ceiling'  # What no choice among the experts can surpass.
 # Sums of a user's columns may be off by float32's rounding; they are then made exact.
 _SLACK = 1e-5

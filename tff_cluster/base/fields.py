@@ -195,13 +195,11 @@ def plain_type(field: dataclasses.Field) -> tuple[type, bool]:
 
 
 def _check_type(field: dataclasses.Field, value: Any) -> None:
-  if takes_several(field):
-    if not isinstance(value, tuple):
-      raise InputError(f'{argument(field.name, shown(value))}: expected a list of texts')
-    for each in value:
-      _check_plain_type(field, each)
-  else:
-    _check_plain_type(field, value)
+  several = takes_several(field)
+  if several and not isinstance(value, tuple):
+    raise InputError(f'{argument(field.name, shown(value))}: expected a list of texts')
+  for each in value if several else (value,):
+    _check_plain_type(field, each)
 
 
 def _check_plain_type(field: dataclasses.Field, value: Any) -> None:

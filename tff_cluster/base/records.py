@@ -49,32 +49,6 @@ class Record:
         told[each.key] = plain(value)
     return told
 
-  # TRANSITION: removed once all readers use attributes.
-  def __getitem__(self, key: str) -> Any:
-    for each in _fields(type(self)):
-      if each.key == key:
-        return getattr(self, each.name)
-    raise KeyError(key)
-
-  def __contains__(self, key: str) -> bool:
-    return key in self.keys()
-
-  def get(self, key: str, default: Any = None) -> Any:
-    return self[key] if key in self.keys() else default
-
-  def keys(self) -> list[str]:
-    shown = []
-    for each in _fields(type(self)):
-      if not (each.omitted and getattr(self, each.name) == each.default):
-        shown.append(each.key)
-    return shown
-
-  def values(self) -> list[Any]:
-    return [self[key] for key in self.keys()]
-
-  def items(self) -> list[tuple[str, Any]]:
-    return [(key, self[key]) for key in self.keys()]
-
   @classmethod
   def from_json(cls, found: object) -> Self:
     """Reads what `to_json` wrote; keys that no field has are passed over.

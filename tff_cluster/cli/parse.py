@@ -183,7 +183,6 @@ def command(program: str, arguments: Sequence[str]) -> str:
   """Returns the command line of a program of phases/ without the folders, which are this machine's.
 
   Args:
-    program: Its name.
     arguments: What it was given, flags as --name=value or as two arguments.
   """
   kept, is_folder = [], False

@@ -56,7 +56,7 @@ class Test(records.Record):
     verdict: 'split', 'stopped' (no client's update is as long as stopping_norm, eps_2) or 'kept' (a guard forbade the split).
     halves: Client ids of the best bi-partition; None for 'stopped'.
     cross_similarity: Highest cosine similarity of two updates across the halves (eq. 6); None without halves.
-    similarity_gap: See clustering/methods/bipartition.py; None without halves.
+    similarity_gap: See clustering/halves.py; None without halves.
     mean_update_norm: Compared with stationary_norm, eps_1.
     max_update_norm: Compared with stopping_norm.
     mean_similarity: Of all pairs of different clients of the cluster.

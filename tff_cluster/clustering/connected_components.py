@@ -27,3 +27,9 @@ def components(links: np.ndarray) -> np.ndarray:
       frontier = np.flatnonzero(reached & (found < 0))
     count += 1
   return found
+
+
+def groups(links: np.ndarray) -> list[np.ndarray]:
+  """Returns int64[members] for each connected component of `links`, in order of their first vertices; see `components`."""
+  component = components(links)
+  return np.split(np.argsort(component, kind='stable'), np.cumsum(np.bincount(component))[:-1])

@@ -65,7 +65,7 @@ def _cosine(rows: np.ndarray, columns: np.ndarray, block_bytes: int) -> np.ndarr
 
 def _norms(vectors: np.ndarray, block_bytes: int) -> np.ndarray:
   squares = np.zeros(len(vectors))
-  for features in _blocks(len(vectors), vectors.shape[1], block_bytes):
+  for features in distances_lib.column_blocks(len(vectors), vectors.shape[1], block_bytes):
     block = np.asarray(vectors[:, features], np.float64)
     squares += np.einsum('ij,ij->i', block, block)
   return np.sqrt(squares)
@@ -75,14 +75,9 @@ def _summed(
   rows: np.ndarray, columns: np.ndarray, scales: list[np.ndarray] | None, measure: str, block_bytes: int
 ) -> np.ndarray:
   result = np.zeros((len(rows), len(columns)))
-  for features in _blocks(len(rows) + len(columns), rows.shape[1], block_bytes):
+  for features in distances_lib.column_blocks(len(rows) + len(columns), rows.shape[1], block_bytes):
     sides = [np.asarray(side[:, features], np.float64) for side in (rows, columns)]
     if scales is not None:
       sides = [side * scale[:, None] for side, scale in zip(sides, scales, strict=True)]
     result += scipy_distance.cdist(*sides, measure)
   return result
-
-
-def _blocks(vectors: int, features: int, block_bytes: int) -> list[slice]:
-  width = max(block_bytes // (16 * vectors), 1)
-  return [slice(start, start + width) for start in range(0, features, width)]

@@ -115,8 +115,9 @@ def _pdist(vectors: np.ndarray, metric: str) -> np.ndarray:
   )
 
 
-def _column_blocks(clients: int, features: int, block_bytes: int, most: int) -> Iterator[slice]:
-  width = _width(clients, block_bytes, most)
+def column_blocks(vectors: int, features: int, block_bytes: int, most: int | None = None) -> Iterator[slice]:
+  """Yields blocks of columns whose working copies take about so much memory; of at most `most` columns."""
+  width = _width(vectors, block_bytes, features if most is None else most)
   for start in range(0, features, width):
     yield slice(start, start + width)
 
@@ -160,7 +161,7 @@ def _l1(vectors: np.ndarray, block_bytes: int) -> np.ndarray:
   # Small tiles where clients are few, so that there is work for all cores.
   tiles = _tiles(clients, int(np.clip(clients // 8, 1, _L1_ROWS)))
 
-  for columns in _column_blocks(clients, features, block_bytes, _L1_COLUMNS):
+  for columns in column_blocks(clients, features, block_bytes, _L1_COLUMNS):
     block = np.asarray(vectors[:, columns], np.float64)
 
     def add(rows: slice, block: np.ndarray = block) -> None:
@@ -182,7 +183,7 @@ def _cosine(vectors: np.ndarray, small: bool, block_bytes: int) -> np.ndarray:
     return np.einsum('ij,ij->i', block, block)
 
   squared_norms = np.zeros(clients)
-  blocks = _column_blocks(clients, features, block_bytes, _PRODUCT_COLUMNS)
+  blocks = column_blocks(clients, features, block_bytes, _PRODUCT_COLUMNS)
   for part in _in_order(squares, blocks, _threads(clients, block_bytes, _PRODUCT_COLUMNS)):
     squared_norms += part
   zero = squared_norms == 0.0
@@ -259,7 +260,7 @@ def _gram(
     block = centred(columns)
     return block @ block.T
 
-  blocks = list(_column_blocks(clients, vectors.shape[1], block_bytes, _PRODUCT_COLUMNS))
+  blocks = list(column_blocks(clients, vectors.shape[1], block_bytes, _PRODUCT_COLUMNS))
   if len(tiles) == 1:
     for part in _in_order(product, blocks, _threads(clients, block_bytes, _PRODUCT_COLUMNS)):
       total += part
@@ -316,7 +317,4 @@ def _linked_groups(links: np.ndarray, members: np.ndarray) -> list[np.ndarray]:
   np.fill_diagonal(links, False)
   if not links.any():
     return []
-  component = connected_components_lib.components(links)
-  order = np.argsort(component, kind='stable')
-  ends = np.cumsum(np.bincount(component))
-  return [members[part] for part in np.split(order, ends[:-1]) if len(part) > 1]
+  return [members[group] for group in connected_components_lib.groups(links) if len(group) > 1]

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tff_cluster.base import words
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.clustering.method import Evidence
-from tff_cluster.clustering.newcomer_clusters import Joined
-from tff_cluster.clustering.outcome import Outcome, by_first_member
+from tff_cluster.clustering.outcome import Joined, Outcome, by_first_member
 from tff_cluster.clustering.signatures import Signatures
 
 _MOST_NAMES = 5
@@ -46,7 +46,7 @@ def check(finite: np.ndarray, client_ids: Sequence[str]) -> None:
   out = np.flatnonzero(~finite)
   if not len(out) or len(finite) - len(out) >= _FEWEST:
     return
-  others = f' (as did those of {_clients(len(out) - 1)} more)' if len(out) > 1 else ''
+  others = f' (as did those of {words.plural(len(out) - 1, "client")} more)' if len(out) > 1 else ''
   raise InputError(
     f'client {client_ids[out[0]]}: its weights became NaN or infinite{others}, so it cannot be clustered, and fewer than '
     f'{_FEWEST} clients are left; use a smaller {argument("learning_rate")}'
@@ -184,11 +184,12 @@ def largest(assignment: ClusterAssignment) -> int:
 
 def note(excluded: Sequence[str]) -> str:
   """Returns one sentence that says who was not clustered and why, with at most five names."""
-  if len(excluded) == 1:
-    return f'1 client was not clustered, because its update was not finite ({excluded[0]}); it is kept in the largest cluster'
+  was, whose, kept = (
+    ('was', 'its update was', 'it is') if len(excluded) == 1 else ('were', 'their updates were', 'they are')
+  )
   return (
-    f'{_clients(len(excluded))} were not clustered, because their updates were not finite ({names(excluded)}); they are '
-    'kept in the largest cluster'
+    f'{words.plural(len(excluded), "client")} {was} not clustered, because {whose} not finite ({names(excluded)}); {kept} kept '
+    'in the largest cluster'
   )
 
 
@@ -197,7 +198,7 @@ def note_of_splits(excluded: Sequence[str]) -> str:
   whose = 'its update was' if len(excluded) == 1 else 'their updates were'
   went = 'it goes' if len(excluded) == 1 else 'they go'
   return (
-    f'{_clients(len(excluded))} could not be compared in every test, because {whose} not finite ({names(excluded)}); in a '
+    f'{words.plural(len(excluded), "client")} could not be compared in every test, because {whose} not finite ({names(excluded)}); in a '
     f'split that missed them {went} with the larger half'
   )
 
@@ -206,7 +207,3 @@ def names(client_ids: Sequence[str]) -> str:
   """Returns the ids, at most five of them and how many more there are."""
   more = len(client_ids) - _MOST_NAMES
   return ', '.join(client_ids[:_MOST_NAMES]) + (f' and {more} more' if more > 0 else '')
-
-
-def _clients(count: int) -> str:
-  return f'{count} client' if count == 1 else f'{count} clients'

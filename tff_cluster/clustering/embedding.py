@@ -4,7 +4,6 @@ import numpy as np
 from scipy.sparse import linalg
 
 from tff_cluster.base import seeding
-from tff_cluster.clustering.assignment import ClusterAssignment
 
 # With more clients than this, a few axes are found by Lanczos iterations instead of all at once: seconds instead
 # of minutes for ten thousand.
@@ -62,21 +61,10 @@ def gram_coordinates(gram: np.ndarray, most: int | None = None) -> np.ndarray:
   return points * np.where(points[largest, np.arange(points.shape[1])] < 0.0, -1.0, 1.0)
 
 
-def silhouette(distances: np.ndarray, assignment: ClusterAssignment) -> float | None:
-  """Returns the mean silhouette (Rousseeuw 1987), -1 to 1, or None where it is undefined.
+def silhouette(distances: np.ndarray, labels: np.ndarray) -> float | None:
+  """Returns the mean silhouette (Rousseeuw 1987) of a disjoint clustering, -1 to 1.
 
-  It is undefined when clients are in several clusters, when there is one cluster, and when every client is
-  alone.
-
-  Args:
-    distances: float64[clients, clients].
-    assignment: The clustering of these clients.
-  """
-  return None if assignment.is_overlapping else silhouette_of_labels(distances, assignment.labels)
-
-
-def silhouette_of_labels(distances: np.ndarray, labels: np.ndarray) -> float | None:
-  """Returns the mean silhouette of a disjoint clustering; see `silhouette`.
+  It is undefined, None, when there is one cluster, and when every client is alone.
 
   Args:
     distances: float64[clients, clients].

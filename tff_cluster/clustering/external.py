@@ -28,11 +28,12 @@ from tff_cluster.base.fields import option
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import METRICS, OnSignatures
-from tff_cluster.clustering.newcomer_clusters import Joined
-from tff_cluster.clustering.outcome import Outcome
+from tff_cluster.clustering.outcome import Joined, Outcome
 
 # Of a membership_threshold that is not given; at more than a half a client has one cluster.
 _MEMBERSHIP = 0.5
+# Arguments that tell an estimator the number of clusters.
+_NUMBERS = ('n_clusters', 'n_components')
 
 
 @functools.cache
@@ -74,6 +75,9 @@ class Options(OnSignatures):
   arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
+_OURS = {field.name: field for field in dataclasses.fields(Options) if field.name != 'arguments'}
+
+
 class Estimator(Method[Options]):
   """A class of scikit-learn's kind as a method."""
 
@@ -93,7 +97,7 @@ class Estimator(Method[Options]):
 
   def fields(self) -> dict[str, dataclasses.Field]:
     """Returns our options, and the constructor's arguments, whose values nobody has declared."""
-    declared = {field.name: field for field in dataclasses.fields(Options) if field.name != 'arguments'}
+    declared = dict(_OURS)
     if not self.overlaps:
       del declared['membership_threshold']
     own = {
@@ -103,9 +107,8 @@ class Estimator(Method[Options]):
 
   def value_from_text(self, name: str, text: str) -> Any:
     """Reads one of our options as declared, an argument as a number, true, false, none or text."""
-    declared = {field.name: field for field in dataclasses.fields(Options)}
-    if name in declared:
-      return fields_lib.value_from_text(declared[name], text)
+    if name in _OURS:
+      return fields_lib.value_from_text(_OURS[name], text)
     return imports.plain_value(text)
 
   def read(self, given: Mapping[str, Any]) -> Options:
@@ -120,10 +123,10 @@ class Estimator(Method[Options]):
         raise InputError(f'unknown key {name!r} of {self.name}; known: {", ".join(known)}')
       if (isinstance(value, float) and not math.isfinite(value)) or isinstance(value, (list, dict)):
         raise InputError(f'{name}={shown(value)}: expected a number, true, false, none or text')
-    ours = {name: value for name, value in given.items() if name in Options.__dataclass_fields__}
+    ours = {name: value for name, value in given.items() if name in _OURS}
     options = fields_lib.section_from_json(Options, ours)
     for name in ours:
-      fields_lib.check_value(Options.__dataclass_fields__[name], getattr(options, name))
+      fields_lib.check_value(_OURS[name], getattr(options, name))
     arguments = {name: value for name, value in given.items() if name not in ours}
     if options.distances is not None and 'precomputed' not in arguments.values():
       raise InputError(f'distances={options.distances} applies to metric=precomputed only')
@@ -137,7 +140,7 @@ class Estimator(Method[Options]):
 
   def told_number(self, options: Options) -> int | None:
     """Returns n_clusters or n_components, where one was given."""
-    for name in ('n_clusters', 'n_components'):
+    for name in _NUMBERS:
       if isinstance(options.arguments.get(name), int):
         return int(options.arguments[name])
     return None
@@ -149,8 +152,8 @@ class Estimator(Method[Options]):
 
   def for_clients(self, options: Options, num_clients: int) -> Options:
     """Returns the options for fewer clients."""
-    names = [n for n in ('n_clusters', 'n_components') if (self.told_number(options) or 0) > num_clients]
-    fewer = {name: num_clients for name in names if name in options.arguments}
+    given = {name: options.arguments.get(name) for name in _NUMBERS}
+    fewer = {n: num_clients for n, count in given.items() if isinstance(count, int) and count > num_clients}
     return dataclasses.replace(options, arguments={**options.arguments, **fewer})
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:

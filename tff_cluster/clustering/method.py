@@ -12,15 +12,14 @@ import numpy as np
 
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base import seeding
-from tff_cluster.base.errors import InputError
+from tff_cluster.clustering import number_of_clusters
 from tff_cluster.clustering.method_options import NoOptions
-from tff_cluster.clustering.newcomer_clusters import Joined
-from tff_cluster.clustering.outcome import Outcome
+from tff_cluster.clustering.outcome import Joined, Outcome
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.alternating import Federation, Recursion, Tree
   from tff_cluster.clustering.assignment import ClusterAssignment
-  from tff_cluster.clustering.replay import Found, Grid, Memory
+  from tff_cluster.clustering.replay import Found, Grid, Replay
   from tff_cluster.clustering.signatures import Signatures
 
 Options = TypeVar('Options')
@@ -49,10 +48,6 @@ class Evidence:
   def integer_seed(self, *purpose: Any) -> int:
     """Returns the seed of one purpose, for libraries that take a number."""
     return seeding.integer_seed(self.seed, *purpose)
-
-  def generator(self, *purpose: Any) -> np.random.Generator:
-    """Returns the generator of one purpose."""
-    return seeding.generator(self.seed, *purpose)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -151,10 +146,8 @@ class Method(Generic[Options]):
       words: What a message says behind 'clients', for instance ' that take part'.
     """
     number = self.told_number(options)
-    if number is not None and number > num_clients:
-      raise InputError(
-        f'num_clusters={number} is more than the {num_clients} clients{words}; give at most as many clusters as clients'
-      )
+    if number is not None:
+      number_of_clusters.check_num_clusters(number, num_clients, words)
 
   def told_number(self, options: Options) -> int | None:
     """Returns the number of clusters that it is told; None where it finds it."""
@@ -200,18 +193,9 @@ class Method(Generic[Options]):
     """Yields the options with which phases.replay asks for this method."""
     yield from ()
 
-  def replay(self, grid: 'Grid', memory: 'Memory') -> 'Iterator[Found]':
+  def replay(self, grid: 'Grid', asked: 'Replay') -> 'Iterator[Found]':
     """Yields what the questions give; a method that answers many of them at once overrides this."""
-    from tff_cluster.clustering.replay import Found
-
-    for given in self.questions(grid, memory.evidence.signatures.num_clients):
-      options = self.read(given)
-      try:
-        outcome = self.cluster(options, memory.evidence)
-      except InputError as error:  # What was given is fine, so these are too many clusters or links.
-        yield Found(given, None, None, (str(error),))
-      else:
-        yield Found(given, outcome.assignment, outcome.threshold, outcome.notes)
+    return asked.one_by_one(self, self.questions(grid, asked.evidence.signatures.num_clients))
 
   def on_validation(self, options: Options) -> bool:
     """Whether a threshold is to be chosen among `cuts` by training each of them for a round."""

@@ -12,7 +12,7 @@ import numpy as np
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.cross_distances import cross_distances
 from tff_cluster.clustering.method import Newcomers
-from tff_cluster.clustering.newcomer_clusters import Joined
+from tff_cluster.clustering.outcome import Joined
 from tff_cluster.clustering.signatures import Signatures
 
 # Distances float64[clients, clients] and float64[clients, newcomers], and int64[members] for each cluster.

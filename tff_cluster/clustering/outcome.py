@@ -1,4 +1,4 @@
-"""What a clustering method hands back."""
+"""What a clustering method hands back: of the clients that were clustered, and of those that come later."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -27,6 +27,19 @@ class Outcome:
   notes: tuple[str, ...] = ()
   figures: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
   excluded: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Joined:
+  """Which clusters newcomers are assigned to.
+
+  Attributes:
+    membership: bool[clusters, newcomers], at least one cluster a newcomer.
+    fallback: bool[newcomers], where no cluster took the newcomer by the method's own rule.
+  """
+
+  membership: np.ndarray
+  fallback: np.ndarray
 
 
 def by_first_member(labels: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ import dataclasses
 import math
 
 import numpy as np
-import scipy.special
 
 from tff_cluster.base.errors import InputError
 
@@ -72,8 +71,10 @@ def overlapping_nmi(a: np.ndarray, b: np.ndarray) -> float:
   """
   a, b = (_informative(side) for side in same_clients(a, b))
   clients = a.shape[1]
+  from scipy import special  # Readers of results need none of it.
+
   # h of every share that can occur; from whole counts, so that equal shares have equal bits.
-  h = scipy.special.entr(np.arange(clients + 1) / clients)
+  h = special.entr(np.arange(clients + 1) / clients)
   size_a, size_b = a.sum(axis=1), b.sum(axis=1)
   entropy_a, entropy_b = h[size_a] + h[clients - size_a], h[size_b] + h[clients - size_b]
   left_a, left_b = entropy_a.copy(), entropy_b.copy()

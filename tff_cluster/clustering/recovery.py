@@ -40,21 +40,12 @@ SCORES = tuple(field.name for field in dataclasses.fields(Recovery))
 
 def ari(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
   """Returns the adjusted Rand index of two int[clients] labellings: 1 equal, about 0 by chance."""
-  from sklearn import metrics
-
-  with warnings.catch_warnings():
-    warnings.filterwarnings('ignore', message='The number of unique classes')
-    return float(metrics.adjusted_rand_score(labels_a, labels_b))
+  return _score('adjusted_rand_score', labels_a, labels_b)
 
 
 def nmi(labels_a: np.ndarray, labels_b: np.ndarray) -> float:
   """Returns the normalised mutual information (arithmetic mean) of two int[clients] labellings, 0 to 1."""
-  from sklearn import metrics
-
-  with warnings.catch_warnings():
-    # scikit-learn takes labellings with many clusters for the targets of a regression.
-    warnings.filterwarnings('ignore', message='The number of unique classes')
-    return float(metrics.normalized_mutual_info_score(labels_a, labels_b))
+  return _score('normalized_mutual_info_score', labels_a, labels_b)
 
 
 def omega_index(membership_a: np.ndarray, membership_b: np.ndarray) -> float:
@@ -121,6 +112,15 @@ def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> Recovery:
     pairs.recall,
     pairs.f,
   )
+
+
+def _score(name: str, labels_a: np.ndarray, labels_b: np.ndarray) -> float:
+  from sklearn import metrics
+
+  with warnings.catch_warnings():
+    # scikit-learn takes labellings with many clusters for the targets of a regression.
+    warnings.filterwarnings('ignore', message='The number of unique classes')
+    return float(getattr(metrics, name)(labels_a, labels_b))
 
 
 def _shared_clusters(membership: np.ndarray, start: int) -> np.ndarray:

@@ -7,7 +7,7 @@ and seed.
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import embedding, methods
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.clustering_config import ClusteringConfig
-from tff_cluster.clustering.method import Evidence
+from tff_cluster.clustering.method import Evidence, Method
 from tff_cluster.clustering.methods import hierarchical
 from tff_cluster.clustering.signatures import Signatures
 
@@ -44,7 +44,7 @@ class Found:
   """What a method answers.
 
   Attributes:
-    given: The options, by name.
+    given: The options by name, those at their default too.
     clusters: int64[clients], labels, or a ClusterAssignment; None where the method gave up.
     threshold: The distance threshold that was used; None without one.
     notes: Sentences for readers.
@@ -64,44 +64,44 @@ class Answer:
 
   Attributes:
     config: What was asked; `methods.cluster(config, signatures, seed)` gives the same clustering.
-    threshold: The distance threshold that was used; None for k-means.
+    found: What the method answered.
     num_clusters: Number of clusters; None where the method gave up.
     largest_cluster: Members of the largest cluster; None where the method gave up.
     memberships: Mean number of clusters of a client; None where the method gave up.
     silhouette: Mean silhouette (of the metric's own distances); None where undefined, or not asked for.
-    notes: Sentences for readers.
-    clusters: int64[clients], the labels of a disjoint clustering, or a ClusterAssignment; None where the method
-      gave up. For readers there is `assignment`.
     client_ids: The clients' ids.
   """
 
   config: ClusteringConfig
-  threshold: float | None
+  found: Found = dataclasses.field(repr=False)
   num_clusters: int | None
   largest_cluster: int | None
   memberships: float | None
   silhouette: float | None
-  notes: tuple[str, ...]
-  clusters: np.ndarray | ClusterAssignment | None = dataclasses.field(repr=False)
   client_ids: tuple[str, ...] = dataclasses.field(repr=False)
 
   @functools.cached_property
   def assignment(self) -> ClusterAssignment | None:
     """The clustering, made when it is first asked for; None where the method gave up."""
-    if isinstance(self.clusters, np.ndarray):
-      return ClusterAssignment.from_labels(self.clusters, self.client_ids)
-    return self.clusters
+    clusters = self.found.clusters
+    return (
+      ClusterAssignment.from_labels(clusters, self.client_ids)
+      if isinstance(clusters, np.ndarray)
+      else clusters
+    )
 
 
-class Memory:
-  """The evidence of a replay, and the merges that were found in it, each once.
+class Replay:
+  """Answers questions about one set of signatures.
 
   Attributes:
-    evidence: The clients' vectors and the seed.
+    evidence: The clients' vectors, whose block_bytes bounds the memory of working copies, and the seed.
+    with_silhouettes: Whether answers have a silhouette.
   """
 
-  def __init__(self, evidence: Evidence):
-    self.evidence = evidence
+  def __init__(self, signatures: Signatures, seed: int, with_silhouettes: bool = False):
+    self.evidence = Evidence(signatures, seed)
+    self.with_silhouettes = with_silhouettes
     self._merges: dict[tuple[str, str], np.ndarray] = {}
 
   def merges(self, metric: str, linkage: str) -> np.ndarray:
@@ -128,19 +128,6 @@ class Memory:
       return []
     return [float(t) for t in np.unique(np.linspace(heights.min(), heights.max(), count))]
 
-
-class Replay(Memory):
-  """Answers questions about one set of signatures.
-
-  Attributes:
-    evidence: The clients' vectors, whose block_bytes bounds the memory of working copies, and the seed.
-    with_silhouettes: Whether answers have a silhouette.
-  """
-
-  def __init__(self, signatures: Signatures, seed: int, with_silhouettes: bool = False):
-    super().__init__(Evidence(signatures, seed))
-    self.with_silhouettes = with_silhouettes
-
   def answers(self, grid: Grid) -> Iterator[Answer]:
     """Yields every method's answers, method after method.
 
@@ -149,32 +136,36 @@ class Replay(Memory):
     """
     for name, method in methods.METHODS.items():
       for found in method.replay(grid, self):
-        yield self._answer(ClusteringConfig(name, **found.given), found)
+        yield self._answer(name, found)
 
-  def _answer(self, config: ClusteringConfig, found: Found) -> Answer:
-    clusters, ids = found.clusters, self.evidence.client_ids
+  def alternatives(self) -> Iterator[Answer]:
+    """Yields what each method names as alternatives, which a report shows beside a clustering, so that it can be judged."""
+    for name, method in methods.METHODS.items():
+      for found in self.one_by_one(method, method.alternatives(len(self.evidence.client_ids))):
+        yield self._answer(name, found)
+
+  def one_by_one(self, method: Method[Any], questions: Iterable[Mapping[str, Any]]) -> Iterator[Found]:
+    """Yields what a method gives for each of several options; what exceeds a cap comes back as a note."""
+    for given in questions:
+      options = method.read(given)
+      try:
+        outcome = method.cluster(options, self.evidence)
+      except InputError as error:  # What was given is fine, so these are too many clusters or links.
+        yield Found(given, None, None, (str(error),))
+      else:
+        yield Found(given, outcome.assignment, outcome.threshold, outcome.notes)
+
+  def _answer(self, method: str, found: Found) -> Answer:
+    config, clusters, ids = ClusteringConfig(method, **found.given), found.clusters, self.evidence.client_ids
     if clusters is None:
-      return Answer(config, found.threshold, None, None, None, None, found.notes, None, ids)
+      return Answer(config, found, None, None, None, None, ids)
     labels: np.ndarray | None
     if isinstance(clusters, np.ndarray):
       labels, sizes = clusters, np.bincount(clusters)
     else:
       labels, sizes = None if clusters.is_overlapping else clusters.labels, clusters.membership.sum(axis=1)
-    silhouette = None if labels is None else self._silhouette(found.metric, labels)
+    silhouette = None
+    if self.with_silhouettes and labels is not None:
+      silhouette = embedding.silhouette(self.evidence.signatures.distances(found.metric), labels)
     memberships = float(sizes.sum() / len(ids))
-    return Answer(
-      config,
-      found.threshold,
-      len(sizes),
-      int(sizes.max()),
-      memberships,
-      silhouette,
-      found.notes,
-      clusters,
-      ids,
-    )
-
-  def _silhouette(self, metric: str, labels: np.ndarray) -> float | None:
-    if not self.with_silhouettes:
-      return None
-    return embedding.silhouette_of_labels(self.evidence.signatures.distances(metric), labels)
+    return Answer(config, found, len(sizes), int(sizes.max()), memberships, silhouette, ids)

@@ -20,7 +20,6 @@ import numpy as np
 
 from tff_cluster.base import records, seeding
 from tff_cluster.base.errors import InputError
-from tff_cluster.clustering import distances as distances_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +100,8 @@ def distortion(vectors: np.ndarray, sketches: np.ndarray) -> Distortion:
   Raises:
     InputError: if the clients are not equally many.
   """
+  from tff_cluster.clustering import distances as distances_lib  # SciPy, which readers of results need not.
+
   if len(vectors) != len(sketches):
     raise InputError(f'{len(vectors)} vectors and {len(sketches)} sketches; give those of the same clients')
   exact, found = (

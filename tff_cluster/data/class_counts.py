@@ -101,7 +101,6 @@ def of_predictions(predictions: np.ndarray, labels: np.ndarray, num_classes: int
 
   Args:
     predictions, labels: int[rows], from 0 to num_classes - 1.
-    num_classes: Number of labels.
   """
   counted = (labels, predictions, labels[predictions == labels])
   counts = np.stack([np.bincount(each, minlength=num_classes) for each in counted])

@@ -4,6 +4,7 @@ Pixels are float32 in [0, 1] with background 1.0, upright. Those that are whole 
 as uint8, which is a quarter of the memory: dividing by float32 255 gives the very same numbers back.
 """
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -14,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base import seeding
 from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.data import downloads
 from tff_cluster.data.data_config import DataConfig
-from tff_cluster.data.partitioners.writers import select_writers
+from tff_cluster.data.partition import choose_writers
 from tff_cluster.data.source import Source
 
 _URL = 'https://storage.googleapis.com/tff-datasets-public/emnist_all.sqlite.lzma'
@@ -96,14 +96,7 @@ def _path(config: DataConfig) -> str:
 def _choose(config: DataConfig, train: dict[str, int], test: dict[str, int]) -> list[str]:
   if config.partition != 'by_writer':
     return sorted(set(train) & set(test))
-  return select_writers(
-    train,
-    test,
-    config.num_clients,
-    config.min_examples,
-    config.max_examples,
-    seeding.generator(config.data_seed, 'writers'),
-  )
+  return choose_writers(config, train, test)
 
 
 def _counts(path: str, config: DataConfig) -> tuple[dict[str, int], dict[str, int]]:
@@ -118,13 +111,11 @@ def _counts(path: str, config: DataConfig) -> tuple[dict[str, int], dict[str, in
 
 def _counts_of(path: str, split: str) -> dict[str, int]:
   """Numbers of examples by writer, from the database's own table, so that no image is decoded."""
-  connection = sqlite3.connect(f'file:{urllib.parse.quote(path)}?mode=ro', uri=True)
-  try:
-    return dict(
-      connection.execute('SELECT client_id, num_examples FROM client_metadata WHERE split_name = ?', (split,))
-    )
-  finally:
-    connection.close()
+  query = 'SELECT client_id, num_examples FROM client_metadata WHERE split_name = ?'
+  with contextlib.closing(
+    sqlite3.connect(f'file:{urllib.parse.quote(path)}?mode=ro', uri=True)
+  ) as connection:
+    return dict(connection.execute(query, (split,)))
 
 
 def _read(data: Any, writers: list[str], rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

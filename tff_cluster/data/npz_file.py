@@ -47,7 +47,6 @@ def read_arrays(path: str, name: str) -> dict[str, np.ndarray]:
   """Returns all arrays of an .npz by name. Pickled objects are never loaded.
 
   Args:
-    path: The file.
     name: The argument that named it, for instance 'data_file'; errors begin with it.
 
   Raises:

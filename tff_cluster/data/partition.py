@@ -1,6 +1,8 @@
 """From a source and a configuration to each client's rows, groups and planted truth."""
 
+import collections
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -135,20 +137,16 @@ def _by_writer(
     raise InputError(
       f'{argument("partition", "by_writer")}: the rows of {source.name} have no owners; a file needs client_id'
     )
-  counts = [
-    dict(zip(*(values.tolist() for values in np.unique(owner, return_counts=True)), strict=True))
-    for owner in (source.train_owner, source.test_owner)
-  ]
-  chosen = writers.select_writers(
-    counts[0],
-    counts[1],
-    config.num_clients,
-    config.min_examples,
-    config.max_examples,
-    _rng(config, 'writers'),
-  )
-  train, test = (writers.rows_of_writers(owner, chosen) for owner in (source.train_owner, source.test_owner))
+  owners = (source.train_owner, source.test_owner)
+  chosen = choose_writers(config, *(collections.Counter(owner.tolist()) for owner in owners))
+  train, test = (writers.rows_of_writers(owner, chosen) for owner in owners)
   return tuple(chosen), train, test
+
+
+def choose_writers(config: DataConfig, train: Mapping[str, int], test: Mapping[str, int]) -> list[str]:
+  """Returns the ids of the writers that partition by_writer draws, of those with so many examples in the two splits."""
+  bounds = (config.min_examples, config.max_examples)
+  return writers.select_writers(train, test, config.num_clients, *bounds, _rng(config, 'writers'))
 
 
 def _groups(source: Source, config: DataConfig) -> tuple[np.ndarray | None, groups.Transform]:

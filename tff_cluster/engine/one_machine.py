@@ -65,7 +65,6 @@ class LocalContext(tff.framework.SyncContext):
     """Takes over a worker as worker.start returned it.
 
     Args:
-      worker: The worker.
       machine: How patient to be.
       model: What it trains, to be named where it dies of a fault of its own.
 

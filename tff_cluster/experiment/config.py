@@ -17,37 +17,15 @@ from tff_cluster.clustering.method_options import METRICS, SIGNATURES
 from tff_cluster.clustering.methods.hierarchical import LINKAGES
 from tff_cluster.clustering.thresholds import parse_threshold
 from tff_cluster.data import datasets
-from tff_cluster.data.data_config import ATTACKS, DATASETS, GROUPED, PARTITIONS, DataConfig
-from tff_cluster.experiment.sections import (
-  AGGREGATORS,
-  INITIALIZERS,
-  STARTS,
-  EvaluationConfig,
-  TrainingConfig,
-)
-from tff_cluster.models.lookup import MODELS
+from tff_cluster.data.data_config import ATTACKS, GROUPED, PARTITIONS, DataConfig
+from tff_cluster.experiment.sections import AGGREGATORS, EvaluationConfig, TrainingConfig
+from tff_cluster.models.builtin import MODELS
 
+# What is asked for as config.NAME beside the sections.
 __all__ = [
-  'AGGREGATORS',
-  'ATTACKS',
-  'DATASETS',
-  'GROUPED',
-  'INITIALIZERS',
-  'LINKAGES',
-  'METRICS',
-  'MODELS',
-  'PARTITIONS',
-  'SIGNATURES',
-  'STARTS',
-  'ClusteringConfig',
-  'DataConfig',
-  'EvaluationConfig',
-  'ExperimentConfig',
-  'TrainingConfig',
-  'determinants',
-  'parse_threshold',
-  'validate',
-]
+  'AGGREGATORS', 'ATTACKS', 'LINKAGES', 'METRICS', 'MODELS', 'PARTITIONS', 'SIGNATURES', 'ClusteringConfig', 'DataConfig',
+  'EvaluationConfig', 'ExperimentConfig', 'TrainingConfig', 'parse_threshold',
+]  # fmt: skip
 
 SECTIONS = {'data': DataConfig, 'training': TrainingConfig, 'evaluation': EvaluationConfig}
 
@@ -110,10 +88,11 @@ class ExperimentConfig:
       raise InputError(
         f'{argument("noise_clients", self.data.noise_clients)} does not apply to {argument("dataset", self.data.dataset)}; it applies to dataset {noisy}'
       )
-    if self.data.noise_clients > 0.0 and self.data.num_clients < 2:
-      raise InputError(
-        f'{argument("noise_clients", self.data.noise_clients)} needs at least 2 clients, found {argument("num_clients", self.data.num_clients)}'
-      )
+    for name, share in (('noise', self.data.noise_clients), ('malicious', self.data.malicious_clients)):
+      if share > 0.0 and self.data.num_clients < 2:
+        raise InputError(
+          f'{argument(f"{name}_clients", share)} needs at least 2 clients, found {argument("num_clients", self.data.num_clients)}'
+        )
     _check_malicious(self.data)
     if self.data.partition in GROUPED and self.data.num_groups > self.data.num_clients:
       raise InputError(
@@ -238,10 +217,6 @@ def _check_malicious(data: DataConfig) -> None:
         raise InputError(
           f'{argument(name, getattr(data, name))} needs malicious clients: give {argument("malicious_clients")} too'
         )
-  elif data.num_clients < 2:
-    raise InputError(
-      f'{argument("malicious_clients", data.malicious_clients)} needs at least 2 clients, found {argument("num_clients", data.num_clients)}'
-    )
   elif data.update_scale == 1.0 and data.attack == 'scaled':
     raise InputError(f'{argument("attack_scale", 1.0)}: scaled by 1 clients are honest; give another number')
 

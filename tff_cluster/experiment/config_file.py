@@ -18,7 +18,6 @@ def read_config(path: str | Path, allow_imports: bool = True) -> ExperimentConfi
   """Reads a config.json.
 
   Args:
-    path: The file.
     allow_imports: Whether modules that it names by import path may be run; false for a file of somebody else.
 
   Raises:
@@ -83,22 +82,18 @@ def _flat(config: ExperimentConfig) -> dict[str, Any]:
 
 def _check_imports(path: str | Path, value: Any) -> None:
   """Raises InputError where a configuration, which may be any JSON, names code that would be run."""
-  sections = value if isinstance(value, dict) else {}
-  training, clusterings, evaluation = (
-    sections.get(name) for name in ('training', 'clusterings', 'evaluation')
-  )
-  named = [training.get('model')] if isinstance(training, dict) else []
-  named += (
-    [each.get('method') for each in clusterings if isinstance(each, dict)]
-    if isinstance(clusterings, list)
-    else []
-  )
-  aggregation = evaluation.get('aggregation') if isinstance(evaluation, dict) else None
+  clusterings, aggregation = _get(value, 'clusterings'), _get(_get(value, 'evaluation'), 'aggregation')
+  named = [_get(_get(value, 'training'), 'model')]
+  named += [_get(each, 'method') for each in clusterings] if isinstance(clusterings, list) else []
   named += aggregation if isinstance(aggregation, list) else [aggregation]
   if found := [each for each in named if imports.is_path(each)]:
     raise InputError(
       f'{path} names code to run: {", ".join(map(str, found))}; give {argument("allow_imports")} if you trust whoever wrote it'
     )
+
+
+def _get(value: Any, name: str) -> Any:
+  return value.get(name) if isinstance(value, dict) else None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

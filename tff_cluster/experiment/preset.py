@@ -20,7 +20,6 @@ def read_preset(
   Args:
     name: The stem of a file in flags/.
     changes: Fields that take the place of the preset's, by name.
-    clusterings: What is clustered.
 
   Raises:
     InputError: if there is no such preset, or the changed experiment is not a valid one.

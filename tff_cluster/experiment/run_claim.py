@@ -95,8 +95,6 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   already has this experiment is removed.
 
   Args:
-    path: The folder.
-    config: The experiment.
     store_dir: The folder in which it is to keep its artifacts; None: as it does, or in the folder itself.
 
   Raises:
@@ -160,11 +158,7 @@ def resume_output_dir(path: str | Path) -> Path:
     InputError: if the folder holds no run.
     EnvironmentFault: if it cannot be written, or another process is at work in it.
   """
-  if not os.path.isfile(RunFolder(Path(path)).config):
-    raise InputError(
-      f'{argument("output_dir", path)} holds no run (no config.json); start one with python -m phases.phase1 or '
-      'python -m phases.run_all'
-    )
+  RunFolder(Path(path)).check_is_run()
   folder = RunFolder(lock_output_dir(path))
   folder.sweep()
   if not folder.environment.exists():

@@ -15,15 +15,8 @@ from tff_cluster.storage import artifacts, files
 
 # Folders of a run that hold its files, and those that have a folder for each clustering.
 _FLAT = (
-  'phase2',
-  'phase3',
-  'phase3/aggregation',
-  'new_clients',
-  'figures',
-  'disturbance',
-  'clusterings',
-  'metrics',
-)
+  'phase2', 'phase3', 'phase3/aggregation', 'new_clients', 'figures', 'disturbance', 'clusterings', 'metrics'
+)  # fmt: skip
 _NESTED = ('clusterings', 'models', 'metrics')
 _FILES = ('environment.json', 'population.npz', 'new_clients.npz', 'phase1.json', 'results.json', 'arrays.npz',
           'report.html', 'scorecard.json', 'scorecard.csv')  # fmt: skip
@@ -32,9 +25,29 @@ _Record = TypeVar('_Record', bound=records.Record)
 _OF_CLUSTERS = re.compile(r'(cluster|segment)_[0-9]{3,}\.(keras|csv)')
 
 
+class _At:
+  """A path in the folder of a run."""
+
+  def __init__(self, place: str):
+    self._place = place
+
+  def __get__(self, folder: 'RunFolder', owner: type | None = None) -> pathlib.Path:
+    return folder.root / self._place
+
+
+class _For:
+  """Paths in the folder of a run, one for each name that is given: the label of a clustering, if nothing else is said."""
+
+  def __init__(self, place: str):
+    self._place = place
+
+  def __get__(self, folder: 'RunFolder', owner: type | None = None) -> Callable[[str], pathlib.Path]:
+    return lambda name: folder.root / self._place.format(name)
+
+
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
-  """The folder of one experiment (output_dir).
+  """The folder of one experiment (output_dir), and where its files lie; BUILD.md says what is in each.
 
   Attributes:
     root: The folder.
@@ -42,115 +55,43 @@ class RunFolder:
 
   root: pathlib.Path
 
-  @property
-  def config(self) -> pathlib.Path:
-    """The full configuration, which repeats the run as config_file."""
-    return self.root / 'config.json'
-
-  @property
-  def environment(self) -> pathlib.Path:
-    """Python, packages and machine."""
-    return self.root / 'environment.json'
-
-  @property
-  def population(self) -> pathlib.Path:
-    """The clients' rows as they were trained on."""
-    return self.root / 'population.npz'
-
-  @property
-  def new_clients(self) -> pathlib.Path:
-    """The rows of the clients that take no part."""
-    return self.root / 'new_clients.npz'
-
-  @property
-  def store(self) -> pathlib.Path:
-    """Artifacts: trajectories, signatures and what else runs can share (artifacts.Artifact)."""
-    return self.root / 'store'
-
-  @property
-  def phase1(self) -> pathlib.Path:
-    return self.root / 'phase1.json'
-
-  @property
-  def baseline(self) -> pathlib.Path:
-    return self.root / 'phase2' / 'baseline.json'
-
-  @property
-  def local(self) -> pathlib.Path:
-    """Every client trained alone."""
-    return self.root / 'phase2' / 'local.json'
-
-  def clusters(self, label: str) -> pathlib.Path:
-    """The clusters of one clustering, beside its distances' linkage where it has one."""
-    return self.root / 'clusterings' / label / 'clusters.json'
-
-  def linkage(self, label: str) -> pathlib.Path:
-    return self.root / 'clusterings' / label / 'linkage.npz'
-
-  def choice(self, label: str) -> pathlib.Path:
-    """The cuts among which distance_threshold=validation chose, and what each of them attained."""
-    return self.root / 'clusterings' / label / 'choice.json'
-
-  def splits(self, label: str) -> pathlib.Path:
-    """The recursion of method bipartition: what was tested and split, and which clusters trained when."""
-    return self.root / 'clusterings' / label / 'splits.json'
-
-  def similarities(self, label: str) -> pathlib.Path:
-    """The cosine similarities at each of its tests."""
-    return self.root / 'clusterings' / label / 'similarities.npz'
-
-  def client_accuracy(self, label: str) -> pathlib.Path:
-    """The test accuracy of every client in every round."""
-    return self.root / 'phase2' / f'client_accuracy_{label}.npz'
-
-  def candidates(self, signature: str) -> pathlib.Path:
-    """Clusterings of the same signatures that are compared but not trained."""
-    return self.root / 'clusterings' / f'candidates_{signature}.json'
-
-  def geometry(self, signature: str) -> pathlib.Path:
-    """Distances and embedding of the signatures."""
-    return self.root / 'clusterings' / f'geometry_{signature}.npz'
-
-  def phase2(self, label: str) -> pathlib.Path:
-    return self.root / 'phase2' / f'clustering_{label}.json'
-
-  def phase3(self, label: str) -> pathlib.Path:
-    return self.root / 'phase3' / f'{label}.json'
-
-  def aggregation(self, label: str) -> pathlib.Path:
-    """Phase 3 of one clustering by the rules that `aggregation` names."""
-    return self.root / 'phase3' / 'aggregation' / f'{label}.json'
-
-  @property
-  def new_clients_baseline(self) -> pathlib.Path:
-    """New clients with the model of FedAvg without clusters."""
-    return self.root / 'new_clients' / 'baseline.json'
-
-  def new_clients_of(self, label: str) -> pathlib.Path:
-    """New clients with the models of the clusters that they are assigned to."""
-    return self.root / 'new_clients' / f'clustering_{label}.json'
-
-  def models(self, label: str) -> pathlib.Path:
-    return self.root / 'models' / label
+  config = _At('config.json')
+  environment = _At('environment.json')
+  population = _At('population.npz')
+  new_clients = _At('new_clients.npz')
+  # Artifacts: trajectories, signatures and what else runs can share (artifacts.Artifact).
+  store = _At('store')
+  results = _At('results.json')
+  arrays = _At('arrays.npz')
+  phase1 = _At('phase1.json')
+  baseline = _At('phase2/baseline.json')
+  local = _At('phase2/local.json')
+  phase2 = _For('phase2/clustering_{}.json')
+  client_accuracy = _For('phase2/client_accuracy_{}.npz')
+  phase3 = _For('phase3/{}.json')
+  # Phase 3 by the rules that `aggregation` names.
+  aggregation = _For('phase3/aggregation/{}.json')
+  clusters = _For('clusterings/{}/clusters.json')
+  linkage = _For('clusterings/{}/linkage.npz')
+  # The cuts among which distance_threshold=validation chose, and what each of them attained.
+  choice = _For('clusterings/{}/choice.json')
+  # The recursion of method bipartition, and the cosine similarities at each of its tests.
+  splits = _For('clusterings/{}/splits.json')
+  similarities = _For('clusterings/{}/similarities.npz')
+  # Of a kind of signatures: clusterings that are compared but not trained; distances and embedding.
+  candidates = _For('clusterings/candidates_{}.json')
+  geometry = _For('clusterings/geometry_{}.npz')
+  # New clients with the model of FedAvg without clusters, and with those of the clusters that they are assigned to.
+  new_clients_baseline = _At('new_clients/baseline.json')
+  new_clients_of = _For('new_clients/clustering_{}.json')
+  models = _For('models/{}')
+  # Of a trajectory's name: figures of its rounds.
+  metrics = _For('metrics/{}.csv')
+  tensorboard = _For('tensorboard/{}')
 
   def model(self, label: str, cluster: int) -> pathlib.Path:
     """A cluster's trained model, for tf.keras.models.load_model."""
     return self.models(label) / f'cluster_{cluster:03d}.keras'
-
-  def metrics(self, name: str) -> pathlib.Path:
-    """Per-round figures as CSV."""
-    return self.root / 'metrics' / f'{name}.csv'
-
-  def tensorboard(self, name: str) -> pathlib.Path:
-    return self.root / 'tensorboard' / name
-
-  @property
-  def results(self) -> pathlib.Path:
-    return self.root / 'results.json'
-
-  @property
-  def arrays(self) -> pathlib.Path:
-    return self.root / 'arrays.npz'
 
   def sweep(self) -> None:
     """Removes what killed processes left in the folders of the run and in its own store; follows no link to a folder."""
@@ -163,22 +104,20 @@ class RunFolder:
 
   def forget(self, label: str) -> None:
     """Removes what is saved of a clustering, but for what the store has of it."""
-    for path in (
-      self.clusters(label), self.linkage(label), self.choice(label), self.splits(label), self.similarities(label),
-      self.client_accuracy(label), self.phase2(label), self.phase3(label), self.aggregation(label),
-      self.new_clients_of(label),
-      *self._of_clusters('models', label), *self._of_clusters('metrics', label),
-    ):  # fmt: skip
+    saved = (
+      self.clusters, self.linkage, self.choice, self.splits, self.similarities, self.client_accuracy, self.phase2,
+      self.phase3, self.aggregation, self.new_clients_of,
+    )  # fmt: skip
+    of_clusters = self._of_clusters('models', label) + self._of_clusters('metrics', label)
+    for path in [*(at(label) for at in saved), *of_clusters]:
       path.unlink(missing_ok=True)
     for fold in self._below('folds'):
       RunFolder(fold).forget(label)
 
   def foreign(self) -> pathlib.Path | None:
     """Returns something that lies, in a folder without a run, where a run would write; None where nothing does."""
-    written = [self.root / name for name in _FILES]
-    written += [
-      self.root / name for name in ('phase2', 'phase3', 'new_clients', 'clusterings', 'metrics', 'folds')
-    ]
+    folders = ('phase2', 'phase3', 'new_clients', 'clusterings', 'metrics', 'folds')
+    written = (self.root / name for name in (*_FILES, *folders))
     return next((path for path in written if os.path.lexists(path)), None)
 
   def sizes(self) -> dict[str, int]:
@@ -229,19 +168,21 @@ class RunFolder:
     Raises:
       InputError: if the folder holds no run, or its configuration is damaged.
     """
-    if not os.path.lexists(self.config):
+    self.check_is_run()
+    return config_file.read_config(self.config)
+
+  def check_is_run(self) -> None:
+    """Raises InputError where the folder holds no run."""
+    if not os.path.isfile(self.config):
       raise InputError(
         f'{argument("output_dir", self.root)} holds no run (no {self.config.name}); start one with python -m phases.phase1 '
         'or python -m phases.run_all'
       )
-    return config_file.read_config(self.config)
 
   def load(self, path: pathlib.Path, phase: str, read: Callable[[pathlib.Path], Any] | None = None) -> Any:
     """Reads a file that a phase saved.
 
     Args:
-      path: The file.
-      phase: The phase.
       read: Reads it; default: store.load_json.
 
     Raises:

@@ -9,7 +9,7 @@ together and checks what no section can know alone; import them from there.
 import dataclasses
 
 from tff_cluster.base.fields import option
-from tff_cluster.models.lookup import MODELS
+from tff_cluster.models.builtin import MODELS
 
 INITIALIZERS = ('model', 'fan_in_uniform')
 STARTS = ('members_mean', 'global_model')

@@ -10,13 +10,6 @@ from tff_cluster.base import imports, seeding
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.models import builtin
 
-BUILTIN: dict[str, Callable[[Sequence[int], int], Any]] = {
-  'mnist_cnn': builtin.mnist_cnn,
-  'cifar_cnn': builtin.cifar_cnn,
-  '2nn': builtin.two_nn,
-  'logistic': builtin.logistic,
-}
-
 
 def build(
   name: str, input_shape: Sequence[int], num_classes: int, seed: int, initializer: str = 'model'
@@ -24,7 +17,7 @@ def build(
   """Returns a Keras model whose weights depend on (name, shapes, seed, initializer) only.
 
   Args:
-    name: A key of BUILTIN, or 'package.module:function'; the function takes (input_shape, num_classes)
+    name: A built-in name, or 'package.module:function'; the function takes (input_shape, num_classes)
       and returns a Keras model from [batch, *input_shape] float32 in [0, 1] to logits, or to
       probabilities where its last layer is a softmax, [batch, num_classes].
     input_shape: Shape of one example.
@@ -37,7 +30,7 @@ def build(
   """
   import tensorflow as tf
 
-  function = BUILTIN.get(name) or _imported(name)
+  function = _imported(name) if name not in builtin.MODELS else _built_in(name)
   # Keras initializers without a seed of their own draw from the global generators; they are set for
   # the time of this call only.
   python_state, numpy_state = random.getstate(), np.random.get_state()
@@ -112,3 +105,21 @@ def _imported(name: str) -> Callable[[Sequence[int], int], Any]:
   if not callable(function):
     raise InputError(f'{argument("model", name)} is not a function')
   return function
+
+
+def _built_in(name: str) -> Callable[[Sequence[int], int], Any]:
+  """Returns what makes a built-in model, a Keras model without an optimizer whose outputs are logits [batch, classes]."""
+  from tensorflow import keras
+
+  def build_layers(input_shape: Sequence[int], num_classes: int) -> Any:
+    kept = builtin.MODELS[name]
+    layers = [keras.layers.InputLayer(input_shape)]
+    for each in kept.images:
+      if isinstance(each, builtin.Convolution):
+        layers.append(keras.layers.Conv2D(each.filters, each.side, padding=each.padding, activation='relu'))
+      else:
+        layers.append(keras.layers.MaxPooling2D(2))
+    dense = [keras.layers.Dense(width, activation='relu') for width in kept.widths]
+    return keras.Sequential([*layers, keras.layers.Flatten(), *dense, keras.layers.Dense(num_classes)])
+
+  return build_layers

@@ -1,76 +1,71 @@
-"""The papers' models. Each returns an unbuilt-optimizer Keras model whose outputs are logits [batch, classes].
+"""The papers' models, layer by layer, so that their sizes are known without TensorFlow; build.py makes Keras models of them.
 
-TensorFlow is imported inside the functions, so that the names can be listed without it.
+mnist_cnn: the CNN of McMahan 2017, Briggs 2020 and Miles 2024; 1,663,370 parameters at 28x28x1, 10 classes.
+cifar_cnn: a CNN of 5 layers with weights, the size that Sattler 2019 names without giving its widths. Departures and
+  choices: three 3x3 convolutions (32, 64, 64) with pooling between them and two dense layers, the layout of
+  TensorFlow's own CIFAR-10 tutorial.
+2nn: the "2NN" of McMahan 2017, two hidden layers of 200 units; 199,210 parameters at 28x28x1, 10 classes.
+logistic: multinomial logistic regression; 7,850 parameters at 28x28x1, 10 classes.
 """
 
+import dataclasses
+import itertools
+import math
 from collections.abc import Sequence
-from typing import Any
+
+from tff_cluster.base.errors import InputError, argument
 
 
-def mnist_cnn(input_shape: Sequence[int], num_classes: int) -> Any:
-  """The CNN of McMahan 2017, Briggs 2020 and Miles 2024: 1,663,370 parameters at 28x28x1, 10 classes."""
-  from tensorflow import keras
+@dataclasses.dataclass(frozen=True)
+class Convolution:
+  """A convolution with ReLU: number of filters, their side, and Keras' padding, 'same' or 'valid'."""
 
-  return keras.Sequential(
-    [
-      keras.layers.InputLayer(input_shape),
-      keras.layers.Conv2D(32, 5, padding='same', activation='relu'),
-      keras.layers.MaxPooling2D(2),
-      keras.layers.Conv2D(64, 5, padding='same', activation='relu'),
-      keras.layers.MaxPooling2D(2),
-      keras.layers.Flatten(),
-      keras.layers.Dense(512, activation='relu'),
-      keras.layers.Dense(num_classes),
-    ]
-  )
+  filters: int
+  side: int
+  padding: str = 'valid'
 
 
-def cifar_cnn(input_shape: Sequence[int], num_classes: int) -> Any:
-  """A CNN of 5 layers with weights, the size that Sattler 2019 names without giving its widths.
+@dataclasses.dataclass(frozen=True)
+class Layers:
+  """What stands before the last layer, which gives logits: layers of images, and widths of dense ReLU layers."""
 
-  Departures and choices: three 3x3 convolutions (32, 64, 64) with pooling between them and two dense
-  layers, the layout of TensorFlow's own CIFAR-10 tutorial.
+  images: tuple[Convolution | str, ...] = ()
+  widths: tuple[int, ...] = ()
+
+
+POOL = 'maximum of each 2 x 2'
+
+MODELS = {
+  'mnist_cnn': Layers((Convolution(32, 5, 'same'), POOL, Convolution(64, 5, 'same'), POOL), (512,)),
+  'cifar_cnn': Layers((Convolution(32, 3), POOL, Convolution(64, 3), POOL, Convolution(64, 3)), (64,)),
+  '2nn': Layers(widths=(200, 200)),
+  'logistic': Layers(),
+}
+# Sides of the smallest images that models with convolutions take.
+_SMALLEST = {'mnist_cnn': 4, 'cifar_cnn': 18}
+
+
+def size(name: str, input_shape: Sequence[int], num_classes: int) -> tuple[int, int]:
+  """Returns the parameters of a built-in model, and the numbers that it computes for one example (without its outputs).
+
+  Raises:
+    InputError: if examples of this shape do not fit the model.
   """
-  from tensorflow import keras
-
-  return keras.Sequential(
-    [
-      keras.layers.InputLayer(input_shape),
-      keras.layers.Conv2D(32, 3, activation='relu'),
-      keras.layers.MaxPooling2D(2),
-      keras.layers.Conv2D(64, 3, activation='relu'),
-      keras.layers.MaxPooling2D(2),
-      keras.layers.Conv2D(64, 3, activation='relu'),
-      keras.layers.Flatten(),
-      keras.layers.Dense(64, activation='relu'),
-      keras.layers.Dense(num_classes),
-    ]
-  )
-
-
-def two_nn(input_shape: Sequence[int], num_classes: int) -> Any:
-  """The "2NN" of McMahan 2017: two hidden layers of 200 units; 199,210 parameters at 28x28x1, 10 classes."""
-  from tensorflow import keras
-
-  return keras.Sequential(
-    [
-      keras.layers.InputLayer(input_shape),
-      keras.layers.Flatten(),
-      keras.layers.Dense(200, activation='relu'),
-      keras.layers.Dense(200, activation='relu'),
-      keras.layers.Dense(num_classes),
-    ]
-  )
-
-
-def logistic(input_shape: Sequence[int], num_classes: int) -> Any:
-  """Multinomial logistic regression: 7,850 parameters at 28x28x1, 10 classes."""
-  from tensorflow import keras
-
-  return keras.Sequential(
-    [
-      keras.layers.InputLayer(input_shape),
-      keras.layers.Flatten(),
-      keras.layers.Dense(num_classes),
-    ]
-  )
+  least = _SMALLEST.get(name)
+  if least is not None and (len(input_shape) != 3 or min(input_shape[:2]) < least):
+    raise InputError(
+      f'{argument("model", name)} does not fit examples of shape {tuple(input_shape)}; it takes images [height, width, channels] of at '
+      f'least {least} x {least}'
+    )
+  shape, parameters, activations = tuple(input_shape), 0, 0
+  for each in MODELS[name].images:
+    if isinstance(each, Convolution):
+      lost = each.side - 1 if each.padding == 'valid' else 0
+      parameters += (each.side**2 * shape[2] + 1) * each.filters
+      shape = (shape[0] - lost, shape[1] - lost, each.filters)
+    else:
+      shape = (shape[0] // 2, shape[1] // 2, shape[2])
+    activations += math.prod(shape)
+  widths = (math.prod(shape), *MODELS[name].widths, num_classes)
+  parameters += sum((before + 1) * after for before, after in itertools.pairwise(widths))
+  return parameters, activations + sum(widths[1:-1])

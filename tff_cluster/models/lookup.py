@@ -7,8 +7,8 @@ import tokenize
 from collections.abc import Iterator
 
 from tff_cluster.base.errors import InputError, argument
+from tff_cluster.models.builtin import MODELS
 
-MODELS = ('mnist_cnn', 'cifar_cnn', '2nn', 'logistic')
 # A module that does one of these can have names that its text does not show.
 _DYNAMIC = {'globals', 'vars', 'locals', 'exec', 'eval', 'setattr', '__getattr__', '__path__', 'modules'}
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)

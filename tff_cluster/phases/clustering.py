@@ -15,7 +15,7 @@ from tff_cluster.phases import training_while_clustering as recursion
 from tff_cluster.storage import files
 
 if TYPE_CHECKING:
-  from tff_cluster.clustering import candidates as candidates_lib
+  from tff_cluster.clustering import replay as replay_lib
   from tff_cluster.clustering import signatures as signatures_lib
 
 
@@ -75,7 +75,7 @@ def is_made(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
 
 def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, seed: int) -> None:
   """Clusters the devices of a finished Phase 1 and saves `clusterings/LABEL/clusters.json`. No TensorFlow."""
-  from tff_cluster.clustering import candidates, diverged_clients
+  from tff_cluster.clustering import diverged_clients, replay
   from tff_cluster.data import saved
 
   if is_made(folder, clustering):
@@ -85,7 +85,8 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   if not folder.geometry(kind).exists():
     files.save_arrays(folder.geometry(kind), _geometry(signatures, client_ids))
   if not folder.candidates(kind).exists():
-    found = [_untrained(candidate) for candidate in candidates.candidates(signatures, seed)]
+    answers = replay.Replay(signatures, seed, with_silhouettes=True).alternatives()
+    found = [_untrained(answer) for answer in answers]
     files.save_json(folder.candidates(kind), phase_files.Candidates(found))
   rule = clustering.rule
   if rule.alternates:
@@ -123,18 +124,18 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   _save_clusters(folder, made)
 
 
-def _untrained(candidate: 'candidates_lib.Candidate') -> phase_files.CandidateClusters:
-  words = candidate.config.words()
+def _untrained(answer: 'replay_lib.Answer') -> phase_files.CandidateClusters:
+  words = answer.config.words()
   return phase_files.CandidateClusters(
     words['method'],
     words['title'],
     words['told'],
-    candidate.parameters,
-    candidate.num_clusters,
-    candidate.memberships,
-    candidate.silhouette,
-    list(candidate.notes),
-    candidate.assignment.clusters if candidate.assignment else None,
+    dict(answer.found.given),
+    answer.num_clusters,
+    answer.memberships,
+    answer.silhouette,
+    list(answer.found.notes),
+    answer.assignment.clusters if answer.assignment else None,
   )
 
 

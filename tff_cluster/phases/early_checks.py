@@ -14,7 +14,7 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import memory_need
 from tff_cluster.experiment.config import MODELS, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.models import lookup, sizes
+from tff_cluster.models import builtin, lookup
 
 
 def check(config: ExperimentConfig, machine: machine_lib.Machine, folders: Sequence[Path]) -> str | None:
@@ -45,7 +45,7 @@ def check(config: ExperimentConfig, machine: machine_lib.Machine, folders: Seque
   if config.training.model not in MODELS:
     memory_need.check(size.needed(0), available)
     return size.words(available)
-  parameters, activations = sizes.of_builtin(config.training.model, outline.input_shape, outline.num_classes)
+  parameters, activations = builtin.size(config.training.model, outline.input_shape, outline.num_classes)
   memory_need.check(size.needed(parameters, activations), available)
   return size.words(available, parameters, activations)
 

@@ -32,7 +32,7 @@ from tff_cluster.phases import training_while_clustering as recursion
 from tff_cluster.storage import files as files_lib
 
 if TYPE_CHECKING:
-  from tff_cluster.clustering import newcomer_clusters
+  from tff_cluster.clustering import outcome
   from tff_cluster.federated import trainer as trainer_lib
 
 
@@ -89,7 +89,7 @@ def _join(
   experiment: live_experiment_lib.Experiment,
   clustering: config_lib.ClusteringConfig,
   assignment: assignment_lib.ClusterAssignment,
-) -> tuple['newcomer_clusters.Joined', int]:
+) -> tuple['outcome.Joined', int]:
   """Returns the new clients' clusters, and the client-rounds that they spent on it."""
   from tff_cluster.clustering import diverged_clients, signatures
   from tff_cluster.clustering.method import Evidence, Newcomers

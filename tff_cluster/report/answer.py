@@ -5,8 +5,7 @@ holds zero, the sentence says that nothing was shown.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -26,6 +25,8 @@ from tff_cluster.base.words import (
 )
 from tff_cluster.data import population
 from tff_cluster.experiment import results as results_lib
+from tff_cluster.experiment.result_parts import Clustering, Evaluation
+from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import identical_clusterings
 from tff_cluster.scorecard.intervals import SAME, Interval, paired_bootstrap
 
@@ -90,21 +91,21 @@ class ClusteringAnswer:
   alarms: tuple[str, ...]
 
 
-def answer_run(results: Mapping[str, Any]) -> tuple[str, list[ClusteringAnswer]]:
+def answer_run(results: Results) -> tuple[str, list[ClusteringAnswer]]:
   """Returns the headline of a run and the answer for each of its clusterings.
 
   Args:
-    results: results.json, see tff_cluster/experiment/results.py; its clusterings may be those of `identical.merged`.
+    results: Of a run; its clusterings may be those of `identical_clusterings.merged`.
   """
-  answers = [_answer(results, clustering) for clustering in results['clusterings']]
+  answers = [_answer(results, clustering) for clustering in results.clusterings]
   return _headline(answers), answers
 
 
-def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> ClusteringAnswer:
-  label = clustering['label']
-  seed = int(results['config']['training']['seed'])
+def _answer(results: Results, clustering: Clustering) -> ClusteringAnswer:
+  label = clustering.label
+  seed = results.config.training.seed
   own = _accuracy(results_lib.own(clustering))
-  baseline, phase1 = _accuracy(results['baseline']['evaluation']), _accuracy(results['phase1']['evaluation'])
+  baseline, phase1 = _accuracy(results.baseline.evaluation), _accuracy(results.phase1.evaluation)
   differences = own - baseline
   over_baseline = paired_bootstrap(differences, seeding.generator(seed, 'report interval'))
   # The same clients are drawn for every clustering, so that equal clusterings have equal intervals.
@@ -119,7 +120,7 @@ def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Cluste
   )  # fmt: skip
   sentences = (
     _effect_sentence(facts, float(own.mean()), float(baseline.mean())),
-    _who_sentence(facts, results['population']['client_ids']),
+    _who_sentence(facts, results.population.client_ids),
     _phase1_sentence(facts, float(phase1.mean()), float(baseline.mean())),
     _global_sentence(results, clustering),
     _groups_sentence(facts, clustering),
@@ -130,32 +131,28 @@ def _answer(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> Cluste
   return dataclasses.replace(facts, sentences=tuple(s for s in sentences if s), alarms=tuple(alarms))
 
 
-def _accuracy(evaluation: Mapping[str, Any]) -> np.ndarray:
-  return np.asarray(evaluation['client_accuracy'], np.float64)
+def _accuracy(evaluation: Evaluation) -> np.ndarray:
+  return np.asarray(evaluation.client_accuracy, np.float64)
 
 
-def _recoveries(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> tuple[Recovery, ...]:
+def _recoveries(results: Results, clustering: Clustering) -> tuple[Recovery, ...]:
   found = []
-  for name, truth in results['population'].get('truths', {}).items():
-    scores = clustering['recovery'].get(name)
-    if scores is not None:
-      measure, value = ('Omega', scores['omega']) if scores['ari'] is None else ('ARI', scores['ari'])
-      found.append(Recovery(name, measure, float(value), len(truth)))
+  for name, scores in clustering.recovery.items():
+    measure, value = ('Omega', scores.omega) if scores.ari is None else ('ARI', scores.ari)
+    found.append(Recovery(name, measure, value, len(results.population.truths[name])))
   return tuple(found)
 
 
-def cost_ratio(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> float:
+def cost_ratio(results: Results, clustering: Clustering) -> float:
   """Returns the client-rounds of a clustering relative to those of Phase 2 of a disjoint one of the same clients."""
-  return float(clustering['ledger']['client_rounds']) / _trained(
-    results, [results['population']['client_ids']]
-  )
+  return clustering.ledger.client_rounds / _trained(results, [results.population.client_ids])
 
 
-def _trained(results: Mapping[str, Any], clusters: Sequence[Sequence[str]]) -> int:
+def _trained(results: Results, clusters: Sequence[Sequence[str]]) -> int:
   """Returns the client-rounds that these clusters train in Phase 2."""
-  training = results['config']['training']
-  cohorts = [population.cohort_size(training['cohort_fraction'], len(members)) for members in clusters]
-  return int(training['phase2_rounds'] * sum(cohorts))
+  training = results.config.training
+  cohorts = [population.cohort_size(training.cohort_fraction, len(members)) for members in clusters]
+  return training.phase2_rounds * sum(cohorts)
 
 
 def _with_interval(interval: Interval) -> str:
@@ -201,13 +198,13 @@ def _phase1_sentence(facts: ClusteringAnswer, phase1: float, baseline: float) ->
   )
 
 
-def _global_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:
+def _global_sentence(results: Results, clustering: Clustering) -> str:
   average, phase1, baseline = (
-    stage['global']['accuracy']
-    for stage in (
+    _accuracy_for_everybody(evaluation)
+    for evaluation in (
       results_lib.with_role(clustering, EVERYBODY),
-      results['phase1']['evaluation'],
-      results['baseline']['evaluation'],
+      results.phase1.evaluation,
+      results.baseline.evaluation,
     )
   )
   return (
@@ -216,11 +213,16 @@ def _global_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) 
   )
 
 
-def _groups_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> str:
-  found = plural(clustering['num_clusters'], 'cluster')
-  if clustering['overlapping']:
-    found += f', overlapping, {clustering["memberships"]:.1f} memberships a client'
-  alone = sum(len(members) == 1 for members in clustering['clusters'])
+def _accuracy_for_everybody(evaluation: Evaluation) -> float:
+  assert evaluation.global_test is not None  # One model has one.
+  return evaluation.global_test.accuracy
+
+
+def _groups_sentence(facts: ClusteringAnswer, clustering: Clustering) -> str:
+  found = plural(clustering.num_clusters, 'cluster')
+  if clustering.overlapping:
+    found += f', overlapping, {clustering.memberships:.1f} memberships a client'
+  alone = sum(len(members) == 1 for members in clustering.clusters)
   if alone:
     found += f' ({alone} of them with a single client)'
   if not facts.recoveries:
@@ -236,27 +238,27 @@ def _groups_sentence(facts: ClusteringAnswer, clustering: Mapping[str, Any]) -> 
       parts.append(f'they are nearly, but not exactly, the planted groups {named}')
     else:
       parts.append(f'they are not the planted groups {named}')
-  unscored = ' Clients that were not clustered are not scored.' if clustering.get('excluded') else ''
+  unscored = ' Clients that were not clustered are not scored.' if clustering.excluded else ''
   return f'It found {found}: {series(parts)}.{unscored}'
 
 
-def _twin_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:
+def _twin_sentence(results: Results, clustering: Clustering) -> str:
   same = identical_clusterings.memberships(clustering)
   twins = [
-    c['label']
-    for c in results['clusterings']
-    if c['label'] != clustering['label'] and identical_clusterings.memberships(c) == same
+    c.label
+    for c in results.clusterings
+    if c.label != clustering.label and identical_clusterings.memberships(c) == same
   ]
   return f'These are the very clusters that {series(twins)} found, with other models.' if twins else ''
 
 
-def _cost_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> str:
+def _cost_sentence(results: Results, clustering: Clustering) -> str:
   dear: dict[str, list[str]] = {}
   for part in identical_clusterings.parts(clustering):
     ratio = cost_ratio(results, part)
     if ratio > _COST_WORTH_SAYING:
       words = f'{times(ratio)} the client-rounds of a disjoint clustering ({series(_reasons(results, part))})'
-      dear.setdefault(words, []).append(part['label'])
+      dear.setdefault(words, []).append(part.label)
   everyone = len(identical_clusterings.parts(clustering))
   told = [
     words if len(labels) == everyone else f'{words} for {series(labels)}' for words, labels in dear.items()
@@ -266,17 +268,17 @@ def _cost_sentence(results: Mapping[str, Any], clustering: Mapping[str, Any]) ->
   return f'Phase 2 and the clustering took {series(told)}, so equal rounds are not equal cost here.'
 
 
-def _reasons(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> list[str]:
+def _reasons(results: Results, clustering: Clustering) -> list[str]:
   """Returns why a clustering costs more than Phase 2 of a disjoint one, from what its client-rounds were spent on."""
-  if clustering.get('splits') is not None:
+  if clustering.splits is not None:
     return ['its recursion trains and tests clusters that it splits later']
-  spent, found = int(clustering['ledger']['client_rounds']), []
-  in_clusters = _trained(results, clustering['clusters'])
-  if clustering['overlapping']:
+  spent, found = clustering.ledger.client_rounds, []
+  in_clusters = _trained(results, clustering.clusters)
+  if clustering.overlapping:
     found.append('a client trains in each of its clusters')
-  elif in_clusters > _trained(results, [results['population']['client_ids']]):
+  elif in_clusters > _trained(results, [results.population.client_ids]):
     found.append('every cluster trains at least one client a round')
-  tried = (clustering.get('choice') or {}).get('other_client_rounds', 0)
+  tried = 0 if clustering.choice is None else clustering.choice.other_client_rounds
   if tried:
     found.append(f'{plural(tried, "client-round")} tried thresholds that were not taken')
   if (rest := spent - in_clusters - tried) > 0:
@@ -284,15 +286,14 @@ def _reasons(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> list[
   return found or ['see the table of costs']
 
 
-def _alarms(facts: ClusteringAnswer, clustering: Mapping[str, Any], num_clients: int) -> list[str]:
+def _alarms(facts: ClusteringAnswer, clustering: Clustering, num_clients: int) -> list[str]:
   alarms = []
-  count = clustering['num_clusters']
+  count = clustering.num_clusters
   if count == 1 and num_clients > 1:
-    alarms.append(f'All clients are in one cluster: {clustering["one_cluster"]}.')
-  elif num_clients > 1 and all(len(members) == 1 for members in clustering['clusters']):
+    alarms.append(f'All clients are in one cluster: {clustering.one_cluster}.')
+  elif num_clients > 1 and all(len(members) == 1 for members in clustering.clusters):
     alarms.append('Every client is alone in its cluster: this is local training without collaboration.')
-  tests = clustering.get('splits') or []
-  alarms += [f'{test["two_kinds"]["words"]}.' for test in tests if 'two_kinds' in test]
+  alarms += [f'{test.two_kinds.words}.' for test in clustering.splits or () if test.two_kinds is not None]
   real = [r for r in facts.recoveries if r.planted > 1]
   if real:
     # One truth that is met is enough: the others describe the same clients at another grain.

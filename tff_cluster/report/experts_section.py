@@ -1,73 +1,73 @@
 """What a report says of cluster models as experts on the global test set (FedEx, Miles et al. 2024)."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import CEILING, SUBJECT, PredictionRule
 from tff_cluster.base.words import percent, points
+from tff_cluster.experiment.result_parts import AddedRule, Clustering
+from tff_cluster.experiment.results import Results
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.pages import Table
 
 
-def as_experts(run: FinishedRun, clustering: Mapping[str, Any]) -> dict[str, Any] | None:
+def as_experts(run: FinishedRun, clustering: Clustering) -> dict[str, Any] | None:
   """Returns how one clustering's models fare as experts, for the macro of this name; None where that was not asked for.
 
   Args:
     run: The run.
-    clustering: One entry of results['clusterings'].
+    clustering: One of the run's.
   """
-  found = clustering.get('experts')
+  found, fedavg = clustering.experts, run.results.baseline.evaluation.global_test
   if found is None:
     return None
-  accuracy, order = found['accuracy'], found['order_sensitivity']
-  alone = run.results['baseline']['evaluation']['global']['accuracy']
+  order = found.order_sensitivity
+  # The global test set has labels, and one model is measured on it.
+  assert found.accuracy is not None and found.expert_accuracy is not None
+  assert order.accuracy is not None and fedavg is not None
+  accuracy, alone = found.accuracy, fedavg.accuracy
   rows = [
     (
       rule.words,
       percent(accuracy[rule.name]),
       points(accuracy[rule.name] - alone),
-      percent(found['agreement'][rules.with_role(SUBJECT).name][rule.name]),
+      percent(found.agreement[rules.with_role(SUBJECT).name][rule.name]),
     )
     for rule in rules.prediction_rules()
     if rule.name in accuracy
   ]
   rows += [
-    (rule['words'], percent(right), points(right - alone), '–')
+    (rule.words, percent(right), points(right - alone), '–')
     for rule, right in _added(run.results, clustering)
   ]
   rows.append(('unclustered model, equal rounds', percent(alone), '–', '–'))
   single = [
     (number, percent(one), f'{loss:.2f}')
-    for number, (one, loss) in enumerate(zip(found['expert_accuracy'], found['expert_loss'], strict=True))
+    for number, (one, loss) in enumerate(zip(found.expert_accuracy, found.expert_loss, strict=True))
   ]
-  changes = [100 * value for value in order['accuracy']]
+  changes = [100 * value for value in order.accuracy]
   header = ('rule', 'right on the global test set', 'against unclustered', 'predicted like FedEx')
   return {
-    'story': _story(found, alone),
+    'story': _story(accuracy, max(found.expert_accuracy), alone),
     'rules': Table(header, rows, (1, 2, 3)),
-    'orders': order['num_shuffles'],
+    'orders': order.num_shuffles,
     'least': min(changes),
     'most': max(changes),
-    'changed': order['changed'],
+    'changed': order.changed,
     'single': Table(('expert (cluster)', 'right on the global test set', 'loss'), single, (0, 1, 2)),
   }
 
 
-def _added(
-  results: Mapping[str, Any], clustering: Mapping[str, Any]
-) -> list[tuple[Mapping[str, Any], float]]:
+def _added(results: Results, clustering: Clustering) -> list[tuple[AddedRule, float]]:
   """Returns the rules of predictions that a run has beside the built-in ones, with their accuracy on the global test set."""
-  found = [rule for rule in results.get('rules', ()) if rule['kind'] == PredictionRule.kind]
-  everybodys = [clustering['evaluations'][rule['name']]['global'] for rule in found]
-  return [(rule, e['accuracy']) for rule, e in zip(found, everybodys, strict=True) if e is not None]
+  found = [rule for rule in results.rules if rule.kind == PredictionRule.kind]
+  everybodys = [clustering.evaluations[rule.name].global_test for rule in found]
+  return [(rule, e.accuracy) for rule, e in zip(found, everybodys, strict=True) if e is not None]
 
 
-def _story(found: Mapping[str, Any], alone: float) -> str:
+def _story(accuracy: dict[str, float], best: float, alone: float) -> str:
   """Says where FedEx stands, and whether experts or their combination lose."""
-  accuracy = found['accuracy']
   fedex, oracle = (accuracy[rules.with_role(role).name] for role in (SUBJECT, CEILING))
-  best = max(found['expert_accuracy'])
   side = 'better' if fedex > alone else 'worse' if fedex < alone else 'as good'
   text = (
     f'FedEx is right on {percent(fedex)} of the global test set, {side}{"" if side == "as good" else " than"}'

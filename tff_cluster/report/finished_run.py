@@ -3,12 +3,13 @@
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import results as results_lib
+from tff_cluster.experiment.result_parts import Clustering
+from tff_cluster.report.figures import base
 from tff_cluster.scorecard import cluster_contents, identical_clusterings
 from tff_cluster.storage import files
 
@@ -29,26 +30,32 @@ class FinishedRun:
 
   @property
   def client_ids(self) -> list[str]:
-    return list(self.results['population']['client_ids'])
+    return self.results.population.client_ids
 
   @property
   def truths(self) -> dict[str, np.ndarray]:
     """Planted memberships by name, float64[groups, clients]; the first is the main one."""
-    return {n: np.asarray(t, np.float64) for n, t in self.results['population'].get('truths', {}).items()}
+    return {n: np.asarray(t, np.float64) for n, t in self.results.population.truths.items()}
+
+  @property
+  def main_groups(self) -> tuple[str, np.ndarray | None]:
+    """Name and int64[clients] of the first planted grouping in which every client has one group; ('', None) without."""
+    disjoint = [(n, g) for n, t in self.truths.items() if (g := base.labels_of(t)) is not None]
+    return disjoint[0] if disjoint else ('', None)
 
   @property
   def label_counts(self) -> np.ndarray:
     """int64[clients, classes], training rows by label."""
-    return np.asarray(self.results['population']['label_counts'], np.int64)
+    return np.asarray(self.results.population.label_counts, np.int64)
 
-  def membership(self, clustering: Mapping[str, Any]) -> np.ndarray:
-    """Returns float64[clusters, clients] of one entry of results['clusterings'], rows in its order."""
+  def membership(self, clustering: Clustering) -> np.ndarray:
+    """Returns float64[clusters, clients] of one of the run's clusterings, rows in its order."""
     return cluster_contents.membership(self.results, clustering)
 
-  def clustered(self, clustering: Mapping[str, Any]) -> np.ndarray:
+  def clustered(self, clustering: Clustering) -> np.ndarray:
     """Returns bool[clients], who was clustered: all but those whose updates were not finite."""
-    out = set(clustering.get('excluded', ()))
-    return np.array([client_id not in out for client_id in self.client_ids], bool)
+    excluded = set(clustering.excluded)
+    return np.array([client_id not in excluded for client_id in self.client_ids], bool)
 
   def geometry(self, kind: str) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Returns which clients have finite signatures, their distances and their places in the plane.
@@ -60,8 +67,8 @@ class FinishedRun:
       bool[clients], float[shown, shown] and float[shown, 2]; None for what is not there or does not fit.
     """
     # A recursion clusters other updates than those of the geometry.
-    every = [part for c in self.results['clusterings'] for part in identical_clusterings.parts(c)]
-    at_once = [c for c in every if c['signature'] == kind and c.get('splits') is None]
+    every = [part for c in self.results.clusterings for part in identical_clusterings.parts(c)]
+    at_once = [c for c in every if c.signature == kind and c.splits is None]
     shown = np.logical_and.reduce([self.clustered(c) for c in at_once])
     shown = np.broadcast_to(shown, len(self.client_ids))
     distances, positions = self.arrays.get(f'distances_{kind}'), self.arrays.get(f'embedding_{kind}')

@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tff_cluster.base.words import percent, plural, series, signed
+from tff_cluster.data.data_config import DataConfig
+from tff_cluster.experiment.result_parts import Sides
+from tff_cluster.experiment.results import Results
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.new_clients_section import recovery_words
 from tff_cluster.report.pages import Section, Table
@@ -18,15 +21,10 @@ _ATTACKS = {
 }
 
 
-def attack_words(data: Mapping[str, Any]) -> str:
-  """Returns what a malicious client does, 'sends the negative of its update (times 2)' for instance.
-
-  Args:
-    data: Section data of the configuration, as results.json has it; fields at their default are missing.
-  """
-  scale = data.get('attack_scale')
-  times = '' if scale is None else f' (times {scale:g})'
-  return f'{_ATTACKS[data.get("attack", "sign_flip")]}{times}'
+def attack_words(data: DataConfig) -> str:
+  """Returns what a malicious client does, 'sends the negative of its update (times 2)' for instance."""
+  times = '' if data.attack_scale is None else f' (times {data.attack_scale:g})'
+  return f'{_ATTACKS[data.attack]}{times}'
 
 
 def isolation_words(beside: Mapping[str, float | None]) -> str:
@@ -54,53 +52,50 @@ def isolation_words(beside: Mapping[str, float | None]) -> str:
   )
 
 
-def caution(results: Mapping[str, Any]) -> str:
+def caution(results: Results) -> str:
   """Returns what a reader of means over all clients must know; empty where no malicious client takes part."""
-  if not (results.get('malicious') or {}).get('client_ids'):
+  if results.malicious is None or not results.malicious.client_ids:
     return ''
   return 'Means over clients count the malicious ones too; the section on malicious clients tells the honest ones apart.'
 
 
 def malicious_section(run: FinishedRun) -> Section | None:
   """Returns honest and malicious clients apart, without clusters and under each clustering; None where all are honest."""
-  about = run.results.get('malicious')
+  about = run.results.malicious
   if about is None:
     return None
-  fedavg = about['baseline']
+  fedavg = about.baseline
   rows: list[Sequence[Any]] = [
-    ('FedAvg without clusters', *_cells(fedavg, None), '–', '–', '–', f'{fedavg["dropped_updates"]:,}')
+    ('FedAvg without clusters', *_cells(fedavg, None), '–', '–', '–', f'{fedavg.dropped_updates:,}')
   ]
-  for clustering in run.results['clusterings']:
-    found = about['clusterings'][identical_clusterings.parts(clustering)[0]['label']]
+  beside = {}
+  for clustering in run.results.clusterings:
+    parts = identical_clusterings.parts(clustering)
+    found = about.clusterings[parts[0].label]
+    # What the oracle keeps apart is no method's merit.
+    if any(part.kind != 'oracle' for part in parts):
+      beside[clustering.label] = found.honest_beside_malicious
     rows.append((
-        clustering['label'], *_cells(found, fedavg['honest_accuracy']), f'{clustering["num_clusters"]:,}',
-        percent(found['honest_beside_malicious']), recovery_words(clustering['recovery'][TRUTH]), f'{found["dropped_updates"]:,}',
+        clustering.label, *_cells(found, fedavg.honest_accuracy), f'{clustering.num_clusters:,}',
+        percent(found.honest_beside_malicious), recovery_words(clustering.recovery[TRUTH]), f'{found.dropped_updates:,}',
     ))  # fmt: skip
   header = (
       '', 'honest clients', 'against FedAvg', 'malicious clients', 'clusters', 'honest beside malicious', f'“{TRUTH}”',
       'dropped updates',
   )  # fmt: skip
-  # What the oracle keeps apart is no method's merit.
-  beside = {
-    clustering['label']: about['clusterings'][identical_clusterings.parts(clustering)[0]['label']][
-      'honest_beside_malicious'
-    ]
-    for clustering in run.results['clusterings']
-    if any(part['kind'] != 'oracle' for part in identical_clusterings.parts(clustering))
-  }
-  count = len(about['client_ids'])
+  count = len(about.client_ids)
   data = {
     'count': count,
     'clients': len(run.client_ids),
-    'attack': attack_words(run.results['config']['data']),
+    'attack': attack_words(run.results.config.data),
     'story': isolation_words(beside) if count else 'None of them takes part.',
     'means': Table(header, rows, range(1, len(header))),
   }
   return Section('Malicious clients', 'clusters.html', 'malicious', data)
 
 
-def _cells(sides: Mapping[str, Any], fedavg: float | None) -> tuple[str, str, str]:
+def _cells(sides: Sides, fedavg: float | None) -> tuple[str, str, str]:
   """Returns the honest clients' accuracy, its difference to FedAvg's, and the malicious clients' accuracy."""
-  honest = sides['honest_accuracy']
+  honest = sides.honest_accuracy
   difference = '–' if honest is None or fedavg is None else signed(100.0 * (honest - fedavg))
-  return percent(honest), difference, percent(sides['malicious_accuracy'])
+  return percent(honest), difference, percent(sides.malicious_accuracy)

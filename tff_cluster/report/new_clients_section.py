@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base.words import percent, score, signed
+from tff_cluster.clustering.recovery import Recovery
+from tff_cluster.experiment.result_parts import Clustering
+from tff_cluster.experiment.results import Results
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard.intervals import SAME
@@ -36,51 +39,51 @@ class NewClients:
   memberships: float
   fallbacks: int
   client_rounds: int
-  recovery: Mapping[str, Mapping[str, float | None]]
+  recovery: Mapping[str, Recovery]
 
 
-def read_new_clients(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> NewClients:
+def read_new_clients(results: Results, clustering: Clustering) -> NewClients:
   """Reads what results.json says of the new clients of one clustering.
 
   Args:
-    results: results.json of a run with new clients.
-    clustering: One entry of results['clusterings'].
+    results: Of a run with new clients.
+    clustering: One of the run's.
   """
-  found = clustering['new_clients']
-  each = np.asarray(found['cluster_accuracy'], np.float64)
+  found, about = clustering.new_clients, results.new_clients
+  assert found is not None and about is not None
+  each = np.asarray(found.cluster_accuracy, np.float64)
   best = each.max(axis=0)
   held = [
     bool((each[clusters, client] >= best[client] - SAME).any())
-    for client, clusters in enumerate(found['assigned'])
+    for client, clusters in enumerate(found.assigned)
   ]
   return NewClients(
-    own=np.asarray(found['client_accuracy'], np.float64),
-    fedavg=np.asarray(results['new_clients']['fedavg']['client_accuracy'], np.float64),
+    own=np.asarray(found.client_accuracy, np.float64),
+    fedavg=np.asarray(about.fedavg.client_accuracy, np.float64),
     best=best,
-    regret=np.asarray(found['regret'], np.float64),
+    regret=np.asarray(found.regret, np.float64),
     with_best=float(np.mean(held)),
-    memberships=float(np.mean([len(clusters) for clusters in found['assigned']])),
-    fallbacks=sum(found['fallback']),
-    client_rounds=int(found['ledger']['client_rounds']),
-    recovery=found['recovery'],
+    memberships=float(np.mean([len(clusters) for clusters in found.assigned])),
+    fallbacks=sum(found.fallback),
+    client_rounds=found.ledger.client_rounds,
+    recovery=found.recovery,
   )
 
 
-def recovery_words(scores: Mapping[str, float | None]) -> str:
+def recovery_words(scores: Recovery) -> str:
   """Returns 'ARI 0.93', or Omega where clusters or groups overlap."""
-  ari = scores.get('ari')
-  return f'Omega {score(scores.get("omega"))}' if ari is None else f'ARI {score(ari)}'
+  return f'Omega {score(scores.omega)}' if scores.ari is None else f'ARI {score(scores.ari)}'
 
 
 def new_clients_section(run: FinishedRun) -> Section | None:
   """Returns how the new clients fared under each clustering; None where every client took part."""
-  about = run.results.get('new_clients')
+  about = run.results.new_clients
   if about is None:
     return None
-  clusterings = run.results['clusterings']
-  found = {clustering['label']: read_new_clients(run.results, clustering) for clustering in clusterings}
-  fedavg = float(np.mean(about['fedavg']['client_accuracy']))
-  truths = list(about.get('truths') or {})
+  clusterings = run.results.clusterings
+  found = {clustering.label: read_new_clients(run.results, clustering) for clustering in clusterings}
+  fedavg = float(np.mean(about.fedavg.client_accuracy))
+  truths = list(about.truths)
   rows: list[Sequence[Any]] = [('FedAvg without clusters', percent(fedavg), *['–'] * (8 + len(truths)))]
   for label, new in found.items():
     rows.append((
@@ -93,9 +96,9 @@ def new_clients_section(run: FinishedRun) -> Section | None:
       *(f'“{name}”' for name in truths),
   )  # fmt: skip
   # What the oracle attains is no method's merit.
-  methods = {c['label']: found[c['label']] for c in clusterings if c['kind'] != 'oracle'}
+  methods = {c.label: found[c.label] for c in clusterings if c.kind != 'oracle'}
   data = {
-    'count': len(about['client_ids']),
+    'count': len(about.client_ids),
     'story': _story(methods, fedavg) if methods else '',
     'means': Table(header, rows, range(1, len(header))),
   }

@@ -2,9 +2,9 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import PICTURE
 from tff_cluster.base.words import plural, series
 from tff_cluster.experiment import results as results_lib
+from tff_cluster.experiment.result_parts import Candidate, Clustering, History
 from tff_cluster.papers.rohith2020 import tables
 from tff_cluster.report.answer import ClusteringAnswer
 from tff_cluster.report.figures import (
@@ -82,17 +83,17 @@ def draw_pictures(
 
 def draw_splits(run: FinishedRun, folder: Path) -> list[Picture]:
   """Draws the splits of a run's bi-partitions and saves them in FOLDER/figures; none where there are none."""
-  names = _file_names([c['label'] for c in run.results['clusterings']])
+  names = _file_names([c.label for c in run.results.clusterings])
   return [
     save_drawn(drawn, folder)
-    for clustering, name in zip(run.results['clusterings'], names, strict=True)
+    for clustering, name in zip(run.results.clusterings, names, strict=True)
     for drawn in split_figures(run, clustering, name)
   ]
 
 
 def draw_clients(run: FinishedRun, answers: Sequence[ClusteringAnswer], folder: Path) -> list[Picture]:
   """Draws every client's accuracy before and after each clustering of one of the paper's runs, saved in FOLDER/figures."""
-  names = _file_names([c['label'] for c in run.results['clusterings']])
+  names = _file_names([c.label for c in run.results.clusterings])
   return [save_drawn(drawn, folder) for drawn in _client_figures(run, answers, names, True)]
 
 
@@ -110,30 +111,21 @@ def picture_files(picture: Picture, folder: Path) -> tuple[Path, Path]:
   return folder / 'figures' / f'{picture.name}.svg', folder / 'figures' / f'{picture.name}.png'
 
 
-def absolute_rounds(history: Mapping[str, Any], phase1_rounds: int, phase2_rounds: int) -> np.ndarray:
-  """Returns int64[points], a Phase 2 history's rounds counted from the start of Phase 1.
-
-  Rounds that end at phase2_rounds were counted from the clustering on; others from the start.
-  """
-  rounds = np.asarray(history['rounds'], np.int64)
-  return rounds + phase1_rounds if len(rounds) and rounds.max() <= phase2_rounds else rounds
-
-
 def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper: bool) -> Iterator[Drawn]:
-  merged = run.results['clusterings']
+  merged = run.results.clusterings
   # Files are called after the first of the clusterings that share them, but for those that only one of them has.
-  labels = [part['label'] for clustering in merged for part in identical_clusterings.parts(clustering)]
+  labels = [part.label for clustering in merged for part in identical_clusterings.parts(clustering)]
   names = dict(zip(labels, _file_names(labels), strict=True))
-  firsts = [names[identical_clusterings.parts(clustering)[0]['label']] for clustering in merged]
+  firsts = [names[identical_clusterings.parts(clustering)[0].label] for clustering in merged]
   yield from _client_figures(run, answers, firsts, is_of_paper)
   yield _rounds_figure(run)
   for clustering, first in zip(merged, firsts, strict=True):
     parts = identical_clusterings.parts(clustering)
     for part in parts:
-      yield from split_figures(run, part, names[part['label']])
+      yield from split_figures(run, part, names[part.label])
     yield from _clustering_figures(run, clustering, first)
     for part in parts:
-      yield from _dendrogram(run, part, names[part['label']], f'clustering {clustering["label"]}')
+      yield from _dendrogram(run, part, names[part.label], f'clustering {clustering.label}')
   yield from _candidates_figures(run)
   truth = next(iter(run.truths.values()), None)
   yield (
@@ -158,9 +150,9 @@ def _client_figures(
 ) -> Iterator[Drawn]:
   if not answers:
     return
-  phase1 = np.asarray(run.results['phase1']['evaluation']['client_accuracy'])
-  for clustering, name in zip(run.results['clusterings'], names, strict=True):
-    label, methods = clustering['label'], [part['method'] for part in identical_clusterings.parts(clustering)]
+  phase1 = np.asarray(run.results.phase1.evaluation.client_accuracy)
+  for clustering, name in zip(run.results.clusterings, names, strict=True):
+    label, methods = clustering.label, [part.method for part in identical_clusterings.parts(clustering)]
     drawn_there = [tables.FIGURES[method] for method in methods if is_of_paper and method in tables.FIGURES]
     beside = rules.with_role(PICTURE)
     shown = min(len(phase1), 20)
@@ -173,8 +165,8 @@ def _client_figures(
         accuracy.client_accuracies(
             run.client_ids,
             {
-                'Phase 1': phase1, 'own model (Phase 2)': np.asarray(results_lib.own(clustering)['client_accuracy']),
-                f'{beside.name} (Phase 3)': np.asarray(results_lib.with_role(clustering, PICTURE)['client_accuracy']),
+                'Phase 1': phase1, 'own model (Phase 2)': np.asarray(results_lib.own(clustering).client_accuracy),
+                f'{beside.name} (Phase 3)': np.asarray(results_lib.with_role(clustering, PICTURE).client_accuracy),
             },
             f'{base.short(label, 40)}: before and after',
         ),
@@ -189,19 +181,17 @@ def _client_figures(
 
 
 def _rounds_figure(run: FinishedRun) -> Drawn:
-  training = run.results['config']['training']
-  first, second = training['phase1_rounds'], training['phase2_rounds']
+  first = run.results.config.training.phase1_rounds
 
-  def curve(history: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    return absolute_rounds(history, first, second), np.asarray(history['test_accuracy'], np.float64)
+  def curve(history: History) -> tuple[np.ndarray, np.ndarray]:
+    return np.asarray(history.rounds, np.int64), np.asarray(history.test_accuracy, np.float64)
 
-  phase1 = run.results['phase1']['history']
-  rounds, accuracies = curve(run.results['baseline']['history'])
+  rounds, accuracies = curve(run.results.baseline.history)
   later = rounds > first  # Up to there it is Phase 1 itself.
   figure = curves.accuracy_over_rounds(
-    (np.asarray(phase1['rounds'], np.int64), np.asarray(phase1['test_accuracy'], np.float64)),
+    curve(run.results.phase1.history),
     (rounds[later], accuracies[later]),
-    {c['label']: curve(c['history']) for c in run.results['clusterings']},
+    {c.label: curve(c.history) for c in run.results.clusterings},
     first,
   )
   caption = (
@@ -210,14 +200,14 @@ def _rounds_figure(run: FinishedRun) -> Drawn:
     'The dotted vertical line is the round after which clients were clustered; the right panel enlarges what follows. '
     'A clustering helps where its line stays above the unclustered one.'
   )
-  parts = [part for c in run.results['clusterings'] for part in identical_clusterings.parts(c)]
-  if recursive := [part['label'] for part in parts if part.get('splits') is not None]:
+  parts = [part for c in run.results.clusterings for part in identical_clusterings.parts(c)]
+  if recursive := [part.label for part in parts if part.splits is not None]:
     caption += f' {series(recursive)} may split clients first after that round, and again later.'
   return 'accuracy_over_rounds', 'rounds', 'Accuracy over rounds', caption, figure
 
 
-def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: str) -> Iterator[Drawn]:
-  label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
+def _clustering_figures(run: FinishedRun, clustering: Clustering, name: str) -> Iterator[Drawn]:
+  label, matrix, count = clustering.label, run.membership(clustering), len(run.client_ids)
   found, order = base.labels_of(matrix), ordering.client_order(matrix)
   truth_name, truth = next(iter(run.truths.items()), ('', None))
   heading, section = base.short(label, 40), f'clustering {label}'
@@ -231,8 +221,8 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
       membership.membership_matrix(matrix, run.client_ids, f'{heading}: clusters', truth, truth_name, order),
   )  # fmt: skip
   # A recursion clusters other updates in every split, and these distances are those of one round.
-  at_once = [part for part in identical_clusterings.parts(clustering) if part.get('splits') is None]
-  for i, kind in enumerate(dict.fromkeys(part['signature'] for part in at_once)):
+  at_once = [part for part in identical_clusterings.parts(clustering) if part.splits is None]
+  for i, kind in enumerate(dict.fromkeys(part.signature for part in at_once)):
     yield from _geometry_figures(run, clustering, kind, f'{name}_{kind}' if i else name, order)
   yield (
       f'label_histogram_{name}', section, f'Label histogram of each cluster, {label}',
@@ -247,13 +237,13 @@ def _clustering_figures(run: FinishedRun, clustering: Mapping[str, Any], name: s
 
 
 def _geometry_figures(
-  run: FinishedRun, clustering: Mapping[str, Any], kind: str, name: str, order: np.ndarray
+  run: FinishedRun, clustering: Clustering, kind: str, name: str, order: np.ndarray
 ) -> Iterator[Drawn]:
   """Yields the distances and the plane of one kind of signature, with the clusters; clients in this order."""
-  label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
+  label, matrix, count = clustering.label, run.membership(clustering), len(run.client_ids)
   found, heading, section = base.labels_of(matrix), base.short(label, 40), f'clustering {label}'
   truth_name, truth = next(iter(run.truths.items()), ('', None))
-  strip, groups = _strip(run)
+  strip, groups = run.main_groups
   shown, distances, positions = run.geometry(kind)
   ids = [client_id for client_id, drawn in zip(run.client_ids, shown, strict=True) if drawn]
   left_out = _left_out(count - len(ids))
@@ -285,11 +275,11 @@ def _geometry_figures(
     )  # fmt: skip
 
 
-def _dendrogram(run: FinishedRun, clustering: Mapping[str, Any], name: str, section: str) -> Iterator[Drawn]:
+def _dendrogram(run: FinishedRun, clustering: Clustering, name: str, section: str) -> Iterator[Drawn]:
   """Yields the merges of a hierarchical clustering; nothing for others."""
-  label, matrix, count = clustering['label'], run.membership(clustering), len(run.client_ids)
+  label, matrix, count = clustering.label, run.membership(clustering), len(run.client_ids)
   found, heading = base.labels_of(matrix), base.short(label, 40)
-  strip, groups = _strip(run)
+  strip, groups = run.main_groups
   clustered = run.clustered(clustering)
   tree = run.array(f'linkage_{label}', int(clustered.sum()) - 1, 4)
   if tree is not None and found is not None and len(tree):
@@ -300,16 +290,10 @@ def _dendrogram(run: FinishedRun, clustering: Mapping[str, Any], name: str, sect
         + (f' The strip shows the planted groups (“{strip}”).' if groups is not None else '')
         + _left_out(count - int(clustered.sum())),
         dendrogram.dendrogram(
-            tree, clustering['threshold'], found[clustered], [run.client_ids[k] for k in np.flatnonzero(clustered)],
+            tree, clustering.threshold, found[clustered], [run.client_ids[k] for k in np.flatnonzero(clustered)],
             f'{heading}: dendrogram', _those(groups, clustered),
         ),
     )  # fmt: skip
-
-
-def _strip(run: FinishedRun) -> tuple[str, np.ndarray | None]:
-  """Returns the first planted grouping that is disjoint, its name and int64[clients]; ('', None) without one."""
-  disjoint = [(n, g) for n, t in run.truths.items() if (g := base.labels_of(t)) is not None]
-  return disjoint[0] if disjoint else ('', None)
 
 
 def _those(labels: np.ndarray | None, shown: np.ndarray) -> np.ndarray | None:
@@ -327,28 +311,29 @@ def _pixels(count: int, what: str, words: str) -> str:
 
 
 def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
-  candidates = [c for c in run.results.get('candidates') or [] if c['told'] is not None]
-  sweeps = sorted({(c['method'], c['signature']) for c in candidates})
+  sweeps: dict[tuple[str, str], dict[int, Candidate]] = {}
+  for candidate in run.results.candidates:
+    if candidate.told is not None:
+      sweeps.setdefault((candidate.method, candidate.signature), {})[candidate.told] = candidate
   methods = {method for method, _ in sweeps}
-  for method, signature in sweeps:
+  for method, signature in sorted(sweeps):
     words = ['candidates', *([method] if len(methods) > 1 else []), *([signature] if len(sweeps) > 1 else [])]
-    swept = [c for c in candidates if (c['method'], c['signature']) == (method, signature)]
-    swept.sort(key=lambda c: c['num_clusters'])
-    if len(swept) < 2:
+    counts = sorted(sweeps[method, signature])
+    if len(counts) < 2:
       continue
+    swept = [sweeps[method, signature][count] for count in counts]
     recovery = {}
     for truth in run.truths:
-      scores = [c['recovery'][truth] for c in swept if truth in (c['recovery'] or {})]
+      scores = [c.recovery[truth] for c in swept if c.recovery and truth in c.recovery]
       if len(scores) == len(swept):
-        measure = 'omega' if any(s['ari'] is None for s in scores) else 'ari'
-        name = f'{"Omega" if measure == "omega" else "ARI"} with “{truth}”'
-        recovery[name] = np.array([s[measure] for s in scores], np.float64)
-    title = swept[0]['title']
-    silhouettes = np.array([np.nan if c['silhouette'] is None else c['silhouette'] for c in swept])
-    counts = np.array([c['told'] for c in swept], np.int64)
+        overlap = any(s.ari is None for s in scores)
+        name = f'{"Omega" if overlap else "ARI"} with “{truth}”'
+        recovery[name] = np.array([s.omega if overlap else s.ari for s in scores], np.float64)
+    title = swept[0].title
+    silhouettes = np.array([np.nan if c.silhouette is None else c.silhouette for c in swept])
     used = [
-        c['told'] for merged in run.results['clusterings'] for c in identical_clusterings.parts(merged)
-        if c['method'] == method and c['signature'] == signature
+        c.told for merged in run.results.clusterings for c in identical_clusterings.parts(merged)
+        if c.method == method and c.signature == signature and c.told is not None
     ]  # fmt: skip
     yield (
         '_'.join(words), 'candidates', f'{title[:1].upper()}{title[1:]} candidates, {signature}',
@@ -356,5 +341,5 @@ def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
         'its own cluster and to the next one, 1 at best.'
         + (' Agreement with the planted groups is 1 for exactly those and 0 for chance; it is known here only because the '
            'groups were planted.' if recovery else ''),
-        curves.candidate_sweep(counts, silhouettes, recovery, used),
+        curves.candidate_sweep(np.array(counts, np.int64), silhouettes, recovery, used),
     )  # fmt: skip

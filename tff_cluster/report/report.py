@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tff_cluster.clustering.method import Method
 from tff_cluster.experiment.config import ExperimentConfig
-from tff_cluster.experiment.result_parts import Timing
+from tff_cluster.experiment.result_parts import Clustering, Timing
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.report import cluster_sections, pages, run_scorecard, sections
 from tff_cluster.report.answer import answer_run
@@ -40,9 +40,9 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     EnvironmentFault: where a file cannot be written.
   """
   begun, whole = time.monotonic(), read_run(Path(run_dir))
-  clusterings = identical_clusterings.merged(whole.results.clusterings)
+  clusterings: list[Clustering] = [*identical_clusterings.merged(whole.results.clusterings)]
   run = dataclasses.replace(whole, results=dataclasses.replace(whole.results, clusterings=clusterings))
-  setting = describe_setting(run.results.config.to_json(), len(run.client_ids))
+  setting = describe_setting(run.results.config, len(run.client_ids))
   headline, answers = answer_run(run.results)
   beside = run_scorecard.build(whole.results, setting)
   write_records(*beside.records(), run.path)
@@ -69,13 +69,13 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     parts.append(cluster_sections.clustering_section(run, clustering, figures))
   parts += [
     cluster_sections.candidates_section(run, figures),
-    sections.data_section(figures('data'), run.results['population']),
+    sections.data_section(figures('data'), run.results.population),
     sections.repeat_section(run),
     beside.folded() if not setting.is_of_paper and beside.was_run else None,
   ]
-  title = f'{run.results["population"]["name"]}: clustered federated learning'
+  title = f'{run.results.population.name}: clustered federated learning'
   target = run.path / 'report.html'
-  approaches = {clustering['approach'] for clustering in run.results['clusterings']}
+  approaches = {clustering.approach for clustering in clusterings}
   kind = (
     Method.approach if len(approaches) > 1 else next(iter(approaches), 'Federated averaging, no clustering')
   )

@@ -1,9 +1,10 @@
 """The tables and claims of Rohith et al. 2020 beside any run that has a method of theirs, in every report."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from tff_cluster.experiment.results import Results
 from tff_cluster.papers import rohith2020
 from tff_cluster.papers.rohith2020.setting import Setting
 from tff_cluster.report import scorecard_tables
@@ -67,18 +68,13 @@ class RunScorecard:
     }
 
 
-def build(results: Mapping[str, Any], setting: Setting) -> RunScorecard:
-  """Returns the scorecard of a run: one line for every clustering of a number's method; claims take the nearest to the paper.
-
-  Args:
-    results: results.json.
-    setting: What it was run on.
-  """
+def build(results: Results, setting: Setting) -> RunScorecard:
+  """Returns the scorecard of a run: one line for every clustering of a number's method; claims take the nearest to the paper."""
   return RunScorecard(setting, [_table(published, results, setting.remark) for published in _TABLES])
 
 
 def _table(
-  published: Published, results: Mapping[str, Any], remark: str
+  published: Published, results: Results, remark: str
 ) -> tuple[Published, list[Line], list[tuple[Claim, Finding]]]:
   found = {row.name: of_method(row, results) for row in published.rows}
   shown = [
@@ -91,7 +87,7 @@ def _table(
   for claim in published.claims:
     finding = claim.check(nearest)
     ours = [nearest[name].clusterings[0] for name in claim.needs.names if name in nearest]
-    called = [c['label'] for c in ours if c['label'] != c['method']]
+    called = [c.label for c in ours if c.label != c.method]
     if called and finding.verdict != 'not run':
       note = '; '.join(filter(None, (finding.note, f'checked on {", ".join(called)}')))
       finding = dataclasses.replace(finding, note=note)
@@ -99,18 +95,16 @@ def _table(
   return published, lines, findings
 
 
-def _of_rules(
-  published: Published, row: Row, found: Sequence[Ours], results: Mapping[str, Any]
-) -> list[cells.Cell]:
+def _of_rules(published: Published, row: Row, found: Sequence[Ours], results: Results) -> list[cells.Cell]:
   """Returns a cell for each rule of Phase 3 that a run has beside those of every run, where it has the row."""
   if _OF_RULES[row.name] is not published or all(row.is_strict and ours.departures for ours in found):
     return []
   return [
     cells.Cell(
-      row.name, f'{rule["name"]}_clients', f'Phase 3, {rule["words"]}: mean client accuracy', units.PERCENT,
-      rohith2020.tables.evaluation(rule['name'], 'mean_client_accuracy'), is_added=True,
+      row.name, f'{rule.name}_clients', f'Phase 3, {rule.words}: mean client accuracy', units.PERCENT,
+      rohith2020.tables.evaluation(rule.name, 'mean_client_accuracy'), is_added=True,
     )
-    for rule in results.get('rules', ())
+    for rule in results.rules
   ]  # fmt: skip
 
 
@@ -124,7 +118,7 @@ def _lines(published: Published, cell: cells.Cell, found: Sequence[Ours], remark
   lines = [cells.line(published.name, published.source, cell, ours, remark) for ours in beside]
   if len(beside) == 1:
     return lines
-  labels = [ours.clusterings[0]['label'] for ours in beside]
+  labels = [ours.clusterings[0].label for ours in beside]
   return [
     dataclasses.replace(line, row=f'{line.row} [{label}]') for line, label in zip(lines, labels, strict=True)
   ]

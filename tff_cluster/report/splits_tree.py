@@ -1,11 +1,11 @@
 """The recursion of CFL as results.json tells it: which clusters were tested when, and what became of them."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from tff_cluster.experiment.result_parts import Clustering, Split
 from tff_cluster.report.finished_run import FinishedRun
 
 
@@ -101,24 +101,23 @@ class Recursion:
     return last[-1] if last else 'open'
 
 
-def read_recursion(run: FinishedRun, clustering: Mapping[str, Any]) -> Recursion | None:
-  """Returns the recursion of one entry of results['clusterings'], or None where it was found in one step."""
-  entries = clustering.get('splits')
-  if entries is None:
+def read_recursion(run: FinishedRun, clustering: Clustering) -> Recursion | None:
+  """Returns the recursion of a clustering, or None where it was found in one step."""
+  if clustering.splits is None:
     return None
   position = {client_id: k for k, client_id in enumerate(run.client_ids)}
 
-  def places(client_ids: list[str]) -> np.ndarray:
+  def places(client_ids: Sequence[str]) -> np.ndarray:
     return np.array([position[client_id] for client_id in client_ids], np.int64)
 
-  label, tests = clustering['label'], []
-  for i, entry in enumerate(entries):
+  label, tests = clustering.label, []
+  for i, entry in enumerate(clustering.splits):
     similarity = _similarity(run, f'similarity_{label}_{i:03d}', entry)
     tests.append(
         SplitTest(
-            entry['round'], places(entry['cluster']), entry['verdict'], tuple(places(h) for h in entry['halves'] or ()),
-            entry['cross_similarity'], entry['similarity_gap'], entry['mean_update_norm'], entry['max_update_norm'],
-            entry['reason'], similarity, places(entry.get('excluded', [])), entry.get('two_kinds', {}).get('words', ''),
+            entry.round, places(entry.cluster), entry.verdict, tuple(places(h) for h in entry.halves or ()),
+            entry.cross_similarity, entry.similarity_gap, entry.mean_update_norm, entry.max_update_norm,
+            entry.reason, similarity, places(entry.excluded), '' if entry.two_kinds is None else entry.two_kinds.words,
         )
     )  # fmt: skip
   saved = run.arrays.get(f'client_accuracy_{label}')
@@ -126,16 +125,15 @@ def read_recursion(run: FinishedRun, clustering: Mapping[str, Any]) -> Recursion
   accuracy = run.array(f'client_accuracy_{label}', rounds, len(position)) if rounds else None
   return Recursion(
     tuple(tests),
-    tuple(places(members) for members in clustering['clusters']),
+    tuple(places(members) for members in clustering.clusters),
     len(position),
     None if accuracy is None else accuracy.astype(np.float64),
   )
 
 
-def _similarity(run: FinishedRun, name: str, entry: Mapping[str, Any]) -> np.ndarray | None:
+def _similarity(run: FinishedRun, name: str, entry: Split) -> np.ndarray | None:
   """Returns float64[compared, compared] of a test, or None where it is not there or does not fit."""
-  out = set(entry.get('excluded', ()))
-  compared = np.array([client_id not in out for client_id in entry['cluster']], bool)
+  compared = np.array([client_id not in entry.excluded for client_id in entry.cluster], bool)
   found = run.arrays.get(name)
   if found is None or found.shape != (len(compared), len(compared)):
     return None

@@ -1,16 +1,16 @@
 """Who is in the clusters: clients of planted groups, clients that hold common labels, and training rows by label."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
+from tff_cluster.experiment.result_parts import Clustering
+from tff_cluster.experiment.results import Results
 
-def membership(results: Mapping[str, Any], clustering: Mapping[str, Any]) -> np.ndarray:
-  """Returns float64[clusters, clients] of one entry of results['clusterings'], rows in its order."""
-  position = {client_id: k for k, client_id in enumerate(results['population']['client_ids'])}
-  matrix = np.zeros((len(clustering['clusters']), len(position)))
-  for row, members in enumerate(clustering['clusters']):
+
+def membership(results: Results, clustering: Clustering) -> np.ndarray:
+  """Returns float64[clusters, clients] of one of a run's clusterings, rows in its order."""
+  position = {client_id: k for k, client_id in enumerate(results.population.client_ids)}
+  matrix = np.zeros((len(clustering.clusters), len(position)))
+  for row, members in enumerate(clustering.clusters):
     matrix[row, [position[client_id] for client_id in members]] = 1.0
   return matrix
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.experiment.result_parts import Choice, Clustering, Evaluation, Experts, History, Split
+from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import cluster_contents
 
 # By column of a table in the most frequent form: right after the clustering (the first round of Phase 2), and in the last round.
@@ -33,9 +35,9 @@ class Row:
   prescribed: Mapping[str, str] = dataclasses.field(default_factory=dict)
   is_strict: bool = False
 
-  def departures(self, clustering: Mapping[str, Any]) -> list[str]:
-    """Returns in what one entry of results['clusterings'] differs from what the paper prescribes, one phrase each."""
-    told = {'signature': clustering['signature'], **clustering['parameters']} if self.prescribed else {}
+  def departures(self, clustering: Clustering) -> list[str]:
+    """Returns in what a clustering differs from what the paper prescribes, one phrase each."""
+    told = {'signature': clustering.signature, **clustering.parameters}
     return [
       f'{name} {told[name]}, the paper has {value}'
       for name, value in self.prescribed.items()
@@ -46,11 +48,11 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """A run of a row: its seed, its results.json, and the entry of results['clusterings'] (None: FedAvg alone)."""
+  """A run of a row: its seed, its results, and the clustering among them (None: FedAvg alone)."""
 
   seed: int
-  results: Mapping[str, Any]
-  clustering: Mapping[str, Any] | None
+  results: Results
+  clustering: Clustering | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ class Ours:
     return tuple(run.seed for run in self.runs)
 
   @cached_property
-  def clusterings(self) -> tuple[Mapping[str, Any], ...]:
+  def clusterings(self) -> tuple[Clustering, ...]:
     return tuple(run.clustering for run in self.runs if run.clustering is not None)
 
   @cached_property
@@ -80,21 +82,21 @@ class Ours:
   @cached_property
   def accuracy_by_seed(self) -> tuple[Curve, ...]:
     """Mean test accuracy over clients by round, from rounds_after on."""
-    return tuple(_curve(c['history'], 'test_accuracy') for c in self.clusterings)
+    return tuple(_accuracies(c.history) for c in self.clusterings)
 
   @cached_property
   def share_by_seed(self) -> tuple[Curve, ...]:
     """Clients at the target accuracy by round, from rounds_after on."""
-    return tuple(_curve(c['history'], 'share_at_target') for c in self.clusterings)
+    return tuple(_shares(c.history) for c in self.clusterings)
 
   @cached_property
   def baseline_by_seed(self) -> tuple[Curve, ...]:
     """Mean test accuracy of FedAvg without clusters by round, from round 1 on."""
-    return tuple(_curve(run.results['baseline']['history'], 'test_accuracy') for run in self.runs)
+    return tuple(_accuracies(run.results.baseline.history) for run in self.runs)
 
   @cached_property
   def baseline_share_by_seed(self) -> tuple[Curve, ...]:
-    return tuple(_curve(run.results['baseline']['history'], 'share_at_target') for run in self.runs)
+    return tuple(_shares(run.results.baseline.history) for run in self.runs)
 
   @cached_property
   def accuracy_curve(self) -> Curve:
@@ -146,37 +148,37 @@ class Ours:
   @cached_property
   def baseline_global(self) -> tuple[float, ...]:
     """Accuracy of FedAvg without clusters on the global test set after the last round."""
-    return self.stage('baseline', lambda e: e['global']['accuracy'])
+    return self.stage('baseline', global_accuracy)
 
   @cached_property
   def num_clusters(self) -> tuple[int, ...]:
-    return tuple(c['num_clusters'] for c in self.clusterings)
+    return tuple(c.num_clusters for c in self.clusterings)
 
   @cached_property
   def threshold(self) -> tuple[float | None, ...]:
     """Distance thresholds used; None where the method has none."""
-    return tuple(c['threshold'] for c in self.clusterings)
+    return tuple(c.threshold for c in self.clusterings)
 
   @cached_property
-  def choice(self) -> tuple[Mapping[str, Any] | None, ...]:
-    """How the threshold was chosen (CHOICE in tff_cluster/experiment/results.py); None where it was given."""
-    return tuple(c.get('choice') for c in self.clusterings)
+  def choice(self) -> tuple[Choice | None, ...]:
+    """How the threshold was chosen; None where it was given."""
+    return tuple(c.choice for c in self.clusterings)
 
   @cached_property
-  def splits(self) -> tuple[Sequence[Mapping[str, Any]] | None, ...]:
-    """The tests of a recursion (SPLIT in tff_cluster/experiment/results.py); None for other methods."""
-    return tuple(c.get('splits') for c in self.clusterings)
+  def splits(self) -> tuple[Sequence[Split] | None, ...]:
+    """The tests of a recursion; None for other methods."""
+    return tuple(c.splits for c in self.clusterings)
 
   @cached_property
-  def experts(self) -> tuple[Mapping[str, Any] | None, ...]:
-    """The cluster models as experts (EXPERTS in tff_cluster/experiment/results.py); None where they were not asked for."""
-    return tuple(c.get('experts') for c in self.clusterings)
+  def experts(self) -> tuple[Experts | None, ...]:
+    """The cluster models as experts; None where they were not asked for."""
+    return tuple(c.experts for c in self.clusterings)
 
   @cached_property
   def recovery(self) -> Mapping[str, tuple[float | None, ...]]:
     """Adjusted Rand index by name of the planted groups; None where it is not defined."""
-    names = sorted({name for c in self.clusterings for name in c['recovery']})
-    return {name: tuple(c['recovery'][name]['ari'] for c in self.clusterings) for name in names}
+    names = sorted({name for c in self.clusterings for name in c.recovery})
+    return {name: tuple(c.recovery[name].ari for c in self.clusterings) for name in names}
 
   @cached_property
   def shared(self) -> Mapping[str, tuple[Sequence[Sequence[int]], ...]]:
@@ -184,10 +186,9 @@ class Ours:
     return {
       name: tuple(
         cluster_contents.shared_clients(
-          cluster_contents.membership(run.results, run.clustering), run.results['population']['truths'][name]
+          cluster_contents.membership(results, clustering), np.asarray(results.population.truths[name])
         )
-        for run in self.runs
-        if run.clustering is not None
+        for results, clustering in self._clustered
       )
       for name in self.recovery
     }
@@ -197,19 +198,23 @@ class Ours:
     """How often two clients are in one cluster, with a common label and without (cluster_contents.together)."""
     return tuple(
       cluster_contents.together(
-        cluster_contents.membership(run.results, run.clustering), run.results['population']['label_counts']
+        cluster_contents.membership(results, clustering), np.asarray(results.population.label_counts)
       )
-      for run in self.runs
-      if run.clustering is not None
+      for results, clustering in self._clustered
     )
 
-  def stage(self, name: str, share: Callable[[Mapping[str, Any]], float]) -> tuple[float, ...]:
-    """Returns 100 times a share of the EVALUATION of 'phase1' or 'baseline'."""
-    return tuple(100.0 * share(run.results[name]['evaluation']) for run in self.runs)
+  def stage(self, name: str, share: Callable[[Evaluation], float]) -> tuple[float, ...]:
+    """Returns 100 times a share of the evaluation of FedAvg without clusters: of 'phase1' or 'baseline'."""
+    stages = [{'phase1': run.results.phase1, 'baseline': run.results.baseline}[name] for run in self.runs]
+    return tuple(100.0 * share(stage.evaluation) for stage in stages)
 
-  def evaluation(self, name: str, share: Callable[[Mapping[str, Any]], float]) -> tuple[float, ...]:
-    """Returns 100 times a share of the EVALUATION of the clustering by a rule of Phase 3."""
-    return tuple(100.0 * share(c['evaluations'][name]) for c in self.clusterings)
+  def evaluation(self, name: str, share: Callable[[Evaluation], float]) -> tuple[float, ...]:
+    """Returns 100 times a share of the evaluation of the clustering by a rule of Phase 3."""
+    return tuple(100.0 * share(c.evaluations[name]) for c in self.clusterings)
+
+  @property
+  def _clustered(self) -> list[tuple[Results, Clustering]]:
+    return [(run.results, run.clustering) for run in self.runs if run.clustering is not None]
 
   def _columns(self, accuracy: Sequence[Curve], share: Sequence[Curve]) -> dict[str, tuple[float, ...]]:
     at = [(accuracy, self.rounds_after), (accuracy, self.rounds_end)]
@@ -220,29 +225,43 @@ class Ours:
     }
 
 
-# Rows in the order of a run's clusterings (one row where it has none), seed and results.json, one a run.
-Runs = Sequence[tuple[Sequence[Row], int, Mapping[str, Any]]]
+# Rows in the order of a run's clusterings (one row where it has none), seed and results, one a run.
+Runs = Sequence[tuple[Sequence[Row], int, Results]]
 
 
 def gather(runs: Runs) -> dict[str, Ours]:
   """Returns our side of every row that was run, by the row's name."""
   found: dict[str, tuple[Row, list[Run]]] = {}
   for rows, seed, results in runs:
-    for row, clustering in zip(rows, results['clusterings'] or [None], strict=True):
+    clusterings: Sequence[Clustering | None] = results.clusterings
+    for row, clustering in zip(rows, clusterings or (None,), strict=True):
       found.setdefault(row.name, (row, []))[1].append(Run(seed, results, clustering))
   return {name: Ours(row, tuple(members)) for name, (row, members) in found.items()}
 
 
-def of_method(row: Row, results: Mapping[str, Any]) -> list[Ours]:
+def of_method(row: Row, results: Results) -> list[Ours]:
   """Returns the clusterings of one run that are of a row's method, the nearest to what the paper prescribes first."""
-  found = [c for c in results['clusterings'] if c['method'] == row.clustering['method']]
+  found = [c for c in results.clusterings if c.method == row.clustering['method']]
   found.sort(key=lambda clustering: len(row.departures(clustering)))
-  seed = results['config']['training']['seed']
-  return [Ours(row, (Run(seed, results, clustering),)) for clustering in found]
+  return [Ours(row, (Run(results.config.training.seed, results, clustering),)) for clustering in found]
 
 
-def _curve(history: Mapping[str, Any], name: str) -> dict[int, float]:
-  return {number: 100.0 * value for number, value in zip(history['rounds'], history[name], strict=True)}
+def global_accuracy(evaluation: Evaluation) -> float:
+  """Returns the accuracy of the one model on the global test set, from 0 to 1."""
+  assert evaluation.global_test is not None  # Asked of one model for all only.
+  return evaluation.global_test.accuracy
+
+
+def _accuracies(history: History) -> Curve:
+  return _percent(history.rounds, history.test_accuracy)
+
+
+def _shares(history: History) -> Curve:
+  return _percent(history.rounds, history.share_at_target)
+
+
+def _percent(rounds: Sequence[int], values: Sequence[float]) -> Curve:
+  return {number: 100.0 * value for number, value in zip(rounds, values, strict=True)}
 
 
 def _mean(curves: Iterable[Curve]) -> dict[int, float]:

@@ -11,9 +11,9 @@ from scipy.cluster import hierarchy
 from tests.made_up.clients import scipy_distances
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import distances as distances_lib
+from tff_cluster.clustering import halves as lib
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.alternating import Trained
-from tff_cluster.clustering.methods import bipartition as lib
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 
@@ -123,11 +123,7 @@ def test_by_hand(similarity, labels, cross_similarity, gap):
   assert lib.similarity_gap(similarity, found[0]) == pytest.approx(gap)
 
 
-@pytest.mark.parametrize('blocks', [False, True])
-def test_similarities_are_cosines(monkeypatch, blocks):
-  if blocks:
-    monkeypatch.setattr(distances_lib, '_PDIST_WORK', -1)
-    monkeypatch.setattr(distances_lib, '_PRODUCT_COLUMNS', 37)
+def test_similarities_are_cosines():
   vectors = planted(3, [0, 1, 2] * 4)
   found = similarities_of(vectors)
   units = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
@@ -160,13 +156,6 @@ def test_planted_groups_are_found(groups):
     'similarity_gap': pytest.approx(gap_by_definition(cosines, labels), abs=1e-9),
   }
   assert (outcome.threshold, outcome.linkage) == (None, None)
-
-
-@pytest.mark.parametrize('groups', [[0, 1, 2, 3] * 5, [0, 1, 2] * 2])
-def test_no_planted_group_is_cut(groups):
-  labels, _ = lib.bipartition(similarities_of(planted(2, groups)))
-  for group in set(groups):
-    assert len(set(labels[np.array(groups) == group].tolist())) == 1
 
 
 def test_many_clients():
@@ -224,13 +213,9 @@ def test_a_forbidden_split_leaves_one_cluster_and_says_why():
   assert split.assignment.clusters == [['0', '1'], ['2']]
   assert split.notes == outcome.notes[:1]
   assert 'halves of 2 and 1 client:' in split.notes[0] and 'the similarity gap 0.8' in split.notes[0]
-
-
-def test_one_client_is_one_cluster():
-  outcome = methods.cluster(ClusteringConfig('bipartition'), Signatures.numbered(np.ones((1, 3))), 0)
-  assert outcome.assignment.clusters == [['0']]
-  assert outcome.notes == ('not split: there is one client',)
-  assert outcome.figures == {'cross_similarity': None, 'similarity_gap': None}
+  alone = methods.cluster(ClusteringConfig('bipartition'), Signatures.numbered(np.ones((1, 3))), 0)
+  assert alone.assignment.clusters == [['0']] and alone.notes == ('not split: there is one client',)
+  assert alone.figures == {'cross_similarity': None, 'similarity_gap': None}
 
 
 @pytest.mark.parametrize(
@@ -252,23 +237,10 @@ def test_wrong_similarities(similarity, message):
     assert '\n' not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-  ('function', 'given', 'message'),
-  [
-    *(
-      (lib.similarity_gap, (labels,), '4 clients in two halves are needed')
-      for labels in ([0, 0, 0, 0], [0, 1, 2, 0], [0, 1], [[0, 1], [1, 0]])
-    ),
-    (lib.guarded, (0, 0.0), 'min_cluster_size=0: must be at least 1'),
-    (lib.guarded, (1, -0.5), 'min_similarity_gap=-0.5: must be a number of at least 0'),
-    (lib.guarded, (1, np.nan), 'min_similarity_gap=nan'),
-    (lib.guarded, (1, 0.0, 1.5), 'max_cross_similarity=1.5: must be from -1 to 1'),
-    (lib.guarded, (1, 0.0, np.nan), 'max_cross_similarity=nan'),
-  ],
-)
-def test_wrong_labels_and_guards(function, given, message):
-  with pytest.raises(InputError, match=message):
-    function(PAIRS, *given)
+@pytest.mark.parametrize('labels', [[0, 0, 0, 0], [0, 1, 2, 0], [0, 1], [[0, 1], [1, 0]]])
+def test_wrong_labels(labels):
+  with pytest.raises(InputError, match='4 clients in two halves are needed'):
+    lib.similarity_gap(PAIRS, labels)
 
 
 def updates(seed, groups, clients, noise, features=300, mean=0.0):
@@ -298,20 +270,19 @@ def test_the_noise_of_one_group_is_of_one_kind(clients, features):
   assert sum(each is not None for each in found) <= 1
 
 
-def test_clients_that_pull_the_same_way_are_of_one_kind_however_their_groups_differ():
-  similarity = similarities_of(updates(0, 2, 12, noise=0.3, mean=3.0))
-  labels, cross = lib.bipartition(similarity)
-  assert cross > 0.5 and lib.similarity_gap(similarity, labels) > 0.05
-  assert lib.two_kinds(similarity) is None
-
-
-def test_one_client_apart_and_a_handful_of_clients_tell_nothing():
+def test_what_tells_nothing():
+  # One client apart.
   apart = updates(0, 1, 12, 0.2)
   apart += np.ones(300) * np.where(np.arange(12) == 5, -1.0, 1.0 / 11)[:, None]
   assert lib.two_kinds(similarities_of(apart)) is None
+  # A handful of clients.
   clear = updates(0, 2, 6, noise=0.1)
   assert lib.two_kinds(similarities_of(clear)) is not None
   assert lib.two_kinds(similarities_of(clear[:5])) is None
+  # Clients that pull the same way, however their groups differ.
+  similarity = similarities_of(updates(0, 2, 12, noise=0.3, mean=3.0))
+  split = lib.guarded(similarity)
+  assert split.cross_similarity > 0.5 and split.gap > 0.05 and lib.two_kinds(similarity) is None
 
 
 class Disagreeing:
@@ -350,7 +321,7 @@ def test_it_alternates_without_knowing_who_trains():
     ([0, 1], 5, 9, 1),
     ([2, 3], 5, 9, 1),
   ]
-  verdicts = [(test['round'], test['positions'], test['verdict']) for test, _ in found.tests]
+  verdicts = [(test.round, test.cluster, test.verdict) for test, _ in found.tests]
   assert verdicts == sorted(verdicts) and [v for *_, v in verdicts].count('split') == 2
   # Halves go on from the model that was tested; a stopped cluster is trained on to the end from its own start.
   assert ([0, 1], 'after 5', 5) in clients.trained and ([0, 1, 2, 3, 4, 5], 'initial', 0) in clients.trained

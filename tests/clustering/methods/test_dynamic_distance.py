@@ -12,7 +12,7 @@ from tests.made_up.clients import as_sets
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import estimators, methods
 from tff_cluster.clustering.methods import dynamic_distance as dynamic_distance_lib
-from tff_cluster.clustering.methods.dynamic_distance import clusters_of_links, dynamic_distance
+from tff_cluster.clustering.methods.dynamic_distance import clusters_of_links
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 
@@ -66,27 +66,30 @@ def test_large_groups_need_no_search(monkeypatch):
     clusters_of_links(links, 'cliques', 10)
 
 
+def clustered(vectors, threshold=None, **others):
+  config = ClusteringConfig('dynamic_distance', distance_threshold=threshold, **others)
+  return methods.cluster(config, Signatures.numbered(vectors), 0)
+
+
 def test_thresholds():
   vectors = np.random.default_rng(1).normal(size=(14, 30)).astype(np.float32)
   pairs = scipy_distance.pdist(vectors.astype(np.float64))
-  signatures, alone = Signatures.numbered(vectors), Signatures.numbered(np.ones((1, 3)))
   for text, threshold in (('mean', pairs.mean()), ('quantile:0.1', np.quantile(pairs, 0.1)), ('7.25', 7.25)):
-    assert dynamic_distance(signatures, text)[1] == pytest.approx(threshold, rel=1e-12)
-    assignment, limit = dynamic_distance(alone, text)
-    assert assignment.clusters == [['0']] and limit == (7.25 if text == '7.25' else None)
-  for text in ('median', 'quantile:2', '-1', 'nan', ''):
+    assert clustered(vectors, text).threshold == pytest.approx(threshold, rel=1e-12)
+    alone = clustered(vectors[:1], text)
+    assert alone.assignment.clusters == [['0']] and alone.threshold == (7.25 if text == '7.25' else None)
+  for text in ('median', 'quantile:2', '-1', 'nan'):
     with pytest.raises(InputError, match=r'^distance_threshold'):
-      dynamic_distance(signatures, text)
+      clustered(vectors, text)
   # A pair at exactly the threshold is linked.
-  pair = Signatures.numbered(np.array([[0.0, 0.0], [3.0, 4.0]]))
-  assert dynamic_distance(pair, '5')[0].num_clusters == 1
-  assert dynamic_distance(pair, '4.999')[0].num_clusters == 2
+  pair = np.array([[0.0, 0.0], [3.0, 4.0]])
+  assert [clustered(pair, text).assignment.num_clusters for text in ('5', '4.999')] == [1, 2]
 
 
 def test_the_mean_of_equal_distances_links_everybody():
   # All pairs are 0.1 * sqrt(2) apart; rounding of the mean must not cut them.
   for size in range(2, 40):
-    assert dynamic_distance(Signatures.numbered(0.1 * np.eye(size)))[0].num_clusters == 1
+    assert clustered(0.1 * np.eye(size)).assignment.num_clusters == 1
 
 
 def many_cliques(pairs):
@@ -123,26 +126,21 @@ def test_too_many_clusters_and_an_unknown_variant(links, variant, most, message)
 
 
 def test_notes():
-  signatures = Signatures.numbered(np.array([[0.0], [2.0], [4.0], [50.0]]))
-
-  def clustered(threshold=None, **others):
-    given = ClusteringConfig('dynamic_distance', distance_threshold=threshold, **others)
-    return methods.cluster(given, signatures, 0)
-
+  vectors = np.array([[0.0], [2.0], [4.0], [50.0]])
   # Linked at 2: {0, 2}, {2, 4}, {50}; client 1 is in two of them, 5 memberships among 4 clients.
-  outcome = clustered('2')
+  outcome = clustered(vectors, '2')
   assert outcome.notes == ('threshold 2 (as given) gives 3 maximal cliques, 1.2 memberships a client',)
   assert outcome.threshold == 2.0
-  neighbourhoods = clustered('2', variant='neighbourhoods')
+  neighbourhoods = clustered(vectors, '2', variant='neighbourhoods')
   assert neighbourhoods.assignment.clusters == [['0', '1', '2'], ['3']]
   assert '2 neighbourhoods, 1.0 memberships' in neighbourhoods.notes[0]
-  alone = clustered('1')
+  alone = clustered(vectors, '1')
   assert any('every client is alone' in note and 'smallest distance 2' in note for note in alone.notes)
-  assert 'all clients are in one cluster' in clustered('60').notes
+  assert 'all clients are in one cluster' in clustered(vectors, '60').notes
   # Mean of 2, 4, 50, 2, 48, 46.
-  assert clustered().threshold == pytest.approx(152 / 6)
+  assert clustered(vectors).threshold == pytest.approx(152 / 6)
   with pytest.raises(InputError, match=r'distance threshold 2: 3 maximal cliques so far'):
-    clustered('2', max_clusters=2)
+    clustered(vectors, '2', max_clusters=2)
 
 
 def test_estimator_labels_only_where_disjoint():

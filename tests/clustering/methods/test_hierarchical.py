@@ -11,16 +11,25 @@ from scipy.spatial import distance as scipy_distance
 from tests.made_up.clients import SCIPY_NAMES, together
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import methods
-from tff_cluster.clustering.methods.hierarchical import cuts, hierarchical
+from tff_cluster.clustering.methods.hierarchical import METHOD, cut, merge_order
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import LINKAGES, METRICS, ClusteringConfig
 
 CHOICES = [(m, link) for m in METRICS for link in LINKAGES if link != 'ward' or m == 'l2']
 
 
+def hierarchical(signatures, metric, linkage, threshold):
+  merges = merge_order(signatures, metric, linkage)
+  return cut(merges, threshold), merges
+
+
 def scipy_labels(vectors, metric, linkage, threshold):
   merges = hierarchy.linkage(np.asarray(vectors, np.float64), linkage, metric=SCIPY_NAMES[metric])
   return hierarchy.fcluster(merges, t=threshold, criterion='distance'), merges
+
+
+def config(threshold, **others):
+  return ClusteringConfig('hierarchical', distance_threshold=threshold, **others)
 
 
 @pytest.mark.parametrize(('metric', 'linkage'), CHOICES)
@@ -63,15 +72,17 @@ def test_merges_at_exactly_the_threshold_and_numbers_by_first_member():
 
 def test_cuts_into_numbers_of_clusters_are_halfway_between_merges():
   # Merges at 1, 2 and 2: no threshold gives two clusters.
-  _, tied = hierarchical(Signatures.numbered(np.array([[0.0], [1.0], [3.0], [5.0]])), 'l1', 'single', 0.0)
-  assert [(t, labels.tolist()) for t, labels in cuts(tied, (1, 2, 3, 4, 5))] == [
+  tied = Signatures.numbered(np.array([[0.0], [1.0], [3.0], [5.0]]))
+  options = config('1', metric='l1', linkage='single').options
+  assert [(t, labels.tolist()) for t, labels in METHOD.cuts(options, tied, (1, 2, 3, 4, 5))] == [
     (2.0, [0, 0, 0, 0]),
     (1.5, [0, 0, 1, 2]),
     (0.5, [0, 1, 2, 3]),
   ]
-  vectors = np.random.default_rng(7).normal(size=(12, 3))
-  _, merges = hierarchical(Signatures.numbered(vectors), 'l2', 'average', 0.0)
-  for count, (_, labels) in enumerate(cuts(merges, range(1, 13)), 1):
+  signatures = Signatures.numbered(np.random.default_rng(7).normal(size=(12, 3)))
+  merges = merge_order(signatures, 'l2', 'average')
+  found = METHOD.cuts(config('1', linkage='average').options, signatures, range(1, 13))
+  for count, (_, labels) in enumerate(found, 1):
     expected = hierarchy.cut_tree(merges, n_clusters=count)[:, 0]
     np.testing.assert_array_equal(together(labels), together(expected))
 
@@ -92,8 +103,7 @@ def test_wrong_choices(choice, message):
 
 
 def clustered(vectors, threshold, **others):
-  config = ClusteringConfig('hierarchical', distance_threshold=threshold, **others)
-  return methods.cluster(config, Signatures.numbered(vectors), 0)
+  return methods.cluster(config(threshold, **others), Signatures.numbered(vectors), 0)
 
 
 @pytest.mark.parametrize('metric', METRICS)

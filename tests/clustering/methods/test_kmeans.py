@@ -8,9 +8,13 @@ from sklearn import cluster as sklearn_cluster
 from tests.made_up.clients import grouped, noise, together
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import methods
-from tff_cluster.clustering.methods.kmeans import kmeans
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
+
+
+def clustered(vectors, num_clusters, seed=0):
+  config = ClusteringConfig('kmeans', num_clusters=num_clusters)
+  return methods.cluster(config, Signatures.numbered(vectors), seed)
 
 
 @pytest.mark.parametrize(
@@ -18,35 +22,20 @@ from tff_cluster.experiment.config import ClusteringConfig
 )
 def test_equals_scikit_learn_on_raw_vectors(features, dtype):
   vectors, truth = grouped(0, 4, 10, features, spread=0.05, dtype=dtype)
-  labels, inertia = kmeans(Signatures.numbered(vectors), 4, random_state=1)
+  found = clustered(vectors, 4)
+  labels = found.assignment.labels
   expected = sklearn_cluster.KMeans(4, n_init=20, random_state=2).fit(vectors.astype(np.float64))
   np.testing.assert_array_equal(together(labels), together(expected.labels_))
   np.testing.assert_array_equal(together(labels), together(truth))
-  assert inertia == pytest.approx(expected.inertia_, rel=1e-9)
+  assert found.figures == {'inertia': pytest.approx(expected.inertia_, rel=1e-9)}
 
 
 def test_the_starts_are_enough_to_find_what_many_runs_find():
   # One start ends about a tenth above the best of twenty.
   vectors = np.random.default_rng(5).normal(size=(40, 4))
   best = min(sklearn_cluster.KMeans(8, n_init=1, random_state=k).fit(vectors).inertia_ for k in range(20))
-  found = [kmeans(Signatures.numbered(vectors), 8, random_state=seed)[1] for seed in range(3)]
+  found = [clustered(vectors, 8, seed).figures['inertia'] for seed in range(3)]
   assert max(found) <= 1.02 * best
-
-
-@pytest.mark.parametrize('num_clusters', [1, 3, 7, 12])
-def test_inertia_is_that_of_its_own_labels_in_the_raw_space(num_clusters):
-  vectors = noise(1, 12, 500)
-  labels, inertia = kmeans(Signatures.numbered(vectors), num_clusters, random_state=0)
-  assert len(np.unique(labels)) == num_clusters
-  raw = vectors.astype(np.float64)
-  by_hand = sum(((raw[labels == c] - raw[labels == c].mean(axis=0)) ** 2).sum() for c in range(num_clusters))
-  assert inertia == pytest.approx(by_hand, rel=1e-9, abs=1e-9)
-
-
-def clustered(vectors, num_clusters):
-  return methods.cluster(
-    ClusteringConfig('kmeans', num_clusters=num_clusters), Signatures.numbered(vectors), 0
-  )
 
 
 def test_starts_come_from_the_seed_and_neither_from_global_state_nor_threads():
@@ -70,14 +59,10 @@ def test_fewer_distinct_vectors_than_clusters(features):
 
 
 def test_one_client_and_as_many_clusters_as_clients():
-  labels, inertia = kmeans(Signatures.numbered(np.ones((1, 9))), 1, random_state=0)
-  assert (labels.tolist(), inertia) == ([0], 0.0)
+  alone = clustered(np.ones((1, 9)), 1)
+  assert (alone.assignment.clusters, alone.figures) == ([['0']], {'inertia': 0.0})
   outcome = clustered(np.eye(4), 4)
   assert outcome.assignment.num_clusters == 4
   assert outcome.notes == ('every client is alone: there are as many clusters as clients',)
-  for wrong, message in (
-    (4, 'num_clusters=4 is more than the 3 clients'),
-    (0, 'num_clusters=0: must be at least 1'),
-  ):
-    with pytest.raises(InputError, match=message):
-      kmeans(Signatures.numbered(np.eye(3)), wrong, random_state=0)
+  with pytest.raises(InputError, match='num_clusters=4 is more than the 3 clients'):
+    clustered(np.eye(3), 4)

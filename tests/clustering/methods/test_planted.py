@@ -3,6 +3,7 @@ import pytest
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import methods
+from tff_cluster.clustering.method import Evidence, Newcomers
 from tff_cluster.clustering.methods import planted
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
@@ -10,6 +11,12 @@ from tff_cluster.experiment.config import ClusteringConfig
 IDS = ('a', 'b', 'c')
 DISJOINT = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
 OVERLAPPING = np.array([[0.7, 0.0, 0.5], [0.3, 1.0, 0.5], [0.0, 0.0, 0.0]])
+
+
+def join(truths, new, name, clusters):
+  config = ClusteringConfig('planted', truth=name)
+  known = Evidence(Signatures.numbered(np.eye(3)), truths=truths, ids=IDS)
+  return config.rule.join(config.options, Newcomers(clusters, known, truths=new))
 
 
 def test_a_client_is_in_every_group_of_which_it_has_a_share():
@@ -33,7 +40,7 @@ def test_truths_that_are_not_there(truths, name, message):
   clusters = planted.groups({'digit': DISJOINT}, None, IDS)
   for wrong in (
     lambda: planted.groups(truths, name, IDS),
-    lambda: planted.join(truths, truths, name, clusters),
+    lambda: join(truths, truths, name, clusters),
   ):
     with pytest.raises(InputError, match=message) as caught:
       wrong()
@@ -48,7 +55,7 @@ def test_vectors_alone_have_no_planted_groups():
 def test_newcomers_are_in_the_clusters_of_their_own_groups():
   truths = {'mixture': OVERLAPPING}
   new = {'mixture': np.array([[0.0, 1.0, 0.0], [0.4, 0.0, 0.0], [0.6, 0.0, 1.0]])}
-  joined = planted.join(truths, new, None, planted.groups(truths, None, IDS))
+  joined = join(truths, new, None, planted.groups(truths, None, IDS))
   # Clusters: group 1 has everybody, group 0 has a and c. Group 2 has nobody: who is of it alone is told of.
   assert joined.membership.T.tolist() == [[True, False], [False, True], [True, True]]
   assert joined.fallback.tolist() == [False, False, True]

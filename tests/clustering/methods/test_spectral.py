@@ -13,9 +13,10 @@ from sklearn import cluster as sklearn_cluster
 from sklearn import neighbors
 
 from tests.made_up.clients import together
+from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import methods
-from tff_cluster.clustering.methods.spectral import AFFINITIES, affinity_matrix, spectral
+from tff_cluster.clustering.methods.spectral import AFFINITIES, affinity_matrix
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 
@@ -30,8 +31,10 @@ def directions(seed, count, members, features=40, spread=0.3):
 
 
 def sklearn_spectral(count, given, **parameters):
+  """Fitted with the seed that the method draws from seed 0."""
+  seed = seeding.integer_seed(0, 'spectral clustering', count)
   with threadpoolctl.threadpool_limits(limits=1):
-    return sklearn_cluster.SpectralClustering(count, random_state=11, **parameters).fit(given)
+    return sklearn_cluster.SpectralClustering(count, random_state=seed, **parameters).fit(given)
 
 
 def clustered(vectors, count, affinity='cosine', seed=0):
@@ -42,14 +45,15 @@ def clustered(vectors, count, affinity='cosine', seed=0):
     return methods.cluster(config, Signatures.numbered(vectors), seed)
 
 
+def labels_of(*given, **others):
+  return clustered(*given, **others).assignment.labels
+
+
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), count=st.integers(2, 5), members=st.integers(4, 9))
 def test_planted_directions_are_found_whatever_the_lengths(seed, count, members):
   vectors, truth = directions(seed, count, members)
-  labels = spectral(Signatures.numbered(vectors), count, random_state=seed % 7)
-  np.testing.assert_array_equal(together(labels), together(truth))
-  firsts = [labels.tolist().index(label) for label in range(count)]
-  assert firsts == sorted(firsts) and labels.dtype == np.int64
+  np.testing.assert_array_equal(together(labels_of(vectors, count, seed=seed % 7)), together(truth))
 
 
 @pytest.mark.parametrize('move', [1.0, 1e-2, 1e-4])
@@ -58,7 +62,7 @@ def test_weights_that_moved_little_from_one_start_are_told_apart(move):
   vectors, truth = directions(3, 4, 8, features=5000)
   moved = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
   start = np.random.default_rng(4).normal(size=5000) / np.sqrt(5000)
-  labels = spectral(Signatures.numbered((start + move * moved).astype(np.float64)), 4)
+  labels = labels_of((start + move * moved).astype(np.float64), 4)
   np.testing.assert_array_equal(together(labels), together(truth))
 
 
@@ -82,10 +86,10 @@ def test_graphs_are_those_of_scikit_learn_and_of_the_definition(seed, clients):
 @pytest.mark.parametrize('affinity', AFFINITIES)
 @pytest.mark.parametrize('count', [2, 3, 7])
 def test_clusters_are_those_of_scikit_learn_on_the_same_graph(affinity, count):
-  signatures = Signatures.numbered(np.random.default_rng(count).normal(size=(30, 4)))
-  graph = affinity_matrix(signatures, affinity)
+  vectors = np.random.default_rng(count).normal(size=(30, 4))
+  graph = affinity_matrix(Signatures.numbered(vectors), affinity)
   expected = sklearn_spectral(count, graph, affinity='precomputed', n_init=50).labels_
-  np.testing.assert_array_equal(together(spectral(signatures, count, affinity, 11)), together(expected))
+  np.testing.assert_array_equal(together(labels_of(vectors, count, affinity)), together(expected))
 
 
 def normalised_cut(graph, labels):
@@ -105,7 +109,7 @@ def test_two_clusters_are_the_best_of_all_normalised_cuts():
     for halves in itertools.product((0, 1), repeat=9)
     if any(halves)
   }
-  labels = spectral(signatures, 2)
+  labels = labels_of(signatures.vectors, 2)
   assert min(cuts, key=cuts.get) == tuple(labels[1:]) == (0, 0, 0, 0, 1, 1, 1, 1, 1)
 
 
@@ -182,42 +186,31 @@ def test_twins_are_never_parted(seed, count, affinity, wide):
   rng = np.random.default_rng(seed)
   distinct = rng.normal(size=(7, 30 if wide else 2))
   chosen = np.concatenate([np.arange(7), rng.integers(7, size=9)])
-  labels = spectral(Signatures.numbered(distinct[chosen]), count, affinity)
+  labels = labels_of(distinct[chosen], count, affinity)
   np.testing.assert_array_equal(labels, labels[:7][chosen])
   assert 1 <= len(np.unique(labels)) <= count
 
 
 @pytest.mark.parametrize('affinity', AFFINITIES)
 def test_one_client_one_cluster_and_as_many_clusters_as_clients(affinity):
-  assert spectral(Signatures.numbered(np.ones((1, 9))), 1, affinity).tolist() == [0]
   vectors = np.random.default_rng(2).normal(size=(5, 4))
-  signatures = Signatures.numbered(vectors)
-  assert spectral(signatures, 1, affinity).tolist() == [0] * 5
-  assert len(set(spectral(signatures, 4, affinity))) == 4
+  assert labels_of(vectors[:1], 1, affinity).tolist() == [0]
+  assert labels_of(vectors, 1, affinity).tolist() == [0] * 5
+  assert len(set(labels_of(vectors, 4, affinity))) == 4
   outcome = clustered(vectors, 5, affinity)
   assert outcome.assignment.labels.tolist() == [0, 1, 2, 3, 4]
   assert 'every client is alone: there are as many clusters as clients' in outcome.notes
   # In units of the median distance one client is so far that the square overflows.
   if affinity == 'rbf':
-    far = clustered(np.array([[0.0], [1e-10], [3e-10], [1e150], [4e-10]]), 2, 'rbf')
-    assert far.assignment.labels.tolist() == [0, 0, 0, 1, 0]
+    far = labels_of(np.array([[0.0], [1e-10], [3e-10], [1e150], [4e-10]]), 2, 'rbf')
+    assert far.tolist() == [0, 0, 0, 1, 0]
 
 
-@pytest.mark.parametrize(
-  ('count', 'affinity', 'message'),
-  [
-    (4, 'cosine', 'num_clusters=4 is more than the 3 clients'),
-    (0, 'cosine', 'num_clusters=0: must be at least 1'),
-    (2, 'poly', 'affinity=poly: allowed are cosine, rbf, nearest_neighbors'),
-  ],
-)
-def test_wrong_arguments(count, affinity, message):
-  for function in (
-    lambda *given: spectral(Signatures.numbered(np.eye(3)), *given),
-    lambda *given: clustered(np.eye(3), *given),
-  ):
-    with pytest.raises(InputError, match=message):
-      function(count, affinity)
+def test_wrong_arguments():
+  with pytest.raises(InputError, match='num_clusters=4 is more than the 3 clients'):
+    clustered(np.eye(3), 4)
+  with pytest.raises(InputError, match='affinity=poly: allowed are cosine, rbf, nearest_neighbors'):
+    affinity_matrix(Signatures.numbered(np.eye(3)), 'poly')
 
 
 def test_the_seed_decides_and_neither_global_state_nor_threads_do():
@@ -231,14 +224,3 @@ def test_the_seed_decides_and_neither_global_state_nor_threads_do():
   np.testing.assert_array_equal(np.random.get_state()[1], state)
   others = (clustered(vectors, 20, seed=seed).assignment.membership for seed in range(1, 6))
   assert any(not np.array_equal(first, other) for other in others)
-
-
-def test_wide_vectors_are_read_through_distances_only(monkeypatch):
-  vectors, truth = directions(8, 3, 6, features=3000)
-  signatures = Signatures.numbered(vectors, block_bytes=2**14)
-  monkeypatch.setattr(Signatures, 'coordinates', lambda self: pytest.fail('coordinates are not needed'))
-  for affinity in ('cosine', 'rbf'):
-    blocked = affinity_matrix(signatures, affinity)
-    whole = affinity_matrix(Signatures.numbered(vectors), affinity)
-    np.testing.assert_allclose(blocked, whole, rtol=1e-4)
-  np.testing.assert_array_equal(together(spectral(signatures, 3)), together(truth))

@@ -17,33 +17,8 @@ from tff_cluster.aggregation.rule import SUBJECT, PredictionRule
 from tff_cluster.base.errors import InputError
 
 
-def online_step(weights: np.ndarray, outputs: np.ndarray, t: int) -> tuple[int, np.ndarray]:
-  """Predicts one sample, then updates the weights of the predicted class (Algorithm 2, lines 2 to 8).
-
-  Args:
-    weights: float[experts, classes], those after t - 1 samples.
-    outputs: float[experts, classes], the experts' outputs for this sample.
-    t: The sample's position in the stream; the first is 1.
-
-  Returns:
-    The predicted class, which the weights before the update gave, and the new weights
-    float64[experts, classes]. Columns that summed to 1 still do.
-
-  Raises:
-    InputError: if an array has a wrong shape or number, or t is below 1.
-  """
-  outputs = np.asarray(outputs)
-  if outputs.ndim != 2:
-    raise InputError(f'outputs of one sample must be [experts, classes], found shape {list(outputs.shape)}')
-  if t < 1:
-    raise InputError(f't={t}: must be at least 1, the first sample')
-  stream = expert_outputs.checked_outputs(outputs[:, None])
-  weights = expert_outputs.checked_weights(weights, stream)
-  return _step(weights, stream[:, 0], _confidences(stream)[:, 0], t), weights
-
-
 def fedex(outputs: np.ndarray, start_weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-  """Predicts a stream of samples in their order (Algorithm 2), exactly as `online_step` does one by one.
+  """Predicts a stream of samples in their order (Algorithm 2).
 
   Args:
     outputs: float[experts, samples, classes].
@@ -116,7 +91,11 @@ def _stream(
 
 
 def _step(weights: np.ndarray, outputs: np.ndarray, confidences: np.ndarray, t: int) -> int:
-  """Algorithm 2, lines 2 to 8, for one sample; all arrays [experts, classes]. Updates the weights in place."""
+  """Algorithm 2, lines 2 to 8, for one sample, the t-th from 1; all arrays [experts, classes].
+
+  The weights before the update give the prediction; then those of the predicted class are updated in place. Columns that
+  summed to 1 still do.
+  """
   predicted = int((weights * outputs).sum(axis=0).argmax())
   weights[:, predicted] = (weights[:, predicted] * t + confidences[:, predicted]) / (t + 1)
   return predicted

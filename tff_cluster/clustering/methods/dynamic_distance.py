@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base import words
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.fields import option
 from tff_cluster.clustering import connected_components as connected_components_lib
@@ -26,12 +27,10 @@ from tff_cluster.clustering import thresholds
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import OnSignatures, WithThreshold
-from tff_cluster.clustering.newcomer_clusters import Joined
-from tff_cluster.clustering.outcome import Outcome
+from tff_cluster.clustering.outcome import Joined, Outcome
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.replay import Grid
-  from tff_cluster.clustering.signatures import Signatures
 
 VARIANTS = ('cliques', 'neighbourhoods')
 _THRESHOLDS = ('mean', 'quantile:0.05', 'quantile:0.1', 'quantile:0.2')
@@ -66,8 +65,7 @@ def clusters_of_links(links: np.ndarray, variant: str, max_clusters: int) -> np.
     return found
   rows = []
   tangled = np.zeros(clients, bool)
-  component = connected_components_lib.components(links)
-  for members in np.split(np.argsort(component, kind='stable'), np.cumsum(np.bincount(component))[:-1]):
+  for members in connected_components_lib.groups(links):
     if _all_linked(links, members):
       rows.append(members)
     else:
@@ -95,35 +93,6 @@ def clusters_of_links(links: np.ndarray, variant: str, max_clusters: int) -> np.
   return membership
 
 
-def dynamic_distance(
-  signatures: 'Signatures', threshold: str = 'mean', variant: str = 'cliques', max_clusters: int = 1000
-) -> tuple[ClusterAssignment, float | None]:
-  """Clusters by Algorithm 2 under Euclidean distance.
-
-  Args:
-    signatures: The clients' vectors.
-    threshold: 'mean' (of all pairwise distances), a number as text, or 'quantile:q'. Clients are linked whose
-      distance is at most this.
-    variant: See `clusters_of_links`.
-    max_clusters: See `clusters_of_links`.
-
-  Returns:
-    The clustering, overlapping in general, and the threshold (None where one client has no distances).
-
-  Raises:
-    InputError: see `clusters_of_links`; also if the threshold cannot be read.
-  """
-  distances = signatures.distances('l2')
-  limit = thresholds.resolve(threshold, distances)
-  links = distances <= (0.0 if limit is None else limit)
-  try:
-    membership = clusters_of_links(links, variant, max_clusters)
-  except InputError as error:
-    given = f'distance threshold {limit:.4g}' if limit is not None else 'one client'
-    raise InputError(f'{given}: {error}') from error
-  return ClusterAssignment(membership, signatures.client_ids), limit
-
-
 @dataclasses.dataclass(frozen=True)
 class Options(WithThreshold, OnSignatures):
   """The options of dynamic distance."""
@@ -137,7 +106,7 @@ class Options(WithThreshold, OnSignatures):
 
 
 class DynamicDistanceClustering(Method[Options]):
-  """The clusters of `dynamic_distance`."""
+  """Algorithm 2 under Euclidean distance; see `clusters_of_links`."""
 
   name = 'dynamic_distance'
   title = 'dynamic distance'
@@ -150,19 +119,26 @@ class DynamicDistanceClustering(Method[Options]):
     thresholds.parse_threshold(options.distance_threshold or 'mean')
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:
-    """Returns the clusters, overlapping in general."""
+    """Returns the clusters, overlapping in general; links are Euclidean distances of at most the threshold."""
     from tff_cluster.clustering import distances as distances_lib
 
     signatures, text = evidence.signatures, options.distance_threshold or 'mean'
-    assignment, threshold = dynamic_distance(signatures, text, options.variant, options.max_clusters)
+    distances = signatures.distances('l2')
+    threshold = thresholds.resolve(text, distances)
+    links = distances <= (0.0 if threshold is None else threshold)
+    try:
+      membership = clusters_of_links(links, options.variant, options.max_clusters)
+    except InputError as error:
+      given = f'distance threshold {threshold:.4g}' if threshold is not None else 'one client'
+      raise InputError(f'{given}: {error}') from error
+    assignment = ClusterAssignment(membership, signatures.client_ids)
     if threshold is None or signatures.num_clients == 1:
       return Outcome(assignment, threshold)
-    pairs = distances_lib.condensed(signatures.distances('l2'))
+    pairs = distances_lib.condensed(distances)
     memberships = assignment.membership.sum() / assignment.num_clients
     kind = 'maximal clique' if options.variant == 'cliques' else 'neighbourhood'
-    kind += '' if assignment.num_clusters == 1 else 's'
     notes = [
-      f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {assignment.num_clusters} {kind}, '
+      f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {words.plural(assignment.num_clusters, kind)}, '
       f'{memberships:.1f} memberships a client'
     ]
     if assignment.num_clusters == assignment.num_clients and not assignment.is_overlapping:

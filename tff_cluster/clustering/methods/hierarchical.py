@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tff_cluster.base import words
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.fields import option
 from tff_cluster.clustering import thresholds
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import METRICS, OnSignatures, WithThreshold
-from tff_cluster.clustering.newcomer_clusters import Joined
-from tff_cluster.clustering.outcome import Outcome, by_first_member
+from tff_cluster.clustering.outcome import Joined, Outcome, by_first_member
 
 if TYPE_CHECKING:
-  from tff_cluster.clustering.replay import Found, Grid, Memory
+  from tff_cluster.clustering.replay import Found, Grid, Replay
   from tff_cluster.clustering.signatures import Signatures
 
 LINKAGES = ('single', 'complete', 'average', 'ward')
@@ -45,15 +45,12 @@ def merge_order(signatures: 'Signatures', metric: str, linkage: str) -> np.ndarr
 
   from tff_cluster.clustering import distances as distances_lib
 
-  if metric not in METRICS:
-    raise InputError(f'metric {metric!r}: allowed are {", ".join(METRICS)}')
   if linkage not in LINKAGES:
     raise InputError(f'linkage {linkage!r}: allowed are {", ".join(LINKAGES)}')
   if linkage == 'ward' and metric != 'l2':
     raise InputError(f"linkage 'ward' needs metric 'l2', given {metric!r}")
-  if signatures.num_clients == 1:
-    return np.zeros((0, 4))
-  return hierarchy.linkage(distances_lib.condensed(signatures.distances(metric)), linkage)
+  pairs = distances_lib.condensed(signatures.distances(metric))
+  return hierarchy.linkage(pairs, linkage) if len(pairs) else np.zeros((0, 4))
 
 
 def cut(merges: np.ndarray, threshold: float) -> np.ndarray:
@@ -78,47 +75,6 @@ def cut(merges: np.ndarray, threshold: float) -> np.ndarray:
   return by_first_member(hierarchy.fcluster(merges, t=threshold, criterion='distance'))
 
 
-def hierarchical(
-  signatures: 'Signatures', metric: str, linkage: str, threshold: float
-) -> tuple[np.ndarray, np.ndarray]:
-  """Clusters by agglomeration: `merge_order`, then `cut`.
-
-  Returns:
-    labels int64[clients], numbered by first member, and the merges float64[clients - 1, 4].
-
-  Raises:
-    InputError: as they do.
-  """
-  if not threshold >= 0.0:
-    raise InputError(f'distance threshold {threshold}: must be a number of at least 0')
-  merges = merge_order(signatures, metric, linkage)
-  return cut(merges, threshold), merges
-
-
-def cuts(merges: np.ndarray, counts: Sequence[int]) -> list[tuple[float, np.ndarray]]:
-  """Returns the cuts into these numbers of clusters.
-
-  Args:
-    merges: float64[clients - 1, 4], from `merge_order`.
-    counts: Numbers of clusters; those that no threshold gives (equal merge heights, fewer clients) are left out.
-
-  Returns:
-    For each count a threshold, halfway between the merges before and after it, and labels int64[clients].
-  """
-  heights, clients = merges[:, 2], len(merges) + 1
-  found = []
-  for count in counts:
-    if not 1 <= count <= clients:
-      continue
-    done = clients - count
-    low = heights[done - 1] if done else 0.0
-    threshold = float((low + heights[done]) / 2) if done < len(heights) else float(low)
-    labels = cut(merges, threshold)
-    if labels.max() + 1 == count:
-      found.append((threshold, labels))
-  return found
-
-
 @dataclasses.dataclass(frozen=True)
 class Options(WithThreshold, OnSignatures):
   """The options of hierarchical clustering."""
@@ -128,7 +84,7 @@ class Options(WithThreshold, OnSignatures):
 
 
 class HierarchicalClustering(Method[Options]):
-  """The clusters of `hierarchical`."""
+  """Agglomeration: `merge_order`, then `cut`."""
 
   name = 'hierarchical'
   title = 'hierarchical'
@@ -164,11 +120,11 @@ class HierarchicalClustering(Method[Options]):
       raise InputError(reason)
     signatures, text = evidence.signatures, str(options.distance_threshold)
     threshold = thresholds.resolve(text, signatures.distances(options.metric))
-    labels, merges = hierarchical(signatures, options.metric, options.linkage, threshold or 0.0)
-    assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
+    merges = merge_order(signatures, options.metric, options.linkage)
+    assignment = ClusterAssignment.from_labels(cut(merges, threshold or 0.0), signatures.client_ids)
     notes = []
     if threshold is not None:
-      clusters = f'{assignment.num_clusters} cluster{"" if assignment.num_clusters == 1 else "s"}'
+      clusters = words.plural(assignment.num_clusters, 'cluster')
       notes.append(f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {clusters}')
     if len(merges) and assignment.num_clusters == signatures.num_clients:
       notes.append(
@@ -193,14 +149,14 @@ class HierarchicalClustering(Method[Options]):
       cost = np.stack([_linked(across[rows], options.linkage) for rows in members])
     return newcomer_rules.cheapest(cost, across, members)
 
-  def replay(self, grid: 'Grid', memory: 'Memory') -> 'Iterator[Found]':
+  def replay(self, grid: 'Grid', asked: 'Replay') -> 'Iterator[Found]':
     """Yields a cut for each family and threshold, family after family; each family's merges are found once."""
     from tff_cluster.clustering.replay import Found
 
     for metric, linkage in grid.families:
-      merges = memory.merges(metric, linkage)
+      merges = asked.merges(metric, linkage)
       chosen = (
-        memory.thresholds(metric, linkage, grid.thresholds)
+        asked.thresholds(metric, linkage, grid.thresholds)
         if isinstance(grid.thresholds, int)
         else grid.thresholds
       )
@@ -215,8 +171,24 @@ class HierarchicalClustering(Method[Options]):
   def cuts(
     self, options: Options, signatures: 'Signatures', counts: Sequence[int]
   ) -> list[tuple[float, np.ndarray]]:
-    """Returns the cuts into these numbers of clusters."""
-    return cuts(merge_order(signatures, options.metric, options.linkage), counts)
+    """Returns the cuts into these numbers of clusters.
+
+    Those that no threshold gives (equal merge heights, fewer clients) are left out. A threshold is halfway between the merges
+    before and after it.
+    """
+    merges = merge_order(signatures, options.metric, options.linkage)
+    heights, clients = merges[:, 2], len(merges) + 1
+    found = []
+    for count in counts:
+      if not 1 <= count <= clients:
+        continue
+      done = clients - count
+      low = heights[done - 1] if done else 0.0
+      threshold = float((low + heights[done]) / 2) if done < len(heights) else float(low)
+      labels = cut(merges, threshold)
+      if labels.max() + 1 == count:
+        found.append((threshold, labels))
+    return found
 
   def title_of(self, options: Options) -> str:
     """Returns the title with the linkage."""

@@ -9,8 +9,6 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tff_cluster.clustering import number_of_clusters
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method
@@ -19,43 +17,10 @@ from tff_cluster.clustering.outcome import Outcome, by_first_member
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.replay import Grid
-  from tff_cluster.clustering.signatures import Signatures
 
 # Ten, scikit-learn's old default, miss the planted groups of the demo, whose inertia is lower than what they find.
 _STARTS = 50
 _MOST_MEANS = 10
-
-
-def kmeans(signatures: 'Signatures', num_clusters: int, random_state: int) -> tuple[np.ndarray, float]:
-  """Clusters by K-means under Euclidean distance.
-
-  Vectors with more features than there are clients are first mapped, without changing a distance, to at most
-  clients - 1 coordinates. One thread is used, so the result does not depend on the machine's cores.
-
-  Args:
-    signatures: The clients' vectors.
-    num_clusters: K; fewer clusters come back where there are fewer distinct vectors.
-    random_state: Seed of the starts.
-
-  Returns:
-    labels int64[clients], numbered by first member, and the inertia (sum of squared distances to the centres).
-
-  Raises:
-    InputError: if K is below 1 or above the number of clients.
-  """
-  import threadpoolctl
-  from sklearn import cluster as sklearn_cluster
-  from sklearn.exceptions import ConvergenceWarning
-
-  number_of_clusters.check_num_clusters(num_clusters, signatures.num_clients)
-  # A tolerance would be relative to the spread a coordinate, and so depend on the number of coordinates.
-  model = sklearn_cluster.KMeans(
-    num_clusters, n_init=_STARTS, tol=0.0, algorithm='lloyd', random_state=random_state
-  )
-  with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
-    warnings.simplefilter('ignore', ConvergenceWarning)  # Fewer distinct vectors than K: a note says so.
-    model.fit(signatures.coordinates())
-  return by_first_member(model.labels_), float(model.inertia_)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +29,11 @@ class Options(WithNumber, OnSignatures):
 
 
 class KMeans(Method[Options]):
-  """The clusters of `kmeans`; newcomers join the cluster with the nearest mean, as in a step of Lloyd's iteration."""
+  """K-means under Euclidean distance; newcomers join the cluster with the nearest mean, as in a step of Lloyd's iteration.
+
+  Vectors with more features than there are clients are first mapped, without changing a distance, to at most
+  clients - 1 coordinates. One thread is used, so the result does not depend on the machine's cores.
+  """
 
   name = 'kmeans'
   title = 'k-means'
@@ -72,14 +41,27 @@ class KMeans(Method[Options]):
   draws = True
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:
-    """Returns the clusters; starts are drawn from the seed and K."""
-    count = options.num_clusters
-    labels, inertia = kmeans(evidence.signatures, count, evidence.integer_seed('k-means starts', count))
-    assignment = ClusterAssignment.from_labels(labels, evidence.client_ids)
+    """Returns the clusters, fewer than K where there are fewer distinct vectors; starts are drawn from the seed and K.
+
+    The figure `inertia` is the sum of squared distances to the centres.
+    """
+    import threadpoolctl
+    from sklearn import cluster as sklearn_cluster
+    from sklearn.exceptions import ConvergenceWarning
+
+    signatures, count = evidence.signatures, options.num_clusters
+    number_of_clusters.check_num_clusters(count, signatures.num_clients)
+    seed = evidence.integer_seed('k-means starts', count)
+    # A tolerance would be relative to the spread a coordinate, and so depend on the number of coordinates.
+    model = sklearn_cluster.KMeans(count, n_init=_STARTS, tol=0.0, algorithm='lloyd', random_state=seed)
+    with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
+      warnings.simplefilter('ignore', ConvergenceWarning)  # Fewer distinct vectors than K: a note says so.
+      model.fit(signatures.coordinates())
+    assignment = ClusterAssignment.from_labels(by_first_member(model.labels_), evidence.client_ids)
     return Outcome(
       assignment,
       notes=tuple(number_of_clusters.notes_on_number(assignment, count)),
-      figures={'inertia': inertia},
+      figures={'inertia': float(model.inertia_)},
     )
 
   def alternatives(self, num_clients: int) -> list[dict[str, Any]]:

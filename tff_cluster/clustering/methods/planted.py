@@ -13,8 +13,7 @@ from tff_cluster.base.fields import option
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import OnSignatures
-from tff_cluster.clustering.newcomer_clusters import Joined
-from tff_cluster.clustering.outcome import Outcome
+from tff_cluster.clustering.outcome import Joined, Outcome
 
 NOTE = (
   'the planted groups themselves: what no method can know, and what clusters could gain if they were found'
@@ -38,33 +37,6 @@ def groups(
   member = _chosen(truths, name) > 0.0
   clusters = [[client_ids[k] for k in np.flatnonzero(row)] for row in member if row.any()]
   return ClusterAssignment.from_clusters(clusters, client_ids)
-
-
-def join(
-  truths: Mapping[str, np.ndarray],
-  new_truths: Mapping[str, np.ndarray],
-  name: str | None,
-  assignment: ClusterAssignment,
-) -> Joined:
-  """Returns the clusters of the newcomers' own groups.
-
-  A newcomer whose groups have no cluster, because nobody who was clustered belongs to them, is in all clusters, and that
-  is told: the oracle knows that none is its own.
-
-  Args:
-    truths, new_truths: float[groups, clients] by name, of the clients that were clustered and of the newcomers.
-    name: Which of them; None where there is one.
-    assignment: What `groups` made of the truths.
-
-  Raises:
-    InputError: as `groups`.
-  """
-  member, new = _chosen(truths, name) > 0.0, _chosen(new_truths, name) > 0.0
-  of_cluster = (assignment.membership[:, None, :] > 0.0) == member[None, :, :]
-  joined = of_cluster.all(axis=2).astype(np.int64) @ new.astype(np.int64) > 0
-  fallback = ~joined.any(axis=0)
-  joined[:, fallback] = True
-  return Joined(joined, fallback)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,9 +69,19 @@ class Planted(Method[Options]):
     return Outcome(groups(evidence.truths, options.truth, evidence.client_ids), notes=(NOTE,))
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
-    """Returns the clusters of the newcomers' own groups, see `join`."""
+    """Returns the clusters of the newcomers' own groups.
+
+    A newcomer whose groups have no cluster, because nobody who was clustered belongs to them, is in all clusters, and that
+    is told: the oracle knows that none is its own.
+    """
     assert newcomers.known is not None and newcomers.known.truths is not None and newcomers.truths is not None
-    return join(newcomers.known.truths, newcomers.truths, options.truth, newcomers.assignment)
+    member = _chosen(newcomers.known.truths, options.truth) > 0.0
+    new = _chosen(newcomers.truths, options.truth) > 0.0
+    of_cluster = (newcomers.assignment.membership[:, None, :] > 0.0) == member[None, :, :]
+    joined = of_cluster.all(axis=2).astype(np.int64) @ new.astype(np.int64) > 0
+    fallback = ~joined.any(axis=0)
+    joined[:, fallback] = True
+    return Joined(joined, fallback)
 
   def basis(self, options: Options) -> str:
     """Says that it is an oracle."""

@@ -25,8 +25,7 @@ from tff_cluster.clustering import number_of_clusters
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import OnSignatures, WithNumber
-from tff_cluster.clustering.newcomer_clusters import Joined
-from tff_cluster.clustering.outcome import Outcome, by_first_member
+from tff_cluster.clustering.outcome import Joined, Outcome, by_first_member
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.signatures import Signatures
@@ -74,30 +73,6 @@ def scale(distances: np.ndarray) -> float:
   return float(np.median(pairs)) if pairs.size else 1.0
 
 
-def spectral(
-  signatures: 'Signatures', num_clusters: int, affinity: str = 'cosine', random_state: int = 0
-) -> np.ndarray:
-  """Clusters by the eigenvectors of the graph of similarities.
-
-  The vectors enter through their distances only, which are computed in bounded memory. One thread is used, so the
-  result does not depend on the machine's cores.
-
-  Args:
-    signatures: The clients' vectors.
-    num_clusters: K, called G in the paper; fewer clusters come back where there are fewer distinct vectors.
-    affinity: See `affinity_matrix`.
-    random_state: Seed of the eigenvectors' iteration and of the starts of k-means.
-
-  Returns:
-    labels int64[clients], numbered by first member.
-
-  Raises:
-    InputError: if K is below 1 or above the number of clients, or as `affinity_matrix`.
-  """
-  number_of_clusters.check_num_clusters(num_clusters, signatures.num_clients)
-  return _cut(affinity_matrix(signatures, affinity), _twins(signatures, affinity), num_clusters, random_state)
-
-
 @dataclasses.dataclass(frozen=True)
 class Options(WithNumber, OnSignatures):
   """The options of spectral clustering."""
@@ -110,7 +85,11 @@ class Options(WithNumber, OnSignatures):
 
 
 class Spectral(Method[Options]):
-  """The clusters of `spectral`."""
+  """Clusters by the eigenvectors of the graph of similarities, K of them, called G in the paper.
+
+  The vectors enter through their distances only, which are computed in bounded memory. One thread is used, so the
+  result does not depend on the machine's cores.
+  """
 
   name = 'spectral'
   title = 'spectral'
@@ -118,12 +97,27 @@ class Spectral(Method[Options]):
   draws = True
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:
-    """Returns the clusters; starts are drawn from the seed and K."""
+    """Returns the clusters; the eigenvectors' iteration and the starts of k-means are drawn from the seed and K."""
+    import threadpoolctl
+    from sklearn import cluster as sklearn_cluster
+
     signatures, count = evidence.signatures, options.num_clusters
     number_of_clusters.check_num_clusters(count, signatures.num_clients)
-    graph = affinity_matrix(signatures, options.affinity)
-    random_state = evidence.integer_seed('spectral clustering', count)
-    labels = _cut(graph, _twins(signatures, options.affinity), count, random_state)
+    graph, labels = affinity_matrix(signatures, options.affinity), _twins(signatures, options.affinity)
+    _, first = np.unique(labels, return_index=True)
+    if count == 1:
+      labels = np.zeros(signatures.num_clients, np.int64)
+    elif len(first) > count:
+      random_state = evidence.integer_seed('spectral clustering', count)
+      model = sklearn_cluster.SpectralClustering(
+        count, affinity='precomputed', n_init=_STARTS, random_state=random_state
+      )
+      with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
+        # A graph in several parts is a fine one here: a note says where it is not.
+        warnings.filterwarnings('ignore', 'Graph is not fully connected')
+        model.fit(graph)
+      # Where the K-th eigenvalue is a multiple one its eigenvectors are arbitrary, and may part twins.
+      labels = by_first_member(model.labels_[first[labels]])
     assignment = ClusterAssignment.from_labels(labels, signatures.client_ids)
     notes = number_of_clusters.notes_on_number(assignment, count)
     parts = int(connected_components_lib.components(graph > 0.0).max()) + 1
@@ -192,23 +186,3 @@ def _twins(signatures: 'Signatures', affinity: str) -> np.ndarray:
   """int64[clients]: equal numbers, in order of their first clients, where no affinity can tell clients apart."""
   metric, limit = ('cosine', _PARALLEL) if affinity == 'cosine' else ('l2', 0.0)
   return connected_components_lib.components(signatures.distances(metric) <= limit)
-
-
-def _cut(graph: np.ndarray, twins: np.ndarray, num_clusters: int, random_state: int) -> np.ndarray:
-  import threadpoolctl
-  from sklearn import cluster as sklearn_cluster
-
-  _, first = np.unique(twins, return_index=True)
-  if num_clusters == 1:
-    return np.zeros(len(graph), np.int64)
-  if len(first) <= num_clusters:
-    return twins
-  model = sklearn_cluster.SpectralClustering(
-    num_clusters, affinity='precomputed', n_init=_STARTS, random_state=random_state
-  )
-  with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
-    # A graph in several parts is a fine one here: a note says where it is not.
-    warnings.filterwarnings('ignore', 'Graph is not fully connected')
-    model.fit(graph)
-  # Where the K-th eigenvalue is a multiple one its eigenvectors are arbitrary, and may part twins.
-  return by_first_member(model.labels_[first[twins]])

@@ -11,7 +11,6 @@ def num_holders(num_clients: int, share: float) -> int:
   """Returns how many clients hold the second source: the share, at least one, and never all.
 
   Args:
-    num_clients: Number of clients.
     share: Their share, above 0 and at most 0.5.
 
   Raises:
@@ -25,16 +24,7 @@ def num_holders(num_clients: int, share: float) -> int:
 
 
 def assign_sources(num_clients: int, share: float, rng: np.random.Generator) -> np.ndarray:
-  """Returns int64[clients]: 1 for those that hold the second source, in random positions, else 0.
-
-  Args:
-    num_clients: Number of clients.
-    share: As in `num_holders`.
-    rng: Draws the positions.
-
-  Raises:
-    InputError: as `num_holders`.
-  """
+  """Returns int64[clients]: 1 for those that hold the second source, in random positions, else 0; see `num_holders`."""
   return rng.permutation((np.arange(num_clients) < num_holders(num_clients, share)).astype(np.int64))
 
 

@@ -63,8 +63,6 @@ def make_transform(kind: str, num_groups: int, num_classes: int, rng: np.random.
 
   Args:
     kind: 'label_swapped', 'label_permuted' or 'rotated'.
-    num_groups: Number of groups.
-    num_classes: Number of labels.
     rng: Draws pairs or permutations.
 
   Raises:
@@ -137,8 +135,6 @@ def mix_groups(
   """Gives every client a group, and some of them a share of a second one.
 
   Args:
-    num_clients: Number of clients.
-    num_groups: Number of groups.
     mixed_clients: Share of the clients that are mixed (rounded to a whole number of clients).
     mixture_share: Share of a mixed client's rows that comes from its second group.
     rng: Draws who is mixed and of what.

@@ -26,7 +26,6 @@ def pathological(
 
   Args:
     labels: int[rows].
-    num_clients: Number of clients.
     shards_per_client: Labels of each client.
     rng: Draws who gets which label, and which rows.
 

@@ -28,8 +28,6 @@ def quantity_skew(
   """Shuffles the rows and deals them unevenly: the clients' shares are one draw from Dirichlet(alpha, ...).
 
   Args:
-    num_rows: Number of rows.
-    num_clients: Number of clients.
     alpha: Concentration; the smaller, the more uneven. Every client gets MIN_ROWS before shares are dealt.
     rng: Draws the shares and the rows.
 
@@ -53,7 +51,6 @@ def dirichlet(
 
   Args:
     labels: int[rows].
-    num_clients: Number of clients.
     alpha: Concentration; the smaller, the fewer labels a client has. Large values give equal shares.
     rng: Draws shares, rows and order.
 

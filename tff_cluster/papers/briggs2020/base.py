@@ -3,9 +3,9 @@
 import itertools
 from collections.abc import Callable, Hashable, Iterable
 
-from tff_cluster.papers.briggs2020 import tables
+from tff_cluster.papers.briggs2020 import rules, tables
 from tff_cluster.scorecard import units
-from tff_cluster.scorecard.claims import Needs
+from tff_cluster.scorecard.claims import Claim, Needs
 from tff_cluster.scorecard.rows import Row
 
 # Section III.A: FedAvg on IID clients at round 50, for all client fractions.
@@ -47,6 +47,11 @@ def each(rows: Iterable[Row]) -> Needs:
   """Needs for a claim about every row."""
   groups = tuple((row.name,) for row in rows)
   return Needs(groups, min(_EVERY, len(groups)))
+
+
+def claim_of_each(section: str, words: str, published: str, rows: Iterable[Row], rule: rules.Rule) -> Claim:
+  """Returns the claim of a section about every row."""
+  return Claim(words, section, published, each(rows), rule)
 
 
 def pairs(

@@ -1,5 +1,6 @@
 """Claims of Briggs et al. 2020, section III.B: metrics and linkages (tables IV to VI)."""
 
+import functools
 from collections.abc import Iterable
 
 from tff_cluster.papers.briggs2020 import base, by_rounds, rules
@@ -7,6 +8,8 @@ from tff_cluster.scorecard.claims import Claim
 from tff_cluster.scorecard.rows import COLUMNS, Row
 
 _SECTION = 'Briggs et al. 2020, section III.B'
+_each = functools.partial(base.claim_of_each, _SECTION)
+_AT_END = ('accuracy_end', 'share_end')
 # Points of accuracy between linkages of a metric. Table IV spreads over 1.4 within L2, which the paper calls negligible.
 _LINKAGE_SPREAD = 1.5
 # ">5x".
@@ -19,18 +22,16 @@ def table4() -> tuple[Claim, ...]:
   rows = base.rows_of(name)
   l1 = [row for row in rows if base.metric(row) == 'l1']
   return (
-    Claim(
+    _each(
       f'Every row ends similar to FedAvg or better (at most {base.SAME:g} point below)',
-      _SECTION,
       '1.0x in every row',
-      base.each(rows),
+      rows,
       rules.every(rules.gain('accuracy_end'), rules.at_least(-base.SAME)),
     ),
-    Claim(
+    _each(
       'At the end, 1.2 to 2.1 times as many clients are at the target as with FedAvg',
-      _SECTION,
       '1.2x to 2.1x',
-      base.each(rows),
+      rows,
       rules.every(rules.ratio('share_end'), rules.prints_between(1.2, 2.1)),
     ),
     Claim(
@@ -70,14 +71,11 @@ def table5() -> tuple[Claim, ...]:
   others = [row for row in rows if base.metric(row) != 'cosine']
   reaches = rules.at_least(base.IID_ACCURACY - base.NEAR_IID)
   return (
-    Claim(
+    _each(
       'In every row FL+HC is at least 1.2 times as accurate as FedAvg, right after the clustering and at the end',
-      _SECTION,
       '1.2x to 1.3x',
-      base.each(rows),
-      rules.all_of(
-        *(rules.every(rules.ratio(c), rules.prints_between(1.2)) for c in COLUMNS[:2]),
-      ),
+      rows,
+      rules.in_columns(COLUMNS[:2], rules.every, rules.ratio, rules.prints_between(1.2)),
     ),
     Claim(
       'At the end, cosine is more accurate than L2 and L1, on average over linkages',
@@ -86,32 +84,28 @@ def table5() -> tuple[Claim, ...]:
       base.across_metrics(name),
       rules.metric_order(rules.level('accuracy_end'), ['cosine'], ['l2', 'l1']),
     ),
-    Claim(
+    _each(
       f'Every row approaches FedAvg on IID clients: at the end at most {base.SAME:g} point below {base.IID_ACCURACY}%',
-      _SECTION,
       '98.3% to 99.1%',
-      base.each(rows),
+      rows,
       rules.every(rules.level('accuracy_end'), rules.at_least(base.IID_ACCURACY - base.SAME)),
     ),
-    Claim(
+    _each(
       f'With cosine it is reached: at the end at most {base.NEAR_IID:g} points below',
-      _SECTION,
       '99.1%',
-      base.each(cosine),
+      cosine,
       rules.every(rules.level('accuracy_end'), reaches),
     ),
-    Claim(
+    _each(
       'With L2 and L1 it is not reached',
-      _SECTION,
       'only with cosine; but L2 with complete and with Ward linkage print 99.1%',
-      base.each(others),
+      others,
       rules.every(rules.level('accuracy_end'), lambda v: not reaches(v)),
     ),
-    Claim(
+    _each(
       'Cosine finds the planted groups exactly (ours adds the index)',
-      _SECTION,
       'the correct clusters',
-      base.each(cosine),
+      cosine,
       rules.groups_found('group'),
     ),
     _linkage_matters_less(name),
@@ -125,15 +119,11 @@ def table6() -> tuple[Claim, ...]:
   rows = base.rows_of(name)
   return (
     by_rounds.little(rows),
-    Claim(
+    _each(
       'Cosine ends below FedAvg, in accuracy and in clients at the target',
-      _SECTION,
       '0.8x to 0.9x, and 0.4x to 0.8x',
-      base.each([row for row in rows if base.metric(row) == 'cosine']),
-      rules.all_of(
-        rules.every(rules.gain('accuracy_end'), rules.below(0.0)),
-        rules.every(rules.gain('share_end'), rules.below(0.0)),
-      ),
+      [row for row in rows if base.metric(row) == 'cosine'],
+      rules.in_columns(_AT_END, rules.every, rules.gain, rules.below(0.0)),
     ),
     Claim(
       'L2 with complete linkage, or L1 with single (equal in print), is the most accurate at the end',
@@ -157,11 +147,10 @@ def table6() -> tuple[Claim, ...]:
 def figures() -> dict[str, tuple[Claim, ...]]:
   """Returns the claims about the figures of this section, by name."""
   five, six = (base.rows_of(f'fl_hc/figure{number}') for number in (5, 6))
-  more = Claim(
+  more = _each(
     'At the end, at least 1.1 times as many clients are at the target as with FedAvg',
-    _SECTION,
     '1.1x',
-    base.each(six),
+    six,
     rules.every(rules.ratio('share_end'), rules.prints_between(1.1)),
   )
   return {'fl_hc/figure5': (_beyond_iid(five), _far_fewer_rounds(five)), 'fl_hc/figure6': (more,)}
@@ -173,63 +162,54 @@ def iid() -> tuple[Claim, ...]:
   l1 = [row for row in tuned if base.metric(row) == 'l1']
   return (
     *(
-      Claim(
+      _each(
         f'{words} does not split IID clients',
-        _SECTION,
         'one cluster',
-        base.each([row for row in tuned if base.metric(row) == metric]),
+        [row for row in tuned if base.metric(row) == metric],
         rules.every(rules.MOST_CLUSTERS, rules.at_most(1)),
       )
       for metric, words in (('l2', 'L2'), ('cosine', 'Cosine'))
     ),
-    Claim(
+    _each(
       'L1 splits IID clients',
-      _SECTION,
       'several clusters',
-      base.each(l1),
+      l1,
       rules.every(rules.FEWEST_CLUSTERS, rules.above(1)),
     ),
-    Claim(
+    _each(
       'L1 lowers the accuracy of IID clients and the share at the target at the end',
-      _SECTION,
       'reduced',
-      base.each(l1),
-      rules.all_of(
-        rules.every(rules.gain('accuracy_end'), rules.below(0.0)),
-        rules.every(rules.gain('share_end'), rules.below(0.0)),
-      ),
+      l1,
+      rules.in_columns(_AT_END, rules.every, rules.gain, rules.below(0.0)),
     ),
   )
 
 
 def _beyond_iid(rows: Iterable[Row]) -> Claim:
-  return Claim(
+  return _each(
     f'L1: right after the clustering, accuracy exceeds FedAvg’s on IID clients at round 50 ({base.IID_ACCURACY}%)',
-    _SECTION,
     '99.2% to 99.4%',
-    base.each(rows),
+    rows,
     rules.every(rules.level('accuracy_after'), rules.above(base.IID_ACCURACY)),
   )
 
 
 def _far_fewer_rounds(rows: Iterable[Row]) -> Claim:
-  return Claim(
+  return _each(
     f'L1: to reach the accuracy right after the clustering, FedAvg needs at least {_FEWER_ROUNDS} times the rounds, or '
     'never gets there',
-    _SECTION,
     'more than 5 times',
-    base.each(rows),
+    rows,
     rules.rounds_saved(_FEWER_ROUNDS),
   )
 
 
 def _default(name: str) -> Claim:
   chosen = [row for row in base.rows_of(name) if (base.metric(row), base.linkage(row)) == ('l1', 'complete')]
-  return Claim(
+  return _each(
     f'L1 with complete linkage is a good default: it costs at most {base.SAME:g} point against FedAvg at the end',
-    _SECTION,
     'a good default setting',
-    base.each(chosen),
+    chosen,
     rules.every(rules.gain('accuracy_end'), rules.at_least(-base.SAME)),
   )
 

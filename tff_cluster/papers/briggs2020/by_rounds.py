@@ -1,5 +1,6 @@
 """Claims of Briggs et al. 2020, section III.A: client fraction and rounds before the clustering (tables I to III)."""
 
+import functools
 from collections.abc import Iterable
 
 from tff_cluster.papers.briggs2020 import base, rules
@@ -7,6 +8,8 @@ from tff_cluster.scorecard.claims import Claim
 from tff_cluster.scorecard.rows import COLUMNS, Row
 
 _SECTION = 'Briggs et al. 2020, section III.A'
+_each = functools.partial(base.claim_of_each, _SECTION)
+_AT_END = ('accuracy_end', 'share_end')
 # What FedAvg can reach where groups swap labels. A pair of MNIST's digits is 19 to 22% of the rows, so what one model
 # can reach is up to a point away from that.
 _NEVER_MORE, _NEVER_MORE_SLACK = 80.0, 1.0
@@ -24,21 +27,16 @@ def table1() -> tuple[Claim, ...]:
   rows = base.rows_of('fl_hc/table1')
   first = [row for row in rows if _at_first(row)]
   return (
-    Claim(
+    _each(
       'In every row FL+HC is above FedAvg right after the clustering, in accuracy and in clients at the target',
-      _SECTION,
       'in all results',
-      base.each(rows),
-      rules.all_of(
-        rules.every(rules.gain('accuracy_after'), rules.above(0.0)),
-        rules.every(rules.gain('share_after'), rules.above(0.0)),
-      ),
+      rows,
+      rules.in_columns(('accuracy_after', 'share_after'), rules.every, rules.gain, rules.above(0.0)),
     ),
-    Claim(
+    _each(
       f'In no row FL+HC ends below FedAvg (by {base.PRINTED:g} points or more)',
-      _SECTION,
       'in all results',
-      base.each(rows),
+      rows,
       rules.every(rules.gain('accuracy_end'), rules.above(-base.PRINTED)),
     ),
     Claim(
@@ -49,19 +47,17 @@ def table1() -> tuple[Claim, ...]:
       rules.largest(rules.ratio('accuracy_after'), base.fraction, _at_first, base.PRINTED),
     ),
     _jump(first),
-    Claim(
+    _each(
       f'The last accuracy remains the same under FL+HC and FedAvg (within {base.SAME:g} point)',
-      _SECTION,
       '1.0x in every row',
-      base.each(rows),
+      rows,
       rules.every(rules.gain('accuracy_end'), rules.between(-base.SAME, base.SAME)),
     ),
     _sooner(rows),
-    Claim(
+    _each(
       'At the end, 1.2 to 2.0 times as many clients are at the target as with FedAvg',
-      _SECTION,
       '1.2x to 2.0x',
-      base.each(rows),
+      rows,
       rules.every(rules.ratio('share_end'), rules.prints_between(1.2, 2.0)),
     ),
     Claim(
@@ -83,49 +79,41 @@ def table2() -> tuple[Claim, ...]:
   rows = base.rows_of('fl_hc/table2')
   limits = (_FRACTION_SPREAD, _FRACTION_SPREAD, _FRACTION_SHARE_SPREAD, _FRACTION_SHARE_SPREAD)
   return (
-    Claim(
+    _each(
       'In every row FL+HC is at least 1.2 times as accurate as FedAvg, right after the clustering and at the end',
-      _SECTION,
       '1.2x to 1.4x',
-      base.each(rows),
-      rules.all_of(
-        *(rules.every(rules.ratio(column), rules.prints_between(1.2)) for column in COLUMNS[:2]),
-      ),
+      rows,
+      rules.in_columns(COLUMNS[:2], rules.every, rules.ratio, rules.prints_between(1.2)),
     ),
-    Claim(
+    _each(
       'The four planted groups are found exactly, in every row (ours adds the index)',
-      _SECTION,
       'expected to find the 4 clusters',
-      base.each(rows),
+      rows,
       rules.groups_found('group'),
     ),
-    Claim(
+    _each(
       f'Right after the clustering, accuracy is at most 1 point below FedAvg’s on IID clients ({base.IID_ACCURACY}%)',
-      _SECTION,
       '98.1% to 98.6%',
-      base.each(rows),
+      rows,
       rules.every(rules.level('accuracy_after'), rules.at_least(base.IID_ACCURACY - 1.0)),
     ),
-    Claim(
+    _each(
       f'At the end, it is at most {base.NEAR_IID:g} points below {base.IID_ACCURACY}% in more than half of the rows',
-      _SECTION,
       'in most cases',
-      base.each(rows),
+      rows,
       rules.most(rules.level('accuracy_end'), rules.at_least(base.IID_ACCURACY - base.NEAR_IID)),
     ),
     _ceiling(rows),
-    Claim(
+    _each(
       'With FedAvg, no client is at the target at the end in more than half of the rows',
-      _SECTION,
       'in most cases 0',
-      base.each(rows),
+      rows,
       rules.most(rules.baseline_level('share_end'), rules.at_most(0.0)),
     ),
-    Claim(
+    _each(
       f'FL+HC brings up to 80% of the clients to the target (at least {80 - base.SHARE_NOISE:g}% in some row)',
-      _SECTION,
       '80%',
-      base.each(rows),
+      rows,
       rules.some(rules.level('share_end'), rules.at_least(80.0 - base.SHARE_NOISE)),
     ),
     Claim(
@@ -158,22 +146,17 @@ def table3() -> tuple[Claim, ...]:
   """Returns the claims about table III: FEMNIST."""
   rows = base.rows_of('fl_hc/table3')
   return (
-    Claim(
+    _each(
       'FL+HC ends below FedAvg in more than half of the rows, in accuracy and in clients at the target',
-      _SECTION,
       'slightly negative in most',
-      base.each(rows),
-      rules.all_of(
-        rules.most(rules.gain('accuracy_end'), rules.below(0.0)),
-        rules.most(rules.gain('share_end'), rules.below(0.0)),
-      ),
+      rows,
+      rules.in_columns(_AT_END, rules.most, rules.gain, rules.below(0.0)),
     ),
     little(rows),
-    Claim(
+    _each(
       f'In some row the accuracy falls drastically: at the end at most {_DRASTIC:g} times FedAvg’s',
-      _SECTION,
       '0.1x, 0.2x and 0.4x',
-      base.each(rows),
+      rows,
       rules.some(rules.ratio('accuracy_end'), rules.at_most(_DRASTIC)),
     ),
     Claim(
@@ -211,11 +194,10 @@ def iid() -> tuple[Claim, ...]:
   )
   first, later = ([row for row in ward if _at_first(row) == wanted] for wanted in (True, False))
   return (
-    Claim(
+    _each(
       'After more than one round, in more than half of the runs IID clients are not split',
-      _SECTION,
       'one cluster in most',
-      base.each(later),
+      later,
       rules.most(rules.MOST_CLUSTERS, rules.at_most(1)),
     ),
     Claim(
@@ -225,25 +207,22 @@ def iid() -> tuple[Claim, ...]:
       base.each(later),
       rules.every(rules.gain('accuracy_end'), rules.between(-base.PRINTED, base.PRINTED)),
     ),
-    Claim(
+    _each(
       'After one round, IID clients are split, whatever the client fraction',
-      _SECTION,
       'clusters were identified',
-      base.each(first),
+      first,
       rules.every(rules.FEWEST_CLUSTERS, rules.above(1)),
     ),
-    Claim(
+    _each(
       f'After one round, the split costs accuracy at the end, but at most {base.SAME:g} point',
-      _SECTION,
       'very slightly reduced',
-      base.each(first),
+      first,
       rules.every(rules.gain('accuracy_end'), rules.both(rules.below(0.0), rules.at_least(-base.SAME))),
     ),
-    Claim(
+    _each(
       f'FedAvg ends at the same accuracy for all client fractions (within {base.SAME:g} point of the paper’s)',
-      _SECTION,
       f'{base.IID_ACCURACY}%',
-      base.each(ward),
+      ward,
       rules.every(
         rules.baseline_level('accuracy_end'),
         rules.between(base.IID_ACCURACY - base.SAME, base.IID_ACCURACY + base.SAME),
@@ -253,43 +232,39 @@ def iid() -> tuple[Claim, ...]:
 
 
 def _jump(rows: Iterable[Row]) -> Claim:
-  return Claim(
+  return _each(
     'Clustered after one round, the second round’s accuracy is 1.3 to 1.9 times FedAvg’s',
-    _SECTION,
     '1.3x to 1.9x',
-    base.each(rows),
+    rows,
     rules.every(rules.ratio('accuracy_after'), rules.prints_between(1.3, 1.9)),
   )
 
 
 def _sooner(rows: Iterable[Row]) -> Claim:
-  return Claim(
+  return _each(
     f'FL+HC stays within {base.SAME:g} point of its last accuracy from at most {_MUCH_SOONER:g} times the round from which '
     'FedAvg does',
-    _SECTION,
     'asymptotes much more quickly',
-    base.each(rows),
+    rows,
     rules.every(rules.settling_ratio(base.SAME), rules.at_most(_MUCH_SOONER)),
   )
 
 
 def _any_round(rows: Iterable[Row]) -> Claim:
-  return Claim(
+  return _each(
     'In every round after the clustering, more clients are at the target than with FedAvg',
-    _SECTION,
     'in any given round',
-    base.each(rows),
+    rows,
     rules.every(rules.lead_in_every_round(), rules.above(0.0)),
   )
 
 
 def _ceiling(rows: Iterable[Row]) -> Claim:
-  return Claim(
+  return _each(
     f'FedAvg ends at {_NEVER_MORE:g}% at most (digits are not equally frequent, so up to {_NEVER_MORE + _NEVER_MORE_SLACK:g}% '
     'counts)',
-    _SECTION,
     'at most 80%',
-    base.each(rows),
+    rows,
     rules.every(rules.baseline_level('accuracy_end'), rules.at_most(_NEVER_MORE + _NEVER_MORE_SLACK)),
   )
 

@@ -163,6 +163,16 @@ def all_of(*rules: Rule) -> Rule:
   return rule
 
 
+def in_columns(
+  columns: Iterable[str],
+  rule: Callable[[Quantity, Callable[[float], bool]], Rule],
+  quantity: Callable[[str], Quantity],
+  test: Callable[[float], bool],
+) -> Rule:
+  """Holds where a rule holds of a quantity in all columns."""
+  return all_of(*(rule(quantity(column), test) for column in columns))
+
+
 def compare(
   quantity: Quantity,
   matched: Callable[[Row], Hashable],

@@ -30,9 +30,11 @@ def _accuracy(row: str, column: str) -> Numbers:
 
 
 def _oracle(row: str) -> Numbers:
-  return lambda rows: [
-    100.0 * experts['accuracy']['oracle'] for experts in rows[row].experts if experts is not None
-  ]
+  def of_rows(rows: Rows) -> list[float]:
+    found = [experts.accuracy for experts in rows[row].experts if experts is not None]
+    return [100.0 * accuracy['oracle'] for accuracy in found if accuracy is not None]
+
+  return of_rows
 
 
 def _above(high: Numbers, low: Numbers) -> Callable[[Rows], Finding]:

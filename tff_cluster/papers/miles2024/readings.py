@@ -26,14 +26,15 @@ def numbers(found: Ours) -> dict[str, list[float]]:
   for experts in found.experts:
     if experts is None:
       continue
-    columns.setdefault(FEDEX, []).append(100.0 * experts['accuracy']['fedex'])
-    accuracy = experts['expert_accuracy']
-    losses = experts.get('expert_loss_twice') or [None] * len(accuracy)
-    ranked = sorted(zip(accuracy, losses, strict=True), key=lambda pair: (-pair[0], pair[1] or 0.0))
+    assert experts.accuracy is not None and experts.expert_accuracy is not None  # A run knows its labels.
+    columns.setdefault(FEDEX, []).append(100.0 * experts.accuracy['fedex'])
+    ranked = sorted(
+      zip(experts.expert_accuracy, experts.expert_loss_twice, strict=True),
+      key=lambda pair: (-pair[0], pair[1]),
+    )
     for rank, (share, loss) in enumerate(ranked, 1):
       columns.setdefault(expert_column(rank), []).append(100.0 * share)
-      if loss is not None:
-        columns.setdefault(expert_column(rank, loss=True), []).append(loss)
+      columns.setdefault(expert_column(rank, loss=True), []).append(loss)
   return columns
 
 

@@ -28,17 +28,13 @@ _TOLD = 3  # Pairs that do not hold are told one by one up to this many.
 
 def _more_accurate(first: CurveMeasures, second: CurveMeasures) -> tuple[bool | None, str]:
   a, b = float(np.mean(first.best)), float(np.mean(second.best))
-  return a > b, _against_percent(a, b)
+  decimals = decimals_for([a, b], differ, 2)
+  return a > b, f'{a:.{decimals}f}% against {b:.{decimals}f}%'
 
 
 def _at_least_as_accurate(first: CurveMeasures, second: CurveMeasures) -> tuple[bool | None, str]:
-  a, b = float(np.mean(first.best)), float(np.mean(second.best))
-  return a >= b, _against_percent(a, b)
-
-
-def _against_percent(a: float, b: float) -> str:
-  decimals = decimals_for([a, b], differ, 2)
-  return f'{a:.{decimals}f}% against {b:.{decimals}f}%'
+  more, words = _more_accurate(first, second)
+  return more or bool(np.mean(first.best) == np.mean(second.best)), words
 
 
 def _faster(first: CurveMeasures, second: CurveMeasures) -> tuple[bool | None, str]:

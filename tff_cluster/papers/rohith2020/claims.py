@@ -39,7 +39,7 @@ def _of(rows: Rows, name: str, *reads: Read) -> list[float]:
 
 def _stage(rows: Rows, name: str, stage: str, of: Callable[[np.ndarray], float]) -> float:
   """Returns a statistic of the clients' accuracies with FedAvg's model, from 0 to 1."""
-  return _mean(rows[name].stage(stage, lambda e: of(np.asarray(e['client_accuracy'], np.float64))))
+  return _mean(rows[name].stage(stage, lambda e: of(np.asarray(e.client_accuracy, np.float64))))
 
 
 def _average_above_phase1(name: str) -> Callable[[Rows], Finding]:
@@ -147,7 +147,9 @@ def _specialisation_kept(name: str) -> Callable[[Rows], Finding]:
 
 def _generality_gained(name: str) -> Callable[[Rows], Finding]:
   def rule(rows: Rows) -> Finding:
-    before, after = _of(rows, name, *(cluster_scores(kind, 'global') for kind in ('unblended', 'blended')))
+    before, after = _of(
+      rows, name, *(cluster_scores(kind, 'global_test') for kind in ('unblended', 'blended'))
+    )
     told = ' → '.join(percents((before, after), differ))
     return judged(after > before, told, 'mean over clusters on the global test set')
 

@@ -1,10 +1,9 @@
 """Says whether a run is the paper's experiment, and if not, what it was instead."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 from tff_cluster.base.words import plural
+from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.papers.rohith2020 import tables
 
 
@@ -37,47 +36,49 @@ class Setting:
     return f'run on {self.words}{"; scaled down" if self.scaled_down else "; not the paper’s setting"}'
 
 
-def describe_setting(config: Mapping[str, Any], num_clients: int) -> Setting:
+def describe_setting(config: ExperimentConfig, num_clients: int) -> Setting:
   """Compares a configuration with section 7.2 of Rohith et al. 2020, see papers/rohith2020/tables.py.
 
   Args:
-    config: ExperimentConfig.to_json().
+    config: The experiment.
     num_clients: Clients that the run really had.
   """
-  data, training = config['data'], config['training']
-  rounds = (training['phase1_rounds'], training['phase2_rounds'])
+  data, training = config.data, config.training
+  rounds = (training.phase1_rounds, training.phase2_rounds)
   departures = []
-  if data['dataset'] not in tables.DATASETS:
-    departures.append(f'data {data["dataset"]}, the paper has EMNIST')
-  elif data['dataset'] == 'emnist' and data['emnist_classes'] != 10:
-    departures.append(f'{data["emnist_classes"]} classes, the paper has 10')
+  if data.dataset not in tables.DATASETS:
+    departures.append(f'data {data.dataset}, the paper has EMNIST')
+  elif data.dataset == 'emnist' and data.emnist_classes != 10:
+    departures.append(f'{data.emnist_classes} classes, the paper has 10')
   if num_clients != tables.CLIENTS:
     departures.append(f'{plural(num_clients, "client")}, the paper has {tables.CLIENTS}')
   if rounds != (tables.ROUNDS, tables.ROUNDS):
     departures.append(f'{rounds[0]} + {rounds[1]} rounds, the paper has {tables.ROUNDS} + {tables.ROUNDS}')
-  if data['rows_per_client'] is not None:
-    departures.append(f'at most {data["rows_per_client"]} rows a client, the paper shares out 60,000')
-  if data['partition'] == 'iid':
+  if data.rows_per_client is not None:
+    departures.append(f'at most {data.rows_per_client} rows a client, the paper shares out 60,000')
+  if data.partition == 'iid':
     departures.append('an IID partition, the paper has a non-IID one')
-  if training['model'] not in ('mnist_cnn',):
-    departures.append(f'model {training["model"]}, the paper has a CNN')
-  if training['cohort_fraction'] != 1.0:
-    departures.append(f'{training["cohort_fraction"]:g} of the clients a round, the paper has all')
-  if training['learning_rate'] != tables.LEARNING_RATE:
-    departures.append(f'learning rate {training["learning_rate"]:g}, the paper has {tables.LEARNING_RATE:g}')
-  if data.get('malicious_clients'):
-    departures.append(f'{data["malicious_clients"]:g} of the clients malicious, the paper has none')
-  if training.get('aggregator', 'mean') != 'mean':
-    departures.append(f'aggregator {training["aggregator"]}, the paper has the mean')
+  if training.model not in ('mnist_cnn',):
+    departures.append(f'model {training.model}, the paper has a CNN')
+  if training.cohort_fraction != 1.0:
+    departures.append(f'{training.cohort_fraction:g} of the clients a round, the paper has all')
+  if training.learning_rate != tables.LEARNING_RATE:
+    departures.append(f'learning rate {training.learning_rate:g}, the paper has {tables.LEARNING_RATE:g}')
+  if data.malicious_clients:
+    departures.append(f'{data.malicious_clients:g} of the clients malicious, the paper has none')
+  if training.aggregator != 'mean':
+    departures.append(f'aggregator {training.aggregator}, the paper has the mean')
   scaled_down = (
-    num_clients < tables.CLIENTS or min(rounds) < tables.ROUNDS or data['rows_per_client'] is not None
+    num_clients < tables.CLIENTS or min(rounds) < tables.ROUNDS or data.rows_per_client is not None
   )
-  words = f'{data["dataset"]}, {plural(num_clients, "client")}, {data["partition"]}, {rounds[0]} + {rounds[1]} rounds'
-  methods = {clustering['method'] for clustering in config['clusterings']}
+  words = (
+    f'{data.dataset}, {plural(num_clients, "client")}, {data.partition}, {rounds[0]} + {rounds[1]} rounds'
+  )
+  methods = {clustering.method for clustering in config.clusterings}
   of_paper = not departures or _is_scaled_down_version(config)
   return Setting(words, tuple(departures), scaled_down, of_paper and not methods.isdisjoint(tables.METHODS))
 
 
-def _is_scaled_down_version(config: Mapping[str, Any]) -> bool:
-  found = {**tables.DEFAULTS, **config['data'], **config['training']}
-  return all(found.get(name) == value for name, value in tables.SCALED_DOWN.items())
+def _is_scaled_down_version(config: ExperimentConfig) -> bool:
+  found = {**vars(config.data), **vars(config.training)}
+  return all(found[name] == value for name, value in tables.SCALED_DOWN.items())

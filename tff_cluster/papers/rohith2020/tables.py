@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.experiment.result_parts import Evaluation
 from tff_cluster.scorecard import units
 from tff_cluster.scorecard.cells import Cell, Read
 from tff_cluster.scorecard.published import Published, Scale
-from tff_cluster.scorecard.rows import Row
+from tff_cluster.scorecard.rows import Row, global_accuracy
 
 CLIENTS, ROUNDS, LEARNING_RATE = 100, 20, 0.1
 DATASETS = ('mnist', 'emnist')
@@ -42,8 +43,6 @@ SCALED_DOWN: Mapping[str, Any] = MappingProxyType(
     'aggregator': 'mean',
   }
 )
-# Of fields that a configuration leaves out at their default.
-DEFAULTS: Mapping[str, Any] = MappingProxyType({'malicious_clients': 0.0, 'aggregator': 'mean'})
 
 PAPER = 'Rohith et al. 2020'
 # By method.
@@ -75,23 +74,25 @@ _TARGET = 0.99
 
 def evaluation(name: str, metric: str) -> Read:
   """Reads a metric over clients of an evaluation ('own', 'blended'), in percent."""
-  return lambda ours: ours.evaluation(name, lambda e: e['clients'][metric])
+  return lambda ours: ours.evaluation(name, lambda e: getattr(e.clients, metric))
 
 
 def globally(name: str) -> Read:
   """Reads the accuracy on the global test set of 'phase1', 'baseline', 'average' or 'weighted'."""
   if name in ('phase1', 'baseline'):
-    return lambda ours: ours.stage(name, lambda e: e['global']['accuracy'])
-  return lambda ours: ours.evaluation(name, lambda e: e['global']['accuracy'])
+    return lambda ours: ours.stage(name, global_accuracy)
+  return lambda ours: ours.evaluation(name, global_accuracy)
 
 
 def cluster_scores(kind: str, where: str) -> Read:
-  """Reads means over clusters of their 'unblended' or 'blended' models, on their 'members' rows or on 'global' ones."""
-  return lambda ours: [100.0 * float(np.mean(c['cluster_scores'][kind][where])) for c in ours.clusterings]
+  """Reads means over clusters of their 'unblended' or 'blended' models, on their 'members' rows or on the 'global_test' set."""
+  return lambda ours: [
+    100.0 * float(np.mean(getattr(c.cluster_scores[kind], where))) for c in ours.clusterings
+  ]
 
 
-def _at_target(evaluation: Mapping[str, Any]) -> float:
-  return float(np.mean(np.asarray(evaluation['client_accuracy']) >= _TARGET))
+def _at_target(evaluation: Evaluation) -> float:
+  return float(np.mean(np.asarray(evaluation.client_accuracy) >= _TARGET))
 
 
 def _table1() -> tuple[Cell, ...]:

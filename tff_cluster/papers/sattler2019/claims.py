@@ -7,9 +7,9 @@ paper's scale only may fail at a smaller one; the page says at which scale they 
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 from tff_cluster.base.words import decimals_for, plural, score, series, signed
+from tff_cluster.experiment.result_parts import Split
 from tff_cluster.papers.sattler2019 import tables
 from tff_cluster.scorecard.claims import Claim, Finding, Needs, judged
 from tff_cluster.scorecard.rows import Ours, Row
@@ -70,19 +70,20 @@ def _first_rise(found: Ours, seed: int) -> float | None:
   parted = _parted(found, seed)
   if not parted:
     return None
-  halves = parted[0]['half_accuracy']
+  halves = parted[0].half_accuracy
+  assert halves is not None  # A split has two.
   return max(100.0 * (max(half[1 : _ROUNDS_OF_RISE + 1], default=half[0]) - half[0]) for half in halves)
 
 
-def _parted(found: Ours, seed: int) -> list[Mapping[str, Any]]:
-  return [test for test in found.splits[seed] or () if test['verdict'] == 'split']
+def _parted(found: Ours, seed: int) -> list[Split]:
+  return [test for test in found.splits[seed] or () if test.verdict == 'split']
 
 
 def _split_rounds(rows: Rows) -> Finding:
   """Checks that splits come one after the other, three in all, each as early as it may."""
   (found,) = rows.values()
   every = (found.rounds_after - 1) if found.rounds_after else 0
-  told = [[test['round'] for test in _parted(found, i)] for i in range(len(found.seeds))]
+  told = [[test.round for test in _parted(found, i)] for i in range(len(found.seeds))]
   right = [rounds == [every * k for k in (1, 2, 3)] for rounds in told]
   return judged(
     all(right), '; '.join(series([str(r) for r in rounds]) if rounds else 'none' for rounds in told)
@@ -91,7 +92,7 @@ def _split_rounds(rows: Rows) -> Finding:
 
 def _similarity_left(found: Ours, seed: int) -> float | None:
   """Returns the largest mean similarity, in absolute value, in clusters that were tested and not split again."""
-  left = [test['mean_similarity'] for test in found.splits[seed] or () if test['verdict'] == 'stopped']
+  left = [test.mean_similarity for test in found.splits[seed] or () if test.verdict == 'stopped']
   return max(left, key=abs) if left else None
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from tff_cluster.clustering import bipartition_guards
+from tff_cluster.clustering import halves
 from tff_cluster.scorecard.cells import standard
 from tff_cluster.scorecard.published import PAPER, Published, Scale
 from tff_cluster.scorecard.rows import Row
@@ -89,7 +89,7 @@ def _risks_toys(seed: int) -> Sequence[Any]:
 _TESTED = {'stationary_norm': 0.3, 'rounds_before_split': 10}
 _EPS_2, _LOW_EPS_2 = 0.75, 0.3
 AS_PRINTED, GUARDED = 'as printed', 'guarded'
-GAP, CROSS = bipartition_guards.GAP, bipartition_guards.CROSS
+GAP, CROSS = halves.GAP, halves.CROSS
 PLANTED = ('swapped', 'rotated')
 
 FIGURE3 = _entry(

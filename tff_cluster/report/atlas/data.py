@@ -33,7 +33,10 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.experiment.result_parts import Split
+from tff_cluster.experiment.results import Results
 from tff_cluster.report.figures import base, ordering
+from tff_cluster.scorecard import cluster_contents
 from tff_cluster.scorecard.contenders import BUDGETS, Contender, Measured, Runs
 
 SCHEMA = 1
@@ -49,7 +52,7 @@ def make(
   """Returns the document of an atlas.
 
   Args:
-    runs: Seed and results.json of each run, by ascending seed, see contenders.checked.
+    runs: Seed and results of each run, by ascending seed, see contenders.checked.
     arrays: By seed, the run's arrays.npz; a seed may be missing, and arrays that do not fit are left out.
     contenders: The rows of the comparison.
     document: comparison.json, see comparison/saved.py.
@@ -90,19 +93,19 @@ def neighbours(distances: np.ndarray, count: int = NEIGHBOURS) -> np.ndarray:
   return np.argsort(apart, axis=1, kind='stable')[:, : min(count, len(apart) - 1)]
 
 
-def stages(splits: Sequence[Mapping[str, Any]], clients: Sequence[str]) -> list[dict[str, Any]]:
+def stages(splits: Sequence[Split], clients: Sequence[str]) -> list[dict[str, Any]]:
   """Returns the clusters after each round in which a recursion split some, but the last, whose clusters are its leaves.
 
   Args:
-    splits: As in results.json.
+    splits: The tests of a recursion.
     clients: All ids; clusters hold positions in them.
   """
   found: list[dict[str, Any]] = []
   clusters = [list(range(len(clients)))]
-  taken = [split for split in splits if split['verdict'] == 'split']
-  for at in sorted({split['round'] for split in taken}):
-    for split in (split for split in taken if split['round'] == at):
-      halves = _positions(split['halves'], clients)
+  taken = [split for split in splits if split.verdict == 'split']
+  for at in sorted({split.round for split in taken}):
+    for split in (split for split in taken if split.round == at):
+      halves = _positions(split.halves or (), clients)
       i = clusters.index(sorted(halves[0] + halves[1]))
       clusters = [*clusters[:i], *halves, *clusters[i + 1 :]]
     found.append({'round': at, 'clusters': clusters})
@@ -134,16 +137,16 @@ def _interval(interval: Mapping[str, float | None]) -> dict[str, float | None]:
   return {name: _rounded(interval[name], 6) for name in ('mean', 'low', 'high')}
 
 
-def _run(seed: int, results: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-  population = results['population']
+def _run(seed: int, results: Results, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+  population = results.population
   signatures = [name.removeprefix('distances_') for name in arrays if name.startswith('distances_')]
-  found = {s: _geometry(arrays, s, len(population['client_ids'])) for s in sorted(signatures)}
+  found = {s: _geometry(arrays, s, len(population.client_ids)) for s in sorted(signatures)}
   return {
     'seed': seed,
-    'clients': list(population['client_ids']),
-    'classes': int(population['num_classes']),
-    'labels': np.asarray(population['label_counts'], np.int64).tolist(),
-    'groups': [_group(name, truth) for name, truth in (population.get('truths') or {}).items()],
+    'clients': population.client_ids,
+    'classes': population.num_classes,
+    'labels': population.label_counts,
+    'groups': [_group(name, truth) for name, truth in population.truths.items()],
     'geometry': {signature: geometry for signature, geometry in found.items() if geometry is not None},
   }
 
@@ -180,7 +183,7 @@ def _geometry(arrays: Mapping[str, np.ndarray], signature: str, clients: int) ->
 def _measured(
   contender: Contender,
   place: int,
-  results: Mapping[str, Any],
+  results: Results,
   kinds: Mapping[str, np.ndarray],
   colours: int,
   lines: Mapping[tuple[str, int, str], Mapping[str, Any]],
@@ -198,16 +201,14 @@ def _measured(
     'stages': [],
   }
   if contender.is_clustering:
-    label, labels = contender.each[0].name, [part.name for part in contender.each]
-    clustering, *others = sorted(
-      (c for c in results['clusterings'] if c['label'] in labels), key=lambda c: labels.index(c['label'])
-    )
-    clients = results['population']['client_ids']
+    by_label = {clustering.label: clustering for clustering in results.clusterings}
+    parts = [by_label[part.name] for part in contender.each]
+    clients = results.population.client_ids
     found |= {
-      'signature': clustering['signature'],
-      'clusters': _positions(clustering['clusters'], clients),
-      'colours': [int(kind) if kind < colours else None for kind in kinds[label]],
-      'stages': stages(next((c['splits'] for c in (clustering, *others) if c.get('splits')), []), clients),
+      'signature': parts[0].signature,
+      'clusters': _positions(parts[0].clusters, clients),
+      'colours': [int(kind) if kind < colours else None for kind in kinds[parts[0].label]],
+      'stages': stages(next((part.splits for part in parts if part.splits), ()), clients),
     }
   return found
 
@@ -221,21 +222,18 @@ def _at_budget(run: Measured, budget: str, line: Mapping[str, Any]) -> dict[str,
   }
 
 
-def _all_kinds(results: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _all_kinds(results: Results) -> dict[str, np.ndarray]:
   """Returns int64[clusters] by label, the colour of each cluster: its planted group's, else the next by size."""
-  truths = list((results['population'].get('truths') or {}).values())
+  truths = list(results.population.truths.values())
   truth = np.asarray(truths[0], np.float64) if truths else np.zeros((0, 0))
-  clients = results['population']['client_ids']
   found = {'': np.arange(len(truth))}
-  for clustering in results['clusterings']:
-    membership = np.zeros((len(clustering['clusters']), len(clients)))
-    for row, members in enumerate(_positions(clustering['clusters'], clients)):
-      membership[row, members] = 1.0
+  for clustering in results.clusterings:
+    membership = cluster_contents.membership(results, clustering)
     kinds = ordering.matched_kinds(membership, truth) if len(truth) else np.full(len(membership), len(truth))
     others = np.flatnonzero(kinds >= len(truth))
     by_size = others[np.argsort(-membership[others].sum(axis=1), kind='stable')]
     kinds[by_size] = len(truth) + np.arange(len(by_size))
-    found[clustering['label']] = kinds
+    found[clustering.label] = kinds
   return found
 
 

@@ -1,11 +1,12 @@
 """The figures of a clustering by bi-partition, with captions that explain them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tff_cluster.base.words import plural
+from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.report.figures import base, similarities, splits
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.splits_tree import Recursion, SplitTest, read_recursion
@@ -21,31 +22,31 @@ _FATES = {'alone': 'alone', 'stopped': 'stopped', 'kept': 'kept whole', 'open': 
 
 
 def split_figures(
-  run: FinishedRun, clustering: Mapping[str, Any], name: str
+  run: FinishedRun, clustering: Clustering, name: str
 ) -> 'Iterator[tuple[str, str, str, str, Figure]]':
   """Yields (file name, section, title, caption, figure), none where a clustering was found in one step.
 
   Args:
     run: The run.
-    clustering: One entry of results['clusterings'].
+    clustering: One of the run's.
     name: The clustering's part of file names.
   """
   recursion = read_recursion(run, clustering)
   if recursion is None:
     return
-  label = clustering['label']
+  label = clustering.label
   section, heading = f'splits {label}', base.short(label, 40)
   numbers = np.zeros(recursion.num_clients, np.int64)
   for number, cluster in enumerate(recursion.clusters):
     numbers[cluster] = number
-  truth_name, groups = main_groups(run)
+  truth_name, groups = run.main_groups
   matched = (
     f' A cluster has the colour of the planted group (“{truth_name}”) it matches best.'
     if groups is not None
     else ''
   )
   if recursion.accuracy is not None:
-    history = run.results['baseline']['history']
+    history = run.results.baseline.history
     yield (
         f'split_accuracy_{name}', section, f'Accuracy of every client over rounds, {label}',
         'Figure 3 (left) of Sattler et al. 2019. A thin line is a client: accuracy on its own test rows of the model '
@@ -54,7 +55,7 @@ def split_figures(
         f'splits.{matched} A split helps where lines rise right after it and leave the dashed one below.',
         splits.accuracy_per_client(
             recursion.accuracy, numbers, recursion.split_rounds,
-            (np.asarray(history['rounds'], np.int64), np.asarray(history['test_accuracy'], np.float64)),
+            (np.asarray(history.rounds, np.int64), np.asarray(history.test_accuracy, np.float64)),
             f'{heading}: accuracy per client', groups,
         ),
     )  # fmt: skip
@@ -72,12 +73,6 @@ def split_figures(
         splits.split_flow(stages, numbers, f'{heading}: split after split', fates, groups),
     )  # fmt: skip
   yield from _similarity_figures(run, recursion, (name, section, label), groups)
-
-
-def main_groups(run: FinishedRun) -> tuple[str, np.ndarray | None]:
-  """Returns name and int64[clients] of the first planted grouping in which every client has one group."""
-  disjoint = [(n, g) for n, t in run.truths.items() if (g := base.labels_of(t)) is not None]
-  return disjoint[0] if disjoint else ('', None)
 
 
 def telling(tests: Sequence[SplitTest], most: int) -> list[SplitTest]:

@@ -1,16 +1,16 @@
 """The section of report.html about a recursive bi-partition: what was tested, what was split, and what that gave."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tff_cluster.base.words import client, percent, plural, points, score, series, signed
+from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.report.cluster_sections import composition
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture
-from tff_cluster.report.splits.pictures import SHORT, main_groups
+from tff_cluster.report.splits.pictures import SHORT
 from tff_cluster.report.splits_tree import Recursion, SplitTest, read_recursion
 
 _OPEN_UP_TO = 12
@@ -21,13 +21,13 @@ _LOOKS = {'split': 'good', 'stopped': 'none', 'kept': 'warn'}
 
 
 def splits_section(
-  run: FinishedRun, clustering: Mapping[str, Any], figures: Callable[[str], Sequence[Picture]]
+  run: FinishedRun, clustering: Clustering, figures: Callable[[str], Sequence[Picture]]
 ) -> Section | None:
   """Returns the recursion of one clustering: what happened, its tests, accuracy around splits, and its pictures.
 
   Args:
     run: The run.
-    clustering: One entry of results['clusterings'].
+    clustering: One of the run's.
     figures: Returns the pictures of a section, here of 'splits LABEL'.
 
   Returns:
@@ -36,18 +36,18 @@ def splits_section(
   recursion = read_recursion(run, clustering)
   if recursion is None:
     return None
-  norms = tuple(clustering['parameters'].get(name) for name in ('stationary_norm', 'stopping_norm'))
+  norms = tuple(clustering.parameters.get(name) for name in ('stationary_norm', 'stopping_norm'))
   data = {
     'story': story(recursion),
-    'cut_groups': _cut_groups(recursion, main_groups(run)),
+    'cut_groups': _cut_groups(recursion, run.main_groups),
     'warnings': [f'{test.warning}.' for test in recursion.tests if test.warning],
     'norms': None if None in norms else norms,
     'tests': _tests(run, recursion),
     'changes': _changes(run, recursion),
     'open_up_to': _OPEN_UP_TO,
-    'pictures': figures(f'splits {clustering["label"]}'),
+    'pictures': figures(f'splits {clustering.label}'),
   }
-  return Section(f'Splits of {clustering["label"]}', 'splits.html', 'splits', data)
+  return Section(f'Splits of {clustering.label}', 'splits.html', 'splits', data)
 
 
 def story(recursion: Recursion) -> str:
@@ -60,17 +60,16 @@ def story(recursion: Recursion) -> str:
     when = f'round{"" if len(rounds) == 1 else "s"} {series([str(at) for at in rounds])}'
   count, leaves = len(recursion.splits), len(recursion.clusters)
   fates = [recursion.fate(cluster) for cluster in recursion.clusters]
-  what = {fate: fates.count(fate) for fate in ('stopped', 'alone', 'kept', 'open')}
   parts = []
-  if number := what['stopped']:
+  if number := fates.count('stopped'):
     parts.append(f'{_clusters(number)} stopped: {SHORT}')
-  if number := what['alone']:
+  if number := fates.count('alone'):
     parts.append(
       f'{plural(number, "cluster")} {_verb(number, "has", "have")} a single client, so nothing is left to split'
     )
-  if number := what['kept']:
+  if number := fates.count('kept'):
     parts.append(f'{_clusters(number)} kept whole: a guard forbade the split')
-  if number := what['open']:
+  if number := fates.count('open'):
     parts.append(f'{_clusters(number)} not tested again before the last round')
   return f'{plural(count, "split")}, in {when}, made {plural(leaves, "cluster")}; {"; ".join(parts)}.'
 

@@ -12,14 +12,14 @@ FEWEST_SEEDS = 3
 
 def recoveries(contender: Contender, runs: Runs) -> list[tuple[Recovery, ...]]:
   """Returns for each planted grouping one score a seed: ARI, or Omega where either side overlaps under any seed."""
-  truths = {seed: results['population'].get('truths') or {} for seed, results in runs}
+  truths = {seed: results.population.truths for seed, results in runs}
   found = []
   for name in dict.fromkeys(name for run in contender.runs for name in run.recovery):
     entries = [run for run in contender.runs if name in run.recovery]
-    measure = 'Omega' if any(run.recovery[name]['ari'] is None for run in entries) else 'ARI'
+    measure = 'Omega' if any(run.recovery[name].ari is None for run in entries) else 'ARI'
     found.append(
       tuple(
-        Recovery(name, measure, run.recovery[name][measure.lower()], len(truths[run.seed][name]))
+        Recovery(name, measure, getattr(run.recovery[name], measure.lower()), len(truths[run.seed][name]))
         for run in entries
       )
     )

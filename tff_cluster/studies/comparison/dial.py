@@ -65,11 +65,9 @@ def read_dial(runs: Runs, contenders: Sequence[Contender], target: float) -> Dia
   positions = read_positions(runs)
   if not positions:
     return None
-  of_runs = [
-    [c for c in results['clusterings'] if overlap_dial.is_position(c['label'])] for _, results in runs
-  ]
-  validation = np.array([[c['history']['validation_accuracy'][-1] for c in found] for found in of_runs])
-  spent = np.array([[c['ledger']['client_rounds'] for c in found] for found in of_runs])
+  of_runs = [[c for c in results.clusterings if overlap_dial.is_position(c.label)] for _, results in runs]
+  validation = np.array([[c.history.validation_accuracy[-1] for c in found] for found in of_runs])
+  spent = np.array([[c.ledger.client_rounds for c in found] for found in of_runs])
   best = [int(np.lexsort((cost, -accuracy))[0]) for cost, accuracy in zip(spent, validation, strict=True)]
   chosen = Contender(
     CHOSEN, 'overlapping', tuple(positions[position].runs[k] for k, position in enumerate(best))
@@ -77,8 +75,8 @@ def read_dial(runs: Runs, contenders: Sequence[Contender], target: float) -> Dia
   rows = [c for c in contenders if c.kind in ('fedavg', 'disjoint')]
   return Dial(
     positions=tuple(positions),
-    quantiles=tuple(overlap_dial.quantile(c['parameters'][c['dial']]) for c in of_runs[0]),
-    thresholds=tuple(zip(*([float(c['threshold']) for c in found] for found in of_runs), strict=True)),
+    quantiles=tuple(overlap_dial.quantile(str(c.parameters[str(c.dial)])) for c in of_runs[0]),
+    thresholds=tuple(zip(*([float(c.threshold or 0.0) for c in found] for found in of_runs), strict=True)),
     chosen=chosen,
     chosen_positions=tuple(best),
     statistics=paired_statistics.measure([*rows, *positions, chosen], target),

@@ -10,6 +10,7 @@ from tff_cluster.base import seeding
 from tff_cluster.base.words import percent
 from tff_cluster.clustering import overlap_dial
 from tff_cluster.experiment import results as results_lib
+from tff_cluster.experiment.result_parts import Evaluation, Sides
 from tff_cluster.report.malicious_section import attack_words, isolation_words
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import identical_clusterings
@@ -46,13 +47,16 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Harm]:
   """Returns FedAvg and each clustering but positions of the overlap dial; nothing unless every run has both kinds of clients.
 
   Args:
-    runs: Seed and results.json of finished runs, by ascending seed, see contenders.checked.
+    runs: Seed and results of finished runs, by ascending seed, see contenders.checked.
     samples: Bootstrap samples of an interval.
   """
-  masks = []
-  for _, results in runs:
-    named = set((results.get('malicious') or {'client_ids': []})['client_ids'])
-    masks.append(np.array([client_id in named for client_id in results['population']['client_ids']]))
+  about = [results.malicious for _, results in runs if results.malicious is not None]
+  if len(about) < len(runs):
+    return []
+  masks = [
+    np.isin(results.population.client_ids, found.client_ids)
+    for (_, results), found in zip(runs, about, strict=True)
+  ]
   if not all(mask.any() and not mask.all() for mask in masks):
     return []
 
@@ -62,13 +66,13 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Harm]:
       values, seeding.generator(runs[0][0], 'comparison of malicious clients'), samples
     )
 
-  def of_clients(evaluations: Sequence[Any], chosen: Sequence[np.ndarray]) -> list[np.ndarray]:
+  def of_clients(evaluations: Sequence[Evaluation], chosen: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [
-      np.asarray(evaluation['client_accuracy'], np.float64)[mask]
+      np.asarray(evaluation.client_accuracy, np.float64)[mask]
       for evaluation, mask in zip(evaluations, chosen, strict=True)
     ]
 
-  def harm(name: str, is_oracle: bool, evaluations: Sequence[Any], found: Sequence[Any]) -> Harm:
+  def harm(name: str, is_oracle: bool, evaluations: Sequence[Evaluation], found: Sequence[Sides]) -> Harm:
     own = of_clients(evaluations, honest)
     gains = [mine - fedavg for mine, fedavg in zip(own, references, strict=True)]
     return Harm(
@@ -77,34 +81,31 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Harm]:
       honest=interval(own),
       malicious=float(np.mean([of_seed.mean() for of_seed in of_clients(evaluations, masks)])),
       over_fedavg=None if name == FEDAVG else Difference.of(gains, interval(gains)),
-      beside=tuple(f['honest_beside_malicious'] for f in found if 'honest_beside_malicious' in f),
-      dropped=tuple(f['dropped_updates'] for f in found),
+      beside=tuple(f.honest_beside_malicious for f in found if f.honest_beside_malicious is not None),
+      dropped=tuple(f.dropped_updates for f in found),
     )
 
-  about = [results['malicious'] for _, results in runs]
   honest = [~mask for mask in masks]
-  baselines = [results['baseline']['evaluation'] for _, results in runs]
+  baselines = [results.baseline.evaluation for _, results in runs]
   references = of_clients(baselines, honest)
-  contenders = [harm(FEDAVG, False, baselines, [a['baseline'] for a in about])]
+  contenders = [harm(FEDAVG, False, baselines, [a.baseline for a in about])]
   for same in _identical(runs):
-    clusterings = [runs[0][1]['clusterings'][position] for position in same]
-    evaluations = [results_lib.own(results['clusterings'][same[0]]) for _, results in runs]
-    found = [a['clusterings'][clusterings[0]['label']] for a in about]
-    is_oracle = all(clustering['kind'] == 'oracle' for clustering in clusterings)
+    clusterings = [runs[0][1].clusterings[position] for position in same]
+    evaluations = [results_lib.own(results.clusterings[same[0]]) for _, results in runs]
+    found = [a.clusterings[clusterings[0].label] for a in about]
+    is_oracle = all(clustering.kind == 'oracle' for clustering in clusterings)
     contenders.append(
-      harm(identical_clusterings.joined(c['label'] for c in clusterings), is_oracle, evaluations, found)
+      harm(identical_clusterings.joined(c.label for c in clusterings), is_oracle, evaluations, found)
     )
   return contenders
 
 
 def _identical(runs: Runs) -> list[list[int]]:
   """Returns the positions of all clusterings but those of the dial, identical ones together."""
-  every = [[results['clusterings'][i] for _, results in runs] for i in range(len(runs[0][1]['clusterings']))]
-  chosen = [i for i, found in enumerate(every) if not overlap_dial.is_position(found[0]['label'])]
+  every = [[results.clusterings[i] for _, results in runs] for i in range(len(runs[0][1].clusterings))]
+  chosen = [i for i, found in enumerate(every) if not overlap_dial.is_position(found[0].label)]
   keys = [
-    tuple(
-      (identical_clusterings.memberships(c), tuple(results_lib.own(c)['client_accuracy'])) for c in every[i]
-    )
+    tuple((identical_clusterings.memberships(c), tuple(results_lib.own(c).client_accuracy)) for c in every[i])
     for i in chosen
   ]
   return identical_clusterings.grouped(chosen, keys)
@@ -134,8 +135,10 @@ def section(found: Sequence[Harm], runs: Runs) -> Section | None:
   means = {harm.name: float(np.mean(harm.beside)) for harm in found if harm.name in worst}
   told = worst if 0.0 in worst.values() else means
   data = {
-    'counts': sorted({len(results['malicious']['client_ids']) for _, results in runs}),
-    'attack': attack_words(runs[0][1]['config']['data']),
+    'counts': sorted(
+      {len(results.malicious.client_ids) for _, results in runs if results.malicious is not None}
+    ),
+    'attack': attack_words(runs[0][1].config.data),
     'story': isolation_words(told),
     'means': Table(header, rows, range(1, len(header))),
   }

@@ -9,6 +9,7 @@ import numpy as np
 from tff_cluster.base import seeding
 from tff_cluster.base.words import percent, score, signed
 from tff_cluster.clustering import overlap_dial
+from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.report.new_clients_section import NewClients, read_new_clients
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard.claims import Finding
@@ -44,10 +45,10 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Joining]:
   """Returns one entry for each clustering but positions of the overlap dial; none where the runs have no new clients.
 
   Args:
-    runs: Seed and results.json of finished runs, by ascending seed, see contenders.checked.
+    runs: Seed and results of finished runs, by ascending seed, see contenders.checked.
     samples: Bootstrap samples of an interval.
   """
-  if not all(results.get('new_clients') for _, results in runs):
+  if any(results.new_clients is None for _, results in runs):
     return []
 
   def interval(values: Sequence[np.ndarray]) -> Interval:
@@ -55,15 +56,15 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Joining]:
     return cautious_interval(values, seeding.generator(runs[0][0], 'comparison of new clients'), samples)
 
   found = []
-  for position, clustering in enumerate(runs[0][1]['clusterings']):
-    if overlap_dial.is_position(clustering['label']):
+  for position, clustering in enumerate(runs[0][1].clusterings):
+    if overlap_dial.is_position(clustering.label):
       continue
-    of_runs = tuple(read_new_clients(results, results['clusterings'][position]) for _, results in runs)
+    of_runs = tuple(read_new_clients(results, results.clusterings[position]) for _, results in runs)
     gains = [new.own - new.fedavg for new in of_runs]
     difference = Difference.of(gains, interval(gains))
     found.append(
       Joining(
-        clustering['label'],
+        clustering.label,
         of_runs,
         interval([new.own for new in of_runs]),
         difference,
@@ -141,7 +142,7 @@ def document(found: Sequence[Joining]) -> list[Mapping[str, Any]] | None:
           'memberships': new.memberships,
           'fallbacks': new.fallbacks,
           'client_rounds': new.client_rounds,
-          'recovery': new.recovery,
+          'recovery': {name: scores.to_json() for name, scores in new.recovery.items()},
         }
         for new in joining.runs
       ],
@@ -154,8 +155,7 @@ def _points(share: float) -> str:
   return signed(100.0 * share)
 
 
-def _mean_recovery(found: Sequence[Mapping[str, float | None]]) -> str:
+def _mean_recovery(found: Sequence[Recovery]) -> str:
   """Returns the mean over seeds of ARI, or of Omega where clusters or groups overlap under any seed."""
-  measure = 'omega' if any(scores.get('ari') is None for scores in found) else 'ari'
-  values = [float(value) for scores in found if (value := scores.get(measure)) is not None]
-  return f'{score(float(np.mean(values)))} ({"Omega" if measure == "omega" else "ARI"})'
+  measure = 'Omega' if any(scores.ari is None for scores in found) else 'ARI'
+  return f'{score(float(np.mean([getattr(scores, measure.lower()) for scores in found])))} ({measure})'

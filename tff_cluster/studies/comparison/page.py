@@ -37,7 +37,7 @@ def write(
   """Writes comparison.json, comparison.csv, figures/*.svg and *.png, atlas.html and index.html into a folder.
 
   Args:
-    runs: Seed and results.json (see tff_cluster/experiment/results.py) of finished runs that differ in the seed only.
+    runs: Seed and results of finished runs that differ in the seed only.
     facts: How it was run (command, client-rounds, ...), in the order of the page.
     folder: Where to.
     arrays: By seed, the run's arrays.npz; the atlas has no map of clients for a seed without them.
@@ -51,8 +51,8 @@ def write(
   """
   rows = contenders.read_contenders(runs)
   ordered = contenders.checked(runs)
-  config = ordered[0][1]['config']
-  target_accuracy = config['evaluation']['target_accuracy']
+  config = ordered[0][1].config
+  target_accuracy = config.evaluation.target_accuracy
   found = paired_statistics.measure(rows, target_accuracy)
   dial = dials.read_dial(ordered, rows, target_accuracy)
   form = verdicts.planted_form(ordered)
@@ -63,7 +63,7 @@ def write(
   document = saved.document(ordered, rows, found, checks, told, dial) | {
     'new_clients': new_clients.document(joining),
     'malicious': malicious.document(harm),
-    'summary': summary.of_comparison(rows, found),
+    'summary': [line.to_json() for line in summary.of_comparison(rows, found)],
   }
   write_file(
     folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
@@ -88,10 +88,10 @@ def write(
     sections.costs_section(rows, shown('costs')),
     sections.facts_section(ordered, facts),
   ]
-  population, training = ordered[0][1]['population'], config['training']
-  title = f'{population["name"]}: overlapping against disjoint clusters'
+  population, training = ordered[0][1].population, config.training
+  title = f'{population.name}: overlapping against disjoint clusters'
   subtitle = (
-    f'{plural(len(population["client_ids"]), "client")} · {training["phase1_rounds"]} and {plural(training["phase2_rounds"], "round")} · '
+    f'{plural(len(population.client_ids), "client")} · {training.phase1_rounds} and {plural(training.phase2_rounds, "round")} · '
     f'{plural(len(found.seeds), "seed")}: {", ".join(map(str, found.seeds))}'
   )
   atlas.write(atlas_data.make(ordered, arrays or {}, rows, document), title, subtitle, folder)

@@ -70,7 +70,7 @@ def document(
     'schema': SCHEMA,
     'seeds': list(found.seeds),
     'target': found.target,
-    'digests': {str(seed): results.get('digest') for seed, results in runs},
+    'digests': {str(seed): results.digest for seed, results in runs},
     'planted': verdicts.planted_form(runs),
     'answer': {'headline': answer.headline(found), 'sentences': answer.sentences(found)},
     'alarms': list(told),
@@ -122,7 +122,7 @@ def _contender(contender: Contender, found: paired_statistics.Statistics, runs: 
         'planted': [score.planted for score in scores],
         'measure': scores[0].measure,
         'values': [score.value for score in scores],
-        'scores': [run.recovery[scores[0].truth] for run in contender.runs],
+        'scores': [run.recovery[scores[0].truth].to_json() for run in contender.runs],
       }
       for scores in alarms.recoveries(contender, runs)
     ],

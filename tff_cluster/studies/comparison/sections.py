@@ -129,7 +129,7 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
       )
   data = {
     'any_truth': bool(truths),
-    'any_excluded': any(c.get('excluded') for _, results in runs for c in results['clusterings']),
+    'any_excluded': any(c.excluded for _, results in runs for c in results.clusterings),
     'tables': tables,
   }
   return Section('Planted groups and found clusters', TEMPLATE, 'recovery', data)
@@ -177,10 +177,9 @@ def facts_section(runs: Runs, facts: Mapping[str, Any]) -> Section:
   ]
   ran = []
   for seed, results in runs:
-    environment = results.get('environment') or {}
-    known = [environment.get(name, '–') for name in ('machine', 'cores', 'started')]
-    data_seed = results['config']['data']['data_seed']
-    ran.append((seed, data_seed, *known, Cell(results.get('digest', '–'), look='digest', element='code')))
+    ran_on = results.environment
+    digest = Cell(results.digest, look='digest', element='code')
+    ran.append((seed, results.config.data.data_seed, ran_on.machine, ran_on.cores, ran_on.started, digest))
   header = ('seed', 'data seed', 'machine', 'cores', 'started', 'digest of the results')
   data = {
     'words': facts.get('command'),
@@ -275,7 +274,6 @@ def _scores(contender: Contender, runs: Runs, truth: str) -> tuple[str, str]:
 def _mean_scores(contender: Contender, truth: str) -> str:
   cells = []
   for name in _SCORES:
-    values = [run.recovery.get(truth, {}).get(name) for run in contender.runs]
-    known = [value for value in values if value is not None]
+    known = [getattr(run.recovery[truth], name) for run in contender.runs if truth in run.recovery]
     cells.append(score(float(np.mean(known)) if known else None))
   return ', '.join(cells)

@@ -45,15 +45,15 @@ def planted_form(runs: Runs) -> str:
   Of several planted groupings one that overlaps makes them overlapping. Clients that are alike are one group; labels
   that are skewed within one group, or in no group, leave open what clusters could find.
   """
-  truths = [np.asarray(t) > 0 for _, r in runs for t in (r['population'].get('truths') or {}).values()]
+  truths = [np.asarray(t) > 0 for _, results in runs for t in results.population.truths.values()]
   several = [truth for truth in truths if len(truth) > 1]
   if any((truth.sum(axis=0) > 1).any() for truth in several):
     return 'overlapping'
   if several:
     return 'disjoint'
-  data = runs[0][1]['config']['data']
-  skewed = data.get('label_skew') is not None
-  return 'one' if not skewed and (truths or data['partition'] in _ALIKE) else 'unknown'
+  data = runs[0][1].config.data
+  skewed = data.label_skew is not None
+  return 'one' if not skewed and (truths or data.partition in _ALIKE) else 'unknown'
 
 
 def make_checks(statistics: Statistics, form: str) -> list[Check]:

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.studies.disturbance import document
 from tff_cluster.studies.disturbance.questions import Questions, askable
 
 # The modules of clustering/ are imported late: they take longer to load than wrong flags may take to be told.
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
   from tff_cluster.clustering import signatures as signatures_lib
 
 DELTA = 1e-5
-# By what a row is disturbed: noise, or rounding to the nearest level or at random to one of the two around.
-NOISE, NEAREST, RANDOM = 'noise', 'nearest', 'random'
 
 
 class Channels(Protocol):
@@ -41,8 +40,8 @@ class Channels(Protocol):
   def num_bytes(self, features: int, bits: int) -> int: ...
 
 
-def run(experiment: live_experiment_lib.Experiment, questions: Questions) -> dict[str, Any]:
-  """Disturbs the signatures of a run whose Phase 1 is done; see `disturb` for what comes back.
+def run(experiment: live_experiment_lib.Experiment, questions: Questions) -> document.Document:
+  """Disturbs the signatures of a run whose Phase 1 is done.
 
   Args:
     experiment: The run, with an installed TFF context.
@@ -63,20 +62,19 @@ def run(experiment: live_experiment_lib.Experiment, questions: Questions) -> dic
   }
   channels = single_client.Aggregators()
   everyone = experiment.population.client_ids
-  document = disturb(
+  measured = disturb(
     sent, asked, truth, questions, experiment.config.training.seed, channels, experiment.progress, everyone
   )
-  epsilons = [
-    {'noise_multiplier': z, 'epsilon': privacy_accounting.epsilon_of_release(z, DELTA), 'delta': DELTA}
-    for z in questions.noise_multipliers
-  ]
-  return {
-    'truth': {'name': name, 'groups': int((np.asarray(truth) > 0.0).any(axis=1).sum())},
-    'sketch_dimension': experiment.config.training.sketch_dimension,
-    'left_out': left_out,
-    'privacy': epsilons,
-    **document,
-  }
+  return document.Document(
+    **vars(measured),
+    truth=document.Truth(name, int((np.asarray(truth) > 0.0).any(axis=1).sum())),
+    sketch_dimension=experiment.config.training.sketch_dimension,
+    left_out=left_out,
+    privacy=[
+      document.Release(z, privacy_accounting.epsilon_of_release(z, DELTA), DELTA)
+      for z in questions.noise_multipliers
+    ],
+  )
 
 
 def disturb(
@@ -88,7 +86,7 @@ def disturb(
   channels: Channels,
   progress: live_experiment_lib.Progress,
   client_ids: Sequence[str] | None = None,
-) -> dict[str, Any]:
+) -> document.Measured:
   """Makes the clusterings from disturbed signatures.
 
   Args:
@@ -101,19 +99,6 @@ def disturb(
     progress: Where progress is shown.
     client_ids: The clients of the truth, where some of them have no signature that can be clustered; scores are over
       the others.
-
-  Returns:
-    clients       int
-    seed, repeats int
-    signatures    [{signature, features, bytes, clip_norm, clip_norm_given (bool), norms {min, median, max}, clipped
-                  (clients)}]
-    compression   [{signature, bits, bytes (of a client)}]
-    rows          [{label, method, title, signature, parameters (of the clustering), disturbance ('noise', 'nearest' or
-                  'random'), value (noise multiplier or bits), undisturbed, mean, low, high, scores (one a repeat),
-                  clusters (one a repeat, None where the method gave up)}]; scores are Omega indices, which for
-                  disjoint clusters are ARIs; where a method gave up, 0
-    half_lost     [{label, disturbance, undisturbed, kept, lost}]: `lost` is the first value, from the weakest on, at
-                  which half of the undisturbed mean or more is gone, `kept` the value before it; None where there is none
   """
   signatures, compression, rows = [], [], []
   for kind, (undisturbed, origin) in sent.items():
@@ -122,10 +107,19 @@ def disturb(
     groups = np.asarray(truth)[:, [position[client_id] for client_id in undisturbed.client_ids]]
     norms = np.array([np.linalg.norm((row - origin).astype(np.float64)) for row in undisturbed.vectors])
     clip = questions.clip_norm or float(np.median(norms)) or 1.0
-    signatures.append(_norms(kind, len(origin), norms, clip) | {'clip_norm_given': bool(questions.clip_norm)})
+    signatures.append(
+      document.Sent(
+        signature=kind,
+        features=len(origin),
+        bytes=4 * len(origin),
+        clip_norm=clip,
+        norms=document.Norms(float(norms.min()), float(np.median(norms)), float(norms.max())),
+        clipped=int((norms > clip).sum()),
+        clip_norm_given=bool(questions.clip_norm),
+      )
+    )
     compression += [
-      {'signature': kind, 'bits': bits, 'bytes': channels.num_bytes(len(origin), bits)}
-      for bits in questions.bits
+      document.Packed(kind, bits, channels.num_bytes(len(origin), bits)) for bits in questions.bits
     ]
     plan = list(_plan(questions, clip, channels))
     with progress.stage(f'disturbed {kind}', sum(repeats for *_, repeats, _ in plan)):
@@ -139,35 +133,33 @@ def disturb(
         for i, clustering in enumerate(mine):
           scores = [each[i] for each in found]
           rows.append(_row(clustering, disturbance, value, before[i][0], scores))
-  return {
-    'clients': int(np.asarray(truth).shape[1]),
-    'seed': seed,
-    'repeats': questions.repeats,
-    'signatures': signatures,
-    'compression': compression,
-    'rows': rows,
-    'half_lost': half_lost(rows),
-  }
+  return document.Measured(
+    clients=int(np.asarray(truth).shape[1]),
+    seed=seed,
+    repeats=questions.repeats,
+    signatures=signatures,
+    compression=compression,
+    rows=rows,
+    half_lost=half_lost(rows),
+  )
 
 
-def half_lost(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-  """Returns where each clustering has lost half of its score under each disturbance; see `disturb`.
+def half_lost(rows: Sequence[document.Row]) -> list[document.HalfLost]:
+  """Returns where each clustering has lost half of its score under each disturbance.
 
   A clustering that had found nothing (a score of 0 or less) has nothing to lose; both values are None.
   """
   found = []
-  for label, disturbance in dict.fromkeys((row['label'], row['disturbance']) for row in rows):
-    mine = [row for row in rows if (row['label'], row['disturbance']) == (label, disturbance)]
-    mine.sort(key=lambda row: row['value'], reverse=disturbance != NOISE)
-    full, kept, lost = mine[0]['undisturbed'], None, None
+  for label, disturbance in dict.fromkeys((row.label, row.disturbance) for row in rows):
+    mine = [row for row in rows if (row.label, row.disturbance) == (label, disturbance)]
+    mine.sort(key=lambda row: row.value, reverse=disturbance != document.NOISE)
+    full, kept, lost = mine[0].undisturbed, None, None
     for row in mine if full > 0.0 else ():
-      if row['mean'] <= full / 2.0:
-        lost = row['value']
+      if row.mean <= full / 2.0:
+        lost = row.value
         break
-      kept = row['value']
-    found.append(
-      {'label': label, 'disturbance': disturbance, 'undisturbed': full, 'kept': kept, 'lost': lost}
-    )
+      kept = row.value
+    found.append(document.HalfLost(label, disturbance, full, kept, lost))
   return found
 
 
@@ -177,10 +169,10 @@ def _plan(
   """Yields each disturbance with its value, its repeats (1 where nothing is drawn), and what (vector, seed) goes through."""
   for z in questions.noise_multipliers:
     repeats = questions.repeats if z else 1
-    yield NOISE, z, repeats, partial(channels.noisy, clip_norm=clip, noise_multiplier=z)
-  for rounding in (NEAREST, RANDOM):
+    yield document.NOISE, z, repeats, partial(channels.noisy, clip_norm=clip, noise_multiplier=z)
+  for rounding in (document.NEAREST, document.RANDOM):
     for bits in questions.bits:
-      repeats = questions.repeats if rounding == RANDOM else 1
+      repeats = questions.repeats if rounding == document.RANDOM else 1
       yield rounding, bits, repeats, partial(channels.quantized, bits=bits, rounding=rounding)
 
 
@@ -230,32 +222,20 @@ def _row(
   value: float,
   undisturbed: float,
   found: Sequence[tuple[float, int | None]],
-) -> dict[str, Any]:
+) -> document.Row:
   scores = [score for score, _ in found]
-  return {
-    'label': clustering.label,
-    'method': clustering.method,
-    'title': clustering.rule.title_of(clustering.options),
-    'signature': clustering.signature,
-    'parameters': {n: v for n, v in clustering.parameters.items() if n != 'signature' and v is not None},
-    'disturbance': disturbance,
-    'value': value,
-    'undisturbed': undisturbed,
-    'mean': math.fsum(scores) / len(scores),
-    'low': min(scores),
-    'high': max(scores),
-    'scores': scores,
-    'clusters': [count for _, count in found],
-  }
-
-
-def _norms(kind: str, features: int, norms: np.ndarray, clip: float) -> dict[str, Any]:
-  spread = {'min': float(norms.min()), 'median': float(np.median(norms)), 'max': float(norms.max())}
-  return {
-    'signature': kind,
-    'features': features,
-    'bytes': 4 * features,
-    'clip_norm': clip,
-    'norms': spread,
-    'clipped': int((norms > clip).sum()),
-  }
+  return document.Row(
+    label=clustering.label,
+    method=clustering.method,
+    title=clustering.rule.title_of(clustering.options),
+    signature=clustering.signature,
+    parameters={n: v for n, v in clustering.parameters.items() if n != 'signature' and v is not None},
+    disturbance=disturbance,
+    value=value,
+    undisturbed=undisturbed,
+    mean=math.fsum(scores) / len(scores),
+    low=min(scores),
+    high=max(scores),
+    scores=scores,
+    clusters=[count for _, count in found],
+  )

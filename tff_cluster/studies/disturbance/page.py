@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster.base.words import plural, score, size, times
+from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.report import pages
 from tff_cluster.report.figures import base
 from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.report.pictures import Picture
 from tff_cluster.studies.disturbance import figures
+from tff_cluster.studies.disturbance.document import NEAREST, NOISE, RANDOM, Document, Row
 from tff_cluster.studies.disturbance.words import (
   DISTURBANCES,
   epsilon_words,
@@ -36,12 +38,13 @@ _CAPTION = (
 )
 
 
-def write_disturbance(document: Mapping[str, Any], facts: Mapping[str, Any], folder: Path) -> Path:
+def write_disturbance(document: Document, command: str, config: ExperimentConfig, folder: Path) -> Path:
   """Writes disturbance.csv, figures/*.svg and *.png, and index.html.
 
   Args:
-    document: As studies.disturbance.disturbed_clients.run returns it.
-    facts: 'command', and 'config', the run's ExperimentConfig.to_json().
+    document: What disturbed_clients.run returns.
+    command: What asked for it.
+    config: Of the run.
     folder: Where to.
 
   Returns:
@@ -50,7 +53,9 @@ def write_disturbance(document: Mapping[str, Any], facts: Mapping[str, Any], fol
   Raises:
     EnvironmentFault: where a file cannot be written.
   """
-  write_file(folder / 'disturbance.csv', csv_text(_COLUMNS, map(_csv_row(document), document['rows'])))
+  write_file(
+    folder / 'disturbance.csv', csv_text(_COLUMNS, (_csv_row(document, row) for row in document.rows))
+  )
   pictures = []
   for name, title, caption, figure in _drawn(document):
     svg, png = base.render(figure)
@@ -58,17 +63,19 @@ def write_disturbance(document: Mapping[str, Any], facts: Mapping[str, Any], fol
     write_file(folder / 'figures' / f'{name}.png', png)
     pictures.append(Picture(name, 'disturbance', title, caption, svg))
   noise = {
-    'delta': document['privacy'][0]['delta'] if document['privacy'] else None,
+    'delta': document.privacy[0].delta if document.privacy else None,
     'epsilons': Table(
       ('noise multiplier z', 'ε'),
-      [(f'{line["noise_multiplier"]:g}', epsilon_words(line['epsilon'])) for line in document['privacy']],
+      [(f'{z:g}', epsilon_words(epsilon)) for z, epsilon in document.epsilons.items()],
       (0, 1),
     ),
   }
   method = {
-    'clip_norm_given': document['signatures'][0]['clip_norm_given'],
-    'words': facts['command'],
-    **{name: document[name] for name in ('repeats', 'sketch_dimension', 'left_out')},
+    'clip_norm_given': document.signatures[0].clip_norm_given,
+    'repeats': document.repeats,
+    'sketch_dimension': document.sketch_dimension,
+    'left_out': document.left_out,
+    'words': command,
   }
   shown: Sequence[tuple[str, str, Mapping[str, Any]]] = (
     ('The answer', 'answer', {'headline': headline(document), 'losses': _loss_table(document)}),
@@ -79,10 +86,10 @@ def write_disturbance(document: Mapping[str, Any], facts: Mapping[str, Any], fol
     ('How it was done', 'method', method),
   )
   parts = [Section(heading, 'disturbance.html', macro, data) for heading, macro, data in shown]
-  data, training = facts['config']['data'], facts['config']['training']
+  data, training = config.data, config.training
   subtitle = (
-    f'{data["dataset"]}, {plural(document["clients"], "client")}, {data["partition"]}, {training["model"]}, '
-    f'{plural(training["phase1_rounds"], "round")} of Phase 1, seed {document["seed"]}'
+    f'{data.dataset}, {plural(document.clients, "client")}, {data.partition}, {training.model}, '
+    f'{plural(training.phase1_rounds, "round")} of Phase 1, seed {document.seed}'
   )
   target = folder / 'index.html'
   write_file(
@@ -92,58 +99,50 @@ def write_disturbance(document: Mapping[str, Any], facts: Mapping[str, Any], fol
   return target
 
 
-def summary(document: Mapping[str, Any]) -> str:
+def summary(document: Document) -> str:
   """Returns, for a terminal, the answer and a line a clustering and disturbance."""
   return '\n'.join([headline(document), *_losses(document)])
 
 
-def _losses(document: Mapping[str, Any]) -> list[str]:
+def _losses(document: Document) -> list[str]:
   called = names(document)
-  return [loss_words(line, called[line['label']]) for line in document['half_lost']]
+  return [loss_words(line, called[line.label]) for line in document.half_lost]
 
 
-def _loss_table(document: Mapping[str, Any]) -> Table:
+def _loss_table(document: Document) -> Table:
   called = names(document)
-  lines = {(line['label'], line['disturbance']): line for line in document['half_lost']}
+  lines = {(line.label, line.disturbance): line for line in document.half_lost}
   shown = [name for name in DISTURBANCES if any(disturbance == name for _, disturbance in lines)]
   rows = []
   for label in dict.fromkeys(label for label, _ in lines):
     mine = [lines[label, disturbance] for disturbance in shown]
-    rows.append((called[label].full, score(mine[0]['undisturbed']), *map(loss_cell, mine)))
+    rows.append((called[label].full, score(mine[0].undisturbed), *map(loss_cell, mine)))
   header = ('clustering', 'undisturbed', *(DISTURBANCES[name] for name in shown))
   return Table(
     header, rows, (1,), 'Where half of the score, or more, is gone (in brackets: where it is not yet)'
   )
 
 
-def _csv_row(document: Mapping[str, Any]) -> Any:
-  clip = {line['signature']: line['clip_norm'] for line in document['signatures']}
-  whole = {line['signature']: line['bytes'] for line in document['signatures']}
-  packed = {(line['signature'], line['bits']): line['bytes'] for line in document['compression']}
-  epsilon = {line['noise_multiplier']: line['epsilon'] for line in document['privacy']}
-
-  def cells(row: Mapping[str, Any]) -> list[Any]:
-    kind, noisy = row['signature'], row['disturbance'] == 'noise'
-    return [
-        *(row[name] for name in _COLUMNS[:9]), len(row['scores']), clip[kind] if noisy else None,
-        epsilon[row['value']] if noisy else None, whole[kind] if noisy else packed[kind, row['value']],
-    ]  # fmt: skip
-
-  return cells
+def _csv_row(document: Document, row: Row) -> list[Any]:
+  cells = [*(getattr(row, name) for name in _COLUMNS[:9]), len(row.scores)]
+  if row.disturbance != NOISE:
+    return [*cells, None, None, document.num_bytes(row.signature, row.value)]
+  clip = next(sent.clip_norm for sent in document.signatures if sent.signature == row.signature)
+  return [*cells, clip, document.epsilons[row.value], document.num_bytes(row.signature)]
 
 
-def _drawn(document: Mapping[str, Any]) -> 'list[tuple[str, str, str, Figure]]':
+def _drawn(document: Document) -> 'list[tuple[str, str, str, Figure]]':
   """Returns name, title and caption of each picture, and the picture."""
   drawn = []
-  groups = f'{plural(document["truth"]["groups"], "planted group")}, {plural(document["clients"], "client")}'
-  if noisy := _panels(document, ('noise',)):
+  groups = f'{plural(document.truth.groups, "planted group")}, {plural(document.clients, "client")}'
+  if noisy := _panels(document, (NOISE,)):
     title = f'Groups found again in noisy updates ({groups})'
     caption = (
       'Every client clips its update to norm C and adds noise of standard deviation z × C to each of its numbers; '
       'at 0 it clips only.'
     )
     drawn.append(('noise', title, _CAPTION + caption, figures.noise(noisy, title)))
-  if packed := _panels(document, ('nearest', 'random')):
+  if packed := _panels(document, (NEAREST, RANDOM)):
     title = f'Groups found again in quantized updates ({groups})'
     caption = (
       'Every number of an update is put on one of 2^bits levels between its smallest and its largest one, the nearest or, '
@@ -153,38 +152,37 @@ def _drawn(document: Mapping[str, Any]) -> 'list[tuple[str, str, str, Figure]]':
   return drawn
 
 
-def _panels(document: Mapping[str, Any], disturbances: Sequence[str]) -> dict[str, list[figures.Line]]:
+def _panels(document: Document, disturbances: Sequence[str]) -> dict[str, list[figures.Line]]:
   called = names(document)
   panels: dict[str, list[figures.Line]] = {}
   for disturbance in disturbances:
-    for label in dict.fromkeys(row['label'] for row in document['rows']):
-      rows = [row for row in document['rows'] if (row['label'], row['disturbance']) == (label, disturbance)]
+    for label in dict.fromkeys(row.label for row in document.rows):
+      rows = [row for row in document.rows if (row.label, row.disturbance) == (label, disturbance)]
       if not rows:
         continue
-      rows.sort(key=lambda row: row['value'])
+      rows.sort(key=lambda row: row.value)
       mean, low, high, values = (
-        np.array([row[name] for row in rows], float) for name in ('mean', 'low', 'high', 'value')
+        np.array([getattr(row, name) for row in rows], float) for name in ('mean', 'low', 'high', 'value')
       )
-      panel = rows[0]['signature']
-      if disturbance != 'noise':
+      panel = rows[0].signature
+      if disturbance != NOISE:
         panel += f', {DISTURBANCES[disturbance]}'
-      line = figures.Line(called[label].figure, values, mean, low, high, rows[0]['undisturbed'])
+      line = figures.Line(called[label].figure, values, mean, low, high, rows[0].undisturbed)
       panels.setdefault(panel, []).append(line)
   return panels
 
 
-def _bytes_tables(document: Mapping[str, Any]) -> list[Table]:
-  whole = {line['signature']: line['bytes'] for line in document['signatures']}
+def _bytes_tables(document: Document) -> list[Table]:
   norms = [
       (
-          line['signature'], f'{line["features"]:,}', size(line['bytes']), f'{line["norms"]["min"]:.3g}',
-          f'{line["norms"]["median"]:.3g}', f'{line["norms"]["max"]:.3g}', f'{line["clip_norm"]:.3g}', line['clipped'],
+          sent.signature, f'{sent.features:,}', size(sent.bytes), f'{sent.norms.min:.3g}', f'{sent.norms.median:.3g}',
+          f'{sent.norms.max:.3g}', f'{sent.clip_norm:.3g}', sent.clipped,
       )
-      for line in document['signatures']
+      for sent in document.signatures
   ]  # fmt: skip
   packed = [
-    (line['signature'], line['bits'], size(line['bytes']), times(whole[line['signature']] / line['bytes']))
-    for line in document['compression']
+    (p.signature, p.bits, size(p.bytes), times(document.num_bytes(p.signature) / p.bytes))
+    for p in document.compression
   ]
   header = (
     'signature', 'numbers', 'bytes, float32', 'norm, least', 'median', 'largest', 'clip norm C', 'clients clipped',
@@ -203,15 +201,15 @@ def _bytes_tables(document: Mapping[str, Any]) -> list[Table]:
   return tables
 
 
-def _score_table(document: Mapping[str, Any]) -> Table:
+def _score_table(document: Document) -> Table:
   called = names(document)
   rows = [
       (
-          called[row['label']].full, DISTURBANCES[row['disturbance']], value_words(row['disturbance'], row['value']),
-          score(row['mean']), score(row['low']), score(row['high']), len(row['scores']),
-          ', '.join('gave up' if count is None else str(count) for count in row['clusters']),
+          called[row.label].full, DISTURBANCES[row.disturbance], value_words(row.disturbance, row.value),
+          score(row.mean), score(row.low), score(row.high), len(row.scores),
+          ', '.join('gave up' if count is None else str(count) for count in row.clusters),
       )
-      for row in document['rows']
+      for row in document.rows
   ]  # fmt: skip
   header = ('clustering', 'disturbance', 'value', 'mean', 'lowest', 'highest', 'repeats', 'clusters')
   return Table(header, rows, (3, 4, 5, 6))

@@ -8,6 +8,7 @@ from tff_cluster.base import fields
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.studies.disturbance.document import LeftOut
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +53,8 @@ def read_questions(given: Any) -> Questions:
 
 def askable(
   folder: RunFolder, config: config_lib.ExperimentConfig
-) -> tuple[list[config_lib.ClusteringConfig], list[dict[str, str]]]:
-  """Returns the run's clusterings that signatures alone decide, and the others as [{label, reason}].
+) -> tuple[list[config_lib.ClusteringConfig], list[LeftOut]]:
+  """Returns the run's clusterings that signatures alone decide, and the others.
 
   A threshold that was chosen on validation rows stays the one that was chosen.
 
@@ -70,7 +71,7 @@ def askable(
   asked, left_out = [], []
   for clustering in config.clusterings:
     if reason := _reason_to_leave_out(clustering):
-      left_out.append({'label': clustering.label, 'reason': reason})
+      left_out.append(LeftOut(clustering.label, reason))
     else:
       asked.append(threshold_choice.chosen(folder, clustering))
   if not asked:

@@ -18,7 +18,9 @@ from tff_cluster.experiment.run_folder import RunFolder
 # The modules of clustering/ are imported late: they take longer to load than wrong flags may take to be told.
 if TYPE_CHECKING:
   from tff_cluster.clustering import signatures as signatures_lib
-  from tff_cluster.clustering.replay import Answer
+  from tff_cluster.clustering.replay import Answer, Replay
+  from tff_cluster.clustering.sketch import Distortion
+  from tff_cluster.studies.replay.replayed import Family, Replayed, Row, Truth
 
 _SKETCHED_SAMPLE = 200
 
@@ -127,8 +129,8 @@ def run_note(folder: RunFolder, kind: str, client_ids: Sequence[str]) -> str:
 
 def sketched(
   signatures: 'signatures_lib.Signatures', dimension: int, seed: int
-) -> tuple['signatures_lib.Signatures', dict[str, float] | None]:
-  """Returns count sketches in place of the signatures, and their distortion (clustering.sketch.Distortion).
+) -> tuple['signatures_lib.Signatures', 'Distortion | None']:
+  """Returns count sketches in place of the signatures, and their distortion.
 
   Args:
     signatures: The clients' vectors.
@@ -136,7 +138,7 @@ def sketched(
     seed: Seed of the projection.
 
   Returns:
-    The signatures; the distortion by name, over at most 200 clients.
+    The signatures; the distortion, over at most 200 clients.
   """
   if not dimension:
     return signatures, None
@@ -147,7 +149,7 @@ def sketched(
     np.linspace(0, len(vectors) - 1, min(len(vectors), _SKETCHED_SAMPLE)).round().astype(int)
   )
   found = sketch.distortion(signatures.vectors[chosen], vectors[chosen])
-  return dataclasses.replace(signatures, vectors=vectors), dataclasses.asdict(found)
+  return dataclasses.replace(signatures, vectors=vectors), found
 
 
 def replay(
@@ -156,7 +158,7 @@ def replay(
   seed: int,
   truths: Mapping[str, np.ndarray],
   kind: str = 'weights',
-) -> dict[str, Any]:
+) -> 'Replayed':
   """Answers the questions.
 
   Args:
@@ -165,47 +167,31 @@ def replay(
     seed: The run's seed.
     truths: Planted memberships by name, float[groups, clients] each.
     kind: What the signatures are: 'weights' or 'updates'.
-
-  Returns:
-    clients     int
-    truths      [{name, groups (int), overlapping (bool)}]
-    rows        [{method, title, metric, linkage, threshold, num_clusters (K that was asked), clusters, largest_cluster,
-                memberships, silhouette, recovery {truth: {score: float}} (recovery.SCORES), clustering (as a
-                command line gives it), notes}], None where it does not apply
-    exact       [{metric, linkage, truth, low, high}], one for each family and disjoint truth: every threshold
-                low <= T < high gives the planted groups exactly; None where none does, high None where none is
-                too large
   """
   from tff_cluster.clustering.replay import Grid, Replay
+  from tff_cluster.studies.replay.replayed import Replayed
 
   asked = Replay(signatures, seed, questions.with_silhouettes)
   grid = Grid(questions.families, questions.num_thresholds, questions.counts, questions.thresholds)
   answers = list(asked.answers(grid))
-  groups = {name: np.asarray(truth) > 0.0 for name, truth in truths.items()}
-  overlapping = {name: bool((present.sum(axis=0) > 1).any()) for name, present in groups.items()}
-  exact = [
-    {'metric': metric, 'linkage': linkage, 'truth': name}
-    | dict(
-      zip(
-        ('low', 'high'), exact_thresholds(asked.merges(metric, linkage), present.argmax(axis=0)), strict=True
-      )
-    )
-    for name, present in groups.items()
-    if not overlapping[name]
-    for metric, linkage in questions.families
-  ]
-  return {
-    'clients': signatures.num_clients,
-    'truths': [
-      {'name': name, 'groups': int(present.any(axis=1).sum()), 'overlapping': overlapping[name]}
-      for name, present in groups.items()
-    ],
-    'rows': [_row(answer, truths, kind) for answer in answers],
-    'exact': exact,
-  }
+  return Replayed(
+    signatures.num_clients,
+    [_truth(name, shares, asked, questions.families) for name, shares in truths.items()],
+    [_row(answer, truths, kind) for answer in answers],
+  )
 
 
-def exact_thresholds(merges: np.ndarray, groups: np.ndarray) -> tuple[float | None, float | None]:
+def _truth(name: str, shares: np.ndarray, asked: 'Replay', families: Sequence['Family']) -> 'Truth':
+  from tff_cluster.studies.replay.replayed import Truth
+
+  present = np.asarray(shares) > 0.0
+  overlapping = bool((present.sum(axis=0) > 1).any())
+  groups = present.argmax(axis=0)
+  exact = {} if overlapping else {f: exact_thresholds(asked.merges(*f), groups) for f in families}
+  return Truth(name, int(present.any(axis=1).sum()), overlapping, exact)
+
+
+def exact_thresholds(merges: np.ndarray, groups: np.ndarray) -> tuple[float, float | None] | None:
   """Returns the thresholds at which a family gives exactly these groups: all T with low <= T < high.
 
   They follow from the merges alone: k groups are there after all but k - 1 of them.
@@ -215,7 +201,7 @@ def exact_thresholds(merges: np.ndarray, groups: np.ndarray) -> tuple[float | No
     groups: int64[clients], each client's group.
 
   Returns:
-    low and high; (None, None) where no threshold gives the groups, high None where every large one does.
+    low and high; None where no threshold gives the groups, high None where every large one does.
   """
   from tff_cluster.clustering.methods import hierarchical
   from tff_cluster.clustering.outcome import by_first_member
@@ -226,37 +212,33 @@ def exact_thresholds(merges: np.ndarray, groups: np.ndarray) -> tuple[float | No
   high = float(heights[done]) if done < len(heights) else None
   found = hierarchical.cut(merges, low)
   exact = np.array_equal(found, by_first_member(groups))
-  return (low, high) if exact else (None, None)
+  return (low, high) if exact else None
 
 
-def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> dict[str, Any]:
-  config = answer.config
-  scores = _recovery(answer, truths)
-  fields = config.parameters
-  return {
-    'method': config.method,
-    'title': config.rule.title,
-    'metric': fields.get('metric'),
-    'linkage': fields.get('linkage'),
-    'threshold': answer.threshold,
-    'num_clusters': fields.get('num_clusters'),
-    'clusters': answer.num_clusters,
-    'largest_cluster': answer.largest_cluster,
-    'memberships': answer.memberships,
-    'silhouette': answer.silhouette,
-    'recovery': scores,
-    'clustering': as_flag(config.changed(signature=kind)),
-    'notes': list(answer.notes),
-  }
-
-
-def _recovery(answer: 'Answer', truths: Mapping[str, np.ndarray]) -> dict[str, dict[str, float | None]]:
+def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> 'Row':
   from tff_cluster.clustering import recovery
+  from tff_cluster.studies.replay.replayed import Row
 
-  assignment = answer.assignment if truths else None
-  if assignment is None:
-    return {name: dict.fromkeys(recovery.SCORES) for name in truths}
-  return {name: recovery.recovery(assignment, truth) for name, truth in truths.items()}
+  config, fields = answer.config, answer.config.parameters
+  assignment = answer.assignment if truths else None  # Labels become a matrix where it is needed only.
+  return Row(
+    config.method,
+    config.rule.title,
+    fields.get('metric'),
+    fields.get('linkage'),
+    answer.found.threshold,
+    fields.get('num_clusters'),
+    answer.num_clusters,
+    answer.largest_cluster,
+    answer.memberships,
+    answer.silhouette,
+    {
+      name: None if assignment is None else recovery.recovery(assignment, truth)
+      for name, truth in truths.items()
+    },
+    as_flag(config.changed(signature=kind)),
+    answer.found.notes,
+  )
 
 
 def as_flag(config: config_lib.ClusteringConfig) -> str:

@@ -32,13 +32,13 @@ def write(
     folder: Where to.
     run_folder: A run of which the page may show pictures.
   """
-  environment = runs[0][2]['environment']
+  environment = runs[0][2].environment
   told = {
     **facts,
     'seeds': ', '.join(str(seed) for seed in sorted({seed for _, seed, _ in runs})),
-    'machine': f'{environment["machine"]}, {environment["cores"]} cores',
-    'begun': environment['started'],
-    'runs': ', '.join(f'{results["digest"][:12]}' for *_, results in runs),
+    'machine': f'{environment.machine}, {environment.cores} cores',
+    'begun': environment.started,
+    'runs': ', '.join(results.digest[:12] for *_, results in runs),
   }
   return write_page(published, gather(runs), scale, told, folder, run_folder)
 

@@ -9,20 +9,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tff_cluster.base import digests
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.engine import machine as machine_lib
-from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import preset
 from tff_cluster.experiment import results as results_lib
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.phases import main_job, run_experiment
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import Row
-
-# Where data lies; it is no part of what an experiment is.
-_PLACE = ('data_dir', 'data_file')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,7 +36,7 @@ class Job:
 
   rows: tuple[Row, ...]
   seed: int
-  config: config_lib.ExperimentConfig
+  config: ExperimentConfig
   folder: RunFolder
   fold: None = None
 
@@ -83,7 +79,7 @@ def plan(
       changes = _scaled(members[0].settings, scale) | {'seed': seed, 'data_seed': seed}
       if data_dir is not None:
         changes['data_dir'] = data_dir
-      clusterings = tuple(config_lib.ClusteringConfig(**row.clustering) for row in members if row.clustering)
+      clusterings = tuple(ClusteringConfig(**row.clustering) for row in members if row.clustering)
       config = preset.read_preset(scale.preset or published.preset, changes, clusterings)
       # The folder is the experiment's: another choice of rows is another run, which shares the store.
       told = _words({field: changes[field] for field in members[0].settings})
@@ -143,30 +139,27 @@ def finished(
   """
   runs = [(job.rows, job.seed, results) for job, results in ran]
   seeds = {job.seed for job, _ in ran}
-  places = {_place(results.config.to_json()) for _, results in ran}
-  populations = {_partition(results.config.to_json()): results.population.digest for _, results in ran}
+  places = {_place(results.config) for _, results in ran}
+  populations = {_partition(results.config): results.population.digest for _, results in ran}
   have = {(row.name, job.seed) for job, _ in ran for row in job.rows}
   for path in sorted((root / published.name / scale.name).glob('*/results.json')):
     try:
       results = results_lib.read(path)
     except InputError:
       continue
-    config = results.config.to_json()
-    seed = results.config.training.seed
+    config, seed = results.config, results.config.training.seed
     known = populations.get(_partition(config))
     same = _place(config) in places if known is None else known == results.population.digest
     if seed not in seeds or not same:
       continue
     rows, clusterings = [], []
     for job in plan(published, scale, (seed,), root):
-      planned = job.config.to_json()
-      if _partition(planned) != _partition(config):
-        continue
-      if any(planned[name] != config[name] for name in ('training', 'evaluation')):
+      if _but_clusterings(job.config) != _but_clusterings(config):
         continue
       # FedAvg alone has one row and no clustering.
-      theirs = config['clusterings'] or [None]
-      for row, clustering in zip(job.rows, planned['clusterings'] or [None], strict=True):
+      planned: Sequence[ClusteringConfig | None] = job.config.clusterings or (None,)
+      theirs: Sequence[ClusteringConfig | None] = config.clusterings or (None,)
+      for row, clustering in zip(job.rows, planned, strict=True):
         if clustering in theirs and (row.name, seed) not in have:
           have.add((row.name, seed))
           rows.append(row)
@@ -183,13 +176,17 @@ def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
   return changed
 
 
-def _partition(config: Mapping[str, Any]) -> str:
-  """Names the rows of all clients, as far as a configuration (as JSON) does."""
-  return digests.of_json({name: value for name, value in config['data'].items() if name not in _PLACE})
+def _partition(config: ExperimentConfig) -> DataConfig:
+  """Returns what names the rows of all clients, as far as a configuration does: not where the data lies."""
+  return dataclasses.replace(config.data, data_dir=None, data_file=None)
 
 
-def _place(config: Mapping[str, Any]) -> tuple[Any, ...]:
-  return tuple(config['data'][name] for name in _PLACE)
+def _but_clusterings(config: ExperimentConfig) -> ExperimentConfig:
+  return dataclasses.replace(config, data=_partition(config), clusterings=())
+
+
+def _place(config: ExperimentConfig) -> tuple[str | None, str | None]:
+  return config.data.data_dir, config.data.data_file
 
 
 def _words(settings: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import SUBJECT
 from tff_cluster.base.words import plural, score, signed
+from tff_cluster.experiment.result_parts import Cut, Experts
 from tff_cluster.report import scorecard_tables
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture
@@ -17,6 +18,7 @@ from tff_cluster.scorecard.cells import Line, without_remark
 from tff_cluster.scorecard.claims import Claim, Finding
 from tff_cluster.scorecard.curves import TARGETS, CurveMeasures, measure
 from tff_cluster.scorecard.published import Published
+from tff_cluster.scorecard.rows import Ours
 from tff_cluster.studies.reproduction import pictures, toy_sections
 
 TEMPLATE = 'reproduction.html'
@@ -46,7 +48,7 @@ class Page:
   run_folder: Path | None = None
 
   @property
-  def known(self) -> dict[str, Any]:
+  def known(self) -> dict[str, Ours]:
     """The rows that were run, in the table's order."""
     return {row.name: self.rows[row.name] for row in self.published.rows if row.name in self.rows}
 
@@ -151,8 +153,8 @@ def _choice(page: Page) -> Parts:
   for name, found in page.known.items():
     for seed, choice in zip(found.seeds, found.choice, strict=False):
       if choice is not None:
-        cuts = [choice['candidates'][choice[by]] for by in ('chosen', 'best_on_test')]
-        tried = ', '.join(str(candidate['num_clusters']) for candidate in choice['candidates'])
+        cuts = [choice.candidates[position] for position in (choice.chosen, choice.best_on_test)]
+        tried = ', '.join(str(cut.num_clusters) for cut in choice.candidates)
         body.append((name, seed, tried, *map(_cut_words, cuts)))
   if not body:
     return []
@@ -166,9 +168,8 @@ def _choice(page: Page) -> Parts:
   return _told('Thresholds that were tried', Table(header, body, (1,)), words)
 
 
-def _cut_words(candidate: Mapping[str, Any]) -> str:
-  accuracy = 100.0 * candidate['test_accuracy']
-  return f'T {candidate["threshold"]:.4g}: {plural(candidate["num_clusters"], "cluster")}, {accuracy:.1f}%'
+def _cut_words(cut: Cut) -> str:
+  return f'T {cut.threshold:.4g}: {plural(cut.num_clusters, "cluster")}, {100.0 * cut.test_accuracy:.1f}%'
 
 
 def _experts(page: Page) -> Parts:
@@ -179,14 +180,9 @@ def _experts(page: Page) -> Parts:
   columns: list[list[str]] = []
   names = ['FedAvg without clusters', 'best expert alone', *(rule.words for rule in rules.prediction_rules())]
   for name, found in known.items():
-    measured = [experts for experts in found.experts if experts is not None]
-    best = [max(experts['expert_accuracy']) for experts in measured]
-    by_rule = {
-      rule.name: [experts['accuracy'][rule.name] for experts in measured] for rule in rules.prediction_rules()
-    }
-    fedavg = sum(found.baseline_global) / len(found.baseline_global)
-    values = [fedavg, *(100.0 * sum(shares) / len(shares) for shares in (best, *by_rule.values()))]
-    fedex = values[2 + list(by_rule).index(rules.with_role(SUBJECT).name)]
+    shares = np.mean([_shares(experts) for experts in found.experts if experts is not None], axis=0)
+    values = [np.mean(found.baseline_global), *(100.0 * shares)]
+    fedex = values[2 + rules.prediction_rules().index(rules.with_role(SUBJECT))]
     header += [name, 'against FedEx']
     columns += [[f'{v:.2f}%' for v in values], [f'{signed(v - fedex, 2)} points' for v in values]]
   text = (
@@ -196,6 +192,13 @@ def _experts(page: Page) -> Parts:
   )
   body = list(zip(names, *columns, strict=True))
   return _told('Where the loss comes from', Table(header, body, range(1, len(header))), text)
+
+
+def _shares(experts: Experts) -> list[float]:
+  """Returns how much of the global test set the best expert has right, and each rule."""
+  assert experts.accuracy is not None and experts.expert_accuracy is not None  # A run knows its labels.
+  by_rule = [experts.accuracy[rule.name] for rule in rules.prediction_rules()]
+  return [max(experts.expert_accuracy), *by_rule]
 
 
 def _measures(page: Page) -> Parts:

@@ -21,7 +21,7 @@ from scipy import special
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.seeding import generator
-from tff_cluster.clustering.methods import bipartition
+from tff_cluster.clustering import halves
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.papers.sattler2019.toys.results import ClientsToy
 from tff_cluster.papers.sattler2019.toys.risks import check_norms, descend
@@ -89,7 +89,7 @@ def run_clients(
     if len(members) == 1 or np.linalg.norm(each, axis=1).max() < eps_2:
       yield members, at, each
       return
-    half, _ = bipartition.bipartition(_similarities(each))
+    half, _ = halves.bipartition(_similarities(each))
     for side in (members[half == 0], members[half == 1]):
       yield from cluster(side, *train(side, at)[:2])
 
@@ -184,7 +184,7 @@ def _draw(problem: str, cluster: int, rows: int, seed: int, client: int) -> np.n
 
 
 def _similarities(updates: np.ndarray) -> np.ndarray:
-  return bipartition.similarities(Signatures.numbered(updates))
+  return halves.similarities(Signatures.numbered(updates))
 
 
 def _signs(labels: np.ndarray) -> np.ndarray:

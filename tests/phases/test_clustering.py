@@ -1,0 +1,80 @@
+"""Clusterings of whole runs: planted groups are found, nothing is found where nothing is, and nothing leaks into them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.phases.conftest import CLIENTS, LABELS, PLAIN
+from tests.phases.whole_run import WholeRun, accuracy_of
+from tff_cluster.clustering import recovery
+from tff_cluster.data import populate
+from tff_cluster.experiment.config import DataConfig
+from tff_cluster.storage import files
+
+pytestmark = pytest.mark.tensorflow
+FOUND = recovery.Recovery(*[1.0] * len(recovery.SCORES))
+
+
+def test_the_planted_groups_are_found_and_clustering_wins_by_a_wide_margin(planted):
+  (truth,) = planted.population.truths.values()
+  for label in ('kmeans', 'planted'):
+    assert planted.clustering(label).recovery['group'] == FOUND
+    assert sorted(map(tuple, planted.membership(label))) == sorted(map(tuple, truth > 0))
+  baseline = accuracy_of(planted.results.baseline.evaluation)
+  # The groups disagree on 4 of 10 labels, so that no single model can do better than 0.8 for everybody.
+  assert baseline < 0.8
+  for label in ('kmeans', 'dynamic_distance'):
+    assert accuracy_of(planted.clustering(label).evaluations['own']) > baseline + 0.1
+  overlapping = planted.membership('dynamic_distance')
+  assert [planted.clustering(label).overlapping for label in LABELS] == [False, True, False]
+  assert planted.clustering('dynamic_distance').memberships == overlapping.sum() / CLIENTS
+  for row in overlapping:
+    assert truth[:, row > 0].any(axis=1).sum() == 1  # No cluster mixes the groups.
+
+
+def test_arrays_beside_the_results_fit_them(planted):
+  arrays = files.load_arrays(planted.folder.arrays)
+  vectors = planted.signatures().astype(np.float64)
+  expected = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
+  np.testing.assert_allclose(arrays['distances_weights'], expected, rtol=1e-4, atol=1e-5)
+  assert {name: array.shape for name, array in arrays.items()} == {
+    'distances_weights': (CLIENTS, CLIENTS),
+    'embedding_weights': (CLIENTS, 2),
+    'linkage_everybody': (CLIENTS - 1, 4),
+  }
+
+
+def test_test_rows_and_planted_truth_reach_no_training_clustering_or_weighting(
+  planted, tmp_path, monkeypatch
+):
+  rng, population = np.random.default_rng(0), planted.population
+  changed = dataclasses.replace(
+    population,
+    test=dataclasses.replace(population.test, y=rng.permutation(population.test.y)),
+    global_test_y=rng.permutation(population.global_test_y),
+    truths={'group': population.truths['group'][:, rng.permutation(CLIENTS)]},
+  )
+  monkeypatch.setattr(populate, 'build_population', lambda *arguments: changed)
+  other = WholeRun(PLAIN, tmp_path)
+  for label in LABELS:
+    one, two = planted.clustering(label), other.clustering(label)
+    assert (one.clusters, one.threshold, one.best_validation) == (
+      two.clusters,
+      two.threshold,
+      two.best_validation,
+    )
+    assert one.evaluations['weighted'].mixing == two.evaluations['weighted'].mixing
+    for weights, others in zip(planted.models[label], other.models[label], strict=True):
+      assert all(np.array_equal(a, b) for a, b in zip(weights, others, strict=True))
+  assert accuracy_of(other.clustering('kmeans').evaluations['own']) < 0.4
+
+
+def test_without_groups_clustering_does_not_claim_to_help(tmp_path):
+  data = DataConfig(num_clients=CLIENTS, rows_per_client=80, validation_fraction=0.2, partition='iid')
+  found = WholeRun(dataclasses.replace(PLAIN, data=data), tmp_path, export_models=False).results
+  baseline = accuracy_of(found.baseline.evaluation)
+  assert baseline > 0.85
+  for clustering in found.clusterings:
+    assert clustering.recovery == {}
+    assert baseline - 0.06 < accuracy_of(clustering.evaluations['own']) < baseline + 0.02

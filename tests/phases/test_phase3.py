@@ -1,0 +1,116 @@
+"""Phase 3: every number again in plain Keras and NumPy, from the exported models."""
+
+import numpy as np
+import pytest
+import scipy.special
+from sklearn import metrics
+
+from tests.phases.conftest import CLIENTS, LABELS
+from tff_cluster.aggregation.rules import fedex
+
+pytestmark = pytest.mark.tensorflow
+
+MODELS = [(label, name) for label in LABELS for name in ('own', 'average', 'weighted', 'blended')]
+
+
+def shares_of(run, label, name):
+  """Returns float64[models, clients], from the papers' words (Rohith et al. 2020, sections 5.2.4 and 6.3)."""
+  member = run.membership(label)
+  models = len(member)
+  if name == 'average':
+    return np.full((models, CLIENTS), 1 / models)
+  if name == 'weighted':
+    best = np.array(run.clustering(label).best_validation)
+    return np.repeat((best / best.sum())[:, None], CLIENTS, axis=1)
+  blend = np.eye(models) if name == 'own' else (np.eye(models) + np.full((models, models), 1 / models)) / 2
+  return blend @ (member / member.sum(axis=0))
+
+
+def predict(run, label, shares, x):
+  """Returns the logits of the mean of a clustering's models with these shares, float[models]."""
+  mixed = [
+    np.tensordot(shares, np.stack(arrays).astype(np.float64), 1).astype(np.float32)
+    for arrays in zip(*run.models[label], strict=True)
+  ]
+  return run.predict(mixed, x).astype(np.float64)
+
+
+def accuracy(run, label, shares, x, y):
+  return float(np.mean(predict(run, label, shares, x).argmax(axis=1) == y))
+
+
+def check_metrics(found, true, predicted):
+  assert found.accuracy == pytest.approx(metrics.accuracy_score(true, predicted), abs=1e-12)
+  for score, function in ((found.precision, metrics.precision_score), (found.recall, metrics.recall_score)):
+    assert score == pytest.approx(function(true, predicted, average='macro', zero_division=0))
+
+
+@pytest.mark.parametrize(('label', 'name'), MODELS)
+def test_evaluations_are_what_keras_measures(label, name, planted):
+  found, shares = planted.clustering(label).evaluations[name], shares_of(planted, label, name)
+  np.testing.assert_allclose(np.broadcast_to(np.array(found.mixing), shares.shape), shares, atol=1e-12)
+  rows = [planted.population.test.client(k) for k in range(CLIENTS)]
+  predicted = [predict(planted, label, shares[:, k], x).argmax(axis=1) for k, (x, _) in enumerate(rows)]
+  each = [float(np.mean(y == those)) for (_, y), those in zip(rows, predicted, strict=True)]
+  assert found.client_accuracy == each
+  assert found.clients.mean_client_accuracy == pytest.approx(np.mean(each))
+  assert found.clients.highest_client_accuracy == max(each)
+  assert found.clients.share_at_highest == each.count(max(each)) / CLIENTS
+  check_metrics(found.clients, np.concatenate([y for _, y in rows]), np.concatenate(predicted))
+
+
+@pytest.mark.parametrize(('label', 'name'), MODELS)
+def test_global_metrics_are_what_keras_measures_and_only_of_one_model_for_everybody(label, name, planted):
+  found, shares = planted.clustering(label).evaluations[name].global_test, shares_of(planted, label, name)
+  if (shares != shares[:, :1]).any():
+    assert found is None
+    return
+  x, true = planted.population.global_test_x, planted.population.global_test_y
+  logits = predict(planted, label, shares[:, 0], x)
+  check_metrics(found, true, logits.argmax(axis=1))
+  loss = -scipy.special.log_softmax(logits, axis=1)[np.arange(len(true)), true]
+  assert found.loss == pytest.approx(loss.mean(), rel=1e-4)
+
+
+@pytest.mark.parametrize('label', LABELS)
+def test_cluster_scores_are_of_each_clusters_model_on_its_members_and_on_the_global_test_set(label, planted):
+  found, member = planted.clustering(label).cluster_scores, planted.membership(label)
+  population, models = planted.population, len(member)
+  for kind, blend in (('unblended', np.eye(models)), ('blended', (np.eye(models) + 1 / models) / 2)):
+    for row in range(models):
+      rows = [population.test.client(k) for k in np.flatnonzero(member[row])]
+      x, y = (np.concatenate(column) for column in zip(*rows, strict=True))
+      assert found[kind].members[row] == accuracy(planted, label, blend[:, row], x, y)
+      everybodys = (population.global_test_x, population.global_test_y)
+      assert found[kind].global_test[row] == accuracy(planted, label, blend[:, row], *everybodys)
+
+
+def test_experts_are_the_cluster_models_and_rules_are_the_rules(planted):
+  clustering, labels = planted.clustering('dynamic_distance'), planted.population.global_test_y
+  found, each = clustering.experts, np.eye(clustering.num_clusters)
+  logits = [predict(planted, clustering.label, shares, planted.population.global_test_x) for shares in each]
+  outputs = scipy.special.softmax(np.stack(logits), axis=2)
+  assert found.num_experts == clustering.num_clusters > 2 and found.num_samples == len(labels)
+  np.testing.assert_allclose(
+    found.expert_accuracy, (outputs.argmax(axis=2) == labels).mean(axis=1), atol=1e-9
+  )
+  np.testing.assert_allclose(found.expert_accuracy, clustering.cluster_scores['unblended'].global_test)
+  true = outputs[:, np.arange(len(labels)), labels]
+  np.testing.assert_allclose(found.expert_loss, -np.log(np.maximum(true, 1e-7)).mean(axis=1), rtol=1e-4)
+  twice = -scipy.special.log_softmax(outputs, axis=2)[:, np.arange(len(labels)), labels].mean(axis=1)
+  np.testing.assert_allclose(found.expert_loss_twice, twice, rtol=1e-4)
+  predictions, weights = fedex.fedex(outputs)
+  # A sample or two may be a tie within float32.
+  assert found.accuracy['fedex'] == pytest.approx(np.mean(predictions == labels), abs=3 / len(labels))
+  np.testing.assert_allclose(found.weights, weights, atol=5e-3)
+  rules = {'fedex', 'mean', 'vote', 'confidence', 'oracle', 'gate'}
+  assert found.accuracy.keys() == found.agreement.keys() == rules
+  assert found.accuracy['oracle'] >= max(found.expert_accuracy)
+
+
+def test_an_expert_alone_is_every_rule(planted):
+  everybody = planted.clustering('everybody')
+  found, alone = everybody.experts, everybody.cluster_scores['unblended'].global_test[0]
+  for rule in ('fedex', 'mean', 'vote', 'confidence', 'oracle'):
+    assert found.accuracy[rule] == pytest.approx(found.expert_accuracy[0]) == pytest.approx(alone)
+  assert found.order_sensitivity.changed == 0.0

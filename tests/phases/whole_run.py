@@ -1,0 +1,99 @@
+"""A whole run, and what tests read of its folder."""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+
+from tff_cluster.clustering.assignment import ClusterAssignment
+from tff_cluster.data import saved
+from tff_cluster.experiment import phase_files
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import run_experiment, session
+from tff_cluster.storage import files
+
+
+class Stopped(BaseException):
+  """Stands for a kill."""
+
+
+class WholeRun:
+  """A finished run of an experiment; options are run_experiment's."""
+
+  def __init__(self, config, path, **options):
+    self.config, self.folder = config, RunFolder(path)
+    self.done = run_experiment.run_experiment(config, path, **options)
+    self.results = self.done.results
+
+  @property
+  def store(self):
+    return str(self.folder.store)
+
+  @functools.cached_property
+  def population(self):
+    return saved.load_population(self.folder.population)
+
+  @functools.cached_property
+  def phase1(self):
+    return self.folder.load_finished(self.folder.phase1, phase_files.Phase1)
+
+  def clustering(self, label):
+    return next(c for c in self.results.clusterings if c.label == label)
+
+  def membership(self, label):
+    """Returns float64[clusters, clients]."""
+    clusters = self.clustering(label).clusters
+    return ClusterAssignment.from_clusters(clusters, self.population.client_ids).membership
+
+  def signatures(self, kind='weights'):
+    return np.array(files.load_rows(self.folder.store / self.phase1.signatures[kind] / 'vectors.npy'))
+
+  @functools.cached_property
+  def models(self):
+    """The weights of the exported models, by label, as Keras loads them."""
+    return {
+      c.label: [self._load(c.label, row).get_weights() for row in range(c.num_clusters)]
+      for c in self.results.clusterings
+    }
+
+  @functools.cached_property
+  def _keras(self):
+    return self._load(self.results.clusterings[0].label, 0)
+
+  def _load(self, label, row):
+    import tensorflow as tf
+
+    return tf.keras.models.load_model(self.folder.model(label, row))
+
+  def predict(self, weights, x):
+    """Returns float32[rows, classes], what Keras makes of images with values from 0 to 255."""
+    self._keras.set_weights(weights)
+    return self._keras(x.astype(np.float32) / np.float32(255)).numpy()
+
+  def opened(self):
+    return opened(self.folder, self.config)
+
+
+@contextlib.contextmanager
+def opened(folder, config) -> Iterator:
+  """Yields a run's experiment for training."""
+  with session.opened(folder, config, run_experiment.Silent()) as experiment:
+    yield experiment
+
+
+def logits(weights, x):
+  """Returns float64[rows, classes] of a linear model (kernel, bias) on images with values from 0 to 255."""
+  kernel, bias = weights
+  return x.reshape(len(x), -1).astype(np.float64) / 255 @ np.asarray(kernel, np.float64) + bias
+
+
+def accuracy(weights, split, client):
+  """Returns the share of a client's rows that a linear model is right on."""
+  x, y = split.client(client)
+  return np.mean(logits(weights, x).argmax(axis=1) == y)
+
+
+def accuracy_of(evaluation):
+  """Returns the mean over clients."""
+  return evaluation.clients.mean_client_accuracy
