@@ -260,10 +260,10 @@ def test_each_computation_is_built_and_compiled_once(rows, monkeypatch):
   make = made_of(dense(16), last)
   model = client_work.model_from_keras(make(), np.float32)
   built.clear()
-  connection.compiled.cache_clear()
+  connection._compiled.cache_clear()
   model_check.check(make, model, *rows)
   assert len(built) == 2  # The training step, and predictions.
-  assert connection.compiled.cache_info().misses == 2
+  assert connection._compiled.cache_info().misses == 2
 
 
 def test_nothing_is_left_where_it_ends_early(rows, started, monkeypatch):

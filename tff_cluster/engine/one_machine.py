@@ -74,14 +74,16 @@ class LocalContext(tff.framework.SyncContext):
     self._machine, self._model = machine, model
     self._worker = worker
     self._lock = threading.Lock()
+    # Why the worker was given up, and whether that holds for calls that come later, too.
     self._fault: EnvironmentFault | None = None
+    self._is_over = False
     self._door: socket_relay.Door
     self._connection: connection_lib.Connection
     self._connect()
 
   def invoke(self, comp: Any, arg: Any) -> Any:
     for failures in range(self._machine.worker_retries + 1):
-      connection = self._connection
+      connection = self._usable()
       try:
         return connection.invoke(comp, arg)
       except connection_lib.WorkerLost as lost:
@@ -93,7 +95,17 @@ class LocalContext(tff.framework.SyncContext):
     """Ends the worker, and with it the calls of all threads."""
     with self._lock:
       self._fault = self._fault or EnvironmentFault(f'the TFF worker was left; {SAVED}')
+      self._is_over = True
       self._leave()
+
+  def _usable(self) -> connection_lib.Connection:
+    """Returns the connection to a worker, another one where the last was given up after many failures."""
+    with self._lock:
+      if self._fault is not None:
+        if self._is_over or not self._machine.worker_retries:
+          raise self._fault
+        self._start()
+      return self._connection
 
   def _leave(self) -> None:
     self._worker.stop()
@@ -112,6 +124,7 @@ class LocalContext(tff.framework.SyncContext):
     retries = self._machine.worker_retries
     try:
       if self._worker.died_of is not None:
+        self._is_over = True
         raise EnvironmentFault(self._untrusted()) from lost
       if failures == retries:
         times = f'{failures + 1} times in a row, at last it ' if failures else 'in the middle of a round: it '
@@ -119,11 +132,15 @@ class LocalContext(tff.framework.SyncContext):
       _LOG.warning(
         'the TFF worker %s; it is started again and its work repeated (%d of %d)', lost, failures + 1, retries
       )
-      self._worker = worker_lib.start(self._worker.clients_in_parallel)
-      self._connect()
+      self._start()
     except EnvironmentFault as fault:
       self._fault = fault
       raise
+
+  def _start(self) -> None:
+    self._worker = worker_lib.start(self._worker.clients_in_parallel)
+    self._connect()
+    self._fault = None
 
   def _connect(self) -> None:
     machine, worker = self._machine, self._worker

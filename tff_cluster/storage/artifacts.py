@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -63,13 +62,6 @@ class Artifact:
   last_used: float
 
 
-class _Last(threading.local):
-  """The artifact that a thread has named last."""
-
-  folder: pathlib.Path | None = None
-  determinants: Any = None
-
-
 class Store:
   """A folder of artifacts, which several runs may share.
 
@@ -79,7 +71,7 @@ class Store:
 
   def __init__(self, root: pathlib.Path):
     self.root = root
-    self._last = _Last()
+    self._described: dict[pathlib.Path, Any] = {}  # What was named, by folder.
 
   def place(self, kind: str, determinants: Any) -> pathlib.Path:
     """Returns the folder that an artifact has or would have; makes nothing."""
@@ -94,7 +86,7 @@ class Store:
     """
     folder = self.place(kind, determinants)
     described = folder / _DESCRIBED
-    self._last.folder, self._last.determinants = folder, determinants
+    self._described[folder] = determinants
     if not _is_artifact(folder):
       # Locked, because who works on an artifact sweeps it.
       os.close(self._locked(folder))
@@ -142,8 +134,8 @@ class Store:
         # On the folder itself: a file of its own to lock would be left behind, or go and let two in.
         filelock.lock_descriptor(descriptor)
         if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
-          if self._last.folder == folder and not _is_artifact(folder):
-            files.save_json(folder / _DESCRIBED, self._last.determinants, seal=False)
+          if folder in self._described and not _is_artifact(folder):
+            files.save_json(folder / _DESCRIBED, self._described[folder], seal=False)
           return descriptor
       except FileNotFoundError:
         pass  # Pruned while we waited for the lock.
