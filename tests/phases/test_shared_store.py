@@ -12,6 +12,7 @@ import pytest
 from tests.phases.conftest import TINY
 from tests.phases.whole_run import Stopped, WholeRun
 from tff_cluster.data import populate
+from tff_cluster.engine.machine import Machine
 from tff_cluster.phases.run_experiment import Silent
 from tff_cluster.storage import artifacts
 
@@ -75,8 +76,11 @@ def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(al
   descriptor = os.open(other, os.O_RDONLY)
   fcntl.flock(descriptor, fcntl.LOCK_EX)
   progress = Recorder(descriptor, until='kmeans/cluster_001')
-  # In its order it would wait for cluster_000 for ever.
-  beside = WholeRun(TINY, tmp_path / 'beside', store_dir=str(tmp_path / 'store'), progress=progress)
+  # One cluster at a time: in its order it would wait for cluster_000 for ever.
+  one = Machine(clients_in_parallel=1)
+  beside = WholeRun(
+    TINY, tmp_path / 'beside', store_dir=str(tmp_path / 'store'), progress=progress, machine=one
+  )
   clusters = [name for name in progress.names if name.startswith('kmeans/')]
   assert clusters == ['kmeans/cluster_001', 'kmeans/cluster_000']
   assert beside.results.digest == run.results.digest
