@@ -4,10 +4,11 @@
 PYTHON ?= python3.11
 ENVIRONMENT := .venv/.made-from-requirements.lock
 RUN := .venv/bin/python
-# About half of the tests' time.
+# About half of the time of make unit, and of make test.
+NUMBERS := tests/clustering tests/aggregation tests/papers tests/scorecard
 BESIDE := tests/programs tests/report tests/studies tests/engine tests/test_readme.py
 
-.PHONY: demo test test-library test-programs unit unit-clustering unit-others check lock licences clean
+.PHONY: demo test test-library test-programs unit unit-numbers unit-others check lock licences clean
 
 demo: $(ENVIRONMENT)
 	$(RUN) -m phases.run_all --flagfile=flags/demo.flags
@@ -24,13 +25,13 @@ test-programs: $(ENVIRONMENT)
 
 # Without TensorFlow, programs and reports.
 unit: $(ENVIRONMENT)
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going unit-clustering unit-others
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going unit-numbers unit-others
 
-unit-clustering: $(ENVIRONMENT)
-	$(RUN) -m pytest -m "not tensorflow and not program" --hypothesis-profile=quick tests/clustering
+unit-numbers: $(ENVIRONMENT)
+	$(RUN) -m pytest -m "not tensorflow and not program" --hypothesis-profile=quick $(NUMBERS)
 
 unit-others: $(ENVIRONMENT)
-	$(RUN) -m pytest -m "not tensorflow and not program" --hypothesis-profile=quick --ignore=tests/clustering
+	$(RUN) -m pytest -m "not tensorflow and not program" --hypothesis-profile=quick $(foreach each,$(NUMBERS),--ignore=$(each))
 
 check: $(ENVIRONMENT)
 	$(RUN) -m ruff check .
