@@ -2,7 +2,7 @@
 
 from tests.made_up import in_json
 from tests.made_up.scorecard_rows import changed, make_ours
-from tff_cluster.experiment.result_parts import Experts
+from tff_cluster.experiment.measured import Experts
 from tff_cluster.papers import miles2024
 
 

@@ -13,7 +13,8 @@ from tests.conftest import make_population
 from tests.made_up import in_json
 from tests.phases.whole_run import WholeRun
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
-from tff_cluster.experiment.result_parts import Clustering, Malicious, Sides, Stage
+from tff_cluster.experiment.measured import Stage
+from tff_cluster.experiment.result_parts import Clustering, Malicious, Sides
 from tff_cluster.phases import malicious_scores
 
 CONFIG = ExperimentConfig(

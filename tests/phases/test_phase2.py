@@ -11,7 +11,7 @@ from tests.phases.conftest import CLIENTS, CONFIG, LABELS, PHASE1, PHASE2, PLAIN
 from tests.phases.whole_run import WholeRun
 from tff_cluster.base import digests
 from tff_cluster.experiment.config import ClusteringConfig
-from tff_cluster.experiment.result_parts import Ledger
+from tff_cluster.experiment.measured import Ledger
 from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow

@@ -15,7 +15,7 @@ from tests.made_up.published_table import FIGURE, REMARK, SMALL, TABLE
 from tests.made_up.scorecard_rows import changed
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.errors import EnvironmentFault
-from tff_cluster.experiment.result_parts import Choice, Cut
+from tff_cluster.experiment.measured import Choice, Cut
 from tff_cluster.papers import briggs2020
 from tff_cluster.scorecard.claims import Claim, Finding, whole
 from tff_cluster.scorecard.published import PAPER, Scale

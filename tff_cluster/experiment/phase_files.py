@@ -7,7 +7,7 @@ from tff_cluster.base import records
 from tff_cluster.base.types import Json
 from tff_cluster.clustering import alternating
 from tff_cluster.clustering.assignment import ClusterAssignment
-from tff_cluster.experiment.result_parts import (
+from tff_cluster.experiment.measured import (
   Choice,
   ClusterScores,
   EqualCost,

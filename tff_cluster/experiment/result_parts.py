@@ -1,104 +1,29 @@
 """The parts of results.json (tff_cluster/experiment/results.py). Accuracies are from 0 to 1, times in seconds.
 
-What is not said here is in the records of lower rooms: `Metrics` and `RowMetrics` (data/class_counts.py), `Recovery` (clustering/recovery.py),
+What phases measure is in measured.py. What is in neither is in the records of lower rooms: `Metrics` and `RowMetrics` (data/class_counts.py), `Recovery` (clustering/recovery.py),
 `Test` and `TwoKinds` (clustering/alternating.py), `Comparison` (aggregation/expert_comparison.py), `Checkpoints`
 (storage/saved_rounds.py) and `Environment` (base/environment.py).
 """
 
 import dataclasses
 
-from tff_cluster.aggregation.expert_comparison import Comparison
 from tff_cluster.base import records
 from tff_cluster.base.types import Json
 from tff_cluster.clustering.alternating import Test
 from tff_cluster.clustering.recovery import Recovery
-from tff_cluster.clustering.sketch import Distortion
-from tff_cluster.data.class_counts import Metrics, RowMetrics
+from tff_cluster.experiment.measured import (
+  Choice,
+  ClusterScores,
+  EqualCost,
+  Evaluation,
+  Experts,
+  History,
+  JoinedClients,
+  Ledger,
+  Sketch,
+  Untrained,
+)
 from tff_cluster.storage.saved_rounds import Checkpoints
-
-
-@dataclasses.dataclass(frozen=True)
-class Ledger(records.Record):
-  """What rounds cost on the network: a client-round moves the model down once and up once.
-
-  Attributes:
-    client_rounds: Rounds of single clients.
-    bytes_up, bytes_down: What they sent and received.
-  """
-
-  client_rounds: int
-  bytes_up: int
-  bytes_down: int
-
-
-@dataclasses.dataclass(frozen=True)
-class History(records.Record):
-  """Means over clients after each round; a client in several clusters counts with the mean over their models.
-
-  Attributes:
-    rounds: Numbers of the rounds.
-    validation_accuracy, test_accuracy: [rounds].
-    share_at_target: [rounds], clients whose test accuracy is at least the configured target.
-  """
-
-  rounds: list[int]
-  validation_accuracy: list[float]
-  test_accuracy: list[float]
-  share_at_target: list[float]
-
-
-@dataclasses.dataclass(frozen=True)
-class Evaluation(records.Record):
-  """How good models are.
-
-  Attributes:
-    global_test: The one model on the global test set; None where clients differ in their model. JSON calls it `global`.
-    clients: Each client's model on its own test rows.
-    client_accuracy: [clients], on these rows.
-    mixing: [clusters][clients or 1], the matrix that makes the models; None where it has more than 100,000 numbers, and
-      where no rule made them by mixing.
-  """
-
-  global_test: RowMetrics | None = dataclasses.field(metadata=records.about(key='global'))
-  clients: Metrics
-  client_accuracy: list[float]
-  mixing: list[list[float]] | None = records.optional(None)
-
-
-@dataclasses.dataclass(frozen=True)
-class Stage(records.Record):
-  """FedAvg without clusters up to a round.
-
-  Attributes:
-    rounds: That round.
-    ledger: What it cost.
-    history: From round 1 on.
-    dropped_updates: Client updates that were not finite and were left out.
-    evaluation: Of its model.
-  """
-
-  rounds: int
-  ledger: Ledger
-  history: History
-  dropped_updates: int
-  evaluation: Evaluation
-
-
-@dataclasses.dataclass(frozen=True)
-class Local(records.Record):
-  """Every client alone, from the initial model. Nothing is sent.
-
-  Attributes:
-    client_rounds: Rounds of single clients.
-    history: From round 1 on.
-    evaluation: Each client with the model of its own.
-    dropped_updates: Updates that were not finite; the client stays with the model that it has.
-  """
-
-  client_rounds: int
-  history: History
-  evaluation: Evaluation
-  dropped_updates: int = records.optional(0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,19 +83,6 @@ class NewClients(records.Record):
 
 
 @dataclasses.dataclass(frozen=True)
-class Sketch(records.Record):
-  """What clients sent in place of whole signatures.
-
-  Attributes:
-    dimension: Numbers a client.
-    distortion: Relative errors of a few clients' distances; None where there are no two.
-  """
-
-  dimension: int
-  distortion: Distortion | None
-
-
-@dataclasses.dataclass(frozen=True)
 class Training(records.Record):
   """What is trained.
 
@@ -186,40 +98,6 @@ class Training(records.Record):
 
 
 @dataclasses.dataclass(frozen=True)
-class Cut(records.Record):
-  """What a threshold attains after one round of Phase 2; means over clients.
-
-  Attributes:
-    threshold: A distance.
-    num_clusters: Clusters below it.
-    validation_accuracy, test_accuracy, share_at_target: See History.
-  """
-
-  threshold: float
-  num_clusters: int
-  validation_accuracy: float
-  test_accuracy: float
-  share_at_target: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Choice(records.Record):
-  """The cuts among which a threshold was chosen.
-
-  Attributes:
-    candidates: From the coarsest to the finest.
-    chosen: Position of the best on validation rows.
-    best_on_test: The same on test rows, which chose nothing.
-    other_client_rounds: What the cuts that were not chosen cost.
-  """
-
-  candidates: list[Cut]
-  chosen: int
-  best_on_test: int
-  other_client_rounds: int
-
-
-@dataclasses.dataclass(frozen=True)
 class Split(Test):
   """A time that a cluster of a method that alternates was found stationary and tested, with client ids.
 
@@ -229,71 +107,6 @@ class Split(Test):
   """
 
   half_accuracy: list[list[float]] | None = dataclasses.field(default=None, kw_only=True)
-
-
-@dataclasses.dataclass(frozen=True)
-class ClusterScores(records.Record):
-  """Accuracy of each cluster's model.
-
-  Attributes:
-    members: [clusters], on its members' test rows: specialisation kept.
-    global_test: [clusters], on the global test set: generality gained. JSON calls it `global`.
-  """
-
-  members: list[float]
-  global_test: list[float] = dataclasses.field(metadata=records.about(key='global'))
-
-
-@dataclasses.dataclass(frozen=True)
-class Experts(Comparison):
-  """The cluster models as experts on the global test set, in its order.
-
-  Attributes:
-    expert_loss: [clusters], cross-entropy.
-    expert_loss_twice: [clusters], of the outputs put through a softmax once more, as the paper of FedEx has it.
-    weights: [clusters][classes], FedEx's after the last row.
-  """
-
-  expert_loss: list[float]
-  expert_loss_twice: list[float]
-  weights: list[list[float]]
-
-
-@dataclasses.dataclass(frozen=True)
-class EqualCost(records.Record):
-  """How far a clustering comes on the client-rounds that FedAvg without clusters spends in Phase 2.
-
-  Attributes:
-    round: The last round that it can pay; the last one of Phase 1 where it can pay none.
-    client_rounds: What it has spent then, with what the clustering itself cost.
-    evaluation: Each client's own model after that round.
-  """
-
-  round: int
-  client_rounds: int
-  evaluation: Evaluation
-
-
-@dataclasses.dataclass(frozen=True)
-class JoinedClients(records.Record):
-  """The new clients in the clusters of a clustering.
-
-  Attributes:
-    assigned: [new][positions in `clusters`].
-    fallback: [new], no cluster took the client by the method's own rule (`join` in clustering/methods).
-    client_accuracy: [new], each with its own model, the mean of its clusters' models, on its test rows.
-    cluster_accuracy: [clusters][new].
-    regret: [new], accuracy of the single cluster model that is best on the client's test rows, known in hindsight only, minus
-      its own; below 0 where a mean of several models is better.
-    ledger: Of their local updates.
-  """
-
-  assigned: list[list[int]]
-  fallback: list[bool]
-  client_accuracy: list[float]
-  cluster_accuracy: list[list[float]]
-  regret: list[float]
-  ledger: Ledger
 
 
 @dataclasses.dataclass(frozen=True)
@@ -375,24 +188,6 @@ class Clustering(records.Record):
   new_clients: Joined | None
   excluded: tuple[str, ...] = records.optional(())
   dropped_updates: int = records.optional(0)
-
-
-@dataclasses.dataclass(frozen=True)
-class Untrained(records.Record):
-  """A clustering of the same signatures that was not trained (k-means for K = 2 .. 10, ...); see Clustering.
-
-  Attributes:
-    num_clusters, memberships, silhouette: None where it could not be made.
-  """
-
-  method: str
-  title: str
-  told: int | None
-  parameters: dict[str, Json]
-  num_clusters: int | None
-  memberships: float | None
-  silhouette: float | None
-  notes: list[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -495,35 +290,6 @@ class Artifacts(records.Record):
   signatures: dict[str, str]
   clusterings: dict[str, list[Checkpoints]]
   local: list[Checkpoints] | None = records.optional(None)
-
-
-@dataclasses.dataclass(frozen=True)
-class Spent(records.Record):
-  """What a phase took.
-
-  Attributes:
-    seconds: Its wall time.
-    client_rounds_asked: Client-rounds that it stands on.
-    client_rounds_trained: Those of them that were not in the store.
-  """
-
-  seconds: float
-  client_rounds_asked: int
-  client_rounds_trained: int
-
-  def of(self, name: str) -> 'Timing':
-    """Returns it with a name."""
-    return Timing(name, self.seconds, self.client_rounds_asked, self.client_rounds_trained)
-
-
-@dataclasses.dataclass(frozen=True)
-class Timing(records.Record):
-  """What a phase of this name took; see Spent."""
-
-  name: str
-  seconds: float
-  client_rounds_asked: int
-  client_rounds_trained: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,20 +22,17 @@ from tff_cluster.base import digests, records
 from tff_cluster.base.environment import Environment
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import ExperimentConfig, determinants
+from tff_cluster.experiment.measured import Evaluation, Local, Stage, Timing
 from tff_cluster.experiment.result_parts import (
   AddedRule,
   Artifacts,
   Candidate,
   Clustering,
   CrossValidation,
-  Evaluation,
-  Local,
   Malicious,
   NewClients,
   Population,
-  Stage,
   SummaryLine,
-  Timing,
   Training,
 )
 from tff_cluster.storage import files, sealed_json

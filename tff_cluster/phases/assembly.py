@@ -14,6 +14,7 @@ from tff_cluster.data import population as population_lib
 from tff_cluster.data import saved as saved_population
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files, results
+from tff_cluster.experiment.measured import Timing
 from tff_cluster.experiment.result_parts import (
   AccuracyOfNewClients,
   AddedRule,
@@ -25,7 +26,6 @@ from tff_cluster.experiment.result_parts import (
   Population,
   Rows,
   Split,
-  Timing,
   Training,
 )
 from tff_cluster.experiment.run_folder import RunFolder

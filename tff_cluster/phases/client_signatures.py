@@ -24,7 +24,7 @@ from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.clustering import sketch as sketch_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.result_parts import Sketch
+from tff_cluster.experiment.measured import Sketch
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import artifacts, saved_rounds

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class EqualCost:
-  """How far a clustering comes on the client-rounds that FedAvg without clusters spends in Phase 2; see result_parts.EqualCost."""
+  """How far a clustering comes on the client-rounds that FedAvg without clusters spends in Phase 2; see measured.EqualCost."""
 
   round: int
   client_rounds: int

@@ -1,4 +1,4 @@
-"""From trained models to the numbers in results.json (shapes and meanings: tff_cluster/experiment/result_parts.py)."""
+"""From trained models to the numbers in results.json (shapes and meanings: tff_cluster/experiment/measured.py)."""
 
 import itertools
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tff_cluster.clustering import assignment as assignment_lib
-from tff_cluster.experiment.result_parts import ClusterScores, Evaluation, History, Ledger, Stage
+from tff_cluster.experiment.measured import ClusterScores, Evaluation, History, Ledger, Stage
 from tff_cluster.phases import client_scores, global_scores
 from tff_cluster.phases import live_experiment as live_experiment_lib
 

@@ -13,7 +13,7 @@ import numpy as np
 from tff_cluster.aggregation import expert_comparison
 from tff_cluster.aggregation.expert_outputs import ExpertOutputs
 from tff_cluster.base.types import Weights
-from tff_cluster.experiment.result_parts import Experts
+from tff_cluster.experiment.measured import Experts
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 _SHUFFLES = 10

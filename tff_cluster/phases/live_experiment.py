@@ -22,7 +22,7 @@ from tff_cluster.data import population as population_lib
 from tff_cluster.engine import side_by_side
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_folder
-from tff_cluster.experiment.result_parts import Spent
+from tff_cluster.experiment.measured import Spent
 from tff_cluster.phases import early_checks
 from tff_cluster.storage import artifacts, saved_rounds
 from tff_cluster.storage import files as files_lib

@@ -16,7 +16,7 @@ from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.result_parts import Evaluation, Local
+from tff_cluster.experiment.measured import Evaluation, Local
 from tff_cluster.phases import evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files as files_lib

@@ -10,7 +10,8 @@ import numpy as np
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data.population import MALICIOUS, Population
 from tff_cluster.experiment import results
-from tff_cluster.experiment.result_parts import Clustering, Evaluation, Malicious, Sides, Stage
+from tff_cluster.experiment.measured import Evaluation, Stage
+from tff_cluster.experiment.result_parts import Clustering, Malicious, Sides
 
 
 def summary(population: Population, baseline: Stage, clusterings: Sequence[Clustering]) -> Malicious | None:

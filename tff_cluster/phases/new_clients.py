@@ -25,7 +25,7 @@ from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.result_parts import JoinedClients
+from tff_cluster.experiment.measured import JoinedClients
 from tff_cluster.phases import client_signatures, cluster_training, evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.phases import training_while_clustering as recursion

@@ -9,7 +9,7 @@ import numpy as np
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import CLIENTS
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.result_parts import EqualCost
+from tff_cluster.experiment.measured import EqualCost
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import cluster_training, evaluation, rule_evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib

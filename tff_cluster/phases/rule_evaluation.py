@@ -14,7 +14,7 @@ from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
-from tff_cluster.experiment.result_parts import Evaluation
+from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.phases import cluster_training, evaluation, expert_evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 

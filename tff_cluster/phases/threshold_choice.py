@@ -17,7 +17,7 @@ import numpy as np
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.result_parts import Choice, Cut, History
+from tff_cluster.experiment.measured import Choice, Cut, History
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import client_signatures, evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib

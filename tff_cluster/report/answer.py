@@ -25,7 +25,8 @@ from tff_cluster.base.words import (
 )
 from tff_cluster.data import population
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.result_parts import Clustering, Evaluation
+from tff_cluster.experiment.measured import Evaluation
+from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import identical_clusterings
 from tff_cluster.scorecard.intervals import SAME, Interval, paired_bootstrap

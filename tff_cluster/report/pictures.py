@@ -12,7 +12,8 @@ from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import PICTURE
 from tff_cluster.base.words import plural, series
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.result_parts import Candidate, Clustering, History
+from tff_cluster.experiment.measured import History
+from tff_cluster.experiment.result_parts import Candidate, Clustering
 from tff_cluster.papers.rohith2020 import tables
 from tff_cluster.report.answer import ClusteringAnswer
 from tff_cluster.report.figures import (

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tff_cluster.clustering.method import Method
 from tff_cluster.experiment.config import ExperimentConfig
-from tff_cluster.experiment.result_parts import Clustering, Timing
+from tff_cluster.experiment.measured import Timing
+from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.report import cluster_sections, pages, run_scorecard, sections
 from tff_cluster.report.answer import answer_run

@@ -7,7 +7,8 @@ from tff_cluster.base.types import Json
 from tff_cluster.base.words import duration, percent, plural, size, times
 from tff_cluster.data.class_counts import Metrics, RowMetrics
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.result_parts import Clustering, Evaluation, Ledger, Population
+from tff_cluster.experiment.measured import Evaluation, Ledger
+from tff_cluster.experiment.result_parts import Clustering, Population
 from tff_cluster.experiment.results import Results
 from tff_cluster.papers.rohith2020.setting import Setting
 from tff_cluster.report.answer import ClusteringAnswer, cost_ratio

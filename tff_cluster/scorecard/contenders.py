@@ -16,7 +16,8 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import overlap_dial
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.result_parts import Clustering, Evaluation, Local
+from tff_cluster.experiment.measured import Evaluation, Local
+from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import identical_clusterings
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.experiment.result_parts import Choice, Clustering, Evaluation, Experts, History, Split
+from tff_cluster.experiment.measured import Choice, Evaluation, Experts, History
+from tff_cluster.experiment.result_parts import Clustering, Split
 from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import cluster_contents
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.experiment.result_parts import Evaluation
+from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.scorecard import units
 from tff_cluster.scorecard.cells import Cell, Read
 from tff_cluster.scorecard.published import Published, Scale

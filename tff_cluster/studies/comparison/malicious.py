@@ -10,7 +10,8 @@ from tff_cluster.base import seeding
 from tff_cluster.base.words import percent
 from tff_cluster.clustering import overlap_dial
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.result_parts import Evaluation, Sides
+from tff_cluster.experiment.measured import Evaluation
+from tff_cluster.experiment.result_parts import Sides
 from tff_cluster.report.malicious_section import attack_words, isolation_words
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import identical_clusterings

@@ -10,7 +10,7 @@ import numpy as np
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import SUBJECT
 from tff_cluster.base.words import plural, score, signed
-from tff_cluster.experiment.result_parts import Cut, Experts
+from tff_cluster.experiment.measured import Cut, Experts
 from tff_cluster.report import scorecard_tables
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture
