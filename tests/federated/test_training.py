@@ -197,14 +197,12 @@ def test_models_that_travel_with_their_users_score_as_those_that_are_sent_once(
   sizes = [w.shape for w in trainer.computations.model.weights]
   models = [tuple(rng.normal(size=size).astype(np.float32) for size in sizes) for _ in range(4)]
   users = [np.array([0, 2]), np.array([1]), np.array([4, 0, 3]), np.array([2])]
-  calls, each = [], trainer.computations.evaluate_each
-  monkeypatch.setattr(
-    trainer.computations, 'evaluate_each', lambda sent: calls.append(len(sent)) or each(sent)
-  )
+  calls, each = [], trainer.workers.each
+  monkeypatch.setattr(trainer.workers, 'each', lambda *asked: calls.append(len(asked[2])) or each(*asked))
   together = trainer.measure_each(models, population.test, users)
   monkeypatch.setattr(trainer_lib, '_MODELS_AT_ONCE', 0)
   apart = trainer.measure_each(models, population.test, users)
-  assert calls == [7]
+  assert calls == [7, 2, 1, 3, 1]
   np.testing.assert_array_equal(together.counts, apart.counts)
   np.testing.assert_array_equal(together.loss_sum, apart.loss_sum)
   assert len({tuple(row.ravel()) for row in together.counts}) > 1

@@ -2,7 +2,7 @@
 
 A client's rows travel as one element of a sequence (TFF's learning processes take sequences only):
 
-  {x: [rows, ...] (uint8 or float32), y: int32[rows], order: int32[epochs, rows], scale: float32}
+  {x: [rows, ...] (uint8 or float32), y: int32[rows], order: int32[epochs, rows], scale: float32, weight: float32, last: bool}
 
 `order[e]` is the order in which epoch e visits the rows. It is drawn outside, from the experiment's
 seed, so that a round is the same bits wherever and beside whomever the client runs, and so that an
@@ -10,7 +10,8 @@ oracle in NumPy can follow it. Batches are sliced here: no dataset pipeline runs
 is what makes small clients fast (see benchmarks/README.md).
 
 `scale` is what the client multiplies its update with: 1 for an honest client, which changes no bit, anything else for
-one that is malicious (data/malicious.py).
+one that is malicious (data/malicious.py). `weight` is what its update counts in the mean; `last` says whether it is the last
+client of its chunk (chunked_sum.py).
 """
 
 import collections
@@ -26,7 +27,7 @@ import tensorflow_federated as tff
 from tff_cluster.base import digests
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.types import Json, Weights
-from tff_cluster.federated import keras_graph
+from tff_cluster.federated import chunked_sum, keras_graph
 from tff_cluster.models import build as models_build
 
 # oneDNN's kernels of these keep what belongs to one call (the number of channels, and where mean and variance lie) in
@@ -34,6 +35,13 @@ from tff_cluster.models import build as models_build
 _UNSAFE = 'FusedBatchNorm'
 # Attributes of operations that carry running numbers.
 _NUMBERED = ('_gradient_op_type', '_class')
+
+# What a client counts while it trains: cross-entropy summed over the rows visited, these rows, and whether it was left out.
+COUNTS = collections.OrderedDict(
+  loss_sum=tf.TensorSpec([], tf.float32),
+  rows=tf.TensorSpec([], tf.float32),
+  dropped=tf.TensorSpec([], tf.int32),
+)
 
 # Weights of a model in a computation, in the order of Weights.
 Tensors: TypeAlias = Sequence[tf.Tensor]
@@ -204,6 +212,8 @@ def client_data_spec(model: Model) -> collections.OrderedDict[str, tf.TensorSpec
     y=tf.TensorSpec([None], tf.int32),
     order=tf.TensorSpec([None, None], tf.int32),
     scale=tf.TensorSpec([], tf.float32),
+    weight=tf.TensorSpec([], tf.float32),
+    last=tf.TensorSpec([], tf.bool),
   )
 
 
@@ -213,7 +223,7 @@ def build_client_update(
   """Returns a tf.function (weights, client data) -> (update, weight, loss_sum, rows_visited, finite).
 
   update: float32 arrays like the weights, initial minus trained (TFF's sign), times the client's scale; weight:
-  float32, the client's number of rows n_k (McMahan 2017), or 0 with a zero update where training or
+  float32, the client's own, or 0 with a zero update where training or
   scale made NaN or infinity of it; loss_sum float32 over the rows visited.
 
   Args:
@@ -262,7 +272,7 @@ def build_client_update(
     update = tuple((before - after) * data['scale'] for before, after in zip(initial, weights, strict=True))
     finite = tf.reduce_all(tf.stack([tf.reduce_all(tf.math.is_finite(u)) for u in update]))
     update = tuple(tf.where(finite, u, tf.zeros_like(u)) for u in update)
-    weight = tf.where(finite, tf.cast(rows, tf.float32), 0.0)
+    weight = tf.where(finite, data['weight'], 0.0)
     loss_sum = tf.where(finite, loss_sum, 0.0)
     visited = tf.where(finite, tf.cast(tf.size(order), tf.float32), 0.0)
     return update, weight, loss_sum, visited, finite
@@ -273,7 +283,7 @@ def build_client_update(
 def build_client_result(
   model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
 ) -> tff.Computation:
-  """Returns (weights, <x,y,order,scale>*) -> (<update, update_weight>, counts <loss_sum, rows, dropped>) of one client.
+  """Returns (weights, <x,y,...>*) -> (<update=<update, last>, update_weight>, counts <loss_sum, rows, dropped>) of one client.
 
   Args:
     model: The model.
@@ -287,25 +297,21 @@ def build_client_result(
   def client_result(weights, sequence):
     data = sequence.get_single_element()
     update, weight, loss_sum, visited, finite = update_fn(weights.trainable, data)
-    result = tff.learning.templates.ClientResult(update=update, update_weight=weight)
+    sent = collections.OrderedDict(update=update, last=data['last'])
     counts = collections.OrderedDict(loss_sum=loss_sum, rows=visited, dropped=1 - tf.cast(finite, tf.int32))
-    return result, counts
+    return tff.learning.templates.ClientResult(update=sent, update_weight=weight), counts
 
   return client_result
 
 
-def build_measurements(client_result: tff.Computation) -> tff.Computation:
-  """Returns counts, summed over clients -> <loss, rows, dropped>; loss is the mean over the rows visited."""
-
-  @tff.tensorflow.computation(client_result.type_signature.result[1])
-  def measurements(counts):
-    return collections.OrderedDict(
-      loss=counts['loss_sum'] / tf.maximum(counts['rows'], 1.0),
-      rows=counts['rows'],
-      dropped=counts['dropped'],
-    )
-
-  return measurements
+@tff.tensorflow.computation(tff.types.tensorflow_to_type(COUNTS))
+def measurements(counts):
+  """Returns <loss, rows, dropped> of counts that were added up over clients; loss is the mean over the rows visited."""
+  return collections.OrderedDict(
+    loss=counts['loss_sum'] / tf.maximum(counts['rows'], 1.0),
+    rows=counts['rows'],
+    dropped=counts['dropped'],
+  )
 
 
 def model_weights_type(model: Model) -> tff.Type:
@@ -321,8 +327,8 @@ def build_client_work(
   """Returns the client work of federated averaging over clients that hold their rows as tensors.
 
   Its `next` has the type
-  (<>@SERVER, {weights}@CLIENTS, {<x,y,order,scale>*}@CLIENTS) -> <state, result=<update, update_weight>@CLIENTS,
-  measurements=<loss, rows, dropped>@SERVER>, with update_weight n_k, loss the mean over the rows visited,
+  (<>@SERVER, {weights}@CLIENTS, {<x,y,...>*}@CLIENTS) -> <state, result=<update=<update, last>, update_weight>@CLIENTS,
+  measurements=<loss, rows, dropped>@SERVER>, with loss the mean over the rows visited,
   and dropped the number of clients whose update was not finite.
 
   Args:
@@ -330,8 +336,7 @@ def build_client_work(
     optimizer: The client optimizer.
     batch_size: Rows of a batch, 0 for all rows at once.
   """
-  client_result = build_client_result(model, optimizer, batch_size)
-  measure = build_measurements(client_result)
+  client_result, add_up = build_client_result(model, optimizer, batch_size), chunked_sum.build(COUNTS)
 
   @tff.federated_computation
   def init_fn():
@@ -343,7 +348,7 @@ def build_client_work(
   )
   def next_fn(state, weights, client_data):
     result, counts = tff.federated_map(client_result, (weights, client_data))
-    measurements = tff.federated_map(measure, tff.federated_sum(counts))
-    return tff.templates.MeasuredProcessOutput(state, result, measurements)
+    total = tff.federated_map(measurements, add_up(counts, result.update.last))
+    return tff.templates.MeasuredProcessOutput(state, result, total)
 
   return tff.learning.templates.ClientWorkProcess(init_fn, next_fn)

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_cluster.federated import chunked_sum
 from tff_cluster.federated import client_work as client_work_lib
 
 _T = TypeVar('_T')
@@ -72,14 +73,43 @@ class Computations:
     other.model = dataclasses.replace(self.model, weights=tuple(np.asarray(w, np.float32) for w in weights))
     return other
 
+  @property
+  def adds_up_chunks(self) -> bool:
+    """Whether a round is a mean, which is added up chunk by chunk; other aggregators take every client's update."""
+    return self._aggregator is None
+
   @_BuiltOnce
   def learning_process(self) -> tff.learning.templates.LearningProcess:
     """FedAvg. One process serves all clusters: each cluster is one state."""
     return build_fed_avg(self.model, self._optimizer, self._batch_size, self._aggregator)
 
   @_BuiltOnce
+  def totals(self) -> tff.Computation:
+    """({weights}@SERVER, {client data}@CLIENTS) -> <sum=<update, weight>, counts>@SERVER, a round's sums over clients.
+
+    `update` is the sum of updates (before minus after) times their weights; chunks are added up as in a round.
+    """
+    return _build_totals(self.model, self._optimizer, self._batch_size)
+
+  @_BuiltOnce
+  def finish_mean(self) -> tff.Computation:
+    """(state@SERVER, {totals}@CLIENTS, a client a chunk) -> <state, metrics>: the rest of a round of learning_process."""
+    totals_type = self.totals.type_signature.result.member
+    return _build_finish_mean(self.model, totals_type, self.learning_process.state_type)
+
+  @_BuiltOnce
+  def add_totals(self) -> tff.Computation:
+    """({totals}@CLIENTS) -> {totals}@SERVER, their sum, one after the other."""
+
+    @tff.federated_computation(tff.types.FederatedType(self.totals.type_signature.result.member, tff.CLIENTS))
+    def add_totals(totals):
+      return tff.federated_sum(totals)
+
+    return add_totals
+
+  @_BuiltOnce
   def client_results(self) -> tff.Computation:
-    """({weights}@SERVER, {client data}@CLIENTS) -> {result, counts}@CLIENTS: a round of learning_process up to its sums."""
+    """({weights}@SERVER, {client data}@CLIENTS) -> <result, counts>@CLIENTS: a round of learning_process up to its sums."""
     client_result = client_work_lib.build_client_result(self.model, self._optimizer, self._batch_size)
     weights_type, data_type = client_result.type_signature.parameter
 
@@ -92,19 +122,14 @@ class Computations:
     return client_results
 
   @_BuiltOnce
-  def finish_round(self) -> tff.Computation:
-    """({state}@SERVER, {result, counts}@CLIENTS) -> <state, metrics>: the rest of a round of learning_process."""
-    return build_finish_round(self.model, self._optimizer, self._batch_size, self._aggregator)
-
-  @_BuiltOnce
-  def mean(self) -> tff.Computation:
-    """{float32[features]}@CLIENTS -> {float32[features]}@SERVER, the plain mean."""
-
-    @tff.federated_computation(tff.types.FederatedType(self._local_update.type_signature.result, tff.CLIENTS))
-    def mean(vectors):
-      return tff.federated_mean(vectors)
-
-    return mean
+  def finish_each(self) -> tff.Computation:
+    """(state@SERVER, {client results}@CLIENTS) -> <state, metrics>: the rest of a round, for any aggregator."""
+    return _build_finish_each(
+      self.model,
+      self.client_results.type_signature.result.member,
+      self.learning_process.state_type,
+      self._aggregator,
+    )
 
   @_BuiltOnce
   def local_updates(self) -> tff.Computation:
@@ -120,17 +145,6 @@ class Computations:
       return tff.federated_map(local_update, (tff.federated_broadcast(weights), data))
 
     return local_updates
-
-  @_BuiltOnce
-  def mean_update(self) -> tff.Computation:
-    """({weights}@SERVER, {client data}@CLIENTS) -> {float32[features]}@SERVER, the plain mean of local_updates."""
-    local_update = self._local_update
-
-    @tff.federated_computation(*self._round_types)
-    def mean_update(weights, data):
-      return tff.federated_mean(tff.federated_map(local_update, (tff.federated_broadcast(weights), data)))
-
-    return mean_update
 
   @_BuiltOnce
   def local_sketches(self) -> tff.Computation:
@@ -169,7 +183,7 @@ class Computations:
 
   @_BuiltOnce
   def evaluate_each(self) -> tff.Computation:
-    """({weights, x, y}@CLIENTS) -> as `evaluate`, where every client brings the model that it measures."""
+    """({x, y, weights}@CLIENTS) -> as `evaluate`, where every client brings the model that it measures."""
     return _build_evaluate_each(self.model)
 
   @_BuiltOnce
@@ -226,60 +240,124 @@ def build_fed_avg(
 
   weights_type = initial_weights.type_signature.result
   client_work = client_work_lib.build_client_work(model, optimizer, batch_size)
+  result_type = client_work.next.type_signature.result.result.member
   return tff.learning.templates.compose_learning_process(
     initial_weights,
     tff.learning.templates.build_broadcast_process(weights_type),
     client_work,
-    *_server_parts(client_work.next.type_signature.result.result.member, weights_type, aggregator),
+    _aggregation(result_type, aggregator),
+    _finalizer(weights_type),
   )
 
 
-def _server_parts(
-  result_type: tff.Type, weights_type: tff.Type, factory: tff.aggregators.WeightedAggregationFactory | None
-) -> tuple[tff.templates.AggregationProcess, tff.learning.templates.FinalizerProcess]:
-  """Returns aggregator and finalizer for clients' results of a type <update, update_weight>."""
-  aggregator = (factory or tff.aggregators.MeanFactory()).create(
-    result_type.update, result_type.update_weight
-  )
-  finalizer = tff.learning.templates.build_apply_optimizer_finalizer(
+class _WithoutChunks(tff.aggregators.WeightedAggregationFactory):
+  """An aggregator of TFF, which is not told where chunks end."""
+
+  def __init__(self, inner: tff.aggregators.WeightedAggregationFactory):
+    self._inner = inner
+
+  def create(self, value_type: tff.Type, weight_type: tff.Type) -> tff.templates.AggregationProcess:
+    inner = self._inner.create(value_type.update, weight_type)
+
+    @tff.federated_computation(
+      inner.initialize.type_signature.result,
+      tff.types.FederatedType(value_type, tff.CLIENTS),
+      tff.types.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      return inner.next(state, value.update, weight)
+
+    return tff.templates.AggregationProcess(inner.initialize, next_fn)
+
+
+def _aggregation(
+  result_type: tff.Type, factory: tff.aggregators.WeightedAggregationFactory | None
+) -> tff.templates.AggregationProcess:
+  """Returns the aggregator for clients' results <update=<update, last>, update_weight>."""
+  made = chunked_sum.Mean() if factory is None else _WithoutChunks(factory)
+  return made.create(result_type.update, result_type.update_weight)
+
+
+def _finalizer(weights_type: tff.Type) -> tff.learning.templates.FinalizerProcess:
+  return tff.learning.templates.build_apply_optimizer_finalizer(
     tff.learning.optimizers.build_sgdm(1.0), weights_type
   )
-  return aggregator, finalizer
 
 
-def build_finish_round(
-  model: client_work_lib.Model,
-  optimizer: tff.learning.optimizers.Optimizer,
-  batch_size: int,
-  aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+def _build_totals(
+  model: client_work_lib.Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
 ) -> tff.Computation:
-  """Returns what federated averaging does in a round once every client has its result.
-
-  It is for results that several workers computed; the arguments are those of build_fed_avg, whose `next` it gives the
-  same bits as.
-  """
   client_result = client_work_lib.build_client_result(model, optimizer, batch_size)
-  measure = client_work_lib.build_measurements(client_result)
-  averaging = build_fed_avg(model, optimizer, batch_size, aggregator)
-  aggregate, finalize = _server_parts(
-    client_result.type_signature.result[0], client_work_lib.model_weights_type(model), aggregator
+  weights_type, data_type = client_result.type_signature.parameter
+  update_type = client_result.type_signature.result[0].update.update
+  weighted = chunked_sum.build_weighted(update_type)
+  specs = collections.OrderedDict(
+    update=tff.types.type_to_tf_tensor_specs(update_type), weight=tf.TensorSpec([], tf.float32)
   )
+  add_up, count_up = chunked_sum.build(specs), chunked_sum.build(client_work_lib.COUNTS)
 
   @tff.federated_computation(
-    averaging.state_type, tff.types.FederatedType(client_result.type_signature.result, tff.CLIENTS)
+    tff.types.FederatedType(weights_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
   )
-  def finish_round(state, results):
+  def totals(weights, data):
+    result, counts = tff.federated_map(client_result, (tff.federated_broadcast(weights), data))
+    last = result.update.last
+    sent = tff.federated_map(weighted, (result.update.update, result.update_weight))
+    return tff.federated_zip(collections.OrderedDict(sum=add_up(sent, last), counts=count_up(counts, last)))
+
+  return totals
+
+
+def _build_finish_mean(
+  model: client_work_lib.Model, totals_type: tff.Type, state_type: tff.Type
+) -> tff.Computation:
+  """Returns what federated averaging does once the sums of all chunks are there, with the bits of its `next`."""
+  divide = chunked_sum.build_divide(totals_type.sum.update)
+  finalize = _finalizer(client_work_lib.model_weights_type(model))
+
+  @tff.federated_computation(state_type, tff.types.FederatedType(totals_type, tff.CLIENTS))
+  def finish_mean(state, totals):
+    total = tff.federated_sum(totals)
+    mean = tff.federated_map(divide, total.sum)
+    return _output(
+      state, finalize.next(state.finalizer, state.global_model_weights, mean), state.aggregator, total.counts
+    )
+
+  return finish_mean
+
+
+def _build_finish_each(
+  model: client_work_lib.Model,
+  result_type: tff.Type,
+  state_type: tff.Type,
+  factory: tff.aggregators.WeightedAggregationFactory | None,
+) -> tff.Computation:
+  """Returns what federated averaging does once every client has its result, with the bits of its `next`."""
+  aggregate, finalize = (
+    _aggregation(result_type[0], factory),
+    _finalizer(client_work_lib.model_weights_type(model)),
+  )
+  count_up = chunked_sum.build(client_work_lib.COUNTS)
+
+  @tff.federated_computation(state_type, tff.types.FederatedType(result_type, tff.CLIENTS))
+  def finish_each(state, results):
     result, counts = results[0], results[1]
     aggregated = aggregate.next(state.aggregator, result.update, result.update_weight)
     finalized = finalize.next(state.finalizer, state.global_model_weights, aggregated.result)
-    after = tff.learning.templates.LearningAlgorithmState(
-      finalized.result, state.distributor, state.client_work, aggregated.state, finalized.state
-    )
-    measurements = tff.federated_map(measure, tff.federated_sum(counts))
-    metrics = tff.federated_zip(collections.OrderedDict(client_work=measurements))
-    return tff.learning.templates.LearningProcessOutput(tff.federated_zip(after), metrics)
+    return _output(state, finalized, aggregated.state, count_up(counts, result.update.last))
 
-  return finish_round
+  return finish_each
+
+
+def _output(
+  state: tff.Value, finalized: tff.Value, aggregator: tff.Value, counts: tff.Value
+) -> tff.learning.templates.LearningProcessOutput:
+  """Returns a learning process's output, as compose_learning_process puts it together."""
+  after = tff.learning.templates.LearningAlgorithmState(
+    finalized.result, state.distributor, state.client_work, aggregator, finalized.state
+  )
+  measured = collections.OrderedDict(client_work=tff.federated_map(client_work_lib.measurements, counts))
+  return tff.learning.templates.LearningProcessOutput(tff.federated_zip(after), tff.federated_zip(measured))
 
 
 def _build_evaluate(model: client_work_lib.Model) -> tff.Computation:
@@ -301,7 +379,7 @@ def _build_evaluate(model: client_work_lib.Model) -> tff.Computation:
 def _build_evaluate_each(model: client_work_lib.Model) -> tff.Computation:
   count = _counting(model)
   given = tff.types.StructWithPythonType(
-    [('weights', model.weights_type), *tff.structure.iter_elements(_rows_type(model))],
+    [*tff.structure.iter_elements(_rows_type(model)), ('weights', model.weights_type)],
     collections.OrderedDict,
   )
 

@@ -1,8 +1,9 @@
 """Runs rounds: draws cohorts and visit orders, hands the clients' rows to TFF, and measures models."""
 
 import collections
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -13,11 +14,10 @@ from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Weights
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
+from tff_cluster.engine import jobs as jobs_lib
 from tff_cluster.engine import side_by_side
-from tff_cluster.federated import client_work, process
+from tff_cluster.federated import chunked_sum, process
 
-# A gRPC message over 2 GB kills the worker; the rest is room for what travels beside the payload.
-_MESSAGE_BYTES = 400_000_000
 # Rows of one piece of the global test set: pieces run side by side.
 _ROWS_AT_ONCE = 500
 # Bytes that a model's users may take to have it each, instead of a call for each model.
@@ -28,6 +28,7 @@ _MAX_CLIENT_BYTES = 100 * 2**20 - 2**16
 
 # What the server keeps from round to round: the model, and what aggregator and optimizer remember.
 State: TypeAlias = tff.learning.templates.LearningAlgorithmState
+_Output: TypeAlias = tff.learning.templates.LearningProcessOutput
 
 
 class Trainer:
@@ -39,8 +40,7 @@ class Trainer:
     local_epochs: Passes over its rows that a client makes in a round.
     cohort_fraction: Share of the members that train in a round.
     seed: Seed of cohorts and visit orders.
-    spread: Whether the clients are spread over several workers (engine/several_machines.py), which add nothing up.
-    slots: Clients that train or measure at the same time, whichever thread asks for them; default: one a core.
+    workers: Who has the clients work; default: the worker of this machine, a client a core at the same time.
   """
 
   def __init__(
@@ -50,11 +50,9 @@ class Trainer:
     local_epochs: int,
     cohort_fraction: float,
     seed: int,
-    spread: bool = False,
-    slots: side_by_side.Slots | None = None,
+    workers: jobs_lib.Workers | None = None,
   ):
-    self.spread = spread
-    self.slots = slots or side_by_side.Slots(environment.available_cores())
+    self.workers = workers or jobs_lib.OneMachine(side_by_side.Slots(environment.available_cores()))
     self.population = population
     self.computations = computations
     self.local_epochs = local_epochs
@@ -115,13 +113,8 @@ class Trainer:
       The state after the round, and {'train_loss': mean cross-entropy over the rows visited, 'dropped':
       clients whose update was not finite and was left out}.
     """
-    data = [tf.data.Dataset.from_tensors(self._training_data(int(k), round_number)) for k in cohort]
-    with self.slots.taken(len(cohort)):
-      if self.spread:
-        results = self.computations.client_results(state.global_model_weights, data)
-        output = self.computations.finish_round(state, results)
-      else:
-        output = self.computations.learning_process.next(state, data)
+    jobs = self._training(cohort, round_number)
+    output = self._round_apart(state, jobs) if self.workers.apart else self._round_in_one_call(state, jobs)
     work = output.metrics['client_work']
     if int(work['dropped']) == len(cohort):
       if may_diverge:
@@ -149,13 +142,11 @@ class Trainer:
       into: Called with (position in `clients`, float32[features] update: trained minus start; NaN where training
         was not finite).
     """
-    update_bytes = self.computations.model.num_bytes
-    for chunk in _chunks([update_bytes + self._row_bytes(self.population.train, int(k)) for k in clients]):
-      data = [self._training_data(int(clients[i]), round_number) for i in chunk]
-      with self.slots.taken(len(chunk)):
-        updates = self.computations.local_updates(list(weights), data)
-      for i, update in zip(chunk, updates, strict=True):
-        into(i, np.asarray(update))
+    size, jobs = self.computations.model.num_bytes, self._training(clients, round_number)
+    for i, update in enumerate(
+      self.workers.each(self.computations.local_updates, [list(weights)], jobs, size)
+    ):
+      into(i, np.asarray(update))
 
   def local_sketches(
     self,
@@ -180,24 +171,27 @@ class Trainer:
       signs=projection[1].astype(np.int8),
       dimension=np.int32(dimension),
     )
-    for chunk in _chunks([4 * dimension + self._row_bytes(self.population.train, int(k)) for k in clients]):
-      data = [self._training_data(int(clients[i]), round_number) for i in chunk]
-      with self.slots.taken(len(chunk)):
-        sketches = self.computations.local_sketches(list(weights), sent, data)
-      for i, sketch in zip(chunk, sketches, strict=True):
-        into(i, np.asarray(sketch))
+    jobs = self._training(clients, round_number)
+    for i, sketch in enumerate(
+      self.workers.each(self.computations.local_sketches, [list(weights), sent], jobs, 4 * dimension)
+    ):
+      into(i, np.asarray(sketch))
 
   def mean_update(
     self, weights: Weights, clients: Sequence[int] | np.ndarray, round_number: int
   ) -> np.ndarray:
-    """Returns float32[features], the plain mean of the clients' local_updates, added up in the worker."""
-    if self.spread:
-      updates = np.empty((len(clients), self.computations.model.num_parameters), np.float32)
-      self.local_updates(weights, clients, round_number, updates.__setitem__)
-      return np.asarray(self.computations.mean(list(updates)))
-    data = [self._training_data(int(k), round_number) for k in clients]
-    with self.slots.taken(len(data)):
-      return np.asarray(self.computations.mean_update(list(weights), data))
+    """Returns float32[features], the plain mean of the clients' local_updates, which are added up where they are made."""
+    jobs = self._training(clients, round_number, plain=True)
+    model = tff.learning.models.ModelWeights(tuple(weights), ())
+    if self.workers.apart:
+      chunks = [[jobs[k] for k in chunk] for chunk in chunked_sum.chunks(len(jobs))]
+      found = self.computations.add_totals(self.workers.totals(self.computations.totals, [model], chunks))
+    else:
+      (found,) = self.workers.totals(self.computations.totals, [model], [jobs])
+    if found['counts']['dropped']:
+      return np.full(self.computations.model.num_parameters, np.nan, np.float32)
+    total = np.concatenate([np.ravel(array) for array in found['sum']['update']])
+    return -total / np.float32(found['sum']['weight'])
 
   def measure(
     self, weights: Weights, split: population_lib.Split, clients: Sequence[int] | np.ndarray
@@ -217,20 +211,10 @@ class Trainer:
     Returns:
       Scores for each split, one row a client of `clients`.
     """
-    pieces = [(split, int(k)) for split in splits for k in clients]
-    counts, losses = [], []
-    for chunk in _chunks([self._row_bytes(*piece) for piece in pieces]):
-      data = [_rows(*pieces[i][0].client(pieces[i][1])) for i in chunk]
-      with self.slots.taken(len(chunk)):
-        found = self.computations.evaluate(list(weights), data)
-      for result in found:
-        counts.append(np.asarray(result['counts'], np.int64))
-        losses.append(float(result['loss_sum']))
+    jobs = [self._measured(split, int(k)) for split in splits for k in clients]
+    found = list(self.workers.each(self.computations.evaluate, [list(weights)], jobs))
     step = len(clients)
-    return [
-      class_counts.Scores(np.stack(counts[first : first + step]), np.array(losses[first : first + step]))
-      for first in range(0, len(pieces), step)
-    ]
+    return [_scores(found[first : first + step]) for first in range(0, len(jobs), step)]
 
   def measure_each(
     self, models: Sequence[Weights], split: population_lib.Split, users: Sequence[np.ndarray]
@@ -251,16 +235,8 @@ class Trainer:
       return class_counts.concatenate(found)
     # Many small models with few users each: calls would take longer than what is computed.
     pairs = [(model, int(k)) for model, clients in enumerate(users) for k in clients]
-    counts, losses = [], []
-    for chunk in _chunks([size + self._row_bytes(split, client) for _, client in pairs]):
-      given = [pairs[i] for i in chunk]
-      sent = [collections.OrderedDict(weights=list(models[m]), **_rows(*split.client(k))) for m, k in given]
-      with self.slots.taken(len(chunk)):
-        measured = self.computations.evaluate_each(sent)
-      for result in measured:
-        counts.append(np.asarray(result['counts'], np.int64))
-        losses.append(float(result['loss_sum']))
-    return class_counts.Scores(np.stack(counts), np.array(losses))
+    jobs = [self._measured(split, client, models[model]) for model, client in pairs]
+    return _scores(list(self.workers.each(self.computations.evaluate_each, [], jobs, size)))
 
   def measure_global(self, weights: Weights) -> class_counts.Scores:
     """Measures one model on the global test set, sent in pieces so that they run side by side."""
@@ -271,19 +247,66 @@ class Trainer:
 
   def predict(self, weights: Weights, x: np.ndarray) -> np.ndarray:
     """Returns one model's probabilities for rows x [rows, ...], float32[rows, classes]."""
-    pieces = np.split(x, range(_ROWS_AT_ONCE, len(x), _ROWS_AT_ONCE))
-    found = []
-    for chunk in _chunks([piece.nbytes for piece in pieces]):
-      with self.slots.taken(len(chunk)):
-        found += self.computations.predict(list(weights), [pieces[i] for i in chunk])
+    jobs = [
+      jobs_lib.Job('', {'x': piece}) for piece in np.split(x, range(_ROWS_AT_ONCE, len(x), _ROWS_AT_ONCE))
+    ]
+    found = self.workers.each(self.computations.predict, [list(weights)], jobs)
     return np.concatenate([np.asarray(piece) for piece in found])
 
-  def _training_data(self, client: int, round_number: int) -> client_work.ClientData:
-    x, y = self.population.train.client(client)
-    generator = seeding.generator(self.seed, 'visit order', round_number, self.population.client_ids[client])
-    order = np.stack([generator.permutation(len(y)) for _ in range(self.local_epochs)])
-    scale = np.asarray(self.population.update_scale(client))
-    return collections.OrderedDict(x=x, y=y, order=order.astype(np.int32), scale=scale)
+  def _round_in_one_call(self, state: State, jobs: Sequence[jobs_lib.Job]) -> _Output:
+    process = self.computations.learning_process
+    with self.workers.busy(len(jobs)):
+      return process.next(state, jobs_lib.arguments(process.next, jobs))
+
+  def _round_apart(self, state: State, jobs: Sequence[jobs_lib.Job]) -> _Output:
+    """Runs the clients' part of a round elsewhere, and the server's here."""
+    computations, model = self.computations, state.global_model_weights
+    if not computations.adds_up_chunks:
+      results = list(
+        self.workers.each(computations.client_results, [model], jobs, computations.model.num_bytes)
+      )
+      return computations.finish_each(state, results)
+    chunks = [[jobs[k] for k in chunk] for chunk in chunked_sum.chunks(len(jobs))]
+    return computations.finish_mean(
+      state, self._few(self.workers.totals(computations.totals, [model], chunks))
+    )
+
+  def _few(self, totals: list[Any]) -> list[Any]:
+    """Adds up what is too much for one message; the order of the additions stays."""
+    most = max(jobs_lib.MESSAGE_BYTES // self.computations.model.num_bytes, 2)
+    while len(totals) > most:
+      totals = [self.computations.add_totals(totals[:most]), *totals[most:]]
+    return totals
+
+  def _training(
+    self, clients: Sequence[int] | np.ndarray, round_number: int, plain: bool = False
+  ) -> list[jobs_lib.Job]:
+    """Returns the clients with what they are sent to train on.
+
+    Args:
+      clients: Positions.
+      round_number: Their visit orders are drawn for it.
+      plain: Whether all weigh the same; else each weighs as many as it has rows (McMahan 2017).
+    """
+    population, jobs = self.population, []
+    for k, last in zip(map(int, clients), chunked_sum.is_last(len(clients)), strict=True):
+      rows = len(population.train.client(k)[1])
+      generator = seeding.generator(self.seed, 'visit order', round_number, population.client_ids[k])
+      order = np.stack([generator.permutation(rows) for _ in range(self.local_epochs)])
+      beside = {
+        'order': order.astype(np.int32),
+        'scale': np.asarray(population.update_scale(k)),
+        'weight': np.float32(1.0 if plain else rows),
+        'last': last,
+      }
+      jobs.append(dataclasses.replace(self._measured(population.train, k), beside=beside))
+    return jobs
+
+  def _measured(self, split: population_lib.Split, client: int, model: Weights | None = None) -> jobs_lib.Job:
+    """Returns a client with its rows of a split, and with a model of its own where it brings one."""
+    x, y = split.client(client)
+    key = f'{id(split)}-{client}'
+    return jobs_lib.Job(key, {'x': x, 'y': y}, {} if model is None else {'weights': list(model)})
 
   def _check_sizes(self) -> None:
     sizes = np.array([self._row_bytes(self.population.train, k) for k in range(self.population.num_clients)])
@@ -295,12 +318,6 @@ class Trainer:
         f'most {_MAX_CLIENT_BYTES / 1e6:.0f} MB a client; use more clients or {argument("rows_per_client")}'
       )
     members = population_lib.cohort_size(self.cohort_fraction, len(sizes))
-    sent = members * self.computations.model.num_bytes
-    if self.spread and sent > _MAX_COHORT_BYTES:
-      raise InputError(
-        f'{argument("workers")}: a cohort sends {sent / 1e9:.1f} GB of updates, which one worker adds up and TFF sends at most '
-        f'{_MAX_COHORT_BYTES / 1e9:.1f} GB of; use a smaller {argument("cohort_fraction")}, or one worker'
-      )
     cohort = int(np.sort(sizes)[::-1][:members].sum())
     if cohort > _MAX_COHORT_BYTES:
       raise InputError(
@@ -312,23 +329,7 @@ class Trainer:
     return int(split.counts[client]) * (split.x[:1].nbytes + 4)
 
 
-def _chunks(sizes: Sequence[int]) -> Iterator[list[int]]:
-  """Yields runs of positions whose messages stay below the limit.
-
-  Args:
-    sizes: Bytes that each position adds to a message.
-  """
-  chunk: list[int] = []
-  total = 0
-  for position, size in enumerate(sizes):
-    if chunk and total + size > _MESSAGE_BYTES:
-      yield chunk
-      chunk, total = [], 0
-    chunk.append(position)
-    total += size
-  if chunk:
-    yield chunk
-
-
-def _rows(x: np.ndarray, y: np.ndarray) -> collections.OrderedDict[str, np.ndarray]:
-  return collections.OrderedDict(x=x, y=y)
+def _scores(found: Sequence[Any]) -> class_counts.Scores:
+  """Returns what `evaluate` gave for each of some clients, a row a client."""
+  counts = [np.asarray(result['counts'], np.int64) for result in found]
+  return class_counts.Scores(np.stack(counts), np.array([float(result['loss_sum']) for result in found]))

@@ -19,7 +19,7 @@ from tff_cluster.base import digests, environment
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.data import population as population_lib
-from tff_cluster.engine import side_by_side
+from tff_cluster.engine import jobs, side_by_side
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_folder
 from tff_cluster.experiment.measured import Spent
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _Result = TypeVar('_Result')
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
-_ENGINE = 2
+_ENGINE = 3
 # What this process has built, see Experiment.trainer: building takes seconds.
 _computations: dict[tuple[object, ...], 'process_lib.Computations'] = {}
 # Models that this process has compared with Keras, and on which data: each fold of a run has a store of its own.
@@ -81,8 +81,8 @@ class Experiment:
     population: Its clients.
     progress: Where progress is shown.
     new_clients: Clients that take no part in it; None where there are none.
-    spread: Whether clients are spread over several workers.
-    slots: Clients that are worked on at the same time.
+    workers: Who has the clients work.
+    at_once: Pieces of work, such as clusters, that train at the same time.
     asked, trained: Client-rounds asked for and trained so far in this process.
   """
 
@@ -91,10 +91,10 @@ class Experiment:
   population: population_lib.Population
   progress: Progress
   new_clients: population_lib.Population | None = None
-  spread: bool = False
-  slots: side_by_side.Slots = dataclasses.field(
-    default_factory=lambda: side_by_side.Slots(environment.available_cores())
+  workers: jobs.Workers = dataclasses.field(
+    default_factory=lambda: jobs.OneMachine(side_by_side.Slots(environment.available_cores()))
   )
+  at_once: int = dataclasses.field(default_factory=environment.available_cores)
   asked: int = 0
   trained: int = 0
   _exported: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
@@ -134,8 +134,7 @@ class Experiment:
       training.local_epochs,
       training.cohort_fraction,
       training.seed,
-      self.spread,
-      self.slots,
+      self.workers,
     )
 
   def _computations(self) -> 'process_lib.Computations':
@@ -194,8 +193,7 @@ class Experiment:
       training.local_epochs,
       training.cohort_fraction,
       training.seed,
-      self.spread,
-      self.slots,
+      self.workers,
     )
 
   @functools.cached_property
@@ -270,7 +268,7 @@ class Experiment:
   def each(self, work: Callable[[int], _Result], positions: Iterable[int]) -> dict[int, _Result]:
     """Returns what work gives for each position, such as a cluster's, several side by side (engine/side_by_side.py)."""
     _ = self.trainer  # Built once, by this thread.
-    return dict(side_by_side.each(work, positions, 1 if self.spread else self.slots.count))
+    return dict(side_by_side.each(work, positions, self.at_once))
 
   def load(self, saved: saved_rounds.Checkpoints, phase: str, *rounds: int) -> dict[int, Weights]:
     """Returns models that a finished phase kept, by round number. Trains nothing.

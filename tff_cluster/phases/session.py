@@ -7,8 +7,8 @@ from tff_cluster.base import environment
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data import new_clients, populate, saved
 from tff_cluster.data import population as population_lib
+from tff_cluster.engine import jobs, side_by_side
 from tff_cluster.engine import machine as machine_lib
-from tff_cluster.engine import side_by_side
 from tff_cluster.engine import worker as worker_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_claim
@@ -59,8 +59,8 @@ def opened(
         population,
         progress,
         new,
-        spread=bool(machine.addresses),
-        slots=side_by_side.Slots(worker.clients_in_parallel),
+        jobs.OneMachine(side_by_side.Slots(worker.clients_in_parallel)),
+        worker.clients_in_parallel,
       )
       if fresh:
         _ = experiment.trainer  # What is wrong with the model or the sizes is told here.

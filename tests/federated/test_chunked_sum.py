@@ -1,0 +1,104 @@
+"""Sums in chunks: against NumPy, TFF's own mean, and chunks that are computed apart."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import make_population
+from tests.federated.test_malicious_updates import with_aggregator
+from tests.federated.test_training import BATCH, RATE, make_trainer
+from tff_cluster.federated import chunked_sum
+
+pytestmark = pytest.mark.tensorflow
+
+
+@given(st.integers(1, 300))
+def test_chunks_hold_every_client_once_in_order_and_are_of_nearly_one_size(count):
+  chunks = chunked_sum.chunks(count)
+  assert np.concatenate(chunks).tolist() == list(range(count))
+  sizes = [len(chunk) for chunk in chunks]
+  assert min(sizes) >= 1 and max(sizes) <= 4 and max(sizes) - min(sizes) <= 1
+  assert np.flatnonzero(chunked_sum.is_last(count)).tolist() == [chunk[-1] for chunk in chunks]
+
+
+def test_a_sum_is_that_of_its_chunks_in_the_order_of_numpy(tff_context):
+  import tensorflow as tf
+  import tensorflow_federated as tff
+
+  specs = [tf.TensorSpec([3], tf.float32), tf.TensorSpec([], tf.int32)]
+  add_up, kind = chunked_sum.build(specs), tff.types.tensorflow_to_type(specs)
+
+  @tff.federated_computation(
+    tff.types.FederatedType(kind, tff.CLIENTS), tff.types.FederatedType(np.bool_, tff.CLIENTS)
+  )
+  def total(values, last):
+    return add_up(values, last)
+
+  # Magnitudes so far apart that the order of additions shows.
+  rng = np.random.default_rng(4)
+  values = (rng.normal(size=(11, 3)) * 10.0 ** rng.integers(-6, 6, (11, 3))).astype(np.float32)
+  found = total([[value, 1] for value in values], list(chunked_sum.is_last(11)))
+  expected = np.zeros(3, np.float32)
+  for chunk in chunked_sum.chunks(11):
+    part = np.zeros(3, np.float32)
+    for k in chunk:
+      part = part + values[k]
+    expected = expected + part
+  assert found[0].tobytes() == expected.tobytes() and found[1] == 11
+  one_after_the_other = list(itertools.accumulate(values, lambda a, b: a + b))[-1]
+  assert found[0].tobytes() != one_after_the_other.tobytes()
+
+
+class Apart:
+  """Has one worker compute chunk by chunk, as several do; the later chunks first."""
+
+  apart = True
+
+  def __init__(self, here):
+    self._here, self.chunks = here, []
+    self.each = here.each
+
+  def totals(self, computation, shared, chunks):
+    self.chunks.append([len(chunk) for chunk in chunks])
+    return self._here.totals(computation, shared, chunks[::-1])[::-1]
+
+
+@pytest.mark.parametrize('aggregator', ['mean', 'robust'])
+@pytest.mark.parametrize('message_bytes', [10**9, 300])
+def test_rounds_and_means_that_are_computed_apart_have_the_same_bits(
+  aggregator, message_bytes, tff_context, monkeypatch
+):
+  from tff_cluster.engine import jobs
+
+  population, everyone = make_population(clients=11), np.arange(11)
+  trainer = with_aggregator(make_trainer(population), aggregator)
+  initial = trainer.start(trainer.computations.model.weights)
+
+  def numbers():
+    state, figures = trainer.round(initial, everyone, 1)
+    mean = trainer.mean_update(trainer.weights(state), everyone[:9], 2)
+    return [*trainer.state_arrays(state), np.array(list(figures.values())), mean]
+
+  here = numbers()
+  trainer.workers = Apart(trainer.workers)
+  monkeypatch.setattr(jobs, 'MESSAGE_BYTES', message_bytes)
+  elsewhere = numbers()
+  assert [a.tobytes() for a in here] == [a.tobytes() for a in elsewhere]
+  assert trainer.workers.chunks == [*([[4, 4, 3]] if aggregator == 'mean' else []), [3, 3, 3]]
+
+
+def test_a_cohort_of_one_chunk_has_the_bits_of_the_mean_of_tff(tff_context):
+  import tensorflow_federated as tff
+
+  from tff_cluster.federated import process
+
+  trainer = make_trainer(make_population())
+  ours, _ = trainer.round(trainer.start(trainer.computations.model.weights), np.arange(4), 1)
+  stock = process.Computations(trainer.computations.model, RATE, BATCH, tff.aggregators.MeanFactory())
+  trainer.computations, trainer._initial_state = stock, None
+  theirs, _ = trainer.round(trainer.start(stock.model.weights), np.arange(4), 1)
+  for one, other in zip(trainer.weights(ours), trainer.weights(theirs), strict=True):
+    assert one.tobytes() == other.tobytes()

@@ -1,0 +1,129 @@
+"""Clients at work: what a client is sent, and who computes with it. Here: the worker of this machine; cluster.py has others."""
+
+import collections
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from tff_cluster.engine import side_by_side
+
+# A gRPC message over 2 GB kills the worker; the rest is room for what travels beside the payload.
+MESSAGE_BYTES = 400_000_000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Job:
+  """A client with what it is sent.
+
+  Attributes:
+    key: A digest of `rows`, under which a worker of a cluster keeps them.
+    rows: The client's own arrays, by name.
+    beside: What is sent with them each time, by name.
+  """
+
+  key: str
+  rows: Mapping[str, np.ndarray]
+  beside: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+  @property
+  def argument(self) -> 'collections.OrderedDict[str, np.ndarray]':
+    """What a computation takes of the client."""
+    return collections.OrderedDict(**self.rows, **self.beside)
+
+  @property
+  def num_bytes(self) -> int:
+    """Bytes of the rows."""
+    return sum(array.nbytes for array in self.rows.values())
+
+
+class Workers(Protocol):
+  """Who has clients work. What they compute does not depend on who does, nor on what is computed beside it.
+
+  Attributes:
+    apart: Whether sums are to be asked for chunk by chunk, because chunks go to different machines.
+  """
+
+  apart: bool
+
+  def each(
+    self, computation: Any, shared: Sequence[Any], jobs: Sequence[Job], result_bytes: int = 0
+  ) -> Iterator[Any]:
+    """Yields the result of a computation (*shared@SERVER, {clients}@CLIENTS) -> {result}@CLIENTS for each job, in order.
+
+    Args:
+      computation: The computation.
+      shared: What all clients get, such as the model.
+      jobs: The clients.
+      result_bytes: Bytes of a result, about.
+    """
+
+  def totals(self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]) -> list[Any]:
+    """Returns the result of a computation (*shared@SERVER, {clients}@CLIENTS) -> {total}@SERVER for each chunk, in order."""
+
+  def busy(self, clients: int) -> contextlib.AbstractContextManager[None]:
+    """Waits until cores of this machine are free for a call with so many clients, and takes them while the block lasts."""
+
+
+class OneMachine:
+  """The worker of this machine, in the TFF context of the calling thread."""
+
+  apart = False
+
+  def __init__(self, slots: side_by_side.Slots):
+    self._slots = slots
+
+  def each(
+    self, computation: Any, shared: Sequence[Any], jobs: Sequence[Job], result_bytes: int = 0
+  ) -> Iterator[Any]:
+    """See Workers.each; as many jobs are sent at a time as fit into one message."""
+    for some in portions([result_bytes + job.num_bytes for job in jobs]):
+      with self.busy(len(some)):
+        results = computation(*shared, arguments(computation, [jobs[k] for k in some]))
+      yield from results
+
+  def totals(self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]) -> list[Any]:
+    """See Workers.totals."""
+    found = []
+    for chunk in chunks:
+      with self.busy(len(chunk)):
+        found.append(computation(*shared, arguments(computation, chunk)))
+    return found
+
+  def busy(self, clients: int) -> contextlib.AbstractContextManager[None]:
+    """See Workers.busy."""
+    return self._slots.taken(clients)
+
+
+def arguments(computation: Any, jobs: Sequence[Job]) -> list[Any]:
+  """Returns what a computation takes as its last argument, the clients: structures, or sequences of one where it takes those."""
+  import tensorflow as tf
+  import tensorflow_federated as tff
+
+  given = [job.argument for job in jobs]
+  kind = computation.type_signature.parameter
+  last = kind[len(kind) - 1] if isinstance(kind, tff.types.StructType) else kind
+  if isinstance(last.member, tff.types.SequenceType):
+    return [tf.data.Dataset.from_tensors(each) for each in given]
+  return given
+
+
+def portions(sizes: Sequence[int], most: int = MESSAGE_BYTES) -> Iterator[list[int]]:
+  """Yields runs of positions whose sizes together stay below a limit, or that are one.
+
+  Args:
+    sizes: Bytes that each position adds to a message.
+    most: The limit, in bytes.
+  """
+  some: list[int] = []
+  total = 0
+  for position, size in enumerate(sizes):
+    if some and total + size > most:
+      yield some
+      some, total = [], 0
+    some.append(position)
+    total += size
+  if some:
+    yield some

@@ -1,0 +1,134 @@
+"""Sums over clients in chunks: in one order, and so with the same bits, on one machine and on a cluster.
+
+A cohort is cut into chunks of at most four clients; where, its size says alone. The clients of a chunk are added up one after
+the other, and then the chunks are. On one machine a worker does all of it in one call, in which every client says whether it is
+the last of its chunk. On a cluster each chunk is a task, whose sum is all that travels home (engine/cluster.py).
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+# More: fewer sums travel home on a cluster, and fewer workers share a small cohort.
+_MOST_CLIENTS = 4
+# A nested structure of tf.TensorSpec.
+Specs: TypeAlias = Any
+
+
+def chunks(count: int) -> list[np.ndarray]:
+  """Returns int64[clients] of each chunk of so many clients, positions in their order; sizes differ by one at most."""
+  return np.array_split(np.arange(count), max(-(-count // _MOST_CLIENTS), 1))
+
+
+def is_last(count: int) -> np.ndarray:
+  """Returns bool[count], which clients are the last of their chunk."""
+  last = np.zeros(count, bool)
+  last[[chunk[-1] for chunk in chunks(count) if len(chunk)]] = True
+  return last
+
+
+def build(specs: Specs) -> Callable[[tff.Value, tff.Value], tff.Value]:
+  """Returns ({value}@CLIENTS, {bool}@CLIENTS, who is the last of its chunk) -> {sum}@SERVER, for a federated computation.
+
+  The last client must be the last of a chunk: what comes after the end of the last chunk is no part of the sum.
+  """
+  value_type = tff.types.tensorflow_to_type(specs)
+  sent_type = tff.types.tensorflow_to_type(
+    collections.OrderedDict(value=specs, last=tf.TensorSpec([], tf.bool))
+  )
+  state_type = tff.types.tensorflow_to_type(collections.OrderedDict(total=specs, chunk=specs))
+
+  def zeros() -> Any:
+    return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
+
+  @tff.tensorflow.computation
+  def zero():
+    return collections.OrderedDict(total=zeros(), chunk=zeros())
+
+  @tff.tensorflow.computation(state_type, sent_type)
+  def accumulate(state, sent):
+    total, chunk = state['total'], _added(state['chunk'], sent['value'])
+    total, chunk = tf.cond(sent['last'], lambda: (_added(total, chunk), zeros()), lambda: (total, chunk))
+    return collections.OrderedDict(total=total, chunk=chunk)
+
+  @tff.tensorflow.computation(state_type, state_type)
+  def merge(one, other):
+    return tf.nest.map_structure(tf.add, one, other)
+
+  @tff.tensorflow.computation(state_type)
+  def report(state):
+    return state['total']
+
+  assert report.type_signature.result.is_equivalent_to(value_type)
+
+  def total(value: tff.Value, last: tff.Value) -> tff.Value:
+    sent = tff.federated_zip(collections.OrderedDict(value=value, last=last))
+    return tff.federated_aggregate(sent, zero(), accumulate, merge, report)
+
+  return total
+
+
+class Mean(tff.aggregators.WeightedAggregationFactory):
+  """The mean weighted by the clients' weights (McMahan 2017), of updates <update, last> that say where chunks end.
+
+  tff.aggregators.MeanFactory gives the same bits for cohorts of one chunk.
+  """
+
+  def create(self, value_type: tff.Type, weight_type: tff.Type) -> tff.templates.AggregationProcess:
+    """Returns the process; its result is a mean of the type of `value_type.update`."""
+    specs = tff.types.type_to_tf_tensor_specs(value_type.update)
+    add_up = build(
+      collections.OrderedDict(
+        update=specs, weight=tf.TensorSpec(weight_type.shape, tf.as_dtype(weight_type.dtype))
+      )
+    )
+    weighted, divide = build_weighted(value_type.update), build_divide(value_type.update)
+
+    @tff.federated_computation
+    def init_fn():
+      return tff.federated_value((), tff.SERVER)
+
+    @tff.federated_computation(
+      init_fn.type_signature.result,
+      tff.types.FederatedType(value_type, tff.CLIENTS),
+      tff.types.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      sent = tff.federated_map(weighted, (value.update, weight))
+      mean = tff.federated_map(divide, add_up(sent, value.last))
+      return tff.templates.MeasuredProcessOutput(state, mean, tff.federated_value((), tff.SERVER))
+
+    return tff.templates.AggregationProcess(init_fn, next_fn)
+
+
+def build_weighted(update_type: tff.Type) -> tff.Computation:
+  """Returns (update, weight) -> <update times weight, weight>."""
+
+  @tff.tensorflow.computation(update_type, tff.TensorType(np.float32))
+  def weighted(update, weight):
+    product = tf.nest.map_structure(lambda each: each * weight, update)
+    return collections.OrderedDict(update=product, weight=weight)
+
+  return weighted
+
+
+def build_divide(update_type: tff.Type) -> tff.Computation:
+  """Returns <sum of update times weight, sum of weights> -> mean."""
+  specs = tff.types.type_to_tf_tensor_specs(update_type)
+  total_type = tff.types.tensorflow_to_type(
+    collections.OrderedDict(update=specs, weight=tf.TensorSpec([], tf.float32))
+  )
+
+  @tff.tensorflow.computation(total_type)
+  def divide(total):
+    return tf.nest.map_structure(lambda each: tf.divide(each, total['weight']), total['update'])
+
+  return divide
+
+
+def _added(one: Any, other: Any) -> Any:
+  return tf.nest.map_structure(tf.add, one, other)
