@@ -49,7 +49,7 @@ def trained_by_keras(keras_model, x, y, order):
 
 @pytest.mark.parametrize('name', [name for name in user_layers.names() if not user_layers.refusal(name)[0]])
 def test_a_layer_trains_as_in_keras_and_with_equal_bits_side_by_side(name, tff_context, monkeypatch):
-  from tff_cluster.federated import process
+  from tff_cluster.federated import client_work, process
 
   made = user_layers.make(name)
   x, y = rows_for(name, made.input_shape[1:])
@@ -57,7 +57,7 @@ def test_a_layer_trains_as_in_keras_and_with_equal_bits_side_by_side(name, tff_c
   order = np.stack([rng.permutation(len(y)) for _ in range(2)]).astype(np.int32)
   expected = trained_by_keras(made, x, y, order)
   computations = process.Computations(taken_apart(name, monkeypatch), RATE, BATCH)
-  work = {'x': x, 'y': y, 'order': order, 'scale': np.float32(1)}
+  work = {'x': x, 'y': y, **client_work.beside_rows(order)}
   found = [
     np.asarray(u) for u in computations.local_updates(list(computations.model.weights), [work] * COPIES)
   ]

@@ -126,7 +126,9 @@ def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.nd
     beside_updates = together.ask(_updates, computations, beside)
     alone_updates = alone.ask(_updates, computations, [*step, *steps])
     plain_updates = plain.ask(_updates, computations, step)
-    predicted = alone.ask(computations.predict, list(model.weights), [x for x, _ in clients])
+    predicted = alone.ask(
+      computations.predict, list(model.weights), [collections.OrderedDict(x=x) for x, _ in clients]
+    )
     keras_model = make()
     names = [weight.name for weight in keras_model.trainable_weights]
     expected = _by_keras(keras_model, clients)
@@ -216,7 +218,7 @@ def _updates(computations: process.Computations, work: Sequence[client_work.Clie
 def _work(x: np.ndarray, y: np.ndarray, steps: int) -> client_work.ClientData:
   """Returns what a client holds that visits its rows in their order, all in a step."""
   order = np.tile(np.arange(len(y), dtype=np.int32), (steps, 1))
-  return collections.OrderedDict(x=x, y=y, order=order, scale=np.array(1, np.float32))
+  return collections.OrderedDict(x=x, y=y, **client_work.beside_rows(order))
 
 
 def _compare_side_by_side(beside: Sequence[np.ndarray], alone: Sequence[np.ndarray]) -> None:

@@ -188,18 +188,19 @@ class Computations:
 
   @_BuiltOnce
   def predict(self) -> tff.Computation:
-    """({weights}@SERVER, {rows x}@CLIENTS) -> {float32[rows, classes]}@CLIENTS, the model's probabilities."""
-    model, x_type = self.model, tff.types.tensorflow_to_type(self.model.x_spec)
+    """({weights}@SERVER, {x}@CLIENTS) -> {float32[rows, classes]}@CLIENTS, the model's probabilities."""
+    model = self.model
+    rows_type = tff.types.tensorflow_to_type(collections.OrderedDict(x=model.x_spec))
 
-    @tff.tensorflow.computation(model.weights_type, x_type)
-    def predict_rows(weights, x):
-      return model.probabilities(weights, client_work_lib.scaled(x))
+    @tff.tensorflow.computation(model.weights_type, rows_type)
+    def predict_rows(weights, rows):
+      return model.probabilities(weights, client_work_lib.scaled(rows['x']))
 
     @tff.federated_computation(
-      tff.types.FederatedType(model.weights_type, tff.SERVER), tff.types.FederatedType(x_type, tff.CLIENTS)
+      tff.types.FederatedType(model.weights_type, tff.SERVER), tff.types.FederatedType(rows_type, tff.CLIENTS)
     )
-    def predict(weights, x):
-      return tff.federated_map(predict_rows, (tff.federated_broadcast(weights), x))
+    def predict(weights, rows):
+      return tff.federated_map(predict_rows, (tff.federated_broadcast(weights), rows))
 
     return predict
 

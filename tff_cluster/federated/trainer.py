@@ -16,7 +16,7 @@ from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
 from tff_cluster.engine import jobs as jobs_lib
 from tff_cluster.engine import side_by_side
-from tff_cluster.federated import chunked_sum, process
+from tff_cluster.federated import chunked_sum, client_work, process
 
 # Rows of one piece of the global test set: pieces run side by side.
 _ROWS_AT_ONCE = 500
@@ -293,12 +293,7 @@ class Trainer:
       rows = len(population.train.client(k)[1])
       generator = seeding.generator(self.seed, 'visit order', round_number, population.client_ids[k])
       order = np.stack([generator.permutation(rows) for _ in range(self.local_epochs)])
-      beside = {
-        'order': order.astype(np.int32),
-        'scale': np.asarray(population.update_scale(k)),
-        'weight': np.float32(1.0 if plain else rows),
-        'last': last,
-      }
+      beside = client_work.beside_rows(order, population.update_scale(k), 1.0 if plain else rows, last)
       jobs.append(dataclasses.replace(self._measured(population.train, k), beside=beside))
     return jobs
 
