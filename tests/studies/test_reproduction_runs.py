@@ -58,7 +58,7 @@ LEAN = dataclasses.replace(
 ALONE = dataclasses.replace(TABLE, name='made_up/figure2', rows=(alone(10, 1), alone(0, 2)), cells=())
 
 
-def test_rows_that_differ_in_their_clustering_only_are_one_run(tmp_path):
+def test_rows_that_differ_in_their_clustering_only_are_one_run_and_fedavg_alone_is_its_own(tmp_path):
   jobs = runs_lib.plan(TABLE, TINY, (0, 7), tmp_path)
   assert [[row.name for row in job.rows] for job in jobs] == 2 * [['n 1']] + 2 * [['n 2', 'n 2, chosen']]
   assert [job.seed for job in jobs] == [0, 7, 0, 7]
@@ -68,6 +68,10 @@ def test_rows_that_differ_in_their_clustering_only_are_one_run(tmp_path):
     assert training.phase1_rounds + training.phase2_rounds == 4
     assert (training.seed, job.config.data.data_seed, job.config.data.num_clients) == (job.seed, job.seed, 6)
     assert [c.label for c in job.config.clusterings] == [row.clustering['name'] for row in job.rows]
+  jobs = runs_lib.plan(ALONE, TINY, (0,), tmp_path)
+  names = [(job.rows[0].name, job.folder.root.name.rpartition('_')[0]) for job in jobs]
+  assert names == [('B 10, E 1', 'B10_E1_n1_seed0'), ('B inf, E 2', 'B0_E2_n1_seed0')]
+  assert [job.config.clusterings for job in jobs] == [(), ()]
 
 
 def test_fl_hc_at_the_papers_scale_is_what_the_paper_says(tmp_path):
@@ -96,9 +100,8 @@ def test_rows_are_chosen_by_a_part_of_their_name_or_by_all_of_it(tmp_path):
     return [row.name for job in jobs for row in job.rows]
 
   assert chosen(TABLE, 'chosen') == ['n 2, chosen']
-  with pytest.raises(
-    InputError, match=r'^rows=n 9: made_up/table1 has no such row; its rows are: n 1; n 2; n 2, ch'
-  ):
+  told = r'^rows=n 9: made_up/table1 has no such row; its rows are: n 1; n 2; n 2, ch'
+  with pytest.raises(InputError, match=told):
     chosen(TABLE, 'n 9')
   # A whole name means one row, also where another one contains it.
   longer = dataclasses.replace(alone(20, 1), name='not B 10, E 1')
@@ -152,14 +155,10 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
   ran = [(job, runs_lib.run(job, store, SILENT).results)]
   shown = runs_lib.finished(TABLE, TINY, tmp_path, ran)
   assert sorted(row.name for rows, *_ in shown for row in rows) == ['n 1', 'n 2', 'n 2, chosen']
-  again = gather(shown)
-  assert {name: dict(row.percent) for name, row in again.items()} == {
-    n: dict(r.percent) for n, r in rows.items()
-  }
+  again = {name: dict(row.percent) for name, row in gather(shown).items()}
+  assert again == {name: dict(row.percent) for name, row in rows.items()}
   found = ran[0][1]
-  others = dataclasses.replace(
-    found, population=dataclasses.replace(found.population, digest='of other clients')
-  )
+  others = dataclasses.replace(found, population=dataclasses.replace(found.population, digest='other'))
   assert len(runs_lib.finished(TABLE, TINY, tmp_path, [(job, others)])) == 1
   elsewhere = [(dataclasses.replace(job, seed=5), ran[0][1])]
   assert len(runs_lib.finished(TABLE, TINY, tmp_path, elsewhere)) == 1
@@ -170,26 +169,17 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
   assert TINY.words in (tmp_path / 'page' / 'scorecard.csv').read_text()
 
 
-def test_a_row_without_a_clustering_is_a_run_of_its_own(tmp_path):
-  jobs = runs_lib.plan(ALONE, TINY, (0,), tmp_path)
-  assert [[row.name for row in job.rows] for job in jobs] == [['B 10, E 1'], ['B inf, E 2']]
-  assert [job.config.clusterings for job in jobs] == [(), ()]
-  names = [job.folder.root.name.rpartition('_')[0] for job in jobs]
-  assert names == ['B10_E1_n1_seed0', 'B0_E2_n1_seed0']
-
-
 @pytest.mark.tensorflow
 def test_fedavg_alone_is_estimated_run_and_shown(tmp_path, store):
-  jobs = runs_lib.plan(ALONE, LEAN, (0,), tmp_path)
+  (job,) = runs_lib.plan(ALONE, LEAN, (0,), tmp_path, only='B 10, E 1')
   # 4 rounds of 6 clients, and nobody sends a signature.
-  assert [(e.asked, e.stored) for e in cost_estimates.estimates(jobs, store, SILENT)] == [(24, 0), (24, 0)]
-  done = [runs_lib.run(job, store, SILENT) for job in jobs]
-  assert [d.trained for d in done] == [24, 24]
-  assert [runs_lib.run(job, store, SILENT).trained for job in jobs] == [0, 0]
-  for job, d in zip(jobs, done, strict=True):
-    assert d.results.clusterings == d.results.candidates == []
-    assert d.results.baseline.history.rounds == [1, 2, 3, 4]
-    assert files_lib.load_json(job.folder.phase1)['signatures'] == {}
+  (before,) = cost_estimates.estimates([job], store, SILENT)
+  assert (before.asked, before.stored) == (24, 0)
+  done = runs_lib.run(job, store, SILENT)
+  assert (done.trained, runs_lib.run(job, store, SILENT).trained) == (24, 0)
+  assert done.results.clusterings == done.results.candidates == []
+  assert done.results.baseline.history.rounds == [1, 2, 3, 4]
+  assert files_lib.load_json(job.folder.phase1)['signatures'] == {}
   assert not list(store.glob('*signatures*'))
   # What clusterings stand on is the same training: a row with one finds it in the store.
   with_clusters = dataclasses.replace(
@@ -197,17 +187,11 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path, store):
   )
   (other,) = runs_lib.plan(with_clusters, LEAN, (0,), tmp_path)
   assert cost_estimates.estimates([other], store, SILENT)[0].stored == 24
-  assert runs_lib.run(other, store, SILENT).results.baseline == done[0].results.baseline
+  assert runs_lib.run(other, store, SILENT).results.baseline == done.results.baseline
 
-  shown = runs_lib.finished(ALONE, LEAN, tmp_path, [(jobs[0], done[0].results)])
-  rows = gather(shown)
-  assert list(rows) == ['B 10, E 1', 'B inf, E 2']
-  for name, d in zip(rows, done, strict=True):
-    history = d.results.baseline.history.test_accuracy
-    assert rows[name].baseline_curve == dict(enumerate((100 * a for a in history), 1))
-    assert rows[name].accuracy_curve == {} and rows[name].num_clusters == ()
-  page = page_lib.write(ALONE, shown, LEAN, {'command': 'none'}, tmp_path / 'page').read_text()
-  assert 'Clusters that were found' not in page
+  (row,) = gather(runs_lib.finished(ALONE, LEAN, tmp_path, [(job, done.results)])).values()
+  curve = {number: 100 * a for number, a in enumerate(done.results.baseline.history.test_accuracy, 1)}
+  assert (row.baseline_curve, row.accuracy_curve, row.num_clusters) == (curve, {}, ())
 
 
 FIGURE_1 = catalogue.PUBLISHED['fedex/figure1']
