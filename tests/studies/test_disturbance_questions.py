@@ -81,7 +81,6 @@ def test_runs_without_what_is_needed(folder):
   only = ExperimentConfig(clusterings=(ClusteringConfig(method='planted'),))
   with pytest.raises(InputError, match='none of its clusterings can be made from signatures'):
     questions.askable(folder, only)
-  folder.population.unlink()
   saved.save_population(make_population(clients=4), folder.population)
   with pytest.raises(InputError, match='has no planted groups, so none can be lost'):
     questions.askable(folder, ExperimentConfig())

@@ -23,15 +23,12 @@ def test_bars_are_the_rows_stacked_by_source():
   # All panels have the same axes, which show the whole of every bar.
   assert len({axes.get_ylim() for axes in panels}) == len({axes.get_xlim() for axes in panels}) == 1
   assert panels[0].get_ylim()[0] == 0 and panels[0].get_ylim()[1] >= _COUNTS.sum(axis=0).max()
-  assert [axes.get_title(loc='left') for axes in panels] == [
-    'Cluster 0: 4 clients (4 MNIST)',
-    'Cluster 1: 4 clients (3 MNIST, 1 CIFAR-10)',
-    'Cluster 2: 2 clients (2 CIFAR-10)',
-  ]
+  titles = ['0: 4 clients (4 MNIST)', '1: 4 clients (3 MNIST, 1 CIFAR-10)', '2: 2 clients (2 CIFAR-10)']
+  assert [axes.get_title(loc='left') for axes in panels] == [f'Cluster {title}' for title in titles]
   assert [text.get_text() for text in figure.legends[0].get_texts()] == ['MNIST', 'CIFAR-10']
 
 
-@pytest.mark.parametrize('clusters', [1, 2, 5])
+@pytest.mark.parametrize('clusters', [1, 5])
 def test_one_source_needs_no_legend_and_a_remark_stands_above_any_number_of_clusters(clusters):
   figure = label_frequencies(np.ones((1, clusters, 10), int), [[2] * clusters], remark='scaled down')
   titles = [axes.get_title(loc='left') for axes in figure.axes if axes.patches]
@@ -44,7 +41,6 @@ def test_one_source_needs_no_legend_and_a_remark_stands_above_any_number_of_clus
   ('counts', 'sizes', 'names', 'words'),
   [
     (_COUNTS[0], _SIZES[0], (), 'expected [sources, clusters, classes]'),
-    (_COUNTS, _SIZES[:1], ('a', 'b'), 'expected [sources, clusters, classes]'),
     (_COUNTS, _SIZES, ('a',), "2 sources, but names ['a']"),
   ],
 )

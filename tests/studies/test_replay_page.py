@@ -100,34 +100,27 @@ def curve(axes, label):
   return found.get_xydata().tolist()
 
 
-def test_figure_shows_the_numbers():
-  figure = tables.replay_figure(REPLAYED)
-  euclidean, l1 = figure.axes
-  assert [axes.get_title(loc='left') for axes in figure.axes] == ['Euclidean', 'L1']
-  assert curve(euclidean, 'ward') == [[1.0, 0.25], [2.0, 1.0]]
-  assert curve(euclidean, 'dynamic distance') == [[1.5, 0.75]]
-  assert curve(l1, 'single') == [[8.0, 0.0]]
-  bars = [line for line in euclidean.get_lines() if line.get_label().startswith('_')]
-  # The axis ends a little above the last threshold that was asked, and so does the bar.
-  assert [bar.get_xdata().tolist() for bar in bars] == [[1.5, pytest.approx(euclidean.get_xlim()[1])]]
-  assert not [line for line in l1.get_lines() if line.get_label().startswith('_')]
-
-
-def test_figure_has_a_row_of_panels_a_truth():
+def test_figure_shows_the_numbers_of_each_truth_in_a_row_of_panels():
   rows = [dataclasses.replace(r, recovery=r.recovery | {'pair': scored(i / 10)}) for i, r in enumerate(ROWS)]
   pair = Truth('pair', 3, False, {WARD: None, SINGLE: None})
   figure = tables.replay_figure(changed(truths=[TRUTH, pair], rows=rows))
+  euclidean, l1, below, beside = figure.axes
   assert [axes.get_title(loc='left') for axes in figure.axes] == ['Euclidean', 'L1', '', '']
   assert [axes.get_ylabel().partition('\n')[0] for axes in figure.axes] == ['group', '', 'pair', '']
   assert [axes.get_xlabel() for axes in figure.axes] == ['', '', 'distance threshold', 'distance threshold']
-  assert curve(figure.axes[0], 'ward') == [[1.0, 0.25], [2.0, 1.0]]
-  assert curve(figure.axes[2], 'ward') == [[1.0, 0.0], [2.0, 0.1]]
-  assert curve(figure.axes[3], 'single') == [[8.0, 0.2]]
-  # Only the first truth is found exactly somewhere.
-  bars = [sum(line.get_label().startswith('_') for line in axes.get_lines()) for axes in figure.axes]
-  assert bars == [1, 0, 0, 0]
+  assert curve(euclidean, 'ward') == [[1.0, 0.25], [2.0, 1.0]]
+  assert curve(euclidean, 'dynamic distance') == [[1.5, 0.75]]
+  assert curve(l1, 'single') == [[8.0, 0.0]]
+  assert curve(below, 'ward') == [[1.0, 0.0], [2.0, 0.1]]
+  assert curve(beside, 'single') == [[8.0, 0.2]]
+  # Only the first truth is found exactly somewhere. The axis ends a little above the last threshold, and so does the bar.
+  bars = [[line for line in axes.get_lines() if line.get_label().startswith('_')] for axes in figure.axes]
+  assert [len(found) for found in bars] == [1, 0, 0, 0]
+  assert bars[0][0].get_xdata().tolist() == [1.5, pytest.approx(euclidean.get_xlim()[1])]
   assert {text.get_text() for text in figure.legends[0].get_texts()} == {'ward', 'single', 'dynamic distance'}
   figure.canvas.draw()
+  one = tables.replay_figure(REPLAYED)
+  assert one.axes[0].get_ylabel() == 'ARI (Omega where clusters overlap)'
 
 
 def test_figures_without_truths_and_of_one_threshold():

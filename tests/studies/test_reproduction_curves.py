@@ -10,37 +10,36 @@ from tests.made_up.published_table import REMARK, TABLE
 from tff_cluster.studies.reproduction import figures
 
 
-def _panels(count, **changes):
-  row = made_up_table.reproduced(TABLE.rows[0], **changes)
-  return [
-      figures.Panel(f'row {i}', row.accuracy_curve, row.baseline_curve, row.rounds_after - 1) for i in range(count)
-  ]  # fmt: skip
+def _panels(count):
+  row = made_up_table.reproduced(TABLE.rows[0])
+  numbers = (row.accuracy_curve, row.baseline_curve, row.rounds_after - 1)
+  return [figures.Panel(f'row {i}', *numbers) for i in range(count)]
+
+
+def _lines(panel):
+  (axes,) = figures.curves_by_row([panel], 'accuracy, %').axes
+  return {line.get_label(): line for line in axes.get_lines()}
 
 
 def test_curves_are_the_given_numbers_and_the_line_stands_at_the_clustering():
-  figure = figures.curves_by_row(_panels(1), 'accuracy, %')
-  lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+  lines = _lines(*_panels(1))
   assert list(lines['clustering (FL+HC)'].get_xdata()) == [2, 2]
   assert list(lines['FedAvg without clusters'].get_xdata()) == [1, 2, 3, 4, 5]
   assert list(lines['FedAvg without clusters'].get_ydata()) == [20.0, 60.0, 70.0, 80.0, 90.0]
   # Up to the clustering both are one training: our curve leaves FedAvg's there.
   assert list(lines['FL+HC'].get_xdata()) == [2, 3, 4, 5]
   assert list(lines['FL+HC'].get_ydata()) == [60.0, 90.0, 95.0, 96.5]
-
-
-def test_where_clusters_change_nothing_both_curves_are_seen():
-  curve = {1: 20.0, 2: 60.0, 3: 90.0}
-  figure = figures.curves_by_row([figures.Panel('one cluster', {3: 90.0}, curve, 2)], 'accuracy, %')
-  lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
-  dotted, solid = lines['FedAvg without clusters'], lines['FL+HC']
-  assert dotted.get_zorder() > solid.get_zorder()
-  assert dotted.is_dashed() and not solid.is_dashed()
-
-
-def test_a_curve_that_has_the_clustering_round_keeps_its_own_value():
+  # A curve that has the round of the clustering keeps its own value.
   panel = figures.Panel('r', {2: 61.0, 3: 90.0}, {1: 20.0, 2: 60.0}, 2)
   assert figures.with_start(panel) == {2: 61.0, 3: 90.0}
   assert figures.with_start(dataclasses.replace(panel, ours={3: 90.0}, baseline={})) == {3: 90.0}
+
+
+def test_where_clusters_change_nothing_both_curves_are_seen():
+  lines = _lines(figures.Panel('one cluster', {3: 90.0}, {1: 20.0, 2: 60.0, 3: 90.0}, 2))
+  dotted, solid = lines['FedAvg without clusters'], lines['FL+HC']
+  assert dotted.get_zorder() > solid.get_zorder()
+  assert dotted.is_dashed() and not solid.is_dashed()
 
 
 @pytest.mark.parametrize(('count', 'remark'), [(1, f'{REMARK}, {"many words " * 30}'), (2, ''), (16, REMARK)])

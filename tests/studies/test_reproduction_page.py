@@ -28,6 +28,15 @@ def _write(folder, published=TABLE, rows=None, claims=(), scale=PAPER):
   return page_lib.write_page(published, rows, scale, facts, folder)
 
 
+def _records(folder):
+  """Returns the scorecard, which is the same in both of its files."""
+  with (folder / 'scorecard.csv').open(newline='') as stream:
+    read = list(csv.DictReader(stream))
+  records = json.loads((folder / 'scorecard.json').read_text())
+  assert read == [{k: '' if v is None else str(v) for k, v in record.items()} for record in records]
+  return read
+
+
 def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, rendered):
   """Its figures lie beside it, and equal input gives equal bytes."""
   claims = made_up_table.claims('holds', 'fails', 'not run')
@@ -47,7 +56,12 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, r
   assert 'One number is odd in print.' in page.text and 'python -m phases.reproduce' in page.text
   assert 'prefers-color-scheme: dark' in text and 'Thresholds that were tried' not in text
   assert '(the paper’s scale)</title>' in text and 'scaled down' not in text
-  assert 'the paper’s' in (tmp_path / 'one/scorecard.csv').read_text()
+  records = _records(tmp_path / 'one')
+  assert len(records) == 15 and {record['scale'] for record in records} == {'the paper’s'}
+  fields = ('row', 'column', 'verdict', 'published', 'ours', 'note')
+  assert [records[12][field] for field in fields] == [
+    'claim', 'It is so', 'holds', '1.2x to 2.0x', '1.5x', 'seen in 2 rows; section 3',
+  ]  # fmt: skip
   assert [source.partition(',')[0] for source in page.sources] == ['data:image/svg+xml;base64'] * 2
   for name in ('accuracy_over_rounds', 'share_over_rounds'):
     xml.etree.ElementTree.parse(tmp_path / f'one/figures/{name}.svg')
@@ -73,22 +87,6 @@ def test_the_page_shows_intervals_chosen_thresholds_and_every_planted_grouping(t
   assert page.text.index('T 2.5: 4 clusters, 93.0%') < page.text.index('T 0.25: 7 clusters, 95.0%')
   # Claims, the printed table, clusters with two planted groupings: as many cells as columns.
   assert page.lines[:11] == [4] * 3 + [5] * 4 + [7] * 4
-
-
-def _records(folder):
-  with (folder / 'scorecard.csv').open(newline='') as stream:
-    return list(csv.DictReader(stream))
-
-
-def test_scorecards_as_csv_and_json_are_the_same_records(tmp_path):
-  _write(tmp_path, claims=made_up_table.claims('holds'))
-  records, read = json.loads((tmp_path / 'scorecard.json').read_text()), _records(tmp_path)
-  assert len(records) == len(read) == 13
-  assert [{k: '' if v is None else str(v) for k, v in record.items()} for record in records] == read
-  fields = ('row', 'column', 'verdict', 'published', 'ours', 'note')
-  assert [read[-1][field] for field in fields] == [
-    'claim', 'It is so', 'holds', '1.2x to 2.0x', '1.5x', 'seen in 2 rows; section 3',
-  ]  # fmt: skip
 
 
 @pytest.mark.parametrize('published', [TABLE, FIGURE], ids=['table', 'figure'])

@@ -24,18 +24,17 @@ def test_a_wrong_configuration_is_told_before_a_folder_is_made(tmp_path):
   assert not (tmp_path / 'run').exists()
 
 
-def test_a_call_that_fails_lets_go_of_the_folder(tmp_path):
-  with run_claim.held(tmp_path / 'run') as folder:
-    claim = run_claim.claim_output_dir(folder, dataclasses.replace(CONFIG, clusterings=()))
-    claim.write()
-    # What belongs to another experiment is what was trained of one.
-    round_path = claim.folder.store / f'fedavg-{"0" * 24}' / 'round_00001.npz'
-    round_path.parent.mkdir(parents=True)
-    round_path.touch()
-  other = dataclasses.replace(CONFIG, training=dataclasses.replace(CONFIG.training, seed=7))
-  with pytest.raises(InputError, match='holds another experiment: seed is 0 there and 7 here'):
-    single_run.run_experiment(other, tmp_path / 'run')
-  assert not (folder / '.tff_cluster-lock').exists()
+def test_a_call_that_fails_lets_go_of_the_folder(tmp_path, monkeypatch):
+  def fail(config, folder, *_):
+    run_claim.claim_output_dir(folder, config).write()
+    assert lock.exists()
+    raise InputError('planted')
+
+  lock = tmp_path / 'run' / '.tff_cluster-lock'
+  monkeypatch.setattr(single_run.algorithm, 'run_experiment', fail)
+  with pytest.raises(InputError, match='planted'):
+    single_run.run_experiment(CONFIG, tmp_path / 'run')
+  assert not lock.exists()
 
 
 @pytest.mark.tensorflow
