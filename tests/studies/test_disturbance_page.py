@@ -133,6 +133,16 @@ def test_page_and_csv(tmp_path):
   assert ','.join(found[3].values()) == 'a,kmeans,updates,nearest,1,1.0,0.125,0.125,0.125,1,,,152'
 
 
+def test_page_of_a_given_clip_norm_of_sketches_and_of_noise_alone(tmp_path):
+  noisy = [r for r in ROWS if r.disturbance == 'noise']
+  signatures = [dataclasses.replace(sent, clip_norm_given=True) for sent in DOCUMENT.signatures]
+  lost = [line for line in LOST if line.disturbance == 'noise']
+  changed = {'rows': noisy, 'compression': [], 'half_lost': lost, 'signatures': signatures}
+  text = write(tmp_path, **changed, sketch_dimension=256).read_text()
+  assert 'The clip norm was given.' in text and 'Clients send sketches of 256 numbers' in text
+  assert not (tmp_path / 'figures' / 'bits.svg').exists()
+
+
 def curves(axes):
   return {
     line.get_label(): line.get_xydata().tolist() for line in axes.get_lines() if line.get_gid() != 'half'

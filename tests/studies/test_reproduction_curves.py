@@ -42,7 +42,7 @@ def test_where_clusters_change_nothing_both_curves_are_seen():
   assert dotted.is_dashed() and not solid.is_dashed()
 
 
-@pytest.mark.parametrize(('count', 'remark'), [(1, f'{REMARK}, {"many words " * 30}'), (2, ''), (16, REMARK)])
+@pytest.mark.parametrize(('count', 'remark'), [(1, f'{REMARK}, {"many words " * 30}'), (2, ''), (15, REMARK)])
 def test_each_row_has_a_panel_with_the_same_axes_and_nothing_overlaps(count, remark):
   low = figures.Panel('low', {3: 5.0}, {1: 1.0, 2: 2.0}, 2)
   figure = figures.curves_by_row([*_panels(count - 1), low], 'accuracy, %', remark)

@@ -170,7 +170,10 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path, store):
   assert cost_estimates.estimates([other], store, SILENT)[0].stored == 16
   assert runs_lib.run(other, store, SILENT).results.baseline == done.results.baseline
 
-  (row,) = gather(runs_lib.finished(ALONE, LEAN, tmp_path, [(job, done.results)])).values()
+  shown = runs_lib.finished(ALONE, LEAN, tmp_path, [(job, done.results)])
+  page = page_lib.write(ALONE, shown, LEAN, {'command': 'none'}, tmp_path / 'page').read_text()
+  assert 'Clusters that were found' not in page
+  (row,) = gather(shown).values()
   curve = {number: 100 * a for number, a in enumerate(done.results.baseline.history.test_accuracy, 1)}
   assert (row.baseline_curve, row.accuracy_curve, row.num_clusters) == (curve, {}, ())
 
