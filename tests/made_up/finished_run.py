@@ -28,11 +28,16 @@ CLASSES = 10
 def write_run(folder: Path, **options: Any) -> dict[str, Any]:
   """Writes results.json, arrays.npz and config.json of `make_run(**options)`; returns the results."""
   value, arrays = make_run(**options)
+  save(folder, value, arrays)
+  return value
+
+
+def save(folder: Path, value: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+  """Writes the files of a run whose results, in JSON, may lack some."""
   folder.mkdir(parents=True, exist_ok=True)
-  (folder / 'results.json').write_text(json.dumps(value, allow_nan=False))
+  (folder / 'results.json').write_text(json.dumps(with_digest(value), allow_nan=False))
   (folder / 'config.json').write_text(json.dumps(value['config']))
   files.save_arrays(folder / 'arrays.npz', arrays)
-  return value
 
 
 def make_run(
@@ -315,7 +320,7 @@ def _history(rng, accuracy: np.ndarray, rounds: int, start: int) -> dict[str, An
 def _candidates(vectors, distances, truths, ids) -> list[dict[str, Any]]:
   found = []
   tree = scipy.cluster.hierarchy.linkage(vectors, 'ward') if len(ids) > 1 else None
-  for count in range(2, min(10, len(ids) - 1) + 1):
+  for count in range(2, min(5, len(ids) - 1) + 1):
     labels = scipy.cluster.hierarchy.fcluster(tree, count, 'maxclust')
     if (
       len(set(labels.tolist())) < 2

@@ -1,7 +1,5 @@
 """The tables of recovery scores: those for overlapping clusters only where something overlaps."""
 
-import pytest
-
 from tests.made_up import finished_run as made_up
 from tests.made_up.drawn import drawn, rows, run_of
 from tff_cluster.base.words import score
@@ -10,26 +8,21 @@ from tff_cluster.report.cluster_sections import candidates_section, recovery_sec
 OVERLAPPING = ('onmi', 'bcubed_f', 'bcubed_precision', 'bcubed_recall')
 
 
-def _sections(results):
+def _sections(**options):
+  results, _ = made_up.make_run(num_clients=8, **options)
   run = run_of(results)
-  return drawn(recovery_section(run)), drawn(candidates_section(run, lambda section: []))
-
-
-@pytest.fixture(scope='module')
-def overlapping():
-  results, _ = made_up.make_run(num_clients=8, truth='overlapping', methods=('kmeans', 'dynamic_distance'))
-  return results, *_sections(results)
+  return results, drawn(recovery_section(run)), drawn(candidates_section(run, lambda section: []))
 
 
 def test_where_nothing_overlaps_the_scores_of_overlapping_clusters_are_left_out():
-  recovery, candidates = _sections(made_up.make_run(num_clients=8, groups=2, methods=('kmeans',))[0])
+  _, recovery, candidates = _sections(groups=2, methods=('kmeans',))
   assert rows(recovery)[0][3:] == ['ARI', 'NMI', 'Omega']
   assert rows(candidates)[0][-2:] == ['ARI', 'Omega']
   assert 'BCubed' not in recovery + candidates
 
 
-def test_overlapping_rows_have_the_scores_and_others_a_dash(overlapping):
-  results, section, _ = overlapping
+def test_overlapping_rows_have_the_scores_and_others_a_dash():
+  results, section, candidates = _sections(truth='overlapping', methods=('kmeans', 'dynamic_distance'))
   header, *found = rows(section)
   assert header[3:] == ['ARI', 'NMI', 'Omega', 'ONMI', 'BCubed F', 'precision', 'recall']
   assert 'BCubed precision says' in section
@@ -43,12 +36,9 @@ def test_overlapping_rows_have_the_scores_and_others_a_dash(overlapping):
   # The planted groups overlap in one of two truths, the clusters of dynamic distance may.
   assert {('kmeans', True), ('kmeans', False)} <= shown
 
-
-def test_candidates_have_two_of_the_scores(overlapping):
-  results, _, section = overlapping
-  header, *found = rows(section)
+  header, *found = rows(candidates)
   assert header[-4:] == ['ARI', 'Omega', 'ONMI', 'BCubed F']
-  assert 'ARI, Omega, ONMI and BCubed F are against “digit”.' in section
+  assert 'ARI, Omega, ONMI and BCubed F are against “digit”.' in candidates
   for row, entry in zip(found, results['candidates'], strict=True):
     scores = (entry['recovery'] or {}).get('digit', {})
     assert row[-2:] == [score(scores.get('onmi')), score(scores.get('bcubed_f'))]

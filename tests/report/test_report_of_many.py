@@ -4,40 +4,35 @@ import re
 
 import numpy as np
 import pytest
-import scipy.spatial.distance
 
 from tests.made_up import finished_run as made_up
 from tests.made_up.drawn import drawn, run_of
 from tff_cluster.report import cluster_sections
-from tff_cluster.report.figures import accuracy, base, embedding, heatmaps, membership, ordering
+from tff_cluster.report.figures import accuracy, base, embedding, heatmaps, membership
 from tff_cluster.scorecard import summary
 from tff_cluster.scorecard.intervals import Interval
 
 
-def shapes(figure):
+def _shapes(figure):
   svg, _ = base.render(figure)
   return len(re.findall(rb'<(?:use|path)\b', svg))
 
 
-@pytest.mark.parametrize('clients', [600, 2400])
-def test_shapes_of_a_picture_do_not_grow_with_the_clients(clients, rendered):
-  rng = np.random.default_rng(0)
+def test_shapes_of_a_picture_do_not_grow_with_the_clients(rendered):
+  clients, rng = 600, np.random.default_rng(0)
   overlapping = (rng.random((40, clients)) < 0.05).astype(float)
   overlapping[rng.integers(40, size=clients), np.arange(clients)] = 1.0
   places, truth = rng.normal(size=(clients, 2)), np.eye(4)[:, np.arange(clients) % 4]
   few = embedding.embedding(places[:40], truth[:, :40], truth[:, :40], 'group', 'x')
   many = embedding.embedding(places, truth, overlapping, 'group', 'x')
-  assert shapes(few) > 80
-  assert shapes(many) < 500
   gains = accuracy.client_differences([('x', rng.normal(size=clients), Interval(0.0, -1.0, 1.0))])
-  assert shapes(gains) < 200
+  assert _shapes(few) > 80 and _shapes(many) < 500 and _shapes(gains) < 200
 
 
 def test_a_matrix_pools_what_does_not_fit_and_keeps_its_places(monkeypatch):
   monkeypatch.setattr(base, 'MOST_PIXELS', 4)
-  distances = np.arange(100.0).reshape(10, 10)
-  figure = heatmaps.distance_matrix(distances, np.arange(10), [str(k) for k in range(10)], 'd')
-  axes = figure.axes[0]
+  names, distances = [str(k) for k in range(10)], np.arange(100.0).reshape(10, 10)
+  axes = heatmaps.distance_matrix(distances, np.arange(10), names, 'd').axes[0]
   (image,) = axes.images
   shown = np.asarray(image.get_array().filled(np.nan))
   plain = distances.copy()
@@ -49,24 +44,15 @@ def test_a_matrix_pools_what_does_not_fit_and_keeps_its_places(monkeypatch):
   assert tuple(image.get_extent()) == (-0.5, 11.5, 11.5, -0.5)
   member = np.zeros((10, 10))
   member[4, 7] = member[:, 0] = 1.0
-  figure = membership.membership_matrix(member, [str(k) for k in range(10)], 'm', order=np.arange(10))
+  figure = membership.membership_matrix(member, names, 'm', order=np.arange(10))
   pixels = np.asarray(figure.axes[0].images[0].get_array())
   assert pixels[:, 0].tolist() == [1.0] * 4 and pixels[:, 1:].sum() == 1.0
-
-
-def test_distances_of_memberships_are_scipys():
-  rng = np.random.default_rng(1)
-  present = rng.random((30, 25)) < 0.2
-  present[rng.integers(30, size=25), np.arange(25)] = True
-  np.testing.assert_array_equal(
-    ordering._jaccard(present), scipy.spatial.distance.pdist(present.T, 'jaccard')
-  )
 
 
 @pytest.mark.parametrize('most', [2, 200])
 def test_a_table_of_clusters_has_the_largest_and_says_what_is_left_out(most, monkeypatch):
   monkeypatch.setattr(cluster_sections, '_MOST_CLUSTERS', most)
-  run = run_of(made_up.make_run(num_clients=20, methods=('dynamic_distance',))[0])
+  run = run_of(made_up.make_run(methods=('dynamic_distance',))[0])
   (clustering,) = run.results.clusterings
   count = clustering.num_clusters
   assert count > 2
@@ -85,7 +71,7 @@ def test_a_summary_has_the_numbers_of_the_report():
     ('FedAvg without clusters', 'fedavg'),
     ('every client alone', 'local'),
     ('kmeans', 'disjoint'),
-    ('dynamic_distance', 'overlapping' if results['clusterings'][1]['overlapping'] else 'disjoint'),
+    ('dynamic_distance', 'overlapping'),
     ('planted', 'oracle'),
   ]
   fedavg, _, kmeans, *_ = lines

@@ -4,7 +4,6 @@ import copy
 import csv
 
 import numpy as np
-import pytest
 
 from tests.made_up import comparison_runs, in_json
 from tests.made_up import finished_run as made_up
@@ -34,15 +33,14 @@ def add(results, by_size=0.1234, chosen=0.4321):
 
 
 def test_the_report_has_a_line_for_each():
-  results, _ = made_up.make_run()
+  results, _ = made_up.make_run(methods=('kmeans', 'dynamic_distance'))
   before = drawn(sections.evaluators_section(run_of(results).results))
   after = drawn(sections.evaluators_section(run_of(add(results)).results))
-  count = len(results['clusterings'])
   assert 'by number of members' not in before
-  assert after.count('by number of members') == 2 * count  # It is for everybody too.
-  assert after.count('chosen experts') == count
-  assert after.count('12.3%') - before.count('12.3%') == 2 * count
-  assert after.count('43.2%') - before.count('43.2%') == count
+  assert after.count('by number of members') == 4  # It is for everybody too.
+  assert after.count('chosen experts') == 2
+  assert after.count('12.3%') - before.count('12.3%') == 4
+  assert after.count('43.2%') - before.count('43.2%') == 2
 
 
 def test_the_scorecard_has_a_line_for_each_beside_the_paper_s():
@@ -60,7 +58,7 @@ def test_the_scorecard_has_a_line_for_each_beside_the_paper_s():
 
 
 def test_experts_have_a_line_for_a_rule_of_predictions_for_everybody():
-  results, _ = made_up.make_run()
+  results, _ = made_up.make_run(methods=('kmeans',))
   clustering = add(results)['clusterings'][0]
   accuracy = dict.fromkeys(('fedex', 'mean', 'vote', 'confidence', 'gate', 'oracle'), 0.5)
   clustering['experts'] = {
@@ -77,31 +75,25 @@ def test_experts_have_a_line_for_a_rule_of_predictions_for_everybody():
   assert 'chosen experts' in shown() and '43.2%' in shown() and 'by number of members' not in shown()
 
 
-@pytest.fixture(scope='module')
-def compared(tmp_path_factory):
-  accuracies = {comparison_runs.FEDAVG: comparison_runs.noisy(0.5), 'kmeans': comparison_runs.noisy(0.6)}
-  runs = comparison_runs.make(accuracies)
+def test_a_comparison_has_a_column_for_each(tmp_path):
+  runs = comparison_runs.make(
+    {name: comparison_runs.noisy(0.5) for name in (comparison_runs.FEDAVG, 'kmeans')}
+  )
   for seed, results in runs:
     add(results, by_size=0.1 + 0.1 * seed, chosen=0.2 + 0.1 * seed)
-  folder = tmp_path_factory.mktemp('compared')
-  page.write(in_json.typed_runs(runs), {}, folder)
-  return folder
-
-
-def test_a_comparison_has_a_column_for_each(compared):
-  text = (compared / 'index.html').read_text()
+  text = page.write(in_json.typed_runs(runs), {}, tmp_path).read_text()
   assert 'by_size' in text and 'chosen' in text
-  with (compared / 'comparison.csv').open(newline='') as stream:
+  with (tmp_path / 'comparison.csv').open(newline='') as stream:
     lines = [line for line in csv.DictReader(stream) if line['budget'] == 'equal_rounds']
-  mine = [line for line in lines if line['contender'] == 'kmeans']
-  for column, values in (
-    ('global_by_size', (0.1, 0.2, 0.3)),
-    ('clients_by_size', (0.1, 0.2, 0.3)),
-    ('clients_chosen', (0.2, 0.3, 0.4)),
-  ):
-    np.testing.assert_allclose([float(line[column]) for line in mine], values)
   assert 'global_chosen' not in lines[0] and 'clients_own' not in lines[0]
-  fedavg = [line for line in lines if line['contender'] == comparison_runs.FEDAVG]
-  assert all(
-    line['clients_chosen'] == '' and line['global_by_size'] == line['global_average'] for line in fedavg
-  )
+  mine = [line for line in lines if line['contender'] == 'kmeans']
+  expected = {
+    'global_by_size': (0.1, 0.2, 0.3),
+    'clients_by_size': (0.1, 0.2, 0.3),
+    'clients_chosen': (0.2, 0.3, 0.4),
+  }
+  for column, values in expected.items():
+    np.testing.assert_allclose([float(line[column]) for line in mine], values)
+  for line in lines:
+    if line['contender'] == comparison_runs.FEDAVG:
+      assert line['clients_chosen'] == '' and line['global_by_size'] == line['global_average']
