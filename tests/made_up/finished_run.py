@@ -107,12 +107,8 @@ def make_run(
       shape = (_matrix(leaves), None, None, dict(run_with_splits.PARAMETERS))
     elif method == 'planted':
       main = next(iter(truths))
-      shape = (
-        (truths[main] > 0).astype(np.float64),
-        None,
-        None,
-        {'truth': main if len(truths) > 1 else None},
-      )
+      told = {'truth': main if len(truths) > 1 else None}
+      shape = ((truths[main] > 0).astype(np.float64), None, None, told)
     else:
       shape = _cluster(method, distances, vectors, owner, linkage, wrong_groups, rng)
     chosen = ClusterAssignment(shape[0], tuple(ids))
@@ -234,12 +230,9 @@ def _equal_cost(own: np.ndarray, chosen: ClusterAssignment, rounds, seed: int) -
   each, budget = int(chosen.membership.sum()), len(own) * rounds[1]
   if each * rounds[1] <= budget:
     return None
-  earlier = np.clip(own - 0.01, 0, 1)
-  return {
-    'round': rounds[0] + budget // each,
-    'client_rounds': budget // each * each,
-    'evaluation': _evaluation(np.random.default_rng(seed), earlier, False),
-  }
+  evaluation = _evaluation(np.random.default_rng(seed), np.clip(own - 0.01, 0, 1), False)
+  many = budget // each
+  return {'round': rounds[0] + many, 'client_rounds': many * each, 'evaluation': evaluation}
 
 
 def _local(accuracy: np.ndarray, rounds, seed: int) -> dict[str, Any]:
@@ -259,14 +252,11 @@ def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | No
   levels = range(int(max(x.max(initial=0), y.max(initial=0))) + 1)
   expected = sum(np.mean(x == v) * np.mean(y == v) for v in levels) if len(x) else 0.0
   omega = 1.0 if expected == 1.0 or not len(x) else (np.mean(x == y) - expected) / (1 - expected)
-  pairs = overlap_scores.bcubed(a, b)
+  scores = overlap_scores.bcubed(a, b)
   others = {
-    'omega': float(omega),
-    'onmi': overlap_scores.overlapping_nmi(a, b),
-    'bcubed_precision': pairs.precision,
-    'bcubed_recall': pairs.recall,
-    'bcubed_f': pairs.f,
-  }
+      'omega': float(omega), 'onmi': overlap_scores.overlapping_nmi(a, b), 'bcubed_precision': scores.precision,
+      'bcubed_recall': scores.recall, 'bcubed_f': scores.f,
+  }  # fmt: skip
   if (a.sum(axis=0) > 1).any() or (b.sum(axis=0) > 1).any():
     return {'ari': None, 'nmi': None} | others
   left, right = np.argmax(a, axis=0), np.argmax(b, axis=0)

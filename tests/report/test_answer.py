@@ -23,14 +23,6 @@ def _set_own(results, gain, index=0):
   results['clusterings'][index]['evaluations']['own']['client_accuracy'] = own.tolist()
 
 
-def _small(gain):
-  """Returns the answer for a run of few clients without planted groups, with these gains."""
-  results = _run(num_clients=len(gain), groups=1, truth='none')
-  _set_own(results, np.array(gain))
-  headline, (answer,), _ = _answers(results)
-  return headline, answer
-
-
 def test_a_planted_gain_is_told_as_help_with_its_size():
   results = _run(methods=('kmeans', 'dynamic_distance', 'hierarchical'), spread=0.01)
   headline, answers, _ = _answers(results)
@@ -51,27 +43,26 @@ def test_a_planted_loss_is_told_as_harm_and_with_exact_groups_as_the_trainings_f
   assert 'harmed the clients' in headline and 'helped' not in headline
 
 
-def test_nothing_is_claimed_where_the_interval_holds_zero():
-  headline, answer = _small([0.03, -0.03] * 10)
-  assert answer.effect == 'unclear' and answer.over_baseline.low < 0 < answer.over_baseline.high
-  assert 'does not show that it helped or harmed' in answer.sentences[0]
-  assert 'no clear difference' in headline and 'helped' not in headline
-  _, alone = _small([0.1])
-  assert alone.effect == 'unclear' and 'no interval' in alone.sentences[0]
+TINY = '+0.001 points (95% interval over clients +0.001 to +0.001 points)'
 
 
-def test_counts_of_helped_harmed_and_unchanged_name_the_extremes():
-  _, answer = _small([0.0, 0.04, -0.01, 0.02, 0.0])
-  assert (answer.helped, answer.harmed, answer.unchanged) == (2, 1, 2)
-  who = answer.sentences[1]
-  assert 'Most helped: c01 (+4.0 points)' in who and 'Most harmed: c02 (−1.0 points)' in who
-
-
-def test_a_tiny_gain_is_not_printed_as_none():
-  headline, answer = _small([1e-5] * 4)
-  assert answer.effect == 'helped' and 'kmeans (+0.001 points)' in headline
-  assert '+0.001 points (95% interval over clients +0.001 to +0.001 points)' in answer.sentences[0]
-  assert '(+0.001 points)' in answer.sentences[1]
+@pytest.mark.parametrize(
+    ('gain', 'effect', 'counts', 'in_headline', 'in_sentences'),
+    [
+        ([0.03, -0.03] * 10, 'unclear', (10, 10, 0), 'no clear difference', ['does not show that it helped or harmed']),
+        ([0.1], 'unclear', (1, 0, 0), 'no clear difference', ['no interval']),
+        ([0.0, 0.04, -0.01, 0.02, 0.0], 'unclear', (2, 1, 2), 'no clear difference',
+         ['Most helped: c01 (+4.0 points)', 'Most harmed: c02 (−1.0 points)']),
+        ([1e-5] * 4, 'helped', (4, 0, 0), 'kmeans (+0.001 points)', [TINY, 'Most helped: c00 (+0.001 points)']),
+    ],
+)  # fmt: skip
+def test_what_few_clients_show_is_told_and_no_more(gain, effect, counts, in_headline, in_sentences):
+  results = _run(num_clients=len(gain), groups=1, truth='none')
+  _set_own(results, np.array(gain))
+  headline, (answer,), (told,) = _answers(results)
+  assert answer.effect == effect and (answer.helped, answer.harmed, answer.unchanged) == counts
+  assert in_headline in headline and ('helped' in headline) == (effect == 'helped')
+  assert all(words in told for words in in_sentences)
 
 
 def test_equal_clusterings_are_told_and_have_equal_intervals():

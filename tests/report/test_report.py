@@ -27,7 +27,7 @@ def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('run')
   methods = ('dynamic_distance', 'hierarchical')
   results = made_up.write_run(
-    folder, num_clients=12, cross_validation=True, truth='overlapping', local=0.01, methods=methods
+    folder, num_clients=8, cross_validation=True, truth='overlapping', local=0.01, methods=methods
   )
   drawn = []
   with rendering.on():

@@ -17,7 +17,7 @@ from tests.made_up.drawn import drawn, overlapping_texts, run_of
 from tests.made_up.drawn import rows as cells_of
 from tests.made_up.drawn import text as text_of
 from tests.made_up.written_page import WrittenPage
-from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
+from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.report.answer import answer_run
 from tff_cluster.report.figures import base, similarities, splits
 from tff_cluster.report.report import write_report
@@ -107,13 +107,15 @@ def test_the_story_says_why_nothing_was_split(tests, ids, words):
   assert _story(tests, [ids], ids) == f'No split: {words}.'
 
 
-def test_the_table_of_tests_has_every_number():
+def test_the_rule_and_every_number_of_the_tests_are_told():
   assert _cells(_run(truth=[0, 0, 1, 2, 2]), 'similarity across') == [
     ['3', '5', 'split', '3 + 2 2 of group 0, 1 of group 1 2 of group 2', '−0.25', '0.50', '0.125', '2'],
     ['5', '3', 'split', '2 + 1 2 of group 0 1 of group 1', '−0.25', '0.50', '0.125', '2'],
     ['6', '2', 'stopped every update is shorter than 1.6', '2 of group 2', '–', '–', '0.125', '2'],
   ]
   assert _cells(_run(), 'similarity across')[0][3] == '3 + 2 a, b, c d, e'
+  told = text_of(_section(_run()))
+  assert 'below 0.4 (eps_1)' in told and 'below 1.6 (eps_2)' in told and 'planted' not in told
 
 
 @pytest.mark.parametrize(
@@ -127,11 +129,6 @@ def test_the_table_of_tests_has_every_number():
 )  # fmt: skip
 def test_the_groups_that_were_cut_are_told(truth, words):
   assert words in text_of(_section(_run(truth=truth)))
-
-
-def test_the_rule_is_told():
-  told = text_of(_section(_run()))
-  assert 'below 0.4 (eps_1)' in told and 'below 1.6 (eps_2)' in told and 'planted' not in told
 
 
 def test_accuracy_around_splits_is_the_mean_of_the_half():
@@ -187,9 +184,7 @@ def test_permuting_clients_changes_no_number(seed, clients, groups, random):
   assert told == other
   trees = [_recursion(run) for run in (one, two)]
   for tests in zip(*(tree.tests for tree in trees), strict=True):
-    left, right = (
-      similarities._pairs(t, run.main_groups[1]) for t, run in zip(tests, (one, two), strict=True)
-    )
+    left, right = map(similarities._pairs, tests, (one.main_groups[1], two.main_groups[1]))
     assert left.keys() == right.keys()
     assert all(np.array_equal(values, right[colour]) for colour, values in left.items())
   for (at, left), (same, right) in zip(*(tree.stages() for tree in trees), strict=True):
@@ -229,8 +224,7 @@ def test_stages_refine_down_to_the_clusters_without_crossing(data):
   shown = np.argsort(final, kind='stable')
   for (_, before), (_, after) in itertools.pairwise(stages):
     assert all(len(set(before[after == k])) == 1 for k in set(after.tolist()))
-  for _, labels in stages:
-    assert (np.diff(labels[shown]) >= 0).all()
+  assert all((np.diff(labels[shown]) >= 0).all() for _, labels in stages)
 
 
 def test_telling_tests_are_splits_first_and_the_last_of_repeated_ones():
@@ -246,20 +240,17 @@ def test_lines_of_clients_means_and_splits_are_where_they_belong():
   accuracy = np.array([[0.1, 0.2, 0.3], [0.2, 0.3, 0.7], [0.4, 0.6, 0.9]])
   labels = np.array([0, 0, 1])
   baseline = (np.array([1, 2, 3]), np.array([0.1, 0.2, 0.25]))
-  figure = splits.accuracy_per_client(accuracy, labels, [1, 2], baseline, 'x', np.array([1, 1, 0]))
-  axes = figure.axes[0]
+  axes = splits.accuracy_per_client(accuracy, labels, [1, 2], baseline, 'x', np.array([1, 1, 0])).axes[0]
   named = {line.get_label(): line for line in axes.lines if not line.get_label().startswith('_')}
   assert list(named) == ['cluster 0 (2 clients)', 'cluster 1 (1 client)', 'unclustered (FedAvg)']
   np.testing.assert_allclose(named['cluster 0 (2 clients)'].get_xydata(), [[1, 15], [2, 25], [3, 50]])
   np.testing.assert_allclose(named['unclustered (FedAvg)'].get_ydata(), [10, 20, 25])
-  for client in range(3):
-    line = axes.lines[client]
-    np.testing.assert_allclose(line.get_ydata(), 100 * accuracy[:, client])
-    assert line.get_color() == list(named.values())[labels[client]].get_color()
+  for line, shares, label in zip(axes.lines, accuracy.T, labels, strict=False):
+    np.testing.assert_allclose(line.get_ydata(), 100 * shares)
+    assert line.get_color() == list(named.values())[label].get_color()
   # The colour is that of the planted group, cluster 0 holds group 1.
   assert named['cluster 0 (2 clients)'].get_color() == base.colours(2)[1]
-  upright = [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == ':']
-  assert upright == [1, 2]
+  assert [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == ':'] == [1, 2]
 
 
 def test_bands_carry_every_client_from_column_to_column():
@@ -288,8 +279,7 @@ def test_a_matrix_is_sorted_by_halves_and_groups_on_a_symmetric_scale():
     [[1, -0.1, 0.55, -0.2], [-0.1, 1, -0.3, 0.4], [0.55, -0.3, 1, -0.4], [-0.2, 0.4, -0.4, 1]]
   )
   test = _test(7, [4, 1, 3, 0], 'split', ([1, 0], [4, 3]), similarity)
-  figure = similarities.similarity_matrices([test], list('ABCDE'), 'x', np.array([0, 1, 0, 1, 1]))
-  axes = figure.axes[0]
+  axes = similarities.similarity_matrices([test], list('ABCDE'), 'x', np.array([0, 1, 0, 1, 1])).axes[0]
   assert [t.get_text() for t in axes.get_yticklabels()] == ['A', 'B', 'E', 'D']
   shown = axes.images[0].get_array()
   expected = similarity[np.ix_([3, 1, 0, 2], [3, 1, 0, 2])]
@@ -302,8 +292,7 @@ def test_a_matrix_is_sorted_by_halves_and_groups_on_a_symmetric_scale():
 
 
 def test_dots_are_all_pairs_in_the_colours_of_the_paper():
-  rng = np.random.default_rng(0)
-  values = rng.uniform(-1, 1, (5, 5))
+  values = np.random.default_rng(0).uniform(-1, 1, (5, 5))
   similarity = (values + values.T) / 2
   halves, groups = ([0, 1], [2, 3, 4]), np.array([0, 0, 1, 1, 0])
   test = _test(7, range(5), 'split', halves, similarity)
@@ -323,7 +312,7 @@ def test_dots_are_all_pairs_in_the_colours_of_the_paper():
   np.testing.assert_allclose(sorted(plain.axes[0].collections[1].get_offsets()[:, 1]), across)
 
 
-@pytest.mark.parametrize('options', [{}, {'num_clients': 32, 'groups': 30, 'rounds': (20, 100)}])
+@pytest.mark.parametrize('options', [{'num_clients': 12}, {'num_clients': 32, 'groups': 30, 'rounds': (20, 100)}])
 def test_labels_do_not_overlap(options):
   run = run_of(*made_up.make_run(methods=CFL, **options))
   for name, *_, figure in split_pictures.split_figures(run, run.results.clusterings[0], 'cfl'):
@@ -336,31 +325,23 @@ def test_labels_do_not_overlap(options):
     assert not overlapping_texts(figure, texts), name
 
 
-ALL = ['split_accuracy', 'split_flow', 'similarities', 'similarity_pairs']
-
-
 @pytest.mark.parametrize(
-    ('options', 'words', 'figures'),
+    ('options', 'words', 'flow'),
     [
-        ({}, '3 splits, in rounds 5, 6 and 7, made 4 clusters', ALL),
-        ({'num_clients': 2, 'groups': 2}, '1 split, in round 5, made 2 clusters; 2 clusters have a single client', ALL),
-        ({'groups': 1}, 'No split: all 20 clients were found stationary', [name for name in ALL if name != 'split_flow']),
-        ({'split_verdict': 'kept', 'truth': 'none'}, 'No split: all 20 clients were kept whole after round 5: a half of',
-         [name for name in ALL if name != 'split_flow']),
+        ({'num_clients': 2, 'groups': 2}, '1 split, in round 5, made 2 clusters; 2 clusters have a single client', ['split_flow_cfl']),
+        ({'groups': 1}, 'No split: all 20 clients were found stationary', []),
+        ({'split_verdict': 'kept', 'truth': 'none'}, 'No split: all 20 clients were kept whole after round 5: a half of', []),
     ],
 )  # fmt: skip
-def test_the_figures_and_the_story_of_a_run(options, words, figures):
+def test_the_story_and_the_figures_of_a_run_with_and_without_arrays(options, words, flow):
   results, arrays = made_up.make_run(methods=CFL, **options)
-  run = run_of(results, arrays)
-  told = text_of(_section(run))
-  assert words in told and not re.search(r'clients agree|they agree', told)  # Only norms are known.
-  found = [name for name, *_ in split_pictures.split_figures(run, run.results.clusterings[0], 'cfl')]
-  assert found == [f'{name}_cfl' for name in figures]
-  # Without arrays the rest is there.
-  run = run_of(results)
-  assert words in text_of(_section(run)) and 'Accuracy around the splits' not in _section(run)
-  found = [name for name, *_ in split_pictures.split_figures(run, run.results.clusterings[0], 'cfl')]
-  assert found == [f'{name}_cfl' for name in figures if name == 'split_flow']
+  with_arrays = ['split_accuracy_cfl', *flow, 'similarities_cfl', 'similarity_pairs_cfl']
+  for run, names in ((run_of(results, arrays), with_arrays), (run_of(results), flow)):
+    told = text_of(_section(run))
+    assert words in told and not re.search(r'clients agree|they agree', told)  # Only norms are known.
+    assert ('Accuracy around the splits' in told) == (run.arrays != {} and flow != [])
+    found = split_pictures.split_figures(run, run.results.clusterings[0], 'cfl')
+    assert [name for name, *_ in found] == names
 
 
 def test_the_smallest_run_has_a_report(tmp_path):
@@ -375,10 +356,11 @@ def test_a_report_of_many_leaves_folds_its_tables(tmp_path):
   results = made_up.write_run(
     tmp_path, num_clients=16, groups=14, rounds=(20, 60), methods=(*CFL, 'kmeans'), truth='overlapping'
   )
-  text = WrittenPage(write_report(tmp_path)).text
-  entries = results['clusterings'][0]['splits']
+  page = WrittenPage(write_report(tmp_path))
+  text, entries = page.text, results['clusterings'][0]['splits']
   made = sum(e['verdict'] == 'split' for e in entries)
   assert f'{made} splits, in rounds 20 to ' in text and f'made {made + 1} clusters' in text
+  assert page.cells.count('+5.0 points') == 2 * made  # As was put in.
   assert f'All {len(entries)} tests' in text and f'All {2 * made} halves' in text
   assert 'found on the clients’ updates, by recursive bi-partition' in text
   assert 'found on the clients’ weights' in text
@@ -392,14 +374,6 @@ def test_other_sections_know_that_a_recursion_is_no_clustering_of_signatures():
   _, (recursive, at_once) = answer_run(in_json.typed(results))
   assert any('no split was made, so this is FedAvg gone on' in alarm for alarm in recursive.alarms)
   assert any('FedAvg restarted' in alarm for alarm in at_once.alarms)
-  assert ClusteringConfig('bipartition').words()['basis'] == 'updates, by recursive bi-partition'
-  assert ClusteringConfig('kmeans').words()['basis'] == 'weights'
-
-
-def test_synthetic_halves_gain_what_was_put_in():
-  rows = _cells(run_of(*made_up.make_run(methods=CFL, rounds=(10, 40))), 'right before')
-  assert len(rows) == 6 and {row[5] for row in rows} == {'+5.0 points'}
-  assert all(row[6] == f'{row[1]} of {row[1]}' for row in rows)
 
 
 def test_similarities_that_contradict_the_norms_are_told_in_the_answer_and_beside_the_tests():
