@@ -267,7 +267,7 @@ def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | No
 
 
 def _evaluation(rng, accuracy: np.ndarray, one_model: bool) -> dict[str, Any]:
-  counts = np.stack([_counts(rng, a) for a in accuracy])
+  counts = _counts(rng, accuracy)
   measured = class_counts.Scores(counts, counts[:, 0].sum(axis=1) * 0.4)
   together = class_counts.Scores(counts.sum(axis=0)[None], np.array([100.0]))
   overall = together.over_rows().to_json() if one_model else None
@@ -280,11 +280,14 @@ def _evaluation(rng, accuracy: np.ndarray, one_model: bool) -> dict[str, Any]:
   return {'global': overall, 'clients': clients, 'client_accuracy': accuracy.tolist()}
 
 
-def _counts(rng, accuracy: float, rows: int = 200) -> np.ndarray:
-  truth = rng.integers(CLASSES, size=rows)
-  wrong = rng.random(rows) >= accuracy
-  predicted = np.where(wrong, (truth + 1) % CLASSES, truth)
-  return np.stack([np.bincount(kind, minlength=CLASSES) for kind in (truth, predicted, truth[~wrong])])
+def _counts(rng, accuracy: np.ndarray, rows: int = 200) -> np.ndarray:
+  """Returns int64[clients, 3, classes]: rows by label, by prediction, and those that are right."""
+  drawn = [(rng.integers(CLASSES, size=rows), rng.random(rows)) for _ in accuracy]
+  truth, chance = (np.stack(each) for each in zip(*drawn, strict=True))
+  right = chance < accuracy[:, None]
+  predicted = np.where(right, truth, (truth + 1) % CLASSES)
+  of_truth, of_prediction = (labels[..., None] == np.arange(CLASSES) for labels in (truth, predicted))
+  return np.stack([of.sum(axis=1) for of in (of_truth, of_prediction, of_truth & right[..., None])], axis=1)
 
 
 def _stage(rng, accuracy: np.ndarray, rounds: int, start: int) -> dict[str, Any]:

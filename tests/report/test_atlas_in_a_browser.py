@@ -230,7 +230,13 @@ def test_seed_budget_and_reference_change_the_numbers(opened, atlas):
   assert _column(opened, '− alone') == [gains[0], '–', *gains[2:]]
   assert _column(opened, 'harmed') == [words.percent(one['harmed_local']) for one in at]
   assert _texts(opened, '#matrix text.row-name.current title') == ['kmeans']
-  assert _count(opened, '#matrix g.client') == 14 * 5
+  # A seed without distances says so and has the rest.
+  _select(opened, seed=2)
+  expected = 'This run (seed 2) has no distances between clients, so there is no map.'
+  assert _texts(opened, '#map-words') == [expected]
+  assert _count(opened, '#map g.client') == 0 and _count(opened, '#matrix g.client') == 14 * 5
+  opened.click('#matrix g.client')
+  assert _count(opened, '#card-neighbours') == 0 and _count(opened, '.label-bar') == 10
 
 
 def test_the_address_brings_a_view_back(opened):
@@ -257,33 +263,21 @@ def test_strange_ids_are_text(opened):
   assert '<b>bold</b> groups' in _texts(opened, '.alarm')[0]
 
 
-def test_a_seed_without_distances_says_so_and_has_the_rest(opened):
-  _select(opened, seed=2)
-  expected = 'This run (seed 2) has no distances between clients, so there is no map.'
-  assert _texts(opened, '#map-words') == [expected]
-  assert _count(opened, '#map g.client') == 0 and _count(opened, '#matrix g.client') == 14 * 5
-  opened.click('#matrix g.client')
-  assert _count(opened, '#card-neighbours') == 0 and _count(opened, '.label-bar') == 10
-
-
-def test_on_paper_all_but_the_controls_is_there_and_nothing_is_cut_off(opened):
+def test_a_screen_begins_with_the_map_and_paper_has_all_but_the_controls(opened):
+  names = ('h1', '#controls', '#map', '#matrix', '#flow', '.lead', '#contenders')
+  # A laptop's screen shows the map without scrolling.
+  with opened.screen(1300, 800):
+    places = [top for name in names for top in _of_each(opened, name, 'e.getBoundingClientRect().top')]
+  assert places == sorted(places) and places[2] < 400
   _select(opened, contender=CLIQUES)
   opened.click('#map g.client[data-client="9"]')
   with opened.screen(*PAPER):
-    for name in ('h1', '.lead', '#controls', '#contenders', '#map', '#matrix', '#flow', '#card'):
+    for name in (*names, '#card'):
       (display,) = _of_each(opened, name, 'getComputedStyle(e).display')
       assert (display == 'none') == (name == '#controls')
     assert opened.evaluate(_CUT_OFF) == []
   printed = base64.b64decode(opened.call('Page.printToPDF', preferCSSPageSize=True)['data'])
   assert printed.startswith(b'%PDF') and len(re.findall(rb'/Type\s*/Page\b', printed)) >= 3
-
-
-def test_the_page_begins_with_its_map(opened):
-  # A laptop's screen shows it without scrolling.
-  with opened.screen(1300, 800):
-    names = ('h1', '#controls', '#map', '#matrix', '#flow', '.lead', '#contenders')
-    (places,) = zip(*(_of_each(opened, name, 'e.getBoundingClientRect().top') for name in names), strict=True)
-  assert list(places) == sorted(places) and places[2] < 400
 
 
 def test_the_table_fits_a_screen_of_1300_pixels(driven, tmp_path):

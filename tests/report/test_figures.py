@@ -1,6 +1,8 @@
 """Figures show the numbers they were given, and their labels do not overlap."""
 
+import collections
 import itertools
+import re
 
 import hypothesis
 import matplotlib
@@ -42,18 +44,15 @@ def _matrix(labels):
   return (np.unique(labels)[:, None] == labels[None, :]).astype(float)
 
 
-@hypothesis.given(_memberships(overlapping=True))
-def test_orders_are_permutations(matrix):
-  clients = ordering.client_order(matrix)
-  assert sorted(clients) == list(range(matrix.shape[1]))
-  assert sorted(ordering.cluster_order(matrix, clients)) == list(range(len(matrix)))
-  distances = scipy.spatial.distance.pdist(matrix.T > 0, 'jaccard')
-  np.testing.assert_array_equal(ordering._jaccard(matrix > 0), distances)
-
-
-@hypothesis.given(_memberships(overlapping=False))
-def test_members_of_a_disjoint_cluster_stand_together(matrix):
-  for row in matrix[:, ordering.client_order(matrix)]:
+@hypothesis.given(_memberships(overlapping=False), _memberships(overlapping=True))
+def test_orders_are_permutations_in_which_members_of_a_disjoint_cluster_stand_together(disjoint, overlapping):
+  for matrix in (disjoint, overlapping):
+    clients = ordering.client_order(matrix)
+    assert sorted(clients) == list(range(matrix.shape[1]))
+    assert sorted(ordering.cluster_order(matrix, clients)) == list(range(len(matrix)))
+    distances = scipy.spatial.distance.pdist(matrix.T > 0, 'jaccard')
+    np.testing.assert_array_equal(ordering._jaccard(matrix > 0), distances)
+  for row in disjoint[:, ordering.client_order(disjoint)]:
     places = np.flatnonzero(row)
     assert places[-1] - places[0] + 1 == len(places)
 
@@ -81,7 +80,9 @@ def test_evenly_takes_both_ends_and_keeps_the_distance(count, most):
     assert chosen[-1] == count - 1 and np.ptp(np.diff(chosen)) <= 1
 
 
-def test_names_are_cut_and_made_printable():
+def test_labels_of_is_only_for_disjoint_groups_and_names_are_cut_and_made_printable():
+  assert base.labels_of(np.array([[1.0, 0], [0, 0.7]])).tolist() == [0, 1]
+  assert base.labels_of(np.array([[1.0, 0.3], [0, 0.7]])) is None
   assert base.short('f0123_45') == 'f0123_45' and base.short('a\x00b') == 'a?b'
   cut = base.short('a' * 30 + 'end')
   assert len(cut) == 14 and '…' in cut and cut.endswith('end')
@@ -133,15 +134,11 @@ def test_curves_of_phase_2_leave_from_the_end_of_phase_1():
   lines = _lines(curves.accuracy_over_rounds(phase1, later, {'kmeans': later}, 2))
   np.testing.assert_allclose(lines['kmeans'], [[2, 60], [3, 70], [4, 80]])
   np.testing.assert_allclose(lines['Phase 1 (all clients)'], [[1, 50], [2, 60]])
-
-
-def test_the_unclustered_curve_starts_where_phase_1_ends():
   run = run_of(made_up.make_run(num_clients=4, rounds=(3, 2), methods=('kmeans',))[0])
-  *_, figure = pictures._rounds_figure(run)
-  unclustered, kmeans = (_lines(figure)[name] for name in ('unclustered, equal rounds', 'kmeans'))
-  assert unclustered[:, 0].tolist() == kmeans[:, 0].tolist() == [3, 4, 5]
-  end = run.results.baseline.history.test_accuracy[-1]
-  assert unclustered[-1, 1] == pytest.approx(100 * end)
+  lines = _lines(pictures._rounds_figure(run)[-1])
+  unclustered = lines['unclustered, equal rounds']
+  assert unclustered[:, 0].tolist() == lines['kmeans'][:, 0].tolist() == [3, 4, 5]
+  assert unclustered[-1, 1] == pytest.approx(100 * run.results.baseline.history.test_accuracy[-1])
 
 
 def test_dendrogram_branches_have_their_clusters_colour_and_the_cut_is_drawn():
@@ -150,10 +147,9 @@ def test_dendrogram_branches_have_their_clusters_colour_and_the_cut_is_drawn():
   labels = scipy.cluster.hierarchy.fcluster(tree, 1.0, 'distance')
   figure = dendrogram.dendrogram(tree, 1.0, labels, list('abcde'), 'tree', np.array([1, 1, 0, 0, 0]))
   axes = figure.axes[0]
-  seen = {}
+  seen = collections.Counter()
   for collection in axes.collections:
-    shade = matplotlib.colors.to_hex(collection.get_color()[0])
-    seen[shade] = seen.get(shade, 0) + len(collection.get_paths())
+    seen[matplotlib.colors.to_hex(collection.get_color()[0])] += len(collection.get_paths())
   # Two merges inside {c, d, e}, one inside {a, b}, one above the cut; colours are those of groups 0 and 1.
   few = [c.lower() for c in base.colours(2)]
   assert seen == {few[0]: 2, few[1]: 1, base.GREY.lower(): 1}
@@ -171,11 +167,6 @@ def test_embedding_draws_every_client_and_names_what_it_groups(clusters):
   assert (names[-1] == rest) == (clusters > base.MOST_COLOURS)
 
 
-def test_labels_of_is_only_for_disjoint_groups():
-  assert base.labels_of(np.array([[1.0, 0], [0, 0.7]])).tolist() == [0, 1]
-  assert base.labels_of(np.array([[1.0, 0.3], [0, 0.7]])) is None
-
-
 def test_user_settings_and_dollar_signs_change_nothing(rendered):
   def draw():
     names = ['$x_', 'b$', '\\frac']
@@ -190,3 +181,39 @@ def test_user_settings_and_dollar_signs_change_nothing(rendered):
 def test_labels_are_named_as_far_as_there_is_room(classes, ticks):
   figure = heatmaps.label_histogram(np.ones((2, classes), np.int64), ['a', 'b'], 'labels', 'client')
   assert len(figure.axes[0].get_yticks()) == ticks
+
+
+def _shapes(figure):
+  svg, _ = base.render(figure)
+  return len(re.findall(rb'<(?:use|path)\b', svg))
+
+
+def test_shapes_of_a_picture_do_not_grow_with_the_clients(rendered):
+  clients, rng = 600, np.random.default_rng(0)
+  overlapping = (rng.random((40, clients)) < 0.05).astype(float)
+  overlapping[rng.integers(40, size=clients), np.arange(clients)] = 1.0
+  places, truth = rng.normal(size=(clients, 2)), np.eye(4)[:, np.arange(clients) % 4]
+  few = embedding.embedding(places[:40], truth[:, :40], truth[:, :40], 'group', 'x')
+  many = embedding.embedding(places, truth, overlapping, 'group', 'x')
+  gains = accuracy.client_differences([('x', rng.normal(size=clients), Interval(0.0, -1.0, 1.0))])
+  assert _shapes(few) > 80 and _shapes(many) < 500 and _shapes(gains) < 200
+
+
+def test_a_matrix_pools_what_does_not_fit_and_keeps_its_places(monkeypatch):
+  monkeypatch.setattr(base, 'MOST_PIXELS', 4)
+  names, distances = [str(k) for k in range(10)], np.arange(100.0).reshape(10, 10)
+  axes = heatmaps.distance_matrix(distances, np.arange(10), names, 'd').axes[0]
+  (image,) = axes.images
+  shown = np.asarray(image.get_array().filled(np.nan))
+  plain = distances.copy()
+  np.fill_diagonal(plain, np.nan)
+  assert shown.shape == (4, 4)
+  assert shown[0, 2] == plain[:3, 6:9].mean() and shown[3, 0] == plain[9:, :3].mean()
+  assert np.isnan(shown[3, 3])  # The last pixel is one client beside itself.
+  assert axes.get_xlim() == (-0.5, 9.5) and axes.get_ylim() == (9.5, -0.5)
+  assert tuple(image.get_extent()) == (-0.5, 11.5, 11.5, -0.5)
+  member = np.zeros((10, 10))
+  member[4, 7] = member[:, 0] = 1.0
+  figure = membership.membership_matrix(member, names, 'm', order=np.arange(10))
+  pixels = np.asarray(figure.axes[0].images[0].get_array())
+  assert pixels[:, 0].tolist() == [1.0] * 4 and pixels[:, 1:].sum() == 1.0

@@ -1,8 +1,10 @@
-"""Sections of the report by their numbers: recovery, experts, malicious and new clients, rules that users add."""
+"""Sections of the report by their numbers: recovery, experts, rules that users add, malicious and new clients, scorecard."""
 
 import copy
 import csv
+import re
 
+import numpy as np
 import pytest
 
 from tests.made_up import comparison_runs, in_json, run_with_malicious, run_with_new_clients
@@ -11,12 +13,13 @@ from tests.made_up.drawn import drawn, rows, run_of, scorecard_of, text
 from tff_cluster.base.words import score
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.data.data_config import ATTACKS, DataConfig
-from tff_cluster.report import sections
-from tff_cluster.report.cluster_sections import candidates_section, recovery_section
+from tff_cluster.report import cluster_sections, sections
+from tff_cluster.report.cluster_sections import candidates_section, clustering_section, recovery_section
 from tff_cluster.report.experts_section import as_experts
 from tff_cluster.report.malicious_section import attack_words, isolation_words, malicious_section
 from tff_cluster.report.new_clients_section import new_clients_section, recovery_words
 from tff_cluster.report.pages import Section
+from tff_cluster.scorecard import summary
 from tff_cluster.studies.comparison import page as comparison
 
 OVERLAPPING = ('onmi', 'bcubed_f', 'bcubed_precision', 'bcubed_recall')
@@ -185,9 +188,6 @@ def test_every_number_of_malicious_clients_by_hand():
   assert '2 clients of 6 are malicious: each sends a multiple of its update (times 5).' in told
   # The oracle keeps them apart, but is no method.
   assert 'No clustering isolated them: with kmeans, 25.0% of the honest clients share a cluster' in told
-
-
-def test_where_no_malicious_client_takes_part():
   _, told = _malicious([])
   assert '0 clients of 6 are malicious' in told and 'None of them takes part.' in told
   assert 'isolated them' not in told
@@ -210,7 +210,6 @@ def test_isolation_in_words(beside, words):
 
 def test_every_attack_has_words():
   assert len({attack_words(DataConfig(attack=attack)) for attack in ATTACKS}) == len(ATTACKS)
-  assert attack_words(DataConfig()) == 'sends the negative of its update'
 
 
 def test_every_number_of_new_clients_by_hand():
@@ -237,3 +236,85 @@ def test_every_number_of_new_clients_by_hand():
   assert 'hindsight' in told and '3 clients took no part' in told
   assert rows(drawn(new_clients_section(run_of(results | {'clusterings': []}))))[1:] == [fedavg]
   assert recovery_words(in_json.record(Recovery, {'ari': None, 'omega': 0.25})) == 'Omega 0.25'
+
+
+@pytest.mark.parametrize('most', [2, 200])
+def test_a_table_of_clusters_has_the_largest_and_says_what_is_left_out(most, monkeypatch):
+  monkeypatch.setattr(cluster_sections, '_MOST_CLUSTERS', most)
+  run = run_of(made_up.make_run(methods=('dynamic_distance',))[0])
+  (clustering,) = run.results.clusterings
+  count = clustering.num_clusters
+  assert count > 2
+  html = drawn(clustering_section(run, clustering, lambda section: []))
+  (body,) = re.findall('<tbody>(.*)</tbody>', html, re.S)
+  shown = [int(n) for n in re.findall(r'<tr><td class="n">\d+</td><td class="n">(\d+)</td>', body)]
+  assert sorted(shown, reverse=True) == sorted(map(len, clustering.clusters), reverse=True)[:most]
+  left_out = f'{count - most} smaller clusters are left out of the table. All are in clusterings/'
+  assert (left_out in html) == (most == 2)
+
+
+def test_a_summary_has_the_numbers_of_the_report():
+  results, _ = made_up.make_run(methods=('kmeans', 'dynamic_distance', 'planted'), local=-0.1)
+  lines = summary.of_run(run_of(results).results)
+  fedavg, alone, kmeans, *_ = lines
+  assert (fedavg.label, alone.label, kmeans.label) == (
+    'FedAvg without clusters',
+    'every client alone',
+    'kmeans',
+  )
+  assert [line.kind for line in lines] == ['fedavg', 'local', 'disjoint', 'overlapping', 'oracle']
+  own = np.array(results['clusterings'][0]['evaluations']['own']['client_accuracy'])
+  without = np.array(results['baseline']['evaluation']['client_accuracy'])
+  assert kmeans.mean_client_accuracy == own.mean()
+  assert kmeans.difference == pytest.approx(np.mean(own - without))
+  assert kmeans.interval[0] < kmeans.difference < kmeans.interval[1]
+  assert (fedavg.difference, fedavg.interval, fedavg.num_clusters, fedavg.ari) == (None,) * 4
+  ledger = results['clusterings'][0]['ledger']
+  assert kmeans.client_rounds == ledger['client_rounds']
+  assert kmeans.bytes == ledger['bytes_up'] + ledger['bytes_down']
+  told = summary.words(lines, 'clients')
+  assert len(told) == len(lines) and told[0].startswith('FedAvg without clusters: ')
+  assert '95% interval over clients' in told[2] and '95% interval' not in told[0]
+
+
+def test_scorecard_of_a_run_has_every_cell_with_our_number():
+  results, _ = made_up.make_run(linkage='single')
+  records = scorecard_of(results)
+  kinds = [(r['table'], r['row'] == 'claim') for r in records]
+  assert [kinds.count((f'rohith2020/table{n}', False)) for n in (1, 2, 3)] == [2, 4, 6]
+  assert sum(is_claim for _, is_claim in kinds) == 16
+  by = {(r['row'], r['column']): r for r in records}
+  dynamic = results['clusterings'][1]['evaluations']
+  average = by['Dynamic clustering', 'average_global']
+  assert average['ours'] == 100 * dynamic['average']['global']['accuracy'] and average['unit'] == 'percent'
+  assert average['difference'] == pytest.approx(average['ours'] - 93.0, abs=1e-5)
+  assert by['Dynamic clustering', 'highest']['ours'] == 100 * max(dynamic['blended']['client_accuracy'])
+  # Table 1 quotes a mean, and the share at 99%.
+  own = np.array(results['clusterings'][2]['evaluations']['own']['client_accuracy'])
+  single = 'FL+HC (L2, single linkage)'
+  assert by[single, 'mean_accuracy']['ours'] == pytest.approx(100 * own.mean())
+  assert by[single, 'share_at_99']['ours'] == pytest.approx(100 * np.mean(own >= 0.99))
+  assert all('scaled down' in r['verdict'] and 'scaled down' in r['scale'] for r in records)
+  (kept,) = (
+    r for (_, name), r in by.items() if name.startswith('K-means: blended') and 'specialisation' in name
+  )
+  members = {k: np.mean(v['members']) for k, v in results['clusterings'][0]['cluster_scores'].items()}
+  assert kept['ours'] == f'{100 * members["unblended"]:.1f}% → {100 * members["blended"]:.1f}%'
+
+
+def test_scorecard_leaves_out_what_was_not_run_and_tells_clusterings_apart():
+  results, _ = made_up.make_run(methods=('dynamic_distance', 'dynamic_distance:dd_q10', 'hierarchical'))
+  results['clusterings'][0]['parameters']['distance_threshold'] = 'quantile:0.1'
+  records = scorecard_of(results)
+  numbers = [r for r in records if r['row'] != 'claim']
+  assert all(r['verdict'] == 'not run' and r['ours'] is None for r in numbers if r['row'] == 'K-means')
+  # It has complete linkage.
+  (first, second) = [r for r in numbers if r['table'] == 'rohith2020/table1']
+  assert first['verdict'] == second['verdict'] == 'not run'
+  assert 'no hierarchical clustering with metric l2 and linkage single' in first['note']
+  notes = {r['row']: r['note'] for r in numbers if r['column'] == 'phase1_global'}
+  assert 'quantile:0.1' in notes['Dynamic clustering [dynamic_distance]']
+  assert 'quantile' not in notes['Dynamic clustering [dd_q10]']
+  # The clustering nearest to the paper, not the first one, stands for the method in the claims.
+  claim = next(r for r in records if r['column'].startswith('Dynamic clustering: weighting'))
+  assert 'checked on dd_q10' in claim['note'] and 'quantile' not in claim['note']

@@ -18,7 +18,9 @@ from tests.made_up.drawn import rows as cells_of
 from tests.made_up.drawn import text as text_of
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.report import pages, pictures
 from tff_cluster.report.answer import answer_run
+from tff_cluster.report.cluster_sections import clustering_section
 from tff_cluster.report.figures import base, similarities, splits
 from tff_cluster.report.report import write_report
 from tff_cluster.report.splits import pictures as split_pictures
@@ -312,7 +314,9 @@ def test_dots_are_all_pairs_in_the_colours_of_the_paper():
   np.testing.assert_allclose(sorted(plain.axes[0].collections[1].get_offsets()[:, 1]), across)
 
 
-@pytest.mark.parametrize('options', [{'num_clients': 12}, {'num_clients': 32, 'groups': 30, 'rounds': (20, 100)}])
+@pytest.mark.parametrize(
+  'options', [{'num_clients': 12}, {'num_clients': 32, 'groups': 30, 'rounds': (20, 100)}]
+)
 def test_labels_do_not_overlap(options):
   run = run_of(*made_up.make_run(methods=CFL, **options))
   for name, *_, figure in split_pictures.split_figures(run, run.results.clusterings[0], 'cfl'):
@@ -352,21 +356,28 @@ def test_the_smallest_run_has_a_report(tmp_path):
   assert [p.stem for p in (tmp_path / 'figures').glob('s*.png')] == ['split_accuracy_cfl']
 
 
-def test_a_report_of_many_leaves_folds_its_tables(tmp_path):
-  results = made_up.write_run(
-    tmp_path, num_clients=16, groups=14, rounds=(20, 60), methods=(*CFL, 'kmeans'), truth='overlapping'
+def test_sections_of_many_leaves_fold_their_tables(tmp_path):
+  run = run_of(
+    *made_up.make_run(
+      num_clients=16, groups=14, rounds=(20, 60), methods=(*CFL, 'kmeans'), truth='overlapping'
+    )
   )
-  page = WrittenPage(write_report(tmp_path))
-  text, entries = page.text, results['clusterings'][0]['splits']
-  made = sum(e['verdict'] == 'split' for e in entries)
-  assert f'{made} splits, in rounds 20 to ' in text and f'made {made + 1} clusters' in text
+  cfl, kmeans = run.results.clusterings
+  parts = [splits_section(run, each, lambda section: []) for each in (cfl, kmeans)]
+  assert parts[1] is None
+  parts += [clustering_section(run, each, lambda section: []) for each in (cfl, kmeans)]
+  (tmp_path / 'page.html').write_text(pages.page('title', 'subtitle', parts))
+  page = WrittenPage(tmp_path / 'page.html')
+  made = sum(test.verdict == 'split' for test in cfl.splits)
+  assert f'{made} splits, in rounds 20 to ' in page.text and f'made {made + 1} clusters' in page.text
   assert page.cells.count('+5.0 points') == 2 * made  # As was put in.
-  assert f'All {len(entries)} tests' in text and f'All {2 * made} halves' in text
-  assert 'found on the clients’ updates, by recursive bi-partition' in text
-  assert 'found on the clients’ weights' in text
-  assert 'cfl may split clients first after that round, and again later.' in text
-  assert 'Splits of kmeans' not in text
-  assert not (tmp_path / 'figures' / 'distances_cfl.png').exists()
+  assert f'All {len(cfl.splits)} tests' in page.text and f'All {2 * made} halves' in page.text
+  assert 'found on the clients’ updates, by recursive bi-partition' in page.text
+  assert 'found on the clients’ weights' in page.text
+  *_, caption, _ = pictures._rounds_figure(run)
+  assert 'cfl may split clients first after that round, and again later.' in caption
+  drawn = [name for name, *_ in pictures._clustering_figures(run, cfl, 'cfl')]
+  assert drawn == ['membership_cfl', 'label_histogram_cfl']  # No distances of weights.
 
 
 def test_other_sections_know_that_a_recursion_is_no_clustering_of_signatures():
