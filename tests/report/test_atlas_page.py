@@ -52,9 +52,7 @@ def test_the_page_needs_nothing_but_itself(text, static):
   assert set(re.findall(r"""https?://[^\s"'<]+""", text)) == {'http://www.w3.org/2000/svg'}
   assert set(re.findall(r'(?:src|href)="([^"]*)"', static)) == {'index.html'}
   assert not re.search(r'url\(|@import|<link|<img|<iframe', static)
-
-
-def test_scripts_make_no_html_of_texts_and_load_nothing(text):
+  # Scripts make no HTML of texts.
   forbidden = r'(inner|outer|insertAdjacent)HTML|document\.write|eval\(|new Function|fetch\(|XMLHttpRequest'
   assert not re.search(forbidden, _scripts(text)[1][1])
 

@@ -74,16 +74,12 @@ def test_what_a_template_misses_or_does_not_know_is_an_error(data, error):
     drawn(Section('', 'report.html', 'evaluators', data))
 
 
-def test_a_section_without_content_says_so():
+def test_a_section_without_content_says_so_and_numeric_columns_are_marked_in_head_and_body():
   empty = Section('Empty', 'report.html', 'only_figures', {'pictures': []})
   assert pages.page('t', 's', [empty, None, empty]).count('Nothing to show.') == 2
-
-
-def test_table_marks_numeric_columns_in_head_and_body():
   table = Table(('name', 'value'), [('a', 1)], (1,), 'Numbers')
   text = drawn(Section('', 'report.html', 'evaluators', {'tables': [table]}))
-  assert '<th class="n" scope="col">value</th>' in text
-  assert '<td>a</td><td class="n">1</td>' in text
+  assert '<th class="n" scope="col">value</th>' in text and '<td>a</td><td class="n">1</td>' in text
   assert re.search(r'<table>\s*<caption>Numbers</caption>', text)
 
 

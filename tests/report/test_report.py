@@ -25,10 +25,8 @@ from tff_cluster.storage import files
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('run')
-  methods = ('dynamic_distance', 'hierarchical')
-  results = made_up.write_run(
-    folder, num_clients=8, cross_validation=True, truth='overlapping', local=0.01, methods=methods
-  )
+  options = {'truth': 'overlapping', 'methods': ('dynamic_distance', 'hierarchical')}
+  results = made_up.write_run(folder, num_clients=8, cross_validation=True, local=0.01, **options)
   drawn = []
   with rendering.on():
     path = write_report(folder, lambda: drawn.append(1))
@@ -76,11 +74,7 @@ def test_figures_and_scorecard_lie_beside_it_and_nothing_else(run):
   assert not [p for p in folder.rglob('.*')]
 
 
-PAPER = {
-  '<h2>Tables and claims of Rohith et al. 2020</h2>',
-  'Figure 4 of Rohith et al. 2020',
-  'scaled down from Rohith',
-}
+PAPER = ('<h2>Tables and claims of Rohith', 'Figure 4 of Rohith et al. 2020', 'scaled down from Rohith')
 
 
 def test_a_report_speaks_of_the_paper_last_but_in_its_setting(run, tmp_path):
@@ -107,14 +101,14 @@ def test_malicious_and_new_clients_have_their_sections_where_there_are_some(run,
   run_with_malicious.add(results, [3, 4], {'kmeans': 0.25})
   run_with_new_clients.add(results, [0.5], {'kmeans': [[0.9], [0.4]]}, {'kmeans': [[0]]})
   made_up.save(tmp_path, results, arrays)
+  told = (
+    '<h2>Malicious clients</h2>',
+    'Means over clients count the malicious ones too',
+    '<h2>New clients</h2>',
+  )
   for page, count in ((write_report(tmp_path), 1), (run[2], 0)):
     text = page.read_text(encoding='utf-8')
-    for words in (
-      '<h2>Malicious clients</h2>',
-      'Means over clients count the malicious ones too',
-      '<h2>New clients</h2>',
-    ):
-      assert text.count(words) == count
+    assert [text.count(words) for words in told] == [count] * 3
 
 
 def test_hostile_names_stay_text_and_those_of_several_words_are_quoted(tmp_path):

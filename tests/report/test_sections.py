@@ -31,14 +31,11 @@ def _recovery(**options):
   return results, drawn(recovery_section(run)), drawn(candidates_section(run, lambda section: []))
 
 
-def test_where_nothing_overlaps_the_scores_of_overlapping_clusters_are_left_out():
-  _, recovery, candidates = _recovery(groups=2, methods=('kmeans',))
-  assert rows(recovery)[0][3:] == ['ARI', 'NMI', 'Omega']
+def test_scores_of_overlapping_clusters_are_there_only_where_something_overlaps():
+  _, section, candidates = _recovery(groups=2, methods=('kmeans',))
+  assert rows(section)[0][3:] == ['ARI', 'NMI', 'Omega']
   assert rows(candidates)[0][-2:] == ['ARI', 'Omega']
-  assert 'BCubed' not in recovery + candidates
-
-
-def test_overlapping_rows_have_the_scores_and_others_a_dash():
+  assert 'BCubed' not in section + candidates
   results, section, candidates = _recovery(truth='overlapping', methods=('kmeans', 'dynamic_distance'))
   header, *found = rows(section)
   assert header[3:] == ['ARI', 'NMI', 'Omega', 'ONMI', 'BCubed F', 'precision', 'recall']
@@ -105,6 +102,12 @@ def test_every_number_of_experts_is_there():
   of_rules = ('66.0%', '80.0%', '−20.0 points', '+5.0 points')
   of_orders = ('69.0% to 72.0%', '3 other orders', '12.5%')
   assert [number for number in (*of_rules, *of_orders, '1.25') if number not in told] == []
+  # A user's rule of predictions has a line where it is for everybody.
+  results = _add_rules(_experts())
+  assert 'chosen experts' not in _experts_told(results)
+  results['clusterings'][0]['evaluations']['chosen']['global'] = {'accuracy': 0.4321}
+  told = _experts_told(results)
+  assert 'chosen experts 43.2%' in told and 'by number of members' not in told
 
 
 def _add_rules(results, by_size=0.1234, chosen=0.4321):
@@ -139,14 +142,6 @@ def test_rules_of_users_have_lines_in_report_and_scorecard():
     for column, accuracy in (('by_size_clients', 12.34), ('chosen_clients', 43.21))
   }
   assert all('the paper prints no number here' in record['note'] for record in new)
-
-
-def test_experts_have_a_line_for_a_users_rule_of_predictions_for_everybody():
-  results = _add_rules(_experts())
-  assert 'chosen experts' not in _experts_told(results)
-  results['clusterings'][0]['evaluations']['chosen']['global'] = {'accuracy': 0.4321}
-  told = _experts_told(results)
-  assert 'chosen experts 43.2%' in told and 'by number of members' not in told
 
 
 def test_rules_of_users_have_columns_in_a_comparison(tmp_path):
@@ -210,15 +205,14 @@ def test_isolation_in_words(beside, words):
 
 def test_every_attack_has_words():
   assert len({attack_words(DataConfig(attack=attack)) for attack in ATTACKS}) == len(ATTACKS)
+  assert attack_words(DataConfig()) == 'sends the negative of its update'
 
 
 def test_every_number_of_new_clients_by_hand():
   results, _ = made_up.make_run(num_clients=6, groups=2, methods=('kmeans', 'planted'))
   # Under k-means client 0 is with the best of its clusters, client 1 in both, client 2 with the wrong one.
-  each, assigned = (
-    [[0.9, 0.5, 0.8], [0.4, 0.7, 0.3]],
-    {'kmeans': [[0], [0, 1], [1]], 'planted': [[0], [1], [0]]},
-  )
+  each = [[0.9, 0.5, 0.8], [0.4, 0.7, 0.3]]
+  assigned = {'kmeans': [[0], [0, 1], [1]], 'planted': [[0], [1], [0]]}
   # The mean of two models is better than each of them.
   own = {'kmeans': [0.9, 0.8, 0.3]}
   run_with_new_clients.add(results, [0.5, 0.6, 0.7], dict.fromkeys(assigned, each), assigned, own)

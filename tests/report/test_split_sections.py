@@ -177,9 +177,8 @@ def _permuted(results, arrays, order):
   st.integers(0, 10_000), st.integers(2, 14), st.integers(1, 5), st.randoms(use_true_random=False)
 )
 def test_permuting_clients_changes_no_number(seed, clients, groups, random):
-  results, arrays = made_up.make_run(
-    num_clients=clients, groups=min(groups, clients), rounds=(4, 12), methods=CFL, seed=seed
-  )
+  options = {'num_clients': clients, 'groups': min(groups, clients), 'rounds': (4, 12), 'seed': seed}
+  results, arrays = made_up.make_run(methods=CFL, **options)
   order = random.sample(range(clients), clients)
   one, two = run_of(results, arrays), run_of(*_permuted(results, arrays, order))
   told, other = (collections.Counter(re.findall(r'[^\s,]+', text_of(_section(run)))) for run in (one, two))
@@ -357,11 +356,8 @@ def test_the_smallest_run_has_a_report(tmp_path):
 
 
 def test_sections_of_many_leaves_fold_their_tables(tmp_path):
-  run = run_of(
-    *made_up.make_run(
-      num_clients=16, groups=14, rounds=(20, 60), methods=(*CFL, 'kmeans'), truth='overlapping'
-    )
-  )
+  options = {'num_clients': 16, 'groups': 14, 'rounds': (20, 60), 'truth': 'overlapping'}
+  run = run_of(*made_up.make_run(methods=(*CFL, 'kmeans'), **options))
   cfl, kmeans = run.results.clusterings
   parts = [splits_section(run, each, lambda section: []) for each in (cfl, kmeans)]
   assert parts[1] is None
@@ -380,17 +376,13 @@ def test_sections_of_many_leaves_fold_their_tables(tmp_path):
   assert drawn == ['membership_cfl', 'label_histogram_cfl']  # No distances of weights.
 
 
-def test_other_sections_know_that_a_recursion_is_no_clustering_of_signatures():
+def test_the_answer_tells_of_one_cluster_and_of_similarities_that_contradict_the_norms():
+  words = 'similarities of 3 and 2 clients <say> otherwise'
+  stopped = _entry(4, IDS, 'stopped', reason='short updates')
   results, _ = made_up.make_run(groups=1, methods=(*CFL, 'kmeans'))
   _, (recursive, at_once) = answer_run(in_json.typed(results))
   assert any('no split was made, so this is FedAvg gone on' in alarm for alarm in recursive.alarms)
   assert any('FedAvg restarted' in alarm for alarm in at_once.alarms)
-
-
-def test_similarities_that_contradict_the_norms_are_told_in_the_answer_and_beside_the_tests():
-  words = 'similarities of 3 and 2 clients <say> otherwise'
-  stopped = _entry(4, IDS, 'stopped', reason='short updates')
-  results, _ = made_up.make_run(groups=1, methods=CFL)
   for test, count in ((stopped, 0), (stopped | {'two_kinds': {'words': words}}, 1)):
     section = _section(_run([test], [IDS]))
     assert text_of(section).count(f'Take care. {words}.') == section.count('chip warn') == count
