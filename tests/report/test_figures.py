@@ -183,6 +183,13 @@ def test_labels_are_named_as_far_as_there_is_room(classes, ticks):
   assert len(figure.axes[0].get_yticks()) == ticks
 
 
+def test_more_than_forty_names_are_counted():
+  names = [str(k) for k in range(41)]
+  histogram = heatmaps.label_histogram(np.eye(41, 3, dtype=np.int64), names, 'labels', 'client')
+  for figure in (histogram, membership.membership_matrix(np.eye(41), names, 'clusters')):
+    assert figure.axes[0].get_xlabel() == '41 clients' and len(figure.axes[0].get_xticks()) == 0
+
+
 def _shapes(figure):
   svg, _ = base.render(figure)
   return len(re.findall(rb'<(?:use|path)\b', svg))
