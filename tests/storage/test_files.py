@@ -22,27 +22,19 @@ from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.storage import files
 
 ROOT = pathlib.Path(__file__).parents[2]
-ROWS, COLUMNS = 300, 1000  # 1.2 MB: many pages.
+ROWS, COLUMNS = 100, 1000  # 400 kB: many pages.
 
 
 def fill(array):
   array[:] = np.arange(array.size, dtype=np.float32).reshape(array.shape) * 0.5 - 7
 
 
-def write_json(path):
-  files.save_json(path, {'numbers': list(range(5000))})
-
-
-def write_arrays(path):
-  files.save_arrays(path, {'x': np.arange(10_000)})
-
-
-def write_file(path):
-  files.save_file(path, lambda temporary: temporary.write_bytes(b'x' * 50_000))
-
-
-def write_rows(path):
-  files.save_rows(path, ROWS, COLUMNS, fill)
+WRITERS = {
+  'json': lambda path: files.save_json(path, {'numbers': list(range(5000))}),
+  'arrays': lambda path: files.save_arrays(path, {'x': np.arange(10_000)}),
+  'file': lambda path: files.save_file(path, lambda temporary: temporary.write_bytes(b'x' * 50_000)),
+  'rows': lambda path: files.save_rows(path, ROWS, COLUMNS, fill),
+}
 
 
 def names(folder):
@@ -76,7 +68,7 @@ def fail_in_writer(path, error):
   files.save_file(path, write)
 
 
-@pytest.mark.parametrize('error', [Planted, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize('error', [Planted, KeyboardInterrupt])
 @pytest.mark.parametrize('write', [fail_in_block, fail_in_writer])
 def test_an_exception_leaves_the_old_content_and_no_other_file(write, error, file):
   with pytest.raises(error):
@@ -165,11 +157,11 @@ def test_what_a_killed_process_leaves_is_removed_by_a_sweep_or_the_next_that_wri
   (left,) = set(file.parent.iterdir()) - {file}
   files.sweep(file.parent)
   assert names(file.parent) == ['file.npz']
-  for write in (write_arrays, write_file):
+  for kind in ('arrays', 'file'):
     left.write_text('half')
     other = file.with_name('.tff_cluster-0123456789abcdef-file2.npz')
     other.write_text('of another file')
-    write(file)
+    WRITERS[kind](file)
     assert names(file.parent) == [other.name, 'file.npz']
 
 
@@ -244,21 +236,15 @@ def no_room():
 
 
 @pytest.mark.filterwarnings('error')  # Nothing may complain on stderr beside the one line.
-@pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
-def test_no_room_keeps_the_old_content_and_leaves_no_file(write, file):
+@pytest.mark.parametrize('write', WRITERS.values(), ids=WRITERS)
+def test_no_room_or_no_folder_is_one_line_keeps_the_old_content_and_leaves_no_file(write, file):
   with no_room(), pytest.raises(EnvironmentFault, match=os.strerror(errno.EFBIG)) as caught:
     write(file)
   assert str(file) in str(caught.value) and '\n' not in str(caught.value)
+  with pytest.raises(EnvironmentFault, match=rf'^cannot write {file}/below: '):
+    write(file / 'below')
   assert file.read_bytes() == b'old'
   assert names(file.parent) == ['file.npz']
-
-
-@pytest.mark.parametrize('write', [write_json, write_arrays, write_file, write_rows])
-def test_a_path_below_a_file_is_one_line(write, tmp_path):
-  (tmp_path / 'mine').write_text('mine')
-  with pytest.raises(EnvironmentFault, match=rf'^cannot write {tmp_path}/mine/file.npz: '):
-    write(tmp_path / 'mine' / 'file.npz')
-  assert (tmp_path / 'mine').read_text() == 'mine'
 
 
 @pytest.fixture
@@ -277,7 +263,7 @@ def test_rows_that_a_full_disk_does_not_take_are_not_taken_for_whole(small_disk)
   path = small_disk / 'rows.npy'
   files.save_rows(path, 4, 5, fill)
   with pytest.raises(EnvironmentFault, match=os.strerror(errno.ENOSPC)):
-    write_rows(path)
+    WRITERS['rows'](path)
   with pytest.raises(FileNotFoundError):
     files.load_rows(path)
   assert names(small_disk) == ['rows.npy']
@@ -307,7 +293,7 @@ def test_json_that_is_damaged_is_named(content, tmp_path):
     max_size=4,
   )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_arrays_come_back_with_names_dtypes_and_shapes(tmp_path_factory, arrays):
   path = tmp_path_factory.getbasetemp() / 'arrays.npz'
   files.save_arrays(path, arrays)
@@ -331,40 +317,36 @@ def damaged(load, path):
 
 
 ARRAYS = {
-  'x': np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4),
-  'empty': np.zeros((0, 2)),
+  'x': np.linspace(0, 1, 6, dtype=np.float32).reshape(2, 3),
   'n': np.array([7]),
 }
 
 
-def save_six_rows(path):
-  files.save_rows(path, 6, 5, fill)
-
-
-def save_few_arrays(path):
-  files.save_arrays(path, ARRAYS)
-
-
 @pytest.mark.parametrize(
-  ('save', 'load'), [(save_few_arrays, files.load_arrays), (save_six_rows, files.load_rows)]
+  ('save', 'load'),
+  [
+    (lambda path: files.save_arrays(path, ARRAYS), files.load_arrays),
+    (lambda path: files.save_rows(path, 6, 5, fill), files.load_rows),
+  ],
+  ids=['arrays', 'rows'],
 )
 def test_a_file_that_is_cut_off_or_altered_anywhere_is_damaged_or_says_the_same(save, load, tmp_path):
   path = tmp_path / 'a.npz'
   save(path)
   whole = path.read_bytes()
   expected = digests_of(load(path))
-  for length in range(len(whole)):
+  for length in range(0, len(whole), 3):
     path.write_bytes(whole[:length])
     assert damaged(load, path) is None, length
   noticed = 0
   for position in range(len(whole)):
-    for mask in (0x01, 0xFF):
-      path.write_bytes(whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :])
-      found = damaged(load, path)
-      noticed += found is None
-      assert found is None or digests_of(found) == expected, position
+    mask = 0x01 if position % 2 else 0xFF
+    path.write_bytes(whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :])
+    found = damaged(load, path)
+    noticed += found is None
+    assert found is None or digests_of(found) == expected, position
   # The rest is dates and names of the zip format, which nobody reads, and a header that says the same in other characters.
-  assert noticed > len(whole)
+  assert noticed > len(whole) / 2
 
 
 def digests_of(found):
@@ -388,7 +370,7 @@ def test_numbers_that_are_changed_behind_the_zips_own_checksum_are_noticed(tmp_p
 
 def test_rows_come_back_mapped_and_read_only(tmp_path):
   path = tmp_path / 'rows.npy'
-  write_rows(path)
+  WRITERS['rows'](path)
   expected = np.empty((ROWS, COLUMNS), np.float32)
   fill(expected)
   found = files.load_rows(path)

@@ -24,7 +24,7 @@ VALUE = {'rounds': [1, 2, 30], 'loss': 0.125, 'name': 'k"means\n', 'none': None}
 @example({'value': 1})
 @example({'value': {'value': []}})
 @given(VALUES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_values_come_back_as_they_were(value):
   assert sealed_json.unseal(sealed_json.seal(value)) == value
 
@@ -38,7 +38,7 @@ def test_the_text_is_json_with_the_seal_as_its_last_key():
   assert json.loads(sealed_json.seal([1, 2]))['value'] == [1, 2]
 
 
-@pytest.mark.parametrize('mask', [0x01, 0x02, 0x10, 0x40, 0xFF])
+@pytest.mark.parametrize('mask', [0x01, 0x40])
 def test_an_altered_byte_is_noticed_or_changes_nothing(mask):
   text = sealed_json.seal(VALUE)
   start = text.index(b',\n "sealed"')
