@@ -33,7 +33,7 @@ def levels(found, bits):
 
 
 @pytest.mark.parametrize(
-  ('bits', 'rounding'), [(b, 'nearest') for b in (1, 3, 8, 16)] + [(b, 'random') for b in (1, 3, 8)]
+  ('bits', 'rounding'), [(3, 'nearest'), (16, 'nearest'), (1, 'random'), (8, 'random')]
 )
 def test_numbers_go_to_the_nearest_level_or_up_or_down_and_are_right_on_average(tff_context, bits, rounding):
   found = quantized(bits, rounding).receive(VECTOR, SEED)
@@ -68,7 +68,7 @@ def test_equal_numbers_and_extremes_come_back(tff_context, rounding):
     assert channel.receive(np.array(vector, np.float32), SEED).tolist() == vector
 
 
-@pytest.mark.parametrize('bits', [1, 2, 4, 5, 6, 7, 8, 12, 16])
+@pytest.mark.parametrize('bits', [1, 5, 12, 16])
 def test_bytes_are_those_of_28_bits_in_every_32(bits):
   # 2000 numbers of `bits` bits in words of 4 bytes, and two extremes of 4 bytes; a few words are padding.
   words = (quantized(bits, 'nearest').num_bytes - 8) / 4
@@ -80,7 +80,6 @@ def test_bytes_are_those_of_28_bits_in_every_32(bits):
   ('bits', 'rounding', 'message'),
   [
     (0, 'nearest', '0 bits: TFF quantizes to 1 to 16'),
-    (17, 'nearest', '17 bits'),
     (8, 'up', "rounding 'up': allowed are nearest, random"),
   ],
 )

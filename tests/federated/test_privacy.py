@@ -31,7 +31,7 @@ def test_a_longer_vector_is_scaled_down_to_the_clip_norm(privatized, clip):
   assert np.linalg.norm(found.astype(np.float64)) <= clip * (1 + 1e-5)
 
 
-@pytest.mark.parametrize(('clip', 'multiplier'), [(2.0, 0.25), (0.125, 3.0)])
+@pytest.mark.parametrize(('clip', 'multiplier'), [(0.125, 3.0)])
 def test_noise_is_normal_with_standard_deviation_z_times_c(privatized, clip, multiplier):
   noise = privatized.receive(VECTOR, [5, 6], clip, multiplier) - privatized.receive(VECTOR, [5, 6], clip, 0.0)
   scaled = noise.astype(np.float64) / (multiplier * clip)
