@@ -1,6 +1,7 @@
 """The folder of a run belongs to one experiment and one process."""
 
 import dataclasses
+import fcntl
 import os
 import signal
 import subprocess
@@ -8,7 +9,6 @@ import sys
 
 import pytest
 
-from tests.storage.test_files import ROOT
 from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.experiment import config_file, run_claim
 from tff_cluster.experiment.config import (
@@ -128,13 +128,6 @@ def hold(folder):
   return process
 
 
-def refused_to_others(folder):
-  other = subprocess.run(
-    [sys.executable, '-c', HOLDER, str(folder)], input='go\n', capture_output=True, text=True
-  )
-  return f'another run (process {os.getpid()})' in other.stderr
-
-
 def test_two_processes_do_not_share_a_folder_and_a_killed_one_holds_nothing(tmp_path):
   with hold(tmp_path) as other:
     with pytest.raises(EnvironmentFault, match=rf'another run \(process {other.pid}\)'):
@@ -148,33 +141,24 @@ def test_two_processes_do_not_share_a_folder_and_a_killed_one_holds_nothing(tmp_
   run_claim.lock_output_dir(tmp_path)
 
 
+def is_locked(folder):
+  """Tells whether another process could not have the folder."""
+  with open(folder / '.tff_cluster-lock') as stream:
+    try:
+      fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      return stream.read() == str(os.getpid())
+    return False
+
+
 def test_a_folder_is_held_for_a_block_but_not_taken_from_who_had_it_before(tmp_path):
   with run_claim.held(tmp_path / 'run') as folder, run_claim.held(folder):
-    assert refused_to_others(folder)
+    assert is_locked(folder)
   assert not folder.exists()
   run_claim.lock_output_dir(folder)
   with run_claim.held(folder):
     pass
-  assert refused_to_others(folder)
-
-
-def test_a_forked_child_does_not_keep_the_lock_nor_give_it_away(tmp_path):
-  run_claim.lock_output_dir(tmp_path)
-  reader, writer = os.pipe()
-  child = os.fork()
-  if not child:
-    os.close(writer)
-    os.read(reader, 1)
-    run_claim.release_output_dirs()
-    os._exit(0)
-  os.close(reader)
-  run_claim.release_output_dirs()
-  with hold(tmp_path) as other:
-    os.close(writer)
-    os.waitpid(child, 0)
-    with pytest.raises(EnvironmentFault, match='another run'):
-      run_claim.lock_output_dir(tmp_path)
-    other.communicate('go\n')
+  assert is_locked(folder)
 
 
 def test_an_unused_folder_is_removed_and_others_stay(tmp_path):
@@ -294,19 +278,26 @@ run_claim.lock_output_dir(sys.argv[1])
 if os.fork():
   os.kill(os.getpid(), signal.SIGKILL)
 print(os.getpid(), flush=True)
+sys.stdin.readline()
+run_claim.release_output_dirs()
+print('let go', flush=True)
 time.sleep(60)
 """
 
 
-def test_a_forked_process_that_outlives_a_killed_run_does_not_keep_its_folder(tmp_path):
-  command = [sys.executable, '-c', KILLED, str(tmp_path / 'run')]
-  killed = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-  child = int(killed.stdout.readline())
-  try:
-    assert killed.wait(timeout=30) == -signal.SIGKILL
-    with run_claim.held(tmp_path / 'run'):
-      assert (tmp_path / 'run' / '.tff_cluster-lock').read_text() == str(os.getpid())
-  finally:
-    os.kill(child, signal.SIGKILL)
-    killed.stdout.close()
-  assert list((tmp_path / 'run').iterdir()) == []
+def test_a_forked_process_that_outlives_a_killed_run_neither_keeps_its_folder_nor_gives_it_away(tmp_path):
+  run = tmp_path / 'run'
+  command = [sys.executable, '-c', KILLED, str(run)]
+  with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as killed:
+    child = int(killed.stdout.readline())
+    try:
+      assert killed.wait(timeout=30) == -signal.SIGKILL
+      with run_claim.held(run):
+        assert is_locked(run)
+        killed.stdin.write('go\n')
+        killed.stdin.flush()
+        assert killed.stdout.readline() == 'let go\n'
+        assert is_locked(run)
+    finally:
+      os.kill(child, signal.SIGKILL)
+  assert list(run.iterdir()) == []

@@ -11,7 +11,7 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.models import build
 
 pytestmark = pytest.mark.tensorflow
-BATCH, RATE, COPIES = 7, 0.1, 4
+BATCH, RATE, COPIES = 7, 0.1, 3
 DOCS = pathlib.Path(__file__).parents[2] / 'docs' / 'models.md'
 
 

@@ -91,15 +91,6 @@ def test_readers_see_the_old_content_until_the_block_ends_and_who_has_it_open_to
   assert file.read_bytes() == b'newer' and names(file.parent) == ['file.npz']
 
 
-@pytest.fixture
-def umask():
-  """Returns a function that sets the umask of this process for the test."""
-  before = os.umask(0)
-  os.umask(before)
-  yield os.umask
-  os.umask(before)
-
-
 def save_in_every_way(folder):
   """Writes a file by each of the ways that the store knows, and returns their paths."""
   paths = {name: folder / 'new' / name for name in ('json', 'npz', 'npy', 'keras')}
@@ -111,26 +102,24 @@ def save_in_every_way(folder):
 
 
 @pytest.mark.parametrize(('mask', 'file_mode', 'folder_mode'), [(0o077, 0o600, 0o700), (0o002, 0o664, 0o775)])
-def test_new_files_and_folders_have_the_permissions_that_the_umask_leaves(
-  mask, file_mode, folder_mode, umask, tmp_path
+def test_new_files_have_the_permissions_that_the_umask_leaves_and_keep_their_own(
+  mask, file_mode, folder_mode, tmp_path
 ):
-  umask(mask)
-  paths = save_in_every_way(tmp_path)
-  assert {path.stat().st_mode & 0o777 for path in paths} == {file_mode}
-  assert (tmp_path / 'new').stat().st_mode & 0o777 == folder_mode
-
-
-def test_a_file_that_is_written_again_keeps_its_permissions_all_the_while(umask, tmp_path):
-  umask(0)
-  paths = save_in_every_way(tmp_path)
-  for path in paths:
-    path.chmod(0o600)
-  with files.replacing(paths[0]):
-    (temporary,) = tmp_path.glob('new/.tff_cluster-*')
-    assert temporary.stat().st_mode & 0o777 == 0o600
-  save_in_every_way(tmp_path)
-  # The checksum of rows is removed before they are written, and made anew.
-  assert {path.stat().st_mode & 0o777 for path in paths if path.name != 'npy.json'} == {0o600}
+  before = os.umask(mask)
+  try:
+    paths = save_in_every_way(tmp_path)
+    assert {path.stat().st_mode & 0o777 for path in paths} == {file_mode}
+    assert (tmp_path / 'new').stat().st_mode & 0o777 == folder_mode
+    for path in paths:
+      path.chmod(0o600)
+    with files.replacing(paths[0]):
+      (temporary,) = tmp_path.glob('new/.tff_cluster-*')
+      assert temporary.stat().st_mode & 0o777 == 0o600
+    save_in_every_way(tmp_path)
+    # The checksum of rows is removed before they are written, and made anew.
+    assert {path.stat().st_mode & 0o777 for path in paths if path.name != 'npy.json'} == {0o600}
+  finally:
+    os.umask(before)
 
 
 KILLED = """
@@ -269,14 +258,6 @@ def test_rows_that_a_full_disk_does_not_take_are_not_taken_for_whole(small_disk)
   assert names(small_disk) == ['rows.npy']
 
 
-@pytest.mark.parametrize('value', [float('nan'), [1.0, float('inf')], {'a': {1, 2}}])
-def test_what_json_cannot_say_is_refused_and_replaces_nothing(value, file):
-  with pytest.raises((ValueError, TypeError)):
-    files.save_json(file, value)
-  assert file.read_bytes() == b'old'
-  assert names(file.parent) == ['file.npz']
-
-
 @pytest.mark.parametrize('content', [b'', b'{"a": 1', b'\xff\xfe', b'{"a": 1}{'])
 def test_json_that_is_damaged_is_named(content, tmp_path):
   (tmp_path / 'a.json').write_bytes(content)
@@ -335,7 +316,7 @@ def test_a_file_that_is_cut_off_or_altered_anywhere_is_damaged_or_says_the_same(
   save(path)
   whole = path.read_bytes()
   expected = digests_of(load(path))
-  for length in range(0, len(whole), 3):
+  for length in range(0, len(whole), 7):
     path.write_bytes(whole[:length])
     assert damaged(load, path) is None, length
   noticed = 0
@@ -384,28 +365,19 @@ def test_rows_come_back_mapped_and_read_only(tmp_path):
   assert damaged(files.load_rows, path) is None
 
 
-def test_rows_without_their_checksum_are_not_there(tmp_path):
-  path = tmp_path / 'rows.npy'
-  files.save_rows(path, 2, 3, fill)
-  checksum = tmp_path / 'rows.npy.json'
-  checksum.write_text(json.dumps(['something else']))
-  assert damaged(files.load_rows, path) is None
-  checksum.unlink()
-  for load in (files.load_json, files.load_arrays, files.load_rows):
-    with pytest.raises(FileNotFoundError):
-      load(path if load == files.load_rows else tmp_path / 'nothing')
-
-
-def test_an_exception_while_rows_are_filled_keeps_the_old_array_and_takes_its_word_back(tmp_path):
-  path = tmp_path / 'rows.npy'
-  files.save_rows(path, 2, 3, fill)
-  before = path.read_bytes()
-
+def test_rows_whose_checksum_is_gone_or_that_were_half_filled_are_not_there(tmp_path):
   def fails(array):
     array[0] = 1
     raise Planted
 
+  path, checksum = tmp_path / 'rows.npy', tmp_path / 'rows.npy.json'
+  files.save_rows(path, 2, 3, fill)
+  before = path.read_bytes()
+  checksum.write_text(json.dumps(['something else']))
+  assert damaged(files.load_rows, path) is None
   with pytest.raises(Planted):
     files.save_rows(path, 2, 3, fails)
-  assert path.read_bytes() == before
-  assert names(tmp_path) == ['rows.npy']
+  assert path.read_bytes() == before and names(tmp_path) == ['rows.npy']
+  for load in (files.load_json, files.load_arrays, files.load_rows):
+    with pytest.raises(FileNotFoundError):
+      load(path if load == files.load_rows else tmp_path / 'nothing')
