@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import random
 import subprocess
 import sys
 
@@ -64,16 +63,3 @@ def test_integer_seeds_fit_libraries_and_fill_their_range():
   assert all(isinstance(s, int) and 0 <= s < 2**31 for s in seeds)
   assert len(set(seeds)) == 2000
   assert np.ptp(np.bincount(np.array(seeds) >> 28, minlength=8)) < 120  # Expected: 250 +- 15 in each eighth.
-
-
-def test_global_state_is_neither_read_nor_changed():
-  random.seed(1)
-  np.random.seed(1)
-  before = random.getstate(), np.random.get_state()
-  drawn = first(1, 'p', 2), seeding.integer_seed(1, 'p', 2)
-  after = random.getstate(), np.random.get_state()
-  assert before[0] == after[0]
-  assert all(np.array_equal(one, other) for one, other in zip(before[1], after[1], strict=True))
-  random.seed(2)
-  np.random.seed(2)
-  assert (first(1, 'p', 2), seeding.integer_seed(1, 'p', 2)) == drawn

@@ -153,20 +153,17 @@ def test_the_papers_partition_on_the_real_sets(images_once):
   held = population.truths['source']
   assert held.sum(axis=1).tolist() == [85.0, 15.0]
   counts = population.train.label_counts(10) + population.validation.label_counts(10)
+  noise, plain = counts[held[1] == 1], counts[held[0] == 1]
   assert set((counts > 0).sum(axis=1)) == {2}
-  noise = counts[held[1] == 1]
-  assert noise.sum() == 10_000 and noise.sum(axis=0).tolist() == [1000] * 10
   # 30 shards for 10 labels: 333 or 334 rows each.
-  assert set(noise[noise > 0]) == {333, 334}
-  plain = counts[held[0] == 1]
+  assert noise.sum(axis=0).tolist() == [1000] * 10 and set(noise[noise > 0]) == {333, 334}
   assert plain.sum(axis=0).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
   assert set(plain.sum(axis=1)) == {705, 706}
-  # 10,000 and 1,667 test rows; clients are due what they have of the training rows.
+  # 10,000 and 1,667 test rows; clients are due what they have of the training rows, less where a digit is rare.
   assert np.bincount(population.global_test_y[10_000:]).tolist() == [167] * 7 + [166] * 3
-  assert set(population.test.counts[held[1] == 1]) <= {110, 111, 112}
-  # 117.6 each, less where a digit is rarer among the test rows.
-  plain_tests = population.test.counts[held[0] == 1]
-  assert plain_tests.min() > 0.97 * 117.6 and plain_tests.max() <= 118
+  tested = population.test.counts
+  assert set(tested[held[1] == 1]) <= {110, 111, 112}
+  assert tested[held[1] == 0].min() > 0.97 * 117.6 and tested[held[1] == 0].max() <= 118
   # The rows are CIFAR-10's, by their labels; the mean luma of all of them is 0.299 * 125.3 + 0.587 * 123.0 + ...
   pictures = [population.train.client(k)[0] for k in np.flatnonzero(held[1])]
   assert abs(np.concatenate(pictures).mean() - 122.6) < 2.0

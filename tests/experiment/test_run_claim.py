@@ -54,11 +54,10 @@ def test_claim_writes_the_configuration_and_the_environment(tmp_path):
 
 
 def test_the_same_experiment_goes_on(tmp_path):
-  first = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='here'))
-  claimed(tmp_path, first)
-  moved = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='elsewhere'))
-  claimed(tmp_path, moved)
-  assert config_file.read_config(tmp_path / 'config.json') == moved
+  for place in ('here', 'elsewhere'):
+    config = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir=place))
+    claimed(tmp_path, config)
+    assert config_file.read_config(tmp_path / 'config.json') == config
 
 
 @pytest.mark.parametrize(
@@ -86,12 +85,15 @@ def test_another_experiment_is_refused_where_something_was_trained(trained, tmp_
     ('config.json', InputError, 'is not a folder, or lies below a file'),
     ('config.json/below', InputError, 'is not a folder, or lies below a file'),
     ('x' * 300, InputError, '^output_dir=.*File name too long'),
+    ('linked', EnvironmentFault, 'cannot write in output_dir='),  # A lock follows no link.
     ('/proc/nowhere/run', EnvironmentFault, '^cannot create output_dir='),
   ],
   ids=lambda value: str(value)[:20],
 )
 def test_what_cannot_be_a_runs_folder_is_told_and_kept(name, error, words, tmp_path):
   (tmp_path / 'config.json').write_text('{"data": ')
+  (tmp_path / 'linked').mkdir()
+  (tmp_path / 'linked' / '.tff_cluster-lock').symlink_to(tmp_path / 'config.json')
   with pytest.raises(error, match=words):
     run_claim.claim_output_dir(tmp_path / name, BASE)
   assert (tmp_path / 'config.json').read_text() == '{"data": '
@@ -221,15 +223,6 @@ def test_what_a_killed_run_left_is_removed_when_it_goes_on_and_what_others_have_
   left_over.write_text('half')
   run_claim.resume_output_dir(run)
   assert left_over.exists()
-
-
-def test_a_lock_follows_no_link(tmp_path):
-  (tmp_path / 'mine').write_text('mine')
-  (tmp_path / 'run').mkdir()
-  (tmp_path / 'run' / '.tff_cluster-lock').symlink_to(tmp_path / 'mine')
-  with pytest.raises(EnvironmentFault, match='cannot write in output_dir='):
-    run_claim.lock_output_dir(tmp_path / 'run')
-  assert (tmp_path / 'mine').read_text() == 'mine'
 
 
 @pytest.mark.parametrize('name', ['results.json', 'metrics/phase1.csv'])

@@ -60,10 +60,8 @@ LAYERS: dict[str, Taken] = {
   'GaussianNoise': Taken(VECTOR, _flat('GaussianNoise', stddev=0.1), _DRAWS, 'no noise'),
   'Embedding': Taken(TOKENS, lambda k: [k.Embedding(10, 4), k.Flatten()]),
   'Embedding(mask_zero=True), LSTM': Taken(TOKENS, lambda k: [k.Embedding(10, 4, mask_zero=True), k.LSTM(4)]),
-  'LSTM, GRU, SimpleRNN': Taken(
-    SEQUENCE, lambda k: [k.LSTM(5, return_sequences=True), k.GRU(4, return_sequences=True), k.SimpleRNN(5)]
-  ),
-  'Bidirectional, GlobalAveragePooling1D': Taken(
+  'GRU, SimpleRNN': Taken(SEQUENCE, lambda k: [k.GRU(4, return_sequences=True), k.SimpleRNN(5)]),
+  'Bidirectional, LSTM, GlobalAveragePooling1D': Taken(
     SEQUENCE, lambda k: [k.Bidirectional(k.LSTM(4, return_sequences=True)), k.GlobalAveragePooling1D()]
   ),
   'TimeDistributed, Reshape, Permute': Taken(
