@@ -57,6 +57,8 @@ def test_only_bytes_stay_whole_numbers_and_labels_may_have_gaps(tmp_path):
     (_good(y=np.arange(6) - 2), 'label -2'),
     (_good(y=np.array([0, 1, 2**40, 0, 0, 0])), 'label 1099511627776'),
     (_good(y=np.zeros(6)), 'dtype float64'),
+    (_good(client_id=np.zeros(6)), 'client_id has dtype float64'),
+    (_good(group=np.int64(3)), 'group has shape []'),
     (_good(client_id=np.array([b'\xff'] * 6)), 'UTF-8'),
     (_good(x=np.array([[None, 1]] * 6, dtype=object)), 'Python objects'),
     (_good(y=np.int64(3)), 'y has shape []'),
