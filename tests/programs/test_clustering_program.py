@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.made_up import after_phase_1
-from tests.programs import children
 from tests.programs.children import run_here
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.storage import files
@@ -149,11 +148,3 @@ def test_a_run_without_phase_1(run, capsys):
   run.phase1.unlink()
   assert on_run(run) == 2
   assert 'run python -m phases.phase1' in capsys.readouterr().err
-
-
-def test_as_a_process_without_tensorflow(tmp_path):
-  path, target = save(tmp_path / 'v.npz', LINE), tmp_path / 'out' / 'clusters.json'
-  arguments = [f'--signatures_file={path}', f'--output_dir={tmp_path / "out"}', '--distance_threshold=1']
-  answer = children.without_modules('clustering', children.TENSORFLOW, arguments)
-  assert (answer.code, answer.err) == (0, '')
-  assert answer.out == f'dynamic_distance: 3 clusters, 4 clients\n{target}\n'

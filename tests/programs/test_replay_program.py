@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.made_up import after_phase_1
-from tests.programs import children
 from tests.programs.children import run_here
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 
@@ -97,9 +96,3 @@ def test_a_run_without_its_population_has_no_truths(run, capsys):
   run.population.unlink()
   assert call(f'--output_dir={run.root}', '--metrics=l2') == 0
   assert 'no planted groups known' in capsys.readouterr().out
-
-
-def test_as_a_process_without_tensorflow(run):
-  arguments = [f'--output_dir={run.root}', '--metrics=l2', '--num_thresholds=4']
-  answer = children.without_modules('replay', children.TENSORFLOW, arguments)
-  assert (answer.code, answer.err) == (0, '') and answer.out
