@@ -94,6 +94,7 @@ def test_a_damaged_configuration_of_one_seed_of_a_comparison(run, capsys):
 READ = [
   ('clustering', 'phase1.json', 'phase1'),
   ('replay', 'phase1.json', 'phase1'),
+  ('disturb', 'phase1.json', 'phase1'),
   ('phase2', 'phase1.json', 'phase1'),
   ('phase2', 'clusterings/kmeans/clusters.json', 'clustering'),
   ('phase3', 'phase2/clustering_kmeans.json', 'phase2'),
