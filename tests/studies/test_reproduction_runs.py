@@ -113,11 +113,11 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
   assert all(estimate.seconds > 0 for estimate in before)
   assert list(store.iterdir()) == [] and not any(job.folder.root.exists() for job in jobs)
 
-  done = [runs_lib.run(job, store, SILENT) for job in jobs]
+  done = runs_lib.run_all(jobs, store, SILENT)
   assert done[0].asked == 2 + 4 + 4 * 2 + 3 * 2  # A run's FedAvg asks for the rounds of Phase 1 once more.
   assert done[0].trained == 4 * 2 + 4  # And the cluster of everybody finds them in the store.
   assert done[1].trained <= done[1].asked - 4 * 2
-  assert [runs_lib.run(job, store, SILENT).trained for job in jobs] == [0, 0]
+  assert [done.trained for done in runs_lib.run_all(jobs, store, SILENT)] == [0, 0]
   assert not list(tmp_path.rglob('*.keras'))
   after = cost_estimates.estimates(jobs, store, SILENT)
   assert after[0].stored == after[0].asked == 4 * 2 + 3 * 2
@@ -157,8 +157,8 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path, store):
   # 4 rounds of 4 clients, and nobody sends a signature.
   (before,) = cost_estimates.estimates([job], store, SILENT)
   assert (before.asked, before.stored) == (16, 0)
-  done = runs_lib.run(job, store, SILENT)
-  assert (done.trained, runs_lib.run(job, store, SILENT).trained) == (16, 0)
+  done = runs_lib.run_all([job], store, SILENT)[0]
+  assert (done.trained, runs_lib.run_all([job], store, SILENT)[0].trained) == (16, 0)
   assert done.results.clusterings == done.results.candidates == []
   assert done.results.baseline.history.rounds == [1, 2, 3, 4]
   assert files_lib.load_json(job.folder.phase1)['signatures'] == {}
@@ -168,7 +168,7 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path, store):
   table = dataclasses.replace(ALONE, name='made_up/table3', rows=rows)
   (other,) = runs_lib.plan(table, LEAN, (0,), tmp_path)
   assert cost_estimates.estimates([other], store, SILENT)[0].stored == 16
-  assert runs_lib.run(other, store, SILENT).results.baseline == done.results.baseline
+  assert runs_lib.run_all([other], store, SILENT)[0].results.baseline == done.results.baseline
 
   shown = runs_lib.finished(ALONE, LEAN, tmp_path, [(job, done.results)])
   page = page_lib.write(ALONE, shown, LEAN, {'command': 'none'}, tmp_path / 'page').read_text()

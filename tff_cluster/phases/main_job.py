@@ -62,7 +62,7 @@ def run(
   """
   population, asked, trained = None, 0, 0
   failed: dict[str, Exception] = {}
-  finished = _is_done(folder, config, export_models) and added_rules.is_done(folder, config)
+  finished = is_done(folder, config, export_models)
   if (claim is not None and claim.adds) or not finished:
     with session.opened(folder, config, progress, machine, fold, claim) as experiment:
       population = experiment.population
@@ -90,13 +90,15 @@ def run(
   return Done(results, asked, trained, failed)
 
 
-def _is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_models: bool) -> bool:
+def is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_models: bool = False) -> bool:
   """Tells whether there is nothing left to train, cluster, measure or export in a run."""
   finished = [folder.phase1, folder.baseline, *(folder.phase3(c.label) for c in config.clusterings)]
   finished += [folder.local] if config.evaluation.local_training else []
   if config.data.new_clients:
     finished += [folder.new_clients_of(clustering.label) for clustering in config.clusterings]
     finished.append(folder.new_clients_baseline)
+  if not added_rules.is_done(folder, config):
+    return False
   return all(path.exists() for path in finished) and all(
     clustering_lib.is_made(folder, clustering) and phase2.is_done(folder, clustering.label, export_models)
     for clustering in config.clusterings
