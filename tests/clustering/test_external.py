@@ -5,7 +5,7 @@ import pytest
 from sklearn import cluster as sklearn_cluster
 from sklearn import mixture
 
-from tests.made_up.clients import as_sets, grouped
+from tests.made_up.clients import grouped
 from tests.made_up.refusals import refused
 from tff_cluster.base import seeding
 from tff_cluster.cli import parse
@@ -92,23 +92,24 @@ def test_precomputed_gets_our_distances_and_affinities_are_similarities(metric):
     assert 1 < len(clusters) < 24 and sorted(clusters) == sorted(partition(expected))
 
 
-def mixture_of(given):
-  return mixture.GaussianMixture(3, random_state=drawn(MIXTURE)).fit(given)
-
-
 def holds(shares, column, threshold):
   """Whom a component holds enough of, or most: bool[rows]."""
   return (shares[:, column] >= threshold) | (shares.argmax(axis=1) == column)
 
 
 @pytest.mark.parametrize('threshold', [None, 0.2, 1.0])
-def test_memberships_of_a_mixture(threshold):
-  given = np.random.default_rng(2).normal(size=(40, 2))
-  shares = mixture_of(given).predict_proba(given)
+def test_clients_and_newcomers_of_a_mixture_are_in_all_clusters_that_hold_enough_of_them(threshold):
+  given, new = np.random.default_rng(2).normal(size=(40, 2)), np.random.default_rng(3).normal(size=(9, 2))
+  model = mixture.GaussianMixture(3, random_state=drawn(MIXTURE)).fit(given)
+  own, shares = model.predict_proba(given), model.predict_proba(new)
   told = '' if threshold is None else f',membership_threshold={threshold}'
-  assignment = found(f'{MIXTURE},n_components=3{told}', given).assignment
-  assert as_sets(assignment.membership) == as_sets([holds(shares, c, threshold or 0.5) for c in range(3)])
+  assignment, found = joined(f'{MIXTURE},n_components=3{told}', new, given)
+  enough = threshold or 0.5
+  column_of = {tuple(np.flatnonzero(holds(own, column, enough))): column for column in range(3)}
+  assert set(column_of) == {tuple(assignment.members(row)) for row in range(3)}
   assert assignment.is_overlapping == (threshold == 0.2)
+  columns = [column_of[tuple(assignment.members(row))] for row in range(3)]
+  np.testing.assert_array_equal(found.membership, [holds(shares, column, enough) for column in columns])
 
 
 def joined(spec, new, given=VECTORS):
@@ -134,16 +135,6 @@ def test_newcomers_are_where_the_estimator_predicts_them_or_have_the_nearest_mea
   means = np.stack([VECTORS[assignment.members(row)].mean(axis=0) for row in range(3)])
   nearest = np.linalg.norm(new[:, None] - means[None], axis=2).argmin(axis=1)
   np.testing.assert_array_equal(found.membership.argmax(axis=0), nearest)
-
-
-def test_newcomers_of_a_mixture_are_in_all_clusters_that_hold_enough_of_them():
-  given, new = np.random.default_rng(2).normal(size=(40, 2)), np.random.default_rng(3).normal(size=(9, 2))
-  assignment, found = joined(f'{MIXTURE},n_components=3,membership_threshold=0.2', new, given)
-  model = mixture_of(given)
-  shares, own = model.predict_proba(new), model.predict_proba(given)
-  column_of = {tuple(np.flatnonzero(holds(own, column, 0.2))): column for column in range(3)}
-  columns = [column_of[tuple(assignment.members(row))] for row in range(assignment.num_clusters)]
-  np.testing.assert_array_equal(found.membership, [holds(shares, column, 0.2) for column in columns])
 
 
 def test_clients_without_a_finite_vector_are_left_out():

@@ -21,26 +21,17 @@ def planted(spread=0.05):
   return Signatures(vectors, tuple(f'c{k:02}' for k in range(18))), truth
 
 
-def test_a_method_is_found_by_being_there():
+def test_methods_are_found_by_being_there_share_flags_and_are_light_to_import():
   files = {path.stem for path in Path(methods.__file__).parent.glob('*.py')} - {'__init__'}
-  assert set(methods.METHODS) == files
-  assert all(method.name == name for name, method in methods.METHODS.items())
-
-
-def test_the_methods_are_light_to_import():
-  code = (
-    'import sys; from tff_cluster.cli import parse; from tff_cluster.clustering import methods; '
-    'assert len(methods.METHODS) > 1; print(*sys.modules)'
-  )
-  done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
-  assert not set(done.stdout.split()) & {'sklearn', 'scipy', 'networkx', 'matplotlib', 'tensorflow'}
-
-
-def test_an_option_of_several_methods_is_one_flag():
-  declared = {}
+  assert {name: method.name for name, method in methods.METHODS.items()} == {name: name for name in files}
+  declared = {}  # An option of several methods is one flag.
   for method in methods.METHODS.values():
     for name, field in method.fields().items():
       assert declared.setdefault(name, field.type) == field.type, name
+  code = 'import sys; from tff_cluster.cli import parse; from tff_cluster.clustering import methods; methods.METHODS; print(*sys.modules)'
+  done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
+  assert 'tff_cluster.clustering.methods.kmeans' in done.stdout.split()
+  assert not set(done.stdout.split()) & {'sklearn', 'scipy', 'networkx', 'matplotlib', 'tensorflow'}
 
 
 @pytest.mark.parametrize(
@@ -110,19 +101,14 @@ def test_candidates():
     assert (candidate.memberships > 1.0) == overlapping and not (overlapping and candidate.silhouette)
 
 
-def test_a_candidate_over_the_cap_is_a_note():
+def test_candidates_fit_the_number_of_clients_and_the_cap():
+  for clients, largest in ((1, 1), (3, 2), (12, 10)):
+    found = alternatives(Signatures.numbered(np.random.default_rng(0).normal(size=(clients, 4))))
+    counts = [c.found.given['num_clusters'] for c in found if c.config.method == 'kmeans']
+    assert counts == list(range(2, largest + 1))
+    assert len(found) - len(counts) == (0 if clients == 1 else 4)
   # Twelve antipodal pairs: the mean threshold cuts the long diagonals only, which leaves 2**12 cliques.
-  axes = np.eye(12)
-  found = alternatives(Signatures.numbered(np.concatenate([axes, -axes])))
+  found = alternatives(Signatures.numbered(np.concatenate([np.eye(12), -np.eye(12)])))
   (given_up,) = [c for c in found if c.found.given == {'distance_threshold': 'mean'}]
   assert (given_up.num_clusters, given_up.memberships, given_up.silhouette) == (None, None, None)
   assert given_up.assignment is None and 'more than max_clusters=1000' in given_up.found.notes[0]
-
-
-@pytest.mark.parametrize(('clients', 'largest'), [(1, None), (3, 2), (12, 10)])
-def test_candidates_fit_the_number_of_clients(clients, largest):
-  signatures = Signatures.numbered(np.random.default_rng(0).normal(size=(clients, 4)))
-  found = alternatives(signatures)
-  counts = [c.found.given['num_clusters'] for c in found if c.config.method == 'kmeans']
-  assert counts == list(range(2, (largest or 1) + 1))
-  assert len(found) - len(counts) == (0 if clients == 1 else 4)

@@ -53,13 +53,22 @@ def test_ids_memory_mapping_and_number_types(tmp_path, ids, expected, kind):
     np.testing.assert_array_equal(read.vectors, VECTORS)
 
 
-def test_foreign_files(tmp_path):
+def test_foreign_files_and_python_objects(tmp_path):
+  class Bomb:
+    def __reduce__(self):
+      return pytest.fail, ('the file was unpickled',)
+
   assert 'no such file' in refusal(tmp_path / 'none.npz')
   assert 'is a folder' in refusal(tmp_path)
   path = tmp_path / 'x.npz'
   for content in (b'hello', b'PK\x03\x04 not a zip', pickle.dumps([1, 2]), bytes(999)):
     path.write_bytes(content)
     assert 'not an .npz or .npy file' in refusal(path)
+  bomb = np.array([[Bomb()]], dtype=object)
+  np.save(tmp_path / 'x.npy', bomb)
+  assert 'holds Python objects' in refusal(tmp_path / 'x.npy')
+  assert 'holds Python objects' in refusal(written(tmp_path, signatures=bomb))
+  assert 'holds Python objects' in refusal(written(tmp_path, signatures=VECTORS, client_ids=bomb[0]))
 
 
 def content_of(zipped, **others):
@@ -73,10 +82,10 @@ def content_of(zipped, **others):
 
 
 @pytest.mark.parametrize('zipped', [False, True])
-def test_every_truncation_is_told_and_a_damaged_byte_is_or_is_harmless(tmp_path, zipped):
+def test_truncations_are_told_and_a_damaged_byte_is_or_is_harmless(tmp_path, zipped):
   path = tmp_path / 'x'
   whole = content_of(zipped, client_ids=np.array(['a', 'b', 'c', 'd']))
-  for length in range(0, len(whole), 2):
+  for length in (*range(128), *range(128, len(whole), 7)):
     path.write_bytes(whole[:length])
     assert 'not an .npz or .npy file' in refusal(path)
   rng = np.random.default_rng(0)
@@ -90,18 +99,6 @@ def test_every_truncation_is_told_and_a_damaged_byte_is_or_is_harmless(tmp_path,
       assert '\n' not in str(error)
 
 
-def test_python_objects_are_not_unpickled(tmp_path):
-  class Bomb:
-    def __reduce__(self):
-      return pytest.fail, ('the file was unpickled',)
-
-  bomb = np.array([[Bomb()]], dtype=object)
-  np.save(tmp_path / 'x.npy', bomb)
-  assert 'holds Python objects' in refusal(tmp_path / 'x.npy')
-  assert 'holds Python objects' in refusal(written(tmp_path, signatures=bomb))
-  assert 'holds Python objects' in refusal(written(tmp_path, signatures=VECTORS, client_ids=bomb[0]))
-
-
 @pytest.mark.parametrize(
   ('arrays', 'message'),
   [
@@ -111,6 +108,12 @@ def test_python_objects_are_not_unpickled(tmp_path):
     ({'signatures': VECTORS[:0]}, 'hold no client'),
     ({'signatures': VECTORS[:, :0]}, 'no features'),
     ({'signatures': VECTORS > 3}, 'must be numbers (float32 or float64), found bool'),
+    # The first client without finite numbers is named.
+    (
+      {'signatures': np.where(VECTORS > 6, np.nan, VECTORS)},
+      'the signature of client 2 holds NaN or an infinity',
+    ),
+    ({'signatures': np.where(VECTORS > 9, -np.inf, VECTORS)}, 'the signature of client 3 holds NaN'),
     ({'client_ids': ['a', 'b', 'a', 'c']}, 'given twice or more: a'),
     ({'client_ids': ['a', 'b', 'c']}, '3 client ids for 4 signatures'),
     ({'client_ids': np.arange(8).reshape(4, 2)}, 'must be [clients], found shape (4, 2)'),
@@ -120,14 +123,6 @@ def test_python_objects_are_not_unpickled(tmp_path):
 def test_wrong_content(tmp_path, arrays, message):
   given = {'signatures': VECTORS, **arrays} if 'client_ids' in arrays else arrays
   assert message in refusal(written(tmp_path, **given))
-
-
-@pytest.mark.parametrize('bad', [np.nan, -np.inf])
-def test_the_first_client_without_finite_numbers_is_named(tmp_path, bad):
-  vectors = VECTORS.copy()
-  vectors[2, 1] = vectors[3, 0] = bad
-  path = written(tmp_path, signatures=vectors, client_ids=np.array(['a', 'b', 'c7', 'd']))
-  assert 'the signature of client c7 holds NaN or an infinity' in refusal(path)
 
 
 def test_distances_are_computed_once_and_read_only():

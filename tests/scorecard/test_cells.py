@@ -35,6 +35,11 @@ def test_a_line_for_each_cell_with_numbers_by_hand():
   assert (dash.verdict, dash.difference, dash.agrees) == ('nothing to compare', None, None)
   assert 'prints no number' in dash.note
   assert [line.published for line in lines[8:]] == [1.0, 2.0, 3.0, 4.0]
+  rows = made_up_table.rows(seeds=(1, 2, 3))
+  rows['first'].columns['accuracy_after'] = (89.4, 90.4, 91.4)
+  by_seed = _lines(TABLE, rows)[0]
+  assert (by_seed.low, by_seed.high) == pytest.approx((90.4 - 2.484137, 90.4 + 2.484137), abs=1e-5)
+  assert by_seed.ours == pytest.approx(90.4) and 'no interval' not in by_seed.note
   for missing in (*lines[8:], *_lines(TABLE, made_up_table.rows(), REMARK)[8:]):
     told = (missing.ours, missing.difference, missing.agrees, missing.ours_ratio, missing.low)
     assert (missing.verdict, *told) == ('not run', *(None,) * 5)
@@ -84,14 +89,6 @@ def test_exactly_the_tolerance_is_within_it_whatever_binary_fractions_say(tenths
   assert all(line.agrees for line in _lines(published, rows))
 
 
-def test_numbers_by_seed_give_intervals():
-  rows = made_up_table.rows(seeds=(1, 2, 3))
-  rows['first'].columns['accuracy_after'] = (89.4, 90.4, 91.4)
-  lines = _lines(TABLE, rows)
-  assert (lines[0].low, lines[0].high) == pytest.approx((90.4 - 2.484137, 90.4 + 2.484137), abs=1e-5)
-  assert lines[0].ours == pytest.approx(90.4) and 'no interval' not in lines[0].note
-
-
 # --- The headline ---
 
 
@@ -124,11 +121,10 @@ def test_the_headline_follows_from_the_counts(percents, verdicts, words):
   scaled = _headline(percents, ('holds', 'fails'), REMARK)
   assert REMARK in scaled and 'cannot reproduce' in scaled and 'reproduces' not in scaled
   assert 'of 2 claims 1 holds and 1 fails' in scaled
-
-
-def test_headlines_of_figures():
-  assert 'only the curves' in _headline(((50.0,) * 4,), (), published=FIGURE)
-  assert _headline(((50.0,) * 4,), ('holds',), published=FIGURE) == (
-    'Somebody 1999, figure 9 reproduces: of 1 claim 1 holds.'
+  # A figure prints no numbers.
+  one = ((50.0,) * 4,)
+  assert 'only the curves' in _headline(one, (), published=FIGURE)
+  assert (
+    _headline(one, ('holds',), published=FIGURE) == 'Somebody 1999, figure 9 reproduces: of 1 claim 1 holds.'
   )
-  assert REMARK in _headline(((50.0,) * 4,), (), REMARK, FIGURE)
+  assert REMARK in _headline(one, (), REMARK, FIGURE)

@@ -82,11 +82,17 @@ def _runs(**others):
   return comparison_runs.make(accuracies, {'overlap': constant(0.6)})
 
 
-def test_contenders_that_are_identical_under_every_seed_are_one():
-  rows = read_contenders(in_json.typed_runs(_runs()))
+def test_contenders_and_rows_of_an_atlas_that_are_identical_under_every_seed_are_one():
+  runs = _runs()
+  rows = read_contenders(in_json.typed_runs(runs))
   assert [c.name for c in rows] == [FEDAVG, 'planted = kmeans = twin']
   assert rows[1].kind == 'disjoint' and rows[1].kinds == ('oracle', 'disjoint')
   assert [part.name for part in rows[1].each] == ['planted', 'kmeans', 'twin']
+  document, _ = atlas_runs.document(runs, {})
+  told = [(entry['name'], entry['kinds']) for entry in document['contenders']]
+  assert told[1:] == [('planted = kmeans = twin', ['oracle', 'disjoint'])]
+  assert document['runs'][0]['contenders'][1]['budgets'][ROUNDS]['mean'] == pytest.approx(0.7)
+  assert identical_clusterings.WORDS in atlas.page(document, 'digits', '6 clients')
   # One client of the last seed differs.
   parted = read_contenders(in_json.typed_runs(_runs(twin=[[0.7] * 6, [0.7] * 6, [0.7] * 5 + [0.8]])))
   assert [c.name for c in parted] == [FEDAVG, 'planted = kmeans', 'twin']
@@ -105,13 +111,3 @@ def test_a_comparison_names_them_together_and_its_files_apart(tmp_path):
   lines = (tmp_path / 'comparison.csv').read_text().splitlines()[1:]
   assert {line.split(',')[0] for line in lines} == {FEDAVG, 'planted', 'kmeans', 'twin', 'overlap'}
   assert {line.split(',')[1] for line in lines if line.startswith('planted,')} == {'oracle'}
-
-
-def test_an_atlas_has_one_row_for_them():
-  runs = _runs()
-  document, _ = atlas_runs.document(runs, {})
-  entry = document['contenders'][1]
-  assert entry['name'] == 'planted = kmeans = twin' and entry['kinds'] == ['oracle', 'disjoint']
-  assert len(document['contenders']) == len(document['runs'][0]['contenders']) == 2
-  assert document['runs'][0]['contenders'][1]['budgets'][ROUNDS]['mean'] == pytest.approx(0.7)
-  assert identical_clusterings.WORDS in atlas.page(document, 'digits', '6 clients')

@@ -6,7 +6,7 @@ import threadpoolctl
 from sklearn import cluster as sklearn_cluster
 
 from tests.made_up.clients import grouped, noise, together
-from tff_cluster.base.errors import InputError
+from tests.made_up.refusals import refused
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
@@ -49,18 +49,14 @@ def test_starts_come_from_the_seed_and_neither_from_global_state_nor_threads():
   np.testing.assert_array_equal(np.random.get_state()[1], state)
 
 
-@pytest.mark.parametrize('features', [2, 300])
-def test_fewer_distinct_vectors_than_clusters(features):
-  outcome = clustered(noise(5, 3, features)[[0, 1, 2, 0, 1, 2, 0]], 5)
-  assert outcome.assignment.clusters == [['0', '3', '6'], ['1', '4'], ['2', '5']]
-  assert any('3 of the 5 clusters asked for have members' in note for note in outcome.notes)
-
-
-def test_one_client_and_as_many_clusters_as_clients():
+def test_one_client_and_as_many_clusters_as_clients_or_more():
   alone = clustered(np.ones((1, 9)), 1)
   assert (alone.assignment.clusters, alone.figures) == ([['0']], {'inertia': 0.0})
   outcome = clustered(np.eye(4), 4)
   assert outcome.assignment.num_clusters == 4
   assert outcome.notes == ('every client is alone: there are as many clusters as clients',)
-  with pytest.raises(InputError, match='num_clusters=4 is more than the 3 clients'):
-    clustered(np.eye(3), 4)
+  refused(clustered, (np.eye(3), 4, 'num_clusters=4 is more than the 3 clients'))
+  for features in (2, 300):
+    distinct = clustered(noise(5, 3, features)[[0, 1, 2, 0, 1, 2, 0]], 5)
+    assert distinct.assignment.clusters == [['0', '3', '6'], ['1', '4'], ['2', '5']]
+    assert any('3 of the 5 clusters asked for have members' in note for note in distinct.notes)
