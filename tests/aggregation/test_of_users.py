@@ -170,6 +170,8 @@ def test_what_is_no_rule():
     ('my_rules:positional', 'must be given by name; leave out the /'),
     ('my_rules:by_size,size=3', "unknown key 'size'; known: name"),
     ('my_rules:by_size,name=a b', 'name=a b: a rule’s name has letters'),
+    ('my_rules:by_size,name', "'name' is not KEY=VALUE"),
+    ('my_rules:by_size,name=a,name=b', 'name is given twice'),
     ('own', 'every Phase 3 has own; leave it out'),
     ('', 'allowed are fedex, mean, vote, confidence, gate, or package.module:function'),
     # Results could not tell two rules of one name apart.

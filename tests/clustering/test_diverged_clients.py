@@ -84,6 +84,7 @@ def test_of_several_largest_clusters_the_first_takes_them():
   clustered = ClusterAssignment.from_labels([0, 1, 1, 2, 2], tuple('bcdef'))
   found = diverged_clients.put_back(clustered, tuple('abcdefg'))
   assert found.clusters == [['a', 'c', 'd', 'g'], ['b'], ['e', 'f']]
+  assert diverged_clients.put_back(clustered, clustered.client_ids) is clustered
   overlapping = ClusterAssignment.from_clusters([['b', 'c'], ['c', 'd', 'e']], tuple('bcde'))
   assert diverged_clients.put_back(overlapping, tuple('abcde')).clusters == [['a', 'c', 'd', 'e'], ['b', 'c']]
   # Clusters of strangers, and in another order.

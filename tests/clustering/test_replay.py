@@ -1,5 +1,7 @@
 """A replay gives what the methods give one by one, and computes distances and linkages once."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from scipy.cluster import hierarchy
@@ -73,26 +75,18 @@ def test_spread_thresholds_span_the_merge_heights():
   assert answer.assignment.clusters == [['0']]
 
 
-def test_each_matrix_and_each_linkage_is_computed_once(monkeypatch):
-  calls = {'distances': [], 'linkage': []}
-  distances, linkage = distances_lib.pairwise_distances, hierarchy.linkage
-
-  def counted_distances(vectors, metric, block_bytes):
-    calls['distances'].append((metric, block_bytes))
-    return distances(vectors, metric, block_bytes)
-
-  def counted_linkage(pairs, method):
-    calls['linkage'].append(method)
-    return linkage(pairs, method)
-
-  monkeypatch.setattr(distances_lib, 'pairwise_distances', counted_distances)
-  monkeypatch.setattr(hierarchy, 'linkage', counted_linkage)
+def test_each_matrix_and_each_linkage_is_computed_once():
+  counted = mock.patch.object(distances_lib, 'pairwise_distances', wraps=distances_lib.pairwise_distances)
+  linked = mock.patch.object(hierarchy, 'linkage', wraps=hierarchy.linkage)
   asking = asked(with_silhouettes=True)
-  for _ in range(2):
-    assert len(list(asking.answers(Grid(families=[*FAMILIES], thresholds=6)))) == 6 * len(FAMILIES)
-    list(asking.answers(Grid(distance_thresholds=['mean', '3'])))
-  assert sorted(calls['distances']) == [(metric, 2**20) for metric in sorted(METRICS)]
-  assert len(calls['linkage']) == len(FAMILIES)
+  with counted as distances, linked as linkage:
+    for _ in range(2):
+      assert len(list(asking.answers(Grid(families=[*FAMILIES], thresholds=6)))) == 6 * len(FAMILIES)
+      list(asking.answers(Grid(distance_thresholds=['mean', '3'])))
+  assert sorted(call.args[1:] for call in distances.mock_calls) == [
+    (metric, 2**20) for metric in sorted(METRICS)
+  ]
+  assert linkage.call_count == len(FAMILIES)
 
 
 def test_silhouettes_are_of_the_metrics_own_distances():

@@ -7,7 +7,7 @@ import pytest
 
 from tests.made_up.scorecard_rows import changed, make_ours
 from tff_cluster.papers import briggs2020
-from tff_cluster.papers.briggs2020 import rules
+from tff_cluster.papers.briggs2020 import rules, tables
 from tff_cluster.scorecard.rows import COLUMNS
 
 TABLES = [f'fl_hc/table{number}' for number in range(1, 7)]
@@ -89,6 +89,9 @@ def test_cells_as_printed_and_every_dash():
     ('fl_hc/table5', row, column) for row in BY_METRIC if row != 'cosine, single' for column in SHARES
   }
   assert dashes == table2 | table3 | table5
+  for line in ('91.1 1.9 98.5 1.0 62.0 20.7', '91.1 1.9 98.5 1.0 62.0 20.7 83.0', '- - - - -'):
+    with pytest.raises(ValueError):
+      tables._printed(line.split())
 
 
 def test_shares_are_whole_numbers_of_clients():

@@ -186,6 +186,12 @@ def test_each_claim_can_fail_and_no_other_does_by_it(table, claim, changes):
 
 def test_what_a_finding_says():
   assert CLAIMS['fedex/table1'][0].published == '97.43% against 77.98%'
+  # Means over seeds decide, and the seeds are counted.
+  better, worse = (_experts(fedex, (0.1,) * 3, (1,) * 3) for fedex in (0.9, 0.6))
+  of3 = {'seeds': (0, 1), 'experts': (better, worse), 'baseline_global': (80.0, 80.0)}
+  finding = CLAIMS['fedex/table1'][0].check(fedex_rows.rows('fedex/table1', of3=of3))
+  assert (finding.verdict, finding.ours) == ('holds', '80.00% against 75.00%')
+  assert finding.note == 'in 1 of 2 seeds'
   # All seeds of the noise count.
   good, bad = [[40, 45, 0, 0], [0, 0, 15, 0]], [[40, 45, 0, 0], [0, 1, 14, 0]]
   changes = {'of4': {'shared': {'source': (good, bad)}}}
