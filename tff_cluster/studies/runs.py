@@ -1,9 +1,10 @@
 """Several runs: one after the other on this machine, or side by side as tasks of a Dask cluster."""
 
+import contextlib
 import dataclasses
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,35 +85,44 @@ def _on_cluster(
     return {}
   for number in left:
     session.prepare(claims[number])
+  found: dict[int, run_on_worker.Ran] = {}
+  with (
+    _marked(store) as token,
+    cluster.client(machine) as client,
+    progress.phase(f'{plural(len(left), "run")} on the cluster', len(left)),
+  ):
+    share = max(sum(client.nthreads().values()) // len(left), 1)
+    waiting: dict[distributed.Future, int] = {}
+    for number in left:
+      asked = run_on_worker.Asked(
+        run_on_worker.read(claims[number].folder.root),
+        os.path.abspath(store),
+        token,
+        share,
+        environment.about_worker()['packages'],
+      )
+      name = f'{claims[number].folder.root.name}-{uuid.uuid4()}'
+      waiting[client.submit(run_on_worker.run, asked, key=name, pure=False)] = number
+    for future, ran in cluster.as_completed(client, waiting, machine):
+      number = waiting[future]
+      _take_home(ran, claims[number].folder.root, artifacts.Store(store))
+      if ran.fault is not None:
+        raise ran.fault
+      found[number] = ran
+      progress.update()
+  return found
+
+
+@contextlib.contextmanager
+def _marked(store: Path) -> Iterator[str]:
+  """Yields the name of a file in a store, by which a machine tells whether it sees that very folder."""
   store.mkdir(parents=True, exist_ok=True)
   token = store / f'.tff_cluster-{uuid.uuid4().hex}'
   token.touch()
-  found: dict[int, run_on_worker.Ran] = {}
   try:
-    with (
-      cluster.client(machine) as client,
-      progress.phase(f'{plural(len(left), "run")} on the cluster', len(left)),
-    ):
-      threads = sum(client.nthreads().values())
-      share = max(threads // len(left), 1)
-      waiting: dict[distributed.Future, int] = {}
-      for number in left:
-        asked = run_on_worker.Asked(
-          run_on_worker.read(claims[number].folder.root), os.path.abspath(store), token.name, share,
-          environment.about_worker()['packages'],
-        )  # fmt: skip
-        name = f'{claims[number].folder.root.name}-{uuid.uuid4()}'
-        waiting[client.submit(run_on_worker.run, asked, key=name, pure=False)] = number
-      for future, ran in cluster.as_completed(client, waiting, machine):
-        number = waiting[future]
-        _take_home(ran, claims[number].folder.root, artifacts.Store(store))
-        if ran.fault is not None:
-          raise ran.fault
-        found[number] = ran
-        progress.update()
+    yield token.name
   finally:
     token.unlink(missing_ok=True)
-  return found
 
 
 def _take_home(ran: run_on_worker.Ran, root: Path, store: artifacts.Store) -> None:
