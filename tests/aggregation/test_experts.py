@@ -80,7 +80,7 @@ def test_the_prediction_comes_before_the_update():
   assert start.tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(streams(), st.booleans(), st.integers(0, 2**31))
 def test_the_stream_is_algorithm_2_in_fractions(outputs, with_start, seed):
   shape = (outputs.shape[0], outputs.shape[2])
@@ -128,7 +128,7 @@ def test_mean_vote_and_confidence_differ_by_hand(experts, voted, of_mean, most_c
   assert all(each.dtype == np.int64 for each in found)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(streams(), st.integers(0, 2**31))
 def test_vote_is_scipys_mode_and_the_oracle_bounds_rules_that_name_some_experts_class(outputs, seed):
   firsts = outputs.argmax(axis=2)

@@ -26,7 +26,7 @@ def assignments(draw, overlapping=True):
   return ClusterAssignment.from_clusters(rows, ids)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(assignments(overlapping=False), st.integers(0, 2**31))
 def test_disjoint_own_model_is_the_clusters_model(assignment, seed):
   model = np.random.default_rng(seed).normal(size=(assignment.num_clusters, 5)).astype(np.float32)
@@ -39,7 +39,7 @@ def test_disjoint_own_model_is_the_clusters_model(assignment, seed):
     np.testing.assert_array_equal(found, np.repeat(model[:1], matrix.shape[1], axis=0))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(assignments(), st.integers(0, 2**31))
 def test_blended_is_half_own_half_average(assignment, seed):
   model = np.random.default_rng(seed).normal(size=(assignment.num_clusters, 5))

@@ -32,7 +32,7 @@ def test_published_digests():
 
 
 @given(JSON, JSON)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_json_values_share_a_digest_exactly_where_they_are_the_same_text(one, other):
   same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
   assert (digests.of_json(one) == digests.of_json(other)) == same
@@ -48,7 +48,7 @@ def test_what_has_no_bytes_of_its_own_has_no_digest():
 
 
 @given(ARRAYS, ARRAYS)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_arrays_share_a_digest_exactly_where_dtypes_shapes_and_bytes_agree(one, other):
   def plain(arrays):
     return [(a.dtype.str, a.shape, a.tobytes()) for a in arrays]

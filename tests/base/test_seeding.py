@@ -37,7 +37,7 @@ def test_every_process_draws_the_same(capsys):
 
 
 @given(NAMES, NAMES)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_draws_are_equal_exactly_where_their_names_are(one, other):
   assert (first(one[0], one[1], *one[2]) == first(other[0], other[1], *other[2])) == (one == other)
   assert first(np.int64(one[0]), one[1], *one[2]) == first(one[0], one[1], *one[2])

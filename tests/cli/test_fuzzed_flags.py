@@ -91,13 +91,12 @@ def check(line):
   return code
 
 
-@hypothesis.settings(deadline=None)
 @hypothesis.given(arguments())
 def test_any_command_line(line):
   check(line)
 
 
-@hypothesis.settings(deadline=None, max_examples=2 * hypothesis.settings().max_examples)
+@hypothesis.settings(max_examples=2 * hypothesis.settings().max_examples)
 @hypothesis.given(clustering_texts() | JUNK)
 def test_any_clustering(text):
   try:

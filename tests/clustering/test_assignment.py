@@ -22,7 +22,7 @@ def members_and_ids(draw):
   return [sorted(members) for members in extra if len(members) < size] + [list(ids)], ids
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(members_and_ids(), st.randoms(use_true_random=False))
 def test_equal_clusterings_are_equal_arrays(case, random):
   clusters, ids = case
@@ -35,7 +35,7 @@ def test_equal_clusterings_are_equal_arrays(case, random):
   assert sorted(map(sorted, first.clusters)) == sorted(map(sorted, clusters))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=9))
 def test_labels_round_trip(labels):
   assignment = ClusterAssignment.from_labels(labels, [str(k) for k in range(len(labels))])

@@ -119,7 +119,7 @@ def test_overflow_and_unknown_metric_are_told(path):
   )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
   hnp.arrays(
     np.float64,
@@ -190,7 +190,7 @@ def test_bad_input_is_told_in_one_line():
   )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1), st.floats(0, 0.5))
 def test_components_equal_scipys(size, seed, density):
   links = np.random.default_rng(seed).random((size, size)) < density

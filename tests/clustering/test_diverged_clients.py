@@ -49,7 +49,7 @@ def test_rows_with_nan_or_infinity_are_found(tmp_path):
 
 
 @pytest.mark.parametrize('config', METHODS, ids=lambda config: config.method)
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(seed=SEEDS)
 def test_the_others_are_clustered_as_if_they_were_alone(config, seed):
   vectors, ids, finite = sick(seed)
@@ -131,7 +131,7 @@ def test_who_was_not_compared_goes_with_the_larger_half(labels, finite, expected
 
 
 @pytest.mark.parametrize('config', METHODS[:4], ids=lambda config: config.method)
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(seed=SEEDS)
 def test_newcomers_join_as_if_those_who_were_not_clustered_were_not_there(config, seed):
   vectors, ids, finite = sick(seed)

@@ -74,7 +74,7 @@ def costs(config, signatures, assignment, vector):
 
 
 @pytest.mark.parametrize('config', [r for r in RULES if r.method != 'dynamic_distance'], ids=name)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 10**6))
 def test_a_newcomer_is_with_the_cluster_that_it_costs_least(config, seed):
   signatures, assignment, new, threshold = made(seed, config)
@@ -86,7 +86,7 @@ def test_a_newcomer_is_with_the_cluster_that_it_costs_least(config, seed):
     assert cost[np.argmax(joined.membership[:, k])] <= cost.min() + 1e-9
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6))
 def test_of_equally_near_clients_the_first_are_neighbours(seed):
   # Whole coordinates on a line: many clients are equally near.
@@ -108,7 +108,7 @@ def test_a_far_newcomer_has_no_affinity_left_but_a_nearest_cluster():
 
 
 @pytest.mark.parametrize('variant', VARIANTS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
   points=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=4, max_size=12),
   quantile=st.sampled_from([0.0, 0.2, 0.5, 1.0]),

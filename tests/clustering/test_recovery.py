@@ -27,7 +27,7 @@ def omega_by_loops(a, b):
   return 1.0 if expected == 1.0 else (observed - expected) / (1.0 - expected)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(2, 7).flatmap(lambda n: st.tuples(memberships(n), memberships(n))))
 def test_omega_equals_the_definition(pair):
   assert recovery.omega_index(*pair) == pytest.approx(omega_by_loops(*pair), abs=1e-12)
@@ -59,7 +59,7 @@ labellings = st.integers(2, 12).flatmap(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(labellings)
 def test_omega_of_disjoint_clusterings_is_the_adjusted_rand_index(labels):
   a, b = (np.arange(4)[:, None] == np.array(side) for side in labels)
@@ -138,7 +138,7 @@ def nmi_by_definition(a, b):
   return told / 2 / max(of_a, of_b) if max(of_a, of_b) else 1.0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(any_covers)
 def test_nmi_equals_the_definition(pair):
   found = overlap_scores.overlapping_nmi(*pair)
@@ -193,7 +193,7 @@ def numbers(score):
   return score.precision, score.recall, score.f
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(whole_covers)
 def test_bcubed_equals_the_definition(pair):
   assert numbers(overlap_scores.bcubed(*pair)) == pytest.approx(bcubed_by_loops(*pair), abs=1e-12)

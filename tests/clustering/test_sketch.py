@@ -10,7 +10,7 @@ from tests.made_up.refusals import refused
 from tff_cluster.clustering import sketch
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 4), st.integers(1, 40), st.integers(1, 12), st.integers(0, 5))
 def test_is_its_definition(clients, features, dimension, seed):
   vectors = noise(seed, clients, features, dtype=np.float64)

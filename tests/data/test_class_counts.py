@@ -28,7 +28,7 @@ def labellings(draw):
 
 
 @given(labellings())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_summary_is_scikit_learns_over_all_rows_together(drawn):
   clients, classes = drawn
   losses = np.arange(len(clients)) * 0.75 + 0.1

@@ -37,7 +37,7 @@ def same_rows(one, other, k, splits=SPLITS):
   )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(2, 300), st.floats(0.001, 0.5), st.integers(0, 50))
 def test_the_share_is_rounded_and_neither_none_nor_all(clients, share, seed):
   drawn = malicious.draw(DataConfig(malicious_clients=share, data_seed=seed), clients)

@@ -87,7 +87,7 @@ def test_unreadable_file_is_the_machines_fault(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize('save', [np.savez, np.savez_compressed])
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_cut_off_or_altered_files_never_crash(tmp_path, save, data):
   path = tmp_path / 'own.npz'

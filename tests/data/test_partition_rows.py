@@ -38,7 +38,7 @@ SHARERS = {
 
 
 @pytest.mark.parametrize('name', SHARERS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
   counts=st.lists(st.integers(12, 60), min_size=2, max_size=6),
   clients=st.integers(3, 12),
@@ -128,7 +128,7 @@ def test_pathological_on_mnists_label_counts_is_the_papers():
   assert len(np.unique(table > 0, axis=0)) > 20
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
   counts=st.lists(st.integers(20, 90), min_size=4, max_size=8),
   clients=st.integers(6, 20),

@@ -93,7 +93,7 @@ def test_mixtures_are_known_shares(clients, number, mixed, share, seed):
   np.testing.assert_allclose(shares[:, is_mixed].min(axis=0, where=shares[:, is_mixed] > 0, initial=1), share)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
   clients=st.integers(1, 8), classes=st.integers(2, 5), seed=st.integers(0, 1000), rows=st.integers(60, 300)
 )

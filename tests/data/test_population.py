@@ -78,7 +78,7 @@ def test_what_is_wrong_with_a_split_is_refused(split, population):
     refused(rf'client c0{k} has no {split} rows \(1 such clients\)', without)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(1, 5))
 def test_a_split_gives_every_client_its_own_rows(counts, classes):
   rows = sum(counts)
@@ -140,7 +140,7 @@ def test_what_belongs_to_nobody_changes_the_digest_of_the_whole_only(population)
   assert dataclasses.replace(again, name='called otherwise').digest == again.digest == population.digest
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.sets(st.integers(0, CLIENTS - 1), min_size=1))
 def test_taken_clients_keep_what_is_theirs(chosen):
   population = dataclasses.replace(

@@ -63,7 +63,6 @@ def check(value):
   return config
 
 
-@hypothesis.settings(deadline=None)
 @hypothesis.given(VALUES | st.dictionaries(KEYS, VALUES | st.lists(VALUES, max_size=2), max_size=4))
 def test_any_value(value):
   check(value)
@@ -85,7 +84,6 @@ def allowed(field):
   return st.booleans() if kind is bool else texts
 
 
-@hypothesis.settings(deadline=None)
 @hypothesis.given(st.data())
 def test_a_valid_one_with_fields_changed_or_renamed(data):
   value = copy.deepcopy(data.draw(st.sampled_from(VALID)))

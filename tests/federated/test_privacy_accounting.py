@@ -18,7 +18,7 @@ def delta_of(epsilon, noise_multiplier):
   return first - math.exp(epsilon + stats.norm.logcdf(-a / 2 - epsilon / a))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.floats(0.1, 20.0), st.sampled_from([1e-3, 1e-5, 1e-7]))
 def test_epsilon_is_where_the_formula_gives_delta(noise_multiplier, delta):
   epsilon = privacy_accounting.epsilon_of_release(noise_multiplier, delta)

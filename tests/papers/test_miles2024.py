@@ -215,7 +215,7 @@ def _clustered(draw):
   return (*map(draw, integers), draw(hnp.arrays(int, (shape, 4), elements=st.integers(0, 5))))
 
 
-@hypothesis.settings(max_examples=50, deadline=None)
+@hypothesis.settings(max_examples=50)
 @hypothesis.given(_clustered())
 def test_pairs_clients_and_rows_are_those_counted_one_by_one(drawn):
   labels, source, counts = drawn

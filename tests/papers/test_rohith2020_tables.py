@@ -227,7 +227,7 @@ def _numbers(text):
   return [float(number) for number in re.findall(r'[0-9]+(?:[.][0-9]+)?(?=%)', text)]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.floats(0.3, 0.99), st.floats(-0.002, 0.002))
 def test_weighting_is_judged_as_its_printed_numbers_are(plain, change):
   facts = _evidence(('kmeans', 'average_global', plain), ('kmeans', 'weighted_global', plain + change))
@@ -240,7 +240,7 @@ def test_weighting_is_judged_as_its_printed_numbers_are(plain, change):
     assert finding.verdict == 'fails'
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.floats(0.5, 0.9), st.floats(-0.001, 0.001))
 def test_no_claim_of_more_or_less_is_told_with_equal_numbers(level, change):
   assume(abs(change) > 1e-7)

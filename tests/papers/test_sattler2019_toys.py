@@ -24,7 +24,7 @@ def toys():
 _VALUES = st.floats(-2.0, 2.0)
 
 
-@hypothesis.settings(max_examples=50, deadline=None)
+@hypothesis.settings(max_examples=50)
 @hypothesis.given(
   hnp.arrays(np.float64, 4, elements=_VALUES),
   hnp.arrays(np.float64, (2, 5, 2), elements=_VALUES),
@@ -141,7 +141,7 @@ _HALF_AXES = st.floats(0.5, 3.0)
 _FLAT = st.just(0.0) | st.floats(0.0, 2.0)
 _BOWLS = st.builds(Bowl, _PAIRS, st.tuples(_HALF_AXES, _HALF_AXES), st.floats(-180.0, 180.0), _FLAT)
 # A round costs a tenth of a millisecond, and the nearer a share is to 0, the more rounds it takes.
-_FEW = hypothesis.settings(max_examples=15, deadline=None)
+_FEW = hypothesis.settings(max_examples=15)
 
 
 def _rim(bowl, angle, size):
@@ -152,14 +152,14 @@ def _rim(bowl, angle, size):
   return np.add(bowl.centre, [along * cos - across * sin, along * sin + across * cos])
 
 
-@hypothesis.settings(max_examples=50, deadline=None)
+@hypothesis.settings(max_examples=50)
 @hypothesis.given(_BOWLS, st.floats(0.0, 6.3), st.floats(0.0, 4.0))
 def test_a_risk_is_half_the_squared_distance_from_its_bottom(bowl, angle, size):
   expected = 0.5 * max(0.0, size - bowl.flat) ** 2
   assert bowl.risk(_rim(bowl, angle, size)) == pytest.approx(expected, abs=1e-9)
 
 
-@hypothesis.settings(max_examples=50, deadline=None)
+@hypothesis.settings(max_examples=50)
 @hypothesis.given(_BOWLS, _PAIRS)
 def test_gradients_of_risks_are_those_of_finite_differences(bowl, theta):
   theta, step = np.array(theta), 1e-6

@@ -30,7 +30,7 @@ CONFIG = ExperimentConfig(
 )  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(1, 6), st.integers(1, 5), st.randoms(use_true_random=False))
 def test_who_shares_a_cluster_with_whom_by_brute_force(clients, clusters, random):
   member = [[random.random() < 0.4 for _ in range(clients)] for _ in range(clusters)]

@@ -50,7 +50,6 @@ def page(text):
   return pages.page(text, text, sections)
 
 
-@hypothesis.settings(deadline=None)  # The first example compiles the templates.
 @hypothesis.given(_LEGAL)
 def test_any_text_comes_back_as_text_and_nothing_else(text):
   plain, strange = _Reader(page('plain')), _Reader(page(f'x{text}'))

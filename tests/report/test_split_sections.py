@@ -172,7 +172,7 @@ def _permuted(results, arrays, order):
   return moved, moved_arrays
 
 
-@hypothesis.settings(deadline=None, max_examples=12)
+@hypothesis.settings(max_examples=12)
 @hypothesis.given(
   st.integers(0, 10_000), st.integers(2, 14), st.integers(1, 5), st.randoms(use_true_random=False)
 )
@@ -201,7 +201,7 @@ def _test(at, members, verdict, halves=(), similarity=None):
   return SplitTest(at, np.array(members), verdict, arrays, *numbers, 0.1, 2.0, '', similarity)
 
 
-@hypothesis.settings(deadline=None, max_examples=50)
+@hypothesis.settings(max_examples=50)
 @hypothesis.given(st.data())
 def test_stages_refine_down_to_the_clusters_without_crossing(data):
   clients = data.draw(st.integers(1, 12))

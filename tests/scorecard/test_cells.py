@@ -65,7 +65,7 @@ def test_verdicts_change_at_the_tolerance(column, ours, words):
   assert scaled[column].startswith(words.removeprefix('reproduced (').split(' (')[0].rstrip(')'))
 
 
-@hypothesis.settings(max_examples=30, deadline=None)
+@hypothesis.settings(max_examples=30)
 @hypothesis.given(
   ours=st.floats(0, 100),
   printed=st.none() | st.floats(0, 100),
@@ -81,7 +81,7 @@ def test_only_the_papers_scale_reproduces(ours, printed, scale, words):
     assert 'reproduced' not in line.verdict and f'scaled down: {words or scale}' in line.verdict
 
 
-@hypothesis.settings(max_examples=50, deadline=None)
+@hypothesis.settings(max_examples=50)
 @hypothesis.given(st.integers(0, 990))
 def test_exactly_the_tolerance_is_within_it_whatever_binary_fractions_say(tenths):
   published = made_up_table.table({'r': [(tenths / 10, 1.0)] * 4})

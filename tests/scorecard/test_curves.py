@@ -26,7 +26,7 @@ def test_rounds_to_a_target_by_hand(values, target, rounds):
   assert curves.rounds_to({10: 80.0, 20: 90.0}, 85.0) == 15.0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(CURVES, st.integers(1, 100))
 def test_rounds_are_those_of_the_monotone_curve(values, target):
   curve = dict(enumerate(values, 1))

@@ -135,7 +135,7 @@ def test_the_cautious_interval_is_the_wider_one_at_each_end():
   assert (alone.low, alone.high) == (None, None)
 
 
-@hypothesis.settings(max_examples=50, deadline=None)
+@hypothesis.settings(max_examples=50)
 @hypothesis.given(
   st.lists(st.floats(0, 100), min_size=2, max_size=9).filter(lambda v: max(v) - min(v) > 1e-3)
 )

@@ -29,7 +29,7 @@ def test_worst_decile_by_hand():
   assert paired_statistics.worst_decile(np.array([0.2, *[0.9] * 18, 0.3])) == pytest.approx(0.25)
 
 
-@hypothesis.settings(max_examples=50, deadline=None)
+@hypothesis.settings(max_examples=50)
 @hypothesis.given(hnp.arrays(np.float64, st.integers(1, 45), elements=_SHARES), st.randoms())
 def test_worst_decile_is_a_mean_of_clients_and_knows_no_order(accuracy, random):
   worst = paired_statistics.worst_decile(accuracy)

@@ -263,7 +263,7 @@ def test_json_that_is_damaged_is_named(content, tmp_path):
     max_size=4,
   )
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_arrays_come_back_with_names_dtypes_and_shapes(tmp_path_factory, arrays):
   path = tmp_path_factory.getbasetemp() / 'arrays.npz'
   files.save_arrays(path, arrays)

@@ -24,7 +24,7 @@ VALUE = {'rounds': [1, 2, 30], 'loss': 0.125, 'name': 'k"means\n', 'none': None}
 @example({'value': 1})
 @example({'value': {'value': []}})
 @given(VALUES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_values_come_back_as_they_were(value):
   assert sealed_json.unseal(sealed_json.seal(value)) == value
 

@@ -23,7 +23,7 @@ def together(labels):
   return labels[:, None] == labels[None, :]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
   st.lists(st.integers(0, 12), min_size=2, max_size=9),
   st.integers(0, 2**32 - 1),

@@ -4,8 +4,8 @@ import contextlib
 import dataclasses
 
 import pytest
-
 from tests.engine.dask_cluster import DaskCluster
+
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import (
   ClusteringConfig,
@@ -15,7 +15,7 @@ from tff_cluster.experiment.config import (
   TrainingConfig,
 )
 from tff_cluster.phases.run_experiment import Silent
-from tff_cluster.studies import runs as studies_runs
+from tff_cluster.storage import travel
 from tff_cluster.studies.comparison import runs
 
 pytestmark = pytest.mark.tensorflow
@@ -48,7 +48,7 @@ def test_seeds_have_the_results_of_this_machine_and_their_artifacts_come_home(da
   assert digests(shared) == digests(here) and [d.trained for _, d in shared] == [d.trained for _, d in here]
 
   # A machine that does not see the store.
-  monkeypatch.setattr(studies_runs, '_marked', lambda store: contextlib.nullcontext('no such file'))
+  monkeypatch.setattr(travel, 'marked', lambda store: contextlib.nullcontext(str(store / 'no such file')))
   home = tmp_path / 'home'
   assert digests(on_cluster('apart', home)) == digests(here)
 

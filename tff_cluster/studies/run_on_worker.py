@@ -18,6 +18,8 @@ from typing import Any
 
 from tff_cluster.base import environment
 from tff_cluster.base.errors import EnvironmentFault, Fault, InputError
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import travel
 
 _TICK_SECS = 0.5
 _RUN, _STORE = 'run', 'store'
@@ -29,15 +31,13 @@ class Asked:
 
   Attributes:
     files: What its folder holds (configuration, clients, and what was done before), by path.
-    store: Path of its store at home.
-    token: Name of a file in that store: who sees it sees the store.
+    mark: Path of a file in its store at home: who sees it sees the store.
     clients_in_parallel: Clients that train side by side.
     packages: {package: version} at home, which must be those of the worker.
   """
 
   files: Mapping[str, bytes]
-  store: str
-  token: str
+  mark: str
   clients_in_parallel: int
   packages: Mapping[str, str]
 
@@ -78,12 +78,12 @@ def run(asked: Asked) -> Ran:
   key = here.get_current_task()
   with tempfile.TemporaryDirectory(prefix='tff_cluster-run-') as place:
     root = pathlib.Path(place)
-    write(root / _RUN, asked.files)
-    shared = (pathlib.Path(asked.store) / asked.token).is_file()
-    store = pathlib.Path(asked.store) if shared else root / _STORE
-    store.mkdir(exist_ok=True)
-    (root / _RUN / _STORE).symlink_to(store)
-    with (root / 'output').open('w+') as output:
+    travel.put(root / _RUN, asked.files)
+    mark = pathlib.Path(asked.mark)
+    shared = mark.is_file()
+    store = mark.parent if shared else root / _STORE
+    travel.link(RunFolder(root / _RUN).store, store)
+    with tempfile.TemporaryFile('w+') as output:
       told = [str(os.getpid()), str(root / _RUN), str(asked.clients_in_parallel)]
       process = subprocess.Popen(
         [sys.executable, '-m', __name__, *told], stdout=output, stderr=output, start_new_session=True
@@ -102,29 +102,8 @@ def run(asked: Asked) -> Ran:
       raise EnvironmentFault(
         f'a run ended on the worker {here.address} (exit code {process.returncode}): {last}'
       )
-    artifacts = {} if shared else read(store)
-    return Ran(read(root / _RUN), artifacts, answer['asked'], answer['trained'], _fault(answer))
-
-
-def read(folder: pathlib.Path) -> dict[str, bytes]:
-  """Returns the files below a folder by path, but for those behind links and those that belong to a program at work."""
-  return {
-    str(path.relative_to(folder)): path.read_bytes()
-    for path in sorted(folder.rglob('*'))
-    if path.is_file() and not path.is_symlink() and not path.name.startswith('.tff_cluster-')
-  }
-
-
-def write(folder: pathlib.Path, contents: Mapping[str, bytes]) -> None:
-  """Writes files below a folder by path; each is whole or not there."""
-  from tff_cluster.storage import files
-
-  folder.mkdir(parents=True, exist_ok=True)
-  for name, content in contents.items():
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with files.replacing(path) as stream:
-      stream.write(content)
+    artifacts = {} if shared else travel.contents(store)
+    return Ran(travel.contents(root / _RUN), artifacts, answer['asked'], answer['trained'], _fault(answer))
 
 
 def _answer(lines: list[str]) -> dict[str, Any] | None:
@@ -150,7 +129,6 @@ def main() -> None:
   worker_launcher.end_with(parent)
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
   from tff_cluster.engine.machine import Machine
-  from tff_cluster.experiment.run_folder import RunFolder
   from tff_cluster.phases import failures, main_job, run_experiment
 
   place = RunFolder(pathlib.Path(folder))

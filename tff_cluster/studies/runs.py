@@ -1,10 +1,8 @@
 """Several runs: one after the other on this machine, or side by side as tasks of a Dask cluster."""
 
-import contextlib
 import dataclasses
-import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +12,7 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import run_claim
 from tff_cluster.phases import cost_estimates, main_job, run_experiment, session
 from tff_cluster.phases import live_experiment as live_experiment_lib
-from tff_cluster.storage import artifacts
+from tff_cluster.storage import artifacts, travel
 from tff_cluster.studies import run_on_worker
 
 if TYPE_CHECKING:
@@ -87,7 +85,7 @@ def _on_cluster(
     session.prepare(claims[number])
   found: dict[int, run_on_worker.Ran] = {}
   with (
-    _marked(store) as token,
+    travel.marked(store) as mark,
     cluster.client(machine) as client,
     progress.phase(f'{plural(len(left), "run")} on the cluster', len(left)),
   ):
@@ -95,9 +93,8 @@ def _on_cluster(
     waiting: dict[distributed.Future, int] = {}
     for number in left:
       asked = run_on_worker.Asked(
-        run_on_worker.read(claims[number].folder.root),
-        os.path.abspath(store),
-        token,
+        travel.contents(claims[number].folder.root),
+        mark,
         share,
         environment.about_worker()['packages'],
       )
@@ -113,18 +110,6 @@ def _on_cluster(
   return found
 
 
-@contextlib.contextmanager
-def _marked(store: Path) -> Iterator[str]:
-  """Yields the name of a file in a store, by which a machine tells whether it sees that very folder."""
-  store.mkdir(parents=True, exist_ok=True)
-  token = store / f'.tff_cluster-{uuid.uuid4().hex}'
-  token.touch()
-  try:
-    yield token.name
-  finally:
-    token.unlink(missing_ok=True)
-
-
 def _take_home(ran: run_on_worker.Ran, root: Path, store: artifacts.Store) -> None:
   """Writes what a run has left: artifacts first, since the files of phases name them."""
   by_folder: dict[str, dict[str, bytes]] = {}
@@ -134,7 +119,5 @@ def _take_home(ran: run_on_worker.Ran, root: Path, store: artifacts.Store) -> No
   for folder, contents in by_folder.items():
     place = store.root / folder
     with store.working_on(place):
-      run_on_worker.write(
-        place, {name: each for name, each in contents.items() if not (place / name).exists()}
-      )
-  run_on_worker.write(root, ran.files)
+      travel.put(place, {name: each for name, each in contents.items() if not (place / name).exists()})
+  travel.put(root, ran.files)

@@ -64,7 +64,7 @@ def similarity_matrices(draw):
   return symmetric(upper, clients, diagonal)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(similarity_matrices())
 def test_equals_brute_force(similarity):
   labels, cross_similarity = lib.bipartition(similarity)
@@ -79,7 +79,7 @@ def test_equals_brute_force(similarity):
     assert lib.similarity_gap(similarity, other) == gap
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(2, 60), st.integers(0, 2**32 - 1))
 def test_equals_the_last_merge_of_single_linkage(clients, seed):
   vectors = np.random.default_rng(seed).normal(size=(clients, 5))

@@ -28,7 +28,7 @@ def graphs(draw, most=7):
   return links
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graphs())
 def test_clusters_equal_brute_force(links):
   clients = range(len(links))

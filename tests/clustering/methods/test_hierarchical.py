@@ -50,7 +50,7 @@ lattices = hnp.arrays(
 EXACT = [choice for choice in CHOICES if choice[0] != 'cosine']
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(lattices, st.sampled_from(EXACT), st.sampled_from([0.0, 1.0, 2.0, 5.0]))
 def test_equals_scipy_with_ties_and_duplicates(vectors, choice, threshold):
   metric, linkage = choice

@@ -49,7 +49,7 @@ def labels_of(*given, **others):
   return clustered(*given, **others).assignment.labels
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10**6), count=st.integers(2, 5), members=st.integers(4, 9))
 def test_planted_directions_are_found_whatever_the_lengths(seed, count, members):
   vectors, truth = directions(seed, count, members)
@@ -66,7 +66,7 @@ def test_weights_that_moved_little_from_one_start_are_told_apart(move):
   np.testing.assert_array_equal(together(labels), together(truth))
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 10**6), clients=st.integers(8, 30))
 def test_graphs_are_those_of_scikit_learn_and_of_the_definition(seed, clients):
   vectors = np.random.default_rng(seed).normal(size=(clients, 3))
@@ -157,7 +157,7 @@ def test_parallel_vectors_are_one_direction_and_a_graph_in_more_parts_than_clust
   assert two.assignment.num_clusters == 2
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from(AFFINITIES), st.booleans())
 def test_twins_are_never_parted(seed, count, affinity, wide):
   # On a plane (1 + cos) / 2 has rank 3, so that more clusters hang on eigenvectors that are arbitrary.

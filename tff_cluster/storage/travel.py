@@ -1,0 +1,53 @@
+"""Folders whose files travel to another machine and back, and how a machine tells whether it sees a folder already."""
+
+import contextlib
+import os
+import pathlib
+import uuid
+from collections.abc import Iterator, Mapping
+
+from tff_cluster.storage import files
+
+# Files of programs at work begin so; they stay where they are.
+_AT_WORK = '.tff_cluster-'
+
+
+def contents(folder: pathlib.Path) -> dict[str, bytes]:
+  """Returns the files below a folder by path, but for those behind links and those that belong to a program at work."""
+  return {
+    str(path.relative_to(folder)): path.read_bytes()
+    for path in sorted(folder.rglob('*'))
+    if path.is_file() and not path.is_symlink() and not path.name.startswith(_AT_WORK)
+  }
+
+
+def put(folder: pathlib.Path, found: Mapping[str, bytes]) -> None:
+  """Writes files below a folder by path; each is whole or not there.
+
+  Raises:
+    EnvironmentFault: if one cannot be written.
+  """
+  folder.mkdir(parents=True, exist_ok=True)
+  for name, content in found.items():
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with files.replacing(path) as stream:
+      stream.write(content)
+
+
+def link(place: pathlib.Path, folder: pathlib.Path) -> None:
+  """Makes a link to a folder, and the folder where it is not there."""
+  folder.mkdir(parents=True, exist_ok=True)
+  place.symlink_to(folder)
+
+
+@contextlib.contextmanager
+def marked(folder: pathlib.Path) -> Iterator[str]:
+  """Yields the path of a file in a folder, by which a machine tells whether it sees that very folder; it is gone afterwards."""
+  folder.mkdir(parents=True, exist_ok=True)
+  mark = folder / f'{_AT_WORK}{uuid.uuid4().hex}'
+  mark.touch()
+  try:
+    yield os.path.abspath(mark)
+  finally:
+    mark.unlink(missing_ok=True)
