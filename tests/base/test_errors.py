@@ -12,7 +12,7 @@ from tff_cluster.cli import program
 from tff_cluster.clustering import methods, overlap_dial
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.data import npz_file, populate
-from tff_cluster.engine import machine, worker_service
+from tff_cluster.engine import machine
 from tff_cluster.experiment import config_file
 from tff_cluster.experiment.config import (
   ClusteringConfig,
@@ -51,7 +51,8 @@ CALLS = {
   'clustering': lambda tmp: clustered('json:dumps'),
   'shards_per_client': lambda tmp: populate.build_population(DataConfig(partition='pathological', shards_per_client=11)),
   'data_file': lambda tmp: npz_file.load_npz(str(tmp / 'missing.npz')),
-  'workers': lambda tmp: machine.Machine(workers='here').addresses,
+  'scheduler': lambda tmp: machine.Machine(scheduler='here').cluster,
+  'scheduler scheduler_file': lambda tmp: machine.Machine(scheduler='tls://a:1', scheduler_file='b').cluster,
   'overlap_dial': lambda tmp: overlap_dial.positions((), 2),
   'table': lambda tmp: catalogue.find('rohith2020/table9', None),
   'rows': lambda tmp: runs.plan(TABLE, TABLE.small, (0,), tmp, only='nonsense'),
@@ -110,19 +111,3 @@ def test_both_kinds_are_pickled():
     error = kind(f'another run is in {argument("output_dir", "x")}')
     assert isinstance(error, base)
     assert pickle.loads(pickle.dumps(error)).on_command_line() == error.on_command_line()
-
-
-def test_the_worker_for_other_machines_tells_flags_too(monkeypatch, capsys):
-  def serve(**given):
-    raise EnvironmentFault(f'{argument("bind_address", given["address"])}: cannot be had')
-
-  def leave(code):
-    raise SystemExit(code)
-
-  monkeypatch.setattr(worker_service, 'serve', serve)
-  monkeypatch.setattr(worker_service.signal, 'signal', lambda *_: None)
-  monkeypatch.setattr(worker_service.os, '_exit', leave)
-  monkeypatch.setattr(worker_service.sys, 'argv', ['worker', '{"address": "1.2.3.4"}'])
-  with pytest.raises(SystemExit, match=r'^1$'):
-    worker_service.main()
-  assert capsys.readouterr().err == 'error: --bind_address=1.2.3.4: cannot be had\n'
