@@ -23,7 +23,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # `make unit` tries fewer examples of each property than `make test` does.
 _QUICK, _OWN_SETTINGS = 20, '_hypothesis_internal_use_settings'
-hypothesis.settings.register_profile('quick', max_examples=_QUICK)
+hypothesis.settings.register_profile('quick', max_examples=_QUICK, deadline=None)
+# How long an example takes says nothing where other programs keep the machine busy.
+hypothesis.settings.register_profile('whole', deadline=None)
+hypothesis.settings.load_profile('whole')
 
 # Set by CI to the folder with real data (tff/ and tfds/); tests that need it skip elsewhere.
 DATA = os.environ.get('TFF_CLUSTER_DATA')

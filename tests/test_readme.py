@@ -1,16 +1,17 @@
 """README.md, BUILD.md and docs/paper_map.md against the code; and the lock, which installs what they promise."""
 
 import ast
+import contextlib
 import dataclasses
 import importlib
 import itertools
 import json
-import os
 import pathlib
 import re
 import shlex
-import subprocess
 import sys
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,13 @@ import pytest
 from packaging import requirements, utils, version
 
 from tests.made_up import in_json
+from tests.made_up.rendering import unrendered
+from tests.programs.children import run_here
 from tff_cluster import papers
 from tff_cluster.aggregation import rules
 from tff_cluster.base import errors
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import estimators, methods
-from tff_cluster.clustering import signatures as signatures_lib
 from tff_cluster.data import datasets, populate
 from tff_cluster.experiment import config
 from tff_cluster.papers import catalogue
@@ -31,6 +33,8 @@ from tff_cluster.scorecard.published import PAPER
 from tff_cluster.scorecard.rows import Ours, Run
 from tff_cluster.studies.reproduction import page as reproduction_page
 from tff_cluster.studies.reproduction import runs
+
+__all__ = ['unrendered']
 
 ROOT = pathlib.Path(__file__).parents[1]
 README, BUILD, CONTRIBUTING, PAPER_MAP = (
@@ -155,39 +159,38 @@ def missing(name: str, made_here: frozenset[str] = frozenset()) -> bool:
   return bool(inside) and inside not in defined_names(ROOT / path)
 
 
+# What CONTRIBUTING.md shows how to write.
+NEW = frozenset(
+  f'{room}/{package}/{name}.py'
+  for package, module in (
+    ('clustering/methods', 'chains'),
+    ('aggregation/rules', 'by_size'),
+    ('data/datasets', 'blobs'),
+  )
+  for room, name in (('tff_cluster', module), ('tests', f'test_{module}'))
+)
+
+
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
 def test_files_and_functions_that_pages_name_are_there(page):
-  # What CONTRIBUTING.md shows how to write.
-  new = frozenset({'tff_cluster/clustering/methods/chains.py', 'tests/clustering/methods/test_chains.py'})
-  new |= {'tff_cluster/aggregation/rules/by_size.py', 'tests/aggregation/rules/test_by_size.py'}
-  new |= {'tff_cluster/data/datasets/blobs.py', 'tests/data/datasets/test_blobs.py'}
   names = {name.removeprefix('../') for name in names_in_backticks(page)}
-  assert sorted(name for name in names if missing(name, new)) == []
+  assert sorted(name for name in names if missing(name, NEW)) == []
 
 
 def test_a_missing_file_or_function_would_be_noticed():
-  assert (
-    missing('tff_cluster/nowhere.py')
-    and missing('tff_cluster/experiment/config.py:nothing')
-    and missing('docs/x.md')
-  )
-  assert not missing('tff_cluster/experiment/config.py:ExperimentConfig') and not missing(
-    'runs/demo/report.html'
-  )
+  inside = 'tff_cluster/experiment/config.py'
+  assert all(missing(name) for name in ('tff_cluster/nowhere.py', f'{inside}:nothing', 'docs/x.md'))
+  assert not any(missing(name) for name in (f'{inside}:ExperimentConfig', 'runs/demo/report.html'))
 
 
-def test_every_picture_and_scorecard_is_on_a_page_and_every_link_leads_to_one():
-  pages = [ROOT / 'docs/results.md', ROOT / 'benchmarks/README.md']
+def test_every_picture_and_scorecard_is_on_a_page_and_every_link_leads_somewhere():
   linked = {
     (page.parent / target).resolve()
-    for page in pages
+    for page in (ROOT / 'docs/results.md', ROOT / 'benchmarks/README.md')
     for target in re.findall(r'\]\(([^)#:]+)\)', page.read_text())
   }
   assert sorted(path for path in linked if not path.exists()) == []
   assert sorted(set((ROOT / 'docs/results').iterdir()) - linked) == []
-
-
-def test_links_within_the_results_lead_to_a_title():
   text = (ROOT / 'docs/results.md').read_text()
   titles = {
     re.sub(r'[^\w -]', '', title.lower()).replace(' ', '-') for title in re.findall(r'^#+ (.*)$', text, re.M)
@@ -203,44 +206,37 @@ def test_bare_file_names_in_the_build_notes_are_files_of_some_room():
   assert bare and bare <= there, bare - there
 
 
+@pytest.mark.tensorflow
 def test_own_data_and_own_model_of_the_readme(tmp_path, monkeypatch):
+  from tff_cluster.federated import client_work
+  from tff_cluster.models import build
+
   monkeypatch.chdir(tmp_path)
+  monkeypatch.syspath_prepend(tmp_path)
   exec(compile(scripts(README)['my_data.py'], 'my_data.py', 'exec'), {})
+  (tmp_path / 'my_models.py').write_text(scripts(README)['my_models.py'])
   (line,) = [line for line in command_lines() if '--data_file=my_data.npz' in line]
-  found = []
-  arguments = shlex.split(line)[2:]
-  run_all = importlib.import_module(arguments[0])
+  name, *given = shlex.split(line)[2:]
+  found: list[config.ExperimentConfig] = []
+  define_flags = importlib.import_module(name).define_flags
   assert (
-    program.execute(
-      lambda: found.append(parse.experiment_config_from_flags()), run_all.define_flags, arguments
-    )
+    program.execute(lambda: found.append(parse.experiment_config_from_flags()), define_flags, [name, *given])
     == 0
   )
   population = populate.build_population(found[0].data)
   assert (population.num_clients, population.num_classes, population.input_shape) == (12, 3, (8,))
   assert population.truths['group'].shape == (2, 12)
-  assert found[0].training.model == 'my_models:small'
-
-
-@pytest.mark.tensorflow
-def test_own_model_of_the_readme_is_accepted(tmp_path, monkeypatch):
-  from tff_cluster.federated import client_work
-  from tff_cluster.models import build
-
-  (tmp_path / 'my_models.py').write_text(scripts(README)['my_models.py'])
-  monkeypatch.syspath_prepend(tmp_path)
-  model = client_work.model_from_keras(build.build('my_models:small', (8,), 3, 0), 'float32')
+  model = client_work.model_from_keras(build.build(found[0].training.model, (8,), 3, 0), 'float32')
   assert model.num_parameters == 8 * 16 + 16 + 16 * 3 + 3
 
 
 @pytest.mark.tensorflow
-def test_own_rules_of_the_readme_stand_beside_the_built_in_ones(tmp_path):
+def test_own_rules_of_the_readme_stand_beside_the_built_in_ones(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.syspath_prepend(tmp_path)
   (tmp_path / 'my_rules.py').write_text(scripts(README)['my_rules.py'])
   (line,) = [line for line in command_lines() if '--aggregation=my_rules:by_size' in line]
-  environment = os.environ | {'PYTHONPATH': str(ROOT), 'TF_CPP_MIN_LOG_LEVEL': '3'}
-  command = [sys.executable, '-W', 'ignore', *shlex.split(line)[1:]]
-  done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-  assert done.returncode == 0, done.stderr
+  assert run_here(*shlex.split(line)[2:]) == 0
   folder = tmp_path / 'runs/my_rules'
   results = json.loads((folder / 'results.json').read_text())
   assert [rule['name'] for rule in results['rules']] == ['by_size', 'trusted', 'vote']
@@ -251,161 +247,68 @@ def test_own_rules_of_the_readme_stand_beside_the_built_in_ones(tmp_path):
   np.testing.assert_allclose(mixing[:, 0], sizes / sizes.sum())
   page = (folder / 'report.html').read_text()
   assert all(rule['words'] in page for rule in results['rules'])
-  # What is wrong with a rule is one line, and the run has all else.
-  (tmp_path / 'my_rules.py').write_text('def halves(membership):\n  return membership / 2\n')
-  wrong = [
-    *command[:5],
-    '--config_file=runs/my_rules/config.json',
-    '--output_dir=runs/wrong',
-    '--store_dir=runs/my_rules/store',
-  ]
-  done = subprocess.run(wrong, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-  assert done.returncode == 2 and done.stderr.startswith(
-    'error: runs/my_rules/config.json names code to run: my_rules:by_size'
-  )
-  wrong = [
-    *command,
-    '--aggregation=my_rules:halves',
-    '--output_dir=runs/halves',
-    '--store_dir=runs/my_rules/store',
-  ]
-  wrong = [word for word in wrong if ':by_size' not in word and ':trusted' not in word]
-  done = subprocess.run(wrong, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-  assert done.returncode == 2
-  last = done.stderr.strip().splitlines()[-1]
-  assert last.startswith(
-    'error: --aggregation=my_rules:halves returned shares that sum to 0.5 in column 0; rows are clusters'
-  )
-  results = json.loads((tmp_path / 'runs/halves/results.json').read_text())
-  assert (
-    list(results['clusterings'][0]['evaluations'])[-1] == 'vote'
-    and (tmp_path / 'runs/halves/report.html').exists()
-  )
 
 
-def test_the_recipe_adds_a_rule(tmp_path, monkeypatch):
-  written, package = scripts(CONTRIBUTING), ROOT / 'tff_cluster/aggregation/rules'
-  (tmp_path / 'by_size.py').write_text(written['by_size.py'])
-  monkeypatch.setattr(rules, '__path__', [str(package), str(tmp_path)])
-  rules._found.cache_clear()
-  try:
-    assert [rule.name for rule in rules.mixing_rules()] == [
-      'own',
-      'average',
-      'weighted',
-      'blended',
-      'by_size',
-    ]
-    scope: dict[str, Any] = {}
-    exec(compile(written['test_by_size.py'], 'test_by_size.py', 'exec'), scope)
-    scope['test_a_cluster_counts_once_a_member']()
+@contextlib.contextmanager
+def recipe(name: str, package: ModuleType, found: Any, folder: pathlib.Path) -> Iterator[dict[str, Any]]:
+  """While it lasts, a package has a module of CONTRIBUTING.md; yields the names of the module's test, which has passed.
+
+  Args:
+    name: Of the module.
+    package: Where it is found by being there.
+    found: The function that remembers what the package has.
+    folder: Where the module is written.
+  """
+  written = scripts(CONTRIBUTING)
+  (folder / f'{name}.py').write_text(written[f'{name}.py'])
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(package, '__path__', [*package.__path__, str(folder)])
+    found.cache_clear()
+    try:
+      scope: dict[str, Any] = {}
+      exec(compile(written[f'test_{name}.py'], f'test_{name}.py', 'exec'), scope)
+      (test,) = (thing for key, thing in scope.items() if key.startswith('test_'))
+      test()
+      yield scope
+    finally:
+      found.cache_clear()
+      sys.modules.pop(f'{package.__name__}.{name}', None)
+      vars(package).pop(name, None)
+
+
+def test_the_recipe_adds_a_rule(tmp_path):
+  with recipe('by_size', rules, rules._found, tmp_path):
+    names = [rule.name for rule in rules.mixing_rules()]
+    assert names == ['own', 'average', 'weighted', 'blended', 'by_size']
     with pytest.raises(errors.InputError, match='every Phase 3 has by_size'):
       rules.added(['by_size'])
-  finally:
-    rules._found.cache_clear()
-    sys.modules.pop('tff_cluster.aggregation.rules.by_size', None)
-    vars(rules).pop('by_size', None)
 
 
-def test_the_recipe_adds_a_data_set(tmp_path, monkeypatch):
-  written, package = scripts(CONTRIBUTING), ROOT / 'tff_cluster/data/datasets'
-  (tmp_path / 'blobs.py').write_text(written['blobs.py'])
-  monkeypatch.setattr(datasets, '__path__', [str(package), str(tmp_path)])
-  datasets.registered.cache_clear()
-  try:
+def test_the_recipe_adds_a_data_set(tmp_path):
+  with recipe('blobs', datasets, datasets.registered, tmp_path):
     assert list(datasets.registered())[-1] == 'blobs' and 'blobs' in datasets.with_option('test_fraction')
-    scope: dict[str, Any] = {}
-    exec(compile(written['test_blobs.py'], 'test_blobs.py', 'exec'), scope)
-    scope['test_points_are_nearest_to_their_own_corner']()
-  finally:
-    datasets.registered.cache_clear()
-    sys.modules.pop('tff_cluster.data.datasets.blobs', None)
-    vars(datasets).pop('blobs', None)
 
 
-def _accuracies(lines: list[str]) -> list[float]:
-  return [float(percent) for line in lines for percent in re.findall(r'([\d.]+)%', line)]
-
-
-def _without_numbers(line: str) -> str:
-  return re.sub(r'[\d.]+%', '%', line)
-
-
-@pytest.mark.tensorflow
-def test_the_experiment_from_python_runs_and_leaves_the_files_that_the_build_notes_list(tmp_path):
-  both = scripts(README)['experiment.py'] + scripts(README)['use_model.py']
-  environment = os.environ | {'PYTHONPATH': str(ROOT), 'TF_CPP_MIN_LOG_LEVEL': '3'}
-  done = subprocess.run(
-    [sys.executable, '-W', 'ignore', '-c', both],
-    cwd=tmp_path,
-    env=environment,
-    capture_output=True,
-    text=True,
-    timeout=300,
-  )
-  assert done.returncode == 0, done.stderr
-  *told, labels = done.stdout.splitlines()
-  (page,) = blocks(README, 'text')
-  assert [_without_numbers(line) for line in told] == [_without_numbers(line) for line in page.splitlines()]
-  for line, promised in zip(_accuracies(told), _accuracies(page.splitlines()), strict=True):
-    assert line == pytest.approx(promised, abs=3.0)  # Another processor may move a few rows.
-  results = json.loads((tmp_path / 'runs/python/results.json').read_text())
-  for histories in (results['baseline'], *results['clusterings']):
-    last = histories['history']['test_accuracy'][-5:]
-    assert max(last) - min(last) < 0.1  # The training converges.
-  assert re.fullmatch(r'\[(\d) \1\]', labels)  # Two equal images get one label.
-  section = BUILD.read_text().partition('Files of a run')[2].partition('\n#')[0]
-  files = re.findall(r'^\| `([^`]+)` \|', section, re.M)
-  assert len(files) > 20
-  for name in files:
-    pattern = name.replace('LABEL', '*').replace('KIND', '*')
-    assert any((tmp_path / 'runs/python').glob(pattern)), name
-
-
-def test_the_walk_through_of_the_build_notes_adds_a_method(tmp_path, monkeypatch):
-  written = scripts(CONTRIBUTING)
-  (tmp_path / 'chains.py').write_text(written['chains.py'])
-  monkeypatch.setattr(methods, '__path__', [*methods.__path__, str(tmp_path)])
-  methods._found.cache_clear()
-  try:
-    test: dict = {}
-    exec(compile(written['test_chains.py'], 'test_chains.py', 'exec'), test)
-    test['test_chains_are_those_of_single_linkage']()
-    signatures = test['Signatures'].numbered([[0.0], [1.0], [5.0]])
+def test_the_recipe_adds_a_method_which_comes_in_by_import_path_too(tmp_path, monkeypatch):
+  points = [[0.0], [1.0], [5.0]]
+  with recipe('chains', methods, methods._found, tmp_path) as scope:
+    signatures = scope['Signatures'].numbered(np.array(points))
     asked = parse.parse_clustering_spec('chains,radius=1')
     assert methods.cluster(asked, signatures, 0).assignment.clusters == [['0', '1'], ['2']]
     with pytest.raises(errors.InputError, match='it applies to method chains'):
       parse.parse_clustering_spec('kmeans,radius=1')
-    assert estimators.estimator(asked.rule)(radius=1.0).fit([[0.0], [1.0], [5.0]]).labels_.tolist() == [
-      0,
-      0,
-      1,
-    ]
-  finally:
-    methods._found.cache_clear()
-
-
-def test_the_method_of_the_build_notes_comes_in_by_import_path_too(tmp_path, monkeypatch):
-  (tmp_path / 'chains_of_mine.py').write_text(scripts(CONTRIBUTING)['chains.py'])
+    assert estimators.estimator(asked.rule)(radius=1.0).fit(points).labels_.tolist() == [0, 0, 1]
+  (tmp_path / 'chains.py').rename(tmp_path / 'chains_of_mine.py')
   monkeypatch.syspath_prepend(tmp_path)
   asked = parse.parse_clustering_spec('chains_of_mine:Chains,radius=1.5,name=mine')
-  signatures = signatures_lib.Signatures.numbered(np.array([[0.0], [1.0], [5.0]]))
   assert methods.cluster(asked, signatures, 0).assignment.clusters == [['0', '1'], ['2']]
-  assert asked.words()['title'] == 'chains' and asked.to_json() == {
-    'method': 'chains_of_mine:Chains',
-    'name': 'mine',
-    'radius': 1.5,
-  }
+  assert asked.words()['title'] == 'chains'
+  assert asked.to_json() == {'method': 'chains_of_mine:Chains', 'name': 'mine', 'radius': 1.5}
   at_default = parse.parse_clustering_spec('chains_of_mine:Chains,radius=1')
   assert at_default == config.ClusteringConfig('chains_of_mine:Chains')
 
 
-def locked() -> dict[str, version.Version]:
-  pins = re.findall(r'^([A-Za-z0-9._-]+)==(\S+)', (ROOT / 'requirements.lock').read_text(), re.M)
-  return {str(utils.canonicalize_name(name)): version.Version(number) for name, number in pins}
-
-
-def test_the_paper_of_the_build_notes_is_found_by_being_there(tmp_path, monkeypatch):
+def test_the_recipe_adds_a_paper(tmp_path, monkeypatch):
   folder = tmp_path / 'somebody1999'
   folder.mkdir()
   (folder / '__init__.py').write_text(scripts(CONTRIBUTING)['somebody1999.py'])
@@ -421,10 +324,44 @@ def test_the_paper_of_the_build_notes_is_found_by_being_there(tmp_path, monkeypa
   results = in_json.typed({'config': {}, 'baseline': baseline, 'clusterings': [clustering]})
   ours = Ours(published.rows[0], (Run(0, results, results.clusterings[0]),))
   path = reproduction_page.write_page(published, {'K = 4': ours}, PAPER, {}, tmp_path / 'page')
-  assert (
-    'of 1 claim 1 holds; of 3 printed numbers 2 agree within the tolerance and 1 differs' in path.read_text()
-  )
+  words = 'of 1 claim 1 holds; of 3 printed numbers 2 agree within the tolerance and 1 differs'
+  assert words in path.read_text()
   sys.modules.pop('tff_cluster.papers.somebody1999')
+
+
+@pytest.mark.tensorflow
+def test_the_experiment_from_python_runs_and_leaves_the_files_that_the_build_notes_list(
+  tmp_path, monkeypatch, capsys
+):
+  monkeypatch.chdir(tmp_path)
+  for name in ('experiment.py', 'use_model.py'):
+    exec(compile(scripts(README)[name], name, 'exec'), {'__name__': '__main__'})
+  *told, labels = capsys.readouterr().out.splitlines()
+  (page,) = blocks(README, 'text')
+  promised = page.splitlines()
+  assert [re.sub(r'[\d.]+%', '%', line) for line in told] == [
+    re.sub(r'[\d.]+%', '%', line) for line in promised
+  ]
+  percents = [
+    [float(number) for number in re.findall(r'([\d.]+)%', '\n'.join(lines))] for lines in (told, promised)
+  ]
+  assert percents[0] == pytest.approx(percents[1], abs=3.0)  # Another processor may move a few rows.
+  results = json.loads((tmp_path / 'runs/python/results.json').read_text())
+  for histories in (results['baseline'], *results['clusterings']):
+    last = histories['history']['test_accuracy'][-5:]
+    assert max(last) - min(last) < 0.1  # The training converges.
+  assert re.fullmatch(r'\[(\d) \1\]', labels)  # Two equal images get one label.
+  section = BUILD.read_text().partition('Files of a run')[2].partition('\n#')[0]
+  files = re.findall(r'^\| `([^`]+)` \|', section, re.M)
+  assert len(files) > 20
+  for name in files:
+    pattern = name.replace('LABEL', '*').replace('KIND', '*')
+    assert any((tmp_path / 'runs/python').glob(pattern)), name
+
+
+def locked() -> dict[str, version.Version]:
+  pins = re.findall(r'^([A-Za-z0-9._-]+)==(\S+)', (ROOT / 'requirements.lock').read_text(), re.M)
+  return {str(utils.canonicalize_name(name)): version.Version(number) for name, number in pins}
 
 
 def test_the_lock_has_a_hash_for_every_package_and_no_address():
@@ -443,15 +380,10 @@ def asked_for(name: str) -> list[requirements.Requirement]:
   return [requirements.Requirement(line) for line in lines if line.strip() and not line.startswith('#')]
 
 
-def test_the_lock_fits_what_is_asked_for():
+def test_the_lock_fits_what_is_asked_for_and_the_build_notes_give_a_reason_for_every_bound():
   pins = locked()
+  table = BUILD.read_text().partition('### Why each pin is there')[2].partition('###')[0]
   for wanted in itertools.chain(asked_for('requirements.in'), asked_for('requirements.overrides.txt')):
     name = str(utils.canonicalize_name(wanted.name))
     assert name in pins and pins[name] in wanted.specifier, wanted
-
-
-def test_the_build_notes_give_a_reason_for_every_bound():
-  table = BUILD.read_text().partition('### Why each pin is there')[2].partition('###')[0]
-  for wanted in itertools.chain(asked_for('requirements.in'), asked_for('requirements.overrides.txt')):
-    if wanted.specifier:
-      assert f'`{wanted}`' in table, wanted
+    assert not wanted.specifier or f'`{wanted}`' in table, wanted

@@ -32,21 +32,23 @@ def test_published_digests():
 
 
 @given(JSON, JSON)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_json_values_share_a_digest_exactly_where_they_are_the_same_text(one, other):
   same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
   assert (digests.of_json(one) == digests.of_json(other)) == same
   assert digests.of_json({'a': one, 'b': other}) == digests.of_json({'b': other, 'a': one})
 
 
-@pytest.mark.parametrize('value', [float('nan'), float('inf'), [-float('inf')], {'a': float('nan')}])
-def test_numbers_without_a_name_in_json_are_refused(value):
-  with pytest.raises(ValueError):
-    digests.of_json(value)
+def test_what_has_no_bytes_of_its_own_has_no_digest():
+  for value in (float('nan'), [-float('inf')]):
+    with pytest.raises(ValueError):
+      digests.of_json(value)
+  with pytest.raises(TypeError, match='objects'):
+    digests.of_arrays([np.array([{}], object)])
 
 
 @given(ARRAYS, ARRAYS)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_arrays_share_a_digest_exactly_where_dtypes_shapes_and_bytes_agree(one, other):
   def plain(arrays):
     return [(a.dtype.str, a.shape, a.tobytes()) for a in arrays]
@@ -77,8 +79,3 @@ def test_how_an_array_lies_in_memory_does_not_matter():
   assert digests.of_arrays([np.repeat(array, 2, axis=1)[:, ::2]]) == expected
   array.setflags(write=False)
   assert digests.of_arrays([array]) == expected
-
-
-def test_objects_have_no_digest():
-  with pytest.raises(TypeError, match='objects'):
-    digests.of_arrays([np.array([{}], object)])

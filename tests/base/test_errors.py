@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tff_cluster.base import errors
 from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 from tff_cluster.cli import program
-from tff_cluster.clustering import methods, overlap_dial
+from tff_cluster.clustering import methods
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.data import npz_file, populate
+from tff_cluster.data import npz_file
 from tff_cluster.engine import machine
 from tff_cluster.experiment import config_file
 from tff_cluster.experiment.config import (
@@ -40,23 +40,16 @@ TABLE = catalogue.find('fl_hc/table5', None)
 # What a script or a notebook calls, and the arguments that the error names, in its order. {tmp} holds `a_file`.
 CALLS = {
   'num_clients': lambda tmp: experiment({'num_clients': 0}).validated(),
-  'learning_rate': lambda tmp: experiment(training={'learning_rate': -0.1}).validated(),
   'experts': lambda tmp: experiment(evaluation={'experts': 'yes'}).validated(),
   'emnist_classes dataset': lambda tmp: experiment({'emnist_classes': 62}).validated(),
-  'new_clients num_clients': lambda tmp: experiment({'num_clients': 3, 'new_clients': 3}).validated(),
   'model': lambda tmp: single_run.run_experiment(experiment(training={'model': 'none'}), tmp / 'run'),
   'output_dir': lambda tmp: single_run.run_experiment(experiment(), tmp / 'a_file' / 'run'),
-  'num_clusters method': lambda tmp: ClusteringConfig('dynamic_distance', num_clusters=3).check(),
   'linkage metric metric': lambda tmp: clustered('hierarchical', distance_threshold='1', linkage='ward', metric='l1'),
   'clustering': lambda tmp: clustered('json:dumps'),
-  'shards_per_client': lambda tmp: populate.build_population(DataConfig(partition='pathological', shards_per_client=11)),
   'data_file': lambda tmp: npz_file.load_npz(str(tmp / 'missing.npz')),
   'scheduler': lambda tmp: machine.Machine(scheduler='here').cluster,
   'scheduler scheduler_file': lambda tmp: machine.Machine(scheduler='tls://a:1', scheduler_file='b').cluster,
-  'overlap_dial': lambda tmp: overlap_dial.positions((), 2),
-  'table': lambda tmp: catalogue.find('rohith2020/table9', None),
   'rows': lambda tmp: runs.plan(TABLE, TABLE.small, (0,), tmp, only='nonsense'),
-  'output_dir ': lambda tmp: RunFolder(tmp).load(tmp / 'phase2' / 'x.json', 'phase2'),
   'config_file output_dir': lambda tmp: RunFolder(tmp).load(tmp / 'phase1.json', 'phase1'),
 }  # fmt: skip
 

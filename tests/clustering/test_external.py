@@ -5,9 +5,9 @@ import pytest
 from sklearn import cluster as sklearn_cluster
 from sklearn import mixture
 
-from tests.made_up.clients import as_sets, grouped, noise
+from tests.made_up.clients import grouped
+from tests.made_up.refusals import refused
 from tff_cluster.base import seeding
-from tff_cluster.base.errors import InputError
 from tff_cluster.cli import parse
 from tff_cluster.clustering import diverged_clients, methods
 from tff_cluster.clustering.assignment import ClusterAssignment
@@ -58,47 +58,38 @@ def partition(labels):
   ('spec', 'model'),
   [
     ('HDBSCAN,min_cluster_size=3', sklearn_cluster.HDBSCAN(min_cluster_size=3)),
-    ('DBSCAN,eps=2.0,min_samples=3', sklearn_cluster.DBSCAN(eps=2.0, min_samples=3)),
-    ('OPTICS,min_samples=4', sklearn_cluster.OPTICS(min_samples=4)),
-    ('Birch,n_clusters=3', sklearn_cluster.Birch(n_clusters=3)),
+    ('DBSCAN,eps=0.001', sklearn_cluster.DBSCAN(eps=0.001)),
     ('Birch,n_clusters=none', sklearn_cluster.Birch(n_clusters=None)),
     ('MeanShift,bandwidth=5,cluster_all=false', sklearn_cluster.MeanShift(bandwidth=5, cluster_all=False)),
     *(
       (name, getattr(sklearn_cluster, name)(random_state=drawn(name)))
-      for name in ('AffinityPropagation', 'MiniBatchKMeans', 'BisectingKMeans')
+      for name in ('AffinityPropagation', 'BisectingKMeans')
     ),
   ],
 )
 def test_an_estimator_gives_its_own_answer(spec, model):
   expected = partition(model.fit_predict(VECTORS))
-  assert sorted(found(CLUSTER + spec).assignment.clusters) == sorted(expected)
+  outcome = found(CLUSTER + spec)
+  assert sorted(outcome.assignment.clusters) == sorted(expected)
+  alone = 24 if 'DBSCAN,eps' in spec else 0
+  assert any(f'{alone} of 24 clients are in no cluster of DBSCAN' in note for note in outcome.notes) == bool(
+    alone
+  )
 
 
-def test_who_is_in_no_cluster_is_told():
-  outcome = found('sklearn.cluster:DBSCAN,eps=0.001')
-  assert outcome.assignment.num_clusters == 24
-  assert any('24 of 24 clients are in no cluster of DBSCAN' in note for note in outcome.notes)
-
-
-@pytest.mark.parametrize('metric', ['l1', 'l2', 'cosine'])
+@pytest.mark.parametrize('metric', ['l1', 'cosine'])
 def test_precomputed_gets_our_distances_and_affinities_are_similarities(metric):
   distances = np.array(Signatures.numbered(VECTORS).distances(metric))
   linked = sklearn_cluster.AgglomerativeClustering(n_clusters=4, metric='precomputed', linkage='average')
   seed = drawn('AffinityPropagation')
   similar = sklearn_cluster.AffinityPropagation(affinity='precomputed', random_state=seed)
+  of_links = 'AgglomerativeClustering,metric=precomputed,linkage=average,n_clusters=4'
   for spec, expected in (
-    (
-      'AgglomerativeClustering,metric=precomputed,linkage=average,n_clusters=4',
-      linked.fit_predict(distances),
-    ),
+    (of_links, linked.fit_predict(distances)),
     ('AffinityPropagation,affinity=precomputed', similar.fit_predict(-distances)),
   ):
     clusters = found(f'{CLUSTER}{spec},distances={metric}').assignment.clusters
     assert 1 < len(clusters) < 24 and sorted(clusters) == sorted(partition(expected))
-
-
-def mixture_of(given):
-  return mixture.GaussianMixture(3, random_state=drawn(MIXTURE)).fit(given)
 
 
 def holds(shares, column, threshold):
@@ -106,14 +97,19 @@ def holds(shares, column, threshold):
   return (shares[:, column] >= threshold) | (shares.argmax(axis=1) == column)
 
 
-@pytest.mark.parametrize('threshold', [None, 0.01, 0.2, 1.0])
-def test_memberships_of_a_mixture(threshold):
-  given = np.random.default_rng(2).normal(size=(40, 2))
-  shares = mixture_of(given).predict_proba(given)
+@pytest.mark.parametrize('threshold', [None, 0.2, 1.0])
+def test_clients_and_newcomers_of_a_mixture_are_in_all_clusters_that_hold_enough_of_them(threshold):
+  given, new = np.random.default_rng(2).normal(size=(40, 2)), np.random.default_rng(3).normal(size=(9, 2))
+  model = mixture.GaussianMixture(3, random_state=drawn(MIXTURE)).fit(given)
+  own, shares = model.predict_proba(given), model.predict_proba(new)
   told = '' if threshold is None else f',membership_threshold={threshold}'
-  assignment = found(f'{MIXTURE},n_components=3{told}', given).assignment
-  assert as_sets(assignment.membership) == as_sets([holds(shares, c, threshold or 0.5) for c in range(3)])
-  assert assignment.is_overlapping == (threshold in (0.01, 0.2))
+  assignment, found = joined(f'{MIXTURE},n_components=3{told}', new, given)
+  enough = threshold or 0.5
+  column_of = {tuple(np.flatnonzero(holds(own, column, enough))): column for column in range(3)}
+  assert set(column_of) == {tuple(assignment.members(row)) for row in range(3)}
+  assert assignment.is_overlapping == (threshold == 0.2)
+  columns = [column_of[tuple(assignment.members(row))] for row in range(3)]
+  np.testing.assert_array_equal(found.membership, [holds(shares, column, enough) for column in columns])
 
 
 def joined(spec, new, given=VECTORS):
@@ -125,33 +121,20 @@ def joined(spec, new, given=VECTORS):
   return assignment, clustering.rule.join(clustering.options, Newcomers(assignment, evidence, arriving))
 
 
-def test_newcomers_are_where_the_estimator_predicts_them():
+def test_newcomers_are_where_the_estimator_predicts_them_or_have_the_nearest_mean():
   new = VECTORS[:6] + np.random.default_rng(1).normal(size=(6, 5)).astype(np.float32)
   model = sklearn_cluster.Birch(n_clusters=3)
   labels = model.fit_predict(VECTORS)
   assignment, found = joined('sklearn.cluster:Birch,n_clusters=3', new)
   for client, label in enumerate(model.predict(new)):
     (row,) = np.flatnonzero(found.membership[:, client])
-    assert labels[assignment.members(row)].tolist() == [label] * len(assignment.members(row))
+    assert set(labels[assignment.members(row)]) == {label}
   assert not found.fallback.any()
-
-
-def test_newcomers_have_the_nearest_mean_where_nothing_is_predicted():
-  new = noise(5, 7, 5)
+  # Nothing is predicted by this one.
   assignment, found = joined('sklearn.cluster:AgglomerativeClustering,n_clusters=3', new)
   means = np.stack([VECTORS[assignment.members(row)].mean(axis=0) for row in range(3)])
   nearest = np.linalg.norm(new[:, None] - means[None], axis=2).argmin(axis=1)
   np.testing.assert_array_equal(found.membership.argmax(axis=0), nearest)
-
-
-def test_newcomers_of_a_mixture_are_in_all_clusters_that_hold_enough_of_them():
-  given, new = np.random.default_rng(2).normal(size=(40, 2)), np.random.default_rng(3).normal(size=(9, 2))
-  assignment, found = joined(f'{MIXTURE},n_components=3,membership_threshold=0.2', new, given)
-  model = mixture_of(given)
-  shares, own = model.predict_proba(new), model.predict_proba(given)
-  column_of = {tuple(np.flatnonzero(holds(own, column, 0.2))): column for column in range(3)}
-  columns = [column_of[tuple(assignment.members(row))] for row in range(assignment.num_clusters)]
-  np.testing.assert_array_equal(found.membership, [holds(shares, column, 0.2) for column in columns])
 
 
 def test_clients_without_a_finite_vector_are_left_out():
@@ -165,37 +148,29 @@ def test_a_configuration_survives_and_imports_nothing_by_itself():
   clustering = ClusteringConfig('no_such_module:Chains', 'mine', radius=0.3)
   assert ClusteringConfig.from_json(clustering.to_json()) == clustering and hash(clustering)
   assert clustering.label == 'mine' and ClusteringConfig('a.b:Chains').label == 'Chains'
-  with pytest.raises(InputError, match='no_such_module:Chains cannot be imported'):
-    ExperimentConfig(clusterings=(clustering,)).validated()
-  with pytest.raises(InputError, match='random_state=1: it follows from the seed'):
-    ClusteringConfig(CLUSTER + 'BisectingKMeans', random_state=1).check()
+  refused(
+    ExperimentConfig(clusterings=(clustering,)).validated, ('no_such_module:Chains cannot be imported',)
+  )
+  drawing = ClusteringConfig(CLUSTER + 'BisectingKMeans', random_state=1)
+  refused(drawing.check, ('random_state=1: it follows from the seed',))
 
 
-@pytest.mark.parametrize(
-  ('spec', 'words'),
-  [
+def test_what_is_wrong_is_one_line(tmp_path, monkeypatch):
+  (tmp_path / 'brought.py').write_text(OWN)
+  monkeypatch.syspath_prepend(tmp_path)
+  refused(
+    found,
     ('no_such_module:Chains', 'cannot be imported: ModuleNotFoundError'),
     ('sklearn.cluster:NoSuch', 'cannot be imported: AttributeError'),
     ('sklearn.cluster:', 'expected an import path'),
-    ('sklearn.cluster:k_means', 'expected a clusterer or mixture of scikit-learn'),
-    ('sklearn.svm:SVC', "found 'SVC'"),
-    ('sklearn.neighbors:LocalOutlierFactor', 'expected a clusterer'),
+    ('sklearn.svm:SVC', "expected a clusterer or mixture of scikit-learn.*found 'SVC'"),
     ('brought:text', "found 'str'"),
-    ('sklearn.cluster:HDBSCAN,min_size=3', "unknown key 'min_size' (did you mean"),
-    ('sklearn.cluster:HDBSCAN,membership_threshold=0.2', "unknown key 'membership_threshold'"),
+    ('sklearn.cluster:HDBSCAN,min_size=3', r"unknown key 'min_size' \(did you mean"),
     ('sklearn.cluster:HDBSCAN,metric=precomputed,distances=l3', 'distances=l3: allowed are l1, l2, cosine'),
     ('sklearn.cluster:HDBSCAN,distances=l1', 'distances=l1 applies to metric=precomputed only'),
     (f'{MIXTURE},membership_threshold=0', 'membership_threshold=0.0: must be above 0.0'),
     ('sklearn.cluster:HDBSCAN,min_cluster_size=many', 'its fit failed: InvalidParameterError'),
-    ('sklearn.cluster:AgglomerativeClustering,n_clusters=99', 'its fit failed: ValueError'),
-    ('brought:Short', 'returned labels of shape (23,), type int64; expected 24 whole numbers'),
+    ('brought:Short', r'returned labels of shape \(23,\), type int64; expected 24 whole numbers'),
     ('brought:Shares', 'type float64; expected 24 whole numbers'),
-    ('brought:Broken', "its fit failed: KeyError: 'no\\nluck'"),
-  ],
-)
-def test_what_is_wrong_is_one_line(spec, words, tmp_path, monkeypatch):
-  (tmp_path / 'brought.py').write_text(OWN)
-  monkeypatch.syspath_prepend(tmp_path)
-  with pytest.raises(InputError) as caught:
-    found(spec)
-  assert words in str(caught.value) and '\n' not in str(caught.value)
+    ('brought:Broken', "its fit failed: KeyError: 'no.*nluck'"),
+  )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tff_cluster.base.errors import InputError
+from tests.made_up.refusals import refused
 from tff_cluster.clustering import methods, overlap_dial
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
@@ -40,14 +40,11 @@ def test_it_turns_from_every_client_alone_to_all_together(variant):
   assert memberships[0] == memberships[-1] == 1.0 and max(memberships) > 2.0
 
 
-@pytest.mark.parametrize('count', [1, 2, 101])
-def test_too_few_or_too_many_positions(count):
-  with pytest.raises(InputError, match=f'^overlap_dial={count}: give 0, or from 3 to 100 positions'):
-    overlap_dial.positions((), count)
-
-
-@pytest.mark.parametrize('count', [0, 5])
-def test_a_clustering_may_not_have_a_position_s_name(count):
-  with pytest.raises(InputError, match=r'name=Dial_03: .* choose another name'):
-    overlap_dial.positions([ClusteringConfig('kmeans', name='Dial_03')], count)
+def test_wrong_counts_and_a_name_that_is_a_position_s():
+  named = [ClusteringConfig('kmeans', name='Dial_03')]
+  refused(
+    overlap_dial.positions,
+    *(((), count, f'^overlap_dial={count}: give 0, or from 3 to 100 positions') for count in (1, 2, 101)),
+    *((named, count, r'name=Dial_03: .* choose another name') for count in (0, 5)),
+  )
   assert not overlap_dial.is_position('dial') and not overlap_dial.is_position('dial_3b')

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.made_up.clients import noise
-from tff_cluster.base.errors import InputError
+from tests.made_up.refusals import refused
 from tff_cluster.clustering import sketch
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 40), st.integers(1, 12), st.integers(0, 5))
 def test_is_its_definition(clients, features, dimension, seed):
   vectors = noise(seed, clients, features, dtype=np.float64)
@@ -37,10 +37,10 @@ def test_projection_is_seeded_and_even():
   assert np.abs(np.bincount(buckets, weights=signs, minlength=16)).max() < 6 * 36
 
 
-@pytest.mark.parametrize('dimension', [10, 40])
-def test_squared_distances_and_inner_products_are_unbiased(dimension):
+def test_squared_distances_and_inner_products_are_unbiased():
+  dimension = 20
   a, b = noise(1, 2, 60, dtype=np.float64)
-  seeds = 2000
+  seeds = 1000
   sketches = np.array([sketch.sketch(np.stack([a, b]), dimension, seed) for seed in range(seeds)], np.float64)
   squared = ((sketches[:, 0] - sketches[:, 1]) ** 2).sum(axis=1)
   products = (sketches[:, 0] * sketches[:, 1]).sum(axis=1)
@@ -59,17 +59,12 @@ def test_distortion_by_hand():
   assert sketch.distortion(vectors[[0, 3]], sketches[[0, 3]]) == sketch.Distortion(0.0, 0.0, 0.0, 0)
 
 
-@pytest.mark.parametrize(
-  ('function', 'given', 'message'),
-  [
-    (sketch.sketch, (np.ones((2, 3)), 0, 0), 'sketch dimension 0: must be at least 1'),
-    (sketch.projection, (0, 4, 0), 'a sketch of 0 features'),
-    (sketch.projection, (3, 2**31, 0), 'below 2\\*\\*31'),
-    (sketch.sketch, (np.ones(3), 2, 0), r'must be \[clients, features\], found shape \(3,\)'),
-    (sketch.sketch, (np.full((1, 3), 3e38), 1, 1), 'overflow; scale the vectors down'),
-    (sketch.distortion, (np.ones((2, 3)), np.ones((3, 3))), '2 vectors and 3 sketches'),
-  ],
-)
-def test_refusals(function, given, message):
-  with pytest.raises(InputError, match=message):
-    function(*given)
+def test_refusals():
+  refused(
+    sketch.sketch,
+    (np.ones((2, 3)), 0, 0, 'sketch dimension 0: must be at least 1'),
+    (np.ones(3), 2, 0, r'must be \[clients, features\], found shape \(3,\)'),
+    (np.full((1, 3), 3e38), 1, 1, 'overflow; scale the vectors down'),
+  )
+  refused(sketch.projection, (0, 4, 0, 'a sketch of 0 features'), (3, 2**31, 0, r'below 2\*\*31'))
+  refused(sketch.distortion, (np.ones((2, 3)), np.ones((3, 3)), '2 vectors and 3 sketches'))

@@ -11,18 +11,11 @@ from sklearn import metrics
 from tff_cluster.data.class_counts import RowMetrics, Scores, macro_precision, macro_recall
 
 
-def of_table(confusion):
-  """Returns the counts int[..., 3, classes] of a table int[..., classes, classes] by (true label, predicted label)."""
-  confusion = np.asarray(confusion)
-  hits = np.diagonal(confusion, axis1=-2, axis2=-1)
-  return np.stack([confusion.sum(axis=-1), confusion.sum(axis=-2), hits], axis=-2)
-
-
 def counts(true, predicted, classes):
+  """Returns int[3, classes]: rows of a class, rows that are taken for it, and hits."""
   confusion = np.zeros((classes, classes), np.int64)
-  for t, p in zip(true, predicted, strict=True):
-    confusion[t, p] += 1
-  return of_table(confusion)
+  np.add.at(confusion, (list(true), list(predicted)), 1)
+  return np.stack([confusion.sum(axis=1), confusion.sum(axis=0), np.diagonal(confusion)])
 
 
 @st.composite
@@ -35,7 +28,7 @@ def labellings(draw):
 
 
 @given(labellings())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_summary_is_scikit_learns_over_all_rows_together(drawn):
   clients, classes = drawn
   losses = np.arange(len(clients)) * 0.75 + 0.1
@@ -55,7 +48,8 @@ def test_summary_is_scikit_learns_over_all_rows_together(drawn):
 
 
 def test_counts_are_by_client_and_one_without_rows_has_accuracy_0():
-  scores = Scores(of_table([[[0, 0], [0, 0]], [[3, 2], [0, 1]]]), np.array([0.0, 3.0]))
+  rows = [counts([], [], 2), counts([0] * 5 + [1], [0, 0, 0, 1, 1, 1], 2)]
+  scores = Scores(np.stack(rows), np.array([0.0, 3.0]))
   assert scores.total.tolist() == [0, 6] and scores.correct.tolist() == [0, 4]
   assert scores.client_accuracy.tolist() == [0.0, 4 / 6]
   assert scores.select([1]).summary() == Scores(scores.counts[1:], np.array([3.0])).summary()
@@ -73,8 +67,8 @@ def test_absent_classes_by_hand():
   assert macro_recall(found) == pytest.approx((1 + 0) / 2)
 
 
-@pytest.mark.parametrize('loss', [math.inf, math.nan, -math.inf])
-def test_a_loss_that_is_not_finite_is_none(loss):
-  scores = Scores(of_table([[[1, 0], [0, 1]], [[1, 0], [0, 1]]]), np.array([0.5, loss]))
-  assert scores.summary().loss is None
-  assert scores.select([0]).summary().loss == 0.25
+def test_a_loss_that_is_not_finite_is_none():
+  for loss in (math.inf, math.nan):
+    scores = Scores(np.stack([counts([0, 1], [0, 1], 2)] * 2), np.array([0.5, loss]))
+    assert scores.summary().loss is None
+    assert scores.select([0]).summary().loss == 0.25

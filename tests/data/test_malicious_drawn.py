@@ -49,13 +49,7 @@ def test_the_share_is_rounded_and_neither_none_nor_all(clients, share, seed):
 
 @pytest.mark.parametrize(
   ('attack', 'given_scale', 'scale'),
-  [
-    ('sign_flip', None, -1.0),
-    ('sign_flip', 3.0, -3.0),
-    ('scaled', None, 10.0),
-    ('scaled', 0.5, 0.5),
-    ('nan', None, np.nan),
-  ],
+  [('sign_flip', None, -1.0), ('sign_flip', 3.0, -3.0), ('scaled', None, 10.0), ('nan', None, np.nan)],
 )
 def test_altered_updates_move_no_row(honest, attack, given_scale, scale):
   assert honest.update_scales is None and list(honest.truths) == ['group']
@@ -67,11 +61,8 @@ def test_altered_updates_move_no_row(honest, attack, given_scale, scale):
   assert population.update_scales.dtype == np.float32
   np.testing.assert_array_equal(population.update_scales, np.where(who, np.float32(scale), np.float32(1)))
   assert all(same_rows(population, honest, k) for k in range(10))
-  moved = [
-    ours != theirs for ours, theirs in zip(population.client_digests, honest.client_digests, strict=True)
-  ]
-  assert moved == who.tolist()
-  assert population.digest != honest.digest
+  moved = np.array(population.client_digests) != honest.client_digests
+  assert moved.tolist() == who.tolist() and population.digest != honest.digest
 
 
 def test_flipped_labels_are_those_of_malicious_clients_in_training_and_validation_only(honest):

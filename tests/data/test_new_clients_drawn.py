@@ -18,7 +18,7 @@ def drawn(**changes):
   return new_clients.split(build_population(config), config)
 
 
-@pytest.mark.parametrize('number', [1, 5, 11])
+@pytest.mark.parametrize('number', [1, 11])
 def test_every_client_is_on_one_side_with_the_rows_that_it_has_anyway(number):
   everyone = build_population(DATA)
   taking_part, new = drawn(new_clients=number)
@@ -35,8 +35,8 @@ def test_every_client_is_on_one_side_with_the_rows_that_it_has_anyway(number):
 
 
 def test_the_draw_follows_the_data_seed_and_without_new_clients_everybody_takes_part():
-  ids = [drawn(new_clients=4, data_seed=seed)[1].client_ids for seed in (*range(8), 3)]
-  assert ids[3] == ids[-1] and len(set(ids)) > 4
+  ids = [drawn(new_clients=4, data_seed=seed)[1].client_ids for seed in (*range(4), 3)]
+  assert ids[3] == ids[-1] and len(set(ids)) == 4
   taking_part, new = drawn()
   assert new is None and taking_part.digest == build_population(DATA).digest
 

@@ -38,7 +38,7 @@ SHARERS = {
 
 
 @pytest.mark.parametrize('name', SHARERS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
   counts=st.lists(st.integers(12, 60), min_size=2, max_size=6),
   clients=st.integers(3, 12),
@@ -84,7 +84,7 @@ def test_quantity_skew_follows_its_concentration():
 def test_dirichlet_shares_have_the_distributions_spread_and_a_vanishing_one_gives_every_row():
   # Var of a share is p (1 - p) / (alpha + 1); labels that run out make it somewhat smaller.
   labels, alpha, shares = _labels([3000] * 4), 3.0, []
-  for seed in range(60):
+  for seed in range(30):
     table = _table(rows.dirichlet(labels, 6, alpha, _rng(seed)), labels, 4)
     shares.append(table[0] / table[0].sum())
   variance = np.var(np.array(shares), axis=0).mean()
@@ -124,10 +124,11 @@ def test_pathological_on_mnists_label_counts_is_the_papers():
   # 200 shards of about 300: no label's part in a client is far from one shard.
   assert table[table > 0].min() > 200 and table.max() < 400
   np.testing.assert_array_equal(table.sum(axis=0), MNIST_COUNTS)
-  assert ((table > 0).sum(axis=0) >= 17).all()
+  # 45 pairs are possible; dealing in label order alone would give 10 at most.
+  assert len(np.unique(table > 0, axis=0)) > 20
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
   counts=st.lists(st.integers(20, 90), min_size=4, max_size=8),
   clients=st.integers(6, 20),
@@ -145,28 +146,19 @@ def test_pathological_clients_have_exactly_their_labels(counts, clients, shards,
   np.testing.assert_array_equal(table.sum(axis=0)[used], np.array(counts)[used])
 
 
-def test_pathological_label_sets_vary():
-  labels = np.repeat(np.arange(10), 200)
-  table = _table(pathological(labels, 50, 2, _rng()), labels, 10) > 0
-  # 45 pairs are possible; dealing in label order alone would give 10 at most.
-  assert len(np.unique(table, axis=0)) > 20
-
-
 TRAIN = {'a': 10, 'b': 20, 'c': 30, 'd': 1, 'e': 40}
 TEST = {'a': 1, 'b': 2, 'c': 3, 'd': 1}
 
 
 def test_writers_qualify_by_inclusive_bounds():
-  def chosen(number, low, high):
-    return select_writers(TRAIN, TEST, number, low, high, _rng())
-
-  assert chosen(3, 1, None) == ['a', 'b', 'c']
-  with pytest.raises(InputError, match='3 of 5 writers qualify'):
-    chosen(4, 1, None)
-  assert chosen(2, 11, 22) == ['a', 'b']
-  assert chosen(1, 12, 32) == ['b']
+  for number, low, high, expected in (
+    (3, 1, None, ['a', 'b', 'c']),
+    (2, 11, 22, ['a', 'b']),
+    (1, 12, 32, ['b']),
+  ):
+    assert select_writers(TRAIN, TEST, number, low, high, _rng()) == expected
   with pytest.raises(InputError, match=r'^num_clients=2: 1 of 5 writers qualify \(12 to 32 examples'):
-    chosen(2, 12, 32)
+    select_writers(TRAIN, TEST, 2, 12, 32, _rng())
 
 
 def test_drawn_writers_have_their_rows_and_are_drawn_again_out_of_themselves():
@@ -179,13 +171,9 @@ def test_drawn_writers_have_their_rows_and_are_drawn_again_out_of_themselves():
   assert [r.tolist() for r in rows_of_writers(owner, ['a', 'b', 'x'])] == [[1, 4], [0, 2], []]
 
 
-def test_writers_stand_in_the_order_of_their_numbers():
-  ids = [f'client {number}' for number in (10, 2, 1, 33, 4)] + ['10', '9', '007', '7', 'b', 'a']
-  counts = dict.fromkeys(ids, 5)
-  chosen = select_writers(counts, counts, len(ids), 1, None, _rng())
-  assert chosen == ['007', '7', '9', '10', 'a', 'b', *(f'client {number}' for number in (1, 2, 4, 10, 33))]
-
-
 @given(st.lists(st.integers(0, 10**30), unique=True))
-def test_ids_that_are_numbers_are_sorted_as_numbers(numbers):
-  assert sorted(map(str, numbers), key=natural_key) == [str(number) for number in sorted(numbers)]
+def test_ids_stand_in_the_order_of_the_numbers_in_them(numbers):
+  ordered = [str(number) for number in sorted(numbers)]
+  assert sorted(map(str, numbers), key=natural_key) == ordered
+  assert sorted((f'w {n}' for n in numbers), key=natural_key) == [f'w {n}' for n in ordered]
+  assert sorted(['b', '10', '7', 'a', '007'], key=natural_key) == ['007', '7', '10', 'a', 'b']

@@ -59,7 +59,7 @@ def _trained(population):
 
 @pytest.mark.parametrize('partition', NOT_OWNED)
 def test_splits_are_disjoint_complete_from_the_right_side_and_decided_by_the_seed(partition):
-  source, _ = _source()
+  source, labels = _source()
   population, again, other = (_build(partition, source=source, data_seed=seed) for seed in (0, 0, 1))
   test = _rows(population.test.x)
   np.testing.assert_array_equal(np.sort(_trained(population)), np.arange(TRAIN))
@@ -70,14 +70,8 @@ def test_splits_are_disjoint_complete_from_the_right_side_and_decided_by_the_see
   np.testing.assert_array_equal(population.validation.counts, np.maximum(1, np.rint(0.1 * both)))
   assert population.digest == again.digest != other.digest
   assert not np.array_equal(population.test.x, other.test.x)
-
-
-def test_building_leaves_the_source_as_it_was():
-  source, labels = _source()
-  before = source.train_x.copy()
-  for partition in ('rotated', 'label_swapped'):
-    _build(partition, source=source)
-  np.testing.assert_array_equal(source.train_x, before)
+  # The source is left as it was.
+  np.testing.assert_array_equal(source.train_x, _images(0, TRAIN))
   np.testing.assert_array_equal(np.concatenate([source.train_y, source.test_y]), labels)
 
 
@@ -127,9 +121,6 @@ def test_mixed_clients_have_the_planted_shares():
     for rows in (x, population.test.client(k)[0]):
       shares = np.bincount(_turns(rows), minlength=3) / len(rows)
       np.testing.assert_allclose(shares, truth[:, k], atol=1 / len(rows))
-
-
-def test_mixtures_of_label_maps():
   source, labels = _source()
   mixed = {'mixture_kind': 'label_swapped', 'mixed_clients': 1.0, 'mixture_share': 0.5}
   population = _build('mixture', source=source, num_groups=2, **mixed)
@@ -150,15 +141,6 @@ def test_pathological_truths_are_the_labels_that_clients_hold(shards):
   assert (sets.sum(axis=0) == 1).all()
   np.testing.assert_array_equal(sets.T @ sets, (held[:, None] == held[None]).all(axis=2))
   assert not (population.test.label_counts(CLASSES)[~held]).any()
-
-
-@pytest.mark.parametrize('partition', ['iid', 'pathological', 'dirichlet', 'label_swapped'])
-def test_test_labels_follow_training_labels(partition):
-  population = _build(partition)
-  train = population.train.label_counts(CLASSES) + population.validation.label_counts(CLASSES)
-  expected = train * TEST / TRAIN
-  # One row of rounding, and up to a fifth where the source's test set has fewer of a label than its training set.
-  assert (np.abs(population.test.label_counts(CLASSES) - expected) <= 1 + 0.2 * expected).all()
 
 
 def test_rows_per_client_caps_training_and_validation():
@@ -186,18 +168,15 @@ def _owned():
   return _source(test_x=None, test_y=None, train_owner=owners, train_group=groups)[0]
 
 
-def test_by_writer_keeps_owners_and_tests_on_their_own_rows():
-  population = _build('by_writer', source=_owned(), dataset='file')
+def test_by_writer_keeps_owners_tests_on_their_own_rows_and_takes_the_truth_from_the_groups():
+  population = _build('by_writer', source=_owned(), dataset='file', num_clients=20)
   assert list(population.client_ids) == sorted(population.client_ids)
   for k, client_id in enumerate(population.client_ids):
     assert {f'w{row % 20:02d}' for row in _held(population, k)} == {client_id}
   assert set(population.test.counts) == {9}
   assert set(population.train.counts + population.validation.counts) == {36}
   np.testing.assert_array_equal(np.sort(_rows(population.global_test_x)), np.sort(_rows(population.test.x)))
-
-
-def test_by_writer_takes_the_truth_from_the_files_groups_and_other_partitions_ignore_them():
-  truth = _build('by_writer', source=_owned(), dataset='file', num_clients=20).truths['group']
+  truth = population.truths['group']
   np.testing.assert_allclose(truth.sum(axis=0), 1.0)
   assert 0.1 < truth[1, 3] < 0.6
   pure = np.delete(np.arange(20), 3)
@@ -205,7 +184,7 @@ def test_by_writer_takes_the_truth_from_the_files_groups_and_other_partitions_ig
   assert _build('iid', source=_owned(), dataset='file').truths == {}
 
 
-@pytest.mark.parametrize('partition', ['iid', 'label_swapped', 'rotated', 'pathological', 'by_writer'])
+@pytest.mark.parametrize('partition', ['iid', 'rotated', 'pathological', 'by_writer'])
 def test_folds_test_every_row_once_and_never_one_that_is_trained_on(partition):
   owned = partition == 'by_writer'
   given = {'source': _owned() if owned else _source()[0], 'dataset': 'file' if owned else 'digits'}
@@ -231,7 +210,6 @@ UNOWNED = {'partition': 'by_writer', 'dataset': 'file', 'source': _source(test_x
 @pytest.mark.parametrize(
   ('given', 'words'),
   [
-    ({'partition': 'iid', 'fold': (0, 1)}, 'fold 0 of 1'),
     ({'partition': 'iid', 'fold': (4, 4)}, 'fold 4 of 4'),
     ({'partition': 'iid', 'fold': (0, 200)}, 'num_folds=200'),
     ({'partition': 'label_swapped', 'num_clients': 500}, 'num_clients=500'),

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn import datasets
 
-from tests.data.conftest import slow_imports
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.data import downloads, emnist, scaling, sources
@@ -25,17 +24,6 @@ def test_digits_are_scikit_learns_scaled():
   np.testing.assert_array_equal(
     source.train_x, scaling.to_mnist_size(small.reshape(-1, 8, 8).astype(int), 16)
   )
-
-
-def test_digits_and_files_import_no_tensorflow(tmp_path):
-  np.savez(tmp_path / 'own.npz', x=np.zeros((40, 3), np.float32), y=np.arange(40) % 2)
-  program = (
-    'from tff_cluster.experiment.config import DataConfig\n'
-    'from tff_cluster.data.populate import build_population\n'
-    'build_population(DataConfig())\n'
-    f'build_population(DataConfig(dataset="file", data_file={str(tmp_path / "own.npz")!r}, partition="iid", num_clients=4))'
-  )
-  assert slow_imports(program) == []
 
 
 def _source(labels, owners=None):
@@ -90,7 +78,7 @@ def test_unreachable_tells_hosts_that_answer_from_those_that_do_not(no_network, 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
   'dataset, looked_for',
-  [('mnist', 'mnist/3.0.1'), ('cifar10', 'cifar10/3.0.2'), ('emnist', 'emnist_all.sqlite')],
+  [('cifar10', 'cifar10/3.0.2'), ('emnist', 'emnist_all.sqlite')],
 )
 def test_offline_is_one_line_with_the_file_and_the_remedy(no_network, tmp_path, dataset, looked_for):
   with pytest.raises(EnvironmentFault) as caught:

@@ -23,23 +23,17 @@ def rows(count, seed):
   return x, rng.integers(0, CLASSES, count)
 
 
-def write(folder, name, parts, features=None, config=None):
-  """Writes a set `name` with TFDS; parts are (x, y) by split."""
+def write(folder, name, features, config=None, **parts):
+  """Writes a set with TFDS: (x, y) by split, and the features that they are."""
   import tensorflow_datasets as tfds
 
-  x = next(iter(parts.values()))[0]
-  usual = {
-    'image': tfds.features.Image(shape=x.shape[1:]),
-    'label': tfds.features.ClassLabel(num_classes=CLASSES),
-  }
-  given = features or usual
-  features = tfds.features.FeaturesDict(given)
   examples = {
-    split: [(k, dict(zip(given, pair, strict=True))) for k, pair in enumerate(zip(*arrays, strict=True))]
+    split: [(k, dict(zip(features, pair, strict=True))) for k, pair in enumerate(zip(*arrays, strict=True))]
     for split, arrays in parts.items()
   }
+  described = tfds.features.FeaturesDict(features)
   tfds.dataset_builders.store_as_tfds_dataset(
-    name=name, config=config, version='1.0.0', features=features, split_datasets=examples, data_dir=folder
+    name=name, config=config, version='1.0.0', features=described, split_datasets=examples, data_dir=folder
   )
 
 
@@ -52,18 +46,20 @@ def sets(tmp_path_factory):
   folder = tmp_path_factory.mktemp('data') / 'tfds'
   folder.mkdir()
   train, test = rows(300, 0), rows(60, 1)
-  label = tfds.features.ClassLabel(num_classes=CLASSES)
-  image, any_size = tfds.features.Image(shape=train[0].shape[1:]), tfds.features.Image(shape=(None, None, 3))
-  deep = tfds.features.Image(shape=train[0].shape[1:], dtype=np.uint16, encoding_format='png')
-  text = np.array(['a', 'b']), [0, 1]
-  write(folder, 'coloured', {'train': train, 'test': test})
-  write(folder, 'small', {'train': train, 'test': test}, config='one')
-  write(folder, 'untested', {'train': train})
-  write(folder, 'untrained', {'test': test})
-  write(folder, 'bare', {'train': train}, {'image': image, 'number': np.int64})
-  write(folder, 'text', {'train': text}, {'text': tfds.features.Text(), 'label': label})
-  write(folder, 'sizes', {'train': train}, {'image': any_size, 'label': label})
-  write(folder, 'deep', {'train': (train[0].astype(np.uint16), train[1])}, {'image': deep, 'label': label})
+  label, text = tfds.features.ClassLabel(num_classes=CLASSES), (np.array(['a', 'b']), [0, 1])
+
+  def images(shape=train[0].shape[1:], **options):
+    return {'image': tfds.features.Image(shape=shape, **options), 'label': label}
+
+  deep = images(dtype=np.uint16, encoding_format='png')
+  write(folder, 'coloured', images(), train=train, test=test)
+  write(folder, 'small', images(), 'one', train=train, test=test)
+  write(folder, 'untested', images(), train=train)
+  write(folder, 'untrained', images(), test=test)
+  write(folder, 'bare', {'image': images()['image'], 'number': np.int64}, train=train)
+  write(folder, 'text', {'text': tfds.features.Text(), 'label': label}, train=text)
+  write(folder, 'sizes', images((None, None, 3)), train=test)
+  write(folder, 'deep', deep, train=(test[0].astype(np.uint16), test[1]))
   return folder
 
 
@@ -86,6 +82,10 @@ def test_rows_sizes_and_classes_are_the_set_s(sets):
     np.testing.assert_array_equal(x[order], expected_x[expected])
     np.testing.assert_array_equal(y[order], expected_y[expected])
     assert x.dtype == np.uint8 and y.dtype == np.int32
+  # A set of several configurations is one of them; only TFDS knows which one is meant where none is named.
+  assert len(sources.load(config(sets, 'small/one:1.0.0')).train_y) == 300
+  assert sources.check(config(sets, 'small/one')).rows == 360
+  assert sources.check(config(sets, 'small')) is None
 
 
 @pytest.mark.tensorflow
@@ -97,14 +97,6 @@ def test_a_set_without_test_rows_has_some_held_out(sets):
       InputError, match=r'test_fraction=0.25 does not apply to dataset=tfds:coloured, which'
     ):
       look(config(sets, 'coloured', test_fraction=0.25))
-
-
-@pytest.mark.tensorflow
-def test_a_configuration_of_a_set(sets):
-  for name in ('small/one', 'small/one:1.0.0'):
-    assert sources.check(config(sets, name)).rows == 360
-    assert len(sources.load(config(sets, name)).train_y) == 300
-  assert sources.check(config(sets, 'small')) is None  # Only TFDS knows which one is meant.
 
 
 WRONG = [
@@ -138,20 +130,24 @@ def test_a_set_that_nobody_knows(sets, no_network):
 
 
 @pytest.mark.tensorflow
-def test_the_early_look_imports_nothing_slow_and_counts_memory(sets):
+def test_the_early_look_digits_and_files_import_nothing_slow(sets, tmp_path):
+  np.savez(tmp_path / 'own.npz', x=np.zeros((40, 3), np.float32), y=np.arange(40) % 2)
   program = (
     'from tff_cluster.experiment import memory_need\n'
     'from tff_cluster.experiment.config import DataConfig, ExperimentConfig\n'
-    'from tff_cluster.data import sources\n'
+    'from tff_cluster.data import populate, sources\n'
     f'data = DataConfig(dataset="tfds:coloured", data_dir={str(sets.parent)!r}, partition="iid", num_clients=5)\n'
     'config = ExperimentConfig(data).validated()\n'
     'outline = sources.check(data)\n'
-    'assert memory_need.of_config(config, outline.rows, outline.row_bytes, outline.num_classes, 1).rows == 360'
+    'assert memory_need.of_config(config, outline.rows, outline.row_bytes, outline.num_classes, 1).rows == 360\n'
+    'populate.build_population(DataConfig())\n'
+    f'own = DataConfig(dataset="file", data_file={str(tmp_path / "own.npz")!r}, partition="iid", num_clients=4)\n'
+    'populate.build_population(own)'
   )
   assert slow_imports(program) == []
 
 
-@pytest.mark.parametrize('name', ['', 'a b', '../x', '/etc', 'a/b/c', 'x:1', 'a\nb', '1'])
+@pytest.mark.parametrize('name', ['', '../x', 'a/b/c', 'x:1', 'a\nb', '1'])
 def test_what_is_no_name(name):
   with pytest.raises(InputError, match=r'^dataset=tfds:'):
     ExperimentConfig(DataConfig(dataset=f'tfds:{name}')).validated()
@@ -165,19 +161,11 @@ def test_data_sets_are_found_by_being_there():
 
 @pytest.mark.tensorflow
 @pytest.mark.skipif(DATA is None, reason='TFF_CLUSTER_DATA is not set')
-def test_what_is_built_in_is_the_same_by_its_name_in_tfds():
-  own = sources.load(DataConfig(dataset='mnist', data_dir=DATA))
-  generic = DataConfig(dataset='tfds:mnist', data_dir=DATA)
-  found, outline = sources.load(generic), sources.check(generic)
-  for one, other in ((own.train_x, found.train_x), (own.train_y, found.train_y), (own.test_x, found.test_x)):
-    np.testing.assert_array_equal(one, other)
-  assert outline == sources.check(DataConfig(dataset='mnist', data_dir=DATA))
-
-
-@pytest.mark.tensorflow
-@pytest.mark.skipif(DATA is None, reason='TFF_CLUSTER_DATA is not set')
-def test_a_real_set_that_is_not_built_in():
-  found = sources.load(DataConfig(dataset='tfds:emnist/byclass', data_dir=DATA))
+def test_real_sets_one_built_in_and_one_not(images_once):
+  own, generic = (DataConfig(dataset=name, data_dir=DATA) for name in ('mnist', 'tfds:mnist'))
+  assert sources.check(own) == sources.check(generic)
+  np.testing.assert_array_equal(sources.load(own).test_x, sources.load(generic).test_x)
+  other = DataConfig(dataset='tfds:emnist/byclass', data_dir=DATA)
+  found = sources.load(other)
   assert found.train_x.shape[1:] == (28, 28, 1) and found.num_classes == 62
-  outline = sources.check(DataConfig(dataset='tfds:emnist/byclass', data_dir=DATA))
-  assert outline.rows == len(found.train_y) + len(found.test_y)
+  assert sources.check(other).rows == len(found.train_y) + len(found.test_y)

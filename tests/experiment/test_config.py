@@ -98,19 +98,16 @@ def test_a_value_that_does_not_apply(kind, field):
 WRONG = {'float': (math.nan, math.inf, True, '0.5'), 'int': (1.5, True, '3')}
 
 
-@pytest.mark.parametrize(('kind', 'field'), [f for f in FIELDS if kind_of(f[1]) in WRONG], ids=field_id)
-def test_numbers_are_finite_and_integers_are_integers(kind, field):
-  for wrong in WRONG[kind_of(field)]:
-    with pytest.raises(InputError, match=f'^{field.name}='):
+@pytest.mark.parametrize(
+  ('kind', 'field'), [f for f in FIELDS if kind_of(f[1]) in WRONG or f[1].default is not None], ids=field_id
+)
+def test_only_optional_fields_may_be_none_numbers_are_finite_and_integers_are_integers(kind, field):
+  for wrong in (*WRONG.get(kind_of(field), ()), *([] if field.default is None else [None])):
+    with pytest.raises(InputError, match=f'^{field.name}=' if wrong is not None else field.name):
       config.validate(made(kind, choosing(kind, field) | {field.name: wrong}))
 
 
-@pytest.mark.parametrize(('kind', 'field'), [f for f in FIELDS if f[1].default is not None], ids=field_id)
-def test_only_optional_fields_may_be_none(kind, field):
-  with pytest.raises(InputError, match=field.name):
-    config.validate(made(kind, choosing(kind, field) | {field.name: None}))
-
-
+NOISE = {'dataset': 'mnist', 'partition': 'pathological', 'noise_clients': 0.15}
 NOT_TOGETHER = [
   ({'dataa': {}}, "unknown section 'dataa'"),
   ({'data': {'datset': 'mnist'}}, "unknown field 'datset'"),
@@ -119,6 +116,9 @@ NOT_TOGETHER = [
   ({'data': {'num_groups': 21}}, 'num_groups=21 is more than the 20 clients'),
   ({'data': {'new_clients': 20}}, 'new_clients=20 of num_clients=20: at least one client must take part'),
   ({'data': {'new_clients': 1}, 'evaluation': {'num_folds': 2}}, 'new_clients=1 does not apply with num_folds=2'),
+  ({'data': NOISE | {'dataset': 'cifar10'}}, 'noise_clients=0.15 does not apply to dataset=cifar10; it applies to dataset mnist'),
+  ({'data': NOISE | {'partition': 'iid'}}, 'noise_clients does not apply to partition=iid'),
+  ({'data': NOISE | {'num_clients': 1}}, 'needs at least 2 clients, found num_clients=1'),
   ({'data': {'num_groups': 1, 'partition': 'mixture'}}, 'a mixture needs at least 2 groups'),
   ({'data': 3}, 'must be a JSON object, found 3'),
   ([], 'must be a JSON object, found list'),

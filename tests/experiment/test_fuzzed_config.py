@@ -85,7 +85,7 @@ def allowed(field):
   return st.booleans() if kind is bool else texts
 
 
-@hypothesis.settings(deadline=None, max_examples=3 * hypothesis.settings().max_examples)
+@hypothesis.settings(deadline=None)
 @hypothesis.given(st.data())
 def test_a_valid_one_with_fields_changed_or_renamed(data):
   value = copy.deepcopy(data.draw(st.sampled_from(VALID)))
@@ -101,10 +101,6 @@ def test_a_valid_one_with_fields_changed_or_renamed(data):
   assert check(value) is None
 
 
-def test_what_is_changed_is_valid():
-  assert all(check(value) is not None for value in VALID)
-
-
 @pytest.mark.parametrize('depth', [500, 100_000])
 def test_values_that_nest_deeply(depth):
   deep = []
@@ -118,6 +114,7 @@ def test_values_that_nest_deeply(depth):
     {'data': {'deep': deep}},
   ):
     assert check(value) is None
+  assert all(check(value) is not None for value in VALID)
 
 
 def test_the_largest_integer_is_that_of_flags_and_names_have_100_bytes():

@@ -39,22 +39,14 @@ def test_what_is_known_comes_from_the_configuration():
     DataConfig(num_clients=50, new_clients=10, rows_per_client=20),
     TrainingConfig(cohort_fraction=0.5, sketch_dimension=64),
     (ClusteringConfig('kmeans', num_clusters=7), ClusteringConfig('dynamic_distance', signature='updates')),
+    EvaluationConfig(aggregation=('vote',)),
   )
   size = memory_need.of_config(config, 100_000, 784, 10, 3)
   assert (size.clients, size.cohort, size.clusters, size.parallel) == (40, 20, 7, 3)
-  assert 50 * 20 <= size.rows < 100_000
+  assert 50 * 20 <= size.rows < 100_000 and size.experts
   # The weights and the updates of 40 clients, 64 numbers each.
   assert size.on_disk(1_000_000) == 2 * 40 * 64 * 4
   assert memory_need.of_config(ExperimentConfig(), 100, 784, 10, 1).on_disk(1000) == 20 * 1000 * 4
-
-
-def test_rules_of_predictions_need_what_experts_need():
-  def size(*added):
-    config = ExperimentConfig(evaluation=EvaluationConfig(aggregation=added))
-    return memory_need.of_config(config, 100_000, 784, 10, 1)
-
-  assert size('vote').needed(0) == size('gate').needed(0)
-  assert dataclasses.replace(size(), experts=True) == size('vote') and not size().experts
 
 
 def test_what_does_not_fit_is_refused_with_both_numbers():

@@ -1,6 +1,7 @@
 """The folder of a run belongs to one experiment and one process."""
 
 import dataclasses
+import fcntl
 import os
 import signal
 import subprocess
@@ -8,7 +9,6 @@ import sys
 
 import pytest
 
-from tests.storage.test_files import ROOT
 from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.experiment import config_file, run_claim
 from tff_cluster.experiment.config import (
@@ -54,27 +54,27 @@ def test_claim_writes_the_configuration_and_the_environment(tmp_path):
 
 
 def test_the_same_experiment_goes_on(tmp_path):
-  first = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='here'))
-  claimed(tmp_path, first)
-  moved = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir='elsewhere'))
-  claimed(tmp_path, moved)
-  assert config_file.read_config(tmp_path / 'config.json') == moved
+  for place in ('here', 'elsewhere'):
+    config = ExperimentConfig(data=DataConfig(dataset='mnist', data_dir=place))
+    claimed(tmp_path, config)
+    assert config_file.read_config(tmp_path / 'config.json') == config
 
 
 @pytest.mark.parametrize(
-  ('changes', 'words'),
-  [
-    ({'data': DataConfig(num_clients=21)}, 'num_clients is 20 there and 21 here'),
-    ({'data': DataConfig(rows_per_client=5)}, 'rows_per_client is not given there and 5 here'),
-    ({'evaluation': EvaluationConfig(num_folds=3)}, 'num_folds is 0 there and 3 here'),
-  ],
+  'trained', ['metrics/phase1.csv', 'phase1.json', f'store/fedavg-{"0a" * 12}/latest_00001.npz']
 )
-def test_another_experiment_is_refused(changes, words, tmp_path):
+def test_another_experiment_is_refused_where_something_was_trained(trained, tmp_path):
   claimed(tmp_path)
-  train(tmp_path)
+  (tmp_path / trained).parent.mkdir(parents=True, exist_ok=True)
+  (tmp_path / trained).write_text('round,loss\n1,2.0\n')
   before = (tmp_path / 'config.json').read_bytes()
-  with pytest.raises(InputError, match=f'{words}; choose another folder'):
-    claimed(tmp_path, dataclasses.replace(BASE, **changes))
+  for changes, words in (
+    ({'data': DataConfig(num_clients=21)}, 'holds another experiment: .*num_clients is 20 there and 21 here'),
+    ({'data': DataConfig(rows_per_client=5)}, 'rows_per_client is not given there and 5 here'),
+    ({'evaluation': EvaluationConfig(num_folds=3)}, 'num_folds is 0 there and 3 here; choose another folder'),
+  ):
+    with pytest.raises(InputError, match=words):
+      claimed(tmp_path, dataclasses.replace(BASE, **changes))
   assert (tmp_path / 'config.json').read_bytes() == before
 
 
@@ -85,12 +85,15 @@ def test_another_experiment_is_refused(changes, words, tmp_path):
     ('config.json', InputError, 'is not a folder, or lies below a file'),
     ('config.json/below', InputError, 'is not a folder, or lies below a file'),
     ('x' * 300, InputError, '^output_dir=.*File name too long'),
+    ('linked', EnvironmentFault, 'cannot write in output_dir='),  # A lock follows no link.
     ('/proc/nowhere/run', EnvironmentFault, '^cannot create output_dir='),
   ],
   ids=lambda value: str(value)[:20],
 )
 def test_what_cannot_be_a_runs_folder_is_told_and_kept(name, error, words, tmp_path):
   (tmp_path / 'config.json').write_text('{"data": ')
+  (tmp_path / 'linked').mkdir()
+  (tmp_path / 'linked' / '.tff_cluster-lock').symlink_to(tmp_path / 'config.json')
   with pytest.raises(error, match=words):
     run_claim.claim_output_dir(tmp_path / name, BASE)
   assert (tmp_path / 'config.json').read_text() == '{"data": '
@@ -110,10 +113,13 @@ def test_a_folder_takes_more_clusterings_of_its_phase_1_but_no_other_one_of_a_na
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
 
 
-HOLDER = (
-  'import sys, time\nfrom tff_cluster.experiment import run_claim\nrun_claim.lock_output_dir(sys.argv[1])\n'
-  'print("held", flush=True)\nsys.stdin.readline()\n'
-)  # fmt: skip
+HOLDER = """
+import sys
+from tff_cluster.experiment import run_claim
+run_claim.lock_output_dir(sys.argv[1])
+print('held', flush=True)
+sys.stdin.readline()
+"""
 
 
 def hold(folder):
@@ -122,13 +128,6 @@ def hold(folder):
   )
   assert process.stdout.readline() == 'held\n'
   return process
-
-
-def refused_to_others(folder):
-  other = subprocess.run(
-    [sys.executable, '-c', HOLDER, str(folder)], input='go\n', capture_output=True, text=True
-  )
-  return f'another run (process {os.getpid()})' in other.stderr
 
 
 def test_two_processes_do_not_share_a_folder_and_a_killed_one_holds_nothing(tmp_path):
@@ -144,33 +143,24 @@ def test_two_processes_do_not_share_a_folder_and_a_killed_one_holds_nothing(tmp_
   run_claim.lock_output_dir(tmp_path)
 
 
+def is_locked(folder):
+  """Tells whether another process could not have the folder."""
+  with open(folder / '.tff_cluster-lock') as stream:
+    try:
+      fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      return stream.read() == str(os.getpid())
+    return False
+
+
 def test_a_folder_is_held_for_a_block_but_not_taken_from_who_had_it_before(tmp_path):
   with run_claim.held(tmp_path / 'run') as folder, run_claim.held(folder):
-    assert refused_to_others(folder)
+    assert is_locked(folder)
   assert not folder.exists()
   run_claim.lock_output_dir(folder)
   with run_claim.held(folder):
     pass
-  assert refused_to_others(folder)
-
-
-def test_a_forked_child_does_not_keep_the_lock(tmp_path):
-  run_claim.lock_output_dir(tmp_path)
-  reader, writer = os.pipe()
-  child = os.fork()
-  if not child:
-    os.close(writer)
-    os.read(reader, 1)
-    run_claim.release_output_dirs()
-    os._exit(0)
-  os.close(reader)
-  run_claim.release_output_dirs()
-  with hold(tmp_path) as other:
-    os.close(writer)
-    os.waitpid(child, 0)
-    with pytest.raises(EnvironmentFault, match='another run'):
-      run_claim.lock_output_dir(tmp_path)
-    other.communicate('go\n')
+  assert is_locked(folder)
 
 
 def test_an_unused_folder_is_removed_and_others_stay(tmp_path):
@@ -208,50 +198,31 @@ MINE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize('go_on', ['claimed', 'resumed'])
+@pytest.mark.parametrize('go_on', [claimed, run_claim.resume_output_dir])
 def test_what_a_killed_run_left_is_removed_when_it_goes_on_and_what_others_have_there_is_not(go_on, tmp_path):
   run = claimed(tmp_path / 'run')
-  for name in (*LEFT, *MINE):
-    (run / name).parent.mkdir(parents=True, exist_ok=True)
-    (run / name).write_text('mine')
   elsewhere = tmp_path / 'elsewhere' / f'{TOKEN}-a.json'
-  elsewhere.parent.mkdir()
-  elsewhere.write_text('mine')
-  (run / 'phase2').symlink_to(elsewhere.parent)
+  for path in (*(run / name for name in (*LEFT, *MINE)), elsewhere):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('mine')
   (run / 'metrics').mkdir()
-  (run / 'metrics' / 'mine').symlink_to(elsewhere.parent)
-  if go_on == 'claimed':
-    claimed(run)
-  else:
-    run_claim.resume_output_dir(run)
+  for link in (run / 'phase2', run / 'metrics' / 'mine'):
+    link.symlink_to(elsewhere.parent)
+  with files.replacing(run / 'store' / f'fedavg-{"0a" * 12}' / 'round_00002.npz') as stream:
+    stream.write(b'another run writes this')
+    go_on(run)
+  assert [path.name for path in run.glob('store/fedavg-*/*')] == ['round_00002.npz']
   assert [name for name in LEFT if (run / name).exists()] == []
   assert {name: (run / name).read_text() for name in MINE} == dict.fromkeys(MINE, 'mine')
   assert elsewhere.read_text() == 'mine'
-
-
-def test_what_others_write_in_a_store_is_left_to_them(tmp_path):
-  run = claimed(tmp_path / 'run')
-  name = f'fedavg-{"0a" * 12}'
-  with files.replacing(run / 'store' / name / 'round_00001.npz') as stream:
-    stream.write(b'another run writes this')
-    run_claim.resume_output_dir(run)
-  assert [path.name for path in (run / 'store').rglob('*.*')] == ['round_00001.npz']
-  left_over = tmp_path / 'shared' / name / f'{TOKEN}-round_00002.npz'
-  left_over.parent.mkdir(parents=True)
-  left_over.write_text('half')
-  (run / 'store').rename(tmp_path / 'old')
+  # A store that runs share is left to them.
+  run_claim.release_output_dirs()
+  (run / 'store').rename(tmp_path / 'shared')
   (run / 'store').symlink_to(tmp_path / 'shared')
+  left_over = run / LEFT[3]
+  left_over.write_text('half')
   run_claim.resume_output_dir(run)
   assert left_over.exists()
-
-
-def test_a_lock_follows_no_link(tmp_path):
-  (tmp_path / 'mine').write_text('mine')
-  (tmp_path / 'run').mkdir()
-  (tmp_path / 'run' / '.tff_cluster-lock').symlink_to(tmp_path / 'mine')
-  with pytest.raises(EnvironmentFault, match='cannot write in output_dir='):
-    run_claim.lock_output_dir(tmp_path / 'run')
-  assert (tmp_path / 'mine').read_text() == 'mine'
 
 
 @pytest.mark.parametrize('name', ['results.json', 'metrics/phase1.csv'])
@@ -265,27 +236,15 @@ def test_a_folder_with_somebody_elses_files_where_a_run_writes_is_refused(name, 
 
 
 def test_a_folder_in_which_nothing_was_trained_is_another_experiments_without_a_word(tmp_path):
-  claimed(tmp_path / 'run', BASE, str(tmp_path / 'one'))
-  (tmp_path / 'run' / 'population.npz').write_text('of the first')
-  (tmp_path / 'run' / 'metrics').mkdir()
-  (tmp_path / 'run' / 'metrics' / 'phase1.csv').write_text('round\n')
+  run = claimed(tmp_path / 'run', BASE, str(tmp_path / 'one'))
+  (run / 'population.npz').write_text('of the first')
+  (run / 'metrics').mkdir()
+  (run / 'metrics' / 'phase1.csv').write_text('round\n')
   other = dataclasses.replace(BASE, data=DataConfig(num_clients=21))
-  claimed(tmp_path / 'run', other, str(tmp_path / 'two'))
-  assert config_file.read_config(tmp_path / 'run' / 'config.json') == other
-  assert not (tmp_path / 'run' / 'population.npz').exists()
-  assert os.path.samefile(tmp_path / 'run' / 'store', tmp_path / 'two')
-  train(tmp_path / 'run')
-  with pytest.raises(InputError, match='num_clients is 21 there and 20 here'):
-    run_claim.claim_output_dir(tmp_path / 'run', BASE)
-
-
-@pytest.mark.parametrize('name', ['phase1.json', f'store/fedavg-{"0a" * 12}/latest_00001.npz'])
-def test_a_folder_in_which_something_was_trained_stays_its_experiments(name, tmp_path):
-  claimed(tmp_path)
-  (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-  (tmp_path / name).write_text('x')
-  with pytest.raises(InputError, match='holds another experiment'):
-    run_claim.claim_output_dir(tmp_path, dataclasses.replace(BASE, data=DataConfig(num_clients=21)))
+  claimed(run, other, str(tmp_path / 'two'))
+  assert config_file.read_config(run / 'config.json') == other
+  assert not (run / 'population.npz').exists()
+  assert os.path.samefile(run / 'store', tmp_path / 'two')
 
 
 def test_a_clustering_that_was_not_made_is_replaced_or_left_out(tmp_path):
@@ -312,19 +271,26 @@ run_claim.lock_output_dir(sys.argv[1])
 if os.fork():
   os.kill(os.getpid(), signal.SIGKILL)
 print(os.getpid(), flush=True)
+sys.stdin.readline()
+run_claim.release_output_dirs()
+print('let go', flush=True)
 time.sleep(60)
 """
 
 
-def test_a_forked_process_that_outlives_a_killed_run_does_not_keep_its_folder(tmp_path):
-  command = [sys.executable, '-c', KILLED, str(tmp_path / 'run')]
-  killed = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-  child = int(killed.stdout.readline())
-  try:
-    assert killed.wait(timeout=30) == -signal.SIGKILL
-    with run_claim.held(tmp_path / 'run'):
-      assert (tmp_path / 'run' / '.tff_cluster-lock').read_text() == str(os.getpid())
-  finally:
-    os.kill(child, signal.SIGKILL)
-    killed.stdout.close()
-  assert list((tmp_path / 'run').iterdir()) == []
+def test_a_forked_process_that_outlives_a_killed_run_neither_keeps_its_folder_nor_gives_it_away(tmp_path):
+  run = tmp_path / 'run'
+  command = [sys.executable, '-c', KILLED, str(run)]
+  with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as killed:
+    child = int(killed.stdout.readline())
+    try:
+      assert killed.wait(timeout=30) == -signal.SIGKILL
+      with run_claim.held(run):
+        assert is_locked(run)
+        killed.stdin.write('go\n')
+        killed.stdin.flush()
+        assert killed.stdout.readline() == 'let go\n'
+        assert is_locked(run)
+    finally:
+      os.kill(child, signal.SIGKILL)
+  assert list(run.iterdir()) == []

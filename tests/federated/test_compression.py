@@ -19,29 +19,18 @@ def quantized(bits, rounding, features=FEATURES):
   return compression.Quantized(features, bits, rounding)
 
 
-def places(bits):
-  """Returns float64[features], where each number lies between level 0 and level 2**bits - 1."""
-  exact = VECTOR.astype(np.float64)
-  return (exact - exact.min()) / (exact.max() - exact.min()) * (2**bits - 1)
-
-
-def levels(found, bits):
-  """Returns the numbers of the levels that a vector was put on, and how far off a level any number is."""
-  low, high = VECTOR.min(), VECTOR.max()
-  raw = (found.astype(np.float64) - low) / (float(high) - float(low)) * (2**bits - 1)
-  return raw.round(), np.abs(raw - raw.round()).max()
-
-
 @pytest.mark.parametrize(
-  ('bits', 'rounding'), [(b, 'nearest') for b in (1, 3, 8, 16)] + [(b, 'random') for b in (1, 3, 8)]
+  ('bits', 'rounding'), [(3, 'nearest'), (16, 'nearest'), (1, 'random'), (8, 'random')]
 )
 def test_numbers_go_to_the_nearest_level_or_up_or_down_and_are_right_on_average(tff_context, bits, rounding):
   found = quantized(bits, rounding).receive(VECTOR, SEED)
   assert len(np.unique(found)) <= 2**bits
-  assert found.min() == pytest.approx(VECTOR.min()) and found.max() == pytest.approx(VECTOR.max())
-  number, off = levels(found, bits)
-  assert off < 0.02
-  place = places(bits)
+  low, high = VECTOR.min().astype(np.float64), VECTOR.max().astype(np.float64)
+  assert found.min() == pytest.approx(low) and found.max() == pytest.approx(high)
+  # Where each number was between level 0 and level 2**bits - 1, and where it is.
+  place, raw = ((array.astype(np.float64) - low) / (high - low) * (2**bits - 1) for array in (VECTOR, found))
+  number = raw.round()
+  assert np.abs(raw - number).max() < 0.02
   if rounding == 'nearest':
     # Where a number lies halfway between two levels, float32 and float64 may differ.
     assert np.abs(number - place).max() < 0.5 + 0.02
@@ -49,8 +38,7 @@ def test_numbers_go_to_the_nearest_level_or_up_or_down_and_are_right_on_average(
   assert (number >= np.floor(place - 1e-3)).all() and (number <= np.ceil(place + 1e-3)).all()
   share = place - np.floor(place)
   up = (number - np.floor(place)).sum()
-  spread = np.sqrt((share * (1 - share)).sum())
-  assert abs(up - share.sum()) < stats.norm.isf(1e-6) * spread
+  assert abs(up - share.sum()) < stats.norm.isf(1e-6) * np.sqrt((share * (1 - share)).sum())
 
 
 def test_seeds_name_the_rounding(tff_context):
@@ -68,7 +56,7 @@ def test_equal_numbers_and_extremes_come_back(tff_context, rounding):
     assert channel.receive(np.array(vector, np.float32), SEED).tolist() == vector
 
 
-@pytest.mark.parametrize('bits', [1, 2, 4, 5, 6, 7, 8, 12, 16])
+@pytest.mark.parametrize('bits', [1, 5, 12, 16])
 def test_bytes_are_those_of_28_bits_in_every_32(bits):
   # 2000 numbers of `bits` bits in words of 4 bytes, and two extremes of 4 bytes; a few words are padding.
   words = (quantized(bits, 'nearest').num_bytes - 8) / 4
@@ -76,14 +64,10 @@ def test_bytes_are_those_of_28_bits_in_every_32(bits):
   assert 0 <= words - FEATURES * bits / 28 < 4
 
 
-@pytest.mark.parametrize(
-  ('bits', 'rounding', 'message'),
-  [
+def test_wrong_arguments():
+  for bits, rounding, message in (
     (0, 'nearest', '0 bits: TFF quantizes to 1 to 16'),
-    (17, 'nearest', '17 bits'),
     (8, 'up', "rounding 'up': allowed are nearest, random"),
-  ],
-)
-def test_wrong_arguments(bits, rounding, message):
-  with pytest.raises(InputError, match=message):
-    quantized(bits, rounding)
+  ):
+    with pytest.raises(InputError, match=message):
+      quantized(bits, rounding)

@@ -23,14 +23,7 @@ def folder(tmp_path):
   return folder
 
 
-def test_a_row_for_each_round(folder, tmp_path):
-  log = round_log(folder / 'phase1.csv', tmp_path / 'board')
-  for number, loss in ((1, 2.5), (2, 1.25)):
-    log.release(number, {'loss': loss})
-  assert (folder / 'phase1.csv').read_text().split() == ['round,loss', '1,2.5', '2,1.25']
-
-
-def test_a_stage_that_goes_on_begins_its_files_anew(folder, tmp_path):
+def test_a_row_for_each_round_and_a_stage_that_goes_on_begins_its_files_anew(folder, tmp_path):
   for losses in ((2.0, 1.0), (4.0, 3.0, 2.0)):
     (folder / 'phase1.csv_temp1234').write_text('half a ro')
     log = round_log(folder / 'phase1.csv', tmp_path / 'board')

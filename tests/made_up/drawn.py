@@ -1,11 +1,13 @@
-"""Draws a section alone, as it stands on its page, and reads what is drawn."""
+"""Draws a section alone, as it stands on its page, and reads what is drawn, in it and in figures."""
 
 import html
+import itertools
 import pathlib
 import re
 from typing import Any
 
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.made_up import in_json
 from tff_cluster.papers.rohith2020.setting import describe_setting
@@ -40,3 +42,12 @@ def rows(markup: str) -> list[list[str]]:
   """Returns the text of the cells of all tables by row, heads included."""
   found = re.findall(r'<tr>(.*?)</tr>', markup, flags=re.S)
   return [[text(cell) for cell in re.findall(r'<t[hd][^>]*>(.*?)</t[hd]>', row, flags=re.S)] for row in found]
+
+
+def overlapping_texts(figure, texts) -> list[tuple[str, str]]:
+  """Returns pairs of these texts of a figure whose boxes, a little shrunk, overlap."""
+  canvas = FigureCanvasAgg(figure)
+  canvas.draw()
+  boxes = [(t.get_text(), t.get_window_extent(canvas.get_renderer()).shrunk(0.98, 0.98)) for t in texts]
+  pairs = itertools.combinations([pair for pair in boxes if pair[0]], 2)
+  return [(name, other) for (name, box), (other, beside) in pairs if box.overlaps(beside)]

@@ -28,11 +28,16 @@ CLASSES = 10
 def write_run(folder: Path, **options: Any) -> dict[str, Any]:
   """Writes results.json, arrays.npz and config.json of `make_run(**options)`; returns the results."""
   value, arrays = make_run(**options)
+  save(folder, value, arrays)
+  return value
+
+
+def save(folder: Path, value: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+  """Writes the files of a run whose results, in JSON, may lack some."""
   folder.mkdir(parents=True, exist_ok=True)
-  (folder / 'results.json').write_text(json.dumps(value, allow_nan=False))
+  (folder / 'results.json').write_text(json.dumps(with_digest(value), allow_nan=False))
   (folder / 'config.json').write_text(json.dumps(value['config']))
   files.save_arrays(folder / 'arrays.npz', arrays)
-  return value
 
 
 def make_run(
@@ -102,12 +107,8 @@ def make_run(
       shape = (_matrix(leaves), None, None, dict(run_with_splits.PARAMETERS))
     elif method == 'planted':
       main = next(iter(truths))
-      shape = (
-        (truths[main] > 0).astype(np.float64),
-        None,
-        None,
-        {'truth': main if len(truths) > 1 else None},
-      )
+      told = {'truth': main if len(truths) > 1 else None}
+      shape = ((truths[main] > 0).astype(np.float64), None, None, told)
     else:
       shape = _cluster(method, distances, vectors, owner, linkage, wrong_groups, rng)
     chosen = ClusterAssignment(shape[0], tuple(ids))
@@ -229,12 +230,9 @@ def _equal_cost(own: np.ndarray, chosen: ClusterAssignment, rounds, seed: int) -
   each, budget = int(chosen.membership.sum()), len(own) * rounds[1]
   if each * rounds[1] <= budget:
     return None
-  earlier = np.clip(own - 0.01, 0, 1)
-  return {
-    'round': rounds[0] + budget // each,
-    'client_rounds': budget // each * each,
-    'evaluation': _evaluation(np.random.default_rng(seed), earlier, False),
-  }
+  evaluation = _evaluation(np.random.default_rng(seed), np.clip(own - 0.01, 0, 1), False)
+  many = budget // each
+  return {'round': rounds[0] + many, 'client_rounds': many * each, 'evaluation': evaluation}
 
 
 def _local(accuracy: np.ndarray, rounds, seed: int) -> dict[str, Any]:
@@ -254,14 +252,11 @@ def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | No
   levels = range(int(max(x.max(initial=0), y.max(initial=0))) + 1)
   expected = sum(np.mean(x == v) * np.mean(y == v) for v in levels) if len(x) else 0.0
   omega = 1.0 if expected == 1.0 or not len(x) else (np.mean(x == y) - expected) / (1 - expected)
-  pairs = overlap_scores.bcubed(a, b)
+  scores = overlap_scores.bcubed(a, b)
   others = {
-    'omega': float(omega),
-    'onmi': overlap_scores.overlapping_nmi(a, b),
-    'bcubed_precision': pairs.precision,
-    'bcubed_recall': pairs.recall,
-    'bcubed_f': pairs.f,
-  }
+      'omega': float(omega), 'onmi': overlap_scores.overlapping_nmi(a, b), 'bcubed_precision': scores.precision,
+      'bcubed_recall': scores.recall, 'bcubed_f': scores.f,
+  }  # fmt: skip
   if (a.sum(axis=0) > 1).any() or (b.sum(axis=0) > 1).any():
     return {'ari': None, 'nmi': None} | others
   left, right = np.argmax(a, axis=0), np.argmax(b, axis=0)
@@ -272,7 +267,7 @@ def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | No
 
 
 def _evaluation(rng, accuracy: np.ndarray, one_model: bool) -> dict[str, Any]:
-  counts = np.stack([_counts(rng, a) for a in accuracy])
+  counts = _counts(rng, accuracy)
   measured = class_counts.Scores(counts, counts[:, 0].sum(axis=1) * 0.4)
   together = class_counts.Scores(counts.sum(axis=0)[None], np.array([100.0]))
   overall = together.over_rows().to_json() if one_model else None
@@ -285,11 +280,14 @@ def _evaluation(rng, accuracy: np.ndarray, one_model: bool) -> dict[str, Any]:
   return {'global': overall, 'clients': clients, 'client_accuracy': accuracy.tolist()}
 
 
-def _counts(rng, accuracy: float, rows: int = 200) -> np.ndarray:
-  truth = rng.integers(CLASSES, size=rows)
-  wrong = rng.random(rows) >= accuracy
-  predicted = np.where(wrong, (truth + 1) % CLASSES, truth)
-  return np.stack([np.bincount(kind, minlength=CLASSES) for kind in (truth, predicted, truth[~wrong])])
+def _counts(rng, accuracy: np.ndarray, rows: int = 200) -> np.ndarray:
+  """Returns int64[clients, 3, classes]: rows by label, by prediction, and those that are right."""
+  drawn = [(rng.integers(CLASSES, size=rows), rng.random(rows)) for _ in accuracy]
+  truth, chance = (np.stack(each) for each in zip(*drawn, strict=True))
+  right = chance < accuracy[:, None]
+  predicted = np.where(right, truth, (truth + 1) % CLASSES)
+  of_truth, of_prediction = (labels[..., None] == np.arange(CLASSES) for labels in (truth, predicted))
+  return np.stack([of.sum(axis=1) for of in (of_truth, of_prediction, of_truth & right[..., None])], axis=1)
 
 
 def _stage(rng, accuracy: np.ndarray, rounds: int, start: int) -> dict[str, Any]:
@@ -315,7 +313,7 @@ def _history(rng, accuracy: np.ndarray, rounds: int, start: int) -> dict[str, An
 def _candidates(vectors, distances, truths, ids) -> list[dict[str, Any]]:
   found = []
   tree = scipy.cluster.hierarchy.linkage(vectors, 'ward') if len(ids) > 1 else None
-  for count in range(2, min(10, len(ids) - 1) + 1):
+  for count in range(2, min(5, len(ids) - 1) + 1):
     labels = scipy.cluster.hierarchy.fcluster(tree, count, 'maxclust')
     if (
       len(set(labels.tolist())) < 2

@@ -1,6 +1,7 @@
 """Records that tests give in JSON, with what they are silent about filled in."""
 
 import dataclasses
+import functools
 import types
 import typing
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from tff_cluster.experiment import results
 from tff_cluster.storage import saved_rounds
 
 _Kind = TypeVar('_Kind', bound=records.Record)
+_hints = functools.cache(typing.get_type_hints)
 _ARTIFACT = {'artifact': f'fedavg-{"0" * 24}', 'start_round': 0, 'rounds': [1]}
 
 
@@ -41,7 +43,7 @@ def _filled(kind: Any, value: Any) -> Any:
     return {key: _filled(inside[1], each) for key, each in value.items()}
   if not (isinstance(kind, type) and issubclass(kind, records.Record)):
     return value
-  hints = typing.get_type_hints(kind)
+  hints = _hints(kind)
   found = value.to_json() if isinstance(value, records.Record) else dict(value)
   for field in dataclasses.fields(kind):
     key = field.metadata.get('key') or field.name

@@ -9,7 +9,7 @@ from tff_cluster.models import builtin
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize('shape', [(28, 28, 1), (32, 32, 3), (19, 23, 2)], ids=str)
+@pytest.mark.parametrize('shape', [(32, 32, 3), (19, 23, 2)], ids=str)
 @pytest.mark.parametrize('name', builtin.MODELS)
 def test_parameters_and_activations_are_those_of_keras(name, shape):
   from tff_cluster.models import build
@@ -21,20 +21,16 @@ def test_parameters_and_activations_are_those_of_keras(name, shape):
   assert builtin.size(name, shape, 7) == (model.count_params(), activations)
 
 
-@pytest.mark.parametrize(('name', 'least'), [('mnist_cnn', 4), ('cifar_cnn', 18)])
-def test_images_that_are_too_small_or_none_are_refused(name, least):
-  message = f'{name} does not fit examples of shape .*at least {least} x {least}'
-  for shape in ((8,), (least - 1, 99, 1), (99, least - 1, 1), (28, 28)):
-    with pytest.raises(InputError, match=message):
-      builtin.size(name, shape, 3)
-
-
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(('name', 'least'), [('mnist_cnn', 4), ('cifar_cnn', 18)])
-def test_keras_takes_the_smallest_and_nothing_smaller(name, least):
+def test_images_that_are_too_small_or_none_are_refused_as_keras_refuses_them(name, least):
   from tff_cluster.models import build
 
   parameters, _ = builtin.size(name, (least, least, 1), 3)
   assert parameters == build.build(name, (least, least, 1), 3, seed=0).count_params()
   with pytest.raises(InputError, match=f'^model={name} does not fit'):
     build.build(name, (least - 1, least, 1), 3, seed=0)
+  message = f'{name} does not fit examples of shape .*at least {least} x {least}'
+  for shape in ((8,), (least - 1, 99, 1), (99, least - 1, 1), (28, 28)):
+    with pytest.raises(InputError, match=message):
+      builtin.size(name, shape, 3)

@@ -1,19 +1,21 @@
-"""FedEx's tables: every printed number, typed a second time, and experiments that are valid and as the paper says."""
+"""FedEx: every printed number, typed a second time; experiments as the paper says; each claim holds on print and can fail."""
 
 import dataclasses
-import pathlib
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
-from tff_cluster.data.partitioners import matching, pathological, rows
+from tests.made_up import fedex_rows
 from tff_cluster.experiment import preset
 from tff_cluster.papers import mcmahan2017, miles2024
 from tff_cluster.papers.miles2024 import tables
+from tff_cluster.scorecard import cluster_contents
 from tff_cluster.scorecard.published import PAPER
 from tff_cluster.studies.reproduction import runs
 
-ROOT = pathlib.Path(__file__).parents[2]
 # The lines of the paper's two tables, as they are printed; the last two experts of table 2 are printed "(3 Clusters)".
 TABLE_1 = """
 Baseline 1.48 97.43%
@@ -54,12 +56,11 @@ def test_every_number_is_the_printed_one(name, text):
   ends = [i for i, line in enumerate(lines) if line[0] == 'Total']
   blocks = {'3 clusters': lines[1 : ends[0] + 1], '4 clusters': lines[ends[0] + 1 :]}
   printed = tables.PRINTED[name]
-  assert list(printed) == ['3 clusters', '4 clusters'] == [row.name for row in miles2024.PUBLISHED[name].rows]
+  assert list(printed) == list(blocks) == [row.name for row in miles2024.PUBLISHED[name].rows]
   for row, block in blocks.items():
     assert _numbers(printed[row].fedavg) == lines[0][1:]
     assert [_numbers(expert) for expert in printed[row].experts] == [line[4:] for line in block[:-1]]
     assert f'{printed[row].fedex:.2f}%' == block[-1][-1]
-    assert len(printed[row].experts) == int(row[0])
 
 
 def test_ranks_are_by_accuracy_then_by_loss_and_what_is_not_printed_comes_last():
@@ -72,12 +73,9 @@ def test_ranks_are_by_accuracy_then_by_loss_and_what_is_not_printed_comes_last()
 
 def test_the_printed_losses_are_those_of_a_softmax_of_a_softmax():
   # An expert that is sure: outputs 1 and nine times 0, so log(e + 9) - 1 where it is right and log(e + 9) elsewhere.
-  all_wrong = 2.461150
-  of_table = [row.experts for row in tables.PRINTED['fedex/table1'].values()]
-  known = [e for experts in of_table for e in experts if e] + [
-    tables.PRINTED['fedex/table1']['3 clusters'].fedavg
-  ]
-  off = [e for e in known if abs(all_wrong - e.accuracy / 100 - e.loss) > 0.025]
+  three, four = tables.PRINTED['fedex/table1'].values()
+  known = [e for e in (*three.experts, *four.experts, three.fedavg) if e]
+  off = [e for e in known if abs(2.461150 - e.accuracy / 100 - e.loss) > 0.025]
   assert off == [tables.Measured(52.91, 1.82)] and len(known) == 7
 
 
@@ -99,9 +97,8 @@ def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
     # Figures 2 and 3 show the clusters alone, which are made after one round.
     assert training.phase1_rounds + training.phase2_rounds == (2 if published.is_figure else rounds)
     assert job.config.evaluation.experts is True
-    assert [c.options.num_clusters for c in job.config.clusterings] == [
-      int(row.name[0]) for row in published.rows
-    ]
+    asked = [c.options.num_clusters for c in job.config.clusterings]
+    assert asked == [int(row.name[0]) for row in published.rows]
     assert {(c.method, c.signature) for c in job.config.clusterings} == {('spectral', 'weights')}
     noisy = published.name in ('fedex/table2', 'fedex/figure3')
     assert data.noise_clients == (0.15 if noisy else 0.0)
@@ -115,70 +112,125 @@ def test_the_papers_scale_is_that_of_its_replication_and_the_preset_is_table_1(t
   assert (data.dataset, data.partition, data.shards_per_client) == ('mnist', 'pathological', 2)
   assert (training.model, training.batch_size, training.local_epochs) == ('mnist_cnn', 10, 1)
   assert (training.learning_rate, training.cohort_fraction) == (0.1, 0.1)
-  given = [line for line in (ROOT / 'flags/fedex_mnist.flags').read_text().splitlines() if line[:1] == '-']
+  assert preset.read_preset('fedex_mnist', {}, job.config.clusterings) == job.config
+  given = (preset.FOLDER / 'fedex_mnist.flags').read_text().splitlines()
   asked = [line.removeprefix('--clustering=') for line in given if line.startswith('--clustering=')]
   assert asked == [
     f'spectral,name={c.label},signature={c.signature},num_clusters={c.options.num_clusters}'
     for c in job.config.clusterings
   ]
-  assert preset.read_preset('fedex_mnist', {}, job.config.clusterings) == job.config
 
 
 FIGURE_1 = miles2024.PUBLISHED['fedex/figure1']
 
 
 @pytest.mark.parametrize(('scale', 'rounds'), [('paper', 200), ('small', 20)])
-def test_figure_1_is_every_setting_of_fedavg_alone(scale, rounds, tmp_path):
+def test_figure_1_is_every_setting_of_fedavg_alone_with_the_rounds_of_mcmahan(scale, rounds, tmp_path):
   jobs = runs.plan(FIGURE_1, FIGURE_1.scale(scale), (4,), tmp_path)
-  asked = {
-    (partition, batch, epochs)
-    for partition in ('iid', 'pathological') for batch in (10, 50, 0) for epochs in (1, 5, 20)
-  }  # fmt: skip
-  told = [
-    (j.config.data.partition, j.config.training.batch_size, j.config.training.local_epochs) for j in jobs
-  ]
-  assert set(told) == asked and len(jobs) == 18
-  for job, (partition, batch, epochs) in zip(jobs, told, strict=True):
-    (row,) = job.rows
-    kind = {'iid': 'IID', 'pathological': 'non-IID'}[partition]
-    assert row.name == f'{kind}, B {batch or "inf"}, E {epochs}' and row.clustering == {}
-    training = job.config.training
+  printed = {cell.row: cell.published for cell in FIGURE_1.cells if cell.published is not None}
+  told = set()
+  for job in jobs:
+    (row,), training = job.rows, job.config.training
+    kind = {'iid': 'IID', 'pathological': 'non-IID'}[job.config.data.partition]
+    setting = (kind, training.batch_size or None, training.local_epochs)
+    told.add(setting)
+    assert (
+      row.name == f'{kind}, B {training.batch_size or "inf"}, E {training.local_epochs}'
+      and row.clustering == {}
+    )
+    assert printed[row.name] == mcmahan2017.ROUNDS_TO_TARGET[setting].rounds
     assert job.config.clusterings == () and training.phase1_rounds + training.phase2_rounds == rounds
     assert (training.learning_rate, training.cohort_fraction) == (0.1, 0.1 if scale == 'paper' else 0.5)
-  assert len({job.folder.root for job in jobs}) == 18
+  assert (
+    told == set(mcmahan2017.ROUNDS_TO_TARGET) and len(jobs) == len({job.folder.root for job in jobs}) == 18
+  )
   assert 'pathological_B0_E20_n1_seed4' in {job.folder.root.name.rpartition('_')[0] for job in jobs}
-
-
-@pytest.mark.parametrize('scale', ['paper', 'small'])
-def test_non_iid_b_10_e_1_is_the_fedavg_of_table_1(scale, tmp_path):
+  # Non-IID, B 10, E 1 is the FedAvg of table 1.
   table = miles2024.PUBLISHED['fedex/table1']
   (ours,) = runs.plan(FIGURE_1, FIGURE_1.scale(scale), (0,), tmp_path, only='non-IID, B 10, E 1')
   (theirs,) = runs.plan(table, table.scale(scale), (0,), tmp_path)
   assert dataclasses.replace(theirs.config, clusterings=()) == ours.config
 
 
-def test_every_row_of_figure_1_has_rounds_of_mcmahan():
-  printed = {cell.row: cell.published for cell in FIGURE_1.cells if cell.published is not None}
-  assert set(printed) == {row.name for row in FIGURE_1.rows}
-  for row in FIGURE_1.rows:
-    partition = {'iid': 'IID', 'pathological': 'non-IID'}[row.settings['partition']]
-    setting = (partition, row.settings['batch_size'] or None, row.settings['local_epochs'])
-    assert printed[row.name] == mcmahan2017.ROUNDS_TO_TARGET[setting].rounds
+_experts = fedex_rows.experts
+CLAIMS = {name: published.claims for name, published in miles2024.PUBLISHED.items()}
 
 
-@pytest.mark.parametrize('seed', [0, 1])
-def test_iid_all_test_rows_are_one_clients_and_non_iid_nearly_all(seed):
-  # How often each digit is in MNIST.
-  train = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
-  test = np.repeat(np.arange(10), (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009))
-  rng = np.random.default_rng(seed)
-  labels = rng.permutation(np.repeat(np.arange(10), train))
-  for held in (rows.iid(60000, 100, rng), pathological.pathological(labels, 100, 2, rng)):
-    counts = np.stack([np.bincount(labels[client], minlength=10) for client in held])
-    dealt = matching.match_test_rows(counts, test, rng)
-    sizes, given = [len(client) for client in dealt], np.concatenate(dealt)
-    assert len(np.unique(given)) == len(given)
-    if (counts > 0).all():
-      assert sizes == [100] * 100
-    else:
-      assert min(sizes) >= 98 and max(sizes) == 100 and 20 <= 10000 - len(given) <= 60
+def verdicts(table, **changes):
+  rows = fedex_rows.rows(table, **changes)
+  return [claim.check(rows).verdict for claim in CLAIMS[table]]
+
+
+@pytest.mark.parametrize(
+  ('table', 'claim', 'changes'),
+  [
+    # FedAvg no better than FedEx: equal is not more.
+    ('fedex/table1', 0, {'of3': {'baseline_global': (77.98,)}}),
+    ('fedex/table1', 1, {'of4': {'baseline_global': (9.0,)}}),
+    # An expert alone as good as FedEx.
+    ('fedex/table1', 2, {'of3': {'experts': (_experts(0.7798, (0.5, 0.7798, 0.6), (1, 1, 1)),)}}),
+    ('fedex/table1', 4, {'of3': {'experts': (_experts(0.7, (0.5, 0.6, 0.6), (1, 1, 1), oracle=0.97),)}}),
+    ('fedex/table2', 2, {'of3': {'experts': (_experts(0.7, (0.75, 0.4, 0.5), (1, 1, 1)),)}}),
+    ('fedex/table2', 7, {'of4': {'shared': {'source': ([[40, 45, 0, 0], [1, 0, 14, 0]],)}}}),
+    ('fedex/figure3', 0, {'of4': {'shared': {'source': ([[40, 45, 0, 0], [0, 0, 8, 7]],)}}}),
+    ('fedex/figure2', 0, {'of4': {'together': ((0.2, 0.5),)}}),
+  ],
+)
+def test_each_claim_can_fail_and_no_other_does_by_it(table, claim, changes):
+  assert set(verdicts(table)) == {'holds'}  # On what is printed.
+  found = verdicts(table, **changes)
+  assert found[claim] == 'fails'
+  related = {('fedex/table2', 2): {2, 3}}.get((table, claim), {claim})
+  assert all(verdict == 'holds' for i, verdict in enumerate(found) if i not in related)
+
+
+def test_what_a_finding_says():
+  assert CLAIMS['fedex/table1'][0].published == '97.43% against 77.98%'
+  # Means over seeds decide, and the seeds are counted.
+  better, worse = (_experts(fedex, (0.1,) * 3, (1,) * 3) for fedex in (0.9, 0.6))
+  of3 = {'seeds': (0, 1), 'experts': (better, worse), 'baseline_global': (80.0, 80.0)}
+  finding = CLAIMS['fedex/table1'][0].check(fedex_rows.rows('fedex/table1', of3=of3))
+  assert (finding.verdict, finding.ours) == ('holds', '80.00% against 75.00%')
+  assert finding.note == 'in 1 of 2 seeds'
+  # All seeds of the noise count.
+  good, bad = [[40, 45, 0, 0], [0, 0, 15, 0]], [[40, 45, 0, 0], [0, 1, 14, 0]]
+  changes = {'of4': {'shared': {'source': (good, bad)}}}
+  finding = CLAIMS['fedex/figure3'][0].check(fedex_rows.rows('fedex/figure3', **changes))
+  assert (finding.verdict, finding.note) == ('fails', 'in 1 of 2 seeds')
+  assert finding.ours == '15 in 1 cluster with 0 of MNIST; 15 in 2 clusters with 45 of MNIST'
+
+
+def test_rows_without_experts_or_without_noise_decide_nothing():
+  assert verdicts('fedex/table1', of3={'experts': (None,)}, of4={'experts': (None,)}) == ['not run'] * 6
+  assert verdicts('fedex/figure3', of4={'shared': {}}) == ['not run']
+  # Where all pairs of clients are alike, nothing is decided.
+  assert verdicts('fedex/figure2', of4={'together': ((0.5, None),)}) == ['undecided']
+
+
+@st.composite
+def _clustered(draw):
+  """Cluster, source and rows by label of a few clients."""
+  shape = draw(st.integers(2, 8))
+  integers = [hnp.arrays(int, shape, elements=st.integers(0, largest)) for largest in (2, 1)]
+  return (*map(draw, integers), draw(hnp.arrays(int, (shape, 4), elements=st.integers(0, 5))))
+
+
+@hypothesis.settings(max_examples=50, deadline=None)
+@hypothesis.given(_clustered())
+def test_pairs_clients_and_rows_are_those_counted_one_by_one(drawn):
+  labels, source, counts = drawn
+  matrix, truth = np.arange(3)[:, None] == labels, np.arange(2)[:, None] == source
+  same = {True: [], False: []}
+  for i in range(len(labels)):
+    for j in range(i):
+      common = any(a and b for a, b in zip(counts[i], counts[j], strict=True))
+      same[common].append(labels[i] == labels[j])
+  expected = tuple(sum(v) / len(v) if v else None for v in (same[True], same[False]))
+  assert cluster_contents.together(matrix, counts) == pytest.approx(expected)
+  clients, rows = np.zeros((2, 3), int), np.zeros((2, 3, 4), int)
+  for group, cluster, held in zip(source, labels, counts, strict=True):
+    clients[group, cluster] += 1
+    rows[group, cluster] += held
+  assert cluster_contents.shared_clients(matrix, truth) == clients.tolist()
+  assert (cluster_contents.rows_by_label(matrix, counts, truth) == rows).all()
+  assert (cluster_contents.rows_by_label(matrix, counts)[0] == rows.sum(axis=0)).all()

@@ -254,26 +254,50 @@ def call(name: str, arguments: list[str], capsys) -> Answer:
   return Answer(code, *capsys.readouterr(), time.process_time() - started)
 
 
-def call_process(*arguments: str) -> Answer:
+def call_process(*arguments: str, patience: float = PATIENCE) -> Answer:
   """Calls Python in the repository's root. Who waits instead of working is stopped."""
   before = _seconds_of_children()
   done = subprocess.run(
-    [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+    [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=patience
   )
   return Answer(done.returncode, done.stdout, done.stderr, _seconds_of_children() - before)
 
 
-TENSORFLOW = ('tensorflow', 'tensorflow_federated', 'keras')
+# Runs programs as they are run from a shell, one after the other. Nothing listens at the proxy: whoever wants to download is
+# refused at once.
+_ONE_BY_ONE = """
+import contextlib, json, os, runpy, sys, tempfile, time
+from absl import logging
+folder, watched, lines = json.loads(sys.argv[1])
+sys.path.insert(0, folder)
+os.environ |= {'http_proxy': 'http://127.0.0.1:9', 'https_proxy': 'http://127.0.0.1:9'}
+for name, *given in lines:
+  sys.argv, begun = [name, *given], time.process_time()
+  with tempfile.TemporaryFile('w+') as out, tempfile.TemporaryFile('w+') as err:
+    logging.get_absl_handler().python_handler.stream = err
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+      try:
+        runpy.run_module(f'phases.{name}', run_name='__main__', alter_sys=True)
+      except SystemExit as ended:
+        code = ended.code
+    seconds, texts = time.process_time() - begun, []
+    for file in (out, err):
+      file.seek(0)
+      texts.append(file.read())
+  print(json.dumps([[code, *texts, seconds], [module for module in watched if module in sys.modules]]))
+"""
 
 
-def without_modules(name: str, modules: Sequence[str], arguments: Sequence[str]) -> Answer:
-  """Runs phases.NAME as a process of its own, and looks that none of these modules has been imported at its end."""
-  script = (
-    'import atexit, runpy, sys\n'
-    f'atexit.register(lambda: [sys.stderr.write(m) for m in {tuple(modules)} if m in sys.modules])\n'
-    f'runpy.run_module("phases.{name}", run_name="__main__", alter_sys=True)'
-  )
-  return call_process('-c', script, *arguments)
+def call_one_by_one(
+  folder: pathlib.Path, watched: Sequence[str], lines: Sequence[Sequence[str]]
+) -> list[tuple[Answer, list[str]]]:
+  """Returns the answer of each (program, *arguments), and which of the watched modules have been imported by then.
+
+  All run in one process. Modules of the folder can be imported.
+  """
+  answer = call_process('-c', _ONE_BY_ONE, json.dumps([str(folder), watched, lines]), patience=10 * PATIENCE)
+  assert answer.code == 0, answer.err
+  return [(Answer(*given), imported) for given, imported in map(json.loads, answer.out.splitlines())]
 
 
 def check(answer: Answer, words: str) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.made_up import after_phase_1
-from tests.programs import children
 from tests.programs.children import run_here
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.storage import files
@@ -72,17 +71,11 @@ def test_methods_by_hand(vectors, arguments, expected, threshold, parameters, tm
     assert similarities == {}
 
 
-@pytest.mark.parametrize(
-  ('ids', 'expected'),
-  [
-    ({'client_ids': np.array([7, 5, -1, 10**12])}, [7, 5, -1, 10**12]),
-    ({'client_ids': np.array(['b', 'a', '7', 'é'])}, ['b', 'a', '7', 'é']),
-  ],
-)
-def test_ids_come_back_as_they_were_given(ids, expected, tmp_path):
-  found = clusters(save(tmp_path / 'v.npz', LINE, **ids), tmp_path / 'out', '--distance_threshold=1')
-  assert found['client_ids'] == expected
-  assert found['clusters'] == [expected[:2], expected[1:3], expected[3:]]
+@pytest.mark.parametrize('ids', [[7, 5, -1, 10**12], ['b', 'a', '7', 'é']], ids=['numbers', 'names'])
+def test_ids_come_back_as_they_were_given(ids, tmp_path):
+  path = save(tmp_path / 'v.npz', LINE, client_ids=np.array(ids))
+  found = clusters(path, tmp_path / 'out', '--distance_threshold=1')
+  assert (found['client_ids'], found['clusters']) == (ids, [ids[:2], ids[1:3], ids[3:]])
 
 
 def test_a_plain_npy(tmp_path):
@@ -125,6 +118,7 @@ def test_the_clusterings_of_a_run(run, capsys):
 
 
 def test_a_clustering_is_added_to_a_run(run, capsys):
+  files.save_json(run.clusters('three'), {'clusters': 'of other flags'})  # A stopped call left it.
   arguments = ['--method=kmeans', '--num_clusters=3', '--name=three']
   for _ in range(2):
     assert on_run(run, *arguments) == 0, capsys.readouterr().err
@@ -137,23 +131,3 @@ def test_a_clustering_is_added_to_a_run(run, capsys):
   assert "two clusterings are called 'three'" in capsys.readouterr().err
   assert on_run(run, '--method=kmeans', '--num_clusters=13') == 2
   assert len(run.load_config().clusterings) == 2
-
-
-def test_what_a_stopped_call_left_is_made_anew(run, capsys):
-  files.save_json(run.clusters('kmeans'), {'clusters': 'of other flags'})
-  assert on_run(run, '--method=kmeans', '--num_clusters=3') == 0, capsys.readouterr().err
-  assert files.load_json(run.clusters('kmeans'))['clusters'] == THREE
-
-
-def test_a_run_without_phase_1(run, capsys):
-  run.phase1.unlink()
-  assert on_run(run) == 2
-  assert 'run python -m phases.phase1' in capsys.readouterr().err
-
-
-def test_as_a_process_without_tensorflow(tmp_path):
-  path, target = save(tmp_path / 'v.npz', LINE), tmp_path / 'out' / 'clusters.json'
-  arguments = [f'--signatures_file={path}', f'--output_dir={tmp_path / "out"}', '--distance_threshold=1']
-  answer = children.without_modules('clustering', children.TENSORFLOW, arguments)
-  assert (answer.code, answer.err) == (0, '')
-  assert answer.out == f'dynamic_distance: 3 clusters, 4 clients\n{target}\n'

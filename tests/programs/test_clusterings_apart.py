@@ -81,38 +81,28 @@ def test_cliques_that_explode_leave_the_others_a_run_and_the_named_way_out_works
   assert labels(run) == ['kmeans', 'dynamic_distance']
 
 
-def test_a_run_of_which_every_clustering_fails_takes_another(tmp_path, capsys):
-  run = tmp_path / 'run'
-  check_end(run_all(run, EXPLODES), capsys.readouterr().err, 'dynamic_distance', 'done: none')
-  assert labels(run) == []
-  assert run_all(run, KMEANS) == 0, capsys.readouterr().err
-  assert labels(run) == ['kmeans']
-
-
-def test_a_fault_of_a_method_leaves_the_others_a_run(tmp_path, capsys, monkeypatch, caplog):
-  clusters = Spectral.cluster
-
+def test_a_run_of_which_every_clustering_fails_takes_another(
+  tmp_path, capsys, monkeypatch, caplog, training_fails
+):
   def fails(*arguments):
     raise ZeroDivisionError('planted')
 
-  monkeypatch.setattr(Spectral, 'cluster', fails)
-  flags = ('--clustering=spectral,num_clusters=2', KMEANS)
-  code = run_all(tmp_path / 'run', *flags)
-  check_end(code, capsys.readouterr().err, 'spectral: ZeroDivisionError: planted', 'done: kmeans')
-  # The fault is not lost.
+  run, spectral = tmp_path / 'run', '--clustering=spectral,num_clusters=2'
+  with monkeypatch.context() as patch:
+    patch.setattr(Spectral, 'cluster', fails)
+    code = run_all(run, EXPLODES, spectral)
+  check_end(
+    code, capsys.readouterr().err, 'dynamic_distance', 'spectral: ZeroDivisionError: planted', 'done: none'
+  )
+  # A fault of a method is not lost.
   assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError]
-  assert labels(tmp_path / 'run') == ['kmeans']
-  monkeypatch.setattr(Spectral, 'cluster', clusters)
-  assert run_all(tmp_path / 'run', *flags) == 0, capsys.readouterr().err
-
-
-def test_a_clustering_that_fails_while_it_is_trained_leaves_the_others_a_run(
-  tmp_path, capsys, training_fails
-):
-  run = tmp_path / 'run'
+  assert labels(run) == []
+  # One fails while it is trained.
   with training_fails():
-    check_end(run_all(run, BAD, KMEANS), capsys.readouterr().err, 'bad: planted', 'done: kmeans')
-  assert labels(run) == ['kmeans']
+    check_end(
+      run_all(run, BAD, KMEANS, spectral), capsys.readouterr().err, 'bad: planted', 'done: kmeans, spectral'
+    )
+  assert labels(run) == ['kmeans', 'spectral']
   # Another one of the name is not taken for the one that failed.
   another = ('--method=kmeans', '--num_clusters=4', '--name=bad')
   assert run_here('phases.clustering', f'--output_dir={run}', *another) == 0

@@ -19,26 +19,15 @@ PHASE1 = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def run(tmp_path):
-  """A run as if its Phase 1 had just ended."""
-  config = ExperimentConfig(
-    DataConfig(num_clients=6), clusterings=(ClusteringConfig(method='kmeans', num_clusters=2),)
-  )
-  return after_phase_1.make(tmp_path / 'run', config, np.repeat([0, 1], 3))
-
-
 def call(*arguments):
   return run_here('phases.disturb', *map(str, arguments))
 
 
-def test_a_run_without_phase_1(run, capsys):
-  run.phase1.unlink()
-  assert call(f'--output_dir={run.root}') == 2
-  assert 'run python -m phases.phase1' in capsys.readouterr().err
-
-
-def test_a_run_without_planted_groups(run, capsys):
+def test_a_run_without_planted_groups(tmp_path, capsys):
+  config = ExperimentConfig(
+    DataConfig(num_clients=6), clusterings=(ClusteringConfig(method='kmeans', num_clusters=2),)
+  )
+  run = after_phase_1.make(tmp_path / 'run', config, np.repeat([0, 1], 3))
   run.population.unlink()
   saved.save_population(make_population(clients=6), run.population)
   assert call(f'--output_dir={run.root}') == 2
@@ -53,7 +42,7 @@ def test_a_run(tmp_path, capsys):
   # A clip norm that clips nobody; noise that drowns everything; bits that change next to nothing, and very few.
   line = ('--noise_multipliers=0,100', '--clip_norm=1024', '--bits=1,16', '--repeats=2')
   capsys.readouterr()
-  assert run_here('phases.disturb', f'--output_dir={folder}', *line) == 0
+  assert call(f'--output_dir={folder}', *line) == 0
   out, err = capsys.readouterr()
   assert err == ''
   assert 'report ' in out and 'K-means on weights, noise:' in out

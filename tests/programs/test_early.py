@@ -1,30 +1,18 @@
-"""What is known before training is told before TensorFlow is imported, by a process that then leaves no folder behind."""
+"""What is known before training is told before TensorFlow is imported, and what needs no TensorFlow is done without it."""
 
-import json
-import sys
+import pathlib
 
 import numpy as np
 import pytest
 
+from tests.made_up import after_phase_1
 from tests.programs import children
-from tests.programs.children import nothing_done
+from tests.programs.children import PROGRAMS, nothing_done
+from tests.programs.test_experts_program import HAND
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 
-# Calls programs as they are called from a shell, one after the other, and tells of each its exit code, what it wrote, and
-# whether TensorFlow has been imported so far. Nothing listens at the proxy: whoever wants to download is refused at once.
-_SCRIPT = """
-import contextlib, importlib, io, json, os, sys
-folder, lines = json.loads(sys.argv[1])
-sys.path.insert(0, folder)
-os.environ |= {'http_proxy': 'http://127.0.0.1:9', 'https_proxy': 'http://127.0.0.1:9'}
-from tff_cluster.cli import program
-for name, given in lines:
-  module, out, err = importlib.import_module(f'phases.{name}'), io.StringIO(), io.StringIO()
-  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-    code = program.execute(module.main, module.define_flags, ['p', *given])
-  print(json.dumps([code, out.getvalue(), err.getvalue(), 'tensorflow' in sys.modules]))
-"""
-
-ROWS = [
+ASKED = [*((name, '--help') for name in PROGRAMS), ('store', '--version')]
+WRONG = [
   ('run_all', '--model=nowhere:f', 2, "there is no module 'nowhere'"),
   ('run_all', '--model=early_models:nothing', 2, "module 'early_models' has no function 'nothing'"),
   ('run_all', '--dataset=file --data_file={tmp}/missing.npz', 2, 'no such file'),
@@ -43,6 +31,18 @@ ROWS = [
   ('run_all', '--model=logistic --clustering=planted,truth=nothing', 2, 'truth=nothing'),
   ('run_all', '--model=logistic --num_folds=200', 2, '--num_folds=200: client '),
 ]  # fmt: skip
+STRAY = [
+  ('partition', f'--dataset=file --partition=iid --num_clients=4 --data_file={{tmp}}/{name}.npz')
+  for name in ('stray', 'rows')
+]
+DONE = [
+  ('experts', '--outputs_file={tmp}/outputs.npz'),
+  ('clustering', '--signatures_file={tmp}/v.npz --distance_threshold=1'),
+  ('replay', '--output_dir={tmp}/run --metrics=l2 --num_thresholds=4'),
+  ('reproduce', '--figure=cfl/figure1'),
+  ('reproduce', '--figure=cfl/figure2'),
+]
+SLOW = ['tensorflow', 'tensorflow_federated', 'keras', 'tensorflow_datasets', 'sklearn', 'matplotlib', 'networkx', 'scipy']  # fmt: skip
 
 
 @pytest.fixture(scope='module')
@@ -52,51 +52,70 @@ def folder(tmp_path_factory):
   (path / 'file').write_text('mine')
   (path / 'broken').mkdir()
   (path / 'broken' / 'emnist_all.sqlite').write_bytes(b'SQLite format 3\0' + bytes(84))
-  np.savez(path / 'rows.npz', x=np.ones((40, 8), np.float32), y=np.arange(40) % 2)
+  y = np.arange(40) % 2
+  np.savez(path / 'rows.npz', x=np.ones((40, 8), np.float32), y=y)
+  np.savez(path / 'stray.npz', x=np.ones((40, 8), np.float32), y=y * 300)
+  np.savez(path / 'outputs.npz', outputs=HAND)
+  np.savez(path / 'v.npz', signatures=[[0.0], [1.0], [2.0], [10.0]])
+  config = ExperimentConfig(DataConfig(num_clients=6), clusterings=(ClusteringConfig(method='planted'),))
+  after_phase_1.make(path / 'run', config, np.repeat([0, 1], 3))
   return path
-
-
-def called(lines, folder):
-  """Returns (exit code, standard output, standard error, whether TensorFlow has been imported) of each (program, line)."""
-  given = [
-    (name, [*line.format(tmp=folder).split(' '), f'--output_dir={folder}/out']) for name, line in lines
-  ]
-  answer = children.call_process('-c', _SCRIPT, json.dumps([str(folder), given]))
-  assert answer.code == 0, answer.err
-  # As much as one program may take, and what is looked at when more has been imported than its flags need.
-  assert answer.seconds < 3 * children.SECONDS
-  return [json.loads(line) for line in answer.out.splitlines()]
 
 
 @pytest.fixture(scope='module')
 def answers(folder):
-  return dict(zip(ROWS, called([row[:2] for row in ROWS], folder), strict=True))
+  """Returns {(program, line): (answer, slow modules that have been imported so far)}, and the folder with what was left."""
+  rows = [row[:2] for row in (*ASKED, *DONE, *WRONG, *STRAY)]
+  lines = []
+  for k, (name, line) in enumerate(rows):
+    out = [] if (name, line) in ASKED or '--output_dir' in line else [f'--output_dir={folder}/out{k}']
+    lines.append([name, *line.format(tmp=folder).split(' '), *out])
+  return dict(zip(rows, children.call_one_by_one(folder, SLOW, lines), strict=True))
 
 
-@pytest.mark.parametrize('row', ROWS, ids=[f'{name} {line!r}' for name, line, *_ in ROWS])
+@pytest.mark.parametrize('row', ASKED, ids=' '.join)
+def test_help_is_fast_and_imports_nothing_that_is_slow(row, answers):
+  answer, imported = answers[row]
+  assert (answer.code, answer.err, imported) == (0, '', []) and answer.seconds < children.SECONDS
+  name, option = row
+  if option == '--version':
+    assert answer.out.startswith('tff_cluster ')
+    return
+  lines = answer.out.splitlines()
+  assert f'usage: python -m phases.{name} --flag=value ...' in lines and '  --flagfile=FILE' in lines
+  assert '--verbosity' not in answer.out.replace("absl's flags, for instance --verbosity", '')
+  assert '--only_check_args' not in answer.out and '--pdb' not in answer.out
+
+
+@pytest.mark.parametrize('row', WRONG, ids=[f'{name} {line!r}' for name, line, *_ in WRONG])
 def test_what_is_known_is_told_without_tensorflow(row, answers, folder):
-  code, out, err, imported = answers[row]
+  answer, imported = answers[row[:2]]
   *_, expected, words = row
-  assert code == expected, err
-  lines = [line for line in err.splitlines() if not line.startswith('W')]
-  assert len(lines) == 1 and lines[0].startswith('error: ') and words.format(tmp=folder) in lines[0], err
-  assert not imported
-  assert nothing_done(out)
+  assert answer.code == expected, answer.err
+  (line,) = (line for line in answer.err.splitlines() if not line.startswith('W'))
+  assert line.startswith('error: ') and words.format(tmp=folder) in line
+  assert 'tensorflow' not in imported and answer.seconds < 3 * children.SECONDS
+  assert nothing_done(answer.out)
 
 
-def test_a_model_of_a_users_own_is_not_imported_to_be_found(folder, monkeypatch):
-  monkeypatch.syspath_prepend(folder)
-  from tff_cluster.models import lookup
+@pytest.mark.parametrize('row', DONE, ids=[' '.join(row) for row in DONE])
+def test_what_needs_no_tensorflow_is_done_without_it(row, answers):
+  answer, imported = answers[row]
+  assert (answer.code, answer.err) == (0, '') and not {'tensorflow', 'tensorflow_federated', 'keras'} & {
+    *imported
+  }
+  if row[0] == 'experts':
+    assert 'sklearn' not in imported and answer.out.startswith('2 experts, 3 samples, 3 classes\n')
+  elif row[0] == 'clustering':
+    assert answer.out.startswith('dynamic_distance: 3 clusters, 4 clients\n')
+  elif row[0] == 'reproduce':
+    page = pathlib.Path(answer.out.removeprefix('report ').rstrip('\n'))
+    assert f'python -m phases.reproduce {row[1]}' in page.read_text()
+    assert 'fails' not in (page.parent / 'scorecard.csv').read_text()
 
-  lookup.check('early_models:small')
-  assert 'early_models' not in sys.modules
 
-
-def test_classes_without_rows_are_told(folder):
-  y = np.arange(40) % 2 * 300
-  np.savez(folder / 'stray.npz', x=np.ones((40, 8), np.float32), y=y)
-  line = '--dataset=file --partition=iid --num_clients=4 --data_file={tmp}/%s.npz'
-  told = called([('partition', line % name) for name in ('stray', 'rows')], folder)
-  assert [code for code, *_ in told] == [0, 0]
-  assert '299 of 301 classes have no rows (labels go up to 300)' in told[0][2]
-  assert len(told[0][2].splitlines()) == 1 and told[1][2] == ''
+def test_classes_without_rows_are_told(answers):
+  (stray, _), (rows, _) = (answers[row] for row in STRAY)
+  assert (stray.code, rows.code, rows.err) == (0, 0, '')
+  (line,) = stray.err.splitlines()
+  assert '299 of 301 classes have no rows (labels go up to 300)' in line

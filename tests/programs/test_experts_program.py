@@ -98,11 +98,3 @@ def test_start_weights_and_seed(tmp_path):
   orders = [document['order_sensitivity']['agreement'] for _, document in found]
   assert orders[0] == orders[1] != orders[2]
   assert found[0][1] == found[1][1]
-
-
-def test_it_runs_as_a_process_and_imports_neither_tensorflow_nor_scikit_learn(tmp_path):
-  np.savez(tmp_path / 'x.npz', outputs=HAND)
-  arguments = [f'--outputs_file={tmp_path}/x.npz', f'--output_dir={tmp_path}/out']
-  answer = children.without_modules('experts', (*children.TENSORFLOW, 'sklearn'), arguments)
-  assert (answer.code, answer.err) == (0, '')
-  assert sorted(path.name for path in (tmp_path / 'out').iterdir()) == ['experts.json', 'predictions.npz']

@@ -69,25 +69,20 @@ def test_every_file_of_a_user_is_there_byte_for_byte_after_everything(tmp_path, 
   assert {path: path.read_bytes() for path in contents} == contents
 
 
-@pytest.mark.parametrize(
-  ('wrong', 'words'),
-  [
+def test_refused_commands_do_not_lock_their_folder(tmp_path, capsys):
+  run = tmp_path / 'run'
+  for wrong, words in (
     (('--model=no.such:module',), 'no.such'),
     (('--num_clients=1790', '--num_groups=1'), ''),
-    (('--dataset=mnist', '--data_dir={tmp}/nowhere'), 'mnist'),
+    (('--dataset=mnist', f'--data_dir={tmp_path}/nowhere'), 'mnist'),
     (('--clustering=planted,truth=none,name=oracle',), 'none'),
-  ],
-)
-def test_a_refused_command_does_not_lock_its_folder(wrong, words, tmp_path, capsys):
-  run = tmp_path / 'run'
-  wrong = [flag.format(tmp=tmp_path) for flag in wrong]
-  left_out = {flag.split('=')[0] for flag in wrong} - {'--clustering'}
-  right = [flag for flag in SMALL if flag.split('=')[0] not in left_out]
-  assert run_here(
-    'phases.run_all', f'--output_dir={run}', *right, *wrong, f'--store_dir={tmp_path}/shared'
-  ) in (1, 2)
-  refusal = capsys.readouterr().err
-  assert words in refusal and refusal.count('\n') == 1
+  ):
+    changed = {flag.split('=')[0] for flag in wrong} - {'--clustering'}
+    line = [flag for flag in SMALL if flag.split('=')[0] not in changed]
+    line += [*wrong, f'--output_dir={run}', f'--store_dir={tmp_path}/shared']
+    assert run_here('phases.run_all', *line) in (1, 2)
+    refusal = capsys.readouterr().err
+    assert words in refusal and refusal.count('\n') == 1
   assert run_here('phases.phase1', f'--output_dir={run}', *SMALL) == 0, capsys.readouterr().err
 
 
@@ -98,21 +93,22 @@ def flip(path, place):
   return bytes(whole)
 
 
-@pytest.mark.parametrize(('place', 'flags'), [(0.001, ()), (0.5, ('--export_models',)), (0.999, ())])
 def test_a_flipped_bit_in_an_exported_model_is_noticed_and_the_model_made_again(
-  place, flags, copy, finished, capsys, caplog
+  copy, finished, capsys, caplog
 ):
-  path = RunFolder(copy).model('kmeans', 1)
-  damaged = flip(path, place)
+  paths = [RunFolder(copy).model(*model) for model in (('kmeans', 0), ('kmeans', 1), ('bipartition', 0))]
+  damaged = [flip(path, place) for path, place in zip(paths, (0.001, 0.5, 0.999), strict=True)]
   with caplog.at_level(logging.WARNING):
-    assert run_small(copy, *flags) == 0, capsys.readouterr().err
+    assert run_small(copy) == 0, capsys.readouterr().err
   assert ' 0 trained' in capsys.readouterr().out
-  (record,) = [record for record in caplog.records if record.name == files.__name__]
-  assert f'{path} is damaged' in record.getMessage()
-  assert path.with_name(path.name + '.damaged').read_bytes() == damaged
-  assert live_experiment._same_model(path, RunFolder(finished).model('kmeans', 1))
-  assert run_small(copy, *flags) == 0
-  assert len(list(copy.glob('models/**/*.damaged'))) == 1 and digest(copy) == digest(finished)
+  told = [record.getMessage() for record in caplog.records if record.name == files.__name__]
+  assert len(told) == len(paths)
+  for path, content in zip(paths, damaged, strict=True):
+    assert any(f'{path} is damaged' in line for line in told)
+    assert path.with_name(path.name + '.damaged').read_bytes() == content
+    assert live_experiment._same_model(path, finished / path.relative_to(copy))
+  assert run_small(copy) == 0
+  assert len(list(copy.glob('models/**/*.damaged'))) == len(paths) and digest(copy) == digest(finished)
 
 
 def test_a_model_of_whose_checksum_a_killed_run_did_not_tell_is_looked_into(copy, capsys):

@@ -1,6 +1,5 @@
 """The memory that runs are said to need, beside what they take: resident, this process and its worker together."""
 
-import os
 import re
 import threading
 
@@ -8,12 +7,14 @@ import numpy as np
 import pytest
 
 from benchmarks import common
-from tests.programs.children import Child
+from tests.programs.children import UnreportedChild
 
 pytestmark = pytest.mark.tensorflow
 
 # How far the estimate may be from the peak, either way.
 FACTOR = 2.0
+# Resident bytes of libraries that a fork has in common with the process that it comes from, and never looks at itself.
+SHARED = 300_000_000
 SHORT = ('--phase1_rounds=1', '--phase2_rounds=1', '--learning_rate=0.01', '--clients_in_parallel=2')
 FILE = ('--dataset=file', '--partition=iid', '--data_file={data}')
 
@@ -28,7 +29,7 @@ def save(path, rows, features, labels):
 
 def peak_and_output(*arguments):
   """Runs phases.run_all; returns the highest resident bytes of its processes together, and what it printed."""
-  child = Child('phases.run_all', *arguments)
+  child = UnreportedChild('phases.run_all', *arguments)
   levels, done = [0], threading.Event()
 
   def look():
@@ -50,8 +51,8 @@ def peak_and_output(*arguments):
 @pytest.mark.parametrize(
   ('rows', 'features', 'labels', 'flags'),
   [
-    # The models of a cohort: 1.2 million parameters each.
-    (400, 6_000, range(3), ('--model=2nn', '--num_clients=20', '--clustering=kmeans,num_clusters=3')),
+    # Models of 1.2 million parameters each.
+    (160, 6_000, range(3), ('--model=2nn', '--num_clients=8', '--clustering=kmeans,num_clusters=3')),
     (20_000, 1_000, range(3), ('--model=logistic', '--num_clients=10', '--clustering=kmeans,num_clusters=2')),
     # One stray label. Tables of classes x classes, one a client, took more than the machine has.
     (48, 8, (0, 20_000), ('--model=logistic', '--num_clients=4', '--clustering=kmeans,num_clusters=2')),
@@ -63,5 +64,4 @@ def test_the_estimate_is_about_what_a_run_takes(rows, features, labels, flags, t
   given = [flag.format(data=data) for flag in (*FILE, *SHORT, *flags)]
   peak, out = peak_and_output(f'--output_dir={tmp_path / "run"}', *given)
   estimate = float(re.search(r'^memory: about ([0-9.]+) GB', out, re.M)[1]) * 1e9
-  print(f'{os.path.basename(tmp_path)}: estimated {estimate / 1e9:.1f} GB, measured {peak / 1e9:.2f} GB')
-  assert peak / FACTOR < estimate < peak * FACTOR
+  assert peak / FACTOR < estimate < (peak + SHARED) * FACTOR, (estimate, peak)

@@ -6,7 +6,6 @@ are a row a kind, and what only a file can be. Damaged folders of runs are in te
 
 import io
 import json
-import os
 import zipfile
 
 import numpy as np
@@ -28,11 +27,8 @@ def changed(section, **fields):
 
 WHOLE = json.dumps(GOOD, indent=1).encode()
 CONFIGS = {
-  'nothing': (b'', 'not JSON (Expecting value'),
   'two in a row': (WHOLE + WHOLE, 'not JSON (Extra data'),
   'another encoding': (json.dumps(GOOD).encode('utf-16'), 'not UTF-8'),
-  'a list': (b'[]', 'must be a JSON object, found list'),
-  'a number out of range': (b'{"training": {"learning_rate": 1e999}}', 'configuration: learning_rate=inf: expected a finite number'),
   'a number of 5000 digits': (b'{"data": {"data_seed": ' + b'9' * 5000 + b'}}', 'not JSON (Exceeds the limit'),
   'a field twice': (b'{"data": {"data_seed": 1, "data_seed": 2}}', "'data_seed' stands in it twice"),
   'a field of a newer version': (changed('training', compression='none'), "unknown field 'compression'"),
@@ -59,9 +55,9 @@ def npz(**arrays):
   return stream.getvalue()
 
 
-def npy(array, **options):
+def npy(array):
   stream = io.BytesIO()
-  np.save(stream, array, **options)
+  np.save(stream, array)
   return stream.getvalue()
 
 
@@ -74,28 +70,18 @@ def header(shape, descr='<f8'):
 
 X, Y = np.arange(240.0).reshape(60, 4), np.arange(60) % 3
 HUGE = header((10**9, 10**9))
-# A file of each kind that is no archive, or a damaged one.
+# No archives, or damaged ones. Files of rows and of vectors have tests of their own (test_npz_file.py, test_signatures.py).
 FOREIGN = {
   'nothing': b'',
   'a text': b'x,y\n1,2\n',
-  'cut': npz(x=X, y=Y, outputs=X, signatures=X)[:-300],
   'altered': npz(x=X, y=Y, outputs=X, signatures=X).replace(X.tobytes()[99:140], bytes(41)),
   'a pickle': b'\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00]\x94(K\x01K\x02e.',
 }
 ROWS = {
   'no y': (npz(x=X), "has no array 'y'"),
-  'one array': (npy(X), 'is not an .npz'),
-  'an unknown array': (npz(x=X, y=Y, labels=Y), "has an unknown array 'labels'"),
-  'objects': (npz(x=X.astype(object), y=Y), 'holds Python objects'),
   'dates': (npz(x=X.astype('M8[s]'), y=Y), 'x has dtype datetime64'),
   'records': (npz(x=np.zeros((60, 2), [('a', int)]), y=Y), 'x has dtype [('),
-  'fewer labels': (npz(x=X, y=Y[:-1]), 'y has 59 rows, x has 60'),
   'labels above 2^63': (npz(x=X, y=np.full(60, 2**64 - 1, np.uint64)), 'y has the label 18446744073709551615'),
-  'NaN': (npz(x=np.where(X == 9, np.nan, X), y=Y), 'x has NaN or infinite values (or too large for float32), first in row 2'),
-  'an infinity': (npz(x=np.where(X == 41, np.inf, X), y=Y), 'first in row 10'),
-  'a number beyond float32': (npz(x=np.where(X == 41, 1e39, X), y=Y), '(or too large for float32), first in row 10'),
-  'a label too high': (npz(x=X, y=np.where(Y == 2, 2**16, 1)), 'y has the label 65536; labels go from 0 to at most 65535'),
-  'a label of 1.5': (npz(x=X, y=np.full(60, 1.5)), 'y has dtype float64; labels are whole numbers'),
   'a member that is no array': (raw(x__npy=npy(X), y=b'0,1,2'), "'y' in it is no array"),
   'a member that is cut': (raw(x__npy=npy(X)[:-8], y__npy=npy(Y)), 'is damaged'),
   'a member of 8 exabytes': (raw(x__npy=HUGE, y__npy=npy(Y)), 'an array in it promises more numbers than it holds'),
@@ -103,7 +89,6 @@ ROWS = {
 }  # fmt: skip
 VECTORS = {
   'no signatures': (npz(vectors=X), "must hold an array 'signatures', found vectors"),
-  'objects alone': (npy(X.astype(object), allow_pickle=True), 'holds Python objects'),
   'records': (npz(signatures=np.zeros((3, 2), [('a', int)])), 'signatures must be numbers'),
   'ids that are no array': (raw(signatures__npy=npy(X), client_ids=b'a,b'), 'not an .npz or .npy file, or damaged'),
   'an array of 8 exabytes': (HUGE, 'not an .npz or .npy file, or damaged'),
@@ -144,9 +129,8 @@ def test_a_wrong_configuration(kind, tmp_path, capsys):
 
 
 @pytest.mark.parametrize('name', ['phase1', 'run_all', 'compare'])
-@pytest.mark.parametrize('kind', list(CONFIGS)[:2])
-def test_every_program_reads_configurations_alike(kind, name, tmp_path, capsys):
-  refused(name, 'config_file', *CONFIGS[kind], tmp_path, capsys)
+def test_every_program_reads_configurations_alike(name, tmp_path, capsys):
+  refused(name, 'config_file', *CONFIGS['two in a row'], tmp_path, capsys)
 
 
 FILE = ('--dataset=file', '--partition=iid', '--num_clients=5')
@@ -176,10 +160,8 @@ def test_a_wrong_file(name, kind, tmp_path, capsys):
 
 
 @pytest.mark.parametrize('kind', FOREIGN)
-@pytest.mark.parametrize('name', FIRST)
-def test_a_foreign_or_damaged_file(name, kind, tmp_path, capsys):
-  flag, _, more = TAKERS[name]
-  refused(name, flag, FOREIGN[kind], 'given.npz: ', tmp_path, capsys, *more)
+def test_a_foreign_or_damaged_file(kind, tmp_path, capsys):
+  refused('experts', 'outputs_file', FOREIGN[kind], 'given.npz: ', tmp_path, capsys)
 
 
 @pytest.mark.parametrize('name', TAKERS)
@@ -191,24 +173,10 @@ def test_a_folder_and_nothing(name, tmp_path, capsys):
   children.check(children.call(name, line, capsys), 'given.npz: no such file')
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason='root may read anything')
-@pytest.mark.parametrize('name', FIRST)
-def test_a_file_that_may_not_be_read_is_the_machines_fault(name, tmp_path, capsys):
-  flag, _, more = TAKERS[name]
-  path = tmp_path / 'given.npz'
-  path.write_bytes(npz(x=X, y=Y))
-  path.chmod(0)
-  answer = children.call(name, [f'--{flag}={path}', f'--output_dir={tmp_path}/out', *more], capsys)
-  assert answer.code == 1 and answer.err.count('\n') == 1 and 'Permission denied' in answer.err
-
-
 @pytest.mark.parametrize(
   ('line', 'words'),
   [
     ('--num_clients=999999999999999999', '48 training rows are too few for 2 rows each; at most 24 clients'),
-    ('--partition=dirichlet --num_clients=99999999999', 'at most 24 clients'),
-    ('--partition=pathological --num_clients=99999999999', 'at most 24 clients'),
-    ('--partition=quantity_skew --num_clients=25', 'at most 24 clients'),
     ('--partition=by_writer', 'the rows of given have no owners; a file needs client_id'),
     ('--partition=pathological --shards_per_client=4', '--shards_per_client=4: the rows have 3 labels'),
     ('--partition=label_swapped --num_groups=4', '3 labels have 3 pairs to swap'),
@@ -216,11 +184,9 @@ def test_a_file_that_may_not_be_read_is_the_machines_fault(name, tmp_path, capsy
   ],
 )
 def test_rows_that_are_right_and_cannot_be_shared_out(line, words, tmp_path, capsys):
-  refused_flags = [*FILE, '--clustering=kmeans,num_clusters=2', *line.split(' ')]
   path = tmp_path / 'given.npz'
   path.write_bytes(npz(x=X, y=Y))
-  answer = children.call(
-    'partition', [f'--data_file={path}', f'--output_dir={tmp_path}/out', *refused_flags], capsys
-  )
-  children.check(answer, words)
+  given = [*FILE, '--clustering=kmeans,num_clusters=2', *line.split(' ')]
+  line = [f'--data_file={path}', f'--output_dir={tmp_path}/out', *given]
+  children.check(children.call('partition', line, capsys), words)
   assert sorted(tmp_path.iterdir()) == [path]

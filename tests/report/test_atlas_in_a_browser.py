@@ -1,7 +1,6 @@
 """The atlas in a real browser: pictures, sorting, clicks, keys, the address and paper, without an error in its console."""
 
 import base64
-import contextlib
 import json
 import re
 
@@ -17,13 +16,21 @@ pytestmark = pytest.mark.skipif(
   browsers.find() is None, reason=f'needs one of {", ".join(browsers.NAMES)} on PATH'
 )
 IDS = atlas_runs.strange_ids(14)
-# Boxes that hold more than they show.
-_CUT_OFF = (
-  "['html', '#contenders', '.blocks', 'aside'].filter((name) => { const e = document.querySelector(name); "
-  "return e.scrollWidth > e.clientWidth + 1 || (name !== 'html' && e.scrollHeight > e.clientHeight + 1); })"
-)
 SHOWN = [words.client(name) for name in IDS]
 CLIQUES, BIPARTITION, PLANTED = 3, 4, 5
+# Boxes that hold more than they show.
+_CUT_OFF = """['html', '#contenders', '.blocks', 'aside'].filter((name) => {
+  const e = document.querySelector(name);
+  return e.scrollWidth > e.clientWidth + 1 || (name !== 'html' && e.scrollHeight > e.clientHeight + 1);
+})"""
+# Texts that leave their pictures.
+_OUTSIDE = """Array.from(document.querySelectorAll('.view svg text')).filter((e) => {
+  const [a, b] = [e.getBoundingClientRect(), e.ownerSVGElement.getBoundingClientRect()];
+  return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1 || a.bottom > b.bottom + 1;
+}).map((e) => e.textContent)"""
+_NO_NUMBER = '/NaN|undefined|Infinity/.test(document.querySelector("main").innerHTML)'
+# A4 without its margins of 13 mm, at 96 pixels an inch.
+PAPER = (695, 1024, 'print')
 
 
 @pytest.fixture(scope='module')
@@ -32,64 +39,67 @@ def driven(tmp_path_factory):
     yield found
 
 
+@pytest.fixture(autouse=True)
+def no_faults(driven):
+  driven.faults.clear()
+  yield
+  assert driven.faults == []
+
+
+def _write(runs, arrays, folder, alarms=()):
+  """Returns the document of an atlas and its page."""
+  document, _ = atlas_runs.document(runs, arrays, alarms)
+  return document, page.write(document, 'digits', f'{len(document["runs"][0]["clients"])} clients', folder)
+
+
 @pytest.fixture(scope='module')
 def atlas(tmp_path_factory):
-  """Returns the document and the address of its page."""
   # Two rounds after Phase 1 leave the overlapping cliques with other accuracies at equal client-rounds.
   runs, arrays = atlas_runs.make(3, client_ids=IDS)
   del arrays[2]
-  document, _ = atlas_runs.document(runs, arrays, ('<b>bold</b> groups',))
-  return document, page.write(document, 'digits', '14 clients', tmp_path_factory.mktemp('atlas')).as_uri()
+  document, path = _write(runs, arrays, tmp_path_factory.mktemp('atlas'), ('<b>bold</b> groups',))
+  return document, path.as_uri()
 
 
 @pytest.fixture
 def opened(driven, atlas):
-  driven.faults.clear()
   driven.open(atlas[1])
-  yield driven
-  assert driven.faults == []
+  return driven
 
 
 def _count(browser, selector):
   return browser.evaluate(f'document.querySelectorAll({json.dumps(selector)}).length')
 
 
+def _of_each(browser, selector, what):
+  """Returns this of each element, `e`."""
+  return browser.evaluate(f'Array.from(document.querySelectorAll({json.dumps(selector)}), (e) => {what})')
+
+
 def _texts(browser, selector):
-  return browser.evaluate(
-    f'Array.from(document.querySelectorAll({json.dumps(selector)}), (e) => e.textContent)'
-  )
+  return _of_each(browser, selector, 'e.textContent')
 
 
-def _select(browser, name, value):
+def _set(browser, element, value, event):
   browser.evaluate(
-    f"(() => {{const e = document.getElementById('choose-{name}'); e.value = {json.dumps(value)}; "
-    "e.dispatchEvent(new Event('change', {bubbles: true})); })()"
+    f"(() => {{const e = document.getElementById('{element}'); e.value = {json.dumps(value)}; "
+    f"e.dispatchEvent(new Event('{event}', {{bubbles: true}})); }})()"
   )
+
+
+def _select(browser, **chosen):
+  for name, value in chosen.items():
+    _set(browser, f'choose-{name}', value, 'change')
 
 
 def _column(browser, title):
   """Returns the cells of a column, top to bottom."""
-  titles = _texts(browser, '#contenders th')
-  at = next(i for i, found in enumerate(titles) if found.replace('\u00ad', '') == title)
-  return _texts(browser, f'#contenders td:nth-child({at + 1})')
+  titles = [found.replace('\u00ad', '') for found in _texts(browser, '#contenders th')]
+  return _texts(browser, f'#contenders td:nth-child({titles.index(title) + 1})')
 
 
 def _times_in(groups, client):
-  return sum(client in members for members in groups)
-
-
-@contextlib.contextmanager
-def _on_paper(browser):
-  browser.call('Emulation.setEmulatedMedia', media='print')
-  # A4 without its margins of 13 mm, at 96 pixels an inch.
-  browser.call(
-    'Emulation.setDeviceMetricsOverride', width=695, height=1024, deviceScaleFactor=1, mobile=False
-  )
-  try:
-    yield
-  finally:
-    browser.call('Emulation.clearDeviceMetricsOverride')
-    browser.call('Emulation.setEmulatedMedia', media='')
+  return sum(client in members for members in groups or ())
 
 
 def _strands(run, contender):
@@ -105,43 +115,35 @@ def _strands(run, contender):
   return total
 
 
-def test_all_pictures_have_their_marks(opened, atlas):
-  document, _ = atlas
+def test_all_pictures_have_their_marks_and_texts_stay_in_them(opened, atlas):
+  run = atlas[0]['runs'][0]
   assert _count(opened, '#contenders tbody tr') == 6
   assert _count(opened, '#matrix g.client') == 14 * 5
   for contender in range(6):
-    _select(opened, 'contender', contender)
+    _select(opened, contender=contender)
     assert _count(opened, '#map g.client') == 14
-    assert _count(opened, '#flow .strand') == _strands(document['runs'][0], contender)
-    clusters = document['runs'][0]['contenders'][contender]['clusters'] or []
-    several = [client for client in range(14) if _times_in(clusters, client) > 1]
-    for client in range(14):
-      wedges = _count(opened, f'#map g.client[data-client="{client}"] .wedge')
-      assert wedges == (_times_in(clusters, client) if client in several else 0)
-    assert contender != PLANTED or several
-  assert opened.evaluate(
-    "Array.from(document.querySelectorAll('svg')).every((e) => !/NaN|undefined|Infinity/.test(e.outerHTML))"
-  )
+    assert _count(opened, '#flow .strand') == _strands(run, contender)
+    times = [_times_in(run['contenders'][contender]['clusters'], client) for client in range(14)]
+    wedges = _of_each(
+      opened, '#map g.client', '[Number(e.dataset.client), e.querySelectorAll(".wedge").length]'
+    )
+    assert dict(wedges) == {client: count if count > 1 else 0 for client, count in enumerate(times)}
+    assert contender != PLANTED or max(times) > 1
+    assert opened.evaluate(_OUTSIDE) == [] and not opened.evaluate(_NO_NUMBER)
 
 
 def test_a_heading_sorts_and_turns_round(opened, atlas):
-  document, _ = atlas
-  means = [measured['budgets'][ROUNDS]['mean'] for measured in document['runs'][0]['contenders']]
-  names = [contender['name'] for contender in document['contenders']]
+  means = [measured['budgets'][ROUNDS]['mean'] for measured in atlas[0]['runs'][0]['contenders']]
+  names = [contender['name'] for contender in atlas[0]['contenders']]
   falling = sorted(range(6), key=lambda i: -means[i])
   assert _column(opened, 'contender') == names
   opened.click('#contenders th button', 2)
   assert _column(opened, 'contender') == [names[i] for i in falling]
   assert _column(opened, 'mean') == [words.percent(means[i]) for i in falling]
-  assert (
-    opened.evaluate("document.querySelectorAll('#contenders th')[2].getAttribute('aria-sort')")
-    == 'descending'
-  )
+  assert _of_each(opened, '#contenders th', 'e.getAttribute("aria-sort")')[2] == 'descending'
   opened.press('Enter')
   assert _column(opened, 'contender') == [names[i] for i in falling[::-1]]
-  assert (
-    opened.evaluate("document.querySelectorAll('#contenders th')[2].getAttribute('aria-sort')") == 'ascending'
-  )
+  assert _of_each(opened, '#contenders th', 'e.getAttribute("aria-sort")')[2] == 'ascending'
   # FedAvg has no difference to itself; it stays below, whichever way.
   at = _texts(opened, '#contenders th').index('− FedAvg')
   for _ in range(2):
@@ -152,40 +154,29 @@ def test_a_heading_sorts_and_turns_round(opened, atlas):
 
 
 def test_a_click_on_the_map_fills_the_card_and_marks_the_client(opened, atlas):
-  document, _ = atlas
-  _select(opened, 'contender', CLIQUES)
-  run, client = document['runs'][0], 9
+  run, client = atlas[0]['runs'][0], 9
+  _select(opened, contender=CLIQUES)
   opened.click(f'#map g.client[data-client="{client}"]')
   assert _texts(opened, '#card-heading') == [f'Client {SHOWN[client]}']
   assert _texts(opened, '#card-rows') == [f'{sum(run["labels"][client])} training rows']
-  geometry = run['geometry']['weights']
-  near = [SHOWN[other] for other in geometry['neighbours'][client]]
+  near = [SHOWN[other] for other in run['geometry']['weights']['neighbours'][client]]
   assert _texts(opened, '#card-neighbours button') == near
   for contender, measured in enumerate(run['contenders']):
     part = f'[data-contender-card="{contender}"]'
     for budget in (ROUNDS, CLIENT_ROUNDS):
       own, reference = (m['budgets'][budget]['accuracy'][client] for m in (measured, run['contenders'][0]))
-      shown = _texts(opened, f'{part} tr[data-budget="{budget}"] td.n')
-      assert shown == [
-        words.percent(own),
-        words.signed(100 * (own - reference)) if contender else 'reference',
-      ]
-    others = [
-      [SHOWN[k] for k in members if k != client]
-      for members in measured['clusters'] or []
-      if client in members
-    ]
-    assert _texts(opened, f'{part} .members button') == [name for members in others for name in members[:12]]
-  bars = opened.evaluate(
-    "Array.from(document.querySelectorAll('.label-bar'), (e) => Number(e.getAttribute('height')))"
-  )
+      gain = words.signed(100 * (own - reference)) if contender else 'reference'
+      assert _texts(opened, f'{part} tr[data-budget="{budget}"] td.n') == [words.percent(own), gain]
+    mine = [members for members in measured['clusters'] or [] if client in members]
+    others = [SHOWN[k] for members in mine for k in [k for k in members if k != client][:12]]
+    assert _texts(opened, f'{part} .members button') == others
+  bars = _of_each(opened, '.label-bar', 'Number(e.getAttribute("height"))')
   labels = run['labels'][client]
-  assert [bar / sum(bars) for bar in bars] == pytest.approx(
-    [count / sum(labels) for count in labels], abs=0.01
-  )
+  shares = [count / sum(labels) for count in labels]
+  assert [bar / sum(bars) for bar in bars] == pytest.approx(shares, abs=0.01)
   assert _count(opened, '#map g.client.chosen') == 1 and _count(opened, '#matrix g.client.chosen') == 5
-  mine = opened.evaluate(f'Array.from(document.querySelectorAll(\'.strand[data-client="{client}"]\')).length')
-  assert _count(opened, '#flow .strand.chosen') == mine > 0
+  strands = _count(opened, f'.strand[data-client="{client}"]')
+  assert _count(opened, '#flow .strand.chosen') == strands > 0
   opened.click('#card-neighbours button')
   assert _texts(opened, '#card-heading') == [f'Client {near[0]}']
 
@@ -193,28 +184,19 @@ def test_a_click_on_the_map_fills_the_card_and_marks_the_client(opened, atlas):
 def test_the_harm_map_has_the_differences(opened, atlas):
   run = atlas[0]['runs'][0]
   base = run['contenders'][0]['budgets'][ROUNDS]['accuracy']
-  for contender in (2, CLIQUES):
-    values = run['contenders'][contender]['budgets'][ROUNDS]['accuracy']
-    for client in (0, 7, 13):
-      told = _texts(opened, f'#matrix g.client[data-client="{client}"] title')[contender - 1]
-      gain = words.signed(100 * (values[client] - base[client]))
-      assert (
-        told
-        == f'{SHOWN[client]}, {atlas[0]["contenders"][contender]["name"]}: {words.percent(values[client])}, {gain} points'
-      )
-  groups = run['groups'][0]
-  main = [
-    max(
-      (shares[members.index(k)], -g)
-      for g, (members, shares) in enumerate(zip(groups['members'], groups['shares'], strict=True))
-      if k in members
-    )[1]
-    for k in range(14)
-  ]
-  order = opened.evaluate(
-    "Array.from(document.querySelectorAll('#matrix g.client'), (e) => Number(e.dataset.client)).slice(0, 14)"
-  )
-  assert order == sorted(range(14), key=lambda k: (-main[k], k))
+  values, client = run['contenders'][CLIQUES]['budgets'][ROUNDS]['accuracy'], 7
+  told = _texts(opened, f'#matrix g.client[data-client="{client}"] title')[CLIQUES - 1]
+  gain = words.signed(100 * (values[client] - base[client]))
+  assert told == f'{SHOWN[client]}, cliques: {words.percent(values[client])}, {gain} points'
+  groups, main = run['groups'][0], {}
+  for k in range(14):
+    shares = [
+      dict(zip(*pair, strict=True)).get(k, 0)
+      for pair in zip(groups['members'], groups['shares'], strict=True)
+    ]
+    main[k] = shares.index(max(shares))
+  order = _of_each(opened, '#matrix g.client', 'Number(e.dataset.client)')[:14]
+  assert order == sorted(range(14), key=lambda k: (main[k], k))
 
 
 def test_keys_reach_and_choose_clients(opened):
@@ -224,48 +206,42 @@ def test_keys_reach_and_choose_clients(opened):
     if opened.evaluate("document.activeElement.closest('#map') !== null"):
       break
   assert opened.evaluate('document.activeElement.dataset.client') == '0'
-  opened.press('ArrowRight')
-  opened.press('ArrowRight')
-  opened.press('Enter')
+  for key in ('ArrowRight', 'ArrowRight', 'Enter'):
+    opened.press(key)
   assert _texts(opened, '#card-heading') == [f'Client {SHOWN[2]}']
   opened.press('Tab')
   assert opened.evaluate("document.activeElement.closest('#matrix') !== null")
-  before = opened.evaluate('document.activeElement.dataset.client')
-  assert before == '2'
+  assert opened.evaluate('document.activeElement.dataset.client') == '2'
   opened.press('ArrowDown')
   assert opened.evaluate('document.activeElement.dataset.client') == '2'
 
 
 def test_seed_budget_and_reference_change_the_numbers(opened, atlas):
-  document, _ = atlas
-  _select(opened, 'seed', 1)
-  _select(opened, 'budget', CLIENT_ROUNDS)
-  found = document['runs'][1]['contenders']
+  _select(opened, seed=1, budget=CLIENT_ROUNDS)
+  found = atlas[0]['runs'][1]['contenders']
   at = [measured['budgets'][CLIENT_ROUNDS] for measured in found]
   assert at[CLIQUES]['mean'] != found[CLIQUES]['budgets'][ROUNDS]['mean']
   assert _column(opened, 'mean') == [words.percent(one['mean']) for one in at]
   assert _column(opened, 'client-rounds') == [f'{one["client_rounds"]:,}' for one in at]
-  assert _column(opened, '− FedAvg')[1:] == [
-    words.signed(100 * (one['mean'] - at[0]['mean'])) for one in at[1:]
-  ]
-  _select(opened, 'reference', 1)
+  gains = [words.signed(100 * (one['mean'] - at[0]['mean'])) for one in at]
+  assert _column(opened, '− FedAvg')[1:] == gains[1:]
+  _select(opened, reference=1)
   gains = [words.signed(100 * (one['mean'] - at[1]['mean'])) for one in at]
   assert _column(opened, '− alone') == [gains[0], '–', *gains[2:]]
   assert _column(opened, 'harmed') == [words.percent(one['harmed_local']) for one in at]
-  assert (
-    _texts(opened, '#matrix text.row-name.current title') == ['kmeans']
-    and _count(opened, '#matrix g.client') == 14 * 5
-  )
+  assert _texts(opened, '#matrix text.row-name.current title') == ['kmeans']
+  # A seed without distances says so and has the rest.
+  _select(opened, seed=2)
+  expected = 'This run (seed 2) has no distances between clients, so there is no map.'
+  assert _texts(opened, '#map-words') == [expected]
+  assert _count(opened, '#map g.client') == 0 and _count(opened, '#matrix g.client') == 14 * 5
+  opened.click('#matrix g.client')
+  assert _count(opened, '#card-neighbours') == 0 and _count(opened, '.label-bar') == 10
 
 
 def test_the_address_brings_a_view_back(opened):
-  _select(opened, 'seed', 1)
-  _select(opened, 'budget', CLIENT_ROUNDS)
-  _select(opened, 'reference', 1)
-  _select(opened, 'contender', BIPARTITION)
-  opened.evaluate(
-    "(() => {const e = document.getElementById('search'); e.value = 'a b&client=1#%'; e.dispatchEvent(new Event('input')); })()"
-  )
+  _select(opened, seed=1, budget=CLIENT_ROUNDS, reference=1, contender=BIPARTITION)
+  _set(opened, 'search', 'a b&client=1#%', 'input')
   before = _texts(opened, '#setting')
   assert before == [
     'Seed 1, at equal client-rounds, differences to every client alone; pictures of bipartition; client “a b&client=1#%”.'
@@ -287,95 +263,27 @@ def test_strange_ids_are_text(opened):
   assert '<b>bold</b> groups' in _texts(opened, '.alarm')[0]
 
 
-def test_a_seed_without_distances_says_so_and_has_the_rest(opened):
-  _select(opened, 'seed', 2)
-  assert _texts(opened, '#map-words') == [
-    'This run (seed 2) has no distances between clients, so there is no map.'
-  ]
-  assert _count(opened, '#map g.client') == 0 and _count(opened, '#matrix g.client') == 14 * 5
-  opened.click('#matrix g.client')
-  assert _count(opened, '#card-neighbours') == 0 and _count(opened, '.label-bar') == 10
-
-
-def test_on_paper_all_but_the_controls_is_there_and_nothing_is_cut_off(opened):
-  _select(opened, 'contender', CLIQUES)
+def test_a_screen_begins_with_the_map_and_paper_has_all_but_the_controls(opened):
+  names = ('h1', '#controls', '#map', '#matrix', '#flow', '.lead', '#contenders')
+  # A laptop's screen shows the map without scrolling.
+  with opened.screen(1300, 800):
+    places = [top for name in names for top in _of_each(opened, name, 'e.getBoundingClientRect().top')]
+  assert places == sorted(places) and places[2] < 400
+  _select(opened, contender=CLIQUES)
   opened.click('#map g.client[data-client="9"]')
-  with _on_paper(opened):
-    shown = {
-      name: opened.evaluate(f"getComputedStyle(document.querySelector('{name}')).display") != 'none'
-      for name in ('h1', '.lead', '#controls', '#contenders', '#map', '#matrix', '#flow', '#card')
-    }
-    assert shown == dict.fromkeys(shown, True) | {'#controls': False}
+  with opened.screen(*PAPER):
+    for name in (*names, '#card'):
+      (display,) = _of_each(opened, name, 'getComputedStyle(e).display')
+      assert (display == 'none') == (name == '#controls')
     assert opened.evaluate(_CUT_OFF) == []
   printed = base64.b64decode(opened.call('Page.printToPDF', preferCSSPageSize=True)['data'])
   assert printed.startswith(b'%PDF') and len(re.findall(rb'/Type\s*/Page\b', printed)) >= 3
 
 
-def test_texts_stay_in_their_pictures(opened):
-  for contender in range(6):
-    _select(opened, 'contender', contender)
-    outside = opened.evaluate(
-      "Array.from(document.querySelectorAll('.view svg text')).filter((e) => {const [a, b] = [e.getBoundingClientRect(), "
-      'e.ownerSVGElement.getBoundingClientRect()]; return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1 '
-      '|| a.bottom > b.bottom + 1; }).map((e) => e.textContent)'
-    )
-    assert outside == []
-
-
-def test_a_thousand_clients(driven, tmp_path):
-  runs, arrays = atlas_runs.make(1, 1000, methods=('kmeans', *(f'kmeans:k{i}' for i in range(4))))
-  document, _ = atlas_runs.document(runs, arrays)
-  target = page.write(document, 'digits', '1,000 clients', tmp_path)
-  driven.faults.clear()
-  driven.open(f'{target.as_uri()}#client=c700')
-  assert _count(driven, '#map g.client') == 1000 and _count(driven, '#matrix g.client') == 6 * 1000
-  assert 0 < _count(driven, '#flow .bundle') < 1000 and _count(driven, '#flow .own-strands .strand') >= 3
-  assert _texts(driven, '#card-heading') == ['Client c700']
-  assert driven.evaluate(_CUT_OFF) == ['.blocks']
-  with _on_paper(driven):
-    assert driven.evaluate(_CUT_OFF) == []
-  assert driven.faults == [] and target.stat().st_size < 500_000
-
-
-@pytest.mark.parametrize('clients', [1, 2])
-def test_a_comparison_with_hardly_anything(driven, tmp_path, clients):
-  runs, arrays = atlas_runs.make(1, clients, groups=1, truth='none', local=None, methods=())
-  runs[0][1]['config']['data']['num_groups'] = 1
-  document, _ = atlas_runs.document(runs, arrays)
-  driven.faults.clear()
-  driven.open(f'{page.write(document, "digits", "hardly anybody", tmp_path).as_uri()}#client=c00')
-  assert _count(driven, '#map g.client.chosen') == 1 and _count(driven, '#contenders tbody tr') == 1
-  # Phase 1, Phase 2 and the end.
-  assert (
-    _count(driven, '#flow .strand') == 2 * clients and _count(driven, '#card-neighbours li') == clients - 1
-  )
-  assert not driven.evaluate("/NaN|undefined|Infinity/.test(document.querySelector('main').innerHTML)")
-  assert driven.faults == []
-
-
-def test_the_page_begins_with_its_map(opened):
-  places = opened.evaluate(
-    "['h1', '#controls', '#map', '#matrix', '#flow', '.lead', '#contenders'].map((name) => "
-    'document.querySelector(name).getBoundingClientRect().top + window.scrollY)'
-  )
-  assert places == sorted(places)
-  # A laptop's screen shows it without scrolling.
-  opened.call('Emulation.setDeviceMetricsOverride', width=1300, height=800, deviceScaleFactor=1, mobile=False)
-  try:
-    assert opened.evaluate("document.querySelector('#map').getBoundingClientRect().top") < 400
-  finally:
-    opened.call('Emulation.clearDeviceMetricsOverride')
-
-
 def test_the_table_fits_a_screen_of_1300_pixels(driven, tmp_path):
   # Six clusterings under one name, long labels, two planted groupings and large numbers.
-  names = (
-    'kmeans',
-    'kmeans:twin',
-    'kmeans:spectral',
-    'kmeans:agglomerative',
-    'dynamic_distance:neighbourhoods_of_the_mean_distance',
-  )
+  labels = ('kmeans', 'kmeans:twin', 'kmeans:spectral', 'kmeans:agglomerative')
+  names = (*labels, 'dynamic_distance:neighbourhoods_of_the_mean_distance')
   runs, arrays = atlas_runs.make(2, 20, methods=names, truth='overlapping', groups=5)
   for _, results in runs:
     first, *others = results['clusterings'][:4]
@@ -383,18 +291,36 @@ def test_the_table_fits_a_screen_of_1300_pixels(driven, tmp_path):
       other |= {name: first[name] for name in ('clusters', 'evaluations', 'recovery', 'ledger', 'equal_cost')}
     for clustering in results['clusterings']:
       clustering['ledger'] = {name: 1000 * value for name, value in clustering['ledger'].items()}
-      if clustering['equal_cost'] is None:
-        clustering['equal_cost'] = {
-          'round': 5,
-          'client_rounds': 100,
-          'evaluation': clustering['evaluations']['own'],
-        }
-  document, _ = atlas_runs.document(runs, arrays)
+      own = {'round': 5, 'client_rounds': 100, 'evaluation': clustering['evaluations']['own']}
+      clustering['equal_cost'] = clustering['equal_cost'] or own
+  document, path = _write(runs, arrays, tmp_path)
   assert any(' = ' in contender['name'] for contender in document['contenders'])
-  driven.call('Emulation.setDeviceMetricsOverride', width=1300, height=900, deviceScaleFactor=1, mobile=False)
-  try:
-    driven.open(page.write(document, 'digits', '20 clients', tmp_path).as_uri())
+  with driven.screen(1300, 900):
+    driven.open(path.as_uri())
+    assert driven.evaluate(_CUT_OFF) == [] and _count(driven, '#contenders td.n') > 30
+
+
+def test_a_thousand_clients(driven, tmp_path):
+  runs, arrays = atlas_runs.make(1, 1000, methods=('kmeans', *(f'kmeans:k{i}' for i in range(2))))
+  _, path = _write(runs, arrays, tmp_path)
+  driven.open(f'{path.as_uri()}#client=c700')
+  assert _count(driven, '#map g.client') == 1000 and _count(driven, '#matrix g.client') == 4 * 1000
+  assert 0 < _count(driven, '#flow .bundle') < 1000 and _count(driven, '#flow .own-strands .strand') >= 3
+  assert _texts(driven, '#card-heading') == ['Client c700']
+  assert driven.evaluate(_CUT_OFF) == ['.blocks']
+  with driven.screen(*PAPER):
     assert driven.evaluate(_CUT_OFF) == []
-    assert driven.evaluate("document.querySelectorAll('#contenders td.n').length") > 30
-  finally:
-    driven.call('Emulation.clearDeviceMetricsOverride')
+  assert path.stat().st_size < 500_000
+
+
+@pytest.mark.parametrize('clients', [1, 2])
+def test_a_comparison_with_hardly_anything(driven, tmp_path, clients):
+  runs, arrays = atlas_runs.make(1, clients, groups=1, truth='none', local=None, methods=())
+  runs[0][1]['config']['data']['num_groups'] = 1
+  _, path = _write(runs, arrays, tmp_path)
+  driven.open(f'{path.as_uri()}#client=c00')
+  assert _count(driven, '#map g.client.chosen') == 1 and _count(driven, '#contenders tbody tr') == 1
+  # Phase 1, Phase 2 and the end.
+  assert _count(driven, '#flow .strand') == 2 * clients
+  assert _count(driven, '#card-neighbours li') == clients - 1
+  assert not driven.evaluate(_NO_NUMBER)

@@ -6,8 +6,8 @@ import pytest
 import scipy.stats
 from hypothesis import strategies as st
 
+from tests.made_up.refusals import refused
 from tff_cluster.base import seeding
-from tff_cluster.base.errors import InputError
 from tff_cluster.scorecard.intervals import (
   Interval,
   SignTest,
@@ -24,42 +24,26 @@ def _rng(seed=0):
   return seeding.generator(seed, 'test interval')
 
 
-def test_covers_the_true_mean_about_as_often_as_it_says():
-  rng = np.random.default_rng(0)
-  hits = 0
-  for trial in range(200):
-    found = paired_bootstrap(rng.normal(1.0, 1.0, 40), _rng(trial), samples=500)
-    hits += found.low <= 1.0 <= found.high
-  # Binomial(200, 0.95) lies outside 170..199 with probability below 1e-4; percentile intervals are a bit narrow.
-  assert 170 <= hits <= 199
-
-
-def test_equal_differences_leave_no_doubt_and_one_client_no_interval():
-  certain = paired_bootstrap(np.full(7, 0.25), _rng())
-  assert (certain.mean, certain.low, certain.high) == (0.25, 0.25, 0.25)
-  assert paired_bootstrap(np.array([0.5]), _rng()) == Interval(0.5, None, None)
-
-
-@pytest.mark.parametrize(
-  ('low', 'high', 'excludes'),
-  [
-    (0.1, 0.2, True),
-    (-0.2, -0.1, True),
-    (-0.1, 0.1, False),
-    (0.0, 0.1, False),
-    (-0.1, 0.0, False),
-    (None, None, False),
-  ],
-)
-def test_excludes_zero(low, high, excludes):
-  assert Interval(0.0, low, high).excludes_zero is excludes
-
-
-def test_one_seed_is_the_paired_bootstrap():
+def test_one_seed_is_the_paired_bootstrap_and_the_generator_decides():
   values = np.random.default_rng(4).normal(0.01, 0.05, 25)
   found = seed_and_client_interval([values], _rng(1), 0.9, 700)
   assert found == paired_bootstrap(values, _rng(1), 0.9, 700)
+  assert found != seed_and_client_interval([values], _rng(2), 0.9, 700)
   assert seed_and_client_interval([np.array([0.5])], _rng()) == Interval(0.5, None, None)
+  # Equal differences leave no doubt, one client has no interval, and every seed weighs the same.
+  assert paired_bootstrap(np.full(7, 0.25), _rng()) == Interval(0.25, 0.25, 0.25)
+  assert paired_bootstrap(np.array([0.5]), _rng()) == Interval(0.5, None, None)
+  assert seed_and_client_interval([np.zeros(99), np.ones(1)], _rng(), samples=100) == Interval(0.5, 0.0, 1.0)
+
+
+def test_student_interval_and_zero_by_hand():
+  # Mean 2, standard deviation 1, Student's t for two degrees of freedom 4.30265: half width 4.30265 / sqrt(3).
+  found = student_interval([1.0, 2.0, 3.0])
+  assert (found.mean, found.low, found.high) == pytest.approx((2.0, -0.484137, 4.484137), abs=1e-5)
+  assert student_interval([7.0]) == Interval(7.0, None, None)
+  assert Interval(0.0, 0.1, 0.2).excludes_zero and Interval(0.0, -0.2, -0.1).excludes_zero
+  for low, high in ((0.0, 0.1), (-0.1, 0.0), (None, None)):
+    assert not Interval(0.0, low, high).excludes_zero
 
 
 def _with_clients(clients):
@@ -69,13 +53,13 @@ def _with_clients(clients):
 
 @pytest.mark.parametrize(
   ('interval', 'count'),
-  [(paired_bootstrap, 5), (paired_bootstrap, 20), (paired_bootstrap, 100), (_with_clients(1), 12), (_with_clients(6), 12)],
-)  # fmt: skip
+  [(paired_bootstrap, 5), (paired_bootstrap, 100), (_with_clients(1), 12), (_with_clients(6), 12)],
+)
 def test_agrees_with_scipy(interval, count):
   values = np.random.default_rng(count).normal(0.02, 0.05, count)
-  found = interval(values, _rng(), 0.95, 20_000)
+  found = interval(values, _rng(), 0.95, 10_000)
   oracle = scipy.stats.bootstrap(
-    (values,), np.mean, n_resamples=20_000, method='percentile', random_state=np.random.default_rng(1)
+    (values,), np.mean, n_resamples=10_000, method='percentile', random_state=np.random.default_rng(1)
   ).confidence_interval
   spread = oracle.high - oracle.low
   assert found.mean == pytest.approx(values.mean())
@@ -100,66 +84,36 @@ def test_covers_other_seeds_where_an_interval_over_clients_alone_does_not():
   for trial in range(200):
     # Twenty seeds that differ far more than their ten clients.
     seeds = [rng.normal(1.0, 1.0) + rng.normal(0.0, 0.5, 10) for _ in range(20)]
-    found = seed_and_client_interval(seeds, _rng(trial), samples=500)
+    found = seed_and_client_interval(seeds, _rng(trial), samples=300)
     both += found.low <= 1.0 <= found.high
-    found = paired_bootstrap(np.concatenate(seeds), _rng(trial), samples=500)
+    found = paired_bootstrap(np.concatenate(seeds), _rng(trial), samples=300)
     alone += found.low <= 1.0 <= found.high
-  # As above; the standard error over clients alone is a third of the true one, which covers about half.
+  # Binomial(200, 0.95) lies outside 170..199 with probability below 1e-4; percentile intervals are a bit narrow. The
+  # standard error over clients alone is a third of the true one, which covers about half.
   assert 170 <= both <= 199
   assert alone < 140
 
 
-@pytest.mark.parametrize('seeds', [1, 3])
-def test_same_generator_same_interval(seeds):
-  values = [np.random.default_rng(k).normal(0, 1, 8) for k in range(seeds)]
-  found = seed_and_client_interval(values, _rng(1), samples=1200)
-  assert found == seed_and_client_interval(values, _rng(1), samples=1200)
-  assert found != seed_and_client_interval(values, _rng(2), samples=1200)
-  assert found.low < found.mean < found.high
-
-
-def test_every_seed_weighs_the_same():
-  found = seed_and_client_interval([np.zeros(99), np.ones(1)], _rng(), samples=100)
-  assert (found.mean, found.low, found.high) == (0.5, 0.0, 1.0)
-
-
-# Two-sided tails of Binomial(n, 1/2), counted by hand: 2 / 32, 2 (1 + 9) / 512, 2 (1 + 10 + 45) / 1024.
+# Two-sided tails of Binomial(n, 1/2), counted by hand: 2 / 32, 2 (1 + 9) / 512.
 @pytest.mark.parametrize(
   ('better', 'worse', 'equal', 'p_value'),
-  [
-    (5, 0, 0, 2 / 32),
-    (1, 8, 3, 20 / 512),
-    (8, 2, 1, 112 / 1024),
-    (3, 3, 2, 1.0),
-    (1, 0, 0, 1.0),
-    (0, 0, 4, 1.0),
-  ],
+  [(5, 0, 0, 2 / 32), (1, 8, 3, 20 / 512), (3, 3, 2, 1.0), (0, 0, 4, 1.0)],
 )
 def test_sign_test_by_hand(better, worse, equal, p_value):
-  values = [0.25] * better + [-0.5] * worse + [0.0] * equal
+  zero = 0.1 + 0.2 - 0.3  # Rounding is no sign.
+  values = [0.25] * better + [-1e-9] * worse + [zero] * equal
   assert sign_test(np.array(values)) == SignTest(better, worse, equal, pytest.approx(p_value))
 
 
-def test_rounding_is_no_sign():
-  accuracies = np.array([0.1 + 0.2, 0.3, 0.6]), np.array([0.3, 0.1 + 0.2, 0.6 - 1e-9])
-  assert sign_test(accuracies[0] - accuracies[1]) == SignTest(1, 0, 2, 1.0)
-
-
-@pytest.mark.parametrize(
-  ('differences', 'words'),
-  [
+def test_wrong_differences():
+  unknown = np.array([0.0, np.nan])
+  refused(
+    lambda differences: seed_and_client_interval(differences, _rng()),
     ([], 'must be of at least one seed, found none'),
     ([np.ones(2), np.ones(0)], r'differences of seed number 1 must be a list of .* found shape \(0,\)$'),
-    ([np.ones((2, 2))], r'seed number 0 .* found shape \(2, 2\)$'),
-    ([np.ones(2), np.array([0.0, np.nan])], 'differences of seed number 1 must be finite, found nan$'),
-  ],
-)
-def test_wrong_differences(differences, words):
-  with pytest.raises(InputError, match=words):
-    seed_and_client_interval(differences, _rng())
-  if differences:
-    with pytest.raises(InputError, match=words.split(' ')[-1]):
-      sign_test(differences[-1])
+    ([np.ones(2), unknown], 'differences of seed number 1 must be finite, found nan$'),
+  )
+  refused(sign_test, (np.ones(0), r'found shape \(0,\)$'), (unknown, 'found nan$'))
 
 
 def test_the_cautious_interval_is_the_wider_one_at_each_end():
@@ -175,22 +129,13 @@ def test_the_cautious_interval_is_the_wider_one_at_each_end():
     wider = by_seed if spread == 0.0 else drawn
     assert found.mean == pytest.approx(0.1)
     assert (found.low, found.high) == pytest.approx((wider.low, wider.high))
-    assert (
-      found.low <= min(drawn.low, by_seed.low) + 1e-12 and found.high >= max(drawn.high, by_seed.high) - 1e-12
-    )
   one = cautious_interval([noise], np.random.default_rng(1))
   assert one == paired_bootstrap(noise, np.random.default_rng(1))
   alone = cautious_interval([noise[:1]], np.random.default_rng(1))
   assert (alone.low, alone.high) == (None, None)
 
 
-def test_student_interval_by_hand():
-  # Mean 2, standard deviation 1, Student's t for two degrees of freedom 4.30265: half width 4.30265 / sqrt(3).
-  found = student_interval([1.0, 2.0, 3.0])
-  assert (found.mean, found.low, found.high) == pytest.approx((2.0, -0.484137, 4.484137), abs=1e-5)
-  assert student_interval([7.0]) == Interval(7.0, None, None)
-
-
+@hypothesis.settings(max_examples=50, deadline=None)
 @hypothesis.given(
   st.lists(st.floats(0, 100), min_size=2, max_size=9).filter(lambda v: max(v) - min(v) > 1e-3)
 )
@@ -202,13 +147,9 @@ def test_student_interval_is_that_of_scipy(values):
   assert (found.low, found.high) == pytest.approx((low, high))
 
 
-@pytest.mark.parametrize(('effect', 'seeds'), [(0.2, 199), (0.5, 34), (0.8, 15), (1.0, 10)])
-def test_seeds_that_are_needed_are_those_of_the_textbook(effect, seeds):
-  # Of the paired t-test at 5% with a power of 80%, as tables after Cohen (1988) and G*Power give them.
-  assert seeds_needed(1.0, effect) == seeds
-
-
 def test_so_many_seeds_show_a_planted_difference_and_fewer_do_not():
+  # Of the paired t-test at 5% with a power of 80%, as tables after Cohen (1988) and G*Power give them.
+  assert [seeds_needed(1.0, effect) for effect in (0.2, 0.5, 1.0)] == [199, 34, 10]
   spread, difference = 0.9, 0.8
   needed = seeds_needed(spread, difference)
   drawn = np.random.default_rng(0).normal(difference, spread, (20_000, needed))

@@ -1,6 +1,7 @@
 """Artifacts under way: several processes at one, pruned while one waits for it, removals that were killed."""
 
 import concurrent.futures
+import contextlib
 import fcntl
 import json
 import os
@@ -23,30 +24,37 @@ def shelf(tmp_path):
   return artifacts.Store(tmp_path / 'store')
 
 
+@contextlib.contextmanager
+def locked(folder):
+  """Locks a folder, as another process that works on it does."""
+  descriptor = os.open(folder, os.O_RDONLY)
+  fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  yield
+  os.close(descriptor)
+
+
+def contents(folder):
+  return {path: path.read_bytes() for path in folder.rglob('*') if path.is_file()}
+
+
 def test_an_artifact_that_is_pruned_while_one_waits_for_it_is_made_again(shelf):
   folder = shelf.artifact('fedavg', DETERMINANTS)
-  (pruned,) = shelf.artifacts()
-  descriptor = os.open(folder, os.O_RDONLY)
-  fcntl.flock(descriptor, fcntl.LOCK_EX)
 
   def wait():
     with shelf.working_on(folder):
       files.save_arrays(folder / 'latest_00001.npz', {'x': np.ones(2)})
       # The lock is on the folder of this name, not on what was there before.
-      other = os.open(folder, os.O_RDONLY)
-      with pytest.raises(BlockingIOError):
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      os.close(other)
+      with pytest.raises(BlockingIOError), locked(folder):
+        pass
 
   with concurrent.futures.ThreadPoolExecutor() as pool:
-    waiting = pool.submit(wait)
-    time.sleep(0.1)
-    folder.rename(folder.with_name('.gone.tmp'))
-    os.close(descriptor)
+    with locked(folder):
+      waiting = pool.submit(wait)
+      time.sleep(0.1)
+      folder.rename(folder.with_name('.gone.tmp'))
     waiting.result(timeout=10)
   assert json.loads((folder / 'determinants.json').read_text()) == DETERMINANTS
-  assert [artifact.content for artifact in shelf.artifacts()] == ['rounds 1']
-  assert pruned.folder == folder
+  assert [(artifact.folder, artifact.content) for artifact in shelf.artifacts()] == [(folder, 'rounds 1')]
 
 
 def test_artifacts_are_named_by_what_determines_them(shelf):
@@ -75,60 +83,54 @@ def test_every_kind_of_artifact_says_in_words_what_it_has(shelf):
 def test_artifacts_that_others_work_on_come_once_they_are_left_alone_or_else_last(shelf):
   folders = [shelf.artifact('fedavg', {'number': number}) for number in range(4)]
   folders.append(shelf.place('fedavg', {'number': 'not there yet'}))
-  first, third = os.open(folders[0], os.O_RDONLY), os.open(folders[2], os.O_RDONLY)
-  fcntl.flock(first, fcntl.LOCK_EX)
-  fcntl.flock(third, fcntl.LOCK_EX)
-  order = shelf.idle_first(folders)
-  assert [next(order), next(order)] == [1, 3]
-  os.close(third)
-  assert next(order) == 2
-  assert list(order) == [4, 0]
-  os.close(first)
+  with locked(folders[0]):
+    with locked(folders[2]):
+      order = shelf.idle_first(folders)
+      assert [next(order), next(order)] == [1, 3]
+    assert list(order) == [2, 4, 0]
   assert list(shelf.idle_first(folders)) == [0, 1, 2, 3, 4]
   assert not folders[4].exists()
+
+
+def started(program, argument):
+  pipes = dict.fromkeys(('stdin', 'stdout', 'stderr'), subprocess.PIPE)
+  return subprocess.Popen([sys.executable, '-c', program, str(argument)], cwd=ROOT, text=True, **pipes)
 
 
 MAKER = """
 import pathlib, sys
 from tff_cluster.storage import artifacts
 shelf = artifacts.Store(pathlib.Path(sys.argv[1]))
+print('ready', flush=True)
 sys.stdin.readline()
-for number in range(40):
+for number in range(25):
   with shelf.working_on(shelf.artifact('fedavg', {'number': number})):
     pass
 """
 
 
 def test_processes_that_make_the_same_artifacts_at_once_do_not_sweep_each_others_files(shelf):
-  command = [sys.executable, '-c', MAKER, str(shelf.root)]
-  makers = [
-    subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(4)
-  ]
-  time.sleep(1)
+  makers = [started(MAKER, shelf.root) for _ in range(3)]
+  assert [maker.stdout.readline() for maker in makers] == ['ready\n'] * 3
   for maker in makers:
     maker.stdin.write('go\n')
     maker.stdin.flush()
-  assert [maker.communicate(timeout=60)[1] for maker in makers] == [''] * 4
-  assert len(shelf.artifacts()) == 40
+  assert [maker.communicate(timeout=60)[1] for maker in makers] == [''] * 3
+  assert len(shelf.artifacts()) == 25
   assert not list(shelf.root.rglob('.*'))
 
 
 def test_what_a_killed_removal_left_is_no_hindrance_and_is_removed(shelf):
   folder = shelf.artifact('fedavg', DETERMINANTS)
   left = folder.with_name(f'.tff_cluster-removed-{folder.name}')
-  left.mkdir()
-  (left / 'round_00001.npz').write_bytes(b'half')
+  files.save_arrays(left / 'round_00001.npz', {})
   assert shelf.remove(shelf.artifacts()[0])
   assert list(shelf.root.iterdir()) == []
-  left.mkdir()
-  (left / 'round_00001.npz').write_bytes(b'half')
+  files.save_arrays(left / 'round_00001.npz', {})
   # One that is under way is left to who does it.
-  descriptor = os.open(left, os.O_RDONLY)
-  fcntl.flock(descriptor, fcntl.LOCK_EX)
-  shelf.finish_removals()
-  assert left.exists()
-  os.close(descriptor)
+  with locked(left):
+    shelf.finish_removals()
+    assert left.exists()
   shelf.finish_removals()
   assert list(shelf.root.iterdir()) == []
 
@@ -140,11 +142,11 @@ def test_files_of_a_later_version_are_named_and_left_alone(tmp_path):
   files.save_arrays(tmp_path / 'a.npz', {'x': np.ones(2), '__format__': np.array(2)})
   files.save_rows(tmp_path / 'a.npy', 2, 2, lambda rows: rows.fill(1))
   (tmp_path / 'a.npy.json').write_text(text)
-  before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+  before = contents(tmp_path)
   for load, name in ((files.load_json, 'a.json'), (files.load_arrays, 'a.npz'), (files.load_rows, 'a.npy')):
     with pytest.raises(sealed_json.NewerFile, match=rf'{name}.* is of file format 2'):
       load(tmp_path / name)
-  assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+  assert contents(tmp_path) == before
 
 
 # Folders and files that are not ours, by name or by what they hold.
@@ -163,7 +165,7 @@ def test_pruning_removes_what_was_written_and_nothing_else(shelf, tmp_path):
   linked = tmp_path / 'linked'
   shelf.artifact('fedavg', {'number': 0}).rename(linked)
   (shelf.root / shelf.place('fedavg', {'number': 0}).name).symlink_to(linked)
-  before = {path: path.read_bytes() for path in tmp_path.rglob('*') if path.is_file()}
+  before = contents(tmp_path)
   ours = shelf.artifact('fedavg', {'number': 1})
   half = '.tff_cluster-0123456789abcdef-round_00003.npz'
   for name in ('round_00001.npz', 'latest_00002.npz.damaged', half):
@@ -172,7 +174,7 @@ def test_pruning_removes_what_was_written_and_nothing_else(shelf, tmp_path):
   shelf.finish_removals()
   assert shelf.remove(shelf.artifacts()[0])
   assert not ours.exists()
-  assert {path: path.read_bytes() for path in tmp_path.rglob('*') if path.is_file()} == before
+  assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize('name', ['thesis.txt', 'round_1.npz', 'deep/a.npz'])
@@ -207,10 +209,9 @@ with artifacts.Store(pathlib.Path(sys.argv[1]).parent).working_on(pathlib.Path(s
 def test_who_waits_for_an_artifact_can_be_interrupted(shelf):
   folder = shelf.artifact('fedavg', DETERMINANTS)
   with shelf.working_on(folder):
-    command = [sys.executable, '-c', WAITER, str(folder)]
-    waiter = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    waiter = started(WAITER, folder)
     assert waiter.stdout.readline() == 'waits\n'
     with pytest.raises(subprocess.TimeoutExpired):
-      waiter.wait(timeout=1)
+      waiter.wait(timeout=0.3)
     waiter.send_signal(signal.SIGINT)
     assert 'KeyboardInterrupt' in waiter.communicate(timeout=30)[1]

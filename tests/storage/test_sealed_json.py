@@ -24,7 +24,7 @@ VALUE = {'rounds': [1, 2, 30], 'loss': 0.125, 'name': 'k"means\n', 'none': None}
 @example({'value': 1})
 @example({'value': {'value': []}})
 @given(VALUES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_values_come_back_as_they_were(value):
   assert sealed_json.unseal(sealed_json.seal(value)) == value
 
@@ -38,10 +38,13 @@ def test_the_text_is_json_with_the_seal_as_its_last_key():
   assert json.loads(sealed_json.seal([1, 2]))['value'] == [1, 2]
 
 
-@pytest.mark.parametrize('mask', [0x01, 0x02, 0x10, 0x40, 0xFF])
-def test_an_altered_byte_is_noticed_or_changes_nothing(mask):
+@pytest.mark.parametrize('mask', [0x01, 0x40])
+def test_a_text_cut_off_or_altered_anywhere_is_noticed_or_changes_nothing(mask):
   text = sealed_json.seal(VALUE)
   start = text.index(b',\n "sealed"')
+  for length in range(len(text.rstrip())):
+    with pytest.raises(ValueError):
+      sealed_json.unseal(text[:length])
   for position in range(len(text)):
     altered = text[:position] + bytes([text[position] ^ mask]) + text[position + 1 :]
     try:
@@ -52,17 +55,13 @@ def test_an_altered_byte_is_noticed_or_changes_nothing(mask):
     assert position >= start and {name: found.get(name) for name in VALUE} == VALUE, position
 
 
-def test_a_text_cut_off_anywhere_is_noticed():
-  text = sealed_json.seal(VALUE).rstrip()
-  for length in range(len(text)):
-    with pytest.raises(ValueError):
-      sealed_json.unseal(text[:length])
-
-
-def test_what_has_no_seal_is_taken_as_it_is():
+def test_what_has_no_seal_is_taken_as_it_is_and_what_json_cannot_say_is_refused():
   assert sealed_json.unseal(b'{"a": 1}') == {'a': 1}
   assert sealed_json.unseal(b'[1, 2]\n') == [1, 2]
   assert sealed_json.opened(b'{"a": 1}') == b'{"a": 1}'
+  for value in (float('nan'), {'a': {1, 2}}):
+    with pytest.raises((ValueError, TypeError)):
+      sealed_json.seal(value)
 
 
 def test_another_format_is_told_apart_from_damage():

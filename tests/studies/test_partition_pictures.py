@@ -14,7 +14,7 @@ def _split(rows):
   return Split(np.zeros((len(y), 2), np.float32), y, np.cumsum([0, *map(len, rows)]))
 
 
-def _population(train, truths=None, ids=None):
+def population(train, truths=None, ids=None):
   count = len(train)
   single = _split([[0]] * count)
   return Population(
@@ -23,9 +23,11 @@ def _population(train, truths=None, ids=None):
   )  # fmt: skip
 
 
+_GROUPED = population([[0, 0, 0, 1], [2], [0, 1, 2, 2]], {'group': np.array([[1.0, 0, 1], [0, 1, 0]])})
+
+
 def test_rows_are_counted():
-  population = _population([[0, 0, 0, 1], [2], [0, 1, 2, 2]], {'group': np.array([[1.0, 0, 1], [0, 1, 0]])})
-  text, rows = partition_pictures.partition_table(population), partition_pictures.partition_rows(population)
+  text, rows = partition_pictures.partition_table(_GROUPED), partition_pictures.partition_rows(_GROUPED)
   assert rows == [('c0', '0', 4, 1, 2, 2, 0.75), ('c1', '1', 1, 1, 2, 1, 1.0), ('c2', '0', 4, 1, 2, 3, 0.5)]
   assert len(partition_pictures.HEADER) == len(rows[0])
   lines = text.splitlines()
@@ -37,14 +39,19 @@ def test_rows_are_counted():
   assert len({len(line) for line in lines[1:5]}) == 1  # All columns end at the same place.
 
 
-def test_long_tables_show_the_first_twenty_but_all_rows_are_returned():
-  many = _population([[0, 1]] * 41)
-  text, rows = partition_pictures.partition_table(many), partition_pictures.partition_rows(many)
-  assert len(rows) == 41
-  assert sum(line.startswith('c') and line[1].isdigit() for line in text.splitlines()) == 20
-  assert '... and 21 more clients' in text and 'c20 ' not in text
-  text = partition_pictures.partition_table(_population([[0, 1]] * 40))
+def test_long_tables_show_the_first_twenty_and_the_file_has_all_rows(tmp_path):
+  many = population([[0, 1]] * 41, ids=[f'id,{k}' for k in range(41)])
+  text = partition_pictures.partition_table(many)
+  assert sum(line.startswith('“id,') for line in text.splitlines()) == 20
+  assert '... and 21 more clients' in text and '“id,20”' not in text
+  text = partition_pictures.partition_table(population([[0, 1]] * 40))
   assert 'more clients' not in text and 'c39' in text
+  paths = partition_pictures.write_partition(many, tmp_path)
+  assert [p.name for p in paths] == ['partition.csv', 'partition.svg', 'partition.png']
+  with paths[0].open(newline='', encoding='utf-8') as stream:
+    header, *rows = csv.reader(stream)
+  assert tuple(header) == partition_pictures.HEADER
+  assert [(r[0], float(r[-1])) for r in rows] == [(f'id,{k}', 0.5) for k in range(41)]
 
 
 def test_groups_in_words():
@@ -54,35 +61,24 @@ def test_groups_in_words():
   assert partition_pictures.group_names(None, 2) == ['', '']
 
 
+def _columns(axes):
+  return [label.get_text() for label in axes.get_xticklabels()]
+
+
 def test_picture_has_a_column_for_each_client_with_its_shares():
-  population = _population([[0, 0, 0, 1], [2], [0, 1, 2, 2]], {'group': np.array([[1.0, 0, 1], [0, 1, 0]])})
-  axes = partition_pictures.partition_figure(population).axes[0]
-  assert [t.get_text() for t in axes.get_xticklabels()] == ['c0', 'c2', 'c1']  # Group by group.
+  axes = partition_pictures.partition_figure(_GROUPED).axes[0]
+  assert _columns(axes) == ['c0', 'c2', 'c1']  # Group by group.
   np.testing.assert_allclose(axes.images[0].get_array().T, [[75, 25, 0], [25, 25, 50], [0, 0, 100]])
 
 
-def test_hostile_ids_break_neither_table_nor_picture():
-  ids = ['a\nb', '$\\frac{', '\x1b[31mred']
-  population = _population([[0], [1], [2]], ids=ids)
-  text = partition_pictures.partition_table(population)
-  assert '\x1b' not in text and len(text.splitlines()) == 6
-  partition_pictures.partition_figure(population).canvas.draw()
-
-
-def test_ids_of_several_words_are_quoted_in_the_table_and_in_the_picture():
-  population = _population([[0], [1], [2]], ids=['client 2', 'plain', ''])
-  lines = partition_pictures.partition_table(population).splitlines()
-  assert [line.split('  ')[0] for line in lines[2:5]] == ['“client 2”', 'plain', '“”']
-  axes = partition_pictures.partition_figure(population).axes[0]
-  assert [t.get_text() for t in axes.get_xticklabels()] == ['“client 2”', 'plain', '“”']
-
-
-def test_files_hold_all_rows_and_the_picture(tmp_path, rendered):
-  population = _population([[0, 1]] * 41, ids=[f'id,{k}' for k in range(41)])
-  paths = partition_pictures.write_partition(population, tmp_path)
-  assert [p.name for p in paths] == ['partition.csv', 'partition.svg', 'partition.png']
-  with paths[0].open(newline='', encoding='utf-8') as stream:
-    header, *rows = csv.reader(stream)
-  assert tuple(header) == partition_pictures.HEADER
-  assert [(r[0], float(r[-1])) for r in rows] == [(f'id,{k}', 0.5) for k in range(41)]
-  assert b'<svg' in paths[1].read_bytes() and paths[2].read_bytes().startswith(b'\x89PNG')
+def test_hostile_ids_break_neither_table_nor_picture_and_several_words_are_quoted():
+  found = population(
+    [[k % 3] for k in range(6)], ids=['a\nb', '$\\frac{', '\x1b[31mred', 'client 2', 'plain', '']
+  )
+  lines = partition_pictures.partition_table(found).splitlines()
+  assert len(lines) == 9 and not any('\x1b' in line for line in lines)
+  quoted = ['“client 2”', 'plain', '“”']
+  assert [line.split('  ')[0] for line in lines[5:8]] == quoted
+  figure = partition_pictures.partition_figure(found)
+  figure.canvas.draw()
+  assert _columns(figure.axes[0])[3:] == quoted

@@ -4,8 +4,6 @@ import csv
 import dataclasses
 import json
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree
 
 import pytest
@@ -14,9 +12,7 @@ from tests.made_up import published_table as made_up_table
 from tests.made_up.published_table import FIGURE, REMARK, SMALL, TABLE
 from tests.made_up.scorecard_rows import changed
 from tests.made_up.written_page import WrittenPage
-from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.experiment.measured import Choice, Cut
-from tff_cluster.papers import briggs2020
 from tff_cluster.scorecard.claims import Claim, Finding, whole
 from tff_cluster.scorecard.published import PAPER, Scale
 from tff_cluster.studies.reproduction import figures
@@ -30,6 +26,15 @@ def _write(folder, published=TABLE, rows=None, claims=(), scale=PAPER):
   rows = made_up_table.rows(published) if rows is None else rows
   published = dataclasses.replace(published, claims=(*published.claims, *claims))
   return page_lib.write_page(published, rows, scale, facts, folder)
+
+
+def _records(folder):
+  """Returns the scorecard, which is the same in both of its files."""
+  with (folder / 'scorecard.csv').open(newline='') as stream:
+    read = list(csv.DictReader(stream))
+  records = json.loads((folder / 'scorecard.json').read_text())
+  assert read == [{k: '' if v is None else str(v) for k, v in record.items()} for record in records]
+  return read
 
 
 def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, rendered):
@@ -49,11 +54,15 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, r
   assert 'paper 1.0 (1.0x)|ours –|not run' in page.cells
   assert {'holds', 'fails', 'not run', '3.25', '1.00', '2 of 5', '12,345'} <= set(page.cells)
   assert 'One number is odd in print.' in page.text and 'python -m phases.reproduce' in page.text
-  assert 'prefers-color-scheme: dark' in text
+  assert 'prefers-color-scheme: dark' in text and 'Thresholds that were tried' not in text
   assert '(the paper’s scale)</title>' in text and 'scaled down' not in text
-  assert 'the paper’s' in (tmp_path / 'one/scorecard.csv').read_text()
-  assert len(page.sources) == 2
-  assert all(source.startswith('data:image/svg+xml;base64,') for source in page.sources)
+  records = _records(tmp_path / 'one')
+  assert len(records) == 15 and {record['scale'] for record in records} == {'the paper’s'}
+  fields = ('row', 'column', 'verdict', 'published', 'ours', 'note')
+  assert [records[12][field] for field in fields] == [
+    'claim', 'It is so', 'holds', '1.2x to 2.0x', '1.5x', 'seen in 2 rows; section 3',
+  ]  # fmt: skip
+  assert [source.partition(',')[0] for source in page.sources] == ['data:image/svg+xml;base64'] * 2
   for name in ('accuracy_over_rounds', 'share_over_rounds'):
     xml.etree.ElementTree.parse(tmp_path / f'one/figures/{name}.svg')
     assert (tmp_path / f'one/figures/{name}.png').read_bytes().startswith(b'\x89PNG')
@@ -65,39 +74,27 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, r
   assert len(written) == 7 and written == again
 
 
-def test_the_page_shows_intervals_over_seeds(tmp_path):
-  rows = made_up_table.rows(seeds=(1, 2, 3))
+def test_the_page_shows_intervals_chosen_thresholds_and_every_planted_grouping(tmp_path):
+  rows = made_up_table.rows(seeds=(1, 2, 3), recovery={'swap': (1.0,) * 3, 'writer': (0.5,) * 3})
   rows['first'].columns['accuracy_after'] = (89.4, 90.4, 91.4)
-  assert '87.9 to 92.9' in WrittenPage(_write(tmp_path, rows=rows)).text
-
-
-def _records(folder):
-  with (folder / 'scorecard.csv').open(newline='') as stream:
-    return list(csv.DictReader(stream))
-
-
-def test_scorecards_as_csv_and_json_are_the_same_records(tmp_path):
-  _write(tmp_path, claims=made_up_table.claims('holds'))
-  records, read = json.loads((tmp_path / 'scorecard.json').read_text()), _records(tmp_path)
-  assert len(records) == len(read) == 13
-  assert [{k: '' if v is None else str(v) for k, v in record.items()} for record in records] == read
-  fields = ('row', 'column', 'verdict', 'published', 'ours', 'note')
-  assert [read[-1][field] for field in fields] == [
-    'claim', 'It is so', 'holds', '1.2x to 2.0x', '1.5x', 'seen in 2 rows; section 3',
-  ]  # fmt: skip
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-  """What curves_by_row is called with."""
-  calls, draw = [], figures.curves_by_row
-  monkeypatch.setattr(figures, 'curves_by_row', lambda *args: calls.append(args) or draw(*args))
-  return calls
+  cuts = ((9.0, 1, 0.5, 0.61, 0.0), (2.5, 4, 0.7, 0.93, 0.0), (0.25, 7, 0.7, 0.95, 0.0))
+  choice = Choice([Cut(*cut) for cut in cuts], chosen=1, best_on_test=2, other_client_rounds=3)
+  rows['first'] = changed(rows['first'], choice=(choice,) * 3)
+  page = WrittenPage(_write(tmp_path, rows=rows, claims=made_up_table.claims('holds', 'not run')))
+  assert '87.9 to 92.9' in page.text
+  # What was chosen stands beside what test rows would have chosen.
+  assert 'Thresholds that were tried' in page.text and '1, 4, 7' in page.text
+  assert page.text.index('T 2.5: 4 clusters, 93.0%') < page.text.index('T 0.25: 7 clusters, 95.0%')
+  # Claims, the printed table, clusters with two planted groupings: as many cells as columns.
+  assert page.lines[:11] == [4] * 3 + [5] * 4 + [7] * 4
 
 
 @pytest.mark.parametrize('published', [TABLE, FIGURE], ids=['table', 'figure'])
-def test_every_file_of_a_scaled_down_run_says_so(tmp_path, published, drawn):
-  path = _write(tmp_path, published, claims=made_up_table.claims('holds', 'fails'), scale=SMALL)
+def test_every_file_of_a_scaled_down_run_says_so(tmp_path, published, monkeypatch):
+  calls, draw = [], figures.curves_by_row
+  monkeypatch.setattr(figures, 'curves_by_row', lambda *args: calls.append(args) or draw(*args))
+  rows = made_up_table.rows(published)
+  path = _write(tmp_path, published, rows, claims=made_up_table.claims('holds', 'fails'), scale=SMALL)
   for name in ('index.html', 'scorecard.csv', 'scorecard.json'):
     text = (tmp_path / name).read_text()
     assert REMARK in text and 'reproduced (' not in text
@@ -107,10 +104,18 @@ def test_every_file_of_a_scaled_down_run_says_so(tmp_path, published, drawn):
   for line in _records(tmp_path):
     assert line['scale'] == REMARK and (line['verdict'] == 'not run' or REMARK in line['verdict'])
   assert f'holds|{REMARK}' in written.cells and written.tags.count('img') == 2
-  assert [remark for *_, remark, _ in drawn] == [REMARK] * 2
   # A figure has curves and claims, and no table of numbers.
   assert ('numbers beside ours' in written.text) is (published is TABLE)
   assert any('paper –' in cell for cell in written.cells) is (published is TABLE)
+  # Both pictures are drawn from their own numbers.
+  for (panels, label, remark, *_), words, ours, baseline in zip(
+    calls, ('accuracy', 'clients at the target'), ('accuracy_curve', 'share_curve'),
+    ('baseline_curve', 'baseline_share_curve'), strict=True,
+  ):  # fmt: skip
+    assert words in label and remark == REMARK
+    for panel, (name, row) in zip(panels, rows.items(), strict=True):
+      assert (panel.name, panel.clustered_after) == (name, 2)
+      assert (panel.ours, panel.baseline) == (getattr(row, ours), getattr(row, baseline))
 
 
 def test_only_what_is_reproduced_is_green(tmp_path):
@@ -122,29 +127,6 @@ def test_only_what_is_reproduced_is_green(tmp_path):
     page = _write(tmp_path, published, scale=scale).read_text()
     assert re.findall(r'<td><div class="beside (\w+)"', page) == looks
     assert ('Take care. </strong>Scaled down' in page) is (scale is SMALL)
-
-
-def test_both_curves_are_drawn_from_their_own_numbers(tmp_path, drawn):
-  rows = made_up_table.rows()
-  _write(tmp_path, rows=rows)
-  (accuracies, accuracy, *_), (shares, share, *_) = drawn
-  assert 'accuracy' in accuracy and 'clients at the target' in share
-  for panels, ours, baseline in (
-    (accuracies, 'accuracy_curve', 'baseline_curve'),
-    (shares, 'share_curve', 'baseline_share_curve'),
-  ):
-    for panel, (name, row) in zip(panels, rows.items(), strict=True):
-      assert (panel.name, panel.clustered_after) == (name, 2)
-      assert (panel.ours, panel.baseline) == (getattr(row, ours), getattr(row, baseline))
-
-
-def test_claims_of_the_paper_are_checked_on_the_rows_that_were_run(tmp_path):
-  published = briggs2020.PUBLISHED['fl_hc/figure3']
-  rows = made_up_table.rows(published, percent=(99.0, 99.0, 50.0, 60.0))
-  page = WrittenPage(_write(tmp_path, published, rows, scale=SMALL))
-  claims = published.claims
-  assert claims and all(claim.words in page.text and claim.source in page.text for claim in claims)
-  assert published.note in page.text
 
 
 def test_nothing_run_is_a_page_too(tmp_path):
@@ -165,36 +147,3 @@ def test_no_text_from_outside_becomes_markup(tmp_path):
     path = page_lib.write_page(published, rows, scale, facts, tmp_path)
     assert '<script' not in path.read_text()
     assert WrittenPage(path).text.count(_HOSTILE) >= 10
-
-
-def test_tables_have_as_many_cells_as_columns(tmp_path):
-  rows = made_up_table.rows(recovery={'swap': (1.0,), 'writer': (0.5,)})
-  page = WrittenPage(_write(tmp_path, rows=rows, claims=made_up_table.claims('holds', 'not run')))
-  # Claims, the printed table, clusters with two planted groupings, facts.
-  assert page.lines == [4] * 3 + [5] * 4 + [7] * 4 + [2] * 3
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
-  (tmp_path / 'taken').write_text('')
-  with pytest.raises(EnvironmentFault, match='taken'):
-    _write(tmp_path / 'taken')
-
-
-def test_importing_the_page_imports_neither_tensorflow_nor_matplotlib():
-  code = (
-    'import sys, tff_cluster.studies.reproduction.page\n'
-    'print([m for m in sys.modules if m.split(".")[0] in ("tensorflow", "tensorflow_federated", "matplotlib")])'
-  )
-  done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
-  assert done.stdout.strip() == '[]'
-
-
-def test_thresholds_that_were_chosen_stand_beside_what_test_rows_would_have_chosen(tmp_path):
-  rows = made_up_table.rows()
-  cuts = ((9.0, 1, 0.5, 0.61, 0.0), (2.5, 4, 0.7, 0.93, 0.0), (0.25, 7, 0.7, 0.95, 0.0))
-  choice = Choice([Cut(*cut) for cut in cuts], chosen=1, best_on_test=2, other_client_rounds=3)
-  rows['first'] = changed(rows['first'], choice=(choice,))
-  page = _write(tmp_path, rows=rows).read_text()
-  assert 'Thresholds that were tried' in page and '1, 4, 7' in page
-  assert page.index('T 2.5: 4 clusters, 93.0%') < page.index('T 0.25: 7 clusters, 95.0%')
-  assert 'Thresholds that were tried' not in _write(tmp_path / 'given').read_text()

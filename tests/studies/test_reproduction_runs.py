@@ -28,21 +28,15 @@ def settings(n):
 CELLS = ((90.0, 1.1), (95.0, 1.0), None, (50.0, None))
 TABLE = Published(
   'made_up/table1', 'A made-up table', 'nobody, table 1', 'demo',
-  (
-    Row('n 1', settings(1), WIDE),
-    Row('n 2', settings(2), WIDE),
-    Row('n 2, chosen', settings(2), CHOSEN),
-  ),
+  (Row('n 1', settings(1), WIDE), Row('n 2', settings(2), WIDE), Row('n 2, chosen', settings(2), CHOSEN)),
   cells=tuple(cell for name in ('n 1', 'n 2', 'n 2, chosen') for cell in standard(name, CELLS)),
 )  # fmt: skip
 TINY = Scale(
   'tiny',
-  '6 clients, 4 rounds',
-  {'num_clients': 6, 'rows_per_client': 40, 'model': 'logistic', 'cluster_start': 'global_model'},
+  '4 clients, 4 rounds',
+  {'num_clients': 4, 'rows_per_client': 40, 'model': 'logistic', 'cluster_start': 'global_model'},
   rounds=4,
 )
-
-
 SILENT = run_experiment.Silent()
 
 
@@ -53,12 +47,12 @@ def alone(batch, epochs):
 
 # What would ask for signatures, were there anything to cluster.
 LEAN = dataclasses.replace(
-  TINY, changes={**TINY.changes, 'cluster_start': 'members_mean', 'sketch_dimension': 5}
+  TINY, changes=TINY.changes | {'cluster_start': 'members_mean', 'sketch_dimension': 5}
 )
 ALONE = dataclasses.replace(TABLE, name='made_up/figure2', rows=(alone(10, 1), alone(0, 2)), cells=())
 
 
-def test_rows_that_differ_in_their_clustering_only_are_one_run(tmp_path):
+def test_rows_that_differ_in_their_clustering_only_are_one_run_and_fedavg_alone_is_its_own(tmp_path):
   jobs = runs_lib.plan(TABLE, TINY, (0, 7), tmp_path)
   assert [[row.name for row in job.rows] for job in jobs] == 2 * [['n 1']] + 2 * [['n 2', 'n 2, chosen']]
   assert [job.seed for job in jobs] == [0, 7, 0, 7]
@@ -66,8 +60,12 @@ def test_rows_that_differ_in_their_clustering_only_are_one_run(tmp_path):
   for job in jobs:
     training = job.config.training
     assert training.phase1_rounds + training.phase2_rounds == 4
-    assert (training.seed, job.config.data.data_seed, job.config.data.num_clients) == (job.seed, job.seed, 6)
+    assert (training.seed, job.config.data.data_seed, job.config.data.num_clients) == (job.seed, job.seed, 4)
     assert [c.label for c in job.config.clusterings] == [row.clustering['name'] for row in job.rows]
+  jobs = runs_lib.plan(ALONE, TINY, (0,), tmp_path)
+  names = [(job.rows[0].name, job.folder.root.name.rpartition('_')[0]) for job in jobs]
+  assert names == [('B 10, E 1', 'B10_E1_n1_seed0'), ('B inf, E 2', 'B0_E2_n1_seed0')]
+  assert [job.config.clusterings for job in jobs] == [(), ()]
 
 
 def test_fl_hc_at_the_papers_scale_is_what_the_paper_says(tmp_path):
@@ -81,24 +79,14 @@ def test_fl_hc_at_the_papers_scale_is_what_the_paper_says(tmp_path):
       assert job.config.evaluation.target_accuracy == (0.8 if data.dataset == 'emnist' else 0.99)
 
 
-def test_the_small_scale_is_a_valid_experiment_for_every_row(tmp_path):
-  for published in catalogue.PUBLISHED.values():
-    # A toy is computed without an experiment.
-    jobs = runs_lib.plan(published, published.small, (0,), tmp_path) if published.rows else []
-    assert sum(len(job.rows) for job in jobs) == len(published.rows)
-    # FedAvg alone shares its settings with no other row.
-    assert all(len(job.rows) == max(len(job.config.clusterings), 1) for job in jobs)
-
-
 def test_rows_are_chosen_by_a_part_of_their_name_or_by_all_of_it(tmp_path):
   def chosen(published, only):
     jobs = runs_lib.plan(published, TINY, (0,), tmp_path, only=only)
     return [row.name for job in jobs for row in job.rows]
 
   assert chosen(TABLE, 'chosen') == ['n 2, chosen']
-  with pytest.raises(
-    InputError, match=r'^rows=n 9: made_up/table1 has no such row; its rows are: n 1; n 2; n 2, ch'
-  ):
+  told = r'^rows=n 9: made_up/table1 has no such row; its rows are: n 1; n 2; n 2, ch'
+  with pytest.raises(InputError, match=told):
     chosen(TABLE, 'n 9')
   # A whole name means one row, also where another one contains it.
   longer = dataclasses.replace(alone(20, 1), name='not B 10, E 1')
@@ -118,21 +106,21 @@ def store(tmp_path):
 def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
   jobs = runs_lib.plan(TABLE, TINY, (0,), tmp_path)
   before = cost_estimates.estimates(jobs, store, SILENT)
-  # FedAvg is 4 rounds of 3 of 6 clients; all 6 send an update; a cluster of everybody is FedAvg's rounds again.
-  assert (before[0].asked, before[0].stored) == (4 * 3 + 6 + 3 * 3, 0)
+  # FedAvg is 4 rounds of 2 of 4 clients; all 4 send an update; a cluster of everybody is FedAvg's rounds again.
+  assert (before[0].asked, before[0].stored) == (4 * 2 + 4 + 3 * 2, 0)
   # The second run's FedAvg is the first one's.
-  assert before[1].stored == 4 * 3
+  assert before[1].stored == 4 * 2
   assert all(estimate.seconds > 0 for estimate in before)
   assert list(store.iterdir()) == [] and not any(job.folder.root.exists() for job in jobs)
 
-  done = [runs_lib.run(job, store, SILENT) for job in jobs]
-  assert done[0].asked == 3 + 6 + 4 * 3 + 3 * 3  # A run's FedAvg asks for the rounds of Phase 1 once more.
-  assert done[0].trained == 4 * 3 + 6  # And the cluster of everybody finds them in the store.
-  assert done[1].trained <= done[1].asked - 4 * 3
-  assert [runs_lib.run(job, store, SILENT).trained for job in jobs] == [0, 0]
+  done = runs_lib.run_all(jobs, store, SILENT)
+  assert done[0].asked == 2 + 4 + 4 * 2 + 3 * 2  # A run's FedAvg asks for the rounds of Phase 1 once more.
+  assert done[0].trained == 4 * 2 + 4  # And the cluster of everybody finds them in the store.
+  assert done[1].trained <= done[1].asked - 4 * 2
+  assert [done.trained for done in runs_lib.run_all(jobs, store, SILENT)] == [0, 0]
   assert not list(tmp_path.rglob('*.keras'))
   after = cost_estimates.estimates(jobs, store, SILENT)
-  assert after[0].stored == after[0].asked == 4 * 3 + 3 * 3
+  assert after[0].stored == after[0].asked == 4 * 2 + 3 * 2
   assert after[1].stored == after[1].asked
 
   runs = [(job.rows, job.seed, d.results) for job, d in zip(jobs, done, strict=True)]
@@ -149,65 +137,45 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
 
   # A call for some rows shows the others too, but not those of other clients, or of other seeds.
   (job,) = runs_lib.plan(TABLE, TINY, (0,), tmp_path, only='chosen')
-  ran = [(job, runs_lib.run(job, store, SILENT).results)]
-  shown = runs_lib.finished(TABLE, TINY, tmp_path, ran)
+  found = dataclasses.replace(done[1].results, clusterings=[chosen])
+  shown = runs_lib.finished(TABLE, TINY, tmp_path, [(job, found)])
   assert sorted(row.name for rows, *_ in shown for row in rows) == ['n 1', 'n 2', 'n 2, chosen']
-  again = gather(shown)
-  assert {name: dict(row.percent) for name, row in again.items()} == {
-    n: dict(r.percent) for n, r in rows.items()
-  }
-  found = ran[0][1]
-  others = dataclasses.replace(
-    found, population=dataclasses.replace(found.population, digest='of other clients')
-  )
+  again = {name: dict(row.percent) for name, row in gather(shown).items()}
+  assert again == {name: dict(row.percent) for name, row in rows.items()}
+  others = dataclasses.replace(found, population=dataclasses.replace(found.population, digest='other'))
   assert len(runs_lib.finished(TABLE, TINY, tmp_path, [(job, others)])) == 1
-  elsewhere = [(dataclasses.replace(job, seed=5), ran[0][1])]
+  elsewhere = [(dataclasses.replace(job, seed=5), found)]
   assert len(runs_lib.finished(TABLE, TINY, tmp_path, elsewhere)) == 1
 
-  page = page_lib.write(TABLE, runs, TINY, {'command': 'none'}, tmp_path / 'page')
-  words = page.read_text()
+  words = page_lib.write(TABLE, runs, TINY, {'command': 'none'}, tmp_path / 'page').read_text()
   assert TINY.words in words and 'Thresholds that were tried' in words
-  assert TINY.words in (tmp_path / 'page' / 'scorecard.csv').read_text()
-
-
-def test_a_row_without_a_clustering_is_a_run_of_its_own(tmp_path):
-  jobs = runs_lib.plan(ALONE, TINY, (0,), tmp_path)
-  assert [[row.name for row in job.rows] for job in jobs] == [['B 10, E 1'], ['B inf, E 2']]
-  assert [job.config.clusterings for job in jobs] == [(), ()]
-  names = [job.folder.root.name.rpartition('_')[0] for job in jobs]
-  assert names == ['B10_E1_n1_seed0', 'B0_E2_n1_seed0']
 
 
 @pytest.mark.tensorflow
 def test_fedavg_alone_is_estimated_run_and_shown(tmp_path, store):
-  jobs = runs_lib.plan(ALONE, LEAN, (0,), tmp_path)
-  # 4 rounds of 6 clients, and nobody sends a signature.
-  assert [(e.asked, e.stored) for e in cost_estimates.estimates(jobs, store, SILENT)] == [(24, 0), (24, 0)]
-  done = [runs_lib.run(job, store, SILENT) for job in jobs]
-  assert [d.trained for d in done] == [24, 24]
-  assert [runs_lib.run(job, store, SILENT).trained for job in jobs] == [0, 0]
-  for job, d in zip(jobs, done, strict=True):
-    assert d.results.clusterings == d.results.candidates == []
-    assert d.results.baseline.history.rounds == [1, 2, 3, 4]
-    assert files_lib.load_json(job.folder.phase1)['signatures'] == {}
+  (job,) = runs_lib.plan(ALONE, LEAN, (0,), tmp_path, only='B 10, E 1')
+  # 4 rounds of 4 clients, and nobody sends a signature.
+  (before,) = cost_estimates.estimates([job], store, SILENT)
+  assert (before.asked, before.stored) == (16, 0)
+  done = runs_lib.run_all([job], store, SILENT)[0]
+  assert (done.trained, runs_lib.run_all([job], store, SILENT)[0].trained) == (16, 0)
+  assert done.results.clusterings == done.results.candidates == []
+  assert done.results.baseline.history.rounds == [1, 2, 3, 4]
+  assert files_lib.load_json(job.folder.phase1)['signatures'] == {}
   assert not list(store.glob('*signatures*'))
   # What clusterings stand on is the same training: a row with one finds it in the store.
-  with_clusters = dataclasses.replace(
-    ALONE, name='made_up/table3', rows=(dataclasses.replace(ALONE.rows[0], clustering=WIDE),)
-  )
-  (other,) = runs_lib.plan(with_clusters, LEAN, (0,), tmp_path)
-  assert cost_estimates.estimates([other], store, SILENT)[0].stored == 24
-  assert runs_lib.run(other, store, SILENT).results.baseline == done[0].results.baseline
+  rows = (dataclasses.replace(ALONE.rows[0], clustering=WIDE),)
+  table = dataclasses.replace(ALONE, name='made_up/table3', rows=rows)
+  (other,) = runs_lib.plan(table, LEAN, (0,), tmp_path)
+  assert cost_estimates.estimates([other], store, SILENT)[0].stored == 16
+  assert runs_lib.run_all([other], store, SILENT)[0].results.baseline == done.results.baseline
 
-  shown = runs_lib.finished(ALONE, LEAN, tmp_path, [(jobs[0], done[0].results)])
-  rows = gather(shown)
-  assert list(rows) == ['B 10, E 1', 'B inf, E 2']
-  for name, d in zip(rows, done, strict=True):
-    history = d.results.baseline.history.test_accuracy
-    assert rows[name].baseline_curve == dict(enumerate((100 * a for a in history), 1))
-    assert rows[name].accuracy_curve == {} and rows[name].num_clusters == ()
+  shown = runs_lib.finished(ALONE, LEAN, tmp_path, [(job, done.results)])
   page = page_lib.write(ALONE, shown, LEAN, {'command': 'none'}, tmp_path / 'page').read_text()
   assert 'Clusters that were found' not in page
+  (row,) = gather(shown).values()
+  curve = {number: 100 * a for number, a in enumerate(done.results.baseline.history.test_accuracy, 1)}
+  assert (row.baseline_curve, row.accuracy_curve, row.num_clusters) == (curve, {}, ())
 
 
 FIGURE_1 = catalogue.PUBLISHED['fedex/figure1']

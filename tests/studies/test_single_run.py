@@ -24,24 +24,23 @@ def test_a_wrong_configuration_is_told_before_a_folder_is_made(tmp_path):
   assert not (tmp_path / 'run').exists()
 
 
-def test_a_call_that_fails_lets_go_of_the_folder(tmp_path):
-  with run_claim.held(tmp_path / 'run') as folder:
-    claim = run_claim.claim_output_dir(folder, dataclasses.replace(CONFIG, clusterings=()))
-    claim.write()
-    # What belongs to another experiment is what was trained of one.
-    round_path = claim.folder.store / f'fedavg-{"0" * 24}' / 'round_00001.npz'
-    round_path.parent.mkdir(parents=True)
-    round_path.touch()
-  other = dataclasses.replace(CONFIG, training=dataclasses.replace(CONFIG.training, seed=7))
-  with pytest.raises(InputError, match='holds another experiment: seed is 0 there and 7 here'):
-    single_run.run_experiment(other, tmp_path / 'run')
-  assert not (folder / '.tff_cluster-lock').exists()
+def test_a_call_that_fails_lets_go_of_the_folder(tmp_path, monkeypatch):
+  def fail(config, folder, *_):
+    run_claim.claim_output_dir(folder, config).write()
+    assert lock.exists()
+    raise InputError('planted')
+
+  lock = tmp_path / 'run' / '.tff_cluster-lock'
+  monkeypatch.setattr(single_run.algorithm, 'run_experiment', fail)
+  with pytest.raises(InputError, match='planted'):
+    single_run.run_experiment(CONFIG, tmp_path / 'run')
+  assert not lock.exists()
 
 
 @pytest.mark.tensorflow
 def test_calls_from_several_threads_give_what_a_call_from_this_one_gives(tmp_path):
-  here = single_run.run_experiment(CONFIG, tmp_path / 'here', export_models=False)
-  assert here.report is None and not (tmp_path / 'here/report.html').exists()
+  here = single_run.run_experiment(CONFIG, tmp_path / 'here', export_models=False, report=True)
+  assert here.report == tmp_path / 'here/report.html' and 'kmeans' in here.report.read_text()
   found = {}
 
   def call(name):
@@ -55,11 +54,4 @@ def test_calls_from_several_threads_give_what_a_call_from_this_one_gives(tmp_pat
     thread.join()
   assert {done.results.digest for done in found.values()} == {here.results.digest}
   assert (found['one'].trained, found['other'].trained) == (here.trained, 0)
-  assert not list(tmp_path.glob('*/.lock'))
-
-
-@pytest.mark.tensorflow
-def test_the_report_is_written_where_it_is_asked_for(tmp_path):
-  done = single_run.run_experiment(CONFIG, tmp_path / 'run', export_models=False, report=True)
-  assert done.report == tmp_path / 'run/report.html'
-  assert 'kmeans' in done.report.read_text()
+  assert found['one'].report is None and not (tmp_path / 'one/report.html').exists()

@@ -4,12 +4,14 @@ import collections
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from tff_cluster.engine import side_by_side
 
+# What a computation of TFF returns.
+Result: TypeAlias = Any
 # A gRPC message over 2 GB kills the worker; the rest is room for what travels beside the payload.
 MESSAGE_BYTES = 400_000_000
 
@@ -30,7 +32,7 @@ class Job:
   key: Callable[[], str] | None = None
 
   @property
-  def argument(self) -> 'collections.OrderedDict[str, np.ndarray]':
+  def argument(self) -> 'collections.OrderedDict[str, Any]':
     """What a computation takes of the client."""
     return collections.OrderedDict(**self.rows, **self.beside)
 
@@ -53,7 +55,7 @@ class Workers(Protocol):
 
   def each(
     self, computation: Any, shared: Sequence[Any], jobs: Sequence[Job], result_bytes: int = 0
-  ) -> Iterator[Any]:
+  ) -> Iterator[Result]:
     """Yields the result of a computation (*shared@SERVER, {clients}@CLIENTS) -> {result}@CLIENTS for each job, in order.
 
     Args:
@@ -63,7 +65,7 @@ class Workers(Protocol):
       result_bytes: Bytes of a result, about.
     """
 
-  def totals(self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]) -> list[Any]:
+  def totals(self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]) -> list[Result]:
     """Returns the result of a computation (*shared@SERVER, {clients}@CLIENTS) -> {total}@SERVER for each chunk, in order."""
 
   def busy(self, clients: int) -> contextlib.AbstractContextManager[None]:
@@ -81,14 +83,14 @@ class OneMachine:
 
   def each(
     self, computation: Any, shared: Sequence[Any], jobs: Sequence[Job], result_bytes: int = 0
-  ) -> Iterator[Any]:
+  ) -> Iterator[Result]:
     """See Workers.each; as many jobs are sent at a time as fit into one message."""
     for some in portions([result_bytes + job.num_bytes for job in jobs]):
       with self.busy(len(some)):
         results = computation(*shared, arguments(computation, [jobs[k] for k in some]))
       yield from results
 
-  def totals(self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]) -> list[Any]:
+  def totals(self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]) -> list[Result]:
     """See Workers.totals."""
     found = []
     for chunk in chunks:

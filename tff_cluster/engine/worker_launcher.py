@@ -38,7 +38,7 @@ def enter_private_network() -> bool:
   return True
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
   """Has the kernel kill this process, and what it becomes, with its parent; only Linux can."""
   if sys.platform != 'linux':
     return
@@ -62,7 +62,7 @@ def main() -> None:
   parent, descriptor, wanted = map(int, sys.argv[1:4])
   private = bool(wanted) and enter_private_network()
   # Not before: the kernel may forget it when a process changes its rights.
-  _end_with(parent)
+  end_with(parent)
   port = _PRIVATE_PORT if private else _free_port()
   sockets = [socket.socket() for _ in range(NUM_SOCKETS if private else 0)]
   told = json.dumps({'private': private, 'port': port}).encode()

@@ -7,7 +7,7 @@ the last of its chunk. On a cluster each chunk is a task, whose sum is all that 
 
 import collections
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -15,8 +15,9 @@ import tensorflow_federated as tff
 
 # More: fewer sums travel home on a cluster, and fewer workers share a small cohort.
 _MOST_CLIENTS = 4
-# A nested structure of tf.TensorSpec.
-Specs: TypeAlias = Any
+# A nested structure of tf.TensorSpec, and one of tensors.
+Specs: TypeAlias = object
+Tensors: TypeAlias = object
 
 
 def chunks(count: int) -> list[np.ndarray]:
@@ -42,7 +43,7 @@ def build(specs: Specs) -> Callable[[tff.Value, tff.Value], tff.Value]:
   )
   state_type = tff.types.tensorflow_to_type(collections.OrderedDict(total=specs, chunk=specs))
 
-  def zeros() -> Any:
+  def zeros() -> Tensors:
     return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
 
   @tff.tensorflow.computation
@@ -130,5 +131,5 @@ def build_divide(update_type: tff.Type) -> tff.Computation:
   return divide
 
 
-def _added(one: Any, other: Any) -> Any:
+def _added(one: Tensors, other: Tensors) -> Tensors:
   return tf.nest.map_structure(tf.add, one, other)

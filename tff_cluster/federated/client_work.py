@@ -218,14 +218,14 @@ def client_data_spec(model: Model) -> collections.OrderedDict[str, tf.TensorSpec
 
 
 def beside_rows(
-  order: np.ndarray, scale: float = 1.0, weight: float = 1.0, last: bool = True
+  order: np.ndarray, scale: float | np.float32 = 1.0, weight: float = 1.0, last: bool = True
 ) -> dict[str, np.ndarray]:
   """Returns what a client is sent beside its rows x and y; see the module's docstring."""
   return {
     'order': order.astype(np.int32),
-    'scale': np.float32(scale),
-    'weight': np.float32(weight),
-    'last': np.bool_(last),
+    'scale': np.asarray(scale, np.float32),
+    'weight': np.asarray(weight, np.float32),
+    'last': np.asarray(last),
   }
 
 

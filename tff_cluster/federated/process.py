@@ -258,7 +258,7 @@ class _WithoutChunks(tff.aggregators.WeightedAggregationFactory):
     self._inner = inner
 
   def create(self, value_type: tff.Type, weight_type: tff.Type) -> tff.templates.AggregationProcess:
-    inner = self._inner.create(value_type.update, weight_type)
+    inner: tff.templates.AggregationProcess = self._inner.create(value_type.update, weight_type)
 
     @tff.federated_computation(
       inner.initialize.type_signature.result,
@@ -275,7 +275,7 @@ def _aggregation(
   result_type: tff.Type, factory: tff.aggregators.WeightedAggregationFactory | None
 ) -> tff.templates.AggregationProcess:
   """Returns the aggregator for clients' results <update=<update, last>, update_weight>."""
-  made = chunked_sum.Mean() if factory is None else _WithoutChunks(factory)
+  made: chunked_sum.Mean | _WithoutChunks = _WithoutChunks(factory) if factory else chunked_sum.Mean()
   return made.create(result_type.update, result_type.update_weight)
 
 

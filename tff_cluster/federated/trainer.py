@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -268,7 +268,7 @@ class Trainer:
       state, self._few(self.workers.totals(computations.totals, [model], chunks))
     )
 
-  def _few(self, totals: list[Any]) -> list[Any]:
+  def _few(self, totals: list[jobs_lib.Result]) -> list[jobs_lib.Result]:
     """Adds up what is too much for one message; the order of the additions stays."""
     most = max(jobs_lib.MESSAGE_BYTES // self.computations.model.num_bytes, 2)
     while len(totals) > most:
@@ -327,7 +327,7 @@ class Trainer:
     return int(split.counts[client]) * (split.x[:1].nbytes + 4)
 
 
-def _scores(found: Sequence[Any]) -> class_counts.Scores:
+def _scores(found: Sequence[jobs_lib.Result]) -> class_counts.Scores:
   """Returns what `evaluate` gave for each of some clients, a row a client."""
   counts = [np.asarray(result['counts'], np.int64) for result in found]
   return class_counts.Scores(np.stack(counts), np.array([float(result['loss_sum']) for result in found]))

@@ -1,6 +1,7 @@
 """Phase 2: every cluster of a clustering trained to the last round, or what came of that read again."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,29 +71,55 @@ class Loaded:
 
 def train_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Trained:
   """Trains the clusters of a clustering; what the store has is not trained again."""
-  folder, training = experiment.folder, experiment.config.training
+  folder = experiment.folder
   saved = folder.load_finished(folder.clusters(label), phase_files.Clusters)
-  assignment = saved.assignment
   if folder.splits(label).exists():
-    return _after_recursion(experiment, label, assignment)
-  last = training.phase1_rounds + training.phase2_rounds
-  starts = client_signatures.start_weights(experiment, assignment)
-  experiment.asked += client_signatures.start_cost(experiment, assignment)
-  spent = _spent(experiment, saved, assignment)
-  equal_cost = _equal_cost(experiment, assignment, spent)
-  keep = () if equal_cost is None else (equal_cost.round,)
-  members = [assignment.members(row) for row in range(assignment.num_clusters)]
-  models = [experiment.unflatten(start) for start in starts]
-
-  def train(row: int) -> 'trajectory.Outcome':
-    name = f'{label}/cluster_{row:03d}'
-    return experiment.train(name, members[row], models[row], training.phase1_rounds, last, keep)
-
-  found = experiment.each(train, experiment.idle_first(members, models, training.phase1_rounds))
-  rows = list(range(assignment.num_clusters))
+    return _after_recursion(experiment, label, saved.assignment)
+  work = Work(experiment, label)
+  experiment.asked += client_signatures.start_cost(experiment, work.assignment)
+  found = experiment.each(work.train, work.idle_first())
+  rows = list(range(work.assignment.num_clusters))
   outcomes = [found[row] for row in rows]
-  total = spent + sum(outcome.client_rounds_asked for outcome in outcomes)
-  return Trained(assignment, outcomes, rows, total, equal_cost)
+  for outcome in outcomes:
+    experiment.count(outcome)
+  total = work.spent + sum(outcome.client_rounds_asked for outcome in outcomes)
+  return Trained(work.assignment, outcomes, rows, total, work.equal_cost)
+
+
+class Work:
+  """What Phase 2 is to train of a clustering of vectors: a trajectory a cluster.
+
+  Attributes:
+    assignment: The clusters.
+    spent: Client-rounds that the clustering itself cost.
+    equal_cost: See Trained.
+  """
+
+  def __init__(self, experiment: live_experiment_lib.Experiment, label: str):
+    """Reads the clusters, and where each starts."""
+    folder = experiment.folder
+    saved = folder.load_finished(folder.clusters(label), phase_files.Clusters)
+    self._experiment, self._label = experiment, label
+    self.assignment = saved.assignment
+    self.spent = _spent(experiment, saved, self.assignment)
+    self.equal_cost = _equal_cost(experiment, self.assignment, self.spent)
+    self._members = [self.assignment.members(row) for row in range(self.assignment.num_clusters)]
+    starts = client_signatures.start_weights(experiment, self.assignment)
+    self._starts = [experiment.unflatten(start) for start in starts]
+
+  def train(self, row: int) -> 'trajectory.Outcome':
+    """Trains a cluster to the last round, as far as the store lacks it."""
+    training = self._experiment.config.training
+    first, last = training.phase1_rounds, training.phase1_rounds + training.phase2_rounds
+    keep = () if self.equal_cost is None else (self.equal_cost.round,)
+    name = f'{self._label}/cluster_{row:03d}'
+    return self._experiment.train(name, self._members[row], self._starts[row], first, last, keep)
+
+  def idle_first(self) -> Iterator[int]:
+    """Yields the clusters, those last that another run on the same store is training just now."""
+    return self._experiment.idle_first(
+      self._members, self._starts, self._experiment.config.training.phase1_rounds
+    )
 
 
 def load_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Loaded:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
   from tff_cluster.federated import trainer as trainer_lib
   from tff_cluster.federated import trajectory as trajectory_lib
 
+_Item = TypeVar('_Item')
 _Result = TypeVar('_Result')
 
 # Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
@@ -86,6 +87,7 @@ class Experiment:
     workers: Who has the clients work.
     at_once: Pieces of work, such as clusters, that train at the same time.
     asked, trained: Client-rounds asked for and trained so far in this process.
+    spent_ahead: Seconds, and client-rounds trained, of phases whose training was done before they began (training_ahead.py).
   """
 
   folder: run_folder.RunFolder
@@ -99,6 +101,7 @@ class Experiment:
   at_once: int = dataclasses.field(default_factory=environment.available_cores)
   asked: int = 0
   trained: int = 0
+  spent_ahead: dict[str, tuple[float, int]] = dataclasses.field(default_factory=dict)
   _exported: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
   _counting: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
@@ -241,7 +244,7 @@ class Experiment:
     last_round: int,
     keep: Collection[int] = (),
   ) -> 'trajectory_lib.Outcome':
-    """Returns federated.trajectory.run's outcome, shown as progress and logged as metrics/NAME.csv.
+    """Returns federated.trajectory.run's outcome, shown as progress and logged as metrics/NAME.csv; it is to be counted (`count`).
 
     Args:
       name: What the stage is called.
@@ -257,9 +260,7 @@ class Experiment:
         rounds.release(number, figures)
         self.progress.update(accuracy=figures['validation_accuracy'], loss=figures['train_loss'])
 
-      outcome = trajectory.run(self.trajectory(members, start, start_round), last_round, keep, on_round)
-    self.count(outcome)
-    return outcome
+      return trajectory.run(self.trajectory(members, start, start_round), last_round, keep, on_round)
 
   def count(self, outcome: 'trajectory_lib.Outcome') -> None:
     """Adds what a trajectory cost to what this process has asked for and trained."""
@@ -269,8 +270,12 @@ class Experiment:
 
   def each(self, work: Callable[[int], _Result], positions: Iterable[int]) -> dict[int, _Result]:
     """Returns what work gives for each position, such as a cluster's, several side by side (engine/side_by_side.py)."""
+    return dict(self.each_of(work, positions))
+
+  def each_of(self, work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[tuple[_Item, _Result]]:
+    """Returns items with what work gives for each, several side by side."""
     _ = self.trainer  # Built once, by this thread.
-    return dict(side_by_side.each(work, positions, self.at_once))
+    return side_by_side.each(work, items, self.at_once)
 
   def load(self, saved: saved_rounds.Checkpoints, phase: str, *rounds: int) -> dict[int, Weights]:
     """Returns models that a finished phase kept, by round number. Trains nothing.
@@ -374,7 +379,8 @@ class Experiment:
       def figures(words: str | None = None, accuracy: float | None = None) -> Spent:
         if tell is not None:
           tell(words, accuracy)
-        return Spent(time.monotonic() - start, self.asked - asked, self.trained - trained)
+        seconds, before = self.spent_ahead.pop(name or '', (0.0, 0))
+        return Spent(time.monotonic() - start + seconds, self.asked - asked, self.trained - trained + before)
 
       yield figures
 

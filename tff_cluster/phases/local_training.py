@@ -8,6 +8,7 @@ A client alone whose update is not finite stays with the model that it has, as i
 """
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files as files_lib
 from tff_cluster.storage import saved_rounds
 
+if TYPE_CHECKING:
+  from tff_cluster.federated import trajectory
+
 LOCAL = 'every client alone'
 
 
@@ -35,22 +39,27 @@ def check(population: population_lib.Population, config: config_lib.ExperimentCo
       methods.cluster(clustering, nobody, 0, population.truths)
 
 
-def run_local(experiment: live_experiment_lib.Experiment) -> None:
-  """Trains every client alone and saves `phase2/local.json`."""
+def train_alone(experiment: live_experiment_lib.Experiment, client: int) -> 'trajectory.Outcome':
+  """Trains a client alone, as far as the store lacks it; counts nothing."""
   from tff_cluster.federated import trajectory
 
+  training, initial = experiment.config.training, experiment.trainer.computations.model.weights
+  alone = experiment.trajectory(np.array([client]), initial, 0, may_diverge=True)
+  return trajectory.run(alone, training.phase1_rounds + training.phase2_rounds)
+
+
+def run_local(experiment: live_experiment_lib.Experiment) -> None:
+  """Trains every client alone and saves `phase2/local.json`."""
   path = experiment.folder.local
   if not experiment.config.evaluation.local_training or path.exists():
     return
   training, population = experiment.config.training, experiment.population
   last = training.phase1_rounds + training.phase2_rounds
-  initial = experiment.trainer.computations.model.weights
 
-  def train(client: int) -> tuple[trajectory.Outcome, saved_rounds.Checkpoints, class_counts.Scores]:
-    alone = np.array([client])
-    outcome = trajectory.run(experiment.trajectory(alone, initial, 0, may_diverge=True), last)
+  def train(client: int) -> tuple['trajectory.Outcome', saved_rounds.Checkpoints, class_counts.Scores]:
+    outcome = train_alone(experiment, client)
     experiment.count(outcome)
-    scores = experiment.trainer.measure(outcome.weights[last], population.test, alone)
+    scores = experiment.trainer.measure(outcome.weights[last], population.test, [client])
     experiment.progress.update()
     # The store has the models; those of 1,000 clients would not fit into memory.
     return dataclasses.replace(outcome, weights={}), outcome.checkpoints, scores

@@ -20,6 +20,7 @@ from tff_cluster.phases import (
   phase2,
   phase3,
   session,
+  training_ahead,
 )
 from tff_cluster.phases import clustering as clustering_lib
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -61,7 +62,7 @@ def run(
   """
   population, asked, trained = None, 0, 0
   failed: dict[str, Exception] = {}
-  finished = _is_done(folder, config, export_models) and added_rules.is_done(folder, config)
+  finished = is_done(folder, config, export_models)
   if (claim is not None and claim.adds) or not finished:
     with session.opened(folder, config, progress, machine, fold, claim) as experiment:
       population = experiment.population
@@ -69,6 +70,7 @@ def run(
       phase1.run_phase1(experiment)
       failed = clustering_lib.make_clusterings(experiment, config.clusterings)
       experiment.config = failures.drop(folder, config, failed)
+      training_ahead.train(experiment)
       phase1.run_baseline(experiment)
       local_training.run_local(experiment)
       later: dict[str, Exception] = {}
@@ -88,13 +90,15 @@ def run(
   return Done(results, asked, trained, failed)
 
 
-def _is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_models: bool) -> bool:
+def is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_models: bool = False) -> bool:
   """Tells whether there is nothing left to train, cluster, measure or export in a run."""
   finished = [folder.phase1, folder.baseline, *(folder.phase3(c.label) for c in config.clusterings)]
   finished += [folder.local] if config.evaluation.local_training else []
   if config.data.new_clients:
     finished += [folder.new_clients_of(clustering.label) for clustering in config.clusterings]
     finished.append(folder.new_clients_baseline)
+  if not added_rules.is_done(folder, config):
+    return False
   return all(path.exists() for path in finished) and all(
     clustering_lib.is_made(folder, clustering) and phase2.is_done(folder, clustering.label, export_models)
     for clustering in config.clusterings
@@ -110,9 +114,13 @@ def _plan(config: config_lib.ExperimentConfig, num_clients: int) -> dict[str, fl
   cohort = population_lib.cohort_size(training.cohort_fraction, num_clients)
   plan: dict[str, float] = {'Phase 1': training.phase1_rounds * cohort}
   plan |= {f'clustering {label}': cohort for label in labels}
-  plan[phase1.FEDAVG] = training.phase2_rounds * cohort
+  later: dict[str, float] = {phase1.FEDAVG: training.phase2_rounds * cohort}
   if config.evaluation.local_training:
-    plan[local_training.LOCAL] = (training.phase1_rounds + training.phase2_rounds) * num_clients
-  for label in labels:
-    plan |= {f'Phase 2 of {label}': training.phase2_rounds * cohort, f'Phase 3 of {label}': cohort}
+    later[local_training.LOCAL] = (training.phase1_rounds + training.phase2_rounds) * num_clients
+  later |= {phase2.name_of(label): training.phase2_rounds * cohort for label in labels}
+  if len(later) > 1:  # Trained side by side, then read again one after the other.
+    plan[training_ahead.AHEAD] = sum(later.values())
+    later = dict.fromkeys(later, 0.0)
+  plan |= later
+  plan |= {f'Phase 3 of {label}': cohort for label in labels}
   return plan | {'report': cohort}

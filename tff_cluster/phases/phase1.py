@@ -1,9 +1,14 @@
 """Phase 1: FedAvg over all clients (Rohith et al. 2020, section 6.1), and the same FedAvg gone on, without clusters."""
 
+from typing import TYPE_CHECKING
+
 from tff_cluster.experiment import phase_files
 from tff_cluster.phases import client_signatures, cluster_training, evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files, saved_rounds
+
+if TYPE_CHECKING:
+  from tff_cluster.federated import trajectory
 
 FEDAVG = 'FedAvg without clusters'
 
@@ -18,6 +23,7 @@ def run_phase1(experiment: live_experiment_lib.Experiment) -> None:
     outcome = experiment.train(
       'phase1', experiment.everyone, trainer.computations.model.weights, 0, last, keep=(last - 1,)
     )
+    experiment.count(outcome)
     kinds = sorted(client_signatures.kinds(training, (c.signature for c in experiment.config.clusterings)))
     signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in kinds}
     client_signatures.check(experiment, signatures)
@@ -35,24 +41,32 @@ def run_phase1(experiment: live_experiment_lib.Experiment) -> None:
 
 def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
   """Goes on with Phase 1 for the rounds of Phase 2, unclustered, and saves `phase2/baseline.json`."""
-  if _baseline_is_done(experiment):
+  if baseline_is_done(experiment):
     return
   training = experiment.config.training
   last = training.phase1_rounds + training.phase2_rounds
   with experiment.timed(FEDAVG, last) as figures:
-    weights = experiment.trainer.computations.model.weights
-    keep = {
-      training.phase1_rounds - 1,
-      training.phase1_rounds,
-      *cluster_training.rounds_kept_of_fedavg(experiment),
-    }
-    outcome = experiment.train('baseline', experiment.everyone, weights, 0, last, keep)
+    outcome = train_baseline(experiment)
+    experiment.count(outcome)
     stage = evaluation.stage(experiment, outcome, last)
     timing = figures(accuracy=stage.evaluation.clients.mean_client_accuracy)
     files.save_json(experiment.folder.baseline, phase_files.Baseline(stage, outcome.checkpoints, timing))
 
 
-def _baseline_is_done(experiment: live_experiment_lib.Experiment) -> bool:
+def train_baseline(experiment: live_experiment_lib.Experiment) -> 'trajectory.Outcome':
+  """Trains it, or what the store lacks of it, and counts nothing; a part of run_baseline."""
+  training = experiment.config.training
+  last = training.phase1_rounds + training.phase2_rounds
+  keep = {
+    training.phase1_rounds - 1,
+    training.phase1_rounds,
+    *cluster_training.rounds_kept_of_fedavg(experiment),
+  }
+  initial = experiment.trainer.computations.model.weights
+  return experiment.train('baseline', experiment.everyone, initial, 0, last, keep)
+
+
+def baseline_is_done(experiment: live_experiment_lib.Experiment) -> bool:
   """Tells whether the baseline has finished, with the model that is still asked for: by new clients only."""
   folder = experiment.folder
   if not folder.baseline.exists():

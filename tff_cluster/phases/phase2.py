@@ -16,6 +16,11 @@ from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files
 
 
+def name_of(label: str) -> str:
+  """Returns what progress calls Phase 2 of a clustering."""
+  return f'Phase 2 of {label}'
+
+
 def run_phase2(experiment: live_experiment_lib.Experiment, label: str, export_models: bool = True) -> None:
   """Trains every cluster of a clustering (section 6.2) and saves `phase2/clustering_LABEL.json` and the models.
 
@@ -33,7 +38,7 @@ def run_phase2(experiment: live_experiment_lib.Experiment, label: str, export_mo
   saved = folder.load_finished(path, phase_files.Phase2) if path.exists() else None
   first, last = training.phase1_rounds + 1, training.phase1_rounds + training.phase2_rounds
   count = len(folder.load_finished(folder.clusters(label), phase_files.Clusters).clusters)
-  with experiment.timed(f'Phase 2 of {label}', count * training.phase2_rounds) as figures:
+  with experiment.timed(name_of(label), count * training.phase2_rounds) as figures:
     trained = cluster_training.train_clusters(experiment, label)
     models = {} if saved is None else dict(saved.models)
     for row, outcome in enumerate(trained.clusters):

@@ -1,6 +1,7 @@
 """Opens an experiment for training: worker, clients, TFF context; and leaves nothing behind."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 from tff_cluster.base import environment
@@ -91,6 +92,21 @@ def _workers(
     yield found
 
 
+def prepare(claim: run_claim.Claim) -> None:
+  """Gives a run its clients and writes its claim, for who trains elsewhere; needs no worker.
+
+  Raises:
+    InputError: if the data does not fit the configuration.
+  """
+  lookup.check(claim.config.training.model)
+  fresh = claim.there is None
+  population, new = _made(claim.config, None) if fresh else _clients(claim.folder, claim.config, None)
+  local_training.check(population, claim.config)
+  claim.write()
+  if fresh:
+    _save(claim.folder, population, new)
+
+
 def clients(
   folder: RunFolder, config: config_lib.ExperimentConfig, fold: tuple[int, int] | None = None
 ) -> population_lib.Population:
@@ -107,7 +123,9 @@ def _clients(
   """Returns the clients that take part and those that do not, None where there are none of these; see `clients`."""
   wanted = [folder.population, *([folder.new_clients] if config.data.new_clients else [])]
   kept = [saved.load_population(path) for path in wanted if path.exists()]
-  if len(kept) == len(wanted) and not config.data.data_file:
+  # A file may have changed, unless it is not there, as where a run travels to.
+  given = config.data.data_file
+  if len(kept) == len(wanted) and not (given and os.path.exists(given)):
     return kept[0], (kept[1] if config.data.new_clients else None)
   made = _made(config, fold)
   digests = {path: each.digest for path, each in zip(wanted, made, strict=False) if each is not None}

@@ -151,6 +151,7 @@ def train_segments(
     keep = (segment.end_round - 1,) if number in parents else ()
     name = f'{label}/segment_{number:03d}'
     outcome = experiment.train(name, segment.members, start, segment.start_round, segment.end_round, keep)
+    experiment.count(outcome)
     found.append((segment, outcome))
   return found
 

@@ -1,7 +1,5 @@
 """The split of eq. 6 against brute force over all halves, SciPy's single linkage, and splits made by hand."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +7,7 @@ from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 
 from tests.made_up.clients import scipy_distances
-from tff_cluster.base.errors import InputError
-from tff_cluster.clustering import distances as distances_lib
+from tests.made_up.refusals import refused
 from tff_cluster.clustering import halves as lib
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.alternating import Trained
@@ -35,8 +32,7 @@ def optima(similarity):
   numbers = np.arange(1, 2 ** (len(similarity) - 1))
   halves = (numbers[:, None] >> np.arange(-1, len(similarity) - 1)) & 1 > 0
   halves[:, 0] = False
-  across = halves[:, :, None] != halves[:, None, :]
-  costs = np.where(across, similarity, -np.inf).max(axis=(1, 2))
+  costs = np.array([highest_across(similarity, half) for half in halves])
   return costs.min(), halves[costs == costs.min()]
 
 
@@ -51,33 +47,25 @@ def gap_by_definition(similarity, labels):
   return min(bests) - highest_across(similarity, labels) if bests else 0.0
 
 
-def planted(seed, groups, features=300, spread=0.3):
-  """Updates of groups along random directions, of unequal lengths: float32[clients, features]."""
-  rng = np.random.default_rng(seed)
-  directions = rng.normal(size=(max(groups) + 1, features))
-  vectors = directions[list(groups)] + spread * rng.normal(size=(len(groups), features))
-  return (vectors * rng.uniform(0.1, 10.0, size=(len(groups), 1))).astype(np.float32)
-
-
 def similarities_of(vectors):
   return lib.similarities(Signatures.numbered(vectors))
-
-
-@st.composite
-def similarity_matrices(draw, elements):
-  # The diagonal does not matter.
-  clients = draw(st.integers(2, 10))
-  pairs = clients * (clients - 1) // 2
-  upper, diagonal = (draw(st.lists(elements, min_size=n, max_size=n)) for n in (pairs, clients))
-  return symmetric(upper, clients, diagonal)
 
 
 # Few values make ties, of which most such matrices have many; integers need not be cosines.
 ELEMENTS = (st.floats(-1.0, 1.0), st.sampled_from([-1.0, -0.1, 0.3, 0.5]), st.integers(-3, 3))
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.one_of(*map(similarity_matrices, ELEMENTS)))
+@st.composite
+def similarity_matrices(draw):
+  # The diagonal does not matter.
+  clients, elements = draw(st.integers(2, 8)), draw(st.sampled_from(ELEMENTS))
+  pairs = clients * (clients - 1) // 2
+  upper, diagonal = (draw(st.lists(elements, min_size=n, max_size=n)) for n in (pairs, clients))
+  return symmetric(upper, clients, diagonal)
+
+
+@settings(max_examples=150, deadline=None)
+@given(similarity_matrices())
 def test_equals_brute_force(similarity):
   labels, cross_similarity = lib.bipartition(similarity)
   assert labels.dtype == np.int64 and labels.shape == (len(similarity),)
@@ -91,7 +79,7 @@ def test_equals_brute_force(similarity):
     assert lib.similarity_gap(similarity, other) == gap
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(2, 60), st.integers(0, 2**32 - 1))
 def test_equals_the_last_merge_of_single_linkage(clients, seed):
   vectors = np.random.default_rng(seed).normal(size=(clients, 5))
@@ -106,30 +94,18 @@ def test_equals_the_last_merge_of_single_linkage(clients, seed):
   ('similarity', 'labels', 'cross_similarity', 'gap'),
   [
     (PAIRS, [0, 0, 1, 1], 0.3, 0.5),
-    # The order of the pairs' clients does not matter: 0 2 | 1 3.
-    (PAIRS[np.ix_([0, 2, 1, 3], [0, 2, 1, 3])], [0, 1, 0, 1], 0.3, 0.5),
     # A chain is cut at its weakest link, 0.7, where complete linkage would make pairs.
     (symmetric([0.9, 0.0, 0.0, 0.8, 0.0, 0.7], 4), [0, 0, 0, 1], 0.7, 0.1),
     # A client alone has no gap of its own: 0.9 of the others, less 0.5 across.
     (symmetric([0.9, 0.5, 0.2], 3), [0, 0, 1], 0.5, 0.4),
     # Two distributions at a stationary point, eq. 4.
     (np.outer([1, -1, 1, -1, -1], [1, -1, 1, -1, -1]), [0, 1, 0, 1, 1], -1.0, 2.0),
-    (symmetric([-0.25], 2), [0, 1], -0.25, 0.0),
   ],
 )
 def test_by_hand(similarity, labels, cross_similarity, gap):
   found = lib.bipartition(similarity)
   assert (found[0].tolist(), found[1]) == (labels, cross_similarity)
   assert lib.similarity_gap(similarity, found[0]) == pytest.approx(gap)
-
-
-def test_similarities_are_cosines():
-  vectors = planted(3, [0, 1, 2] * 4)
-  found = similarities_of(vectors)
-  units = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-  np.testing.assert_allclose(found, units @ units.T, atol=1e-5)
-  np.testing.assert_array_equal(found, found.T)
-  np.testing.assert_array_equal(np.diag(found), 1.0)
 
 
 def test_zero_updates_are_like_each_other_and_like_nobody_else():
@@ -143,29 +119,23 @@ def test_zero_updates_are_like_each_other_and_like_nobody_else():
   assert lib.bipartition(equal)[1] == 1.0
 
 
-@pytest.mark.parametrize('groups', [[0, 1] * 6, [0] * 11 + [1], [1, 0, 0, 1, 1, 1, 0]])
+@pytest.mark.parametrize('groups', [[0] * 11 + [1], [1, 0, 0, 1, 1, 1, 0]])
 def test_planted_groups_are_found(groups):
-  signatures = Signatures(planted(1, groups), tuple(f'c{k}' for k in range(len(groups))))
+  rng = np.random.default_rng(1)
+  vectors = rng.normal(size=(2, 300))[groups] + 0.3 * rng.normal(size=(len(groups), 300))
+  vectors *= rng.uniform(0.1, 10.0, size=(len(groups), 1))  # Lengths do not matter.
+  signatures = Signatures(vectors.astype(np.float32), tuple(f'c{k}' for k in range(len(groups))))
   outcome = methods.cluster(ClusteringConfig('bipartition'), signatures, seed=0)
   labels = np.array(groups) != groups[0]
   np.testing.assert_array_equal(outcome.assignment.labels, labels)
   assert outcome.assignment.client_ids == signatures.client_ids
   cosines = 1.0 - scipy_distances(signatures.vectors, 'cosine')
+  np.testing.assert_allclose(lib.similarities(signatures), cosines, atol=1e-5)
   assert outcome.figures == {
     'cross_similarity': pytest.approx(highest_across(cosines, labels), abs=1e-9),
     'similarity_gap': pytest.approx(gap_by_definition(cosines, labels), abs=1e-9),
   }
   assert (outcome.threshold, outcome.linkage) == (None, None)
-
-
-def test_many_clients():
-  similarity = similarities_of(np.random.default_rng(4).normal(size=(2000, 30)))
-  started = time.process_time()
-  split = lib.guarded(similarity)
-  assert time.process_time() - started < 5.0
-  merges = hierarchy.linkage(distances_lib.condensed(1.0 - similarity), 'single')
-  assert split.cross_similarity == pytest.approx(1.0 - merges[-1, 2], abs=1e-12)
-  assert split.cross_similarity == highest_across(similarity, split.labels) and split.gap >= 0.0
 
 
 THREE = symmetric([0.9, 0.5, 0.2], 3)  # Halves of 2 and 1, a cross similarity of 0.5 and a gap of 0.4.
@@ -178,27 +148,24 @@ CROSS = 'a cross similarity of 0.5, at most {} asked for (max_cross_similarity)'
 @pytest.mark.parametrize(
   ('similarity', 'guards', 'reason'),
   [
-    (THREE, (1, 0.0), ''),
     (THREE, (1, 0.39), ''),
     (THREE, (2, 0.0), HALF.format(2)),
-    (THREE, (1, 0.45), GAP.format(0.45)),
     (THREE, (3, 1.0), f'{HALF.format(3)}; {GAP.format(1)}'),
-    (THREE, (1, 0.0, 0.5), ''),
-    (THREE, (1, 0.0, 0.49), CROSS.format(0.49)),
     (THREE, (1, 0.45, -1.0), f'{GAP.format(0.45)}; {CROSS.format(-1)}'),
     # What just meets the guards is split.
-    (FOUR, (2, 0.5), ''),
     (FOUR, (2, 0.5, 0.25), ''),
-    (FOUR, (3, 0.0), 'a half of 2 clients, at least 3 asked for (min_cluster_size)'),
     (FOUR, (2, 0.5, np.nextafter(0.25, 0.0)), 'a cross similarity of 0.25, at most 0.25 asked for (max_cross_similarity)'),
     (FOUR, (2, np.nextafter(0.5, 1.0)), 'a similarity gap of 0.5, at least 0.5 asked for (min_similarity_gap)'),
   ],
 )  # fmt: skip
 def test_guards(similarity, guards, reason):
   split = lib.guarded(similarity, *guards)
-  assert split.reason == reason
   labels, cross_similarity = lib.bipartition(similarity)
-  assert (split.labels.tolist(), split.cross_similarity) == (labels.tolist(), cross_similarity)
+  assert (split.reason, split.labels.tolist(), split.cross_similarity) == (
+    reason,
+    labels.tolist(),
+    cross_similarity,
+  )
   assert split.gap == pytest.approx(gap_by_definition(similarity, labels))
 
 
@@ -210,37 +177,27 @@ def test_a_forbidden_split_leaves_one_cluster_and_says_why():
   # Cosines 0.8, -0.6 and 0.
   assert outcome.figures == pytest.approx({'cross_similarity': 0.0, 'similarity_gap': 0.8}, abs=1e-12)
   split = methods.cluster(ClusteringConfig('bipartition'), signatures, 0)
-  assert split.assignment.clusters == [['0', '1'], ['2']]
-  assert split.notes == outcome.notes[:1]
+  assert split.assignment.clusters == [['0', '1'], ['2']] and split.notes == outcome.notes[:1]
   assert 'halves of 2 and 1 client:' in split.notes[0] and 'the similarity gap 0.8' in split.notes[0]
   alone = methods.cluster(ClusteringConfig('bipartition'), Signatures.numbered(np.ones((1, 3))), 0)
   assert alone.assignment.clusters == [['0']] and alone.notes == ('not split: there is one client',)
   assert alone.figures == {'cross_similarity': None, 'similarity_gap': None}
 
 
-@pytest.mark.parametrize(
-  ('similarity', 'message'),
-  [
-    (np.ones((1, 1)), 'similarities of 1 client: a split needs at least 2'),
-    (np.ones((0, 0)), 'similarities of 0 clients'),
-    (np.ones((2, 3)), r'must be \[clients, clients\], found shape \(2, 3\)'),
-    (np.ones(3), r'found shape \(3,\)'),
-    (symmetric([0.1, np.nan, 0.2], 3), 'NaN or an infinity'),
-    (symmetric([0.1, np.inf, 0.2], 3), 'NaN or an infinity'),
-    (np.array([[1.0, 0.25], [0.5, 1.0]]), 'must be symmetric, found 0.25 for clients 0 and 1, 0.5 for 1 and 0'),
-  ],
-)  # fmt: skip
-def test_wrong_similarities(similarity, message):
+def test_wrong_similarities_and_labels():
   for function in (lib.bipartition, lib.guarded, lambda s: lib.similarity_gap(s, np.arange(len(s)) % 2)):
-    with pytest.raises(InputError, match=message) as caught:
-      function(similarity)
-    assert '\n' not in str(caught.value)
-
-
-@pytest.mark.parametrize('labels', [[0, 0, 0, 0], [0, 1, 2, 0], [0, 1], [[0, 1], [1, 0]]])
-def test_wrong_labels(labels):
-  with pytest.raises(InputError, match='4 clients in two halves are needed'):
-    lib.similarity_gap(PAIRS, labels)
+    refused(
+      function,
+      (np.ones((1, 1)), 'similarities of 1 client: a split needs at least 2'),
+      (np.ones((2, 3)), r'must be \[clients, clients\], found shape \(2, 3\)'),
+      (symmetric([0.1, np.nan, 0.2], 3), 'NaN or an infinity'),
+      (
+        np.array([[1.0, 0.25], [0.5, 1.0]]),
+        'must be symmetric, found 0.25 for clients 0 and 1, 0.5 for 1 and 0',
+      ),
+    )
+  labels = ([0, 0, 0, 0], [0, 1, 2, 0], [0, 1], [[0, 1], [1, 0]])
+  refused(lib.similarity_gap, *((PAIRS, wrong, '4 clients in two halves are needed') for wrong in labels))
 
 
 def updates(seed, groups, clients, noise, features=300, mean=0.0):
@@ -254,16 +211,16 @@ def updates(seed, groups, clients, noise, features=300, mean=0.0):
 
 
 @pytest.mark.parametrize('groups', [2, 3, 4])
-@pytest.mark.parametrize('clients', [8, 12, 24])
+@pytest.mark.parametrize('clients', [8, 24])
 def test_clear_groups_are_of_two_kinds(groups, clients):
-  for seed in range(10):
+  for seed in range(5):
     found = lib.two_kinds(similarities_of(updates(seed, groups, clients, noise=0.4)))
     assert found is not None
     # No group lies on both sides.
     assert all(len(set(found.labels[np.arange(clients) % groups == g])) == 1 for g in range(groups))
 
 
-@pytest.mark.parametrize(('clients', 'features'), [(6, 300), (8, 10), (8, 300), (12, 5), (20, 10), (20, 300)])
+@pytest.mark.parametrize(('clients', 'features'), [(6, 300), (8, 10), (12, 5), (20, 300)])
 def test_the_noise_of_one_group_is_of_one_kind(clients, features):
   found = [lib.two_kinds(similarities_of(updates(seed, 1, clients, 1.0, features))) for seed in range(40)]
   # Nothing keeps noise from looking like groups now and then.
@@ -271,18 +228,16 @@ def test_the_noise_of_one_group_is_of_one_kind(clients, features):
 
 
 def test_what_tells_nothing():
-  # One client apart.
   apart = updates(0, 1, 12, 0.2)
   apart += np.ones(300) * np.where(np.arange(12) == 5, -1.0, 1.0 / 11)[:, None]
-  assert lib.two_kinds(similarities_of(apart)) is None
-  # A handful of clients.
   clear = updates(0, 2, 6, noise=0.1)
   assert lib.two_kinds(similarities_of(clear)) is not None
-  assert lib.two_kinds(similarities_of(clear[:5])) is None
-  # Clients that pull the same way, however their groups differ.
-  similarity = similarities_of(updates(0, 2, 12, noise=0.3, mean=3.0))
-  split = lib.guarded(similarity)
-  assert split.cross_similarity > 0.5 and split.gap > 0.05 and lib.two_kinds(similarity) is None
+  same_way = similarities_of(updates(0, 2, 12, noise=0.3, mean=3.0))
+  split = lib.guarded(same_way)
+  assert split.cross_similarity > 0.5 and split.gap > 0.05
+  # One client apart; a handful of clients; clients that pull the same way, however their groups differ.
+  for nothing in (similarities_of(apart), similarities_of(clear[:5]), same_way):
+    assert lib.two_kinds(nothing) is None
 
 
 class Disagreeing:
@@ -300,10 +255,8 @@ class Disagreeing:
     return Trained(number, 0.1, f'before {number}', f'after {number}')
 
   def compare(self, members, base, number):
-    updates = np.array(
-      [[0.0, 1.0, 0.2], [0.1, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.1, 0.0], [-1.0, 0, 0], [-1.0, 0.1, 0]]
-    )
-    updates = updates[members]
+    sent = ([0, 1, 0.2], [0.1, 1, 0], [1, 0, 0], [1, 0.1, 0], [-1, 0, 0], [-1, 0.1, 0])
+    updates = np.array(sent)[members]
     norms = np.linalg.norm(updates, axis=1)
     same = len({int(k) // 2 for k in members}) == 1
     return updates @ updates.T / np.outer(norms, norms), norms * (0.1 if same else 1.0)

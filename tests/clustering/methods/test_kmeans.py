@@ -6,7 +6,7 @@ import threadpoolctl
 from sklearn import cluster as sklearn_cluster
 
 from tests.made_up.clients import grouped, noise, together
-from tff_cluster.base.errors import InputError
+from tests.made_up.refusals import refused
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
@@ -17,9 +17,7 @@ def clustered(vectors, num_clusters, seed=0):
   return methods.cluster(config, Signatures.numbered(vectors), seed)
 
 
-@pytest.mark.parametrize(
-  ('features', 'dtype'), [(5, np.float64), (39, np.float32), (40, np.float64), (3000, np.float32)]
-)
+@pytest.mark.parametrize(('features', 'dtype'), [(5, np.float64), (40, np.float64), (300, np.float32)])
 def test_equals_scikit_learn_on_raw_vectors(features, dtype):
   vectors, truth = grouped(0, 4, 10, features, spread=0.05, dtype=dtype)
   found = clustered(vectors, 4)
@@ -31,10 +29,10 @@ def test_equals_scikit_learn_on_raw_vectors(features, dtype):
 
 
 def test_the_starts_are_enough_to_find_what_many_runs_find():
-  # One start ends about a tenth above the best of twenty.
+  # One start ends about a tenth above the best of a dozen.
   vectors = np.random.default_rng(5).normal(size=(40, 4))
-  best = min(sklearn_cluster.KMeans(8, n_init=1, random_state=k).fit(vectors).inertia_ for k in range(20))
-  found = [clustered(vectors, 8, seed).figures['inertia'] for seed in range(3)]
+  best = min(sklearn_cluster.KMeans(8, n_init=1, random_state=k).fit(vectors).inertia_ for k in range(12))
+  found = [clustered(vectors, 8, seed).figures['inertia'] for seed in range(2)]
   assert max(found) <= 1.02 * best
 
 
@@ -43,7 +41,7 @@ def test_starts_come_from_the_seed_and_neither_from_global_state_nor_threads():
   first = clustered(vectors, 9)
   np.random.seed(1)
   state = np.random.get_state()[1].copy()
-  for threads in (1, 2, 4):
+  for threads in (1, 4):
     with threadpoolctl.threadpool_limits(limits=threads):
       again = clustered(vectors, 9)
     np.testing.assert_array_equal(again.assignment.membership, first.assignment.membership)
@@ -51,18 +49,14 @@ def test_starts_come_from_the_seed_and_neither_from_global_state_nor_threads():
   np.testing.assert_array_equal(np.random.get_state()[1], state)
 
 
-@pytest.mark.parametrize('features', [2, 300])
-def test_fewer_distinct_vectors_than_clusters(features):
-  outcome = clustered(noise(5, 3, features)[[0, 1, 2, 0, 1, 2, 0]], 5)
-  assert outcome.assignment.clusters == [['0', '3', '6'], ['1', '4'], ['2', '5']]
-  assert any('3 of the 5 clusters asked for have members' in note for note in outcome.notes)
-
-
-def test_one_client_and_as_many_clusters_as_clients():
+def test_one_client_and_as_many_clusters_as_clients_or_more():
   alone = clustered(np.ones((1, 9)), 1)
   assert (alone.assignment.clusters, alone.figures) == ([['0']], {'inertia': 0.0})
   outcome = clustered(np.eye(4), 4)
   assert outcome.assignment.num_clusters == 4
   assert outcome.notes == ('every client is alone: there are as many clusters as clients',)
-  with pytest.raises(InputError, match='num_clusters=4 is more than the 3 clients'):
-    clustered(np.eye(3), 4)
+  refused(clustered, (np.eye(3), 4, 'num_clusters=4 is more than the 3 clients'))
+  for features in (2, 300):
+    distinct = clustered(noise(5, 3, features)[[0, 1, 2, 0, 1, 2, 0]], 5)
+    assert distinct.assignment.clusters == [['0', '3', '6'], ['1', '4'], ['2', '5']]
+    assert any('3 of the 5 clusters asked for have members' in note for note in distinct.notes)

@@ -49,24 +49,24 @@ def labels_of(*given, **others):
   return clustered(*given, **others).assignment.labels
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**6), count=st.integers(2, 5), members=st.integers(4, 9))
 def test_planted_directions_are_found_whatever_the_lengths(seed, count, members):
   vectors, truth = directions(seed, count, members)
   np.testing.assert_array_equal(together(labels_of(vectors, count, seed=seed % 7)), together(truth))
 
 
-@pytest.mark.parametrize('move', [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize('move', [1.0, 1e-4])
 def test_weights_that_moved_little_from_one_start_are_told_apart(move):
   # What clients send after one round: nearly parallel, with cosine distances down to 1e-8.
-  vectors, truth = directions(3, 4, 8, features=5000)
+  vectors, truth = directions(3, 4, 8, features=1000)
   moved = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-  start = np.random.default_rng(4).normal(size=5000) / np.sqrt(5000)
+  start = np.random.default_rng(4).normal(size=1000) / np.sqrt(1000)
   labels = labels_of((start + move * moved).astype(np.float64), 4)
   np.testing.assert_array_equal(together(labels), together(truth))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 10**6), clients=st.integers(8, 30))
 def test_graphs_are_those_of_scikit_learn_and_of_the_definition(seed, clients):
   vectors = np.random.default_rng(seed).normal(size=(clients, 3))
@@ -74,17 +74,15 @@ def test_graphs_are_those_of_scikit_learn_and_of_the_definition(seed, clients):
   cosine = 1.0 - scipy_distance.squareform(scipy_distance.pdist(vectors, 'cosine'))
   np.testing.assert_allclose(affinity_matrix(signatures, 'cosine'), (1.0 + cosine) / 2.0, atol=1e-12)
   gamma = 0.5 / np.median(scipy_distance.pdist(vectors)) ** 2
-  for parameters in (
-    {'affinity': 'rbf', 'gamma': gamma},
-    {'affinity': 'nearest_neighbors', 'n_neighbors': min(10, clients)},
-  ):
-    graph = sklearn_spectral(2, vectors, n_init=1, **parameters).affinity_matrix_
-    graph = graph if parameters['affinity'] == 'rbf' else graph.toarray()
-    np.testing.assert_allclose(affinity_matrix(signatures, parameters['affinity']), graph, atol=1e-12)
+  rbf = sklearn_spectral(2, vectors, n_init=1, affinity='rbf', gamma=gamma).affinity_matrix_
+  np.testing.assert_allclose(affinity_matrix(signatures, 'rbf'), rbf, atol=1e-12)
+  nearest = {'affinity': 'nearest_neighbors', 'n_neighbors': min(10, clients)}
+  graph = sklearn_spectral(2, vectors, n_init=1, **nearest).affinity_matrix_.toarray()
+  np.testing.assert_allclose(affinity_matrix(signatures, 'nearest_neighbors'), graph, atol=1e-12)
 
 
 @pytest.mark.parametrize('affinity', AFFINITIES)
-@pytest.mark.parametrize('count', [2, 3, 7])
+@pytest.mark.parametrize('count', [2, 7])
 def test_clusters_are_those_of_scikit_learn_on_the_same_graph(affinity, count):
   vectors = np.random.default_rng(count).normal(size=(30, 4))
   graph = affinity_matrix(Signatures.numbered(vectors), affinity)
@@ -104,11 +102,8 @@ def test_two_clusters_are_the_best_of_all_normalised_cuts():
   signatures = Signatures.numbered(np.stack([np.cos(angles), np.sin(angles)], axis=1))
   graph = (1.0 + np.cos(angles[:, None] - angles[None, :])) / 2.0
   np.testing.assert_allclose(affinity_matrix(signatures, 'cosine'), graph, atol=1e-12)
-  cuts = {
-    halves: normalised_cut(graph, np.array([0, *halves]))
-    for halves in itertools.product((0, 1), repeat=9)
-    if any(halves)
-  }
+  halves = [half for half in itertools.product((0, 1), repeat=9) if any(half)]
+  cuts = {half: normalised_cut(graph, np.array([0, *half])) for half in halves}
   labels = labels_of(signatures.vectors, 2)
   assert min(cuts, key=cuts.get) == tuple(labels[1:]) == (0, 0, 0, 0, 1, 1, 1, 1, 1)
 
@@ -142,24 +137,6 @@ def test_a_far_client_is_no_neighbour_back():
 
 
 @pytest.mark.parametrize('affinity', AFFINITIES)
-def test_far_groups_are_found_with_every_affinity_and_nothing_is_warned_of(affinity):
-  rng = np.random.default_rng(0)
-  truth = rng.permutation(np.repeat(np.arange(3), 12))
-  outcome = clustered(100.0 * np.eye(3, 20)[truth] + rng.normal(size=(36, 20)), 3, affinity)
-  np.testing.assert_array_equal(together(outcome.assignment.labels), together(truth))
-  assert outcome.notes == ()
-
-
-def test_a_graph_in_more_parts_than_clusters_is_noted():
-  vectors = np.repeat([[0.0], [1e3], [1e6]], 12, axis=0) + np.random.default_rng(1).normal(size=(36, 1))
-  two, three = (clustered(vectors, count, 'nearest_neighbors') for count in (2, 3))
-  assert any('falls into 3 parts without a link, more than the 2 clusters' in note for note in two.notes)
-  assert three.assignment.labels.tolist() == [0] * 12 + [1] * 12 + [2] * 12 and three.notes == ()
-  assert two.assignment.num_clusters == 2
-  assert all(len(set(two.assignment.labels[start : start + 12])) == 1 for start in (0, 12, 24))
-
-
-@pytest.mark.parametrize('affinity', AFFINITIES)
 def test_equal_vectors_share_a_cluster(affinity):
   distinct = np.random.default_rng(5).normal(size=(3, 6)).astype(np.float32)
   outcome = clustered(distinct[[0, 1, 2, 0, 1, 2, 0]], 5, affinity)
@@ -168,19 +145,20 @@ def test_equal_vectors_share_a_cluster(affinity):
   everybody = clustered(np.ones((4, 3)), 2, affinity)
   assert everybody.assignment.clusters == [['0', '1', '2', '3']]
   assert 'all clients are in one cluster' in everybody.notes
-  # For cosine, parallel vectors are one direction.
-  if affinity == 'cosine':
-    parallel = np.outer([1.0, 3.0, 0.7, -2.0, -0.1], [1.0, 2.0, 3.0]).astype(np.float32)
-    assert clustered(parallel, 3).assignment.clusters == [['0', '1', '2'], ['3', '4']]
 
 
-@settings(max_examples=20, deadline=None)
-@given(
-  seed=st.integers(0, 10**6),
-  count=st.integers(1, 6),
-  affinity=st.sampled_from(AFFINITIES),
-  wide=st.booleans(),
-)
+def test_parallel_vectors_are_one_direction_and_a_graph_in_more_parts_than_clusters_is_noted():
+  parallel = np.outer([1.0, 3.0, 0.7, -2.0, -0.1], [1.0, 2.0, 3.0]).astype(np.float32)
+  assert clustered(parallel, 3).assignment.clusters == [['0', '1', '2'], ['3', '4']]
+  vectors = np.repeat([[0.0], [1e3], [1e6]], 12, axis=0) + np.random.default_rng(1).normal(size=(36, 1))
+  two, three = (clustered(vectors, count, 'nearest_neighbors') for count in (2, 3))
+  assert any('falls into 3 parts without a link, more than the 2 clusters' in note for note in two.notes)
+  assert three.assignment.labels.tolist() == [0] * 12 + [1] * 12 + [2] * 12 and three.notes == ()
+  assert two.assignment.num_clusters == 2
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from(AFFINITIES), st.booleans())
 def test_twins_are_never_parted(seed, count, affinity, wide):
   # On a plane (1 + cos) / 2 has rank 3, so that more clusters hang on eigenvectors that are arbitrary.
   rng = np.random.default_rng(seed)
@@ -200,27 +178,24 @@ def test_one_client_one_cluster_and_as_many_clusters_as_clients(affinity):
   outcome = clustered(vectors, 5, affinity)
   assert outcome.assignment.labels.tolist() == [0, 1, 2, 3, 4]
   assert 'every client is alone: there are as many clusters as clients' in outcome.notes
+  with pytest.raises(InputError, match='affinity=poly: allowed are cosine, rbf, nearest_neighbors'):
+    affinity_matrix(Signatures.numbered(vectors), 'poly')
+  with pytest.raises(InputError, match='num_clusters=6 is more than the 5 clients'):
+    clustered(vectors, 6, affinity)
   # In units of the median distance one client is so far that the square overflows.
   if affinity == 'rbf':
     far = labels_of(np.array([[0.0], [1e-10], [3e-10], [1e150], [4e-10]]), 2, 'rbf')
     assert far.tolist() == [0, 0, 0, 1, 0]
 
 
-def test_wrong_arguments():
-  with pytest.raises(InputError, match='num_clusters=4 is more than the 3 clients'):
-    clustered(np.eye(3), 4)
-  with pytest.raises(InputError, match='affinity=poly: allowed are cosine, rbf, nearest_neighbors'):
-    affinity_matrix(Signatures.numbered(np.eye(3)), 'poly')
-
-
 def test_the_seed_decides_and_neither_global_state_nor_threads_do():
-  vectors = np.random.default_rng(6).normal(size=(70, 30))
-  first = clustered(vectors, 20).assignment.membership
+  vectors = np.random.default_rng(6).normal(size=(40, 20))
+  first = clustered(vectors, 12).assignment.membership
   np.random.seed(1)
   state = np.random.get_state()[1].copy()
-  for threads in (1, 2, 4):
+  for threads in (1, 4):
     with threadpoolctl.threadpool_limits(limits=threads):
-      np.testing.assert_array_equal(clustered(vectors, 20).assignment.membership, first)
+      np.testing.assert_array_equal(clustered(vectors, 12).assignment.membership, first)
   np.testing.assert_array_equal(np.random.get_state()[1], state)
-  others = (clustered(vectors, 20, seed=seed).assignment.membership for seed in range(1, 6))
+  others = (clustered(vectors, 12, seed=seed).assignment.membership for seed in range(1, 6))
   assert any(not np.array_equal(first, other) for other in others)

@@ -8,8 +8,9 @@ from tff_cluster.base.errors import InputError, argument
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import cost_estimates, main_job, run_experiment
+from tff_cluster.phases import cost_estimates, main_job
 from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.studies import runs
 
 
 def run(
@@ -30,19 +31,13 @@ def run(
     seeds: One run for each.
     root: Folder below which the runs lie.
     store_dir: Folder of the artifacts that they share.
-    progress, machine: See run_experiment.run_experiment.
+    progress, machine: See studies.runs.run_all.
 
   Raises:
     InputError: if the experiment cross-validates, which has seeds of its own kind.
   """
-  done = []
-  for number, (seed, planned) in enumerate(zip(seeds, plan(config, seeds, root), strict=True), 1):
-    with progress.run(planned.name, number, len(seeds)):
-      results = run_experiment.run_experiment(
-        planned.config, planned.folder.root, str(store_dir), progress, machine, export_models=False
-      )
-    done.append((seed, results))
-  return done
+  done = runs.run_all(plan(config, seeds, root), store_dir, progress, machine)
+  return list(zip(seeds, done, strict=True))
 
 
 def plan(config: config_lib.ExperimentConfig, seeds: Sequence[int], root: Path) -> list[cost_estimates.Run]:

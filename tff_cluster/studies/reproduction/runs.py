@@ -15,10 +15,11 @@ from tff_cluster.experiment import preset
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import cost_estimates, main_job
 from tff_cluster.phases import live_experiment as live_experiment_lib
-from tff_cluster.phases import main_job, run_experiment
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import Row
+from tff_cluster.studies import runs as studies_runs
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,37 +90,19 @@ def plan(
   return jobs
 
 
-def run(
-  job: Job,
-  store_dir: Path,
-  progress: live_experiment_lib.Progress,
-  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
-) -> main_job.Done:
-  """Runs a job, or what is left of it, and returns its results."""
-  return run_experiment.run_experiment(
-    job.config,
-    job.folder.root,
-    str(store_dir),
-    progress,
-    machine,
-    export_models=False,
-  )
-
-
 def run_all(
   jobs: Sequence[Job],
   store_dir: Path,
   progress: live_experiment_lib.Progress,
   machine: machine_lib.Machine = machine_lib.ONE_WORKER,
 ) -> list[main_job.Done]:
-  """Runs jobs one after the other, and shows which rows and seed each is; see `run`."""
-  done = []
-  for number, job in enumerate(jobs, 1):
+  """Runs jobs, or what is left of them, and shows which rows and seed each is; see studies.runs.run_all."""
+  planned = []
+  for job in jobs:
     more = len(job.rows) - 1
     name = f'{job.rows[0].name}{f" and {more} more" if more else ""}, seed {job.seed}'
-    with progress.run(name, number, len(jobs)):
-      done.append(run(job, store_dir, progress, machine))
-  return done
+    planned.append(cost_estimates.Run(name, job.config, job.folder))
+  return studies_runs.run_all(planned, store_dir, progress, machine)
 
 
 def finished(

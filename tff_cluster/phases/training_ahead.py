@@ -1,0 +1,98 @@
+"""Trains side by side what Phase 2 asks for one after the other: FedAvg without clusters, all clusters, every client alone.
+
+A FedAvg round of a few clients, or a cluster that draws one, leaves the other cores idle, and the next clustering need not
+wait for it. All of these are trajectories that the store keeps, so they are trained here first; the phases then find them,
+and measure and save as they do without this. What goes wrong is left to the phase that asks for it.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.experiment import phase_files
+from tff_cluster.phases import cluster_training, local_training, phase1, phase2
+from tff_cluster.phases import live_experiment as live_experiment_lib
+
+if TYPE_CHECKING:
+  from tff_cluster.federated import trajectory
+
+AHEAD = 'training side by side'
+
+
+@dataclasses.dataclass(frozen=True)
+class _Piece:
+  """A trajectory that a phase asks for."""
+
+  phase: str
+  train: Callable[[], 'trajectory.Outcome']
+
+
+@dataclasses.dataclass
+class _Spent:
+  """When the first piece of a phase began and the last one ended, and the client-rounds that the store lacked."""
+
+  began: float
+  ended: float
+  trained: int = 0
+
+
+def train(experiment: live_experiment_lib.Experiment) -> None:
+  """Trains what is missing, and tells the experiment what each phase has spent here."""
+  missing = _missing(experiment)
+  if len(missing) < 2:
+    return  # A phase trains its own side by side.
+  spent: dict[str, _Spent] = {}
+  lock = threading.Lock()
+
+  def work(piece: _Piece) -> None:
+    began, trained = time.monotonic(), 0
+    with contextlib.suppress(InputError, MemoryError):  # The phase fails of it again, and tells.
+      trained = piece.train().client_rounds_trained
+    with lock:
+      found = spent.setdefault(piece.phase, _Spent(began, began))
+      found.began, found.ended = min(found.began, began), time.monotonic()
+      found.trained += trained
+
+  with experiment.progress.phase(AHEAD, sum(missing.values())):
+    experiment.each_of(work, _pieces(experiment, list(missing)))
+  for phase, found in spent.items():
+    experiment.trained += found.trained
+    experiment.spent_ahead[phase] = (found.ended - found.began, found.trained)
+
+
+def _missing(experiment: live_experiment_lib.Experiment) -> dict[str, int]:
+  """Returns the phases that have not finished, with the rounds that they train one after the other."""
+  folder, config = experiment.folder, experiment.config
+  later = config.training.phase2_rounds
+  missing = {} if phase1.baseline_is_done(experiment) else {phase1.FEDAVG: later}
+  for clustering in config.clusterings:
+    label = clustering.label
+    if not (clustering.rule.alternates or folder.phase2(label).exists()):
+      clusters = folder.load_finished(folder.clusters(label), phase_files.Clusters).clusters
+      missing[phase2.name_of(label)] = later * len(clusters)
+  if config.evaluation.local_training and not folder.local.exists():
+    missing[local_training.LOCAL] = 0
+  return missing
+
+
+def _pieces(experiment: live_experiment_lib.Experiment, phases: list[str]) -> Iterator[_Piece]:
+  """Yields the trajectories of phases; where clusters start is read once their turn comes."""
+  for phase in phases:
+    if phase == phase1.FEDAVG:
+      yield _Piece(phase, lambda: phase1.train_baseline(experiment))
+    elif phase == local_training.LOCAL:
+      for client in range(experiment.population.num_clients):
+        yield _Piece(phase, functools.partial(local_training.train_alone, experiment, client))
+    else:
+      label = next(c.label for c in experiment.config.clusterings if phase2.name_of(c.label) == phase)
+      try:
+        clusters = cluster_training.Work(experiment, label)
+      except (InputError, MemoryError):
+        continue  # Phase 2 fails of it again, and tells.
+      for row in clusters.idle_first():
+        yield _Piece(phase, functools.partial(clusters.train, row))
