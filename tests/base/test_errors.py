@@ -1,7 +1,6 @@
 """One message, two readers: Python callers read the names of arguments, the command line shows flags."""
 
 import pickle
-from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,7 @@ from tff_cluster.cli import program
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.data import npz_file
-from tff_cluster.engine import machine, worker_service
+from tff_cluster.engine import machine
 from tff_cluster.experiment import config_file
 from tff_cluster.experiment.config import (
   ClusteringConfig,
@@ -48,7 +47,8 @@ CALLS = {
   'linkage metric metric': lambda tmp: clustered('hierarchical', distance_threshold='1', linkage='ward', metric='l1'),
   'clustering': lambda tmp: clustered('json:dumps'),
   'data_file': lambda tmp: npz_file.load_npz(str(tmp / 'missing.npz')),
-  'workers': lambda tmp: machine.Machine(workers='here').addresses,
+  'scheduler': lambda tmp: machine.Machine(scheduler='here').cluster,
+  'scheduler scheduler_file': lambda tmp: machine.Machine(scheduler='tls://a:1', scheduler_file='b').cluster,
   'rows': lambda tmp: runs.plan(TABLE, TABLE.small, (0,), tmp, only='nonsense'),
   'config_file output_dir': lambda tmp: RunFolder(tmp).load(tmp / 'phase1.json', 'phase1'),
 }  # fmt: skip
@@ -104,15 +104,3 @@ def test_both_kinds_are_pickled():
     error = kind(f'another run is in {argument("output_dir", "x")}')
     assert isinstance(error, base)
     assert pickle.loads(pickle.dumps(error)).on_command_line() == error.on_command_line()
-
-
-def test_the_worker_for_other_machines_tells_flags_too(monkeypatch, capsys):
-  refused = EnvironmentFault(f'{argument("bind_address", "1.2.3.4")}: cannot be had')
-  monkeypatch.setattr(worker_service, 'serve', mock.Mock(side_effect=refused))
-  monkeypatch.setattr(worker_service.signal, 'signal', mock.Mock())
-  monkeypatch.setattr(worker_service.os, '_exit', mock.Mock(side_effect=SystemExit))
-  monkeypatch.setattr(worker_service.sys, 'argv', ['worker', '{"address": "1.2.3.4"}'])
-  with pytest.raises(SystemExit):
-    worker_service.main()
-  worker_service.os._exit.assert_called_once_with(1)
-  assert capsys.readouterr().err == 'error: --bind_address=1.2.3.4: cannot be had\n'

@@ -1,5 +1,6 @@
 """TFF computations that take a while, for tests of what happens meanwhile."""
 
+import collections
 import functools
 
 import numpy as np
@@ -43,3 +44,42 @@ def slow_sum():
     return tff.federated_sum(totals(steps))
 
   return added
+
+
+@functools.cache
+def slow_results():
+  """Returns {<steps=int64>}@CLIENTS -> {int64}@CLIENTS, as slow_totals."""
+  import tensorflow_federated as tff
+
+  one = slow_totals()
+  kind = tff.types.tensorflow_to_type(_spec())
+
+  @tff.tensorflow.computation(kind)
+  def steps_of(client):
+    return client['steps']
+
+  @tff.federated_computation(tff.types.FederatedType(kind, tff.CLIENTS))
+  def results(clients):
+    return one(tff.federated_map(steps_of, clients))
+
+  return results
+
+
+@functools.cache
+def slow_result_sum():
+  """Returns {<steps=int64>}@CLIENTS -> {int64}@SERVER, the sum of slow_results."""
+  import tensorflow_federated as tff
+
+  results = slow_results()
+
+  @tff.federated_computation(results.type_signature.parameter)
+  def added(clients):
+    return tff.federated_sum(results(clients))
+
+  return added
+
+
+def _spec():
+  import tensorflow as tf
+
+  return collections.OrderedDict(steps=tf.TensorSpec([], tf.int64))

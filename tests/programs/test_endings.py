@@ -2,15 +2,25 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 
+from tests.engine.dask_cluster import Authority, DaskCluster
 from tests.engine.reach import WITHOUT_PRIVATE_NETWORKS, listening, networks_can_be_forbidden
-from tests.programs.children import ROOT, Child, UnreportedChild, beside_phases, digest, run_here
+from tests.programs.children import (
+  ROOT,
+  Child,
+  UnreportedChild,
+  beside_phases,
+  digest,
+  no_report,
+  run_here,
+  run_small,
+)  # fmt: skip
+from tff_cluster import engine
 
 pytestmark = pytest.mark.tensorflow
 
@@ -141,64 +151,46 @@ def test_the_digest_does_not_depend_on_clients_in_parallel_or_on_the_phases_bein
   assert {path.stat().st_mode & 0o077 for path in [tmp_path / 'run', *(tmp_path / 'run').rglob('*')]} == {0}
 
 
-@pytest.fixture
-def machines():
-  """Two networks beside this one, with an address and a cable each; yields (name, address, cable)."""
-  made = []
-
-  def ip(*words, check=True):
-    return subprocess.run(['ip', *words], check=check, capture_output=True, text=True)
-
-  if os.geteuid() or not shutil.which('ip') or ip('netns', 'add', 'tffc0', check=False).returncode:
-    pytest.skip('only root can lay networks')
-  ip('netns', 'del', 'tffc0')
+def test_a_scheduler_that_is_killed_ends_the_run_in_one_line_and_the_same_command_goes_on(tmp_path):
+  rounds = '--phase1_rounds=12'
+  here, there = tmp_path / 'here', tmp_path / 'there'
+  assert run_all(here, rounds).finish()[0] == 0
+  cluster = DaskCluster(tmp_path, Authority(tmp_path))
   try:
-    for k in (1, 2):
-      name, cable, net = f'tffc{k}', f'tffcable{k}', f'10.211.{k}'
-      ip('netns', 'add', name)
-      made.append((name, f'{net}.2', cable))
-      ip('link', 'add', cable, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name)
-      ip('address', 'add', f'{net}.1/24', 'dev', cable)
-      ip('link', 'set', cable, 'up')
-      ip('-n', name, 'address', 'add', f'{net}.2/24', 'dev', 'eth0')
-      ip('-n', name, 'link', 'set', 'eth0', 'up')
-    yield made
-  finally:
-    for name, _, cable in made:
-      ip('link', 'del', cable, check=False)
-      ip('netns', 'del', name, check=False)
-
-
-def test_several_machines_and_a_cut_cable_give_the_same_bits(machines, uninterrupted, tmp_path):
-  workers = []
-  try:
-    for name, address, _ in machines:
-      command = ['ip', 'netns', 'exec', name, sys.executable, '-m', 'phases.worker', '--port=7000']
-      workers.append(
-        subprocess.Popen(
-          [*command, f'--bind_address={address}'],
-          cwd=ROOT,
-          stdout=subprocess.PIPE,
-          stderr=subprocess.STDOUT,
-          text=True,
-        )
-      )
-    for worker, (name, address, _) in zip(workers, machines, strict=True):
-      assert worker.stdout.readline() == f'serving on {address}:7000\n'
-      # The binary itself is out of reach.
-      listing = ['ss', '-ltnH', '-N', name]
-      assert subprocess.run(listing, capture_output=True, text=True, check=True).stdout.count('LISTEN') == 1
-    spread = ','.join(f'{address}:7000' for _, address, _ in machines)
-    child = run_all(tmp_path / 'run', f'--workers={spread}')
-    assert child.wait_for(tmp_path / 'run', 'store/fedavg-*/latest_*.npz')
-    subprocess.run(['ip', 'link', 'set', machines[0][2], 'down'], check=True)
+    cluster.start_worker(threads=2)
+    flags = [f'--{name}={value}' for name, value in cluster.tls().items()]
+    command = rounds, f'--scheduler_file={cluster.file}', *flags
+    child = run_all(there, *command, '--worker_start_timeout_secs=30')
+    assert child.wait_for(there, 'store/fedavg-*/latest_*.npz')
+    cluster.scheduler.kill()
     code, _, err = child.finish()
-    assert code == 0, err
-    assert digest(tmp_path / 'run') == digest(uninterrupted[0])
-    assert f'the worker {machines[0][1]}:7000' in err
-    assert child.left_over() == []
+    assert code == 1, err
+    lines = [line for line in err.splitlines() if line.startswith('error: ')]
+    assert (
+      len(lines) == 1 and f'the scheduler {cluster.address} was lost' in lines[0] and 'is saved' in lines[0]
+    )
+    assert 'Traceback' not in err and child.left_over() == []
+    assert list(there.glob('store/fedavg-*/latest_*.npz'))
+    for worker in cluster.workers:
+      worker.kill()
+    cluster.start_scheduler()
+    cluster.start_worker()
+    code, out, err = run_all(there, *command).finish()
+    assert (code, err) == (0, '')
+    asked, trained = map(
+      int, re.search(r'^client-rounds: (\d+) asked for, (\d+) trained$', out, re.M).groups()
+    )
+    assert trained < asked
+    assert digest(there) == digest(here)
   finally:
-    for worker in workers:
-      worker.terminate()
-    for worker in workers:
-      worker.communicate(timeout=20)
+    cluster.end()
+
+
+def test_without_a_cluster_nothing_of_dask_is_imported(tmp_path, monkeypatch):
+  for name in ('dask', 'distributed', 'tff_cluster.engine.cluster', 'tff_cluster.engine.dask_worker'):
+    monkeypatch.setitem(sys.modules, name, None)
+  for name in ('cluster', 'dask_worker'):
+    monkeypatch.delattr(engine, name, raising=False)
+  with no_report():
+    assert run_small(tmp_path / 'run') == 0
+  assert run_here('phases.run_all', '--help') == 0

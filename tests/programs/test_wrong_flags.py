@@ -59,7 +59,7 @@ HELD = [
   ('--output_dir={tmp}/loop', 'holds no run'),
 ]
 HOLD_ONE = ('clustering', 'disturb', 'phase2', 'phase3', 'replay', 'report')
-NEED_NONE = ('store', 'worker')
+NEED_NONE = ('store',)
 
 OWN = [
   # An experiment.
@@ -80,11 +80,16 @@ OWN = [
   ('run_all', '--aggregation=vote --aggregation=vote', "two rules are called 'vote'"),
   # Those that go on with a run.
   ('phase2', '--output_dir={tmp}/empty --seed=1', 'unknown flag --seed'),
-  ('phase2', '--workers=a:0', "'a:0' is not HOST:PORT with a port from 1 to 65535"),
-  ('phase3', '--workers=a:7000,', "'' is not HOST:PORT"),
-  ('phase3', '--workers=a:7000,b:7000,a:7000', 'a:7000 is given twice'),
-  ('phase3', '--workers=[::1]:7000', 'HOST is a name or an IPv4 address, no IPv6 address'),
-  ('phase3', '--workers=a:７０００', "'a:７０００' is not HOST:PORT"),
+  ('phase2', '--scheduler=a:1', '--scheduler=a:1: expected tls://HOST:PORT, for instance tls://10.0.0.5:8786'),
+  ('phase2', '--scheduler=tls://a:0', '--scheduler=tls://a:0: expected tls://HOST:PORT'),
+  ('phase3', '--scheduler=tls://a:８７８６', '--scheduler=tls://a:８７８６: expected tls://HOST:PORT'),
+  ('phase3', '--scheduler=tcp://10.0.0.5:8786', 'this address is not encrypted, and whoever reaches such a cluster runs code'),
+  ('phase3', '--scheduler=tls://a:1 --scheduler_file=x', '--scheduler and --scheduler_file are both given'),
+  ('phase3', '--scheduler_file={tmp}/nowhere.json', '--scheduler_file={tmp}/nowhere.json: No such file or directory; the scheduler writes it'),
+  ('phase3', '--scheduler_file={tmp}/file', '--scheduler_file={tmp}/file is not what a Dask scheduler writes'),
+  ('run_all', '--scheduler=tls://a:1 --tls_ca={tmp}/file', '--tls_ca is given without --tls_cert and --tls_key'),
+  ('run_all', '--tls_ca={tmp}/file --tls_cert={tmp}/file --tls_key={tmp}/file', '--tls_ca is for a cluster; give --scheduler'),
+  ('run_all', '--scheduler=tls://a:1 --tls_ca={tmp}/file --tls_cert={tmp}/file --tls_key={tmp}/gone', '--tls_key={tmp}/gone: there is no such file'),
   ('report', '--output_dir={tmp}/empty --title=x', 'unknown flag --title'),
   # phases.clustering.
   ('clustering', '--signatures_file={tmp}/v.npz --method=hierarchical --distance_threshold=validation', 'for vectors alone give a number'),
@@ -119,10 +124,6 @@ OWN = [
   ('reproduce', '--figure=cfl/figure2 --seeds=0,1', '--seeds=0,1: cfl/figure2 is drawn for one seed'),
   ('disturb', '--bits=1,17', "--bits=1,17: '17' is not a whole number from 1 to 16"),
   ('disturb', '--noise_multipliers=０.１', "'０.１' is not a number of at least 0"),
-  ('worker', '', '--port=N is required'),
-  ('worker', '--port=65536', '--port=65536: must be at most 65535'),
-  ('worker', '--port=7000 --bind_address=::1', '--bind_address=::1: expected an IPv4 address'),
-  ('worker', '--port=7000 --workers=a:1', 'unknown flag --workers'),
   ('store', '', '--store_dir=: no such folder; give the store of a run'),
   ('store', f'--store_dir={LONG}', 'File name too long'),
   ('store', '--store_dir={tmp}/empty --prune_unused_days=inf', 'expected a number'),

@@ -48,19 +48,6 @@ class ExportOptions:
 
 
 @dataclasses.dataclass(frozen=True)
-class WorkerOptions:
-  """Where a worker for other machines listens."""
-
-  port: int = fields.option(
-    0, 'Port on which runs of other machines reach this worker.', at_least=0, at_most=65535
-  )
-  bind_address: str = fields.option(
-    '127.0.0.1',
-    'IPv4 address of this machine to listen on; 0.0.0.0: all. Whoever reaches the port can read and write all your files.',
-  )
-
-
-@dataclasses.dataclass(frozen=True)
 class VectorsOptions:
   """Vectors that are clustered without an experiment around them."""
 
@@ -231,7 +218,6 @@ SECTIONS: dict[str, type] = {
   'run': RunOptions,
   'export': ExportOptions,
   'machine': machine.Machine,
-  'worker': WorkerOptions,
   'vectors': VectorsOptions,
   'store': StoreOptions,
   'replay': ReplayOptions,

@@ -16,7 +16,17 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config, config_file
 
 _Section = TypeVar('_Section')
-_FOLDERS = ('output_dir', 'store_dir', 'data_dir')
+# What is of the machine on which a command was given: its folders, and the cluster that it has.
+_FOLDERS = (
+  'output_dir',
+  'store_dir',
+  'data_dir',
+  'scheduler',
+  'scheduler_file',
+  'tls_ca',
+  'tls_cert',
+  'tls_key',
+)
 
 
 def experiment_config_from_flags() -> config.ExperimentConfig:
@@ -66,10 +76,12 @@ def machine_from_flags() -> machine_lib.Machine:
   """Returns the validated flags that say which workers a run may use.
 
   Raises:
-    InputError: if one is out of range, or --workers names no addresses.
+    InputError: if one is out of range, or they do not name a cluster.
   """
   found = section_from_flags(machine_lib.Machine)
-  _ = found.addresses  # They are read here, so that wrong ones are told before anything slow happens.
+  _ = (
+    found.cluster
+  )  # Its files are looked for here, so that wrong ones are told before anything slow happens.
   return found
 
 

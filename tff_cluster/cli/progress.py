@@ -125,6 +125,13 @@ class Progress:
         self._step = min(self._step + n, self._steps)
         self._show(**figures)
 
+  def note(self, words: str) -> None:
+    """Shows a line that stays, above the bar."""
+    with self._lock:
+      if self._bar is not None:
+        self._bar.clear()
+      self._line(words)
+
   def _share(self) -> float:
     """Returns the share of everything that is done, from 0 to 1."""
     within = self._step / self._steps

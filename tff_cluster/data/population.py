@@ -40,6 +40,13 @@ class Split:
   x: np.ndarray
   y: np.ndarray
   offsets: np.ndarray
+  _digests: dict[int, str] = dataclasses.field(default_factory=dict, init=False, repr=False)
+
+  def digest(self, k: int) -> str:
+    """Returns the digest of client k's rows, computed when it is first asked for."""
+    if k not in self._digests:
+      self._digests[k] = digests.of_arrays(self.client(k))
+    return self._digests[k]
 
   def client(self, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns views of client k's rows: x [rows of k, ...] and y int32[rows of k]."""

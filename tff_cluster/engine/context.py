@@ -1,4 +1,4 @@
-"""Installs the TFF context that all computations run in: one worker of this machine, or several of others beside it."""
+"""Installs the TFF context that computations of this process run in: a worker of this machine."""
 
 import atexit
 import contextlib
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import tensorflow_federated as tff
 
 from tff_cluster.engine import machine as machine_lib
-from tff_cluster.engine import one_machine, several_machines, stock_context
+from tff_cluster.engine import one_machine, stock_context
 from tff_cluster.engine import worker as worker_lib
 
 atexit.register(stock_context.drop)
@@ -21,7 +21,7 @@ def connected(
 
   Args:
     worker: A worker of this machine, as worker.start returned it.
-    machine: Workers of other machines, and how patient to be.
+    machine: How patient to be.
     model: What is trained, for the line that tells of a worker that died of a fault of its own.
 
   Raises:
@@ -32,11 +32,8 @@ def connected(
   except BaseException:
     worker.stop()
     raise
-  elsewhere = several_machines.SpreadContext(here, machine) if machine.addresses else None
   try:
-    with tff.framework.get_context_stack().install(elsewhere or here):
+    with tff.framework.get_context_stack().install(here):
       yield
   finally:
-    if elsewhere is not None:
-      elsewhere.close()
     here.close()

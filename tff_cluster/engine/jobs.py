@@ -3,7 +3,7 @@
 import collections
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -21,14 +21,15 @@ class Job:
   """A client with what it is sent.
 
   Attributes:
-    key: A digest of `rows`, under which a worker of a cluster keeps them.
     rows: The client's own arrays, by name.
     beside: What is sent with them each time, by name.
+    key: Gives a digest of `rows`, under which a worker of a cluster keeps them, where they are asked for again; None: they
+      are sent each time. It is not called on one machine.
   """
 
-  key: str
   rows: Mapping[str, np.ndarray]
   beside: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  key: Callable[[], str] | None = None
 
   @property
   def argument(self) -> 'collections.OrderedDict[str, Any]':
@@ -46,9 +47,11 @@ class Workers(Protocol):
 
   Attributes:
     apart: Whether sums are to be asked for chunk by chunk, because chunks go to different machines.
+    at_once: Pieces of work, such as clusters, whose calls fill the workers together.
   """
 
   apart: bool
+  at_once: int
 
   def each(
     self, computation: Any, shared: Sequence[Any], jobs: Sequence[Job], result_bytes: int = 0
@@ -76,6 +79,7 @@ class OneMachine:
 
   def __init__(self, slots: side_by_side.Slots):
     self._slots = slots
+    self.at_once = slots.count
 
   def each(
     self, computation: Any, shared: Sequence[Any], jobs: Sequence[Job], result_bytes: int = 0

@@ -16,7 +16,6 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.engine import socket_relay
 from tff_cluster.engine import worker as worker_lib
 
-SAVED = 'what was finished is saved, give the same command again to go on'
 _LOG = logging.getLogger(__name__)
 
 
@@ -94,7 +93,7 @@ class LocalContext(tff.framework.SyncContext):
   def close(self) -> None:
     """Ends the worker, and with it the calls of all threads."""
     with self._lock:
-      self._fault = self._fault or EnvironmentFault(f'the TFF worker was left; {SAVED}')
+      self._fault = self._fault or EnvironmentFault(f'the TFF worker was left; {machine_lib.SAVED}')
       self._is_over = True
       self._leave()
 
@@ -128,7 +127,7 @@ class LocalContext(tff.framework.SyncContext):
         raise EnvironmentFault(self._untrusted()) from lost
       if failures == retries:
         times = f'{failures + 1} times in a row, at last it ' if failures else 'in the middle of a round: it '
-        raise EnvironmentFault(f'the TFF worker failed {times}{lost}; {SAVED}') from lost
+        raise EnvironmentFault(f'the TFF worker failed {times}{lost}; {machine_lib.SAVED}') from lost
       _LOG.warning(
         'the TFF worker %s; it is started again and its work repeated (%d of %d)', lost, failures + 1, retries
       )

@@ -57,8 +57,7 @@ class Slots:
       finally:
         self._waiting.remove(ticket)
         self._changed.notify_all()
-      if _piece.cancelled is not None and _piece.cancelled.is_set():
-        raise Cancelled
+      check()
       self._free -= wanted
     try:
       yield
@@ -66,6 +65,12 @@ class Slots:
       with self._changed:
         self._free += wanted
         self._changed.notify_all()
+
+
+def check() -> None:
+  """Raises Cancelled in a thread of `each`, once another piece has failed."""
+  if _piece.cancelled is not None and _piece.cancelled.is_set():
+    raise Cancelled
 
 
 def each(

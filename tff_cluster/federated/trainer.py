@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -240,16 +241,12 @@ class Trainer:
 
   def measure_global(self, weights: Weights) -> class_counts.Scores:
     """Measures one model on the global test set, sent in pieces so that they run side by side."""
-    x, y = self.population.global_test_x, self.population.global_test_y
-    offsets = np.append(np.arange(0, len(y), _ROWS_AT_ONCE), len(y)).astype(np.int64)
-    pieces = self.measure(weights, population_lib.Split(x, y, offsets), range(len(offsets) - 1))
+    pieces = self.measure(weights, self._global_pieces, range(len(self._global_pieces.counts)))
     return class_counts.Scores(pieces.counts.sum(axis=0, keepdims=True), pieces.loss_sum.sum(keepdims=True))
 
   def predict(self, weights: Weights, x: np.ndarray) -> np.ndarray:
     """Returns one model's probabilities for rows x [rows, ...], float32[rows, classes]."""
-    jobs = [
-      jobs_lib.Job('', {'x': piece}) for piece in np.split(x, range(_ROWS_AT_ONCE, len(x), _ROWS_AT_ONCE))
-    ]
+    jobs = [jobs_lib.Job({'x': piece}) for piece in np.split(x, range(_ROWS_AT_ONCE, len(x), _ROWS_AT_ONCE))]
     found = self.workers.each(self.computations.predict, [list(weights)], jobs)
     return np.concatenate([np.asarray(piece) for piece in found])
 
@@ -300,8 +297,14 @@ class Trainer:
   def _measured(self, split: population_lib.Split, client: int, model: Weights | None = None) -> jobs_lib.Job:
     """Returns a client with its rows of a split, and with a model of its own where it brings one."""
     x, y = split.client(client)
-    key = f'{id(split)}-{client}'
-    return jobs_lib.Job(key, {'x': x, 'y': y}, {} if model is None else {'weights': list(model)})
+    beside = {} if model is None else {'weights': list(model)}
+    return jobs_lib.Job({'x': x, 'y': y}, beside, functools.partial(split.digest, client))
+
+  @functools.cached_property
+  def _global_pieces(self) -> population_lib.Split:
+    """The global test set, its pieces in place of clients."""
+    x, y = self.population.global_test_x, self.population.global_test_y
+    return population_lib.Split(x, y, np.append(np.arange(0, len(y), _ROWS_AT_ONCE), len(y)).astype(np.int64))
 
   def _check_sizes(self) -> None:
     sizes = np.array([self._row_bytes(self.population.train, k) for k in range(self.population.num_clients)])

@@ -71,6 +71,8 @@ class Progress(Protocol):
 
   def update(self, n: int = 1, **figures: float) -> None: ...
 
+  def note(self, words: str) -> None: ...
+
 
 @dataclasses.dataclass(eq=False)
 class Experiment:

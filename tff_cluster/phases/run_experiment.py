@@ -35,6 +35,9 @@ class Silent:
   def update(self, n: int = 1, **figures: float) -> None:
     pass
 
+  def note(self, words: str) -> None:
+    pass
+
 
 def run_experiment(
   config: config_lib.ExperimentConfig,

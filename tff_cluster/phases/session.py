@@ -34,18 +34,20 @@ def opened(
     folder: Where the run lies. Call this only while nobody else works in it.
     config: The experiment.
     progress: Where progress is shown.
-    machine: The workers. Changes no result.
+    machine: The workers of this machine, and the cluster beside it. Changes no result.
     fold: (i, n) for fold i of n-fold cross-validation; see populate.build_population.
     claim: Written once data, model and sizes are known to fit.
 
   Raises:
     InputError: if the data does not fit the configuration.
-    EnvironmentFault: if the worker does not come up.
+    EnvironmentFault: if the worker does not come up, or the cluster is not there.
   """
   lookup.check(config.training.model)
   # Started first: it comes up while this process imports TensorFlow and reads the data.
   worker = worker_lib.start(machine.clients_in_parallel or environment.available_cores())
-  try:
+  with contextlib.ExitStack() as left:
+    left.callback(worker.stop)
+    workers = left.enter_context(_workers(machine, worker, progress))
     fresh = claim is not None and claim.there is None
     population, new = _made(config, fold) if fresh else _clients(folder, config, fold)
     local_training.check(population, config)
@@ -60,8 +62,8 @@ def opened(
         population,
         progress,
         new,
-        jobs.OneMachine(side_by_side.Slots(worker.clients_in_parallel)),
-        worker.clients_in_parallel,
+        workers,
+        workers.at_once,
       )
       if fresh:
         _ = experiment.trainer  # What is wrong with the model or the sizes is told here.
@@ -70,8 +72,24 @@ def opened(
       if fresh:
         _save(folder, population, new)
       yield experiment
-  finally:
-    worker.stop()
+
+
+@contextlib.contextmanager
+def _workers(
+  machine: machine_lib.Machine, worker: worker_lib.Worker, progress: live_experiment_lib.Progress
+) -> Iterator[jobs.Workers]:
+  """Yields who has clients work: the worker of this machine, or a cluster."""
+  slots = side_by_side.Slots(worker.clients_in_parallel)
+  if machine.cluster is None:
+    yield jobs.OneMachine(slots)
+    return
+  # Imported where there is one, because it takes a second.
+  from tff_cluster.engine import cluster
+
+  with cluster.connected(machine, slots) as found:
+    if found.dashboard is not None:
+      progress.note(f'dashboard of the cluster: {found.dashboard}')
+    yield found
 
 
 def prepare(claim: run_claim.Claim) -> None:
