@@ -4,8 +4,8 @@ import contextlib
 import dataclasses
 
 import pytest
-from tests.engine.dask_cluster import DaskCluster
 
+from tests.engine.dask_cluster import DaskCluster
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import (
   ClusteringConfig,
@@ -36,33 +36,34 @@ def dask(tmp_path_factory):
   made.end()
 
 
+def digests(found):
+  return [done.results.digest for _, done in found]
+
+
+def files(folder):
+  return sorted(
+    path.relative_to(folder)
+    for path in folder.rglob('*')
+    if path.is_file() and 'tensorboard' not in path.parts
+  )
+
+
 def test_seeds_have_the_results_of_this_machine_and_their_artifacts_come_home(dask, tmp_path, monkeypatch):
-  def on_cluster(name, store, config=CONFIG, seeds=(0, 1)):
-    return runs.run(config, seeds, tmp_path / name, store, Silent(), dask.machine())
+  def on_cluster(name, config=CONFIG, seeds=(0, 1)):
+    return runs.run(config, seeds, tmp_path / name, tmp_path / name / 'store', Silent(), dask.machine())
 
-  def digests(found):
-    return [done.results.digest for _, done in found]
-
-  here = runs.run(CONFIG, (0, 1), tmp_path / 'here', tmp_path / 'store here', Silent())
-  shared = on_cluster('shared', tmp_path / 'shared store')
-  assert digests(shared) == digests(here) and [d.trained for _, d in shared] == [d.trained for _, d in here]
+  here = runs.run(CONFIG, (0, 1), tmp_path / 'here', tmp_path / 'here' / 'store', Silent())
+  # One clustering fails; what the other is made of is in the folder, and in a store that the worker sees.
+  exploding = ClusteringConfig('dynamic_distance', distance_threshold='quantile:0.6', max_clusters=1)
+  with pytest.raises(InputError, match=r'clustering dynamic_distance: .*max_clusters'):
+    on_cluster('shared', dataclasses.replace(CONFIG, clusterings=(*CONFIG.clusterings, exploding)), (0,))
+  rest = on_cluster('shared', seeds=(0,))
+  assert digests(rest) == digests(here)[:1] and rest[0][1].trained == 0
 
   # A machine that does not see the store.
   monkeypatch.setattr(travel, 'marked', lambda store: contextlib.nullcontext(str(store / 'no such file')))
-  home = tmp_path / 'home'
-  assert digests(on_cluster('apart', home)) == digests(here)
-
-  def artifacts(store):
-    return sorted(str(path.relative_to(store)) for path in store.rglob('*') if path.is_file())
-
-  assert artifacts(home) == artifacts(tmp_path / 'shared store') == artifacts(tmp_path / 'store here')
-  # What came home is used: asked again, nothing travels, and a seed more is the only one that trains.
-  again = on_cluster('apart', home, seeds=(0, 1, 2))
-  assert digests(again)[:2] == digests(here) and [d.trained > 0 for _, d in again] == [False, False, True]
-  assert not list(tmp_path.rglob('.tff_cluster-[0-9a-f]*'))
-
-  many = dataclasses.replace(
-    CONFIG, clusterings=(*CONFIG.clusterings, ClusteringConfig('spectral', num_clusters=7))
-  )
-  with pytest.raises(InputError, match='num_clusters=7'):
-    on_cluster('many', home, many, (0,))
+  apart = on_cluster('apart', seeds=(1,))
+  assert digests(apart) == digests(here)[1:]
+  assert [(d.asked, d.trained) for _, d in apart] == [(d.asked, d.trained) for _, d in here[1:]]
+  assert files(tmp_path / 'apart' / 'seed_1') == files(tmp_path / 'here' / 'seed_1')
+  assert [d.trained for _, d in on_cluster('apart', seeds=(1,))] == [0]

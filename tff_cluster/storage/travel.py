@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 
 from tff_cluster.storage import files
 
-# Files of programs at work begin so; they stay where they are.
-_AT_WORK = '.tff_cluster-'
+_MARK = '.tff_cluster-seen-'
+# Of programs at work; they stay where they are, as what is on its way to another name does.
+_AT_WORK = ('.tff_cluster-lock', _MARK)
 
 
 def contents(folder: pathlib.Path) -> dict[str, bytes]:
@@ -17,7 +18,9 @@ def contents(folder: pathlib.Path) -> dict[str, bytes]:
   return {
     str(path.relative_to(folder)): path.read_bytes()
     for path in sorted(folder.rglob('*'))
-    if path.is_file() and not path.is_symlink() and not path.name.startswith(_AT_WORK)
+    if path.is_file()
+    and not path.is_symlink()
+    and not (path.name.startswith(_AT_WORK) or files.is_temporary(path.name))
   }
 
 
@@ -45,7 +48,7 @@ def link(place: pathlib.Path, folder: pathlib.Path) -> None:
 def marked(folder: pathlib.Path) -> Iterator[str]:
   """Yields the path of a file in a folder, by which a machine tells whether it sees that very folder; it is gone afterwards."""
   folder.mkdir(parents=True, exist_ok=True)
-  mark = folder / f'{_AT_WORK}{uuid.uuid4().hex}'
+  mark = folder / f'{_MARK}{uuid.uuid4().hex}'
   mark.touch()
   try:
     yield os.path.abspath(mark)
