@@ -1,4 +1,4 @@
-"""A run on planted groups that tests of all phases read: one method a kind of clusters, experts and local training."""
+"""Runs on planted groups that tests of several phases read."""
 
 import dataclasses
 
@@ -13,8 +13,9 @@ from tff_cluster.experiment.config import (
   TrainingConfig,
 )
 
-CLIENTS, PHASE1, PHASE2 = 8, 3, 8
+CLIENTS, PHASE1, PHASE2 = 8, 3, 5
 LABELS = ('kmeans', 'dynamic_distance', 'everybody')
+# One method a kind of clusters, experts and local training.
 CONFIG = ExperimentConfig(
   DataConfig(num_clients=CLIENTS, rows_per_client=80, validation_fraction=0.2, num_groups=2),
   TrainingConfig(
@@ -35,7 +36,29 @@ TINY = dataclasses.replace(
   clusterings=CONFIG.clusterings[:1],
 )
 
+NEW = 4
+# Clients that come later. The second clustering is overlapping, costs more than FedAvg and is measured at equal cost.
+WITH_NEW = dataclasses.replace(
+  PLAIN,
+  data=dataclasses.replace(CONFIG.data, num_clients=CLIENTS + NEW, new_clients=NEW),
+  clusterings=(
+    CONFIG.clusterings[0],
+    CONFIG.clusterings[1],
+    ClusteringConfig('hierarchical', signature='updates', distance_threshold='validation', linkage='ward'),
+    ClusteringConfig('planted'),
+    ClusteringConfig('bipartition', stationary_norm=9.0, stopping_norm=0.001, rounds_before_split=20),
+    # So wide that clusters mix the groups, and clients are in clusters whose models differ much.
+    ClusteringConfig('dynamic_distance', name='wide', distance_threshold='quantile:0.8'),
+  ),
+)
+
 
 @pytest.fixture(scope='session')
 def planted(tmp_path_factory):
   return WholeRun(CONFIG, tmp_path_factory.mktemp('planted') / 'run')
+
+
+@pytest.fixture(scope='session')
+def with_new(tmp_path_factory):
+  path = tmp_path_factory.mktemp('new clients')
+  return WholeRun(WITH_NEW, path / 'run', export_models=False)

@@ -50,16 +50,13 @@ def test_clusters_start_from_the_plain_mean_of_their_members(planted):
 
 
 @pytest.mark.parametrize('label', LABELS)
-def test_exported_models_are_the_trained_ones(label, planted):
-  for row, weights in zip(planted.membership(label), planted.models[label], strict=True):
-    trained, _ = trajectory(planted, PHASE1, np.flatnonzero(row), PHASE1 + PHASE2)
-    for one, other in zip(weights, trained, strict=True):
-      np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize('label', LABELS)
-def test_best_validation_is_the_highest_of_the_rounds_and_history_the_mean_of_the_clients(label, planted):
+def test_exported_models_are_the_trained_ones_best_validation_is_the_highest_of_the_rounds_and_history_the_mean(
+  label, planted
+):
   clustering, member = planted.clustering(label), planted.membership(label)
+  for row, weights in zip(member, planted.models[label], strict=True):
+    trained, _ = trajectory(planted, PHASE1, np.flatnonzero(row), PHASE1 + PHASE2)
+    assert all(np.array_equal(one, other) for one, other in zip(weights, trained, strict=True))
   history, rounds = clustering.history, list(range(PHASE1 + 1, PHASE1 + PHASE2 + 1))
   validation, test = [], []
   for row in range(len(member)):

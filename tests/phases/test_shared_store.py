@@ -54,11 +54,15 @@ def noted(stop_after=None):
     yield models
 
 
+def run(path, **options):
+  return WholeRun(TINY, path, export_models=False, **options)
+
+
 @pytest.fixture(scope='module')
 def alone(tmp_path_factory):
   """A run with a store of its own, and the models that it measured."""
   with noted() as models:
-    return WholeRun(TINY, tmp_path_factory.mktemp('alone') / 'run'), models
+    return run(tmp_path_factory.mktemp('alone') / 'run'), models
 
 
 @pytest.fixture
@@ -67,9 +71,9 @@ def store(alone, tmp_path):
 
 
 def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(alone, tmp_path):
-  run, _ = alone
-  members = [run.population.client_digests[k] for k in run.membership('kmeans')[0].nonzero()[0]]
-  made = run.folder.store.glob('fedavg-*')
+  whole, _ = alone
+  members = [whole.population.client_digests[k] for k in whole.membership('kmeans')[0].nonzero()[0]]
+  made = whole.folder.store.glob('fedavg-*')
   (taken,) = [f for f in made if json.loads((f / 'determinants.json').read_text())['clients'] == members]
   other = tmp_path / 'store' / taken.name
   other.mkdir(parents=True)
@@ -78,52 +82,42 @@ def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(al
   progress = Recorder(descriptor, until='kmeans/cluster_001')
   # One cluster at a time: in its order it would wait for cluster_000 for ever.
   one = Machine(clients_in_parallel=1)
-  beside = WholeRun(
-    TINY, tmp_path / 'beside', store_dir=str(tmp_path / 'store'), progress=progress, machine=one
-  )
+  beside = run(tmp_path / 'beside', store_dir=str(tmp_path / 'store'), progress=progress, machine=one)
   clusters = [name for name in progress.names if name.startswith('kmeans/')]
   assert clusters == ['kmeans/cluster_001', 'kmeans/cluster_000']
-  assert beside.results.digest == run.results.digest
-
-
-def test_no_model_is_measured_twice_on_the_global_test_set(alone, store, tmp_path):
-  run, models = alone
-  assert len(models) == len(set(models)) == MODELS
-  with noted() as measured:
-    assert WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results.digest == run.results.digest
-  assert measured == []
-  (artifact,) = [a for a in artifacts.Store(store).artifacts() if a.kind == 'global_scores']
-  assert artifact.content == f'models scored: {MODELS}'
+  assert beside.results.digest == whole.results.digest
 
 
 def test_a_stopped_phase_3_measures_only_what_is_left(alone, tmp_path):
-  run, models = alone
+  whole, models = alone
+  assert len(models) == len(set(models)) == MODELS
   with noted(stop_after=6) as before, pytest.raises(Stopped):
-    WholeRun(TINY, tmp_path)
+    run(tmp_path)
   with noted() as after:
-    assert WholeRun(TINY, tmp_path).results.digest == run.results.digest
+    assert run(tmp_path).results.digest == whole.results.digest
   assert before + after == models
 
 
-def test_a_damaged_measurement_is_kept_aside_and_made_again(alone, store, tmp_path):
-  (artifact,) = store.glob('global_scores-*')
-  damaged = sorted(artifact.glob('*.npz'))[0]
-  whole = damaged.read_bytes()
-  damaged.write_bytes(whole[:-100])
+def test_a_damaged_measurement_is_kept_aside_and_alone_made_again(alone, store, tmp_path):
+  (artifact,) = [a for a in artifacts.Store(store).artifacts() if a.kind == 'global_scores']
+  assert artifact.content == f'models scored: {MODELS}'
+  damaged = min(store.glob('global_scores-*/*.npz'))
+  bytes_before = damaged.read_bytes()
+  damaged.write_bytes(bytes_before[:-100])
   with noted() as measured:
-    again = WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results
-  assert again.digest == alone[0].results.digest and len(measured) == 1
-  assert damaged.read_bytes() == whole
+    again = run(tmp_path / 'run', store_dir=str(store))
+  assert again.results.digest == alone[0].results.digest and len(measured) == 1
+  assert damaged.read_bytes() == bytes_before
   assert damaged.with_name(damaged.name + '.damaged').exists()
 
 
 def test_another_global_test_set_is_measured_by_itself(alone, store, tmp_path, monkeypatch):
-  run, models = alone
-  x, y = run.population.global_test_x[:50], run.population.global_test_y[:50]
-  fewer = dataclasses.replace(run.population, global_test_x=x, global_test_y=y)
+  whole, models = alone
+  x, y = whole.population.global_test_x[:50], whole.population.global_test_y[:50]
+  fewer = dataclasses.replace(whole.population, global_test_x=x, global_test_y=y)
   monkeypatch.setattr(populate, 'build_population', lambda *arguments: fewer)
   with noted() as measured:
-    found = WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results
+    found = run(tmp_path / 'run', store_dir=str(store)).results
   # The same models: what is trained does not depend on it.
   assert measured == models
   accuracy = found.baseline.evaluation.global_test.accuracy
