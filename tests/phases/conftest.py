@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from tests.phases.whole_run import WholeRun
+from tests.phases.whole_run import WholeRun, changed
 from tff_cluster.experiment.config import (
   ClusteringConfig,
   DataConfig,
@@ -13,7 +13,7 @@ from tff_cluster.experiment.config import (
   TrainingConfig,
 )
 
-CLIENTS, PHASE1, PHASE2 = 8, 3, 5
+CLIENTS, PHASE1, PHASE2 = 8, 4, 5
 LABELS = ('kmeans', 'dynamic_distance', 'everybody')
 # One method a kind of clusters, experts and local training.
 CONFIG = ExperimentConfig(
@@ -30,17 +30,13 @@ CONFIG = ExperimentConfig(
   EvaluationConfig(experts=True, local_training=True),
 )
 PLAIN = dataclasses.replace(CONFIG, clusterings=CONFIG.clusterings[:3], evaluation=EvaluationConfig())
-TINY = dataclasses.replace(
-  PLAIN,
-  training=dataclasses.replace(CONFIG.training, phase1_rounds=1, phase2_rounds=1),
-  clusterings=CONFIG.clusterings[:1],
-)
+TINY = changed(PLAIN, training={'phase1_rounds': 1, 'phase2_rounds': 1}, clusterings=CONFIG.clusterings[:1])
 
 NEW = 4
 # Clients that come later. The second clustering is overlapping, costs more than FedAvg and is measured at equal cost.
-WITH_NEW = dataclasses.replace(
+WITH_NEW = changed(
   PLAIN,
-  data=dataclasses.replace(CONFIG.data, num_clients=CLIENTS + NEW, new_clients=NEW),
+  data={'num_clients': CLIENTS + NEW, 'new_clients': NEW},
   clusterings=(
     CONFIG.clusterings[0],
     CONFIG.clusterings[1],
@@ -55,10 +51,9 @@ WITH_NEW = dataclasses.replace(
 
 @pytest.fixture(scope='session')
 def planted(tmp_path_factory):
-  return WholeRun(CONFIG, tmp_path_factory.mktemp('planted') / 'run')
+  return WholeRun(CONFIG, tmp_path_factory.mktemp('planted') / 'run', export_models=True)
 
 
 @pytest.fixture(scope='session')
 def with_new(tmp_path_factory):
-  path = tmp_path_factory.mktemp('new clients')
-  return WholeRun(WITH_NEW, path / 'run', export_models=False)
+  return WholeRun(WITH_NEW, tmp_path_factory.mktemp('new clients') / 'run')

@@ -7,16 +7,11 @@ import sys
 import numpy as np
 import pytest
 
+from tests.phases.conftest import PLAIN
 from tests.phases.whole_run import WholeRun
 from tests.programs.children import no_report, run_here
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.config import (
-  ClusteringConfig,
-  DataConfig,
-  EvaluationConfig,
-  ExperimentConfig,
-  TrainingConfig,
-)
+from tff_cluster.experiment.config import EvaluationConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import failures
 from tff_cluster.storage import files as files_lib
@@ -49,15 +44,10 @@ def among_own(probabilities, own_clusters, validation_probabilities, validation_
   return probabilities[own_clusters].mean(axis=0).argmax(axis=1)
 '''
 ADDED = ('my_rules:by_size', 'my_rules:best', 'my_rules:among_own', 'mean')
-CONFIG = ExperimentConfig(
-  DataConfig(num_clients=6, rows_per_client=60, num_groups=2),
-  TrainingConfig(model='logistic', phase1_rounds=2, phase2_rounds=3, batch_size=10),
-  (
-    ClusteringConfig('kmeans', num_clusters=2),
-    ClusteringConfig('dynamic_distance', distance_threshold='quantile:0.5'),
-  ),
-  EvaluationConfig(aggregation=ADDED),
-)  # fmt: skip
+CONFIG = dataclasses.replace(
+  PLAIN, clusterings=PLAIN.clusterings[:2], evaluation=EvaluationConfig(aggregation=ADDED)
+)
+NONE = dataclasses.replace(CONFIG, evaluation=EvaluationConfig())
 
 
 @pytest.fixture(scope='module')
@@ -71,8 +61,10 @@ def my_rules(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def done(my_rules, tmp_path_factory):
-  return WholeRun(CONFIG, tmp_path_factory.mktemp('rules') / 'run')
+def done(planted, my_rules, tmp_path_factory):
+  folder = tmp_path_factory.mktemp('rules')
+  store = shutil.copytree(planted.folder.store, folder / 'store')
+  return WholeRun(CONFIG, folder / 'run', store_dir=str(store), export_models=True)
 
 
 @pytest.fixture(scope='module')
@@ -92,27 +84,30 @@ def probabilities(models, x):
   return found / found.sum(axis=2, keepdims=True)
 
 
-def right(predictions, split, client):
-  """The accuracy of predictions, but for a row that may be a tie in float32."""
-  labels = split.client(client)[1]
-  return pytest.approx((predictions == labels).mean(), abs=1.01 / len(labels))
+def test_a_mixing_rule_makes_the_model_of_its_matrix_and_a_built_in_rule_of_predictions_takes_their_mean(
+  done, models
+):
+  member, population = done.membership(LABEL), done.population
+  # Overlapping clusters, which tell rules apart.
+  assert len(member) > 2 and len(set(member.sum(axis=1))) > 1 and (member.sum(axis=0) > 1).any()
+  shares = member.sum(axis=1) / member.sum()
+  mixed = np.tensordot(shares, models, 1)[None]
+  evaluations = done.clustering(LABEL).evaluations
+  np.testing.assert_allclose(np.array(evaluations['by_size'].mixing)[:, 0], shares)
 
+  def right(output, x, y):
+    """The accuracy, but for a row or two that may be ties in float32."""
+    return pytest.approx((output(x).argmax(axis=1) == y).mean(), abs=1.01 / len(y))
 
-def test_there_are_overlapping_clusters_to_tell_rules_apart(done):
-  found = done.membership(LABEL)
-  assert len(found) > 2 and len(set(found.sum(axis=1))) > 1 and (found.sum(axis=0) > 1).any()
-
-
-def test_a_mixing_rule_makes_the_model_of_its_matrix(done, models):
-  found, population = done.clustering(LABEL).evaluations['by_size'], done.population
-  sizes = done.membership(LABEL).sum(axis=1)
-  np.testing.assert_allclose(np.array(found.mixing)[:, 0], sizes / sizes.sum())
-  mixed = np.tensordot(sizes / sizes.sum(), models, 1)[None]
-  for client, accuracy in enumerate(found.client_accuracy):
-    predictions = logits(mixed, population.test.client(client)[0])[0].argmax(axis=1)
-    assert accuracy == right(predictions, population.test, client)
-  everybodys = logits(mixed, population.global_test_x)[0].argmax(axis=1) == population.global_test_y
-  assert found.global_test.accuracy == pytest.approx(everybodys.mean(), abs=2 / len(everybodys))
+  outputs = {
+    'by_size': lambda x: logits(mixed, x)[0],
+    'mean': lambda x: probabilities(models, x).mean(axis=0),
+  }
+  for name, output in outputs.items():
+    for client, accuracy in enumerate(evaluations[name].client_accuracy):
+      assert accuracy == right(output, *population.test.client(client))
+    everybody = right(output, population.global_test_x, population.global_test_y)
+    assert evaluations[name].global_test.accuracy == everybody
 
 
 def test_a_mixing_rule_sees_validation_rows(done, models, my_rules):
@@ -149,29 +144,18 @@ def test_a_rule_of_predictions_sees_rows_of_each_client_and_no_test_labels(done,
   assert found.clients.mean_client_accuracy == pytest.approx(np.mean(found.client_accuracy))
 
 
-def test_a_built_in_rule_of_predictions_for_clients_and_for_everybody(done, models):
-  found, population = done.clustering(LABEL).evaluations['mean'], done.population
-  for client, accuracy in enumerate(found.client_accuracy):
-    shares = probabilities(models, population.test.client(client)[0])
-    assert accuracy == right(shares.mean(axis=0).argmax(axis=1), population.test, client)
-  predictions = probabilities(models, population.global_test_x).mean(axis=0).argmax(axis=1)
-  correct = (predictions == population.global_test_y).mean()
-  assert found.global_test.accuracy == pytest.approx(correct, abs=2 / len(predictions))
-
-
 def test_they_stand_beside_the_built_in_ones_and_join_a_finished_run_whose_models_have_been_pruned(
   my_rules, done, tmp_path
 ):
   assert [(r.name, r.kind) for r in done.results.rules] == [
     ('by_size', 'mixing'), ('best', 'mixing'), ('among_own', 'prediction'), ('mean', 'prediction'),
   ]  # fmt: skip
-  none = dataclasses.replace(CONFIG, evaluation=EvaluationConfig())
   store = shutil.copytree(done.folder.store, tmp_path / 'store')
 
   def run(config):
     return WholeRun(config, tmp_path / 'run', store_dir=str(store))
 
-  plain = run(none).results
+  plain = run(NONE).results
   for clustering in plain.clusterings:
     other = done.clustering(clustering.label)
     names = [*clustering.evaluations, 'by_size', 'best', 'among_own', 'mean']
@@ -184,7 +168,7 @@ def test_they_stand_beside_the_built_in_ones_and_join_a_finished_run_whose_model
   assert joined.done.trained > 0 and joined.results.digest == done.results.digest != plain.digest
   calls = len(my_rules.GIVEN['mixing'])
   # As with clusterings: those there stay.
-  assert run(none).results.digest == joined.results.digest and len(my_rules.GIVEN['mixing']) == calls
+  assert run(NONE).results.digest == joined.results.digest and len(my_rules.GIVEN['mixing']) == calls
 
 
 def test_phases_alone_measure_them_too(my_rules, done, tmp_path, capsys):

@@ -1,13 +1,12 @@
 """Signatures as whole vectors and as sketches: what clients send, what the server adds, and what it costs."""
 
-import dataclasses
 import shutil
 
 import numpy as np
 import pytest
 
 from tests.phases.conftest import CLIENTS, PHASE2, PLAIN, TINY
-from tests.phases.whole_run import WholeRun, opened, scaled
+from tests.phases.whole_run import WholeRun, changed, opened, scaled
 from tff_cluster.clustering import sketch
 from tff_cluster.data import populate, saved
 from tff_cluster.experiment import phase_files
@@ -26,18 +25,15 @@ COPIED = [1, 4]  # Clients that come again later, with the same rows and names.
 @pytest.fixture(scope='module', params=[None, 64])
 def experiment(request, tmp_path_factory):
   """An experiment after Phase 1, of six clients: the training of one diverges."""
-  data = dataclasses.replace(
-    PLAIN.data, num_clients=6 + len(COPIED), new_clients=len(COPIED), rows_per_client=40
-  )
-  training = dataclasses.replace(
-    PLAIN.training, phase1_rounds=ROUNDS, phase2_rounds=1, sketch_dimension=request.param, seed=5
-  )
   on_updates = ClusteringConfig('kmeans', num_clusters=2, signature='updates', name='on_updates')
-  config = dataclasses.replace(
-    PLAIN, data=data, training=training, clusterings=(on_updates, ClusteringConfig('planted'))
+  config = changed(
+    PLAIN,
+    data={'num_clients': 6 + len(COPIED), 'new_clients': len(COPIED), 'rows_per_client': 40},
+    training={'phase1_rounds': ROUNDS, 'phase2_rounds': 1, 'sketch_dimension': request.param, 'seed': 5},
+    clusterings=(on_updates, ClusteringConfig('planted')),
   )
   folder = RunFolder(tmp_path_factory.mktemp('phase 1'))
-  population = scaled(populate.build_population(data).take(range(6)), {DIVERGED: 1e30})
+  population = scaled(populate.build_population(config.data).take(range(6)), {DIVERGED: 1e30})
   saved.save_population(population, folder.population)
   saved.save_population(population.take(COPIED), folder.new_clients)
   files.save_json(folder.config, config.to_json())
@@ -108,11 +104,10 @@ def test_sketches_find_the_planted_groups_and_have_the_distortion_that_is_told_e
   planted, tmp_path
 ):
   store = shutil.copytree(planted.folder.store, tmp_path / 'store')
-  training = dataclasses.replace(PLAIN.training, sketch_dimension=2000)
-  config = dataclasses.replace(PLAIN, training=training, clusterings=PLAIN.clusterings[:1])
+  config = changed(PLAIN, training={'sketch_dimension': 2000}, clusterings=PLAIN.clusterings[:1])
 
   def run():
-    return WholeRun(config, tmp_path / 'run', store_dir=str(store), export_models=False)
+    return WholeRun(config, tmp_path / 'run', store_dir=str(store))
 
   sketched = run()
   pairs = np.triu_indices(CLIENTS, 1)
@@ -139,8 +134,7 @@ def test_sketches_find_the_planted_groups_and_have_the_distortion_that_is_told_e
 
 
 def test_weights_of_clients_that_were_not_in_the_last_round_are_paid_for(tmp_path):
-  training = dataclasses.replace(TINY.training, cohort_fraction=0.5)
-  run = WholeRun(dataclasses.replace(TINY, training=training), tmp_path, export_models=False)
+  run = WholeRun(changed(TINY, training={'cohort_fraction': 0.5}), tmp_path)
   # Half of the clients train in each of two rounds; the other half of the first trains once for their weights.
   half = CLIENTS // 2
   in_clusters = sum(max(int(size) // 2, 1) for size in run.membership('kmeans').sum(axis=1))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.phases.conftest import CLIENTS, LABELS, PLAIN
-from tests.phases.whole_run import WholeRun, accuracy_of
+from tests.phases.whole_run import WholeRun, accuracy_of, changed
 from tff_cluster.clustering import recovery
 from tff_cluster.data import populate
 from tff_cluster.storage import files
@@ -55,7 +55,7 @@ def test_test_rows_and_planted_truth_reach_no_training_clustering_or_weighting(
     truths={'group': population.truths['group'][:, rng.permutation(CLIENTS)]},
   )
   monkeypatch.setattr(populate, 'build_population', lambda *arguments: changed)
-  other = WholeRun(PLAIN, tmp_path)
+  other = WholeRun(PLAIN, tmp_path, export_models=True)
   for label in LABELS:
     one, two = planted.clustering(label), other.clustering(label)
     assert (one.clusters, one.threshold) == (two.clusters, two.threshold)
@@ -67,9 +67,8 @@ def test_test_rows_and_planted_truth_reach_no_training_clustering_or_weighting(
 
 
 def test_without_groups_clustering_does_not_claim_to_help(tmp_path):
-  data = dataclasses.replace(PLAIN.data, partition='iid', num_groups=4)
-  some = dataclasses.replace(PLAIN, data=data, clusterings=PLAIN.clusterings[:2])
-  found = WholeRun(some, tmp_path, export_models=False).results
+  data = {'partition': 'iid', 'num_groups': 4}
+  found = WholeRun(changed(PLAIN, data, clusterings=PLAIN.clusterings[:2]), tmp_path).results
   baseline = accuracy_of(found.baseline.evaluation)
   assert baseline > 0.85
   for clustering in found.clusterings:

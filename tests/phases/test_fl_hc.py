@@ -4,37 +4,29 @@ import numpy as np
 import pytest
 from scipy.cluster import hierarchy
 
-from tests.phases.whole_run import WholeRun
-from tff_cluster.experiment.config import (
-  ClusteringConfig,
-  DataConfig,
-  EvaluationConfig,
-  ExperimentConfig,
-  TrainingConfig,
-)
+from tests.phases.conftest import CLIENTS, PHASE1, PHASE2, PLAIN
+from tests.phases.whole_run import WholeRun, changed
+from tff_cluster.experiment.config import ClusteringConfig, EvaluationConfig, ExperimentConfig
 from tff_cluster.phases import evaluation, threshold_choice
 
 pytestmark = pytest.mark.tensorflow
 
-CLIENTS, PHASE1, PHASE2 = 8, 3, 4
-TARGET = 0.5
-CONFIG = ExperimentConfig(
-  DataConfig(num_clients=CLIENTS, rows_per_client=80, validation_fraction=0.2, num_groups=2, partition='label_permuted'),
-  TrainingConfig(
-    model='logistic', phase1_rounds=PHASE1, phase2_rounds=PHASE2, batch_size=10, cohort_fraction=0.5,
-    cluster_start='global_model',
-  ),
-  (
+TARGET = 0.4
+CONFIG = changed(
+  PLAIN,
+  {'partition': 'label_permuted'},
+  {'cohort_fraction': 0.5, 'cluster_start': 'global_model'},
+  clusterings=(
     ClusteringConfig('hierarchical', signature='updates', linkage='ward', distance_threshold='validation'),
     ClusteringConfig('hierarchical', name='everybody', signature='updates', distance_threshold='1e9'),
   ),
-  EvaluationConfig(target_accuracy=TARGET),
-)  # fmt: skip
+  evaluation=EvaluationConfig(target_accuracy=TARGET),
+)
 
 
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory):
-  return WholeRun(CONFIG, tmp_path_factory.mktemp('fl_hc') / 'run', export_models=False)
+  return WholeRun(CONFIG, tmp_path_factory.mktemp('fl_hc') / 'run')
 
 
 def test_a_cluster_of_everybody_that_starts_from_the_global_model_is_the_baseline(finished):
@@ -79,10 +71,8 @@ def test_the_ledger_counts_the_update_round_and_the_cuts_that_were_not_kept(fini
   others = clustering.choice.other_client_rounds
   assert clustering.ledger.client_rounds == rounds + others + CLIENTS
   assert others >= sum(threshold_choice.counts(CLIENTS)) / 2 - max(len(sizes), CLIENTS / 2)
-
-
-def test_given_again_the_choice_trains_nothing_and_has_the_same_bits(finished):
-  again = WholeRun(CONFIG, finished.folder.root, export_models=False)
+  # Given again the choice trains nothing and has the same bits.
+  again = WholeRun(CONFIG, finished.folder.root)
   assert again.done.trained == 0 and again.results.digest == finished.results.digest
 
 

@@ -8,19 +8,15 @@ import pytest
 
 from tests.conftest import clients_of_runs
 from tests.phases.conftest import CLIENTS, NEW, PHASE1, PHASE2, WITH_NEW
-from tests.phases.whole_run import Stopped, WholeRun, accuracy
+from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import recovery
 from tff_cluster.data import saved
-from tff_cluster.experiment.config import ClusteringConfig, DataConfig
+from tff_cluster.experiment.config import DataConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
-
-
-def run(config, path, **options):
-  return WholeRun(config, path, export_models=False, **options)
 
 
 @pytest.fixture(scope='module')
@@ -38,7 +34,7 @@ def without_new(found):
   return plain
 
 
-def test_every_newcomer_is_put_with_its_group_and_regrets_nothing(with_new):
+def test_every_newcomer_is_put_with_its_group_regrets_nothing_and_costs_a_round(with_new):
   found = with_new.results
   truth, new_truth = (np.array(part.truths['group']) for part in (found.population, found.new_clients))
   assert new_truth.shape == (2, NEW) and len(found.population.client_ids) == CLIENTS
@@ -61,10 +57,7 @@ def test_every_newcomer_is_put_with_its_group_and_regrets_nothing(with_new):
       assert new.fallback == [False] * NEW and new.regret == [0.0] * NEW
       assert new.recovery['group'] == recovery.Recovery(*[1.0] * len(recovery.SCORES))
   assert any(len(clusters) > 1 for clusters in with_new.clustering('dynamic_distance').new_clients.assigned)
-
-
-def test_what_it_costs(with_new):
-  found = with_new.results
+  # What it costs.
   spent = {c.label: c.new_clients.ledger for c in found.clusterings}
   rounds = {label: each.client_rounds for label, each in spent.items()}
   assert rounds == dict.fromkeys(spent, NEW) | {'planted': 0}
@@ -118,9 +111,9 @@ def test_accuracies_are_of_the_models_and_down_the_tree_goes_the_update_of_the_r
 def test_others_never_notice_that_there_are_new_clients(with_new, newcomers, tmp_path):
   """The same clients in a run without new clients, and beside new clients with other rows, have the same results."""
   found, population = with_new.results, with_new.population
-  data = dataclasses.replace(WITH_NEW.data, num_clients=CLIENTS, new_clients=0)
+  without = changed(WITH_NEW, data={'num_clients': CLIENTS, 'new_clients': 0})
   with clients_of_runs(population):
-    alone = run(dataclasses.replace(WITH_NEW, data=data), tmp_path / 'alone')
+    alone = WholeRun(without, tmp_path / 'alone')
   assert alone.results.new_clients is None and all(c.new_clients is None for c in alone.results.clusterings)
   assert without_new(alone.results) == without_new(found)
   assert not alone.folder.new_clients.exists() and not (alone.folder.root / 'new_clients').exists()
@@ -131,9 +124,9 @@ def test_others_never_notice_that_there_are_new_clients(with_new, newcomers, tmp
   }
   # What was trained without any new client a moment ago need not be trained again.
   with clients_of_runs(population, dataclasses.replace(newcomers, **upside_down)):
-    changed = run(WITH_NEW, tmp_path / 'other', store_dir=alone.store).results
-  assert without_new(changed) == without_new(found)
-  assert changed.clusterings[0].new_clients != found.clusterings[0].new_clients
+    other = WholeRun(WITH_NEW, tmp_path / 'other', store_dir=alone.store).results
+  assert without_new(other) == without_new(found)
+  assert other.clusterings[0].new_clients != found.clusterings[0].new_clients
 
 
 def test_an_interrupted_run_ends_with_the_same_bits(with_new, tmp_path, monkeypatch):
@@ -151,34 +144,15 @@ def test_an_interrupted_run_ends_with_the_same_bits(with_new, tmp_path, monkeypa
   again = None
   while again is None:
     with contextlib.suppress(Stopped):
-      again = run(WITH_NEW, tmp_path / 'run', store_dir=with_new.store)
+      again = WholeRun(WITH_NEW, tmp_path / 'run', store_dir=with_new.store)
   assert set(stops) == moments
   assert again.results.digest == with_new.results.digest
 
 
-def test_a_group_without_a_participant_has_no_cluster(with_new, newcomers, tmp_path):
-  population = with_new.population
-  one = population.take(np.flatnonzero(population.truths['group'][0] > 0))
-  config = dataclasses.replace(
-    WITH_NEW,
-    training=dataclasses.replace(WITH_NEW.training, phase1_rounds=1, phase2_rounds=1),
-    clusterings=(
-      ClusteringConfig('hierarchical', distance_threshold='1e9'),
-      ClusteringConfig('planted'),
-    ),
-  )
-  with clients_of_runs(one, newcomers):
-    found = run(config, tmp_path).results
-  everybody, planted = (clustering.new_clients for clustering in found.clusterings)
-  other_group = np.array(found.new_clients.truths['group'])[1] > 0
-  assert planted.fallback == other_group.tolist() and everybody.fallback == [False] * NEW
-  assert planted.assigned == everybody.assigned == [[0]] * NEW
-
-
 def test_more_clusters_than_clients_that_take_part(tmp_path):
-  data = dataclasses.replace(WITH_NEW.data, new_clients=CLIENTS + NEW - 1)
+  config = changed(WITH_NEW, data={'new_clients': CLIENTS + NEW - 1})
   with pytest.raises(InputError, match='num_clusters=2 is more than the 1 clients that take part'):
-    run(dataclasses.replace(WITH_NEW, data=data), tmp_path / 'run')
+    WholeRun(config, tmp_path / 'run')
 
 
 def test_a_file_whose_rows_changed_is_noticed_whoever_holds_them(tmp_path):

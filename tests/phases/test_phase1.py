@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from tests.phases.conftest import CLIENTS, CONFIG, PHASE1, PHASE2
-from tests.phases.whole_run import accuracy_of
+from tests.phases.whole_run import WholeRun, accuracy_of, changed
 from tff_cluster.base import digests
 from tff_cluster.base.errors import InputError
 from tff_cluster.data import populate
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import live_experiment, run_experiment
+from tff_cluster.phases import live_experiment
 
 pytestmark = pytest.mark.tensorflow
 ROUNDS = PHASE1 + PHASE2
@@ -35,9 +35,9 @@ def test_every_client_alone(planted):
 
 
 def test_planted_groups_that_are_not_there_are_told_before_training(tmp_path):
-  data = dataclasses.replace(CONFIG.data, partition='iid', num_groups=4)
+  config = changed(CONFIG, data={'partition': 'iid', 'num_groups': 4})
   with pytest.raises(InputError, match='these clients have no planted groups'):
-    run_experiment.run_experiment(dataclasses.replace(CONFIG, data=data), tmp_path)
+    WholeRun(config, tmp_path)
   assert not RunFolder(tmp_path).phase1.exists()
 
 
@@ -53,7 +53,7 @@ def test_every_training_setting_but_the_rounds_names_other_artifacts():
   population = populate.build_population(CONFIG.data)
 
   def settings_with(**changes):
-    config = dataclasses.replace(CONFIG, training=dataclasses.replace(CONFIG.training, **changes))
+    config = changed(CONFIG, training=changes)
     experiment = live_experiment.Experiment(RunFolder('nowhere'), config, population, progress=None)
     return digests.of_json(experiment.settings)
 

@@ -35,10 +35,6 @@ def predict(run, label, shares, x):
   return run.predict(mixed, x).astype(np.float64)
 
 
-def accuracy(run, label, shares, x, y):
-  return float(np.mean(predict(run, label, shares, x).argmax(axis=1) == y))
-
-
 def check_metrics(found, true, predicted):
   assert found.accuracy == pytest.approx(metrics.accuracy_score(true, predicted), abs=1e-12)
   for score, function in ((found.precision, metrics.precision_score), (found.recall, metrics.recall_score)):
@@ -75,9 +71,10 @@ def test_cluster_scores_are_of_each_clusters_model_on_its_members_and_on_the_glo
     for row in range(models):
       rows = [population.test.client(k) for k in np.flatnonzero(member[row])]
       x, y = (np.concatenate(column) for column in zip(*rows, strict=True))
-      assert found[kind].members[row] == accuracy(planted, label, blend[:, row], x, y)
-      everybodys = (population.global_test_x, population.global_test_y)
-      assert found[kind].global_test[row] == accuracy(planted, label, blend[:, row], *everybodys)
+      right = predict(planted, label, blend[:, row], x).argmax(axis=1) == y
+      assert found[kind].members[row] == right.mean()
+      right = predict(planted, label, blend[:, row], population.global_test_x).argmax(axis=1)
+      assert found[kind].global_test[row] == np.mean(right == population.global_test_y)
 
 
 def test_experts_are_the_cluster_models_and_rules_are_the_rules(planted):

@@ -1,13 +1,12 @@
 """Reading stands beside running: what comes after Phase 2 loads the models that Phase 2 names, and trains nothing."""
 
-import dataclasses
 import shlex
 import shutil
 
 import pytest
 
 from tests.phases.conftest import PHASE1, PHASE2, TINY, WITH_NEW
-from tests.phases.whole_run import WholeRun, opened
+from tests.phases.whole_run import WholeRun, changed, opened
 from tests.programs.children import beside_phases, no_report, run_here
 from tff_cluster.base import records
 from tff_cluster.experiment import phase_files, results
@@ -103,8 +102,7 @@ def test_a_model_that_is_missing_is_told_with_the_phase_that_makes_it_again(
 def test_where_clusters_start_from_the_global_model_phase_1_makes_it_again(tmp_path, capsys):
   from tff_cluster.phases import cluster_training
 
-  training = dataclasses.replace(TINY.training, cluster_start='global_model')
-  whole = WholeRun(dataclasses.replace(TINY, training=training), tmp_path / 'run', export_models=False)
+  whole = WholeRun(changed(TINY, training={'cluster_start': 'global_model'}), tmp_path / 'run')
   folder = whole.folder
   shutil.rmtree(folder.store / whole.phase1.trajectory.artifact)
   for path in (folder.root / 'phase2', folder.root / 'phase3'):

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from tests.conftest import clients_of_runs
-from tests.phases.conftest import CLIENTS, PHASE1, PHASE2, WITH_NEW
-from tests.phases.whole_run import WholeRun, accuracy, scaled
+from tests.phases.conftest import CLIENTS, PHASE1, PHASE2, TINY, WITH_NEW
+from tests.phases.whole_run import WholeRun, accuracy, changed, scaled
 from tff_cluster.base.errors import InputError
+from tff_cluster.data import saved
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import EvaluationConfig
 from tff_cluster.storage import files
@@ -30,29 +31,25 @@ CONFIG = dataclasses.replace(
 )
 
 
-def clients(config, factors, new_factors, without=()):
-  """Returns the clients that a run is to have, and those that come later."""
-  from tff_cluster.data import new_clients, populate
-
-  population, new = new_clients.split(populate.build_population(config.data), config.data)
-  others = [k for k in range(population.num_clients) if k not in without]
-  return scaled(population, factors).take(others), None if new is None else scaled(new, new_factors)
+@pytest.fixture(scope='module')
+def newcomers(with_new):
+  return scaled(saved.load_population(with_new.folder.new_clients), {SICK_NEW: 1e30})
 
 
 @pytest.fixture(scope='module')
-def finished(tmp_path_factory):
+def finished(with_new, newcomers, tmp_path_factory):
   # So large that measuring overflows as well, and not quite so large.
-  with clients_of_runs(*clients(CONFIG, {SICK[0]: 3e38, SICK[1]: 1e30}, {SICK_NEW: 1e30})):
-    return WholeRun(CONFIG, tmp_path_factory.mktemp('diverged') / 'run', export_models=False)
+  population = scaled(with_new.population, {SICK[0]: 3e38, SICK[1]: 1e30})
+  with clients_of_runs(population, newcomers):
+    return WholeRun(CONFIG, tmp_path_factory.mktemp('diverged') / 'run')
 
 
 @pytest.fixture(scope='module')
-def without(tmp_path_factory):
+def without(with_new, newcomers, tmp_path_factory):
   """The same run of the other clients alone."""
-  data = dataclasses.replace(CONFIG.data, num_clients=CONFIG.data.num_clients - len(SICK))
-  config = dataclasses.replace(CONFIG, data=data)
-  with clients_of_runs(*clients(CONFIG, {}, {SICK_NEW: 1e30}, without=SICK)):
-    return WholeRun(config, tmp_path_factory.mktemp('without') / 'run', export_models=False)
+  config = changed(CONFIG, data={'num_clients': CONFIG.data.num_clients - len(SICK)})
+  with clients_of_runs(scaled(with_new.population, {}).take(HEALTHY), newcomers):
+    return WholeRun(config, tmp_path_factory.mktemp('without') / 'run')
 
 
 @pytest.fixture(scope='module')
@@ -61,9 +58,10 @@ def out(finished):
   return [finished.population.client_ids[k] for k in SICK]
 
 
-def test_who_diverged_is_named_and_kept_in_the_largest_cluster(finished, out):
+def test_who_diverged_is_named_and_kept_in_the_largest_cluster_and_a_new_client_joins_it(finished, out):
   found, folder = finished.results, finished.folder
   assert found.phase1.dropped_updates == len(SICK) * PHASE1
+  assert found.baseline.dropped_updates == len(SICK) * (PHASE1 + PHASE2)
   for clustering in found.clusterings:
     if clustering.label == 'planted':
       assert clustering.excluded == ()  # What no method can know does not depend on updates.
@@ -78,6 +76,9 @@ def test_who_diverged_is_named_and_kept_in_the_largest_cluster(finished, out):
     assert len(set(homes[0]) - set(out)) == max(healthy) and min(healthy) > 0
     saved_clusters = folder.load_finished(folder.clusters(clustering.label), phase_files.Clusters)
     assert list(saved_clusters.excluded) == out
+    sizes = [len(members) for members in clustering.clusters]
+    (row,) = clustering.new_clients.assigned[SICK_NEW]
+    assert sizes[row] == max(sizes) and clustering.new_clients.fallback[SICK_NEW]
 
 
 def test_their_rows_stay_visible_as_not_finite_and_json_has_null(finished):
@@ -138,15 +139,6 @@ def test_alone_they_stay_with_the_model_that_they_have(finished, without):
   assert accuracies[SICK[1]] == pytest.approx(expected)
 
 
-def test_a_new_client_that_diverges_joins_the_largest_cluster_and_is_told(finished):
-  for clustering in finished.results.clusterings:
-    if clustering.label != 'planted':
-      sizes = [len(members) for members in clustering.clusters]
-      (row,) = clustering.new_clients.assigned[SICK_NEW]
-      assert sizes[row] == max(sizes), clustering.label
-      assert clustering.new_clients.fallback[SICK_NEW]
-
-
 def test_the_report_leaves_them_out_of_pictures_without_a_warning(finished, out):
   from tff_cluster.report import report
 
@@ -155,11 +147,14 @@ def test_the_report_leaves_them_out_of_pictures_without_a_warning(finished, out)
     # Of what earlier tests left to the garbage collector.
     warnings.simplefilter('ignore', ResourceWarning)
     page = report.write_report(finished.folder.root).read_text()
-  assert f'{len(SICK) * (PHASE1 + PHASE2)} updates of every client alone' in page
-  assert f'{len(SICK) * PHASE1} updates of Phase 1' in page
-  assert f'{len(SICK) * PHASE2} updates of Phase 2 of kmeans' in page
-  assert 'Scores are over the clients that were clustered: 2 clients of kmeans' in page
-  assert f'({", ".join(out)})' in page
+  for words in (
+    f'{len(SICK) * (PHASE1 + PHASE2)} updates of every client alone',
+    f'{len(SICK) * PHASE1} updates of Phase 1',
+    f'{len(SICK) * PHASE2} updates of Phase 2 of kmeans',
+    'Scores are over the clients that were clustered: 2 clients of kmeans',
+    f'({", ".join(out)})',
+  ):
+    assert words in page
   # A distance matrix and a plane of each clustering (identical ones once), and a tree; none of the recursion.
   clusterings = finished.results.clusterings
   shown = {(str(sorted(c.clusters)), c.signature) for c in clusterings if c.splits is None}
@@ -184,14 +179,9 @@ def test_clustering_questions_are_about_the_others(finished):
   assert study.run_note(folder, 'weights', finished.population.client_ids) == ''
 
 
-def test_fewer_than_two_clients_left_is_one_line_and_names_the_first(tmp_path):
-  config = dataclasses.replace(
-    CONFIG,
-    data=dataclasses.replace(CONFIG.data, num_clients=4, new_clients=0),
-    training=dataclasses.replace(CONFIG.training, phase1_rounds=1, phase2_rounds=1),
-    clusterings=CONFIG.clusterings[:1],
-  )
-  population, _ = clients(config, dict.fromkeys((1, 2, 3), 1e30), {})
+def test_fewer_than_two_clients_left_is_one_line_and_names_the_first(with_new, tmp_path):
+  config = changed(TINY, data={'num_clients': 4})
+  population = scaled(with_new.population.take(range(4)), dict.fromkeys((1, 2, 3), 1e30))
   words = f'client {population.client_ids[1]}: .* 2 clients more.* fewer than 2 clients are left.*use a smaller learning_rate'
   for _ in range(2):  # Also where the signatures are there already.
     with clients_of_runs(population), pytest.raises(InputError, match=words):

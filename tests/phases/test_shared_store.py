@@ -54,15 +54,11 @@ def noted(stop_after=None):
     yield models
 
 
-def run(path, **options):
-  return WholeRun(TINY, path, export_models=False, **options)
-
-
 @pytest.fixture(scope='module')
 def alone(tmp_path_factory):
   """A run with a store of its own, and the models that it measured."""
   with noted() as models:
-    return run(tmp_path_factory.mktemp('alone') / 'run'), models
+    return WholeRun(TINY, tmp_path_factory.mktemp('alone') / 'run'), models
 
 
 @pytest.fixture
@@ -82,32 +78,39 @@ def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(al
   progress = Recorder(descriptor, until='kmeans/cluster_001')
   # One cluster at a time: in its order it would wait for cluster_000 for ever.
   one = Machine(clients_in_parallel=1)
-  beside = run(tmp_path / 'beside', store_dir=str(tmp_path / 'store'), progress=progress, machine=one)
+  beside = WholeRun(
+    TINY, tmp_path / 'beside', store_dir=str(tmp_path / 'store'), progress=progress, machine=one
+  )
   clusters = [name for name in progress.names if name.startswith('kmeans/')]
   assert clusters == ['kmeans/cluster_001', 'kmeans/cluster_000']
   assert beside.results.digest == whole.results.digest
 
 
-def test_a_stopped_phase_3_measures_only_what_is_left(alone, tmp_path):
+def test_a_stopped_phase_3_measures_only_what_is_left_and_a_damaged_measurement_alone_is_made_again(
+  alone, store, tmp_path
+):
   whole, models = alone
   assert len(models) == len(set(models)) == MODELS
+  for path in store.glob('global_scores-*/*.npz'):
+    path.unlink()
+
+  def run():
+    assert WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results.digest == whole.results.digest
+
   with noted(stop_after=6) as before, pytest.raises(Stopped):
-    run(tmp_path)
+    run()
   with noted() as after:
-    assert run(tmp_path).results.digest == whole.results.digest
+    run()
   assert before + after == models
-
-
-def test_a_damaged_measurement_is_kept_aside_and_alone_made_again(alone, store, tmp_path):
   (artifact,) = [a for a in artifacts.Store(store).artifacts() if a.kind == 'global_scores']
   assert artifact.content == f'models scored: {MODELS}'
   damaged = min(store.glob('global_scores-*/*.npz'))
   bytes_before = damaged.read_bytes()
   damaged.write_bytes(bytes_before[:-100])
+  shutil.rmtree(tmp_path / 'run')
   with noted() as measured:
-    again = run(tmp_path / 'run', store_dir=str(store))
-  assert again.results.digest == alone[0].results.digest and len(measured) == 1
-  assert damaged.read_bytes() == bytes_before
+    run()
+  assert len(measured) == 1 and damaged.read_bytes() == bytes_before
   assert damaged.with_name(damaged.name + '.damaged').exists()
 
 
@@ -117,7 +120,7 @@ def test_another_global_test_set_is_measured_by_itself(alone, store, tmp_path, m
   fewer = dataclasses.replace(whole.population, global_test_x=x, global_test_y=y)
   monkeypatch.setattr(populate, 'build_population', lambda *arguments: fewer)
   with noted() as measured:
-    found = run(tmp_path / 'run', store_dir=str(store)).results
+    found = WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results
   # The same models: what is trained does not depend on it.
   assert measured == models
   accuracy = found.baseline.evaluation.global_test.accuracy

@@ -19,12 +19,19 @@ class Stopped(BaseException):
   """Stands for a kill."""
 
 
-class WholeRun:
-  """A finished run of an experiment; options are run_experiment's."""
+def changed(config, data=(), training=(), **parts):
+  """Returns an experiment with other fields of its data and of its training, and with other parts."""
+  fields = {'data': dataclasses.replace(config.data, **dict(data))}
+  fields['training'] = dataclasses.replace(config.training, **dict(training))
+  return dataclasses.replace(config, **fields, **parts)
 
-  def __init__(self, config, path, **options):
+
+class WholeRun:
+  """A finished run of an experiment; options are run_experiment's, but that models are exported on demand only."""
+
+  def __init__(self, config, path, export_models=False, **options):
     self.config, self.folder = config, RunFolder(path)
-    self.done = run_experiment.run_experiment(config, path, **options)
+    self.done = run_experiment.run_experiment(config, path, export_models=export_models, **options)
     self.results = self.done.results
 
   @property
@@ -83,16 +90,11 @@ def opened(folder, config) -> Iterator:
     yield experiment
 
 
-def logits(weights, x):
-  """Returns float64[rows, classes] of a linear model (kernel, bias) on images with values from 0 to 255."""
-  kernel, bias = weights
-  return x.reshape(len(x), -1).astype(np.float64) / 255 @ np.asarray(kernel, np.float64) + bias
-
-
 def accuracy(weights, split, client):
-  """Returns the share of a client's rows that a linear model is right on."""
-  x, y = split.client(client)
-  return np.mean(logits(weights, x).argmax(axis=1) == y)
+  """Returns the share of a client's rows, values from 0 to 255, that a linear model (kernel, bias) is right on."""
+  (x, y), (kernel, bias) = split.client(client), weights
+  logits = x.reshape(len(x), -1).astype(np.float64) / 255 @ np.asarray(kernel, np.float64) + bias
+  return np.mean(logits.argmax(axis=1) == y)
 
 
 def accuracy_of(evaluation):
