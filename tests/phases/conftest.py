@@ -1,10 +1,10 @@
-"""A run on planted groups that tests of all phases read: one method a kind of clusters, experts and local training."""
+"""Runs on planted groups that tests of several phases read."""
 
 import dataclasses
 
 import pytest
 
-from tests.phases.whole_run import WholeRun
+from tests.phases.whole_run import WholeRun, changed
 from tff_cluster.experiment.config import (
   ClusteringConfig,
   DataConfig,
@@ -13,8 +13,9 @@ from tff_cluster.experiment.config import (
   TrainingConfig,
 )
 
-CLIENTS, PHASE1, PHASE2 = 8, 3, 8
+CLIENTS, PHASE1, PHASE2 = 8, 4, 5
 LABELS = ('kmeans', 'dynamic_distance', 'everybody')
+# One method a kind of clusters, experts and local training.
 CONFIG = ExperimentConfig(
   DataConfig(num_clients=CLIENTS, rows_per_client=80, validation_fraction=0.2, num_groups=2),
   TrainingConfig(
@@ -29,13 +30,30 @@ CONFIG = ExperimentConfig(
   EvaluationConfig(experts=True, local_training=True),
 )
 PLAIN = dataclasses.replace(CONFIG, clusterings=CONFIG.clusterings[:3], evaluation=EvaluationConfig())
-TINY = dataclasses.replace(
+TINY = changed(PLAIN, training={'phase1_rounds': 1, 'phase2_rounds': 1}, clusterings=CONFIG.clusterings[:1])
+
+NEW = 4
+# Clients that come later. The second clustering is overlapping, costs more than FedAvg and is measured at equal cost.
+WITH_NEW = changed(
   PLAIN,
-  training=dataclasses.replace(CONFIG.training, phase1_rounds=1, phase2_rounds=1),
-  clusterings=CONFIG.clusterings[:1],
+  data={'num_clients': CLIENTS + NEW, 'new_clients': NEW},
+  clusterings=(
+    CONFIG.clusterings[0],
+    CONFIG.clusterings[1],
+    ClusteringConfig('hierarchical', signature='updates', distance_threshold='validation', linkage='ward'),
+    ClusteringConfig('planted'),
+    ClusteringConfig('bipartition', stationary_norm=9.0, stopping_norm=0.001, rounds_before_split=20),
+    # So wide that clusters mix the groups, and clients are in clusters whose models differ much.
+    ClusteringConfig('dynamic_distance', name='wide', distance_threshold='quantile:0.8'),
+  ),
 )
 
 
 @pytest.fixture(scope='session')
 def planted(tmp_path_factory):
-  return WholeRun(CONFIG, tmp_path_factory.mktemp('planted') / 'run')
+  return WholeRun(CONFIG, tmp_path_factory.mktemp('planted') / 'run', export_models=True)
+
+
+@pytest.fixture(scope='session')
+def with_new(tmp_path_factory):
+  return WholeRun(WITH_NEW, tmp_path_factory.mktemp('new clients') / 'run')

@@ -13,72 +13,57 @@ from tff_cluster.phases import client_scores, evaluation
 from tff_cluster.storage import artifacts
 
 CLIENTS = 9
+IDS = tuple(f'c{k}' for k in range(CLIENTS))
+PAIRS = ClusterAssignment.from_clusters([[IDS[k], IDS[(k + 1) % CLIENTS]] for k in range(CLIENTS)], IDS)
+OWN, BLENDED = own_rule.own(PAIRS.membership), blended_clusters(CLIENTS)
+MODELS = [np.arange(10.0, 10.0 + CLIENTS, dtype=np.float32)[:, None]]
 
 
-def _counts(right, wrong):
-  """Returns Scores.counts of rows of one class, of which some were taken for another."""
-  return [[right + wrong, 0], [right, wrong], [right, 0]]
+def scores(rights, wrong):
+  """Returns the scores of rows of one class, of which some were taken for another."""
+  counts = [[[right + wrong, 0], [right, wrong], [right, 0]] for right in rights]
+  return class_counts.Scores(np.array(counts, np.int64), np.ones(len(counts)))
 
 
 class Trainer:
   """Predicts right as many rows as a model's only weight says, and notes what it measured."""
 
-  stop_after = None
-
-  def __init__(self):
-    self.measured = []
+  def __init__(self, stop_after=None):
+    self.measured, self._stop_after = [], stop_after
 
   def measure_each(self, models, split, users):
-    del split
-    tables = []
-    for model, clients in zip(models, users, strict=True):
-      if len(self.measured) == self.stop_after:
+    rights = []
+    for ((weight,),), clients in zip(models, users, strict=True):
+      if len(self.measured) == self._stop_after:
         raise KeyboardInterrupt
-      self.measured.append(float(model[0][0]))
-      tables += [_counts(round(float(model[0][0])) + int(k), 1) for k in clients]
-    return class_counts.Scores(np.array(tables, np.int64), np.ones(len(tables)))
+      self.measured.append(float(weight))
+      rights += [round(float(weight)) + int(k) for k in clients]
+    return scores(rights, 1)
 
   def measure_global(self, weights):
     self.measured.append(float(weights[0][0]))
-    return class_counts.Scores(np.array([_counts(round(float(weights[0][0])), 5)]), np.ones(1))
+    return scores([round(float(weights[0][0]))], 5)
 
 
 @pytest.fixture
 def experiment(tmp_path):
-  population = types.SimpleNamespace(
-    num_clients=CLIENTS,
-    test=None,
-    client_digests=[f'd{k}' for k in range(CLIENTS)],
-    global_test_digest='g',
-  )
-  settings = {'engine': 1, 'packages': {}, 'architecture': ''}
+  digests = [f'd{k}' for k in range(CLIENTS)]
   return types.SimpleNamespace(
-    population=population,
-    settings=settings,
+    population=types.SimpleNamespace(
+      num_clients=CLIENTS, test=None, client_digests=digests, global_test_digest='g'
+    ),
+    settings={'engine': 1, 'packages': {}, 'architecture': ''},
     trainer=Trainer(),
     store=artifacts.Store(tmp_path / 'store'),
     digest_of=lambda weights: f'{float(weights[0][0]):.6f}'.replace('.', ''),
   )
 
 
-@pytest.fixture
-def assignment():
-  ids = tuple(f'c{k}' for k in range(CLIENTS))
-  pairs = [[ids[k], ids[(k + 1) % CLIENTS]] for k in range(CLIENTS)]
-  return ClusterAssignment.from_clusters(pairs, ids)
-
-
-def models(assignment):
-  return [np.arange(10.0, 10.0 + assignment.num_clusters, dtype=np.float32)[:, None]]
-
-
-def test_portions_change_no_number(experiment, assignment, monkeypatch):
-  own, blended = own_rule.own(assignment.membership), blended_clusters(assignment.num_clusters)
-
+def test_portions_change_no_number(experiment, monkeypatch):
   def found():
     return (
-      evaluation.evaluation(experiment, models(assignment), own),
-      evaluation.cluster_scores(experiment, assignment, models(assignment), blended),
+      evaluation.evaluation(experiment, MODELS, OWN),
+      evaluation.cluster_scores(experiment, PAIRS, MODELS, BLENDED),
     )
 
   whole = found()
@@ -90,27 +75,19 @@ def test_portions_change_no_number(experiment, assignment, monkeypatch):
   assert kept == ['models scored: 9'] * 3
 
 
-def test_a_stopped_measurement_goes_on_with_the_portion_that_it_was_in(experiment, assignment, monkeypatch):
+def test_a_stopped_measurement_goes_on_with_its_portion_and_other_models_are_measured_anew(
+  experiment, monkeypatch
+):
   monkeypatch.setattr(client_scores, 'PORTION', 4)
-  own = own_rule.own(assignment.membership)
-  whole = evaluation.evaluation(experiment, models(assignment), own)
+  whole = evaluation.evaluation(experiment, MODELS, OWN)
   everything = experiment.trainer.measured
-  for folder in experiment.store.root.glob('client_scores-*'):
-    for path in folder.glob('*.npz'):
-      path.unlink()
-  experiment.trainer = Trainer()
-  experiment.trainer.stop_after = 6
+  other = evaluation.evaluation(experiment, [MODELS[0] + 1], OWN)
+  assert other.client_accuracy != whole.client_accuracy and len(everything) == 2 * CLIENTS
+  for path in experiment.store.root.glob('client_scores-*/*.npz'):
+    path.unlink()
+  experiment.trainer = Trainer(stop_after=6)
   with pytest.raises(KeyboardInterrupt):
-    evaluation.evaluation(experiment, models(assignment), own)
+    evaluation.evaluation(experiment, MODELS, OWN)
   experiment.trainer = Trainer()
-  assert evaluation.evaluation(experiment, models(assignment), own) == whole
-  assert experiment.trainer.measured == everything[4:]
-
-
-def test_other_models_or_users_are_measured_anew(experiment, assignment, monkeypatch):
-  monkeypatch.setattr(client_scores, 'PORTION', 4)
-  own = own_rule.own(assignment.membership)
-  first = evaluation.evaluation(experiment, models(assignment), own)
-  second = evaluation.evaluation(experiment, [models(assignment)[0] + 1], own)
-  assert first.client_accuracy != second.client_accuracy
-  assert len(experiment.trainer.measured) == 2 * CLIENTS
+  assert evaluation.evaluation(experiment, MODELS, OWN) == whole
+  assert experiment.trainer.measured == everything[4:CLIENTS]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -11,26 +10,32 @@ from hypothesis import strategies as st
 
 from tests.conftest import make_population
 from tests.made_up import in_json
-from tests.phases.whole_run import WholeRun
-from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
+from tests.phases.conftest import PLAIN
+from tests.phases.whole_run import WholeRun, changed
+from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.experiment.measured import Stage
 from tff_cluster.experiment.result_parts import Clustering, Malicious, Sides
 from tff_cluster.phases import malicious_scores
 
-CONFIG = ExperimentConfig(
-  DataConfig(
-    num_clients=6, rows_per_client=40, num_groups=2, malicious_clients=0.3, attack='sign_flip', attack_scale=2.0
-  ),
-  TrainingConfig(model='logistic', phase1_rounds=2, phase2_rounds=2, batch_size=10, seed=3),
-  (
+CONFIG = changed(
+  PLAIN,
+  {
+    'num_clients': 6,
+    'rows_per_client': 40,
+    'malicious_clients': 0.3,
+    'attack': 'sign_flip',
+    'attack_scale': 2.0,
+  },
+  {'phase1_rounds': 2, 'phase2_rounds': 2},
+  clusterings=(
     ClusteringConfig('planted', truth='malicious'),
     ClusteringConfig('hierarchical', name='one', distance_threshold='1e9'),
     ClusteringConfig('hierarchical', name='alone', distance_threshold='0'),
   ),
-)  # fmt: skip
+)
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(st.integers(1, 6), st.integers(1, 5), st.randoms(use_true_random=False))
 def test_who_shares_a_cluster_with_whom_by_brute_force(clients, clusters, random):
   member = [[random.random() < 0.4 for _ in range(clients)] for _ in range(clusters)]
@@ -46,42 +51,32 @@ def test_who_shares_a_cluster_with_whom_by_brute_force(clients, clusters, random
 
 
 def test_a_summary_by_hand():
-  population = dataclasses.replace(
-    make_population(clients=4),
-    truths={'group': np.ones((1, 4)), 'malicious': np.array([[1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 0.0]])},
-  )
-  baseline = in_json.record(
-    Stage, {'evaluation': {'client_accuracy': [0.2, 1.0, 0.4, 0.9]}, 'dropped_updates': 5}
-  )
-  clustering = in_json.record(
-    Clustering,
-    {
-      'label': 'k',
-      'clusters': [['c00', 'c01'], ['c01', 'c02'], ['c03']],
-      'evaluations': {'own': {'client_accuracy': [0.3, 0.0, 0.6, 0.9]}},
-      'dropped_updates': 7,
-    },
-  )
-  assert malicious_scores.summary(population, baseline, [clustering]) == Malicious(
+  clustering = in_json.record(Clustering, {
+    'label': 'k',
+    'clusters': [['c00', 'c01'], ['c01', 'c02'], ['c03']],
+    'evaluations': {'own': {'client_accuracy': [0.3, 0.0, 0.6, 0.9]}},
+    'dropped_updates': 7,
+  })  # fmt: skip
+  evaluation = {'client_accuracy': [0.2, 1.0, 0.4, 0.9]}
+  baseline = in_json.record(Stage, {'evaluation': evaluation, 'dropped_updates': 5})
+
+  def summary(*clusterings, **truths):
+    population = dataclasses.replace(make_population(clients=4), truths=truths)
+    return malicious_scores.summary(population, baseline, clusterings)
+
+  assert summary(clustering, malicious=np.array([[1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 0.0]])) == Malicious(
     ['c01'],
     Sides(pytest.approx(0.5), 1.0, 5),
     {'k': Sides(pytest.approx(0.6), 0.0, 7, pytest.approx(2 / 3))},
   )
-
-
-@pytest.mark.parametrize(
-  ('truths', 'expected'),
-  [({}, None), ({'malicious': np.array([[1.0, 1.0], [0.0, 0.0]])}, Malicious([], Sides(0.5, None, 0), {}))],
-)
-def test_where_no_malicious_client_takes_part(truths, expected):
-  population = dataclasses.replace(make_population(clients=2), truths=truths)
-  baseline = in_json.record(Stage, {'evaluation': {'client_accuracy': [0.25, 0.75]}})
-  assert malicious_scores.summary(population, baseline, []) == expected
+  nobody = np.array([[1.0] * 4, [0.0] * 4])
+  assert summary(malicious=nobody) == Malicious([], Sides(pytest.approx(0.625), None, 5), {})
+  assert summary(group=np.ones((1, 4))) is None
 
 
 @pytest.fixture(scope='module')
 def done(tmp_path_factory):
-  return WholeRun(CONFIG, tmp_path_factory.mktemp('malicious') / 'run', export_models=False)
+  return WholeRun(CONFIG, tmp_path_factory.mktemp('malicious') / 'run')
 
 
 @pytest.mark.tensorflow
@@ -102,14 +97,14 @@ def test_results_tell_honest_and_malicious_clients_apart(done):
   assert isolated.recovery['malicious'].ari == 1.0 and isolated.num_clusters == 2
 
 
+def only_trained(data=(), training=()):
+  return changed(CONFIG, data, training, clusterings=())
+
+
 @pytest.mark.tensorflow
 def test_results_without_malicious_clients_do_not_mention_them(done, tmp_path):
-  honest = dataclasses.replace(
-    CONFIG,
-    data=dataclasses.replace(CONFIG.data, malicious_clients=0.0, attack_scale=None),
-    clusterings=CONFIG.clusterings[2:],
-  )
-  plain = WholeRun(honest, tmp_path, store_dir=done.store, export_models=False).results
+  honest = only_trained({'malicious_clients': 0.0, 'attack_scale': None})
+  plain = WholeRun(honest, tmp_path, store_dir=done.store).results
   # Whatever was trained with malicious clients is not taken for training without them.
   assert plain.phase1.evaluation != done.results.phase1.evaluation
   assert 'malicious' not in plain.to_json()
@@ -118,26 +113,11 @@ def test_results_without_malicious_clients_do_not_mention_them(done, tmp_path):
 
 @pytest.mark.tensorflow
 def test_an_aggregator_has_trajectories_and_computations_of_its_own(done, tmp_path):
-  training = dataclasses.replace(CONFIG.training, aggregator='robust')
-  robust = dataclasses.replace(CONFIG, training=training, clusterings=CONFIG.clusterings[2:])
-  found = WholeRun(robust, tmp_path / 'robust', store_dir=done.store, export_models=False).results
-  assert found.config.training.aggregator == 'robust'
-  assert found.phase1.evaluation != done.results.phase1.evaluation
-  names = {
-    json.loads(path.read_text())['settings'].get('aggregator')
-    for path in done.folder.store.glob('fedavg-*/determinants.json')
-  }
-  assert names == {None, 'robust'}
+  robust = WholeRun(
+    only_trained(training={'aggregator': 'robust'}), tmp_path / 'robust', store_dir=done.store
+  )
+  assert robust.results.phase1.evaluation != done.results.phase1.evaluation
   # In the same process, after the robust one: what was built for it is not used for the mean.
-  again = WholeRun(CONFIG, tmp_path / 'again', export_models=False)
-  assert again.results.digest == done.results.digest
-
-
-@pytest.mark.tensorflow
-def test_updates_that_are_not_finite_are_counted(tmp_path):
-  """Clients that send NaN for training only: their signatures are never asked for."""
-  data = dataclasses.replace(CONFIG.data, attack='nan', attack_scale=None)
-  config = dataclasses.replace(CONFIG, data=data, clusterings=())
-  found = WholeRun(config, tmp_path).results.malicious
-  # Two clients, four rounds.
-  assert found.baseline.dropped_updates == 8 and found.clusterings == {}
+  again = WholeRun(only_trained(), tmp_path / 'again').results
+  assert again.phase1.evaluation == done.results.phase1.evaluation
+  assert again.baseline.evaluation == done.results.baseline.evaluation

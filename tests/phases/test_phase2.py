@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.phases.conftest import CLIENTS, CONFIG, LABELS, PHASE1, PHASE2, PLAIN
-from tests.phases.whole_run import WholeRun
+from tests.phases.whole_run import WholeRun, changed
 from tff_cluster.base import digests
 from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.experiment.measured import Ledger
@@ -50,16 +50,13 @@ def test_clusters_start_from_the_plain_mean_of_their_members(planted):
 
 
 @pytest.mark.parametrize('label', LABELS)
-def test_exported_models_are_the_trained_ones(label, planted):
-  for row, weights in zip(planted.membership(label), planted.models[label], strict=True):
-    trained, _ = trajectory(planted, PHASE1, np.flatnonzero(row), PHASE1 + PHASE2)
-    for one, other in zip(weights, trained, strict=True):
-      np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize('label', LABELS)
-def test_best_validation_is_the_highest_of_the_rounds_and_history_the_mean_of_the_clients(label, planted):
+def test_exported_models_are_the_trained_ones_best_validation_is_the_highest_of_the_rounds_and_history_the_mean(
+  label, planted
+):
   clustering, member = planted.clustering(label), planted.membership(label)
+  for row, weights in zip(member, planted.models[label], strict=True):
+    trained, _ = trajectory(planted, PHASE1, np.flatnonzero(row), PHASE1 + PHASE2)
+    assert all(np.array_equal(one, other) for one, other in zip(weights, trained, strict=True))
   history, rounds = clustering.history, list(range(PHASE1 + 1, PHASE1 + PHASE2 + 1))
   validation, test = [], []
   for row in range(len(member)):
@@ -102,9 +99,8 @@ def test_a_clustering_that_costs_more_is_measured_where_fedavg_would_stop(plante
   found = dear.equal_cost
   assert (found.round, found.client_rounds) == (PHASE1 + affordable, each * affordable)
   # A run of so many rounds ends with the same models.
-  training = dataclasses.replace(CONFIG.training, phase2_rounds=affordable)
-  shorter = dataclasses.replace(PLAIN, training=training, clusterings=CONFIG.clusterings[1:2])
-  again = WholeRun(shorter, tmp_path, store_dir=planted.store, export_models=False)
+  shorter = changed(PLAIN, training={'phase2_rounds': affordable}, clusterings=CONFIG.clusterings[1:2])
+  again = WholeRun(shorter, tmp_path, store_dir=planted.store)
   own = again.clustering('dynamic_distance').evaluations['own']
   assert found.evaluation == dataclasses.replace(own, mixing=None)
   assert all(planted.clustering(label).equal_cost is None for label in ('kmeans', 'everybody', 'planted'))
@@ -112,12 +108,12 @@ def test_a_clustering_that_costs_more_is_measured_where_fedavg_would_stop(plante
 
 def test_where_not_even_a_round_can_be_paid_the_start_is_measured(planted, tmp_path):
   # The round in which updates are sent costs as much as the only round of Phase 2.
-  one = dataclasses.replace(
+  one = changed(
     PLAIN,
-    training=dataclasses.replace(CONFIG.training, phase2_rounds=1, cluster_start='global_model'),
+    training={'phase2_rounds': 1, 'cluster_start': 'global_model'},
     clusterings=(ClusteringConfig('kmeans', num_clusters=2, signature='updates'),),
   )
-  results = WholeRun(one, tmp_path, store_dir=planted.store, export_models=False).results
+  results = WholeRun(one, tmp_path, store_dir=planted.store).results
   found = results.clusterings[0].equal_cost
   assert (found.round, found.client_rounds) == (PHASE1, CLIENTS)
   assert found.evaluation.client_accuracy == results.phase1.evaluation.client_accuracy

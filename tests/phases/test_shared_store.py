@@ -67,9 +67,9 @@ def store(alone, tmp_path):
 
 
 def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(alone, tmp_path):
-  run, _ = alone
-  members = [run.population.client_digests[k] for k in run.membership('kmeans')[0].nonzero()[0]]
-  made = run.folder.store.glob('fedavg-*')
+  whole, _ = alone
+  members = [whole.population.client_digests[k] for k in whole.membership('kmeans')[0].nonzero()[0]]
+  made = whole.folder.store.glob('fedavg-*')
   (taken,) = [f for f in made if json.loads((f / 'determinants.json').read_text())['clients'] == members]
   other = tmp_path / 'store' / taken.name
   other.mkdir(parents=True)
@@ -83,44 +83,41 @@ def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(al
   )
   clusters = [name for name in progress.names if name.startswith('kmeans/')]
   assert clusters == ['kmeans/cluster_001', 'kmeans/cluster_000']
-  assert beside.results.digest == run.results.digest
+  assert beside.results.digest == whole.results.digest
 
 
-def test_no_model_is_measured_twice_on_the_global_test_set(alone, store, tmp_path):
-  run, models = alone
+def test_a_stopped_phase_3_measures_only_what_is_left_and_a_damaged_measurement_alone_is_made_again(
+  alone, store, tmp_path
+):
+  whole, models = alone
   assert len(models) == len(set(models)) == MODELS
-  with noted() as measured:
-    assert WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results.digest == run.results.digest
-  assert measured == []
+  for path in store.glob('global_scores-*/*.npz'):
+    path.unlink()
+
+  def run():
+    assert WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results.digest == whole.results.digest
+
+  with noted(stop_after=6) as before, pytest.raises(Stopped):
+    run()
+  with noted() as after:
+    run()
+  assert before + after == models
   (artifact,) = [a for a in artifacts.Store(store).artifacts() if a.kind == 'global_scores']
   assert artifact.content == f'models scored: {MODELS}'
-
-
-def test_a_stopped_phase_3_measures_only_what_is_left(alone, tmp_path):
-  run, models = alone
-  with noted(stop_after=6) as before, pytest.raises(Stopped):
-    WholeRun(TINY, tmp_path)
-  with noted() as after:
-    assert WholeRun(TINY, tmp_path).results.digest == run.results.digest
-  assert before + after == models
-
-
-def test_a_damaged_measurement_is_kept_aside_and_made_again(alone, store, tmp_path):
-  (artifact,) = store.glob('global_scores-*')
-  damaged = sorted(artifact.glob('*.npz'))[0]
-  whole = damaged.read_bytes()
-  damaged.write_bytes(whole[:-100])
+  damaged = min(store.glob('global_scores-*/*.npz'))
+  bytes_before = damaged.read_bytes()
+  damaged.write_bytes(bytes_before[:-100])
+  shutil.rmtree(tmp_path / 'run')
   with noted() as measured:
-    again = WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results
-  assert again.digest == alone[0].results.digest and len(measured) == 1
-  assert damaged.read_bytes() == whole
+    run()
+  assert len(measured) == 1 and damaged.read_bytes() == bytes_before
   assert damaged.with_name(damaged.name + '.damaged').exists()
 
 
 def test_another_global_test_set_is_measured_by_itself(alone, store, tmp_path, monkeypatch):
-  run, models = alone
-  x, y = run.population.global_test_x[:50], run.population.global_test_y[:50]
-  fewer = dataclasses.replace(run.population, global_test_x=x, global_test_y=y)
+  whole, models = alone
+  x, y = whole.population.global_test_x[:50], whole.population.global_test_y[:50]
+  fewer = dataclasses.replace(whole.population, global_test_x=x, global_test_y=y)
   monkeypatch.setattr(populate, 'build_population', lambda *arguments: fewer)
   with noted() as measured:
     found = WholeRun(TINY, tmp_path / 'run', store_dir=str(store)).results

@@ -1,77 +1,69 @@
 """CFL (Sattler et al. 2019): the recursion trains, tests and splits as Algorithm 2 says, and goes on to the same bits."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from tests.phases.whole_run import Stopped
+from tests.phases.conftest import CLIENTS, PLAIN
+from tests.phases.whole_run import Stopped, WholeRun, accuracy, accuracy_of, changed, opened
 from tff_cluster.base.errors import InputError
-from tff_cluster.data import saved
-from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
+from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import run_experiment
 from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
 
-CLIENTS, PHASE1, LAST, PAUSE = 8, 6, 20, 4
+PHASE1, LAST, PAUSE = 6, 20, 4
 CFL = ClusteringConfig('bipartition', stationary_norm=0.3, stopping_norm=0.45, rounds_before_split=PAUSE)
-CONFIG = ExperimentConfig(
-  DataConfig(num_clients=CLIENTS, rows_per_client=80, num_groups=2, partition='label_permuted'),
-  TrainingConfig(model='logistic', phase1_rounds=PHASE1, phase2_rounds=LAST - PHASE1, batch_size=20),
-  (CFL,),
+CONFIG = changed(
+  PLAIN,
+  {'partition': 'label_permuted', 'validation_fraction': 0.1},
+  {'phase1_rounds': PHASE1, 'phase2_rounds': LAST - PHASE1, 'batch_size': 20},
+  clusterings=(CFL,),
 )
 
 
-def run(path, config=CONFIG, progress=None):
-  return run_experiment.run_experiment(config, path, progress=progress)
+def with_norms(data=(), rounds=(PHASE1, LAST - PHASE1), **norms):
+  """Returns the experiment with other norms or guards."""
+  training = {'phase1_rounds': rounds[0], 'phase2_rounds': rounds[1]}
+  return changed(CONFIG, data, training, clusterings=(CFL.changed(**norms),))
 
 
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory):
-  path = tmp_path_factory.mktemp('cfl') / 'run'
-  return run(path), RunFolder(path)
+  return WholeRun(CONFIG, tmp_path_factory.mktemp('cfl') / 'run')
 
 
-def updates_of(trainer, weights, members, number):
-  found = {}
-  trainer.local_updates(weights, members, number, lambda i, u: found.update({members[i]: u.astype(float)}))
-  return found
-
-
-def by_hand(folder, config=CONFIG):
+def by_hand(folder):
   """Algorithm 2 once more, on the trainer alone: its tests, and each client's last model."""
-  from tff_cluster.phases import session
-
-  cfl, tests, models = config.clusterings[0], [], {}
-  with session.opened(folder, config, run_experiment.Silent()) as experiment:
+  tests, models = [], {}
+  with opened(folder, CONFIG) as experiment:
     trainer = experiment.trainer
 
     def cluster(members, weights, number, first_test):
       state = trainer.start(weights)
       while number < LAST:
         number += 1
-        updates = updates_of(trainer, trainer.weights(state), members, number)
+        sent = np.empty((len(members), trainer.computations.model.num_parameters))
+        trainer.local_updates(trainer.weights(state), members, number, sent.__setitem__)
+        updates = dict(zip(members, sent, strict=True))
         state, _ = trainer.round(state, np.array(members), number)
         rows = experiment.population.train.counts[members]
-        mean = sum(n * updates[k] for n, k in zip(rows, members, strict=True)) / rows.sum()
-        if number < first_test or number == LAST or len(members) == 1:
+        stationary = np.linalg.norm(rows @ sent / rows.sum()) < CFL.options.stationary_norm
+        if number < first_test or number == LAST or len(members) == 1 or not stationary:
           continue
-        if np.linalg.norm(mean) >= cfl.options.stationary_norm:
-          continue
-        if max(np.linalg.norm(u) for u in updates.values()) < cfl.options.stopping_norm:
+        if np.linalg.norm(sent, axis=1).max() < CFL.options.stopping_norm:
           tests.append((number, members, None))
           first_test = LAST
           continue
         halves = best_halves(members, updates)
         tests.append((number, members, halves))
         for half in halves:
-          cluster(half, trainer.weights(state), number, number + cfl.options.rounds_before_split)
+          cluster(half, trainer.weights(state), number, number + CFL.options.rounds_before_split)
         return
       models.update(dict.fromkeys(members, trainer.weights(state)))
 
-    cluster(list(range(CLIENTS)), trainer.computations.model.weights, 0, config.training.phase1_rounds)
+    cluster(list(range(CLIENTS)), trainer.computations.model.weights, 0, PHASE1)
   return tests, models
 
 
@@ -90,43 +82,32 @@ def best_halves(members, updates):
 
 
 def test_the_recursion_is_algorithm_2(finished, tmp_path):
-  done, folder = finished
   tests, models = by_hand(RunFolder(tmp_path))
-  splits = done.results.clusterings[0].splits
-  ids = done.results.population.client_ids
+  (clustering,), ids = finished.results.clusterings, finished.population.client_ids
+
+  def positions(clients):
+    return [ids.index(client_id) for client_id in clients]
+
   told = [
-    (
-      s.round,
-      [ids.index(i) for i in s.cluster],
-      sorted([ids.index(i) for i in half] for half in s.halves) if s.halves else None,
-    )
-    for s in splits
+    (s.round, positions(s.cluster), sorted(map(positions, s.halves)) if s.halves else None)
+    for s in clustering.splits
   ]
   assert told == sorted(tests, key=lambda test: (test[0], test[1]))
   assert any(halves for *_, halves in tests) and any(halves is None for *_, halves in tests)
-  population = saved.load_population(folder.population)
-  accuracy = files.load_arrays(folder.client_accuracy('bipartition'))['test']
-  assert accuracy.shape == (LAST, CLIENTS)
-  own = done.results.clusterings[0].evaluations['own'].client_accuracy
-  np.testing.assert_allclose(accuracy[-1], own, rtol=1e-6)
-  for k in range(CLIENTS):
-    x, y = population.test.client(k)
-    kernel, bias = models[k]
-    predicted = np.argmax(x.reshape(len(x), -1).astype(np.float64) / 255 @ kernel + bias, axis=1)
-    assert np.mean(predicted == y) == pytest.approx(own[k])
+  each_round = files.load_arrays(finished.folder.client_accuracy('bipartition'))['test']
+  assert each_round.shape == (LAST, CLIENTS)
+  own = clustering.evaluations['own'].client_accuracy
+  np.testing.assert_allclose(each_round[-1], own, rtol=1e-6)
+  assert [accuracy(models[k], finished.population.test, k) for k in range(CLIENTS)] == pytest.approx(own)
 
 
-def test_the_planted_groups_are_found_and_the_clients_gain(finished):
-  (clustering,) = finished[0].results.clusterings
+def test_the_planted_groups_are_found_and_every_test_says_what_it_decided_on(finished):
+  (clustering,) = finished.results.clusterings
   assert clustering.recovery['group'].ari == 1.0
   assert [split.verdict for split in clustering.splits] == ['split', 'stopped', 'stopped']
-  own = clustering.evaluations['own'].clients.mean_client_accuracy
-  assert own > finished[0].results.baseline.evaluation.clients.mean_client_accuracy + 0.3
-
-
-def test_every_test_says_what_it_decided_on(finished):
-  (clustering,) = finished[0].results.clusterings
-  matrices = files.load_arrays(finished[1].arrays)
+  baseline = finished.results.baseline.evaluation
+  assert accuracy_of(clustering.evaluations['own']) > accuracy_of(baseline) + 0.3
+  matrices = files.load_arrays(finished.folder.arrays)
   for number, split in enumerate(clustering.splits):
     similarity = matrices[f'similarity_bipartition_{number:03d}']
     assert similarity.shape == (len(split.cluster),) * 2
@@ -142,12 +123,12 @@ def test_every_test_says_what_it_decided_on(finished):
 
 
 def test_rounds_before_the_first_split_are_the_baselines_and_nothing_else_is_sent(finished):
-  results, (clustering,) = finished[0].results, finished[0].results.clusterings
-  accuracy = files.load_arrays(finished[1].arrays)['client_accuracy_bipartition']
+  results, (clustering,) = finished.results, finished.results.clusterings
+  each_round = files.load_arrays(finished.folder.arrays)['client_accuracy_bipartition']
   first = clustering.splits[0].round
   baseline = results.baseline.history.test_accuracy
-  np.testing.assert_allclose(accuracy[:first].mean(axis=1), baseline[:first], rtol=1e-6)
-  np.testing.assert_allclose(accuracy[PHASE1:].mean(axis=1), clustering.history.test_accuracy, rtol=1e-6)
+  np.testing.assert_allclose(each_round[:first].mean(axis=1), baseline[:first], rtol=1e-6)
+  np.testing.assert_allclose(each_round[PHASE1:].mean(axis=1), clustering.history.test_accuracy, rtol=1e-6)
   assert clustering.history.rounds == list(range(PHASE1 + 1, LAST + 1))
   assert clustering.ledger.client_rounds == CLIENTS * (LAST - PHASE1)
 
@@ -164,83 +145,64 @@ class Interrupting(run_experiment.Silent):
       raise Stopped
 
 
-@pytest.mark.parametrize('moment', [3, 9, 15, 26, 40])
-def test_interrupted_anywhere_it_goes_on_to_the_same_bits(moment, finished, tmp_path):
-  with pytest.raises(Stopped):
-    run(tmp_path / 'run', progress=Interrupting(moment))
-  again = run(tmp_path / 'run')
-  assert again.results.digest == finished[0].results.digest
-  assert again.trained < finished[0].trained
+def test_interrupted_again_and_again_it_goes_on_to_the_same_bits(finished, tmp_path):
+  for moment in (3, 9, 15, 26, 40):
+    with pytest.raises(Stopped):
+      WholeRun(CONFIG, tmp_path / 'run', progress=Interrupting(moment))
+  again = WholeRun(CONFIG, tmp_path / 'run')
+  assert again.results.digest == finished.results.digest
+  assert again.done.trained < finished.done.trained
 
 
-def test_a_split_that_a_guard_forbids_is_tested_again(finished, tmp_path):
-  guarded = CFL.changed(min_cluster_size=5)
-  done = run(tmp_path / 'run', dataclasses.replace(CONFIG, clusterings=(guarded,)))
-  (clustering,) = done.results.clusterings
-  assert clustering.num_clusters == 1
-  assert [(s.round, s.verdict) for s in clustering.splits] == [
-    (number, 'kept') for number in range(PHASE1, LAST, PAUSE)
-  ]
-  first = finished[0].results.clusterings[0].splits[0]
-  assert clustering.splits[0].halves == first.halves
-  assert 'min_cluster_size' in clustering.splits[0].reason and 'min_cluster_size' in ' '.join(
-    clustering.notes
-  )
-
-
-def test_clients_that_agree_are_not_split(tmp_path):
-  iid = dataclasses.replace(CONFIG, data=DataConfig(num_clients=CLIENTS, rows_per_client=80, partition='iid'))
-  (clustering,) = run(tmp_path / 'run', iid).results.clusterings
-  assert clustering.num_clusters == 1
-  assert [split.verdict for split in clustering.splits] == ['stopped']
-
-
-def test_a_cluster_that_is_never_stationary_is_never_tested(tmp_path):
-  restless = CFL.changed(stationary_norm=1e-6)
-  done = run(tmp_path / 'run', dataclasses.replace(CONFIG, clusterings=(restless,)))
-  (clustering,) = done.results.clusterings
-  assert clustering.splits == [] and clustering.num_clusters == 1
-  assert 'stationary_norm' in clustering.notes[0]
-  baseline = done.results.baseline
-  assert clustering.history.test_accuracy == baseline.history.test_accuracy[PHASE1:]
-
-
-def stopped_by_its_norms(data, phase1=PHASE1):
-  """A run whose first test finds no update as long as eps_2, which is far too large."""
-  training = dataclasses.replace(CONFIG.training, phase1_rounds=phase1, phase2_rounds=4)
-  return ExperimentConfig(data, training, (CFL.changed(stopping_norm=100.0),))
+def test_a_split_that_a_guard_forbids_is_tested_again_and_who_is_never_stationary_is_never_tested(
+  finished, tmp_path
+):
+  others = (CFL.changed(min_cluster_size=5), CFL.changed(name='restless', stationary_norm=1e-6))
+  run = WholeRun(changed(CONFIG, clusterings=others), tmp_path, store_dir=finished.store)
+  guarded, restless = run.results.clusterings
+  assert guarded.num_clusters == restless.num_clusters == 1
+  moments = range(PHASE1, LAST, PAUSE)
+  assert [(s.round, s.verdict) for s in guarded.splits] == [(number, 'kept') for number in moments]
+  assert guarded.splits[0].halves == finished.results.clusterings[0].splits[0].halves
+  assert 'min_cluster_size' in guarded.splits[0].reason and 'min_cluster_size' in ' '.join(guarded.notes)
+  assert restless.splits == [] and 'stationary_norm' in restless.notes[0]
+  assert restless.history.test_accuracy == run.results.baseline.history.test_accuracy[PHASE1:]
 
 
 def test_norms_that_stop_groups_in_conflict_are_contradicted_and_others_proposed(tmp_path):
-  data = dataclasses.replace(CONFIG.data, num_clients=12, partition='label_swapped')
-  config = stopped_by_its_norms(data, phase1=20)
-  results = run(tmp_path / 'run', config).results
-  (clustering,) = results.clusterings
+  """The first test finds no update as long as eps_2, which is far too large."""
+  conflict, rounds = {'num_clients': 12, 'partition': 'label_swapped'}, (20, 4)
+  stopped = WholeRun(with_norms(conflict, rounds, stopping_norm=100.0), tmp_path / 'run')
+  (clustering,) = stopped.results.clusterings
   (test,) = clustering.splits
   assert (test.verdict, clustering.num_clusters) == ('stopped', 1)
   assert test.reason.startswith('no client’s update is longer than stopping_norm=100; the longest is 0.')
   found = test.two_kinds
-  groups = np.argmax(results.population.truths['group'], axis=0)
-  position = {client_id: k for k, client_id in enumerate(results.population.client_ids)}
+  groups = np.argmax(stopped.results.population.truths['group'], axis=0)
+  position = {client_id: k for k, client_id in enumerate(stopped.population.client_ids)}
   assert [len({groups[position[i]] for i in half}) for half in found.halves] == [1, 1]
   assert found.words in clustering.notes
   assert f'stopping_norm={found.stopping_norm:g}' in found.words
   # What is proposed splits, there and then, into what was seen.
-  proposed = {name: getattr(found, name) for name in ('stationary_norm', 'stopping_norm')}
-  changed = dataclasses.replace(config, clusterings=(CFL.changed(**proposed),))
-  (split, *_) = run(tmp_path / 'split', changed).results.clusterings[0].splits
+  proposed = with_norms(
+    conflict, rounds, stationary_norm=found.stationary_norm, stopping_norm=found.stopping_norm
+  )
+  again = WholeRun(proposed, tmp_path / 'split', store_dir=stopped.store).results
+  (split, *_) = again.clusterings[0].splits
   assert (split.verdict, split.round, split.halves) == ('split', test.round, found.halves)
 
 
 def test_norms_that_stop_clients_of_one_kind_are_not_contradicted(tmp_path):
-  data = DataConfig(num_clients=12, rows_per_client=80, partition='iid')
-  (clustering,) = run(tmp_path / 'run', stopped_by_its_norms(data, phase1=20)).results.clusterings
+  one_kind = {'num_clients': 12, 'partition': 'iid', 'num_groups': 4}
+  config = with_norms(one_kind, (PHASE1, 1), stationary_norm=9.0, stopping_norm=100.0)
+  (clustering,) = WholeRun(config, tmp_path).results.clusterings
   (test,) = clustering.splits
-  assert test.verdict == 'stopped' and test.two_kinds is None
-  assert clustering.notes == []
+  assert (test.verdict, test.two_kinds, clustering.num_clusters, clustering.notes) == ('stopped', None, 1, [])
 
 
-def test_the_table_of_times_has_all_that_was_trained(tmp_path, monkeypatch):
+def test_the_table_of_times_has_all_that_was_trained_and_other_clusterings_change_nothing(
+  tmp_path, monkeypatch
+):
   from tff_cluster.federated import trainer as trainer_lib
 
   trained = []
@@ -256,29 +218,26 @@ def test_the_table_of_times_has_all_that_was_trained(tmp_path, monkeypatch):
 
   counted('round', 1)
   counted('local_updates', 1)
+  alone = with_norms(rounds=(2, 3), stationary_norm=9.0, stopping_norm=0.001, rounds_before_split=1)
   chosen = ClusteringConfig('hierarchical', distance_threshold='validation')
-  done = run(tmp_path / 'run', dataclasses.replace(CONFIG, clusterings=(CFL, chosen)))
-  rows = {row.name: row for row in done.results.timing}
+  both = WholeRun(changed(alone, clusterings=(*alone.clusterings, chosen)), tmp_path / 'run')
+  rows = {row.name: row for row in both.results.timing}
   # Phase 1 keeps every client's own weights: as a client's round they come with the last round, and are no other one.
   own_weights = CLIENTS
-  assert sum(row.client_rounds_trained for row in rows.values()) == sum(trained) - own_weights == done.trained
-  recursion = rows['Clustering, bipartition']
-  tests = done.results.clusterings[0].splits
+  assert (
+    sum(r.client_rounds_trained for r in rows.values()) == sum(trained) - own_weights == both.done.trained
+  )
+  recursion = both.clustering('bipartition')
   # All clients train in every round; at a test their updates are made once more.
-  again = sum(len(test.cluster) for test in tests)
-  assert recursion.client_rounds_asked == CLIENTS * LAST + again
+  again = sum(len(test.cluster) for test in recursion.splits)
+  assert again > CLIENTS and rows['Clustering, bipartition'].client_rounds_asked == CLIENTS * 5 + again
   assert rows['Phase 2, bipartition'].client_rounds_trained == 0
   assert rows['Clustering, hierarchical'].client_rounds_trained > 0
-
-
-def test_it_stands_beside_other_clusterings_of_the_same_phase_1(finished, tmp_path):
-  two = dataclasses.replace(CONFIG, clusterings=(ClusteringConfig('kmeans', num_clusters=2), CFL))
-  found = run(tmp_path / 'run', two).results.clusterings
-  assert found[0].splits is None
-  assert found[1] == finished[0].results.clusterings[0]
+  assert both.clustering('hierarchical').splits is None
+  (by_itself,) = WholeRun(alone, tmp_path / 'alone', store_dir=both.store).results.clusterings
+  assert by_itself == recursion
 
 
 def test_all_clients_must_take_part():
-  some = dataclasses.replace(CONFIG.training, cohort_fraction=0.5)
   with pytest.raises(InputError, match=r'^cohort_fraction=0\.5: bipartition .* needs 1\.0'):
-    dataclasses.replace(CONFIG, training=some).validated()
+    changed(CONFIG, training={'cohort_fraction': 0.5}).validated()

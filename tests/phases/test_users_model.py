@@ -13,20 +13,21 @@ from tff_cluster.experiment.run_folder import RunFolder
 pytestmark = pytest.mark.tensorflow
 
 
+def experiment_with(root, model='somebodys:model', **data):
+  from tff_cluster.phases import live_experiment
+
+  clusterings = (ClusteringConfig('kmeans', num_clusters=2),)
+  config = ExperimentConfig(DataConfig(**data), TrainingConfig(model=model), clusterings)
+  return live_experiment.Experiment(RunFolder(root), config, make_population(), progress=None)
+
+
 @pytest.fixture(autouse=True)
-def fresh_process(monkeypatch):
+def seen(monkeypatch):
+  """What this process has compared: nothing yet."""
   from tff_cluster.phases import live_experiment
 
   monkeypatch.setattr(live_experiment, '_checked', set())
-
-
-def experiment_with(root, model, **data):
-  from tff_cluster.phases import live_experiment
-
-  config = ExperimentConfig(
-    DataConfig(**data), TrainingConfig(model=model), (ClusteringConfig('kmeans', num_clusters=2),)
-  )
-  return live_experiment.Experiment(RunFolder(root), config, make_population(), progress=None)
+  return live_experiment._checked
 
 
 @pytest.fixture
@@ -60,31 +61,26 @@ def checks(monkeypatch):
 
 
 def test_only_models_that_are_not_built_in_are_compared_and_each_once_a_store(
-  tmp_path, module, checks, tff_context, monkeypatch
+  tmp_path, module, checks, seen, tff_context
 ):
-  from tff_cluster.phases import live_experiment
-
   _ = experiment_with(tmp_path / 'a', 'logistic').trainer
   assert checks == []
   for _ in range(2):
-    _ = experiment_with(tmp_path / 'a', 'somebodys:model').trainer
-    live_experiment._checked.clear()  # As in another process.
+    _ = experiment_with(tmp_path / 'a').trainer
+    seen.clear()  # As in another process.
   assert len(checks) == 1
-  _ = experiment_with(tmp_path / 'b', 'somebodys:model').trainer
-  module.layer_call = lambda x: x * 2.0
-  _ = experiment_with(tmp_path / 'a', 'somebodys:model').trainer
-  assert len(checks) == 3
-
-
-def test_folds_have_stores_of_their_own_and_are_compared_once(tmp_path, module, checks, tff_context):
+  # Folds have stores of their own, and are compared once.
   for fold in range(3):
-    _ = experiment_with(tmp_path / str(fold), 'somebodys:model').trainer
-  assert len(checks) == 1
-  assert len(list(tmp_path.glob('*/store/model-*/verdict.json'))) == 3
-  _ = experiment_with(tmp_path / 'other', 'somebodys:model', num_clients=7).trainer
+    _ = experiment_with(tmp_path / f'fold {fold}').trainer
+  assert len(checks) == 2
+  assert len(list(tmp_path.glob('fold */store/model-*/verdict.json'))) == 3
+  _ = experiment_with(tmp_path / 'other data', num_clients=7).trainer
+  before = experiment_with(tmp_path / 'a').settings
+  assert len(checks) == 3 and experiment_with(tmp_path / 'a').settings == before
   module.layer_call = lambda x: x * 2.0
-  _ = experiment_with(tmp_path / 'changed', 'somebodys:model').trainer
-  assert len(checks) == 3
+  changed = experiment_with(tmp_path / 'a').settings
+  assert len(checks) == 4
+  assert changed['architecture'] == before['architecture'] and changed != before
 
 
 def test_a_refusal_is_not_kept_as_a_pass(tmp_path, module, monkeypatch, tff_context):
@@ -96,14 +92,4 @@ def test_a_refusal_is_not_kept_as_a_pass(tmp_path, module, monkeypatch, tff_cont
   monkeypatch.setattr(model_check, 'check', refuse)
   for _ in range(2):
     with pytest.raises(InputError, match='differs'):
-      _ = experiment_with(tmp_path, 'somebodys:model').trainer
-
-
-def test_a_layer_that_changed_names_other_artifacts(tmp_path, module, checks, tff_context):
-  before = experiment_with(tmp_path, 'somebodys:model').settings
-  again = experiment_with(tmp_path, 'somebodys:model').settings
-  module.layer_call = lambda x: x * 2.0
-  changed = experiment_with(tmp_path, 'somebodys:model').settings
-  assert before == again
-  assert changed['architecture'] == before['architecture']
-  assert changed != before
+      _ = experiment_with(tmp_path).trainer

@@ -1,6 +1,7 @@
 """A whole run, and what tests read of its folder."""
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Iterator
 
@@ -18,12 +19,19 @@ class Stopped(BaseException):
   """Stands for a kill."""
 
 
-class WholeRun:
-  """A finished run of an experiment; options are run_experiment's."""
+def changed(config, data=(), training=(), **parts):
+  """Returns an experiment with other fields of its data and of its training, and with other parts."""
+  fields = {'data': dataclasses.replace(config.data, **dict(data))}
+  fields['training'] = dataclasses.replace(config.training, **dict(training))
+  return dataclasses.replace(config, **fields, **parts)
 
-  def __init__(self, config, path, **options):
+
+class WholeRun:
+  """A finished run of an experiment; options are run_experiment's, but that models are exported on demand only."""
+
+  def __init__(self, config, path, export_models=False, **options):
     self.config, self.folder = config, RunFolder(path)
-    self.done = run_experiment.run_experiment(config, path, **options)
+    self.done = run_experiment.run_experiment(config, path, export_models=export_models, **options)
     self.results = self.done.results
 
   @property
@@ -82,18 +90,28 @@ def opened(folder, config) -> Iterator:
     yield experiment
 
 
-def logits(weights, x):
-  """Returns float64[rows, classes] of a linear model (kernel, bias) on images with values from 0 to 255."""
-  kernel, bias = weights
-  return x.reshape(len(x), -1).astype(np.float64) / 255 @ np.asarray(kernel, np.float64) + bias
-
-
 def accuracy(weights, split, client):
-  """Returns the share of a client's rows that a linear model is right on."""
-  x, y = split.client(client)
-  return np.mean(logits(weights, x).argmax(axis=1) == y)
+  """Returns the share of a client's rows, values from 0 to 255, that a linear model (kernel, bias) is right on."""
+  (x, y), (kernel, bias) = split.client(client), weights
+  logits = x.reshape(len(x), -1).astype(np.float64) / 255 @ np.asarray(kernel, np.float64) + bias
+  return np.mean(logits.argmax(axis=1) == y)
 
 
 def accuracy_of(evaluation):
   """Returns the mean over clients."""
   return evaluation.clients.mean_client_accuracy
+
+
+def scaled(population, factors):
+  """Returns the population with float32 rows from 0 to 1, those of some clients multiplied: at 1e30 training diverges."""
+
+  def of(split):
+    x = (split.x / 255.0).astype(np.float32)
+    for client, factor in factors.items():
+      x[split.offsets[client] : split.offsets[client + 1]] *= factor
+    return dataclasses.replace(split, x=x)
+
+  splits = {name: of(getattr(population, name)) for name in ('train', 'validation', 'test')}
+  return dataclasses.replace(
+    population, **splits, global_test_x=(population.global_test_x / 255.0).astype(np.float32)
+  )
