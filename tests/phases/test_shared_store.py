@@ -31,8 +31,9 @@ class Recorder(Silent):
   @contextlib.contextmanager
   def stage(self, name, total):
     self.names.append(name)
-    if name == self._until:
+    if name == self._until and self._descriptor is not None:
       os.close(self._descriptor)
+      self._descriptor = None
     yield self
 
 
@@ -82,7 +83,7 @@ def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(al
     TINY, tmp_path / 'beside', store_dir=str(tmp_path / 'store'), progress=progress, machine=one
   )
   clusters = [name for name in progress.names if name.startswith('kmeans/')]
-  assert clusters == ['kmeans/cluster_001', 'kmeans/cluster_000']
+  assert clusters[:2] == ['kmeans/cluster_001', 'kmeans/cluster_000']
   assert beside.results.digest == whole.results.digest
 
 
