@@ -236,18 +236,19 @@ def test_an_error_of_the_computation_ends_the_run_with_the_worker_and_its_cause(
 def test_a_piece_beside_one_that_failed_is_not_waited_for(dask, tff_context):
   from tff_cluster.engine import side_by_side
 
+  done = []
   with opened(dask.machine()) as cluster:
 
     def work(piece):
       if piece:
         time.sleep(0.5)
         raise EnvironmentFault('planted')
-      return list(cluster.each(slow_results(), [], steps_of(*range(20 * STEPS, 20 * STEPS + 40))))
+      for result in cluster.each(slow_results(), [], steps_of(*range(10 * STEPS, 10 * STEPS + 24))):
+        done.append(result)
 
-    started = time.monotonic()
     with pytest.raises(EnvironmentFault, match='planted'):
       side_by_side.each(work, [0, 1], 2)
-    assert time.monotonic() - started < 10
+  assert len(done) < 24
 
 
 def refused(machine, kind=EnvironmentFault):
