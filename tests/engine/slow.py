@@ -2,10 +2,17 @@
 
 import collections
 import functools
+import time
 
 import numpy as np
 
 STEPS = 100_000
+
+
+def sleep_and_double(number):
+  """Returns twice a number, after half a second."""
+  time.sleep(0.5)
+  return 2 * number
 
 
 def total(steps=STEPS):

@@ -160,7 +160,7 @@ def test_a_scheduler_that_is_killed_ends_the_run_in_one_line_and_the_same_comman
     cluster.start_worker(threads=2)
     flags = [f'--{name}={value}' for name, value in cluster.tls().items()]
     command = rounds, f'--scheduler_file={cluster.file}', *flags
-    child = run_all(there, *command, '--worker_start_timeout_secs=30')
+    child = run_all(there, *command, '--worker_start_timeout_secs=15')
     assert child.wait_for(there, 'store/fedavg-*/latest_*.npz')
     cluster.scheduler.kill()
     code, _, err = child.finish()
