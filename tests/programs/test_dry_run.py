@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from children import run_here
+
+from tests.programs.children import run_here
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.program]
 
@@ -33,7 +34,8 @@ def test_a_dry_run_tells_what_the_run_then_does(program, more, tmp_path, capsys)
   over = 'seeds and clients' if more else 'clients'
   assert len(summary) == 1 and summary[0].startswith('kmeans: ') and f'interval over {over} ' in summary[0]
   phases = [re.sub(r'^seed . \(. of 2\), ', '', row).partition(':')[0] for row in done.err.splitlines()]
-  one = ['Phase 1', 'clustering kmeans', 'FedAvg without clusters', 'Phase 2 of kmeans', 'Phase 3 of kmeans']
+  ahead = ['training side by side', 'FedAvg without clusters']
+  one = ['Phase 1', 'clustering kmeans', *ahead, 'Phase 2 of kmeans', 'Phase 3 of kmeans']
   assert phases == one * runs + ['report']
 
   assert run_here(*line, '--dry_run') == 0
