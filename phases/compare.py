@@ -7,6 +7,7 @@ Every --clustering is a row, beside FedAvg without clusters and, where they are 
 distance from every client alone to all together. It ends with OUTPUT_DIR/index.html, comparison.csv
 and comparison.json: differences client by client, with intervals over seeds and clients, at equal rounds and at equal
 client-rounds. Stopped, the same command goes on; the run of a seed lies in OUTPUT_DIR/seed_SEED.
+With --scheduler seeds run side by side on a cluster (docs/cluster.md).
 """
 
 import sys

@@ -9,6 +9,7 @@ All tables, figures and seeds below one --output_dir share a store, so that noth
 same command goes on. It ends with OUTPUT_DIR/TABLE/SCALE/index.html and scorecard.csv: each cell published, ours,
 difference and verdict, and each claim of the paper as a check. The page shows the rows that earlier calls ran, too.
 Figures of toy problems have no scale: OUTPUT_DIR/FIGURE/index.html.
+With --scheduler rows and seeds run side by side on a cluster (docs/cluster.md).
 """
 
 import sys
