@@ -153,7 +153,7 @@ def test_they_stand_beside_the_built_in_ones_and_join_a_finished_run_whose_model
   store = shutil.copytree(done.folder.store, tmp_path / 'store')
 
   def run(config):
-    return WholeRun(config, tmp_path / 'run', store_dir=str(store))
+    return WholeRun(config, tmp_path / 'run', store_dir=str(store), export_models=True)
 
   plain = run(NONE).results
   for clustering in plain.clusterings:
