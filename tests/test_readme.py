@@ -48,6 +48,15 @@ TOP_LEVEL |= {'requirements.in', 'requirements.lock', 'requirements.overrides.tx
 OTHERS = ('uv', 'pyenv', 'conda', 'sudo', 'source')
 
 
+@pytest.fixture(autouse=True)
+def _scripts_are_forgotten(tmp_path) -> Iterator[None]:
+  """A script of a page that a test has imported is no module of that name for other tests."""
+  yield
+  for name, module in list(sys.modules.items()):
+    if (getattr(module, '__file__', None) or '').startswith(str(tmp_path)):
+      del sys.modules[name]
+
+
 def blocks(page: pathlib.Path, language: str) -> list[str]:
   return re.findall(rf'^```{language}\n(.*?)^```$', page.read_text(), re.M | re.S)
 
