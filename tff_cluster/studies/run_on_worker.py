@@ -107,11 +107,12 @@ def run(asked: Asked) -> Ran:
 
 
 def _answer(lines: list[str]) -> dict[str, Any] | None:
-  """Returns what the process said in its last line of JSON."""
-  with contextlib.suppress(ValueError, IndexError):
-    answer = json.loads(lines[-1])
-    if isinstance(answer, dict) and answer.keys() == {'asked', 'trained', 'input_error', 'machine_fault'}:
-      return answer
+  """Returns what the process said in a line of JSON; libraries may write lines of theirs after it, when they end."""
+  for line in reversed(lines):
+    with contextlib.suppress(ValueError):
+      answer = json.loads(line)
+      if isinstance(answer, dict) and answer.keys() == {'asked', 'trained', 'input_error', 'machine_fault'}:
+        return answer
   return None
 
 
