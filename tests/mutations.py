@@ -111,7 +111,7 @@ FAULTS = (
         'split-again-at-once', 'clustering/methods/bipartition.py',
         'first_test = trained.round + options.rounds_before_split', 'first_test = trained.round + 1',
         'a new cluster is split again before it has trained rounds_before_split rounds',
-        ('clustering/methods/test_bipartition.py', 'phases/test_training_while_clustering.py'),
+        ('clustering/methods/test_bipartition.py', 'phases/test_recursion.py'),
     ),
     Fault(
         'diverged-clients-in-every-cluster', 'clustering/diverged_clients.py',

@@ -17,8 +17,8 @@ from tff_cluster.clustering.method_options import NoOptions
 from tff_cluster.clustering.outcome import Joined, Outcome
 
 if TYPE_CHECKING:
-  from tff_cluster.clustering.alternating import Federation, Recursion, Tree
   from tff_cluster.clustering.assignment import ClusterAssignment
+  from tff_cluster.clustering.recursion import Federation, Recursion, Tree
   from tff_cluster.clustering.replay import Found, Grid, Replay
   from tff_cluster.clustering.signatures import Signatures
 

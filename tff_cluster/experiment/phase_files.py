@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from tff_cluster.base import records
 from tff_cluster.base.types import Json
-from tff_cluster.clustering import alternating
+from tff_cluster.clustering import recursion
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.experiment.measured import (
   Choice,
@@ -119,7 +119,7 @@ class ChoiceOfThreshold(PhaseFile):
 
 @dataclasses.dataclass(frozen=True)
 class SavedSegment(records.Record):
-  """See clustering.alternating.Segment; members are positions of clients."""
+  """See clustering.recursion.Segment; members are positions of clients."""
 
   members: list[int]
   start_round: int
@@ -138,7 +138,7 @@ class Splits(PhaseFile):
   """
 
   phase = 'clustering'
-  tests: list[alternating.Test]
+  tests: list[recursion.Test]
   segments: list[SavedSegment]
   timing: Spent
 

@@ -1,7 +1,7 @@
 """The parts of results.json (tff_cluster/experiment/results.py). Accuracies are from 0 to 1, times in seconds.
 
 What phases measure is in measured.py. What is in neither is in the records of lower rooms: `Metrics` and `RowMetrics` (data/class_counts.py), `Recovery` (clustering/recovery.py),
-`Test` and `TwoKinds` (clustering/alternating.py), `Comparison` (aggregation/expert_comparison.py), `Checkpoints`
+`Test` and `TwoKinds` (clustering/recursion.py), `Comparison` (aggregation/expert_comparison.py), `Checkpoints`
 (storage/saved_rounds.py) and `Environment` (base/environment.py).
 """
 
@@ -9,8 +9,8 @@ import dataclasses
 
 from tff_cluster.base import records
 from tff_cluster.base.types import Json
-from tff_cluster.clustering.alternating import Test
 from tff_cluster.clustering.recovery import Recovery
+from tff_cluster.clustering.recursion import Test
 from tff_cluster.experiment.measured import (
   Choice,
   ClusterScores,

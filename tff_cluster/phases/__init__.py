@@ -10,5 +10,5 @@ attained accuracy" is measured on its members' validation rows, never on test ro
 stands a baseline that the paper lacks: the same FedAvg gone on for as many rounds as Phase 2 has.
 
 FL+HC (Briggs et al. 2020, Algorithm 1) is the same phases with signature=updates and cluster_start=global_model. With
-a method that alternates, such as CFL's recursion, clustering and Phase 2 are one (phases/training_while_clustering.py).
+a method that alternates, such as CFL's recursion, clustering and Phase 2 are one (phases/recursion.py).
 """

@@ -7,8 +7,9 @@ import numpy as np
 
 from tff_cluster.aggregation import rules
 from tff_cluster.base.environment import Environment
-from tff_cluster.clustering import alternating, diverged_clients, recovery
 from tff_cluster.clustering import assignment as assignment_lib
+from tff_cluster.clustering import diverged_clients, recovery
+from tff_cluster.clustering import recursion as recursion_lib
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.data import population as population_lib
 from tff_cluster.data import saved as saved_population
@@ -240,7 +241,7 @@ def _joint_recovery(
   return _recovery(together, truths, together.client_ids, saved.excluded)
 
 
-def _split(test: alternating.Test, accuracy: np.ndarray, population: population_lib.Population) -> Split:
+def _split(test: recursion_lib.Test, accuracy: np.ndarray, population: population_lib.Population) -> Split:
   """Returns a test of CFL with what its halves had before they were parted, and in the rounds after."""
   if test.verdict != 'split' or test.halves is None:
     return Split(**vars(test))

@@ -9,9 +9,8 @@ import numpy as np
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import phase_files
-from tff_cluster.phases import client_signatures
+from tff_cluster.phases import client_signatures, recursion
 from tff_cluster.phases import live_experiment as live_experiment_lib
-from tff_cluster.phases import training_while_clustering as recursion
 from tff_cluster.storage import saved_rounds
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from tff_cluster.base.words import plural
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import client_signatures, failures, threshold_choice
+from tff_cluster.phases import client_signatures, failures, recursion, threshold_choice
 from tff_cluster.phases import live_experiment as live_experiment_lib
-from tff_cluster.phases import training_while_clustering as recursion
 from tff_cluster.storage import files
 
 if TYPE_CHECKING:

@@ -26,9 +26,8 @@ from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.measured import JoinedClients
-from tff_cluster.phases import client_signatures, cluster_training, evaluation
+from tff_cluster.phases import client_signatures, cluster_training, evaluation, recursion
 from tff_cluster.phases import live_experiment as live_experiment_lib
-from tff_cluster.phases import training_while_clustering as recursion
 from tff_cluster.storage import files as files_lib
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def _join(
 
 
 class SplitTree:
-  """The clusters of a recursion as a clustering.alternating.Tree; a segment of the recursion is a cluster of the tree.
+  """The clusters of a recursion as a clustering.recursion.Tree; a segment of the recursion is a cluster of the tree.
 
   Attributes:
     segments, num_newcomers: See there.

@@ -10,7 +10,7 @@ from tests.made_up.clients import scipy_distances
 from tests.made_up.refusals import refused
 from tff_cluster.clustering import halves as lib
 from tff_cluster.clustering import methods
-from tff_cluster.clustering.alternating import Trained
+from tff_cluster.clustering.recursion import Trained
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 

@@ -36,11 +36,11 @@ from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.fields import option
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import halves as halves_lib
-from tff_cluster.clustering.alternating import Federation, Recursion, Segment, Test, Trained, TwoKinds
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import NoOptions
 from tff_cluster.clustering.outcome import Joined, Outcome
+from tff_cluster.clustering.recursion import Federation, Recursion, Segment, Test, Trained, TwoKinds
 
 
 @dataclasses.dataclass(frozen=True)

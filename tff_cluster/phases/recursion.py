@@ -1,4 +1,4 @@
-"""Clusterings that are made while clients train, such as Clustered Federated Learning (CFL, Sattler et al. 2019).
+"""Clusterings that are split while clients train, such as Clustered Federated Learning (CFL, Sattler et al. 2019).
 
 What is tested and split is the method's (clustering/methods/bipartition.py); here are the clients that it trains, and what
 a run keeps of it.
@@ -11,7 +11,7 @@ import numpy as np
 
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
-from tff_cluster.clustering.alternating import Segment, Trained
+from tff_cluster.clustering.recursion import Segment, Trained
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.run_folder import RunFolder
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Clients:
-  """The clients of an experiment as a clustering.alternating.Federation.
+  """The clients of an experiment as a clustering.recursion.Federation.
 
   Attributes:
     client_ids, initial, first_round, last_round: See there.

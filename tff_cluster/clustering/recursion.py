@@ -1,4 +1,4 @@
-"""What methods that alternate between training and clustering work with. The phases make it, so nothing here trains."""
+"""What methods that split clusters while they train (CFL) work with. The phases make it, so nothing here trains."""
 
 import dataclasses
 from collections.abc import Callable
@@ -81,7 +81,7 @@ class Test(records.Record):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Recursion:
-  """What a method that alternates has done.
+  """What a method that splits has done.
 
   Attributes:
     segments: All clusters that ever were, each after the one that it was split from.
@@ -138,7 +138,7 @@ class Federation(Protocol):
 
 
 class Tree(Protocol):
-  """The clusters that a method which alternates trained, for clients that come later.
+  """The clusters that a method which splits trained, for clients that come later.
 
   Attributes:
     segments: As in `Recursion`.
