@@ -200,10 +200,9 @@ def _clustering_flags() -> type:
   name = fields.option(None, "What results call this clustering; default: the method's name.")
   declared: list[tuple[str, Any, Any]] = [('method', str, method), ('name', str | None, name)]
   for name, field in found.items():
-    metadata = dict(field.metadata)
-    option = fields.option(
-      field.default, metadata.pop('help'), applies=('method', tuple(methods.with_option(name))), **metadata
-    )
+    # Whether an option applies to another one of its method is the method's own check.
+    applies = {'applies': ('method', tuple(methods.with_option(name)))}
+    option = dataclasses.field(default=field.default, metadata={**field.metadata, **applies})
     declared.append((name, field.type, option))
   return dataclasses.make_dataclass('ClusteringFlags', declared, frozen=True)
 

@@ -18,10 +18,13 @@ class ClusterAssignment:
       or column. Rows stand in canonical order (by their sorted member positions), so two equal
       clusterings are equal arrays.
     client_ids: The clients' ids, one a column.
+    shares: float64[clusters, clients], what a client has of each of its clusters, above 0 for members only; columns sum to
+      1. None where it has as much of each. Clusters with shares may have the same members.
   """
 
   membership: np.ndarray
   client_ids: tuple[str, ...]
+  shares: np.ndarray | None = None
 
   def __post_init__(self):
     matrix = np.asarray(self.membership, np.float64)
@@ -39,11 +42,26 @@ class ClusterAssignment:
     if len(set(self.client_ids)) != len(self.client_ids):
       raise InputError('client ids must be distinct')
     # As packed bits, because sorting the rows themselves takes a minute for ten thousand clusters.
-    if len({row.tobytes() for row in np.packbits(member, axis=1)}) < len(matrix):
+    if self.shares is None and len({row.tobytes() for row in np.packbits(member, axis=1)}) < len(matrix):
       raise InputError('two clusters have the same members')
-    order = sorted(range(len(matrix)), key=lambda row: tuple(np.flatnonzero(member[row])))
+    order = self.order_of(matrix)
     object.__setattr__(self, 'membership', matrix[order])
     object.__setattr__(self, 'client_ids', tuple(self.client_ids))
+    if self.shares is not None:
+      object.__setattr__(self, 'shares', self._checked_shares(member)[order])
+
+  @staticmethod
+  def order_of(membership: np.ndarray) -> list[int]:
+    """Returns the canonical order of the rows of a membership matrix [clusters, clients]; equal rows keep theirs."""
+    return sorted(range(len(membership)), key=lambda row: tuple(np.flatnonzero(membership[row])))
+
+  def _checked_shares(self, member: np.ndarray) -> np.ndarray:
+    shares = np.asarray(self.shares, np.float64)
+    if shares.shape != member.shape or not np.array_equal(shares > 0.0, member):
+      raise InputError('shares must be above 0 for the members of a cluster, and 0 for others')
+    if not np.allclose(shares.sum(axis=0), 1.0):
+      raise InputError("a client's shares in its clusters must sum to 1")
+    return shares
 
   @classmethod
   def from_labels(cls, labels: Sequence[int] | np.ndarray, client_ids: Sequence[str]) -> 'ClusterAssignment':
@@ -52,8 +70,13 @@ class ClusterAssignment:
     return cls((np.unique(labels)[:, None] == labels[None, :]).astype(np.float64), tuple(client_ids))
 
   @classmethod
-  def from_clusters(cls, clusters: Sequence[Sequence[str]], client_ids: Sequence[str]) -> 'ClusterAssignment':
-    """Returns the clustering with these member lists (client ids)."""
+  def from_clusters(
+    cls,
+    clusters: Sequence[Sequence[str]],
+    client_ids: Sequence[str],
+    shares: Sequence[Sequence[float]] | None = None,
+  ) -> 'ClusterAssignment':
+    """Returns the clustering with these member lists (client ids), and shares in their order."""
     position = {client_id: k for k, client_id in enumerate(client_ids)}
     matrix = np.zeros((len(clusters), len(client_ids)))
     for row, members in enumerate(clusters):
@@ -63,7 +86,7 @@ class ClusterAssignment:
             f'cluster {row} names client {client_id!r}, which is not among the {len(client_ids)} clients'
           )
         matrix[row, position[client_id]] = 1.0
-    return cls(matrix, tuple(client_ids))
+    return cls(matrix, tuple(client_ids), None if shares is None else np.array(shares))
 
   @property
   def num_clusters(self) -> int:
@@ -72,6 +95,11 @@ class ClusterAssignment:
   @property
   def num_clients(self) -> int:
     return self.membership.shape[1]
+
+  @property
+  def own(self) -> np.ndarray:
+    """float64[clusters, clients], columns sum to 1: what each client has of each of its clusters."""
+    return self.membership / self.membership.sum(axis=0) if self.shares is None else self.shares
 
   @property
   def is_overlapping(self) -> bool:

@@ -4,7 +4,7 @@ A small method derives from `Method`, declares its options and overrides `cluste
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -61,7 +61,9 @@ class Newcomers:
     arriving: The newcomers' vectors, made like those of the others; None where they have none.
     threshold: The distance threshold that was used; None where there was none.
     truths: The newcomers' planted memberships by name; None for all but an oracle.
-    tree: The clusters that a method which alternates trained; None for others.
+    tree: The clusters that a method which splits while it trains has trained; None for others.
+    losses: Measures the clusters' models on the newcomers' training rows: mean cross-entropy float64[clusters, newcomers],
+      infinite where it is not finite; None but for methods that alternate.
   """
 
   assignment: 'ClusterAssignment'
@@ -70,6 +72,7 @@ class Newcomers:
   threshold: float | None = None
   truths: Mapping[str, np.ndarray] | None = None
   tree: 'Tree | None' = None
+  losses: Callable[[], np.ndarray] | None = None
 
 
 class Method(Generic[Options]):
@@ -87,6 +90,8 @@ class Method(Generic[Options]):
     approach: What a report calls a run of such clusterings.
     estimator_defaults: Options without which the method's estimator (clustering/estimators.py) could not be made.
     one_cluster: What it means where all clients are in one cluster.
+    alternates: Whether it clusters and trains in turn, instead of clustering vectors that clients sent once; see
+      clustering/alternating.py.
   """
 
   name: ClassVar[str] = ''
@@ -100,11 +105,17 @@ class Method(Generic[Options]):
   approach: ClassVar[str] = 'Three-phase distance-based clustering'
   estimator_defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
   one_cluster: ClassVar[str] = 'this is FedAvg restarted, not a clustering'
+  alternates: ClassVar[bool] = False
 
   @property
-  def alternates(self) -> bool:
-    """Whether it clusters while clients train, instead of vectors that they sent once."""
+  def splits(self) -> bool:
+    """Whether it splits clusters while they train."""
     return type(self).rounds is not Method.rounds
+
+  @property
+  def trains(self) -> bool:
+    """Whether clusters come of training, not of vectors that clients sent once."""
+    return self.alternates or self.splits
 
   # Its options.
 
@@ -171,8 +182,8 @@ class Method(Generic[Options]):
     raise NotImplementedError(f'{type(self).__name__} overrides neither cluster nor rounds')
 
   def rounds(self, options: Options, federation: 'Federation') -> 'Recursion':
-    """Clusters while clients train; a method that overrides this alternates."""
-    raise NotImplementedError(f'{type(self).__name__} clusters vectors; it does not alternate')
+    """Splits clusters while they train; a method that overrides this is such a method."""
+    raise NotImplementedError(f'{type(self).__name__} clusters vectors; it does not split clusters')
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
     """Returns the clusters that newcomers are assigned to: by default the one with the nearest mean (Euclidean).

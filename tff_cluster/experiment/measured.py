@@ -27,6 +27,35 @@ class Ledger(records.Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class Cost(records.Record):
+  """What rounds cost, in what it is made of.
+
+  Attributes:
+    trainings: Local trainings, each of one client and one model.
+    models_down, models_up: Models, or updates of one, that clients received and sent.
+    rows_trained: Rows that clients went through to train, each as often as it was visited.
+    rows_forward: Rows that they put through a model only to know its loss.
+  """
+
+  trainings: int = 0
+  models_down: int = 0
+  models_up: int = 0
+  rows_trained: int = 0
+  rows_forward: int = 0
+
+  @classmethod
+  def of_rounds(cls, client_rounds: int) -> 'Cost':
+    """Returns the cost of rounds in which a client receives a model, trains it and sends it."""
+    return cls(client_rounds, client_rounds, client_rounds)
+
+  def __add__(self, other: 'Cost') -> 'Cost':
+    return Cost(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+  def __sub__(self, other: 'Cost') -> 'Cost':
+    return Cost(*(a - b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+@dataclasses.dataclass(frozen=True)
 class History(records.Record):
   """Means over clients after each round; a client in several clusters counts with the mean over their models.
 

@@ -10,6 +10,7 @@ from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.experiment.measured import (
   Choice,
   ClusterScores,
+  Cost,
   EqualCost,
   Evaluation,
   Experts,
@@ -90,6 +91,7 @@ class Clusters(PhaseFile):
 
   Attributes:
     client_ids: [clients], in the order of the population.
+    shares: [clusters][clients], see ClusterAssignment.
   """
 
   phase = 'clustering'
@@ -101,11 +103,12 @@ class Clusters(PhaseFile):
   choice: Choice | None
   notes: list[str]
   excluded: tuple[str, ...] = records.optional(())
+  shares: list[list[float]] | None = records.optional(None)
 
   @property
   def assignment(self) -> ClusterAssignment:
     """The clusters as a membership matrix."""
-    return ClusterAssignment.from_clusters(self.clusters, self.client_ids)
+    return ClusterAssignment.from_clusters(self.clusters, self.client_ids, self.shares)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +144,38 @@ class Splits(PhaseFile):
   tests: list[recursion.Test]
   segments: list[SavedSegment]
   timing: Spent
+
+
+@dataclasses.dataclass(frozen=True)
+class Alternation(PhaseFile):
+  """The rounds of a method that alternates.
+
+  Attributes:
+    rounds: Where they are kept: all models of the last round.
+    models: Positions among them of the models that clients have in the end, in the order of the clusters.
+    membership: [clusters][clients], the clients' shares in them in the end; columns sum to 1.
+    joins_predictions: Whether a client of several models joins their predictions; else their weights.
+    cost: Of all its rounds.
+    dropped: Client updates that were not finite, in all its rounds.
+    notes: What a reader must know.
+    timing: What it took.
+  """
+
+  phase = 'clustering'
+  rounds: Checkpoints
+  models: list[int]
+  membership: list[list[float]]
+  joins_predictions: bool
+  cost: Cost
+  dropped: int
+  notes: list[str]
+  timing: Spent
+
+  @property
+  def shares(self) -> list[list[float]] | None:
+    """The memberships, where a client has shares in several models, else None."""
+    several = any(0.0 < share < 1.0 for row in self.membership for share in row)
+    return self.membership if several else None
 
 
 @dataclasses.dataclass(frozen=True)

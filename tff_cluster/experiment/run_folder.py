@@ -78,6 +78,9 @@ class RunFolder:
   # The recursion of method bipartition, and the cosine similarities at each of its tests.
   splits = _For('clusterings/{}/splits.json')
   similarities = _For('clusterings/{}/similarities.npz')
+  # The rounds of a method that alternates: what came of them, and who had which share in which model when.
+  alternation = _For('clusterings/{}/alternation.json')
+  memberships = _For('clusterings/{}/memberships.npz')
   # Of a kind of signatures: clusterings that are compared but not trained; distances and embedding.
   candidates = _For('clusterings/candidates_{}.json')
   geometry = _For('clusterings/geometry_{}.npz')
@@ -105,8 +108,8 @@ class RunFolder:
   def forget(self, label: str) -> None:
     """Removes what is saved of a clustering, but for what the store has of it."""
     saved = (
-      self.clusters, self.linkage, self.choice, self.splits, self.similarities, self.client_accuracy, self.phase2,
-      self.phase3, self.aggregation, self.new_clients_of,
+      self.clusters, self.linkage, self.choice, self.splits, self.similarities, self.alternation,
+      self.memberships, self.client_accuracy, self.phase2, self.phase3, self.aggregation, self.new_clients_of,
     )  # fmt: skip
     of_clusters = self._of_clusters('models', label) + self._of_clusters('metrics', label)
     for path in [*(at(label) for at in saved), *of_clusters]:

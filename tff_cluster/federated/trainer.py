@@ -100,7 +100,12 @@ class Trainer:
     return np.sort(generator.choice(members, size, replace=False))
 
   def round(
-    self, state: State, cohort: np.ndarray, round_number: int, may_diverge: bool = False
+    self,
+    state: State,
+    cohort: np.ndarray,
+    round_number: int,
+    may_diverge: bool = False,
+    equal: bool = False,
   ) -> tuple[State, dict[str, float]]:
     """Runs one round of FedAvg.
 
@@ -109,12 +114,13 @@ class Trainer:
       cohort: int64[cohort], positions of the clients that train.
       round_number: From 1; part of the seed of the visit orders.
       may_diverge: Whether the state stays as it is where no client's update is finite, which else is an error.
+      equal: Whether all clients weigh the same; else each weighs as many as it has rows (McMahan et al. 2017).
 
     Returns:
       The state after the round, and {'train_loss': mean cross-entropy over the rows visited, 'dropped':
       clients whose update was not finite and was left out}.
     """
-    jobs = self._training(cohort, round_number)
+    jobs = self._training(cohort, round_number, equal)
     output = self._round_apart(state, jobs) if self.workers.apart else self._round_in_one_call(state, jobs)
     work = output.metrics['client_work']
     if int(work['dropped']) == len(cohort):
@@ -178,11 +184,36 @@ class Trainer:
     ):
       into(i, np.asarray(sketch))
 
+  def average(self, state: State, updates: np.ndarray, weights: Sequence[float] | np.ndarray) -> State:
+    """Returns the state after the server's part of a round; clients' updates that are the same as in `round` give its bits.
+
+    Args:
+      state: The state before.
+      updates: float32[clients, features], trained minus start; rows that are not finite are left out.
+      weights: float[clients], what each weighs in the mean.
+    """
+    finite = np.isfinite(updates).all(axis=1)
+    if not finite.any():
+      return state
+    like = self.computations.model.weights
+    edges = np.cumsum([w.size for w in like])[:-1]
+    results = []
+    for update, weight, fine, last in zip(
+      updates, weights, finite, chunked_sum.is_last(len(updates)), strict=True
+    ):
+      pieces = np.split(-update if fine else np.zeros_like(update), edges)
+      arrays = tuple(piece.reshape(w.shape) for piece, w in zip(pieces, like, strict=True))
+      sent = collections.OrderedDict(update=arrays, last=np.asarray(last))
+      result = tff.learning.templates.ClientResult(sent, np.float32(weight if fine else 0.0))
+      counts = collections.OrderedDict(loss_sum=np.float32(0), rows=np.float32(0), dropped=np.int32(not fine))
+      results.append((result, counts))
+    return self.computations.finish_each(state, results).state
+
   def mean_update(
     self, weights: Weights, clients: Sequence[int] | np.ndarray, round_number: int
   ) -> np.ndarray:
     """Returns float32[features], the plain mean of the clients' local_updates, which are added up where they are made."""
-    jobs = self._training(clients, round_number, plain=True)
+    jobs = self._training(clients, round_number, equal=True)
     model = tff.learning.models.ModelWeights(tuple(weights), ())
     if self.workers.apart:
       chunks = [[jobs[k] for k in chunk] for chunk in chunked_sum.chunks(len(jobs))]
@@ -276,21 +307,21 @@ class Trainer:
     return totals
 
   def _training(
-    self, clients: Sequence[int] | np.ndarray, round_number: int, plain: bool = False
+    self, clients: Sequence[int] | np.ndarray, round_number: int, equal: bool = False
   ) -> list[jobs_lib.Job]:
     """Returns the clients with what they are sent to train on.
 
     Args:
       clients: Positions.
       round_number: Their visit orders are drawn for it.
-      plain: Whether all weigh the same; else each weighs as many as it has rows (McMahan 2017).
+      equal: Whether all weigh the same; else each weighs as many as it has rows (McMahan et al. 2017).
     """
     population, jobs = self.population, []
     for k, last in zip(map(int, clients), chunked_sum.is_last(len(clients)), strict=True):
       rows = len(population.train.client(k)[1])
       generator = seeding.generator(self.seed, 'visit order', round_number, population.client_ids[k])
       order = np.stack([generator.permutation(rows) for _ in range(self.local_epochs)])
-      beside = client_work.beside_rows(order, population.update_scale(k), 1.0 if plain else rows, last)
+      beside = client_work.beside_rows(order, population.update_scale(k), 1.0 if equal else rows, last)
       jobs.append(dataclasses.replace(self._measured(population.train, k), beside=beside))
     return jobs
 

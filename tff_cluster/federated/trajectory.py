@@ -64,7 +64,7 @@ class Outcome:
     weights: The model after each of the rounds that were to be kept, by round number, and the one before the first round.
     client_rounds_asked: What training it all from the start costs, in client-rounds.
     client_rounds_trained: What was trained now.
-    artifact: Name of the folder that keeps the models.
+    checkpoints: Where the models are kept, for those who read them later.
   """
 
   members: np.ndarray
@@ -72,13 +72,7 @@ class Outcome:
   weights: dict[int, Weights]
   client_rounds_asked: int
   client_rounds_trained: int
-  artifact: str
-
-  @property
-  def checkpoints(self) -> saved_rounds.Checkpoints:
-    """Where the models are kept, for those who read them later."""
-    start, *rounds = sorted(self.weights)
-    return saved_rounds.Checkpoints(self.artifact, start, tuple(rounds))
+  checkpoints: saved_rounds.Checkpoints
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -183,12 +177,14 @@ def run(
 
 def _after(outcome: Outcome, trajectory: Trajectory) -> Outcome:
   """Returns what is after the start of a trajectory, of an outcome that begins earlier."""
-  history = outcome.history.after(trajectory.start_round)
+  start, history = trajectory.start_round, outcome.history.after(trajectory.start_round)
+  later = tuple(number for number in outcome.checkpoints.rounds if number > start)
   return dataclasses.replace(
     outcome,
     history=history,
-    weights={number: model for number, model in outcome.weights.items() if number >= trajectory.start_round},
+    weights={number: model for number, model in outcome.weights.items() if number >= start},
     client_rounds_asked=trajectory.client_rounds(history.rounds),
+    checkpoints=dataclasses.replace(outcome.checkpoints, start_round=start, rounds=later),
   )
 
 
@@ -245,7 +241,8 @@ class _Work:
     rounds = np.arange(start + 1, self._last_round + 1)
     history = History(rounds, *(record[name][: len(rounds)] for name in saved_rounds.COLUMNS))
     asked = self._trajectory.client_rounds(rounds)
-    return Outcome(self._trajectory.members, history, self._models, asked, self._trained, self._folder.name)
+    kept = saved_rounds.Checkpoints(self._folder.name, start, tuple(sorted(set(self._models) - {start})))
+    return Outcome(self._trajectory.members, history, self._models, asked, self._trained, kept)
 
   def _stop_where_it_did(self, stop: Stop) -> None:
     """Makes the round in which the trajectory stopped earlier the last one, where the store has it."""

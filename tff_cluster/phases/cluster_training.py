@@ -9,7 +9,8 @@ import numpy as np
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import phase_files
-from tff_cluster.phases import client_signatures, recursion
+from tff_cluster.experiment.measured import Cost
+from tff_cluster.phases import alternation, client_signatures, recursion
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import saved_rounds
 
@@ -33,14 +34,14 @@ class Trained:
     assignment: Who belongs to which cluster.
     outcomes: All trajectories; from the first round of Phase 2 on they hold every client in every round.
     last: Position in `outcomes` of the one that each cluster's last rounds are in.
-    client_rounds: What Phase 2 cost, with what the clustering itself cost.
+    cost: What Phase 2 cost, with what the clustering itself cost.
     equal_cost: None where it cost no more than FedAvg without clusters.
   """
 
   assignment: assignment_lib.ClusterAssignment
   outcomes: list['trajectory.Outcome']
   last: list[int]
-  client_rounds: int
+  cost: Cost
   equal_cost: EqualCost | None = None
 
   @property
@@ -74,6 +75,8 @@ def train_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Tr
   saved = folder.load_finished(folder.clusters(label), phase_files.Clusters)
   if folder.splits(label).exists():
     return _after_recursion(experiment, label, saved.assignment)
+  if folder.alternation(label).exists():
+    return _after_alternation(experiment, label, saved.assignment)
   work = Work(experiment, label)
   experiment.asked += client_signatures.start_cost(experiment, work.assignment)
   found = experiment.each(work.train, work.idle_first())
@@ -82,7 +85,7 @@ def train_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Tr
   for outcome in outcomes:
     experiment.count(outcome)
   total = work.spent + sum(outcome.client_rounds_asked for outcome in outcomes)
-  return Trained(work.assignment, outcomes, rows, total, work.equal_cost)
+  return Trained(work.assignment, outcomes, rows, Cost.of_rounds(total), work.equal_cost)
 
 
 class Work:
@@ -155,7 +158,7 @@ def rounds_kept_of_fedavg(experiment: live_experiment_lib.Experiment) -> set[int
     path = experiment.folder.clusters(clustering.label)
     saved = experiment.folder.load_finished(path, phase_files.Clusters)
     assignment = saved.assignment
-    if assignment.num_clusters > 1 or experiment.folder.splits(clustering.label).exists():
+    if assignment.num_clusters > 1 or clustering.rule.trains:
       continue
     budget = _equal_cost(experiment, assignment, _spent(experiment, saved, assignment))
     if budget is not None:
@@ -200,4 +203,33 @@ def _after_recursion(
   outcomes = [outcome for _, outcome in trained]
   first = experiment.config.training.phase1_rounds + 1
   total = sum(len(o.members) * int(np.sum(o.history.rounds >= first)) for o in outcomes)
-  return Trained(assignment, outcomes, last, total)
+  return Trained(assignment, outcomes, last, Cost.of_rounds(total))
+
+
+def _after_alternation(
+  experiment: live_experiment_lib.Experiment, label: str, assignment: assignment_lib.ClusterAssignment
+) -> Trained:
+  """Returns the clusters with what a trajectory of each would have: its model, and its clients' own accuracies round by round.
+
+  Rounds from the first one on stand in place of Phase 1, whose cost is taken off theirs.
+  """
+  from tff_cluster.federated import trajectory
+
+  record, saved = alternation.train(experiment, label), alternation.load(experiment.folder, label)
+  start, (last,) = saved.rounds.start_round, saved.rounds.rounds
+  rounds, arrays = np.arange(start + 1, last + 1), len(experiment.trainer.computations.model.weights)
+  outcomes = []
+  for row, position in enumerate(saved.models):
+    members = assignment.members(row)
+    columns = {name: record[name] for name in saved_rounds.COLUMNS}
+    history = {name: array[:, members] if array.ndim > 1 else array for name, array in columns.items()}
+    # A round's updates that were left out are told once.
+    history['dropped'] = history['dropped'] * (row == 0)
+    kept = dataclasses.replace(saved.rounds, position=position)
+    models = {last: saved_rounds.model(record, arrays, position)}
+    outcomes.append(trajectory.Outcome(members, trajectory.History(rounds, **history), models, 0, 0, kept))
+  spent = saved.cost
+  if start == 0:
+    ledger = experiment.folder.load_finished(experiment.folder.phase1, phase_files.Phase1).stage.ledger
+    spent = spent - Cost.of_rounds(ledger.client_rounds)
+  return Trained(assignment, outcomes, list(range(len(outcomes))), spent)

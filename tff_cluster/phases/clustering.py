@@ -9,7 +9,7 @@ from tff_cluster.base.words import plural
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import client_signatures, failures, recursion, threshold_choice
+from tff_cluster.phases import alternation, client_signatures, failures, recursion, threshold_choice
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files
 
@@ -24,7 +24,8 @@ def make_clusterings(
   """Makes clusterings, with the training that they ask for themselves; returns what failed, by label."""
   check_signatures(experiment.folder, clusterings)
   failed: dict[str, Exception] = {}
-  for clustering in clusterings:
+  # Those that alternate may start from the clusters of others.
+  for clustering in sorted(clusterings, key=lambda each: each.rule.alternates):
     if is_made(experiment.folder, clustering):
       continue
     with (
@@ -40,15 +41,17 @@ def make_clusterings(
 
 def needs_training(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
   """Tells whether a clustering cannot be made from what Phase 1 saved: prepare_clustering comes first."""
-  return threshold_choice.is_missing(folder, clustering) or recursion.is_missing(folder, clustering)
+  missing = (each.is_missing(folder, clustering) for each in (threshold_choice, recursion, alternation))
+  return any(missing)
 
 
 def prepare_clustering(
   experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
 ) -> None:
-  """Does the training that a clustering itself asks for: choosing its threshold, or CFL's recursion."""
+  """Does the training that a clustering itself asks for: choosing its threshold, CFL's recursion, or rounds that alternate."""
   threshold_choice.run_choice(experiment, clustering)
   recursion.run_recursion(experiment, clustering)
+  alternation.run(experiment, clustering)
 
 
 def check_signatures(folder: RunFolder, clusterings: Sequence[config_lib.ClusteringConfig]) -> None:
@@ -88,18 +91,9 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
     found = [_untrained(answer) for answer in answers]
     files.save_json(folder.candidates(kind), phase_files.Candidates(found))
   rule = clustering.rule
-  if rule.alternates:
-    made = phase_files.Clusters(
-      recursion.assignment(folder, clustering.label, client_ids).clusters,
-      list(client_ids),
-      clustering.label,
-      'updates',
-      None,
-      None,
-      recursion.notes(folder, clustering.label),
-      recursion.excluded(folder, clustering.label),
-    )
-    _save_clusters(folder, made)
+  if rule.trains:
+    trained = recursion.clusters if rule.splits else alternation.clusters
+    _save_clusters(folder, trained(folder, clustering.label, client_ids))
     return
   choice = None
   if rule.on_validation(clustering.options):

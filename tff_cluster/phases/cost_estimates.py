@@ -166,7 +166,7 @@ class _Counting:
     begin, length = training.phase1_rounds, training.phase2_rounds
     assignment, trained = self._known(clustering.label), folder.phase2(clustering.label).exists()
     count = None if assignment is None else assignment.num_clusters
-    if clustering.rule.alternates:
+    if clustering.rule.trains:
       # All clients train in every round, in whatever clusters; that of the baseline is stored until the first split.
       cost = len(everyone) * length
       self._whole(cost, trained * cost, (not trained) * length)

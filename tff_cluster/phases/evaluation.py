@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tff_cluster.clustering import assignment as assignment_lib
-from tff_cluster.experiment.measured import ClusterScores, Evaluation, History, Ledger, Stage
+from tff_cluster.experiment.measured import ClusterScores, Cost, Evaluation, History, Ledger, Stage
 from tff_cluster.phases import client_scores, global_scores
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
   from tff_cluster.federated import trajectory
 
 
-def ledger(experiment: live_experiment_lib.Experiment, client_rounds: int) -> Ledger:
+def ledger(experiment: live_experiment_lib.Experiment, cost: Cost) -> Ledger:
   """Returns what rounds cost on the network."""
-  num_bytes = int(client_rounds * experiment.trainer.computations.model.num_bytes)
-  return Ledger(int(client_rounds), num_bytes, num_bytes)
+  size = experiment.trainer.computations.model.num_bytes
+  return Ledger(cost.trainings, cost.models_up * size, cost.models_down * size)
 
 
 def stage(
@@ -29,7 +29,7 @@ def stage(
   validation, test = _accuracies(experiment, outcome)
   return Stage(
     last_round,
-    ledger(experiment, outcome.client_rounds_asked),
+    ledger(experiment, Cost.of_rounds(outcome.client_rounds_asked)),
     history(experiment, outcome.history.rounds, validation, test),
     int(outcome.history.dropped.sum()),
     evaluation(experiment, weights, np.ones((1, 1))),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from tff_cluster.base import digests, environment
+from tff_cluster.base import digests, environment, seeding
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.data import population as population_lib
@@ -114,7 +114,15 @@ class Experiment:
     """The model with its seeded initial weights."""
     return self._made_model()
 
-  def _made_model(self) -> 'tf.keras.Model':
+  def initial_weights(self, position: int) -> Weights:
+    """Returns seeded initial weights; those at position 0 are the experiment's own."""
+    own = self.trainer.computations.model.weights
+    if position == 0:
+      return own
+    seed = seeding.integer_seed(self.config.training.seed, 'initial models', position)
+    return tuple(v.numpy() for v in self._made_model(seed).trainable_weights)
+
+  def _made_model(self, seed: int | None = None) -> 'tf.keras.Model':
     from tff_cluster.models import build
 
     training = self.config.training
@@ -122,7 +130,7 @@ class Experiment:
       training.model,
       self.population.input_shape,
       self.population.num_classes,
-      training.seed,
+      training.seed if seed is None else seed,
       training.initializer,
     )
 

@@ -22,11 +22,10 @@ import numpy as np
 
 from tff_cluster.aggregation import mixing
 from tff_cluster.base.types import Weights
-from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.measured import JoinedClients
-from tff_cluster.phases import client_signatures, cluster_training, evaluation, recursion
+from tff_cluster.experiment.measured import Cost, JoinedClients
+from tff_cluster.phases import client_signatures, cluster_training, evaluation, federation, recursion
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files as files_lib
 
@@ -62,7 +61,7 @@ def run_clustering(
   everyone = np.arange(experiment.new_clients.num_clients)
   with experiment.timed(f'new clients of {label}') as figures:
     loaded = cluster_training.load_clusters(experiment, label)
-    joined, client_rounds = _join(experiment, clustering, loaded.assignment)
+    joined, cost = _join(experiment, clustering, loaded)
     models = loaded.models
     with experiment.progress.stage(f'new clients {label}', len(models) + 1):
       accuracies = []
@@ -78,7 +77,7 @@ def run_clustering(
       client_accuracy=own.tolist(),
       cluster_accuracy=of_clusters.tolist(),
       regret=(of_clusters.max(axis=0) - own).tolist(),
-      ledger=evaluation.ledger(experiment, client_rounds),
+      ledger=evaluation.ledger(experiment, cost),
     )
     timing = figures(accuracy=float(np.mean(own)))
     files_lib.save_json(folder.new_clients_of(label), phase_files.NewClientsJoined(found, timing))
@@ -87,22 +86,32 @@ def run_clustering(
 def _join(
   experiment: live_experiment_lib.Experiment,
   clustering: config_lib.ClusteringConfig,
-  assignment: assignment_lib.ClusterAssignment,
-) -> tuple['outcome.Joined', int]:
-  """Returns the new clients' clusters, and the client-rounds that they spent on it."""
+  loaded: cluster_training.Loaded,
+) -> tuple['outcome.Joined', Cost]:
+  """Returns the new clients' clusters, and what they spent on it."""
   from tff_cluster.clustering import diverged_clients, signatures
   from tff_cluster.clustering.method import Evidence, Newcomers
 
   folder, new = experiment.folder, experiment.new_client_trainer.population
   rule, options, seed = clustering.rule, clustering.options, experiment.config.training.seed
-  if rule.alternates:
+  assignment = loaded.assignment
+  if rule.splits:
     tree = SplitTree(experiment, clustering.label)
-    return rule.join(options, Newcomers(assignment, tree=tree)), tree.spent
+    return rule.join(options, Newcomers(assignment, tree=tree)), Cost.of_rounds(tree.spent)
+  if rule.alternates:
+    everyone, trainer = np.arange(new.num_clients), experiment.new_client_trainer
+    arrived = Newcomers(
+      assignment, losses=lambda: federation.losses(experiment, trainer, loaded.models, everyone)
+    )
+    return rule.join(options, arrived), Cost(
+      models_down=len(loaded.models) * new.num_clients,
+      rows_forward=len(loaded.models) * len(new.train.y),
+    )
   if rule.oracle:
     population = experiment.population
     unseen = signatures.Signatures(np.zeros((population.num_clients, 1)), population.client_ids)
     evidence = Evidence(unseen, seed, population.truths)
-    return rule.join(options, Newcomers(assignment, evidence, truths=new.truths)), 0
+    return rule.join(options, Newcomers(assignment, evidence, truths=new.truths)), Cost()
   saved = folder.load_finished(folder.clusters(clustering.label), phase_files.Clusters)
   kind = saved.signature
   # What a newcomer sends is compared with what the others sent, which is what clustering methods do.
@@ -112,7 +121,8 @@ def _join(
     options = rule.for_clients(options, known.num_clients)
     joined = rule.join(options, Newcomers(assignment, Evidence(known, seed), sent, saved.threshold))
   ids = () if sent is None else sent.client_ids
-  return diverged_clients.join_largest(joined, ids, new.client_ids, assignment), new.num_clients
+  joined = diverged_clients.join_largest(joined, ids, new.client_ids, assignment)
+  return joined, Cost.of_rounds(new.num_clients)
 
 
 class SplitTree:

@@ -62,7 +62,7 @@ def run_phase2(experiment: live_experiment_lib.Experiment, label: str, export_mo
       phase_files.Phase2(
         trajectories=stands_on,
         last=trained.last,
-        ledger=evaluation.ledger(experiment, trained.client_rounds),
+        ledger=evaluation.ledger(experiment, trained.cost),
         equal_cost=_at_equal_cost(experiment, trained, best),
         history=history,
         best_validation=best,

@@ -65,7 +65,7 @@ class Clients:
 def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
   """Tells whether a clustering that is made while clients train has not been made."""
   saved = (folder.splits(clustering.label), folder.similarities(clustering.label))
-  return clustering.rule.alternates and not all(path.exists() for path in saved)
+  return clustering.rule.splits and not all(path.exists() for path in saved)
 
 
 def run_recursion(
@@ -91,14 +91,13 @@ def run_recursion(
     )
 
 
-def assignment(
-  folder: RunFolder, label: str, client_ids: tuple[str, ...]
-) -> assignment_lib.ClusterAssignment:
+def clusters(folder: RunFolder, label: str, client_ids: tuple[str, ...]) -> phase_files.Clusters:
   """Returns the clusters that were split no further."""
   leaves = leaves_of(segments(folder, label))
-  return assignment_lib.ClusterAssignment.from_clusters(
-    [[client_ids[k] for k in leaf.members] for leaf in leaves.values()], client_ids
-  )
+  members = [[client_ids[k] for k in leaf.members] for leaf in leaves.values()]
+  found = assignment_lib.ClusterAssignment.from_clusters(members, client_ids).clusters
+  told, out = notes(folder, label), excluded(folder, label)
+  return phase_files.Clusters(found, list(client_ids), label, 'updates', None, None, told, out)
 
 
 def leaves_of(recursion: Sequence[Segment]) -> dict[int, Segment]:

@@ -50,7 +50,7 @@ class ClusterModels:
     """What mixing rules can ask for."""
     population = self._experiment.population
     return rule_lib.Clusters(
-      self.assignment.membership,
+      self.assignment.own if self.assignment.shares is not None else self.assignment.membership,
       np.array(self._best_validation),
       population.train.counts,
       population.validation.counts,

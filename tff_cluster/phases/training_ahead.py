@@ -72,7 +72,7 @@ def _missing(experiment: live_experiment_lib.Experiment) -> dict[str, int]:
   missing = {} if phase1.baseline_is_done(experiment) else {phase1.FEDAVG: later}
   for clustering in config.clusterings:
     label = clustering.label
-    if not (clustering.rule.alternates or folder.phase2(label).exists()):
+    if not (clustering.rule.trains or folder.phase2(label).exists()):
       clusters = folder.load_finished(folder.clusters(label), phase_files.Clusters).clusters
       missing[phase2.name_of(label)] = later * len(clusters)
   if config.evaluation.local_training and not folder.local.exists():

@@ -48,7 +48,7 @@ class Artifact:
 
   Attributes:
     folder: Where it lies.
-    kind: What it is: 'fedavg' (a trajectory), 'signatures', 'start' (of a cluster), 'similarity' (of a cluster's updates),
+    kind: What it is: 'fedavg' (a trajectory), 'alternating' (rounds of a method that alternates), 'signatures', 'start' (of a cluster), 'similarity' (of a cluster's updates),
       'global_scores' or 'client_scores' (what models score there) or 'model' (that a model was compared with Keras).
     content: Its files in words, for instance 'rounds 10, 20'.
     size: Bytes on disk.

@@ -36,11 +36,13 @@ class Checkpoints(records.Record):
     artifact: Name of the trajectory's folder in the store.
     start_round: The round that the results start from; the folder has it only where the trajectory is from earlier on.
     rounds: Later rounds, ascending, whose models the folder keeps.
+    position: Which of the models of a round it is, where a state holds several.
   """
 
   artifact: str = dataclasses.field(metadata=records.about(read=_artifact_name))
   start_round: int
   rounds: tuple[int, ...]
+  position: int = records.optional(0)
 
 
 def load(
@@ -69,7 +71,7 @@ def _load_model(
 ) -> Weights:
   path = _kept(store.root / saved.artifact, number)
   try:
-    weights = model(files.load_arrays(path), len(like))
+    weights = model(files.load_arrays(path), len(like), saved.position)
     why = 'is damaged: it has another model'
   except FileNotFoundError:
     weights, why = (), 'is not there any more'
@@ -157,9 +159,9 @@ def state(record: Record) -> list[np.ndarray]:
   return [record[name] for name in sorted(record) if name.startswith('state_')]
 
 
-def model(record: Record, num_arrays: int) -> Weights:
-  """Returns the model after a round, which is so many arrays: those that a state begins with."""
-  return tuple(state(record)[:num_arrays])
+def model(record: Record, num_arrays: int, position: int = 0) -> Weights:
+  """Returns a model after a round, which is so many arrays; a state begins with its models, one after the other."""
+  return tuple(state(record)[position * num_arrays : (position + 1) * num_arrays])
 
 
 def _kept(folder: pathlib.Path, number: int) -> pathlib.Path:

@@ -83,7 +83,7 @@ def askable(
 
 
 def _reason_to_leave_out(clustering: config_lib.ClusteringConfig) -> str:
-  if clustering.rule.alternates:
+  if clustering.rule.trains:
     return 'it trains while it clusters, so saved signatures do not answer for it'
   return 'it is the planted groups themselves' if clustering.rule.oracle else ''
 

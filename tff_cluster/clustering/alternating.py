@@ -1,0 +1,199 @@
+"""Methods that alternate between clustering and training: K models, and which clients train which of them, round by round.
+
+A method says what a round does (`step`), over the clients at work (`Federation`). Where its models start, how its rounds are kept
+and resumed, and what its models are measured on is the same for all of them.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Protocol, TypeVar
+
+import numpy as np
+
+from tff_cluster.base.errors import InputError, argument
+from tff_cluster.base.fields import option
+from tff_cluster.base.types import Weights
+from tff_cluster.clustering.method import Method, Newcomers
+from tff_cluster.clustering.method_options import WithNumber
+from tff_cluster.clustering.outcome import Joined
+
+STARTS = ('random', 'warm', 'clustering')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Model:
+  """A model on the server.
+
+  Attributes:
+    weights: Its weights.
+    memory: What aggregator and server optimizer remember of earlier rounds; () before the first one.
+  """
+
+  weights: Weights
+  memory: tuple[np.ndarray, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class State:
+  """What a method knows after a round.
+
+  Attributes:
+    models: The K models.
+    membership: float64[models, clients]; a column sums to 1, or is 0 while nothing is known of the client.
+    since: int64[clients], the round in which a client's membership was estimated last; 0 while it was not.
+    given: Whether the memberships are those of the start; the first round trains them as they are.
+    memory: What else the method remembers, by name.
+  """
+
+  models: tuple[Model, ...]
+  membership: np.ndarray
+  since: np.ndarray
+  given: bool = False
+  memory: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+  @property
+  def weights(self) -> list[Weights]:
+    return [model.weights for model in self.models]
+
+  @property
+  def own(self) -> np.ndarray:
+    """float64[models, clients], columns sum to 1: of whom nothing is known, has the mean of all models."""
+    known = self.membership.any(axis=0)
+    return np.where(known, self.membership, 1.0 / len(self.models))
+
+  def estimated(self, clients: np.ndarray, membership: np.ndarray, number: int) -> 'State':
+    """Returns the state with what a round found out.
+
+    Args:
+      clients: int64[some], positions of the clients that it looked at; the others stay where they are.
+      membership: float64[models, some], columns sum to 1.
+      number: The round.
+    """
+    everybodys, since = self.membership.copy(), self.since.copy()
+    everybodys[:, clients], since[clients] = membership, number
+    return dataclasses.replace(self, membership=everybodys, since=since)
+
+  def users(self, clients: np.ndarray) -> list[np.ndarray]:
+    """Returns for each model int64[users], those of the clients that have a share in it."""
+    return [clients[row > 0.0] for row in self.membership[:, clients]]
+
+
+class Federation(Protocol):
+  """Clients that train. What they are sent and what they compute is counted.
+
+  Attributes:
+    client_ids: Their ids.
+    rows: int64[clients], their training rows.
+    seed: The experiment's seed.
+    first_round: The round whose models the method starts from; its first own round is the next one.
+  """
+
+  client_ids: tuple[str, ...]
+  rows: np.ndarray
+  seed: int
+  first_round: int
+
+  def cohort(self, number: int) -> np.ndarray:
+    """Returns int64[cohort], positions of the clients that take part in a round, ascending."""
+
+  def losses(self, models: Sequence[Weights], clients: np.ndarray) -> np.ndarray:
+    """Returns float64[models, clients], mean cross-entropy on the clients' training rows; infinite where it is not finite."""
+
+  def fed_avg(
+    self, number: int, models: Sequence[Model], users: Sequence[np.ndarray], equal: bool = False
+  ) -> tuple[Model, ...]:
+    """Returns each model after a round of FedAvg of its users; one that nobody uses stays as it is.
+
+    Args:
+      number: The round; the visit orders are drawn for it.
+      models: The models.
+      users: int64[users] of each, positions of clients, ascending.
+      equal: Whether clients weigh the same in the mean; else each weighs as many as it has training rows.
+    """
+
+  def updates(self, number: int, starts: Sequence[Weights], users: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns for each start float32[users, features], what its users' weights become minus it; NaN where that is not finite."""
+
+  def average(self, model: Model, updates: np.ndarray, weights: np.ndarray) -> Model:
+    """Returns a model after the server's part of a round of FedAvg.
+
+    Args:
+      model: The model before.
+      updates: float32[clients, features], what clients' weights are minus the model's; not finite: left out.
+      weights: float[clients], what each weighs in the mean.
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(WithNumber):
+  """The options that all methods share that alternate."""
+
+  start: str = option(
+    'random',
+    "Where the models start: from K seeded initial models; warm, from Phase 1's model with seeded noise; or from the clusters of "
+    'another clustering of the run.',
+    choices=STARTS,
+  )
+  start_noise: float = option(
+    0.1,
+    "start=warm: standard deviation of the noise, as a share of the root mean square of each of the model's arrays.",
+    above=0.0,
+    applies=('start', ('warm',)),
+  )
+  start_clustering: str | None = option(
+    None,
+    'start=clustering: the name of a clustering of the same run that does not alternate.',
+    applies=('start', ('clustering',)),
+  )
+
+
+_Options = TypeVar('_Options', bound=Options)
+
+
+class Alternating(Method[_Options]):
+  """A method that alternates between clustering and training; it overrides `step`.
+
+  Attributes:
+    joins_predictions: Whether a client that has a share in several models predicts with the mean of their probabilities,
+      weighted by its shares; else with the mean of their weights.
+  """
+
+  approach = 'Alternating clustering and training'
+  one_cluster = 'all clients ended with one model, so the method collapsed to FedAvg'
+  draws = True
+  alternates = True
+  joins_predictions: ClassVar[bool] = False
+
+  def check(self, options: _Options) -> None:
+    """Raises InputError where a start misses the clustering that it names."""
+    if options.start == 'clustering' and options.start_clustering is None:
+      raise InputError(
+        f'{argument("start", "clustering")} needs {argument("start_clustering")}, the name of a clustering of the same run'
+      )
+
+  def step(self, options: _Options, federation: Federation, state: State, number: int) -> State:
+    """Returns the state after a round, from that before it."""
+    raise NotImplementedError(f'{type(self).__name__} overrides no step')
+
+  def estimate(self, options: _Options, losses: np.ndarray) -> np.ndarray:
+    """Returns float64[models, clients], memberships from mean losses of the models on training rows, likewise.
+
+    Newcomers, and clients that no cohort ever had, are assigned so: by default to the model with the least loss.
+    """
+    return one_hot(np.argmin(losses, axis=0), len(losses))
+
+  def join(self, options: _Options, newcomers: Newcomers) -> Joined:
+    """Returns the clusters of the newcomers, by the losses of the models on their training rows."""
+    assert newcomers.losses is not None
+    losses = newcomers.losses()
+    fallback = ~np.isfinite(losses).any(axis=0)
+    return Joined(self.estimate(options, losses), fallback)
+
+  def basis(self, options: _Options) -> str:
+    """Says what clusters were found on."""
+    return 'training, round by round'
+
+
+def one_hot(labels: np.ndarray, count: int) -> np.ndarray:
+  """Returns float64[count, clients], 1 where a client has the label."""
+  return (np.arange(count)[:, None] == labels).astype(np.float64)

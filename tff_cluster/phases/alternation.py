@@ -1,0 +1,278 @@
+"""Clusterings whose method alternates between clustering and training (clustering/alternating.py), round by round.
+
+A round is kept in the store like one of a trajectory, under a name that all that determines it goes into, so that a stopped run
+goes on from its last finished round. With start=random the rounds begin with round 1, and nothing of Phase 1 is used;
+else they go on from Phase 1.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tff_cluster.base import digests, seeding
+from tff_cluster.base.errors import InputError, argument
+from tff_cluster.base.types import Json, Weights
+from tff_cluster.base.words import plural
+from tff_cluster.clustering.alternating import Alternating, Model, State
+from tff_cluster.clustering.assignment import ClusterAssignment
+from tff_cluster.experiment import config as config_lib
+from tff_cluster.experiment import phase_files
+from tff_cluster.experiment.measured import Cost
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import client_signatures, federation, own_models
+from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.storage import files, saved_rounds
+
+_COST = tuple(field.name for field in dataclasses.fields(Cost))
+
+
+def is_missing(folder: RunFolder, clustering: config_lib.ClusteringConfig) -> bool:
+  """Tells whether the rounds of a clustering that alternates have not been made."""
+  saved = (folder.alternation(clustering.label), folder.memberships(clustering.label))
+  return clustering.rule.alternates and not all(path.exists() for path in saved)
+
+
+def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig) -> None:
+  """Runs the rounds of a clustering up to the last one, and saves `clusterings/LABEL/alternation.json` and `memberships.npz`."""
+  if not is_missing(experiment.folder, clustering):
+    return
+  label, folder = clustering.label, experiment.folder
+  with experiment.timed() as figures:
+    rounds = _Rounds(experiment, clustering)
+    record = rounds.run()
+    state = rounds.state(record)
+    models = _models(state.membership)
+    membership = state.membership[models]
+    costs = [Cost(*row) for row in record['cost'].tolist()]
+    files.save_arrays(
+      folder.memberships(label),
+      {name: record[name] for name in ('shares', 'cost', *saved_rounds.COLUMNS)}
+      | {'since': record['since'], 'first_round': np.array(rounds.first_round)},
+    )
+    last = rounds.last_round
+    files.save_json(
+      folder.alternation(label),
+      phase_files.Alternation(
+        rounds=saved_rounds.Checkpoints(rounds.folder.name, rounds.first_round, (last,)),
+        models=models,
+        membership=membership.tolist(),
+        joins_predictions=rounds.method.joins_predictions,
+        cost=sum(costs, Cost()),
+        dropped=int(record['dropped'].sum()),
+        notes=_notes(state, len(models), last),
+        timing=figures(),
+      ),
+    )
+
+
+def clusters(folder: RunFolder, label: str, client_ids: tuple[str, ...]) -> phase_files.Clusters:
+  """Returns the clusters after the last round: the clients of each model that somebody has."""
+  saved = load(folder, label)
+  found = [[client_ids[k] for k in np.flatnonzero(row)] for row in np.array(saved.membership)]
+  return phase_files.Clusters(
+    found, list(client_ids), label, 'weights', None, None, saved.notes, shares=saved.shares
+  )
+
+
+def load(folder: RunFolder, label: str) -> phase_files.Alternation:
+  """Returns what came of the rounds of a clustering."""
+  return folder.load_finished(folder.alternation(label), phase_files.Alternation)
+
+
+def train(experiment: live_experiment_lib.Experiment, label: str) -> saved_rounds.Record:
+  """Returns the record of the last round, training what the store does not have any more."""
+  clustering = next(each for each in experiment.config.clusterings if each.label == label)
+  return _Rounds(experiment, clustering).run()
+
+
+class _Rounds:
+  """The rounds of a clustering.
+
+  Attributes:
+    method: Its method.
+    folder: Where the rounds are kept.
+    first_round: The round whose models they start from.
+    last_round: The last one.
+  """
+
+  def __init__(self, experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig):
+    method, training = clustering.rule, experiment.config.training
+    assert isinstance(method, Alternating)
+    self.method = method
+    self._options, self._experiment, self._label = clustering.options, experiment, clustering.label
+    self.first_round = 0 if self._options.start == 'random' else training.phase1_rounds
+    self.last_round = training.phase1_rounds + training.phase2_rounds
+    self._clients = federation.Clients(experiment, self.first_round)
+    self._start = self._started()
+    self.folder = experiment.store.artifact('alternating', self._determinants(clustering))
+
+  def run(self) -> saved_rounds.Record:
+    """Runs what the store lacks, and returns the record of the last round."""
+    experiment = self._experiment
+    with (
+      experiment.store.working_on(self.folder),
+      experiment.progress.stage(self._label, self.last_round - self.first_round),
+    ):
+      found = saved_rounds.newest(self.folder, self.last_round)
+      done, record = found or (self.first_round, self._empty())
+      for number in range(self.first_round + 1, done + 1):
+        self._tell(record, number)
+      state = self.state(record) if found else self._start
+      while done < self.last_round:
+        done += 1
+        state, record = self._round(state, record, done)
+        saved_rounds.save(self.folder, done, done == self.last_round, record, _arrays(state))
+        self._tell(record, done)
+        experiment.trained += int(record['cost'][-1][0])
+      saved_rounds.tidy(self.folder, {self.last_round})
+    experiment.asked += int(record['cost'][:, 0].sum())
+    return record
+
+  def state(self, record: saved_rounds.Record) -> State:
+    """Returns the state that a record holds."""
+    arrays, count = saved_rounds.state(record), len(self._start.models)
+    weights = len(self._start.models[0].weights)
+    models, rest = arrays[: count * weights], arrays[count * weights :]
+    memory = len(rest) // count
+    return State(
+      tuple(
+        Model(tuple(models[k * weights : (k + 1) * weights]), tuple(rest[k * memory : (k + 1) * memory]))
+        for k in range(count)
+      ),
+      record['membership'],
+      record['since'],
+      memory={n.removeprefix('memory_'): array for n, array in record.items() if n.startswith('memory_')},
+    )
+
+  def _round(
+    self, state: State, record: saved_rounds.Record, number: int
+  ) -> tuple[State, saved_rounds.Record]:
+    """Returns state and record after a round."""
+    clients, before = self._clients, state
+    clients.begin()
+    state = dataclasses.replace(self.method.step(self._options, clients, state, number), given=False)
+    if number == self.last_round:
+      state = self._everybody_estimated(state, number)
+    measured = own_models.measure(self._experiment, state.weights, state.own, self.method.joins_predictions)
+    row = {
+      **measured,
+      'train_loss': clients.loss_sum / max(clients.visited, 1),
+      'dropped': clients.dropped,
+      'update_norm': _distance(before.weights, state.weights),
+      'cost': np.array([getattr(clients.cost, name) for name in _COST], np.int64),
+      'shares': state.membership,
+    }
+    history = {name: np.concatenate([record[name], np.asarray(value)[None]]) for name, value in row.items()}
+    memory = {f'memory_{name}': array for name, array in state.memory.items()}
+    return state, history | memory | {'membership': state.membership, 'since': state.since}
+
+  def _everybody_estimated(self, state: State, number: int) -> State:
+    """Returns the state where clients that no cohort ever had are assigned, too."""
+    unknown = np.flatnonzero(~state.membership.any(axis=0))
+    if not len(unknown):
+      return state
+    losses = self._clients.losses(state.weights, unknown)
+    return state.estimated(unknown, self.method.estimate(self._options, losses), number)
+
+  def _started(self) -> State:
+    """Returns where the method starts."""
+    experiment, options = self._experiment, self._options
+    clients = experiment.population.num_clients
+    nothing = np.zeros(clients, np.int64)
+    if options.start == 'clustering':
+      given = _named(experiment, options.start_clustering)
+      membership = given.membership / given.membership.sum(axis=0)
+      starts = [experiment.unflatten(start) for start in client_signatures.start_weights(experiment, given)]
+      return State(tuple(map(Model, starts)), membership, nothing + self.first_round, given=True)
+    if options.start == 'warm':
+      kept = experiment.folder.load_finished(experiment.folder.phase1, phase_files.Phase1).trajectory
+      weights = experiment.load(kept, 'phase1', self.first_round)[self.first_round]
+      starts = [self._noisy(weights, k) for k in range(options.num_clusters)]
+    else:
+      starts = [experiment.initial_weights(k) for k in range(options.num_clusters)]
+    return State(tuple(map(Model, starts)), np.zeros((len(starts), clients)), nothing)
+
+  def _noisy(self, weights: Weights, position: int) -> Weights:
+    """Returns weights with seeded noise; the first model has none, so that with one it is FedAvg gone on."""
+    if position == 0:
+      return weights
+    generator = seeding.generator(self._clients.seed, 'warm start', position)
+    scale = self._options.start_noise
+    return tuple(
+      (w + scale * np.sqrt(np.mean(np.square(w))) * generator.standard_normal(w.shape)).astype(np.float32)
+      for w in weights
+    )
+
+  def _determinants(self, clustering: config_lib.ClusteringConfig) -> dict[str, Json]:
+    start = self._start
+    return {
+      'method': {name: value for name, value in clustering.to_json().items() if name != 'name'},
+      'clients': list(self._experiment.population.client_digests),
+      'settings': self._experiment.settings,
+      'start': digests.of_arrays([*(a for model in start.weights for a in model), start.membership]),
+      'start_round': self.first_round,
+    }
+
+  def _empty(self) -> saved_rounds.Record:
+    clients, models = self._experiment.population.num_clients, len(self._start.models)
+    floats = ('validation_loss', 'test_loss')
+    whole = ('validation_correct', 'test_correct')
+    return {
+      **{name: np.zeros((0, clients)) for name in floats},
+      **{name: np.zeros((0, clients), np.int64) for name in whole},
+      **{name: np.zeros(0) for name in ('train_loss', 'update_norm')},
+      'dropped': np.zeros(0, np.int64),
+      'cost': np.zeros((0, len(_COST)), np.int64),
+      'shares': np.zeros((0, models, clients)),
+    }
+
+  def _tell(self, record: saved_rounds.Record, number: int) -> None:
+    row = number - self.first_round - 1
+    accuracy = record['validation_correct'][row] / self._experiment.population.validation.counts
+    self._experiment.progress.update(accuracy=float(accuracy.mean()), loss=float(record['train_loss'][row]))
+
+
+def _named(experiment: live_experiment_lib.Experiment, label: str) -> ClusterAssignment:
+  """Returns the clusters of another clustering of the run."""
+  others = [c.label for c in experiment.config.clusterings if not c.rule.trains]
+  if label not in others:
+    there = ', '.join(others) or 'none'
+    raise InputError(
+      f'{argument("start_clustering", label)}: the clusterings of this run to start from are: {there}'
+    )
+  folder = experiment.folder
+  return folder.load_finished(folder.clusters(label), phase_files.Clusters).assignment
+
+
+def _models(membership: np.ndarray) -> list[int]:
+  """Returns the positions of the models that somebody has, in the order of the clusters."""
+  used = np.flatnonzero(membership.any(axis=1))
+  return used[ClusterAssignment.order_of(membership[used])].tolist()
+
+
+def _notes(state: State, clusters: int, last: int) -> list[str]:
+  """Returns what a reader must know: models without clients, collapse, and old memberships."""
+  count, told = len(state.models), []
+  if clusters < count:
+    told.append(f'{plural(count - clusters, "model")} of {count} ended without clients and have no cluster')
+  if clusters == 1 and count > 1:
+    told.append('all clients ended with one model: the method collapsed')
+  old = last - state.since
+  if old.any():
+    told.append(
+      f'{plural(int((old > 0).sum()), "client")} took no part in the last round; their memberships are up to '
+      f'{plural(int(old.max()), "round")} old'
+    )
+  return told
+
+
+def _arrays(state: State) -> list[np.ndarray]:
+  """Returns the models one after the other, then what the server remembers of each."""
+  weights = [array for model in state.models for array in model.weights]
+  return weights + [array for model in state.models for array in model.memory]
+
+
+def _distance(before: list[Weights], after: list[Weights]) -> float:
+  """Returns the Euclidean distance of all models together, before and after a round."""
+  pairs = ((a, b) for old, new in zip(before, after, strict=True) for a, b in zip(old, new, strict=True))
+  return float(np.sqrt(sum(np.square(a.astype(np.float64) - b).sum() for a, b in pairs)))

@@ -1,0 +1,137 @@
+"""The clients of an experiment at work for a method that alternates (clustering/alternating.py), and what they cost."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tff_cluster.base.errors import InputError, argument
+from tff_cluster.base.types import Weights
+from tff_cluster.clustering.alternating import Model
+from tff_cluster.experiment.measured import Cost
+from tff_cluster.phases import live_experiment as live_experiment_lib
+
+if TYPE_CHECKING:
+  from tff_cluster.federated import trainer as trainer_lib
+
+
+class Clients:
+  """The clients as a clustering.alternating.Federation; calls of several models are in flight side by side.
+
+  Attributes:
+    client_ids, rows, seed, first_round: See there.
+    cost: What the clients were sent and did since `begin`.
+    loss_sum, visited: Cross-entropy summed over the rows that clients trained on since `begin`, and how many these were.
+    dropped: Updates since then that were not finite.
+  """
+
+  def __init__(self, experiment: live_experiment_lib.Experiment, first_round: int):
+    self._experiment, self._trainer = experiment, experiment.trainer
+    self.client_ids = experiment.population.client_ids
+    self.rows = experiment.population.train.counts
+    self.seed = experiment.config.training.seed
+    self.first_round = first_round
+    self.begin()
+
+  def begin(self) -> None:
+    """Begins a round: nothing was sent, and nothing counted."""
+    self.cost, self.loss_sum, self.visited, self.dropped = Cost(), 0.0, 0, 0
+    self._sent: set[tuple[int, int]] = set()
+
+  def cohort(self, number: int) -> np.ndarray:
+    """See Federation.cohort; it is the one that FedAvg without clusters draws."""
+    return self._trainer.cohort(self._experiment.everyone, number)
+
+  def losses(self, models: Sequence[Weights], clients: np.ndarray) -> np.ndarray:
+    """See Federation.losses."""
+    self._send(models, [clients] * len(models))
+    self.cost += Cost(rows_forward=len(models) * int(self.rows[clients].sum()))
+    return losses(self._experiment, self._trainer, models, clients)
+
+  def fed_avg(
+    self, number: int, models: Sequence[Model], users: Sequence[np.ndarray], equal: bool = False
+  ) -> tuple[Model, ...]:
+    """See Federation.fed_avg."""
+    self._send([model.weights for model in models], users)
+    self._train(users)
+    used = [k for k, clients in enumerate(users) if len(clients)]
+
+    def train(k: int) -> tuple[Model, dict[str, float]]:
+      state, figures = self._trainer.round(
+        self._state(models[k]), users[k], number, may_diverge=True, equal=equal
+      )
+      return self._model(state), figures
+
+    found = self._experiment.each(train, used)
+    for k in used:
+      self.dropped += int(found[k][1]['dropped'])
+      self.loss_sum += found[k][1]['train_loss'] * self._visits(users[k])
+      self.visited += self._visits(users[k])
+    if used and self.dropped == sum(len(users[k]) for k in used):
+      raise InputError(
+        f'round {number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
+        f'{argument("learning_rate")}'
+      )
+    return tuple(found[k][0] if k in found else model for k, model in enumerate(models))
+
+  def updates(self, number: int, starts: Sequence[Weights], users: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """See Federation.updates."""
+    self._send(starts, users)
+    self._train(users)
+    features = self._trainer.computations.model.num_parameters
+
+    def train(k: int) -> np.ndarray:
+      updates = np.empty((len(users[k]), features), np.float32)
+      self._trainer.local_updates(
+        starts[k], users[k], number, lambda place, update: np.copyto(updates[place], update)
+      )
+      return updates
+
+    found = self._experiment.each(train, [k for k, clients in enumerate(users) if len(clients)])
+    everybodys = [found.get(k, np.empty((0, features), np.float32)) for k in range(len(starts))]
+    self.dropped += sum(int((~np.isfinite(updates).all(axis=1)).sum()) for updates in everybodys)
+    return everybodys
+
+  def average(self, model: Model, updates: np.ndarray, weights: np.ndarray) -> Model:
+    """See Federation.average."""
+    return self._model(self._trainer.average(self._state(model), updates, weights))
+
+  def _send(self, models: Sequence[Weights], users: Sequence[np.ndarray]) -> None:
+    """Counts models that clients do not have from earlier in the round."""
+    new = {(id(model), int(k)) for model, clients in zip(models, users, strict=True) for k in clients}
+    self.cost += Cost(models_down=len(new - self._sent))
+    self._sent |= new
+
+  def _train(self, users: Sequence[np.ndarray]) -> None:
+    trainings = sum(map(len, users))
+    visits = sum(map(self._visits, users))
+    self.cost += Cost(trainings=trainings, models_up=trainings, rows_trained=visits)
+
+  def _visits(self, clients: np.ndarray) -> int:
+    return int(self.rows[clients].sum()) * self._trainer.local_epochs
+
+  def _state(self, model: Model) -> 'trainer_lib.State':
+    if not model.memory:
+      return self._trainer.start(model.weights)
+    return self._trainer.state_from_arrays([*model.weights, *model.memory])
+
+  def _model(self, state: 'trainer_lib.State') -> Model:
+    weights = self._trainer.weights(state)
+    return Model(weights, tuple(self._trainer.state_arrays(state)[len(weights) :]))
+
+
+def losses(
+  experiment: live_experiment_lib.Experiment,
+  trainer: 'trainer_lib.Trainer',
+  models: Sequence[Weights],
+  clients: np.ndarray,
+) -> np.ndarray:
+  """Returns float64[models, clients], mean cross-entropy on training rows; infinite where it is not finite."""
+  train = trainer.population.train
+
+  def measure(k: int) -> np.ndarray:
+    return trainer.measure(models[k], train, clients).loss_sum / train.counts[clients]
+
+  found = experiment.each(measure, range(len(models)))
+  stacked = np.stack([found[k] for k in range(len(models))])
+  return np.where(np.isfinite(stacked), stacked, np.inf)

@@ -1,0 +1,97 @@
+"""How good the clients' own models are, where a client may have a share in several: after each round of a method that alternates."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tff_cluster.aggregation import mixing
+from tff_cluster.base.types import Weights
+from tff_cluster.data import class_counts
+from tff_cluster.data import population as population_lib
+from tff_cluster.phases import expert_evaluation
+from tff_cluster.phases import live_experiment as live_experiment_lib
+
+# No probability is taken for less: the loss of a row is finite.
+_LEAST = 1e-30
+
+
+def measure(
+  experiment: live_experiment_lib.Experiment,
+  models: Sequence[Weights],
+  shares: np.ndarray,
+  joins_predictions: bool,
+) -> dict[str, np.ndarray]:
+  """Measures every client's own model on its validation and test rows.
+
+  Args:
+    experiment: The experiment.
+    models: The models.
+    shares: float64[models, clients], columns sum to 1.
+    joins_predictions: Whether a client's prediction is the mean of its models' probabilities, weighted by its shares; else
+      its model is the mean of their weights.
+
+  Returns:
+    validation_correct, test_correct int64[clients] and validation_loss, test_loss float64[clients], as a trajectory's history.
+  """
+  population = experiment.population
+  splits = (population.validation, population.test)
+  if joins_predictions:
+    found = [joined(experiment, models, shares, split) for split in splits]
+  else:
+    found = _mixed(experiment, models, shares, splits)
+  (validation, test) = found
+  return {
+    'validation_correct': validation.correct,
+    'validation_loss': validation.loss_sum,
+    'test_correct': test.correct,
+    'test_loss': test.loss_sum,
+  }
+
+
+def joined(
+  experiment: live_experiment_lib.Experiment,
+  models: Sequence[Weights],
+  shares: np.ndarray,
+  split: population_lib.Split,
+) -> class_counts.Scores:
+  """Returns the scores of joined predictions on the rows of a split, a row a client."""
+  clients = np.repeat(np.arange(len(split.counts)), split.counts)
+  rows = np.zeros((len(split.y), experiment.population.num_classes))
+
+  def predict(k: int) -> np.ndarray:
+    return expert_evaluation.finite(experiment.trainer.predict(models[k], split.x))
+
+  for k, found in experiment.each(predict, range(len(models))).items():
+    rows += shares[k, clients, None] * found
+  labels = rows.argmax(axis=1)
+  loss = -np.log(np.maximum(rows[np.arange(len(split.y)), split.y], _LEAST))
+  counted = [
+    class_counts.of_predictions(labels[first:last], split.y[first:last], experiment.population.num_classes)
+    for first, last in zip(split.offsets[:-1], split.offsets[1:], strict=True)
+  ]
+  return class_counts.Scores(
+    class_counts.concatenate(counted).counts, np.bincount(clients, loss, minlength=len(split.counts))
+  )
+
+
+def _mixed(
+  experiment: live_experiment_lib.Experiment,
+  models: Sequence[Weights],
+  shares: np.ndarray,
+  splits: Sequence[population_lib.Split],
+) -> list[class_counts.Scores]:
+  """Returns the scores of models whose weights are means of the models', for each split a row a client."""
+  columns, uses = np.unique(shares, axis=1, return_inverse=True)
+  users = [np.flatnonzero(uses.reshape(-1) == column) for column in range(columns.shape[1])]
+  stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
+
+  def measured(column: int) -> list[class_counts.Scores]:
+    (arrays,) = zip(*mixing.apply_mixing(stacked, columns[:, [column]]), strict=True)
+    return experiment.trainer.measure_splits(arrays, splits, users[column])
+
+  found = experiment.each(measured, range(columns.shape[1]))
+  back = np.argsort(np.concatenate(users))
+  return [
+    class_counts.concatenate([found[column][place] for column in range(columns.shape[1])]).select(back)
+    for place in range(len(splits))
+  ]
