@@ -10,7 +10,6 @@ import dataclasses
 import numpy as np
 
 from tff_cluster.base import digests, seeding
-from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.base.words import plural
 from tff_cluster.clustering.alternating import Alternating, Model, State
@@ -234,12 +233,6 @@ class _Rounds:
 
 def _named(experiment: live_experiment_lib.Experiment, label: str) -> ClusterAssignment:
   """Returns the clusters of another clustering of the run."""
-  others = [c.label for c in experiment.config.clusterings if not c.rule.trains]
-  if label not in others:
-    there = ', '.join(others) or 'none'
-    raise InputError(
-      f'{argument("start_clustering", label)}: the clusterings of this run to start from are: {there}'
-    )
   folder = experiment.folder
   return folder.load_finished(folder.clusters(label), phase_files.Clusters).assignment
 
