@@ -46,7 +46,7 @@ class Clients:
     """See Federation.losses."""
     self._send(models, [clients] * len(models))
     self.cost += Cost(rows_forward=len(models) * int(self.rows[clients].sum()))
-    return losses(self._experiment, self._trainer, models, clients)
+    return losses(self._trainer, models, clients)
 
   def fed_avg(
     self, number: int, models: Sequence[Model], users: Sequence[np.ndarray], equal: bool = False
@@ -120,18 +120,8 @@ class Clients:
     return Model(weights, tuple(self._trainer.state_arrays(state)[len(weights) :]))
 
 
-def losses(
-  experiment: live_experiment_lib.Experiment,
-  trainer: 'trainer_lib.Trainer',
-  models: Sequence[Weights],
-  clients: np.ndarray,
-) -> np.ndarray:
+def losses(trainer: 'trainer_lib.Trainer', models: Sequence[Weights], clients: np.ndarray) -> np.ndarray:
   """Returns float64[models, clients], mean cross-entropy on training rows; infinite where it is not finite."""
-  train = trainer.population.train
-
-  def measure(k: int) -> np.ndarray:
-    return trainer.measure(models[k], train, clients).loss_sum / train.counts[clients]
-
-  found = experiment.each(measure, range(len(models)))
-  stacked = np.stack([found[k] for k in range(len(models))])
-  return np.where(np.isfinite(stacked), stacked, np.inf)
+  found = trainer.row_losses(models, trainer.population.train, clients)
+  means = np.stack([rows.mean(axis=1, dtype=np.float64) for rows in found], axis=1)
+  return np.where(np.isfinite(means), means, np.inf)
