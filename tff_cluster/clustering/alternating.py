@@ -111,8 +111,17 @@ class Federation(Protocol):
       equal: Whether clients weigh the same in the mean; else each weighs as many as it has training rows.
     """
 
-  def updates(self, number: int, starts: Sequence[Weights], users: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Returns for each start float32[users, features], what its users' weights become minus it; NaN where that is not finite."""
+  def updates(
+    self, number: int, starts: Sequence[Weights], users: Sequence[np.ndarray], known: bool = False
+  ) -> list[np.ndarray]:
+    """Returns for each start float32[users, features], what its users' weights become minus it; NaN where that is not finite.
+
+    Args:
+      number: The round; the visit orders are drawn for it.
+      starts: Where clients start.
+      users: int64[users] of each, positions of clients, ascending.
+      known: Whether clients make the starts of models that they were sent earlier in the round, so that none is sent.
+    """
 
   def average(self, model: Model, updates: np.ndarray, weights: np.ndarray) -> Model:
     """Returns a model after the server's part of a round of FedAvg.
