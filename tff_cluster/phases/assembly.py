@@ -15,7 +15,7 @@ from tff_cluster.data import population as population_lib
 from tff_cluster.data import saved as saved_population
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files, results
-from tff_cluster.experiment.measured import Timing
+from tff_cluster.experiment.measured import JoinedClients, Timing
 from tff_cluster.experiment.result_parts import (
   AccuracyOfNewClients,
   AddedRule,
@@ -89,9 +89,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
     if new is not None:
       found = folder.load_finished(folder.new_clients_of(label), phase_files.NewClientsJoined)
       timing.append(found.timing.of(f'New clients, {label}'))
-      joined = Joined(
-        **vars(found.joined), recovery=_joint_recovery(saved, found.joined.assigned, population, new)
-      )
+      joined = Joined(**vars(found.joined), recovery=_joint_recovery(saved, found.joined, population, new))
     clusterings.append(_clustering(clustering, saved, phase2, phase3, population, splits, joined))
     trajectories[label] = phase2.trajectories
     if clustering.rule.has_linkage:
@@ -225,17 +223,19 @@ def _new_clients(new: population_lib.Population, fedavg: list[float]) -> NewClie
 
 def _joint_recovery(
   saved: phase_files.Clusters,
-  assigned: list[list[int]],
+  joined: JoinedClients,
   population: population_lib.Population,
   new: population_lib.Population,
 ) -> dict[str, Recovery]:
   """Returns how well the clusters, with the new clients in them, find the planted groups of all clients but the excluded."""
   assignment = saved.assignment
-  member = np.zeros((assignment.num_clusters, new.num_clients))
-  for client, clusters in enumerate(assigned):
-    member[clusters, client] = 1.0
+  own = np.zeros((assignment.num_clusters, new.num_clients))
+  for client, clusters in enumerate(joined.assigned):
+    own[clusters, client] = 1.0 / len(clusters) if joined.shares is None else joined.shares[client]
+  shares = np.hstack([assignment.own, own])
+  soft = assignment.shares is not None or joined.shares is not None
   together = assignment_lib.ClusterAssignment(
-    np.hstack([assignment.membership, member]), assignment.client_ids + new.client_ids
+    shares > 0.0, assignment.client_ids + new.client_ids, shares if soft else None
   )
   truths = {name: np.hstack([truth, new.truths[name]]) for name, truth in population.truths.items()}
   return _recovery(together, truths, together.client_ids, saved.excluded)
