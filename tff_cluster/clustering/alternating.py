@@ -111,8 +111,17 @@ class Federation(Protocol):
       equal: Whether clients weigh the same in the mean; else each weighs as many as it has training rows.
     """
 
-  def updates(self, number: int, starts: Sequence[Weights], users: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Returns for each start float32[users, features], what its users' weights become minus it; NaN where that is not finite."""
+  def updates(
+    self, number: int, starts: Sequence[Weights], users: Sequence[np.ndarray], known: bool = False
+  ) -> list[np.ndarray]:
+    """Returns for each start float32[users, features], what its users' weights become minus it; NaN where that is not finite.
+
+    Args:
+      number: The round; the visit orders are drawn for it.
+      starts: Where clients start.
+      users: int64[users] of each, positions of clients, ascending.
+      known: Whether clients make the starts of models that they were sent earlier in the round, so that none is sent.
+    """
 
   def average(self, model: Model, updates: np.ndarray, weights: np.ndarray) -> Model:
     """Returns a model after the server's part of a round of FedAvg.
@@ -165,11 +174,30 @@ class Alternating(Method[_Options]):
   joins_predictions: ClassVar[bool] = False
 
   def check(self, options: _Options) -> None:
-    """Raises InputError where a start misses the clustering that it names."""
-    if options.start == 'clustering' and options.start_clustering is None:
+    """Raises InputError where a start from a clustering names none, or a number of clusters beside it."""
+    if options.start != 'clustering':
+      return
+    if options.start_clustering is None:
       raise InputError(
         f'{argument("start", "clustering")} needs {argument("start_clustering")}, the name of a clustering of the same run'
       )
+    if options.num_clusters != Options.num_clusters:
+      raise InputError(
+        f'{argument("num_clusters", options.num_clusters)} does not apply to {argument("start", "clustering")}, which has as many '
+        'clusters as the clustering that it names'
+      )
+
+  def check_beside(self, options: _Options, others: Sequence[str]) -> None:
+    """Raises InputError where the clustering to start from is not there."""
+    if options.start_clustering is not None and options.start_clustering not in others:
+      raise InputError(
+        f'{argument("start_clustering", options.start_clustering)}: the clusterings of this run to start from are: '
+        f'{", ".join(others) or "none"}'
+      )
+
+  def told_number(self, options: _Options) -> int | None:
+    """Returns the number of clusters, where the start does not give it."""
+    return None if options.start == 'clustering' else options.num_clusters
 
   def step(self, options: _Options, federation: Federation, state: State, number: int) -> State:
     """Returns the state after a round, from that before it."""

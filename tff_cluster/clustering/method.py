@@ -160,6 +160,14 @@ class Method(Generic[Options]):
     if number is not None:
       number_of_clusters.check_num_clusters(number, num_clients, words)
 
+  def check_beside(self, options: Options, others: Sequence[str]) -> None:
+    """Raises InputError where the options name a clustering that the run lacks.
+
+    Args:
+      options: The options.
+      others: The clusterings of the run that do not train.
+    """
+
   def told_number(self, options: Options) -> int | None:
     """Returns the number of clusters that it is told; None where it finds it."""
     return getattr(options, 'num_clusters', None)

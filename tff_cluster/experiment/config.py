@@ -110,6 +110,8 @@ class ExperimentConfig:
       clustering.rule.check_experiment(
         clustering.options, self.data.num_participants, self.training.cohort_fraction, words
       )
+      beside = [other.label for other in self.clusterings if not other.rule.trains]
+      clustering.rule.check_beside(clustering.options, beside)
     return self
 
   def with_clusterings(self, added: tuple[ClusteringConfig, ...]) -> 'ExperimentConfig':

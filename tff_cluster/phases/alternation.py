@@ -10,7 +10,6 @@ import dataclasses
 import numpy as np
 
 from tff_cluster.base import digests, seeding
-from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.base.words import plural
 from tff_cluster.clustering.alternating import Alternating, Model, State
@@ -156,7 +155,7 @@ class _Rounds:
     measured = own_models.measure(self._experiment, state.weights, state.own, self.method.joins_predictions)
     row = {
       **measured,
-      'train_loss': clients.loss_sum / max(clients.visited, 1),
+      'train_loss': clients.loss_sum / clients.visited if clients.visited else np.nan,
       'dropped': clients.dropped,
       'update_norm': _distance(before.weights, state.weights),
       'cost': np.array([getattr(clients.cost, name) for name in _COST], np.int64),
@@ -185,8 +184,7 @@ class _Rounds:
       starts = [experiment.unflatten(start) for start in client_signatures.start_weights(experiment, given)]
       return State(tuple(map(Model, starts)), membership, nothing + self.first_round, given=True)
     if options.start == 'warm':
-      kept = experiment.folder.load_finished(experiment.folder.phase1, phase_files.Phase1).trajectory
-      weights = experiment.load(kept, 'phase1', self.first_round)[self.first_round]
+      weights = client_signatures.phase1_models(experiment)[self.first_round]
       starts = [self._noisy(weights, k) for k in range(options.num_clusters)]
     else:
       starts = [experiment.initial_weights(k) for k in range(options.num_clusters)]
@@ -234,12 +232,6 @@ class _Rounds:
 
 def _named(experiment: live_experiment_lib.Experiment, label: str) -> ClusterAssignment:
   """Returns the clusters of another clustering of the run."""
-  others = [c.label for c in experiment.config.clusterings if not c.rule.trains]
-  if label not in others:
-    there = ', '.join(others) or 'none'
-    raise InputError(
-      f'{argument("start_clustering", label)}: the clusterings of this run to start from are: {there}'
-    )
   folder = experiment.folder
   return folder.load_finished(folder.clusters(label), phase_files.Clusters).assignment
 

@@ -21,7 +21,8 @@ class Clients:
   Attributes:
     client_ids, rows, seed, first_round: See there.
     cost: What the clients were sent and did since `begin`.
-    loss_sum, visited: Cross-entropy summed over the rows that clients trained on since `begin`, and how many these were.
+    loss_sum, visited: Cross-entropy summed over the rows that clients trained on since `begin`, and how many these were;
+      `updates` measures none.
     dropped: Updates since then that were not finite.
   """
 
@@ -36,7 +37,8 @@ class Clients:
   def begin(self) -> None:
     """Begins a round: nothing was sent, and nothing counted."""
     self.cost, self.loss_sum, self.visited, self.dropped = Cost(), 0.0, 0, 0
-    self._sent: set[tuple[int, int]] = set()
+    # The models too, so that no later one of the round is at the same place in memory.
+    self._sent: dict[tuple[int, int], Weights] = {}
 
   def cohort(self, number: int) -> np.ndarray:
     """See Federation.cohort; it is the one that FedAvg without clusters draws."""
@@ -46,7 +48,7 @@ class Clients:
     """See Federation.losses."""
     self._send(models, [clients] * len(models))
     self.cost += Cost(rows_forward=len(models) * int(self.rows[clients].sum()))
-    return losses(self._experiment, self._trainer, models, clients)
+    return losses(self._trainer, models, clients)
 
   def fed_avg(
     self, number: int, models: Sequence[Model], users: Sequence[np.ndarray], equal: bool = False
@@ -67,16 +69,15 @@ class Clients:
       self.dropped += int(found[k][1]['dropped'])
       self.loss_sum += found[k][1]['train_loss'] * self._visits(users[k])
       self.visited += self._visits(users[k])
-    if used and self.dropped == sum(len(users[k]) for k in used):
-      raise InputError(
-        f'round {number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
-        f'{argument("learning_rate")}'
-      )
+    self._refuse_divergence(number, sum(map(len, users)))
     return tuple(found[k][0] if k in found else model for k, model in enumerate(models))
 
-  def updates(self, number: int, starts: Sequence[Weights], users: Sequence[np.ndarray]) -> list[np.ndarray]:
+  def updates(
+    self, number: int, starts: Sequence[Weights], users: Sequence[np.ndarray], known: bool = False
+  ) -> list[np.ndarray]:
     """See Federation.updates."""
-    self._send(starts, users)
+    if not known:
+      self._send(starts, users)
     self._train(users)
     features = self._trainer.computations.model.num_parameters
 
@@ -90,16 +91,25 @@ class Clients:
     found = self._experiment.each(train, [k for k, clients in enumerate(users) if len(clients)])
     everybodys = [found.get(k, np.empty((0, features), np.float32)) for k in range(len(starts))]
     self.dropped += sum(int((~np.isfinite(updates).all(axis=1)).sum()) for updates in everybodys)
+    self._refuse_divergence(number, sum(map(len, users)))
     return everybodys
 
   def average(self, model: Model, updates: np.ndarray, weights: np.ndarray) -> Model:
     """See Federation.average."""
     return self._model(self._trainer.average(self._state(model), updates, weights))
 
+  def _refuse_divergence(self, number: int, trainings: int) -> None:
+    """Raises InputError where none of the clients that trained has finite weights."""
+    if trainings and self.dropped == trainings:
+      raise InputError(
+        f'round {number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
+        f'{argument("learning_rate")}'
+      )
+
   def _send(self, models: Sequence[Weights], users: Sequence[np.ndarray]) -> None:
     """Counts models that clients do not have from earlier in the round."""
-    new = {(id(model), int(k)) for model, clients in zip(models, users, strict=True) for k in clients}
-    self.cost += Cost(models_down=len(new - self._sent))
+    new = {(id(model), int(k)): model for model, clients in zip(models, users, strict=True) for k in clients}
+    self.cost += Cost(models_down=len(new.keys() - self._sent.keys()))
     self._sent |= new
 
   def _train(self, users: Sequence[np.ndarray]) -> None:
@@ -120,18 +130,8 @@ class Clients:
     return Model(weights, tuple(self._trainer.state_arrays(state)[len(weights) :]))
 
 
-def losses(
-  experiment: live_experiment_lib.Experiment,
-  trainer: 'trainer_lib.Trainer',
-  models: Sequence[Weights],
-  clients: np.ndarray,
-) -> np.ndarray:
+def losses(trainer: 'trainer_lib.Trainer', models: Sequence[Weights], clients: np.ndarray) -> np.ndarray:
   """Returns float64[models, clients], mean cross-entropy on training rows; infinite where it is not finite."""
-  train = trainer.population.train
-
-  def measure(k: int) -> np.ndarray:
-    return trainer.measure(models[k], train, clients).loss_sum / train.counts[clients]
-
-  found = experiment.each(measure, range(len(models)))
-  stacked = np.stack([found[k] for k in range(len(models))])
-  return np.where(np.isfinite(stacked), stacked, np.inf)
+  found = trainer.row_losses(models, trainer.population.train, clients)
+  means = np.stack([rows.mean(axis=1, dtype=np.float64) for rows in found], axis=1)
+  return np.where(np.isfinite(means), means, np.inf)

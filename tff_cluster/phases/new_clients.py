@@ -101,9 +101,7 @@ def _join(
     return rule.join(options, Newcomers(assignment, tree=tree)), Cost.of_rounds(tree.spent)
   if rule.alternates:
     everyone, trainer = np.arange(new.num_clients), experiment.new_client_trainer
-    arrived = Newcomers(
-      assignment, losses=lambda: federation.losses(experiment, trainer, loaded.models, everyone)
-    )
+    arrived = Newcomers(assignment, losses=lambda: federation.losses(trainer, loaded.models, everyone))
     return rule.join(options, arrived), Cost(
       models_down=len(loaded.models) * new.num_clients,
       rows_forward=len(loaded.models) * len(new.train.y),

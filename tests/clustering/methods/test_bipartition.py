@@ -262,11 +262,11 @@ class Disagreeing:
     return updates @ updates.T / np.outer(norms, norms), norms * (0.1 if same else 1.0)
 
 
-def test_it_alternates_without_knowing_who_trains():
+def test_it_splits_without_knowing_who_trains():
   clustering = ClusteringConfig('bipartition', stationary_norm=0.2, stopping_norm=0.5, rounds_before_split=3)
   clients = Disagreeing()
   found = clustering.rule.rounds(clustering.options, clients)
-  assert clustering.rule.alternates
+  assert clustering.rule.splits and clustering.rule.trains
   assert [(s.members.tolist(), s.start_round, s.end_round, s.parent) for s in found.segments] == [
     ([0, 1, 2, 3, 4, 5], 0, 2, None),
     ([0, 1, 2, 3], 2, 5, 0),

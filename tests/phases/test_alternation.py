@@ -1,0 +1,248 @@
+"""Methods that alternate: their rounds are those of the papers and of FedAvg, are kept, and go on to the same bits."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.phases.conftest import CLIENTS, PLAIN
+from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, opened
+from tff_cluster.base.errors import InputError
+from tff_cluster.experiment import phase_files
+from tff_cluster.experiment.config import ClusteringConfig
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import alternation, federation
+from tff_cluster.storage import files, saved_rounds
+
+pytestmark = pytest.mark.tensorflow
+
+PHASE1, LAST = 2, 6
+IFCA = ClusteringConfig('ifca', num_clusters=3)
+FROM_GROUPS = {'start': 'clustering', 'start_clustering': 'planted'}
+CONFIG = changed(
+  PLAIN,
+  {'num_clients': CLIENTS + 2, 'new_clients': 2, 'partition': 'label_permuted'},
+  {'phase1_rounds': PHASE1, 'phase2_rounds': LAST - PHASE1},
+  clusterings=(
+    ClusteringConfig('hypcluster', name='from_groups', **FROM_GROUPS),
+    ClusteringConfig('ifca', name='equal_from_groups', **FROM_GROUPS),
+    ClusteringConfig('hypcluster', name='one', num_clusters=1),
+    ClusteringConfig('ifca', name='one_warm', num_clusters=1, start='warm'),
+    IFCA,
+    ClusteringConfig('planted'),
+  ),
+)
+
+
+@pytest.fixture(scope='module')
+def finished(tmp_path_factory):
+  return WholeRun(CONFIG, tmp_path_factory.mktemp('alternating') / 'run')
+
+
+def saved(run, label):
+  """Returns what a clustering's rounds came to, and their arrays."""
+  found = run.folder.load_finished(run.folder.alternation(label), phase_files.Alternation)
+  return found, files.load_arrays(run.folder.memberships(label))
+
+
+def models(run, label):
+  """Returns the models of a clustering's clusters after the last round."""
+  phase2 = run.folder.load_finished(run.folder.phase2(label), phase_files.Phase2)
+  return [
+    saved_rounds.model(
+      files.load_arrays(run.folder.store / each.artifact / f'round_{LAST:05d}.npz'), 2, each.position
+    )
+    for each in phase2.trajectories
+  ]
+
+
+def test_with_the_planted_groups_as_start_hypcluster_is_fedavg_of_each_group(finished):
+  assert finished.clustering('from_groups').clusters == finished.clustering('planted').clusters
+  for found, expected in zip(models(finished, 'from_groups'), models(finished, 'planted'), strict=True):
+    assert all(map(np.array_equal, found, expected))
+
+
+def test_with_the_planted_groups_as_start_ifca_is_the_plain_fedavg_of_each_group(finished):
+  saved_models = models(finished, 'equal_from_groups')
+  groups = finished.membership('planted')
+  with finished.opened() as experiment:
+    starts = alternation.client_signatures.start_weights(
+      experiment,
+      finished.folder.load_finished(finished.folder.clusters('planted'), phase_files.Clusters).assignment,
+    )
+    for row, start in enumerate(starts):
+      state = experiment.trainer.start(experiment.unflatten(start))
+      for number in range(PHASE1 + 1, LAST + 1):
+        state, _ = experiment.trainer.round(state, np.flatnonzero(groups[row]), number, equal=True)
+      assert all(map(np.array_equal, experiment.trainer.weights(state), saved_models[row]))
+
+
+def test_with_one_cluster_it_is_fedavg(finished):
+  baseline = finished.folder.load_finished(finished.folder.baseline, phase_files.Baseline).trajectory
+  record = files.load_arrays(finished.folder.store / baseline.artifact / f'round_{LAST:05d}.npz')
+  (model,) = models(finished, 'one')
+  assert all(map(np.array_equal, model, saved_rounds.model(record, 2)))
+  fedavg = finished.results.baseline.evaluation.client_accuracy
+  assert finished.clustering('one').evaluations['own'].client_accuracy == fedavg
+  # As many rows each, so that the plain mean is the weighted one but for rounding.
+  (model,) = models(finished, 'one_warm')
+  assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(model, saved_rounds.model(record, 2), strict=True))
+
+
+def by_hand(run):
+  """Algorithm 1 of IFCA once more, on the trainer alone; returns the models, and each round's choices."""
+  choices = []
+  with run.opened() as experiment:
+    trainer, everyone = experiment.trainer, experiment.everyone
+    train = experiment.population.train
+    states = [trainer.start(experiment.initial_weights(k)) for k in range(3)]
+    for number in range(1, LAST + 1):
+      losses = [cross_entropy(trainer.weights(state), train) for state in states]
+      chosen = np.argmin(losses, axis=0)
+      choices.append(chosen)
+      for k in range(3):
+        members = everyone[chosen == k]
+        if not len(members):
+          continue
+        updates = np.empty((len(members), trainer.computations.model.num_parameters))
+        trainer.local_updates(trainer.weights(states[k]), members, number, updates.__setitem__)
+        flat = experiment.flatten(trainer.weights(states[k])) + updates.mean(axis=0)
+        states[k] = trainer.start(experiment.unflatten(flat.astype(np.float32)))
+    return [trainer.weights(state) for state in states], np.array(choices)
+
+
+def cross_entropy(weights, split):
+  """Returns float64[clients], the mean cross-entropy of a linear model."""
+  kernel, bias = (np.asarray(w, np.float64) for w in weights)
+  found = []
+  for client in range(len(split.counts)):
+    x, y = split.client(client)
+    logits = x.reshape(len(x), -1).astype(np.float64) / 255 @ kernel + bias
+    logits -= logits.max(axis=1, keepdims=True)
+    found.append(np.mean(np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(y)), y]))
+  return np.array(found)
+
+
+def test_the_rounds_of_ifca_are_algorithm_1(finished):
+  expected, choices = by_hand(finished)
+  found, arrays = saved(finished, 'ifca')
+  np.testing.assert_array_equal(arrays['shares'].argmax(axis=1), choices)
+  for position, model in zip(found.models, models(finished, 'ifca'), strict=True):
+    for a, b in zip(model, expected[position], strict=True):
+      np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_what_clients_were_sent_and_did_is_counted(finished):
+  rows, epochs = finished.population.train.counts.sum(), CONFIG.training.local_epochs
+  found, arrays = saved(finished, 'ifca')
+  per_round = [CLIENTS, 3 * CLIENTS, CLIENTS, rows * epochs, 3 * rows]
+  assert arrays['cost'].tolist() == [per_round] * LAST
+  assert vars(found.cost) == dict(zip(vars(found.cost), LAST * np.array(per_round), strict=True))
+  # The first round of a start from clusters asks for no losses.
+  _, arrays = saved(finished, 'equal_from_groups')
+  assert arrays['cost'][0].tolist() == [CLIENTS, CLIENTS, CLIENTS, rows * epochs, 0]
+  # Its rounds are all its own, so what Phase 1 cost is taken off.
+  ledger = finished.clustering('ifca').ledger
+  size = finished.phase1.model_bytes
+  assert ledger.client_rounds == (LAST - PHASE1) * CLIENTS
+  assert ledger.bytes_up == ledger.client_rounds * size
+  assert ledger.bytes_down == (LAST * 3 - PHASE1) * CLIENTS * size
+
+
+def test_clients_are_measured_with_the_models_that_they_have(finished):
+  clustering, population = finished.clustering('ifca'), finished.population
+  own = models(finished, 'ifca')
+  membership = finished.membership('ifca')
+  expected = [
+    accuracy(own[row], population.test, client) for client, row in enumerate(membership.argmax(axis=0))
+  ]
+  np.testing.assert_allclose(clustering.evaluations['own'].client_accuracy, expected)
+  assert clustering.history.rounds == list(range(PHASE1 + 1, LAST + 1))
+  assert clustering.history.test_accuracy[-1] == pytest.approx(np.mean(expected))
+
+
+def test_newcomers_join_the_model_that_fits_their_training_rows(finished):
+  with finished.opened() as experiment:
+    new = experiment.new_clients
+    losses = [cross_entropy(model, new.train) for model in models(finished, 'ifca')]
+  expected = np.argmin(losses, axis=0)
+  assert finished.clustering('ifca').new_clients.assigned == [[int(k)] for k in expected]
+
+
+@pytest.mark.parametrize('stop_in', [2, 5])
+def test_a_stopped_run_goes_on_to_the_same_bits(finished, tmp_path, monkeypatch, stop_in):
+  config = dataclasses.replace(CONFIG, clusterings=(IFCA,))
+  fed_avg, rounds = federation.Clients.fed_avg, []
+
+  def stopping(clients, number, *args):
+    if number == stop_in and not rounds.count(number):
+      rounds.append(number)
+      raise Stopped
+    rounds.append(number)
+    return fed_avg(clients, number, *args)
+
+  monkeypatch.setattr(federation.Clients, 'fed_avg', stopping)
+  with pytest.raises(Stopped):
+    WholeRun(config, tmp_path / 'run')
+  again = WholeRun(config, tmp_path / 'run')
+  assert rounds == [*range(1, stop_in), stop_in, *range(stop_in, LAST + 1)]
+  assert again.clustering('ifca') == finished.clustering('ifca')
+  for found, expected in zip(models(again, 'ifca'), models(finished, 'ifca'), strict=True):
+    assert all(map(np.array_equal, found, expected))
+  kept = [path.name for path in again.folder.store.glob('alternating-*/*.npz')]
+  assert kept == [f'round_{LAST:05d}.npz']
+
+
+def test_models_that_left_the_store_are_trained_again_by_phase_2(finished, tmp_path):
+  config = dataclasses.replace(CONFIG, clusterings=(IFCA,))
+  run = WholeRun(config, tmp_path / 'run')
+  (kept,) = run.folder.store.glob('alternating-*/round_*.npz')
+  before = files.load_arrays(kept)
+  kept.unlink()
+  run.folder.phase3('ifca').unlink()
+  assert WholeRun(config, tmp_path / 'run').clustering('ifca') == run.clustering('ifca')
+  after = files.load_arrays(kept)
+  assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_a_model_without_clients_stays_as_it_is_and_is_told(finished):
+  found, arrays = saved(finished, 'ifca')
+  unused = sorted(set(range(3)) - set(found.models))
+  told = [note for note in finished.clustering('ifca').notes if 'without clients' in note]
+  assert bool(unused) == bool(told)
+  never = [k for k in unused if not arrays['shares'][:, k].any()]
+  with finished.opened() as experiment:
+    record = files.load_arrays(experiment.store.root / found.rounds.artifact / f'round_{LAST:05d}.npz')
+    for k in never:
+      assert all(map(np.array_equal, saved_rounds.model(record, 2, k), experiment.initial_weights(k)))
+
+
+@pytest.mark.parametrize(
+  ('options', 'message'),
+  [
+    ({'start': 'clustering'}, 'start_clustering'),
+    ({'start_clustering': 'planted'}, 'does not apply to start=random'),
+    ({'start_noise': 0.2}, 'it applies to start warm'),
+    ({'start': 'cold'}, 'allowed are random, warm, clustering'),
+    ({'num_clusters': CLIENTS + 1}, f'{CLIENTS}'),
+  ],
+)
+def test_wrong_options_are_one_line(options, message):
+  config = dataclasses.replace(CONFIG, clusterings=(ClusteringConfig('ifca', **options),))
+  with pytest.raises(InputError, match=message):
+    config.validated()
+
+
+def test_a_start_from_a_clustering_that_the_run_lacks_is_one_line():
+  start = ClusteringConfig('ifca', start='clustering', start_clustering='kmeans')
+  with pytest.raises(InputError, match='start from are: planted'):
+    dataclasses.replace(CONFIG, clusterings=(start, ClusteringConfig('planted'))).validated()
+
+
+def test_a_new_folder_is_no_part_of_another(tmp_path):
+  assert not list(RunFolder(tmp_path).root.iterdir())
+  with opened(RunFolder(tmp_path / 'run'), dataclasses.replace(CONFIG, clusterings=(IFCA,))) as experiment:
+    one, other = experiment.initial_weights(1), experiment.initial_weights(2)
+    again = experiment.initial_weights(1)
+  assert all(map(np.array_equal, one, again))
+  assert not np.array_equal(one[0], other[0])
