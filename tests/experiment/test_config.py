@@ -120,6 +120,7 @@ NOT_TOGETHER = [
   ({'data': NOISE | {'partition': 'iid'}}, 'noise_clients does not apply to partition=iid'),
   ({'data': NOISE | {'num_clients': 1}}, 'needs at least 2 clients, found num_clients=1'),
   ({'data': {'num_groups': 1, 'partition': 'mixture'}}, 'a mixture needs at least 2 groups'),
+  ({'data': {'partition': 'mixture', 'mixture_pattern': 'linear', 'mixture_share': 0.4}}, 'mixture_share=0.4 does not apply to mixture_pattern=linear'),
   ({'data': 3}, 'must be a JSON object, found 3'),
   ([], 'must be a JSON object, found list'),
   ({'clusterings': {}}, 'clusterings must be a list'),

@@ -101,6 +101,11 @@ class ExperimentConfig:
       )
     if self.data.partition == 'mixture' and self.data.num_groups < 2:
       raise InputError(f'{argument("num_groups", self.data.num_groups)}: a mixture needs at least 2 groups')
+    if self.data.mixture_pattern != 'fixed' and self.data.mixture_share != DataConfig.mixture_share:
+      raise InputError(
+        f'{argument("mixture_share", self.data.mixture_share)} does not apply to '
+        f'{argument("mixture_pattern", self.data.mixture_pattern)}; it applies to mixture_pattern fixed'
+      )
     words = ' that take part' if self.data.new_clients else ''
     for clustering in self.clusterings:
       clustering.rule.check_experiment(

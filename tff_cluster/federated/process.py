@@ -76,10 +76,14 @@ class Computations:
     other.model = dataclasses.replace(self.model, weights=tuple(np.asarray(w, np.float32) for w in weights))
     return other
 
-  def varied(self, proximal_mu: float | None = None, **brought: bool) -> 'Computations':
+  def varied(
+    self, proximal_mu: float | None = None, weighs_rows: bool = False, brings_anchor: bool = False
+  ) -> 'Computations':
     """Returns these computations for clients that train in another way, see optimizers.Local; they are built once, too."""
     mu = self.local.proximal_mu if proximal_mu is None else proximal_mu
-    local = dataclasses.replace(self.local, proximal_mu=mu, **brought)
+    local = dataclasses.replace(
+      self.local, proximal_mu=mu, weighs_rows=weighs_rows, brings_anchor=brings_anchor
+    )
     if local == self.local:
       return self
     with _building:
