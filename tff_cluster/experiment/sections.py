@@ -29,7 +29,11 @@ class TrainingConfig:
     'U(-1/sqrt(fan in), 1/sqrt(fan in)), the default of PyTorch.',
     choices=INITIALIZERS,
   )
-  phase1_rounds: int = option(20, 'Rounds of FedAvg over all clients.', at_least=1)
+  phase1_rounds: int = option(
+    20,
+    'Rounds of FedAvg over all clients. 0: clusters come of what clients make of the initial model in one local training.',
+    at_least=0,
+  )
   phase2_rounds: int = option(20, 'Rounds of FedAvg within each cluster.', at_least=1)
   cohort_fraction: float = option(
     1.0,

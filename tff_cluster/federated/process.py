@@ -187,6 +187,11 @@ class Computations:
     return _build_evaluate_each(self.model)
 
   @_BuiltOnce
+  def row_losses(self) -> tff.Computation:
+    """({weights, stacked [models, ...]}@SERVER, {x, y}@CLIENTS) -> {float32[models, rows]}@CLIENTS, each row's cross-entropy."""
+    return _build_row_losses(self.model)
+
+  @_BuiltOnce
   def predict(self) -> tff.Computation:
     """({weights}@SERVER, {x}@CLIENTS) -> {float32[rows, classes]}@CLIENTS, the model's probabilities."""
     model = self.model
@@ -393,6 +398,47 @@ def _build_evaluate_each(model: client_work_lib.Model) -> tff.Computation:
     return tff.federated_map(evaluate_client, clients)
 
   return evaluate_each
+
+
+def _build_row_losses(model: client_work_lib.Model, batch_size: int = 100) -> tff.Computation:
+  stacked_type = tff.types.tensorflow_to_type(
+    tuple(tf.TensorSpec([None, *w.shape], w.dtype) for w in model.weights)
+  )
+  data_type = _rows_type(model)
+
+  # A call, not inlined, as in client_work.sgd_step.
+  @functools.partial(
+    tf.function, autograph=False, reduce_retracing=True, experimental_attributes={'_noinline': True}
+  )
+  def losses_of(weights, x, y):
+    return model.loss(weights, client_work_lib.scaled(x), y)[0]
+
+  @functools.partial(tf.function, autograph=False)
+  def losses(stacked, x, y):
+    rows, models = tf.shape(y)[0], tf.shape(stacked[0])[0]
+    batches = (rows + batch_size - 1) // batch_size
+
+    def one_batch(step, found):
+      start = (step % batches) * batch_size
+      stop = tf.minimum(start + batch_size, rows)
+      weights = tuple(arrays[step // batches] for arrays in stacked)
+      return step + 1, found.write(step, losses_of(weights, x[start:stop], y[start:stop]))
+
+    found = tf.TensorArray(tf.float32, models * batches, infer_shape=False, element_shape=[None])
+    _, found = tf.while_loop(lambda step, _: step < models * batches, one_batch, (tf.constant(0), found))
+    return tf.reshape(found.concat(), [models, rows])
+
+  @tff.tensorflow.computation(stacked_type, data_type)
+  def of_client(stacked, data):
+    return losses(tuple(stacked), data['x'], data['y'])
+
+  @tff.federated_computation(
+    tff.types.FederatedType(stacked_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
+  )
+  def row_losses(stacked, data):
+    return tff.federated_map(of_client, (tff.federated_broadcast(stacked), data))
+
+  return row_losses
 
 
 def _rows_type(model: client_work_lib.Model) -> tff.Type:

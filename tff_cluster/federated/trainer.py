@@ -225,6 +225,20 @@ class Trainer:
     total = np.concatenate([np.ravel(array) for array in found['sum']['update']])
     return -total / np.float32(found['sum']['weight'])
 
+  def row_losses(
+    self, models: Sequence[Weights], split: population_lib.Split, clients: Sequence[int] | np.ndarray
+  ) -> list[np.ndarray]:
+    """Returns float32[models, rows] for each client, the cross-entropy of each of its rows under each model.
+
+    All models travel together, as many as fit into a message.
+    """
+    sizes, parts = [self.computations.model.num_bytes] * len(models), []
+    for some in jobs_lib.portions(sizes):
+      stacked = [np.stack(arrays) for arrays in zip(*(models[k] for k in some), strict=True)]
+      jobs = [self._measured(split, int(k)) for k in clients]
+      parts.append(list(self.workers.each(self.computations.row_losses, [stacked], jobs)))
+    return [np.concatenate([np.asarray(part) for part in each]) for each in zip(*parts, strict=True)]
+
   def measure(
     self, weights: Weights, split: population_lib.Split, clients: Sequence[int] | np.ndarray
   ) -> class_counts.Scores:

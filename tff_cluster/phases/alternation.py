@@ -170,8 +170,8 @@ class _Rounds:
     unknown = np.flatnonzero(~state.membership.any(axis=0))
     if not len(unknown):
       return state
-    losses = self._clients.losses(state.weights, unknown)
-    return state.estimated(unknown, self.method.estimate(self._options, losses), number)
+    losses = self._clients.row_losses(state.weights, unknown)
+    return state.estimated(unknown, self.method.assign(self._options, losses), number)
 
   def _started(self) -> State:
     """Returns where the method starts."""
@@ -184,8 +184,7 @@ class _Rounds:
       starts = [experiment.unflatten(start) for start in client_signatures.start_weights(experiment, given)]
       return State(tuple(map(Model, starts)), membership, nothing + self.first_round, given=True)
     if options.start == 'warm':
-      kept = experiment.folder.load_finished(experiment.folder.phase1, phase_files.Phase1).trajectory
-      weights = experiment.load(kept, 'phase1', self.first_round)[self.first_round]
+      weights = client_signatures.phase1_models(experiment)[self.first_round]
       starts = [self._noisy(weights, k) for k in range(options.num_clusters)]
     else:
       starts = [experiment.initial_weights(k) for k in range(options.num_clusters)]

@@ -84,7 +84,7 @@ def of_new_clients(
 
   trainer = experiment.new_client_trainer
   client_ids = trainer.population.client_ids
-  name = _save(experiment, trainer, kind, _phase1_weights(experiment), len(client_ids))
+  name = _save(experiment, trainer, kind, phase1_models(experiment), len(client_ids))
   vectors = files_lib.load_rows(experiment.store.root / name / 'vectors.npy')
   finite = diverged_clients.finite_rows(vectors)
   if finite.all():
@@ -102,7 +102,7 @@ def _save(
 ) -> str:
   """Saves the vectors of the trainer's clients, which cost so many client-rounds; see `save`."""
   training, population = experiment.config.training, trainer.population
-  base_round = training.phase1_rounds - 1 if kind == 'weights' else training.phase1_rounds
+  base_round = _base_round(training, kind)
   base, dimension = weights[base_round], training.sketch_dimension
   artifact = experiment.store.artifact(
     'signatures',
@@ -161,13 +161,13 @@ def _save_vectors(
 def cost(experiment: live_experiment_lib.Experiment, kind: str) -> int:
   """Returns the client-rounds of the signatures.
 
-  Updates are a round of all clients. Weights come with the last round of Phase 1, and are one local training of each
-  client that was not in its cohort.
+  Updates are a round of all clients. Weights come with the last round of Phase 1, where it has one, and are one local
+  training of each client that was not in its cohort.
   """
-  everyone = experiment.everyone
-  if kind == 'updates':
+  everyone, rounds = experiment.everyone, experiment.config.training.phase1_rounds
+  if kind == 'updates' or rounds == 0:
     return len(everyone)
-  return len(everyone) - len(experiment.trainer.cohort(everyone, experiment.config.training.phase1_rounds))
+  return len(everyone) - len(experiment.trainer.cohort(everyone, rounds))
 
 
 def kinds(training: config_lib.TrainingConfig, signatures: Iterable[str]) -> set[str]:
@@ -215,7 +215,7 @@ def origin(experiment: live_experiment_lib.Experiment, kind: str) -> np.ndarray:
     return np.zeros(
       training.sketch_dimension or experiment.trainer.computations.model.num_parameters, np.float32
     )
-  base = experiment.flatten(_phase1_weights(experiment)[training.phase1_rounds - 1])
+  base = experiment.flatten(phase1_models(experiment)[_base_round(training, kind)])
   if training.sketch_dimension is None:
     return base
   return sketch_lib.sketch(base[None], training.sketch_dimension, training.seed)[0]
@@ -246,14 +246,14 @@ def start_weights(
 
   folder, training = experiment.folder, experiment.config.training
   if training.cluster_start == 'global_model':
-    vector = experiment.flatten(_phase1_weights(experiment)[training.phase1_rounds])
+    vector = experiment.flatten(phase1_models(experiment)[training.phase1_rounds])
     return np.broadcast_to(vector, (assignment.num_clusters, len(vector)))
   phase1 = folder.load_finished(folder.phase1, phase_files.Phase1)
   vectors = _vectors(folder, phase1.signatures['weights'])
   shares = mixing.start_weights(assignment, diverged_clients.finite_rows(vectors))
   if training.sketch_dimension is None:
     return mixing.apply_mixing([vectors], shares.T)[0]
-  base = _phase1_weights(experiment)[training.phase1_rounds - 1]
+  base = phase1_models(experiment)[_base_round(training, 'weights')]
   return np.stack([_start_of(experiment, base, np.flatnonzero(row)) for row in shares])
 
 
@@ -330,16 +330,16 @@ def _rows(
   return vectors, usable
 
 
-def _phase1_weights(experiment: live_experiment_lib.Experiment) -> dict[int, Weights]:
+def phase1_models(experiment: live_experiment_lib.Experiment) -> dict[int, Weights]:
   """Returns the global models after the last two rounds of Phase 1, by round number."""
   folder = experiment.folder
   loaded = experiment.load(folder.load_finished(folder.phase1, phase_files.Phase1).trajectory, 'phase1')
-  # Where Phase 1 has one round only, the model before it is the initial one.
+  # Of a Phase 1 of one round, or of none, the initial model is among them.
   return {0: experiment.trainer.computations.model.weights} | loaded
 
 
 def _start_of(experiment: live_experiment_lib.Experiment, base: Weights, members: np.ndarray) -> np.ndarray:
-  number = experiment.config.training.phase1_rounds
+  number = _base_round(experiment.config.training, 'weights') + 1
   clients = [experiment.population.client_digests[k] for k in members]
   artifact = experiment.store.artifact(
     'start', _determinants(experiment, base, number) | {'clients': clients}
@@ -351,6 +351,11 @@ def _start_of(experiment: live_experiment_lib.Experiment, base: Weights, members
       mean = experiment.flatten(base) + experiment.trainer.mean_update(base, members, number)
       files_lib.save_rows(path, 1, len(mean), lambda rows: np.copyto(rows, mean[None]))
     return np.array(files_lib.load_rows(path)[0])
+
+
+def _base_round(training: config_lib.TrainingConfig, kind: str) -> int:
+  """Returns the round whose model clients train from for a signature; where there is no Phase 1, they make both in round 1."""
+  return max(training.phase1_rounds - 1, 0) if kind == 'weights' else training.phase1_rounds
 
 
 def _distortion(

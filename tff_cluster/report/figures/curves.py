@@ -34,7 +34,7 @@ def accuracy_over_rounds(
   whole, late = figure.subplots(1, 2, width_ratios=(1, 1))
   start = (np.asarray(phase1[0])[-1:], np.asarray(phase1[1])[-1:])
   lines: list[tuple[str, Any, str, Any, float]]
-  lines = [('Phase 1 (all clients)', phase1, base.GREY, '-', 2.4)]
+  lines = [('Phase 1 (all clients)', phase1, base.GREY, '-', 2.4)] if len(start[0]) else []
   lines.append(('unclustered, equal rounds', _joined(start, baseline), base.INK, (0, (1, 1.2)), 2.2))
   for i, (label, curve) in enumerate(clusterings.items()):
     width = max(3.4 - 0.8 * i, 1.6)  # Later lines are thinner: where two coincide, both are seen.
