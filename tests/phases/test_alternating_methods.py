@@ -42,6 +42,8 @@ METHODS = {
   'wecfl': Expected(equal=False, sent=1, asked=0),
   'flsc': Expected(equal=True, one={'num_joined': 1}),
   'clove': Expected(equal=False),
+  'fedem': Expected(equal=False),
+  'fedsoft': Expected(equal=False),
 }
 CONFIG = changed(
   PLAIN,

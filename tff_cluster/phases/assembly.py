@@ -234,8 +234,10 @@ def _joint_recovery(
   member = np.zeros((assignment.num_clusters, new.num_clients))
   for client, clusters in enumerate(assigned):
     member[clusters, client] = 1.0
+  # Clusters of which clients have shares may have the same members.
+  shares = None if assignment.shares is None else np.hstack([assignment.shares, member / member.sum(axis=0)])
   together = assignment_lib.ClusterAssignment(
-    np.hstack([assignment.membership, member]), assignment.client_ids + new.client_ids
+    np.hstack([assignment.membership, member]), assignment.client_ids + new.client_ids, shares
   )
   truths = {name: np.hstack([truth, new.truths[name]]) for name, truth in population.truths.items()}
   return _recovery(together, truths, together.client_ids, saved.excluded)
