@@ -82,6 +82,7 @@ def run_clustering(
       cluster_accuracy=of_clusters.tolist(),
       regret=(of_clusters.max(axis=0) - own).tolist(),
       ledger=evaluation.ledger(experiment, cost),
+      shares=_shares(joined.membership),
     )
     timing = figures(accuracy=float(np.mean(own)))
     files_lib.save_json(folder.new_clients_of(label), phase_files.NewClientsJoined(found, timing))
@@ -178,6 +179,14 @@ def _updates(
   trainer.local_updates(base, clients, number, lambda position, update: np.copyto(updates[position], update))
   experiment.trained += len(clients)
   return updates
+
+
+def _shares(membership: np.ndarray) -> list[list[float]] | None:
+  """Returns what each newcomer has of each of its clusters, None where it has as much of each; [clusters, newcomers], at least 0."""
+  own = [column[column > 0].astype(np.float64) for column in membership.T]
+  if all((column == column[0]).all() for column in own):
+    return None
+  return [(column / column.sum()).tolist() for column in own]
 
 
 def _own_accuracy(

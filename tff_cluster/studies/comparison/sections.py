@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.words import interval_points, percent, score, size
+from tff_cluster.base.words import error, interval_points, percent, score, series, size
 from tff_cluster.report.pages import Cell, Section, Table, verdict_cell
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import identical_clusterings
@@ -17,7 +17,12 @@ from tff_cluster.studies.comparison.verdicts import Check
 
 TEMPLATE = 'comparison.html'
 _LOOKS = {'above': 'good', 'unclear': 'none', 'below': 'bad'}
-_SCORES = {'onmi': 'ONMI', 'bcubed_f': 'BCubed F'}
+# Means of other scores, and how they are printed.
+_SCORES: Mapping[str, tuple[str, Callable[[float | None], str]]] = {
+  'onmi': ('ONMI', score),
+  'bcubed_f': ('BCubed F', score),
+  'share_error': ('share error', error),
+}
 
 
 def checks_table(checks: Sequence[Check], heading: str) -> Table:
@@ -113,7 +118,7 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
   }
   scored = {name: {contender.name: _scores(contender, runs, name) for contender in found} for name in truths}
   header: list[str] = ['clustering', 'kind', 'clusters', 'memberships', 'single clients']
-  of_scores = ' and '.join(_SCORES.values())
+  of_scores = series([name for name, _ in _SCORES.values()])
   if len(truths) == 1:
     (name,) = truths
     rows = [(label, *shape, *scored[name][label]) for label, shape in shapes.items()]
@@ -273,7 +278,7 @@ def _scores(contender: Contender, runs: Runs, truth: str) -> tuple[str, str]:
 
 def _mean_scores(contender: Contender, truth: str) -> str:
   cells = []
-  for name in _SCORES:
+  for name, (_, shown) in _SCORES.items():
     known = [getattr(run.recovery[truth], name) for run in contender.runs if truth in run.recovery]
-    cells.append(score(float(np.mean(known)) if known else None))
+    cells.append(shown(float(np.mean(known)) if known else None))
   return ', '.join(cells)
