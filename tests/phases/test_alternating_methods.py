@@ -25,7 +25,9 @@ class Expected:
   Attributes:
     equal: Whether all clients weigh the same; else as many as they have rows.
     one: Options with one cluster, and `several`, with three.
-    sent: Models that a client is sent in a round, of three, and `asked`, on how many of them it measures its rows.
+    sent: Models that a client is sent in a round, of three, `asked`, on how many of them it measures its rows, and `trained`, how
+      many it trains.
+    soft: Whether newcomers have shares in all models.
   """
 
   equal: bool
@@ -33,6 +35,8 @@ class Expected:
   several: dict = dataclasses.field(default_factory=dict)
   sent: int = 3
   asked: int = 3
+  trained: int = 1
+  soft: bool = False
 
 
 METHODS = {
@@ -42,8 +46,7 @@ METHODS = {
   'wecfl': Expected(equal=False, sent=1, asked=0),
   'flsc': Expected(equal=True, one={'num_joined': 1}),
   'clove': Expected(equal=False),
-  'fedem': Expected(equal=False),
-  'fedsoft': Expected(equal=False),
+  'fedem': Expected(equal=False, trained=3, soft=True),
 }
 CONFIG = changed(
   PLAIN,
@@ -104,7 +107,10 @@ def test_what_clients_are_sent_and_do_is_counted(finished, name):
       cohort = experiment.trainer.cohort(experiment.everyone, number)
       trained = rows[cohort].sum() * CONFIG.training.local_epochs
       size = len(cohort)
-      line = [size, expected.sent * size, size, trained, expected.asked * rows[cohort].sum()]
+      count = expected.trained
+      line = [
+        count * size, expected.sent * size, count * size, count * trained, expected.asked * rows[cohort].sum(),
+      ]  # fmt: skip
       assert arrays['cost'][number - 1].tolist() == line
 
 
@@ -150,7 +156,7 @@ def test_rounds_by_distance_of_weights_are_lloyds(finished, name):
 def test_newcomers_join_the_models_with_the_least_losses(finished):
   with finished.opened() as experiment:
     train = experiment.new_clients.train
-  for name in METHODS:
+  for name in (name for name, expected in METHODS.items() if not expected.soft):
     losses = np.array([cross_entropy(model, train) for model in models(finished, f'{name}_3')])
     count = 2 if name == 'flsc' else 1
     expected = [sorted(order[:count].tolist()) for order in np.argsort(losses, axis=0).T]
@@ -158,9 +164,83 @@ def test_newcomers_join_the_models_with_the_least_losses(finished):
 
 
 def test_a_client_of_several_models_is_measured_with_their_mean(finished):
-  membership, own = finished.membership('flsc_3'), models(finished, 'flsc_3')
+  membership, own = np.array(finished.clustering('flsc_3').shares) > 0, models(finished, 'flsc_3')
   assert (membership.sum(axis=0) == 2).all()
   for client in range(CLIENTS):
     mean = [np.mean([own[k][i] for k in np.flatnonzero(membership[:, client])], axis=0) for i in range(2)]
     found = finished.clustering('flsc_3').evaluations['own'].client_accuracy[client]
     assert found == pytest.approx(accuracy(mean, finished.population.test, client))
+
+
+def probabilities(weights, x):
+  """Returns float64[rows, classes] of a linear model (kernel, bias), rows from 0 to 255."""
+  kernel, bias = (np.asarray(w, np.float64) for w in weights)
+  logits = x.reshape(len(x), -1).astype(np.float64) / 255 @ kernel + bias
+  likely = np.exp(logits - logits.max(axis=1, keepdims=True))
+  return likely / likely.sum(axis=1, keepdims=True)
+
+
+def joined(own, shares, split, client):
+  """Returns the accuracy of predictions joined by shares on a client's rows."""
+  x, y = split.client(client)
+  return np.mean(sum(s * probabilities(w, x) for s, w in zip(shares, own, strict=True)).argmax(axis=1) == y)
+
+
+def test_a_client_of_fedem_predicts_with_the_mean_of_its_models_predictions_by_shares(finished):
+  clustering, own = finished.clustering('fedem_3'), models(finished, 'fedem_3')
+  shares, test = np.array(clustering.shares), finished.population.test
+  np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+  expected = [joined(own, shares[:, client], test, client) for client in range(CLIENTS)]
+  np.testing.assert_allclose(clustering.evaluations['own'].client_accuracy, expected)
+  assert clustering.history.test_accuracy[-1] == pytest.approx(np.mean(expected))
+
+
+def test_newcomers_of_fedem_have_the_shares_that_em_finds_on_their_training_rows(finished):
+  own, new = models(finished, 'fedem_3'), finished.clustering('fedem_3').new_clients
+  with finished.opened() as experiment:
+    train, test = experiment.new_clients.train, experiment.new_clients.test
+  for client in range(2):
+    x, y = train.client(client)
+    likely = np.array([probabilities(model, x)[np.arange(len(y)), y] for model in own])
+    shares = np.full(3, 1 / 3)
+    for _ in range(2000):
+      responsible = shares[:, None] * likely
+      shares = (responsible / responsible.sum(axis=0)).mean(axis=1)
+    np.testing.assert_allclose(new.shares[client], shares, atol=2e-3)
+    assert new.client_accuracy[client] == pytest.approx(joined(own, new.shares[client], test, client))
+
+
+@pytest.fixture(scope='module')
+def of_all_clients(tmp_path_factory):
+  """FedSoft where all clients take part in every round."""
+  clusterings = tuple(
+    ClusteringConfig('fedsoft', name=f'soft_{count}', num_clusters=count, attraction=attraction)
+    for count, attraction in ((1, 0.0), (3, 2.0))
+  )
+  config = changed(CONFIG, training={'cohort_fraction': 1.0}, clusterings=clusterings)
+  return WholeRun(config, tmp_path_factory.mktemp('fedsoft') / 'run')
+
+
+def test_with_one_cluster_and_no_attraction_fedsoft_is_fedavg(of_all_clients):
+  baseline = of_all_clients.folder.load_finished(
+    of_all_clients.folder.baseline, phase_files.Baseline
+  ).trajectory
+  record = files.load_arrays(of_all_clients.folder.store / baseline.artifact / f'round_{LAST:05d}.npz')
+  (model,) = models(of_all_clients, 'soft_1')
+  assert all(map(np.array_equal, model, saved_rounds.model(record, 2)))
+
+
+def test_a_client_of_fedsoft_has_the_mixture_of_models_of_which_it_starts(of_all_clients):
+  clustering, own = of_all_clients.clustering('soft_3'), models(of_all_clients, 'soft_3')
+  shares = np.array(clustering.shares)
+  for client in range(CLIENTS):
+    mixture = [sum(s * model[i] for s, model in zip(shares[:, client], own, strict=True)) for i in range(2)]
+    found = clustering.evaluations['own'].client_accuracy[client]
+    assert found == pytest.approx(accuracy(mixture, of_all_clients.population.test, client))
+
+
+def test_what_clients_of_fedsoft_are_sent_and_do_is_counted(of_all_clients):
+  _, arrays = saved(of_all_clients, 'soft_3')
+  rows = of_all_clients.population.train.counts.sum()
+  line = [CLIENTS, 3 * CLIENTS, CLIENTS, rows * CONFIG.training.local_epochs, 3 * rows]
+  assert arrays['cost'].tolist() == [line] * LAST
