@@ -231,9 +231,7 @@ def _alternation(
   kept = folder.load(folder.memberships(label), 'clustering', files.load_arrays)
   models = folder.load_finished(folder.alternation(label), phase_files.Alternation).models
   first = int(kept['first_round'])
-  found = membership_history.summarise(
-    kept['shares'], kept['since'], clustering.options.start, first, models
-  )
+  found = membership_history.summarise(kept['shares'], kept['since'], clustering.options.start, first, models)
   return found, {
     f'memberships_{label}': kept['shares'].astype(np.float32),
     f'first_round_{label}': np.array(first),
