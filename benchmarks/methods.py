@@ -25,6 +25,7 @@ from tff_cluster.experiment.config import ClusteringConfig, DataConfig, Experime
 
 _METHODS = {
   'ifca': ClusteringConfig('ifca', num_clusters=4),
+  'fedem': ClusteringConfig('fedem', num_clusters=3),
 }
 _MODELS = ('2nn', 'mnist_cnn')
 

@@ -76,7 +76,8 @@ def train(
   models: Sequence[Model],
   shares: np.ndarray,
   clients: np.ndarray,
-  known: bool = False,
+  made_of: Sequence[Weights] | None = None,
+  proximal_mu: float = 0.0,
 ) -> Trained:
   """Has clients train, each from the mean of the models, weighted by its shares.
 
@@ -86,14 +87,15 @@ def train(
     models: The models.
     shares: float64[models, clients], columns sum to 1.
     clients: int64[clients], their positions, ascending.
-    known: Whether clients were sent the models in this round, and make their starts themselves.
+    made_of, proximal_mu: See Federation.updates.
   """
   columns, start_of = np.unique(shares, axis=1, return_inverse=True)
   start_of = start_of.reshape(-1)
   weights = [model.weights for model in models]
   starts = [mean(weights, column) for column in columns.T]
   places = [np.flatnonzero(start_of == start) for start in range(len(starts))]
-  sent = federation.updates(number, starts, [clients[some] for some in places], known=known)
+  users = [clients[some] for some in places]
+  sent = federation.updates(number, starts, users, made_of, proximal_mu)
   updates = {
     int(k): row for some, rows in zip(places, sent, strict=True) for k, row in zip(some, rows, strict=True)
   }

@@ -170,8 +170,8 @@ class _Rounds:
     unknown = np.flatnonzero(~state.membership.any(axis=0))
     if not len(unknown):
       return state
-    losses = self._clients.losses(state.weights, unknown)
-    return state.estimated(unknown, self.method.estimate(self._options, losses), number)
+    losses = self._clients.row_losses(state.weights, unknown)
+    return state.estimated(unknown, self.method.assign(self._options, losses), number)
 
   def _started(self) -> State:
     """Returns where the method starts."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Weights
-from tff_cluster.clustering.alternating import Model
+from tff_cluster.clustering.alternating import Model, mean_losses
 from tff_cluster.experiment.measured import Cost
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
@@ -46,12 +46,21 @@ class Clients:
 
   def losses(self, models: Sequence[Weights], clients: np.ndarray) -> np.ndarray:
     """See Federation.losses."""
+    return mean_losses(self.row_losses(models, clients))
+
+  def row_losses(self, models: Sequence[Weights], clients: np.ndarray) -> list[np.ndarray]:
+    """See Federation.row_losses."""
     self._send(models, [clients] * len(models))
     self.cost += Cost(rows_forward=len(models) * int(self.rows[clients].sum()))
-    return losses(self._trainer, models, clients)
+    return self._trainer.row_losses(models, self._trainer.population.train, clients)
 
   def fed_avg(
-    self, number: int, models: Sequence[Model], users: Sequence[np.ndarray], equal: bool = False
+    self,
+    number: int,
+    models: Sequence[Model],
+    users: Sequence[np.ndarray],
+    equal: bool = False,
+    row_weights: Sequence[Sequence[np.ndarray]] | None = None,
   ) -> tuple[Model, ...]:
     """See Federation.fed_avg."""
     self._send([model.weights for model in models], users)
@@ -59,9 +68,8 @@ class Clients:
     used = [k for k, clients in enumerate(users) if len(clients)]
 
     def train(k: int) -> tuple[Model, dict[str, float]]:
-      state, figures = self._trainer.round(
-        self._state(models[k]), users[k], number, may_diverge=True, equal=equal
-      )
+      weights = None if row_weights is None else row_weights[k]
+      state, figures = self._trainer.round(self._state(models[k]), users[k], number, True, equal, weights)
       return self._model(state), figures
 
     found = self._experiment.each(train, used)
@@ -73,18 +81,25 @@ class Clients:
     return tuple(found[k][0] if k in found else model for k, model in enumerate(models))
 
   def updates(
-    self, number: int, starts: Sequence[Weights], users: Sequence[np.ndarray], known: bool = False
+    self,
+    number: int,
+    starts: Sequence[Weights],
+    users: Sequence[np.ndarray],
+    made_of: Sequence[Weights] | None = None,
+    proximal_mu: float = 0.0,
   ) -> list[np.ndarray]:
     """See Federation.updates."""
-    if not known:
+    if made_of is None:
       self._send(starts, users)
+    else:
+      self._send(made_of, [np.concatenate(users)] * len(made_of))
     self._train(users)
     features = self._trainer.computations.model.num_parameters
 
     def train(k: int) -> np.ndarray:
       updates = np.empty((len(users[k]), features), np.float32)
       self._trainer.local_updates(
-        starts[k], users[k], number, lambda place, update: np.copyto(updates[place], update)
+        starts[k], users[k], number, lambda place, update: np.copyto(updates[place], update), proximal_mu
       )
       return updates
 
@@ -128,10 +143,3 @@ class Clients:
   def _model(self, state: 'trainer_lib.State') -> Model:
     weights = self._trainer.weights(state)
     return Model(weights, tuple(self._trainer.state_arrays(state)[len(weights) :]))
-
-
-def losses(trainer: 'trainer_lib.Trainer', models: Sequence[Weights], clients: np.ndarray) -> np.ndarray:
-  """Returns float64[models, clients], mean cross-entropy on training rows; infinite where it is not finite."""
-  found = trainer.row_losses(models, trainer.population.train, clients)
-  means = np.stack([rows.mean(axis=1, dtype=np.float64) for rows in found], axis=1)
-  return np.where(np.isfinite(means), means, np.inf)

@@ -43,6 +43,7 @@ class Fake:
     diverging: Ids of clients whose updates are NaN.
     starts: What clients started from, a list of float64[features] for each call of `updates`.
     known: Whether they made that themselves, for each call.
+    proximal_mu: What pulled them there, for each call.
   """
 
   first_round = 0
@@ -53,7 +54,7 @@ class Fake:
     self.client_ids = tuple(client_ids or (f'c{k:02}' for k in range(count)))
     self.rows = np.full(count, 10) if rows is None else np.asarray(rows)
     self.drawn, self.diverging, self.seed = drawn, diverging, seed
-    self.starts, self.known = [], []
+    self.starts, self.known, self.proximal_mu = [], [], []
 
   def permuted(self, order):
     """Returns the same clients in another order."""
@@ -70,6 +71,15 @@ class Fake:
     vectors = np.stack([vector_of(model) for model in models])
     return np.square(vectors[:, None] - self.targets[clients]).sum(axis=2) / 2
 
+  def row_losses(self, models, clients):
+    """Five rows a client, whose targets are around that of the client; their mean is `losses` but for a constant."""
+    vectors, found = np.stack([vector_of(model) for model in models]), []
+    for k in clients:
+      offsets = seeding.generator(self.seed, 'rows', self.client_ids[k]).normal(size=(5, FEATURES))
+      rows = self.targets[k] + offsets - offsets.mean(axis=0)
+      found.append(np.square(vectors[:, None] - rows).sum(axis=2) / 2)
+    return found
+
   def update(self, number, start, client):
     """Returns float32[features], what one client's weights become minus where it started."""
     name = self.client_ids[client]
@@ -77,9 +87,10 @@ class Fake:
     update = RATE * (self.targets[client] + noise - vector_of(start))
     return (update * (np.nan if name in self.diverging else 1.0)).astype(np.float32)
 
-  def updates(self, number, starts, users, known=False):
+  def updates(self, number, starts, users, made_of=None, proximal_mu=0.0):
     self.starts.append([vector_of(start) for start in starts])
-    self.known.append(known)
+    self.known.append(made_of is not None)
+    self.proximal_mu.append(proximal_mu)
     return [
       np.array([self.update(number, start, k) for k in clients], np.float32).reshape(-1, FEATURES)
       for start, clients in zip(starts, users, strict=True)
@@ -92,8 +103,11 @@ class Fake:
     mean = np.average(updates[fine].astype(np.float64), axis=0, weights=weights[fine])
     return Model(weights_of(vector_of(model.weights) + mean))
 
-  def fed_avg(self, number, models, users, equal=False):
+  def fed_avg(self, number, models, users, equal=False, row_weights=None):
     sent = self.updates(number, [model.weights for model in models], users)
+    if row_weights is not None:  # A client whose rows weigh less goes less far.
+      shares = [np.array([np.mean(row) for row in rows])[:, None] for rows in row_weights]
+      sent = [update * share for update, share in zip(sent, shares, strict=True)]
     weights = [np.ones(len(clients)) if equal else self.rows[clients] for clients in users]
     return tuple(map(self.average, models, sent, weights))
 

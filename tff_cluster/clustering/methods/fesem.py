@@ -33,7 +33,6 @@ from tff_cluster.clustering import trained
 from tff_cluster.clustering.alternating import Alternating, Federation, Options, State, one_hot
 from tff_cluster.clustering.methods import kmeans
 from tff_cluster.clustering.outcome import by_first_member
-from tff_cluster.clustering.signatures import Signatures
 
 
 class FeSEM(Alternating[Options]):
@@ -75,6 +74,10 @@ def _shares(state: State) -> np.ndarray:
 
 def _groups(vectors: np.ndarray, count: int, rows: np.ndarray, seed: int, number: int) -> np.ndarray:
   """Returns int64[clients], the clusters that k-means finds, at most `count`, in order of their first members."""
+  from tff_cluster.clustering.signatures import (
+    Signatures,
+  )  # It imports SciPy, and every help page this module.
+
   count = min(count, len(vectors))
   seed = seeding.integer_seed(seed, 'first centers', count, number)
   return by_first_member(kmeans.fit(Signatures.numbered(vectors).coordinates(), count, seed, rows).labels_)

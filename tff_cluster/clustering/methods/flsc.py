@@ -49,12 +49,13 @@ class FLSC(Alternating[Options]):
 
   def step(self, options: Options, federation: Federation, state: State, number: int) -> State:
     """Returns the state after a round: clients join models by loss, train their mean, and each is averaged over who joined."""
-    cohort, known = federation.cohort(number), not state.given
-    if known:
+    cohort = federation.cohort(number)
+    made_of = None if state.given else state.weights
+    if not state.given:
       losses = federation.losses(state.weights, cohort)
       state = state.estimated(cohort, self.estimate(options, losses), number)
     shares = state.membership[:, cohort]
-    sent = trained.train(federation, number, state.models, shares, cohort, known)
+    sent = trained.train(federation, number, state.models, shares, cohort, made_of)
     models = sent.average(federation, state.models, shares, np.ones(len(cohort)))
     return dataclasses.replace(state, models=models)
 
