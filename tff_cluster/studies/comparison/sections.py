@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base.words import error, interval_points, percent, score, series, size
+from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.report.pages import Cell, Section, Table, verdict_cell
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import identical_clusterings
@@ -107,17 +108,20 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
   """Returns how well every clustering finds the planted groups, and what clusters it found."""
   found = [contender for contender in contenders if contender.is_clustering]
   truths = list(dict.fromkeys(name for c in found for run in c.runs for name in run.recovery))
+  alternates = any(_alternated(contender) for contender in found)
   shapes = {
     contender.name: (
       ', '.join(contender.kinds),
       ', '.join(str(run.num_clusters) for run in contender.runs),
       f'{np.mean([run.memberships for run in contender.runs]):.1f}',
       ', '.join(str(run.singletons) for run in contender.runs),
+      *(_collapse(contender) if alternates else ()),
     )
     for contender in found
   }
   scored = {name: {contender.name: _scores(contender, runs, name) for contender in found} for name in truths}
   header: list[str] = ['clustering', 'kind', 'clusters', 'memberships', 'single clients']
+  header += ['collapsed', 'moved last'] if alternates else []
   of_scores = series([name for name, _ in _SCORES.values()])
   if len(truths) == 1:
     (name,) = truths
@@ -134,10 +138,27 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
       )
   data = {
     'any_truth': bool(truths),
+    'alternates': alternates,
     'any_excluded': any(c.excluded for _, results in runs for c in results.clusterings),
     'tables': tables,
   }
   return Section('Planted groups and found clusters', TEMPLATE, 'recovery', data)
+
+
+def _alternated(contender: Contender) -> list[Alternated]:
+  """Returns what rounds that alternated came to, one a seed; of contenders that it stands for, the first that has any."""
+  of_each = ([run.alternation for run in part.runs if run.alternation] for part in contender.each)
+  return next((found for found in of_each if found), [])
+
+
+def _collapse(contender: Contender) -> tuple[str, str]:
+  """Returns under how many seeds models ended without clients, and how many clients changed their model in the last round."""
+  found = _alternated(contender)
+  if not found:
+    return '–', '–'
+  return f'{sum(each.collapsed for each in found)} of {len(found)}', ', '.join(
+    str(each.changed[-1]) for each in found
+  )
 
 
 def costs_section(contenders: Sequence[Contender], pictures: Sequence[Picture]) -> Section:
