@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from tff_cluster.base import digests, seeding
+from tff_cluster.base import digests, imports, seeding
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.base.words import plural
 from tff_cluster.clustering.alternating import Alternating, Model, State
@@ -203,7 +203,11 @@ class _Rounds:
 
   def _determinants(self, clustering: config_lib.ClusteringConfig) -> dict[str, Json]:
     start = self._start
-    return {
+    # Rounds of a user's own method, before it was changed, are not gone on with.
+    brought: dict[str, Json] = (
+      {'code': imports.code_of(type(self.method))} if imports.is_path(clustering.method) else {}
+    )
+    return brought | {
       'method': {name: value for name, value in clustering.to_json().items() if name != 'name'},
       'clients': list(self._experiment.population.client_digests),
       'settings': self._experiment.settings,
