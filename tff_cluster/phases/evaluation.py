@@ -8,18 +8,12 @@ import numpy as np
 
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.data import class_counts
-from tff_cluster.experiment.measured import ClusterScores, Cost, Evaluation, History, Ledger, Stage
+from tff_cluster.experiment.measured import ClusterScores, Evaluation, History, Stage
 from tff_cluster.phases import client_scores, global_scores
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 if TYPE_CHECKING:
   from tff_cluster.federated import trajectory
-
-
-def ledger(experiment: live_experiment_lib.Experiment, cost: Cost) -> Ledger:
-  """Returns what rounds cost on the network."""
-  size = experiment.trainer.computations.model.num_bytes
-  return Ledger(cost.trainings, cost.models_up * size, cost.models_down * size)
 
 
 def stage(
@@ -30,7 +24,7 @@ def stage(
   validation, test = _accuracies(experiment, outcome)
   return Stage(
     last_round,
-    ledger(experiment, Cost.of_rounds(outcome.client_rounds_asked)),
+    outcome.cost,
     history(experiment, outcome.history.rounds, validation, test),
     int(outcome.history.dropped.sum()),
     evaluation(experiment, weights, np.ones((1, 1))),

@@ -19,7 +19,8 @@
                where all are zero), mean (distance of two clients), neighbours [[client]] and distances [[float]] (at
                most NEIGHBOURS, nearest first)
   MEASURED     budgets {budget: {accuracy [float, one a client], mean, worst_decile, at_target, harmed_fedavg,
-               harmed_local, client_rounds, bytes}}, signature (text or null), num_clusters (int or null), memberships,
+               harmed_local, passes and the parts of the cost (tff_cluster/base/cost.py)}}, signature (text or null),
+               num_clusters (int or null), memberships,
                clusters [[client]] or null, shares [[float, one a member]] or null (as much of each), colours [position in
                palette, null for a cluster that is left grey] or null, way (null but for a method that alternates with training,
                whose memberships are known: WAY), stages [{round, clusters, models}]: of a recursion the clusters after each round
@@ -33,11 +34,13 @@ DECIMALS: two that differ by less count as equal on the page, which matters beyo
 positions have DIGITS digits.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tff_cluster.base.cost import Cost
 from tff_cluster.experiment.result_parts import Clustering, Split
 from tff_cluster.experiment.results import Results
 from tff_cluster.report.atlas import ways
@@ -48,7 +51,10 @@ from tff_cluster.scorecard.contenders import BUDGETS, Contender, Measured, Runs
 SCHEMA = 1
 NEIGHBOURS = 8
 DECIMALS, DIGITS = 4, 4
-_TABLE = ('worst_decile', 'at_target', 'harmed_fedavg', 'harmed_local', 'client_rounds')
+_TABLE = (
+    'worst_decile', 'at_target', 'harmed_fedavg', 'harmed_local',
+    'passes', *(field.name for field in dataclasses.fields(Cost)),
+)  # fmt: skip
 Arrays = Mapping[int, Mapping[str, np.ndarray]]
 
 
@@ -72,7 +78,7 @@ def make(
     'answer': document['answer'],
     'alarms': document['alarms'],
     'target': document['target'],
-    'budgets': dict(BUDGETS),
+    'budgets': {budget: BUDGETS[budget] for budget in contenders[0].runs[0].accuracy},
     'palette': palette,
     'contenders': [_contender(entry, len(runs)) for entry in document['contenders']],
     'runs': [
@@ -199,7 +205,8 @@ def _measured(
   run = contender.runs[place]
   found: dict[str, Any] = {
     'budgets': {
-      budget: _at_budget(run, budget, lines[contender.each[0].name, run.seed, budget]) for budget in BUDGETS
+      budget: _at_budget(run, budget, lines[contender.each[0].name, run.seed, budget])
+      for budget in run.accuracy
     },
     'signature': None,
     'num_clusters': run.num_clusters,
@@ -244,7 +251,6 @@ def _at_budget(run: Measured, budget: str, line: Mapping[str, Any]) -> dict[str,
     'accuracy': run.accuracy[budget].round(DECIMALS).tolist(),
     'mean': _rounded(line['accuracy'], 6),
     **{name: _rounded(line[name], 6) for name in _TABLE},
-    'bytes': line['bytes_up'] + line['bytes_down'],
   }
 
 
