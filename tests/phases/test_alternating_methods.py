@@ -7,7 +7,7 @@ import pytest
 from sklearn import cluster as sklearn_cluster
 
 from tests.phases.conftest import PLAIN
-from tests.phases.test_alternation import cross_entropy, saved
+from tests.phases.test_alternation import cost, costs, cross_entropy, saved
 from tests.phases.whole_run import WholeRun, accuracy, changed
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig
@@ -107,11 +107,9 @@ def test_what_clients_are_sent_and_do_is_counted(finished, name):
       cohort = experiment.trainer.cohort(experiment.everyone, number)
       trained = rows[cohort].sum() * CONFIG.training.local_epochs
       size = len(cohort)
-      count = expected.trained
-      line = [
-        count * size, expected.sent * size, count * size, count * trained, expected.asked * rows[cohort].sum(),
-      ]  # fmt: skip
-      assert arrays['cost'][number - 1].tolist() == line
+      count, asked = expected.trained, expected.asked * rows[cohort].sum()
+      line = cost(finished, count * size, expected.sent * size, count * size, count * trained, asked)
+      assert costs(arrays)[number - 1] == line
 
 
 def lloyd_by_hand(run, name):
@@ -242,5 +240,5 @@ def test_a_client_of_fedsoft_has_the_mixture_of_models_of_which_it_starts(of_all
 def test_what_clients_of_fedsoft_are_sent_and_do_is_counted(of_all_clients):
   _, arrays = saved(of_all_clients, 'soft_3')
   rows = of_all_clients.population.train.counts.sum()
-  line = [CLIENTS, 3 * CLIENTS, CLIENTS, rows * CONFIG.training.local_epochs, 3 * rows]
-  assert arrays['cost'].tolist() == [line] * LAST
+  trained = rows * CONFIG.training.local_epochs
+  assert costs(arrays) == [cost(of_all_clients, CLIENTS, 3 * CLIENTS, CLIENTS, trained, 3 * rows)] * LAST
