@@ -232,9 +232,8 @@ ADAM = {'optimizer': 'adam', 'learning_rate': 0.05}
   [
     ({'aggregator': 'clipping'}, True),
     ({'server': ADAM}, True),
-    ({'server': {'optimizer': 'momentum'}}, True),
-    ({'server': {'learning_rate': 0.5}}, False),
-    ({'optimizer': 'momentum', 'learning_rate_decay': 0.5}, False),  # Clients remember nothing.
+    # Such a server has no memory, and clients remember nothing.
+    ({'server': {'learning_rate': 0.5}, 'optimizer': 'momentum', 'learning_rate_decay': 0.5}, False),
   ],
   ids=str,
 )
@@ -254,7 +253,8 @@ def test_a_server_that_remembers_earlier_rounds_does_not_go_on(options, remember
   for number in (4, 5):
     state, _ = trainer.round(state, trainer.cohort(EVERYBODY, number), number)
   assert_same_models(outcome.weights, {5: trainer.weights(state)}, [5])
-  assert any(np.any(a != b) for a, b in zip(outcome.weights[5], whole.weights[5], strict=True))
+  if 'server' in options:
+    assert any(np.any(a != b) for a, b in zip(outcome.weights[5], whole.weights[5], strict=True))
 
 
 def test_a_server_that_remembers_goes_on_after_a_stop_with_the_same_bits(tmp_path, tff_context):
