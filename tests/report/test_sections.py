@@ -31,6 +31,26 @@ def _recovery(**options):
   return results, drawn(recovery_section(run)), drawn(candidates_section(run, lambda section: []))
 
 
+def test_the_report_tells_optimizers_where_they_are_not_those_of_plain_federated_averaging():
+  results, arrays = made_up.make_run()
+
+  def told():
+    run = run_of(results, arrays)
+    return [
+      row
+      for row in rows(drawn(sections.run_section(run, run.results.clusterings)))
+      if row[0] == 'optimization'
+    ]
+
+  assert told() == []
+  results['config']['training'] |= {
+    'client_optimizer': 'momentum',
+    'momentum': 0.5,
+    'server_learning_rate': 0.7,
+  }
+  assert told() == [['optimization', 'client_optimizer momentum, momentum 0.5, server_learning_rate 0.7']]
+
+
 def test_scores_of_overlapping_clusters_are_there_only_where_something_overlaps():
   _, section, candidates = _recovery(groups=2, methods=('kmeans',))
   assert rows(section)[0][3:] == ['ARI', 'NMI', 'Omega']

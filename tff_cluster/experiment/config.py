@@ -52,6 +52,7 @@ class ExperimentConfig:
     for section in (self.data, self.training, *self.clusterings, self.evaluation):
       validate(section)
     _check_model_name(self.training.model)
+    _check_single_step(self.training)
     rules.added(self.evaluation.aggregation)
     # Labels name folders, and some file systems do not tell a from A.
     labels = [clustering.label.lower() for clustering in self.clusterings]
@@ -219,6 +220,21 @@ def _check_malicious(data: DataConfig) -> None:
         )
   elif data.update_scale == 1.0 and data.attack == 'scaled':
     raise InputError(f'{argument("attack_scale", 1.0)}: scaled by 1 clients are honest; give another number')
+
+
+def _check_single_step(training: TrainingConfig) -> None:
+  """Refuses what has no effect where a client makes one step a round: no velocity, and no distance to where it started."""
+  if training.batch_size or training.local_epochs > 1:
+    return
+  for name, idle in (
+    ('client_optimizer', training.client_optimizer == 'momentum'),
+    ('proximal_mu', training.proximal_mu > 0),
+  ):
+    if idle:
+      raise InputError(
+        f'{argument(name, getattr(training, name))} has no effect with {argument("batch_size", 0)} and '
+        f'{argument("local_epochs", 1)}, where a client makes one step a round; give batches or more epochs'
+      )
 
 
 def _check_model_name(model: str) -> None:

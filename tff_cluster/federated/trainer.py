@@ -40,7 +40,7 @@ class Trainer:
     computations: What runs in the worker.
     local_epochs: Passes over its rows that a client makes in a round.
     cohort_fraction: Share of the members that train in a round.
-    seed: Seed of cohorts and visit orders.
+    seed: Seed of cohorts, visit orders and dropout.
     workers: Who has the clients work; default: the worker of this machine, a client a core at the same time.
   """
 
@@ -107,24 +107,29 @@ class Trainer:
     Args:
       state: The state before the round.
       cohort: int64[cohort], positions of the clients that train.
-      round_number: From 1; part of the seed of the visit orders.
+      round_number: From 1; part of the seed of visit orders and dropout, and what the learning rate decays by.
       may_diverge: Whether the state stays as it is where no client's update is finite, which else is an error.
 
     Returns:
       The state after the round, and {'train_loss': mean cross-entropy over the rows visited, 'dropped':
-      clients whose update was not finite and was left out}.
+      clients whose update was not finite and was left out, 'update_norm': Euclidean norm of the weighted mean update}.
     """
     jobs = self._training(cohort, round_number)
     output = self._round_apart(state, jobs) if self.workers.apart else self._round_in_one_call(state, jobs)
     work = output.metrics['client_work']
     if int(work['dropped']) == len(cohort):
       if may_diverge:
-        return state, {'train_loss': float(work['loss']), 'dropped': len(cohort)}
+        return state, {'train_loss': float(work['loss']), 'dropped': len(cohort), 'update_norm': 0.0}
       raise InputError(
         f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
         f'{argument("learning_rate")}'
       )
-    return output.state, {'train_loss': float(work['loss']), 'dropped': int(work['dropped'])}
+    norm = self._update_norm(state, output)
+    return output.state, {
+      'train_loss': float(work['loss']),
+      'dropped': int(work['dropped']),
+      'update_norm': norm,
+    }
 
   def local_updates(
     self,
@@ -250,6 +255,11 @@ class Trainer:
     found = self.workers.each(self.computations.predict, [list(weights)], jobs)
     return np.concatenate([np.asarray(piece) for piece in found])
 
+  def _update_norm(self, before: State, output: _Output) -> float:
+    if self.computations.server.is_mean:
+      return _distance(self.weights(before), self.weights(output.state))
+    return float(output.metrics['finalizer']['update_norm'])
+
   def _round_in_one_call(self, state: State, jobs: Sequence[jobs_lib.Job]) -> _Output:
     process = self.computations.learning_process
     with self.workers.busy(len(jobs)):
@@ -285,12 +295,16 @@ class Trainer:
       round_number: Their visit orders are drawn for it.
       plain: Whether all weigh the same; else each weighs as many as it has rows (McMahan 2017).
     """
-    population, jobs = self.population, []
+    population, computations, jobs = self.population, self.computations, []
+    rate = computations.local.rate(round_number)
     for k, last in zip(map(int, clients), chunked_sum.is_last(len(clients)), strict=True):
       rows = len(population.train.client(k)[1])
       generator = seeding.generator(self.seed, 'visit order', round_number, population.client_ids[k])
       order = np.stack([generator.permutation(rows) for _ in range(self.local_epochs)])
-      beside = client_work.beside_rows(order, population.update_scale(k), 1.0 if plain else rows, last)
+      weight = 1.0 if plain else rows
+      seed = seeding.integer_seed(self.seed, 'dropout', round_number, population.client_ids[k])
+      drawn_from = seed if computations.model.draws else None
+      beside = client_work.beside_rows(order, population.update_scale(k), weight, last, rate, drawn_from)
       jobs.append(dataclasses.replace(self._measured(population.train, k), beside=beside))
     return jobs
 
@@ -325,6 +339,12 @@ class Trainer:
 
   def _row_bytes(self, split: population_lib.Split, client: int) -> int:
     return int(split.counts[client]) * (split.x[:1].nbytes + 4)
+
+
+def _distance(one: Weights, other: Weights) -> float:
+  """Returns the Euclidean distance of two models."""
+  squares = (np.square(a.astype(np.float64) - b).sum() for a, b in zip(one, other, strict=True))
+  return float(np.sqrt(sum(squares)))
 
 
 def _scores(found: Sequence[jobs_lib.Result]) -> class_counts.Scores:
