@@ -96,14 +96,14 @@ def test_the_loss_and_labels_are_numpys_whether_or_not_a_softmax_is_at_the_end(e
 def functions_of_update(*layers):
   """Returns the functions of TensorFlow that a client's update of a model is made of."""
   import tensorflow as tf
-  import tensorflow_federated as tff
 
-  from tff_cluster.federated import client_work
+  from tff_cluster.federated import client_work, optimizers
 
   model = from_keras(sequential(*layers))
-  update = client_work.build_client_update(model, tff.learning.optimizers.build_sgdm(0.1), 5)
+  local = optimizers.Local(0.1, 5)
+  update = client_work.build_client_update(model, local)
   with tf.Graph().as_default() as graph:
-    specs = client_work.client_data_spec(model).items()
+    specs = client_work.client_data_spec(model, local).items()
     rows = {name: tf.zeros([4 if n is None else n for n in s.shape], s.dtype) for name, s in specs}
     update([tf.constant(w) for w in model.weights], rows)
   return graph.as_graph_def().library.function
