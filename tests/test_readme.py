@@ -173,6 +173,7 @@ NEW = frozenset(
   f'{room}/{package}/{name}.py'
   for package, module in (
     ('clustering/methods', 'chains'),
+    ('clustering/methods', 'loyal'),
     ('aggregation/rules', 'by_size'),
     ('data/datasets', 'blobs'),
   )
@@ -315,6 +316,12 @@ def test_the_recipe_adds_a_method_which_comes_in_by_import_path_too(tmp_path, mo
   assert asked.to_json() == {'method': 'chains_of_mine:Chains', 'name': 'mine', 'radius': 1.5}
   at_default = parse.parse_clustering_spec('chains_of_mine:Chains,radius=1')
   assert at_default == config.ClusteringConfig('chains_of_mine:Chains')
+
+
+def test_the_recipe_adds_a_method_that_alternates(tmp_path):
+  with recipe('loyal', methods, methods._found, tmp_path):
+    asked = parse.parse_clustering_spec('loyal,num_clusters=3,start=warm')
+    assert asked.rule.alternates and asked.rule.told_number(asked.options) == 3
 
 
 def test_the_recipe_adds_a_paper(tmp_path, monkeypatch):

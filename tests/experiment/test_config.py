@@ -7,6 +7,7 @@ import pytest
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli.flags import ClusteringFlags
+from tff_cluster.clustering.methods import METHODS
 from tff_cluster.experiment import config
 from tff_cluster.experiment.config import (
   ClusteringConfig,
@@ -62,7 +63,12 @@ def choosing(kind, field):
   if 'applies' not in field.metadata:
     return {}
   chooser, allowed = field.metadata['applies']
-  return {chooser: allowed[0]} | ({'distance_threshold': '3'} if allowed[0] == 'hierarchical' else {})
+  found = {chooser: allowed[0]} | ({'distance_threshold': '3'} if allowed[0] == 'hierarchical' else {})
+  # An option of a method may apply to another option of it only.
+  of_method = METHODS[allowed[0]].fields()[field.name].metadata if chooser == 'method' else {}
+  if 'applies' in of_method:
+    found |= {of_method['applies'][0]: of_method['applies'][1][0]}
+  return found
 
 
 @pytest.mark.parametrize(('kind', 'field', 'bound'), BOUNDED, ids=field_id)

@@ -59,7 +59,8 @@ def branching(keras):
 
 
 def test_a_model_that_is_right_passes_on_one_row(rows):
-  checked(made_of(dense, last, lambda keras: keras.Softmax()), tuple(array[:1] for array in rows))
+  dropout, softmax = (lambda keras: keras.Dropout(0.5)), (lambda keras: keras.Softmax())
+  checked(made_of(dense, dropout, last, softmax), tuple(array[:1] for array in rows))
 
 
 def test_autograph_translates_none_of_our_functions(rows):
@@ -119,6 +120,16 @@ def fused(keras):
   return keras.Lambda(normalized)
 
 
+def own_dropout(keras):
+  import tensorflow as tf
+
+  class OwnDropout(keras.Dropout):
+    def call(self, inputs, training=False):
+      return inputs * tf.random.uniform(tf.shape(inputs)) if training else inputs
+
+  return OwnDropout(0.5)
+
+
 def hidden_softmax(keras):
   import tensorflow as tf
 
@@ -144,6 +155,7 @@ def broken_gradient(keras):
     ((dense, forgetful, last), 'trains otherwise in the worker than by Keras|predicts otherwise'),
     ((dense, two_faced, last), 'something else while it trains'),
     ((dense, fused, last), 'uses FusedBatchNorm'),
+    ((dense, own_dropout, last), 'draws random numbers .RandomUniform; .* or use keras.layers.Dropout'),
     ((dense, last, hidden_softmax), 'its last layer is no softmax'),
     ((lambda keras: keras.Embedding(1, 4), lambda keras: keras.Flatten(), last), 'fails'),
     ((dense, broken_gradient, last), 'fails on the first 1 training rows: ValueError: this gradient'),

@@ -89,7 +89,7 @@ def _overlap(clustering: dict[str, Any], ids: Sequence[str], rounds: tuple[int, 
     num_clusters=2,
     overlapping=True,
     memberships=each / len(ids),
-    ledger={'client_rounds': trained, 'bytes_up': trained * 10, 'bytes_down': trained * 20},
+    cost=made_up.cost(trained, 20, 10),
     recovery={
       name: scores | {'ari': None, 'nmi': None, 'omega': 1.0}
       for name, scores in clustering['recovery'].items()
@@ -98,6 +98,6 @@ def _overlap(clustering: dict[str, Any], ids: Sequence[str], rounds: tuple[int, 
   affordable = len(ids) * rounds[1] // each
   clustering['equal_cost'] = {
     'round': rounds[0] + affordable,
-    'client_rounds': affordable * each,
+    'cost': made_up.cost(affordable * each, 20, 10),
     'evaluation': {'client_accuracy': clustering['evaluations']['own']['client_accuracy']},
   }

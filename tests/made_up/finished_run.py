@@ -24,6 +24,7 @@ from tff_cluster.experiment import config, results
 from tff_cluster.storage import files
 
 CLASSES = 10
+MODEL_BYTES, ROWS = 6_653_480, 50  # Of a model, and that a client trains on in a round.
 
 
 def write_run(folder: Path, **options: Any) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def make_run(
   # The unclustered model is Phase 1 gone on: its rounds, history and costs start with those of Phase 1.
   before, after = stages['phase1'], stages['baseline']
   stages['baseline'] = after | {
-      'rounds': sum(rounds), 'ledger': {k: before['ledger'][k] + v for k, v in after['ledger'].items()},
+      'rounds': sum(rounds), 'cost': {k: before['cost'][k] + v for k, v in after['cost'].items()},
       'history': {k: before['history'][k] + v for k, v in after['history'].items()},
   }  # fmt: skip
   arrays: dict[str, np.ndarray] = {
@@ -136,7 +137,7 @@ def make_run(
           'rows': {'train': int(labels.sum()), 'validation': 160, 'test': 360, 'global_test': 360},
           'label_counts': labels.tolist(), 'truths': {n: t.tolist() for n, t in truths.items()},
       },
-      'training': {'parameters': 1_663_370, 'model_bytes': 6_653_480, 'sketch': None},
+      'training': {'parameters': 1_663_370, 'model_bytes': MODEL_BYTES, 'sketch': None},
       **stages, 'local': None if local is None else _local(baseline + local, rounds, seed), 'clusterings': clusterings,
       'candidates': _candidates(vectors, distances, truths, ids),
       'cross_validation': {
@@ -159,6 +160,14 @@ def with_digest(value: dict[str, Any]) -> dict[str, Any]:
   """Returns results, in JSON, with what they lack filled in, and their digest."""
   found = in_json.typed(value)
   return dataclasses.replace(found, digest=results.digest_of(found)).to_json()
+
+
+def cost(client_rounds: int, down: int = MODEL_BYTES, up: int = MODEL_BYTES) -> dict[str, int]:
+  """Returns what rounds cost in which a client receives a model, trains it and sends it, of so many bytes each way."""
+  return {
+      'client_rounds': client_rounds, 'models_down': client_rounds, 'models_up': client_rounds,
+      'bytes_down': client_rounds * down, 'bytes_up': client_rounds * up, 'rows_trained': client_rounds * ROWS, 'rows_forward': 0,
+  }  # fmt: skip
 
 
 def _truths(kind: str, owner: np.ndarray, groups: int) -> dict[str, np.ndarray]:
@@ -218,7 +227,7 @@ def _clustering(rng, label, method, parameters, chosen, threshold, truths, own, 
       'num_clusters': chosen.num_clusters, 'overlapping': chosen.is_overlapping, 'memberships': memberships,
       'notes': [] if threshold is None else [f'threshold {threshold:.3f} gives {chosen.num_clusters} clusters'],
       'threshold': threshold, 'choice': None, 'recovery': {n: _recovery(chosen.membership, t) for n, t in truths.items()},
-      'ledger': {'client_rounds': trained, 'bytes_up': trained * 6_653_480, 'bytes_down': trained * 6_653_480},
+      'cost': cost(trained),
       'history': history, 'best_validation': rng.uniform(0.8, 1, chosen.num_clusters).tolist(),
       'cluster_scores': {
           kind: {where: rng.uniform(0.8, 1, chosen.num_clusters).tolist() for where in ('members', 'global')}
@@ -233,13 +242,13 @@ def _equal_cost(own: np.ndarray, chosen: ClusterAssignment, rounds, seed: int) -
     return None
   evaluation = _evaluation(np.random.default_rng(seed), np.clip(own - 0.01, 0, 1), False)
   many = budget // each
-  return {'round': rounds[0] + many, 'client_rounds': many * each, 'evaluation': evaluation}
+  return {'round': rounds[0] + many, 'cost': cost(many * each), 'evaluation': evaluation}
 
 
 def _local(accuracy: np.ndarray, rounds, seed: int) -> dict[str, Any]:
   rng, alone = np.random.default_rng(seed), np.clip(accuracy, 0, 1)
   return {
-    'client_rounds': len(alone) * sum(rounds),
+    'cost': {'client_rounds': len(alone) * sum(rounds), 'rows_trained': len(alone) * sum(rounds) * ROWS},
     'history': _history(rng, alone, sum(rounds), 0),
     'evaluation': _evaluation(rng, alone, False),
   }
@@ -304,7 +313,7 @@ def _stage(rng, accuracy: np.ndarray, rounds: int, start: int) -> dict[str, Any]
   count = len(accuracy) * rounds
   return {
       'rounds': rounds, 'dropped_updates': 0,
-      'ledger': {'client_rounds': count, 'bytes_up': count * 6_653_480, 'bytes_down': count * 6_653_480},
+      'cost': cost(count),
       'history': _history(rng, accuracy, rounds, start), 'evaluation': _evaluation(rng, accuracy, True),
   }  # fmt: skip
 

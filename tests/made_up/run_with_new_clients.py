@@ -45,5 +45,5 @@ def add(
       'cluster_accuracy': each.tolist(),
       'regret': (each.max(axis=0) - mine).tolist(),
       'recovery': {name: {'ari': 0.5, 'nmi': 0.5, 'omega': 0.25} for name in truths},
-      'ledger': {'client_rounds': len(fedavg), 'bytes_up': 1, 'bytes_down': 1},
+      'cost': {'client_rounds': len(fedavg), 'bytes_up': 1},
     }

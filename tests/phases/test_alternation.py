@@ -7,6 +7,7 @@ import pytest
 
 from tests.phases.conftest import CLIENTS, PLAIN
 from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, opened
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig
@@ -89,6 +90,17 @@ def test_with_one_cluster_it_is_fedavg(finished):
   assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(model, saved_rounds.model(record, 2), strict=True))
 
 
+def cost(run, client_rounds, down, up, rows_trained, rows_forward):
+  """Returns a cost with the bytes of its models."""
+  size = run.phase1.model_bytes
+  return Cost(client_rounds, down, up, down * size, up * size, int(rows_trained), int(rows_forward))
+
+
+def costs(arrays):
+  """Returns the cost of each round."""
+  return [Cost(*line) for line in arrays['cost'].tolist()]
+
+
 def by_hand(run):
   """Algorithm 1 of IFCA once more, on the trainer alone; returns the models, and each round's choices."""
   choices = []
@@ -135,18 +147,15 @@ def test_the_rounds_of_ifca_are_algorithm_1(finished):
 def test_what_clients_were_sent_and_did_is_counted(finished):
   rows, epochs = finished.population.train.counts.sum(), CONFIG.training.local_epochs
   found, arrays = saved(finished, 'ifca')
-  per_round = [CLIENTS, 3 * CLIENTS, CLIENTS, rows * epochs, 3 * rows]
-  assert arrays['cost'].tolist() == [per_round] * LAST
-  assert vars(found.cost) == dict(zip(vars(found.cost), LAST * np.array(per_round), strict=True))
+  per_round = cost(finished, CLIENTS, 3 * CLIENTS, CLIENTS, rows * epochs, 3 * rows)
+  assert costs(arrays) == [per_round] * LAST
   # The first round of a start from clusters asks for no losses.
   _, arrays = saved(finished, 'equal_from_groups')
-  assert arrays['cost'][0].tolist() == [CLIENTS, CLIENTS, CLIENTS, rows * epochs, 0]
+  assert costs(arrays)[0] == cost(finished, CLIENTS, CLIENTS, CLIENTS, rows * epochs, 0)
   # Its rounds are all its own, so what Phase 1 cost is taken off.
-  ledger = finished.clustering('ifca').ledger
-  size = finished.phase1.model_bytes
-  assert ledger.client_rounds == (LAST - PHASE1) * CLIENTS
-  assert ledger.bytes_up == ledger.client_rounds * size
-  assert ledger.bytes_down == (LAST * 3 - PHASE1) * CLIENTS * size
+  of_phase1 = cost(finished, *[PHASE1 * CLIENTS] * 3, PHASE1 * rows * epochs, 0)
+  expected = sum([per_round] * LAST, Cost()) - of_phase1
+  assert found.cost == finished.clustering('ifca').cost == expected
 
 
 def test_clients_are_measured_with_the_models_that_they_have(finished):
@@ -220,7 +229,7 @@ def test_a_model_without_clients_stays_as_it_is_and_is_told(finished):
 @pytest.mark.parametrize(
   ('options', 'message'),
   [
-    ({'start': 'clustering'}, 'start_clustering'),
+    ({'start': 'clustering'}, 'needs start_clustering'),
     ({'start_clustering': 'planted'}, 'does not apply to start=random'),
     ({'start_noise': 0.2}, 'it applies to start warm'),
     ({'start': 'cold'}, 'allowed are random, warm, clustering'),

@@ -7,6 +7,7 @@ import pytest
 
 from tests.phases.conftest import CLIENTS, PHASE2, PLAIN, TINY
 from tests.phases.whole_run import WholeRun, changed, opened, scaled
+from tff_cluster.base.cost import Cost
 from tff_cluster.clustering import sketch
 from tff_cluster.data import populate, saved
 from tff_cluster.experiment import phase_files
@@ -122,8 +123,12 @@ def test_sketches_find_the_planted_groups_and_have_the_distortion_that_is_told_e
   assert told.distortion.mean == pytest.approx(errors.mean(), rel=1e-3)
   assert told.distortion.maximum == pytest.approx(errors.max(), rel=1e-3)
   assert errors.max() < 0.2
-  # One local round of each client more than without sketches.
-  assert sketched.clustering('kmeans').ledger.client_rounds == CLIENTS * PHASE2 + CLIENTS
+  # One local round of each client more than without sketches, which all send beside: 2000 numbers of four bytes.
+  rounds, size = CLIENTS * PHASE2 + CLIENTS, sketched.results.training.model_bytes
+  expected = Cost(
+    rounds, rounds, rounds + CLIENTS, rounds * size, rounds * size + CLIENTS * 8000, 64 * rounds
+  )
+  assert sketched.clustering('kmeans').cost == expected
   # As a kill leaves it that comes after the vectors.
   sketched.folder.phase1.unlink()
   (measured,) = store.glob('signatures-*/sketch.json')
@@ -138,5 +143,5 @@ def test_weights_of_clients_that_were_not_in_the_last_round_are_paid_for(tmp_pat
   # Half of the clients train in each of two rounds; the other half of the first trains once for their weights.
   half = CLIENTS // 2
   in_clusters = sum(max(int(size) // 2, 1) for size in run.membership('kmeans').sum(axis=1))
-  assert run.clustering('kmeans').ledger.client_rounds == in_clusters + half
+  assert run.clustering('kmeans').cost.client_rounds == in_clusters + half
   assert run.done.trained == half * 2 + in_clusters + half

@@ -64,12 +64,17 @@ def test_the_best_cut_on_validation_rows_is_trained_and_test_rows_choose_nothing
     assert population.truths['group'][:, row > 0].any(axis=1).sum() == 1
 
 
-def test_the_ledger_counts_the_update_round_and_the_cuts_that_were_not_kept(finished):
+def test_the_cost_counts_the_update_round_the_cuts_that_were_not_kept_and_measuring_all_of_them(finished):
   clustering = finished.clustering('hierarchical')
   sizes = [len(members) for members in clustering.clusters]
   rounds = sum(max(size // 2, 1) for size in sizes) * PHASE2
-  others = clustering.choice.other_client_rounds
-  assert clustering.ledger.client_rounds == rounds + others + CLIENTS
+  others = clustering.choice.cost.client_rounds
+  assert clustering.cost.client_rounds == rounds + others + CLIENTS
+  # Every client measures its model of each cut on the 16 rows that it validates on.
+  cuts = len(clustering.choice.candidates)
+  assert clustering.cost.rows_forward == clustering.choice.cost.rows_forward == cuts * CLIENTS * 16
+  assert clustering.cost.models_down == clustering.cost.client_rounds + cuts * CLIENTS
+  assert clustering.cost.models_up == clustering.cost.client_rounds
   assert others >= sum(threshold_choice.counts(CLIENTS)) / 2 - max(len(sizes), CLIENTS / 2)
   # Given again the choice trains nothing and has the same bits.
   again = WholeRun(CONFIG, finished.folder.root)

@@ -60,13 +60,13 @@ def test_every_newcomer_is_put_with_its_group_regrets_nothing_and_costs_a_round(
       )
   assert any(len(clusters) > 1 for clusters in with_new.clustering('dynamic_distance').new_clients.assigned)
   # What it costs.
-  spent = {c.label: c.new_clients.ledger for c in found.clusterings}
+  spent = {c.label: c.new_clients.cost for c in found.clusterings}
   rounds = {label: each.client_rounds for label, each in spent.items()}
   assert rounds == dict.fromkeys(spent, NEW) | {'planted': 0}
   assert spent['kmeans'].bytes_up == NEW * found.training.model_bytes
   # What the clients that took part spent does not count new clients.
-  assert found.baseline.ledger.client_rounds == CLIENTS * (PHASE1 + PHASE2)
-  assert with_new.clustering('kmeans').ledger.client_rounds == CLIENTS * PHASE2
+  assert found.baseline.cost.client_rounds == CLIENTS * (PHASE1 + PHASE2)
+  assert with_new.clustering('kmeans').cost.client_rounds == CLIENTS * PHASE2
 
 
 def test_accuracies_are_of_the_models_and_down_the_tree_goes_the_update_of_the_round_that_was_split(

@@ -8,6 +8,7 @@ import pytest
 from tests.phases.conftest import CLIENTS, CONFIG, PHASE1, PHASE2
 from tests.phases.whole_run import WholeRun, accuracy_of, changed
 from tff_cluster.base import digests
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
 from tff_cluster.data import populate
 from tff_cluster.experiment import config as config_lib
@@ -20,7 +21,9 @@ ROUNDS = PHASE1 + PHASE2
 
 def test_every_client_alone(planted):
   local = planted.results.local
-  assert local.client_rounds == CLIENTS * ROUNDS and local.history.rounds == list(range(1, ROUNDS + 1))
+  rows = int(planted.population.train.counts.sum())
+  assert local.cost == Cost(client_rounds=CLIENTS * ROUNDS, rows_trained=rows * ROUNDS)
+  assert local.history.rounds == list(range(1, ROUNDS + 1))
   accuracy = local.evaluation.client_accuracy
   with planted.opened() as experiment:
     trainer, last = experiment.trainer, np.array([CLIENTS - 1])

@@ -10,8 +10,8 @@ import pytest
 from tests.phases.conftest import CLIENTS, CONFIG, LABELS, PHASE1, PHASE2, PLAIN
 from tests.phases.whole_run import WholeRun, changed
 from tff_cluster.base import digests
+from tff_cluster.base.cost import Cost
 from tff_cluster.experiment.config import ClusteringConfig
-from tff_cluster.experiment.measured import Ledger
 from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
@@ -80,15 +80,16 @@ def test_exported_models_are_the_trained_ones_best_validation_is_the_highest_of_
   assert history.test_accuracy[-1] == pytest.approx(np.mean(by_model.sum(axis=0) / member.sum(axis=0)))
 
 
-def test_the_ledger_counts_every_membership(planted):
+def test_the_cost_counts_every_membership(planted):
   results, parameters = planted.results, 784 * 10 + 10
   assert (results.training.parameters, results.training.model_bytes) == (parameters, 4 * parameters)
   for label in LABELS:
+    # All clients train on 64 of their 80 rows, once a round.
     rounds = int(planted.membership(label).sum()) * PHASE2
-    ledger = Ledger(rounds, rounds * 4 * parameters, rounds * 4 * parameters)
-    assert planted.clustering(label).ledger == ledger
-  assert results.phase1.ledger.client_rounds == CLIENTS * PHASE1
-  assert results.baseline.ledger.client_rounds == CLIENTS * (PHASE1 + PHASE2)
+    size = rounds * 4 * parameters
+    assert planted.clustering(label).cost == Cost(rounds, rounds, rounds, size, size, 64 * rounds)
+  assert results.phase1.cost.client_rounds == CLIENTS * PHASE1
+  assert results.baseline.cost.client_rounds == CLIENTS * (PHASE1 + PHASE2)
 
 
 def test_a_clustering_that_costs_more_is_measured_where_fedavg_would_stop(planted, tmp_path):
@@ -97,7 +98,7 @@ def test_a_clustering_that_costs_more_is_measured_where_fedavg_would_stop(plante
   affordable = CLIENTS * PHASE2 // each
   assert each > CLIENTS and 0 < affordable < PHASE2
   found = dear.equal_cost
-  assert (found.round, found.client_rounds) == (PHASE1 + affordable, each * affordable)
+  assert (found.round, found.cost.client_rounds) == (PHASE1 + affordable, each * affordable)
   # A run of so many rounds ends with the same models.
   shorter = changed(PLAIN, training={'phase2_rounds': affordable}, clusterings=CONFIG.clusterings[1:2])
   again = WholeRun(shorter, tmp_path, store_dir=planted.store)
@@ -115,6 +116,6 @@ def test_where_not_even_a_round_can_be_paid_the_start_is_measured(planted, tmp_p
   )
   results = WholeRun(one, tmp_path, store_dir=planted.store).results
   found = results.clusterings[0].equal_cost
-  assert (found.round, found.client_rounds) == (PHASE1, CLIENTS)
+  assert (found.round, found.cost.client_rounds) == (PHASE1, CLIENTS)
   assert found.evaluation.client_accuracy == results.phase1.evaluation.client_accuracy
   assert results.local is None

@@ -7,6 +7,8 @@ from sklearn import metrics
 
 from tests.phases.conftest import CLIENTS, LABELS
 from tff_cluster.aggregation.rules import fedex
+from tff_cluster.experiment import phase_files
+from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
 
@@ -106,3 +108,25 @@ def test_an_expert_alone_is_every_rule(planted):
   for rule in ('fedex', 'mean', 'vote', 'confidence', 'oracle'):
     assert found.accuracy[rule] == pytest.approx(found.expert_accuracy[0]) == pytest.approx(alone)
   assert found.order_sensitivity.changed == 0.0
+
+
+def test_what_a_rule_makes_of_disjoint_clusters_is_measured_once(planted, monkeypatch):
+  from tff_cluster.federated import trainer
+  from tff_cluster.phases import phase3
+
+  measured, measure_each = [], trainer.Trainer.measure_each
+
+  def counting(self, models, split, users):
+    measured.extend((tuple(map(bytes, map(np.ascontiguousarray, model))), tuple(some)) for model, some in zip(models, users, strict=True))  # fmt: skip
+    return measure_each(self, models, split, users)
+
+  monkeypatch.setattr(trainer.Trainer, 'measure_each', counting)
+  with planted.opened() as experiment:
+    path = experiment.folder.phase3('kmeans')
+    before = path.read_bytes()
+    path.unlink()
+    phase3.run_phase3(experiment, 'kmeans')
+    again = phase_files.Phase3.from_json(files.load_json(path))
+    path.write_bytes(before)
+  assert again.evaluations == phase_files.Phase3.from_json(files.load_json(path)).evaluations
+  assert measured and len(measured) == len(set(measured))

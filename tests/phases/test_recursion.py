@@ -130,7 +130,7 @@ def test_rounds_before_the_first_split_are_the_baselines_and_nothing_else_is_sen
   np.testing.assert_allclose(each_round[:first].mean(axis=1), baseline[:first], rtol=1e-6)
   np.testing.assert_allclose(each_round[PHASE1:].mean(axis=1), clustering.history.test_accuracy, rtol=1e-6)
   assert clustering.history.rounds == list(range(PHASE1 + 1, LAST + 1))
-  assert clustering.ledger.client_rounds == CLIENTS * (LAST - PHASE1)
+  assert clustering.cost.client_rounds == CLIENTS * (LAST - PHASE1)
 
 
 class Interrupting(run_experiment.Silent):

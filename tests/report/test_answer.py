@@ -125,7 +125,9 @@ def test_overlap_is_told_with_its_cost():
   _, (disjoint, overlapping), told = _answers(results)
   assert disjoint.cost == 1.0 and 'client-rounds' not in told[0]
   assert overlapping.cost == pytest.approx(results['clusterings'][1]['memberships'])
-  assert f'{overlapping.cost:.1f} times the client-rounds' in told[1]
+  assert (
+    f'{overlapping.cost:.1f} times the client-rounds, bytes and passes of a disjoint clustering' in told[1]
+  )
 
 
 # 20 clients, 5 rounds: 100 client-rounds. Of cohorts of a tenth, 2 clients a round; each of four clusters trains one of its five.
@@ -141,6 +143,9 @@ def test_every_reason_of_a_cost_is_told_with_its_size(tried, spent, fraction, wo
   results = _run(methods=('hierarchical',))
   results['config']['training']['cohort_fraction'] = fraction
   clustering = results['clusterings'][0]
-  clustering['choice'] = {'candidates': [], 'chosen': 0, 'best_on_test': 0, 'other_client_rounds': tried}
-  clustering['ledger']['client_rounds'] = spent
+  clustering['choice'] = {'candidates': [], 'chosen': 0, 'best_on_test': 0, 'cost': {'client_rounds': tried}}
+  clustering['cost']['client_rounds'] = spent
+  results['baseline']['cost']['client_rounds'] = results['phase1']['cost']['client_rounds'] + round(
+    100 * fraction
+  )
   assert words in _answers(results)[2][0]

@@ -14,6 +14,10 @@ from tff_cluster.experiment.result_parts import Split
 from tff_cluster.report.atlas import data
 from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS
 
+_COSTS = (
+    'client_rounds', 'models_down', 'models_up', 'bytes_down', 'bytes_up', 'rows_trained', 'rows_forward', 'passes',
+)  # fmt: skip
+
 
 @pytest.fixture(scope='module')
 def made():
@@ -28,6 +32,7 @@ def _own(clustering, budget):
 
 def test_accuracies_clusters_groups_and_labels_are_those_of_the_results(made):
   runs, _, found, _ = made
+  assert found['budgets'] == {budget: BUDGETS[budget] for budget in (ROUNDS, CLIENT_ROUNDS)}
   labels = [clustering['label'] for clustering in runs[0][1]['clusterings']]
   names = [contender['name'] for contender in found['contenders']]
   assert names == ['FedAvg without clusters', 'every client alone', *labels]
@@ -37,7 +42,7 @@ def test_accuracies_clusters_groups_and_labels_are_those_of_the_results(made):
       'label_counts'
     ]
     stages = [results['baseline']['evaluation'], results['local']['evaluation']]
-    for budget in BUDGETS:
+    for budget in found['budgets']:
       expected = [*stages, *(_own(clustering, budget) for clustering in results['clusterings'])]
       for evaluation, measured in zip(expected, run['contenders'], strict=True):
         accuracy, at = evaluation['client_accuracy'], measured['budgets'][budget]
@@ -60,8 +65,9 @@ def test_numbers_of_the_table_are_those_of_the_comparison(made):
   for line in told['lines']:
     measured = runs[line['seed']]['contenders'][places[line['contender']]]
     at = measured['budgets'][line['budget']]
-    assert at['bytes'] == line['bytes_up'] + line['bytes_down']
-    assert at['client_rounds'] == line['client_rounds'] and measured['num_clusters'] == line['num_clusters']
+    for name in _COSTS:
+      assert at[name] == line[name]
+    assert measured['num_clusters'] == line['num_clusters']
     for name in ('worst_decile', 'at_target', 'harmed_fedavg', 'harmed_local'):
       assert at[name] == pytest.approx(line[name], abs=1e-6) if line[name] is not None else at[name] is None
   planted = found['contenders'][-1]

@@ -19,7 +19,7 @@ IDS = atlas_runs.strange_ids(14)
 SHOWN = [words.client(name) for name in IDS]
 CLIQUES, BIPARTITION, PLANTED = 3, 4, 5
 # Boxes that hold more than they show.
-_CUT_OFF = """['html', '#contenders', '.blocks', 'aside'].filter((name) => {
+_CUT_OFF = """['html', '#contenders', '#costs', '.blocks', 'aside'].filter((name) => {
   const e = document.querySelector(name);
   return e.scrollWidth > e.clientWidth + 1 || (name !== 'html' && e.scrollHeight > e.clientHeight + 1);
 })"""
@@ -92,10 +92,10 @@ def _select(browser, **chosen):
     _set(browser, f'choose-{name}', value, 'change')
 
 
-def _column(browser, title):
+def _column(browser, title, table='#contenders'):
   """Returns the cells of a column, top to bottom."""
-  titles = [found.replace('\u00ad', '') for found in _texts(browser, '#contenders th')]
-  return _texts(browser, f'#contenders td:nth-child({titles.index(title) + 1})')
+  titles = [found.replace('\u00ad', '') for found in _texts(browser, f'{table} th')]
+  return _texts(browser, f'{table} td:nth-child({titles.index(title) + 1})')
 
 
 def _times_in(groups, client):
@@ -149,6 +149,12 @@ def test_a_heading_sorts_and_turns_round(opened, atlas):
   for _ in range(2):
     opened.click('#contenders th button', at)
     assert _column(opened, 'contender')[-1] == names[0]
+  # The costs sort by themselves.
+  assert _of_each(opened, '#costs th', 'e.getAttribute("aria-sort")')[1] == 'none'
+  opened.click('#costs th button', 1)
+  assert _of_each(opened, '#costs th', 'e.getAttribute("aria-sort")')[1] == 'descending'
+  spent = [measured['budgets'][ROUNDS]['client_rounds'] for measured in atlas[0]['runs'][0]['contenders']]
+  assert _column(opened, 'client-rounds', '#costs') == [f'{value:,}' for value in sorted(spent, reverse=True)]
   opened.click('#contenders tbody tr', 0)
   assert _count(opened, '#contenders tr.current') == 1
 
@@ -222,7 +228,11 @@ def test_seed_budget_and_reference_change_the_numbers(opened, atlas):
   at = [measured['budgets'][CLIENT_ROUNDS] for measured in found]
   assert at[CLIQUES]['mean'] != found[CLIQUES]['budgets'][ROUNDS]['mean']
   assert _column(opened, 'mean') == [words.percent(one['mean']) for one in at]
-  assert _column(opened, 'client-rounds') == [f'{one["client_rounds"]:,}' for one in at]
+  for name in ('client_rounds', 'models_down', 'models_up', 'rows_trained', 'rows_forward', 'passes'):
+    title = name.replace('client_rounds', 'client-rounds').replace('_', ' ')
+    assert _column(opened, title, '#costs') == [f'{one[name]:,}' for one in at]
+  for name in ('bytes_down', 'bytes_up'):
+    assert _column(opened, name.replace('_', ' '), '#costs') == [words.size(one[name]) for one in at]
   gains = [words.signed(100 * (one['mean'] - at[0]['mean'])) for one in at]
   assert _column(opened, '− FedAvg')[1:] == gains[1:]
   _select(opened, reference=1)
@@ -264,7 +274,7 @@ def test_strange_ids_are_text(opened):
 
 
 def test_a_screen_begins_with_the_map_and_paper_has_all_but_the_controls(opened):
-  names = ('h1', '#controls', '#map', '#matrix', '#flow', '.lead', '#contenders')
+  names = ('h1', '#controls', '#map', '#matrix', '#flow', '.lead', '#contenders', '#costs')
   # A laptop's screen shows the map without scrolling.
   with opened.screen(1300, 800):
     places = [top for name in names for top in _of_each(opened, name, 'e.getBoundingClientRect().top')]
@@ -288,10 +298,10 @@ def test_the_table_fits_a_screen_of_1300_pixels(driven, tmp_path):
   for _, results in runs:
     first, *others = results['clusterings'][:4]
     for other in others:
-      other |= {name: first[name] for name in ('clusters', 'evaluations', 'recovery', 'ledger', 'equal_cost')}
+      other |= {name: first[name] for name in ('clusters', 'evaluations', 'recovery', 'cost', 'equal_cost')}
     for clustering in results['clusterings']:
-      clustering['ledger'] = {name: 1000 * value for name, value in clustering['ledger'].items()}
-      own = {'round': 5, 'client_rounds': 100, 'evaluation': clustering['evaluations']['own']}
+      clustering['cost'] = {name: 1000 * value for name, value in clustering['cost'].items()}
+      own = {'round': 5, 'cost': {'client_rounds': 100}, 'evaluation': clustering['evaluations']['own']}
       clustering['equal_cost'] = clustering['equal_cost'] or own
   document, path = _write(runs, arrays, tmp_path)
   assert any(' = ' in contender['name'] for contender in document['contenders'])

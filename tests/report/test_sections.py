@@ -31,6 +31,26 @@ def _recovery(**options):
   return results, drawn(recovery_section(run)), drawn(candidates_section(run, lambda section: []))
 
 
+def test_the_report_tells_optimizers_where_they_are_not_those_of_plain_federated_averaging():
+  results, arrays = made_up.make_run()
+
+  def told():
+    run = run_of(results, arrays)
+    return [
+      row
+      for row in rows(drawn(sections.run_section(run, run.results.clusterings)))
+      if row[0] == 'optimization'
+    ]
+
+  assert told() == []
+  results['config']['training'] |= {
+    'client_optimizer': 'momentum',
+    'momentum': 0.5,
+    'server_learning_rate': 0.7,
+  }
+  assert told() == [['optimization', 'client_optimizer momentum, momentum 0.5, server_learning_rate 0.7']]
+
+
 def test_scores_of_overlapping_clusters_are_there_only_where_something_overlaps():
   _, section, candidates = _recovery(groups=2, methods=('kmeans',))
   assert rows(section)[0][3:] == ['ARI', 'NMI', 'Omega', 'share error']
@@ -219,18 +239,19 @@ def test_every_number_of_new_clients_by_hand():
   own = {'kmeans': [0.9, 0.8, 0.3]}
   run_with_new_clients.add(results, [0.5, 0.6, 0.7], dict.fromkeys(assigned, each), assigned, own)
   section = drawn(new_clients_section(run_of(results)))
-  header, fedavg, kmeans, planted = rows(section)
-  assert len(header) == len(fedavg) == len(kmeans) == len(planted) == 11
+  header, fedavg, kmeans, planted, *costs = rows(section)
+  assert len(header) == len(fedavg) == len(kmeans) == len(planted) == 10
   assert fedavg[:2] == ['FedAvg without clusters', '60.0%'] and set(fedavg[2:]) == {'–'}
   # Means: own 2/3, best (0.9 + 0.7 + 0.8) / 3, regret (0 - 0.1 + 0.5) / 3; two of three are with the best.
   assert kmeans[:6] == ['kmeans', '66.7%', '+6.7', '80.0%', '+13.3', '+50.0']
-  assert kmeans[6:] == ['66.7%', '1.3', '0', '3', 'ARI 0.50']
+  assert kmeans[6:] == ['66.7%', '1.3', '0', 'ARI 0.50']
+  assert costs[1] == ['kmeans', '3', '0', '0', '0 B', '1 B', '0', '0', '0'] and len(costs[0]) == 9
   assert planted[1:7] == ['80.0%', '+20.0', '80.0%', '0.0', '0.0', '100.0%']
   # The oracle is no method that is praised.
   told = text(section)
   assert 'New clients have 60.0% with FedAvg’s model and 66.7% with the clusters of kmeans.' in told
   assert 'hindsight' in told and '3 clients took no part' in told
-  assert rows(drawn(new_clients_section(run_of(results | {'clusterings': []}))))[1:] == [fedavg]
+  assert rows(drawn(new_clients_section(run_of(results | {'clusterings': []}))))[1:-1] == [fedavg]
   assert recovery_words(in_json.record(Recovery, {'ari': None, 'omega': 0.25})) == 'Omega 0.25'
 
 
@@ -265,9 +286,9 @@ def test_a_summary_has_the_numbers_of_the_report():
   assert kmeans.difference == pytest.approx(np.mean(own - without))
   assert kmeans.interval[0] < kmeans.difference < kmeans.interval[1]
   assert (fedavg.difference, fedavg.interval, fedavg.num_clusters, fedavg.ari) == (None,) * 4
-  ledger = results['clusterings'][0]['ledger']
-  assert kmeans.client_rounds == ledger['client_rounds']
-  assert kmeans.bytes == ledger['bytes_up'] + ledger['bytes_down']
+  cost = results['clusterings'][0]['cost']
+  assert kmeans.client_rounds == cost['client_rounds']
+  assert kmeans.bytes == cost['bytes_up'] + cost['bytes_down']
   told = summary.words(lines, 'clients')
   assert len(told) == len(lines) and told[0].startswith('FedAvg without clusters: ')
   assert '95% interval over clients' in told[2] and '95% interval' not in told[0]

@@ -4,8 +4,10 @@ import pytest
 
 from tests.made_up import comparison_runs, in_json
 from tests.made_up.comparison_runs import FEDAVG, LOCAL, constant
+from tests.made_up.finished_run import MODEL_BYTES, ROWS
 from tests.made_up.refusals import refused
-from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS, checked, read_contenders
+from tff_cluster.base.cost import Cost
+from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, ROUNDS, checked, read_contenders
 
 # Six clients, two rounds of Phase 1 and four of Phase 2; the overlapping clustering trains ten clients a round.
 _LEVELS = {FEDAVG: 0.5, LOCAL: 0.4, 'kmeans': 0.6, 'overlap': 0.7, 'planted': 0.8}
@@ -48,14 +50,17 @@ def test_costs_are_those_of_phase_2_and_budgets_differ_only_where_a_clustering_c
       equal_cost = 0.65 if name == 'overlap' else level
       assert (run.accuracy[ROUNDS] == level).all() and (run.accuracy[CLIENT_ROUNDS] == equal_cost).all()
   for name in (FEDAVG, LOCAL, 'kmeans'):
-    assert found[name].runs[0].client_rounds == dict.fromkeys(BUDGETS, 6 * 4)
+    cost = found[name].runs[0].cost
+    assert list(cost) == [ROUNDS, CLIENT_ROUNDS]
+    for at in cost.values():
+      assert (at.client_rounds, at.rows_trained, at.passes) == (24, 24 * ROWS, 24 * ROWS * 3)
   # Ten clients a round: FedAvg's 24 client-rounds pay two rounds of them.
   run = found['overlap'].runs[0]
-  assert run.client_rounds == {ROUNDS: 40, CLIENT_ROUNDS: 20}
-  assert run.bytes_up == {ROUNDS: 400, CLIENT_ROUNDS: 200}
-  assert run.bytes_down == {ROUNDS: 800, CLIENT_ROUNDS: 400}
-  assert found[LOCAL].runs[0].bytes_up == dict.fromkeys(BUDGETS, 0)
-  assert found[FEDAVG].runs[0].bytes_up == dict.fromkeys(BUDGETS, 24 * 6_653_480)
+  for budget, trained in ((ROUNDS, 40), (CLIENT_ROUNDS, 20)):
+    expected = Cost(trained, trained, trained, 20 * trained, 10 * trained, ROWS * trained)
+    assert run.cost[budget] == expected
+    assert found[LOCAL].runs[0].cost[budget].bytes == 0
+    assert found[FEDAVG].runs[0].cost[budget].bytes_up == 24 * MODEL_BYTES
 
 
 def test_global_accuracies():

@@ -17,7 +17,7 @@ from tff_cluster.scorecard.contenders import ROUNDS, read_contenders
 from tff_cluster.studies.comparison import page as comparison
 
 _TRAINED = (
-  'clusters', 'num_clusters', 'evaluations', 'recovery', 'history', 'best_validation', 'cluster_scores', 'ledger',
+  'clusters', 'num_clusters', 'evaluations', 'recovery', 'history', 'best_validation', 'cluster_scores', 'cost',
 )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_a_report_shows_identical_clusterings_once_and_loses_nothing_of_either(t
   results, arrays = made_up.make_run(num_clients=12, methods=('kmeans', 'dynamic_distance', 'hierarchical'))
   _same(results, 0, 2)
   twin = results['clusterings'][2]
-  twin['ledger']['client_rounds'] += 60  # A dearer way to the same clusters.
+  twin['cost']['client_rounds'] += 60  # A dearer way to the same clusters.
   monkeypatch.setattr(made_up, 'make_run', lambda **_: (results, arrays))
   made_up.write_run(tmp_path)
   with rendering.off():

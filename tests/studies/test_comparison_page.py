@@ -14,12 +14,13 @@ from tests.made_up import finished_run as made_up
 from tests.made_up.comparison_runs import FEDAVG, LOCAL, constant
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.errors import InputError
-from tff_cluster.scorecard.contenders import BUDGETS, KINDS, ROUNDS
+from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, KINDS, ROUNDS
 from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.studies.comparison import figures, page, saved
 
 _HOSTILE = '<script>alert(1)</script>&"'
 _METHODS = ('kmeans', 'kmeans:second', 'dynamic_distance:cliques', 'bipartition', 'planted')
+_BUDGETS = {name: BUDGETS[name] for name in (ROUNDS, CLIENT_ROUNDS)}
 _FACTS = {'command': f'python -m phases.compare {_HOSTILE}', 'client-rounds': 1200}
 
 
@@ -66,7 +67,7 @@ def test_the_first_screen_has_answer_alarms_and_expectations(written):
 
 def test_every_contender_has_its_numbers_at_both_budgets(written):
   _, text, document, _ = written
-  for budget, name in BUDGETS.items():
+  for budget, name in _BUDGETS.items():
     rows = _tables(text)[f'At {name}'][1:]
     assert len(rows) == len(document['contenders']) == 7
     for row, contender in zip(rows, document['contenders'], strict=True):
@@ -86,7 +87,7 @@ def test_every_contender_has_its_numbers_at_both_budgets(written):
 
 def test_the_matrix_is_the_pairs(written):
   _, text, document, _ = written
-  for budget, name in BUDGETS.items():
+  for budget, name in _BUDGETS.items():
     header, row = _tables(text)[f'At {name}: row minus column']
     disjoint = [f'{label} (disjoint)' for label in ('kmeans', 'second', 'bipartition')]
     assert header == ['overlapping', *disjoint, 'planted (oracle)'] and row[0] == 'cliques'
@@ -110,10 +111,15 @@ def test_recovery_costs_and_how_it_was_run(written):
     '1.00, 1.00, 1.00 (Omega)',
     '1.00, 1.00, 0.10',
   ]
-  costs = {row[0]: row for row in next(rows for name, rows in tables.items() if 'FedAvg’s, times' in name)}
-  assert costs[FEDAVG][1:4] == ['70', '70', '1.00'] and costs[LOCAL][4] == '0 B'
+  costs = {
+    row[0]: row
+    for row in next(rows for name, rows in tables.items() if 'FedAvg’s client-rounds, times' in name)
+  }
+  sent = f'{70 * 6.65348:.0f} MB'
+  assert costs[FEDAVG][1:] == ['70'] * 3 + [sent] * 2 + ['3,500', '0', '10,500', '1.00', '70']
+  assert costs[LOCAL][1:6] == ['70', '0', '0', '0 B', '0 B']
   # 14 clients, half of them in two groups: 21 client-rounds a round, of which 70 pay three.
-  assert costs['planted'][1:4] == ['105', '63', '1.50']
+  assert costs['planted'][1:4] == ['105'] * 3 and costs['planted'][-2:] == ['1.50', '63']
   shown = drawn.text(text)
   assert '1,200' in shown and f'python -m phases.compare {_HOSTILE}' in shown and _HOSTILE not in text
   for seed, results in runs:
@@ -129,7 +135,7 @@ def test_csv_has_a_line_for_each_contender_seed_and_budget(written):
   assert by_rule == [f'{rows}_{name}' for rows in ('global', 'clients') for name in rules]
   names = [contender['name'] for contender in document['contenders']]
   assert [(line['contender'], line['seed'], line['budget']) for line in lines] == [
-    (name, str(seed), budget) for name in names for seed in (0, 1, 2) for budget in BUDGETS
+    (name, str(seed), budget) for name in names for seed in (0, 1, 2) for budget in _BUDGETS
   ]
   baselines = {str(s): np.array(r['baseline']['evaluation']['client_accuracy']) for s, r in runs}
   for line in lines:

@@ -10,7 +10,7 @@ from tests.made_up.comparison_runs import FEDAVG, constant, noisy
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.report.malicious_section import isolation_words
 from tff_cluster.scorecard import paired_statistics
-from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS, checked, read_contenders
+from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, ROUNDS, checked, read_contenders
 from tff_cluster.studies.comparison import dial as dials
 from tff_cluster.studies.comparison import malicious, new_clients, page
 
@@ -37,7 +37,7 @@ def _with_dial(validation=_VALIDATION, kmeans=0.7, cheaper=0):
       clustering['parameters']['distance_threshold'] = configured[i]['distance_threshold'] = _THRESHOLDS[i]
       clustering['threshold'] = [0.0, 2.5, 9.0][i]
       clustering['history']['validation_accuracy'][-1] = value
-    positions[-1]['ledger']['client_rounds'] -= cheaper
+    positions[-1]['cost']['client_rounds'] -= cheaper
   return runs
 
 
@@ -172,7 +172,9 @@ def test_the_picture_of_the_dial_has_every_position_in_both_panels():
   ordered = checked(comparison_runs.typed(_with_dial()))
   rows = read_contenders(ordered)
   dial = dials.read_dial(ordered, rows, 0.99)
-  *_, (name, *_, figure) = page._drawn(rows, paired_statistics.measure(rows, 0.99, samples=50), dial)
+  *_, (name, *_, figure) = page._drawn(
+    rows, paired_statistics.measure(rows, 0.99, samples=50), dial, 'rounds'
+  )
   assert name == 'overlap_dial' and len(figure.axes) == 2
   for axes in figure.axes:
     (positions,) = (marks for marks in axes.collections if marks.get_gid() == 'positions of the dial')
@@ -193,7 +195,7 @@ def test_a_page_with_all_three(tmp_path):
   assert [entry['quantile'] for entry in dial['positions']] == [None, 0.25, 1.0]
   means = [entry['budgets'][ROUNDS]['accuracy']['mean'] for entry in dial['positions']]
   assert means == pytest.approx(_OWN)
-  assert dial['chosen_positions'] == [1, 1, 2] and len(dial['checks']) == len(BUDGETS)
+  assert dial['chosen_positions'] == [1, 1, 2] and len(dial['checks']) == 2
   assert dial['chosen'][ROUNDS]['over_fedavg']['interval']['mean'] == pytest.approx((0.3 + 0.3 + 0.05) / 3)
   lines = (tmp_path / 'comparison.csv').read_text().splitlines()
   assert sum(line.startswith('dial_') for line in lines) == 3 * 3 * 2

@@ -7,11 +7,11 @@ from tests.made_up import comparison_runs
 from tests.made_up.comparison_runs import FEDAVG, LOCAL, constant, noisy
 from tff_cluster.experiment.config import DataConfig, ExperimentConfig
 from tff_cluster.scorecard import paired_statistics
-from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS, read_contenders
+from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, ROUNDS, read_contenders
 from tff_cluster.scorecard.intervals import seeds_needed
 from tff_cluster.studies.comparison import alarms, answer, verdicts
 
-_BOTH = tuple(BUDGETS)
+_BOTH = (ROUNDS, CLIENT_ROUNDS)
 _HELPS = 'kmeans beats FedAvg'
 _OVERLAP = 'Overlap beats disjoint'
 _EVERY = 'The planted groups overlap, so the best overlapping clustering beats every disjoint one'

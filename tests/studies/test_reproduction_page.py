@@ -12,6 +12,7 @@ from tests.made_up import published_table as made_up_table
 from tests.made_up.published_table import FIGURE, REMARK, SMALL, TABLE
 from tests.made_up.scorecard_rows import changed
 from tests.made_up.written_page import WrittenPage
+from tff_cluster.base.cost import Cost
 from tff_cluster.experiment.measured import Choice, Cut
 from tff_cluster.scorecard.claims import Claim, Finding, whole
 from tff_cluster.scorecard.published import PAPER, Scale
@@ -78,7 +79,7 @@ def test_the_page_shows_intervals_chosen_thresholds_and_every_planted_grouping(t
   rows = made_up_table.rows(seeds=(1, 2, 3), recovery={'swap': (1.0,) * 3, 'writer': (0.5,) * 3})
   rows['first'].columns['accuracy_after'] = (89.4, 90.4, 91.4)
   cuts = ((9.0, 1, 0.5, 0.61, 0.0), (2.5, 4, 0.7, 0.93, 0.0), (0.25, 7, 0.7, 0.95, 0.0))
-  choice = Choice([Cut(*cut) for cut in cuts], chosen=1, best_on_test=2, other_client_rounds=3)
+  choice = Choice([Cut(*cut) for cut in cuts], chosen=1, best_on_test=2, cost=Cost(3))
   rows['first'] = changed(rows['first'], choice=(choice,) * 3)
   page = WrittenPage(_write(tmp_path, rows=rows, claims=made_up_table.claims('holds', 'not run')))
   assert '87.9 to 92.9' in page.text

@@ -4,7 +4,6 @@ An import path leads to a function, whose parameters' names say what it is given
 predictions (aggregation/rule.py), or to a `Rule`. Other parameters are its options.
 """
 
-import contextlib
 import dataclasses
 import inspect
 import re
@@ -13,7 +12,7 @@ from typing import Any
 
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import MixingRule, PredictionRule, Rule, parameters
-from tff_cluster.base import digests, imports
+from tff_cluster.base import imports
 from tff_cluster.base.errors import InputError, argument, shown
 
 # Names stand in results and on pages, and in front of numbers in columns.
@@ -80,15 +79,7 @@ def _brought(attribute: str, found: Any) -> Rule:
   words = lines[0].rstrip('.') if lines else attribute.replace('_', ' ')
   if len(words) > _LONGEST_WORDS:
     words = f'{words[: _LONGEST_WORDS - 1]}…'
-  return kind(name=attribute, words=words, function=found, code=_code(found))
-
-
-def _code(function: Any) -> str | None:
-  """Returns the digest of a function's module, or of itself where it was written into a notebook; None where none is at hand."""
-  for part in (inspect.getmodule(function), inspect.unwrap(function)):
-    with contextlib.suppress(OSError, TypeError):
-      return digests.of_json(inspect.getsource(part))  # type: ignore[arg-type]
-  return None
+  return kind(name=attribute, words=words, function=found, code=imports.code_of(found))
 
 
 def _check(rule: Rule, options: Mapping[str, Any]) -> None:

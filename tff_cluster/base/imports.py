@@ -1,9 +1,12 @@
 """Import paths that a user gives, package.module:attribute. Importing one runs its module."""
 
+import contextlib
 import importlib
+import inspect
 import sys
 from typing import Any
 
+from tff_cluster.base import digests
 from tff_cluster.base.errors import InputError, argument
 
 _WORDS = {'true': True, 'false': False, 'none': None}
@@ -37,6 +40,14 @@ def load(name: str, path: str) -> Any:
     raise InputError(
       f'{argument(name, path)} cannot be imported: {type(error).__name__}: {reason}'
     ) from error
+
+
+def code_of(thing: Any) -> str | None:
+  """Returns the digest of a function's or class's module, or of itself where it was written into a notebook; None where none is at hand."""
+  for part in (inspect.getmodule(thing), inspect.unwrap(thing)):
+    with contextlib.suppress(OSError, TypeError):
+      return digests.of_json(inspect.getsource(part))  # type: ignore[arg-type]
+  return None
 
 
 def plain_value(text: str) -> Any:

@@ -112,7 +112,7 @@ def duration(seconds: float) -> str:
 def size(count: float) -> str:
   """Returns a number of bytes as '6.7 MB' (powers of 1000)."""
   for unit in ('B', 'kB', 'MB', 'GB', 'TB'):
-    if count < 999.5 or unit == 'TB':
+    if abs(count) < 999.5 or unit == 'TB':
       break
     count /= 1000
   return f'{count:.0f} {unit}' if unit == 'B' else f'{count:.3g} {unit}'

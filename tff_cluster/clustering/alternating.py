@@ -201,7 +201,7 @@ class Alternating(Method[_Options]):
     """Raises InputError where the clustering to start from is not there."""
     if options.start_clustering is not None and options.start_clustering not in others:
       raise InputError(
-        f'{argument("start_clustering", options.start_clustering)}: the clusterings of this run to start from are: '
+        f'start_clustering={options.start_clustering}: the clusterings of this run to start from are: '
         f'{", ".join(others) or "none"}'
       )
 

@@ -7,52 +7,10 @@ import dataclasses
 
 from tff_cluster.aggregation.expert_comparison import Comparison
 from tff_cluster.base import records
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Json
 from tff_cluster.clustering.sketch import Distortion
 from tff_cluster.data.class_counts import Metrics, RowMetrics
-
-
-@dataclasses.dataclass(frozen=True)
-class Ledger(records.Record):
-  """What rounds cost on the network: a client-round moves the model down once and up once.
-
-  Attributes:
-    client_rounds: Rounds of single clients.
-    bytes_up, bytes_down: What they sent and received.
-  """
-
-  client_rounds: int
-  bytes_up: int
-  bytes_down: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Cost(records.Record):
-  """What rounds cost, in what it is made of.
-
-  Attributes:
-    trainings: Local trainings, each of one client and one model.
-    models_down, models_up: Models, or updates of one, that clients received and sent.
-    rows_trained: Rows that clients went through to train, each as often as it was visited.
-    rows_forward: Rows that they put through a model only to know its loss.
-  """
-
-  trainings: int = 0
-  models_down: int = 0
-  models_up: int = 0
-  rows_trained: int = 0
-  rows_forward: int = 0
-
-  @classmethod
-  def of_rounds(cls, client_rounds: int) -> 'Cost':
-    """Returns the cost of rounds in which a client receives a model, trains it and sends it."""
-    return cls(client_rounds, client_rounds, client_rounds)
-
-  def __add__(self, other: 'Cost') -> 'Cost':
-    return Cost(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
-
-  def __sub__(self, other: 'Cost') -> 'Cost':
-    return Cost(*(a - b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,14 +53,14 @@ class Stage(records.Record):
 
   Attributes:
     rounds: That round.
-    ledger: What it cost.
+    cost: What it cost.
     history: From round 1 on.
     dropped_updates: Client updates that were not finite and were left out.
     evaluation: Of its model.
   """
 
   rounds: int
-  ledger: Ledger
+  cost: Cost
   history: History
   dropped_updates: int
   evaluation: Evaluation
@@ -113,13 +71,13 @@ class Local(records.Record):
   """Every client alone, from the initial model. Nothing is sent.
 
   Attributes:
-    client_rounds: Rounds of single clients.
+    cost: Of its rounds.
     history: From round 1 on.
     evaluation: Each client with the model of its own.
     dropped_updates: Updates that were not finite; the client stays with the model that it has.
   """
 
-  client_rounds: int
+  cost: Cost
   history: History
   evaluation: Evaluation
   dropped_updates: int = records.optional(0)
@@ -163,13 +121,13 @@ class Choice(records.Record):
     candidates: From the coarsest to the finest.
     chosen: Position of the best on validation rows.
     best_on_test: The same on test rows, which chose nothing.
-    other_client_rounds: What the cuts that were not chosen cost.
+    cost: What the cuts that were not chosen cost, and measuring all of them on validation rows.
   """
 
   candidates: list[Cut]
   chosen: int
   best_on_test: int
-  other_client_rounds: int
+  cost: Cost
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,16 +160,16 @@ class Experts(Comparison):
 
 @dataclasses.dataclass(frozen=True)
 class EqualCost(records.Record):
-  """How far a clustering comes on the client-rounds that FedAvg without clusters spends in Phase 2.
+  """How far a clustering comes on what FedAvg without clusters spends in Phase 2, counted in the budget of the run.
 
   Attributes:
-    round: The last round that it can pay; the last one of Phase 1 where it can pay none.
-    client_rounds: What it has spent then, with what the clustering itself cost.
+    round: The last round that it can pay; the one that its models start from where it can pay none.
+    cost: What it has spent then, with what the clustering itself cost; see Clustering.cost in result_parts.py.
     evaluation: Each client's own model after that round.
   """
 
   round: int
-  client_rounds: int
+  cost: Cost
   evaluation: Evaluation
 
 
@@ -227,7 +185,7 @@ class JoinedClients(records.Record):
     shares: [new], what each has of each of its clusters, in the order of `assigned`; None where it has as much of each.
     regret: [new], accuracy of the single cluster model that is best on the client's test rows, known in hindsight only, minus
       its own; below 0 where a mean of several models is better.
-    ledger: Of their local updates.
+    cost: Of what assigned them.
   """
 
   assigned: list[list[int]]
@@ -235,7 +193,7 @@ class JoinedClients(records.Record):
   client_accuracy: list[float]
   cluster_accuracy: list[list[float]]
   regret: list[float]
-  ledger: Ledger
+  cost: Cost
   shares: list[list[float]] | None = dataclasses.field(default=None, kw_only=True, metadata={'omitted': True})
 
 

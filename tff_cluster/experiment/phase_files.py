@@ -4,19 +4,18 @@ import dataclasses
 from typing import ClassVar
 
 from tff_cluster.base import records
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Json
 from tff_cluster.clustering import recursion
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.experiment.measured import (
   Choice,
   ClusterScores,
-  Cost,
   EqualCost,
   Evaluation,
   Experts,
   History,
   JoinedClients,
-  Ledger,
   Local,
   Sketch,
   Spent,
@@ -151,11 +150,12 @@ class Alternation(PhaseFile):
   """The rounds of a method that alternates.
 
   Attributes:
-    rounds: Where they are kept: all models of the last round.
+    rounds: Where they are kept: all models of the last round, and of the one of `equal_cost`.
     models: Positions among them of the models that clients have in the end, in the order of the clusters.
     membership: [clusters][clients], the clients' shares in them in the end; columns sum to 1.
     joins_predictions: Whether a client of several models joins their predictions; else their weights.
-    cost: Of all its rounds.
+    cost: What it cost; see Clustering.cost in result_parts.py.
+    equal_cost: None where the budget pays all its rounds.
     dropped: Client updates that were not finite, in all its rounds.
     notes: What a reader must know.
     timing: What it took.
@@ -167,6 +167,7 @@ class Alternation(PhaseFile):
   membership: list[list[float]]
   joins_predictions: bool
   cost: Cost
+  equal_cost: EqualCost | None
   dropped: int
   notes: list[str]
   timing: Spent
@@ -211,7 +212,7 @@ class Phase2(PhaseFile):
   phase = 'phase2'
   trajectories: list[Checkpoints]
   last: list[int]
-  ledger: Ledger
+  cost: Cost
   equal_cost: EqualCost | None
   history: History
   best_validation: list[float]

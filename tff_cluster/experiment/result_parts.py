@@ -8,6 +8,7 @@ What phases measure is in measured.py. What is in neither is in the records of l
 import dataclasses
 
 from tff_cluster.base import records
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Json
 from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.clustering.recovery import Recovery
@@ -20,7 +21,6 @@ from tff_cluster.experiment.measured import (
   Experts,
   History,
   JoinedClients,
-  Ledger,
   Sketch,
   Untrained,
 )
@@ -142,15 +142,17 @@ class Clustering(records.Record):
     threshold: The distance threshold that was used, where there is one.
     choice: Of that threshold, None where it was given.
     recovery: How well the planted groups are found, by their name.
-    ledger: Of Phase 2, of the round in which clients sent updates to be clustered, of weights that clients outside the last
-      cohort sent, of the local rounds that start clusters with sketches, and of thresholds that were tried and not chosen.
+    cost: Of Phase 2, of the round in which clients sent updates to be clustered, of weights that clients outside the last
+      cohort sent, of the local rounds that start clusters with sketches, and of choosing a threshold on validation rows.
+      Of a method that alternates and starts from new models all its rounds, less those of Phase 1, in whose place they begin;
+      at equal cost it can be below 0 in what the budget does not count.
     history: Of Phase 2.
     best_validation: [clusters], highest validation accuracy that each cluster's model attained.
     cluster_scores: Of the models as trained ('unblended'), and as each rule with `of_clusters` makes them, by its name.
     evaluations: By rule: the mixing rules of aggregation/rules/, and those of Results.rules. Rules of predictions have no
       `mixing`, and None for every loss.
     experts: None where they were not asked for.
-    equal_cost: None where the ledger's client_rounds are at most those that FedAvg without clusters spends in Phase 2.
+    equal_cost: None where `cost` takes no more of the run's budget than FedAvg without clusters spends in Phase 2.
     splits: None where clusters were found in one step; else the tests in order of round and, within a round, of the
       clusters' first members. `clusters` are the leaves.
     new_clients: None where all clients took part.
@@ -180,7 +182,7 @@ class Clustering(records.Record):
   threshold: float | None
   choice: Choice | None
   recovery: dict[str, Recovery]
-  ledger: Ledger
+  cost: Cost
   history: History
   best_validation: list[float]
   cluster_scores: dict[str, ClusterScores]
@@ -310,7 +312,7 @@ class SummaryLine(records.Record):
     num_clusters: How many; in a comparison the mean over seeds, as are the numbers below.
     ari, omega: Against the first of the planted groups.
     client_rounds: Of Phase 2.
-    bytes: Up and down together, as in the ledgers.
+    bytes: Up and down together.
   """
 
   label: str

@@ -9,6 +9,7 @@ together and checks what no section can know alone; import them from there.
 import dataclasses
 
 from tff_cluster.base import fields as fields_lib
+from tff_cluster.base.cost import UNITS
 from tff_cluster.base.fields import option
 from tff_cluster.models.builtin import MODELS
 
@@ -152,6 +153,12 @@ class EvaluationConfig:
   local_training: bool = option(
     False,
     'Also train every client alone, from the initial model, for the rounds of both phases: what a client has without others.',
+  )
+  budget: str = option(
+    'rounds',
+    'What equal cost means, where a clustering is measured after the last round that FedAvg could pay: client-rounds, bytes up and '
+    'down, or passes of rows through a model (forward; one that is trained on counts as three).',
+    choices=tuple(UNITS),
   )
   num_folds: int = option(
     0,

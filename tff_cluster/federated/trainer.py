@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -11,6 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_cluster.base import digests, environment, seeding
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Weights
 from tff_cluster.data import class_counts
@@ -98,6 +99,25 @@ class Trainer:
     names = digests.of_json(sorted(self.population.client_ids[k] for k in members))
     generator = seeding.generator(self.seed, 'cohort', names, round_number)
     return np.sort(generator.choice(members, size, replace=False))
+
+  def cost(self, clients: np.ndarray) -> Cost:
+    """Returns what it costs that each of int64[clients] receives a model, trains it for a round and sends what it became."""
+    count, size = len(clients), self.computations.model.num_bytes
+    rows = self.local_epochs * int(self.population.train.counts[clients].sum())
+    return Cost(count, count, count, count * size, count * size, rows)
+
+  def cost_of_rounds(self, members: np.ndarray, rounds: Iterable[int]) -> Cost:
+    """Returns what rounds of FedAvg of int64[members] cost."""
+    return sum((self.cost(self.cohort(members, number)) for number in rounds), Cost())
+
+  def cost_of_measuring(self, split: population_lib.Split, clients: np.ndarray, models: int = 1) -> Cost:
+    """Returns what it costs that each of int64[clients] receives models and puts its rows of a split through each."""
+    sent = models * len(clients)
+    return Cost(
+      models_down=sent,
+      bytes_down=sent * self.computations.model.num_bytes,
+      rows_forward=models * int(split.counts[clients].sum()),
+    )
 
   def round(
     self,

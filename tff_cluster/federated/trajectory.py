@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tff_cluster.base import digests
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.federated import trainer as trainer_lib
 from tff_cluster.storage import artifacts, saved_rounds
@@ -63,7 +64,7 @@ class Outcome:
     members: int64[members], positions of the clients.
     history: Of the rounds from the first to the one asked for.
     weights: The model after each of the rounds that were to be kept, by round number, and the one before the first round.
-    client_rounds_asked: What training it all from the start costs, in client-rounds.
+    cost: What training it all from the start costs.
     client_rounds_trained: What was trained now.
     checkpoints: Where the models are kept, for those who read them later.
   """
@@ -71,7 +72,7 @@ class Outcome:
   members: np.ndarray
   history: History
   weights: dict[int, Weights]
-  client_rounds_asked: int
+  cost: Cost
   client_rounds_trained: int
   checkpoints: saved_rounds.Checkpoints
 
@@ -133,10 +134,6 @@ class Trajectory:
     same = len(kept) == len(fresh) and all(map(np.array_equal, kept, fresh))
     return whole if same else self
 
-  def client_rounds(self, rounds: Collection[int]) -> int:
-    """Returns what some of its rounds cost."""
-    return sum(len(self.trainer.cohort(self.members, number)) for number in rounds)
-
 
 def run(
   trajectory: Trajectory,
@@ -184,7 +181,7 @@ def _after(outcome: Outcome, trajectory: Trajectory) -> Outcome:
     outcome,
     history=history,
     weights={number: model for number, model in outcome.weights.items() if number >= start},
-    client_rounds_asked=trajectory.client_rounds(history.rounds),
+    cost=trajectory.trainer.cost_of_rounds(trajectory.members, history.rounds),
     checkpoints=dataclasses.replace(outcome.checkpoints, start_round=start, rounds=later),
   )
 
@@ -241,9 +238,9 @@ class _Work:
     start = self._trajectory.start_round
     rounds = np.arange(start + 1, self._last_round + 1)
     history = History(rounds, *(record[name][: len(rounds)] for name in saved_rounds.COLUMNS))
-    asked = self._trajectory.client_rounds(rounds)
+    cost = self._trajectory.trainer.cost_of_rounds(self._trajectory.members, rounds)
     kept = saved_rounds.Checkpoints(self._folder.name, start, tuple(sorted(set(self._models) - {start})))
-    return Outcome(self._trajectory.members, history, self._models, asked, self._trained, kept)
+    return Outcome(self._trajectory.members, history, self._models, cost, self._trained, kept)
 
   def _stop_where_it_did(self, stop: Stop) -> None:
     """Makes the round in which the trajectory stopped earlier the last one, where the store has it."""

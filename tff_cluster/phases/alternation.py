@@ -1,24 +1,25 @@
 """Clusterings whose method alternates between clustering and training (clustering/alternating.py), round by round.
 
 A round is kept in the store like one of a trajectory, under a name that all that determines it goes into, so that a stopped run
-goes on from its last finished round. With start=random the rounds begin with round 1, and nothing of Phase 1 is used;
-else they go on from Phase 1.
+goes on from its last finished round. With start=random the rounds begin with round 1, and nothing of Phase 1 is used: they stand
+in its place, so that its cost is taken off theirs. Else they go on from Phase 1.
 """
 
 import dataclasses
 
 import numpy as np
 
-from tff_cluster.base import digests, seeding
+from tff_cluster.base import digests, imports, seeding
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.base.words import plural
 from tff_cluster.clustering.alternating import Alternating, Model, State
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.measured import Cost
+from tff_cluster.experiment.measured import EqualCost
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import client_signatures, federation, own_models
+from tff_cluster.phases import client_signatures, equal_cost, federation, own_models
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files, saved_rounds
 
@@ -38,11 +39,11 @@ def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.Clust
   label, folder = clustering.label, experiment.folder
   with experiment.timed() as figures:
     rounds = _Rounds(experiment, clustering)
-    record = rounds.run()
+    ended = rounds.run()
+    record, affordable = ended.record, ended.affordable
     state = rounds.state(record)
     models = _models(state.membership)
     membership = state.membership[models]
-    costs = [Cost(*row) for row in record['cost'].tolist()]
     files.save_arrays(
       folder.memberships(label),
       {name: record[name] for name in ('shares', 'cost', *saved_rounds.COLUMNS)}
@@ -52,11 +53,12 @@ def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.Clust
     files.save_json(
       folder.alternation(label),
       phase_files.Alternation(
-        rounds=saved_rounds.Checkpoints(rounds.folder.name, rounds.first_round, (last,)),
+        rounds=saved_rounds.Checkpoints(rounds.folder.name, rounds.first_round, rounds.kept(affordable)),
         models=models,
         membership=membership.tolist(),
         joins_predictions=rounds.method.joins_predictions,
-        cost=sum(costs, Cost()),
+        cost=ended.cost,
+        equal_cost=None if affordable is None else rounds.measured(affordable),
         dropped=int(record['dropped'].sum()),
         notes=_notes(state, len(models), last),
         timing=figures(),
@@ -81,7 +83,22 @@ def load(folder: RunFolder, label: str) -> phase_files.Alternation:
 def train(experiment: live_experiment_lib.Experiment, label: str) -> saved_rounds.Record:
   """Returns the record of the last round, training what the store does not have any more."""
   clustering = next(each for each in experiment.config.clusterings if each.label == label)
-  return _Rounds(experiment, clustering).run()
+  return _Rounds(experiment, clustering).run().record
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Ended:
+  """What came of rounds.
+
+  Attributes:
+    record: Of the last one, in which clients that no cohort had were assigned, too.
+    cost: Of all.
+    affordable: How far FedAvg's cost brings them; None where it pays all.
+  """
+
+  record: saved_rounds.Record
+  cost: Cost
+  affordable: equal_cost.Affordable | None
 
 
 class _Rounds:
@@ -102,30 +119,39 @@ class _Rounds:
     self.first_round = 0 if self._options.start == 'random' else training.phase1_rounds
     self.last_round = training.phase1_rounds + training.phase2_rounds
     self._clients = federation.Clients(experiment, self.first_round)
+    self._budget = equal_cost.Budget(experiment)
     self._start = self._started()
+    self._start_cost = self._spent_before()
     self.folder = experiment.store.artifact('alternating', self._determinants(clustering))
 
-  def run(self) -> saved_rounds.Record:
-    """Runs what the store lacks, and returns the record of the last round."""
-    experiment = self._experiment
-    with (
-      experiment.store.working_on(self.folder),
-      experiment.progress.stage(self._label, self.last_round - self.first_round),
-    ):
-      found = saved_rounds.newest(self.folder, self.last_round)
-      done, record = found or (self.first_round, self._empty())
-      for number in range(self.first_round + 1, done + 1):
-        self._tell(record, number)
-      state = self.state(record) if found else self._start
-      while done < self.last_round:
-        done += 1
-        state, record = self._round(state, record, done)
-        saved_rounds.save(self.folder, done, done == self.last_round, record, _arrays(state))
-        self._tell(record, done)
-        experiment.trained += int(record['cost'][-1][0])
-      saved_rounds.tidy(self.folder, {self.last_round})
-    experiment.asked += int(record['cost'][:, 0].sum())
-    return record
+  def run(self) -> _Ended:
+    """Runs what the store lacks; the models of the last round, and of the last one that is affordable, are kept."""
+    with self._experiment.store.working_on(self.folder):
+      record = self._until(self.last_round)
+      spent = [self._spent(record, number) for number in range(self.first_round, self.last_round + 1)]
+      affordable = self._budget.last_paid(self.first_round, spent)
+      kept = self.kept(affordable)
+      for number in kept:
+        if saved_rounds.keep(self.folder, number) is None:
+          self._until(number)  # An earlier run had another budget.
+      saved_rounds.tidy(self.folder, kept)
+    self._experiment.asked += int(record['cost'][:, 0].sum())
+    return _Ended(self._ended(record), spent[-1], affordable)
+
+  def kept(self, affordable: equal_cost.Affordable | None) -> tuple[int, ...]:
+    """Returns the rounds whose models are kept, ascending."""
+    stops = () if affordable is None else (affordable.round,)
+    return tuple(number for number in (*stops, self.last_round) if number > self.first_round)
+
+  def measured(self, affordable: equal_cost.Affordable) -> EqualCost:
+    """Returns how good the clients' own models are after a round that is kept, or at the start."""
+    number, state = affordable.round, self._start
+    if number > self.first_round:
+      record = saved_rounds.load_or_none(self.folder, number)
+      assert record is not None
+      state = self._everybody_estimated(self.state(record), number)  # As where that round is the last one.
+    found = own_models.evaluation(self._experiment, state.weights, state.own, self.method.joins_predictions)
+    return EqualCost(number, affordable.cost, found)
 
   def state(self, record: saved_rounds.Record) -> State:
     """Returns the state that a record holds."""
@@ -143,6 +169,26 @@ class _Rounds:
       memory={n.removeprefix('memory_'): array for n, array in record.items() if n.startswith('memory_')},
     )
 
+  def _until(self, last: int) -> saved_rounds.Record:
+    """Runs the rounds up to one that is kept, as far as the store lacks them, and returns its record."""
+    experiment = self._experiment
+    with experiment.progress.stage(self._label, last - self.first_round):
+      found = saved_rounds.newest(self.folder, last)
+      done, record = found or (self.first_round, self._empty())
+      for number in range(self.first_round + 1, done + 1):
+        self._tell(record, number)
+      state = self.state(record) if found else self._start
+      while done < last:
+        done += 1
+        state, record = self._round(state, record, done)
+        paid = [self._budget.pays(self._spent(record, number)) for number in (done - 1, done)]
+        if paid == [True, False]:
+          saved_rounds.keep(self.folder, done - 1)
+        saved_rounds.save(self.folder, done, done == last, record, _arrays(state))
+        self._tell(record, done)
+        experiment.trained += int(record['cost'][-1][0])
+    return record
+
   def _round(
     self, state: State, record: saved_rounds.Record, number: int
   ) -> tuple[State, saved_rounds.Record]:
@@ -150,20 +196,37 @@ class _Rounds:
     clients, before = self._clients, state
     clients.begin()
     state = dataclasses.replace(self.method.step(self._options, clients, state, number), given=False)
-    if number == self.last_round:
-      state = self._everybody_estimated(state, number)
-    measured = own_models.measure(self._experiment, state.weights, state.own, self.method.joins_predictions)
     row = {
-      **measured,
+      **self._measured(state),
       'train_loss': clients.loss_sum / clients.visited if clients.visited else np.nan,
       'dropped': clients.dropped,
       'update_norm': _distance(before.weights, state.weights),
       'cost': np.array([getattr(clients.cost, name) for name in _COST], np.int64),
-      'shares': state.membership,
     }
     history = {name: np.concatenate([record[name], np.asarray(value)[None]]) for name, value in row.items()}
     memory = {f'memory_{name}': array for name, array in state.memory.items()}
     return state, history | memory | {'membership': state.membership, 'since': state.since}
+
+  def _measured(self, state: State) -> dict[str, np.ndarray]:
+    """Returns what a round's row of the history holds of its state."""
+    joins = self.method.joins_predictions
+    return {
+      **own_models.measure(self._experiment, state.weights, state.own, joins),
+      'shares': state.membership,
+    }
+
+  def _ended(self, record: saved_rounds.Record) -> saved_rounds.Record:
+    """Returns the record of the last round where clients that no cohort ever had are assigned, too.
+
+    What is kept does not have them, because for a longer run it is no last round.
+    """
+    before = self.state(record)
+    state = self._everybody_estimated(before, self.last_round)
+    if state is before:
+      return record
+    row = self._measured(state)
+    history = {name: np.concatenate([record[name][:-1], value[None]]) for name, value in row.items()}
+    return record | history | {'membership': state.membership, 'since': state.since}
 
   def _everybody_estimated(self, state: State, number: int) -> State:
     """Returns the state where clients that no cohort ever had are assigned, too."""
@@ -173,13 +236,33 @@ class _Rounds:
     losses = self._clients.row_losses(state.weights, unknown)
     return state.estimated(unknown, self.method.assign(self._options, losses), number)
 
+  def _spent(self, record: saved_rounds.Record, number: int) -> Cost:
+    """Returns what has been spent where a round is the last one, so that clients that no cohort had yet are assigned then."""
+    rows = number - self.first_round
+    spent = self._start_cost + Cost(*record['cost'][:rows].sum(axis=0).tolist())
+    if not rows:
+      return spent
+    unknown = np.flatnonzero(~record['shares'][rows - 1].any(axis=0))
+    trainer, models = self._experiment.trainer, len(self._start.models)
+    return spent + trainer.cost_of_measuring(trainer.population.train, unknown, models)
+
+  def _spent_before(self) -> Cost:
+    """Returns what the start cost."""
+    experiment, start = self._experiment, self._options.start
+    if start == 'random':
+      phase1 = range(1, experiment.config.training.phase1_rounds + 1)
+      return Cost() - experiment.trainer.cost_of_rounds(experiment.everyone, phase1)
+    if start == 'clustering':
+      return equal_cost.of_finding(experiment, _named(experiment, self._options.start_clustering))
+    return Cost()
+
   def _started(self) -> State:
     """Returns where the method starts."""
     experiment, options = self._experiment, self._options
     clients = experiment.population.num_clients
     nothing = np.zeros(clients, np.int64)
     if options.start == 'clustering':
-      given = _named(experiment, options.start_clustering)
+      given = _named(experiment, options.start_clustering).assignment
       membership = given.membership / given.membership.sum(axis=0)
       starts = [experiment.unflatten(start) for start in client_signatures.start_weights(experiment, given)]
       return State(self._models(starts), membership, nothing + self.first_round, given=True)
@@ -207,7 +290,11 @@ class _Rounds:
 
   def _determinants(self, clustering: config_lib.ClusteringConfig) -> dict[str, Json]:
     start = self._start
-    return {
+    # Rounds of a user's own method, before it was changed, are not gone on with.
+    brought: dict[str, Json] = (
+      {'code': imports.code_of(type(self.method))} if imports.is_path(clustering.method) else {}
+    )
+    return brought | {
       'method': {name: value for name, value in clustering.to_json().items() if name != 'name'},
       'clients': list(self._experiment.population.client_digests),
       'settings': self._experiment.settings,
@@ -234,10 +321,10 @@ class _Rounds:
     self._experiment.progress.update(accuracy=float(accuracy.mean()), loss=float(record['train_loss'][row]))
 
 
-def _named(experiment: live_experiment_lib.Experiment, label: str) -> ClusterAssignment:
+def _named(experiment: live_experiment_lib.Experiment, label: str) -> phase_files.Clusters:
   """Returns the clusters of another clustering of the run."""
   folder = experiment.folder
-  return folder.load_finished(folder.clusters(label), phase_files.Clusters).assignment
+  return folder.load_finished(folder.clusters(label), phase_files.Clusters)
 
 
 def _models(membership: np.ndarray) -> list[int]:

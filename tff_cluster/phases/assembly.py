@@ -207,7 +207,7 @@ def _clustering(
     threshold=saved.threshold,
     choice=saved.choice,
     recovery=_recovery(assignment, population.truths, population.client_ids, saved.excluded),
-    ledger=phase2.ledger,
+    cost=phase2.cost,
     history=phase2.history,
     best_validation=phase2.best_validation,
     cluster_scores=phase3.cluster_scores,

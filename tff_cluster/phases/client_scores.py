@@ -43,6 +43,7 @@ def measure(
   models: Sequence[np.ndarray],
   matrix: np.ndarray,
   users: Sequence[np.ndarray],
+  known: dict[bytes, class_counts.Scores] | None = None,
 ) -> class_counts.Scores:
   """Measures the models that a mixing matrix makes on the test rows of the clients that use them.
 
@@ -51,10 +52,13 @@ def measure(
     models: Arrays with a leading axis [models].
     matrix: float64[models, columns].
     users: int64[users] of each column, positions of clients.
+    known: What was measured of the same models, by recipe and users; what is measured now is added. None: nothing is.
 
   Returns:
     Scores, one row a user, column after column.
   """
+  if known is not None and matrix.shape[1] <= PORTION:
+    return _of_columns(experiment, models, matrix, users, known)
   test = experiment.population.test
 
   def of_portion(columns: slice) -> class_counts.Scores:
@@ -92,6 +96,23 @@ def global_accuracy(
 
   rows = {'rows': experiment.population.global_test_digest}
   return _kept(experiment, models, matrix, rows, of_portion).client_accuracy.tolist()
+
+
+def _of_columns(
+  experiment: live_experiment_lib.Experiment,
+  models: Sequence[np.ndarray],
+  matrix: np.ndarray,
+  users: Sequence[np.ndarray],
+  known: dict[bytes, class_counts.Scores],
+) -> class_counts.Scores:
+  """Returns the scores of all columns; those that are not known are measured together."""
+  keys = [matrix[:, k].tobytes() + np.asarray(some).tobytes() for k, some in enumerate(users)]
+  new = [k for k, key in enumerate(keys) if key not in known]
+  if new:
+    found = measure(experiment, models, matrix[:, new], [users[k] for k in new])
+    edges = np.cumsum([0, *(len(users[k]) for k in new)])
+    known |= {keys[k]: found.select(slice(edges[i], edges[i + 1])) for i, k in enumerate(new)}
+  return class_counts.concatenate([known[key] for key in keys])
 
 
 def _kept(

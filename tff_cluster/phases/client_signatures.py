@@ -11,13 +11,14 @@ client is left out of clusterings and of the means that clusters start from (clu
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from tff_cluster.aggregation import mixing
 from tff_cluster.base import seeding
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.clustering import assignment as assignment_lib
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 _Loaded = TypeVar('_Loaded')
 # Clients whose whole vectors are compared with their sketches; their number changes no result but the report's.
 _SAMPLE = 8
+# Of a number of a sketch.
+_NUMBER_BYTES = np.dtype(np.float32).itemsize
 
 
 def save(experiment: live_experiment_lib.Experiment, kind: str, weights: dict[int, Weights]) -> str:
@@ -50,7 +53,7 @@ def save(experiment: live_experiment_lib.Experiment, kind: str, weights: dict[in
     kind: 'weights' or 'updates'.
     weights: The global models after rounds n - 1 and n, by round number.
   """
-  return _save(experiment, experiment.trainer, kind, weights, cost(experiment, kind))
+  return _save(experiment, experiment.trainer, kind, weights, cost(experiment, kind).client_rounds)
 
 
 def check(experiment: live_experiment_lib.Experiment, signatures: dict[str, str]) -> None:
@@ -158,16 +161,39 @@ def _save_vectors(
     files_lib.save_rows(path, len(clients), dimension or features, fill)
 
 
-def cost(experiment: live_experiment_lib.Experiment, kind: str) -> int:
-  """Returns the client-rounds of the signatures.
+def cost(experiment: live_experiment_lib.Experiment, kind: str) -> Cost:
+  """Returns what the signatures cost.
 
   Updates are a round of all clients. Weights come with the last round of Phase 1, where it has one, and are one local
-  training of each client that was not in its cohort.
+  training of each client that was not in its cohort; sketches of them are sent by all.
   """
-  everyone, rounds = experiment.everyone, experiment.config.training.phase1_rounds
+  everyone, trainer = experiment.everyone, experiment.trainer
+  rounds = experiment.config.training.phase1_rounds
   if kind == 'updates' or rounds == 0:
-    return len(everyone)
-  return len(everyone) - len(experiment.trainer.cohort(everyone, rounds))
+    return _cost(experiment, trainer, everyone)
+  cohort = trainer.cohort(everyone, rounds)
+  others = np.setdiff1d(everyone, cohort)
+  return _cost(experiment, trainer, others, cohort)
+
+
+def cost_of_new_clients(experiment: live_experiment_lib.Experiment) -> Cost:
+  """Returns what the signatures of the clients that took no part cost; see `of_new_clients`."""
+  trainer = experiment.new_client_trainer
+  return _cost(experiment, trainer, np.arange(trainer.population.num_clients))
+
+
+def _cost(
+  experiment: live_experiment_lib.Experiment,
+  trainer: 'trainer_lib.Trainer',
+  train: np.ndarray,
+  have_trained: Sequence[int] | np.ndarray = (),
+) -> Cost:
+  """Returns what it costs that clients train and send their signatures; those who have trained send sketches alone."""
+  whole, dimension = trainer.cost(train), experiment.config.training.sketch_dimension
+  if dimension is None:
+    return whole
+  sketches = len(train) + len(have_trained)
+  return dataclasses.replace(whole, models_up=sketches, bytes_up=sketches * dimension * _NUMBER_BYTES)
 
 
 def kinds(training: config_lib.TrainingConfig, signatures: Iterable[str]) -> set[str]:
@@ -259,12 +285,13 @@ def start_weights(
 
 def start_cost(
   experiment: live_experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment
-) -> int:
-  """Returns the client-rounds that start weights cost: one a membership where the weights were never sent."""
+) -> Cost:
+  """Returns what start weights cost: a local training a membership where the weights were never sent."""
   training = experiment.config.training
   if training.sketch_dimension is None or training.cluster_start == 'global_model':
-    return 0
-  return int(assignment.membership.sum())
+    return Cost()
+  members = (assignment.members(row) for row in range(assignment.num_clusters))
+  return sum(map(experiment.trainer.cost, members), Cost())
 
 
 def sketch_report(experiment: live_experiment_lib.Experiment, name: str) -> Sketch | None:

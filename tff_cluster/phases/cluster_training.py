@@ -6,24 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.measured import Cost
-from tff_cluster.phases import alternation, client_signatures, recursion
+from tff_cluster.experiment.measured import EqualCost
+from tff_cluster.phases import alternation, client_signatures, equal_cost, recursion
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import saved_rounds
 
 if TYPE_CHECKING:
   from tff_cluster.federated import trajectory
-
-
-@dataclasses.dataclass(frozen=True)
-class EqualCost:
-  """How far a clustering comes on the client-rounds that FedAvg without clusters spends in Phase 2; see measured.EqualCost."""
-
-  round: int
-  client_rounds: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,13 +28,15 @@ class Trained:
     outcomes: All trajectories; from the first round of Phase 2 on they hold every client in every round.
     last: Position in `outcomes` of the one that each cluster's last rounds are in.
     cost: What Phase 2 cost, with what the clustering itself cost.
-    equal_cost: None where it cost no more than FedAvg without clusters.
+    affordable: How far FedAvg's cost brings clusters that are trained as they are; None where it pays all of them.
+    equal_cost: The same, measured, of a method that alternates.
   """
 
   assignment: assignment_lib.ClusterAssignment
   outcomes: list['trajectory.Outcome']
   last: list[int]
   cost: Cost
+  affordable: equal_cost.Affordable | None = None
   equal_cost: EqualCost | None = None
 
   @property
@@ -78,14 +73,14 @@ def train_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Tr
   if folder.alternation(label).exists():
     return _after_alternation(experiment, label, saved.assignment)
   work = Work(experiment, label)
-  experiment.asked += client_signatures.start_cost(experiment, work.assignment)
+  experiment.asked += client_signatures.start_cost(experiment, work.assignment).client_rounds
   found = experiment.each(work.train, work.idle_first())
   rows = list(range(work.assignment.num_clusters))
   outcomes = [found[row] for row in rows]
   for outcome in outcomes:
     experiment.count(outcome)
-  total = work.spent + sum(outcome.client_rounds_asked for outcome in outcomes)
-  return Trained(work.assignment, outcomes, rows, Cost.of_rounds(total), work.equal_cost)
+  total = sum((outcome.cost for outcome in outcomes), work.spent)
+  return Trained(work.assignment, outcomes, rows, total, work.affordable)
 
 
 class Work:
@@ -93,8 +88,8 @@ class Work:
 
   Attributes:
     assignment: The clusters.
-    spent: Client-rounds that the clustering itself cost.
-    equal_cost: See Trained.
+    spent: What the clustering itself cost.
+    affordable: See Trained.
   """
 
   def __init__(self, experiment: live_experiment_lib.Experiment, label: str):
@@ -103,8 +98,8 @@ class Work:
     saved = folder.load_finished(folder.clusters(label), phase_files.Clusters)
     self._experiment, self._label = experiment, label
     self.assignment = saved.assignment
-    self.spent = _spent(experiment, saved, self.assignment)
-    self.equal_cost = _equal_cost(experiment, self.assignment, self.spent)
+    self.spent = equal_cost.of_finding(experiment, saved)
+    self.affordable = equal_cost.Budget(experiment).of_clusters(self.assignment, self.spent)
     self._members = [self.assignment.members(row) for row in range(self.assignment.num_clusters)]
     starts = client_signatures.start_weights(experiment, self.assignment)
     self._starts = [experiment.unflatten(start) for start in starts]
@@ -113,7 +108,7 @@ class Work:
     """Trains a cluster to the last round, as far as the store lacks it."""
     training = self._experiment.config.training
     first, last = training.phase1_rounds, training.phase1_rounds + training.phase2_rounds
-    keep = () if self.equal_cost is None else (self.equal_cost.round,)
+    keep = () if self.affordable is None else (self.affordable.round,)
     name = f'{self._label}/cluster_{row:03d}'
     return self._experiment.train(name, self._members[row], self._starts[row], first, last, keep)
 
@@ -153,44 +148,17 @@ def rounds_kept_of_fedavg(experiment: live_experiment_lib.Experiment) -> set[int
   """
   if experiment.config.training.cluster_start != 'global_model':
     return set()
-  rounds = set()
+  rounds, budget = set(), equal_cost.Budget(experiment)
   for clustering in experiment.config.clusterings:
     path = experiment.folder.clusters(clustering.label)
     saved = experiment.folder.load_finished(path, phase_files.Clusters)
     assignment = saved.assignment
     if assignment.num_clusters > 1 or clustering.rule.trains:
       continue
-    budget = _equal_cost(experiment, assignment, _spent(experiment, saved, assignment))
-    if budget is not None:
-      rounds.add(budget.round)
+    affordable = budget.of_clusters(assignment, equal_cost.of_finding(experiment, saved))
+    if affordable is not None:
+      rounds.add(affordable.round)
   return rounds
-
-
-def _spent(
-  experiment: live_experiment_lib.Experiment,
-  saved: phase_files.Clusters,
-  assignment: assignment_lib.ClusterAssignment,
-) -> int:
-  """Returns the client-rounds that a clustering cost before its clusters were trained."""
-  kinds = client_signatures.kinds(experiment.config.training, (saved.signature,))
-  signatures = sum(client_signatures.cost(experiment, kind) for kind in kinds)
-  choice = saved.choice.other_client_rounds if saved.choice else 0
-  return client_signatures.start_cost(experiment, assignment) + signatures + choice
-
-
-def _equal_cost(
-  experiment: live_experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment, spent: int
-) -> EqualCost | None:
-  training, trainer = experiment.config.training, experiment.trainer
-  rounds = range(training.phase1_rounds + 1, training.phase1_rounds + training.phase2_rounds + 1)
-  members = [assignment.members(row) for row in range(assignment.num_clusters)]
-  budget = sum(len(trainer.cohort(experiment.everyone, number)) for number in rounds)
-  for number in rounds:
-    cost = sum(len(trainer.cohort(cluster, number)) for cluster in members)
-    if spent + cost > budget:
-      return EqualCost(number - 1, spent)
-    spent += cost
-  return None
 
 
 def _after_recursion(
@@ -202,21 +170,19 @@ def _after_recursion(
   last = [position_of[tuple(assignment.members(row))] for row in range(assignment.num_clusters)]
   outcomes = [outcome for _, outcome in trained]
   first = experiment.config.training.phase1_rounds + 1
-  total = sum(len(o.members) * int(np.sum(o.history.rounds >= first)) for o in outcomes)
-  return Trained(assignment, outcomes, last, Cost.of_rounds(total))
+  later = ((o.members, o.history.rounds[o.history.rounds >= first]) for o in outcomes)
+  total = sum((experiment.trainer.cost_of_rounds(*each) for each in later), Cost())
+  return Trained(assignment, outcomes, last, total)
 
 
 def _after_alternation(
   experiment: live_experiment_lib.Experiment, label: str, assignment: assignment_lib.ClusterAssignment
 ) -> Trained:
-  """Returns the clusters with what a trajectory of each would have: its model, and its clients' own accuracies round by round.
-
-  Rounds from the first one on stand in place of Phase 1, whose cost is taken off theirs.
-  """
+  """Returns the clusters with what a trajectory of each would have: its model, and its clients' own accuracies round by round."""
   from tff_cluster.federated import trajectory
 
   record, saved = alternation.train(experiment, label), alternation.load(experiment.folder, label)
-  start, (last,) = saved.rounds.start_round, saved.rounds.rounds
+  start, last = saved.rounds.start_round, saved.rounds.rounds[-1]
   rounds, arrays = np.arange(start + 1, last + 1), len(experiment.trainer.computations.model.weights)
   outcomes = []
   for row, position in enumerate(saved.models):
@@ -227,9 +193,7 @@ def _after_alternation(
     history['dropped'] = history['dropped'] * (row == 0)
     kept = dataclasses.replace(saved.rounds, position=position)
     models = {last: saved_rounds.model(record, arrays, position)}
-    outcomes.append(trajectory.Outcome(members, trajectory.History(rounds, **history), models, 0, 0, kept))
-  spent = saved.cost
-  if start == 0:
-    ledger = experiment.folder.load_finished(experiment.folder.phase1, phase_files.Phase1).stage.ledger
-    spent = spent - Cost.of_rounds(ledger.client_rounds)
-  return Trained(assignment, outcomes, list(range(len(outcomes))), spent)
+    outcomes.append(
+      trajectory.Outcome(members, trajectory.History(rounds, **history), models, Cost(), 0, kept)
+    )
+  return Trained(assignment, outcomes, list(range(len(outcomes))), saved.cost, equal_cost=saved.equal_cost)

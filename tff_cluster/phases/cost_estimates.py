@@ -131,7 +131,7 @@ class _Counting:
     self._trajectory(everyone, initial, 0, last)
     if not folder.phase1.exists():
       kinds = client_signatures.kinds(training, (c.signature for c in config.clusterings))
-      self._asked += sum(client_signatures.cost(experiment, kind) for kind in kinds)
+      self._asked += sum(client_signatures.cost(experiment, kind).client_rounds for kind in kinds)
     if config.evaluation.local_training:
       for client in everyone:
         self._trajectory(np.array([client]), initial, 0, last)
@@ -172,7 +172,7 @@ class _Counting:
       cost = len(everyone) * length
       self._whole(cost, trained * cost, (not trained) * length)
     elif assignment is not None:
-      cost = client_signatures.start_cost(self._experiment, assignment)
+      cost = client_signatures.start_cost(self._experiment, assignment).client_rounds
       self._whole(cost, trained * cost, 0)
       for members, start in self._clusters(assignment):
         if start is None:

@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tff_cluster.clustering import assignment as assignment_lib
-from tff_cluster.experiment.measured import ClusterScores, Cost, Evaluation, History, Ledger, Stage
+from tff_cluster.data import class_counts
+from tff_cluster.experiment.measured import ClusterScores, Evaluation, History, Stage
 from tff_cluster.phases import client_scores, global_scores
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 if TYPE_CHECKING:
   from tff_cluster.federated import trajectory
-
-
-def ledger(experiment: live_experiment_lib.Experiment, cost: Cost) -> Ledger:
-  """Returns what rounds cost on the network."""
-  size = experiment.trainer.computations.model.num_bytes
-  return Ledger(cost.trainings, cost.models_up * size, cost.models_down * size)
 
 
 def stage(
@@ -29,7 +24,7 @@ def stage(
   validation, test = _accuracies(experiment, outcome)
   return Stage(
     last_round,
-    ledger(experiment, Cost.of_rounds(outcome.client_rounds_asked)),
+    outcome.cost,
     history(experiment, outcome.history.rounds, validation, test),
     int(outcome.history.dropped.sum()),
     evaluation(experiment, weights, np.ones((1, 1))),
@@ -82,7 +77,10 @@ def best_validation(
 
 
 def evaluation(
-  experiment: live_experiment_lib.Experiment, models: Sequence[np.ndarray], matrix: np.ndarray
+  experiment: live_experiment_lib.Experiment,
+  models: Sequence[np.ndarray],
+  matrix: np.ndarray,
+  known: dict[bytes, class_counts.Scores] | None = None,
 ) -> Evaluation:
   """Returns how good the models are that a mixing matrix makes.
 
@@ -90,13 +88,16 @@ def evaluation(
     experiment: The experiment.
     models: The cluster models, arrays with a leading axis [models].
     matrix: float64[models, clients], each client's model, or [models, 1], one model for everybody.
+    known: See client_scores.measure.
   """
   clients = experiment.population.num_clients
   columns, uses = np.unique(matrix, axis=1, return_inverse=True)
   uses = np.broadcast_to(uses.reshape(-1), clients)
   users = [np.flatnonzero(uses == column) for column in range(columns.shape[1])]
   # Clients in different sets of clusters can make as many models as clients.
-  result = client_scores.measure(experiment, models, columns, users).select(np.argsort(np.concatenate(users)))
+  result = client_scores.measure(experiment, models, columns, users, known).select(
+    np.argsort(np.concatenate(users))
+  )
   everybodys = None
   if columns.shape[1] == 1:
     _, (weights,) = next(client_scores.mixed(models, columns))
@@ -109,6 +110,7 @@ def cluster_scores(
   assignment: assignment_lib.ClusterAssignment,
   models: Sequence[np.ndarray],
   matrix: np.ndarray,
+  known: dict[bytes, class_counts.Scores] | None = None,
 ) -> ClusterScores:
   """Returns each cluster model's accuracy on its members' test rows and on the global test set.
 
@@ -117,9 +119,10 @@ def cluster_scores(
     assignment: The clusters.
     models: One model a cluster, arrays with a leading axis [clusters].
     matrix: float64[clusters, clusters], what is mixed of them for each cluster.
+    known: See client_scores.measure.
   """
   users = [assignment.members(row) for row in range(assignment.num_clusters)]
-  own = client_scores.measure(experiment, models, matrix, users)
+  own = client_scores.measure(experiment, models, matrix, users, known)
   edges = np.cumsum([0, *map(len, users)])
   return ClusterScores(
     [own.select(slice(first, last)).over_rows().accuracy for first, last in itertools.pairwise(edges)],

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering.alternating import Model, mean_losses
-from tff_cluster.experiment.measured import Cost
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Clients:
 
   def __init__(self, experiment: live_experiment_lib.Experiment, first_round: int):
     self._experiment, self._trainer = experiment, experiment.trainer
+    self._model_bytes = self._trainer.computations.model.num_bytes
     self.client_ids = experiment.population.client_ids
     self.rows = experiment.population.train.counts
     self.seed = experiment.config.training.seed
@@ -128,13 +129,19 @@ class Clients:
   def _send(self, models: Sequence[Weights], users: Sequence[np.ndarray]) -> None:
     """Counts models that clients do not have from earlier in the round."""
     new = {(id(model), int(k)): model for model, clients in zip(models, users, strict=True) for k in clients}
-    self.cost += Cost(models_down=len(new.keys() - self._sent.keys()))
+    sent = len(new.keys() - self._sent.keys())
+    self.cost += Cost(models_down=sent, bytes_down=sent * self._model_bytes)
     self._sent |= new
 
   def _train(self, users: Sequence[np.ndarray]) -> None:
     trainings = sum(map(len, users))
     visits = sum(map(self._visits, users))
-    self.cost += Cost(trainings=trainings, models_up=trainings, rows_trained=visits)
+    self.cost += Cost(
+      client_rounds=trainings,
+      models_up=trainings,
+      bytes_up=trainings * self._model_bytes,
+      rows_trained=visits,
+    )
 
   def _visits(self, clients: np.ndarray) -> int:
     return int(self.rows[clients].sum()) * self._trainer.local_epochs

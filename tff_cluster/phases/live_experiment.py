@@ -268,7 +268,7 @@ class Experiment:
   def count(self, outcome: 'trajectory_lib.Outcome') -> None:
     """Adds what a trajectory cost to what this process has asked for and trained."""
     with self._counting:
-      self.asked += outcome.client_rounds_asked
+      self.asked += outcome.cost.client_rounds
       self.trained += outcome.client_rounds_trained
 
   def each(self, work: Callable[[int], _Result], positions: Iterable[int]) -> dict[int, _Result]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tff_cluster.base.cost import Cost
 from tff_cluster.clustering import methods
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
@@ -69,9 +70,10 @@ def run_local(experiment: live_experiment_lib.Experiment) -> None:
     in_order = [trained[client] for client in range(population.num_clients)]
     outcomes, kept = [outcome for outcome, _, _ in in_order], [saved for _, saved, _ in in_order]
     scores = class_counts.concatenate([measured for _, _, measured in in_order])
+    trained_alone = sum((outcome.cost for outcome in outcomes), Cost())
     dropped = sum(int(outcome.history.dropped.sum()) for outcome in outcomes)
     local = Local(
-      sum(outcome.client_rounds_asked for outcome in outcomes),
+      Cost(client_rounds=trained_alone.client_rounds, rows_trained=trained_alone.rows_trained),
       evaluation.clustered_history(experiment, outcomes, 1),
       Evaluation(None, scores.summary(), scores.client_accuracy.tolist()),
       dropped,

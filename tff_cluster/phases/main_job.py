@@ -113,11 +113,15 @@ def _plan(config: config_lib.ExperimentConfig, num_clients: int) -> dict[str, fl
   training, labels = config.training, [clustering.label for clustering in config.clusterings]
   cohort = population_lib.cohort_size(training.cohort_fraction, num_clients)
   plan: dict[str, float] = {'Phase 1': training.phase1_rounds * cohort}
-  plan |= {f'clustering {label}': cohort for label in labels}
+  rounds = training.phase1_rounds + training.phase2_rounds
+  plan |= {f'clustering {c.label}': cohort * (rounds if c.rule.trains else 1) for c in config.clusterings}
   later: dict[str, float] = {phase1.FEDAVG: training.phase2_rounds * cohort}
   if config.evaluation.local_training:
-    later[local_training.LOCAL] = (training.phase1_rounds + training.phase2_rounds) * num_clients
-  later |= {phase2.name_of(label): training.phase2_rounds * cohort for label in labels}
+    later[local_training.LOCAL] = rounds * num_clients
+  later |= {
+    phase2.name_of(c.label): 0.0 if c.rule.trains else training.phase2_rounds * cohort
+    for c in config.clusterings
+  }
   if len(later) > 1:  # Trained side by side, then read again one after the other.
     plan[training_ahead.AHEAD] = sum(later.values())
     later = dict.fromkeys(later, 0.0)

@@ -9,8 +9,9 @@ each it trains for the round whose updates were split, from that cluster's model
 update is most similar. A server has those clients' updates from that round. Here they are made again, because a run keeps
 their similarities only: keeping all updates of every split would take as much room as the clients' signatures each time.
 
-Costs: the ledger counts the new clients' local updates, one each, with CFL one for each split on the way, none for the
-oracle. The updates that are made again count as trained in the timing, but in no ledger.
+Costs: counted are the new clients' local updates, one each, with CFL one for each split on the way, none for the
+oracle, and for methods that alternate the models that a new client measures. The updates that are made again count as trained in
+the timing, but in no cost.
 
 A new client whose training goes to NaN or infinity joins the largest cluster, of a split the larger half, and that is told
 as a fallback; clients that took part and diverged decide nothing (clustering/diverged_clients.py).
@@ -21,11 +22,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tff_cluster.aggregation import mixing
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Weights
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.measured import Cost, JoinedClients
-from tff_cluster.phases import client_signatures, cluster_training, evaluation, own_models, recursion
+from tff_cluster.experiment.measured import JoinedClients
+from tff_cluster.phases import client_signatures, cluster_training, own_models, recursion
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files as files_lib
 
@@ -81,7 +83,7 @@ def run_clustering(
       client_accuracy=own.tolist(),
       cluster_accuracy=of_clusters.tolist(),
       regret=(of_clusters.max(axis=0) - own).tolist(),
-      ledger=evaluation.ledger(experiment, cost),
+      cost=cost,
       shares=_shares(joined.membership),
     )
     timing = figures(accuracy=float(np.mean(own)))
@@ -102,14 +104,11 @@ def _join(
   assignment = loaded.assignment
   if rule.splits:
     tree = SplitTree(experiment, clustering.label)
-    return rule.join(options, Newcomers(assignment, tree=tree)), Cost.of_rounds(tree.spent)
+    return rule.join(options, Newcomers(assignment, tree=tree)), tree.spent
   if rule.alternates:
     everyone, trainer = np.arange(new.num_clients), experiment.new_client_trainer
     arrived = Newcomers(assignment, losses=lambda: trainer.row_losses(loaded.models, new.train, everyone))
-    return rule.join(options, arrived), Cost(
-      models_down=len(loaded.models) * new.num_clients,
-      rows_forward=len(loaded.models) * len(new.train.y),
-    )
+    return rule.join(options, arrived), trainer.cost_of_measuring(new.train, everyone, len(loaded.models))
   if rule.oracle:
     population = experiment.population
     unseen = signatures.Signatures(np.zeros((population.num_clients, 1)), population.client_ids)
@@ -125,7 +124,7 @@ def _join(
     joined = rule.join(options, Newcomers(assignment, Evidence(known, seed), sent, saved.threshold))
   ids = () if sent is None else sent.client_ids
   joined = diverged_clients.join_largest(joined, ids, new.client_ids, assignment)
-  return joined, Cost.of_rounds(new.num_clients)
+  return joined, client_signatures.cost_of_new_clients(experiment)
 
 
 class SplitTree:
@@ -133,7 +132,7 @@ class SplitTree:
 
   Attributes:
     segments, num_newcomers: See there.
-    spent: Client-rounds of the newcomers.
+    spent: What the newcomers spent.
   """
 
   def __init__(self, experiment: live_experiment_lib.Experiment, label: str):
@@ -142,13 +141,14 @@ class SplitTree:
     self._trajectories = experiment.folder.load_finished(path, phase_files.Phase2).trajectories
     self.segments = recursion.segments(experiment.folder, label)
     self.num_newcomers = experiment.new_client_trainer.population.num_clients
-    self.spent = 0
+    self.spent = Cost()
 
   def arriving(self, node: int, reached: np.ndarray) -> np.ndarray:
     """Returns float32[reached, features], what newcomers send in the round in which a cluster was split."""
-    self.spent += len(reached)
+    trainer = self._experiment.new_client_trainer
+    self.spent += trainer.cost(reached)
     self._experiment.asked += len(reached)
-    return self._sent(self._experiment.new_client_trainer, node, reached)
+    return self._sent(trainer, node, reached)
 
   def sent(self, node: int, clients: np.ndarray) -> np.ndarray:
     """Returns float32[clients, features], what these clients sent in that round, made again; NaN where it diverged."""

@@ -8,6 +8,7 @@ from tff_cluster.aggregation import mixing
 from tff_cluster.base.types import Weights
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
+from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.phases import expert_evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
@@ -35,17 +36,37 @@ def measure(
   """
   population = experiment.population
   splits = (population.validation, population.test)
-  if joins_predictions:
-    found = [joined(experiment, models, shares, split) for split in splits]
-  else:
-    found = _mixed(experiment, models, shares, splits)
-  (validation, test) = found
+  validation, test = scores(experiment, models, shares, joins_predictions, splits)
   return {
     'validation_correct': validation.correct,
     'validation_loss': validation.loss_sum,
     'test_correct': test.correct,
     'test_loss': test.loss_sum,
   }
+
+
+def evaluation(
+  experiment: live_experiment_lib.Experiment,
+  models: Sequence[Weights],
+  shares: np.ndarray,
+  joins_predictions: bool,
+) -> Evaluation:
+  """Returns how good every client's own model is on its test rows; arguments as for `measure`."""
+  (test,) = scores(experiment, models, shares, joins_predictions, (experiment.population.test,))
+  return Evaluation(None, test.summary(), test.client_accuracy.tolist())
+
+
+def scores(
+  experiment: live_experiment_lib.Experiment,
+  models: Sequence[Weights],
+  shares: np.ndarray,
+  joins_predictions: bool,
+  splits: Sequence[population_lib.Split],
+) -> list[class_counts.Scores]:
+  """Returns the scores of every client's own model, for each split a row a client; arguments as for `measure`."""
+  if joins_predictions:
+    return [joined(experiment, models, shares, split) for split in splits]
+  return _mixed(experiment, models, shares, splits)
 
 
 def joined(

@@ -62,8 +62,8 @@ def run_phase2(experiment: live_experiment_lib.Experiment, label: str, export_mo
       phase_files.Phase2(
         trajectories=stands_on,
         last=trained.last,
-        ledger=evaluation.ledger(experiment, trained.cost),
-        equal_cost=_at_equal_cost(experiment, trained, best),
+        cost=trained.cost,
+        equal_cost=trained.equal_cost or _at_equal_cost(experiment, trained, best),
         history=history,
         best_validation=best,
         timing=figures(accuracy=history.test_accuracy[-1]),
@@ -79,16 +79,16 @@ def _at_equal_cost(
   best_validation: Sequence[float],
 ) -> EqualCost | None:
   """Returns how far the clusters come at FedAvg's cost, with each client's own model after the last round that FedAvg's cost pays."""
-  equal_cost = trained.equal_cost
-  if equal_cost is None:
+  affordable = trained.affordable
+  if affordable is None:
     return None
   models = rule_evaluation.ClusterModels(
-    experiment, trained.assignment, trained.models(equal_cost.round), best_validation
+    experiment, trained.assignment, trained.models(affordable.round), best_validation
   )
   evaluated = evaluation.evaluation(
     experiment, models.stacked, rules.with_role(CLIENTS).mixing(models.evidence)
   )
-  return EqualCost(equal_cost.round, equal_cost.client_rounds, evaluated)
+  return EqualCost(affordable.round, affordable.cost, evaluated)
 
 
 def _models_are_missing(experiment: live_experiment_lib.Experiment, label: str) -> bool:

@@ -27,7 +27,7 @@ def run_phase3(experiment: live_experiment_lib.Experiment, label: str) -> None:
     matrices = {'unblended': np.eye(assignment.num_clusters)}
     matrices |= {name: of_models(assignment.num_clusters) for name, of_models in of_clusters.items()}
     for name, matrix in matrices.items():
-      clusters[name] = evaluation.cluster_scores(experiment, assignment, models.stacked, matrix)
+      clusters[name] = evaluation.cluster_scores(experiment, assignment, models.stacked, matrix, models.known)
       experiment.progress.update()
     experts = None
     if experiment.config.evaluation.experts:

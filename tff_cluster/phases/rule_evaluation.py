@@ -31,6 +31,8 @@ class ClusterModels:
     assignment: Who belongs to which cluster.
     models: One model a cluster, as trajectories give them.
     stacked: The same, arrays with a leading axis [clusters].
+    known: What was measured of mixed models, see client_scores.measure: where clusters are disjoint, a rule's model of a cluster
+      is that of its clients.
   """
 
   def __init__(
@@ -45,6 +47,7 @@ class ClusterModels:
     self._experiment, self._best_validation = experiment, best_validation
     self._joins_predictions = joins_predictions
     self.assignment, self.models = assignment, models
+    self.known: dict[bytes, class_counts.Scores] = {}
     self.stacked = [np.stack(arrays) for arrays in zip(*self.models, strict=True)]
 
   @functools.cached_property
@@ -68,7 +71,7 @@ class ClusterModels:
     if isinstance(rule, rule_lib.MixingRule):
       matrix = rule.mixing(self.evidence)
       saved = matrix.tolist() if matrix.size <= _MOST_SAVED else None
-      found = evaluation.evaluation(self._experiment, self.stacked, matrix)
+      found = evaluation.evaluation(self._experiment, self.stacked, matrix, self.known)
       return dataclasses.replace(found, mixing=saved)
     assert isinstance(rule, rule_lib.PredictionRule)
     return self._predicted(rule)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tff_cluster.base.cost import Cost
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
@@ -73,7 +74,8 @@ def _choice(experiment: live_experiment_lib.Experiment, clustering: config_lib.C
   signatures = client_signatures.load(experiment.folder, clustering.signature)
   client_ids = experiment.population.client_ids
   candidates: list[Cut] = []
-  costs: list[int] = []
+  costs: list[Cost] = []
+  measuring = Cost()
   cuts = clustering.rule.cuts(clustering.options, signatures, counts(signatures.num_clients))
   with experiment.progress.stage(f'thresholds of {clustering.label}', len(cuts)):
     for threshold, labels in cuts:
@@ -81,6 +83,7 @@ def _choice(experiment: live_experiment_lib.Experiment, clustering: config_lib.C
       assignment = diverged_clients.put_back(cut, client_ids)
       clustered = diverged_clients.among(client_ids, signatures.client_ids)
       attained, cost = _attained(experiment, assignment, clustered)
+      measuring += _measuring(experiment, assignment)
       candidates.append(
         Cut(
           threshold,
@@ -94,15 +97,15 @@ def _choice(experiment: live_experiment_lib.Experiment, clustering: config_lib.C
       experiment.progress.update(accuracy=candidates[-1].validation_accuracy)
   chosen = coarsest_best([candidate.validation_accuracy for candidate in candidates])
   best_on_test = coarsest_best([candidate.test_accuracy for candidate in candidates])
-  return Choice(candidates, chosen, best_on_test, sum(costs) - costs[chosen])
+  return Choice(candidates, chosen, best_on_test, sum(costs, measuring) - costs[chosen])
 
 
 def _attained(
   experiment: live_experiment_lib.Experiment,
   assignment: assignment_lib.ClusterAssignment,
   clustered: np.ndarray,
-) -> tuple[History, int]:
-  """Returns what the clients' models attain in the first round of Phase 2, and its client-rounds.
+) -> tuple[History, Cost]:
+  """Returns what the clients' models attain in the first round of Phase 2, and what it costs.
 
   Args:
     experiment: The experiment.
@@ -120,10 +123,19 @@ def _attained(
     experiment.idle_first(members, models, begin),
   )
   outcomes = [found[row] for row in range(assignment.num_clusters)]
-  cost = sum(outcome.client_rounds_asked for outcome in outcomes)
+  cost = sum((outcome.cost for outcome in outcomes), Cost())
   for outcome in outcomes:
     experiment.count(outcome)
   rounds, validation, test = evaluation.client_accuracies(experiment, outcomes, begin + 1)
   if not clustered.all():
     validation, test = validation[:, clustered], test[:, clustered]
   return evaluation.history(experiment, rounds, validation, test), cost
+
+
+def _measuring(
+  experiment: live_experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment
+) -> Cost:
+  """Returns what it costs that all members of a cut's clusters measure its models on their validation rows."""
+  trainer, split = experiment.trainer, experiment.population.validation
+  members = (assignment.members(row) for row in range(assignment.num_clusters))
+  return sum((trainer.cost_of_measuring(split, clients) for clients in members), Cost())

@@ -11,6 +11,7 @@ import numpy as np
 
 from tff_cluster.aggregation.rule import EVERYBODY
 from tff_cluster.base import seeding
+from tff_cluster.base.cost import UNITS
 from tff_cluster.base.words import (
   client,
   decimals_for,
@@ -73,7 +74,7 @@ class ClusteringAnswer:
     differences: float[clients], accuracy with its own model minus accuracy with the baseline model.
     helped, harmed, unchanged: Numbers of clients by the sign of that difference.
     recoveries: One for each planted grouping.
-    cost: Client-rounds of Phase 2 relative to a disjoint clustering of the same clients.
+    cost: What it takes of the run's budget, relative to FedAvg without clusters in Phase 2.
     sentences: The answer.
     alarms: What must not be overlooked.
   """
@@ -145,8 +146,13 @@ def _recoveries(results: Results, clustering: Clustering) -> tuple[Recovery, ...
 
 
 def cost_ratio(results: Results, clustering: Clustering) -> float:
-  """Returns the client-rounds of a clustering relative to those of Phase 2 of a disjoint one of the same clients."""
-  return clustering.ledger.client_rounds / _trained(results, [results.population.client_ids])
+  """Returns what a clustering takes of the run's budget, relative to FedAvg without clusters in Phase 2."""
+  return _ratio(results, clustering, results.config.evaluation.budget)
+
+
+def _ratio(results: Results, clustering: Clustering, unit: str) -> float:
+  fedavg = (results.baseline.cost - results.phase1.cost).of(unit)
+  return clustering.cost.of(unit) / fedavg if fedavg else 0.0
 
 
 def _trained(results: Results, clusters: Sequence[Sequence[str]]) -> int:
@@ -256,9 +262,8 @@ def _twin_sentence(results: Results, clustering: Clustering) -> str:
 def _cost_sentence(results: Results, clustering: Clustering) -> str:
   dear: dict[str, list[str]] = {}
   for part in identical_clusterings.parts(clustering):
-    ratio = cost_ratio(results, part)
-    if ratio > _COST_WORTH_SAYING:
-      words = f'{times(ratio)} the client-rounds of a disjoint clustering ({series(_reasons(results, part))})'
+    if found := _dear(results, part):
+      words = f'{found} of a disjoint clustering ({series(_reasons(results, part))})'
       dear.setdefault(words, []).append(part.label)
   everyone = len(identical_clusterings.parts(clustering))
   told = [
@@ -269,17 +274,29 @@ def _cost_sentence(results: Results, clustering: Clustering) -> str:
   return f'Phase 2 and the clustering took {series(told)}, so equal rounds are not equal cost here.'
 
 
+def _dear(results: Results, clustering: Clustering) -> str:
+  """Returns '3.4 times the client-rounds, bytes and passes', of what is more than in Phase 2 of a disjoint clustering."""
+  found: dict[str, list[str]] = {}
+  for unit, words in UNITS.items():
+    ratio = _ratio(results, clustering, unit)
+    if ratio > _COST_WORTH_SAYING:
+      found.setdefault(times(ratio), []).append(words)
+  return series([f'{ratio} the {series(words)}' for ratio, words in found.items()])
+
+
 def _reasons(results: Results, clustering: Clustering) -> list[str]:
   """Returns why a clustering costs more than Phase 2 of a disjoint one, from what its client-rounds were spent on."""
   if clustering.splits is not None:
     return ['its recursion trains and tests clusters that it splits later']
-  spent, found = clustering.ledger.client_rounds, []
+  if clustering.cost.rows_forward and clustering.choice is None:
+    return ['clients work with several models in a round']
+  spent, found = clustering.cost.client_rounds, []
   in_clusters = _trained(results, clustering.clusters)
   if clustering.overlapping:
     found.append('a client trains in each of its clusters')
   elif in_clusters > _trained(results, [results.population.client_ids]):
     found.append('every cluster trains at least one client a round')
-  tried = 0 if clustering.choice is None else clustering.choice.other_client_rounds
+  tried = 0 if clustering.choice is None else clustering.choice.cost.client_rounds
   if tried:
     found.append(f'{plural(tried, "client-round")} tried thresholds that were not taken')
   if (rest := spent - in_clusters - tried) > 0:

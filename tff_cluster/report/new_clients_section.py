@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.words import percent, score, signed
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
+from tff_cluster.report import costs
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard.intervals import SAME
@@ -27,7 +29,7 @@ class NewClients:
     with_best: Share whose clusters hold one that is best in hindsight.
     memberships: Mean number of their clusters.
     fallbacks: How many no cluster took by the method's own rule.
-    client_rounds: Local updates that assigned them.
+    cost: Of what assigned them.
     recovery: Scores by planted grouping of all clients, new ones among them.
   """
 
@@ -38,7 +40,7 @@ class NewClients:
   with_best: float
   memberships: float
   fallbacks: int
-  client_rounds: int
+  cost: Cost
   recovery: Mapping[str, Recovery]
 
 
@@ -65,7 +67,7 @@ def read_new_clients(results: Results, clustering: Clustering) -> NewClients:
     with_best=float(np.mean(held)),
     memberships=float(np.mean([len(clusters) for clusters in found.assigned])),
     fallbacks=sum(found.fallback),
-    client_rounds=found.ledger.client_rounds,
+    cost=found.cost,
     recovery=found.recovery,
   )
 
@@ -84,23 +86,27 @@ def new_clients_section(run: FinishedRun) -> Section | None:
   found = {clustering.label: read_new_clients(run.results, clustering) for clustering in clusterings}
   fedavg = float(np.mean(about.fedavg.client_accuracy))
   truths = list(about.truths)
-  rows: list[Sequence[Any]] = [('FedAvg without clusters', percent(fedavg), *['–'] * (8 + len(truths)))]
+  rows: list[Sequence[Any]] = [('FedAvg without clusters', percent(fedavg), *['–'] * (7 + len(truths)))]
   for label, new in found.items():
     rows.append((
         label, percent(float(new.own.mean())), signed(100 * float((new.own - new.fedavg).mean())), percent(float(new.best.mean())),
         signed(100 * float(new.regret.mean())), signed(100 * float(new.regret.max())), percent(new.with_best), f'{new.memberships:.1f}',
-        f'{new.fallbacks:,}', f'{new.client_rounds:,}', *(recovery_words(new.recovery[name]) for name in truths),
+        f'{new.fallbacks:,}', *(recovery_words(new.recovery[name]) for name in truths),
     ))  # fmt: skip
   header = (
-      '', 'accuracy', 'against FedAvg', 'in hindsight', 'regret', 'worst', 'with the best', 'clusters', 'nowhere fit', 'updates',
+      '', 'accuracy', 'against FedAvg', 'in hindsight', 'regret', 'worst', 'with the best', 'clusters', 'nowhere fit',
       *(f'“{name}”' for name in truths),
   )  # fmt: skip
+  spent = [(label, *costs.cells([new.cost])) for label, new in found.items()]
   # What the oracle attains is no method's merit.
   methods = {c.label: found[c.label] for c in clusterings if c.kind != 'oracle'}
   data = {
     'count': len(about.client_ids),
     'story': _story(methods, fedavg) if methods else '',
     'means': Table(header, rows, range(1, len(header))),
+    'costs': Table(
+      ('', *costs.HEADER), spent, range(1, len(costs.HEADER) + 1), 'What it cost to assign them'
+    ),
   }
   return Section('New clients', 'clusters.html', 'new_clients', data)
 

@@ -3,14 +3,16 @@
 import shlex
 from collections.abc import Mapping, Sequence
 
+from tff_cluster.base import cost as cost_lib
 from tff_cluster.base.types import Json
 from tff_cluster.base.words import duration, percent, plural, size, times
 from tff_cluster.data.class_counts import Metrics, RowMetrics
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.measured import Evaluation, Ledger
+from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.experiment.result_parts import Clustering, Population
 from tff_cluster.experiment.results import Results
 from tff_cluster.papers.rohith2020.setting import Setting
+from tff_cluster.report import costs
 from tff_cluster.report.answer import ClusteringAnswer, cost_ratio
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.pages import Cell, Section, Table
@@ -69,34 +71,43 @@ def run_section(run: FinishedRun, merged: Sequence[Clustering]) -> Section:
       'total', duration(sum(t.seconds for t in timing)), f'{sum(t.client_rounds_asked for t in timing):,}',
       f'{sum(t.client_rounds_trained for t in timing):,}',
   )  # fmt: skip
-  ledgers: list[tuple[str, Ledger, float | None]]
-  ledgers = [
-    ('Phase 1', results.phase1.ledger, None),
-    (f'unclustered, {results.baseline.rounds} rounds', results.baseline.ledger, None),
-  ]
-  for clustering in merged:
-    # The same clusters may have been dearer to find.
-    parts = identical_clusterings.parts(clustering)
-    for same in identical_clusterings.grouped(parts, [part.ledger for part in parts]):
-      label = identical_clusterings.joined(part.label for part in same)
-      ledgers.append((label, same[0].ledger, cost_ratio(results, same[0])))
   phases = [
     (t.name, duration(t.seconds), f'{t.client_rounds_asked:,}', f'{t.client_rounds_trained:,}')
     for t in timing
   ]
-  costs = [
-      (name, f'{c.client_rounds:,}', '–' if cost is None else times(cost), size(c.bytes_up), size(c.bytes_down))
-      for name, c, cost in ledgers
-  ]  # fmt: skip
   data = {
       'facts': Table(('', 'setting'), facts),
       'clusterings': Table(('clustering', 'method', 'clusters the clients’', 'parameters'), described),
       'dropped': _dropped(results),
       'times': Table(('phase', 'time', 'client-rounds asked', 'client-rounds trained'), [*phases, total], (1, 2, 3)),
       'some_stored': any(t.client_rounds_trained < t.client_rounds_asked for t in timing),
-      'costs': Table(('stage', 'client-rounds', 'relative to disjoint', 'bytes up', 'bytes down'), costs, (1, 2, 3, 4)),
+      'costs': _costs(results, merged),
+      'about_costs': costs.WORDS,
   }  # fmt: skip
   return Section('What was run', _TEMPLATE, 'run', data)
+
+
+def _costs(results: Results, merged: Sequence[Clustering]) -> Table:
+  """Returns what each stage cost, and how often FedAvg's part of the budget in Phase 2 that is."""
+  unit = cost_lib.UNITS[results.config.evaluation.budget]
+  rows = [
+    (name, *costs.cells([stage.cost]), '–')
+    for name, stage in (
+      ('Phase 1', results.phase1),
+      (f'unclustered, {results.baseline.rounds} rounds', results.baseline),
+    )
+  ]
+  if results.local is not None:
+    rows.append(('every client alone', *costs.cells([results.local.cost]), '–'))
+  for clustering in merged:
+    # The same clusters may have been dearer to find.
+    parts = identical_clusterings.parts(clustering)
+    for same in identical_clusterings.grouped(parts, [part.cost for part in parts]):
+      label = identical_clusterings.joined(part.label for part in same)
+      ratio = times(cost_ratio(results, same[0]))
+      rows.append((label, *costs.cells([same[0].cost]), ratio))
+  header = ('stage', *costs.HEADER, f'of FedAvg’s {unit} in Phase 2')
+  return Table(header, rows, range(1, len(header)))
 
 
 def evaluators_section(results: Results) -> Section:
@@ -115,7 +126,7 @@ def evaluators_section(results: Results) -> Section:
       if key in clustering.evaluations:
         lines.append((clustering.label, words, clustering.evaluations[key]))
     if (cut := clustering.equal_cost) is not None:
-      words = f'own, after round {cut.round}: FedAvg’s client-rounds'
+      words = f'own, after round {cut.round}: FedAvg’s {cost_lib.UNITS[results.config.evaluation.budget]}'
       lines.append((clustering.label, words, cut.evaluation))
   of_rows = ('clustering', 'model', 'accuracy', 'precision', 'recall')
   of_clients = (*of_rows, 'mean client', 'highest client', 'clients at it')

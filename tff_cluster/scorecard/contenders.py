@@ -1,19 +1,22 @@
 """Who is compared: one contender for each row of the comparison, read from the results of several seeds.
 
 Two budgets are told apart. At equal rounds a client of several clusters trains for each of them, which costs more than
-FedAvg; at equal client-rounds it stops when it has spent what FedAvg without clusters spends in Phase 2.
+FedAvg; at equal cost, in client-rounds, bytes or passes as the runs' `budget` says, it stops when it has spent what FedAvg without
+clusters spends in Phase 2.
 """
 
 import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import EVERYBODY
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import overlap_dial
+from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.measured import Evaluation, Local
@@ -23,11 +26,20 @@ from tff_cluster.scorecard import identical_clusterings
 
 FEDAVG, LOCAL = 'FedAvg without clusters', 'every client alone'
 KINDS = ('fedavg', 'local', 'oracle', 'disjoint', 'overlapping')
-BUDGETS = {'equal_rounds': 'equal rounds', 'equal_client_rounds': 'equal client-rounds'}
-ROUNDS, CLIENT_ROUNDS = BUDGETS
+# With their words. Runs have two, equal rounds and one of the others.
+BUDGETS = {
+  'equal_rounds': 'equal rounds',
+  'equal_client_rounds': 'equal client-rounds',
+  'equal_bytes': 'equal bytes',
+  'equal_passes': 'equal passes',
+}
+ROUNDS, CLIENT_ROUNDS, BYTES, PASSES = BUDGETS
+# What equal cost is, by the configuration's `budget`.
+EQUAL_COST = {'rounds': CLIENT_ROUNDS, 'bytes': BYTES, 'passes': PASSES}
 # What runs of one experiment may differ in: the seeds, and where the rows lie on a machine.
 _FREE = {'training': ('seed',), 'data': ('data_seed', 'data_dir', 'data_file')}
 Runs = Sequence[tuple[int, Results]]
+_Value = TypeVar('_Value')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,7 +48,7 @@ class Measured:
 
   Attributes:
     seed: The seed.
-    accuracy: float[clients] by budget, test accuracy of every client with its own model, 0 to 1.
+    accuracy: float[clients] by budget, ROUNDS before that of equal cost, test accuracy of every client with its own model, 0 to 1.
     global_accuracy: By rule of Phase 3, accuracy on the global test set at equal rounds: of the one model, or the one way of
       predicting, that a rule has for everybody, else the mean over clusters of the models that it makes of theirs (blended);
       empty for rules without, and for clients alone. For FedAvg it is that of its one model under every rule.
@@ -47,8 +59,8 @@ class Measured:
     singletons: Number of clusters with one client.
     memberships: Mean number of clusters of a client.
     recovery: Scores by planted grouping, see tff_cluster/clustering/recovery.py; empty where nothing is clustered.
-    client_rounds: By budget, client-rounds of Phase 2; for local training its share of the rounds of Phase 2.
-    bytes_up, bytes_down: By budget, bytes sent in Phase 2.
+    cost: By budget, of Phase 2 and of finding the clusters; for local training its share of the rounds of Phase 2.
+    alternation: What rounds that alternated between clustering and training came to; None where there were none.
   """
 
   seed: int
@@ -60,9 +72,8 @@ class Measured:
   singletons: int
   memberships: float
   recovery: Mapping[str, Recovery]
-  client_rounds: Mapping[str, int]
-  bytes_up: Mapping[str, int]
-  bytes_down: Mapping[str, int]
+  cost: Mapping[str, Cost]
+  alternation: Alternated | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -130,7 +141,7 @@ def _identity(contender: Contender) -> Hashable:
   if not contender.is_clustering:
     return contender.name
   return tuple(
-    (run.clusters, *(run.accuracy[budget].tobytes() for budget in BUDGETS)) for run in contender.runs
+    (run.clusters, *(accuracy.tobytes() for accuracy in run.accuracy.values())) for run in contender.runs
   )
 
 
@@ -198,35 +209,36 @@ def _accuracy(evaluation: Evaluation) -> np.ndarray:
   return np.asarray(evaluation.client_accuracy, np.float64)
 
 
-def _at_both(value: Any) -> dict[str, Any]:
-  return dict.fromkeys(BUDGETS, value)
+def _at_budgets(results: Results, at_rounds: _Value, at_equal_cost: _Value) -> dict[str, _Value]:
+  return {ROUNDS: at_rounds, EQUAL_COST[results.config.evaluation.budget]: at_equal_cost}
 
 
-def _spent(results: Results) -> dict[str, int]:
-  """Returns what FedAvg without clusters costs after Phase 1."""
-  before, after = vars(results.phase1.ledger), vars(results.baseline.ledger)
-  return {name: after[name] - before[name] for name in after}
+def _at_both(results: Results, value: _Value) -> dict[str, _Value]:
+  return _at_budgets(results, value, value)
 
 
 def _fedavg(seed: int, results: Results) -> Measured:
   evaluation = results.baseline.evaluation
   assert evaluation.global_test is not None  # One model has one.
   right = evaluation.global_test.accuracy
-  ledger = {name: _at_both(count) for name, count in _spent(results).items()}
+  cost = _at_both(results, results.baseline.cost - results.phase1.cost)
   of_rules = [_global_accuracy(results, clustering) for clustering in results.clusterings]
   names = dict.fromkeys(name for found in of_rules for name in found)
   everybodys = dict.fromkeys(names or [rules.with_role(EVERYBODY).name], right)
-  return Measured(seed, _at_both(_accuracy(evaluation)), everybodys, {}, None, None, 0, 1.0, {}, **ledger)
+  accuracy = _at_both(results, _accuracy(evaluation))
+  return Measured(seed, accuracy, everybodys, {}, None, None, 0, 1.0, {}, cost)
 
 
 def _local(seed: int, results: Results, local: Local) -> Measured:
   training = results.config.training
   # Every client trains in every round of both phases, so the part of Phase 2 is a whole number.
   rounds = training.phase1_rounds + training.phase2_rounds
-  trained = local.client_rounds * training.phase2_rounds // rounds
-  ledger = {'client_rounds': _at_both(trained), 'bytes_up': _at_both(0), 'bytes_down': _at_both(0)}
-  accuracy = _at_both(_accuracy(local.evaluation))
-  return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, {}, **ledger)
+  trained, visited = (
+    count * training.phase2_rounds // rounds for count in (local.cost.client_rounds, local.cost.rows_trained)
+  )
+  cost = _at_both(results, Cost(client_rounds=trained, rows_trained=visited))
+  accuracy = _at_both(results, _accuracy(local.evaluation))
+  return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, {}, cost)
 
 
 def _global_accuracy(results: Results, clustering: Clustering) -> dict[str, float]:
@@ -241,16 +253,11 @@ def _global_accuracy(results: Results, clustering: Clustering) -> dict[str, floa
 
 
 def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured:
-  ledger, of_clients = clustering.ledger, results_lib.own(clustering)
-  own, earlier = _accuracy(of_clients), clustering.equal_cost
-  trained = {ROUNDS: ledger.client_rounds, CLIENT_ROUNDS: ledger.client_rounds}
-  if earlier is not None:
-    trained[CLIENT_ROUNDS] = earlier.client_rounds
-  # Every client-round moves the model once each way.
-  up, down = (count // max(ledger.client_rounds, 1) for count in (ledger.bytes_up, ledger.bytes_down))
+  of_clients, earlier = results_lib.own(clustering), clustering.equal_cost
+  own = _accuracy(of_clients)
   return Measured(
     seed=seed,
-    accuracy={ROUNDS: own, CLIENT_ROUNDS: own if earlier is None else _accuracy(earlier.evaluation)},
+    accuracy=_at_budgets(results, own, own if earlier is None else _accuracy(earlier.evaluation)),
     global_accuracy=_global_accuracy(results, clustering),
     rule_accuracy={
       name: float(_accuracy(clustering.evaluations[name]).mean())
@@ -262,7 +269,6 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     singletons=sum(len(members) == 1 for members in clustering.clusters),
     memberships=clustering.memberships,
     recovery=clustering.recovery,
-    client_rounds=trained,
-    bytes_up={budget: count * up for budget, count in trained.items()},
-    bytes_down={budget: count * down for budget, count in trained.items()},
+    cost=_at_budgets(results, clustering.cost, clustering.cost if earlier is None else earlier.cost),
+    alternation=clustering.alternation,
   )

@@ -8,7 +8,7 @@ import numpy as np
 
 from tff_cluster.base import seeding
 from tff_cluster.base.words import interval_points
-from tff_cluster.scorecard.contenders import BUDGETS, Contender
+from tff_cluster.scorecard.contenders import Contender
 from tff_cluster.scorecard.intervals import SAME, Interval, SignTest, cautious_interval, sign_test
 
 # As in a run's history: a client with 99 of 100 rows right is at a target of 0.99, whatever the binary fractions say.
@@ -120,7 +120,7 @@ class Statistics:
   Attributes:
     seeds: The seeds, ascending.
     target: Test accuracy that clients are to reach.
-    summaries: By budget, one for each contender in their order.
+    summaries: By the budgets of the runs, one for each contender in their order.
     pairs: By budget, the matrix of overlapping contenders against disjoint ones and the oracle.
   """
 
@@ -132,9 +132,10 @@ class Statistics:
   @property
   def budgets(self) -> tuple[str, ...]:
     """The budgets that are worth telling apart: the first alone where nobody's numbers differ between them."""
-    first, *others = BUDGETS
+    first, *others = self.summaries
     numbers = {
-      budget: [(s.mean, s.worst_decile, s.over_fedavg) for s in self.summaries[budget]] for budget in BUDGETS
+      budget: [(s.mean, s.worst_decile, s.over_fedavg) for s in found]
+      for budget, found in self.summaries.items()
     }
     return (first, *(budget for budget in others if numbers[budget] != numbers[first]))
 
@@ -161,6 +162,7 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
     samples: Bootstrap samples of an interval.
   """
   seeds = tuple(run.seed for run in contenders[0].runs)
+  budgets = tuple(contenders[0].runs[0].accuracy)
 
   @functools.cache
   def interval(values: tuple[bytes, ...]) -> Interval:
@@ -199,7 +201,7 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
   return Statistics(
     seeds,
     target,
-    {budget: tuple(summary(contender, budget) for contender in contenders) for budget in BUDGETS},
+    {budget: tuple(summary(contender, budget) for contender in contenders) for budget in budgets},
     {
       budget: tuple(
         Pair(row.name, column.name, column.kinds, budget, difference(row, column, budget))
@@ -207,7 +209,7 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
         for column in columns
         if column is not row
       )
-      for budget in BUDGETS
+      for budget in budgets
     },
   )
 

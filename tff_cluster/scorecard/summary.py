@@ -69,8 +69,8 @@ def _line(row: Contender, accuracy: float, difference: Interval | None) -> Summa
     num_clusters=_mean(counts),
     ari=_recovery(row, 'ari'),
     omega=_recovery(row, 'omega'),
-    client_rounds=_mean([run.client_rounds[ROUNDS] for run in row.runs]),
-    bytes=_mean([run.bytes_up[ROUNDS] + run.bytes_down[ROUNDS] for run in row.runs]),
+    client_rounds=_mean([run.cost[ROUNDS].client_rounds for run in row.runs]),
+    bytes=_mean([run.cost[ROUNDS].bytes for run in row.runs]),
   )
 
 

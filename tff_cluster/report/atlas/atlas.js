@@ -1,6 +1,6 @@
 // Draws the views, and draws again what a choice changes.
 
-const DRAW = [drawControls, drawTable, drawMap, drawMatrix, drawFlow, drawCard];
+const DRAW = [drawControls, drawTables, drawMap, drawMatrix, drawFlow, drawCard];
 
 function drawAll() {
   for (const draw of DRAW) draw();

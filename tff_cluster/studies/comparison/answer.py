@@ -32,7 +32,7 @@ def sentences(statistics: Statistics) -> list[str]:
     'below': 'is worse than',
   }
   told: dict[str, list[str]] = {}
-  for budget, name in BUDGETS.items():
+  for budget in statistics.summaries:
     overlapping, disjoint = (statistics.best(kind, budget) for kind in ('overlapping', 'disjoint'))
     if overlapping is not None and disjoint is not None:
       difference = statistics.pair(overlapping.name, disjoint.name, budget).difference
@@ -41,7 +41,7 @@ def sentences(statistics: Statistics) -> list[str]:
         f'{words[difference.side]} the best disjoint one, {disjoint.name} ({percent(disjoint.mean.mean)}): '
         f'{difference.words}{_would_do(difference, len(statistics.seeds))}.'
       )
-      told.setdefault(sentence, []).append(f'at {name}')
+      told.setdefault(sentence, []).append(f'at {BUDGETS[budget]}')
   found = [f'{_capital(series(budgets))} {sentence}' for sentence, budgets in told.items()]
   alone = [
     s for s in statistics.summaries[ROUNDS] if s.over_local is not None and s.kind not in ('fedavg', 'oracle')

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.base.cost import Cost
+from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.scorecard import paired_statistics
-from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Contender, Measured
+from tff_cluster.scorecard.contenders import ROUNDS, Contender, Measured
 from tff_cluster.scorecard.intervals import SAME
 
 
@@ -22,7 +24,7 @@ class Line:
   Attributes:
     contender: The contender.
     run: It under one seed.
-    budget: One of BUDGETS.
+    budget: A key of contenders.BUDGETS.
     target: Test accuracy that clients are to reach.
     references: FedAvg and every client alone under the same seed, by their kind; the latter only where it was run.
   """
@@ -32,6 +34,15 @@ class Line:
   budget: str
   target: float
   references: Mapping[str, Measured]
+
+  @property
+  def alternation(self) -> Alternated | None:
+    return self.run.alternation
+
+  def found(self, score: str) -> float | None:
+    """Returns a score (clustering/recovery.py) against the first of the planted groups; None without clusters or groups."""
+    scores = next(iter(self.run.recovery.values()), None)
+    return None if scores is None else getattr(scores, score)
 
   @property
   def accuracy(self) -> np.ndarray:
@@ -55,13 +66,22 @@ class Column:
   value: Callable[[Line], Any]
 
 
+def _cost(name: str, meaning: str) -> Column:
+  """Returns the column of a part of the cost."""
+  return Column(name, meaning, lambda line: getattr(line.run.cost[line.budget], name))
+
+
 _BEFORE_RULES = (
   Column(
     'contender', 'label of the clustering, or of what it is compared with', lambda line: line.contender.name
   ),
   Column('kind', 'see contenders.KINDS', lambda line: line.contender.kind),
   Column('seed', 'of training', lambda line: line.run.seed),
-  Column('budget', ' or '.join(BUDGETS), lambda line: line.budget),
+  Column(
+    'budget',
+    'equal_rounds, or what equal cost is counted in, see contenders.BUDGETS',
+    lambda line: line.budget,
+  ),
   Column('clients', 'number of clients', lambda line: len(line.accuracy)),
   Column('accuracy', 'mean over clients with their own models', lambda line: float(line.accuracy.mean())),
   Column(
@@ -81,9 +101,33 @@ _AFTER_RULES = (
   Column('num_clusters', 'clusters', lambda line: line.run.num_clusters),
   Column('singletons', 'clusters with one client', lambda line: line.run.singletons),
   Column('memberships', 'mean number of clusters of a client', lambda line: line.run.memberships),
-  Column('client_rounds', 'of Phase 2', lambda line: line.run.client_rounds[line.budget]),
-  Column('bytes_up', 'of Phase 2', lambda line: line.run.bytes_up[line.budget]),
-  Column('bytes_down', 'of Phase 2', lambda line: line.run.bytes_down[line.budget]),
+  *(
+    _cost(field.name, 'of Phase 2 and of finding the clusters, see base/cost.py')
+    for field in dataclasses.fields(Cost)
+  ),
+  _cost('passes', 'of rows forward, one that is trained on counts as three'),
+  Column('ari', 'against the first of the planted groups', lambda line: line.found('ari')),
+  Column('omega', 'likewise', lambda line: line.found('omega')),
+  Column(
+    'share_error',
+    'likewise: how far shares in clusters are from planted ones',
+    lambda line: line.found('share_error'),
+  ),
+  Column(
+    'collapsed',
+    'of a method that alternates with training: 1 where a model ended without clients, else 0',
+    lambda line: line.alternation and int(line.alternation.collapsed),
+  ),
+  Column(
+    'empty_models',
+    'likewise: how many ended so',
+    lambda line: line.alternation and line.alternation.empty_models,
+  ),
+  Column(
+    'changed_last',
+    'likewise: clients that changed their model in the last round',
+    lambda line: line.alternation and line.alternation.changed[-1],
+  ),
 )
 
 
@@ -137,6 +181,7 @@ def _lines(contenders: Sequence[Contender], target: float) -> Iterator[Line]:
     if contender.kind in ('fedavg', 'local')
   }
   for contender in itertools.chain.from_iterable(row.each for row in contenders):
-    for run, budget in itertools.product(contender.runs, BUDGETS):
+    for run in contender.runs:
       of_seed = {kind: runs[run.seed] for kind, runs in references.items()}
-      yield Line(contender, run, budget, target, of_seed)
+      for budget in run.accuracy:
+        yield Line(contender, run, budget, target, of_seed)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.words import percent, plural, size
+from tff_cluster.base.words import percent, plural
 from tff_cluster.clustering import overlap_dial
+from tff_cluster.report import costs
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import paired_statistics
@@ -67,7 +68,8 @@ def read_dial(runs: Runs, contenders: Sequence[Contender], target: float) -> Dia
     return None
   of_runs = [[c for c in results.clusterings if overlap_dial.is_position(c.label)] for _, results in runs]
   validation = np.array([[c.history.validation_accuracy[-1] for c in found] for found in of_runs])
-  spent = np.array([[c.ledger.client_rounds for c in found] for found in of_runs])
+  unit = runs[0][1].config.evaluation.budget
+  spent = np.array([[c.cost.of(unit) for c in found] for found in of_runs])
   best = [int(np.lexsort((cost, -accuracy))[0]) for cost, accuracy in zip(spent, validation, strict=True)]
   chosen = Contender(
     CHOSEN, 'overlapping', tuple(positions[position].runs[k] for k, position in enumerate(best))
@@ -97,7 +99,8 @@ def hindsight(dial: Dial, budget: str) -> int:
 def make_checks(dial: Dial) -> list[Check]:
   """Returns whether the dial, chosen on validation rows, beats the best disjoint clustering, at either budget."""
   checks = []
-  for budget, words in BUDGETS.items():
+  for budget in dial.statistics.summaries:
+    words = BUDGETS[budget]
     found = against_disjoint(dial, dial.chosen, budget)
     statement = f'The dial, chosen on validation rows, beats the best disjoint clustering, at {words}'
     if found is None:
@@ -140,7 +143,7 @@ def to_json(dial: Dial) -> dict[str, Any]:
         'thresholds': list(thresholds),
         'num_clusters': [run.num_clusters for run in contender.runs],
         'memberships': [run.memberships for run in contender.runs],
-        'client_rounds': [run.client_rounds[ROUNDS] for run in contender.runs],
+        'cost': [run.cost[ROUNDS].to_json() for run in contender.runs],
       }
       for contender, quantile, thresholds in zip(dial.positions, dial.quantiles, dial.thresholds, strict=True)
     ],
@@ -150,19 +153,18 @@ def to_json(dial: Dial) -> dict[str, Any]:
 
 def section(dial: Dial, pictures: Sequence[Picture]) -> Section:
   """Returns the dial's sentences, its check and the table of its positions."""
+  _, equal_cost = dial.statistics.summaries
   header = (
-      '', 'threshold', 'clusters', 'memberships', 'at equal rounds', 'against FedAvg', 'harmed', 'client-rounds', 'bytes',
-      'at equal client-rounds', 'against FedAvg',
+      '', 'threshold', 'clusters', 'memberships', 'at equal rounds', 'against FedAvg', 'harmed', f'at {BUDGETS[equal_cost]}', 'against FedAvg',
+      *costs.HEADER,
   )  # fmt: skip
   rows = []
   for position, contender in enumerate(dial.positions):
-    free, paid = (dial.summary(contender, budget) for budget in BUDGETS)
+    free, paid = (dial.summary(contender, budget) for budget in (ROUNDS, equal_cost))
     rows.append((
         dial.label(position), f'{np.mean(dial.thresholds[position]):.3g}', _mean([run.num_clusters or 0 for run in contender.runs]),
         _mean([run.memberships for run in contender.runs]), *sections.accuracy_cells(free), percent(free.gain.harmed),
-        f'{np.mean([run.client_rounds[ROUNDS] for run in contender.runs]):,.0f}',
-        size(float(np.mean([run.bytes_up[ROUNDS] + run.bytes_down[ROUNDS] for run in contender.runs]))),
-        *sections.accuracy_cells(paid),
+        *sections.accuracy_cells(paid), *costs.cells([run.cost[ROUNDS] for run in contender.runs]),
     ))  # fmt: skip
   data = {
     'sentences': sentences(dial),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base.words import size
 from tff_cluster.report.figures import base
 from tff_cluster.scorecard.intervals import Interval
 
@@ -36,7 +37,7 @@ class Mark:
     accuracy: Mean client accuracy, 0 to 1.
     worst: Mean accuracy of the worst decile of clients.
     gain: Difference to FedAvg without clusters; None for itself.
-    client_rounds: Mean over seeds.
+    cost: What it takes of the runs' budget, mean over seeds.
     memberships: Mean number of clusters of a client.
     num_bytes: Sent in Phase 2 up and down, mean over seeds.
   """
@@ -47,7 +48,7 @@ class Mark:
   accuracy: Interval
   worst: float
   gain: Interval | None
-  client_rounds: float
+  cost: float
   memberships: float
   num_bytes: float
 
@@ -91,11 +92,12 @@ def gains(marks: Sequence[Mark]) -> 'Figure':
 
 
 @base.styled
-def frontier(marks: Sequence[Mark]) -> 'Figure':
-  """Draws mean client accuracy against client-rounds, a mark a contender and budget, as large as its memberships.
+def frontier(marks: Sequence[Mark], unit: str = 'client-rounds') -> 'Figure':
+  """Draws mean client accuracy against cost, a mark a contender and budget, as large as its memberships.
 
   Args:
     marks: Every contender at every budget, at least one; a thin line joins the budgets of a contender.
+    unit: What costs are counted in.
   """
   from matplotlib.lines import Line2D
 
@@ -108,7 +110,7 @@ def frontier(marks: Sequence[Mark]) -> 'Figure':
   for mark, place in zip(marks, places, strict=True):
     hollow, colour = budgets.index(mark.budget) > 0, colours[mark.name]
     before = by_place[mark.name, budgets[0]]
-    if hollow and mark.client_rounds == _at(marks, mark.name, budgets[0]).client_rounds:
+    if hollow and mark.cost == _at(marks, mark.name, budgets[0]).cost:
       continue  # The same training at both budgets.
     height = 100 * mark.accuracy.mean
     if hollow:
@@ -120,9 +122,9 @@ def frontier(marks: Sequence[Mark]) -> 'Figure':
       place, height, s=_AREA * min(mark.memberships, _MOST_MEMBERSHIPS), marker=KINDS[mark.kind][1],
       facecolors='white' if hollow else colour, edgecolors=colour, linewidths=1.4, alpha=0.9, zorder=3,
     )  # fmt: skip
-  axes.set_xlabel('client-rounds of Phase 2, mean over seeds')
+  axes.set_xlabel(f'{unit} of Phase 2, mean over seeds')
   axes.set_ylabel('mean client accuracy, %')
-  axes.xaxis.set_major_formatter(lambda value, _: f'{value:,.0f}')
+  axes.xaxis.set_major_formatter(lambda value, _: f'{value:,.0f}' if unit != 'bytes' else size(value))
   axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
   axes.margins(y=0.08)
   axes.grid()
@@ -200,12 +202,12 @@ def own_colours(marks: Sequence[Mark], names: Sequence[str], taken: str | None =
 
 def _side_by_side(marks: Sequence[Mark]) -> list[float]:
   """Returns where each mark stands on the axis of costs: at its cost, or right of a mark that would hide it."""
-  costs = np.array([mark.client_rounds for mark in marks])
+  costs = np.array([mark.cost for mark in marks])
   heights = np.array([mark.accuracy.mean for mark in marks])
   near = (_APART * (costs.max() or 1.0), _APART * 2 * (np.ptp(heights) or 1.0))
   places: list[float] = []
   for i, mark in enumerate(marks):
-    place = mark.client_rounds
+    place = mark.cost
     others = [
       other
       for k, other in enumerate(places)

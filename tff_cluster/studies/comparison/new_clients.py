@@ -141,7 +141,7 @@ def document(found: Sequence[Joining]) -> list[Mapping[str, Any]] | None:
           'with_best': new.with_best,
           'memberships': new.memberships,
           'fallbacks': new.fallbacks,
-          'client_rounds': new.client_rounds,
+          'cost': new.cost.to_json(),
           'recovery': {name: scores.to_json() for name, scores in new.recovery.items()},
         }
         for new in joining.runs

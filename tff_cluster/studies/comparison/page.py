@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.base import cost
 from tff_cluster.base.words import plural
 from tff_cluster.report import pages
 from tff_cluster.report.atlas import data as atlas_data
@@ -70,7 +71,8 @@ def write(
   )
   lines = document['lines']
   write_file(folder / 'comparison.csv', csv_text(tuple(lines[0]), (list(line.values()) for line in lines)))
-  pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found, dial)]
+  unit = config.evaluation.budget
+  pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found, dial, unit)]
 
   def shown(section: str) -> list[Picture]:
     return [picture for picture in pictures if picture.section == section]
@@ -85,7 +87,7 @@ def write(
     sections.recovery_section(rows, ordered),
     malicious.section(harm, ordered),
     new_clients.section(joining),
-    sections.costs_section(rows, shown('costs')),
+    sections.costs_section(rows, ordered, shown('costs')),
     sections.facts_section(ordered, facts),
   ]
   population, training = ordered[0][1].population, config.training
@@ -126,16 +128,17 @@ def _answer_section(
 
 
 def _drawn(
-  rows: Sequence[Contender], found: paired_statistics.Statistics, dial: dials.Dial | None
+  rows: Sequence[Contender], found: paired_statistics.Statistics, dial: dials.Dial | None, unit: str
 ) -> Iterator[Drawn]:
+  """Yields the pictures; costs are counted in a unit of cost.UNITS."""
   budgets = found.budgets
-  marks = [_mark(contender, found, budget) for contender in rows for budget in budgets]
+  marks = [_mark(contender, found, budget, unit) for contender in rows for budget in budgets]
   shapes = _shapes(rows)
   if any(mark.gain is not None for mark in marks):
     yield (
         'gains', 'answer', 'Difference to FedAvg without clusters',
         'Mean over seeds and clients of the paired difference, with its 95% interval over both'
-        + ('; full marks at equal rounds, hollow ones at equal client-rounds' if len(budgets) > 1 else '')
+        + (f'; full marks at equal rounds, hollow ones at {BUDGETS[budgets[1]]}' if len(budgets) > 1 else '')
         + f'. {shapes}An interval that touches the line at zero shows nothing.',
         figures.gains(marks),
     )  # fmt: skip
@@ -149,14 +152,14 @@ def _drawn(
       'frontier', 'costs', 'Accuracy against cost',
       'Each mark is a contender: the further left the cheaper, the higher the better, the larger the more clusters a client is in. '
       f'{shapes}'
-      + ('A hollow mark, joined by a broken line, is the same contender stopped at FedAvg’s client-rounds. ' if len(budgets) > 1 else '')
+      + (f'A hollow mark, joined by a broken line, is the same contender stopped at FedAvg’s {cost.UNITS[unit]}. ' if len(budgets) > 1 else '')
       + 'Marks that would hide each other stand side by side. '
       'Intervals are in the picture of the differences.',
-      figures.frontier(marks),
+      figures.frontier(marks, cost.UNITS[unit]),
   )  # fmt: skip
   if dial is not None:
-    positions = [_mark(position, dial.statistics, contenders.ROUNDS) for position in dial.positions]
-    others = [_mark(c, found, contenders.ROUNDS) for c in rows if c.kind != 'overlapping']
+    positions = [_mark(position, dial.statistics, contenders.ROUNDS, unit) for position in dial.positions]
+    others = [_mark(c, found, contenders.ROUNDS, unit) for c in rows if c.kind != 'overlapping']
     yield (
         'overlap_dial', 'dial', 'Accuracy against overlap and against traffic',
         'The line is dynamic distance as its threshold is turned from every client alone to all together, at equal rounds, with '
@@ -180,7 +183,7 @@ def _shapes(rows: Sequence[Contender]) -> str:
   return f'{text[0].upper()}{text[1:]}. '.replace('A square a', 'A square is a')
 
 
-def _mark(contender: Contender, found: paired_statistics.Statistics, budget: str) -> figures.Mark:
+def _mark(contender: Contender, found: paired_statistics.Statistics, budget: str, unit: str) -> figures.Mark:
   summary = found.summary(contender.name, budget)
   return figures.Mark(
     name=contender.name,
@@ -189,7 +192,7 @@ def _mark(contender: Contender, found: paired_statistics.Statistics, budget: str
     accuracy=summary.mean,
     worst=summary.worst_decile,
     gain=None if summary.over_fedavg is None else summary.over_fedavg.interval,
-    client_rounds=float(np.mean([run.client_rounds[budget] for run in contender.runs])),
+    cost=float(np.mean([run.cost[budget].of(unit) for run in contender.runs])),
     memberships=float(np.mean([run.memberships for run in contender.runs])),
-    num_bytes=float(np.mean([run.bytes_up[budget] + run.bytes_down[budget] for run in contender.runs])),
+    num_bytes=float(np.mean([run.cost[budget].bytes for run in contender.runs])),
   )

@@ -16,19 +16,20 @@ comparison.json holds
                its name; in comparison.csv each has its lines
   pairs        [{overlapping, other, other_kinds, budget, difference: DIFFERENCE}]
   dial         null, or {positions: [{name, quantile (null: threshold 0), thresholds, num_clusters, memberships and
-               client_rounds (one a seed), budgets: {budget: SUMMARY}}], chosen_positions (one a seed, by validation rows),
+               cost (COST, one a seed), budgets: {budget: SUMMARY}}], chosen_positions (one a seed, by validation rows),
                chosen: {budget: SUMMARY}, checks as above}: see dial.py
   lines        the lines of comparison.csv, by column
   new_clients  null, or [{clustering, accuracy and regret (INTERVAL), over_fedavg (DIFFERENCE), seeds}] of the clients that took
                no part (NEW in tff_cluster/experiment/results.py); seeds: for each one clients, accuracy, fedavg, best (of the single
                cluster that is best in hindsight), worst_regret, with_best (share whose clusters hold that one), memberships,
-               fallbacks, client_rounds and recovery
+               fallbacks, cost (COST) and recovery
   malicious    null, or, where every seed has malicious and honest clients, [{contender, honest (INTERVAL), malicious (mean
                accuracy), over_fedavg (DIFFERENCE of the honest clients, null for FedAvg), honest_beside_malicious (one a seed, empty for
                FedAvg), dropped_updates (one a seed)}]
   summary      as in tff_cluster/experiment/results.py, at equal rounds: means over seeds, intervals over seeds and clients; ari is null
                where it is undefined for a seed
 
+  COST         see Cost in tff_cluster/base/cost.py
   SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg and over_local (DIFFERENCE or null)
   DIFFERENCE   interval INTERVAL, clients and seeds {better, worse, equal, p_value} (sign tests over all clients of all
                seeds and over the seeds' means), harmed (share of clients), spread (standard deviation of the seeds' means,
@@ -41,7 +42,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tff_cluster.scorecard import paired_statistics
-from tff_cluster.scorecard.contenders import BUDGETS, Contender, Runs
+from tff_cluster.scorecard.contenders import Contender, Runs
 from tff_cluster.studies.comparison import alarms, answer, csv_columns, verdicts
 from tff_cluster.studies.comparison import dial as dials
 
@@ -84,7 +85,7 @@ def document(
         'budget': pair.budget,
         'difference': _difference(pair.difference),
       }
-      for budget in BUDGETS
+      for budget in found.summaries
       for pair in found.pairs[budget]
     ],
     'dial': None if dial is None else _dial(dial),
@@ -99,7 +100,7 @@ def _check(check: verdicts.Check) -> dict[str, Any]:
 
 def _dial(dial: dials.Dial) -> dict[str, Any]:
   def budgets(contender: Contender) -> dict[str, Any]:
-    return {budget: _summary(dial.summary(contender, budget)) for budget in BUDGETS}
+    return {budget: _summary(dial.summary(contender, budget)) for budget in dial.statistics.summaries}
 
   plain = dials.to_json(dial)
   for entry, contender in zip(plain['positions'], dial.positions, strict=True):
@@ -115,7 +116,7 @@ def _contender(contender: Contender, found: paired_statistics.Statistics, runs: 
     'name': contender.name,
     'kind': contender.kind,
     'labels': {part.name: part.kind for part in contender.each},
-    'budgets': {budget: _summary(found.summary(contender.name, budget)) for budget in BUDGETS},
+    'budgets': {budget: _summary(found.summary(contender.name, budget)) for budget in found.summaries},
     'recovery': [
       {
         'truth': scores[0].truth,

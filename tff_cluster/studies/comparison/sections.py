@@ -5,11 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.words import error, interval_points, percent, score, series, size
+from tff_cluster.base import cost as cost_lib
+from tff_cluster.base.words import error, interval_points, percent, score, series
+from tff_cluster.clustering.membership_history import Alternated
+from tff_cluster.report import costs
 from tff_cluster.report.pages import Cell, Section, Table, verdict_cell
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import identical_clusterings
-from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Contender, Runs
+from tff_cluster.scorecard.contenders import BUDGETS, EQUAL_COST, ROUNDS, Contender, Measured, Runs
 from tff_cluster.scorecard.intervals import Interval, SignTest
 from tff_cluster.scorecard.paired_statistics import Difference, Statistics, Summary
 from tff_cluster.studies.comparison.alarms import recoveries
@@ -34,11 +37,12 @@ def checks_table(checks: Sequence[Check], heading: str) -> Table:
 def contenders_section(
   contenders: Sequence[Contender], statistics: Statistics, pictures: Sequence[Picture]
 ) -> Section:
-  """Returns every contender's accuracies at equal client-rounds, and the global test set; at equal rounds see the answer."""
+  """Returns every contender's accuracies at equal cost, and the global test set; at equal rounds see the answer."""
   has_local = any(contender.kind == 'local' for contender in contenders)
   tables = [contenders_table(statistics, budget) for budget in statistics.budgets if budget != ROUNDS]
   data = {
     'tables': tables,
+    'equal_cost': BUDGETS[list(statistics.summaries)[-1]],
     'everybodys': _by_rule(
       contenders,
       'global_accuracy',
@@ -107,17 +111,20 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
   """Returns how well every clustering finds the planted groups, and what clusters it found."""
   found = [contender for contender in contenders if contender.is_clustering]
   truths = list(dict.fromkeys(name for c in found for run in c.runs for name in run.recovery))
+  alternates = any(_alternated(contender) for contender in found)
   shapes = {
     contender.name: (
       ', '.join(contender.kinds),
       ', '.join(str(run.num_clusters) for run in contender.runs),
       f'{np.mean([run.memberships for run in contender.runs]):.1f}',
       ', '.join(str(run.singletons) for run in contender.runs),
+      *(_collapse(contender) if alternates else ()),
     )
     for contender in found
   }
   scored = {name: {contender.name: _scores(contender, runs, name) for contender in found} for name in truths}
   header: list[str] = ['clustering', 'kind', 'clusters', 'memberships', 'single clients']
+  header += ['collapsed', 'moved last'] if alternates else []
   of_scores = series([name for name, _ in _SCORES.values()])
   if len(truths) == 1:
     (name,) = truths
@@ -134,16 +141,35 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
       )
   data = {
     'any_truth': bool(truths),
+    'alternates': alternates,
     'any_excluded': any(c.excluded for _, results in runs for c in results.clusterings),
     'tables': tables,
   }
   return Section('Planted groups and found clusters', TEMPLATE, 'recovery', data)
 
 
-def costs_section(contenders: Sequence[Contender], pictures: Sequence[Picture]) -> Section:
-  """Returns client-rounds and bytes of Phase 2."""
+def _alternated(contender: Contender) -> list[Alternated]:
+  """Returns what rounds that alternated came to, one a seed; of contenders that it stands for, the first that has any."""
+  of_each = ([run.alternation for run in part.runs if run.alternation] for part in contender.each)
+  return next((found for found in of_each if found), [])
+
+
+def _collapse(contender: Contender) -> tuple[str, str]:
+  """Returns under how many seeds models ended without clients, and how many clients changed their model in the last round."""
+  found = _alternated(contender)
+  if not found:
+    return '–', '–'
+  return f'{sum(each.collapsed for each in found)} of {len(found)}', ', '.join(
+    str(each.changed[-1]) for each in found
+  )
+
+
+def costs_section(contenders: Sequence[Contender], runs: Runs, pictures: Sequence[Picture]) -> Section:
+  """Returns what Phase 2 and finding the clusters cost, and how often FedAvg's part of the budget that is."""
+  unit = runs[0][1].config.evaluation.budget
+  equal_cost = EQUAL_COST[unit]
   fedavg = next(contender for contender in contenders if contender.kind == 'fedavg')
-  paid = _mean_of(fedavg.runs, 'client_rounds', ROUNDS)
+  paid = _mean_of(fedavg.runs, unit)
   every = [part for contender in contenders for part in contender.each]
   rows = []
   # The same clusters may have been dearer to find.
@@ -151,15 +177,18 @@ def costs_section(contenders: Sequence[Contender], pictures: Sequence[Picture]) 
     every, [_costs(part) if part.is_clustering else part.name for part in every]
   ):
     contender, name = same[0], identical_clusterings.joined(part.name for part in same)
-    trained = {budget: _mean_of(contender.runs, 'client_rounds', budget) for budget in BUDGETS}
-    sent = [size(_mean_of(contender.runs, way, ROUNDS)) for way in ('bytes_up', 'bytes_down')]
-    ratio = f'{trained[ROUNDS] / paid:.2f}' if paid else '–'
-    rows.append((name, *(f'{value:,.0f}' for value in trained.values()), ratio, *sent))
-  header = ('', *(f'at {name}' for name in BUDGETS.values()), 'FedAvg’s, times', 'bytes up', 'bytes down')
+    spent = [run.cost[ROUNDS] for run in contender.runs]
+    at_equal_cost = [run.cost[equal_cost] for run in contender.runs]
+    ratio = f'{_mean_of(contender.runs, unit) / paid:.2f}' if paid else '–'
+    rows.append((name, *costs.cells(spent), ratio, costs.in_unit(at_equal_cost, unit)))
+  words = cost_lib.UNITS[unit]
+  header = ('', *costs.HEADER, f'FedAvg’s {words}, times', f'{words}, at {BUDGETS[equal_cost]}')
   data = {
-    'stopped': any(len(set(run.client_rounds.values())) > 1 for part in every for run in part.runs),
+    'stopped': any(len(set(run.cost.values())) > 1 for part in every for run in part.runs),
+    'budget': words,
     'has_local': any(part.kind == 'local' for part in every),
     'spent': Table(header, rows, range(1, len(header))),
+    'about_costs': costs.WORDS,
     'pictures': pictures,
   }
   return Section('What it cost', TEMPLATE, 'costs', data)
@@ -167,10 +196,7 @@ def costs_section(contenders: Sequence[Contender], pictures: Sequence[Picture]) 
 
 def _costs(contender: Contender) -> Hashable:
   """Returns the clusters and costs of a clustering under every seed."""
-  return tuple(
-    (run.clusters, *(tuple(of.values()) for of in (run.client_rounds, run.bytes_up, run.bytes_down)))
-    for run in contender.runs
-  )
+  return tuple((run.clusters, *run.cost.values()) for run in contender.runs)
 
 
 def facts_section(runs: Runs, facts: Mapping[str, Any]) -> Section:
@@ -263,8 +289,9 @@ def _mean_share(values: Sequence[float | None]) -> str:
   return percent(float(np.mean(known))) if known else '–'
 
 
-def _mean_of(runs: Sequence[Any], name: str, budget: str) -> float:
-  return float(np.mean([getattr(run, name)[budget] for run in runs]))
+def _mean_of(runs: Sequence[Measured], unit: str) -> float:
+  """Returns what runs cost at equal rounds, in one of cost.UNITS."""
+  return float(np.mean([run.cost[ROUNDS].of(unit) for run in runs]))
 
 
 def _scores(contender: Contender, runs: Runs, truth: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tff_cluster.base.words import percent, series
 from tff_cluster.scorecard.claims import Finding
-from tff_cluster.scorecard.contenders import BUDGETS, Runs
+from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Runs
 from tff_cluster.scorecard.paired_statistics import Difference, Pair, Statistics
 
 # Clients of these partitions are alike but for their number of rows.
@@ -67,18 +67,17 @@ def make_checks(statistics: Statistics, form: str) -> list[Check]:
   for words, expected in _EXPECTED[form]:
     checks += _at_budgets(words, 'expected', expected, statistics)
   checks += _at_budgets('Overlap beats disjoint', 'overlap', _overlap, statistics)
-  for summary in statistics.summaries[next(iter(BUDGETS))]:
+  for summary in statistics.summaries[ROUNDS]:
     if summary.is_clustering:
       checks += _at_budgets(f'{summary.name} beats FedAvg', 'helps', _helps(summary.name), statistics)
   return checks
 
 
 def _at_budgets(words: str, kind: str, rule: _Rule, statistics: Statistics) -> Iterator[Check]:
-  found = {budget: rule(statistics, budget) for budget in BUDGETS}
+  found = {budget: rule(statistics, budget) for budget in statistics.summaries}
   if len(set(found.values())) == 1:
-    yield Check(
-      f'{words}, at {" and at ".join(BUDGETS.values())}', kind, tuple(BUDGETS), found[next(iter(BUDGETS))]
-    )
+    named = ' and at '.join(BUDGETS[budget] for budget in found)
+    yield Check(f'{words}, at {named}', kind, tuple(found), found[ROUNDS])
     return
   for budget, finding in found.items():
     yield Check(f'{words}, at {BUDGETS[budget]}', kind, (budget,), finding)

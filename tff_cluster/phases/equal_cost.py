@@ -1,0 +1,66 @@
+"""How far a clustering comes on what FedAvg without clusters spends in Phase 2, counted in the configuration's `budget`."""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+from tff_cluster.base.cost import Cost
+from tff_cluster.clustering import assignment as assignment_lib
+from tff_cluster.experiment import phase_files
+from tff_cluster.phases import client_signatures
+from tff_cluster.phases import live_experiment as live_experiment_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Affordable:
+  """The last round that FedAvg's cost pays, and what has been spent then; see measured.EqualCost."""
+
+  round: int
+  cost: Cost
+
+
+def of_finding(experiment: live_experiment_lib.Experiment, saved: phase_files.Clusters) -> Cost:
+  """Returns what clusters of vectors cost before they were trained."""
+  kinds = client_signatures.kinds(experiment.config.training, (saved.signature,))
+  signatures = sum((client_signatures.cost(experiment, kind) for kind in kinds), Cost())
+  choice = saved.choice.cost if saved.choice else Cost()
+  return client_signatures.start_cost(experiment, saved.assignment) + signatures + choice
+
+
+class Budget:
+  """What FedAvg without clusters spends in Phase 2."""
+
+  def __init__(self, experiment: live_experiment_lib.Experiment):
+    training = experiment.config.training
+    self._first_round = training.phase1_rounds
+    self._rounds = range(self._first_round + 1, self._first_round + training.phase2_rounds + 1)
+    self._trainer, self._unit = experiment.trainer, experiment.config.evaluation.budget
+    self._amount = self._trainer.cost_of_rounds(experiment.everyone, self._rounds).of(self._unit)
+
+  def pays(self, cost: Cost) -> bool:
+    """Tells whether it is as much."""
+    return cost.of(self._unit) <= self._amount
+
+  def last_paid(self, first_round: int, spent: Sequence[Cost]) -> Affordable | None:
+    """Returns the last round that it pays; None where it pays all.
+
+    Args:
+      first_round: The round that models start from.
+      spent: What has been spent where training ends with that round, and with each after it.
+    """
+    row = max((row for row, cost in enumerate(spent) if self.pays(cost)), default=0)
+    return None if row == len(spent) - 1 else Affordable(first_round + row, spent[row])
+
+  def of_clusters(self, assignment: assignment_lib.ClusterAssignment, found: Cost) -> Affordable | None:
+    """Returns how far clusters come that are trained as they are.
+
+    Args:
+      assignment: The clusters.
+      found: What they cost before.
+    """
+    members = [assignment.members(row) for row in range(assignment.num_clusters)]
+    each = (
+      sum((self._trainer.cost_of_rounds(cluster, [number]) for cluster in members), Cost())
+      for number in self._rounds
+    )
+    return self.last_paid(self._first_round, list(itertools.accumulate(each, initial=found)))
