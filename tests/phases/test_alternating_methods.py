@@ -1,6 +1,7 @@
 """Each method that alternates, on real clients: FedAvg with one cluster, its costs, its groups and its newcomers."""
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ from sklearn import cluster as sklearn_cluster
 
 from tests.phases.conftest import PLAIN
 from tests.phases.test_alternation import cost, costs, cross_entropy, saved
-from tests.phases.whole_run import WholeRun, accuracy, changed
+from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, opened
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import alternation, federation
 from tff_cluster.storage import files, saved_rounds
 
 pytestmark = pytest.mark.tensorflow
@@ -24,7 +27,7 @@ class Expected:
 
   Attributes:
     equal: Whether all clients weigh the same; else as many as they have rows.
-    one: Options with one cluster, and `several`, with three.
+    one: Options beside one cluster.
     sent: Models that a client is sent in a round, of three, `asked`, on how many of them it measures its rows, and `trained`, how
       many it trains.
     soft: Whether newcomers have shares in all models.
@@ -32,7 +35,6 @@ class Expected:
 
   equal: bool
   one: dict = dataclasses.field(default_factory=dict)
-  several: dict = dataclasses.field(default_factory=dict)
   sent: int = 3
   asked: int = 3
   trained: int = 1
@@ -52,11 +54,7 @@ CONFIG = changed(
   PLAIN,
   {'num_clients': CLIENTS + 2, 'new_clients': 2, 'partition': 'quantity_skew', 'num_groups': 4},
   {'phase1_rounds': 1, 'phase2_rounds': LAST - 1, 'cohort_fraction': 0.75},
-  clusterings=tuple(
-    ClusteringConfig(name, name=f'{name}_{count}', num_clusters=count, **options)
-    for name, expected in METHODS.items()
-    for count, options in ((1, expected.one), (3, expected.several))
-  ),
+  clusterings=tuple(ClusteringConfig(name, name=f'{name}_3', num_clusters=3) for name in METHODS),
 )
 
 
@@ -73,28 +71,6 @@ def models(run, label):
     saved_rounds.model(files.load_arrays(path), 2, each.position)
     for path, each in zip(paths, phase2.trajectories, strict=True)
   ]
-
-
-@pytest.fixture(scope='module')
-def fed_avg(finished):
-  """The model of FedAvg after the last round, by whether all clients weigh the same."""
-  found = {}
-  with finished.opened() as experiment:
-    for equal in (True, False):
-      state = experiment.trainer.start(experiment.initial_weights(0))
-      for number in range(1, LAST + 1):
-        cohort = experiment.trainer.cohort(experiment.everyone, number)
-        state, _ = experiment.trainer.round(state, cohort, number, equal=equal)
-      found[equal] = experiment.trainer.weights(state)
-  return found
-
-
-@pytest.mark.parametrize('name', METHODS)
-def test_with_one_cluster_it_is_fedavg(finished, fed_avg, name):
-  assert not np.array_equal(fed_avg[True][0], fed_avg[False][0])
-  (model,) = models(finished, f'{name}_1')
-  assert all(map(np.array_equal, model, fed_avg[METHODS[name].equal]))
-  assert finished.clustering(f'{name}_1').clusters == [list(finished.population.client_ids)]
 
 
 @pytest.mark.parametrize('name', METHODS)
@@ -242,3 +218,52 @@ def test_what_clients_of_fedsoft_are_sent_and_do_is_counted(of_all_clients):
   rows = of_all_clients.population.train.counts.sum()
   trained = rows * CONFIG.training.local_epochs
   assert costs(arrays) == [cost(of_all_clients, CLIENTS, 3 * CLIENTS, CLIENTS, trained, 3 * rows)] * LAST
+
+
+@pytest.fixture(scope='module')
+def with_momentum(tmp_path_factory):
+  """An experiment whose server remembers earlier rounds, with each method twice: with three clusters, and one."""
+  one = [
+    ClusteringConfig(name, name=f'{name}_1', num_clusters=1, **expected.one)
+    for name, expected in METHODS.items()
+  ]
+  training = {'server_optimizer': 'momentum', 'server_learning_rate': 0.5}
+  config = changed(CONFIG, training=training, clusterings=(*CONFIG.clusterings, *one))
+  with opened(RunFolder(tmp_path_factory.mktemp('momentum') / 'run'), config) as experiment:
+    yield experiment
+
+
+@pytest.mark.parametrize('name', METHODS)
+def test_with_one_cluster_it_is_fedavg_and_so_with_a_server_optimizer(with_momentum, name):
+  trainer = with_momentum.trainer
+  state = trainer.start(with_momentum.initial_weights(0))
+  for number in range(1, LAST + 1):
+    cohort = trainer.cohort(with_momentum.everyone, number)
+    state, _ = trainer.round(state, cohort, number, equal=METHODS[name].equal)
+  found = saved_rounds.model(alternation.train(with_momentum, f'{name}_1'), 2)
+  assert all(map(np.array_equal, found, trainer.weights(state)))
+
+
+@pytest.mark.parametrize('name', METHODS)
+def test_stopped_rounds_go_on_to_the_same_bits_with_what_the_server_remembers(
+  with_momentum, name, monkeypatch
+):
+  cohort, rounds = federation.Clients.cohort, []
+
+  def stopping(clients, number):
+    rounds.append(number)
+    if rounds == [1, 2]:
+      raise Stopped
+    return cohort(clients, number)
+
+  kept = set(with_momentum.store.root.glob('alternating-*'))
+  expected = alternation.train(with_momentum, f'{name}_3')
+  (made,) = set(with_momentum.store.root.glob('alternating-*')) - kept
+  shutil.rmtree(made)
+  monkeypatch.setattr(federation.Clients, 'cohort', stopping)
+  with pytest.raises(Stopped):
+    alternation.train(with_momentum, f'{name}_3')
+  found = alternation.train(with_momentum, f'{name}_3')
+  assert set(rounds[2:]) == set(range(2, LAST + 1))
+  assert found.keys() == expected.keys()
+  assert all(np.array_equal(found[key], expected[key], equal_nan=True) for key in expected)

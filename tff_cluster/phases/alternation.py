@@ -265,13 +265,17 @@ class _Rounds:
       given = _named(experiment, options.start_clustering).assignment
       membership = given.membership / given.membership.sum(axis=0)
       starts = [experiment.unflatten(start) for start in client_signatures.start_weights(experiment, given)]
-      return State(tuple(map(Model, starts)), membership, nothing + self.first_round, given=True)
+      return State(self._models(starts), membership, nothing + self.first_round, given=True)
     if options.start == 'warm':
       weights = client_signatures.phase1_models(experiment)[self.first_round]
       starts = [self._noisy(weights, k) for k in range(options.num_clusters)]
     else:
       starts = [experiment.initial_weights(k) for k in range(options.num_clusters)]
-    return State(tuple(map(Model, starts)), np.zeros((len(starts), clients)), nothing)
+    return State(self._models(starts), np.zeros((len(starts), clients)), nothing)
+
+  def _models(self, starts: list[Weights]) -> tuple[Model, ...]:
+    """Returns models that all remember as much, those too that no client will train: so a record can be taken apart."""
+    return tuple(map(self._clients.model, starts))
 
   def _noisy(self, weights: Weights, position: int) -> Weights:
     """Returns weights with seeded noise; the first model has none, so that with one it is FedAvg gone on."""

@@ -110,6 +110,10 @@ class Clients:
     self._refuse_divergence(number, sum(map(len, users)))
     return everybodys
 
+  def model(self, weights: Weights) -> Model:
+    """Returns a model before its first round, with what aggregator and server optimizer begin with."""
+    return self._model(self._trainer.start(weights))
+
   def average(self, model: Model, updates: np.ndarray, weights: np.ndarray) -> Model:
     """See Federation.average."""
     return self._model(self._trainer.average(self._state(model), updates, weights))
