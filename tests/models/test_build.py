@@ -24,6 +24,8 @@ def digest(model):
     # McMahan 2017, section 3, and the same counts by hand.
     ('mnist_cnn', IMAGES, 10, 1_663_370),
     ('2nn', IMAGES, 10, 199_210),
+    # What the public code of Kim 2024 prints.
+    ('1nn', IMAGES, 10, 159_010),
     ('logistic', IMAGES, 10, 7_850),
     # 62 classes: the last layer of 512 + 1 inputs has 52 outputs more.
     ('mnist_cnn', IMAGES, 62, 1_663_370 + 52 * 513),
