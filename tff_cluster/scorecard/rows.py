@@ -9,7 +9,7 @@ import numpy as np
 
 from tff_cluster.experiment.measured import Choice, Evaluation, Experts, History
 from tff_cluster.experiment.result_parts import Clustering, Split
-from tff_cluster.experiment.results import Results
+from tff_cluster.experiment.results import Results, own
 from tff_cluster.scorecard import cluster_contents
 
 # By column of a table in the most frequent form: right after the clustering (the first round of Phase 2), and in the last round.
@@ -212,6 +212,22 @@ class Ours:
   def evaluation(self, name: str, share: Callable[[Evaluation], float]) -> tuple[float, ...]:
     """Returns 100 times a share of the evaluation of the clustering by a rule of Phase 3."""
     return tuple(100.0 * share(c.evaluations[name]) for c in self.clusterings)
+
+  @cached_property
+  def over_rows(self) -> tuple[float, ...]:
+    """Accuracy over the test rows of all clients together, each under its own model, after the last round."""
+    return tuple(100.0 * own(c).clients.accuracy for c in self.clusterings)
+
+  @cached_property
+  def baseline_over_rows(self) -> tuple[float, ...]:
+    """That of FedAvg without clusters."""
+    return self.stage('baseline', lambda evaluation: evaluation.clients.accuracy)
+
+  @cached_property
+  def alone_over_rows(self) -> tuple[float, ...]:
+    """That of every client alone; empty where it was not asked for."""
+    found = [run.results.local for run in self.runs]
+    return tuple(100.0 * local.evaluation.clients.accuracy for local in found if local is not None)
 
   @property
   def _clustered(self) -> list[tuple[Results, Clustering]]:

@@ -154,6 +154,8 @@ def finished(
 
 def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
   changed = dict(settings) | dict(scale.changes)
+  for name, factor in scale.factors.items():
+    changed[name] = max(1, round(factor * changed[name]))
   if scale.rounds is not None:
     changed['phase2_rounds'] = scale.rounds - changed['phase1_rounds']
   return changed
