@@ -15,6 +15,8 @@ PRINTED = {
   words.size: [(12, '12 B'), (6_653_480, '6.65 MB'), (999, '999 B'), (1000, '1 kB'), (2.1e15, '2.1e+03 TB')],
   # A score below one is not printed as exact.
   words.score: [(0.9999, '0.99'), (1.0, '1.00'), (None, '–'), (-0.02, '−0.02')],
+  # Nor is an error that is none.
+  words.error: [(0.0, '0.00'), (0.004, '< 0.01'), (0.126, '0.13'), (None, '–')],
   # Ids of more than a plain word are quoted.
   words.client: [
     *((each, each) for each in ('c01', '7', 'f0000_14', 'writer-3', 'Zürich', '雪', 'a.b@c:1')),

@@ -220,7 +220,10 @@ def test_one_clustering_of_a_command_line(arguments, expected):
       ['--method=kmeans', '--metric=l2'],
       '--metric does not apply to --method=kmeans; it applies to method hier',
     ),
-    (['--method=nonsense', '--metric=l2'], '--method=nonsense: allowed are bipartition, dynamic_distance'),
+    (
+      ['--method=nonsense', '--metric=l2'],
+      '--method=nonsense: allowed are bipartition, clove, dynamic_distance',
+    ),
   ],
 )
 def test_one_clustering_that_is_wrong(arguments, words, capsys):

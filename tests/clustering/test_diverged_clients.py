@@ -80,6 +80,15 @@ def test_the_others_are_clustered_as_if_they_were_alone(config, seed):
   assert scored.client_ids == alone.assignment.client_ids
 
 
+def test_shares_go_with_the_clients_that_are_scored():
+  shares = np.array([[0.5, 0.25, 0.0], [0.5, 0.75, 0.0], [0.0, 0.0, 1.0]])
+  assignment = ClusterAssignment(shares > 0.0, tuple('abc'), shares)
+  scored = diverged_clients.clustered_only(assignment, ('c',))
+  assert scored.client_ids == ('a', 'b')
+  np.testing.assert_array_equal(scored.own, shares[:2, :2])
+  np.testing.assert_array_equal(diverged_clients.clustered_only(assignment, ()).own, assignment.own)
+
+
 def test_of_several_largest_clusters_the_first_takes_them():
   clustered = ClusterAssignment.from_labels([0, 1, 1, 2, 2], tuple('bcdef'))
   found = diverged_clients.put_back(clustered, tuple('abcdefg'))

@@ -75,7 +75,7 @@ def test_scikit_learn_accepts_the_estimator(estimator):
 
 
 def test_unknown_method():
-  message = r'^method=dbscan: allowed are bipartition, dynamic_distance, hierarchical, kmeans, planted, spectral, or package'
+  message = rf'^method=dbscan: allowed are {", ".join(methods.METHODS)}, or package'
   with pytest.raises(InputError, match=message):
     methods.cluster(ClusteringConfig('dbscan'), planted()[0], seed=0)
 

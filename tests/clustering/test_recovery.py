@@ -1,5 +1,6 @@
 """Scores of recovery: by hand, against scikit-learn, and against their definitions in plain loops."""
 
+import dataclasses
 import itertools
 import math
 from fractions import Fraction
@@ -76,7 +77,11 @@ def test_clusters_or_groups_that_overlap():
   # Shares of a mixture count as membership.
   truth = np.array([[1.0, 0.7, 0.0, 0.0], [0.0, 0.3, 1.0, 1.0]])
   exact = ClusterAssignment.from_clusters(['ab', 'bcd'], tuple('abcd'))
-  assert recovery.recovery(exact, truth) == recovery.Recovery(None, None, 1.0, 1.0, 1.0, 1.0, 1.0)
+  # Client b has as much of either cluster: half of what differs is (|0.5 - 0.7| + |0.5 - 0.3|) / 2, of one client in four.
+  found = recovery.recovery(exact, truth)
+  assert found == recovery.Recovery(None, None, 1.0, 1.0, 1.0, 1.0, 1.0, pytest.approx(0.05))
+  known = ClusterAssignment(exact.membership, exact.client_ids, truth)
+  assert recovery.recovery(known, truth) == dataclasses.replace(found, share_error=0.0)
   disjoint = recovery.recovery(ClusterAssignment.from_clusters(['ab', 'cd'], tuple('abcd')), truth)
   # Pairs ab ac ad bc bd cd: truth 1 0 0 1 1 1, found 1 0 0 0 0 1: as in the second example by hand.
   assert disjoint.ari is None and disjoint.omega == pytest.approx(0.4)
@@ -98,6 +103,83 @@ def test_wrong_truths():
     (assignment, np.ones((1, 3)), r'truth must be \[groups, 2 clients\], found shape \(1, 3\)'),
     (assignment, np.array([[1.0, 0.0]]), 'gives client b no group'),
   )
+
+
+# Shares of clients in up to four clusters, in sixteenths, which floats hold exactly.
+columns = st.lists(st.integers(0, 16), min_size=3, max_size=3).map(
+  lambda cuts: np.diff([0, *sorted(cuts), 16]) / 16
+)
+
+
+def shares(clients, rows):
+  """A strategy of float[rows, clients], columns sum to 1; rows may be empty."""
+  return st.lists(columns, min_size=clients, max_size=clients).map(
+    lambda found: np.stack([np.append(c[: rows - 1], 1 - c[: rows - 1].sum()) for c in found], axis=1)
+  )
+
+
+some_shares = st.tuples(st.integers(1, 6), st.integers(1, 4), st.integers(1, 4)).flatmap(
+  lambda sizes: st.tuples(shares(sizes[0], sizes[1]), shares(sizes[0], sizes[2]))
+)
+
+
+def share_error_by_brute_force(estimated, planted):
+  """The least mean of half the L1 distance over all ways to give clusters to groups, empty ones added."""
+  size = max(len(estimated), len(planted))
+  a, b = (np.vstack([side, np.zeros((size - len(side), side.shape[1]))]) for side in (estimated, planted))
+  ways = itertools.permutations(range(size))
+  return min(float(np.mean(np.abs(a - b[list(way)]).sum(axis=0) / 2)) for way in ways)
+
+
+@settings(max_examples=150)
+@given(some_shares, st.randoms(use_true_random=False))
+def test_the_share_error_equals_brute_force_and_is_0_for_equal_shares_only(pair, random):
+  estimated, planted = pair
+  expected = share_error_by_brute_force(estimated, planted)
+  found = recovery.share_error(estimated, planted)
+  assert found == pytest.approx(expected, abs=1e-12) and 0.0 <= found < 1.0
+  assert recovery.share_error(planted, estimated) == pytest.approx(expected, abs=1e-12)
+  order = random.sample(range(len(planted)), len(planted))
+  assert recovery.share_error(estimated, planted[order]) == pytest.approx(expected, abs=1e-12)
+  assert recovery.share_error(planted[order], planted) == 0.0
+  # Empty clusters and groups change nothing: where the others are equal there is an order in which all are.
+  assert (found == 0.0) == (expected == 0.0)
+
+
+@settings(max_examples=50)
+@given(labellings)
+def test_of_disjoint_clusters_it_is_the_share_of_clients_outside_their_groups_cluster(labels):
+  found, truth = (ClusterAssignment.from_labels(side, tuple(map(str, range(len(side))))) for side in labels)
+  scores = recovery.recovery(found, truth.membership)
+  table = metrics.cluster.contingency_matrix(*labels)
+  table = np.pad(table, [(0, 4 - size) for size in table.shape])
+  most = max(sum(table[k, way[k]] for k in range(4)) for way in itertools.permutations(range(4)))
+  assert scores.share_error == pytest.approx(1 - most / len(labels[0]))
+
+
+@pytest.mark.parametrize(
+  ('estimated', 'planted', 'error'),
+  [
+    # Everybody in one cluster, three of four clients in one group: the fourth is wrong.
+    ([[1, 1, 1, 1]], [[1, 1, 1, 0], [0, 0, 0, 1]], 0.25),
+    # 10:90 and 90:10, of which a disjoint clustering misses a tenth and equal shares miss 0.4.
+    ([[1, 0], [0, 1]], [[0.1, 0.9], [0.9, 0.1]], 0.1),
+    ([[0.5, 0.5], [0.5, 0.5]], [[0.1, 0.9], [0.9, 0.1]], 0.4),
+    # The third cluster has no group: (0 + 0.1 + 0.1) / 2 for the first client, 0.3 for the second.
+    ([[0.6, 0.3], [0.3, 0.4], [0.1, 0.3]], [[0.6, 0.3], [0.4, 0.7]], 0.2),
+  ],
+)
+def test_share_errors_by_hand(estimated, planted, error):
+  assert recovery.share_error(np.array(estimated), np.array(planted)) == pytest.approx(error)
+
+
+def test_groups_that_are_told_without_shares_count_with_as_much_of_each():
+  # Clients of two digits each, as the pathological partition plants them.
+  digits = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+  exact = ClusterAssignment(digits, tuple('abc'))
+  assert recovery.recovery(exact, digits).share_error == 0.0
+  alone = ClusterAssignment.from_clusters(['abc'], tuple('abc'))
+  assert recovery.recovery(alone, digits).share_error == pytest.approx(0.5)
 
 
 def whole(cover):

@@ -116,6 +116,33 @@ def test_mixtures_are_known_shares(clients, number, mixed, share, seed):
   np.testing.assert_allclose(shares[:, is_mixed].min(axis=0, where=shares[:, is_mixed] > 0, initial=1), share)
 
 
+@pytest.mark.parametrize('share', [0.1, 0.3])
+def test_two_groups_are_mixed_10_to_90_and_30_to_70(share):
+  """Ruan and Joe-Wong 2022: half of the clients have that share of one group, half of the other."""
+  shares = groups.mix_groups(100, 2, 1.0, share, _rng())
+  np.testing.assert_allclose(np.sort(shares[0]), [share] * 50 + [1 - share] * 50)
+  np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+
+
+@given(clients=st.integers(2, 40), number=st.integers(2, 4), mixed=st.floats(0, 1), seed=st.integers(0, 9))
+def test_linear_mixtures_rise_evenly_in_each_group(clients, number, mixed, seed):
+  number = min(number, clients)
+  shares = groups.mix_groups(clients, number, mixed, None, _rng(seed))
+  fixed = groups.mix_groups(clients, number, mixed, 0.25, _rng(seed))
+  # The same clients are mixed, of the same groups.
+  np.testing.assert_array_equal(shares > 0, fixed > 0)
+  np.testing.assert_array_equal(shares.argmax(axis=0), fixed.argmax(axis=0))
+  for group in range(number):
+    second = np.sort([min(c[c > 0]) for c in shares.T if c.argmax() == group and c.max() < 1])
+    np.testing.assert_allclose(second, [(2 * j + 1) / (4 * len(second)) for j in range(len(second))])
+
+
+def test_of_two_groups_a_linear_mixture_gives_every_client_another_share():
+  """Ruan and Joe-Wong 2022: client k of 100 has (k + 1/2)% of the first group."""
+  shares = groups.mix_groups(100, 2, 1.0, None, _rng())
+  np.testing.assert_allclose(np.sort(shares[0]), (np.arange(100) + 0.5) / 100)
+
+
 @settings(max_examples=30)
 @given(
   clients=st.integers(1, 8), classes=st.integers(2, 5), seed=st.integers(0, 1000), rows=st.integers(60, 300)

@@ -179,6 +179,8 @@ def test_mixed_clients_have_the_planted_shares():
     for rows in (x, population.test.client(k)[0]):
       shares = np.bincount(_turns(rows), minlength=3) / len(rows)
       np.testing.assert_allclose(shares, truth[:, k], atol=1 / len(rows))
+  linear = _build('mixture', num_groups=2, mixture_pattern='linear', mixed_clients=1.0).truths['group']
+  np.testing.assert_allclose(np.sort(linear[0]), (np.arange(12) + 0.5) / 12)
   source, labels = _source()
   mixed = {'mixture_kind': 'label_swapped', 'mixed_clients': 1.0, 'mixture_share': 0.5}
   population = _build('mixture', source=source, num_groups=2, **mixed)

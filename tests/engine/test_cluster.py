@@ -86,13 +86,13 @@ def results(trainer):
 
 @pytest.fixture(scope='module')
 def make_trainer(tff_context):
-  from tff_cluster.federated import client_work, process, trainer
+  from tff_cluster.federated import client_work, optimizers, process, trainer
   from tff_cluster.models import build
 
   population = make_population(clients=11)
   keras_model = build.build('logistic', population.input_shape, population.num_classes, 0)
   model = client_work.model_from_keras(keras_model, np.float32)
-  computations = process.Computations(model, 0.1, 5)
+  computations = process.Computations(model, optimizers.Local(0.1, 5))
 
   def make(workers=None):
     return trainer.Trainer(population, computations, 2, 1.0, 3, workers)
@@ -141,11 +141,24 @@ def test_a_slow_worker_of_another_type_changes_no_bit_and_is_told_of_once(
     slow.kill()
 
 
-def test_an_aggregator_that_takes_every_update_gives_the_bits_of_this_machine(dask, make_trainer):
+def with_adam(trainer):
+  """Returns it with everything that a client may be sent beside its rows, and a server that remembers."""
+  from tff_cluster.federated import optimizers, process
+
+  trainer.computations = process.Computations(
+    trainer.computations.model,
+    optimizers.Local(0.1, 5, 'momentum', proximal_mu=0.5, learning_rate_decay=0.5),
+    optimizers.Server(0.05, 'adam'),
+  )
+  return trainer
+
+
+@pytest.mark.parametrize('altered', [lambda trainer: with_aggregator(trainer, 'robust'), with_adam])
+def test_other_aggregators_and_optimizers_give_the_bits_of_this_machine(dask, make_trainer, altered):
   everyone = np.arange(11)
 
   def rounds(workers=None):
-    trainer = with_aggregator(make_trainer(workers), 'robust')
+    trainer = altered(make_trainer(workers))
     state = trainer.start(trainer.computations.model.weights)
     for number in (1, 2):
       state, _ = trainer.round(state, everyone, number)
@@ -156,12 +169,14 @@ def test_an_aggregator_that_takes_every_update_gives_the_bits_of_this_machine(da
 
 
 def test_a_round_of_a_hundred_clients_brings_a_quarter_of_their_updates_home(dask, tff_context):
-  from tff_cluster.federated import client_work, process, trainer
+  from tff_cluster.federated import client_work, optimizers, process, trainer
   from tff_cluster.models import build
 
   population = make_population(clients=100, rows=3)
   keras_model = build.build('2nn', population.input_shape, population.num_classes, 0)
-  computations = process.Computations(client_work.model_from_keras(keras_model, np.float32), 0.1, 5)
+  computations = process.Computations(
+    client_work.model_from_keras(keras_model, np.float32), optimizers.Local(0.1, 5)
+  )
   model = computations.model
   with opened(dask.machine()) as cluster:
     made = trainer.Trainer(population, computations, 1, 1.0, 3, cluster)

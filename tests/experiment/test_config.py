@@ -7,6 +7,7 @@ import pytest
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli.flags import ClusteringFlags
+from tff_cluster.clustering.methods import METHODS
 from tff_cluster.experiment import config
 from tff_cluster.experiment.config import (
   ClusteringConfig,
@@ -62,7 +63,12 @@ def choosing(kind, field):
   if 'applies' not in field.metadata:
     return {}
   chooser, allowed = field.metadata['applies']
-  return {chooser: allowed[0]} | ({'distance_threshold': '3'} if allowed[0] == 'hierarchical' else {})
+  found = {chooser: allowed[0]} | ({'distance_threshold': '3'} if allowed[0] == 'hierarchical' else {})
+  # An option of a method may apply to another option of it only.
+  of_method = METHODS[allowed[0]].fields()[field.name].metadata if chooser == 'method' else {}
+  if 'applies' in of_method:
+    found |= {of_method['applies'][0]: of_method['applies'][1][0]}
+  return found
 
 
 @pytest.mark.parametrize(('kind', 'field', 'bound'), BOUNDED, ids=field_id)
@@ -126,6 +132,7 @@ NOT_TOGETHER = [
   ({'data': {'angles': '0,90', 'partition': 'rotated'}}, 'angles=0,90: 2 for num_groups=4; give one for each group'),
   ({'data': {'angles': '0,90,x,4', 'partition': 'rotated'}}, 'angles=0,90,x,4: expected a number'),
   ({'data': {'angles': '0,90,180,-270', 'partition': 'rotated'}}, 'two groups are turned alike'),
+  ({'data': {'partition': 'mixture', 'mixture_pattern': 'linear', 'mixture_share': 0.4}}, 'mixture_share=0.4 does not apply to mixture_pattern=linear'),
   ({'data': 3}, 'must be a JSON object, found 3'),
   ([], 'must be a JSON object, found list'),
   ({'clusterings': {}}, 'clusterings must be a list'),
@@ -142,6 +149,15 @@ NOT_TOGETHER = [
   ({'data': {'malicious_clients': 0.2, 'attack': 'scaled', 'attack_scale': 1}}, 'attack_scale=1.0: scaled by 1 clients are honest'),
   ({'data': {'malicious_clients': 0.2, 'num_clients': 1, 'num_groups': 1}}, 'malicious_clients=0.2 needs at least 2 clients'),
   ({'training': {'model': 'os.system'}}, 'model=os.system'),
+  ({'training': {'momentum': 0.5}}, 'momentum does not apply to client_optimizer=sgd; it applies to client_optimizer momentum'),
+  ({'training': {'momentum': 0.5, 'client_optimizer': 'adam'}}, 'momentum does not apply to client_optimizer=adam'),
+  ({'training': {'client_optimizer': 'yogi'}}, 'client_optimizer=yogi: allowed are sgd, momentum, adam'),
+  ({'training': {'server_momentum': 0.5, 'server_optimizer': 'yogi'}}, 'it applies to server_optimizer momentum'),
+  ({'training': {'proximal_mu': -1}}, 'proximal_mu=-1.0: must be at least 0'),
+  ({'training': {'learning_rate_decay': 1.1}}, 'learning_rate_decay=1.1: must be at most 1'),
+  ({'training': {'server_learning_rate': 0}}, 'server_learning_rate=0.0: must be above 0'),
+  ({'training': {'proximal_mu': 1, 'batch_size': 0}}, 'proximal_mu=1.0 has no effect with batch_size=0 and local_epochs=1'),
+  ({'training': {'client_optimizer': 'momentum', 'batch_size': 0}}, 'client_optimizer=momentum has no effect with batch_size=0'),
   ({'evaluation': {'num_folds': 1}}, 'at least 2 folds'),
 ]  # fmt: skip
 
@@ -167,6 +183,15 @@ def test_thresholds():
   for text in ('', '-1', 'nan', 'quantile:', 'quantile:1.1', 'median', '3,5', 'a:b:0.1'):
     with pytest.raises(InputError, match='allowed are mean, a number >= 0, or quantile:q'):
       config.parse_threshold(text)
+
+
+def test_what_is_not_plain_federated_averaging_is_told_by_field():
+  assert TrainingConfig(learning_rate=0.5, seed=3, batch_size=0, aggregator='robust').optimization == {}
+  found = TrainingConfig(client_optimizer='momentum', proximal_mu=0.5, server_learning_rate=0.7).optimization
+  assert found == {
+    'client_optimizer': 'momentum', 'momentum': 0.9, 'proximal_mu': 0.5, 'server_learning_rate': 0.7,
+  }  # fmt: skip
+  assert TrainingConfig(server_optimizer='adam').optimization == {'server_optimizer': 'adam'}
 
 
 def test_a_field_at_its_default_is_no_part_of_a_digest():

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import make_population
-from tests.federated.test_malicious_updates import with_aggregator
-from tests.federated.test_training import BATCH, RATE, make_trainer
+from tests.federated.test_training import make_trainer
 from tff_cluster.federated import chunked_sum
 
 pytestmark = pytest.mark.tensorflow
@@ -66,20 +65,28 @@ class Apart:
     return self._here.totals(computation, shared, chunks[::-1])[::-1]
 
 
+ADAM = {
+  'server': {'optimizer': 'adam', 'learning_rate': 0.05},
+  'learning_rate_decay': 0.5,
+  'optimizer': 'momentum',
+}
+
+
 @pytest.mark.parametrize('aggregator', ['mean', 'robust'])
-@pytest.mark.parametrize('message_bytes', [10**9, 300])
+@pytest.mark.parametrize(('message_bytes', 'options'), [(10**9, {}), (300, {}), (300, ADAM)], ids=str)
 def test_rounds_and_means_that_are_computed_apart_have_the_same_bits(
-  aggregator, message_bytes, tff_context, monkeypatch
+  aggregator, message_bytes, options, tff_context, monkeypatch
 ):
   from tff_cluster.engine import jobs
 
   population, everyone = make_population(clients=11), np.arange(11)
-  trainer = with_aggregator(make_trainer(population), aggregator)
+  trainer = make_trainer(population, aggregator=aggregator, **options)
   initial = trainer.start(trainer.computations.model.weights)
 
   def numbers():
-    state, figures = trainer.round(initial, everyone, 1)
-    mean = trainer.mean_update(trainer.weights(state), everyone[:9], 2)
+    state, _ = trainer.round(initial, everyone, 1)
+    state, figures = trainer.round(state, everyone, 2)
+    mean = trainer.mean_update(trainer.weights(state), everyone[:9], 3)
     return [*trainer.state_arrays(state), np.array(list(figures.values())), mean]
 
   here = numbers()
@@ -87,7 +94,7 @@ def test_rounds_and_means_that_are_computed_apart_have_the_same_bits(
   monkeypatch.setattr(jobs, 'MESSAGE_BYTES', message_bytes)
   elsewhere = numbers()
   assert [a.tobytes() for a in here] == [a.tobytes() for a in elsewhere]
-  assert trainer.workers.chunks == [*([[4, 4, 3]] if aggregator == 'mean' else []), [3, 3, 3]]
+  assert trainer.workers.chunks == [*([[4, 4, 3]] * 2 if aggregator == 'mean' else []), [3, 3, 3]]
 
 
 def test_a_cohort_of_one_chunk_has_the_bits_of_the_mean_of_tff(tff_context):
@@ -97,7 +104,9 @@ def test_a_cohort_of_one_chunk_has_the_bits_of_the_mean_of_tff(tff_context):
 
   trainer = make_trainer(make_population())
   ours, _ = trainer.round(trainer.start(trainer.computations.model.weights), np.arange(4), 1)
-  stock = process.Computations(trainer.computations.model, RATE, BATCH, tff.aggregators.MeanFactory())
+  stock = process.Computations(
+    trainer.computations.model, trainer.computations.local, aggregator=tff.aggregators.MeanFactory()
+  )
   trainer.computations, trainer._initial_state = stock, None
   theirs, _ = trainer.round(trainer.start(stock.model.weights), np.arange(4), 1)
   for one, other in zip(trainer.weights(ours), trainer.weights(theirs), strict=True):

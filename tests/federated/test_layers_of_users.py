@@ -11,7 +11,7 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.models import build
 
 pytestmark = pytest.mark.tensorflow
-BATCH, RATE, COPIES = 7, 0.1, 3
+BATCH, RATE, COPIES, SEED = 7, 0.1, 3, 6
 DOCS = pathlib.Path(__file__).parents[2] / 'docs' / 'models.md'
 
 
@@ -34,12 +34,17 @@ def trained_by_keras(keras_model, x, y, order):
   """Returns what plain gradient descent changes of the weights, float32[features]."""
   import tensorflow as tf
 
+  from tff_cluster.federated import keras_graph
+
+  step = 0
   loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
   weights = keras_model.trainable_variables
   before = [w.numpy() for w in weights]
   for epoch in order:
     for start in range(0, len(y), BATCH):
       batch = epoch[start : start + BATCH]
+      keras_graph.draw_from(keras_model, tf.constant([SEED, step]))
+      step += 1
       with tf.GradientTape() as tape:
         value = loss(y[batch], keras_model(x[batch], training=True))
       for weight, gradient in zip(weights, tape.gradient(value, weights), strict=True):
@@ -49,15 +54,16 @@ def trained_by_keras(keras_model, x, y, order):
 
 @pytest.mark.parametrize('name', [name for name in user_layers.names() if not user_layers.refusal(name)[0]])
 def test_a_layer_trains_as_in_keras_and_with_equal_bits_side_by_side(name, tff_context, monkeypatch):
-  from tff_cluster.federated import client_work, process
+  from tff_cluster.federated import client_work, optimizers, process
 
   made = user_layers.make(name)
   x, y = rows_for(name, made.input_shape[1:])
   rng = seeding.generator(0, 'orders of test_layers_of_users')
   order = rng.permutation(len(y))[None].astype(np.int32)
   expected = trained_by_keras(made, x, y, order)
-  computations = process.Computations(taken_apart(name, monkeypatch), RATE, BATCH)
-  work = {'x': x, 'y': y, **client_work.beside_rows(order)}
+  model = taken_apart(name, monkeypatch)
+  computations = process.Computations(model, optimizers.Local(RATE, BATCH))
+  work = {'x': x, 'y': y, **client_work.beside_rows(order, seed=SEED if model.draws else None)}
   found = [
     np.asarray(u) for u in computations.local_updates(list(computations.model.weights), [work] * COPIES)
   ]

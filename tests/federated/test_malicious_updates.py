@@ -20,10 +20,10 @@ def with_scales(population, scales):
 
 
 def with_aggregator(trainer, name, rate=RATE):
-  from tff_cluster.federated import aggregators, process
+  from tff_cluster.federated import aggregators, optimizers, process
 
   trainer.computations = process.Computations(
-    trainer.computations.model, rate, BATCH, aggregators.build(name)
+    trainer.computations.model, optimizers.Local(rate, BATCH), aggregator=aggregators.build(name)
   )
   return trainer
 

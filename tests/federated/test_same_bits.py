@@ -19,13 +19,13 @@ RUNS = {1: ('ascending',), 5: ('ascending', 'shuffled')}
 
 
 def make_trainer(model: str) -> Any:
-  from tff_cluster.federated import client_work, process, trainer
+  from tff_cluster.federated import client_work, optimizers, process, trainer
 
   # Clients of 11 to 26 rows: they end at different times, and their last batches have different sizes.
   population = make_population(clients=CLIENTS, rows=11, shape=SHAPES[model])
   keras_model = build.build(model, population.input_shape, population.num_classes, 7)
   functions = client_work.model_from_keras(keras_model, population.train.x.dtype)
-  computations = process.Computations(functions, 0.05, 5)
+  computations = process.Computations(functions, optimizers.Local(0.05, 5))
   return trainer.Trainer(population, computations, 2, 1.0, 7)
 
 

@@ -36,12 +36,26 @@ def visit_orders(population, client, round_number, epochs=EPOCHS, seed=SEED):
   return [rng.permutation(population.train.counts[client]) for _ in range(epochs)]
 
 
-def make_trainer(population, cohort_fraction=1.0, batch=BATCH, rate=RATE, epochs=EPOCHS, aggregator='mean'):
-  from tff_cluster.federated import aggregators, client_work, process, trainer
+def make_trainer(
+  population,
+  cohort_fraction=1.0,
+  batch=BATCH,
+  rate=RATE,
+  epochs=EPOCHS,
+  aggregator='mean',
+  server=None,
+  **local,
+):
+  from tff_cluster.federated import aggregators, client_work, optimizers, process, trainer
 
   keras_model = build.build('logistic', population.input_shape, population.num_classes, SEED)
   model = client_work.model_from_keras(keras_model, population.train.x.dtype)
-  computations = process.Computations(model, rate, batch, aggregators.build(aggregator))
+  computations = process.Computations(
+    model,
+    optimizers.Local(rate, batch, **local),
+    optimizers.Server(**(server or {})),
+    aggregators.build(aggregator),
+  )
   return trainer.Trainer(population, computations, epochs, cohort_fraction, SEED)
 
 

@@ -224,12 +224,53 @@ def test_other_clients_and_other_rounds_go_a_way_of_their_own(members, round_bef
   assert len(artifacts(tmp_path)) == 2
 
 
-def test_an_aggregator_that_remembers_earlier_rounds_does_not_go_on(five, tmp_path, tff_context):
-  remembering = make_trainer(make_population(clients=4), cohort_fraction=0.5, aggregator='clipping')
-  settings = SETTINGS | {'aggregator': 'clipping'}
-  whole, _ = go(remembering, tmp_path, 5, keep=(3,), settings=settings)
-  outcome, _ = go(remembering, tmp_path, 5, settings=settings, start=whole.weights[3], start_round=3)
+ADAM = {'optimizer': 'adam', 'learning_rate': 0.05}
+
+
+@pytest.mark.parametrize(
+  ('options', 'remembers'),
+  [
+    ({'aggregator': 'clipping'}, True),
+    ({'server': ADAM}, True),
+    ({'server': {'optimizer': 'momentum'}}, True),
+    ({'server': {'learning_rate': 0.5}}, False),
+    ({'optimizer': 'momentum', 'learning_rate_decay': 0.5}, False),  # Clients remember nothing.
+  ],
+  ids=str,
+)
+def test_a_server_that_remembers_earlier_rounds_does_not_go_on(options, remembers, tmp_path, tff_context):
+  trainer, settings = (
+    make_trainer(make_population(clients=4), 0.5, **options),
+    SETTINGS | {'of': str(options)},
+  )
+  whole, _ = go(trainer, tmp_path, 5, keep=(3,), settings=settings)
+  outcome, _ = go(trainer, tmp_path, 5, settings=settings, start=whole.weights[3], start_round=3)
+  if not remembers:
+    assert outcome.client_rounds_trained == 0 and len(artifacts(tmp_path)) == 1
+    return
   assert outcome.client_rounds_trained == 2 * 2 and len(artifacts(tmp_path)) == 2
+  # It starts as a cluster does: from the model alone.
+  state = trainer.start(whole.weights[3])
+  for number in (4, 5):
+    state, _ = trainer.round(state, trainer.cohort(EVERYBODY, number), number)
+  assert_same_models(outcome.weights, {5: trainer.weights(state)}, [5])
+  assert any(np.any(a != b) for a, b in zip(outcome.weights[5], whole.weights[5], strict=True))
+
+
+def test_a_server_that_remembers_goes_on_after_a_stop_with_the_same_bits(tmp_path, tff_context):
+  def fresh():
+    return make_trainer(make_population(clients=4), 0.5, server=ADAM, learning_rate_decay=0.9)
+
+  whole, told = go(fresh(), tmp_path / 'whole', 4, keep=range(1, 5))
+  with pytest.raises(Stopped):
+    go(fresh(), tmp_path / 'stopped', 4, stop_at=2)
+  outcome, again = go(fresh(), tmp_path / 'stopped', 4, keep=(3,))
+  assert outcome.client_rounds_trained == 2 * 2 and again == told
+  assert_same(outcome, whole, 4)
+  (one,), (other,) = (artifacts(tmp_path / name) for name in ('whole', 'stopped'))
+  arrays = [saved_rounds.state(files_lib.load_arrays(folder / 'round_00004.npz')) for folder in (one, other)]
+  assert [a.tobytes() for a in arrays[0]] == [a.tobytes() for a in arrays[1]]
+  assert len(arrays[0]) > 3 * len(whole.weights[0])  # Model, mean and square of the updates, and constants.
 
 
 def damage(path):

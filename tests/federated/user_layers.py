@@ -56,7 +56,9 @@ LAYERS: dict[str, Taken] = {
   ),
   'LayerNormalization, UnitNormalization': Taken(VECTOR, _flat('LayerNormalization', 'ReLU', 'UnitNormalization')),
   'BatchNormalization': Taken(VECTOR, _flat('BatchNormalization'), _STATE, _GROUP),
-  'Dropout': Taken(VECTOR, _flat('Dropout', rate=0.5), _DRAWS, 'fewer local epochs or a smaller model'),
+  'Dropout': Taken(VECTOR, lambda k: [k.Dropout(0.25), k.Dense(8, 'tanh'), k.Dropout(0.5), k.Dense(8)]),
+  'SpatialDropout1D': Taken(SEQUENCE, lambda k: [k.SpatialDropout1D(0.5), k.Flatten()]),
+  'LSTM(dropout=0.5)': Taken(SEQUENCE, lambda k: [k.LSTM(4, dropout=0.5)], _DRAWS, 'Dropout before it'),
   'GaussianNoise': Taken(VECTOR, _flat('GaussianNoise', stddev=0.1), _DRAWS, 'no noise'),
   'Embedding': Taken(TOKENS, lambda k: [k.Embedding(10, 4), k.Flatten()]),
   'Embedding(mask_zero=True), LSTM': Taken(TOKENS, lambda k: [k.Embedding(10, 4, mask_zero=True), k.LSTM(4)]),
@@ -87,6 +89,18 @@ def _multi_head(keras: Any, inputs: Any) -> Any:
   return keras.GlobalAveragePooling1D()(keras.Add()([inner, keras.MultiHeadAttention(2, 3)(inner, inner)]))
 
 
+def _attention_with_dropout(keras: Any, inputs: Any) -> Any:
+  inner = keras.Dense(4)(inputs)
+  # Of two branches the one that is made last comes first in the model; each has dropout of its own.
+  late, early = keras.Dropout(0.5), keras.MultiHeadAttention(2, 3, dropout=0.5)
+  return keras.Flatten()(keras.Concatenate()([early(inner, inner), late(inner)]))
+
+
+def _dropout_twice(keras: Any, inputs: Any) -> Any:
+  layer = keras.Dropout(0.5)
+  return layer(keras.Dense(8)(layer(inputs)))
+
+
 def _residual(keras: Any, inputs: Any) -> Any:
   inner = keras.Conv2D(2, 3, padding='same', activation='relu')(inputs)
   return keras.Flatten()(keras.Add()([inner, inputs]))
@@ -106,6 +120,8 @@ def _shared(keras: Any, inputs: Any) -> Any:
 GRAPHS: dict[str, tuple[tuple[int, ...], Callable[[Any, Any], Any]]] = {
   'Attention': (SEQUENCE, _attention),
   'MultiHeadAttention': (SEQUENCE, _multi_head),
+  'MultiHeadAttention(dropout=0.5)': (SEQUENCE, _attention_with_dropout),
+  'a shared Dropout': (VECTOR, _dropout_twice),
   'a residual model (Add)': (IMAGE, _residual),
   'branches (Concatenate)': (VECTOR, _branches),
   'a shared layer': (VECTOR, _shared),

@@ -12,6 +12,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import scipy.cluster.hierarchy
+import scipy.optimize
 import scipy.spatial.distance
 import sklearn.metrics
 
@@ -255,7 +256,7 @@ def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | No
   scores = overlap_scores.bcubed(a, b)
   others = {
       'omega': float(omega), 'onmi': overlap_scores.overlapping_nmi(a, b), 'bcubed_precision': scores.precision,
-      'bcubed_recall': scores.recall, 'bcubed_f': scores.f,
+      'bcubed_recall': scores.recall, 'bcubed_f': scores.f, 'share_error': _share_error(membership, truth),
   }  # fmt: skip
   if (a.sum(axis=0) > 1).any() or (b.sum(axis=0) > 1).any():
     return {'ari': None, 'nmi': None} | others
@@ -264,6 +265,15 @@ def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | No
       'ari': float(sklearn.metrics.adjusted_rand_score(right, left)),
       'nmi': float(sklearn.metrics.normalized_mutual_info_score(right, left)),
   } | others  # fmt: skip
+
+
+def _share_error(membership: np.ndarray, truth: np.ndarray) -> float:
+  """Half the L1 distance of the best matching of clusters to groups, empty ones added, over clients."""
+  a, b = (side / side.sum(axis=0) for side in (membership, truth))
+  size = max(len(a), len(b))
+  a, b = (np.vstack([side, np.zeros((size - len(side), side.shape[1]))]) for side in (a, b))
+  costs = np.abs(a[:, None] - b[None]).sum(axis=2) / 2
+  return float(costs[scipy.optimize.linear_sum_assignment(costs)].sum() / a.shape[1])
 
 
 def _evaluation(rng, accuracy: np.ndarray, one_model: bool) -> dict[str, Any]:

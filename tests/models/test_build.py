@@ -164,7 +164,11 @@ def test_a_users_model_is_built_with_seeded_weights(name, own):
     ('own_models.nets:other_input', 'has input shape (None, 7), expected (None, 6)'),
     ('own_models.nets:two_outputs', 'has output shape [(None, 3), (None, 3)], expected (None, 3)'),
     ('own_models.nets:without_input', 'does not know the shape of its input'),
-    ('own_models.nets:batch_norm', 'has non-trainable variables'),
+    (
+      'own_models.nets:batch_norm',
+      'has non-trainable variables: batch normalization, for instance, keeps means',
+    ),
+    ('own_models.nets:batch_norm', 'use keras.layers.GroupNormalization or LayerNormalization instead'),
     ('mnist_cnn', 'does not fit examples of shape (6,)'),
   ],
 )

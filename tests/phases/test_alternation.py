@@ -220,7 +220,7 @@ def test_a_model_without_clients_stays_as_it_is_and_is_told(finished):
 @pytest.mark.parametrize(
   ('options', 'message'),
   [
-    ({'start': 'clustering'}, 'start_clustering'),
+    ({'start': 'clustering'}, 'needs start_clustering'),
     ({'start_clustering': 'planted'}, 'does not apply to start=random'),
     ({'start_noise': 0.2}, 'it applies to start warm'),
     ({'start': 'cold'}, 'allowed are random, warm, clustering'),

@@ -12,7 +12,7 @@ from tff_cluster.data import populate
 from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
-FOUND = recovery.Recovery(*[1.0] * len(recovery.SCORES))
+FOUND = recovery.Recovery(**dict.fromkeys(recovery.SCORES, 1.0) | {'share_error': 0.0})
 
 
 def test_the_planted_groups_are_found_and_clustering_wins_by_a_wide_margin(planted):

@@ -55,7 +55,9 @@ def test_every_newcomer_is_put_with_its_group_regrets_nothing_and_costs_a_round(
     assert own.mean() > fedavg.mean() + 0.1
     if not overlapping:
       assert new.fallback == [False] * NEW and new.regret == [0.0] * NEW
-      assert new.recovery['group'] == recovery.Recovery(*[1.0] * len(recovery.SCORES))
+      assert new.recovery['group'] == recovery.Recovery(
+        **dict.fromkeys(recovery.SCORES, 1.0) | {'share_error': 0.0}
+      )
   assert any(len(clusters) > 1 for clusters in with_new.clustering('dynamic_distance').new_clients.assigned)
   # What it costs.
   spent = {c.label: c.new_clients.ledger for c in found.clusterings}

@@ -45,7 +45,10 @@ def test_every_training_setting_but_the_rounds_names_other_artifacts():
   others = {
     'model': '2nn', 'cohort_fraction': 0.5, 'batch_size': 7, 'local_epochs': 2, 'learning_rate': 0.2, 'seed': 99,
     'phase1_rounds': 77, 'phase2_rounds': 78, 'sketch_dimension': 64, 'cluster_start': 'global_model',
-    'initializer': 'fan_in_uniform', 'aggregator': 'robust',
+    'initializer': 'fan_in_uniform', 'aggregator': 'robust', 'client_optimizer': 'adam', 'weight_decay': 0.1,
+    'learning_rate_decay': 0.9, 'proximal_mu': 0.1, 'server_optimizer': 'yogi', 'server_learning_rate': 0.5,
+    'momentum': {'client_optimizer': 'momentum', 'momentum': 0.5},
+    'server_momentum': {'server_optimizer': 'momentum', 'server_momentum': 0.5},
   }  # fmt: skip
   # Start weights are part of a trajectory's name themselves.
   no_part_of_a_round = ('phase1_rounds', 'phase2_rounds', 'sketch_dimension', 'cluster_start', 'initializer')
@@ -59,4 +62,24 @@ def test_every_training_setting_but_the_rounds_names_other_artifacts():
 
   before = settings_with()
   for name, value in others.items():
-    assert (settings_with(**{name: value}) == before) == (name in no_part_of_a_round), name
+    changes, besides = (value, {**value, name: 0.9}) if isinstance(value, dict) else ({name: value}, {})
+    assert (settings_with(**changes) == before) == (name in no_part_of_a_round), name
+    assert settings_with(**changes) != settings_with(**besides) or name in no_part_of_a_round, name
+
+
+def test_every_option_of_optimizers_reaches_clients_and_server():
+  from tff_cluster.federated import optimizers
+
+  training = config_lib.TrainingConfig(
+    learning_rate=0.2, batch_size=7, client_optimizer='momentum', momentum=0.5, weight_decay=0.1, learning_rate_decay=0.9,
+    proximal_mu=0.3, server_optimizer='momentum', server_learning_rate=0.4, server_momentum=0.6,
+  )  # fmt: skip
+  found = live_experiment.optimizers_of(training)
+  assert found == (
+    optimizers.Local(0.2, 7, 'momentum', 0.5, weight_decay=0.1, proximal_mu=0.3, learning_rate_decay=0.9),
+    optimizers.Server(0.4, 'momentum', 0.6),
+  )
+  assert live_experiment.optimizers_of(config_lib.TrainingConfig()) == (
+    optimizers.Local(0.1, 20),
+    optimizers.MEAN,
+  )

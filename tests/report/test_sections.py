@@ -10,7 +10,7 @@ import pytest
 from tests.made_up import comparison_runs, in_json, run_with_malicious, run_with_new_clients
 from tests.made_up import finished_run as made_up
 from tests.made_up.drawn import drawn, rows, run_of, scorecard_of, text
-from tff_cluster.base.words import score
+from tff_cluster.base.words import error, score
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.data.data_config import ATTACKS, DataConfig
 from tff_cluster.report import cluster_sections, sections
@@ -33,29 +33,31 @@ def _recovery(**options):
 
 def test_scores_of_overlapping_clusters_are_there_only_where_something_overlaps():
   _, section, candidates = _recovery(groups=2, methods=('kmeans',))
-  assert rows(section)[0][3:] == ['ARI', 'NMI', 'Omega']
-  assert rows(candidates)[0][-2:] == ['ARI', 'Omega']
+  assert rows(section)[0][3:] == ['ARI', 'NMI', 'Omega', 'share error']
+  assert rows(candidates)[0][-3:] == ['ARI', 'Omega', 'share error']
   assert 'BCubed' not in section + candidates
   results, section, candidates = _recovery(truth='overlapping', methods=('kmeans', 'dynamic_distance'))
   header, *found = rows(section)
-  assert header[3:] == ['ARI', 'NMI', 'Omega', 'ONMI', 'BCubed F', 'precision', 'recall']
+  assert header[3:] == ['ARI', 'NMI', 'Omega', 'share error', 'ONMI', 'BCubed F', 'precision', 'recall']
   assert 'BCubed precision says' in section
   entries = {entry['label']: entry for entry in results['clusterings']}
   shown = set()
-  for label, _, planted, ari, _, omega, *others in found:
+  for label, _, planted, ari, _, omega, apart, *others in found:
     scores = entries[label]['recovery'][planted.rsplit(' (', 1)[0]]
     assert (ari, omega) == (score(scores['ari']), score(scores['omega']))
+    assert apart == error(scores['share_error'])
     assert others == (['–'] * 4 if ari != '–' else [score(scores[name]) for name in OVERLAPPING])
     shown.add((label, ari == '–'))
   # The planted groups overlap in one of two truths, the clusters of dynamic distance may.
   assert {('kmeans', True), ('kmeans', False)} <= shown
 
   header, *found = rows(candidates)
-  assert header[-4:] == ['ARI', 'Omega', 'ONMI', 'BCubed F']
-  assert 'ARI, Omega, ONMI and BCubed F are against “digit”.' in candidates
+  assert header[-5:] == ['ARI', 'Omega', 'share error', 'ONMI', 'BCubed F']
+  assert 'ARI, Omega, the share error, ONMI and BCubed F are against “digit”.' in candidates
   for row, entry in zip(found, results['candidates'], strict=True):
     scores = (entry['recovery'] or {}).get('digit', {})
-    assert row[-2:] == [score(scores.get('onmi')), score(scores.get('bcubed_f'))]
+    others = [score(scores.get('onmi')), score(scores.get('bcubed_f'))]
+    assert row[-3:] == [error(scores.get('share_error')), *others]
   assert found[0][-2:] != ['–', '–'] and found[-1][-2:] == ['–', '–']
 
 

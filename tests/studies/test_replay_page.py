@@ -13,7 +13,7 @@ from tff_cluster.studies.replay.replayed import Replayed, Row, Truth
 
 
 def scored(omega):
-  return recovery.Recovery(omega, 0.25, omega, 0.125, 0.125, 0.125, 0.125)
+  return recovery.Recovery(omega, 0.25, omega, 0.125, 0.125, 0.125, 0.125, 0.125)
 
 
 def row(family, threshold=None, count=None, clusters=2, memberships=1.0, omega=0.5):

@@ -37,6 +37,14 @@ def score(value: float | None, decimals: int = 2) -> str:
   return f'0.{"9" * decimals}' if text == f'1.{"0" * decimals}' and value < 1.0 - 1e-12 else text
 
 
+def error(value: float | None) -> str:
+  """Returns an error that is 0 at best with two decimals, a dash for None; one above 0 is never printed as 0.00."""
+  if value is None:
+    return '–'
+  text = _plain(value, 2)
+  return '< 0.01' if text == '0.00' and value > 1e-12 else text
+
+
 def decimals_for(values: Sequence[float], verdict: Callable[..., Any], decimals: int = 1) -> int:
   """Returns with how many decimals numbers must be printed so that nobody judges them otherwise than we do.
 

@@ -6,7 +6,7 @@ and resumed, and what its models are measured on is the same for all of them.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -99,8 +99,16 @@ class Federation(Protocol):
   def losses(self, models: Sequence[Weights], clients: np.ndarray) -> np.ndarray:
     """Returns float64[models, clients], mean cross-entropy on the clients' training rows; infinite where it is not finite."""
 
+  def row_losses(self, models: Sequence[Weights], clients: np.ndarray) -> list[np.ndarray]:
+    """Returns for each client float32[models, rows], the cross-entropy of each of its training rows."""
+
   def fed_avg(
-    self, number: int, models: Sequence[Model], users: Sequence[np.ndarray], equal: bool = False
+    self,
+    number: int,
+    models: Sequence[Model],
+    users: Sequence[np.ndarray],
+    equal: bool = False,
+    row_weights: Sequence[Sequence[np.ndarray]] | None = None,
   ) -> tuple[Model, ...]:
     """Returns each model after a round of FedAvg of its users; one that nobody uses stays as it is.
 
@@ -109,10 +117,27 @@ class Federation(Protocol):
       models: The models.
       users: int64[users] of each, positions of clients, ascending.
       equal: Whether clients weigh the same in the mean; else each weighs as many as it has training rows.
+      row_weights: For each model and each of its users float[rows]; a row's loss is multiplied with it. None: by 1.
     """
 
-  def updates(self, number: int, starts: Sequence[Weights], users: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Returns for each start float32[users, features], what its users' weights become minus it; NaN where that is not finite."""
+  def updates(
+    self,
+    number: int,
+    starts: Sequence[Weights],
+    users: Sequence[np.ndarray],
+    made_of: Sequence[Weights] | None = None,
+    proximal_mu: float = 0.0,
+  ) -> list[np.ndarray]:
+    """Returns for each start float32[users, features], what its users' weights become minus it; NaN where that is not finite.
+
+    Args:
+      number: The round; the visit orders are drawn for it.
+      starts: Where clients start.
+      users: int64[users] of each, positions of clients, ascending.
+      made_of: The models that clients are sent, as far as they were not earlier in the round, to make their starts of; None:
+        they are sent the starts.
+      proximal_mu: mu of a penalty mu / 2 * |w - start|^2 (Li et al. 2020, equation 2), beside the experiment's own.
+    """
 
   def average(self, model: Model, updates: np.ndarray, weights: np.ndarray) -> Model:
     """Returns a model after the server's part of a round of FedAvg.
@@ -151,18 +176,12 @@ _Options = TypeVar('_Options', bound=Options)
 
 
 class Alternating(Method[_Options]):
-  """A method that alternates between clustering and training; it overrides `step`.
-
-  Attributes:
-    joins_predictions: Whether a client that has a share in several models predicts with the mean of their probabilities,
-      weighted by its shares; else with the mean of their weights.
-  """
+  """A method that alternates between clustering and training; it overrides `step`."""
 
   approach = 'Alternating clustering and training'
   one_cluster = 'all clients ended with one model, so the method collapsed to FedAvg'
   draws = True
   alternates = True
-  joins_predictions: ClassVar[bool] = False
 
   def check(self, options: _Options) -> None:
     """Raises InputError where a start from a clustering names none, or a number of clusters beside it."""
@@ -182,7 +201,7 @@ class Alternating(Method[_Options]):
     """Raises InputError where the clustering to start from is not there."""
     if options.start_clustering is not None and options.start_clustering not in others:
       raise InputError(
-        f'{argument("start_clustering", options.start_clustering)}: the clusterings of this run to start from are: '
+        f'start_clustering={options.start_clustering}: the clusterings of this run to start from are: '
         f'{", ".join(others) or "none"}'
       )
 
@@ -197,20 +216,35 @@ class Alternating(Method[_Options]):
   def estimate(self, options: _Options, losses: np.ndarray) -> np.ndarray:
     """Returns float64[models, clients], memberships from mean losses of the models on training rows, likewise.
 
-    Newcomers, and clients that no cohort ever had, are assigned so: by default to the model with the least loss.
+    By default a client belongs to the model with the least loss.
     """
     return one_hot(np.argmin(losses, axis=0), len(losses))
+
+  def assign(self, options: _Options, row_losses: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns float64[models, clients], the memberships of newcomers, and of clients that no cohort ever had.
+
+    Args:
+      options: The options.
+      row_losses: float32[models, rows] of each client, on its training rows.
+    """
+    return self.estimate(options, mean_losses(row_losses))
 
   def join(self, options: _Options, newcomers: Newcomers) -> Joined:
     """Returns the clusters of the newcomers, by the losses of the models on their training rows."""
     assert newcomers.losses is not None
-    losses = newcomers.losses()
-    fallback = ~np.isfinite(losses).any(axis=0)
-    return Joined(self.estimate(options, losses), fallback)
+    row_losses = newcomers.losses()
+    fallback = ~np.isfinite(mean_losses(row_losses)).any(axis=0)
+    return Joined(self.assign(options, row_losses), fallback)
 
   def basis(self, options: _Options) -> str:
     """Says what clusters were found on."""
     return 'training, round by round'
+
+
+def mean_losses(row_losses: Sequence[np.ndarray]) -> np.ndarray:
+  """Returns float64[models, clients], means over rows; infinite where they are not finite."""
+  means = np.stack([rows.mean(axis=1, dtype=np.float64) for rows in row_losses], axis=1)
+  return np.where(np.isfinite(means), means, np.inf)
 
 
 def one_hot(labels: np.ndarray, count: int) -> np.ndarray:

@@ -147,8 +147,10 @@ def clustered_only(assignment: ClusterAssignment, excluded: Sequence[str]) -> Cl
   """Returns the clustering of the clients that were clustered, for scores; a cluster without any is left out."""
   kept = ~among(assignment.client_ids, excluded)
   membership = assignment.membership[:, kept]
+  some = membership.any(axis=1)
   ids = tuple(i for i, stays in zip(assignment.client_ids, kept, strict=True) if stays)
-  return ClusterAssignment(membership[membership.any(axis=1)], ids)
+  shares = None if assignment.shares is None else assignment.shares[:, kept][some]
+  return ClusterAssignment(membership[some], ids, shares)
 
 
 def join_largest(

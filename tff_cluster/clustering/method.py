@@ -62,8 +62,8 @@ class Newcomers:
     threshold: The distance threshold that was used; None where there was none.
     truths: The newcomers' planted memberships by name; None for all but an oracle.
     tree: The clusters that a method which splits while it trains has trained; None for others.
-    losses: Measures the clusters' models on the newcomers' training rows: mean cross-entropy float64[clusters, newcomers],
-      infinite where it is not finite; None but for methods that alternate.
+    losses: Measures the clusters' models on the newcomers' training rows: the cross-entropy of each row, float32[clusters, rows]
+      a newcomer; None but for methods that alternate.
   """
 
   assignment: 'ClusterAssignment'
@@ -72,7 +72,7 @@ class Newcomers:
   threshold: float | None = None
   truths: Mapping[str, np.ndarray] | None = None
   tree: 'Tree | None' = None
-  losses: Callable[[], np.ndarray] | None = None
+  losses: Callable[[], Sequence[np.ndarray]] | None = None
 
 
 class Method(Generic[Options]):
@@ -92,6 +92,8 @@ class Method(Generic[Options]):
     one_cluster: What it means where all clients are in one cluster.
     alternates: Whether it clusters and trains in turn, instead of clustering vectors that clients sent once; see
       clustering/alternating.py.
+    joins_predictions: Whether a client that has shares in several models predicts with the mean of their probabilities,
+      weighted by its shares; else with the mean of their weights.
   """
 
   name: ClassVar[str] = ''
@@ -106,6 +108,7 @@ class Method(Generic[Options]):
   estimator_defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
   one_cluster: ClassVar[str] = 'this is FedAvg restarted, not a clustering'
   alternates: ClassVar[bool] = False
+  joins_predictions: ClassVar[bool] = False
 
   @property
   def splits(self) -> bool:

@@ -34,7 +34,7 @@ class Joined:
   """Which clusters newcomers are assigned to.
 
   Attributes:
-    membership: bool[clusters, newcomers], at least one cluster a newcomer.
+    membership: bool[clusters, newcomers], at least one cluster a newcomer; or float64, their shares.
     fallback: bool[newcomers], where no cluster took the newcomer by the method's own rule.
   """
 

@@ -1,4 +1,4 @@
-"""How well a clustering finds planted groups, for disjoint and for overlapping ones."""
+"""How well a clustering finds planted groups, for disjoint, overlapping and soft ones."""
 
 import dataclasses
 import warnings
@@ -16,13 +16,14 @@ _BLOCK = 1024
 
 @dataclasses.dataclass(frozen=True)
 class Recovery(records.Record):
-  """How well a clustering finds planted groups: 1 is best.
+  """How well a clustering finds planted groups: 1 is best, but for the share error, whose best is 0.
 
   Attributes:
     ari, nmi: None where clustering or truth overlaps.
     omega: Omega index.
     onmi: Overlapping NMI.
     bcubed_precision, bcubed_recall, bcubed_f: Extended BCubed.
+    share_error: See there. A client of several clusters, or groups, that are known without shares has as much of each.
   """
 
   ari: float | None
@@ -32,6 +33,7 @@ class Recovery(records.Record):
   bcubed_precision: float
   bcubed_recall: float
   bcubed_f: float
+  share_error: float
 
 
 # The scores of Recovery by name.
@@ -84,12 +86,40 @@ def omega_index(membership_a: np.ndarray, membership_b: np.ndarray) -> float:
   return (agreeing * pairs - by_chance) / (pairs**2 - by_chance)
 
 
+def share_error(estimated: np.ndarray, planted: np.ndarray) -> float:
+  """Returns how far the clients' shares in clusters are from their shares in groups.
+
+  Clusters and groups are matched one to one (Kuhn 1955), so that the mean over clients of the total variation distance is
+  least. What is left without a match is compared with 0.
+
+  Args:
+    estimated: float[clusters, clients], columns sum to 1.
+    planted: float[groups, clients], likewise.
+
+  Returns:
+    0 for equal shares, and below 1. Of disjoint clusters and groups it is the share of clients that are outside of the
+    cluster of their group.
+
+  Raises:
+    InputError: if the two are not matrices over equally many clients, at least one.
+  """
+  from scipy import optimize
+
+  same_clients(estimated, planted)
+  found, truth = np.asarray(estimated, np.float64), np.asarray(planted, np.float64)
+  clusters, groups = optimize.linear_sum_assignment(_common_shares(found, truth), maximize=True)
+  apart = np.abs(found[clusters] - truth[groups]).sum()
+  alone = np.delete(found, clusters, axis=0).sum() + np.delete(truth, groups, axis=0).sum()
+  return float((apart + alone) / (2 * found.shape[1]))
+
+
 def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> Recovery:
   """Returns how well the clustering finds the planted groups.
 
   Args:
     assignment: The clustering.
-    truth: float[groups, clients]; a client belongs to every group of which it has a share above 0.
+    truth: float[groups, clients]; a client belongs to every group of which it has a share above 0. Where its column does not
+      sum to 1, it is told without shares.
 
   Raises:
     InputError: if the truth is about another number of clients, or leaves a client without a group.
@@ -111,7 +141,27 @@ def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> Recovery:
     pairs.precision,
     pairs.recall,
     pairs.f,
+    share_error(assignment.own, _as_shares(np.asarray(truth, np.float64))),
   )
+
+
+def _as_shares(truth: np.ndarray) -> np.ndarray:
+  """Returns the columns of float64[groups, clients] that sum to 1 as they are, and of others equal shares of their groups."""
+  member = truth > 0.0
+  return np.where(np.isclose(truth.sum(axis=0), 1.0), truth, member / member.sum(axis=0))
+
+
+def _common_shares(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
+  """Returns float64[clusters, groups], the sum over clients of the smaller one of their two shares.
+
+  As the shares of a client sum to 1 on either side, its total variation distance is 1 minus that, summed over matched pairs.
+  """
+  clusters, clients = np.nonzero(found)
+  shares = found[clusters, clients]
+  of_groups = [
+    np.bincount(clusters, np.minimum(shares, group[clients]), minlength=len(found)) for group in truth
+  ]
+  return np.stack(of_groups, axis=1)
 
 
 def _score(name: str, labels_a: np.ndarray, labels_b: np.ndarray) -> float:

@@ -118,6 +118,13 @@ class DataConfig:
     at_most=0.5,
     applies=('partition', ('mixture',)),
   )
+  mixture_pattern: str = option(
+    'fixed',
+    'fixed: mixed clients have the same mixture_share of their second group; linear: the shares of the mixed clients of a group '
+    'rise evenly from 0 to a half.',
+    choices=('fixed', 'linear'),
+    applies=('partition', ('mixture',)),
+  )
   mixed_clients: float = option(
     0.5,
     'Share of the clients that are mixed; the others belong to one group.',

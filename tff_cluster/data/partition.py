@@ -164,8 +164,9 @@ def _groups(source: Source, config: DataConfig) -> tuple[np.ndarray | None, grou
   """The groups' shares float64[groups, clients] (None: no groups) and their transformation."""
   clients, kind = config.num_clients, config.partition
   if kind == 'mixture':
+    share = config.mixture_share if config.mixture_pattern == 'fixed' else None
     shares = groups.mix_groups(
-      clients, config.num_groups, config.mixed_clients, config.mixture_share, _rng(config, 'groups')
+      clients, config.num_groups, config.mixed_clients, share, _rng(config, 'groups')
     )
     kind = config.mixture_kind
   elif kind in ('label_swapped', 'label_permuted', 'rotated'):

@@ -52,6 +52,7 @@ class ExperimentConfig:
     for section in (self.data, self.training, *self.clusterings, self.evaluation):
       validate(section)
     _check_model_name(self.training.model)
+    _check_single_step(self.training)
     rules.added(self.evaluation.aggregation)
     # Labels name folders, and some file systems do not tell a from A.
     labels = [clustering.label.lower() for clustering in self.clusterings]
@@ -101,6 +102,11 @@ class ExperimentConfig:
     if self.data.partition == 'mixture' and self.data.num_groups < 2:
       raise InputError(f'{argument("num_groups", self.data.num_groups)}: a mixture needs at least 2 groups')
     _check_angles(self.data)
+    if self.data.mixture_pattern != 'fixed' and self.data.mixture_share != DataConfig.mixture_share:
+      raise InputError(
+        f'{argument("mixture_share", self.data.mixture_share)} does not apply to '
+        f'{argument("mixture_pattern", self.data.mixture_pattern)}; it applies to mixture_pattern fixed'
+      )
     words = ' that take part' if self.data.new_clients else ''
     for clustering in self.clusterings:
       clustering.rule.check_experiment(
@@ -232,6 +238,21 @@ def _check_angles(data: DataConfig) -> None:
       f'{argument("angles")} does not apply to {argument("mixture_kind", data.mixture_kind)}; it applies to mixture_kind rotated'
     )
   _ = data.degrees
+
+
+def _check_single_step(training: TrainingConfig) -> None:
+  """Refuses what has no effect where a client makes one step a round: no velocity, and no distance to where it started."""
+  if training.batch_size or training.local_epochs > 1:
+    return
+  for name, idle in (
+    ('client_optimizer', training.client_optimizer == 'momentum'),
+    ('proximal_mu', training.proximal_mu > 0),
+  ):
+    if idle:
+      raise InputError(
+        f'{argument(name, getattr(training, name))} has no effect with {argument("batch_size", 0)} and '
+        f'{argument("local_epochs", 1)}, where a client makes one step a round; give batches or more epochs'
+      )
 
 
 def _check_model_name(model: str) -> None:

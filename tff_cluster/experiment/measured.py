@@ -224,6 +224,7 @@ class JoinedClients(records.Record):
     fallback: [new], no cluster took the client by the method's own rule (`join` in clustering/methods).
     client_accuracy: [new], each with its own model, the mean of its clusters' models, on its test rows.
     cluster_accuracy: [clusters][new].
+    shares: [new], what each has of each of its clusters, in the order of `assigned`; None where it has as much of each.
     regret: [new], accuracy of the single cluster model that is best on the client's test rows, known in hindsight only, minus
       its own; below 0 where a mean of several models is better.
     ledger: Of their local updates.
@@ -235,6 +236,7 @@ class JoinedClients(records.Record):
   cluster_accuracy: list[list[float]]
   regret: list[float]
   ledger: Ledger
+  shares: list[list[float]] | None = dataclasses.field(default=None, kw_only=True, metadata={'omitted': True})
 
 
 @dataclasses.dataclass(frozen=True)

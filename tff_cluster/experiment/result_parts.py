@@ -1,7 +1,7 @@
 """The parts of results.json (tff_cluster/experiment/results.py). Accuracies are from 0 to 1, times in seconds.
 
 What phases measure is in measured.py. What is in neither is in the records of lower rooms: `Metrics` and `RowMetrics` (data/class_counts.py), `Recovery` (clustering/recovery.py),
-`Test` and `TwoKinds` (clustering/recursion.py), `Comparison` (aggregation/expert_comparison.py), `Checkpoints`
+`Alternated` (clustering/membership_history.py), `Test` and `TwoKinds` (clustering/recursion.py), `Comparison` (aggregation/expert_comparison.py), `Checkpoints`
 (storage/saved_rounds.py) and `Environment` (base/environment.py).
 """
 
@@ -9,6 +9,7 @@ import dataclasses
 
 from tff_cluster.base import records
 from tff_cluster.base.types import Json
+from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.clustering.recursion import Test
 from tff_cluster.experiment.measured import (
@@ -156,6 +157,8 @@ class Clustering(records.Record):
     excluded: Clients that were not clustered, because their updates were not finite. They are members of the largest cluster
       (bipartition: of the larger halves). `recovery` is over the others, as are the scores of candidates.
     dropped_updates: Client updates of Phase 2 that were not finite and were left out.
+    shares: [clusters][clients], what clients have of each of their clusters, columns sum to 1; None where it is as much of each.
+    alternation: What the rounds of a method that alternates between clustering and training came to; None for others.
   """
 
   label: str
@@ -188,6 +191,8 @@ class Clustering(records.Record):
   new_clients: Joined | None
   excluded: tuple[str, ...] = records.optional(())
   dropped_updates: int = records.optional(0)
+  shares: list[list[float]] | None = records.optional(None)
+  alternation: Alternated | None = records.optional(None)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,9 @@ clustering linkage_LABEL float64[clients - 1, 4] (SciPy's form). For each cluste
 similarity_LABEL_NNN float32[members, members], the cosine similarity of the updates of the clients of splits[NNN]
 (three digits), in the order of its `cluster`; and client_accuracy_LABEL float32[rounds, clients], test accuracy of every
 client after each round, from round 1 to the last, under the model that it uses in that round: before the first split the
-common one, in the round of a split still that of the whole cluster. Clients that were not clustered (`excluded`) have NaN
+common one, in the round of a split still that of the whole cluster. For each clustering that alternated with training:
+memberships_LABEL float32[rounds, models, clients], the clients' shares in its models after each round, and first_round_LABEL int64,
+the round whose models it started from; a column is 0 while nothing is known of the client. Clients that were not clustered (`excluded`) have NaN
 in distances, embedding and similarities, and no leaf in a linkage.
 """
 

@@ -8,12 +8,20 @@ together and checks what no section can know alone; import them from there.
 
 import dataclasses
 
+from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.fields import option
 from tff_cluster.models.builtin import MODELS
 
 INITIALIZERS = ('model', 'fan_in_uniform')
 STARTS = ('members_mean', 'global_model')
 AGGREGATORS = ('mean', 'zeroing', 'clipping', 'robust')
+CLIENT_OPTIMIZERS = ('sgd', 'momentum', 'adam')
+SERVER_OPTIMIZERS = (*CLIENT_OPTIMIZERS, 'yogi')
+# Fields that say how clients and server step; at their defaults it is the federated averaging of McMahan et al. 2017.
+_OPTIMIZATION = (
+  'client_optimizer', 'momentum', 'weight_decay', 'learning_rate_decay', 'proximal_mu', 'server_optimizer',
+  'server_learning_rate', 'server_momentum',
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +56,48 @@ class TrainingConfig:
   )
   batch_size: int = option(20, 'Rows of a batch; 0: all rows of the client at once.', at_least=0)
   local_epochs: int = option(1, 'Passes over its rows that a client makes in a round.', at_least=1)
-  learning_rate: float = option(0.1, 'Client learning rate (SGD).', above=0.0)
+  learning_rate: float = option(0.1, 'Client learning rate; adam wants a smaller one.', above=0.0)
+  client_optimizer: str = option(
+    'sgd', "Optimizer of the clients, TFF's; it starts anew in each round.", choices=CLIENT_OPTIMIZERS
+  )
+  momentum: float = option(
+    0.9,
+    'Momentum of the clients.',
+    above=0.0,
+    at_most=1.0,
+    applies=('client_optimizer', ('momentum',)),
+  )
+  weight_decay: float = option(
+    0.0, "Adds this many times the weights to a client's gradient (L2 regularization).", at_least=0.0
+  )
+  learning_rate_decay: float = option(
+    1.0,
+    'In round t the client learning rate is multiplied by this to the power of t - 1.',
+    above=0.0,
+    at_most=1.0,
+  )
+  proximal_mu: float = option(
+    0.0,
+    "FedProx: adds this many times the difference to the round's first weights to a client's gradient.",
+    at_least=0.0,
+  )
+  server_optimizer: str = option(
+    'sgd',
+    "Optimizer of the server, TFF's, whose gradient is the mean update: with sgd at rate 1 the model becomes the mean.",
+    choices=SERVER_OPTIMIZERS,
+  )
+  server_learning_rate: float = option(
+    1.0,
+    'Learning rate of the server; adam and yogi move each weight by about this much in a round, so give 0.01, say.',
+    above=0.0,
+  )
+  server_momentum: float = option(
+    0.9,
+    'Momentum of the server.',
+    above=0.0,
+    at_most=1.0,
+    applies=('server_optimizer', ('momentum',)),
+  )
   sketch_dimension: int | None = option(
     None,
     'Clients send a count sketch of this many numbers for clustering; default: their whole signature.',
@@ -65,6 +114,19 @@ class TrainingConfig:
     'them to an adaptive norm, or do both (robust).',
     choices=AGGREGATORS,
   )
+
+  @property
+  def optimization(self) -> dict[str, str | float]:
+    """What clients and server do otherwise than in plain federated averaging, by field; empty for that."""
+    found = {}
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      chooser, values = field.metadata.get('applies', ('seed', ()))
+      if field.name in _OPTIMIZATION and (
+        getattr(self, chooser) in values or not fields_lib.is_default(field, value)
+      ):
+        found[field.name] = value
+    return found
 
 
 @dataclasses.dataclass(frozen=True)

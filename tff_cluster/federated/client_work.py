@@ -1,4 +1,4 @@
-"""What one client does in a round: E epochs of mini-batch SGD from the model that it receives.
+"""What one client does in a round: E epochs of mini-batch steps from the model that it receives (optimizers.Local).
 
 A client's rows travel as one element of a sequence (TFF's learning processes take sequences only):
 
@@ -11,14 +11,16 @@ is what makes small clients fast (see benchmarks/README.md).
 
 `scale` is what the client multiplies its update with: 1 for an honest client, which changes no bit, anything else for
 one that is malicious (data/malicious.py). `weight` is what its update counts in the mean; `last` says whether it is the last
-client of its chunk (chunked_sum.py).
+client of its chunk (chunked_sum.py). Where the learning rate decays, `rate`, a float32, multiplies that of round 1, and a model
+with dropout gets `seed`, an int32: what it draws in a step follows from [seed, number of the step]. What optimizers.Local asks
+for beside that are `row_weights`, float32[rows], and `anchor`, arrays like the weights.
 """
 
 import collections
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -27,7 +29,7 @@ import tensorflow_federated as tff
 from tff_cluster.base import digests
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.types import Json, Weights
-from tff_cluster.federated import chunked_sum, keras_graph
+from tff_cluster.federated import chunked_sum, keras_graph, optimizers
 from tff_cluster.models import build as models_build
 
 # oneDNN's kernels of these keep what belongs to one call (the number of channels, and where mean and variance lie) in
@@ -46,11 +48,25 @@ COUNTS = collections.OrderedDict(
 # Weights of a model in a computation, in the order of Weights.
 Tensors: TypeAlias = Sequence[tf.Tensor]
 # What a client holds while it trains; see the module's docstring.
-ClientData: TypeAlias = collections.OrderedDict[str, np.ndarray]
-# What an optimizer of TFF remembers from step to step.
-_OptimizerState: TypeAlias = Mapping[str, tf.Tensor]
+ClientData: TypeAlias = collections.OrderedDict[str, np.ndarray | list[np.ndarray]]
 # update, weight, loss_sum, rows_visited and finite of build_client_update.
 _Update: TypeAlias = tuple[Tensors, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]
+
+
+class Loss(Protocol):
+  """See Model.loss."""
+
+  def __call__(
+    self, weights: Tensors, x: tf.Tensor, y: tf.Tensor, seed: tf.Tensor | None = None
+  ) -> tuple[tf.Tensor, tf.Tensor]: ...
+
+
+class ClientUpdate(Protocol):
+  """See build_client_update."""
+
+  def __call__(
+    self, initial: Tensors, data: Mapping[str, tf.Tensor], anchor: Tensors | None = None
+  ) -> _Update: ...
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,20 +75,22 @@ class Model:
 
   Attributes:
     weights: The seeded initial weights, float32 arrays, trainable ones only.
-    loss: (weights, x float32 [batch, ...], y int32[batch]) -> per-example cross-entropy float32[batch]
-      and predicted label int32[batch].
+    loss: (weights, x float32 [batch, ...], y int32[batch], seed=None) -> per-example cross-entropy float32[batch]
+      and predicted label int32[batch]. Of a model that draws: with dropout from the seed int32[2], or without.
     probabilities: (weights, x float32 [batch, ...]) -> float32[batch, classes].
     x_spec: The spec of a client's rows x: [None, ...].
     num_classes: Number of classes.
     graph: A digest of its operations; equal for equal models, whatever was built before.
+    draws: Whether it draws while it trains (dropout).
   """
 
   weights: Weights
-  loss: Callable[[Tensors, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+  loss: Loss
   probabilities: Callable[[Tensors, tf.Tensor], tf.Tensor]
   x_spec: tf.TensorSpec
   num_classes: int
   graph: str
+  draws: bool
 
   @property
   def num_parameters(self) -> int:
@@ -126,8 +144,10 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: np.dtype | type[np.nu
     outputs = outputs_of(weights, x)
     return outputs if probabilities else tf.nn.softmax(outputs)
 
-  def loss(weights: Tensors, x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    outputs = outputs_of(weights, x)
+  def loss(
+    weights: Tensors, x: tf.Tensor, y: tf.Tensor, seed: tf.Tensor | None = None
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    outputs = outputs_of(weights, x, seed)
     each = tf.keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=not probabilities)
     return each, tf.argmax(outputs, axis=1, output_type=tf.int32)
 
@@ -137,22 +157,24 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: np.dtype | type[np.nu
         [tf.compat.v1.placeholder(tf.float32, w.shape) for w in weights],
         tf.zeros([1, *x_spec.shape[1:]]),
         tf.zeros([1], tf.int32),
+        tf.zeros([2], tf.int32) if whole.draws else None,
       )
     except Exception as error:
       raise _unusable(error) from error
-  _refuse_operations(_operation_types(graph))
-  return Model(
-    weights, loss, predict_probabilities, x_spec, int(keras_model.output_shape[-1]), _digest_of(graph)
-  )
+  _refuse_operations(_operation_types(graph), whole.draws)
+  classes = int(keras_model.output_shape[-1])
+  return Model(weights, loss, predict_probabilities, x_spec, classes, _digest_of(graph), whole.draws)
 
 
-def _refuse_operations(kinds: set[str]) -> None:
+def _refuse_operations(kinds: set[str], has_dropout: bool) -> None:
   """Raises InputError where a model has operations whose numbers could not be trusted or repeated."""
-  random_ops = sorted(kind for kind in kinds if 'Random' in kind)
+  random_ops = sorted(
+    kind for kind in kinds if 'Random' in kind and not (has_dropout and kind.startswith('Stateless'))
+  )
   if random_ops:
     raise InputError(
-      f'the model draws random numbers ({", ".join(random_ops)}; dropout or noise layers, for instance), so that a round '
-      'could not be repeated bit for bit; leave those layers out'
+      f'the model draws random numbers ({", ".join(random_ops)}; a noise layer, or dropout inside a recurrent one, for '
+      'instance), so that a round could not be repeated bit for bit; leave those layers out, or use keras.layers.Dropout'
     )
   unsafe = sorted(kind for kind in kinds if kind.startswith(_UNSAFE))
   if unsafe:
@@ -205,9 +227,9 @@ def scaled(x: tf.Tensor) -> tf.Tensor:
   return tf.cast(x, tf.float32) / 255.0 if x.dtype == tf.uint8 else tf.cast(x, tf.float32)
 
 
-def client_data_spec(model: Model) -> collections.OrderedDict[str, tf.TensorSpec]:
+def client_data_spec(model: Model, local: optimizers.Local) -> collections.OrderedDict[str, tf.TensorSpec]:
   """Returns the spec of ClientData."""
-  return collections.OrderedDict(
+  spec = collections.OrderedDict(
     x=model.x_spec,
     y=tf.TensorSpec([None], tf.int32),
     order=tf.TensorSpec([None, None], tf.int32),
@@ -215,34 +237,53 @@ def client_data_spec(model: Model) -> collections.OrderedDict[str, tf.TensorSpec
     weight=tf.TensorSpec([], tf.float32),
     last=tf.TensorSpec([], tf.bool),
   )
+  if local.decays:
+    spec['rate'] = tf.TensorSpec([], tf.float32)
+  if model.draws:
+    spec['seed'] = tf.TensorSpec([], tf.int32)
+  if local.weighs_rows:
+    spec['row_weights'] = tf.TensorSpec([None], tf.float32)
+  if local.brings_anchor:
+    spec['anchor'] = tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights)
+  return spec
 
 
 def beside_rows(
-  order: np.ndarray, scale: float | np.float32 = 1.0, weight: float = 1.0, last: bool = True
-) -> dict[str, np.ndarray]:
+  order: np.ndarray,
+  scale: float | np.float32 = 1.0,
+  weight: float = 1.0,
+  last: bool = True,
+  rate: float | None = None,
+  seed: int | None = None,
+  row_weights: np.ndarray | None = None,
+  anchor: Weights | None = None,
+) -> dict[str, np.ndarray | list[np.ndarray]]:
   """Returns what a client is sent beside its rows x and y; see the module's docstring."""
   return {
     'order': order.astype(np.int32),
     'scale': np.asarray(scale, np.float32),
     'weight': np.asarray(weight, np.float32),
     'last': np.asarray(last),
+    **({} if rate is None else {'rate': np.asarray(rate, np.float32)}),
+    **({} if seed is None else {'seed': np.asarray(seed, np.int32)}),
+    **({} if row_weights is None else {'row_weights': np.asarray(row_weights, np.float32)}),
+    **({} if anchor is None else {'anchor': list(anchor)}),
   }
 
 
-def build_client_update(
-  model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
-) -> Callable[[Tensors, Mapping[str, tf.Tensor]], _Update]:
-  """Returns a tf.function (weights, client data) -> (update, weight, loss_sum, rows_visited, finite).
+def build_client_update(model: Model, local: optimizers.Local) -> ClientUpdate:
+  """Returns a tf.function (weights, client data, anchor=None) -> (update, weight, loss_sum, rows_visited, finite).
 
   update: float32 arrays like the weights, initial minus trained (TFF's sign), times the client's scale; weight:
   float32, the client's own, or 0 with a zero update where training or
-  scale made NaN or infinity of it; loss_sum float32 over the rows visited.
+  scale made NaN or infinity of it; loss_sum float32 over the rows visited, without penalties.
+  The anchor, arrays like the weights, is what local.proximal_mu pulls to; None: the weights that the client starts from.
 
   Args:
     model: The model.
-    optimizer: The client optimizer.
-    batch_size: Rows of a batch, 0 for all rows at once. The last batch of an epoch may be smaller.
+    local: How clients train.
   """
+  optimizer = local.build()
 
   # Without AutoGraph, which takes longer to translate these few functions than TensorFlow to trace them. A call, not
   # inlined: TensorFlow rewrites a function's operations to oneDNN's on their own, while inside a loop's graph it finds the
@@ -250,36 +291,51 @@ def build_client_update(
   @functools.partial(
     tf.function, autograph=False, reduce_retracing=True, experimental_attributes={'_noinline': True}
   )
-  def sgd_step(
-    state: _OptimizerState, weights: Tensors, x: tf.Tensor, y: tf.Tensor
-  ) -> tuple[_OptimizerState, Tensors, tf.Tensor]:
+  def one_batch(
+    state: optimizers.State,
+    weights: Tensors,
+    x: tf.Tensor,
+    y: tf.Tensor,
+    row_weights: tf.Tensor | None,
+    anchor: Tensors | None,
+    seed: tf.Tensor | None,
+  ) -> tuple[optimizers.State, Tensors, tf.Tensor]:
     with tf.GradientTape() as tape:
       tape.watch(weights)
-      each, _ = model.loss(weights, scaled(x), y)
-      loss = tf.reduce_mean(each)
+      each, _ = model.loss(weights, scaled(x), y, seed)
+      loss = tf.reduce_mean(each if row_weights is None else each * row_weights)
     gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-    state, weights = optimizer.next(state, weights, gradients)
+    state, weights = optimizer.next(state, weights, local.pulled(gradients, weights, anchor))
     return state, weights, tf.reduce_sum(each)
 
   @functools.partial(tf.function, autograph=False)
-  def client_update(initial: Tensors, data: Mapping[str, tf.Tensor]) -> _Update:
+  def client_update(
+    initial: Tensors, data: Mapping[str, tf.Tensor], anchor: Tensors | None = None
+  ) -> _Update:
     x, y, order = data['x'], data['y'], data['order']
     rows = tf.shape(y)[0]
-    size = tf.constant(batch_size) if batch_size else tf.maximum(rows, 1)
+    size = tf.constant(local.batch_size) if local.batch_size else tf.maximum(rows, 1)
     batches = (rows + size - 1) // size
     steps = tf.shape(order)[0] * batches
     initial = tuple(initial)
-    specs = tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights)
+    anchor = data['anchor'] if local.brings_anchor else initial if anchor is None else anchor
+    anchor = tuple(anchor) if local.proximal_mu else None
+    state = optimizer.initialize(tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights))
+    if local.decays:
+      state = optimizers.at_rate(optimizer, state, data['rate'])
 
     def one_step(
-      step: tf.Tensor, state: _OptimizerState, weights: Tensors, loss_sum: tf.Tensor
-    ) -> tuple[tf.Tensor, _OptimizerState, Tensors, tf.Tensor]:
+      step: tf.Tensor, state: optimizers.State, weights: Tensors, loss_sum: tf.Tensor
+    ) -> tuple[tf.Tensor, optimizers.State, Tensors, tf.Tensor]:
       start = (step % batches) * size
       visit = order[step // batches, start : tf.minimum(start + size, rows)]
-      state, weights, batch_loss = sgd_step(state, weights, tf.gather(x, visit), tf.gather(y, visit))
+      seed = tf.stack([data['seed'], step]) if model.draws else None
+      weighed = tf.gather(data['row_weights'], visit) if local.weighs_rows else None
+      rows_of_batch = tf.gather(x, visit), tf.gather(y, visit), weighed
+      state, weights, batch_loss = one_batch(state, weights, *rows_of_batch, anchor, seed)
       return step + 1, state, weights, loss_sum + batch_loss
 
-    first = (tf.constant(0), optimizer.initialize(specs), initial, tf.constant(0.0))
+    first = (tf.constant(0), state, initial, tf.constant(0.0))
     _, _, weights, loss_sum = tf.while_loop(lambda step, *_: step < steps, one_step, first)
     update = tuple((before - after) * data['scale'] for before, after in zip(initial, weights, strict=True))
     finite = tf.reduce_all(tf.stack([tf.reduce_all(tf.math.is_finite(u)) for u in update]))
@@ -292,18 +348,15 @@ def build_client_update(
   return client_update
 
 
-def build_client_result(
-  model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
-) -> tff.Computation:
+def build_client_result(model: Model, local: optimizers.Local) -> tff.Computation:
   """Returns (weights, <x,y,...>*) -> (<update=<update, last>, update_weight>, counts <loss_sum, rows, dropped>) of one client.
 
   Args:
     model: The model.
-    optimizer: The client optimizer.
-    batch_size: Rows of a batch, 0 for all rows at once.
+    local: How clients train.
   """
-  update_fn = build_client_update(model, optimizer, batch_size)
-  data_type = tff.types.SequenceType(tff.types.tensorflow_to_type(client_data_spec(model)))
+  update_fn = build_client_update(model, local)
+  data_type = tff.types.SequenceType(tff.types.tensorflow_to_type(client_data_spec(model, local)))
 
   @tff.tensorflow.computation(model_weights_type(model), data_type)
   def client_result(weights, sequence):
@@ -333,9 +386,7 @@ def model_weights_type(model: Model) -> tff.Type:
   )
 
 
-def build_client_work(
-  model: Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
-) -> tff.learning.templates.ClientWorkProcess:
+def build_client_work(model: Model, local: optimizers.Local) -> tff.learning.templates.ClientWorkProcess:
   """Returns the client work of federated averaging over clients that hold their rows as tensors.
 
   Its `next` has the type
@@ -345,10 +396,9 @@ def build_client_work(
 
   Args:
     model: The model.
-    optimizer: The client optimizer.
-    batch_size: Rows of a batch, 0 for all rows at once.
+    local: How clients train.
   """
-  client_result, add_up = build_client_result(model, optimizer, batch_size), chunked_sum.build(COUNTS)
+  client_result, add_up = build_client_result(model, local), chunked_sum.build(COUNTS)
 
   @tff.federated_computation
   def init_fn():

@@ -34,12 +34,18 @@ class KerasGraph:
     _refuse_beside_loss(keras_model)
     self._order = _order_of_making(keras_model)
 
-  def outputs(self, weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
+  @property
+  def draws(self) -> bool:
+    """Whether the model draws while it trains (dropout)."""
+    return bool(_dropouts(self.keras_model))
+
+  def outputs(self, weights: Sequence[tf.Tensor], x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
     """Returns what the model gives for a batch while it trains, [batch, classes].
 
     Args:
       weights: Trainable weights, in the order of keras_model.trainable_weights.
       x: float32 [batch, ...].
+      seed: int32[2], which all that a model draws follows from; None for one that draws: as it is measured, without dropout.
 
     Raises:
       InputError: if an operation of it does not compute right in the worker.
@@ -54,7 +60,33 @@ class KerasGraph:
       # Written out instead of FusedBatchNorm: see _UNSAFE in client_work.
       if isinstance(layer, tf.keras.layers.LayerNormalization):
         layer._fused = False
-    return copy(x, training=True)
+    if seed is not None:
+      draw_from(copy, seed)
+    return copy(x, training=seed is not None or not self.draws)
+
+
+class _Draws:
+  """Stands in for the random generator of a dropout layer: what it gives depends on the seed and on how often it was asked."""
+
+  def __init__(self, seed: tf.Tensor):
+    self._seed, self._asked = seed, 0
+
+  def dropout(self, inputs: tf.Tensor, rate: float, noise_shape: tf.Tensor | None = None) -> tf.Tensor:
+    seed = tf.random.experimental.stateless_fold_in(self._seed, self._asked)
+    self._asked += 1
+    return tf.nn.experimental.stateless_dropout(inputs, rate, seed, 'philox', noise_shape)
+
+
+def draw_from(keras_model: tf.keras.Model, seed: tf.Tensor) -> None:
+  """Has the dropout layers of a model draw from a seed, int32[2], each in its own way, for one call of the model."""
+  for place, layer in enumerate(_dropouts(keras_model)):
+    layer._random_generator = _Draws(tf.random.experimental.stateless_fold_in(seed, place))
+
+
+def _dropouts(keras_model: tf.keras.Model) -> list[tf.keras.layers.Layer]:
+  """Returns the layers that drop something; attention, for instance, has one that need not."""
+  layers = keras_model._flatten_layers()
+  return [layer for layer in layers if isinstance(layer, tf.keras.layers.Dropout) and layer.rate != 0]
 
 
 def _refuse_beside_loss(keras_model: tf.keras.Model) -> None:

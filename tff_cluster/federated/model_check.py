@@ -22,13 +22,15 @@ from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.engine import connection, one_machine
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.engine import worker as worker_lib
-from tff_cluster.federated import client_work, process
+from tff_cluster.federated import client_work, keras_graph, optimizers, process
 from tff_cluster.models import build as models_build
 
 # Rows of a full batch.
 MOST_ROWS = 32
 # Large enough that rounding of the weights, from which a step is subtracted, does not drown it.
 _LEARNING_RATE = 1 / 16
+# Of what a model with dropout draws.
+_SEED = 3
 # Clients side by side, how many train, and how many steps of theirs: what they do to each other is seen only when it
 # happens. Large models make fewer.
 _SIDE_BY_SIDE = 4
@@ -115,7 +117,7 @@ def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.nd
   most = min(len(y), MOST_ROWS)
   clients = [(x[:n], y[:n]) for n in sorted({most, 2 * most // 3, most // 3, 1} - {0})]
   step, steps, beside = _jobs(model, clients)
-  computations = process.Computations(model, _LEARNING_RATE, MOST_ROWS)
+  computations = process.Computations(model, optimizers.Local(_LEARNING_RATE, MOST_ROWS))
   with contextlib.ExitStack() as open_workers:
     # All of Keras stays in this thread, and the workers come up while it is at work.
     together, alone, plain = (
@@ -145,8 +147,9 @@ def _jobs(
 ) -> tuple[list[client_work.ClientData], list[client_work.ClientData], list[client_work.ClientData]]:
   """Returns what clients hold that make one step, the same with several steps, and these again and again."""
   number = min(_MOST_STEPS, max(_MOST_PARAMETERS // model.num_parameters, 4))
-  step = [_work(*client, 1) for client in clients]
-  steps = [_work(*client, number) for client in clients]
+  seed = _SEED if model.draws else None
+  step = [_work(*client, 1, seed) for client in clients]
+  steps = [_work(*client, number, seed) for client in clients]
   total = min(_MOST_CLIENTS, max(_MOST_BYTES // model.num_bytes, 2 * len(clients)))
   return step, steps, [steps[i % len(steps)] for i in range(total)]
 
@@ -176,6 +179,7 @@ def _by_keras(keras_model: tf.keras.Model, clients: Sequence[tuple[np.ndarray, n
   for x, y in clients:
     rows = client_work.scaled(tf.constant(x))
     try:
+      keras_graph.draw_from(keras_model, tf.constant([_SEED, 0]))
       with tf.GradientTape() as tape:
         loss = cross_entropy(y, keras_model(rows, training=True))
       gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -215,10 +219,10 @@ def _updates(computations: process.Computations, work: Sequence[client_work.Clie
   ]
 
 
-def _work(x: np.ndarray, y: np.ndarray, steps: int) -> client_work.ClientData:
+def _work(x: np.ndarray, y: np.ndarray, steps: int, seed: int | None) -> client_work.ClientData:
   """Returns what a client holds that visits its rows in their order, all in a step."""
   order = np.tile(np.arange(len(y), dtype=np.int32), (steps, 1))
-  return collections.OrderedDict(x=x, y=y, **client_work.beside_rows(order))
+  return collections.OrderedDict(x=x, y=y, **client_work.beside_rows(order, seed=seed))
 
 
 def _compare_side_by_side(beside: Sequence[np.ndarray], alone: Sequence[np.ndarray]) -> None:

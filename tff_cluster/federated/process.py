@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_cluster.federated import chunked_sum
+from tff_cluster.federated import chunked_sum, optimizers
 from tff_cluster.federated import client_work as client_work_lib
 
 _T = TypeVar('_T')
@@ -39,30 +39,33 @@ class Computations:
 
   Attributes:
     model: The model that they train.
+    local: How clients train.
+    server: How the server steps.
     built: What was built so far, by name.
   """
 
   def __init__(
     self,
     model: client_work_lib.Model,
-    learning_rate: float,
-    batch_size: int,
+    local: optimizers.Local,
+    server: optimizers.Server = optimizers.MEAN,
     aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
   ):
     """Takes what determines the computations.
 
     Args:
       model: The model.
-      learning_rate: Client learning rate of SGD.
-      batch_size: Rows of a batch, 0 for all rows at once.
+      local: How clients train.
+      server: How the server steps; default: the model becomes the mean (McMahan 2017).
       aggregator: How updates are aggregated; default: the mean weighted by rows (McMahan 2017). Any of
         TFF's weighted factories fits.
     """
     self.model = model
     self.built: dict[str, object] = {}
-    self._optimizer = tff.learning.optimizers.build_sgdm(learning_rate)
-    self._batch_size = batch_size
+    self.local = local
+    self.server = server
     self._aggregator = aggregator
+    self._variants: dict[optimizers.Local, Computations] = {}
 
   def with_weights(self, weights: Sequence[np.ndarray]) -> 'Computations':
     """Returns these computations for a model of the same architecture with other initial weights; what is built is shared.
@@ -73,6 +76,21 @@ class Computations:
     other.model = dataclasses.replace(self.model, weights=tuple(np.asarray(w, np.float32) for w in weights))
     return other
 
+  def varied(
+    self, proximal_mu: float | None = None, weighs_rows: bool = False, brings_anchor: bool = False
+  ) -> 'Computations':
+    """Returns these computations for clients that train in another way, see optimizers.Local; they are built once, too."""
+    mu = self.local.proximal_mu if proximal_mu is None else proximal_mu
+    local = dataclasses.replace(
+      self.local, proximal_mu=mu, weighs_rows=weighs_rows, brings_anchor=brings_anchor
+    )
+    if local == self.local:
+      return self
+    with _building:
+      if local not in self._variants:
+        self._variants[local] = Computations(self.model, local, self.server, self._aggregator)
+    return self._variants[local].with_weights(self.model.weights)
+
   @property
   def adds_up_chunks(self) -> bool:
     """Whether a round is a mean, which is added up chunk by chunk; other aggregators take every client's update."""
@@ -81,7 +99,7 @@ class Computations:
   @_BuiltOnce
   def learning_process(self) -> tff.learning.templates.LearningProcess:
     """FedAvg. One process serves all clusters: each cluster is one state."""
-    return build_fed_avg(self.model, self._optimizer, self._batch_size, self._aggregator)
+    return build_fed_avg(self.model, self.local, self.server, self._aggregator)
 
   @_BuiltOnce
   def totals(self) -> tff.Computation:
@@ -89,13 +107,13 @@ class Computations:
 
     `update` is the sum of updates (before minus after) times their weights; chunks are added up as in a round.
     """
-    return _build_totals(self.model, self._optimizer, self._batch_size)
+    return _build_totals(self.model, self.local)
 
   @_BuiltOnce
   def finish_mean(self) -> tff.Computation:
     """(state@SERVER, {totals}@CLIENTS, a client a chunk) -> <state, metrics>: the rest of a round of learning_process."""
     totals_type = self.totals.type_signature.result.member
-    return _build_finish_mean(self.model, totals_type, self.learning_process.state_type)
+    return _build_finish_mean(self.model, self.server, totals_type, self.learning_process.state_type)
 
   @_BuiltOnce
   def add_totals(self) -> tff.Computation:
@@ -110,7 +128,7 @@ class Computations:
   @_BuiltOnce
   def client_results(self) -> tff.Computation:
     """({weights}@SERVER, {client data}@CLIENTS) -> <result, counts>@CLIENTS: a round of learning_process up to its sums."""
-    client_result = client_work_lib.build_client_result(self.model, self._optimizer, self._batch_size)
+    client_result = client_work_lib.build_client_result(self.model, self.local)
     weights_type, data_type = client_result.type_signature.parameter
 
     @tff.federated_computation(
@@ -126,6 +144,7 @@ class Computations:
     """(state@SERVER, {client results}@CLIENTS) -> <state, metrics>: the rest of a round, for any aggregator."""
     return _build_finish_each(
       self.model,
+      self.server,
       self.client_results.type_signature.result.member,
       self.learning_process.state_type,
       self._aggregator,
@@ -187,6 +206,11 @@ class Computations:
     return _build_evaluate_each(self.model)
 
   @_BuiltOnce
+  def row_losses(self) -> tff.Computation:
+    """({weights, stacked [models, ...]}@SERVER, {x, y}@CLIENTS) -> {float32[models, rows]}@CLIENTS, each row's cross-entropy."""
+    return _build_row_losses(self.model)
+
+  @_BuiltOnce
   def predict(self) -> tff.Computation:
     """({weights}@SERVER, {x}@CLIENTS) -> {float32[rows, classes]}@CLIENTS, the model's probabilities."""
     model = self.model
@@ -206,8 +230,8 @@ class Computations:
 
   @_BuiltOnce
   def _local_update(self) -> tff.Computation:
-    update_fn = client_work_lib.build_client_update(self.model, self._optimizer, self._batch_size)
-    data_type = tff.types.tensorflow_to_type(client_work_lib.client_data_spec(self.model))
+    update_fn = client_work_lib.build_client_update(self.model, self.local)
+    data_type = tff.types.tensorflow_to_type(client_work_lib.client_data_spec(self.model, self.local))
 
     @tff.tensorflow.computation(self.model.weights_type, data_type)
     def local_update(weights, data):
@@ -220,7 +244,7 @@ class Computations:
 
   @property
   def _round_types(self) -> tuple[tff.Type, tff.Type]:
-    data_type = tff.types.tensorflow_to_type(client_work_lib.client_data_spec(self.model))
+    data_type = tff.types.tensorflow_to_type(client_work_lib.client_data_spec(self.model, self.local))
     return (
       tff.types.FederatedType(self.model.weights_type, tff.SERVER),
       tff.types.FederatedType(data_type, tff.CLIENTS),
@@ -229,8 +253,8 @@ class Computations:
 
 def build_fed_avg(
   model: client_work_lib.Model,
-  optimizer: tff.learning.optimizers.Optimizer,
-  batch_size: int,
+  local: optimizers.Local,
+  server: optimizers.Server,
   aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> tff.learning.templates.LearningProcess:
   """Returns federated averaging, composed of broadcast, our client work, aggregator and finalizer."""
@@ -240,14 +264,14 @@ def build_fed_avg(
     return tff.learning.models.ModelWeights(tuple(tf.zeros(w.shape, w.dtype) for w in model.weights), ())
 
   weights_type = initial_weights.type_signature.result
-  client_work = client_work_lib.build_client_work(model, optimizer, batch_size)
+  client_work = client_work_lib.build_client_work(model, local)
   result_type = client_work.next.type_signature.result.result.member
   return tff.learning.templates.compose_learning_process(
     initial_weights,
     tff.learning.templates.build_broadcast_process(weights_type),
     client_work,
     _aggregation(result_type, aggregator),
-    _finalizer(weights_type),
+    _finalizer(weights_type, server),
   )
 
 
@@ -279,16 +303,26 @@ def _aggregation(
   return made.create(result_type.update, result_type.update_weight)
 
 
-def _finalizer(weights_type: tff.Type) -> tff.learning.templates.FinalizerProcess:
+def _finalizer(weights_type: tff.Type, server: optimizers.Server) -> tff.learning.templates.FinalizerProcess:
+  """Returns the server's step, which leaves model and memory as they are where the mean update is not finite.
+
+  A server that does not move the model by the mean update itself measures that update's norm, `update_norm`.
+  """
+  reject = tff.learning.templates.reject_non_finite_update
+
+  def reject_and_measure(
+    state: optimizers.State, update: Sequence[tf.Tensor]
+  ) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
+    rejected, found = reject(state, update)
+    return rejected, found | {'update_norm': tf.linalg.global_norm(update)}
+
   return tff.learning.templates.build_apply_optimizer_finalizer(
-    tff.learning.optimizers.build_sgdm(1.0), weights_type
+    server.build(), weights_type, reject if server.is_mean else reject_and_measure
   )
 
 
-def _build_totals(
-  model: client_work_lib.Model, optimizer: tff.learning.optimizers.Optimizer, batch_size: int
-) -> tff.Computation:
-  client_result = client_work_lib.build_client_result(model, optimizer, batch_size)
+def _build_totals(model: client_work_lib.Model, local: optimizers.Local) -> tff.Computation:
+  client_result = client_work_lib.build_client_result(model, local)
   weights_type, data_type = client_result.type_signature.parameter
   update_type = client_result.type_signature.result[0].update.update
   weighted = chunked_sum.build_weighted(update_type)
@@ -310,11 +344,11 @@ def _build_totals(
 
 
 def _build_finish_mean(
-  model: client_work_lib.Model, totals_type: tff.Type, state_type: tff.Type
+  model: client_work_lib.Model, server: optimizers.Server, totals_type: tff.Type, state_type: tff.Type
 ) -> tff.Computation:
   """Returns what federated averaging does once the sums of all chunks are there, with the bits of its `next`."""
   divide = chunked_sum.build_divide(totals_type.sum.update)
-  finalize = _finalizer(client_work_lib.model_weights_type(model))
+  finalize = _finalizer(client_work_lib.model_weights_type(model), server)
 
   @tff.federated_computation(state_type, tff.types.FederatedType(totals_type, tff.CLIENTS))
   def finish_mean(state, totals):
@@ -329,6 +363,7 @@ def _build_finish_mean(
 
 def _build_finish_each(
   model: client_work_lib.Model,
+  server: optimizers.Server,
   result_type: tff.Type,
   state_type: tff.Type,
   factory: tff.aggregators.WeightedAggregationFactory | None,
@@ -336,7 +371,7 @@ def _build_finish_each(
   """Returns what federated averaging does once every client has its result, with the bits of its `next`."""
   aggregate, finalize = (
     _aggregation(result_type[0], factory),
-    _finalizer(client_work_lib.model_weights_type(model)),
+    _finalizer(client_work_lib.model_weights_type(model), server),
   )
   count_up = chunked_sum.build(client_work_lib.COUNTS)
 
@@ -357,7 +392,9 @@ def _output(
   after = tff.learning.templates.LearningAlgorithmState(
     finalized.result, state.distributor, state.client_work, aggregator, finalized.state
   )
-  measured = collections.OrderedDict(client_work=tff.federated_map(client_work_lib.measurements, counts))
+  measured = collections.OrderedDict(
+    client_work=tff.federated_map(client_work_lib.measurements, counts), finalizer=finalized.measurements
+  )
   return tff.learning.templates.LearningProcessOutput(tff.federated_zip(after), tff.federated_zip(measured))
 
 
@@ -393,6 +430,47 @@ def _build_evaluate_each(model: client_work_lib.Model) -> tff.Computation:
     return tff.federated_map(evaluate_client, clients)
 
   return evaluate_each
+
+
+def _build_row_losses(model: client_work_lib.Model, batch_size: int = 100) -> tff.Computation:
+  stacked_type = tff.types.tensorflow_to_type(
+    tuple(tf.TensorSpec([None, *w.shape], w.dtype) for w in model.weights)
+  )
+  data_type = _rows_type(model)
+
+  # A call, not inlined, as in client_work.sgd_step.
+  @functools.partial(
+    tf.function, autograph=False, reduce_retracing=True, experimental_attributes={'_noinline': True}
+  )
+  def losses_of(weights, x, y):
+    return model.loss(weights, client_work_lib.scaled(x), y)[0]
+
+  @functools.partial(tf.function, autograph=False)
+  def losses(stacked, x, y):
+    rows, models = tf.shape(y)[0], tf.shape(stacked[0])[0]
+    batches = (rows + batch_size - 1) // batch_size
+
+    def one_batch(step, found):
+      start = (step % batches) * batch_size
+      stop = tf.minimum(start + batch_size, rows)
+      weights = tuple(arrays[step // batches] for arrays in stacked)
+      return step + 1, found.write(step, losses_of(weights, x[start:stop], y[start:stop]))
+
+    found = tf.TensorArray(tf.float32, models * batches, infer_shape=False, element_shape=[None])
+    _, found = tf.while_loop(lambda step, _: step < models * batches, one_batch, (tf.constant(0), found))
+    return tf.reshape(found.concat(), [models, rows])
+
+  @tff.tensorflow.computation(stacked_type, data_type)
+  def of_client(stacked, data):
+    return losses(tuple(stacked), data['x'], data['y'])
+
+  @tff.federated_computation(
+    tff.types.FederatedType(stacked_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
+  )
+  def row_losses(stacked, data):
+    return tff.federated_map(of_client, (tff.federated_broadcast(stacked), data))
+
+  return row_losses
 
 
 def _rows_type(model: client_work_lib.Model) -> tff.Type:

@@ -40,7 +40,7 @@ class Trainer:
     computations: What runs in the worker.
     local_epochs: Passes over its rows that a client makes in a round.
     cohort_fraction: Share of the members that train in a round.
-    seed: Seed of cohorts and visit orders.
+    seed: Seed of cohorts, visit orders and dropout.
     workers: Who has the clients work; default: the worker of this machine, a client a core at the same time.
   """
 
@@ -106,31 +106,40 @@ class Trainer:
     round_number: int,
     may_diverge: bool = False,
     equal: bool = False,
+    row_weights: Sequence[np.ndarray] | None = None,
   ) -> tuple[State, dict[str, float]]:
     """Runs one round of FedAvg.
 
     Args:
       state: The state before the round.
       cohort: int64[cohort], positions of the clients that train.
-      round_number: From 1; part of the seed of the visit orders.
+      round_number: From 1; part of the seed of visit orders and dropout, and what the learning rate decays by.
       may_diverge: Whether the state stays as it is where no client's update is finite, which else is an error.
       equal: Whether all clients weigh the same; else each weighs as many as it has rows (McMahan et al. 2017).
+      row_weights: float[rows] of each client of the cohort, which the losses of its rows are multiplied with; None: 1.
 
     Returns:
       The state after the round, and {'train_loss': mean cross-entropy over the rows visited, 'dropped':
-      clients whose update was not finite and was left out}.
+      clients whose update was not finite and was left out, 'update_norm': Euclidean norm of the weighted mean update}.
     """
-    jobs = self._training(cohort, round_number, equal)
-    output = self._round_apart(state, jobs) if self.workers.apart else self._round_in_one_call(state, jobs)
+    jobs = self._training(cohort, round_number, equal, row_weights)
+    computations = self.computations.varied(weighs_rows=row_weights is not None)
+    run = self._round_apart if self.workers.apart else self._round_in_one_call
+    output = run(computations, state, jobs)
     work = output.metrics['client_work']
     if int(work['dropped']) == len(cohort):
       if may_diverge:
-        return state, {'train_loss': float(work['loss']), 'dropped': len(cohort)}
+        return state, {'train_loss': float(work['loss']), 'dropped': len(cohort), 'update_norm': 0.0}
       raise InputError(
         f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
         f'{argument("learning_rate")}'
       )
-    return output.state, {'train_loss': float(work['loss']), 'dropped': int(work['dropped'])}
+    norm = self._update_norm(state, output)
+    return output.state, {
+      'train_loss': float(work['loss']),
+      'dropped': int(work['dropped']),
+      'update_norm': norm,
+    }
 
   def local_updates(
     self,
@@ -138,6 +147,8 @@ class Trainer:
     clients: Sequence[int] | np.ndarray,
     round_number: int,
     into: Callable[[int, np.ndarray], None],
+    proximal_mu: float = 0.0,
+    anchor: Weights | None = None,
   ) -> None:
     """Trains each client on its own from the same weights, and hands over what it would have sent.
 
@@ -148,11 +159,13 @@ class Trainer:
         gives exactly the updates that round n averages.
       into: Called with (position in `clients`, float32[features] update: trained minus start; NaN where training
         was not finite).
+      proximal_mu: Added to that of the computations (optimizers.Local).
+      anchor: What it pulls to; None: the weights.
     """
-    size, jobs = self.computations.model.num_bytes, self._training(clients, round_number)
-    for i, update in enumerate(
-      self.workers.each(self.computations.local_updates, [list(weights)], jobs, size)
-    ):
+    size, jobs = self.computations.model.num_bytes, self._training(clients, round_number, anchor=anchor)
+    mu = self.computations.local.proximal_mu + proximal_mu
+    computations = self.computations.varied(proximal_mu=mu, brings_anchor=anchor is not None)
+    for i, update in enumerate(self.workers.each(computations.local_updates, [list(weights)], jobs, size)):
       into(i, np.asarray(update))
 
   def local_sketches(
@@ -225,6 +238,20 @@ class Trainer:
     total = np.concatenate([np.ravel(array) for array in found['sum']['update']])
     return -total / np.float32(found['sum']['weight'])
 
+  def row_losses(
+    self, models: Sequence[Weights], split: population_lib.Split, clients: Sequence[int] | np.ndarray
+  ) -> list[np.ndarray]:
+    """Returns float32[models, rows] for each client, the cross-entropy of each of its rows under each model.
+
+    All models travel together, as many as fit into a message.
+    """
+    sizes, parts = [self.computations.model.num_bytes] * len(models), []
+    for some in jobs_lib.portions(sizes):
+      stacked = [np.stack(arrays) for arrays in zip(*(models[k] for k in some), strict=True)]
+      jobs = [self._measured(split, int(k)) for k in clients]
+      parts.append(list(self.workers.each(self.computations.row_losses, [stacked], jobs)))
+    return [np.concatenate([np.asarray(part) for part in each]) for each in zip(*parts, strict=True)]
+
   def measure(
     self, weights: Weights, split: population_lib.Split, clients: Sequence[int] | np.ndarray
   ) -> class_counts.Scores:
@@ -281,14 +308,23 @@ class Trainer:
     found = self.workers.each(self.computations.predict, [list(weights)], jobs)
     return np.concatenate([np.asarray(piece) for piece in found])
 
-  def _round_in_one_call(self, state: State, jobs: Sequence[jobs_lib.Job]) -> _Output:
-    process = self.computations.learning_process
+  def _update_norm(self, before: State, output: _Output) -> float:
+    if self.computations.server.is_mean:
+      return _distance(self.weights(before), self.weights(output.state))
+    return float(output.metrics['finalizer']['update_norm'])
+
+  def _round_in_one_call(
+    self, computations: process.Computations, state: State, jobs: Sequence[jobs_lib.Job]
+  ) -> _Output:
+    process = computations.learning_process
     with self.workers.busy(len(jobs)):
       return process.next(state, jobs_lib.arguments(process.next, jobs))
 
-  def _round_apart(self, state: State, jobs: Sequence[jobs_lib.Job]) -> _Output:
+  def _round_apart(
+    self, computations: process.Computations, state: State, jobs: Sequence[jobs_lib.Job]
+  ) -> _Output:
     """Runs the clients' part of a round elsewhere, and the server's here."""
-    computations, model = self.computations, state.global_model_weights
+    model = state.global_model_weights
     if not computations.adds_up_chunks:
       results = list(
         self.workers.each(computations.client_results, [model], jobs, computations.model.num_bytes)
@@ -307,7 +343,12 @@ class Trainer:
     return totals
 
   def _training(
-    self, clients: Sequence[int] | np.ndarray, round_number: int, equal: bool = False
+    self,
+    clients: Sequence[int] | np.ndarray,
+    round_number: int,
+    equal: bool = False,
+    row_weights: Sequence[np.ndarray] | None = None,
+    anchor: Weights | None = None,
   ) -> list[jobs_lib.Job]:
     """Returns the clients with what they are sent to train on.
 
@@ -315,13 +356,22 @@ class Trainer:
       clients: Positions.
       round_number: Their visit orders are drawn for it.
       equal: Whether all weigh the same; else each weighs as many as it has rows (McMahan et al. 2017).
+      row_weights, anchor: See `round` and `local_updates`.
     """
-    population, jobs = self.population, []
-    for k, last in zip(map(int, clients), chunked_sum.is_last(len(clients)), strict=True):
+    population, computations, jobs = self.population, self.computations, []
+    rate = computations.local.rate(round_number)
+    for place, last in enumerate(chunked_sum.is_last(len(clients))):
+      k = int(clients[place])
       rows = len(population.train.client(k)[1])
       generator = seeding.generator(self.seed, 'visit order', round_number, population.client_ids[k])
       order = np.stack([generator.permutation(rows) for _ in range(self.local_epochs)])
-      beside = client_work.beside_rows(order, population.update_scale(k), 1.0 if equal else rows, last)
+      weight = 1.0 if equal else rows
+      seed = seeding.integer_seed(self.seed, 'dropout', round_number, population.client_ids[k])
+      drawn_from = seed if computations.model.draws else None
+      weighed = None if row_weights is None else row_weights[place]
+      beside = client_work.beside_rows(
+        order, population.update_scale(k), weight, last, rate, drawn_from, weighed, anchor
+      )
       jobs.append(dataclasses.replace(self._measured(population.train, k), beside=beside))
     return jobs
 
@@ -356,6 +406,12 @@ class Trainer:
 
   def _row_bytes(self, split: population_lib.Split, client: int) -> int:
     return int(split.counts[client]) * (split.x[:1].nbytes + 4)
+
+
+def _distance(one: Weights, other: Weights) -> float:
+  """Returns the Euclidean distance of two models."""
+  squares = (np.square(a.astype(np.float64) - b).sum() for a, b in zip(one, other, strict=True))
+  return float(np.sqrt(sum(squares)))
 
 
 def _scores(found: Sequence[jobs_lib.Result]) -> class_counts.Scores:

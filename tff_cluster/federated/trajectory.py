@@ -36,7 +36,8 @@ class History:
     validation_loss, test_loss: float64[rounds, members], summed cross-entropy.
     train_loss: float64[rounds], mean over the rows that the cohort visited.
     dropped: int64[rounds], clients whose update was not finite.
-    update_norm: float64[rounds], Euclidean norm of the round's change of the model, which is the weighted mean update.
+    update_norm: float64[rounds], Euclidean norm of the weighted mean update, by which the model moves unless the server has an
+      optimizer or a learning rate of its own.
   """
 
   rounds: np.ndarray
@@ -266,7 +267,7 @@ class _Work:
       state, figures = trainer.round(state, cohort, done, trajectory.may_diverge)
       self._trained += len(cohort)
       after = trainer.weights(state)
-      record = _appended(record, trajectory, before, after, figures)
+      record = _appended(record, trajectory, after, figures)
       if self._stop is not None and self._stop(done, float(record['update_norm'][-1])):
         until = self._last_round = done
         self.wanted |= {done - 1, done}
@@ -298,11 +299,7 @@ def _empty(trajectory: Trajectory) -> saved_rounds.Record:
 
 
 def _appended(
-  record: saved_rounds.Record,
-  trajectory: Trajectory,
-  before: Weights,
-  after: Weights,
-  figures: dict[str, float],
+  record: saved_rounds.Record, trajectory: Trajectory, after: Weights, figures: dict[str, float]
 ) -> saved_rounds.Record:
   population = trajectory.trainer.population
   validation, test = trajectory.trainer.measure_splits(
@@ -313,17 +310,9 @@ def _appended(
     'validation_loss': validation.loss_sum,
     'test_correct': test.correct,
     'test_loss': test.loss_sum,
-    'train_loss': figures['train_loss'],
-    'dropped': figures['dropped'],
-    'update_norm': _distance(before, after),
+    **figures,
   }
   return {name: np.concatenate([record[name], np.asarray(row[name])[None]]) for name in saved_rounds.COLUMNS}
-
-
-def _distance(one: Weights, other: Weights) -> float:
-  """Returns the Euclidean distance of two models."""
-  squares = (np.square(a.astype(np.float64) - b).sum() for a, b in zip(one, other, strict=True))
-  return float(np.sqrt(sum(squares)))
 
 
 def _figures(trajectory: Trajectory, record: saved_rounds.Record, index: int) -> dict[str, float]:

@@ -64,8 +64,9 @@ def build(
     )
   if model.non_trainable_variables:
     raise InputError(
-      f'{argument("model", name)} has non-trainable variables (such as those of batch normalization), which federated '
-      'averaging of weights cannot train; use layers without them (for instance group normalization)'
+      f'{argument("model", name)} has non-trainable variables: batch normalization, for instance, keeps means of the rows that it '
+      'saw, which differ from client to client and which no gradient trains; use keras.layers.GroupNormalization or '
+      'LayerNormalization instead'
     )
   if initializer == 'fan_in_uniform':
     draw_fan_in_uniform(model, seed)

@@ -155,7 +155,7 @@ class _Rounds:
     measured = own_models.measure(self._experiment, state.weights, state.own, self.method.joins_predictions)
     row = {
       **measured,
-      'train_loss': clients.loss_sum / max(clients.visited, 1),
+      'train_loss': clients.loss_sum / clients.visited if clients.visited else np.nan,
       'dropped': clients.dropped,
       'update_norm': _distance(before.weights, state.weights),
       'cost': np.array([getattr(clients.cost, name) for name in _COST], np.int64),
@@ -170,8 +170,8 @@ class _Rounds:
     unknown = np.flatnonzero(~state.membership.any(axis=0))
     if not len(unknown):
       return state
-    losses = self._clients.losses(state.weights, unknown)
-    return state.estimated(unknown, self.method.estimate(self._options, losses), number)
+    losses = self._clients.row_losses(state.weights, unknown)
+    return state.estimated(unknown, self.method.assign(self._options, losses), number)
 
   def _started(self) -> State:
     """Returns where the method starts."""

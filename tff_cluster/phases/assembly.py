@@ -8,14 +8,15 @@ import numpy as np
 from tff_cluster.aggregation import rules
 from tff_cluster.base.environment import Environment
 from tff_cluster.clustering import assignment as assignment_lib
-from tff_cluster.clustering import diverged_clients, recovery
+from tff_cluster.clustering import diverged_clients, membership_history, recovery
 from tff_cluster.clustering import recursion as recursion_lib
+from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.data import population as population_lib
 from tff_cluster.data import saved as saved_population
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files, results
-from tff_cluster.experiment.measured import Timing
+from tff_cluster.experiment.measured import JoinedClients, Timing
 from tff_cluster.experiment.result_parts import (
   AccuracyOfNewClients,
   AddedRule,
@@ -85,14 +86,16 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
       )['test']
       tests = folder.load_finished(folder.splits(label), phase_files.Splits).tests
       splits = [_split(test, accuracy, population) for test in tests]
+    alternated = None
+    if clustering.rule.alternates:
+      alternated, ways = _alternation(folder, clustering)
+      arrays |= ways
     joined = None
     if new is not None:
       found = folder.load_finished(folder.new_clients_of(label), phase_files.NewClientsJoined)
       timing.append(found.timing.of(f'New clients, {label}'))
-      joined = Joined(
-        **vars(found.joined), recovery=_joint_recovery(saved, found.joined.assigned, population, new)
-      )
-    clusterings.append(_clustering(clustering, saved, phase2, phase3, population, splits, joined))
+      joined = Joined(**vars(found.joined), recovery=_joint_recovery(saved, found.joined, population, new))
+    clusterings.append(_clustering(clustering, saved, phase2, phase3, population, splits, alternated, joined))
     trajectories[label] = phase2.trajectories
     if clustering.rule.has_linkage:
       arrays[f'linkage_{label}'] = folder.load(folder.linkage(label), 'clustering', files.load_arrays)[
@@ -138,10 +141,12 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
 
 
 def _training_of_clustering(folder: RunFolder, label: str) -> list[Timing]:
-  """Returns the time of what was trained to find clusters: CFL's recursion, and the cuts among which a threshold was chosen."""
+  """Returns the time of what was trained to find clusters: CFL's recursion, rounds that alternate, cuts of a threshold."""
   found = []
   if folder.splits(label).exists():
     found.append(folder.load_finished(folder.splits(label), phase_files.Splits).timing)
+  if folder.alternation(label).exists():
+    found.append(folder.load_finished(folder.alternation(label), phase_files.Alternation).timing)
   if folder.choice(label).exists():
     found.append(folder.load_finished(folder.choice(label), phase_files.ChoiceOfThreshold).timing)
   return [timing.of(f'Clustering, {label}') for timing in found]
@@ -184,6 +189,7 @@ def _clustering(
   phase3: phase_files.Phase3,
   population: population_lib.Population,
   splits: list[Split] | None,
+  alternated: Alternated | None,
   joined: Joined | None,
 ) -> Clustering:
   assignment = saved.assignment
@@ -212,7 +218,24 @@ def _clustering(
     new_clients=joined,
     excluded=saved.excluded,
     dropped_updates=phase2.dropped_updates,
+    shares=None if assignment.shares is None else assignment.shares.tolist(),
+    alternation=alternated,
   )
+
+
+def _alternation(
+  folder: RunFolder, clustering: config_lib.ClusteringConfig
+) -> tuple[Alternated, dict[str, np.ndarray]]:
+  """Returns what the rounds of a clustering that alternated came to, and its arrays for arrays.npz."""
+  label = clustering.label
+  kept = folder.load(folder.memberships(label), 'clustering', files.load_arrays)
+  models = folder.load_finished(folder.alternation(label), phase_files.Alternation).models
+  first = int(kept['first_round'])
+  found = membership_history.summarise(kept['shares'], kept['since'], clustering.options.start, first, models)
+  return found, {
+    f'memberships_{label}': kept['shares'].astype(np.float32),
+    f'first_round_{label}': np.array(first),
+  }
 
 
 def _new_clients(new: population_lib.Population, fedavg: list[float]) -> NewClients:
@@ -225,17 +248,19 @@ def _new_clients(new: population_lib.Population, fedavg: list[float]) -> NewClie
 
 def _joint_recovery(
   saved: phase_files.Clusters,
-  assigned: list[list[int]],
+  joined: JoinedClients,
   population: population_lib.Population,
   new: population_lib.Population,
 ) -> dict[str, Recovery]:
   """Returns how well the clusters, with the new clients in them, find the planted groups of all clients but the excluded."""
   assignment = saved.assignment
-  member = np.zeros((assignment.num_clusters, new.num_clients))
-  for client, clusters in enumerate(assigned):
-    member[clusters, client] = 1.0
+  own = np.zeros((assignment.num_clusters, new.num_clients))
+  for client, clusters in enumerate(joined.assigned):
+    own[clusters, client] = 1.0 / len(clusters) if joined.shares is None else joined.shares[client]
+  shares = np.hstack([assignment.own, own])
+  soft = assignment.shares is not None or joined.shares is not None
   together = assignment_lib.ClusterAssignment(
-    np.hstack([assignment.membership, member]), assignment.client_ids + new.client_ids
+    shares > 0.0, assignment.client_ids + new.client_ids, shares if soft else None
   )
   truths = {name: np.hstack([truth, new.truths[name]]) for name, truth in population.truths.items()}
   return _recovery(together, truths, together.client_ids, saved.excluded)

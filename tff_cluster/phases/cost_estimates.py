@@ -97,7 +97,8 @@ def estimates(
         for run in group:
           training = run.config.training
           experiment = dataclasses.replace(first, config=run.config)
-          kind = (training.model, training.batch_size, training.local_epochs, first.population.digest)
+          how = tuple(training.optimization.items())
+          kind = (training.model, training.batch_size, training.local_epochs, how, first.population.digest)
           if kind not in speeds:
             speeds[kind] = _speed(experiment)
           found.append(_Counting(run, experiment, planned).estimate(*speeds[kind]))

@@ -7,7 +7,7 @@ import numpy as np
 
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Weights
-from tff_cluster.clustering.alternating import Model
+from tff_cluster.clustering.alternating import Model, mean_losses
 from tff_cluster.experiment.measured import Cost
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
@@ -21,7 +21,8 @@ class Clients:
   Attributes:
     client_ids, rows, seed, first_round: See there.
     cost: What the clients were sent and did since `begin`.
-    loss_sum, visited: Cross-entropy summed over the rows that clients trained on since `begin`, and how many these were.
+    loss_sum, visited: Cross-entropy summed over the rows that clients trained on since `begin`, and how many these were;
+      `updates` measures none.
     dropped: Updates since then that were not finite.
   """
 
@@ -36,7 +37,8 @@ class Clients:
   def begin(self) -> None:
     """Begins a round: nothing was sent, and nothing counted."""
     self.cost, self.loss_sum, self.visited, self.dropped = Cost(), 0.0, 0, 0
-    self._sent: set[tuple[int, int]] = set()
+    # The models too, so that no later one of the round is at the same place in memory.
+    self._sent: dict[tuple[int, int], Weights] = {}
 
   def cohort(self, number: int) -> np.ndarray:
     """See Federation.cohort; it is the one that FedAvg without clusters draws."""
@@ -44,12 +46,21 @@ class Clients:
 
   def losses(self, models: Sequence[Weights], clients: np.ndarray) -> np.ndarray:
     """See Federation.losses."""
+    return mean_losses(self.row_losses(models, clients))
+
+  def row_losses(self, models: Sequence[Weights], clients: np.ndarray) -> list[np.ndarray]:
+    """See Federation.row_losses."""
     self._send(models, [clients] * len(models))
     self.cost += Cost(rows_forward=len(models) * int(self.rows[clients].sum()))
-    return losses(self._experiment, self._trainer, models, clients)
+    return self._trainer.row_losses(models, self._trainer.population.train, clients)
 
   def fed_avg(
-    self, number: int, models: Sequence[Model], users: Sequence[np.ndarray], equal: bool = False
+    self,
+    number: int,
+    models: Sequence[Model],
+    users: Sequence[np.ndarray],
+    equal: bool = False,
+    row_weights: Sequence[Sequence[np.ndarray]] | None = None,
   ) -> tuple[Model, ...]:
     """See Federation.fed_avg."""
     self._send([model.weights for model in models], users)
@@ -57,9 +68,8 @@ class Clients:
     used = [k for k, clients in enumerate(users) if len(clients)]
 
     def train(k: int) -> tuple[Model, dict[str, float]]:
-      state, figures = self._trainer.round(
-        self._state(models[k]), users[k], number, may_diverge=True, equal=equal
-      )
+      weights = None if row_weights is None else row_weights[k]
+      state, figures = self._trainer.round(self._state(models[k]), users[k], number, True, equal, weights)
       return self._model(state), figures
 
     found = self._experiment.each(train, used)
@@ -67,39 +77,54 @@ class Clients:
       self.dropped += int(found[k][1]['dropped'])
       self.loss_sum += found[k][1]['train_loss'] * self._visits(users[k])
       self.visited += self._visits(users[k])
-    if used and self.dropped == sum(len(users[k]) for k in used):
-      raise InputError(
-        f'round {number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
-        f'{argument("learning_rate")}'
-      )
+    self._refuse_divergence(number, sum(map(len, users)))
     return tuple(found[k][0] if k in found else model for k, model in enumerate(models))
 
-  def updates(self, number: int, starts: Sequence[Weights], users: Sequence[np.ndarray]) -> list[np.ndarray]:
+  def updates(
+    self,
+    number: int,
+    starts: Sequence[Weights],
+    users: Sequence[np.ndarray],
+    made_of: Sequence[Weights] | None = None,
+    proximal_mu: float = 0.0,
+  ) -> list[np.ndarray]:
     """See Federation.updates."""
-    self._send(starts, users)
+    if made_of is None:
+      self._send(starts, users)
+    else:
+      self._send(made_of, [np.concatenate(users)] * len(made_of))
     self._train(users)
     features = self._trainer.computations.model.num_parameters
 
     def train(k: int) -> np.ndarray:
       updates = np.empty((len(users[k]), features), np.float32)
       self._trainer.local_updates(
-        starts[k], users[k], number, lambda place, update: np.copyto(updates[place], update)
+        starts[k], users[k], number, lambda place, update: np.copyto(updates[place], update), proximal_mu
       )
       return updates
 
     found = self._experiment.each(train, [k for k, clients in enumerate(users) if len(clients)])
     everybodys = [found.get(k, np.empty((0, features), np.float32)) for k in range(len(starts))]
     self.dropped += sum(int((~np.isfinite(updates).all(axis=1)).sum()) for updates in everybodys)
+    self._refuse_divergence(number, sum(map(len, users)))
     return everybodys
 
   def average(self, model: Model, updates: np.ndarray, weights: np.ndarray) -> Model:
     """See Federation.average."""
     return self._model(self._trainer.average(self._state(model), updates, weights))
 
+  def _refuse_divergence(self, number: int, trainings: int) -> None:
+    """Raises InputError where none of the clients that trained has finite weights."""
+    if trainings and self.dropped == trainings:
+      raise InputError(
+        f'round {number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
+        f'{argument("learning_rate")}'
+      )
+
   def _send(self, models: Sequence[Weights], users: Sequence[np.ndarray]) -> None:
     """Counts models that clients do not have from earlier in the round."""
-    new = {(id(model), int(k)) for model, clients in zip(models, users, strict=True) for k in clients}
-    self.cost += Cost(models_down=len(new - self._sent))
+    new = {(id(model), int(k)): model for model, clients in zip(models, users, strict=True) for k in clients}
+    self.cost += Cost(models_down=len(new.keys() - self._sent.keys()))
     self._sent |= new
 
   def _train(self, users: Sequence[np.ndarray]) -> None:
@@ -118,20 +143,3 @@ class Clients:
   def _model(self, state: 'trainer_lib.State') -> Model:
     weights = self._trainer.weights(state)
     return Model(weights, tuple(self._trainer.state_arrays(state)[len(weights) :]))
-
-
-def losses(
-  experiment: live_experiment_lib.Experiment,
-  trainer: 'trainer_lib.Trainer',
-  models: Sequence[Weights],
-  clients: np.ndarray,
-) -> np.ndarray:
-  """Returns float64[models, clients], mean cross-entropy on training rows; infinite where it is not finite."""
-  train = trainer.population.train
-
-  def measure(k: int) -> np.ndarray:
-    return trainer.measure(models[k], train, clients).loss_sum / train.counts[clients]
-
-  found = experiment.each(measure, range(len(models)))
-  stacked = np.stack([found[k] for k in range(len(models))])
-  return np.where(np.isfinite(stacked), stacked, np.inf)

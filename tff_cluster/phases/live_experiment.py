@@ -31,6 +31,7 @@ if TYPE_CHECKING:
   import tensorflow as tf
 
   from tff_cluster.federated import client_work as client_work_lib
+  from tff_cluster.federated import optimizers as optimizers_lib
   from tff_cluster.federated import process as process_lib
   from tff_cluster.federated import trainer as trainer_lib
   from tff_cluster.federated import trajectory as trajectory_lib
@@ -155,21 +156,14 @@ class Experiment:
     from tff_cluster.federated import aggregators, client_work, process
 
     training, dtype = self.config.training, self.population.train.x.dtype
-    key = (
-      self.keras_model.to_json(),
-      dtype.name,
-      training.learning_rate,
-      training.batch_size,
-      training.aggregator,
-    )
+    local, server = optimizers_of(training)
+    key = (self.keras_model.to_json(), dtype.name, local, server, training.aggregator)
     if training.model in config_lib.MODELS and key in _computations:
       return _computations[key].with_weights([v.numpy() for v in self.keras_model.trainable_weights])
     model = client_work.model_from_keras(self.keras_model, dtype)
     if training.model not in config_lib.MODELS:
       self._check(model)
-    made = process.Computations(
-      model, training.learning_rate, training.batch_size, aggregators.build(training.aggregator)
-    )
+    made = process.Computations(model, local, server, aggregators.build(training.aggregator))
     # Only of models that are known to be told apart by their JSON: a user's layer may hide anything from it.
     if training.model in config_lib.MODELS:
       _computations[key] = made
@@ -220,6 +214,7 @@ class Experiment:
       'batch_size': training.batch_size,
       'local_epochs': training.local_epochs,
       'learning_rate': training.learning_rate,
+      **training.optimization,
       'cohort_fraction': training.cohort_fraction,
       'seed': training.seed,
       # The mean says nothing, so that what was trained before there was a choice is found.
@@ -391,6 +386,27 @@ class Experiment:
         return Spent(time.monotonic() - start + seconds, self.asked - asked, self.trained - trained + before)
 
       yield figures
+
+
+def optimizers_of(
+  training: config_lib.TrainingConfig,
+) -> 'tuple[optimizers_lib.Local, optimizers_lib.Server]':
+  """Returns how clients and server step."""
+  from tff_cluster.federated import optimizers
+
+  local = optimizers.Local(
+    training.learning_rate,
+    training.batch_size,
+    training.client_optimizer,
+    training.momentum,
+    training.weight_decay,
+    training.proximal_mu,
+    training.learning_rate_decay,
+  )
+  server = optimizers.Server(
+    training.server_learning_rate, training.server_optimizer, training.server_momentum
+  )
+  return local, server
 
 
 def _same_model(one: pathlib.Path, other: pathlib.Path) -> bool:

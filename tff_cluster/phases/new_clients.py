@@ -25,7 +25,7 @@ from tff_cluster.base.types import Weights
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.measured import Cost, JoinedClients
-from tff_cluster.phases import client_signatures, cluster_training, evaluation, federation, recursion
+from tff_cluster.phases import client_signatures, cluster_training, evaluation, own_models, recursion
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files as files_lib
 
@@ -69,7 +69,11 @@ def run_clustering(
         accuracies.append(_accuracy(experiment, weights, everyone))
         experiment.progress.update()
       of_clusters = np.stack(accuracies)
-      own = _own_accuracy(experiment, models, joined.membership, of_clusters)
+      if clustering.rule.joins_predictions:
+        split = experiment.new_clients.test
+        own = own_models.joined(experiment, models, joined.membership, split).client_accuracy
+      else:
+        own = _own_accuracy(experiment, models, joined.membership, of_clusters)
       experiment.progress.update()
     found = JoinedClients(
       assigned=[np.flatnonzero(column).tolist() for column in joined.membership.T],
@@ -78,6 +82,7 @@ def run_clustering(
       cluster_accuracy=of_clusters.tolist(),
       regret=(of_clusters.max(axis=0) - own).tolist(),
       ledger=evaluation.ledger(experiment, cost),
+      shares=_shares(joined.membership),
     )
     timing = figures(accuracy=float(np.mean(own)))
     files_lib.save_json(folder.new_clients_of(label), phase_files.NewClientsJoined(found, timing))
@@ -100,9 +105,7 @@ def _join(
     return rule.join(options, Newcomers(assignment, tree=tree)), Cost.of_rounds(tree.spent)
   if rule.alternates:
     everyone, trainer = np.arange(new.num_clients), experiment.new_client_trainer
-    arrived = Newcomers(
-      assignment, losses=lambda: federation.losses(experiment, trainer, loaded.models, everyone)
-    )
+    arrived = Newcomers(assignment, losses=lambda: trainer.row_losses(loaded.models, new.train, everyone))
     return rule.join(options, arrived), Cost(
       models_down=len(loaded.models) * new.num_clients,
       rows_forward=len(loaded.models) * len(new.train.y),
@@ -178,6 +181,14 @@ def _updates(
   return updates
 
 
+def _shares(membership: np.ndarray) -> list[list[float]] | None:
+  """Returns what each newcomer has of each of its clusters, None where it has as much of each; [clusters, newcomers], at least 0."""
+  own = [column[column > 0].astype(np.float64) for column in membership.T]
+  if all((column == column[0]).all() for column in own):
+    return None
+  return [(column / column.sum()).tolist() for column in own]
+
+
 def _own_accuracy(
   experiment: live_experiment_lib.Experiment,
   models: list[Weights],
@@ -190,7 +201,7 @@ def _own_accuracy(
   columns, uses = np.unique(membership, axis=1, return_inverse=True)
   for position, column in enumerate(columns.T):
     users = np.flatnonzero(uses.reshape(-1) == position)
-    if column.sum() == 1:
+    if np.count_nonzero(column) == 1:
       own[users] = of_clusters[np.argmax(column), users]
       continue
     mean = mixing.apply_mixing(stacked, column[:, None] / column.sum())

@@ -15,7 +15,7 @@ from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
 from tff_cluster.experiment.measured import Evaluation
-from tff_cluster.phases import cluster_training, evaluation, expert_evaluation
+from tff_cluster.phases import cluster_training, evaluation, expert_evaluation, own_models
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 # Numbers of a mixing matrix that a results file holds; larger ones, of thousands of clusters, would fill it.
@@ -39,9 +39,11 @@ class ClusterModels:
     assignment: assignment_lib.ClusterAssignment,
     models: Sequence[Weights],
     best_validation: Sequence[float],
+    joins_predictions: bool = False,
   ):
-    """Takes the models as they are; `best_validation` as in results."""
+    """Takes the models as they are; `best_validation` as in results, `joins_predictions` as a method says."""
     self._experiment, self._best_validation = experiment, best_validation
+    self._joins_predictions = joins_predictions
     self.assignment, self.models = assignment, models
     self.stacked = [np.stack(arrays) for arrays in zip(*self.models, strict=True)]
 
@@ -59,6 +61,10 @@ class ClusterModels:
 
   def evaluation(self, rule: rule_lib.Rule) -> Evaluation:
     """Returns how good the models of a rule are; InputError where the rule fails."""
+    if self._joins_predictions and rule_lib.CLIENTS in rule.roles:
+      test = self._experiment.population.test
+      scores = own_models.joined(self._experiment, self.models, self.assignment.own, test)
+      return Evaluation(None, scores.summary(), scores.client_accuracy.tolist())
     if isinstance(rule, rule_lib.MixingRule):
       matrix = rule.mixing(self.evidence)
       saved = matrix.tolist() if matrix.size <= _MOST_SAVED else None
@@ -139,7 +145,9 @@ class ClusterModels:
 def of_phase2(experiment: live_experiment_lib.Experiment, label: str) -> ClusterModels:
   """Reads the cluster models that a finished Phase 2 kept; raises as cluster_training.load_clusters does."""
   loaded = cluster_training.load_clusters(experiment, label)
-  return ClusterModels(experiment, loaded.assignment, loaded.models, loaded.phase2.best_validation)
+  clustering = next(each for each in experiment.config.clusterings if each.label == label)
+  joins, best = clustering.rule.joins_predictions, loaded.phase2.best_validation
+  return ClusterModels(experiment, loaded.assignment, loaded.models, best, joins)
 
 
 def _own(split: population_lib.Split, client: int, first: int) -> slice:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.words import client, percent, plural, score, series
+from tff_cluster.base.words import client, error, percent, plural, score, series
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.result_parts import Clustering
@@ -37,11 +37,12 @@ def recovery_section(run: FinishedRun) -> Section:
   rows = [
       (
           c.label, plural(c.num_clusters, 'cluster') + (', overlapping' if c.overlapping else ''),
-          f'{truth} ({len(truths[truth])})', score(scores.ari), score(scores.nmi), score(scores.omega), *shown,
+          f'{truth} ({len(truths[truth])})', score(scores.ari), score(scores.nmi), score(scores.omega),
+          error(scores.share_error), *shown,
       )
       for (c, truth), scores, shown in zip(pairs, found, overlapping, strict=True)
   ]  # fmt: skip
-  header = ('clustering', 'found', 'planted (groups)', 'ARI', 'NMI', 'Omega', *names)
+  header = ('clustering', 'found', 'planted (groups)', 'ARI', 'NMI', 'Omega', 'share error', *names)
   data = {
     'scores': Table(header, rows, range(3, len(header))) if truths else None,
     'overlapping': bool(names),
@@ -104,12 +105,12 @@ def candidates_section(run: FinishedRun, figures: Callable[[str], Sequence[Pictu
         c.method, c.signature, Cell(settings, c.notes),
         '–' if c.num_clusters is None else c.num_clusters,
         '–' if c.memberships is None else f'{c.memberships:.1f}', score(c.silhouette),
-        *(['–', '–'] if scores is None else [score(scores.ari), score(scores.omega)]), *shown,
+        *(['–'] * 3 if scores is None else [score(scores.ari), score(scores.omega), error(scores.share_error)]), *shown,
     ))  # fmt: skip
   header = (
-      'method', 'clusters the', 'parameters', 'clusters', 'memberships', 'silhouette', 'ARI', 'Omega', *names,
+      'method', 'clusters the', 'parameters', 'clusters', 'memberships', 'silhouette', 'ARI', 'Omega', 'share error', *names,
   )  # fmt: skip
-  against = f' {series(["ARI", "Omega", *names])} are against “{truth}”.' if truth else ''
+  against = f' {series(["ARI", "Omega", "the share error", *names])} are against “{truth}”.' if truth else ''
   data = {
     'scores': Table(header, rows, range(3, len(header))) if candidates else None,
     'against': against,

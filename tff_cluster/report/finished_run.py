@@ -52,6 +52,17 @@ class FinishedRun:
     """Returns float64[clusters, clients] of one of the run's clusterings, rows in its order."""
     return cluster_contents.membership(self.results, clustering)
 
+  def shares(self, clustering: Clustering) -> np.ndarray:
+    """Returns float64[clusters, clients], what clients have of each of their clusters; 1 for members where that is not told."""
+    return cluster_contents.shares(self.results, clustering)
+
+  def ways(self, clustering: Clustering) -> np.ndarray | None:
+    """Returns float32[rounds, models, clients], the clients' shares after each round of a method that alternates; None if unknown."""
+    found = clustering.alternation
+    if found is None:
+      return None
+    return self.array(f'memberships_{clustering.label}', found.rounds, found.num_models, len(self.client_ids))
+
   def clustered(self, clustering: Clustering) -> np.ndarray:
     """Returns bool[clients], who was clustered: all but those whose updates were not finite."""
     excluded = set(clustering.excluded)

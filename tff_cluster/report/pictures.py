@@ -15,6 +15,7 @@ from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.measured import History
 from tff_cluster.experiment.result_parts import Candidate, Clustering
 from tff_cluster.papers.rohith2020 import tables
+from tff_cluster.report.alternation.pictures import way_figures
 from tff_cluster.report.answer import ClusteringAnswer
 from tff_cluster.report.figures import (
   accuracy,
@@ -44,7 +45,7 @@ class Picture:
 
   Attributes:
     name: File name without ending, in RUN/figures.
-    section: Where it belongs: 'clients', 'rounds', 'candidates', 'data', 'splits LABEL' or 'clustering LABEL'.
+    section: Where it belongs: 'clients', 'rounds', 'candidates', 'data', 'splits LABEL', 'rounds LABEL' or 'clustering LABEL'.
     title: What it shows, for readers who cannot see it.
     caption: How to read it.
     svg: The file's bytes.
@@ -124,6 +125,7 @@ def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper:
     parts = identical_clusterings.parts(clustering)
     for part in parts:
       yield from split_figures(run, part, names[part.label])
+      yield from way_figures(run, part, names[part.label])
     yield from _clustering_figures(run, clustering, first)
     for part in parts:
       yield from _dendrogram(run, part, names[part.label], f'clustering {clustering.label}')
@@ -209,17 +211,19 @@ def _rounds_figure(run: FinishedRun) -> Drawn:
 
 def _clustering_figures(run: FinishedRun, clustering: Clustering, name: str) -> Iterator[Drawn]:
   label, matrix, count = clustering.label, run.membership(clustering), len(run.client_ids)
-  found, order = base.labels_of(matrix), ordering.client_order(matrix)
+  shares = run.shares(clustering)
+  found, order = base.labels_of(matrix), ordering.client_order(shares == shares.max(axis=0))
   truth_name, truth = next(iter(run.truths.items()), ('', None))
   heading, section = base.short(label, 40), f'clustering {label}'
   yield (
       f'membership_{name}', section, f'Membership matrix, {label}',
-      'A blue cell says that the client (column) is in the cluster (row).'
+      'A blue cell says that the client (column) is in the cluster (row)'
+      + ('.' if clustering.shares is None else ', the paler the smaller its share.')
       + (' The green cells above are the planted groups on the same columns: where both show the same blocks, the '
          'clustering found them.' if truth is not None else '')
       + _pixels(len(matrix), 'clusters', 'blue where any client of them is in any cluster of them')
       + _pixels(count, 'clients', 'blue where any of them is in the cluster'),
-      membership.membership_matrix(matrix, run.client_ids, f'{heading}: clusters', truth, truth_name, order),
+      membership.membership_matrix(shares, run.client_ids, f'{heading}: clusters', truth, truth_name, order),
   )  # fmt: skip
   # A recursion clusters other updates in every split, and these distances are those of one round.
   at_once = [part for part in identical_clusterings.parts(clustering) if part.splits is None]

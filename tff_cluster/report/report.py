@@ -11,6 +11,7 @@ from tff_cluster.experiment.measured import Timing
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.papers.rohith2020.setting import describe_setting
 from tff_cluster.report import cluster_sections, pages, run_scorecard, sections
+from tff_cluster.report.alternation.section import rounds_section
 from tff_cluster.report.answer import answer_run
 from tff_cluster.report.files import write_file, write_records
 from tff_cluster.report.finished_run import FinishedRun, read_run
@@ -66,7 +67,8 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     new_clients_section(whole),
   ]
   for clustering in clusterings:
-    parts += [splits_section(run, part, figures) for part in identical_clusterings.parts(clustering)]
+    for part in identical_clusterings.parts(clustering):
+      parts += [section(run, part, figures) for section in (splits_section, rounds_section)]
     parts.append(cluster_sections.clustering_section(run, clustering, figures))
   parts += [
     cluster_sections.candidates_section(run, figures),

@@ -46,6 +46,7 @@ def run_section(run: FinishedRun, merged: Sequence[Clustering]) -> Section:
   model = (
     f'{training.model}, {results.training.parameters:,} parameters ({size(results.training.model_bytes)})'
   )
+  optimization = ', '.join(f'{name} {value}' for name, value in training.optimization.items())
   facts = [
       ('data', f'{population.name}: {plural(len(run.client_ids), "client")}, {population.num_classes} classes'),
       ('rows', ', '.join(f'{count:,} {name.replace("_", " ")}' for name, count in vars(rows).items())),
@@ -59,6 +60,7 @@ def run_section(run: FinishedRun, merged: Sequence[Clustering]) -> Section:
           'client work', f'{plural(training.local_epochs, "local epoch")}, {batch}, learning rate '
           f'{training.learning_rate:g}, {percent(training.cohort_fraction, 0)} of the clients a round',
       ),
+      *([('optimization', optimization)] if optimization else []),
       ('seeds', f'training {training.seed}, data {config.data_seed}'),
   ]  # fmt: skip
   described = [(c.label, c.method, c.basis, _parameters(c.parameters)) for c in results.clusterings]

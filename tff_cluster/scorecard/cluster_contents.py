@@ -15,6 +15,11 @@ def membership(results: Results, clustering: Clustering) -> np.ndarray:
   return matrix
 
 
+def shares(results: Results, clustering: Clustering) -> np.ndarray:
+  """Returns float64[clusters, clients], what clients have of each of their clusters; 1 for members where that is not told."""
+  return membership(results, clustering) if clustering.shares is None else np.array(clustering.shares)
+
+
 def shared_clients(membership: np.ndarray, truth: np.ndarray) -> list[list[int]]:
   """Returns how many clients each planted group and each cluster have in common, int[groups][clusters].
 

@@ -14,6 +14,7 @@ from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import EVERYBODY
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import overlap_dial
+from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.measured import Evaluation, Local
@@ -49,6 +50,7 @@ class Measured:
     recovery: Scores by planted grouping, see tff_cluster/clustering/recovery.py; empty where nothing is clustered.
     client_rounds: By budget, client-rounds of Phase 2; for local training its share of the rounds of Phase 2.
     bytes_up, bytes_down: By budget, bytes sent in Phase 2.
+    alternation: What rounds that alternated between clustering and training came to; None where there were none.
   """
 
   seed: int
@@ -63,6 +65,7 @@ class Measured:
   client_rounds: Mapping[str, int]
   bytes_up: Mapping[str, int]
   bytes_down: Mapping[str, int]
+  alternation: Alternated | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -212,7 +215,7 @@ def _fedavg(seed: int, results: Results) -> Measured:
   evaluation = results.baseline.evaluation
   assert evaluation.global_test is not None  # One model has one.
   right = evaluation.global_test.accuracy
-  ledger = {name: _at_both(count) for name, count in _spent(results).items()}
+  ledger: dict[str, Any] = {name: _at_both(count) for name, count in _spent(results).items()}
   of_rules = [_global_accuracy(results, clustering) for clustering in results.clusterings]
   names = dict.fromkeys(name for found in of_rules for name in found)
   everybodys = dict.fromkeys(names or [rules.with_role(EVERYBODY).name], right)
@@ -224,7 +227,11 @@ def _local(seed: int, results: Results, local: Local) -> Measured:
   # Every client trains in every round of both phases, so the part of Phase 2 is a whole number.
   rounds = training.phase1_rounds + training.phase2_rounds
   trained = local.client_rounds * training.phase2_rounds // rounds
-  ledger = {'client_rounds': _at_both(trained), 'bytes_up': _at_both(0), 'bytes_down': _at_both(0)}
+  ledger: dict[str, Any] = {
+    'client_rounds': _at_both(trained),
+    'bytes_up': _at_both(0),
+    'bytes_down': _at_both(0),
+  }
   accuracy = _at_both(_accuracy(local.evaluation))
   return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, {}, **ledger)
 
@@ -265,4 +272,5 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     client_rounds=trained,
     bytes_up={budget: count * up for budget, count in trained.items()},
     bytes_down={budget: count * down for budget, count in trained.items()},
+    alternation=clustering.alternation,
   )

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tff_cluster.clustering import number_of_clusters
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method
@@ -16,6 +18,8 @@ from tff_cluster.clustering.method_options import OnSignatures, WithNumber
 from tff_cluster.clustering.outcome import Outcome, by_first_member
 
 if TYPE_CHECKING:
+  from sklearn import cluster
+
   from tff_cluster.clustering.replay import Grid
 
 # Ten, scikit-learn's old default, miss the planted groups of the demo, whose inertia is lower than what they find.
@@ -45,18 +49,10 @@ class KMeans(Method[Options]):
 
     The figure `inertia` is the sum of squared distances to the centres.
     """
-    import threadpoolctl
-    from sklearn import cluster as sklearn_cluster
-    from sklearn.exceptions import ConvergenceWarning
-
     signatures, count = evidence.signatures, options.num_clusters
     number_of_clusters.check_num_clusters(count, signatures.num_clients)
     seed = evidence.integer_seed('k-means starts', count)
-    # A tolerance would be relative to the spread a coordinate, and so depend on the number of coordinates.
-    model = sklearn_cluster.KMeans(count, n_init=_STARTS, tol=0.0, algorithm='lloyd', random_state=seed)
-    with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
-      warnings.simplefilter('ignore', ConvergenceWarning)  # Fewer distinct vectors than K: a note says so.
-      model.fit(signatures.coordinates())
+    model = fit(signatures.coordinates(), count, seed)
     assignment = ClusterAssignment.from_labels(by_first_member(model.labels_), evidence.client_ids)
     return Outcome(
       assignment,
@@ -71,6 +67,26 @@ class KMeans(Method[Options]):
   def questions(self, grid: 'Grid', num_clients: int) -> Iterator[dict[str, Any]]:
     """Yields each K that is not above the number of clients."""
     return ({'num_clusters': count} for count in grid.counts if count <= num_clients)
+
+
+def fit(points: np.ndarray, count: int, seed: int, rows: np.ndarray | None = None) -> 'cluster.KMeans':
+  """Returns scikit-learn's fitted model, the best of fifty k-means++ starts.
+
+  Args:
+    points: float[points, coordinates].
+    count: Clusters, at most as many as there are points; fewer are found where fewer points are distinct.
+    seed: From which the starts are drawn.
+    rows: float64[points], what each weighs in the means; None: all the same.
+  """
+  import threadpoolctl
+  from sklearn import cluster
+  from sklearn.exceptions import ConvergenceWarning
+
+  # A tolerance would be relative to the spread a coordinate, and so depend on the number of coordinates.
+  model = cluster.KMeans(count, n_init=_STARTS, tol=0.0, algorithm='lloyd', random_state=seed)
+  with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
+    warnings.simplefilter('ignore', ConvergenceWarning)  # Fewer distinct points than clusters.
+    return model.fit(points, sample_weight=rows)
 
 
 METHOD = KMeans()

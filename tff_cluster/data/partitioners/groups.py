@@ -140,18 +140,24 @@ def permuted_labels(num_groups: int, num_classes: int, rng: np.random.Generator)
 
 
 def mix_groups(
-  num_clients: int, num_groups: int, mixed_clients: float, mixture_share: float, rng: np.random.Generator
+  num_clients: int,
+  num_groups: int,
+  mixed_clients: float,
+  mixture_share: float | None,
+  rng: np.random.Generator,
 ) -> np.ndarray:
   """Gives every client a group, and some of them a share of a second one.
 
   Args:
     mixed_clients: Share of the clients that are mixed (rounded to a whole number of clients).
-    mixture_share: Share of a mixed client's rows that comes from its second group.
+    mixture_share: Share of a mixed client's rows that comes from its second group; None: those of the n mixed clients of a
+      first group are (j + 1/2) / (2 n), j = 0 .. n - 1. Of two groups with all clients mixed every client then has another
+      share of the first, from 1 / (2 clients) in steps of 1 / clients ("linear" in Ruan and Joe-Wong 2022 and their public code).
     rng: Draws who is mixed and of what.
 
   Returns:
-    float64[groups, clients], columns sum to 1: a pure client has one 1.0, a mixed one 1 - mixture_share and
-    mixture_share. First groups are as equal in size as possible.
+    float64[groups, clients], columns sum to 1: a pure client has one 1.0, a mixed one what its second group has not, and
+    that. First groups are as equal in size as possible.
 
   Raises:
     InputError: if there are fewer than two groups, or a group would have no client.
@@ -162,9 +168,19 @@ def mix_groups(
   second = (first + rng.integers(1, num_groups, size=num_clients)) % num_groups
   shares = one_hot(first, num_groups)
   mixed = rng.permutation(num_clients)[: round(mixed_clients * num_clients)]
-  shares[first[mixed], mixed] = 1.0 - mixture_share
-  shares[second[mixed], mixed] = mixture_share
+  of_second = _rising(first[mixed]) if mixture_share is None else np.full(len(mixed), mixture_share)
+  shares[first[mixed], mixed] = 1.0 - of_second
+  shares[second[mixed], mixed] = of_second
   return shares
+
+
+def _rising(groups: np.ndarray) -> np.ndarray:
+  """Returns float64[clients] that in each of their groups, int64[clients], rise evenly from 0 to a half."""
+  found = np.empty(len(groups))
+  for group in np.unique(groups):
+    members = np.flatnonzero(groups == group)
+    found[members] = (np.arange(len(members)) + 0.5) / (2 * len(members))
+  return found
 
 
 def groups_of_rows(shares: np.ndarray, num_rows: int, rng: np.random.Generator) -> np.ndarray:

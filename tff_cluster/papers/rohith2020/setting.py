@@ -68,6 +68,8 @@ def describe_setting(config: ExperimentConfig, num_clients: int) -> Setting:
     departures.append(f'{data.malicious_clients:g} of the clients malicious, the paper has none')
   if training.aggregator != 'mean':
     departures.append(f'aggregator {training.aggregator}, the paper has the mean')
+  for name, value in training.optimization.items():
+    departures.append(f'{name} {value}, the paper has plain federated averaging')
   scaled_down = (
     num_clients < tables.CLIENTS or min(rounds) < tables.ROUNDS or data.rows_per_client is not None
   )
@@ -81,4 +83,6 @@ def describe_setting(config: ExperimentConfig, num_clients: int) -> Setting:
 
 def _is_scaled_down_version(config: ExperimentConfig) -> bool:
   found = {**vars(config.data), **vars(config.training)}
-  return all(found[name] == value for name, value in tables.SCALED_DOWN.items())
+  return not config.training.optimization and all(
+    found[name] == value for name, value in tables.SCALED_DOWN.items()
+  )

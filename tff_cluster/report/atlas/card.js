@@ -1,6 +1,6 @@
 // The card of the chosen client: its data, planted groups, neighbours, clusters, and its accuracy under every contender.
 
-const CARD = { width: 340, bars: 84, bar: 130, members: 12 };
+const CARD = { width: 340, bars: 84, bar: 130, members: 12, way: 12, turns: 6 };
 
 function goTo(client, label) {
   const button = html('button', { type: 'button', class: 'go', 'data-client': client }, label || clientName(client));
@@ -71,11 +71,37 @@ function neighboursPart(client) {
 function membersLine(contender, cluster, client) {
   const others = measured(contender).clusters[cluster].filter((member) => member !== client);
   const mark = svg('svg', { width: 12, height: 12, viewBox: '-6 -6 12 12', 'aria-hidden': 'true' }, ...pie(5, [[clusterColour(contender, cluster), 1]]));
+  const own = clusterShare(contender, cluster, client);
   const some = others.slice(0, CARD.members).map((other) => goTo(other));
   const rest = others.length - some.length;
   return html(
-    'div', { class: 'members' }, mark, ` cluster ${cluster} `, others.length ? 'with ' : 'alone', ...some, rest ? ` and ${rest} more` : null,
+    'div', { class: 'members' }, mark, ` cluster ${cluster} `, own === null ? null : `(${percent(own, 0)}) `, others.length ? 'with ' : 'alone', ...some, rest ? ` and ${rest} more` : null,
   );
+}
+
+// A client's models over the rounds: where it went, as a strip and in words.
+function wayPart(contender, client) {
+  const { way } = measured(contender);
+  if (!way) return [];
+  const turns = way.clients[client];
+  const rounds = way.last - way.first + 1;
+  const parts = turns.map(([from, models], i) => {
+    const to = i + 1 < turns.length ? turns[i + 1][0] - 1 : way.last;
+    return { from, to, models, words: `${from === to ? from : `${from}–${to}`}: ${models.length ? models.join(' and ') : 'not seen'}` };
+  });
+  const marks = parts.flatMap(({ from, to, models, words }) => (models.length ? models : [-1]).map((model, i, all) => {
+    const mark = svg('rect', {
+      x: ((CARD.width * (from - way.first)) / rounds).toFixed(2), width: ((CARD.width * (to - from + 1)) / rounds).toFixed(2),
+      y: ((CARD.way * i) / all.length).toFixed(2), height: (CARD.way / all.length).toFixed(2), fill: model < 0 ? '#FFFFFF' : modelColour(contender, model),
+      'data-model': model,
+    });
+    mark.append(svg('title', {}, `round ${words}`));
+    return mark;
+  }));
+  const strip = svg('svg', { viewBox: `0 0 ${CARD.width} ${CARD.way}`, width: CARD.width, height: CARD.way, class: 'way', 'aria-hidden': 'true' }, ...marks);
+  const some = parts.slice(-CARD.turns);
+  const told = `Model by round: ${some.length < parts.length ? `${plural(parts.length - some.length, 'change')} before, then ` : ''}${some.map(({ words }) => words).join('; ')}`;
+  return [strip, html('div', { class: 'note way-words' }, told)];
 }
 
 function accuracyLine(contender, client, budget) {
@@ -102,7 +128,7 @@ function contenderPart(contender, client) {
   return html(
     'div', { class: isChosen ? 'contender current' : 'contender', 'data-contender-card': contender },
     html('h4', {}, contenderName(contender), html('span', { class: 'note' }, ` ${kindsOf(contender)}`)),
-    ...groups, html('table', { class: 'accuracies' }, html('tbody', {}, ...lines)),
+    ...groups, ...wayPart(contender, client), html('table', { class: 'accuracies' }, html('tbody', {}, ...lines)),
   );
 }
 

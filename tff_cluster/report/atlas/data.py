@@ -20,8 +20,13 @@
                most NEIGHBOURS, nearest first)
   MEASURED     budgets {budget: {accuracy [float, one a client], mean, worst_decile, at_target, harmed_fedavg,
                harmed_local, client_rounds, bytes}}, signature (text or null), num_clusters (int or null), memberships,
-               clusters [[client]] or null, colours [position in palette, null for a cluster that is left grey] or null,
-               stages [{round, clusters}]: of a recursion the clusters after each round that split some, but the last
+               clusters [[client]] or null, shares [[float, one a member]] or null (as much of each), colours [position in
+               palette, null for a cluster that is left grey] or null, way (null but for a method that alternates with training,
+               whose memberships are known: WAY), stages [{round, clusters, models}]: of a recursion the clusters after each round
+               that split some, but the last; of a way the clients of each model after some rounds, and in `models` which these
+               are, -1 for those of whom nothing is known yet
+  WAY          start (text), first and last (rounds), colours (as above, one a model), clients [[[round, [model]]]]: for each
+               client its models from that round on
 
 Clients are positions in `clients`. Accuracies and shares are from 0 to 1. Accuracies of single clients are rounded to
 DECIMALS: two that differ by less count as equal on the page, which matters beyond 10,000 test rows a client. Distances and
@@ -33,8 +38,9 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.experiment.result_parts import Split
+from tff_cluster.experiment.result_parts import Clustering, Split
 from tff_cluster.experiment.results import Results
+from tff_cluster.report.atlas import ways
 from tff_cluster.report.figures import base, ordering
 from tff_cluster.scorecard import cluster_contents
 from tff_cluster.scorecard.contenders import BUDGETS, Contender, Measured, Runs
@@ -59,7 +65,7 @@ def make(
   """
   lines = {(line['contender'], line['seed'], line['budget']): line for line in document['lines']}
   kinds = {seed: _all_kinds(results) for seed, results in runs}
-  most = max([1, *(number + 1 for of_seed in kinds.values() for number in _numbers(of_seed))])
+  most = max([1, *(number + 1 for seed, results in runs for number in _numbers(results, kinds[seed]))])
   palette = base.colours(min(most, base.MOST_COLOURS))
   return {
     'schema': SCHEMA,
@@ -73,7 +79,8 @@ def make(
       _run(seed, results, arrays.get(seed, {}))
       | {
         'contenders': [
-          _measured(contender, place, results, kinds[seed], len(palette), lines) for contender in contenders
+          _measured(contender, place, results, arrays.get(seed, {}), kinds[seed], len(palette), lines)
+          for contender in contenders
         ]
       }
       for place, (seed, results) in enumerate(runs)
@@ -184,6 +191,7 @@ def _measured(
   contender: Contender,
   place: int,
   results: Results,
+  arrays: Mapping[str, np.ndarray],
   kinds: Mapping[str, np.ndarray],
   colours: int,
   lines: Mapping[tuple[str, int, str], Mapping[str, Any]],
@@ -197,7 +205,9 @@ def _measured(
     'num_clusters': run.num_clusters,
     'memberships': _rounded(run.memberships),
     'clusters': None,
+    'shares': None,
     'colours': None,
+    'way': None,
     'stages': [],
   }
   if contender.is_clustering:
@@ -208,9 +218,25 @@ def _measured(
       'signature': parts[0].signature,
       'clusters': _positions(parts[0].clusters, clients),
       'colours': [int(kind) if kind < colours else None for kind in kinds[parts[0].label]],
-      'stages': stages(next((part.splits for part in parts if part.splits), ()), clients),
+      'shares': _shares(parts[0]),
+      **_over_rounds(parts, arrays, clients, kinds, colours),
     }
   return found
+
+
+def _over_rounds(
+  parts: Sequence[Clustering],
+  arrays: Mapping[str, np.ndarray],
+  clients: Sequence[str],
+  kinds: Mapping[str, np.ndarray],
+  colours: int,
+) -> dict[str, Any]:
+  """Returns `stages` and `way` of a contender that stands for these clusterings: of the first that has any."""
+  for part in parts:
+    own = ways.read(part, arrays, len(clients))
+    if own is not None:
+      return ways.over_rounds(part, own, kinds[part.label], colours)
+  return {'stages': stages(next((part.splits for part in parts if part.splits), ()), clients)}
 
 
 def _at_budget(run: Measured, budget: str, line: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,7 +254,7 @@ def _all_kinds(results: Results) -> dict[str, np.ndarray]:
   truth = np.asarray(truths[0], np.float64) if truths else np.zeros((0, 0))
   found = {'': np.arange(len(truth))}
   for clustering in results.clusterings:
-    membership = cluster_contents.membership(results, clustering)
+    membership = cluster_contents.shares(results, clustering)
     kinds = ordering.matched_kinds(membership, truth) if len(truth) else np.full(len(membership), len(truth))
     others = np.flatnonzero(kinds >= len(truth))
     by_size = others[np.argsort(-membership[others].sum(axis=1), kind='stable')]
@@ -243,8 +269,17 @@ def _positions(groups: Sequence[Sequence[str]], clients: Sequence[str]) -> list[
   return [sorted(place[client] for client in group) for group in groups]
 
 
-def _numbers(kinds: Mapping[str, np.ndarray]) -> list[int]:
-  return [int(number) for of_label in kinds.values() for number in of_label]
+def _shares(clustering: Clustering) -> list[list[float]] | None:
+  """Returns the members' shares in each cluster, in the order of its members; None where they are not told."""
+  if clustering.shares is None:
+    return None
+  return [[round(share, DECIMALS) for share in row if share > 0.0] for row in clustering.shares]
+
+
+def _numbers(results: Results, kinds: Mapping[str, np.ndarray]) -> list[int]:
+  """Returns all colour numbers of a run, those of models that nobody has too."""
+  of_models = [ways.kinds_of_models(c, kinds[c.label]) for c in results.clusterings]
+  return [int(number) for some in (*map(np.ndarray.tolist, kinds.values()), *of_models) for number in some]
 
 
 def _digits(values: np.ndarray) -> np.ndarray:

@@ -15,8 +15,18 @@ function everybody(name) {
   return [{ name, colour: INK, members: run().clients.map((_, client) => client) }];
 }
 
+// After a round of a method that alternates: a node for each model that somebody has, and one for those of whom nothing is known yet.
+function modelsColumn(stage) {
+  const nodes = stage.clusters.map((members, i) => {
+    const model = stage.models[i];
+    return model < 0 ? { name: 'not seen', colour: PALE, members } : { name: `model ${model}`, colour: modelColour(chosen.contender, model), members };
+  });
+  return { title: `after round ${stage.round}`, nodes };
+}
+
 // A cluster on the way to the end has the colour of the final cluster that most of its clients get to.
 function stageColumn(stage, i) {
+  if (stage.models) return modelsColumn(stage);
   const final = measured().clusters;
   const shared = (members, cluster) => cluster.filter((client) => members.includes(client)).length;
   const nodes = stage.clusters.map((members) => {
@@ -48,9 +58,12 @@ function outcomeColumn() {
 
 function flowColumns() {
   const alone = DATA.contenders[chosen.contender].kind === 'local';
+  const { way } = measured();
   const start = alone
     ? { title: 'alone, from the start', nodes: everybody('own models') }
-    : { title: 'Phase 1', nodes: everybody('one model') };
+    : way && way.start === 'random'
+      ? { title: 'start', nodes: everybody('random models') }
+      : { title: 'Phase 1', nodes: everybody('one model') };
   const columns = [...groupColumn(), start, ...clusterColumns(), outcomeColumn()];
   if (DATA.contenders[chosen.contender].kind === 'fedavg') {
     columns.splice(-1, 0, { title: 'Phase 2', nodes: everybody('one model') });

@@ -91,7 +91,7 @@ function ring(r, parts) {
 function clusterParts(client, clusters) {
   if (!clusters) return [[DATA.contenders[chosen.contender].kind === 'local' ? GREY : INK, 1]];
   const own = clusters[client];
-  return own.map((cluster) => [clusterColour(chosen.contender, cluster), 1 / own.length]);
+  return own.map((cluster) => [clusterColour(chosen.contender, cluster), clusterShare(chosen.contender, cluster, client) ?? 1 / own.length]);
 }
 
 function groupWords(client) {

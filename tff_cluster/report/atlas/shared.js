@@ -115,12 +115,24 @@ function clustersOf(contender) {
   return found;
 }
 
+// What a client has of one of its clusters; null where that is not told.
+function clusterShare(contender, cluster, client) {
+  const { clusters, shares } = measured(contender);
+  return shares && shares[cluster][clusters[cluster].indexOf(client)];
+}
+
 function groupColour(group) {
   return DATA.palette[group] || PALE;
 }
 
 function clusterColour(contender, cluster) {
   const colour = measured(contender).colours[cluster];
+  return colour === null ? PALE : DATA.palette[colour];
+}
+
+// Of a method that alternates, also of a model that no cluster has in the end.
+function modelColour(contender, model) {
+  const colour = measured(contender).way.colours[model];
   return colour === null ? PALE : DATA.palette[colour];
 }
 

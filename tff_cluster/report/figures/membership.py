@@ -25,7 +25,7 @@ def membership_matrix(
   """Draws clusters (rows) by clients (columns), and the planted groups on the same columns above.
 
   Args:
-    membership: float[clusters, clients].
+    membership: float[clusters, clients]; shares below 1 are drawn paler.
     client_ids: The clients' ids.
     title: Above the picture.
     truth: float[groups, clients], planted memberships; shares below 1 are drawn paler.
@@ -34,7 +34,7 @@ def membership_matrix(
   """
   clients = ordering.client_order(membership) if order is None else order
   rows = ordering.cluster_order(membership, clients)
-  shown = (np.asarray(membership) > 0)[np.ix_(rows, clients)]
+  shown = np.asarray(membership, np.float64)[np.ix_(rows, clients)]
   planted = None if truth is None else np.asarray(truth, np.float64)[:, clients]
   row_height = 0.26 if len(shown) <= 20 else 0.075
   truth_height = 0.0 if planted is None else float(np.clip(0.2 * len(planted), 0.35, 2.2))
@@ -50,7 +50,7 @@ def membership_matrix(
     above.set_title(f'Planted groups “{base.short(truth_name, 40)}”', fontsize=10)
     above.set_ylabel('group')
     above.tick_params(axis='x', bottom=False, labelbottom=False)
-  _cells(axes, shown.astype(np.float64), '#0072B2', [str(row) for row in rows])
+  _cells(axes, shown, '#0072B2', [str(row) for row in rows])
   axes.set_title(title, fontsize=10 if planted is not None else 11)
   axes.set_ylabel('cluster' if len(shown) <= _MOST_NAMES else f'{len(shown)} clusters')
   if len(clients) <= _MOST_NAMES:

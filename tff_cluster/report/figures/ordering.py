@@ -1,5 +1,7 @@
 """The order and the colours in which figures show clients and clusters. Data are never reordered, only pictures."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.cluster.hierarchy
 import scipy.optimize
@@ -39,11 +41,11 @@ def cluster_order(membership: np.ndarray, clients: np.ndarray) -> np.ndarray:
   """Returns int64[clusters], clusters by the mean place of their members in the order of clients.
 
   Args:
-    membership: float[clusters, clients].
+    membership: float[clusters, clients], weights of the places.
     clients: int64[clients], from `client_order`.
   """
-  present = (np.asarray(membership) > 0)[:, clients]
-  return np.argsort((present * np.arange(present.shape[1])).sum(axis=1) / present.sum(axis=1), kind='stable')
+  weights = np.asarray(membership)[:, clients]
+  return np.argsort((weights * np.arange(weights.shape[1])).sum(axis=1) / weights.sum(axis=1), kind='stable')
 
 
 def matched_kinds(membership: np.ndarray, truth: np.ndarray | None) -> np.ndarray:
@@ -65,3 +67,18 @@ def matched_kinds(membership: np.ndarray, truth: np.ndarray | None) -> np.ndarra
   left = np.flatnonzero(kinds < 0)
   kinds[left] = len(truth) + np.arange(len(left))
   return kinds
+
+
+def model_kinds(kinds: np.ndarray, models: Sequence[int], count: int) -> np.ndarray:
+  """Returns int64[models], a colour number for each model of a method that alternates.
+
+  Args:
+    kinds: int64[clusters], those of its clusters.
+    models: [clusters], which models are theirs.
+    count: Number of models; those that no cluster has get the least numbers that are left.
+  """
+  found = np.full(count, -1, np.int64)
+  found[list(models)] = kinds
+  free = [number for number in range(count + int(kinds.max()) + 1) if number not in set(kinds.tolist())]
+  found[found < 0] = free[: count - len(models)]
+  return found

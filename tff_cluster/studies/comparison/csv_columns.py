@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.scorecard import paired_statistics
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Contender, Measured
 from tff_cluster.scorecard.intervals import SAME
@@ -32,6 +33,15 @@ class Line:
   budget: str
   target: float
   references: Mapping[str, Measured]
+
+  @property
+  def alternation(self) -> Alternated | None:
+    return self.run.alternation
+
+  def found(self, score: str) -> float | None:
+    """Returns a score (clustering/recovery.py) against the first of the planted groups; None without clusters or groups."""
+    scores = next(iter(self.run.recovery.values()), None)
+    return None if scores is None else getattr(scores, score)
 
   @property
   def accuracy(self) -> np.ndarray:
@@ -84,6 +94,28 @@ _AFTER_RULES = (
   Column('client_rounds', 'of Phase 2', lambda line: line.run.client_rounds[line.budget]),
   Column('bytes_up', 'of Phase 2', lambda line: line.run.bytes_up[line.budget]),
   Column('bytes_down', 'of Phase 2', lambda line: line.run.bytes_down[line.budget]),
+  Column('ari', 'against the first of the planted groups', lambda line: line.found('ari')),
+  Column('omega', 'likewise', lambda line: line.found('omega')),
+  Column(
+    'share_error',
+    'likewise: how far shares in clusters are from planted ones',
+    lambda line: line.found('share_error'),
+  ),
+  Column(
+    'collapsed',
+    'of a method that alternates with training: 1 where a model ended without clients, else 0',
+    lambda line: line.alternation and int(line.alternation.collapsed),
+  ),
+  Column(
+    'empty_models',
+    'likewise: how many ended so',
+    lambda line: line.alternation and line.alternation.empty_models,
+  ),
+  Column(
+    'changed_last',
+    'likewise: clients that changed their model in the last round',
+    lambda line: line.alternation and line.alternation.changed[-1],
+  ),
 )
 
 

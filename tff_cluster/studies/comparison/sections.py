@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.words import interval_points, percent, score, size
+from tff_cluster.base.words import error, interval_points, percent, score, series, size
+from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.report.pages import Cell, Section, Table, verdict_cell
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import identical_clusterings
@@ -17,7 +18,12 @@ from tff_cluster.studies.comparison.verdicts import Check
 
 TEMPLATE = 'comparison.html'
 _LOOKS = {'above': 'good', 'unclear': 'none', 'below': 'bad'}
-_SCORES = {'onmi': 'ONMI', 'bcubed_f': 'BCubed F'}
+# Means of other scores, and how they are printed.
+_SCORES: Mapping[str, tuple[str, Callable[[float | None], str]]] = {
+  'onmi': ('ONMI', score),
+  'bcubed_f': ('BCubed F', score),
+  'share_error': ('share error', error),
+}
 
 
 def checks_table(checks: Sequence[Check], heading: str) -> Table:
@@ -102,18 +108,21 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
   """Returns how well every clustering finds the planted groups, and what clusters it found."""
   found = [contender for contender in contenders if contender.is_clustering]
   truths = list(dict.fromkeys(name for c in found for run in c.runs for name in run.recovery))
+  alternates = any(_alternated(contender) for contender in found)
   shapes = {
     contender.name: (
       ', '.join(contender.kinds),
       ', '.join(str(run.num_clusters) for run in contender.runs),
       f'{np.mean([run.memberships for run in contender.runs]):.1f}',
       ', '.join(str(run.singletons) for run in contender.runs),
+      *(_collapse(contender) if alternates else ()),
     )
     for contender in found
   }
   scored = {name: {contender.name: _scores(contender, runs, name) for contender in found} for name in truths}
   header: list[str] = ['clustering', 'kind', 'clusters', 'memberships', 'single clients']
-  of_scores = ' and '.join(_SCORES.values())
+  header += ['collapsed', 'moved last'] if alternates else []
+  of_scores = series([name for name, _ in _SCORES.values()])
   if len(truths) == 1:
     (name,) = truths
     rows = [(label, *shape, *scored[name][label]) for label, shape in shapes.items()]
@@ -129,10 +138,27 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
       )
   data = {
     'any_truth': bool(truths),
+    'alternates': alternates,
     'any_excluded': any(c.excluded for _, results in runs for c in results.clusterings),
     'tables': tables,
   }
   return Section('Planted groups and found clusters', TEMPLATE, 'recovery', data)
+
+
+def _alternated(contender: Contender) -> list[Alternated]:
+  """Returns what rounds that alternated came to, one a seed; of contenders that it stands for, the first that has any."""
+  of_each = ([run.alternation for run in part.runs if run.alternation] for part in contender.each)
+  return next((found for found in of_each if found), [])
+
+
+def _collapse(contender: Contender) -> tuple[str, str]:
+  """Returns under how many seeds models ended without clients, and how many clients changed their model in the last round."""
+  found = _alternated(contender)
+  if not found:
+    return '–', '–'
+  return f'{sum(each.collapsed for each in found)} of {len(found)}', ', '.join(
+    str(each.changed[-1]) for each in found
+  )
 
 
 def costs_section(contenders: Sequence[Contender], pictures: Sequence[Picture]) -> Section:
@@ -273,7 +299,7 @@ def _scores(contender: Contender, runs: Runs, truth: str) -> tuple[str, str]:
 
 def _mean_scores(contender: Contender, truth: str) -> str:
   cells = []
-  for name in _SCORES:
+  for name, (_, shown) in _SCORES.items():
     known = [getattr(run.recovery[truth], name) for run in contender.runs if truth in run.recovery]
-    cells.append(score(float(np.mean(known)) if known else None))
+    cells.append(shown(float(np.mean(known)) if known else None))
   return ', '.join(cells)

@@ -1,0 +1,118 @@
+"""FedSoft (Ruan and Joe-Wong 2022): importance by counting, proximal work from the mixture, means by importance."""
+
+import numpy as np
+import pytest
+
+from tests.clustering.methods.fake_federation import FEATURES, RATE, Fake, groups, models_of, vector_of
+from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering.alternating import State
+from tff_cluster.clustering.methods import fedsoft
+
+METHOD = fedsoft.METHOD
+
+
+class Rows(Fake):
+  """A fake federation whose clients have rows, whose losses are given: [models, rows] a client."""
+
+  def __init__(self, targets, losses, **options):
+    super().__init__(targets, **options)
+    self.given, self.asked = losses, []
+
+  def row_losses(self, models, clients):
+    self.asked.append(list(clients))
+    return [self.given[k] for k in clients]
+
+
+def losses_of(seed, clients, models=3, rows=40):
+  rng = np.random.default_rng(seed)
+  return [rng.normal(size=(models, rows)) + 0.5 * rng.normal(size=(models, 1)) for _ in range(clients)]
+
+
+def started(vectors, clients):
+  return State(models_of(vectors), np.zeros((len(vectors), clients)), np.zeros(clients, np.int64))
+
+
+def counted(losses):
+  """Shares of rows, one row after the other."""
+  shares = np.zeros(len(losses))
+  for column in losses.T:
+    shares[list(column).index(min(column))] += 1 / losses.shape[1]
+  shares = np.where(shares == 0, 1e-4, shares)
+  return shares / shares.sum()
+
+
+def test_importance_is_the_share_of_rows_that_a_model_has_the_least_loss_of():
+  losses = losses_of(0, 6)
+  losses[3][1] += 100  # No row's loss is least under this model.
+  found = METHOD.assign(fedsoft.Options(num_clusters=3), losses)
+  np.testing.assert_allclose(found, np.stack([counted(each) for each in losses], axis=1))
+  assert found[1, 3] == pytest.approx(1e-4, rel=1e-3)
+
+
+def test_a_round_of_all_clients_averages_by_importance_and_rows():
+  targets, _ = groups(1, 3, 4)
+  rows, losses, vectors = (
+    np.arange(10, 22),
+    losses_of(1, 12),
+    np.random.default_rng(2).normal(size=(3, FEATURES)),
+  )
+  clients = Rows(targets, losses, rows=rows)
+  state = METHOD.step(fedsoft.Options(num_clusters=3, attraction=0.7), clients, started(vectors, 12), 1)
+  shares = np.stack([counted(each) for each in losses], axis=1)
+  vectors = np.stack([vector_of(model.weights) for model in models_of(vectors)])
+  ends = []
+  for k in range(12):
+    start = sum(shares[s, k] * vectors[s] for s in range(3))
+    noise = seeding.generator(0, 'noise', 1, clients.client_ids[k]).normal(scale=0.01, size=FEATURES)
+    ends.append(start + RATE * (targets[k] + noise - start))
+  for s in range(3):
+    weights = [shares[s, k] * rows[k] for k in range(12)]
+    expected = sum(w * end for w, end in zip(weights, ends, strict=True)) / sum(weights)
+    np.testing.assert_allclose(vector_of(state.models[s].weights), expected, atol=1e-5)
+  assert clients.proximal_mu == [0.7] and clients.known == [True]
+  np.testing.assert_allclose(state.membership, shares)
+
+
+def test_with_a_cohort_each_model_draws_its_own_clients_by_importance_and_takes_the_plain_mean():
+  targets, _ = groups(3, 2, 10)
+  losses = losses_of(3, 20, models=2)
+  clients = Rows(targets, losses, drawn=0.4)
+  shares = np.stack([counted(each) for each in losses], axis=1)
+  drawn = np.zeros((2, 20))
+  for number in range(1, 401):
+    state = State(models_of(np.eye(2, FEATURES)), shares, np.zeros(20, np.int64), given=True)
+    weights = METHOD._weights(clients, state, number)
+    assert (weights.sum(axis=1) == 4).all() and set(np.unique(weights)) == {0.0, 1.0}
+    drawn += weights
+  # Drawn more often, the more important; of equal rows.
+  for s in range(2):
+    assert np.corrcoef(drawn[s], shares[s])[0, 1] > 0.9
+
+
+def test_importance_is_estimated_every_so_many_rounds():
+  targets, _ = groups(4, 2, 3)
+  clients = Rows(targets, losses_of(4, 6, models=2))
+  options = fedsoft.Options(num_clusters=2, estimation_interval=3)
+  state = started(np.eye(2, FEATURES), 6)
+  for number in range(1, 8):
+    state = METHOD.step(options, clients, state, number)
+    assert (state.since == (number - 1) // 3 * 3 + 1).all()
+  assert clients.asked == [list(range(6))] * 3
+
+
+def test_clients_whose_updates_are_not_finite_are_left_out():
+  targets, _ = groups(5, 2, 3)
+  losses = losses_of(5, 6, models=2)
+  lacking = Rows(targets, losses, diverging=('c02',))
+  state = METHOD.step(fedsoft.Options(num_clusters=2), lacking, started(np.eye(2, FEATURES), 6), 1)
+  assert all(np.isfinite(array).all() for model in state.models for array in model.weights)
+
+
+@pytest.mark.parametrize(
+  ('options', 'message'),
+  [({'attraction': -0.1}, 'attraction=-0.1: must be at least 0'), ({'estimation_interval': 0}, 'at least 1')],
+)
+def test_wrong_options_are_one_line(options, message):
+  with pytest.raises(InputError, match=message):
+    METHOD.read(options)

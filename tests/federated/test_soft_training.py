@@ -1,0 +1,140 @@
+"""What methods with shares ask of the trainer: weights of rows, a pull beside the loss, losses of rows, means of updates."""
+
+import numpy as np
+import pytest
+
+from tests.conftest import make_population
+from tests.federated.test_training import BATCH, RATE, make_trainer, softmax, visit_orders
+from tff_cluster.base import seeding
+
+pytestmark = pytest.mark.tensorflow
+EVERYONE = np.arange(5)
+
+
+@pytest.fixture(scope='module')
+def population():
+  return make_population()
+
+
+@pytest.fixture(scope='module')
+def trainer(population, tff_context):
+  return make_trainer(population)
+
+
+def trained(start, x, y, orders, row_weights=None, mu=0.0, anchor=None):
+  """Returns kernel and bias after a client's epochs: batches' means of weighted losses, and mu / 2 * |w - anchor|^2."""
+  kernel, bias = (w.astype(np.float64) for w in start)
+  anchor = start if anchor is None else anchor
+  row_weights = np.ones(len(y)) if row_weights is None else row_weights
+  for order in orders:
+    for batch in np.split(order, range(BATCH, len(order), BATCH)):
+      error = softmax(x[batch] @ kernel + bias)
+      error[np.arange(len(batch)), y[batch]] -= 1.0
+      error *= row_weights[batch, None] / len(batch)
+      step = x[batch].T @ error + mu * (kernel - anchor[0]), error.sum(axis=0) + mu * (bias - anchor[1])
+      kernel, bias = kernel - RATE * step[0], bias - RATE * step[1]
+  return np.concatenate([kernel.ravel(), bias])
+
+
+def flat(weights):
+  return np.concatenate([np.ravel(w) for w in weights])
+
+
+def updates_of(trainer, *args, **options):
+  found = np.zeros((len(EVERYONE), trainer.computations.model.num_parameters), np.float32)
+  trainer.local_updates(
+    trainer.computations.model.weights,
+    EVERYONE,
+    2,
+    lambda k, update: np.copyto(found[k], update),
+    *args,
+    **options,
+  )
+  return found
+
+
+def test_the_losses_of_rows_are_multiplied_with_their_weights(population, trainer):
+  start = trainer.computations.model.weights
+  rng = seeding.generator(0, 'weights of rows')
+  weights = [rng.uniform(size=population.train.counts[k]) for k in EVERYONE]
+  state, figures = trainer.round(trainer.start(start), EVERYONE, 3, row_weights=weights)
+  expected = [
+    trained(start, *population.train.client(k), visit_orders(population, k, 3), weights[k]) for k in EVERYONE
+  ]
+  mean = np.average(expected, axis=0, weights=population.train.counts)
+  np.testing.assert_allclose(flat(trainer.weights(state)), mean, rtol=1e-4, atol=1e-5)
+  assert figures['dropped'] == 0
+
+
+def test_rows_that_weigh_one_are_plain_federated_averaging_bit_for_bit(population, trainer):
+  start = trainer.start(trainer.computations.model.weights)
+  ones = [np.ones(rows) for rows in population.train.counts]
+  (weighted, one), (plain, other) = (
+    trainer.round(start, EVERYONE, 1, row_weights=weights) for weights in (ones, None)
+  )
+  assert all(map(np.array_equal, trainer.weights(weighted), trainer.weights(plain)))
+  assert one == other
+
+
+def test_clients_are_pulled_to_where_they_start_or_to_an_anchor(population, trainer):
+  start = trainer.computations.model.weights
+  rng = seeding.generator(0, 'anchor')
+  anchor = tuple(rng.normal(size=w.shape).astype(np.float32) for w in start)
+  for given in (None, anchor):
+    found = updates_of(trainer, proximal_mu=2.0, anchor=given)
+    for k in EVERYONE:
+      orders = visit_orders(population, k, 2)
+      expected = trained(start, *population.train.client(k), orders, mu=2.0, anchor=given)
+      np.testing.assert_allclose(flat(start) + found[k], expected, rtol=1e-3, atol=2e-5)
+  assert np.array_equal(updates_of(trainer, proximal_mu=0.0), updates_of(trainer))
+
+
+def test_losses_of_rows_are_those_of_numpy_for_every_model(population, trainer):
+  rng = seeding.generator(0, 'models')
+  like = trainer.computations.model.weights
+  models = [tuple(rng.normal(size=w.shape).astype(np.float32) for w in like) for _ in range(3)]
+  found = trainer.row_losses(models, population.train, [3, 1])
+  for losses, k in zip(found, (3, 1), strict=True):
+    x, y = population.train.client(k)
+    for row, (kernel, bias) in zip(losses, models, strict=True):
+      probabilities = softmax(x @ kernel.astype(np.float64) + bias)
+      np.testing.assert_allclose(row, -np.log(probabilities[np.arange(len(y)), y]), rtol=1e-4, atol=1e-5)
+
+
+def test_models_that_do_not_fit_into_a_message_go_in_several(population, trainer, monkeypatch):
+  from tff_cluster.engine import jobs
+
+  models = [trainer.computations.model.weights] * 3
+  together = trainer.row_losses(models, population.train, EVERYONE)
+  sent = []
+
+  def few(sizes, most=0, portions=jobs.portions):
+    found = list(portions(sizes, 2 * sizes[0]))
+    sent.append(found)
+    return iter(found)
+
+  monkeypatch.setattr(jobs, 'portions', few)
+  apart = trainer.row_losses(models, population.train, EVERYONE)
+  assert [[0, 1], [2]] in sent
+  assert all(map(np.array_equal, together, apart))
+
+
+@pytest.mark.parametrize('clients', [1, 5])
+def test_averaged_updates_are_a_round_bit_for_bit(population, trainer, clients):
+  cohort = EVERYONE[:clients]
+  start = trainer.start(trainer.computations.model.weights)
+  state, _ = trainer.round(start, cohort, 2)
+  updates = updates_of(trainer)[:clients]
+  averaged = trainer.average(start, updates, population.train.counts[:clients])
+  assert all(map(np.array_equal, trainer.weights(averaged), trainer.weights(state)))
+
+
+def test_updates_that_are_not_finite_are_left_out_of_a_mean(population, trainer):
+  start = trainer.start(trainer.computations.model.weights)
+  updates = updates_of(trainer)
+  without = trainer.average(start, updates[[0, 2]], np.ones(2))
+  updates[1] = np.nan
+  averaged = trainer.average(start, updates[:3], np.ones(3))
+  for one, other in zip(trainer.weights(averaged), trainer.weights(without), strict=True):
+    np.testing.assert_allclose(one, other, atol=1e-6)
+  assert trainer.average(start, updates[[1]], np.ones(1)) is start

@@ -1,0 +1,93 @@
+"""The ways of clients over the rounds of a method that alternates between clustering and training (clustering/alternating.py).
+
+A client's models are those in which it has the largest share: one, but where it has as much of several.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tff_cluster.base import records
+
+
+@dataclasses.dataclass(frozen=True)
+class Alternated(records.Record):
+  """What the rounds of a method that alternates came to.
+
+  Attributes:
+    start: Where its models started, see Options in clustering/alternating.py.
+    first_round: The round whose models they started from.
+    rounds: How many followed.
+    num_models: K.
+    models: [clusters], which of them are the clusters'.
+    empty_models: How many ended as no client's model.
+    all_in_one: Whether one of several ended as everybody's only model.
+    changed: [rounds], clients whose models are others than after the round before; 0 for the first round.
+    oldest, mean_age: Rounds since a client's membership was estimated, at the end; 0 where all took part in the last round.
+  """
+
+  start: str
+  first_round: int
+  rounds: int
+  num_models: int
+  models: list[int]
+  empty_models: int
+  all_in_one: bool
+  changed: list[int]
+  oldest: int
+  mean_age: float
+
+  @property
+  def collapsed(self) -> bool:
+    """Whether a model ended without clients; it did where one is everybody's."""
+    return self.empty_models > 0
+
+  @property
+  def last_round(self) -> int:
+    return self.first_round + self.rounds
+
+
+def own_models(shares: np.ndarray) -> np.ndarray:
+  """Returns bool[rounds, models, clients], which are the clients' models; none while nothing is known of a client.
+
+  Args:
+    shares: float[rounds, models, clients].
+  """
+  return (shares == shares.max(axis=1, keepdims=True)) & (shares > 0.0)
+
+
+def changes(own: np.ndarray) -> np.ndarray:
+  """Returns int64[rounds], how many clients have other models than after the round before; 0 for the first round.
+
+  Args:
+    own: bool[rounds, models, clients]. Clients that had none before do not count.
+  """
+  moved = (own[1:] != own[:-1]).any(axis=1) & own[:-1].any(axis=1)
+  return np.concatenate([np.zeros(1, np.int64), moved.sum(axis=1)])
+
+
+def summarise(
+  shares: np.ndarray, since: np.ndarray, start: str, first_round: int, models: list[int]
+) -> Alternated:
+  """Returns what rounds came to.
+
+  Args:
+    shares: float[rounds, models, clients], after each round; at least one round.
+    since: int64[clients], the round in which a client's membership was estimated last.
+    start, first_round, models: See Alternated.
+  """
+  rounds, count, _ = shares.shape
+  own, ages = own_models(shares), first_round + rounds - since
+  taken = int(own[-1].any(axis=1).sum())
+  return Alternated(
+    start=start,
+    first_round=first_round,
+    rounds=rounds,
+    num_models=count,
+    models=models,
+    empty_models=count - taken,
+    all_in_one=count > 1 and taken == 1,
+    changed=changes(own).tolist(),
+    oldest=int(ages.max()),
+    mean_age=float(ages.mean()),
+  )
