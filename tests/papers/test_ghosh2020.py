@@ -80,7 +80,7 @@ def _as_printed(seeds=(0,), **changes):
     if row.clustering:
       told = {
         'over_rows': (ifca,) * len(seeds), 'baseline_over_rows': (together,) * len(seeds),
-        'recovery': {'group': (1.0,) * len(seeds)}, 'num_clusters': (4,) * len(seeds),
+        'recovery': {'group': (1.0,) * len(seeds)}, 'empty_models': (0,) * len(seeds),
       }  # fmt: skip
     rows[row.name] = make_ours(row, seeds=seeds, **told)
   return {name: changed(row, **changes.get(name.replace(' ', ''), {})) for name, row in rows.items()}
@@ -98,7 +98,7 @@ def _verdicts(rows):
     ({'m2400,n100': {'baseline_over_rows': (95.0,)}}, ['undecided', 'holds', 'holds']),
     ({'m1200,n200,alone': {'alone_over_rows': (96.0,)}}, ['holds', 'fails', 'holds']),
     # One of three that misses is bad luck in 19% of the cases, two are in 1%.
-    ({'m4800,n50': {'recovery': {'group': (0.7,)}, 'num_clusters': (3,)}}, ['holds', 'holds', 'undecided']),
+    ({'m4800,n50': {'recovery': {'group': (0.7,)}, 'empty_models': (1,)}}, ['holds', 'holds', 'undecided']),
     (
       {name: {'recovery': {'group': (0.99,)}} for name in ('m4800,n50', 'm2400,n100')},
       ['holds', 'holds', 'fails'],
@@ -111,10 +111,10 @@ def test_each_claim_can_fail_and_no_other_does_by_it(changes, verdicts):
 
 def test_runs_that_recover_the_rotations_are_counted_and_those_that_collapse_named():
   five = tuple(range(5))
-  found = {'recovery': {'group': (1.0, 1.0, 0.68, 1.0, 1.0)}, 'num_clusters': (4, 4, 3, 4, 4)}
+  found = {'recovery': {'group': (1.0, 1.0, 0.68, 1.0, 1.0)}, 'empty_models': (0, 0, 1, 0, 0)}
   finding = TABLE.claims[2].check(_as_printed(five, **{'m2400,n100': found}))
   assert (finding.verdict, finding.ours) == ('holds', 'in 14 of 15 runs')
-  assert finding.note.startswith('collapsed in 1 (m 2400, n 100, seed 2: 3 of 4 models in use)')
+  assert finding.note.startswith('collapsed in 1 (m 2400, n 100, seed 2: 1 of 4 models without clients)')
   # Wrong clusters without a collapse: two of fifteen are no surprise at one in fifteen, five are.
   for wrong, verdict in ((2, 'undecided'), (5, 'fails')):
     scores = {'recovery': {'group': (0.5,) * wrong + (1.0,) * (5 - wrong)}}

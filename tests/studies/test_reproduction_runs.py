@@ -149,7 +149,11 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
     test = run.results.population.rows.test
     assert ours.over_rows[0] / 100 * test == pytest.approx(round(ours.over_rows[0] / 100 * test), abs=1e-6)
     assert ours.baseline_over_rows == (100 * run.results.baseline.evaluation.clients.accuracy,)
-    assert ours.alone_over_rows == ()
+    assert ours.alone_over_rows == () and ours.empty_models == (None,)
+    # Nobody is mixed; one cluster of four clients in four groups is right for one of them.
+    assert ours.pure_error == {'group': (0.0,)}
+    assert ours.num_clusters != (1,) or ours.share_error == {'group': (0.75,)}
+    assert [len(models) for models in ours.cluster_accuracy] == list(ours.num_clusters)
   assert rows['n 1'].over_rows == rows['n 1'].baseline_over_rows
   chosen = done[1].results.clusterings[1]
   assert rows['n 2, chosen'].percent['accuracy_after'] == 100 * chosen.history.test_accuracy[0]

@@ -105,10 +105,10 @@ def _recovered(rows: Mapping[str, Ours]) -> Finding:
 
   exact, collapsed = [], []
   for name, found in rows.items():
-    for seed, ari, count in zip(found.seeds, found.recovery['group'], found.num_clusters, strict=True):
+    for seed, ari, empty in zip(found.seeds, found.recovery['group'], found.empty_models, strict=True):
       exact.append(ari == 1.0)
-      if count < GROUPS:
-        collapsed.append(f'{name}, seed {seed}: {count} of {plural(GROUPS, "model")} in use')
+      if empty:
+        collapsed.append(f'{name}, seed {seed}: {empty} of {plural(GROUPS, "model")} without clients')
   missed = len(exact) - sum(exact)
   by_luck = scipy.stats.binom.sf(missed - 1, len(exact), 1 - RECOVERED / RUNS)
   verdict = 'holds' if missed * RUNS <= len(exact) * (RUNS - RECOVERED) else 'undecided'
