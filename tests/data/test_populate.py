@@ -112,6 +112,64 @@ def test_a_groups_turn_holds_in_every_split_and_in_folds_whose_labels_stay_balan
     assert np.abs(population.test.label_counts(CLASSES) - rest / 4).max() <= 1.25
 
 
+@pytest.mark.parametrize(
+  ('partition', 'angles'), [('rotated', None), ('rotated', '0,270,180'), ('label_swapped', None)]
+)
+@pytest.mark.parametrize('label_skew', [None, 5.0])
+def test_every_group_has_all_rows_once_where_it_is_asked_for(partition, angles, label_skew):
+  source, labels = _source()
+  changes = {'num_clients': 13, 'num_groups': 3, 'label_skew': label_skew, 'angles': angles}
+  population = _build(partition, source=source, group_rows='all', **changes)
+  group = population.truths['group'].argmax(axis=0)
+  assert sorted(np.bincount(group)) == [4, 4, 5]
+  turns = {None: [0, 1, 2], '0,270,180': [0, 3, 2]}[angles] if partition == 'rotated' else [0, 0, 0]
+  cuts = []
+  for g in range(3):
+    members = np.flatnonzero(group == g)
+    trained = [_held(population, k, ('train', 'validation')) for k in members]
+    tested = np.concatenate([_held(population, k, ('test',)) for k in members])
+    # All training rows, each once; the test rows are others, and none is tested twice.
+    np.testing.assert_array_equal(np.sort(np.concatenate(trained)), np.arange(TRAIN))
+    assert {len(rows) for rows in trained} <= {TRAIN // len(members), -(-TRAIN // len(members))}
+    assert tested.min() >= TRAIN and len(set(tested.tolist())) == len(tested) > 0.9 * TEST
+    for k in members:
+      for x, y in (getattr(population, name).client(k) for name in SPLITS):
+        assert (_turns(x) == turns[g]).all()
+        if partition == 'rotated':
+          np.testing.assert_array_equal(y, labels[_rows(x)])
+    cuts.append({frozenset(rows.tolist()) for rows in trained})
+  assert not cuts[0] & cuts[1] and not cuts[1] & cuts[2]
+  split = _build(partition, source=source, **changes)
+  np.testing.assert_array_equal(split.truths['group'], population.truths['group'])
+  np.testing.assert_array_equal(np.sort(_trained(split)), np.arange(TRAIN))
+
+
+def test_no_row_of_the_global_test_set_is_trained_on_in_any_group():
+  whole = [_build('rotated', (i, 2), num_groups=2, group_rows='all') for i in range(2)]
+  for population in whole:
+    found = _rows(population.global_test_x)
+    assert len(found) == len(set(found.tolist())) and not set(found) & set(_trained(population))
+    # Half of what each group is tested on; a quarter of all rows are tested in both.
+    assert 0.15 < len(found) / (TRAIN + TEST) < 0.35
+
+
+def test_groups_in_eight_angles_keep_their_bytes_in_memory():
+  x = np.zeros((TRAIN, 28, 28, 1), np.uint8)
+  x[:, 6:10, 12:16] = 200  # Off the middle, above it.
+  population = _build(
+    'rotated', source=_source(train_x=x, test_x=x[:TEST])[0], num_clients=16, num_groups=8, group_rows='all'
+  )
+  group = population.truths['group'].argmax(axis=0)
+  assert population.train.x.dtype == np.uint8
+  up, right = np.mgrid[13.5:-14:-1, -13.5:14]
+  for k in range(16):
+    ink = population.train.client(k)[0][..., 0].astype(float)
+    middle = np.array([(ink * axis).sum() for axis in (right, up)]) / ink.sum()
+    # Straight up at first, then 45 degrees to the left with each group.
+    angle = np.deg2rad(45.0 * group[k])
+    np.testing.assert_allclose(middle, 6 * np.array([-np.sin(angle), np.cos(angle)]), atol=0.05)
+
+
 def test_mixed_clients_have_the_planted_shares():
   population = _build('mixture', num_groups=3, mixture_share=0.3)
   truth = population.truths['group']

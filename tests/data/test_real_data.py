@@ -20,6 +20,10 @@ pytestmark = [
 ]
 
 
+# Whole numbers that tell images apart by their sum of pixels.
+HASH = np.random.default_rng(0).integers(1, 2**40, 784)
+
+
 @pytest.fixture(scope='module')
 def mnist(images_once):
   return sources.load(DataConfig(dataset='mnist', data_dir=DATA))
@@ -52,6 +56,22 @@ def test_label_swapped_is_100_by_600(mnist):
   assert set(population.train.counts + population.validation.counts) == {600}
   assert set(population.test.counts) == {100} and len(population.global_test_y) == 10000
   assert population.truths['group'].sum(axis=1).tolist() == [25.0] * 4
+
+
+def test_every_group_has_all_of_mnist_in_clients_of_100_rows(mnist):
+  config = DataConfig(
+    dataset='mnist', data_dir=DATA, partition='rotated', num_clients=2400, group_rows='all', validation_fraction=0.001
+  )  # fmt: skip
+  population = build_population(config, source=mnist)
+  assert set(population.train.counts) == {99} and set(population.validation.counts) == {1}
+  assert set(population.test.counts) == {16, 17} and len(population.test.y) > 39_600
+  assert population.train.x.dtype == np.uint8 and population.train.x.nbytes == 2400 * 99 * 784
+  for g in range(4):
+    # Turned back, the rows of a group are all of MNIST's.
+    members = np.flatnonzero(population.truths['group'][g])
+    x = np.concatenate([s.client(k)[0] for k in members for s in (population.train, population.validation)])
+    pixels = np.rot90(x, -g, axes=(1, 2)).reshape(60000, -1)
+    np.testing.assert_array_equal(np.sort(pixels @ HASH), np.sort(mnist.train_x.reshape(60000, -1) @ HASH))
 
 
 def test_pathological_is_100_by_600_with_2_labels(mnist):

@@ -126,6 +126,12 @@ NOT_TOGETHER = [
   ({'data': NOISE | {'partition': 'iid'}}, 'noise_clients does not apply to partition=iid'),
   ({'data': NOISE | {'num_clients': 1}}, 'needs at least 2 clients, found num_clients=1'),
   ({'data': {'num_groups': 1, 'partition': 'mixture'}}, 'a mixture needs at least 2 groups'),
+  ({'data': {'group_rows': 'all', 'partition': 'mixture'}}, 'group_rows does not apply to partition=mixture'),
+  ({'data': {'angles': '0,90', 'partition': 'label_swapped'}}, 'angles does not apply to partition=label_swapped'),
+  ({'data': {'angles': '0,90', 'partition': 'mixture', 'mixture_kind': 'label_swapped', 'num_groups': 2}}, 'angles does not apply to mixture_kind=label_swapped'),
+  ({'data': {'angles': '0,90', 'partition': 'rotated'}}, 'angles=0,90: 2 for num_groups=4; give one for each group'),
+  ({'data': {'angles': '0,90,x,4', 'partition': 'rotated'}}, 'angles=0,90,x,4: expected a number'),
+  ({'data': {'angles': '0,90,180,-270', 'partition': 'rotated'}}, 'two groups are turned alike'),
   ({'data': {'partition': 'mixture', 'mixture_pattern': 'linear', 'mixture_share': 0.4}}, 'mixture_share=0.4 does not apply to mixture_pattern=linear'),
   ({'data': 3}, 'must be a JSON object, found 3'),
   ([], 'must be a JSON object, found list'),
@@ -162,6 +168,13 @@ def test_what_does_not_fit_together(value, message):
     ExperimentConfig.from_json(value)
   assert message in str(caught.value)
   assert '\n' not in str(caught.value)
+
+
+def test_angles_are_quarter_turns_up_to_four_groups_and_even_parts_of_a_turn_beyond():
+  for number, expected in ((2, (0, 90)), (4, (0, 90, 180, 270)), (5, (0, 72, 144, 216, 288))):
+    assert DataConfig(partition='rotated', num_groups=number).degrees == expected
+  given = DataConfig(partition='rotated', num_groups=3, angles='0,15,-7.5')
+  assert config.ExperimentConfig(given).validated().data.degrees == (0.0, 15.0, -7.5)
 
 
 def test_thresholds():

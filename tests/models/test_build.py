@@ -24,9 +24,13 @@ def digest(model):
     # McMahan 2017, section 3, and the same counts by hand.
     ('mnist_cnn', IMAGES, 10, 1_663_370),
     ('2nn', IMAGES, 10, 199_210),
+    # What the public code of Kim 2024 prints.
+    ('1nn', IMAGES, 10, 159_010),
     ('logistic', IMAGES, 10, 7_850),
     # 62 classes: the last layer of 512 + 1 inputs has 52 outputs more.
     ('mnist_cnn', IMAGES, 62, 1_663_370 + 52 * 513),
+    # 5x5 convolutions 1 -> 32 -> 64 without padding, dense 4 * 4 * 64 -> 2048 -> 62.
+    ('femnist_cnn', IMAGES, 62, 26 * 32 + 801 * 64 + 1025 * 2048 + 2049 * 62),
     # 3x3 convolutions 3 -> 32 -> 64 -> 64, dense 4 * 4 * 64 -> 64 -> 10.
     ('cifar_cnn', (32, 32, 3), 10, 28 * 32 + 289 * 64 + 577 * 64 + 1025 * 64 + 65 * 10),
     ('logistic', (6,), 3, 21),

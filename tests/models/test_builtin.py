@@ -22,7 +22,7 @@ def test_parameters_and_activations_are_those_of_keras(name, shape):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize(('name', 'least'), [('mnist_cnn', 4), ('cifar_cnn', 18)])
+@pytest.mark.parametrize(('name', 'least'), [('mnist_cnn', 4), ('femnist_cnn', 16), ('cifar_cnn', 18)])
 def test_images_that_are_too_small_or_none_are_refused_as_keras_refuses_them(name, least):
   from tff_cluster.models import build
 

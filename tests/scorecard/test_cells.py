@@ -1,5 +1,7 @@
 """The scorecard of a table: hand-made rows beside hand-made print, verdicts, and what its headline may never say."""
 
+import dataclasses
+
 import hypothesis
 import pytest
 from hypothesis import strategies as st
@@ -63,6 +65,21 @@ def test_verdicts_change_at_the_tolerance(column, ours, words):
   scaled = {line.column: line.verdict for line in _lines(published, rows, REMARK)}
   assert REMARK in scaled[column] and 'reproduced' not in scaled[column]
   assert scaled[column].startswith(words.removeprefix('reproduced (').split(' (')[0].rstrip(')'))
+
+
+@pytest.mark.parametrize('remark', ['', REMARK])
+def test_numbers_that_were_not_verified_decide_nothing(remark):
+  published = made_up_table.table({'r': ((90.0, 1.0), (90.0, 1.0), (90.0, 1.0), (90.0, 1.0))})
+  doubtful = dataclasses.replace(
+    published, cells=tuple(dataclasses.replace(cell, is_verified=False) for cell in published.cells)
+  )
+  lines = _lines(doubtful, made_up_table.rows(doubtful, percent=(90.4, 96.5, 90.0, 80.0)), remark)
+  words = [line.verdict.replace(f' ({REMARK})', '') for line in lines]
+  assert words[:2] == ['within 1 point, not verified', 'differs by 6.5 points (ours is higher), not verified']
+  assert all(line.agrees is None and line.is_undecided and line.difference is not None for line in lines)
+  told = headline.headline('Somebody 1999', lines, [], remark)
+  assert 'of 4 printed numbers 4 are undecided' in told
+  assert remark or told.startswith('Whether Somebody 1999 reproduces is not answered')
 
 
 @hypothesis.settings(max_examples=30)

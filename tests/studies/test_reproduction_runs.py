@@ -68,6 +68,20 @@ def test_rows_that_differ_in_their_clustering_only_are_one_run_and_fedavg_alone_
   assert [job.config.clusterings for job in jobs] == [(), ()]
 
 
+def test_a_scale_multiplies_fields_of_each_row(tmp_path):
+  rows = tuple(
+    Row(f'm {number}', {'num_clients': number, 'phase1_rounds': 1, 'phase2_rounds': rounds}, WIDE)
+    for number, rounds in ((120, 50), (40, 2))
+  )
+  table = dataclasses.replace(TABLE, rows=rows, cells=())
+  fewer = dataclasses.replace(
+    TINY, changes={}, factors={'num_clients': 1 / 8, 'phase2_rounds': 0.2}, rounds=None
+  )
+  jobs = runs_lib.plan(table, fewer, (0,), tmp_path)
+  found = [(job.config.data.num_clients, job.config.training.phase2_rounds) for job in jobs]
+  assert found == [(15, 10), (5, 1)]  # At least a round is left.
+
+
 def test_fl_hc_at_the_papers_scale_is_what_the_paper_says(tmp_path):
   for published in briggs2020.PUBLISHED.values():
     for job in runs_lib.plan(published, PAPER, (3,), tmp_path):
@@ -130,6 +144,17 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
     assert dict(rows[name].percent) == dict(rows[name].baseline)
     assert rows[name].num_clusters == (1,) and rows[name].choice == (None,)
   assert (rows['n 2'].rounds_after, rows['n 2'].rounds_end) == (3, 4)
+  for name in rows:  # All rows together are the sum of what is right, of as many as there are.
+    run, ours = rows[name].runs[0], rows[name]
+    test = run.results.population.rows.test
+    assert ours.over_rows[0] / 100 * test == pytest.approx(round(ours.over_rows[0] / 100 * test), abs=1e-6)
+    assert ours.baseline_over_rows == (100 * run.results.baseline.evaluation.clients.accuracy,)
+    assert ours.alone_over_rows == () and ours.empty_models == (None,)
+    # Nobody is mixed; one cluster of four clients in four groups is right for one of them.
+    assert ours.pure_error == {'group': (0.0,)}
+    assert ours.num_clusters != (1,) or ours.share_error == {'group': (0.75,)}
+    assert [len(models) for models in ours.cluster_accuracy] == list(ours.num_clusters)
+  assert rows['n 1'].over_rows == rows['n 1'].baseline_over_rows
   chosen = done[1].results.clusterings[1]
   assert rows['n 2, chosen'].percent['accuracy_after'] == 100 * chosen.history.test_accuracy[0]
   assert rows['n 2, chosen'].percent['share_end'] == 100 * chosen.history.share_at_target[-1]

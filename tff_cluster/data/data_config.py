@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from tff_cluster.base import fields as fields_lib
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.fields import option
 from tff_cluster.data import datasets
 
@@ -72,6 +74,19 @@ class DataConfig:
     applies=('partition', ('pathological',)),
   )
   num_groups: int = option(4, 'Planted groups of clients.', at_least=1, applies=('partition', GROUPED))
+  group_rows: str = option(
+    'split',
+    'Whether the planted groups split the rows, or each of them has all rows, turned or relabelled its way, to share out among '
+    'its clients.',
+    choices=('split', 'all'),
+    applies=('partition', tuple(kind for kind in GROUPED if kind != 'mixture')),
+  )
+  angles: str | None = option(
+    None,
+    'By how many degrees each planted group is turned anticlockwise, such as 0,15,90; default: quarter turns, and for more than '
+    '4 groups as many even parts of a whole turn.',
+    applies=('partition', ('rotated', 'mixture')),
+  )
   label_skew: float | None = option(
     None,
     'Dirichlet concentration of the labels within the planted groups; default: no skew.',
@@ -149,6 +164,35 @@ class DataConfig:
     above=0.0,
     applies=('attack', tuple(_ATTACK_SCALES)),
   )
+
+  @property
+  def row_copies(self) -> int:
+    """How many clients have the same row, each in another group."""
+    return self.num_groups if self.group_rows == 'all' else 1
+
+  @property
+  def degrees(self) -> tuple[float, ...]:
+    """By how much each planted group is turned, anticlockwise.
+
+    Raises:
+      InputError: if angles are no numbers, not one a group, or not all different turns.
+    """
+    if self.angles is None:
+      step = 90.0 if self.num_groups <= 4 else 360.0 / self.num_groups
+      return tuple(step * group for group in range(self.num_groups))
+    try:
+      given = tuple(fields_lib.number(text) for text in self.angles.split(','))
+    except ValueError as error:
+      raise InputError(f'{argument("angles", self.angles)}: {error}') from None
+    if len(given) != self.num_groups:
+      raise InputError(
+        f'{argument("angles", self.angles)}: {len(given)} for {argument("num_groups", self.num_groups)}; give one for each group'
+      )
+    if len({angle % 360.0 for angle in given}) < len(given):
+      raise InputError(
+        f'{argument("angles", self.angles)}: two groups are turned alike; give each an angle of its own'
+      )
+    return given
 
   @property
   def num_participants(self) -> int:

@@ -52,8 +52,9 @@ def make_partition(source: Source, config: DataConfig) -> Partition:
   _, test_labels = source.test
   if config.partition != 'by_writer':
     # Before anything that grows with the clients: a number of them may be a slip of the finger.
-    rows.check_enough(len(source.train_y), config.num_clients)
-  holds = _sources_of_clients(config)
+    rows.check_enough(len(source.train_y) * config.row_copies, config.num_clients)
+  shares, transform = _groups(source, config)
+  holds = _sources_of_clients(config, shares)
   if config.partition == 'by_writer':
     ids, train, test = _by_writer(source, config)
   else:
@@ -67,7 +68,6 @@ def make_partition(source: Source, config: DataConfig) -> Partition:
   counts = label_table([source.train_y[r] for r in train], source.num_classes)
   if config.partition != 'by_writer':
     test = _test_rows(source, test_labels, config, counts, holds)
-  shares, transform = _groups(source, config)
   return Partition(
     client_ids=ids,
     train_rows=train,
@@ -83,26 +83,39 @@ def _rng(config: DataConfig, purpose: str, *keys: int | str) -> np.random.Genera
   return seeding.generator(config.data_seed, purpose, *keys)
 
 
-def _sources_of_clients(config: DataConfig) -> np.ndarray | None:
-  """int64[clients], 1 for those that hold noise; None where there is none."""
+def _sources_of_clients(config: DataConfig, shares: np.ndarray | None) -> np.ndarray | None:
+  """int64[clients], 1 for those that hold noise, or the group where each has all rows; None where rows are of one source."""
+  if config.noise_clients > 0.0:
+    return by_source.assign_sources(config.num_clients, config.noise_clients, _rng(config, 'noise clients'))
+  return None if config.group_rows == 'split' or shares is None else shares.argmax(axis=0)
+
+
+def _rows_of_sources(source: Source, config: DataConfig, group: np.ndarray | None, number: int) -> np.ndarray:
+  """bool[sources, rows], which of so many rows each source has; `group` is the source of each, where they have one."""
   if config.noise_clients == 0.0:
-    return None
-  return by_source.assign_sources(config.num_clients, config.noise_clients, _rng(config, 'noise clients'))
+    return np.ones((config.row_copies, number), bool)
+  if group is None:
+    raise ValueError(f'{source.name} has no rows of noise; sources.load adds them')
+  return np.arange(2)[:, None] == group
 
 
 def _training_rows(source: Source, config: DataConfig, holds: np.ndarray | None) -> list[np.ndarray]:
-  if holds is not None:
-    if source.train_group is None:
-      raise ValueError(f'{source.name} has no rows of noise; sources.load adds them')
-    labels, shards = source.train_y, config.shards_per_client
-    return by_source.share_out(
-      holds,
-      source.train_group,
-      lambda group, clients, rows: pathological.pathological(
-        labels[rows], len(clients), shards, _rng(config, 'training rows', group)
-      ),
-    )
-  labels, clients, rng = source.train_y, config.num_clients, _rng(config, 'training rows')
+  labels = source.train_y
+  if holds is None:
+    return _dealt(labels, config.num_clients, config, _rng(config, 'training rows'))
+  return by_source.share_out(
+    holds,
+    _rows_of_sources(source, config, source.train_group, len(labels)),
+    lambda group, clients, rows: _dealt(
+      labels[rows], len(clients), config, _rng(config, 'training rows', group)
+    ),
+  )
+
+
+def _dealt(
+  labels: np.ndarray, clients: int, config: DataConfig, rng: np.random.Generator
+) -> list[np.ndarray]:
+  """Returns the rows of so many clients, which share all rows with these labels."""
   if config.partition == 'pathological':
     return pathological.pathological(labels, clients, config.shards_per_client, rng)
   if config.partition == 'dirichlet':
@@ -119,11 +132,9 @@ def _test_rows(
 ) -> list[np.ndarray]:
   if holds is None:
     return matching.match_test_rows(counts, labels, _rng(config, 'test rows'))
-  if source.test_group is None:
-    raise ValueError(f'{source.name} has no test rows of noise; sources.load adds them')
   return by_source.share_out(
     holds,
-    source.test_group,
+    _rows_of_sources(source, config, source.test_group, len(labels)),
     lambda group, clients, rows: matching.match_test_rows(
       counts[clients], labels[rows], _rng(config, 'test rows', group)
     ),
@@ -165,7 +176,7 @@ def _groups(source: Source, config: DataConfig) -> tuple[np.ndarray | None, grou
   else:
     return None, groups.Transform()
   transform = groups.make_transform(
-    kind, config.num_groups, source.num_classes, _rng(config, 'group transforms')
+    kind, config.num_groups, source.num_classes, _rng(config, 'group transforms'), config.degrees
   )
   return shares, transform
 

@@ -134,7 +134,8 @@ def _global_test(
     rows = own
   elif is_fold:
     in_use = np.concatenate([held.rows for held in trained])
-    rows = np.concatenate([np.setdiff1d(np.arange(first, stop), np.concatenate([in_use, own])), own])
+    # Where all groups have all rows, what is tested in one may be trained on in another.
+    rows = np.setdiff1d(np.concatenate([np.arange(first, stop), own]), in_use)
   else:
     return source.test
   rows = np.sort(rows)

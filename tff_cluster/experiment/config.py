@@ -101,6 +101,7 @@ class ExperimentConfig:
       )
     if self.data.partition == 'mixture' and self.data.num_groups < 2:
       raise InputError(f'{argument("num_groups", self.data.num_groups)}: a mixture needs at least 2 groups')
+    _check_angles(self.data)
     if self.data.mixture_pattern != 'fixed' and self.data.mixture_share != DataConfig.mixture_share:
       raise InputError(
         f'{argument("mixture_share", self.data.mixture_share)} does not apply to '
@@ -227,6 +228,16 @@ def _check_malicious(data: DataConfig) -> None:
         )
   elif data.update_scale == 1.0 and data.attack == 'scaled':
     raise InputError(f'{argument("attack_scale", 1.0)}: scaled by 1 clients are honest; give another number')
+
+
+def _check_angles(data: DataConfig) -> None:
+  if data.angles is None:
+    return
+  if data.partition == 'mixture' and data.mixture_kind != 'rotated':
+    raise InputError(
+      f'{argument("angles")} does not apply to {argument("mixture_kind", data.mixture_kind)}; it applies to mixture_kind rotated'
+    )
+  _ = data.degrees
 
 
 def _check_single_step(training: TrainingConfig) -> None:

@@ -40,7 +40,8 @@ def check(config: ExperimentConfig, machine: machine_lib.Machine, folders: Seque
   if outline is None:
     return None
   parallel = machine.clients_in_parallel or environment.available_cores()
-  size = memory_need.of_config(config, outline.rows, outline.row_bytes, outline.num_classes, parallel)
+  rows = outline.rows * config.data.row_copies
+  size = memory_need.of_config(config, rows, outline.row_bytes, outline.num_classes, parallel)
   available = free_memory.available()
   if config.training.model not in MODELS:
     memory_need.check(size.needed(0), available)

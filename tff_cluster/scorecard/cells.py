@@ -32,6 +32,7 @@ class Cell:
     note: What a reader must know of it.
     decimals: With how many it is printed; 0: as the unit is.
     is_added: Whether it is ours alone: it is left out where the row was not run.
+    is_verified: Whether the printed number was compared with its source; else it decides nothing, and its verdict says so.
   """
 
   row: str
@@ -46,6 +47,7 @@ class Cell:
   note: str = ''
   decimals: int = 0
   is_added: bool = False
+  is_verified: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,7 +179,9 @@ def line(
   agrees, verdict = None, 'nothing to compare'
   if cell.published is not None:
     agrees, verdict = cell.unit.judge(cell.published, ours, found.rounds_end if cell.unit.is_factor else 0)
-    if agrees and not remark:
+    if not cell.is_verified:
+      agrees, verdict = None, f'{verdict}, not verified'
+    elif agrees and not remark:
       verdict = f'reproduced ({verdict})'
   return Line(
     *told, ours, *((None, None) if interval is None else (interval.low, interval.high)),

@@ -20,6 +20,7 @@ class Scale:
     words: What was scaled down; empty at the paper's own size.
     changes: Fields of the experiment that it changes, by name.
     clustering: Options of clusterings that it changes, by method and name.
+    factors: Whole-number fields that it multiplies, by name; at least 1 is left.
     rounds: Rounds of both phases together; None: what the fields say.
     preset: The base experiment in place of the table's; empty: the table's.
   """
@@ -28,6 +29,7 @@ class Scale:
   words: str
   changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   clustering: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+  factors: Mapping[str, float] = dataclasses.field(default_factory=dict)
   rounds: int | None = None
   preset: str = ''
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tff_cluster.experiment.measured import Choice, Evaluation, Experts, History
 from tff_cluster.experiment.result_parts import Clustering, Split
-from tff_cluster.experiment.results import Results
+from tff_cluster.experiment.results import Results, own
 from tff_cluster.scorecard import cluster_contents
 
 # By column of a table in the most frequent form: right after the clustering (the first round of Phase 2), and in the last round.
@@ -28,6 +28,7 @@ class Row:
       the same settings.
     prescribed: Parameters of the clustering that the paper gives; where a run has another value, lines say so.
     is_strict: Whether another value makes it another experiment, whose numbers do not stand beside the printed ones.
+    preset: The base experiment in place of the table's; empty: the table's.
   """
 
   name: str
@@ -35,6 +36,7 @@ class Row:
   clustering: Mapping[str, Any]
   prescribed: Mapping[str, str] = dataclasses.field(default_factory=dict)
   is_strict: bool = False
+  preset: str = ''
 
   def departures(self, clustering: Clustering) -> list[str]:
     """Returns in what a clustering differs from what the paper prescribes, one phrase each."""
@@ -182,6 +184,33 @@ class Ours:
     return {name: tuple(c.recovery[name].ari for c in self.clusterings) for name in names}
 
   @cached_property
+  def share_error(self) -> Mapping[str, tuple[float, ...]]:
+    """How far the clients' shares in clusters are from the planted ones, by name of the planted groups."""
+    return {name: tuple(c.recovery[name].share_error for c in self.clusterings) for name in self.recovery}
+
+  @cached_property
+  def pure_error(self) -> Mapping[str, tuple[float, ...]]:
+    """That of clusters that are known to be the clients' largest groups, likewise: what is left without shares."""
+    return {
+      name: tuple(
+        float(np.mean(1.0 - np.asarray(results.population.truths[name]).max(axis=0)))
+        for results, _ in self._clustered
+      )
+      for name in self.recovery
+    }
+
+  @cached_property
+  def cluster_accuracy(self) -> tuple[tuple[float, ...], ...]:
+    """Of each cluster's model on the global test set, in percent."""
+    models = [c.cluster_scores['unblended'].global_test for c in self.clusterings]
+    return tuple(tuple(100.0 * accuracy for accuracy in found) for found in models)
+
+  @cached_property
+  def empty_models(self) -> tuple[int | None, ...]:
+    """Models that ended without clients; None for methods that do not alternate between clustering and training."""
+    return tuple(None if c.alternation is None else c.alternation.empty_models for c in self.clusterings)
+
+  @cached_property
   def shared(self) -> Mapping[str, tuple[Sequence[Sequence[int]], ...]]:
     """Clients that a planted group and a cluster have in common, int[groups][clusters] by name of the planted groups."""
     return {
@@ -212,6 +241,22 @@ class Ours:
   def evaluation(self, name: str, share: Callable[[Evaluation], float]) -> tuple[float, ...]:
     """Returns 100 times a share of the evaluation of the clustering by a rule of Phase 3."""
     return tuple(100.0 * share(c.evaluations[name]) for c in self.clusterings)
+
+  @cached_property
+  def over_rows(self) -> tuple[float, ...]:
+    """Accuracy over the test rows of all clients together, each under its own model, after the last round."""
+    return tuple(100.0 * own(c).clients.accuracy for c in self.clusterings)
+
+  @cached_property
+  def baseline_over_rows(self) -> tuple[float, ...]:
+    """That of FedAvg without clusters."""
+    return self.stage('baseline', lambda evaluation: evaluation.clients.accuracy)
+
+  @cached_property
+  def alone_over_rows(self) -> tuple[float, ...]:
+    """That of every client alone; empty where it was not asked for."""
+    found = [run.results.local for run in self.runs]
+    return tuple(100.0 * local.evaluation.clients.accuracy for local in found if local is not None)
 
   @property
   def _clustered(self) -> list[tuple[Results, Clustering]]:

@@ -94,4 +94,6 @@ ROUNDS = Unit(
   'rounds', 'rounds', 1.25, 1, is_factor=True,
   reason='where both are beyond the rounds that we ran, it is undecided',
 )  # fmt: skip
+# An exact match is 1; nothing else is.
+SCORE = Unit('score', 'scores', 0.0, 2)
 POINTS = Unit('points', 'points', 1.0, 2)

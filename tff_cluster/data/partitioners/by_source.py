@@ -1,4 +1,4 @@
-"""Clients that hold rows of one of two sources only."""
+"""Clients that hold rows of one of several sources only."""
 
 from collections.abc import Callable
 
@@ -29,13 +29,13 @@ def assign_sources(num_clients: int, share: float, rng: np.random.Generator) -> 
 
 
 def share_out(
-  holds: np.ndarray, origins: np.ndarray, deal: Callable[[int, np.ndarray, np.ndarray], list[np.ndarray]]
+  holds: np.ndarray, has: np.ndarray, deal: Callable[[int, np.ndarray, np.ndarray], list[np.ndarray]]
 ) -> list[np.ndarray]:
   """Deals the rows of each source to the clients that hold it.
 
   Args:
     holds: int64[clients], the source that each client holds.
-    origins: int64[rows], the source of each row.
+    has: bool[sources, rows], which rows each source has.
     deal: Called with a source, its clients int64[n] and its rows int64[m]; returns for each of these clients which of
       these rows it gets, positions from 0 to m - 1.
 
@@ -44,7 +44,7 @@ def share_out(
   """
   held = [np.empty(0, np.int64)] * len(holds)
   for source in np.unique(holds):
-    clients, rows = np.flatnonzero(holds == source), np.flatnonzero(origins == source)
+    clients, rows = np.flatnonzero(holds == source), np.flatnonzero(has[source])
     for client, chosen in zip(clients, deal(int(source), clients, rows), strict=True):
       held[client] = rows[chosen]
   return held

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,11 +16,12 @@ class Transform:
 
   Attributes:
     label_maps: int32[groups, classes], the label that each label becomes; None: labels stay.
-    quarter_turns: int64[groups], anticlockwise turns of the images by 90 degrees; None: images stay.
+    degrees: float64[groups], by which images are turned anticlockwise; None: images stay. Quarter turns move pixels; other
+      turns interpolate linearly between them, and what comes from outside the image is 0.
   """
 
   label_maps: np.ndarray | None = None
-  quarter_turns: np.ndarray | None = None
+  degrees: np.ndarray | None = None
 
   def apply(self, x: np.ndarray, y: np.ndarray, groups: np.ndarray) -> None:
     """Transforms rows in place.
@@ -34,15 +36,24 @@ class Transform:
     """
     if self.label_maps is not None:
       y[:] = self.label_maps[groups, y]
-    if self.quarter_turns is not None:
+    if self.degrees is not None:
       if x.ndim < 3 or x.shape[1] != x.shape[2]:
         raise InputError(
           f'rotation needs square images [rows, side, side, ...], found examples of shape {list(x.shape[1:])}'
         )
-      for group, turns in enumerate(self.quarter_turns):
-        if turns % 4:
+      for group, angle in enumerate(self.degrees):
+        if angle % 360.0:
           members = groups == group
-          x[members] = np.rot90(x[members], turns, axes=(1, 2))
+          x[members] = _turned(x[members], angle)
+
+
+def _turned(x: np.ndarray, degrees: float) -> np.ndarray:
+  """Returns images [rows, side, side, ...] turned anticlockwise, of the same type."""
+  if degrees % 90.0 == 0.0:
+    return np.rot90(x, int(degrees // 90.0), axes=(1, 2))
+  from scipy import ndimage  # Imported late: nobody else needs it.
+
+  return ndimage.rotate(x, degrees, axes=(1, 2), order=1, reshape=False)
 
 
 def assign_groups(num_clients: int, num_groups: int, rng: np.random.Generator) -> np.ndarray:
@@ -58,12 +69,15 @@ def assign_groups(num_clients: int, num_groups: int, rng: np.random.Generator) -
   return rng.permutation(np.arange(num_clients) % num_groups)
 
 
-def make_transform(kind: str, num_groups: int, num_classes: int, rng: np.random.Generator) -> Transform:
+def make_transform(
+  kind: str, num_groups: int, num_classes: int, rng: np.random.Generator, degrees: Sequence[float] = ()
+) -> Transform:
   """Returns the transformation that tells the groups apart.
 
   Args:
     kind: 'label_swapped', 'label_permuted' or 'rotated'.
     rng: Draws pairs or permutations.
+    degrees: By how much each group is turned, where they are rotated.
 
   Raises:
     InputError: if that many groups cannot be told apart.
@@ -76,11 +90,7 @@ def make_transform(kind: str, num_groups: int, num_classes: int, rng: np.random.
     raise InputError(
       f'no transformation is called {kind!r}; allowed are label_swapped, label_permuted, rotated'
     )
-  if num_groups > 4:
-    raise InputError(
-      f'{argument("num_groups", num_groups)}: there are 4 quarter turns, so rotated has at most 4 groups'
-    )
-  return Transform(quarter_turns=np.arange(num_groups))
+  return Transform(degrees=np.array(degrees, np.float64))
 
 
 def swapped_labels(num_groups: int, num_classes: int, rng: np.random.Generator) -> np.ndarray:

@@ -73,7 +73,7 @@ def plan(
     if row.clustering:
       changed = scale.clustering.get(row.clustering['method'], {})
       row = dataclasses.replace(row, clustering={**row.clustering, **changed})
-    groups.setdefault(_words(row.settings), []).append(row)
+    groups.setdefault(f'{row.preset} {_words(row.settings)}', []).append(row)
   jobs = []
   for members in groups.values():
     for seed in seeds:
@@ -81,7 +81,8 @@ def plan(
       if data_dir is not None:
         changes['data_dir'] = data_dir
       clusterings = tuple(ClusteringConfig(**row.clustering) for row in members if row.clustering)
-      config = preset.read_preset(scale.preset or published.preset, changes, clusterings)
+      base = scale.preset or members[0].preset or published.preset
+      config = preset.read_preset(base, changes, clusterings)
       # The folder is the experiment's: another choice of rows is another run, which shares the store.
       told = _words({field: changes[field] for field in members[0].settings})
       name = '_'.join(filter(None, (told, f'seed{seed}', config.digest[:8])))
@@ -154,6 +155,8 @@ def finished(
 
 def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
   changed = dict(settings) | dict(scale.changes)
+  for name, factor in scale.factors.items():
+    changed[name] = max(1, round(factor * changed[name]))
   if scale.rounds is not None:
     changed['phase2_rounds'] = scale.rounds - changed['phase1_rounds']
   return changed

@@ -1,0 +1,88 @@
+"""FedEM: table 2 typed a second time, the settings of the authors' scripts, and claims that can fail."""
+
+import pytest
+
+from tests.made_up.scorecard_rows import changed, make_ours
+from tff_cluster.experiment import preset
+from tff_cluster.papers import marfoq2021
+from tff_cluster.scorecard.cells import lines
+from tff_cluster.scorecard.published import PAPER
+from tff_cluster.studies.reproduction import runs
+
+TABLE = marfoq2021.PUBLISHED['fedem/table2']
+# Of the authors' README: local, FedAvg, FedAvg+, FedEM.
+README = """
+FEMNIST 71.0 78.6 75.3 79.9
+EMNIST 71.9 82.6 83.1 83.5
+"""
+# Of the authors' scripts: FedEM, FedAvg, local.
+LEARNING_RATES = {'FEMNIST': (0.03, 0.03, 0.01), 'EMNIST': (0.05, 0.01, 0.01)}
+
+
+def test_every_number_is_the_printed_one():
+  for line in README.strip().splitlines():
+    data, *numbers = line.split()
+    found = {cell.column: cell.published for cell in TABLE.cells if cell.row.startswith(f'{data}, ')}
+    assert [found[column] for column in ('alone', 'fedavg', 'fedavg_tuned', 'fedem')] == list(
+      map(float, numbers)
+    )
+  assert len(TABLE.cells) == 8 and all(cell.is_verified for cell in TABLE.cells)
+
+
+def test_each_method_has_the_learning_rate_of_the_scripts(tmp_path):
+  jobs = {job.rows[0].name: job.config for job in runs.plan(TABLE, PAPER, (0,), tmp_path)}
+  assert len(jobs) == 4
+  of_cell = {(c.row.partition(',')[0], c.column): jobs[c.row].training.learning_rate for c in TABLE.cells}
+  for data, rates in LEARNING_RATES.items():
+    assert tuple(of_cell[data, column] for column in ('fedem', 'fedavg', 'alone')) == rates
+  for name, config in jobs.items():
+    data, training = config.data, config.training
+    assert (training.phase1_rounds, training.phase2_rounds) == (0, 200)
+    assert (training.batch_size, training.local_epochs, training.cohort_fraction) == (128, 1, 1.0)
+    assert (training.client_optimizer, training.momentum, training.weight_decay) == ('momentum', 0.9, 5e-4)
+    assert (training.model, training.initializer) == ('femnist_cnn', 'fan_in_uniform')
+    if name.startswith('EMNIST'):
+      assert (data.dataset, data.partition, data.num_clients) == ('tfds:emnist/byclass', 'dirichlet', 100)
+      assert data.dirichlet_alpha == pytest.approx(62 * 0.4)
+    else:
+      assert (data.dataset, data.emnist_classes, data.partition) == ('emnist', 62, 'by_writer')
+    assert config.evaluation.local_training == name.endswith('alone')
+    if config.clusterings:
+      (fedem,) = config.clusterings
+      assert (fedem.method, fedem.options.num_clusters) == ('fedem', 3)
+      assert preset.read_preset(f'fedem_{name.partition(",")[0].lower()}', {}, (fedem,)) == config
+
+
+def _as_printed(**changes):
+  rows = {}
+  for row in TABLE.rows:
+    alone, fedavg, _, fedem = marfoq2021.PRINTED[row.name.partition(',')[0]]
+    told = {'over_rows': (fedem,)} if row.clustering else {'alone_over_rows': (alone,)}
+    rows[row.name] = make_ours(row, seeds=(0,), baseline_over_rows=(fedavg,), rounds_end=200, **told)
+  return {name: changed(row, **changes.get(name, {})) for name, row in rows.items()}
+
+
+@pytest.mark.parametrize(
+  ('row', 'change', 'verdicts'),
+  [
+    ('EMNIST, FedEM', {}, ['holds', 'holds']),
+    ('EMNIST, FedEM', {'over_rows': (82.0,)}, ['fails', 'holds']),
+    ('FEMNIST, FedEM', {'over_rows': (79.0,)}, ['undecided', 'holds']),
+    ('EMNIST, alone', {'alone_over_rows': (83.2,)}, ['holds', 'fails']),
+    # FedAvg of FEMNIST is read beside FedEM, which has the same learning rate.
+    ('FEMNIST, FedEM', {'baseline_over_rows': (70.0,)}, ['holds', 'fails']),
+    ('FEMNIST, alone', {'baseline_over_rows': (0.0,)}, ['holds', 'holds']),
+  ],
+)
+def test_each_claim_can_fail_and_no_other_does_by_it(row, change, verdicts):
+  rows = _as_printed(**{row: change})
+  assert [claim.check(rows).verdict for claim in TABLE.claims] == verdicts
+
+
+def test_what_is_as_printed_agrees_but_for_fedavg_tuned_which_nobody_measures():
+  found = lines(TABLE.name, TABLE.source, TABLE.cells, _as_printed())
+  for line in found:
+    if line.column == 'fedavg_tuned':
+      assert (line.verdict, line.ours) == ('not measured in this run', None)
+    else:
+      assert line.verdict == 'reproduced (within 1 point)' and line.difference == 0.0

@@ -1,0 +1,189 @@
+"""CFL-GP: clustering of gradients, on MNIST in eight angles, with our methods in its place.
+
+H. Kim, H. Kim, G. de Veciana, "Clustered Federated Learning via Gradient-based Partitioning", ICML 2024. CFL-GP clusters what
+clients' gradients of a set of models add up to, spectrally, and trains a model a cluster. It is no method of this suite: its example
+is run with the methods that there are, of which spectral clustering of the first updates is nearest to it.
+
+Sources: its abstract, and the README and the code of its authors (repository
+Heasung-Kim/clustered-federated-learning-via-gradient-based-partitioning): angles, numbers of clients, network, batches, learning
+rate and rounds, and that the first clustering round has an ARI of 1. Both were compared.
+
+Departures and choices:
+  The README speaks of eight groups. Its angles are four pairs that lie 15 degrees apart, the last one 5, and its code has four models
+    by default, so that "optimal" may mean the pairs. Both readings are checked: eight clusters, and four.
+  The code takes MNIST's test rows for training too, cuts rows in their order, and tests on 30% of each client's; here rows are drawn,
+    and test rows are MNIST's own.
+  A client's update is what one local epoch makes of the initial model; the code sends gradients.
+  Rows with even angles are ours: eight turns of 45 degrees, which are easier to tell apart.
+  The norms of CFL are not in the paper; they only keep it from stopping, and its guards decide (tables.SPLITS of sattler2019).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base.words import plural, score
+from tff_cluster.papers.sattler2019 import tables as sattler
+from tff_cluster.scorecard import units
+from tff_cluster.scorecard.cells import Cell
+from tff_cluster.scorecard.claims import Claim, Finding, Needs, judged
+from tff_cluster.scorecard.comparisons import Comparison, above
+from tff_cluster.scorecard.published import Published, Scale
+from tff_cluster.scorecard.rows import Ours, Row
+
+ANGLES, EVEN_ANGLES = (0, 15, 90, 105, 180, 195, 270, 275), tuple(range(0, 360, 45))
+CLIENTS = (64, 128)
+ROUNDS = 20
+_README, _ABSTRACT = 'Kim et al. 2024, README of the public code', 'Kim et al. 2024, abstract'
+_K_MEANS: dict[str, Any] = {'method': 'kmeans', 'signature': 'updates'}
+_SPECTRAL: dict[str, Any] = {'method': 'spectral', 'signature': 'updates'}
+_CFL: dict[str, Any] = {
+  'method': 'bipartition', 'name': 'cfl', 'stationary_norm': 1e6, 'stopping_norm': 1e-6, 'rounds_before_split': 2,
+  'min_cluster_size': 2, 'min_similarity_gap': sattler.GAP, 'max_cross_similarity': sattler.CROSS,
+}  # fmt: skip
+# By name: the clustering, and the rounds before it.
+_METHODS: Mapping[str, tuple[dict[str, Any], int]] = MappingProxyType(
+  {
+    **{
+      f'{words}, {count} clusters': ({**clustering, 'name': f'{clustering["method"]}{count}', 'num_clusters': count}, 0)
+      for count in (8, 4)
+      for words, clustering in (('spectral', _SPECTRAL), ('k-means', _K_MEANS))
+    },
+    'IFCA, 8 clusters': ({'method': 'ifca', 'num_clusters': 8}, 0),
+    'CFL': (_CFL, 1),
+  }
+)  # fmt: skip
+
+
+def row_name(clients: int, method: str, even: bool = False) -> str:
+  """Returns for instance '64 clients, spectral, 8 clusters'."""
+  return f'{clients} clients{", even angles" if even else ""}, {method}'
+
+
+def _row(clients: int, method: str, even: bool = False) -> Row:
+  clustering, before = _METHODS[method]
+  angles = ','.join(map(str, EVEN_ANGLES if even else ANGLES))
+  settings = {
+    'num_clients': clients, 'angles': angles, 'phase1_rounds': before, 'phase2_rounds': ROUNDS - before,
+  }  # fmt: skip
+  return Row(row_name(clients, method, even), settings, clustering)
+
+
+_EVEN = ('spectral, 8 clusters', 'k-means, 8 clusters')
+ROWS = (
+  *(_row(clients, method) for clients in CLIENTS for method in _METHODS),
+  *(_row(CLIENTS[0], method, even=True) for method in _EVEN),
+)
+
+
+def _cells(row: Row) -> tuple[Cell, ...]:
+  return (
+    Cell(row.name, 'ari', 'ARI against the eight angles', units.SCORE, lambda ours: ours.recovery['group'], is_added=True),
+    Cell(row.name, 'accuracy', 'accuracy in the last round', units.PERCENT, lambda ours: ours.over_rows, is_added=True),
+    Cell(row.name, 'fedavg', 'accuracy of FedAvg', units.PERCENT, lambda ours: ours.baseline_over_rows, is_added=True),
+  )  # fmt: skip
+
+
+def are_pairs(shared: Sequence[Sequence[int]]) -> bool:
+  """Tells whether clusters are the four pairs of neighbouring angles, of clients in common int[8 angles][clusters]."""
+  held = np.asarray(shared) > 0
+  pairs = [held[i] & held[i + 1] for i in range(0, len(ANGLES), 2)]
+  return bool(
+    (held.sum(axis=1) == 1).all()
+    and held.shape[1] == 4
+    and np.sum(pairs) == 4
+    and np.any(pairs, axis=0).all()
+  )
+
+
+def _exactly(right: Callable[[Ours], Sequence[bool]]) -> Callable[[Mapping[str, Ours]], Finding]:
+  """Returns a rule that holds where every run of every row is right; it tells the ARI of each."""
+
+  def rule(rows: Mapping[str, Ours]) -> Finding:
+    found = [good for ours in rows.values() for good in right(ours)]
+    told = '; '.join(', '.join(map(score, ours.recovery['group'])) for ours in rows.values())
+    note = f'in {sum(found)} of {plural(len(found), "run")}' if len(found) > 1 else ''
+    return judged(all(found), f'ARI {told}', note)
+
+  return rule
+
+
+def _are_groups(ours: Ours) -> list[bool]:
+  return [ari == 1.0 for ari in ours.recovery['group']]
+
+
+def _are_pairs(ours: Ours) -> list[bool]:
+  return [are_pairs(table) for table in ours.shared['group']]
+
+
+def _found(
+  words: str, source: str, published: str, names: Sequence[str], right: Callable[[Ours], Sequence[bool]]
+) -> Claim:
+  return Claim(words, source, published, Needs(tuple((name,) for name in names), len(names)), _exactly(right))
+
+
+def _more_alike(rows: Mapping[str, Ours]) -> Finding:
+  """Compares the mean ARI of the first row of each pair with that of the second."""
+  means = [
+    float(np.mean([ari for ari in ours.recovery['group'] if ari is not None])) for ours in rows.values()
+  ]
+  pairs = list(zip(means[::2], means[1::2], strict=True))
+  told = '; '.join(f'{score(a, 3)} against {score(b, 3)}' for a, b in pairs)
+  return judged(all(a > b for a, b in pairs), f'ARI {told}')
+
+
+def _claims() -> tuple[Claim, ...]:
+  claims = []
+  for count, right, words in (
+    (8, _are_groups, 'The eight groups are found exactly'),
+    (
+      4,
+      _are_pairs,
+      'With four clusters the four pairs of neighbouring angles are found exactly (our reading)',
+    ),
+  ):
+    for method in ('spectral', 'k-means'):
+      names = [row_name(clients, f'{method}, {count} clusters') for clients in CLIENTS]
+      claims.append(_found(f'{words}, of the first updates, by {method}', _README, 'ARI 1.0', names, right))
+  names = [row_name(clients, 'CFL') for clients in CLIENTS]
+  claims.append(
+    _found('CFL finds the eight groups exactly (ours asks it of CFL)', _README, 'ARI 1.0', names, _are_groups)
+  )
+  nearest, ifca = _EVEN[0], 'IFCA, 8 clusters'
+  both = [(row_name(clients, nearest), row_name(clients, ifca)) for clients in CLIENTS]
+  claims += [
+    Claim(
+      'The spectral clusters of the first updates are nearer to the eight groups than IFCA’s in the end', _ABSTRACT,
+      'said in words', Needs(tuple(both), len(both)), _more_alike,
+    ),
+    above(
+      'They serve clients better than IFCA’s', _ABSTRACT, 'said in words',
+      [Comparison(first, lambda ours: ours.over_rows, lambda ours: ours.over_rows, second) for first, second in both],
+    ),
+    above(
+      'They serve clients better than FedAvg', _ABSTRACT, 'said in words',
+      [Comparison(first, lambda ours: ours.over_rows, lambda ours: ours.baseline_over_rows) for first, _ in both],
+    ),
+  ]  # fmt: skip
+  names = [row_name(CLIENTS[0], method, even=True) for method in _EVEN]
+  claims.append(
+    _found('Eight angles that are even parts of a turn are found exactly (ours)', _README, 'not printed', names, _are_groups)
+  )  # fmt: skip
+  return tuple(claims)
+
+
+PUBLISHED: Mapping[str, Published] = MappingProxyType(
+  {
+    'cfl_gp/mnist_angles': Published(
+      'cfl_gp/mnist_angles', 'MNIST in eight angles: which of our methods find the groups', 'Kim et al. 2024, README',
+      'cfl_gp_mnist', ROWS,
+      'CFL-GP itself is no method of this suite. Its README says that the first clustering round finds the clients’ groups '
+      'exactly; whether these are the eight angles or the four pairs of them it leaves open, so both are checked. Clusterings of '
+      'updates are made of what one local epoch makes of the initial model. The even angles are ours.',
+      'clustering', Scale('small', 'at most 150 rows a client, 10 rounds', {'rows_per_client': 150}, rounds=10),
+      tuple(cell for row in ROWS for cell in _cells(row)), _claims(), ('claims', 'grid', 'clusters', 'curves'),
+    )
+  }
+)  # fmt: skip

@@ -1,0 +1,172 @@
+"""FedSoft: clients that hold a mixture of two distributions, and what its paper says of them in words.
+
+Y. Ruan, C. Joe-Wong, "FedSoft: Soft Clustered Federated Learning with Proximal Local Updating", AAAI 2022. Clients hold rows of two
+distributions in shares of 10:90, of 30:70, or in shares that rise from client to client (linear).
+
+Sources: settings are those of the public code of its authors (repository ycruan/FedSoft) for MNIST and MNIST turned by 90 degrees:
+100 clients of 100 to 200 rows, one hidden layer, Adam, 10 local epochs, lambda 0.1, 200 rounds. Its abstract was compared: FedSoft
+learns "personalized and cluster models that perform well". The paper's tables (letters, CIFAR-10) were not at hand, so that no number
+of them stands here; what each claim makes of the words is ours, and says so.
+
+Departures and choices:
+  All clients have 150 rows. The public code puts a softmax before a loss that has one; here there is one.
+  Two models are to draw 30 of 100 clients each: 0.6 of the clients take part in a round, of FedAvg, IFCA and FedEM too.
+  A client's own model is the mixture of the models by its shares (clustering/methods/fedsoft.py).
+  Accuracy is over all clients' test rows together, which have their client's shares of both distributions; the global test set is
+    of the first distribution alone.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base.words import decimals_for
+from tff_cluster.scorecard import units
+from tff_cluster.scorecard.cells import Cell
+from tff_cluster.scorecard.claims import Claim, Finding, Needs, judged
+from tff_cluster.scorecard.comparisons import Comparison, above
+from tff_cluster.scorecard.published import Published, Scale
+from tff_cluster.scorecard.rows import Ours, Row
+
+ROUNDS, LAMBDA = 200, 0.1
+MIXTURES: Mapping[str, dict[str, Any]] = MappingProxyType(
+  {
+    '10:90': {'mixture_share': 0.1},
+    '30:70': {'mixture_share': 0.3},
+    'linear': {'mixture_pattern': 'linear'},
+  }
+)
+_METHODS: Mapping[str, dict[str, Any]] = MappingProxyType(
+  {
+    'FedSoft': {'method': 'fedsoft', 'num_clusters': 2, 'attraction': LAMBDA, 'estimation_interval': 2},
+    'IFCA': {'method': 'ifca', 'num_clusters': 2},
+    'FedEM': {'method': 'fedem', 'num_clusters': 2},
+  }
+)
+# In points of accuracy: models that differ by less on one distribution are not each its own.
+APART = 5.0
+_ABSTRACT = 'Ruan et al. 2022, abstract; the reading is ours'
+
+
+def row_name(mixture: str, method: str) -> str:
+  """Returns for instance '10:90, FedSoft'."""
+  return f'{mixture}, {method}'
+
+
+def _soft(mixture: str) -> str:
+  return row_name(mixture, 'FedSoft')
+
+
+def _rows() -> tuple[Row, ...]:
+  rounds: dict[str, Any] = {'phase1_rounds': 0, 'phase2_rounds': ROUNDS}
+  return tuple(
+    Row(row_name(mixture, method), {**settings, **rounds}, clustering)
+    for mixture, settings in MIXTURES.items()
+    for method, clustering in _METHODS.items()
+  )
+
+
+def _own(found: Ours) -> tuple[float, ...]:
+  return found.over_rows
+
+
+def _fedavg(found: Ours) -> tuple[float, ...]:
+  return found.baseline_over_rows
+
+
+def _alone(found: Ours) -> tuple[float, ...]:
+  return found.alone_over_rows
+
+
+def _best(found: Ours) -> tuple[float, ...]:
+  """Accuracy on the first distribution of the cluster model that is best on it."""
+  return tuple(max(models) for models in found.cluster_accuracy)
+
+
+def _other(found: Ours) -> tuple[float, ...]:
+  return tuple(min(models) for models in found.cluster_accuracy)
+
+
+def _apart(found: Ours) -> tuple[float, ...]:
+  return tuple(high - low for high, low in zip(_best(found), _other(found), strict=True))
+
+
+def _far_apart(rows: Mapping[str, Ours]) -> Finding:
+  """Checks in every row how far the two models are apart on the first distribution; that has no sign."""
+  gaps = [float(np.mean(_apart(found))) for found in rows.values()]
+  decimals = decimals_for(gaps, lambda *v: [gap >= APART for gap in v])
+  told = '; '.join(f'{gap:.{decimals}f} points' for gap in gaps)
+  return judged(min(gaps) >= APART, told)
+
+
+def _shares_found(rows: Mapping[str, Ours]) -> Finding:
+  """Checks in every row that estimated shares are nearer to the planted ones than those of clients' main groups are."""
+  found, pure = (
+    [float(np.mean(errors['group'])) for errors in (getattr(ours, name) for ours in rows.values())]
+    for name in ('share_error', 'pure_error')
+  )
+  pairs = list(zip(found, pure, strict=True))
+  decimals = decimals_for(
+    [*found, *pure], lambda *v: [a < b for a, b in zip(v[: len(found)], v[len(found) :], strict=True)], 2
+  )
+  told = '; '.join(f'{a:.{decimals}f} against {b:.{decimals}f}' for a, b in pairs)
+  return judged(all(a < b for a, b in pairs), told)
+
+
+def _cells(row: Row) -> tuple[Cell, ...]:
+  return (
+    Cell(row.name, 'own', 'own models', units.PERCENT, _own, is_added=True),
+    Cell(row.name, 'fedavg', 'FedAvg', units.PERCENT, _fedavg, is_added=True),
+    Cell(row.name, 'alone', 'clients alone', units.PERCENT, _alone, is_added=True),
+    Cell(row.name, 'best', 'better cluster model on the first distribution', units.PERCENT, _best, is_added=True),
+    Cell(row.name, 'other', 'the other one', units.PERCENT, _other, is_added=True),
+    Cell(row.name, 'share_error', 'error of the shares', units.SCORE, lambda ours: ours.share_error['group'], is_added=True),
+  )  # fmt: skip
+
+
+def _against(method: str) -> list[Comparison]:
+  return [Comparison(_soft(mixture), _own, _own, row_name(mixture, method)) for mixture in MIXTURES]
+
+
+ROWS = _rows()
+_EACH = Needs(tuple((_soft(mixture),) for mixture in MIXTURES), len(MIXTURES))
+CLAIMS = (
+  above(
+    'FedSoft’s own models serve clients better than FedAvg, for every mixture', _ABSTRACT, 'said in words',
+    [Comparison(_soft(mixture), _own, _fedavg) for mixture in MIXTURES],
+  ),
+  above(
+    'FedSoft’s own models serve clients better than training alone, for every mixture', _ABSTRACT, 'said in words',
+    [Comparison(_soft(mixture), _own, _alone) for mixture in MIXTURES],
+  ),
+  above(
+    'FedSoft’s own models serve clients better than IFCA’s, whose clients have one model, for every mixture', _ABSTRACT,
+    'said in words', _against('IFCA'),
+  ),
+  Claim(
+    f'FedSoft’s two models each take one distribution: they are at least {APART:g} points apart on the first one, for every mixture',
+    _ABSTRACT, 'said in words', _EACH, _far_apart,
+  ),
+  above(
+    'They are further apart where clients are less mixed, 10:90, than at 30:70', _ABSTRACT, 'said in words',
+    [Comparison(_soft('10:90'), _apart, _apart, _soft('30:70'))],
+  ),
+  Claim(
+    'The shares that FedSoft estimates are nearer to the planted ones than whole clients would be, for every mixture', _ABSTRACT,
+    'said in words', _EACH, _shares_found,
+  ),
+)  # fmt: skip
+PUBLISHED: Mapping[str, Published] = MappingProxyType(
+  {
+    'fedsoft/mixtures': Published(
+      'fedsoft/mixtures', 'FedSoft on clients that hold two distributions', 'Ruan et al. 2022, section 5', 'fedsoft_mnist', ROWS,
+      'The paper’s tables were not at hand: no number of theirs stands here. The claims are what we make of its words, on MNIST and '
+      'MNIST turned by 90 degrees, one of the settings of its public code.',
+      'soft clusters',
+      Scale('small', '20 clients, 40 rounds', {'num_clients': 20}, rounds=40),
+      tuple(cell for row in ROWS for cell in _cells(row)), CLAIMS, ('claims', 'grid', 'curves'),
+    )
+  }
+)  # fmt: skip
