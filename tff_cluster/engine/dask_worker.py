@@ -60,6 +60,13 @@ class Answer:
   worker: str
   instructions: Sequence[str]
 
+  @property
+  def num_bytes(self) -> int:
+    """Bytes of the results."""
+    import tensorflow as tf
+
+    return sum(array.nbytes for array in tf.nest.flatten(list(self.results)))
+
 
 class _Engine:
   """The TFF worker of this process, and what computes in it."""

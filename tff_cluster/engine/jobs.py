@@ -41,6 +41,14 @@ class Job:
     """Bytes of the rows."""
     return sum(array.nbytes for array in self.rows.values())
 
+  @property
+  def message_bytes(self) -> int:
+    """Bytes of what is sent each time: what is beside the rows, and rows that nobody keeps."""
+    import tensorflow as tf
+
+    beside = sum(np.asarray(value).nbytes for value in tf.nest.flatten(dict(self.beside)))
+    return beside if self.key else beside + self.num_bytes
+
 
 class Workers(Protocol):
   """Who has clients work. What they compute does not depend on who does, nor on what is computed beside it.
