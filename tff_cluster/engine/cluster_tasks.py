@@ -49,7 +49,7 @@ class Call:
 
 @dataclasses.dataclass(eq=False)
 class _Task:
-  """Some of the clients of a call, with the worker that they were sent to; failures in a row."""
+  """Some of the clients of a call; `failures` are those in a row. See cluster_workers.Placed."""
 
   jobs: Sequence[jobs_lib.Job]
   worker: str = ''
@@ -92,7 +92,7 @@ class Tasks:
 
   def _next(self, call: Call, sent: collections.deque[_Task]) -> list[dask_worker.Answer]:
     """Waits for the first of the tasks, which leaves the queue with those after it that are done; what was lost is sent again."""
-    most = max(_BATCH_BYTES // call.answer_bytes, 1) if call.answer_bytes else 1
+    most = max(_BATCH_BYTES // (call.answer_bytes or _BATCH_BYTES), 1)
     while True:
       self._wait(sent[0])
       done = itertools.takewhile(lambda task: task.status == 'finished', itertools.islice(sent, most))
@@ -164,10 +164,8 @@ class Tasks:
       while left:
         try:
           errors = self._sent(call, left, unreached, again)
-        except (
-          *connection.LOST,
-          KeyError,
-        ) as error:  # KeyError: rows did not get to the worker that others rely on.
+        # KeyError: rows did not get to the worker from which another one was to have them.
+        except (*connection.LOST, KeyError) as error:
           self._wait_to_send(error, deadline)
           continue
         left = [task for task in left if task.worker in errors]

@@ -92,7 +92,7 @@ class Workers:
     rows are elsewhere.
 
     Args:
-      tasks: Tasks that are to be sent; `worker` is set.
+      tasks: Tasks that are to be sent; `worker` is set, and `future` is None.
       keepers: For each task, the workers that keep rows of its clients, the best first.
       without: Workers that could not be reached, which are chosen only where there are no others.
 
@@ -126,7 +126,7 @@ class Workers:
     return collections.Counter(task.worker for task in self._placed if task.worker in threads)
 
   def _give(self, task: Placed, name: str, left: collections.Counter[str]) -> None:
-    task.worker = name
+    task.worker, task.future = name, None
     self._placed.add(task)
     left[name] += 1
     self._given[name] += 1

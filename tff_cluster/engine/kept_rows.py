@@ -41,9 +41,10 @@ class KeptRows:
     return len(self._kept)
 
   def keepers(self, jobs: Iterable[jobs_lib.Job]) -> list[str]:
-    """Returns the workers to which rows of some clients were sent, those with the most clients first."""
+    """Returns the workers that keep rows of some clients, those with the most clients first."""
     found = (self._kept.get(job.key()) for job in jobs if job.key is not None)
-    return [name for name, _ in collections.Counter(kept.worker for kept in found if kept).most_common()]
+    counts = collections.Counter(kept.worker for kept in found if kept is not None and kept.is_there)
+    return [worker for worker, _ in counts.most_common()]
 
   def missing(self, jobs: Iterable[jobs_lib.Job], again: bool = False) -> dict[str, jobs_lib.Job]:
     """Returns {key: client} of those whose rows are not there, or not to be trusted."""
@@ -78,9 +79,8 @@ class KeptRows:
         if isinstance(futures, BaseException):
           lost[worker] = futures
         else:
-          self._kept |= {
-            key: _Kept(futures[name], worker) for name, key in zip(futures, missing, strict=True)
-          }
+          kept = (_Kept(future, worker) for future in futures.values())
+          self._kept |= zip(missing, kept, strict=True)
     return lost
 
   def of(self, jobs: Iterable[jobs_lib.Job]) -> list[distributed.Future | Rows]:
