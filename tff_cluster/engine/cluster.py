@@ -71,9 +71,9 @@ class Cluster:
 
   def totals(
     self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[jobs_lib.Job]]
-  ) -> list[Any]:
+  ) -> Iterator[Any]:
     """See jobs.Workers.totals; a chunk is a task."""
-    return list(self._results(_call(computation, shared, adds_up=True), chunks))
+    return self._results(_call(computation, shared, adds_up=True), chunks)
 
   def busy(self, clients: int) -> contextlib.AbstractContextManager[None]:
     """See jobs.Workers.busy."""

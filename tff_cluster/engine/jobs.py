@@ -73,8 +73,10 @@ class Workers(Protocol):
       result_bytes: Bytes of a result, about.
     """
 
-  def totals(self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]) -> list[Result]:
-    """Returns the result of a computation (*shared@SERVER, {clients}@CLIENTS) -> {total}@SERVER for each chunk, in order."""
+  def totals(
+    self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]
+  ) -> Iterator[Result]:
+    """Yields the result of a computation (*shared@SERVER, {clients}@CLIENTS) -> {total}@SERVER for each chunk, in order."""
 
   def busy(self, clients: int) -> contextlib.AbstractContextManager[None]:
     """Waits until cores of this machine are free for a call with so many clients, and takes them while the block lasts."""
@@ -98,13 +100,14 @@ class OneMachine:
         results = computation(*shared, arguments(computation, [jobs[k] for k in some]))
       yield from results
 
-  def totals(self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]) -> list[Result]:
+  def totals(
+    self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]
+  ) -> Iterator[Result]:
     """See Workers.totals."""
-    found = []
     for chunk in chunks:
       with self.busy(len(chunk)):
-        found.append(computation(*shared, arguments(computation, chunk)))
-    return found
+        total = computation(*shared, arguments(computation, chunk))
+      yield total
 
   def busy(self, clients: int) -> contextlib.AbstractContextManager[None]:
     """See Workers.busy."""
