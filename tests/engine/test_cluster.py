@@ -48,7 +48,7 @@ def opened(machine, workers=1):
   from tff_cluster.engine import cluster, side_by_side
 
   with cluster.connected(machine, side_by_side.Slots(2)) as found:
-    wait_for(lambda: len(found._client.nthreads()) >= workers)
+    wait_for(lambda: len(found._tasks.workers.wait()) >= workers)
     yield found
 
 
@@ -115,14 +115,14 @@ def test_a_worker_that_comes_late_takes_part_and_rows_stay_where_they_were_sent(
   with opened(dask.machine()) as cluster:
     assert results(make_trainer(cluster)) == expected
     late = dask.start_worker(**PATIENT)
-    wait_for(lambda: len(cluster._client.nthreads()) == 2, late)
-    kept = len(cluster._rows)
+    wait_for(lambda: len(cluster._tasks.workers.wait()) == 2, late)
+    kept = len(cluster._tasks.rows)
     assert results(make_trainer(cluster)) == expected
-    assert len(cluster._rows) == kept
+    assert len(cluster._tasks.rows) == kept
     # Whatever Dask makes of it: more work than one worker can hide.
     steps = range(STEPS, STEPS + 40)
     assert [int(n) for n in cluster.each(slow_results(), [], steps_of(*steps))] == [total(n) for n in steps]
-    assert len(cluster._met) == 2
+    assert len(cluster.met) == 2
 
 
 def test_a_slow_worker_of_another_type_changes_no_bit_and_is_told_of_once(
@@ -133,7 +133,7 @@ def test_a_slow_worker_of_another_type_changes_no_bit_and_is_told_of_once(
     with opened(dask.machine(), workers=3) as cluster:
       for _ in range(2):
         assert results(make_trainer(cluster)) == expected
-      assert len(cluster._met) == 3
+      assert len(cluster.met) == 3
     with opened(dask.machine()) as cluster:
       assert cluster.at_once == 3
     assert caplog.text.count('has another type of processor (') == 1
@@ -307,11 +307,11 @@ def test_certificates_of_the_configuration_of_dask_itself_are_used(dask):
 
 
 def test_runs_that_are_tasks_start_again_where_their_worker_is_lost(dask):
-  from tff_cluster.engine import cluster
+  from tff_cluster.engine import cluster, cluster_connection
 
   machine = dask.machine()
   doomed = dask.start_worker(preload=None)
-  with cluster.client(machine) as client:
+  with cluster_connection.client(machine) as client:
     wait_for(lambda: len(client.nthreads()) >= 2, doomed)
     futures = [client.submit(slow.sleep_and_double, n, pure=False) for n in range(6)]
     threading.Timer(0.5, doomed.kill).start()

@@ -62,7 +62,7 @@ class Apart:
 
   def totals(self, computation, shared, chunks):
     self.chunks.append([len(chunk) for chunk in chunks])
-    return self._here.totals(computation, shared, chunks[::-1])[::-1]
+    return list(self._here.totals(computation, shared, chunks[::-1]))[::-1]
 
 
 ADAM = {

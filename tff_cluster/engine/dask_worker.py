@@ -60,6 +60,13 @@ class Answer:
   worker: str
   instructions: Sequence[str]
 
+  @property
+  def num_bytes(self) -> int:
+    """Bytes of the results."""
+    import tensorflow as tf
+
+    return sum(array.nbytes for array in tf.nest.flatten(list(self.results)))
+
 
 class _Engine:
   """The TFF worker of this process, and what computes in it."""
@@ -138,9 +145,10 @@ def _computed(
   computation = _deserialized(shared.computation)
   with tff.framework.get_context_stack().install(engine.context):
     if shared.adds_up:
-      found = engine.workers.totals(computation, shared.values, [jobs])
+      results = engine.workers.totals(computation, shared.values, [jobs])
     else:
-      found = list(engine.workers.each(computation, shared.values, jobs))
+      results = engine.workers.each(computation, shared.values, jobs)
+    found = list(results)
   return [tf.nest.map_structure(np.asarray, each) for each in found]
 
 

@@ -41,6 +41,14 @@ class Job:
     """Bytes of the rows."""
     return sum(array.nbytes for array in self.rows.values())
 
+  @property
+  def message_bytes(self) -> int:
+    """Bytes of what is sent each time: what is beside the rows, and rows that nobody keeps."""
+    import tensorflow as tf
+
+    beside = sum(np.asarray(value).nbytes for value in tf.nest.flatten(dict(self.beside)))
+    return beside if self.key else beside + self.num_bytes
+
 
 class Workers(Protocol):
   """Who has clients work. What they compute does not depend on who does, nor on what is computed beside it.
@@ -65,8 +73,10 @@ class Workers(Protocol):
       result_bytes: Bytes of a result, about.
     """
 
-  def totals(self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]) -> list[Result]:
-    """Returns the result of a computation (*shared@SERVER, {clients}@CLIENTS) -> {total}@SERVER for each chunk, in order."""
+  def totals(
+    self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]
+  ) -> Iterator[Result]:
+    """Yields the result of a computation (*shared@SERVER, {clients}@CLIENTS) -> {total}@SERVER for each chunk, in order."""
 
   def busy(self, clients: int) -> contextlib.AbstractContextManager[None]:
     """Waits until cores of this machine are free for a call with so many clients, and takes them while the block lasts."""
@@ -90,13 +100,14 @@ class OneMachine:
         results = computation(*shared, arguments(computation, [jobs[k] for k in some]))
       yield from results
 
-  def totals(self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]) -> list[Result]:
+  def totals(
+    self, computation: Any, shared: Sequence[Any], chunks: Sequence[Sequence[Job]]
+  ) -> Iterator[Result]:
     """See Workers.totals."""
-    found = []
     for chunk in chunks:
       with self.busy(len(chunk)):
-        found.append(computation(*shared, arguments(computation, chunk)))
-    return found
+        total = computation(*shared, arguments(computation, chunk))
+      yield total
 
   def busy(self, clients: int) -> contextlib.AbstractContextManager[None]:
     """See Workers.busy."""

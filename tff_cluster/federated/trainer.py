@@ -250,7 +250,9 @@ class Trainer:
     model = tff.learning.models.ModelWeights(tuple(weights), ())
     if self.workers.apart:
       chunks = [[jobs[k] for k in chunk] for chunk in chunked_sum.chunks(len(jobs))]
-      found = self.computations.add_totals(self.workers.totals(self.computations.totals, [model], chunks))
+      found = self.computations.add_totals(
+        self._few(self.workers.totals(self.computations.totals, [model], chunks))
+      )
     else:
       (found,) = self.workers.totals(self.computations.totals, [model], [jobs])
     if found['counts']['dropped']:
@@ -355,12 +357,15 @@ class Trainer:
       state, self._few(self.workers.totals(computations.totals, [model], chunks))
     )
 
-  def _few(self, totals: list[jobs_lib.Result]) -> list[jobs_lib.Result]:
-    """Adds up what is too much for one message; the order of the additions stays."""
+  def _few(self, totals: Iterable[jobs_lib.Result]) -> list[jobs_lib.Result]:
+    """Adds up what is too much for one message, as it comes; the order of the additions stays."""
     most = max(jobs_lib.MESSAGE_BYTES // self.computations.model.num_bytes, 2)
-    while len(totals) > most:
-      totals = [self.computations.add_totals(totals[:most]), *totals[most:]]
-    return totals
+    few: list[jobs_lib.Result] = []
+    for total in totals:
+      if len(few) == most:
+        few = [self.computations.add_totals(few)]
+      few.append(total)
+    return few
 
   def _training(
     self,

@@ -69,7 +69,7 @@ def _on_cluster(
   machine: machine_lib.Machine,
 ) -> dict[int, run_on_worker.Ran]:
   """Does the runs that are not finished on a cluster, and puts what they leave into their folders; returns them by position."""
-  from tff_cluster.engine import cluster
+  from tff_cluster.engine import cluster, cluster_connection
 
   claims = [
     run_claim.claim_output_dir(run.folder.root, run.config.validated(), str(store)) for run in planned
@@ -86,7 +86,7 @@ def _on_cluster(
   found: dict[int, run_on_worker.Ran] = {}
   with (
     travel.marked(store) as mark,
-    cluster.client(machine) as client,
+    cluster_connection.client(machine) as client,
     progress.phase(f'{plural(len(left), "run")} on the cluster', len(left)),
   ):
     share = max(sum(client.nthreads().values()) // len(left), 1)
