@@ -62,7 +62,9 @@ def choosing(kind, field):
   if 'applies' not in field.metadata:
     return {}
   chooser, allowed = field.metadata['applies']
-  return {chooser: allowed[0]} | ({'distance_threshold': '3'} if allowed[0] == 'hierarchical' else {})
+  return {chooser: allowed[0]} | (
+    {'distance_threshold': '3'} if allowed[0] in ('hierarchical', 'pacfl') else {}
+  )
 
 
 @pytest.mark.parametrize(('kind', 'field', 'bound'), BOUNDED, ids=field_id)

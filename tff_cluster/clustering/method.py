@@ -12,6 +12,7 @@ import numpy as np
 
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base import seeding
+from tff_cluster.base.errors import argument
 from tff_cluster.clustering import number_of_clusters
 from tff_cluster.clustering.method_options import NoOptions
 from tff_cluster.clustering.outcome import Joined, Outcome
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
   from tff_cluster.clustering.signatures import Signatures
 
 Options = TypeVar('Options')
+# Clients' labelled rows by id: x [rows, ...] and y int[rows].
+Rows = Mapping[str, tuple[np.ndarray, np.ndarray]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,12 +37,19 @@ class Evidence:
     seed: The experiment's seed.
     truths: Planted memberships by name, float[groups, clients]; None for all but an oracle in a run.
     ids: The clients of the truths, where these are not those of the signatures.
+    rows: The clients' training rows; None for all but a method that reads them, in a run.
   """
 
   signatures: 'Signatures'
   seed: int = 0
   truths: Mapping[str, np.ndarray] | None = None
   ids: tuple[str, ...] | None = None
+  rows: Rows | None = None
+
+  def seen_by(self, method: 'Method[Any]') -> 'Evidence':
+    """Returns what a method may look at: planted groups if it is an oracle, training rows if it reads them."""
+    truths, ids = (self.truths, self.ids) if method.oracle else (None, None)
+    return dataclasses.replace(self, truths=truths, ids=ids, rows=self.rows if method.reads_rows else None)
 
   @property
   def client_ids(self) -> tuple[str, ...]:
@@ -62,6 +72,7 @@ class Newcomers:
     threshold: The distance threshold that was used; None where there was none.
     truths: The newcomers' planted memberships by name; None for all but an oracle.
     tree: The clusters that a method which alternates trained; None for others.
+    rows: The newcomers' training rows, in their order; None for all but a method that reads them.
   """
 
   assignment: 'ClusterAssignment'
@@ -70,6 +81,7 @@ class Newcomers:
   threshold: float | None = None
   truths: Mapping[str, np.ndarray] | None = None
   tree: 'Tree | None' = None
+  rows: Rows | None = None
 
 
 class Method(Generic[Options]):
@@ -81,6 +93,7 @@ class Method(Generic[Options]):
     options_type: A frozen dataclass of fields made by options.option.
     draws: Whether it draws from the seed.
     oracle: Whether it may see the planted groups. What an oracle attains is no method's merit.
+    reads_rows: Whether it clusters clients by their training rows (Evidence.rows), not by vectors. Newcomers then train nothing.
     has_linkage: Whether what it returns has merges (Outcome.linkage).
     overlaps: Whether a client may be in several clusters.
     dial: The option that the overlap dial turns, a distance threshold; None: it has none.
@@ -94,6 +107,7 @@ class Method(Generic[Options]):
   options_type: ClassVar[type] = NoOptions
   draws: ClassVar[bool] = False
   oracle: ClassVar[bool] = False
+  reads_rows: ClassVar[bool] = False
   has_linkage: ClassVar[bool] = False
   overlaps: ClassVar[bool] = False
   dial: ClassVar[str | None] = None
@@ -162,6 +176,8 @@ class Method(Generic[Options]):
 
   def needs_run(self, options: Options) -> str | None:
     """Returns why vectors alone are not enough, as the message of an InputError; None where they are."""
+    if self.reads_rows:
+      return f'{argument("method", self.name)}: it reads the training rows of a run; vectors alone have none'
     return None
 
   # What it does.

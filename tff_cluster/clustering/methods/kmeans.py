@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tff_cluster.clustering import number_of_clusters
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method
@@ -21,6 +23,31 @@ if TYPE_CHECKING:
 # Ten, scikit-learn's old default, miss the planted groups of the demo, whose inertia is lower than what they find.
 _STARTS = 50
 _MOST_MEANS = 10
+
+
+def fit(points: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, float]:
+  """Returns the clusters of points, and the sum of squared distances to their centres, on one thread.
+
+  Args:
+    points: float64[clients, coordinates].
+    count: K, at most the number of clients.
+    seed: Of the starts.
+
+  Returns:
+    labels int64[clients], numbered by first member, of fewer than K clusters where fewer points are distinct; the sum.
+  """
+  import threadpoolctl
+  from sklearn import cluster as sklearn_cluster
+  from sklearn.exceptions import ConvergenceWarning
+
+  # A tolerance would be relative to the spread a coordinate, and so depend on the number of coordinates.
+  model = sklearn_cluster.KMeans(count, n_init=_STARTS, tol=0.0, algorithm='lloyd', random_state=seed)
+  with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
+    warnings.simplefilter(
+      'ignore', ConvergenceWarning
+    )  # Fewer distinct points than K: a note of the method says so.
+    model.fit(points)
+  return by_first_member(model.labels_), float(model.inertia_)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,23 +72,15 @@ class KMeans(Method[Options]):
 
     The figure `inertia` is the sum of squared distances to the centres.
     """
-    import threadpoolctl
-    from sklearn import cluster as sklearn_cluster
-    from sklearn.exceptions import ConvergenceWarning
-
     signatures, count = evidence.signatures, options.num_clusters
     number_of_clusters.check_num_clusters(count, signatures.num_clients)
     seed = evidence.integer_seed('k-means starts', count)
-    # A tolerance would be relative to the spread a coordinate, and so depend on the number of coordinates.
-    model = sklearn_cluster.KMeans(count, n_init=_STARTS, tol=0.0, algorithm='lloyd', random_state=seed)
-    with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
-      warnings.simplefilter('ignore', ConvergenceWarning)  # Fewer distinct vectors than K: a note says so.
-      model.fit(signatures.coordinates())
-    assignment = ClusterAssignment.from_labels(by_first_member(model.labels_), evidence.client_ids)
+    labels, inertia = fit(signatures.coordinates(), count, seed)
+    assignment = ClusterAssignment.from_labels(labels, evidence.client_ids)
     return Outcome(
       assignment,
       notes=tuple(number_of_clusters.notes_on_number(assignment, count)),
-      figures={'inertia': float(model.inertia_)},
+      figures={'inertia': inertia},
     )
 
   def alternatives(self, num_clients: int) -> list[dict[str, Any]]:
