@@ -4,8 +4,8 @@
   python -m phases.replay --output_dir=runs/demo --metrics=l2,cosine --linkages=ward,average --num_thresholds=40
   python -m phases.replay --signatures_file=X.npy --output_dir=D
 
-The first two ask a run whose Phase 1 is done; the third needs no run, and asks no method that reads clients' training rows. Each distance matrix and each linkage
-is computed once, whatever is asked. Writes replay.csv (a row a clustering, with the --clustering=... that trains
+The first two ask a run whose Phase 1 is done; the third needs no run, and asks no method that reads clients' training
+rows. Each distance matrix and each linkage is computed once, whatever is asked. Writes replay.csv (a row a clustering, with the --clustering=... that trains
 it), replay.svg and replay.png in --output_dir, and prints which thresholds give the planted groups exactly.
 """
 
