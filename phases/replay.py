@@ -4,8 +4,8 @@
   python -m phases.replay --output_dir=runs/demo --metrics=l2,cosine --linkages=ward,average --num_thresholds=40
   python -m phases.replay --signatures_file=X.npy --output_dir=D
 
-The first two ask a run whose Phase 1 is done; the third needs no run. Each distance matrix and each linkage
-is computed once, whatever is asked. Writes replay.csv (a row a clustering, with the --clustering=... that trains
+The first two ask a run whose Phase 1 is done; the third needs no run, and asks no method that reads clients' training
+rows. Each distance matrix and each linkage is computed once, whatever is asked. Writes replay.csv (a row a clustering, with the --clustering=... that trains
 it), replay.svg and replay.png in --output_dir, and prints which thresholds give the planted groups exactly.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
+from tff_cluster.clustering import methods
 from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.studies.replay import study
@@ -30,14 +31,18 @@ def main() -> None:
   questions = study.read_questions(options)
   if vectors.signatures_file is not None:
     signatures = of_file(folder, vectors.signatures_file, options)
-    seed, truths = vectors.seed, dict[str, Any]()
+    seed, truths, rows = vectors.seed, dict[str, Any](), None
   else:
     signatures, seed, truths = of_run(folder, options)
+    rows = study.run_rows(RunFolder(folder))
   signatures, distortion = study.sketched(signatures, options.sketch_dimension, seed)
-  replayed = study.replay(signatures, questions, seed, truths, options.signature)
+  replayed = study.replay(signatures, questions, seed, truths, options.signature, rows)
   # Imported late: figures take longer to load than wrong flags may take to be told.
   from tff_cluster.studies.replay import tables as report
 
+  unasked = [name for name, method in methods.METHODS.items() if method.reads_rows and rows is None]
+  if unasked:
+    print(f'not asked, because the training rows of the clients are not at hand: {", ".join(unasked)}')
   if distortion is not None:
     print(report.distortion_line(options.sketch_dimension, distortion))
   print(report.replay_table(replayed))

@@ -16,6 +16,7 @@ from tff_cluster.experiment.config import ClusteringConfig
 SEEDS = st.integers(0, 10**6)
 METHODS = [
   ClusteringConfig('kmeans', num_clusters=3),
+  ClusteringConfig('fedgroup', num_clusters=3),
   ClusteringConfig('spectral', num_clusters=3),
   ClusteringConfig('dynamic_distance', distance_threshold='quantile:0.3'),
   ClusteringConfig('hierarchical', distance_threshold='quantile:0.3'),

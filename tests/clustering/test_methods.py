@@ -10,6 +10,7 @@ from sklearn import metrics
 from sklearn.utils.estimator_checks import check_estimator
 
 from tests.made_up.clients import grouped
+from tff_cluster.base import fields
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import estimators, methods, replay
 from tff_cluster.clustering.signatures import Signatures
@@ -27,7 +28,8 @@ def test_methods_are_found_by_being_there_share_flags_and_are_light_to_import():
   declared = {}  # An option of several methods is one flag.
   for method in methods.METHODS.values():
     for name, field in method.fields().items():
-      assert declared.setdefault(name, field.type) == field.type, name
+      kind = fields.plain_type(field)[0]
+      assert declared.setdefault(name, kind) == kind, name
   code = 'import sys; from tff_cluster.cli import parse; from tff_cluster.clustering import methods; methods.METHODS; print(*sys.modules)'
   done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
   assert 'tff_cluster.clustering.methods.kmeans' in done.stdout.split()
@@ -42,6 +44,7 @@ def test_methods_are_found_by_being_there_share_flags_and_are_light_to_import():
     ('dynamic_distance', {'variant': 'neighbourhoods'}),
     ('hierarchical', {'distance_threshold': '0.5', 'metric': 'cosine', 'linkage': 'average'}),
     ('spectral', {'num_clusters': 3}),
+    ('fedgroup', {'num_clusters': 3}),
   ],
 )
 def test_planted_groups_are_found_and_one_client_is_one_cluster(method, options):
@@ -66,6 +69,7 @@ def test_planted_groups_are_found_and_one_client_is_one_cluster(method, options)
   [
     estimators.KMeans(),
     estimators.Bipartition(),
+    estimators.FedGroup(),
     estimators.HierarchicalClustering(distance_threshold=2.0),
     estimators.DynamicDistanceClustering(distance_threshold='quantile:0.1', variant='cliques'),
   ],

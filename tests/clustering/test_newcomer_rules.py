@@ -20,6 +20,7 @@ from tff_cluster.experiment.config import METRICS, ClusteringConfig
 
 RULES = [
   ClusteringConfig('kmeans', num_clusters=3),
+  ClusteringConfig('fedgroup', num_clusters=3),
   *(ClusteringConfig('spectral', num_clusters=3, affinity=affinity) for affinity in AFFINITIES),
   *(
     ClusteringConfig('hierarchical', metric=metric, linkage=linkage, distance_threshold='quantile:0.3')
@@ -64,6 +65,8 @@ def costs(config, signatures, assignment, vector):
       found.append(-row_of_affinities(config, signatures, vector)[assignment.members(row)].mean())
     elif config.method == 'kmeans':
       found.append(np.linalg.norm(vector - members.mean(axis=0)))
+    elif config.method == 'fedgroup':
+      found.append(scipy_distance.cosine(vector, members.mean(axis=0)) / 2)
     elif config.options.linkage == 'ward':
       both = [*members, vector]  # What the sum of squares about the mean grows by.
       found.append(len(both) * np.var(both, axis=0).sum() - len(members) * np.var(members, axis=0).sum())

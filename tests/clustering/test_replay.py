@@ -59,7 +59,7 @@ def test_other_methods_and_given_thresholds_are_those_of_methods():
   means = answers(Grid(counts=[1, 4, 23, 24]))
   dynamic = answers(Grid(distance_thresholds=['mean', 'quantile:0.2', '3.5']))
   found = [answer.config.method for answer in (*means, *dynamic)]
-  assert found == ['kmeans'] * 3 + ['dynamic_distance'] * 3
+  assert found == ['fedgroup'] * 3 + ['kmeans'] * 3 + ['dynamic_distance'] * 3
   for answer in (*cuts, *means, *dynamic):
     same_as_one_by_one(answer)
 
@@ -92,10 +92,11 @@ def test_each_matrix_and_each_linkage_is_computed_once():
 def test_silhouettes_are_of_the_metrics_own_distances():
   of_cuts = answers(Grid(families=[('cosine', 'average')], thresholds=6), with_silhouettes=True)
   of_means = answers(Grid(counts=[4]), with_silhouettes=True)
+  assert [answer.config.method for answer in of_means] == ['fedgroup', 'kmeans']
   for metric, found in (('cosine', of_cuts), ('l2', of_means)):
     distances = distances_lib.pairwise_distances(VECTORS, metric)
     assert found and all(a.silhouette == embedding.silhouette(distances, a.assignment.labels) for a in found)
-  assert [answer.silhouette for answer in answers(Grid(counts=[2, 3]))] == [None, None]
+  assert [answer.silhouette for answer in answers(Grid(counts=[2, 3]))] == [None] * 4
 
 
 def test_wrong_thresholds():

@@ -63,12 +63,12 @@ def choosing(kind, field):
   if 'applies' not in field.metadata:
     return {}
   chooser, allowed = field.metadata['applies']
-  found = {chooser: allowed[0]} | ({'distance_threshold': '3'} if allowed[0] == 'hierarchical' else {})
+  told = {'distance_threshold': '3'} if allowed[0] in ('hierarchical', 'pacfl') else {}
   # An option of a method may apply to another option of it only.
   of_method = METHODS[allowed[0]].fields()[field.name].metadata if chooser == 'method' else {}
   if 'applies' in of_method:
-    found |= {of_method['applies'][0]: of_method['applies'][1][0]}
-  return found
+    told |= {of_method['applies'][0]: of_method['applies'][1][0]}
+  return {chooser: allowed[0]} | told
 
 
 @pytest.mark.parametrize(('kind', 'field', 'bound'), BOUNDED, ids=field_id)

@@ -32,6 +32,8 @@ VALID = [
         {'method': 'hierarchical', 'distance_threshold': 'quantile:0.1', 'linkage': 'ward'},
         {'method': 'bipartition', 'stopping_norm': 2, 'min_cluster_size': 2},
         {'method': 'spectral', 'num_clusters': 3},
+        {'method': 'fedgroup', 'signature': 'weights'},
+        {'method': 'pacfl', 'num_clusters': 3, 'measure': 'trace'},
       ],
       'evaluation': {'num_folds': 3, 'aggregation': ['vote', 'gate,name=g']},
     }

@@ -41,6 +41,8 @@ WITH_NEW = changed(
     CONFIG.clusterings[0],
     CONFIG.clusterings[1],
     ClusteringConfig('hierarchical', signature='updates', distance_threshold='validation', linkage='ward'),
+    ClusteringConfig('fedgroup', num_clusters=2),
+    ClusteringConfig('pacfl', num_clusters=2),
     ClusteringConfig('planted'),
     ClusteringConfig('bipartition', stationary_norm=9.0, stopping_norm=0.001, rounds_before_split=20),
     # So wide that clusters mix the groups, and clients are in clusters whose models differ much.

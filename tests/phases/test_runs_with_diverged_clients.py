@@ -78,6 +78,9 @@ def test_who_diverged_is_named_and_kept_in_the_largest_cluster_and_a_new_client_
     assert list(saved_clusters.excluded) == out
     sizes = [len(members) for members in clustering.clusters]
     (row,) = clustering.new_clients.assigned[SICK_NEW]
+    if clustering.label == 'pacfl':  # A newcomer trains nothing, and enormous rows span what small ones do.
+      assert not any(clustering.new_clients.fallback)
+      continue
     assert sizes[row] == max(sizes) and clustering.new_clients.fallback[SICK_NEW]
 
 
@@ -155,11 +158,11 @@ def test_the_report_leaves_them_out_of_pictures_without_a_warning(finished, out)
     f'({", ".join(out)})',
   ):
     assert words in page
-  # A distance matrix and a plane of each clustering (identical ones once), and a tree; none of the recursion.
+  # A distance matrix and a plane of each clustering (identical ones once), and two trees; none of the recursion.
   clusterings = finished.results.clusterings
   shown = {(str(sorted(c.clusters)), c.signature) for c in clusterings if c.splits is None}
   assert len(shown) >= 3
-  assert page.count('Not shown: 2 clients whose updates were not finite.') == 2 * len(shown) + 1
+  assert page.count('Not shown: 2 clients whose updates were not finite.') == 2 * len(shown) + 2
   for kind in ('distances', 'embedding', 'dendrogram', 'similarities'):
     drawn = list((finished.folder.root / 'figures').glob(f'{kind}_*.svg'))
     assert drawn and all(path.stat().st_size > 0 for path in drawn)

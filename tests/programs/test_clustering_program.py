@@ -1,13 +1,17 @@
 """phases.clustering on files of vectors and on runs: what it writes. What a method finds is tested in tests/clustering."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 
+from tests.conftest import make_population
 from tests.made_up import after_phase_1
 from tests.programs.children import run_here
+from tff_cluster.data import saved
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.phases import clustering as clustering_lib
 from tff_cluster.storage import files
 
 # On a line, so that distances are plain differences.
@@ -115,6 +119,24 @@ def test_the_clusterings_of_a_run(run, capsys):
   assert files.load_json(run.clusters('dynamic_distance'))['clusters'] == THREE
   assert run.load_config() == STARTED
   assert not (run.root / '.tff_cluster-lock').exists()
+
+
+def test_a_method_of_training_rows_reads_them_and_no_other_rows_or_groups(run):
+  plain, other = saved.load_population(run.population), make_population(clients=12, seed=1)
+
+  def found(name, **changes):
+    saved.save_population(dataclasses.replace(plain, **changes), run.population)
+    clustering_lib.run_clustering(run, ClusteringConfig('pacfl', name, num_clusters=3), 0)
+    told = files.load_json(run.clusters(name)) | {'label': 'pacfl'}
+    return told, files.load_arrays(run.linkage(name))['linkage'].tolist()
+
+  one = found('one')
+  assert one[0]['signature'] == 'weights' and 'singular vectors of its training rows' in one[0]['notes'][-1]
+  # Other validation and test rows, and other groups, are none of its business.
+  groups = {'group': np.eye(3)[:, np.arange(12) % 3]}
+  assert one == found('two', validation=other.validation, test=other.test, truths=groups)
+  assert one != found('three', train=other.train)
+  assert one != found('four', train=dataclasses.replace(plain.train, y=other.train.y))
 
 
 def test_a_clustering_is_added_to_a_run(run, capsys):

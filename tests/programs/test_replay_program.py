@@ -40,8 +40,13 @@ def test_a_run(run, capsys):
   out = capsys.readouterr().out
   assert 'group: 3 planted groups, 12 clients' in out and 'k-means' in out and 'K = 3' in out
   rows = table(run.root)
-  assert len(rows) == 10 * 20 + 9 + 4
+  # K from 2 to 10 by three methods that are told it; the made-up clients' rows are of no group.
+  assert len(rows) == 10 * 20 + 3 * 9 + 4
+  assert sum(row['clustering'].startswith('pacfl,num_clusters=') for row in rows) == 9
+  assert {row['silhouette'] for row in rows if row['method'] == 'pacfl'} == {''}
   for row in rows:
+    if row['method'] == 'pacfl':
+      continue
     if row['clusters'] == '3' and row['memberships'] == '1.0':
       assert (row['ari_group'], row['nmi_group'], row['omega_group']) == ('1.0', '1.0', '1.0')
     else:
@@ -65,7 +70,10 @@ def test_a_file(tmp_path, capsys):
   folder = tmp_path / 'out'
   given = f'--signatures_file={tmp_path}/v.npz'
   assert call(given, f'--output_dir={folder}', '--seed=3', '--memory_mb=1') == 0
-  assert '12 clients, no planted groups known' in capsys.readouterr().out
+  out = capsys.readouterr().out
+  assert '12 clients, no planted groups known' in out
+  assert 'not asked, because the training rows of the clients are not at hand: pacfl\n' in out
+  assert 'pacfl' not in {row['method'] for row in table(folder)}
   assert sorted(file.name for file in folder.iterdir()) == ['replay.csv', 'replay.png', 'replay.svg']
   assert 'ari_group' not in table(folder)[0]
 
@@ -75,9 +83,10 @@ def test_only_what_is_asked(run):
   assert call(f'--output_dir={run.root}', '--distance_thresholds=none', '--nosilhouettes', *arguments) == 0
   rows = table(run.root)
   assert [(row['metric'], row['linkage'], row['num_clusters']) for row in rows] == [
+    ('', '', '5'),
     *[('cosine', 'single', '')] * 3,
     *[('cosine', 'average', '')] * 3,
-    ('', '', '5'),
+    *[('', '', '5')] * 2,
   ]
   assert {row['silhouette'] for row in rows} == {''}
 

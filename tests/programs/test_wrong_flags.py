@@ -96,6 +96,7 @@ OWN = [
   ('clustering', '--signatures_file={tmp}/v.npz --seed=1', '--seed does not apply to --method=dynamic_distance'),
   ('clustering', '--signatures_file={tmp}/v.npz --name=a', '--name does not apply to --signatures_file'),
   ('clustering', '--signatures_file={tmp}/v.npz --method=bipartition --stopping_norm=1', '--stopping_norm does not apply to --signatures_file'),
+  ('clustering', '--signatures_file={tmp}/v.npz --method=pacfl --num_clusters=2', '--method=pacfl: it reads the training rows of a run'),
   ('clustering', '--signatures_file={tmp}/v.npz --output_dir={tmp}', 'holds a run; choose another folder'),
   ('clustering', '--seed=3', '--seed applies to --signatures_file only'),
   ('clustering', '--dataset=mnist', 'unknown flag --dataset'),

@@ -64,7 +64,11 @@ def folder(tmp_path):
 def test_clusterings_of_signatures_are_asked(folder):
   kmeans = ClusteringConfig(method='kmeans', num_clusters=2)
   chosen = ClusteringConfig(method='hierarchical', distance_threshold='validation')
-  others = (ClusteringConfig(method='bipartition'), ClusteringConfig(method='planted', name='p'))
+  others = (
+    ClusteringConfig(method='bipartition'),
+    ClusteringConfig(method='planted', name='p'),
+    ClusteringConfig('pacfl', num_clusters=2),
+  )
   config = ExperimentConfig(clusterings=(kmeans, chosen, *others))
   with pytest.raises(InputError, match='run python -m phases'):
     questions.askable(folder, config)
@@ -73,8 +77,8 @@ def test_clusterings_of_signatures_are_asked(folder):
   files.save_json(folder.choice('hierarchical'), saved_choice.to_json())
   asked, left_out = questions.askable(folder, config)
   assert asked == [kmeans, ClusteringConfig(method='hierarchical', distance_threshold='1.25')]
-  assert [line.label for line in left_out] == ['bipartition', 'p']
-  assert 'trains while it clusters' in left_out[0].reason
+  assert [line.label for line in left_out] == ['bipartition', 'p', 'pacfl']
+  assert 'trains while it clusters' in left_out[0].reason and 'training rows' in left_out[2].reason
 
 
 def test_runs_without_what_is_needed(folder):

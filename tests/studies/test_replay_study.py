@@ -108,7 +108,7 @@ def test_rows_are_scored_and_can_be_trained():
   group, halves = found.truths
   assert (found.clients, group.name, group.groups, group.overlapping) == (16, 'group', 4, False)
   assert halves == Truth('halves', 2, True, {}) and len(group.exact) == 10
-  assert len(found.rows) == 10 * 6 + 2 + 4
+  assert len(found.rows) == 10 * 6 + 2 + 2 + 4
   for row in found.rows:
     config = parse.parse_clustering_spec(row.clustering)
     assert config.signature == 'updates'

@@ -92,7 +92,7 @@ class ReplayOptions:
   )
   cluster_counts: str = fields.option(
     '2,3,4,5,6,7,8,9,10',
-    'Numbers of clusters K of k-means, or none; those above the number of clients are left out.',
+    'Numbers of clusters K, of methods that are told it, or none; those above the number of clients are left out.',
   )
   distance_thresholds: str = fields.option(
     'mean,quantile:0.05,quantile:0.1,quantile:0.2', 'Thresholds of dynamic distance, or none.'
@@ -200,11 +200,20 @@ def _clustering_flags() -> type:
   name = fields.option(None, "What results call this clustering; default: the method's name.")
   declared: list[tuple[str, Any, Any]] = [('method', str, method), ('name', str | None, name)]
   for name, field in found.items():
+    told = ''.join([field.metadata['help'], *_other_defaults(field)])
     # Whether an option applies to another one of its method is the method's own check.
-    applies = {'applies': ('method', tuple(methods.with_option(name)))}
+    applies = {'help': told, 'applies': ('method', tuple(methods.with_option(name)))}
     option = dataclasses.field(default=field.default, metadata={**field.metadata, **applies})
     declared.append((name, field.type, option))
   return dataclasses.make_dataclass('ClusteringFlags', declared, frozen=True)
+
+
+def _other_defaults(field: dataclasses.Field) -> Iterator[str]:
+  """Yields a sentence for each method whose default of an option is another one than the flag's."""
+  for name, method in methods.METHODS.items():
+    own = method.fields().get(field.name)
+    if own is not None and own.default not in (None, field.default):
+      yield f' Default of {name}: {fields.as_text(own.default)}.'
 
 
 # The plain flags of one clustering (--method, --num_clusters, ...), made from what the methods declare.

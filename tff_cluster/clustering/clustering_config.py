@@ -49,7 +49,8 @@ class ClusteringConfig:
   @property
   def signature(self) -> str:
     """What is clustered; of methods that cluster no vectors, what pictures show."""
-    return dict(self.given).get('signature', SIGNATURES[0])
+    field = self.rule.fields().get('signature')
+    return str(dict(self.given).get('signature', SIGNATURES[0] if field is None else field.default))
 
   @functools.cached_property
   def options(self) -> Any:

@@ -33,10 +33,7 @@ def cross_distances(
   """
   if metric not in METRICS:
     raise InputError(f'metric {metric!r}: allowed are {", ".join(METRICS)}')
-  if rows.shape[1] != columns.shape[1]:
-    raise InputError(
-      f'vectors of {rows.shape[1]} and of {columns.shape[1]} features have no distance; give as many features'
-    )
+  _check_features(rows, columns)
   with threadpoolctl.threadpool_limits(limits=1), np.errstate(over='ignore', invalid='ignore'):
     if metric == 'l1':
       result = _summed(rows, columns, None, 'cityblock', block_bytes)
@@ -47,6 +44,35 @@ def cross_distances(
   if not np.isfinite(result).all():
     raise InputError(f'the {metric} distances of these vectors overflow; scale the vectors down')
   return result
+
+
+def inner_products(
+  rows: np.ndarray, columns: np.ndarray, block_bytes: int = distances_lib.BLOCK_BYTES
+) -> np.ndarray:
+  """Returns the inner products of every row of one matrix with every row of another, float64[rows, columns].
+
+  Args:
+    rows, columns, block_bytes: As in `cross_distances`.
+
+  Raises:
+    InputError: if the two have another number of features, or a product overflows float64.
+  """
+  _check_features(rows, columns)
+  result = np.zeros((len(rows), len(columns)))
+  with threadpoolctl.threadpool_limits(limits=1), np.errstate(over='ignore', invalid='ignore'):
+    for features in distances_lib.column_blocks(len(rows) + len(columns), rows.shape[1], block_bytes):
+      sides = [np.asarray(side[:, features], np.float64) for side in (rows, columns)]
+      result += sides[0] @ sides[1].T
+  if not np.isfinite(result).all():
+    raise InputError('the inner products of these vectors overflow; scale the vectors down')
+  return result
+
+
+def _check_features(rows: np.ndarray, columns: np.ndarray) -> None:
+  if rows.shape[1] != columns.shape[1]:
+    raise InputError(
+      f'vectors of {rows.shape[1]} and of {columns.shape[1]} features have no distance; give as many features'
+    )
 
 
 def _cosine(rows: np.ndarray, columns: np.ndarray, block_bytes: int) -> np.ndarray:

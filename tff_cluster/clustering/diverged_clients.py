@@ -18,7 +18,7 @@ from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.clustering_config import ClusteringConfig
-from tff_cluster.clustering.method import Evidence
+from tff_cluster.clustering.method import Evidence, Rows
 from tff_cluster.clustering.outcome import Joined, Outcome, by_first_member
 from tff_cluster.clustering.signatures import Signatures
 
@@ -78,13 +78,14 @@ def cluster(
   client_ids: Sequence[str],
   seed: int,
   truths: Mapping[str, np.ndarray] | None = None,
+  rows: Rows | None = None,
 ) -> Outcome:
   """Clusters the clients whose vectors are finite, and puts the others back.
 
   Where fewer clients are left than clusters were asked for, each is a cluster of its own.
 
   Args:
-    config, seed: As in methods.cluster, which this is where nobody is left out.
+    config, seed, rows: As in methods.cluster, which this is where nobody is left out.
     signatures: Of the clients that can be clustered.
     client_ids: Of all clients, in their order.
     truths: Planted memberships of all clients by name; only an oracle gets to see them, and leaves nobody out.
@@ -99,9 +100,9 @@ def cluster(
   clustered = set(signatures.client_ids)
   out = tuple(client_id for client_id in client_ids if client_id not in clustered)
   if not out or config.rule.oracle:
-    return methods.cluster(config, signatures, seed, truths, tuple(client_ids))
+    return methods.cluster(config, signatures, seed, truths, tuple(client_ids), rows)
   options = config.rule.for_clients(config.options, signatures.num_clients)
-  outcome = config.rule.cluster(options, Evidence(signatures, seed))
+  outcome = config.rule.cluster(options, Evidence(signatures, seed, rows=rows).seen_by(config.rule))
   return dataclasses.replace(
     outcome,
     assignment=put_back(outcome.assignment, client_ids),

@@ -12,6 +12,7 @@ import numpy as np
 
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base import seeding
+from tff_cluster.base.errors import argument
 from tff_cluster.clustering import number_of_clusters
 from tff_cluster.clustering.method_options import NoOptions
 from tff_cluster.clustering.outcome import Joined, Outcome
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
   from tff_cluster.clustering.signatures import Signatures
 
 Options = TypeVar('Options')
+# Clients' labelled rows by id: x [rows, ...] and y int[rows].
+Rows = Mapping[str, tuple[np.ndarray, np.ndarray]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,12 +37,19 @@ class Evidence:
     seed: The experiment's seed.
     truths: Planted memberships by name, float[groups, clients]; None for all but an oracle in a run.
     ids: The clients of the truths, where these are not those of the signatures.
+    rows: The clients' training rows; None for all but a method that reads them, in a run.
   """
 
   signatures: 'Signatures'
   seed: int = 0
   truths: Mapping[str, np.ndarray] | None = None
   ids: tuple[str, ...] | None = None
+  rows: Rows | None = None
+
+  def seen_by(self, method: 'Method[Any]') -> 'Evidence':
+    """Returns what a method may look at: planted groups if it is an oracle, training rows if it reads them."""
+    truths, ids = (self.truths, self.ids) if method.oracle else (None, None)
+    return dataclasses.replace(self, truths=truths, ids=ids, rows=self.rows if method.reads_rows else None)
 
   @property
   def client_ids(self) -> tuple[str, ...]:
@@ -64,6 +74,7 @@ class Newcomers:
     tree: The clusters that a method which splits while it trains has trained; None for others.
     losses: Measures the clusters' models on the newcomers' training rows: the cross-entropy of each row, float32[clusters, rows]
       a newcomer; None but for methods that alternate.
+    rows: The newcomers' training rows, in their order; None for all but a method that reads them.
   """
 
   assignment: 'ClusterAssignment'
@@ -73,6 +84,7 @@ class Newcomers:
   truths: Mapping[str, np.ndarray] | None = None
   tree: 'Tree | None' = None
   losses: Callable[[], Sequence[np.ndarray]] | None = None
+  rows: Rows | None = None
 
 
 class Method(Generic[Options]):
@@ -84,6 +96,7 @@ class Method(Generic[Options]):
     options_type: A frozen dataclass of fields made by options.option.
     draws: Whether it draws from the seed.
     oracle: Whether it may see the planted groups. What an oracle attains is no method's merit.
+    reads_rows: Whether it clusters clients by their training rows (Evidence.rows), not by vectors. Newcomers then train nothing.
     has_linkage: Whether what it returns has merges (Outcome.linkage).
     overlaps: Whether a client may be in several clusters.
     dial: The option that the overlap dial turns, a distance threshold; None: it has none.
@@ -101,6 +114,7 @@ class Method(Generic[Options]):
   options_type: ClassVar[type] = NoOptions
   draws: ClassVar[bool] = False
   oracle: ClassVar[bool] = False
+  reads_rows: ClassVar[bool] = False
   has_linkage: ClassVar[bool] = False
   overlaps: ClassVar[bool] = False
   dial: ClassVar[str | None] = None
@@ -184,6 +198,8 @@ class Method(Generic[Options]):
 
   def needs_run(self, options: Options) -> str | None:
     """Returns why vectors alone are not enough, as the message of an InputError; None where they are."""
+    if self.reads_rows:
+      return f'{argument("method", self.name)}: it reads the training rows of a run; vectors alone have none'
     return None
 
   # What it does.

@@ -1,11 +1,22 @@
 """Options that several clustering methods share, declared once; a method's options derive from those that it has."""
 
 import dataclasses
+from typing import Any
 
 from tff_cluster.base.fields import option
 
 METRICS = ('l1', 'l2', 'cosine')
 SIGNATURES = ('weights', 'updates')
+
+
+def signature_option(default: str) -> Any:
+  """Declares what is clustered."""
+  return option(
+    default,
+    "What is clustered: the clients' own weights of the last round, or one local update from the global model.",
+    choices=SIGNATURES,
+    of_runs=True,
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,12 +28,7 @@ class NoOptions:
 class OnSignatures:
   """A method that clusters one vector a client."""
 
-  signature: str = option(
-    'weights',
-    "What is clustered: the clients' own weights of the last round, or one local update from the global model.",
-    choices=SIGNATURES,
-    of_runs=True,
-  )
+  signature: str = signature_option('weights')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,5 +45,6 @@ class WithThreshold:
   distance_threshold: str | None = option(
     None,
     'dynamic_distance: mean (default), a number, or quantile:q. hierarchical: a number T, quantile:q, or validation '
-    '(of several cuts the one that is best on validation rows after a round).',
+    '(of several cuts the one that is best on validation rows after a round). pacfl: degrees, mean or quantile:q, in place '
+    'of num_clusters.',
   )

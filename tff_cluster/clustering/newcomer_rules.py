@@ -31,7 +31,8 @@ def members(newcomers: Newcomers) -> list[np.ndarray]:
   Raises:
     InputError: if vectors and clusters are not of the same clients in the same order.
   """
-  known, assignment = _vectors(newcomers)[0], newcomers.assignment
+  assert newcomers.known is not None
+  known, assignment = newcomers.known.signatures, newcomers.assignment
   ids = set(known.client_ids)
   here = np.array([client_id in ids for client_id in assignment.client_ids])
   member = assignment.membership[:, here] > 0.0

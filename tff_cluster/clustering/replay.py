@@ -16,7 +16,7 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import embedding, methods
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.clustering_config import ClusteringConfig
-from tff_cluster.clustering.method import Evidence, Method
+from tff_cluster.clustering.method import Evidence, Method, Rows
 from tff_cluster.clustering.methods import hierarchical
 from tff_cluster.clustering.signatures import Signatures
 
@@ -48,14 +48,14 @@ class Found:
     clusters: int64[clients], labels, or a ClusterAssignment; None where the method gave up.
     threshold: The distance threshold that was used; None without one.
     notes: Sentences for readers.
-    metric: Of the distances that its silhouette is taken from.
+    metric: Of the distances that its silhouette is taken from; None: it has none.
   """
 
   given: Mapping[str, Any]
   clusters: np.ndarray | ClusterAssignment | None
   threshold: float | None = None
   notes: tuple[str, ...] = ()
-  metric: str = 'l2'
+  metric: str | None = 'l2'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -95,12 +95,15 @@ class Replay:
   """Answers questions about one set of signatures.
 
   Attributes:
-    evidence: The clients' vectors, whose block_bytes bounds the memory of working copies, and the seed.
+    evidence: The clients' vectors, whose block_bytes bounds the memory of working copies, the seed, and the clients'
+      training rows, where they are at hand; methods that read them answer nothing without.
     with_silhouettes: Whether answers have a silhouette.
   """
 
-  def __init__(self, signatures: Signatures, seed: int, with_silhouettes: bool = False):
-    self.evidence = Evidence(signatures, seed)
+  def __init__(
+    self, signatures: Signatures, seed: int, with_silhouettes: bool = False, rows: Rows | None = None
+  ):
+    self.evidence = Evidence(signatures, seed, rows=rows)
     self.with_silhouettes = with_silhouettes
     self._merges: dict[tuple[str, str], np.ndarray] = {}
 
@@ -135,8 +138,9 @@ class Replay:
       InputError: if a question cannot be asked: a threshold that cannot be read, ward with another metric than l2, ...
     """
     for name, method in methods.METHODS.items():
-      for found in method.replay(grid, self):
-        yield self._answer(name, found)
+      if self.evidence.rows is not None or not method.reads_rows:
+        for found in method.replay(grid, self):
+          yield self._answer(name, found)
 
   def alternatives(self) -> Iterator[Answer]:
     """Yields what each method names as alternatives, which a report shows beside a clustering, so that it can be judged."""
@@ -149,7 +153,7 @@ class Replay:
     for given in questions:
       options = method.read(given)
       try:
-        outcome = method.cluster(options, self.evidence)
+        outcome = method.cluster(options, self.evidence.seen_by(method))
       except InputError as error:  # What was given is fine, so these are too many clusters or links.
         yield Found(given, None, None, (str(error),))
       else:
@@ -165,7 +169,7 @@ class Replay:
     else:
       labels, sizes = None if clusters.is_overlapping else clusters.labels, clusters.membership.sum(axis=1)
     silhouette = None
-    if self.with_silhouettes and labels is not None:
+    if self.with_silhouettes and labels is not None and found.metric is not None:
       silhouette = embedding.silhouette(self.evidence.signatures.distances(found.metric), labels)
     memberships = float(sizes.sum() / len(ids))
     return Answer(config, found, len(sizes), int(sizes.max()), memberships, silhouette, ids)

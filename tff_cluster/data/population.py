@@ -175,6 +175,10 @@ class Population:
       update_scales=None if self.update_scales is None else self.update_scales[chosen],
     )
 
+  def training_rows(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Returns views of each client's training rows by id: x [rows of the client, ...] and y int32[rows of the client]."""
+    return {client_id: self.train.client(k) for k, client_id in enumerate(self.client_ids)}
+
   def update_scale(self, k: int) -> np.float32:
     """Returns what client k multiplies its updates with."""
     return np.float32(1.0) if self.update_scales is None else self.update_scales[k]

@@ -99,8 +99,11 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   if rule.on_validation(clustering.options):
     choice = folder.load_finished(folder.choice(clustering.label), phase_files.ChoiceOfThreshold).choice
     clustering = threshold_choice.chosen(folder, clustering)
-  truths = saved.load_population(folder.population).truths if rule.oracle else None
-  outcome = diverged_clients.cluster(clustering, signatures, client_ids, seed, truths)
+  truths, rows = None, None
+  if rule.oracle or rule.reads_rows:
+    population = saved.load_population(folder.population)
+    truths, rows = population.truths, population.training_rows()
+  outcome = diverged_clients.cluster(clustering, signatures, client_ids, seed, truths, rows)
   if rule.has_linkage:
     files.save_arrays(folder.linkage(clustering.label), {'linkage': np.asarray(outcome.linkage)})
   notes = [*outcome.notes, *(['the best of several thresholds on validation rows'] if choice else [])]

@@ -10,8 +10,11 @@ update is most similar. A server has those clients' updates from that round. Her
 their similarities only: keeping all updates of every split would take as much room as the clients' signatures each time.
 
 Costs: counted are the new clients' local updates, one each, with CFL one for each split on the way, none for the
-oracle, and for methods that alternate the models that a new client measures. The updates that are made again count as trained in
-the timing, but in no cost.
+oracle and where training rows are read, and for methods that alternate the models that a new client measures. The updates that are
+made again count as trained in the timing, but in no cost.
+
+For a method that clusters clients by their training rows (PACFL) a new client trains nothing: what it sends follows from its
+own training rows, as with the others.
 
 A new client whose training goes to NaN or infinity joins the largest cluster, of a split the larger half, and that is told
 as a fallback; clients that took part and diverged decide nothing (clustering/diverged_clients.py).
@@ -116,6 +119,11 @@ def _join(
     return rule.join(options, Newcomers(assignment, evidence, truths=new.truths)), Cost()
   saved = folder.load_finished(folder.clusters(clustering.label), phase_files.Clusters)
   kind = saved.signature
+  if rule.reads_rows:
+    evidence = Evidence(
+      client_signatures.load(folder, kind), seed, rows=experiment.population.training_rows()
+    )
+    return rule.join(options, Newcomers(assignment, evidence, rows=new.training_rows())), Cost()
   # What a newcomer sends is compared with what the others sent, which is what clustering methods do.
   known = client_signatures.load(folder, kind)
   sent, joined = client_signatures.of_new_clients(experiment, kind), None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster.base.errors import InputError, argument
-from tff_cluster.clustering.method import Evidence, Method
+from tff_cluster.clustering.method import Evidence, Method, Rows
 
 if TYPE_CHECKING:
   from tff_cluster.clustering.clustering_config import ClusteringConfig
@@ -57,6 +57,7 @@ def cluster(
   seed: int,
   truths: Mapping[str, np.ndarray] | None = None,
   client_ids: tuple[str, ...] | None = None,
+  rows: Rows | None = None,
 ) -> 'Outcome':
   """Clusters the clients.
 
@@ -66,15 +67,13 @@ def cluster(
     seed: The experiment's seed; methods that draw do so through tff_cluster.base.seeding.
     truths: Planted memberships by name, float[groups, clients]; only an oracle gets to see them.
     client_ids: The clients of the truths; those of the signatures by default.
+    rows: The clients' training rows; only a method that reads them gets to see them.
 
   Raises:
     InputError: if the method is unknown, or its parameters do not fit these clients.
   """
-  method = config.rule
-  evidence = Evidence(signatures, seed)
-  if method.oracle and truths is not None:
-    evidence = Evidence(signatures, seed, truths, client_ids or signatures.client_ids)
-  return method.cluster(config.options, evidence)
+  evidence = Evidence(signatures, seed, truths, client_ids, rows)
+  return config.rule.cluster(config.options, evidence.seen_by(config.rule))
 
 
 @functools.cache

@@ -62,7 +62,7 @@ class CLoVE(Alternating[Options]):
       most = min(losses.shape)
       count = _chosen_number(losses, most) if options.choose_number else most
       seed = seeding.integer_seed(federation.seed, 'loss vectors', number)
-      labels = matched(losses, kmeans.fit(losses.T, count, seed).labels_)
+      labels = matched(losses, kmeans.fit(losses.T, count, seed)[0])
       state = state.estimated(cohort, one_hot(labels, len(losses)), number)
     return dataclasses.replace(state, models=federation.fed_avg(number, state.models, state.users(cohort)))
 

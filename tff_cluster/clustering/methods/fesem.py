@@ -32,7 +32,6 @@ from tff_cluster.base import seeding
 from tff_cluster.clustering import trained
 from tff_cluster.clustering.alternating import Alternating, Federation, Options, State, one_hot
 from tff_cluster.clustering.methods import kmeans
-from tff_cluster.clustering.outcome import by_first_member
 
 
 class FeSEM(Alternating[Options]):
@@ -80,7 +79,7 @@ def _groups(vectors: np.ndarray, count: int, rows: np.ndarray, seed: int, number
 
   count = min(count, len(vectors))
   seed = seeding.integer_seed(seed, 'first centers', count, number)
-  return by_first_member(kmeans.fit(Signatures.numbered(vectors).coordinates(), count, seed, rows).labels_)
+  return kmeans.fit(Signatures.numbered(vectors).coordinates(), count, seed, rows)[0]
 
 
 METHOD = FeSEM()

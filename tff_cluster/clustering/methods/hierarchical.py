@@ -41,15 +41,20 @@ def merge_order(signatures: 'Signatures', metric: str, linkage: str) -> np.ndarr
   Raises:
     InputError: if a choice is unknown, or ward is asked with another metric.
   """
-  from scipy.cluster import hierarchy
-
-  from tff_cluster.clustering import distances as distances_lib
-
   if linkage not in LINKAGES:
     raise InputError(f'linkage {linkage!r}: allowed are {", ".join(LINKAGES)}')
   if linkage == 'ward' and metric != 'l2':
     raise InputError(f"linkage 'ward' needs metric 'l2', given {metric!r}")
-  pairs = distances_lib.condensed(signatures.distances(metric))
+  return merges_of(signatures.distances(metric), linkage)
+
+
+def merges_of(distances: np.ndarray, linkage: str) -> np.ndarray:
+  """Returns the merges of an agglomeration by float64[clients, clients], as `merge_order` does."""
+  from scipy.cluster import hierarchy
+
+  from tff_cluster.clustering import distances as distances_lib
+
+  pairs = distances_lib.condensed(distances)
   return hierarchy.linkage(pairs, linkage) if len(pairs) else np.zeros((0, 4))
 
 
@@ -73,6 +78,35 @@ def cut(merges: np.ndarray, threshold: float) -> np.ndarray:
   from scipy.cluster import hierarchy
 
   return by_first_member(hierarchy.fcluster(merges, t=threshold, criterion='distance'))
+
+
+def cut_at(text: str, distances: np.ndarray, merges: np.ndarray, client_ids: Sequence[str]) -> Outcome:
+  """Returns the clusters at a threshold that is given as text, with what readers must know of them.
+
+  Args:
+    text: See thresholds.resolve; quantiles and means are those of the distances.
+    distances: float64[clients, clients].
+    merges: Of these distances.
+    client_ids: The clients.
+
+  Raises:
+    InputError: as thresholds.resolve.
+  """
+  threshold = thresholds.resolve(text, distances)
+  assignment = ClusterAssignment.from_labels(cut(merges, threshold or 0.0), client_ids)
+  notes = []
+  if threshold is not None:
+    clusters = words.plural(assignment.num_clusters, 'cluster')
+    notes.append(f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {clusters}')
+  if len(merges) and assignment.num_clusters == assignment.num_clients:
+    notes.append(
+      f'every client is alone: the threshold {threshold:.4g} is below the smallest distance {merges[0, 2]:.4g}'
+    )
+  elif len(merges) and assignment.num_clusters == 1:
+    notes.append(
+      f'all clients are in one cluster: the threshold {threshold:.4g} reaches the last merge at {merges[:, 2].max():.4g}'
+    )
+  return Outcome(assignment, threshold, merges, tuple(notes))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,23 +152,10 @@ class HierarchicalClustering(Method[Options]):
     """Returns the clusters; quantile:q is one of the metric's distances."""
     if reason := self.needs_run(options):
       raise InputError(reason)
-    signatures, text = evidence.signatures, str(options.distance_threshold)
-    threshold = thresholds.resolve(text, signatures.distances(options.metric))
+    signatures = evidence.signatures
     merges = merge_order(signatures, options.metric, options.linkage)
-    assignment = ClusterAssignment.from_labels(cut(merges, threshold or 0.0), signatures.client_ids)
-    notes = []
-    if threshold is not None:
-      clusters = words.plural(assignment.num_clusters, 'cluster')
-      notes.append(f'threshold {threshold:.4g} ({thresholds.describe(text)}) gives {clusters}')
-    if len(merges) and assignment.num_clusters == signatures.num_clients:
-      notes.append(
-        f'every client is alone: the threshold {threshold:.4g} is below the smallest distance {merges[0, 2]:.4g}'
-      )
-    elif len(merges) and assignment.num_clusters == 1:
-      notes.append(
-        f'all clients are in one cluster: the threshold {threshold:.4g} reaches the last merge at {merges[:, 2].max():.4g}'
-      )
-    return Outcome(assignment, threshold, merges, tuple(notes))
+    distances = signatures.distances(options.metric)
+    return cut_at(str(options.distance_threshold), distances, merges, signatures.client_ids)
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
     """Returns the cluster that the newcomer, a cluster of its own, would be merged with first."""

@@ -18,13 +18,39 @@ from tff_cluster.clustering.method_options import OnSignatures, WithNumber
 from tff_cluster.clustering.outcome import Outcome, by_first_member
 
 if TYPE_CHECKING:
-  from sklearn import cluster
-
   from tff_cluster.clustering.replay import Grid
 
 # Ten, scikit-learn's old default, miss the planted groups of the demo, whose inertia is lower than what they find.
 _STARTS = 50
 _MOST_MEANS = 10
+
+
+def fit(
+  points: np.ndarray, count: int, seed: int, rows: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
+  """Returns the clusters of points by the best of fifty starts, and the sum of squared distances to their centres, on one thread.
+
+  Args:
+    points: float64[clients, coordinates].
+    count: K, at most the number of clients.
+    seed: Of the starts.
+    rows: float64[clients], what each weighs in the means; None: all the same.
+
+  Returns:
+    labels int64[clients], numbered by first member, of fewer than K clusters where fewer points are distinct; the sum.
+  """
+  import threadpoolctl
+  from sklearn import cluster as sklearn_cluster
+  from sklearn.exceptions import ConvergenceWarning
+
+  # A tolerance would be relative to the spread a coordinate, and so depend on the number of coordinates.
+  model = sklearn_cluster.KMeans(count, n_init=_STARTS, tol=0.0, algorithm='lloyd', random_state=seed)
+  with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
+    warnings.simplefilter(
+      'ignore', ConvergenceWarning
+    )  # Fewer distinct points than K: a note of the method says so.
+    model.fit(points, sample_weight=rows)
+  return by_first_member(model.labels_), float(model.inertia_)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,12 +78,12 @@ class KMeans(Method[Options]):
     signatures, count = evidence.signatures, options.num_clusters
     number_of_clusters.check_num_clusters(count, signatures.num_clients)
     seed = evidence.integer_seed('k-means starts', count)
-    model = fit(signatures.coordinates(), count, seed)
-    assignment = ClusterAssignment.from_labels(by_first_member(model.labels_), evidence.client_ids)
+    labels, inertia = fit(signatures.coordinates(), count, seed)
+    assignment = ClusterAssignment.from_labels(labels, evidence.client_ids)
     return Outcome(
       assignment,
       notes=tuple(number_of_clusters.notes_on_number(assignment, count)),
-      figures={'inertia': float(model.inertia_)},
+      figures={'inertia': inertia},
     )
 
   def alternatives(self, num_clients: int) -> list[dict[str, Any]]:
@@ -67,26 +93,6 @@ class KMeans(Method[Options]):
   def questions(self, grid: 'Grid', num_clients: int) -> Iterator[dict[str, Any]]:
     """Yields each K that is not above the number of clients."""
     return ({'num_clusters': count} for count in grid.counts if count <= num_clients)
-
-
-def fit(points: np.ndarray, count: int, seed: int, rows: np.ndarray | None = None) -> 'cluster.KMeans':
-  """Returns scikit-learn's fitted model, the best of fifty k-means++ starts.
-
-  Args:
-    points: float[points, coordinates].
-    count: Clusters, at most as many as there are points; fewer are found where fewer points are distinct.
-    seed: From which the starts are drawn.
-    rows: float64[points], what each weighs in the means; None: all the same.
-  """
-  import threadpoolctl
-  from sklearn import cluster
-  from sklearn.exceptions import ConvergenceWarning
-
-  # A tolerance would be relative to the spread a coordinate, and so depend on the number of coordinates.
-  model = cluster.KMeans(count, n_init=_STARTS, tol=0.0, algorithm='lloyd', random_state=seed)
-  with threadpoolctl.threadpool_limits(limits=1), warnings.catch_warnings():
-    warnings.simplefilter('ignore', ConvergenceWarning)  # Fewer distinct points than clusters.
-    return model.fit(points, sample_weight=rows)
 
 
 METHOD = KMeans()

@@ -85,6 +85,8 @@ def askable(
 def _reason_to_leave_out(clustering: config_lib.ClusteringConfig) -> str:
   if clustering.rule.trains:
     return 'it trains while it clusters, so saved signatures do not answer for it'
+  if clustering.rule.reads_rows:
+    return 'it clusters clients by their training rows, and no signature of them is sent'
   return 'it is the planted groups themselves' if clustering.rule.oracle else ''
 
 

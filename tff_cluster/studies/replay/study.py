@@ -18,6 +18,7 @@ from tff_cluster.experiment.run_folder import RunFolder
 # The modules of clustering/ are imported late: they take longer to load than wrong flags may take to be told.
 if TYPE_CHECKING:
   from tff_cluster.clustering import signatures as signatures_lib
+  from tff_cluster.clustering.method import Rows
   from tff_cluster.clustering.replay import Answer, Replay
   from tff_cluster.clustering.sketch import Distortion
   from tff_cluster.studies.replay.replayed import Family, Replayed, Row, Truth
@@ -32,7 +33,7 @@ class Questions:
   Attributes:
     families: Pairs of metric and linkage of hierarchical clustering.
     num_thresholds: Thresholds of each family, spread over its merge heights.
-    counts: Numbers of clusters of k-means.
+    counts: Numbers of clusters, of methods that are told it.
     thresholds: Thresholds of dynamic distance: 'mean', a number, or 'quantile:q'.
     with_silhouettes: Whether silhouettes are wanted.
   """
@@ -117,6 +118,13 @@ def run_truths(folder: RunFolder, client_ids: Sequence[str] | None = None) -> di
   return {name: np.asarray(truth)[:, here] for name, truth in population.truths.items()}
 
 
+def run_rows(folder: RunFolder) -> 'Rows | None':
+  """Returns the training rows of a run's clients, by id; None where they are not at hand."""
+  from tff_cluster.data import saved
+
+  return saved.load_population(folder.population).training_rows() if folder.population.exists() else None
+
+
 def run_note(folder: RunFolder, kind: str, client_ids: Sequence[str]) -> str:
   """Returns a sentence on the clients of a run that are not among those that can be clustered, '' where all are."""
   from tff_cluster.clustering import diverged_clients
@@ -158,6 +166,7 @@ def replay(
   seed: int,
   truths: Mapping[str, np.ndarray],
   kind: str = 'weights',
+  rows: 'Rows | None' = None,
 ) -> 'Replayed':
   """Answers the questions.
 
@@ -167,11 +176,12 @@ def replay(
     seed: The run's seed.
     truths: Planted memberships by name, float[groups, clients] each.
     kind: What the signatures are: 'weights' or 'updates'.
+    rows: The clients' training rows; None where they are not at hand, and methods that read them are not asked.
   """
   from tff_cluster.clustering.replay import Grid, Replay
   from tff_cluster.studies.replay.replayed import Replayed
 
-  asked = Replay(signatures, seed, questions.with_silhouettes)
+  asked = Replay(signatures, seed, questions.with_silhouettes, rows)
   grid = Grid(questions.families, questions.num_thresholds, questions.counts, questions.thresholds)
   answers = list(asked.answers(grid))
   return Replayed(
@@ -236,7 +246,7 @@ def _row(answer: 'Answer', truths: Mapping[str, np.ndarray], kind: str) -> 'Row'
       name: None if assignment is None else recovery.recovery(assignment, truth)
       for name, truth in truths.items()
     },
-    as_flag(config.changed(signature=kind)),
+    as_flag(config.changed(signature=kind) if 'signature' in config.rule.fields() else config),
     answer.found.notes,
   )
 
