@@ -8,10 +8,17 @@ distance from every client alone to all together. It ends with OUTPUT_DIR/index.
 and comparison.json: differences client by client, with intervals over seeds and clients, at equal rounds and at equal
 client-rounds. Stopped, the same command goes on; the run of a seed lies in OUTPUT_DIR/seed_SEED.
 With --scheduler seeds run side by side on a cluster (docs/cluster.md).
+
+With --setting=NAME,partition=...,..., which may be repeated, the same is done on the data of each setting, in OUTPUT_DIR/NAME, and
+OUTPUT_DIR/index.html, league.csv and league.json rank the methods over all of them:
+
+  python -m phases.compare --flagfile=flags/league_digits.flags
 """
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
@@ -20,6 +27,12 @@ from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.result_parts import SummaryLine
 from tff_cluster.phases import early_checks
 from tff_cluster.storage import files as files_lib
+from tff_cluster.studies.comparison import runs as comparison
+from tff_cluster.studies.league import settings as league
+
+if TYPE_CHECKING:
+  from tff_cluster.cli import progress
+  from tff_cluster.scorecard import contenders
 
 
 def define_flags() -> None:
@@ -35,46 +48,87 @@ def main() -> None:
   config = parse.experiment_config_from_flags()
   config = config.with_clusterings(overlap_dial.positions(config.clusterings, options.overlap_dial))
   seeds = parse.parse_seeds(options.seeds)
-  memory = early_checks.check(config, machine, [Path(run.output_dir) / f'seed_{seed}' for seed in seeds])
+  settings = league.read(options.setting, config)
+  root = Path(run.output_dir)
+  planned = league.plan(settings, seeds, root) if settings else comparison.plan(config, seeds, root)
+  memory = early_checks.check(config, machine, [each.folder.root for each in planned])
   dry = parse.section_from_flags(flags.DryRunOptions)
   root = run_claim.lock_output_dir(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.cli import cost_lines, progress
   from tff_cluster.phases import cost_estimates
-  from tff_cluster.report import finished_run
-  from tff_cluster.report.atlas import page as atlas
-  from tff_cluster.scorecard import summary
-  from tff_cluster.studies.comparison import page as pages
-  from tff_cluster.studies.comparison import runs
 
   store = Path(run.store_dir or root / 'store')
   shown = progress.Progress()
   if dry.dry_run:
-    found = cost_estimates.estimates(runs.plan(config, seeds, root), store, shown, machine)
-    names = [f'seed {seed}' for seed in seeds]
-    print(*cost_lines.estimate_lines(cost_estimates.entries(names, found)), sep='\n')
+    found = cost_estimates.estimates(planned, store, shown, machine)
+    print(
+      *cost_lines.estimate_lines(cost_estimates.entries([each.name for each in planned], found)), sep='\n'
+    )
     return
-  for planned in runs.plan(config, seeds, root):
-    run_claim.claim_output_dir(planned.folder.root, planned.config, str(store))
+  for each in planned:
+    run_claim.claim_output_dir(each.folder.root, each.config, str(store))
   store.mkdir(parents=True, exist_ok=True)
   if memory:
     print(memory)
+  from tff_cluster.studies import runs
+
   with shown:
-    done = runs.run(config, seeds, root, store, shown, machine)
-  asked, trained = sum(d.asked for _, d in done), sum(d.trained for _, d in done)
+    done = runs.run_all(planned, store, shown, machine)
+  asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)
   facts = {
     'command': parse.command('compare', sys.argv[1:]),
     'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call',
   }
-  arrays = {seed: finished_run.read_run(root / f'seed_{seed}').arrays for seed in seeds}
+  results = [d.results for d in done]
+  if not options.setting:
+    _write_comparison(list(zip(seeds, results, strict=True)), facts, root, shown)
+    print(f'client-rounds: {asked} asked for, {trained} trained')
+    return
+  by_setting = {
+    setting.name: list(zip(seeds, results[len(seeds) * i :], strict=False))
+    for i, setting in enumerate(settings)
+  }
+  _write_league(by_setting, facts, root, shown)
+  print(f'client-rounds: {asked} asked for, {trained} trained')
+
+
+def _write_comparison(
+  finished: 'contenders.Runs', facts: Mapping[str, str], root: Path, shown: 'progress.Progress'
+) -> None:
+  """Writes the page of one setting, and prints what it came to."""
+  from tff_cluster.report import finished_run
+  from tff_cluster.report.atlas import page as atlas
+  from tff_cluster.scorecard import summary
+  from tff_cluster.studies.comparison import page as pages
+
+  arrays = {seed: finished_run.read_run(root / f'seed_{seed}').arrays for seed, _ in finished}
   with shown.phase('report'):
-    page = pages.write([(seed, d.results) for seed, d in done], facts, root, arrays)
+    page = pages.write(finished, facts, root, arrays)
   lines = [SummaryLine.from_json(line) for line in files_lib.load_json(root / 'comparison.json')['summary']]
   for line in summary.words(lines, 'seeds and clients'):
     print(line)
-  print(f'client-rounds: {asked} asked for, {trained} trained')
   print(f'atlas {page.with_name(atlas.NAME).resolve()}')
   print(f'report {page.resolve()}')
+
+
+def _write_league(
+  by_setting: Mapping[str, 'contenders.Runs'],
+  facts: Mapping[str, str],
+  root: Path,
+  shown: 'progress.Progress',
+) -> None:
+  """Writes the pages of all settings and the one above them, and prints the answer."""
+  from tff_cluster.studies.league import page as pages
+
+  for name, finished in by_setting.items():
+    print(f'{name}:')
+    _write_comparison(finished, facts, root / name, shown)
+  with shown.phase('league'):
+    page = pages.write(by_setting, facts, root)
+  for sentence in next(iter(files_lib.load_json(root / 'league.json')['answer'].values())):
+    print(sentence)
+  print(f'league {page.resolve()}')
 
 
 if __name__ == '__main__':

@@ -182,6 +182,11 @@ class CompareOptions:
     '0,1,2,3,4',
     'Seeds, for instance 0,1,2; every clustering is run with each. Few seeds give wide intervals.',
   )
+  setting: tuple[str, ...] = fields.option(
+    (),
+    'Compare on other data too, NAME,FIELD=VALUE,... with the fields of the data; may be repeated. The runs lie in NAME below the '
+    'output folder, and one page ranks the methods over all settings.',
+  )
   overlap_dial: int = fields.option(
     0,
     'Also sweep the threshold of the first clustering that has such a dial (dynamic_distance), over this many positions from every client '

@@ -1,0 +1,139 @@
+"""Leagues: settings are read, methods are ranked as SciPy ranks, and the answer says what the intervals say."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.made_up import comparison_runs
+from tests.made_up.comparison_runs import FEDAVG, constant, noisy
+from tff_cluster.base.errors import InputError
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.scorecard.contenders import ROUNDS
+from tff_cluster.studies.league import page, settings, standings
+
+CONFIG = ExperimentConfig(
+  DataConfig(num_clients=8, num_groups=2),
+  clusterings=(ClusteringConfig('planted'), ClusteringConfig('kmeans')),
+)
+
+
+@pytest.fixture(scope='module')
+def league():
+  """Overlap wins in the first setting, loses in the second; in the third nothing is above FedAvg."""
+  rng = np.random.default_rng(0)
+  close = [(0.7 + 0.02 * rng.normal(size=6)).tolist() for _ in range(3)]
+  first = {FEDAVG: constant(0.5), 'kmeans': constant(0.6), 'over': constant(0.8), 'planted': constant(0.9)}
+  second = {FEDAVG: constant(0.5), 'kmeans': constant(0.9), 'over': constant(0.7), 'planted': constant(0.95)}
+  third = {FEDAVG: noisy(0.7), 'kmeans': close, 'over': close[::-1], 'planted': noisy(0.6)}
+  made = {'one': first, 'two': second, 'three': third}
+  return {name: comparison_runs.typed(comparison_runs.make(each)) for name, each in made.items()}
+
+
+def test_ranks_are_those_of_scipy_and_a_mean_over_settings(league):
+  found = standings.measure(league)
+  names = [FEDAVG, 'kmeans', 'over']
+  accuracy = np.array(
+    [
+      [
+        np.mean(
+          results.baseline.evaluation.client_accuracy
+          if name == FEDAVG
+          else next(c for c in results.clusterings if c.label == name).evaluations['own'].client_accuracy
+        )
+        for name in names
+      ]
+      for runs in league.values()
+      for _, results in runs
+    ]
+  )
+  ranks = np.array([stats.rankdata(-row) for row in accuracy]).reshape(3, 3, 3)
+  for standing in found.standings[ROUNDS]:
+    k = names.index(standing.name)
+    assert standing.rank.mean == pytest.approx(ranks[:, :, k].mean())
+    assert list(standing.ranks.values()) == pytest.approx(ranks[:, :, k].mean(axis=1))
+    low, high = stats.t.interval(
+      0.95, 2, ranks[:, :, k].mean(), stats.sem(ranks[:, :, k].mean(axis=0))
+    ) if np.ptp(ranks[:, :, k].mean(axis=0)) else (standing.rank.mean,) * 2  # fmt: skip
+    assert (standing.rank.low, standing.rank.high) == pytest.approx((max(low, 1.0), min(high, 3.0)))
+  means = [standing.rank.mean for standing in found.standings[ROUNDS]]
+  assert means == sorted(means) and 'planted' not in {standing.name for standing in found.standings[ROUNDS]}
+
+
+def test_equal_accuracies_share_a_rank():
+  assert standings.ranks_of(np.array([0.5, 0.9, 0.5])).tolist() == [2.5, 1.0, 2.5]
+
+
+def test_the_answer_says_where_methods_help_and_where_overlap_does(league):
+  found = standings.measure(league)
+  assert standings.helped(found, ROUNDS) == {
+    'one': ['over', 'kmeans'],
+    'two': ['kmeans', 'over'],
+    'three': [],
+  }
+  sides = {name: pair[2].side for name, pair in standings.overlap_answers(found, ROUNDS).items()}
+  assert sides == {'one': 'above', 'two': 'below', 'three': 'unclear'}
+  told = ' '.join(page.sentences(found, ROUNDS))
+  assert 'one (over and kmeans) and two (kmeans and over)' in told and 'by such an interval, on three' in told
+  assert 'beat the best disjoint ones on one (over against kmeans: +20.0 points' in told
+  assert 'lose to the best disjoint ones on two (over against kmeans: −20.0 points' in told
+  assert 'With fewer than eight seeds' in told and 'flatters both' in told
+
+
+def test_the_page_and_the_files_hold_the_same_numbers(league, tmp_path):
+  target = page.write(league, {'command': 'python -m phases.compare <here>'}, tmp_path)
+  text = target.read_text()
+  assert 'python -m phases.compare &lt;here&gt;' in text and 'href="one/index.html"' in text
+  lines = list(csv.DictReader((tmp_path / 'league.csv').read_text().splitlines()))
+  assert {line['setting'] for line in lines} == set(league)
+  (line,) = (
+    each for each in lines
+    if (each['setting'], each['contender'], each['seed'], each['budget']) == ('two', 'over', '1', ROUNDS)
+  )  # fmt: skip
+  assert float(line['accuracy']) == pytest.approx(0.7) and float(line['harmed_fedavg']) == 0.0
+  document = json.loads((tmp_path / 'league.json').read_text())
+  assert document['settings'] == list(league) and document['answer'][ROUNDS][0] in text
+  assert (tmp_path / 'figures' / 'league.svg').exists()
+
+
+def test_a_setting_changes_the_data_and_drops_what_does_not_apply():
+  texts = ['swapped,partition=label_swapped,label_skew=30', 'plain,partition=iid', 'few,num_clients=4']
+  swapped, plain, few = settings.read(texts, CONFIG)
+  assert (swapped.name, swapped.config.data.partition, swapped.config.data.label_skew) == (
+    'swapped',
+    'label_swapped',
+    30,
+  )
+  assert swapped.config.data.num_groups == 2 and swapped.config.clusterings == CONFIG.clusterings
+  # Nothing is planted there, neither groups nor an oracle of them.
+  assert plain.config.data == DataConfig(partition='iid', num_clients=8)
+  assert [each.label for each in plain.config.clusterings] == ['kmeans']
+  assert few.config.data.num_clients == 4
+
+
+def test_runs_lie_below_their_setting(tmp_path):
+  planned = settings.plan(settings.read(['a,num_clients=4', 'b'], CONFIG), (0, 3), tmp_path)
+  places = [str(run.folder.root.relative_to(tmp_path)) for run in planned]
+  assert places == ['a/seed_0', 'a/seed_3', 'b/seed_0', 'b/seed_3']
+  assert [run.name for run in planned][:2] == ['a, seed 0', 'a, seed 3']
+  assert planned[1].config.training.seed == planned[1].config.data.data_seed == 3
+
+
+@pytest.mark.parametrize(
+  ('texts', 'message'),
+  [
+    (['a,partitions=iid'], 'unknown field .partitions.'),
+    (['a,partition'], '.partition. is not FIELD=VALUE'),
+    (['a,num_clients=many'], 'num_clients=many'),
+    (['a,partition=iid,num_groups=3'], 'num_groups does not apply'),
+    (['a,num_clients=4,num_clients=5'], 'num_clients is given twice'),
+    (['a/b,num_clients=4'], 'must be a name'),
+    (['a,num_clients=4', 'A'], 'two settings are called A'),
+    (['a,data_seed=3'], 'unknown field .data_seed.'),
+  ],
+)
+def test_a_wrong_setting_is_one_line(texts, message):
+  with pytest.raises(InputError, match=rf'^setting={texts[-1]}: .*{message}'):
+    settings.read(texts, CONFIG)

@@ -1,0 +1,190 @@
+"""The page that ends a league: which method to take when, and whether overlapping clusters beat disjoint ones."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tff_cluster.base.words import percent, plural, series
+from tff_cluster.report import pages
+from tff_cluster.report.files import csv_text, write_file
+from tff_cluster.report.pages import Section, Table
+from tff_cluster.report.pictures import Picture, save_drawn
+from tff_cluster.scorecard.contenders import BUDGETS, FEDAVG, ROUNDS, Runs
+from tff_cluster.scorecard.intervals import Interval
+from tff_cluster.studies.comparison import csv_columns
+from tff_cluster.studies.league import figure, standings
+from tff_cluster.studies.league.standings import League
+
+_TEMPLATE = 'league.html'
+_FEW = 'With fewer than eight seeds these are intervals and no verdicts.'
+_OPTIMISTIC = 'The best of each kind is chosen on the test rows that it is judged on, which flatters both.'
+
+
+def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) -> Path:
+  """Writes league.json, league.csv, figures/league.* and index.html into a folder; returns the path of the page.
+
+  Args:
+    finished: By setting, seed and results of its runs; its own comparison lies in FOLDER/SETTING.
+    facts: How it was run.
+    folder: Where to.
+  """
+  league = standings.measure(finished)
+  lines = [
+    {'setting': setting.name, **line}
+    for setting in league.settings
+    for line in csv_columns.lines(list(setting.parts.values()), setting.statistics.target)
+  ]
+  names = tuple(dict.fromkeys(name for line in lines for name in line))
+  write_file(folder / 'league.csv', csv_text(names, ([line.get(name) for name in names] for line in lines)))
+  document = {
+    'settings': [setting.name for setting in league.settings],
+    'seeds': list(league.seeds),
+    'standings': {budget: [_plain(each) for each in found] for budget, found in league.standings.items()},
+    'answer': {budget: sentences(league, budget) for budget in league.budgets},
+  }
+  write_file(
+    folder / 'league.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
+  )
+  picture = _picture(league, folder)
+  parts = [
+    _answer(league, picture),
+    *(_ranks(league, budget) for budget in league.budgets),
+    *(_setting(league, setting) for setting in league.settings),
+    Section('How it was run', _TEMPLATE, 'facts', {'facts': facts}),
+  ]
+  title = 'Which method to take when'
+  subtitle = f'{plural(len(league.settings), "setting")} · {plural(len(league.seeds), "seed")}'
+  target = folder / 'index.html'
+  write_file(target, pages.page(title, subtitle, parts, __package__))
+  return target
+
+
+def sentences(league: League, budget: str) -> list[str]:
+  """Returns the answer: who ranks first, where clustering helps, and whether overlap does."""
+  first, *others = league.standings[budget]
+  second = f', before {others[0].name} ({_rank(others[0].rank)})' if others else ''
+  told = [
+    f'Over {plural(len(league.settings), "setting")} {first.name} has the best mean rank at {BUDGETS[budget]}, '
+    f'{_rank(first.rank)}{second}.'
+  ]
+  above = standings.helped(league, budget)
+  if helped := {name: found for name, found in above.items() if found}:
+    each = [f'{name} ({series(found[:2])})' for name, found in helped.items()]
+    told.append(
+      f'More than FedAvg without clusters, by an interval that excludes zero, is attained on {series(each)}.'
+    )
+  if not_helped := [name for name, found in above.items() if not found]:
+    told.append(f'No method attains more than FedAvg, by such an interval, on {series(not_helped)}.')
+  pairs = standings.overlap_answers(league, budget)
+  for side, words in (
+    ('above', 'The best overlapping clusters beat the best disjoint ones on'),
+    ('below', 'The best overlapping clusters lose to the best disjoint ones on'),
+    ('unclear', 'Whether overlapping clusters beat disjoint ones is undecided on'),
+  ):
+    where = [
+      f'{name} ({best} against {other}: {difference.brief})'
+      for name, (best, other, difference) in pairs.items()
+      if difference.side == side
+    ]
+    if where:
+      told.append(f'{words} {series(where)}.')
+  return [
+    *told,
+    *([_OPTIMISTIC] if pairs else []),
+    *([_FEW] if len(league.seeds) < standings.ENOUGH_SEEDS else []),
+  ]
+
+
+def _answer(league: League, picture: Picture) -> Section:
+  told = sentences(league, ROUNDS)
+  data = {'headline': told[0], 'sentences': told[1:], 'pictures': [picture]}
+  return Section('The answer', _TEMPLATE, 'answer', data)
+
+
+def _picture(league: League, folder: Path) -> Picture:
+  names = [name for name in league.names if name != FEDAVG]
+  points = np.full((len(names), len(league.settings)), np.nan)
+  certain = np.zeros(points.shape, bool)
+  for column, setting in enumerate(league.settings):
+    for row, name in enumerate(names):
+      if (difference := league.gain(setting, name, ROUNDS)) is not None:
+        points[row, column] = 100 * difference.interval.mean
+        certain[row, column] = difference.side != 'unclear'
+  drawn = figure.gains(points, certain, names, [setting.name for setting in league.settings])
+  caption = (
+    'Points of mean client accuracy above FedAvg without clusters, same clients and seeds, at equal rounds; bold where the '
+    '95% interval over seeds and clients excludes zero. An empty field was not run: nothing is planted there.'
+  )
+  return save_drawn(
+    ('league', 'answer', 'Differences to FedAvg, by method and setting', caption, drawn), folder
+  )
+
+
+def _ranks(league: League, budget: str) -> Section:
+  header = ['method', 'kind', 'mean rank', '95% interval over seeds', *(s.name for s in league.settings)]
+  rows = [
+    [
+      each.name, each.kind, f'{each.rank.mean:.1f}', _span(each.rank), *(f'{r:.1f}' for r in each.ranks.values()),
+    ]
+    for each in league.standings[budget]
+  ]  # fmt: skip
+  table = Table(header, rows, numeric=range(2, len(header)))
+  return Section(f'Ranks at {BUDGETS[budget]}', _TEMPLATE, 'ranks', {'table': table})
+
+
+def _setting(league: League, setting: standings.InSetting) -> Section:
+  header = [
+    'method', 'kind', 'budget', 'mean accuracy', 'to FedAvg, points', 'worst tenth', 'harmed', 'recovery',
+    'share error', 'seeds that collapsed', 'client-rounds', 'MB',
+  ]  # fmt: skip
+  rows = list(_lines(setting, league.budgets))
+  table = Table(header, rows, numeric=range(3, len(header)))
+  return Section(setting.name, _TEMPLATE, 'setting', {'table': table, 'page': f'{setting.name}/index.html'})
+
+
+def _lines(setting: standings.InSetting, budgets: Sequence[str]) -> Iterator[list[str]]:
+  for name, part in setting.parts.items():
+    for budget in budgets:
+      if budget not in setting.statistics.summaries:
+        continue
+      summary, gain = setting.summary(name, budget), setting.summary(name, budget).over_fedavg
+      scores = [next(iter(run.recovery.values()), None) for run in part.runs]
+      known = [score for score in scores if score is not None]
+      ended = [run.alternation for run in part.runs if run.alternation is not None]
+      costs = [run.cost[budget] for run in part.runs]
+      yield [
+        name,
+        part.kind,
+        BUDGETS[budget],
+        percent(summary.mean.mean),
+        '' if gain is None else gain.brief,
+        percent(summary.worst_decile),
+        '' if gain is None else percent(gain.harmed),
+        f'{np.mean([score.omega for score in known]):.2f}' if known else '',
+        f'{np.mean([score.share_error for score in known]):.2f}' if known else '',
+        f'{sum(each.collapsed for each in ended)} of {len(ended)}' if ended else '',
+        f'{np.mean([cost.client_rounds for cost in costs]):,.0f}',
+        f'{np.mean([cost.bytes for cost in costs]) / 1e6:,.1f}',
+      ]
+
+
+def _plain(standing: standings.Standing) -> dict[str, object]:
+  return {
+    'name': standing.name,
+    'kind': standing.kind,
+    'rank': standing.rank.mean,
+    'low': standing.rank.low,
+    'high': standing.rank.high,
+    'ranks': dict(standing.ranks),
+  }
+
+
+def _rank(rank: Interval) -> str:
+  span = _span(rank)
+  return f'{rank.mean:.1f}' + (f', 95% interval {span}' if span else '')
+
+
+def _span(rank: Interval) -> str:
+  return '' if rank.low is None or rank.high is None else f'{rank.low:.1f} to {rank.high:.1f}'

@@ -1,0 +1,97 @@
+"""The settings of a league: the same experiment on other data, NAME,FIELD=VALUE,..."""
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from tff_cluster.base import fields
+from tff_cluster.base.errors import InputError, argument
+from tff_cluster.data.data_config import GROUPED, DataConfig
+from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.phases import cost_estimates
+from tff_cluster.studies.comparison import runs
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+  """A setting.
+
+  Attributes:
+    name: What pages call it, and the folder of its runs.
+    config: Its experiment.
+  """
+
+  name: str
+  config: ExperimentConfig
+
+
+def read(texts: Sequence[str], config: ExperimentConfig) -> list[Setting]:
+  """Returns the settings that texts describe, each a change of an experiment's data.
+
+  An oracle is left out where nothing is planted.
+
+  Args:
+    texts: NAME,FIELD=VALUE,... with the fields of DataConfig.
+    config: The experiment.
+
+  Raises:
+    InputError: naming the text and what is wrong with it.
+  """
+  found: list[Setting] = []
+  for text in texts:
+    try:
+      setting = _read(text, config)
+      if setting.name.lower() in {other.name.lower() for other in found}:
+        raise InputError(f'two settings are called {setting.name}')
+    except InputError as error:
+      raise InputError(f'{argument("setting", text)}: {error}') from None
+    found.append(setting)
+  return found
+
+
+def plan(settings: Sequence[Setting], seeds: Sequence[int], root: Path) -> list[cost_estimates.Run]:
+  """Returns the runs of all settings and seeds, in ROOT/SETTING/seed_SEED; raises as comparison.runs.plan does."""
+  return [
+    dataclasses.replace(run, name=f'{setting.name}, {run.name}')
+    for setting in settings
+    for run in runs.plan(setting.config, seeds, root / setting.name)
+  ]
+
+
+def _without_what_does_not_apply(data: DataConfig, given: Collection[str]) -> DataConfig:
+  """Returns the data with the fields at their defaults that do not apply there, but for those that the setting gives itself."""
+  for field in dataclasses.fields(data):
+    chooser, allowed = field.metadata.get('applies', (None, ()))
+    if chooser and field.name not in given and not fields.is_among(getattr(data, chooser), allowed):
+      default: Any = field.default
+      data = dataclasses.replace(data, **{field.name: default})
+  return data
+
+
+def _read(text: str, config: ExperimentConfig) -> Setting:
+  name, *parts = [part.strip() for part in text.split(',')]
+  if not name.replace('_', '').replace('-', '').isalnum():
+    raise InputError(f'the first part must be a name of letters, digits, "-" and "_", found {name!r}')
+  known = {field.name: field for field in dataclasses.fields(DataConfig)}
+  values: dict[str, bool | int | float | str] = {}
+  for part in parts:
+    key, equals, value = part.partition('=')
+    if not equals or not value:
+      raise InputError(f'{part!r} is not FIELD=VALUE')
+    if key not in known or key == 'data_seed':
+      raise InputError(
+        f'unknown field {key!r}; known are those of the data, such as partition and num_groups'
+      )
+    if key in values:
+      raise InputError(f'{key} is given twice')
+    try:
+      values[key] = fields.value_from_text(known[key], value)
+    except ValueError as error:
+      raise InputError(f'{part}: {error}') from None
+  data = _without_what_does_not_apply(dataclasses.replace(config.data, **values), values)  # type: ignore[arg-type]
+  changed = dataclasses.replace(config, data=data)
+  planted = data.partition in (*GROUPED, 'pathological') or data.noise_clients > 0.0
+  if not planted:
+    changed = changed.without([c.label for c in config.clusterings if c.rule.oracle])
+  return Setting(name, changed.validated())

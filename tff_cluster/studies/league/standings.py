@@ -1,0 +1,169 @@
+"""The numbers of a league: what each method attains in each setting, and how it ranks over all of them."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tff_cluster.scorecard import contenders as contenders_lib
+from tff_cluster.scorecard import paired_statistics
+from tff_cluster.scorecard.contenders import FEDAVG, Contender, Runs
+from tff_cluster.scorecard.intervals import Interval, student_interval
+from tff_cluster.scorecard.paired_statistics import Difference, Statistics, Summary
+
+# Below this no verdict over seeds is given (Holm over six contenders cannot be met by fewer).
+ENOUGH_SEEDS = 8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class InSetting:
+  """A setting with its contenders.
+
+  Attributes:
+    name: Of the setting.
+    statistics: Of its comparison.
+    parts: The contenders as they were asked for, by name: of identical ones each.
+    rows: The name in `statistics` that stands for each of them.
+  """
+
+  name: str
+  statistics: Statistics
+  parts: Mapping[str, Contender]
+  rows: Mapping[str, str]
+
+  def summary(self, name: str, budget: str) -> Summary:
+    """Returns the numbers of a contender at a budget."""
+    return self.statistics.summary(self.rows[name], budget)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Standing:
+  """How a contender ranks.
+
+  Attributes:
+    name, kind: See contenders.Contender; a method that overlaps in any setting is 'overlapping'.
+    rank: Its mean rank over settings, 1 for the best, with Student's 95% interval over seeds.
+    ranks: By setting, the mean over seeds.
+  """
+
+  name: str
+  kind: str
+  rank: Interval
+  ranks: Mapping[str, float]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class League:
+  """All numbers.
+
+  Attributes:
+    settings: In their order.
+    seeds: Of each setting, the same.
+    budgets: Equal rounds, and the other one where it is told apart.
+    standings: By budget, the best first.
+  """
+
+  settings: Sequence[InSetting]
+  seeds: tuple[int, ...]
+  budgets: tuple[str, ...]
+  standings: Mapping[str, Sequence[Standing]]
+
+  @property
+  def names(self) -> list[str]:
+    """All contenders of any setting, FedAvg first."""
+    return list(dict.fromkeys(name for setting in self.settings for name in setting.parts))
+
+  def gain(self, setting: InSetting, name: str, budget: str) -> Difference | None:
+    """Returns a contender's difference to FedAvg in a setting; None for FedAvg, and where it was not run."""
+    return setting.summary(name, budget).over_fedavg if name in setting.parts else None
+
+
+def measure(finished: Mapping[str, Runs]) -> League:
+  """Returns the numbers of a league.
+
+  Args:
+    finished: By setting, seed and results of its runs; all settings have the same seeds.
+  """
+  settings = [_in_setting(name, runs) for name, runs in finished.items()]
+  budgets = tuple(dict.fromkeys(budget for setting in settings for budget in setting.statistics.budgets))
+  standings = {budget: _standings(settings, budget) for budget in budgets}
+  return League(settings, settings[0].statistics.seeds, budgets, standings)
+
+
+def ranks_of(accuracies: np.ndarray) -> np.ndarray:
+  """Returns float64[..., contenders], ranks by accuracy, 1 for the highest; equal ones share the mean of theirs."""
+  from scipy import stats
+
+  return stats.rankdata(-np.asarray(accuracies), axis=-1)
+
+
+def _in_setting(name: str, runs: Runs) -> InSetting:
+  rows = contenders_lib.read_contenders(runs)
+  target = runs[0][1].config.evaluation.target_accuracy
+  parts = {part.name: part for row in rows for part in row.each}
+  stands_for = {part.name: row.name for row in rows for part in row.each}
+  return InSetting(name, paired_statistics.measure(rows, target), parts, stands_for)
+
+
+def _standings(settings: Sequence[InSetting], budget: str) -> list[Standing]:
+  """Returns the standings of those that every setting has, without oracles, the best first."""
+  names = [
+    name
+    for name, part in settings[0].parts.items()
+    if part.kind != 'oracle' and all(name in setting.parts for setting in settings)
+  ]
+  accuracy = np.array(
+    [
+      [[run.accuracy[budget].mean() for run in setting.parts[name].runs] for name in names]
+      for setting in settings
+    ]
+  )
+  ranks = ranks_of(accuracy.transpose(0, 2, 1))  # [settings, seeds, contenders]
+  found = [
+    Standing(
+      name,
+      _kind([setting.parts[name].kind for setting in settings]),
+      _within(student_interval(ranks[:, :, k].mean(axis=0).tolist()), len(names)),
+      {setting.name: float(ranks[i, :, k].mean()) for i, setting in enumerate(settings)},
+    )
+    for k, name in enumerate(names)
+  ]
+  return sorted(found, key=lambda standing: standing.rank.mean)
+
+
+def _within(rank: Interval, contenders: int) -> Interval:
+  """Returns the interval of a rank, of which nothing lies before the first or behind the last."""
+  if rank.low is None or rank.high is None:
+    return rank
+  return Interval(rank.mean, max(rank.low, 1.0), min(rank.high, float(contenders)))
+
+
+def _kind(kinds: Sequence[str]) -> str:
+  return 'overlapping' if 'overlapping' in kinds else kinds[0]
+
+
+def helped(league: League, budget: str) -> dict[str, list[str]]:
+  """Returns by setting the methods whose interval lies above FedAvg's, oracles left out, the highest first."""
+  found = {}
+  for setting in league.settings:
+    above = [
+      (difference.interval.mean, name)
+      for name, part in setting.parts.items()
+      if part.kind != 'oracle'
+      and name != FEDAVG
+      and (difference := league.gain(setting, name, budget)) is not None
+      and difference.side == 'above'
+    ]
+    found[setting.name] = [name for _, name in sorted(above, reverse=True)]
+  return found
+
+
+def overlap_answers(league: League, budget: str) -> dict[str, tuple[str, str, Difference]]:
+  """Returns by setting the best overlapping method, the best disjoint one, and the first minus the second."""
+  found = {}
+  for setting in league.settings:
+    statistics = setting.statistics
+    best, other = statistics.best('overlapping', budget), statistics.best('disjoint', budget)
+    if best is not None and other is not None:
+      found[setting.name] = best.name, other.name, statistics.pair(best.name, other.name, budget).difference
+  return found
