@@ -11,6 +11,7 @@ from setuptools.config.setupcfg import read_configuration
 
 from tff_cluster.base import fields
 from tff_cluster.cli import flags, parse, program
+from tff_cluster.clustering import methods
 from tff_cluster.experiment import config
 
 
@@ -55,6 +56,13 @@ def test_help_tells_choices_bounds_and_defaults(kind, capsys, monkeypatch):
       assert f'Default: {fields.as_text(field.default)}.' in text
     if 'at_least' in field.metadata:
       assert f'at least {field.metadata["at_least"]}' in text
+
+
+def test_help_lists_every_method_with_its_keys(capsys):
+  assert program.execute(lambda: None, lambda: flags.define('clusterings'), ['p', '--help']) == 0
+  text = ' '.join(capsys.readouterr().out.split())
+  for name, method in methods.METHODS.items():
+    assert f'{name}: {", ".join(method.fields()) or "none"}' in text
 
 
 @pytest.mark.parametrize('option', ['--help', '-h', '-helpshort', '--helpfull'])

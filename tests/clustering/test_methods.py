@@ -78,6 +78,11 @@ def test_scikit_learn_accepts_the_estimator(estimator):
   check_estimator(estimator)
 
 
+def test_every_method_is_on_the_page_of_methods():
+  page = (Path(__file__).parents[2] / 'docs' / 'methods.md').read_text()
+  assert [name for name in methods.METHODS if f'`{name}`' not in page] == []
+
+
 def test_unknown_method():
   message = rf'^method=dbscan: allowed are {", ".join(methods.METHODS)}, or package'
   with pytest.raises(InputError, match=message):
