@@ -11,7 +11,10 @@ from tff_cluster.models import build, builtin
 pytestmark = pytest.mark.tensorflow
 
 # The smallest images that each model takes and that leave its last layers more than one number.
-SHAPES = {'logistic': (6,), '2nn': (4, 4, 1), 'mnist_cnn': (8, 8, 1), 'cifar_cnn': (18, 18, 3)}
+SHAPES = {
+  'logistic': (6,), '1nn': (4, 4, 1), '2nn': (4, 4, 1), 'mnist_cnn': (8, 8, 1), 'femnist_cnn': (16, 16, 1),
+  'cifar_cnn': (18, 18, 3),
+}  # fmt: skip
 CLIENTS = 6
 ORDERS = {'ascending': [0, 1, 2, 3, 4, 5], 'shuffled': [4, 0, 5, 2, 1, 3]}
 # How many train at a time, and in which orders.
