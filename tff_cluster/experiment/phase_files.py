@@ -17,7 +17,7 @@ from tff_cluster.experiment.measured import (
   History,
   JoinedClients,
   Ledger,
-  Local,
+  Personalized,
   Sketch,
   Spent,
   Stage,
@@ -70,18 +70,18 @@ class Baseline(PhaseFile):
 
 
 @dataclasses.dataclass(frozen=True)
-class LocalTraining(PhaseFile):
-  """Every client alone.
+class OwnModels(PhaseFile):
+  """A baseline in which every client has a model of its own.
 
   Attributes:
     trajectories: One a client.
-    local: Their numbers.
+    found: Their numbers.
     timing: What it took.
   """
 
   phase = 'phase2'
   trajectories: list[Checkpoints]
-  local: Local
+  found: Personalized
   timing: Spent
 
 

@@ -25,9 +25,10 @@ from tff_cluster.base.words import (
 )
 from tff_cluster.data import population
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.measured import Evaluation
+from tff_cluster.experiment.measured import Evaluation, Personalized
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
+from tff_cluster.report import personalized
 from tff_cluster.scorecard import identical_clusterings
 from tff_cluster.scorecard.intervals import SAME, Interval, paired_bootstrap
 
@@ -123,6 +124,7 @@ def _answer(results: Results, clustering: Clustering) -> ClusteringAnswer:
     _effect_sentence(facts, float(own.mean()), float(baseline.mean())),
     _who_sentence(facts, results.population.client_ids),
     _phase1_sentence(facts, float(phase1.mean()), float(baseline.mean())),
+    personalized.sentence(results, clustering),
     _global_sentence(results, clustering),
     _groups_sentence(facts, clustering),
     _twin_sentence(results, clustering),
@@ -144,8 +146,8 @@ def _recoveries(results: Results, clustering: Clustering) -> tuple[Recovery, ...
   return tuple(found)
 
 
-def cost_ratio(results: Results, clustering: Clustering) -> float:
-  """Returns the client-rounds of a clustering relative to those of Phase 2 of a disjoint one of the same clients."""
+def cost_ratio(results: Results, clustering: Clustering | Personalized) -> float:
+  """Returns the client-rounds of a clustering, or of a baseline, relative to those of Phase 2 of a disjoint one of the same clients."""
   return clustering.ledger.client_rounds / _trained(results, [results.population.client_ids])
 
 
