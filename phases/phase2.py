@@ -3,7 +3,8 @@
   python -m phases.phase2 --output_dir=runs/demo
 
 Trains what the clusterings in --output_dir found, from the mean of each cluster's device weights or as cluster_start
-says, and beside them the unclustered baseline for as many rounds, and every client alone with --local_training.
+says, and beside them the unclustered baseline for as many rounds, and clients with models of their own: alone
+(--local_training), fine-tuned (--fine_tuning) and Ditto's (--ditto).
 """
 
 from tff_cluster.cli import flags, parse, program
@@ -24,12 +25,12 @@ def main() -> None:
   for clustering in config.clusterings:
     folder.load_finished(folder.clusters(clustering.label), phase_files.Clusters)
   from tff_cluster.cli import progress
-  from tff_cluster.phases import failures, local_training, phase1, phase2, session
+  from tff_cluster.phases import failures, personalization, phase1, phase2, session
 
   bars, failed = progress.Progress(), dict[str, Exception]()
   with session.opened(folder, config, bars, machine) as experiment:
     phase1.run_baseline(experiment)
-    local_training.run_local(experiment)
+    personalization.run(experiment)
     for clustering in config.clusterings:
       with failures.apart(failed, clustering.label):
         phase2.run_phase2(experiment, clustering.label, export_models)

@@ -137,6 +137,11 @@ def plural(count: int, noun: str) -> str:
   return f'{count:,} {noun}' + ('' if count == 1 else 's')
 
 
+def capital(text: str) -> str:
+  """Returns a text that begins a sentence."""
+  return text[:1].upper() + text[1:]
+
+
 def series(items: list[str]) -> str:
   """Returns 'a', 'a and b' or 'a, b and c'."""
   return items[0] if len(items) == 1 else f'{", ".join(items[:-1])} and {items[-1]}' if items else ''

@@ -18,13 +18,13 @@ from tff_cluster.clustering.methods.hierarchical import LINKAGES
 from tff_cluster.clustering.thresholds import parse_threshold
 from tff_cluster.data import datasets
 from tff_cluster.data.data_config import ATTACKS, GROUPED, PARTITIONS, DataConfig
-from tff_cluster.experiment.sections import AGGREGATORS, EvaluationConfig, TrainingConfig
+from tff_cluster.experiment.sections import AGGREGATORS, PERSONALIZED, EvaluationConfig, TrainingConfig
 from tff_cluster.models.builtin import MODELS
 
 # What is asked for as config.NAME beside the sections.
 __all__ = [
-  'AGGREGATORS', 'ATTACKS', 'LINKAGES', 'METRICS', 'MODELS', 'PARTITIONS', 'SIGNATURES', 'ClusteringConfig', 'DataConfig',
-  'EvaluationConfig', 'ExperimentConfig', 'TrainingConfig', 'parse_threshold',
+  'AGGREGATORS', 'ATTACKS', 'LINKAGES', 'METRICS', 'MODELS', 'PARTITIONS', 'PERSONALIZED', 'SIGNATURES', 'ClusteringConfig',
+  'DataConfig', 'EvaluationConfig', 'ExperimentConfig', 'TrainingConfig', 'parse_threshold',
 ]  # fmt: skip
 
 SECTIONS = {'data': DataConfig, 'training': TrainingConfig, 'evaluation': EvaluationConfig}

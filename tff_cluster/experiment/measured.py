@@ -11,6 +11,7 @@ from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Json
 from tff_cluster.clustering.sketch import Distortion
 from tff_cluster.data.class_counts import Metrics, RowMetrics
+from tff_cluster.experiment.sections import PERSONALIZED
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,20 +68,33 @@ class Stage(records.Record):
 
 
 @dataclasses.dataclass(frozen=True)
-class Local(records.Record):
-  """Every client alone, from the initial model. Nothing is sent.
+class Personalized(records.Record):
+  """A baseline without clusters in which every client has a model of its own.
 
   Attributes:
-    cost: Of its rounds.
-    history: From round 1 on.
+    name: A key of sections.PERSONALIZED.
+    model: What a client's model is, in words.
+    round: The round whose models were measured; with fine-tuning, whose rounds come after FedAvg's last one, the one that was
+      chosen.
+    cost: Of Phase 2: of FedAvg's rounds where it stands on them, and of what clients train for themselves, which is sent to
+      nobody; with fine-tuning all rounds that were tried.
+    history: From round 1 on; with fine-tuning from FedAvg's last round to the last that was tried.
     evaluation: Each client with the model of its own.
     dropped_updates: Updates that were not finite; the client stays with the model that it has.
   """
 
+  name: str
+  model: str
+  round: int
   cost: Cost
   history: History
   evaluation: Evaluation
   dropped_updates: int = records.optional(0)
+
+  @property
+  def title(self) -> str:
+    """What pages call it."""
+    return PERSONALIZED[self.name]
 
 
 @dataclasses.dataclass(frozen=True)

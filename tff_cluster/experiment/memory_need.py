@@ -11,6 +11,7 @@ The estimate is the resident memory of this process and of the worker together, 
         + 160 * clients * classes                                counts by class of clients, on two splits, here and there
         + 32 * clients^2                                         distances
         + 8 * clusters * (rows / 5) * classes, with experts      their outputs on the global test set; so with rules of predictions
+        + min(4 * parameters * rounds, PULLED_TO), with Ditto    FedAvg's models, which lie on the disk, as many as are kept here
 
 `sent` are the rows of a cohort, or, where those are fewer, as many as fit into one message when models are measured.
 `sending` are the clients of a cohort, or, where those are fewer, as many of all clients as fit into one message when
@@ -34,6 +35,8 @@ _COPIES_A_CLIENT, _COPIES_A_CLUSTER, _COPIES = 14, 6, 110
 _BATCH = 250
 _MESSAGE_BYTES = 400_000_000
 _GB = 1e9
+# Bytes of FedAvg's models that Ditto keeps in memory, to which all clients are pulled in turn; the others it reads again.
+PULLED_TO_BYTES = 200_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Size:
     sketch_dimension: Numbers of a signature, where clients send sketches.
     parallel: Clients side by side in the worker.
     experts: Whether the models' outputs are combined.
+    pulled_to: Models of FedAvg that Ditto's clients are pulled to; 0 without Ditto.
   """
 
   rows: int
@@ -63,6 +67,7 @@ class Size:
   sketch_dimension: int | None = None
   parallel: int = 1
   experts: bool = False
+  pulled_to: int = 0
 
   def needed(self, parameters: int, activations: int = 0) -> int:
     """Returns the bytes of memory that a run needs; see the module's docstring.
@@ -85,6 +90,7 @@ class Size:
       + 160 * self.clients * self.num_classes
       + 32 * self.clients**2
       + outputs
+      + min(4 * parameters * self.pulled_to, PULLED_TO_BYTES)
     )
 
   def words(self, available: int | None, parameters: int | None = None, activations: int = 0) -> str:
@@ -132,6 +138,9 @@ def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: 
     sketch_dimension=config.training.sketch_dimension,
     parallel=parallel,
     experts=config.evaluation.experts or predicts,
+    pulled_to=0
+    if config.evaluation.ditto is None
+    else config.training.phase1_rounds + config.training.phase2_rounds,
   )
 
 

@@ -16,7 +16,7 @@ from tff_cluster.experiment.measured import (
   Experts,
   History,
   JoinedClients,
-  Local,
+  Personalized,
   Sketch,
   Spent,
   Stage,
@@ -69,18 +69,18 @@ class Baseline(PhaseFile):
 
 
 @dataclasses.dataclass(frozen=True)
-class LocalTraining(PhaseFile):
-  """Every client alone.
+class OwnModels(PhaseFile):
+  """A baseline in which every client has a model of its own.
 
   Attributes:
     trajectories: One a client.
-    local: Their numbers.
+    found: Their numbers.
     timing: What it took.
   """
 
   phase = 'phase2'
   trajectories: list[Checkpoints]
-  local: Local
+  found: Personalized
   timing: Spent
 
 

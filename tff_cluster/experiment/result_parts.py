@@ -289,14 +289,14 @@ class Artifacts(records.Record):
     phase1, baseline: Trajectories in the store.
     signatures: Folder in the store by kind.
     clusterings: The trajectories of Phase 2, by label.
-    local: One a client, where it was asked for.
+    personalized: One a client, by name of the baseline.
   """
 
   phase1: Checkpoints
   baseline: Checkpoints
   signatures: dict[str, str]
   clusterings: dict[str, list[Checkpoints]]
-  local: list[Checkpoints] | None = records.optional(None)
+  personalized: dict[str, list[Checkpoints]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,7 +305,7 @@ class SummaryLine(records.Record):
 
   Attributes:
     label: Of the contender.
-    kind: 'fedavg', 'local', 'oracle', 'disjoint' or 'overlapping'.
+    kind: 'fedavg', a key of sections.PERSONALIZED, 'oracle', 'disjoint' or 'overlapping'.
     mean_client_accuracy: After Phase 2, each client with its own model on its own test rows.
     difference: Of that to FedAvg without clusters, client by client.
     interval: [low, high], 95%, of the difference; over clients, in a comparison over seeds and clients.

@@ -24,7 +24,7 @@ from tff_cluster.base import digests, records
 from tff_cluster.base.environment import Environment
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import ExperimentConfig, determinants
-from tff_cluster.experiment.measured import Evaluation, Local, Stage, Timing
+from tff_cluster.experiment.measured import Evaluation, Personalized, Stage, Timing
 from tff_cluster.experiment.result_parts import (
   AddedRule,
   Artifacts,
@@ -53,7 +53,7 @@ class Results(records.Record):
     training: What was trained.
     phase1: FedAvg over all clients.
     baseline: The same FedAvg gone on for the rounds of Phase 2, so that a clustering is compared at equal rounds.
-    local: Every client alone; None where it was not asked for.
+    personalized: Baselines without clusters in which every client has a model of its own, those that were asked for.
     new_clients: The clients that took no part; None without.
     clusterings: Empty for FedAvg alone.
     candidates: Clusterings that were not trained.
@@ -66,8 +66,8 @@ class Results(records.Record):
     schema: SCHEMA.
     digest: SHA-256 over everything but itself, `artifacts`, `environment`, `timing`, `summary`, `rules` and paths: equal between
       equal runs.
-    summary: A line for each contender, in the order FedAvg without clusters, every client alone, clusterings; the same that a
-      run prints at its end. Positions of an overlap dial are left out.
+    summary: A line for each contender, in the order FedAvg without clusters, `personalized`, clusterings; the same that a run
+      prints at its end. Positions of an overlap dial are left out.
     malicious: Only where some clients are malicious.
   """
 
@@ -76,7 +76,7 @@ class Results(records.Record):
   training: Training
   phase1: Stage
   baseline: Stage
-  local: Local | None
+  personalized: list[Personalized]
   new_clients: NewClients | None
   clusterings: list[Clustering]
   candidates: list[Candidate]

@@ -65,7 +65,8 @@ class RunFolder:
   arrays = _At('arrays.npz')
   phase1 = _At('phase1.json')
   baseline = _At('phase2/baseline.json')
-  local = _At('phase2/local.json')
+  # Of a baseline in which clients have models of their own, by its name (sections.PERSONALIZED).
+  personalized = _For('phase2/{}.json')
   phase2 = _For('phase2/clustering_{}.json')
   client_accuracy = _For('phase2/client_accuracy_{}.npz')
   phase3 = _For('phase3/{}.json')

@@ -18,6 +18,8 @@ STARTS = ('members_mean', 'global_model')
 AGGREGATORS = ('mean', 'zeroing', 'clipping', 'robust')
 CLIENT_OPTIMIZERS = ('sgd', 'momentum', 'adam')
 SERVER_OPTIMIZERS = (*CLIENT_OPTIMIZERS, 'yogi')
+# Baselines in which every client has a model of its own without clusters, by name, and what pages call them.
+PERSONALIZED = {'local': 'every client alone', 'fine_tuning': 'fine-tuned FedAvg', 'ditto': 'Ditto'}
 # Fields that say how clients and server step; at their defaults it is the federated averaging of McMahan et al. 2017.
 _OPTIMIZATION = (
   'client_optimizer', 'momentum', 'weight_decay', 'learning_rate_decay', 'proximal_mu', 'server_optimizer',
@@ -160,11 +162,29 @@ class EvaluationConfig:
     'down, or passes of rows through a model (forward; one that is trained on counts as three).',
     choices=tuple(UNITS),
   )
+  fine_tuning: int = option(
+    0,
+    "Also fine-tune FedAvg's last model: every client trains alone from it for up to this many rounds, as many as are best on "
+    'validation rows; 0: do not.',
+    at_least=0,
+  )
+  ditto: float | None = option(
+    None,
+    'Also train Ditto (Li et al. 2021): beside FedAvg every client has a model of its own, pulled to it with this lambda, such as '
+    '0.1; default: do not.',
+    at_least=0.0,
+  )
   num_folds: int = option(
     0,
     'Cross-validate: repeat the whole experiment with each of this many folds, at least 2, as test rows; 0: do not.',
     at_least=0,
   )
+
+  @property
+  def personalized(self) -> list[str]:
+    """The keys of PERSONALIZED that are asked for, in their order."""
+    asked = (self.local_training, self.fine_tuning > 0, self.ditto is not None)
+    return [name for name, is_asked in zip(PERSONALIZED, asked, strict=True) if is_asked]
 
   def __post_init__(self):
     if isinstance(self.aggregation, list):  # As JSON has it, and as callers may write it.

@@ -48,7 +48,7 @@ COUNTS = collections.OrderedDict(
 # Weights of a model in a computation, in the order of Weights.
 Tensors: TypeAlias = Sequence[tf.Tensor]
 # What a client holds while it trains; see the module's docstring.
-ClientData: TypeAlias = collections.OrderedDict[str, np.ndarray | list[np.ndarray]]
+ClientData: TypeAlias = collections.OrderedDict[str, np.ndarray | Weights]
 # update, weight, loss_sum, rows_visited and finite of build_client_update.
 _Update: TypeAlias = tuple[Tensors, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]
 
@@ -257,7 +257,7 @@ def beside_rows(
   seed: int | None = None,
   row_weights: np.ndarray | None = None,
   anchor: Weights | None = None,
-) -> dict[str, np.ndarray | list[np.ndarray]]:
+) -> dict[str, np.ndarray | Weights]:
   """Returns what a client is sent beside its rows x and y; see the module's docstring."""
   return {
     'order': order.astype(np.int32),
@@ -267,7 +267,7 @@ def beside_rows(
     **({} if rate is None else {'rate': np.asarray(rate, np.float32)}),
     **({} if seed is None else {'seed': np.asarray(seed, np.int32)}),
     **({} if row_weights is None else {'row_weights': np.asarray(row_weights, np.float32)}),
-    **({} if anchor is None else {'anchor': list(anchor)}),
+    **({} if anchor is None else {'anchor': tuple(anchor)}),
   }
 
 

@@ -92,6 +92,17 @@ class Computations:
     return self._variants[local].with_weights(self.model.weights)
 
   @property
+  def alone(self) -> 'Computations':
+    """These computations without aggregator and optimizer of the server: those of a client that trains for itself."""
+    if self.adds_up_chunks and self.server.is_mean:
+      return self
+    return self._alone.with_weights(self.model.weights)
+
+  @_BuiltOnce
+  def _alone(self) -> 'Computations':
+    return Computations(self.model, self.local)
+
+  @property
   def adds_up_chunks(self) -> bool:
     """Whether a round is a mean, which is added up chunk by chunk; other aggregators take every client's update."""
     return self._aggregator is None

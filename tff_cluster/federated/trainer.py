@@ -1,6 +1,7 @@
 """Runs rounds: draws cohorts and visit orders, hands the clients' rows to TFF, and measures models."""
 
 import collections
+import copy
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -30,6 +31,8 @@ _MAX_CLIENT_BYTES = 100 * 2**20 - 2**16
 
 # What the server keeps from round to round: the model, and what aggregator and optimizer remember.
 State: TypeAlias = tff.learning.templates.LearningAlgorithmState
+# mu of a penalty mu / 2 * |w - anchor|^2, and that anchor.
+Pull: TypeAlias = tuple[float, Weights]
 _Output: TypeAlias = tff.learning.templates.LearningProcessOutput
 
 
@@ -43,6 +46,7 @@ class Trainer:
     cohort_fraction: Share of the members that train in a round.
     seed: Seed of cohorts, visit orders and dropout.
     workers: Who has the clients work; default: the worker of this machine, a client a core at the same time.
+    sends: Whether clients send what they train, so that malicious ones alter it (data/malicious.py).
   """
 
   def __init__(
@@ -60,8 +64,16 @@ class Trainer:
     self.local_epochs = local_epochs
     self.cohort_fraction = cohort_fraction
     self.seed = seed
+    self.sends = True
     self._initial_state: State | None = None
     self._check_sizes()
+
+  @functools.cached_property
+  def alone(self) -> 'Trainer':
+    """This trainer for clients that train for themselves: what they train goes to no server, and nobody alters it."""
+    other = copy.copy(self)
+    other.computations, other.sends, other._initial_state = self.computations.alone, False, None
+    return other
 
   def start(self, weights: Weights) -> State:
     """Returns a learning process state with these model weights."""
@@ -127,6 +139,7 @@ class Trainer:
     may_diverge: bool = False,
     equal: bool = False,
     row_weights: Sequence[np.ndarray] | None = None,
+    pull: Pull | None = None,
   ) -> tuple[State, dict[str, float]]:
     """Runs one round of FedAvg.
 
@@ -137,13 +150,15 @@ class Trainer:
       may_diverge: Whether the state stays as it is where no client's update is finite, which else is an error.
       equal: Whether all clients weigh the same; else each weighs as many as it has rows (McMahan et al. 2017).
       row_weights: float[rows] of each client of the cohort, which the losses of its rows are multiplied with; None: 1.
+      pull: What clients are pulled to, in place of what the computations pull them to.
 
     Returns:
       The state after the round, and {'train_loss': mean cross-entropy over the rows visited, 'dropped':
       clients whose update was not finite and was left out, 'update_norm': Euclidean norm of the weighted mean update}.
     """
-    jobs = self._training(cohort, round_number, equal, row_weights)
-    computations = self.computations.varied(weighs_rows=row_weights is not None)
+    strength, anchor = (None, None) if pull is None else pull
+    jobs = self._training(cohort, round_number, equal, row_weights, anchor)
+    computations = self.computations.varied(strength, row_weights is not None, anchor is not None)
     run = self._round_apart if self.workers.apart else self._round_in_one_call
     output = run(computations, state, jobs)
     work = output.metrics['client_work']
@@ -395,7 +410,14 @@ class Trainer:
       drawn_from = seed if computations.model.draws else None
       weighed = None if row_weights is None else row_weights[place]
       beside = client_work.beside_rows(
-        order, population.update_scale(k), weight, last, rate, drawn_from, weighed, anchor
+        order,
+        population.update_scale(k) if self.sends else 1.0,
+        weight,
+        last,
+        rate,
+        drawn_from,
+        weighed,
+        anchor,
       )
       jobs.append(dataclasses.replace(self._measured(population.train, k), beside=beside))
     return jobs

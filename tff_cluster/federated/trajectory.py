@@ -12,7 +12,7 @@ storage/saved_rounds.py loads without it.
 import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -23,6 +23,8 @@ from tff_cluster.base.types import Json, Weights
 from tff_cluster.federated import trainer as trainer_lib
 from tff_cluster.storage import artifacts, saved_rounds
 
+# Those of saved_rounds.COLUMNS that a model is measured for.
+_MEASURED = ('validation_correct', 'validation_loss', 'test_correct', 'test_loss')
 OnRound: TypeAlias = Callable[[int, dict[str, float]], None]
 Stop: TypeAlias = Callable[[int, float], bool]
 
@@ -78,6 +80,23 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Pull:
+  """What clients' own models are pulled to: the models that the clients receive in another trajectory (Ditto, Li et al. 2021).
+
+  Attributes:
+    strength: lambda of lambda / 2 * |v - w|^2, which takes the place of optimizers.Local.proximal_mu.
+    to: Name of that trajectory's folder in the store.
+    cohort: Returns the clients that train in a round of it.
+    model: Returns its model after a round, the one before round 1 for 0.
+  """
+
+  strength: float
+  to: str
+  cohort: Callable[[int], np.ndarray]
+  model: Callable[[int], Weights]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Trajectory:
   """Clients that train together from a model on; how far, each request says.
 
@@ -89,6 +108,7 @@ class Trajectory:
     start_weights: Weights before the first round.
     start_round: Number of the round that they come from; the first round is start_round + 1.
     may_diverge: See Trainer.round.
+    pull: What the clients are pulled to; they train in the rounds whose cohort they are in there. None: nothing.
   """
 
   trainer: trainer_lib.Trainer
@@ -98,15 +118,18 @@ class Trajectory:
   start_weights: Weights
   start_round: int
   may_diverge: bool = False
+  pull: Pull | None = None
 
   @property
   def determinants(self) -> Json:
     """All that the rounds depend on."""
+    pull = self.pull
     return {
       'clients': [self.trainer.population.client_digests[k] for k in self.members],
       'start_weights': digests.of_arrays(self.start_weights),
       'start_round': int(self.start_round),
       'settings': self.settings,
+      **({} if pull is None else {'pull': {'strength': pull.strength, 'to': pull.to}}),
     }
 
   @property
@@ -134,6 +157,25 @@ class Trajectory:
     same = len(kept) == len(fresh) and all(map(np.array_equal, kept, fresh))
     return whole if same else self
 
+  def cohort(self, number: int) -> np.ndarray:
+    """Returns int64[cohort], the clients that train in a round."""
+    if self.pull is None:
+      return self.trainer.cohort(self.members, number)
+    return np.intersect1d(self.members, self.pull.cohort(number))
+
+  def cost(self, rounds: Iterable[int]) -> Cost:
+    """Returns what some of its rounds cost."""
+    return sum((self.trainer.cost(self.cohort(number)) for number in rounds), Cost())
+
+  def round(
+    self, state: trainer_lib.State, cohort: np.ndarray, number: int
+  ) -> tuple[trainer_lib.State, dict[str, float]]:
+    """Returns the state after a round, and figures as Trainer.round; where nobody trains it stays as it is."""
+    if not len(cohort):
+      return state, {'train_loss': np.nan, 'dropped': 0, 'update_norm': 0.0}
+    pull = None if self.pull is None else (self.pull.strength, self.pull.model(number - 1))
+    return self.trainer.round(state, cohort, number, self.may_diverge, pull=pull)
+
 
 def run(
   trajectory: Trajectory,
@@ -141,6 +183,7 @@ def run(
   keep: Collection[int] = (),
   on_round: OnRound = lambda round_number, figures: None,
   stop: Stop | None = None,
+  leave: Collection[int] = (),
 ) -> Outcome:
   """Returns a trajectory up to a round, training what the store does not have.
 
@@ -151,6 +194,7 @@ def run(
     on_round: Called after each round, also for those that the store has, with the round's figures.
     stop: Ends the trajectory before last_round, after the first round for which stop(round, update_norm) is true; the
       models of that round and of the one before are among the results.
+    leave: Rounds whose models are left in the store, too, for those who read them one by one; they are not among the results.
 
   A damaged file is set aside with a line in the log, and what it held is trained again.
   """
@@ -162,14 +206,17 @@ def run(
       if number > start:
         on_round(number, figures)
 
-    return _after(run(whole, last_round, {*keep, start}, tell), trajectory)
+    return _after(run(whole, last_round, {*keep, start}, tell, leave=leave), trajectory)
   folder = trajectory.store.artifact('fedavg', trajectory.determinants)
   wanted = {int(number) for number in keep if start < number <= last_round} | {last_round}
-  work = _Work(trajectory, folder, last_round, wanted, on_round, stop)
-  kept = None if stop is not None else saved_rounds.load_kept(folder, wanted)
+  left = {int(number) for number in leave if start < number < last_round} - wanted
+  work = _Work(trajectory, folder, last_round, wanted, on_round, stop, left)
+  kept = None
+  if stop is None and saved_rounds.are_kept(folder, left):
+    kept = saved_rounds.load_kept(folder, wanted)
   with contextlib.nullcontext() if kept is not None else trajectory.store.working_on(folder):
     record = work.do(kept)
-    saved_rounds.tidy(folder, work.wanted)
+    saved_rounds.tidy(folder, work.wanted | left)
   return work.outcome(record)
 
 
@@ -181,7 +228,7 @@ def _after(outcome: Outcome, trajectory: Trajectory) -> Outcome:
     outcome,
     history=history,
     weights={number: model for number, model in outcome.weights.items() if number >= start},
-    cost=trajectory.trainer.cost_of_rounds(trajectory.members, history.rounds),
+    cost=trajectory.cost(history.rounds),
     checkpoints=dataclasses.replace(outcome.checkpoints, start_round=start, rounds=later),
   )
 
@@ -201,8 +248,10 @@ class _Work:
     wanted: set[int],
     on_round: OnRound,
     stop: Stop | None,
+    left: set[int],
   ):
     self.wanted = wanted
+    self._left = left
     self._trajectory, self._folder, self._last_round = trajectory, folder, last_round
     self._on_round, self._stop = on_round, stop
     self._models: dict[int, Weights] = {trajectory.start_round: tuple(trajectory.start_weights)}
@@ -212,22 +261,26 @@ class _Work:
     """Reads what there is, trains the rest, and returns the record of the last round.
 
     Args:
-      kept: All that is wanted, where it has been read; None where what is there is still to be looked for.
+      kept: All that is wanted, where it has been read and what is to be left is there; None where both are still to be
+        looked for.
     """
     if self._stop is not None:
       self._stop_where_it_did(self._stop)
+    missing = set[int]()
     if kept is None:
+      # One at a time, because together they may not fit into memory.
+      missing = {number for number in self._left if saved_rounds.keep(self._folder, number) is None}
       found = {number: saved_rounds.keep(self._folder, number) for number in self.wanted}
       kept = {number: record for number, record in found.items() if record is not None}
     num_arrays = len(self._trajectory.start_weights)
     self._models |= {number: saved_rounds.model(record, num_arrays) for number, record in kept.items()}
-    start, missing = self._trajectory.start_round, sorted(self.wanted - set(kept))
+    start, missing = self._trajectory.start_round, missing | self.wanted - set(kept)
     if not missing:
       self._tell(kept[self._last_round], start, self._last_round)
       return kept[self._last_round]
-    done, record = saved_rounds.newest(self._folder, missing[0]) or (start, _empty(self._trajectory))
+    done, record = saved_rounds.newest(self._folder, min(missing)) or (start, _empty(self._trajectory))
     self._tell(record, start, done)
-    record, done = self._train(record, done, missing[-1])
+    record, done = self._train(record, done, max(missing))
     if done == self._last_round:
       return record
     self._tell(kept[self._last_round], done, self._last_round)
@@ -238,7 +291,7 @@ class _Work:
     start = self._trajectory.start_round
     rounds = np.arange(start + 1, self._last_round + 1)
     history = History(rounds, *(record[name][: len(rounds)] for name in saved_rounds.COLUMNS))
-    cost = self._trajectory.trainer.cost_of_rounds(self._trajectory.members, rounds)
+    cost = self._trajectory.cost(rounds)
     kept = saved_rounds.Checkpoints(self._folder.name, start, tuple(sorted(set(self._models) - {start})))
     return Outcome(self._trajectory.members, history, self._models, cost, self._trained, kept)
 
@@ -260,17 +313,20 @@ class _Work:
     state = trainer.state_from_arrays(arrays) if arrays else trainer.start(trajectory.start_weights)
     while done < until:
       done += 1
-      cohort, before = trainer.cohort(trajectory.members, done), trainer.weights(state)
-      state, figures = trainer.round(state, cohort, done, trajectory.may_diverge)
+      cohort, before = trajectory.cohort(done), trainer.weights(state)
+      state, figures = trajectory.round(state, cohort, done)
       self._trained += len(cohort)
       after = trainer.weights(state)
-      record = _appended(record, trajectory, after, figures)
+      # Where nobody trained, the model is the one that was measured.
+      measured = len(cohort) or not len(record['dropped'])
+      record = _appended(record, trajectory, after if measured else None, figures)
       if self._stop is not None and self._stop(done, float(record['update_norm'][-1])):
         until = self._last_round = done
         self.wanted |= {done - 1, done}
         self._models[done - 1] = before
         saved_rounds.keep(self._folder, done - 1)
-      saved_rounds.save(self._folder, done, done in self.wanted, record, trainer.state_arrays(state))
+      keep = done in self.wanted | self._left
+      saved_rounds.save(self._folder, done, keep, record, trainer.state_arrays(state))
       if done in self.wanted:
         self._models[done] = after
       self._tell(record, done - 1, done)
@@ -296,20 +352,26 @@ def _empty(trajectory: Trajectory) -> saved_rounds.Record:
 
 
 def _appended(
-  record: saved_rounds.Record, trajectory: Trajectory, after: Weights, figures: dict[str, float]
+  record: saved_rounds.Record, trajectory: Trajectory, after: Weights | None, figures: dict[str, float]
 ) -> saved_rounds.Record:
+  """Returns the record with a row more, of a model that is to be measured, or, with None, of the one of the row before."""
+  row = figures | (
+    {name: record[name][-1] for name in _MEASURED} if after is None else _measured(trajectory, after)
+  )
+  return {name: np.concatenate([record[name], np.asarray(row[name])[None]]) for name in saved_rounds.COLUMNS}
+
+
+def _measured(trajectory: Trajectory, weights: Weights) -> dict[str, np.ndarray]:
   population = trajectory.trainer.population
   validation, test = trajectory.trainer.measure_splits(
-    after, (population.validation, population.test), trajectory.members
+    weights, (population.validation, population.test), trajectory.members
   )
-  row = {
+  return {
     'validation_correct': validation.correct,
     'validation_loss': validation.loss_sum,
     'test_correct': test.correct,
     'test_loss': test.loss_sum,
-    **figures,
   }
-  return {name: np.concatenate([record[name], np.asarray(row[name])[None]]) for name in saved_rounds.COLUMNS}
 
 
 def _figures(trajectory: Trajectory, record: saved_rounds.Record, index: int) -> dict[str, float]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from tff_cluster.aggregation import rules
 from tff_cluster.base.environment import Environment
+from tff_cluster.base.words import capital
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.clustering import diverged_clients, membership_history, recovery
 from tff_cluster.clustering import recursion as recursion_lib
@@ -51,10 +52,11 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
   phase1 = folder.load_finished(folder.phase1, phase_files.Phase1)
   baseline = folder.load_finished(folder.baseline, phase_files.Baseline)
   timing = [phase1.timing.of('Phase 1'), baseline.timing.of('Phase 2, unclustered baseline')]
-  alone = None
-  if config.evaluation.local_training:
-    alone = folder.load_finished(folder.local, phase_files.LocalTraining)
-    timing.append(alone.timing.of('Every client alone'))
+  own_models = {
+    name: folder.load_finished(folder.personalized(name), phase_files.OwnModels)
+    for name in config.evaluation.personalized
+  }
+  timing += [each.timing.of(capital(each.found.title)) for each in own_models.values()]
   new, new_clients = None, None
   if config.data.new_clients:
     new = saved_population.load_population(folder.new_clients)
@@ -111,7 +113,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
     training=Training(phase1.parameters, phase1.model_bytes, phase1.sketch),
     phase1=phase1.stage,
     baseline=baseline.stage,
-    local=None if alone is None else alone.local,
+    personalized=[each.found for each in own_models.values()],
     new_clients=new_clients,
     clusterings=clusterings,
     candidates=[c for kind in kinds for c in _candidates(folder, kind, population)],
@@ -127,7 +129,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
       baseline.trajectory,
       phase1.signatures,
       trajectories,
-      None if alone is None else alone.trajectories,
+      {name: each.trajectories for name, each in own_models.items()},
     ),
     schema=results.SCHEMA,
     digest='',

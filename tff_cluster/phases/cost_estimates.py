@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import client_signatures, fold_summary, session, threshold_choice
+from tff_cluster.phases import client_signatures, fold_summary, personalization, session, threshold_choice
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import artifacts, saved_rounds
+
+if TYPE_CHECKING:
+  from tff_cluster.federated import trajectory as trajectory_lib
 
 
 class Planned(Protocol):
@@ -128,13 +131,12 @@ class _Counting:
       experiment.trainer.computations.model.weights,
       training.phase1_rounds + training.phase2_rounds,
     )
-    self._trajectory(everyone, initial, 0, last)
+    self._trajectory(experiment.trajectory(everyone, initial, 0), last)
     if not folder.phase1.exists():
       kinds = client_signatures.kinds(training, (c.signature for c in config.clusterings))
       self._asked += sum(client_signatures.cost(experiment, kind).client_rounds for kind in kinds)
-    if config.evaluation.local_training:
-      for client in everyone:
-        self._trajectory(np.array([client]), initial, 0, last)
+    for name in config.evaluation.personalized:
+      self._own_models(name, last)
     clusters = {clustering.label: self._clustering(clustering) for clustering in config.clusterings}
     if config.data.new_clients:
       paths = [folder.new_clients_of(label) for label in clusters]
@@ -152,14 +154,28 @@ class _Counting:
       self._rounds + rounds,
     )
 
-  def _trajectory(self, members: np.ndarray, start: Weights, start_round: int, last_round: int) -> None:
-    experiment = self._experiment
-    folder = experiment.trajectory(members, start, start_round).place
-    have = max(saved_rounds.newest_number(folder), self._planned.get(folder, 0), start_round)
+  def _trajectory(self, asked: 'trajectory_lib.Trajectory', last_round: int) -> None:
+    folder, start = asked.place, asked.start_round
+    have = max(saved_rounds.newest_number(folder), self._planned.get(folder, 0), start)
     self._planned[folder] = max(last_round, have)
-    sizes = [len(experiment.trainer.cohort(members, r)) for r in range(start_round + 1, last_round + 1)]
-    done = min(have, last_round) - start_round
+    sizes = [len(asked.cohort(r)) for r in range(start + 1, last_round + 1)]
+    done = min(have, last_round) - start
     self._whole(sum(sizes), sum(sizes[:done]), len(sizes) - done)
+
+  def _own_models(self, name: str, last: int) -> None:
+    """Adds the cost of a baseline in which every client has a model of its own."""
+    experiment, evaluation = self._experiment, self._run.config.evaluation
+    if name == personalization.FINE_TUNING:
+      # From a model that is not there yet.
+      rounds, clients = evaluation.fine_tuning, len(experiment.everyone)
+      is_done = self._run.folder.personalized(name).exists()
+      self._whole(rounds * clients, is_done * rounds * clients, (not is_done) * rounds)
+      return
+    pull = None
+    if name == personalization.DITTO and evaluation.ditto is not None:
+      pull = personalization.pull(experiment, evaluation.ditto)
+    for client in experiment.everyone:
+      self._trajectory(personalization.of_client(experiment, client, pull=pull), last)
 
   def _clustering(self, clustering: config_lib.ClusteringConfig) -> int | None:
     """Adds the cost of a clustering and returns its number of clusters, None where they are not known."""
@@ -179,7 +195,7 @@ class _Counting:
           sizes = [len(self._experiment.trainer.cohort(members, begin + r)) for r in range(1, length + 1)]
           self._whole(sum(sizes), trained * sum(sizes), (not trained) * length)
         else:
-          self._trajectory(members, start, begin, begin + length)
+          self._trajectory(self._experiment.trajectory(members, start, begin), begin + length)
     else:
       cohort = len(self._experiment.trainer.cohort(everyone, begin + 1))
       cuts = (

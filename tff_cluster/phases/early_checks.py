@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from absl import logging
 
 from tff_cluster.base import environment
@@ -62,6 +63,16 @@ def check_memory(config: ExperimentConfig, population: population_lib.Population
   memory_need.check(
     size.needed(parameters), None if available is None else available + free_memory.resident()
   )
+
+
+def check_oracles(config: ExperimentConfig, population: population_lib.Population) -> None:
+  """Raises InputError if an oracle (clustering/methods/planted.py) asks for planted groups that these clients do not have."""
+  from tff_cluster.clustering import methods, signatures
+
+  for clustering in config.clusterings:
+    if clustering.rule.oracle:
+      nobody = signatures.Signatures(np.zeros((population.num_clients, 1)), population.client_ids)
+      methods.cluster(clustering, nobody, 0, population.truths)
 
 
 def check_data(config: ExperimentConfig) -> Outline | None:

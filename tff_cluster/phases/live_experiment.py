@@ -246,13 +246,14 @@ class Experiment:
     start_round: int,
     last_round: int,
     keep: Collection[int] = (),
+    leave: Collection[int] = (),
   ) -> 'trajectory_lib.Outcome':
     """Returns federated.trajectory.run's outcome, shown as progress and logged as metrics/NAME.csv; it is to be counted (`count`).
 
     Args:
       name: What the stage is called.
       members, start, start_round: See `trajectory`.
-      last_round, keep: See federated.trajectory.run.
+      last_round, keep, leave: See federated.trajectory.run.
     """
     from tff_cluster.federated import metrics_log, trajectory
 
@@ -263,7 +264,8 @@ class Experiment:
         rounds.release(number, figures)
         self.progress.update(accuracy=figures['validation_accuracy'], loss=figures['train_loss'])
 
-      return trajectory.run(self.trajectory(members, start, start_round), last_round, keep, on_round)
+      asked = self.trajectory(members, start, start_round)
+      return trajectory.run(asked, last_round, keep, on_round, leave=leave)
 
   def count(self, outcome: 'trajectory_lib.Outcome') -> None:
     """Adds what a trajectory cost to what this process has asked for and trained."""

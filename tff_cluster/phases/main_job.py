@@ -9,13 +9,14 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment import run_claim
+from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import (
   added_rules,
   assembly,
   failures,
-  local_training,
   new_clients,
+  personalization,
   phase1,
   phase2,
   phase3,
@@ -72,7 +73,7 @@ def run(
       experiment.config = failures.drop(folder, config, failed)
       training_ahead.train(experiment)
       phase1.run_baseline(experiment)
-      local_training.run_local(experiment)
+      personalization.run(experiment)
       later: dict[str, Exception] = {}
       for clustering in experiment.config.clusterings:
         with failures.apart(later, clustering.label):
@@ -93,7 +94,7 @@ def run(
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_models: bool = False) -> bool:
   """Tells whether there is nothing left to train, cluster, measure or export in a run."""
   finished = [folder.phase1, folder.baseline, *(folder.phase3(c.label) for c in config.clusterings)]
-  finished += [folder.local] if config.evaluation.local_training else []
+  finished += [folder.personalized(name) for name in config.evaluation.personalized]
   if config.data.new_clients:
     finished += [folder.new_clients_of(clustering.label) for clustering in config.clusterings]
     finished.append(folder.new_clients_baseline)
@@ -113,18 +114,23 @@ def _plan(config: config_lib.ExperimentConfig, num_clients: int) -> dict[str, fl
   training, labels = config.training, [clustering.label for clustering in config.clusterings]
   cohort = population_lib.cohort_size(training.cohort_fraction, num_clients)
   plan: dict[str, float] = {'Phase 1': training.phase1_rounds * cohort}
-  rounds = training.phase1_rounds + training.phase2_rounds
+  rounds, own = training.phase1_rounds + training.phase2_rounds, personalization
   plan |= {f'clustering {c.label}': cohort * (rounds if c.rule.trains else 1) for c in config.clusterings}
+  costs = {
+    own.LOCAL: rounds * num_clients,
+    own.FINE_TUNING: config.evaluation.fine_tuning * num_clients,
+    own.DITTO: rounds * cohort,
+  }
   later: dict[str, float] = {phase1.FEDAVG: training.phase2_rounds * cohort}
-  if config.evaluation.local_training:
-    later[local_training.LOCAL] = rounds * num_clients
+  later |= {PERSONALIZED[name]: costs[name] for name in config.evaluation.personalized}
   later |= {
     phase2.name_of(c.label): 0.0 if c.rule.trains else training.phase2_rounds * cohort
     for c in config.clusterings
   }
-  if len(later) > 1:  # Trained side by side, then read again one after the other.
-    plan[training_ahead.AHEAD] = sum(later.values())
-    later = dict.fromkeys(later, 0.0)
+  ahead = [name for name in later if name not in (PERSONALIZED[own.FINE_TUNING], PERSONALIZED[own.DITTO])]
+  if len(ahead) > 1:  # Trained side by side, then read again one after the other.
+    plan[training_ahead.AHEAD] = sum(later[name] for name in ahead)
+    later |= dict.fromkeys(ahead, 0.0)
   plan |= later
   plan |= {f'Phase 3 of {label}': cohort for label in labels}
   return plan | {'report': cohort}

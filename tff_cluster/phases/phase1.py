@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tff_cluster.experiment import phase_files
-from tff_cluster.phases import client_signatures, cluster_training, evaluation
+from tff_cluster.phases import client_signatures, cluster_training, evaluation, personalization
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files, saved_rounds
 
@@ -21,7 +21,13 @@ def run_phase1(experiment: live_experiment_lib.Experiment) -> None:
   last = training.phase1_rounds
   with experiment.timed('Phase 1', last + experiment.population.num_clients) as figures:
     outcome = experiment.train(
-      'phase1', experiment.everyone, trainer.computations.model.weights, 0, last, keep=(last - 1,)
+      'phase1',
+      experiment.everyone,
+      trainer.computations.model.weights,
+      0,
+      last,
+      (last - 1,),
+      _left(experiment),
     )
     experiment.count(outcome)
     kinds = sorted(client_signatures.kinds(training, (c.signature for c in experiment.config.clusterings)))
@@ -63,15 +69,25 @@ def train_baseline(experiment: live_experiment_lib.Experiment) -> 'trajectory.Ou
     *cluster_training.rounds_kept_of_fedavg(experiment),
   }
   initial = experiment.trainer.computations.model.weights
-  return experiment.train('baseline', experiment.everyone, initial, 0, last, keep)
+  return experiment.train('baseline', experiment.everyone, initial, 0, last, keep, _left(experiment))
 
 
 def baseline_is_done(experiment: live_experiment_lib.Experiment) -> bool:
-  """Tells whether the baseline has finished, with the model that is still asked for: by new clients only."""
-  folder = experiment.folder
+  """Tells whether the baseline has finished, with the models that are still asked for: by new clients, fine-tuning and Ditto."""
+  folder, store = experiment.folder, experiment.store
   if not folder.baseline.exists():
     return False
-  if not experiment.config.data.new_clients or folder.new_clients_baseline.exists():
+  pulled_to = personalization.models_of_fedavg(experiment)
+  if pulled_to is not None and not saved_rounds.are_whole(store, pulled_to):
+    return False
+  new = experiment.config.data.new_clients and not folder.new_clients_baseline.exists()
+  if not new and personalization.FINE_TUNING not in personalization.missing(experiment):
     return True
   saved = folder.load_finished(folder.baseline, phase_files.Baseline)
-  return saved_rounds.are_whole(experiment.store, saved.trajectory)
+  return saved_rounds.are_whole(store, saved.trajectory)
+
+
+def _left(experiment: live_experiment_lib.Experiment) -> tuple[int, ...]:
+  """Returns the rounds whose models are left in the store for Ditto."""
+  pulled_to = personalization.models_of_fedavg(experiment)
+  return () if pulled_to is None else pulled_to.rounds

@@ -15,8 +15,8 @@ from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.models import lookup
+from tff_cluster.phases import early_checks
 from tff_cluster.phases import live_experiment as live_experiment_lib
-from tff_cluster.phases import local_training
 
 
 @contextlib.contextmanager
@@ -50,7 +50,7 @@ def opened(
     workers = left.enter_context(_workers(machine, worker, progress))
     fresh = claim is not None and claim.there is None
     population, new = _made(config, fold) if fresh else _clients(folder, config, fold)
-    local_training.check(population, config)
+    early_checks.check_oracles(config, population)
     if config.evaluation.num_folds:
       populate.check_folds(population, config.evaluation.num_folds)
     from tff_cluster.engine import context
@@ -101,7 +101,7 @@ def prepare(claim: run_claim.Claim) -> None:
   lookup.check(claim.config.training.model)
   fresh = claim.there is None
   population, new = _made(claim.config, None) if fresh else _clients(claim.folder, claim.config, None)
-  local_training.check(population, claim.config)
+  early_checks.check_oracles(claim.config, population)
   claim.write()
   if fresh:
     _save(claim.folder, population, new)

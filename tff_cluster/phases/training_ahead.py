@@ -2,7 +2,8 @@
 
 A FedAvg round of a few clients, or a cluster that draws one, leaves the other cores idle, and the next clustering need not
 wait for it. All of these are trajectories that the store keeps, so they are trained here first; the phases then find them,
-and measure and save as they do without this. What goes wrong is left to the phase that asks for it.
+and measure and save as they do without this. What goes wrong is left to the phase that asks for it. Fine-tuning and Ditto come
+after FedAvg's last round, and train their clients side by side themselves.
 """
 
 import contextlib
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import phase_files
-from tff_cluster.phases import cluster_training, local_training, phase1, phase2
+from tff_cluster.experiment.config import PERSONALIZED
+from tff_cluster.phases import cluster_training, personalization, phase1, phase2
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 if TYPE_CHECKING:
@@ -75,8 +77,8 @@ def _missing(experiment: live_experiment_lib.Experiment) -> dict[str, int]:
     if not (clustering.rule.trains or folder.phase2(label).exists()):
       clusters = folder.load_finished(folder.clusters(label), phase_files.Clusters).clusters
       missing[phase2.name_of(label)] = later * len(clusters)
-  if config.evaluation.local_training and not folder.local.exists():
-    missing[local_training.LOCAL] = 0
+  if personalization.LOCAL in personalization.missing(experiment):
+    missing[PERSONALIZED[personalization.LOCAL]] = 0
   return missing
 
 
@@ -85,9 +87,9 @@ def _pieces(experiment: live_experiment_lib.Experiment, phases: list[str]) -> It
   for phase in phases:
     if phase == phase1.FEDAVG:
       yield _Piece(phase, lambda: phase1.train_baseline(experiment))
-    elif phase == local_training.LOCAL:
+    elif phase == PERSONALIZED[personalization.LOCAL]:
       for client in range(experiment.population.num_clients):
-        yield _Piece(phase, functools.partial(local_training.train_alone, experiment, client))
+        yield _Piece(phase, functools.partial(personalization.train_alone, experiment, client))
     else:
       label = next(c.label for c in experiment.config.clusterings if phase2.name_of(c.label) == phase)
       try:

@@ -26,9 +26,10 @@ from tff_cluster.base.words import (
 )
 from tff_cluster.data import population
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.measured import Evaluation
+from tff_cluster.experiment.measured import Evaluation, Personalized
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
+from tff_cluster.report import personalized
 from tff_cluster.scorecard import identical_clusterings
 from tff_cluster.scorecard.intervals import SAME, Interval, paired_bootstrap
 
@@ -124,6 +125,7 @@ def _answer(results: Results, clustering: Clustering) -> ClusteringAnswer:
     _effect_sentence(facts, float(own.mean()), float(baseline.mean())),
     _who_sentence(facts, results.population.client_ids),
     _phase1_sentence(facts, float(phase1.mean()), float(baseline.mean())),
+    personalized.sentence(results, clustering),
     _global_sentence(results, clustering),
     _groups_sentence(facts, clustering),
     _twin_sentence(results, clustering),
@@ -145,14 +147,14 @@ def _recoveries(results: Results, clustering: Clustering) -> tuple[Recovery, ...
   return tuple(found)
 
 
-def cost_ratio(results: Results, clustering: Clustering) -> float:
-  """Returns what a clustering takes of the run's budget, relative to FedAvg without clusters in Phase 2."""
-  return _ratio(results, clustering, results.config.evaluation.budget)
+def cost_ratio(results: Results, found: Clustering | Personalized) -> float:
+  """Returns what a clustering, or a baseline, takes of the run's budget, relative to FedAvg without clusters in Phase 2."""
+  return _ratio(results, found, results.config.evaluation.budget)
 
 
-def _ratio(results: Results, clustering: Clustering, unit: str) -> float:
+def _ratio(results: Results, found: Clustering | Personalized, unit: str) -> float:
   fedavg = (results.baseline.cost - results.phase1.cost).of(unit)
-  return clustering.cost.of(unit) / fedavg if fedavg else 0.0
+  return found.cost.of(unit) / fedavg if fedavg else 0.0
 
 
 def _trained(results: Results, clusters: Sequence[Sequence[str]]) -> int:

@@ -196,6 +196,7 @@ def _rounds_figure(run: FinishedRun) -> Drawn:
     (rounds[later], accuracies[later]),
     {c.label: curve(c.history) for c in run.results.clusterings},
     first,
+    {each.title: curve(each.history) for each in run.results.personalized},
   )
   caption = (
     'Mean over clients of the accuracy on their own test rows, a client in several clusters '
@@ -203,6 +204,8 @@ def _rounds_figure(run: FinishedRun) -> Drawn:
     'The dotted vertical line is the round after which clients were clustered; the right panel enlarges what follows. '
     'A clustering helps where its line stays above the unclustered one.'
   )
+  if run.results.personalized:
+    caption += ' Grey lines are of clients that have models of their own without clusters.'
   parts = [part for c in run.results.clusterings for part in identical_clusterings.parts(c)]
   if recursive := [part.label for part in parts if part.splits is not None]:
     caption += f' {series(recursive)} may split clients first after that round, and again later.'

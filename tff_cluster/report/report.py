@@ -10,7 +10,7 @@ from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.measured import Timing
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.papers.rohith2020.setting import describe_setting
-from tff_cluster.report import cluster_sections, pages, run_scorecard, sections
+from tff_cluster.report import cluster_sections, pages, personalized, run_scorecard, sections
 from tff_cluster.report.alternation.section import rounds_section
 from tff_cluster.report.answer import answer_run
 from tff_cluster.report.files import write_file, write_records
@@ -55,7 +55,9 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
     return [picture for picture in pictures if picture.section == section]
 
   parts = [
-    sections.answer_section(headline, answers, setting, caution(run.results)),
+    sections.answer_section(
+      headline, answers, setting, personalized.remarks(run.results), caution(run.results)
+    ),
     sections.run_section(whole, clusterings),
     beside.section() if setting.is_of_paper else None,
     sections.figures_section('Who gained and who lost', figures('clients')),

@@ -23,10 +23,17 @@ _TEMPLATE = 'report.html'
 
 
 def answer_section(
-  headline: str, answers: Sequence[ClusteringAnswer], setting: Setting, caution: str
+  headline: str, answers: Sequence[ClusteringAnswer], setting: Setting, beside: Sequence[str], caution: str
 ) -> Section:
-  """Returns the opening: the headline, one card a clustering, and what must be known of all means (empty: nothing)."""
-  remarks = []
+  """Returns the opening: the headline, one card a clustering, what stands beside them, and what must be known of all means.
+
+  Args:
+    headline, answers: See answer.answer_run.
+    setting: What was run.
+    beside: Sentences on baselines, see personalized.remarks.
+    caution: Empty where there is nothing that must be known.
+  """
+  remarks = [*beside]
   if setting.is_of_paper and not setting.is_papers:
     remarks.append(f'Run on {setting.words}: scaled down from Rohith et al. 2020.')
   if any(identical_clusterings.JOINT in answer.label for answer in answers):
@@ -97,8 +104,9 @@ def _costs(results: Results, merged: Sequence[Clustering]) -> Table:
       (f'unclustered, {results.baseline.rounds} rounds', results.baseline),
     )
   ]
-  if results.local is not None:
-    rows.append(('every client alone', *costs.cells([results.local.cost]), '–'))
+  rows += [
+    (each.title, *costs.cells([each.cost]), times(cost_ratio(results, each))) for each in results.personalized
+  ]
   for clustering in merged:
     # The same clusters may have been dearer to find.
     parts = identical_clusterings.parts(clustering)
@@ -119,8 +127,7 @@ def evaluators_section(results: Results) -> Section:
   lines: list[tuple[str, str, Evaluation]] = [
     (name, 'the global model', evaluation) for name, evaluation in stages
   ]
-  if results.local is not None:
-    lines.append(('every client alone', 'its own model, from the initial one', results.local.evaluation))
+  lines += [(each.title, each.model, each.evaluation) for each in results.personalized]
   for clustering in results.clusterings:
     for key, words in results_lib.rule_words(results).items():
       if key in clustering.evaluations:
@@ -196,7 +203,7 @@ def _dropped(results: Results) -> list[str]:
   counts = {
     'Phase 1': results.phase1.dropped_updates,
     'the unclustered model': results.baseline.dropped_updates,
-    'every client alone': 0 if results.local is None else results.local.dropped_updates,
+    **{each.title: each.dropped_updates for each in results.personalized},
     **{f'Phase 2 of {c.label}': c.dropped_updates for c in results.clusterings},
   }
   return [f'{plural(count, "update")} of {name}' for name, count in counts.items() if count]

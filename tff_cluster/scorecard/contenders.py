@@ -19,13 +19,16 @@ from tff_cluster.clustering import overlap_dial
 from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.measured import Evaluation, Local
+from tff_cluster.experiment.config import PERSONALIZED
+from tff_cluster.experiment.measured import Evaluation, Personalized
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import identical_clusterings
 
-FEDAVG, LOCAL = 'FedAvg without clusters', 'every client alone'
-KINDS = ('fedavg', 'local', 'oracle', 'disjoint', 'overlapping')
+FEDAVG = 'FedAvg without clusters'
+# Kinds of what clusterings are compared with, FedAvg first, and what they are called beside a difference.
+REFERENCES = {'fedavg': 'FedAvg', 'local': 'alone', 'fine_tuning': 'fine-tuned', 'ditto': 'Ditto'}
+KINDS = (*REFERENCES, 'oracle', 'disjoint', 'overlapping')
 # With their words. Runs have two, equal rounds and one of the others.
 BUDGETS = {
   'equal_rounds': 'equal rounds',
@@ -59,7 +62,8 @@ class Measured:
     singletons: Number of clusters with one client.
     memberships: Mean number of clusters of a client.
     recovery: Scores by planted grouping, see tff_cluster/clustering/recovery.py; empty where nothing is clustered.
-    cost: By budget, of Phase 2 and of finding the clusters; for local training its share of the rounds of Phase 2.
+    cost: By budget, of Phase 2 and of finding the clusters. Baselines in which clients have models of their own are not stopped
+      earlier: they cost the same at both.
     alternation: What rounds that alternated between clustering and training came to; None where there were none.
   """
 
@@ -81,7 +85,7 @@ class Contender:
   """A row of the comparison.
 
   Attributes:
-    name: FEDAVG, LOCAL, or the label of a clustering; of identical ones all their labels, see identical.joined.
+    name: FEDAVG, a title of config.PERSONALIZED, or the label of a clustering; of identical ones all their labels, see identical.joined.
     kind: One of KINDS; a clustering that overlaps under any seed is 'overlapping', planted groups are 'oracle'. Where a
       method found just those, it is the method's.
     runs: One a seed, by ascending seed.
@@ -95,7 +99,7 @@ class Contender:
 
   @property
   def is_clustering(self) -> bool:
-    return self.kind in ('oracle', 'disjoint', 'overlapping')
+    return self.kind not in REFERENCES
 
   @property
   def each(self) -> tuple['Contender', ...]:
@@ -109,7 +113,7 @@ class Contender:
 
 
 def read_contenders(runs: Runs) -> list[Contender]:
-  """Returns FedAvg, local training where the runs have it, and every clustering in the order of the configuration.
+  """Returns FedAvg, the baselines of clients with models of their own, and every clustering in the order of the configuration.
 
   Clusterings with the same clusters and accuracies under every seed, at either budget, are one contender. Positions of the overlap dial are left out, see `read_positions`: a sweep is no contender.
 
@@ -122,9 +126,15 @@ def read_contenders(runs: Runs) -> list[Contender]:
   """
   ordered = checked(runs)
   contenders = [Contender(FEDAVG, 'fedavg', tuple(_fedavg(*run) for run in ordered))]
-  alone = [_local(seed, results, results.local) for seed, results in ordered if results.local is not None]
-  if len(alone) == len(ordered):
-    contenders.append(Contender(LOCAL, 'local', tuple(alone)))
+  for name, title in PERSONALIZED.items():
+    own = [
+      _personalized(seed, results, each)
+      for seed, results in ordered
+      for each in results.personalized
+      if each.name == name
+    ]
+    if len(own) == len(ordered):
+      contenders.append(Contender(title, name, tuple(own)))
   for position, clustering in enumerate(ordered[0][1].clusterings):
     if overlap_dial.is_position(clustering.label):
       continue
@@ -229,15 +239,8 @@ def _fedavg(seed: int, results: Results) -> Measured:
   return Measured(seed, accuracy, everybodys, {}, None, None, 0, 1.0, {}, cost)
 
 
-def _local(seed: int, results: Results, local: Local) -> Measured:
-  training = results.config.training
-  # Every client trains in every round of both phases, so the part of Phase 2 is a whole number.
-  rounds = training.phase1_rounds + training.phase2_rounds
-  trained, visited = (
-    count * training.phase2_rounds // rounds for count in (local.cost.client_rounds, local.cost.rows_trained)
-  )
-  cost = _at_both(results, Cost(client_rounds=trained, rows_trained=visited))
-  accuracy = _at_both(results, _accuracy(local.evaluation))
+def _personalized(seed: int, results: Results, found: Personalized) -> Measured:
+  cost, accuracy = _at_both(results, found.cost), _at_both(results, _accuracy(found.evaluation))
   return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, {}, cost)
 
 

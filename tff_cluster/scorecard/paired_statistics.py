@@ -2,13 +2,13 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tff_cluster.base import seeding
 from tff_cluster.base.words import interval_points
-from tff_cluster.scorecard.contenders import Contender
+from tff_cluster.scorecard.contenders import REFERENCES, Contender
 from tff_cluster.scorecard.intervals import SAME, Interval, SignTest, cautious_interval, sign_test
 
 # As in a run's history: a client with 99 of 100 rows right is at a target of 0.99, whatever the binary fractions say.
@@ -76,8 +76,7 @@ class Summary:
     mean: Mean client accuracy, with its 95% interval over seeds and clients.
     worst_decile: Mean accuracy of the lowest tenth of clients, a mean over seeds.
     at_target: Share of clients at the target accuracy, a mean over seeds.
-    over_fedavg: Against FedAvg without clusters; None for itself.
-    over_local: Against every client alone; None for itself, or where that was not run.
+    over: Against what clusterings are compared with, by kind (contenders.REFERENCES); None for itself, and where it was not run.
   """
 
   name: str
@@ -86,13 +85,17 @@ class Summary:
   mean: Interval
   worst_decile: float
   at_target: float
-  over_fedavg: Difference | None
-  over_local: Difference | None
+  over: Mapping[str, Difference | None]
   kinds: tuple[str, ...]
 
   @property
   def is_clustering(self) -> bool:
-    return self.kind not in ('fedavg', 'local')
+    return self.kind not in REFERENCES
+
+  @property
+  def over_fedavg(self) -> Difference | None:
+    """The difference to FedAvg without clusters; None for itself."""
+    return self.over['fedavg']
 
   @property
   def gain(self) -> Difference:
@@ -192,8 +195,7 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
       mean=_share(mean(accuracies)),
       worst_decile=float(np.mean([worst_decile(own) for own in accuracies])),
       at_target=float(np.mean([at_target(own, target) for own in accuracies])),
-      over_fedavg=against(contender, 'fedavg', budget),
-      over_local=against(contender, 'local', budget),
+      over={kind: against(contender, kind, budget) for kind in REFERENCES},
     )
 
   rows = [contender for contender in contenders if contender.kind == 'overlapping']

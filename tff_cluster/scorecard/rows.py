@@ -255,8 +255,12 @@ class Ours:
   @cached_property
   def alone_over_rows(self) -> tuple[float, ...]:
     """That of every client alone; empty where it was not asked for."""
-    found = [run.results.local for run in self.runs]
-    return tuple(100.0 * local.evaluation.clients.accuracy for local in found if local is not None)
+    return tuple(
+      100.0 * each.evaluation.clients.accuracy
+      for run in self.runs
+      for each in run.results.personalized
+      if each.name == 'local'
+    )
 
   @property
   def _clustered(self) -> list[tuple[Results, Clustering]]:

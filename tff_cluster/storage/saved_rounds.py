@@ -111,6 +111,11 @@ def load_kept(folder: pathlib.Path, numbers: Collection[int]) -> dict[int, Recor
   return records if all(set(COLUMNS) <= set(record) for record in records.values()) else None
 
 
+def are_kept(folder: pathlib.Path, numbers: Collection[int]) -> bool:
+  """Tells whether these rounds are kept and whole, reading one at a time."""
+  return all(load_kept(folder, [number]) is not None for number in numbers)
+
+
 def keep(folder: pathlib.Path, number: int) -> Record | None:
   """Returns what was saved of a round, and keeps it where it was only the latest; None as for load_or_none."""
   record = load_or_none(folder, number)

@@ -9,7 +9,8 @@
   contenders   [{name, kind, kinds [text], summaries: {budget: SUMMARY}, recovery: {truth: {measure, values [float], one a seed}}}]
   runs         [RUN], one a seed, ascending
 
-  SUMMARY      over all seeds: mean, low, high (accuracy with its 95% interval), over_fedavg and over_local: null, or
+  SUMMARY      over all seeds: mean, low, high (accuracy with its 95% interval), over_fedavg, over_local, over_fine_tuning and
+               over_ditto: null, or
                mean, low and high of the difference. low and high are null for one client under one seed
   RUN          seed (int), clients [id], classes (int), labels int[clients][classes] (training rows),
                groups [{name, members [[client]], shares [[float]] or null}] (planted; null where nobody has parts),
@@ -19,8 +20,8 @@
                where all are zero), mean (distance of two clients), neighbours [[client]] and distances [[float]] (at
                most NEIGHBOURS, nearest first)
   MEASURED     budgets {budget: {accuracy [float, one a client], mean, worst_decile, at_target, harmed_fedavg,
-               harmed_local, passes and the parts of the cost (tff_cluster/base/cost.py)}}, signature (text or null),
-               num_clusters (int or null), memberships,
+               harmed_local, harmed_fine_tuning, harmed_ditto, passes and the parts of the cost (tff_cluster/base/cost.py)}},
+               signature (text or null), num_clusters (int or null), memberships,
                clusters [[client]] or null, shares [[float, one a member]] or null (as much of each), colours [position in
                palette, null for a cluster that is left grey] or null, way (null but for a method that alternates with training,
                whose memberships are known: WAY), stages [{round, clusters, models}]: of a recursion the clusters after each round
@@ -46,13 +47,13 @@ from tff_cluster.experiment.results import Results
 from tff_cluster.report.atlas import ways
 from tff_cluster.report.figures import base, ordering
 from tff_cluster.scorecard import cluster_contents
-from tff_cluster.scorecard.contenders import BUDGETS, Contender, Measured, Runs
+from tff_cluster.scorecard.contenders import BUDGETS, REFERENCES, Contender, Measured, Runs
 
 SCHEMA = 1
 NEIGHBOURS = 8
 DECIMALS, DIGITS = 4, 4
 _TABLE = (
-    'worst_decile', 'at_target', 'harmed_fedavg', 'harmed_local',
+    'worst_decile', 'at_target', *(f'harmed_{kind}' for kind in REFERENCES),
     'passes', *(field.name for field in dataclasses.fields(Cost)),
 )  # fmt: skip
 Arrays = Mapping[int, Mapping[str, np.ndarray]]
@@ -134,7 +135,7 @@ def _contender(entry: Mapping[str, Any], seeds: int) -> dict[str, Any]:
       budget: _interval(summary['accuracy'])
       | {
         name: None if summary[name] is None else _interval(summary[name]['interval'])
-        for name in ('over_fedavg', 'over_local')
+        for name in (f'over_{kind}' for kind in REFERENCES)
       }
       for budget, summary in entry['budgets'].items()
     },

@@ -52,21 +52,25 @@ function outcomeColumn() {
     { name: 'equal', colour: PALE, members: side(0) },
     { name: 'worse', colour: WORSE, members: side(-1) },
   ];
-  const reference = DATA.contenders[chosen.reference].kind === 'local' ? 'alone' : 'FedAvg';
+  const reference = REFERENCES[kindOf(chosen.reference)];
   return { title: `against ${reference}`, nodes: nodes.filter(({ members }) => members.length), fixed: true };
 }
 
 function flowColumns() {
-  const alone = DATA.contenders[chosen.contender].kind === 'local';
+  const titles = { local: 'alone, from the start', ditto: 'Ditto, from the start' };
+  const kind = kindOf(chosen.contender);
   const { way } = measured();
-  const start = alone
-    ? { title: 'alone, from the start', nodes: everybody('own models') }
+  const start = kind in titles
+    ? { title: titles[kind], nodes: everybody('own models') }
     : way && way.start === 'random'
       ? { title: 'start', nodes: everybody('random models') }
       : { title: 'Phase 1', nodes: everybody('one model') };
   const columns = [...groupColumn(), start, ...clusterColumns(), outcomeColumn()];
-  if (DATA.contenders[chosen.contender].kind === 'fedavg') {
+  if (['fedavg', 'fine_tuning'].includes(kind)) {
     columns.splice(-1, 0, { title: 'Phase 2', nodes: everybody('one model') });
+  }
+  if (kind === 'fine_tuning') {
+    columns.splice(-1, 0, { title: 'fine-tuning', nodes: everybody('own models') });
   }
   return columns;
 }

@@ -89,7 +89,7 @@ function ring(r, parts) {
 }
 
 function clusterParts(client, clusters) {
-  if (!clusters) return [[DATA.contenders[chosen.contender].kind === 'local' ? GREY : INK, 1]];
+  if (!clusters) return [[hasOwnModels(chosen.contender) ? GREY : INK, 1]];
   const own = clusters[client];
   return own.map((cluster) => [clusterColour(chosen.contender, cluster), clusterShare(chosen.contender, cluster, client) ?? 1 / own.length]);
 }
@@ -124,7 +124,7 @@ function mapLegend() {
 }
 
 function oneModel() {
-  return DATA.contenders[chosen.contender].kind === 'local' ? 'every client has its own model' : 'one model for all clients';
+  return hasOwnModels(chosen.contender) ? 'every client has its own model' : 'one model for all clients';
 }
 
 function drawMap() {

@@ -5,8 +5,11 @@ const DATA = JSON.parse(document.getElementById('data').textContent);
 const SVG = 'http://www.w3.org/2000/svg';
 const INK = '#222222', GREY = '#767676', PALE = '#D9D9D9', BETTER = '#0072B2', WORSE = '#D55E00';
 const KINDS = {
-  fedavg: 'no clusters', local: 'alone', oracle: 'oracle', disjoint: 'disjoint', overlapping: 'overlapping',
+  fedavg: 'no clusters', local: 'alone', fine_tuning: 'fine-tuned', ditto: 'Ditto', oracle: 'oracle', disjoint: 'disjoint',
+  overlapping: 'overlapping',
 };
+// Kinds of contenders that others are compared with.
+const REFERENCES = { fedavg: 'FedAvg', local: 'alone', fine_tuning: 'fine-tuned', ditto: 'Ditto' };
 // Accuracies have four decimals: less than half a step apart is equal.
 const SAME = 5e-5;
 
@@ -80,7 +83,16 @@ function kindsOf(contender) {
 }
 
 function references() {
-  return DATA.contenders.map((_, i) => i).filter((i) => ['fedavg', 'local'].includes(DATA.contenders[i].kind));
+  return DATA.contenders.map((_, i) => i).filter((i) => DATA.contenders[i].kind in REFERENCES);
+}
+
+function kindOf(contender) {
+  return DATA.contenders[contender].kind;
+}
+
+// Whether a contender without clusters has a model for each client.
+function hasOwnModels(contender) {
+  return kindOf(contender) !== 'fedavg' && kindOf(contender) in REFERENCES;
 }
 
 // Planted groups: the first grouping of the run.

@@ -7,19 +7,15 @@ function column(title, value, shown, about, numeric = true) {
   return { title, value, shown, about, numeric };
 }
 
-function referenceKey() {
-  return DATA.contenders[chosen.reference].kind === 'local' ? 'local' : 'fedavg';
-}
-
 function columns() {
   const at = (i) => measured(i).budgets[chosen.budget];
   const over = (i) => (i === chosen.reference ? null : at(i).mean - at(chosen.reference).mean);
-  const harmed = (i) => (i === chosen.reference ? null : at(i)[`harmed_${referenceKey()}`]);
+  const harmed = (i) => (i === chosen.reference ? null : at(i)[`harmed_${kindOf(chosen.reference)}`]);
   const summary = (i) => DATA.contenders[i].summaries[chosen.budget];
-  const overAll = (i) => summary(i)[`over_${referenceKey()}`];
+  const overAll = (i) => summary(i)[`over_${kindOf(chosen.reference)}`];
   const truths = [...new Set(DATA.contenders.flatMap((contender) => Object.keys(contender.recovery)))];
   const orNull = (value) => (value === undefined ? null : value);
-  const reference = DATA.contenders[chosen.reference].kind === 'local' ? 'alone' : 'FedAvg';
+  const reference = REFERENCES[kindOf(chosen.reference)];
   return [
     column('contender', (i) => DATA.contenders[i].name, (value) => value, 'Sort by name', false),
     column('kind', kindsOf, (value) => value, 'Sort by kind', false),

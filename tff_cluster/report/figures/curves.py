@@ -19,6 +19,7 @@ def accuracy_over_rounds(
   baseline: tuple[np.ndarray, np.ndarray],
   clusterings: Mapping[str, tuple[np.ndarray, np.ndarray]],
   clustered_after: int,
+  personalized: Mapping[str, tuple[np.ndarray, np.ndarray]],
 ) -> 'Figure':
   """Draws the mean client accuracy over rounds: the whole run, and Phase 2 enlarged beside it.
 
@@ -27,6 +28,7 @@ def accuracy_over_rounds(
     baseline: The same for the unclustered model in the rounds of Phase 2.
     clusterings: The same for each clustering, rounds counted from the start of Phase 1.
     clustered_after: The last round of Phase 1.
+    personalized: The same for each baseline in which clients have models of their own.
   """
   from matplotlib.ticker import MaxNLocator
 
@@ -40,6 +42,8 @@ def accuracy_over_rounds(
     width = max(3.4 - 0.8 * i, 1.6)  # Later lines are thinner: where two coincide, both are seen.
     colour = base.colours(len(clusterings))[i]
     lines.append((base.short(label, 30), _joined(start, curve), colour, _DASHES[i % len(_DASHES)], width))
+  for i, (label, own) in enumerate(personalized.items()):
+    lines.append((label, own, base.GREY, _DASHES[i % len(_DASHES)], 1.1))
   for axes in (whole, late):
     for label, (rounds, accuracy), colour, dash, width in lines:
       late_mark = 'o' if len(rounds) < 2 else None

@@ -1,6 +1,9 @@
 """The answer of a comparison in words; a difference counts where its interval excludes zero."""
 
-from tff_cluster.base.words import percent, plural, points, series
+from collections.abc import Iterator
+
+from tff_cluster.base.words import capital, percent, plural, points, series
+from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS
 from tff_cluster.scorecard.intervals import seeds_needed
 from tff_cluster.scorecard.paired_statistics import Difference, Statistics
@@ -25,7 +28,7 @@ def headline(statistics: Statistics) -> str:
 
 
 def sentences(statistics: Statistics) -> list[str]:
-  """Returns overlap against disjoint at either budget, and the clusterings against every client alone."""
+  """Returns overlap against disjoint at either budget, and the clusterings against clients with models of their own."""
   words = {
     'above': 'is better than',
     'unclear': 'is not shown to be better or worse than',
@@ -42,14 +45,18 @@ def sentences(statistics: Statistics) -> list[str]:
         f'{difference.words}{_would_do(difference, len(statistics.seeds))}.'
       )
       told.setdefault(sentence, []).append(f'at {BUDGETS[budget]}')
-  found = [f'{_capital(series(budgets))} {sentence}' for sentence, budgets in told.items()]
-  alone = [
-    s for s in statistics.summaries[ROUNDS] if s.over_local is not None and s.kind not in ('fedavg', 'oracle')
-  ]
-  if alone:
-    better = [s.name for s in alone if s.over_local is not None and s.over_local.side == 'above']
-    found.append(f'Better than every client alone: {series(better) or "no clustering"}.')
-  return found
+  found = [f'{capital(series(budgets))} {sentence}' for sentence, budgets in told.items()]
+  return [*found, *_against_personalized(statistics)]
+
+
+def _against_personalized(statistics: Statistics) -> Iterator[str]:
+  """Yields which clusterings are better than each baseline in which clients have models of their own."""
+  clusterings = [s for s in statistics.summaries[ROUNDS] if s.is_clustering and s.kind != 'oracle']
+  for name, title in PERSONALIZED.items():
+    over = {s.name: difference for s in clusterings if (difference := s.over[name]) is not None}
+    if over:
+      better = [label for label, difference in over.items() if difference.side == 'above']
+      yield f'Better than {title}: {series(better) or "no clustering"}.'
 
 
 def _enough_seeds(statistics: Statistics) -> str:
@@ -94,7 +101,3 @@ def _needed(difference: Difference, size: float = 0.0) -> int:
 
 def _size(spread: float) -> str:
   return points(spread).removeprefix('+')
-
-
-def _capital(text: str) -> str:
-  return text[0].upper() + text[1:]

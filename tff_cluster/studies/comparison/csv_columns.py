@@ -4,6 +4,7 @@ Accuracies and shares are from 0 to 1; a value that does not exist (None) is an 
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,8 +13,9 @@ import numpy as np
 
 from tff_cluster.base.cost import Cost
 from tff_cluster.clustering.membership_history import Alternated
+from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.scorecard import paired_statistics
-from tff_cluster.scorecard.contenders import ROUNDS, Contender, Measured
+from tff_cluster.scorecard.contenders import FEDAVG, ROUNDS, Contender, Measured
 from tff_cluster.scorecard.intervals import SAME
 
 
@@ -26,7 +28,7 @@ class Line:
     run: It under one seed.
     budget: A key of contenders.BUDGETS.
     target: Test accuracy that clients are to reach.
-    references: FedAvg and every client alone under the same seed, by their kind; the latter only where it was run.
+    references: FedAvg and clients with models of their own under the same seed, by their kind, those that were run.
   """
 
   contender: Contender
@@ -94,8 +96,14 @@ _BEFORE_RULES = (
     'share of clients at the target accuracy',
     lambda line: paired_statistics.at_target(line.accuracy, line.target),
   ),
-  Column('harmed_fedavg', 'share of clients worse off than with FedAvg', lambda line: line.harmed('fedavg')),
-  Column('harmed_local', 'share of clients worse off than alone', lambda line: line.harmed('local')),
+  *(
+    Column(
+      f'harmed_{kind}',
+      f'share of clients worse off than with {words}',
+      functools.partial(Line.harmed, reference=kind),
+    )
+    for kind, words in {'fedavg': FEDAVG, **PERSONALIZED}.items()
+  ),
 )
 _AFTER_RULES = (
   Column('num_clusters', 'clusters', lambda line: line.run.num_clusters),
@@ -178,7 +186,7 @@ def _lines(contenders: Sequence[Contender], target: float) -> Iterator[Line]:
   references = {
     contender.kind: {run.seed: run for run in contender.runs}
     for contender in contenders
-    if contender.kind in ('fedavg', 'local')
+    if not contender.is_clustering
   }
   for contender in itertools.chain.from_iterable(row.each for row in contenders):
     for run in contender.runs:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster.base.words import size
+from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.report.figures import base
+from tff_cluster.scorecard.contenders import REFERENCES
 from tff_cluster.scorecard.intervals import Interval
 
 if TYPE_CHECKING:
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
 
 KINDS = {
   'fedavg': ('FedAvg without clusters', '*'),
-  'local': ('every client alone', 'X'),
+  'local': (PERSONALIZED['local'], 'X'),
+  'fine_tuning': (PERSONALIZED['fine_tuning'], 'P'),
+  'ditto': (PERSONALIZED['ditto'], 'v'),
   'oracle': ('planted groups (oracle)', 'D'),
   'disjoint': ('disjoint', 's'),
   'overlapping': ('overlapping', 'o'),
@@ -32,7 +36,7 @@ class Mark:
 
   Attributes:
     name: Its name.
-    kind: 'fedavg', 'local', 'oracle', 'disjoint' or 'overlapping'.
+    kind: One of contenders.KINDS.
     budget: At what budget, in words.
     accuracy: Mean client accuracy, 0 to 1.
     worst: Mean accuracy of the worst decile of clients.
@@ -182,11 +186,12 @@ def _at(marks: Sequence[Mark], name: str, budget: str) -> Mark:
 def colour_of(kind: str) -> str:
   """Returns the colour of a kind of contender."""
   blue, red, green = base.colours(3)
-  return {'fedavg': base.INK, 'local': base.GREY, 'oracle': green, 'disjoint': blue, 'overlapping': red}[kind]
+  own = {'fedavg': base.INK, 'oracle': green, 'disjoint': blue, 'overlapping': red}
+  return own.get(kind, base.GREY)
 
 
 def own_colours(marks: Sequence[Mark], names: Sequence[str], taken: str | None = None) -> Mapping[str, str]:
-  """Returns a colour for each contender: its own for a clustering, black and grey for FedAvg and local training.
+  """Returns a colour for each contender: its own for a clustering, black for FedAvg, grey for clients with own models.
 
   Args:
     marks: The contenders.
@@ -194,7 +199,7 @@ def own_colours(marks: Sequence[Mark], names: Sequence[str], taken: str | None =
     taken: A colour that no clustering gets.
   """
   kinds = {mark.name: mark.kind for mark in marks}
-  others = [name for name in names if kinds[name] not in ('fedavg', 'local')]
+  others = [name for name in names if kinds[name] not in REFERENCES]
   free = [colour for colour in base.colours(len(others) + (taken is not None)) if colour != taken]
   own = dict(zip(others, itertools.cycle(free), strict=False))
   return {name: own.get(name) or colour_of(kinds[name]) for name in names}

@@ -30,7 +30,7 @@ comparison.json holds
                where it is undefined for a seed
 
   COST         see Cost in tff_cluster/base/cost.py
-  SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg and over_local (DIFFERENCE or null)
+  SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg, over_local, over_fine_tuning and over_ditto (DIFFERENCE or null)
   DIFFERENCE   interval INTERVAL, clients and seeds {better, worse, equal, p_value} (sign tests over all clients of all
                seeds and over the seeds' means), harmed (share of clients), spread (standard deviation of the seeds' means,
                null for one seed), side 'above', 'unclear' or 'below'
@@ -135,8 +135,7 @@ def _summary(summary: paired_statistics.Summary) -> dict[str, Any]:
     'accuracy': dataclasses.asdict(summary.mean),
     'worst_decile': summary.worst_decile,
     'at_target': summary.at_target,
-    'over_fedavg': _difference(summary.over_fedavg),
-    'over_local': _difference(summary.over_local),
+    **{f'over_{kind}': _difference(difference) for kind, difference in summary.over.items()},
   }
 
 

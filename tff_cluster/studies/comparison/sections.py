@@ -8,11 +8,20 @@ import numpy as np
 from tff_cluster.base import cost as cost_lib
 from tff_cluster.base.words import error, interval_points, percent, score, series
 from tff_cluster.clustering.membership_history import Alternated
+from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.report import costs
 from tff_cluster.report.pages import Cell, Section, Table, verdict_cell
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import identical_clusterings
-from tff_cluster.scorecard.contenders import BUDGETS, EQUAL_COST, ROUNDS, Contender, Measured, Runs
+from tff_cluster.scorecard.contenders import (
+  BUDGETS,
+  EQUAL_COST,
+  REFERENCES,
+  ROUNDS,
+  Contender,
+  Measured,
+  Runs,
+)
 from tff_cluster.scorecard.intervals import Interval, SignTest
 from tff_cluster.scorecard.paired_statistics import Difference, Statistics, Summary
 from tff_cluster.studies.comparison.alarms import recoveries
@@ -38,7 +47,6 @@ def contenders_section(
   contenders: Sequence[Contender], statistics: Statistics, pictures: Sequence[Picture]
 ) -> Section:
   """Returns every contender's accuracies at equal cost, and the global test set; at equal rounds see the answer."""
-  has_local = any(contender.kind == 'local' for contender in contenders)
   tables = [contenders_table(statistics, budget) for budget in statistics.budgets if budget != ROUNDS]
   data = {
     'tables': tables,
@@ -53,7 +61,7 @@ def contenders_section(
       'rule_accuracy',
       'On the clients’ own test rows by rule of Phase 3, at equal rounds, mean over clients and seeds',
     ),
-    'has_local': has_local,
+    'own_models': any(contender.kind in PERSONALIZED for contender in contenders),
     'signs': _signs(statistics),
     'pictures': pictures,
   }
@@ -78,7 +86,8 @@ def _by_rule(contenders: Sequence[Contender], figure: str, caption: str) -> Tabl
 
 def contenders_table(statistics: Statistics, budget: str) -> Table:
   """Returns every contender's accuracies at a budget."""
-  has_local = any(summary.kind == 'local' for summary in statistics.summaries[budget])
+  summaries = statistics.summaries[budget]
+  kinds = [summary.kind for summary in summaries if summary.kind in PERSONALIZED]
   header = [
     '',
     'mean client',
@@ -87,8 +96,8 @@ def contenders_table(statistics: Statistics, budget: str) -> Table:
     'against FedAvg',
     'harmed',
   ]
-  header += ['against alone', 'harmed'] if has_local else []
-  rows = [_contender_row(summary, has_local) for summary in statistics.summaries[budget]]
+  header += [f'against {REFERENCES[kind]}' for kind in kinds]
+  rows = [_contender_row(summary, kinds) for summary in summaries]
   return Table(header, rows, range(1, len(header)), f'At {BUDGETS[budget]}')
 
 
@@ -186,7 +195,7 @@ def costs_section(contenders: Sequence[Contender], runs: Runs, pictures: Sequenc
   data = {
     'stopped': any(len(set(run.cost.values())) > 1 for part in every for run in part.runs),
     'budget': words,
-    'has_local': any(part.kind == 'local' for part in every),
+    'kinds': {part.kind for part in every},
     'spent': Table(header, rows, range(1, len(header))),
     'about_costs': costs.WORDS,
     'pictures': pictures,
@@ -225,18 +234,19 @@ def accuracy_cells(summary: Summary) -> list[Any]:
   return [mean_cell(summary.mean, percent), difference_cell(summary.gain)]
 
 
-def _contender_row(summary: Summary, has_local: bool) -> tuple[Any, ...]:
+def _contender_row(summary: Summary, kinds: Sequence[str]) -> tuple[Any, ...]:
   cells: list[Any] = [
     Cell(summary.name, (', '.join(summary.kinds),) if summary.is_clustering else ()),
     mean_cell(summary.mean, percent),
     percent(summary.worst_decile),
     percent(summary.at_target),
   ]
-  for difference in (summary.over_fedavg, summary.over_local)[: 2 if has_local else 1]:
-    cells += [
-      '–' if difference is None else difference_cell(difference),
-      '–' if difference is None else percent(difference.harmed),
-    ]
+  fedavg = summary.over_fedavg
+  cells += ['–', '–'] if fedavg is None else [difference_cell(fedavg), percent(fedavg.harmed)]
+  for difference in (summary.over[kind] for kind in kinds):
+    cells.append(
+      '–' if difference is None else difference_cell(difference, f'{percent(difference.harmed)} harmed')
+    )
   return tuple(cells)
 
 
@@ -264,11 +274,11 @@ def _signs(statistics: Statistics) -> Table:
   rows = []
   for summary in statistics.summaries[ROUNDS]:
     if summary.is_clustering:
-      for name, difference in (('FedAvg', summary.over_fedavg), ('alone', summary.over_local)):
+      for kind, difference in summary.over.items():
         if difference is not None:
           clients, seeds = difference.clients, difference.seeds
           rows.append((
-              summary.name, name, f'{clients.better:,}', f'{clients.worse:,}', f'{clients.equal:,}', _p_value(clients.p_value),
+              summary.name, REFERENCES[kind], f'{clients.better:,}', f'{clients.worse:,}', f'{clients.equal:,}', _p_value(clients.p_value),
               f'{seeds.better} of {_count(seeds)}', _p_value(seeds.p_value),
           ))  # fmt: skip
   header = ('', 'against', 'clients better', 'worse', 'equal', 'p', 'seeds better', 'p')

@@ -1,0 +1,244 @@
+"""Baselines in which every client has a model of its own and nothing is clustered, measured beside FedAvg.
+
+* Every client alone: from the initial model, for as many rounds as both phases have.
+* Fine-tuned FedAvg: from FedAvg's last model every client trains alone for e rounds. One e, from 0 to `fine_tuning`, is for all
+  clients: the one with the best mean accuracy on their validation rows, of equal ones the least.
+* Ditto (T. Li, S. Hu, A. Beirami, V. Smith, "Ditto: Fair and Robust Federated Learning Through Personalization", ICML 2021,
+  algorithm 1): beside FedAvg's w every client keeps a v for F(v) + lambda / 2 * |v - w|^2, where F is its loss. In a round whose
+  cohort it is in, it makes its local epochs from its v with lambda (v - w) added to each gradient, where w is the model that it
+  received in that round; in other rounds v stays, and before the first one it is the initial model. Both models are trained in
+  the same order of rows.
+
+What a client trains for itself it sends to nobody: no aggregator, no optimizer of the server and no attack on what is sent has a
+part in it. It is a trajectory of one client, so it is resumed, and found in the store, as others are. A client whose update is not
+finite stays with the model that it has, as it would among others.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tff_cluster.base.cost import Cost
+from tff_cluster.base.types import Json, Weights
+from tff_cluster.base.words import plural
+from tff_cluster.data import class_counts
+from tff_cluster.experiment import memory_need, phase_files
+from tff_cluster.experiment.measured import Evaluation, History, Personalized
+from tff_cluster.experiment.sections import PERSONALIZED
+from tff_cluster.phases import evaluation
+from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.storage import files, saved_rounds
+
+if TYPE_CHECKING:
+  from tff_cluster.federated import trajectory as trajectory_lib
+
+LOCAL, FINE_TUNING, DITTO = PERSONALIZED
+_OF_SERVER = ('aggregator', 'server_optimizer', 'server_learning_rate', 'server_momentum')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Trained:
+  """Every client's trajectory, without models (those of 1,000 clients would not fit into memory), and scores of its last model."""
+
+  outcomes: list['trajectory_lib.Outcome']
+  scores: class_counts.Scores
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Made:
+  """A baseline; see measured.Personalized."""
+
+  model: str
+  round: int
+  cost: Cost
+  history: History
+  trained: _Trained
+
+
+def run(experiment: live_experiment_lib.Experiment) -> None:
+  """Trains the baselines that are asked for, once FedAvg is there, and saves `phase2/NAME.json` of each."""
+  makers = {LOCAL: _alone, FINE_TUNING: _fine_tuned, DITTO: _ditto}
+  for name in missing(experiment):
+    with experiment.timed(PERSONALIZED[name], experiment.population.num_clients) as figures:
+      made = makers[name](experiment)
+      scores, outcomes = made.trained.scores, made.trained.outcomes
+      found = Personalized(
+        name,
+        made.model,
+        made.round,
+        made.cost,
+        made.history,
+        Evaluation(None, scores.summary(), scores.client_accuracy.tolist()),
+        sum(int(outcome.history.dropped.sum()) for outcome in outcomes),
+      )
+      timing = figures(accuracy=found.evaluation.clients.mean_client_accuracy)
+      kept = [outcome.checkpoints for outcome in outcomes]
+      files.save_json(experiment.folder.personalized(name), phase_files.OwnModels(kept, found, timing))
+
+
+def missing(experiment: live_experiment_lib.Experiment) -> list[str]:
+  """Returns the baselines that are asked for and not done."""
+  asked = experiment.config.evaluation.personalized
+  return [name for name in asked if not experiment.folder.personalized(name).exists()]
+
+
+def train_alone(experiment: live_experiment_lib.Experiment, client: int) -> 'trajectory_lib.Outcome':
+  """Trains a client alone from the initial model, as far as the store lacks it; counts nothing."""
+  from tff_cluster.federated import trajectory
+
+  return trajectory.run(of_client(experiment, client), _last_round(experiment))
+
+
+def of_client(
+  experiment: live_experiment_lib.Experiment,
+  client: int,
+  start: Weights | None = None,
+  start_round: int = 0,
+  pull: 'trajectory_lib.Pull | None' = None,
+) -> 'trajectory_lib.Trajectory':
+  """Returns the trajectory of a client that trains for itself; default: from the initial model. See Trajectory."""
+  from tff_cluster.federated import trajectory
+
+  trainer, settings = experiment.trainer.alone, dict[str, Json](experiment.settings)
+  for name in _OF_SERVER:
+    settings.pop(name, None)
+  if experiment.population.update_scale(client) != 1.0:
+    settings['sends'] = False  # Elsewhere a malicious client's trajectory alters its updates.
+  weights = trainer.computations.model.weights if start is None else start
+  members = np.array([client])
+  return trajectory.Trajectory(trainer, experiment.store, settings, members, weights, start_round, True, pull)
+
+
+def models_of_fedavg(experiment: live_experiment_lib.Experiment) -> saved_rounds.Checkpoints | None:
+  """Returns the rounds of FedAvg whose models Ditto's clients receive after round 1; None where no Ditto is to be trained."""
+  if DITTO not in missing(experiment):
+    return None
+  place = fedavg(experiment).place
+  return saved_rounds.Checkpoints(place.name, 0, tuple(range(1, _last_round(experiment))))
+
+
+def fedavg(experiment: live_experiment_lib.Experiment) -> 'trajectory_lib.Trajectory':
+  """Returns FedAvg without clusters, from the initial model on."""
+  return experiment.trajectory(experiment.everyone, experiment.trainer.computations.model.weights, 0)
+
+
+def pull(experiment: live_experiment_lib.Experiment, strength: float) -> 'trajectory_lib.Pull':
+  """Returns what pulls Ditto's clients; FedAvg's models are read from the store when they are needed."""
+  from tff_cluster.federated import trajectory
+
+  model, name = experiment.trainer.computations.model, fedavg(experiment).place.name
+
+  @functools.lru_cache(max(memory_need.PULLED_TO_BYTES // model.num_bytes, 1))
+  def after(number: int) -> Weights:
+    saved = saved_rounds.Checkpoints(name, 0, (number,))
+    return experiment.load(saved, 'phase2')[number] if number else model.weights
+
+  return trajectory.Pull(strength, name, functools.cache(fedavg(experiment).cohort), after)
+
+
+def _alone(experiment: live_experiment_lib.Experiment) -> _Made:
+  last = _last_round(experiment)
+  trained = _trained(experiment, lambda client: of_client(experiment, client), last)
+  cost = _of_own_rounds(experiment, experiment.config.training.phase2_rounds)
+  history = evaluation.clustered_history(experiment, trained.outcomes, 1)
+  return _Made('its own, trained alone from the initial one', last, cost, history, trained)
+
+
+def _fine_tuned(experiment: live_experiment_lib.Experiment) -> _Made:
+  last = _last_round(experiment)
+  most = experiment.config.evaluation.fine_tuning
+  baseline = experiment.folder.load_finished(experiment.folder.baseline, phase_files.Baseline)
+  start = experiment.load(baseline.trajectory, 'phase2', last)[last]
+
+  def of(client: int) -> 'trajectory_lib.Trajectory':
+    return of_client(experiment, client, start, last)
+
+  trained = _trained(experiment, of, last + most)
+  history = _joined(
+    baseline.stage.history, evaluation.clustered_history(experiment, trained.outcomes, last + 1)
+  )
+  validation = np.array(history.validation_accuracy)
+  # Of equal ones the first; a mean over clients may differ in its last bits.
+  chosen = int(np.argmax(validation >= validation.max() - 1e-9))
+  if chosen < most:
+    # Only the last round's models are kept: to train so many rounds again takes less than to keep those of all.
+    trained = _trained(experiment, of, last + chosen, again=True)
+  words = f'FedAvg’s, fine-tuned for {plural(chosen, "round")} (of up to {most}, by validation rows)'
+  cost = _of_fedavg(experiment) + _of_own_rounds(experiment, most)
+  return _Made(words, last + chosen, cost, history, trained)
+
+
+def _ditto(experiment: live_experiment_lib.Experiment) -> _Made:
+  last, strength, shared = _last_round(experiment), experiment.config.evaluation.ditto, _of_fedavg(experiment)
+  assert strength is not None
+  pulled = pull(experiment, strength)
+  trained = _trained(experiment, lambda client: of_client(experiment, client, pull=pulled), last)
+  history = evaluation.clustered_history(experiment, trained.outcomes, 1)
+  words = f'its own, pulled to FedAvg’s with λ = {strength:g}'
+  never = sum(not outcome.cost.client_rounds for outcome in trained.outcomes)
+  words += (
+    f' (the initial one of {plural(never, "client")} that {"was" if never == 1 else "were"} never drawn)'
+    if never
+    else ''
+  )
+  # Whoever trains FedAvg's model trains its own, too.
+  return _Made(words, last, shared + _sent_to_nobody(shared), history, trained)
+
+
+def _trained(
+  experiment: live_experiment_lib.Experiment,
+  of: Callable[[int], 'trajectory_lib.Trajectory'],
+  last: int,
+  again: bool = False,
+) -> _Trained:
+  """Trains every client for itself, several side by side, and measures its model on its test rows.
+
+  Args:
+    experiment: The experiment.
+    of: Returns a client's trajectory.
+    last: Number of the last round.
+    again: Whether what it costs is part of what was counted before.
+  """
+  from tff_cluster.federated import trajectory
+
+  def train(client: int) -> tuple['trajectory_lib.Outcome', class_counts.Scores]:
+    outcome = trajectory.run(of(client), last)
+    experiment.count(dataclasses.replace(outcome, cost=Cost()) if again else outcome)
+    scores = experiment.trainer.measure(outcome.weights[last], experiment.population.test, [client])
+    experiment.progress.update()
+    return dataclasses.replace(outcome, weights={}), scores
+
+  clients = range(experiment.population.num_clients)
+  found = experiment.each(train, clients)
+  outcomes, scores = zip(*(found[client] for client in clients), strict=True)
+  return _Trained(list(outcomes), class_counts.concatenate(scores))
+
+
+def _joined(fedavg: History, later: History) -> History:
+  """Returns what was measured from FedAvg's last round on."""
+  return History(**{name: values[-1:] + getattr(later, name) for name, values in vars(fedavg).items()})
+
+
+def _of_fedavg(experiment: live_experiment_lib.Experiment) -> Cost:
+  """Returns what FedAvg without clusters costs in Phase 2."""
+  training = experiment.config.training
+  rounds = range(training.phase1_rounds + 1, _last_round(experiment) + 1)
+  return fedavg(experiment).cost(rounds)
+
+
+def _of_own_rounds(experiment: live_experiment_lib.Experiment, rounds: int) -> Cost:
+  """Returns what it costs that every client trains for itself for so many rounds."""
+  return sum([_sent_to_nobody(experiment.trainer.cost(experiment.everyone))] * rounds, Cost())
+
+
+def _sent_to_nobody(cost: Cost) -> Cost:
+  """Returns the part of a cost that clients have even where they neither receive nor send."""
+  return Cost(client_rounds=cost.client_rounds, rows_trained=cost.rows_trained)
+
+
+def _last_round(experiment: live_experiment_lib.Experiment) -> int:
+  training = experiment.config.training
+  return training.phase1_rounds + training.phase2_rounds
