@@ -44,6 +44,7 @@ def go(
   start_round=0,
   stop_at=None,
   stop=None,
+  leave=(),
 ):
   """Returns the outcome and the rounds that were told, in order."""
   from tff_cluster.federated import trajectory
@@ -59,7 +60,7 @@ def go(
   asked = trajectory.Trajectory(
     trainer, artifacts_lib.Store(folder), settings, np.asarray(members), start, start_round
   )
-  outcome = trajectory.run(asked, last, keep, on_round, stop)
+  outcome = trajectory.run(asked, last, keep, on_round, stop, leave)
   return outcome, told
 
 
@@ -144,6 +145,31 @@ def test_rounds_beyond_what_is_asked_are_not_kept(trainer, five, tmp_path):
   assert_same(outcome, five[0], 3)
   (artifact,) = artifacts(tmp_path)
   assert sorted(p.name for p in artifact.glob('*.npz')) == ['round_00002.npz', 'round_00003.npz']
+
+
+@pytest.mark.parametrize(
+  'before', [{}, {'last': 5}, {'last': 2, 'keep': (1,)}, {'last': 5, 'stop_at': 3}], ids=str
+)
+def test_rounds_that_are_left_lie_in_the_store_and_not_in_memory(before, trainer, five, tmp_path):
+  if before:
+    with pytest.raises(Stopped) if 'stop_at' in before else contextlib.nullcontext():
+      go(trainer, tmp_path, **before)
+  outcome, told = go(trainer, tmp_path, 5, keep=(3,), leave=range(7))
+  assert sorted(outcome.weights) == [0, 3, 5] == [0, *outcome.checkpoints.rounds]
+  assert_same(outcome, five[0], 5)
+  assert told == five[1]
+  (artifact,) = artifacts(tmp_path)
+  assert sorted(p.name for p in artifact.glob('*.npz')) == [f'round_{n:05d}.npz' for n in range(1, 6)]
+  for number in range(1, 6):
+    model = saved_rounds.model(files_lib.load_arrays(artifact / f'round_{number:05d}.npz'), 2)
+    assert_same_models({number: model}, five[0].weights, [number])
+  assert go(trainer, tmp_path, 5, leave=range(7))[0].client_rounds_trained == 0
+  # What left the store, or was damaged, is trained again.
+  (artifact / 'round_00004.npz').unlink()
+  damage(artifact / 'round_00002.npz')
+  again, _ = go(trainer, tmp_path, 5, leave=range(7))
+  assert again.client_rounds_trained == 3 * 2
+  assert_same(again, five[0], 5)
 
 
 def test_who_asks_for_the_same_finds_it_and_trains_nothing(trainer, five, tmp_path):

@@ -21,7 +21,7 @@ STRANGE = [
 
 def make(seeds: int = 2, num_clients: int = 14, **options: Any) -> tuple[list, dict[int, dict]]:
   """Returns (seed, results) of each run, and its arrays by seed; options are those of made_up.make_run."""
-  options = {'truth': 'mixture', 'methods': METHODS, 'local': -0.02} | options
+  options = {'truth': 'mixture', 'methods': METHODS, 'personalized': {'local': -0.02}} | options
   made = [made_up.make_run(num_clients=num_clients, seed=seed, **options) for seed in range(seeds)]
   return [(seed, run[0]) for seed, run in enumerate(made)], {seed: run[1] for seed, run in enumerate(made)}
 

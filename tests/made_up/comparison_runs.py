@@ -11,7 +11,9 @@ from tests.made_up import finished_run as made_up
 from tests.made_up import in_json
 from tff_cluster.scorecard.contenders import Runs
 
-FEDAVG, LOCAL = 'FedAvg without clusters', 'every client alone'
+FEDAVG = 'FedAvg without clusters'
+LOCAL, FINE_TUNED, DITTO = 'every client alone', 'fine-tuned FedAvg', 'Ditto'
+_OWN = {'local': LOCAL, 'fine_tuning': FINE_TUNED, 'ditto': DITTO}
 Accuracies = Mapping[str, Sequence[Sequence[float]]]
 
 
@@ -21,14 +23,14 @@ def make(
   """Returns (seed, results) with seeds 0, 1, ...
 
   Args:
-    accuracies: float[seeds][clients] for FEDAVG, LOCAL or not, and labels. A label that begins with 'over' is of an
+    accuracies: float[seeds][clients] for FEDAVG, LOCAL, FINE_TUNED and DITTO or not, and labels. A label that begins with 'over' is of an
       overlapping clustering (everybody but one client, in two ways), with 'dial' of dynamic distance, with 'planted' of
       the oracle; others are k-means.
     earlier: The same for labels that cost more than FedAvg, at equal client-rounds.
     truth: See made_up.make_run.
     **options: Of made_up.make_run.
   """
-  labels = [name for name in accuracies if name not in (FEDAVG, LOCAL)]
+  labels = [name for name in accuracies if name not in (FEDAVG, *_OWN.values())]
   methods = {'over': 'dynamic_distance', 'dial': 'dynamic_distance', 'plan': 'planted'}
   clients = len(accuracies[FEDAVG][0])
   options = {'groups': 2, 'rounds': (2, 4)} | options
@@ -39,15 +41,15 @@ def make(
         num_clients=clients,
         truth=truth,
         methods=tuple(f'{methods.get(label[:4], "kmeans")}:{label}' for label in labels),
-        local=0.0 if LOCAL in accuracies else None,
+        personalized=tuple(name for name, title in _OWN.items() if title in accuracies),
         seed=seed,
         **options,
       )
     )
     results['config']['data']['num_groups'] = options['groups']
     results['baseline']['evaluation']['client_accuracy'] = list(accuracies[FEDAVG][seed])
-    if LOCAL in accuracies:
-      results['local']['evaluation']['client_accuracy'] = list(accuracies[LOCAL][seed])
+    for found in results['personalized']:
+      found['evaluation']['client_accuracy'] = list(accuracies[_OWN[found['name']]][seed])
     for clustering in results['clusterings']:
       clustering['evaluations']['own']['client_accuracy'] = list(accuracies[clustering['label']][seed])
       if clustering['label'].startswith('over'):
@@ -60,9 +62,9 @@ def make(
 
 
 @functools.cache
-def _results(**options: Any) -> dict[str, Any]:
+def _results(personalized: tuple[str, ...], **options: Any) -> dict[str, Any]:
   """Returns results of made_up.make_run. Most runs of the tests differ in the accuracies alone."""
-  return made_up.make_run(**options)[0]
+  return made_up.make_run(personalized=dict.fromkeys(personalized, 0.0), **options)[0]
 
 
 def typed(runs: Sequence[tuple[int, dict[str, Any]]]) -> Runs:

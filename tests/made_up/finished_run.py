@@ -6,6 +6,8 @@ clusterings are computed with SciPy from drawn signatures. Used by the tests of 
 
 import dataclasses
 import json
+import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +58,7 @@ def make_run(
   client_ids: list[str] | None = None,
   wrong_groups: bool = False,
   split_verdict: str = 'split',
-  local: float | None = None,
+  personalized: Mapping[str, float] = types.MappingProxyType({}),
   seed: int = 0,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
   """Returns results (with digest) and arrays.
@@ -75,7 +77,7 @@ def make_run(
     client_ids: Names; 'c00' and so on if not given.
     wrong_groups: Whether k-means gives clients to clusters regardless of the groups.
     split_verdict: Of a bi-partition, for clusters of several groups: 'split' or 'kept'.
-    local: Mean gain of every client alone over the unclustered model; None: not trained.
+    personalized: Mean gain over the unclustered model, by name of the baseline in which clients have models of their own.
     seed: Of the draws, and what the configuration says of training and data.
   """
   rng = np.random.default_rng(seed)
@@ -125,7 +127,10 @@ def make_run(
   experiment = config.ExperimentConfig(
       data=config.DataConfig(dataset=dataset, num_clients=num_clients, data_seed=seed),
       training=config.TrainingConfig(phase1_rounds=rounds[0], phase2_rounds=rounds[1], seed=seed),
-      clusterings=tuple(configs), evaluation=config.EvaluationConfig(local_training=local is not None),
+      clusterings=tuple(configs), evaluation=config.EvaluationConfig(
+          local_training='local' in personalized, fine_tuning=3 * ('fine_tuning' in personalized),
+              ditto=0.1 if 'ditto' in personalized else None,
+      ),
   )  # fmt: skip
   labels = np.stack(
     [rng.multinomial(40 + 10 * k % 70, rng.dirichlet(np.full(CLASSES, 0.7))) for k in range(num_clients)]
@@ -138,7 +143,8 @@ def make_run(
           'label_counts': labels.tolist(), 'truths': {n: t.tolist() for n, t in truths.items()},
       },
       'training': {'parameters': 1_663_370, 'model_bytes': MODEL_BYTES, 'sketch': None},
-      **stages, 'local': None if local is None else _local(baseline + local, rounds, seed), 'clusterings': clusterings,
+      **stages, 'personalized': [_own(name, baseline + gain, rounds, seed) for name, gain in personalized.items()],
+      'clusterings': clusterings,
       'candidates': _candidates(vectors, distances, truths, ids),
       'cross_validation': {
           'folds': 5,
@@ -245,13 +251,19 @@ def _equal_cost(own: np.ndarray, chosen: ClusterAssignment, rounds, seed: int) -
   return {'round': rounds[0] + many, 'cost': cost(many * each), 'evaluation': evaluation}
 
 
-def _local(accuracy: np.ndarray, rounds, seed: int) -> dict[str, Any]:
-  rng, alone = np.random.default_rng(seed), np.clip(accuracy, 0, 1)
+def _own(name: str, accuracy: np.ndarray, rounds, seed: int) -> dict[str, Any]:
+  rng, own = np.random.default_rng(seed), np.clip(accuracy, 0, 1)
+  tuned, shared = name == 'fine_tuning', (name != 'local') * len(own) * rounds[1]
+  for_itself = len(own) * (3 if tuned else rounds[1])
   return {
-    'cost': {'client_rounds': len(alone) * sum(rounds), 'rows_trained': len(alone) * sum(rounds) * ROWS},
-    'history': _history(rng, alone, sum(rounds), 0),
-    'evaluation': _evaluation(rng, alone, False),
-  }
+    'name': name, 'model': f'its own by {name}', 'round': sum(rounds) + 2 * tuned,
+    'cost': {
+      'client_rounds': shared + for_itself, 'models_down': shared, 'models_up': shared, 'bytes_down': shared * MODEL_BYTES,
+      'bytes_up': shared * MODEL_BYTES, 'rows_trained': (shared + for_itself) * ROWS,
+    },
+    'history': _history(rng, own, 4, sum(rounds) - 1) if tuned else _history(rng, own, sum(rounds), 0),
+    'evaluation': _evaluation(rng, own, False),
+  }  # fmt: skip
 
 
 def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | None]:

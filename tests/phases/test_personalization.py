@@ -200,22 +200,19 @@ def test_ditto_that_is_pulled_hard_is_one_step_away_from_what_it_received(whole)
 def test_costs_are_fedavgs_and_what_clients_train_for_themselves(finished):
   size, cohort = finished.results.training.model_bytes, CLIENTS // 2
   shared = (LAST - PHASE1) * cohort
-  costs = {each.name: each.ledger for each in finished.results.personalized}
+  costs = {each.name: each.cost for each in finished.results.personalized}
   expected = {
     'local': ((LAST - PHASE1) * CLIENTS, 0),
-    'fine_tuning': (shared + MOST * CLIENTS, shared * size),
-    'ditto': (2 * shared, shared * size),
+    'fine_tuning': (shared + MOST * CLIENTS, shared),
+    'ditto': (2 * shared, shared),
   }
   assert list(costs) == list(expected)
   for name, (client_rounds, sent) in expected.items():
-    assert (costs[name].client_rounds, costs[name].bytes_up, costs[name].bytes_down) == (
-      client_rounds,
-      sent,
-      sent,
-    )
-  own = LAST * CLIENTS + MOST * CLIENTS + LAST * cohort
-  assert finished.done.asked == PHASE1 * cohort + LAST * cohort + own
-  assert sum(timing.client_rounds_asked for timing in finished.results.timing) == finished.done.asked
+    cost = costs[name]
+    assert (cost.client_rounds, cost.models_up, cost.models_down) == (client_rounds, sent, sent)
+    assert cost.bytes_up == cost.bytes_down == sent * size
+  rows, epochs = finished.population.train.counts.sum(), finished.config.training.local_epochs
+  assert costs['local'].rows_trained == (LAST - PHASE1) * rows * epochs
 
 
 def test_an_estimate_knows_them_before_and_after(finished, tmp_path):

@@ -118,4 +118,4 @@ def test_where_not_even_a_round_can_be_paid_the_start_is_measured(planted, tmp_p
   found = results.clusterings[0].equal_cost
   assert (found.round, found.cost.client_rounds) == (PHASE1, CLIENTS)
   assert found.evaluation.client_accuracy == results.phase1.evaluation.client_accuracy
-  assert results.local is None
+  assert results.personalized == []

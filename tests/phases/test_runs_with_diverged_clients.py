@@ -27,7 +27,7 @@ HEALTHY = np.setdiff1d(np.arange(CLIENTS), SICK)
 CONFIG = dataclasses.replace(
   WITH_NEW,
   clusterings=WITH_NEW.clusterings[:-1],
-  evaluation=EvaluationConfig(experts=True, local_training=True),
+  evaluation=EvaluationConfig(experts=True, local_training=True, fine_tuning=1, ditto=0.5),
 )
 
 
@@ -130,8 +130,8 @@ def test_the_others_have_the_results_that_they_have_without_them(finished, witho
   assert found.candidates == alone.candidates
 
 
-def test_alone_they_stay_with_the_model_that_they_have(finished, without):
-  local, others = finished.results.local, without.results.local
+def test_they_stay_with_the_models_that_they_have_of_their_own(finished, without):
+  (local, tuned, ditto), (others, *_) = finished.results.personalized, without.results.personalized
   accuracies = np.array(local.evaluation.client_accuracy)
   np.testing.assert_array_equal(accuracies[HEALTHY], others.evaluation.client_accuracy)
   assert (local.dropped_updates, others.dropped_updates) == (len(SICK) * (PHASE1 + PHASE2), 0)
@@ -140,6 +140,12 @@ def test_alone_they_stay_with_the_model_that_they_have(finished, without):
     # In float64, where the rows of this client do not overflow; biases are 0 here, so that no factor matters.
     expected = accuracy(initial, experiment.population.test, SICK[1])
   assert accuracies[SICK[1]] == pytest.approx(expected)
+  # Ditto's are pulled to FedAvg's model, which is the others', and have none but the initial one either.
+  assert ditto.evaluation.client_accuracy[SICK[1]] == accuracies[SICK[1]]
+  assert (tuned.dropped_updates, ditto.dropped_updates) == (
+    len(SICK) * (tuned.round - PHASE1 - PHASE2),
+    local.dropped_updates,
+  )
 
 
 def test_the_report_leaves_them_out_of_pictures_without_a_warning(finished, out):

@@ -41,7 +41,7 @@ def test_accuracies_clusters_groups_and_labels_are_those_of_the_results(made):
     assert (run['seed'], run['clients']) == (seed, ids) and run['labels'] == results['population'][
       'label_counts'
     ]
-    stages = [results['baseline']['evaluation'], results['local']['evaluation']]
+    stages = [results['baseline']['evaluation'], results['personalized'][0]['evaluation']]
     for budget in found['budgets']:
       expected = [*stages, *(_own(clustering, budget) for clustering in results['clusterings'])]
       for evaluation, measured in zip(expected, run['contenders'], strict=True):
@@ -142,7 +142,7 @@ def test_arrays_that_are_missing_or_do_not_fit_are_left_out(made, distances):
 
 
 def test_without_groups_local_training_or_splits():
-  found, _ = atlas_runs.document(*atlas_runs.make(1, truth='none', local=None, methods=('kmeans',)))
+  found, _ = atlas_runs.document(*atlas_runs.make(1, truth='none', personalized={}, methods=('kmeans',)))
   (run,) = found['runs']
   assert run['groups'] == [] and [c['kind'] for c in found['contenders']] == ['fedavg', 'disjoint']
   assert run['contenders'][1]['stages'] == [] and sorted(run['contenders'][1]['colours']) == [0, 1, 2, 3]

@@ -325,7 +325,7 @@ def test_a_thousand_clients(driven, tmp_path):
 
 @pytest.mark.parametrize('clients', [1, 2])
 def test_a_comparison_with_hardly_anything(driven, tmp_path, clients):
-  runs, arrays = atlas_runs.make(1, clients, groups=1, truth='none', local=None, methods=())
+  runs, arrays = atlas_runs.make(1, clients, groups=1, truth='none', personalized={}, methods=())
   runs[0][1]['config']['data']['num_groups'] = 1
   _, path = _write(runs, arrays, tmp_path)
   driven.open(f'{path.as_uri()}#client=c00')

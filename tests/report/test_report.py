@@ -14,6 +14,7 @@ from tests.made_up import finished_run as made_up
 from tests.made_up import rendering, run_with_malicious, run_with_new_clients
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.base.words import points
 from tff_cluster.papers.rohith2020 import tables
 from tff_cluster.report import report
 from tff_cluster.report.figures import base
@@ -21,12 +22,14 @@ from tff_cluster.report.finished_run import read_run
 from tff_cluster.report.report import write_report
 from tff_cluster.storage import files
 
+OWN = {'local': 0.01, 'fine_tuning': 0.03, 'ditto': -0.02}
+
 
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('run')
   options = {'truth': 'overlapping', 'methods': ('dynamic_distance', 'hierarchical')}
-  results = made_up.write_run(folder, num_clients=8, cross_validation=True, local=0.01, **options)
+  results = made_up.write_run(folder, num_clients=8, cross_validation=True, personalized=OWN, **options)
   drawn = []
   with rendering.on():
     path = write_report(folder, lambda: drawn.append(1))
@@ -51,7 +54,20 @@ def test_the_page_is_valid_and_tells_what_the_run_was(run):
     assert name in text
   dear = [c['equal_cost']['round'] for c in results['clusterings'] if c['equal_cost'] is not None]
   assert dear and all(f'own, after round {number}: FedAvg’s client-rounds' in text for number in dear)
-  assert 'every client alone' in text and 'A pixel stands for' not in text
+  for found in results['personalized']:
+    own = np.array(found['evaluation']['client_accuracy'])
+    gain = own.mean() - np.mean(results['baseline']['evaluation']['client_accuracy'])
+    told = (
+      f'(a client’s model is {found["model"]}) scores {100 * own.mean():.1f}% on the clients’ own test rows'
+    )
+    assert text.index('The answer') < text.index(told) < text.index('Contents')
+    assert f'{told} on average, against the unclustered model {points(gain)} (95%' in text
+    for clustering in results['clusterings']:
+      over = np.mean(clustering['evaluations']['own']['client_accuracy'] - own)
+      assert f'{points(over)} (95% interval over clients' in text
+  for title in ('every client alone', 'fine-tuned FedAvg', 'Ditto'):
+    assert text.count(f'against {title}') >= len(results['clusterings'])
+  assert 'A pixel stands for' not in text
 
 
 def test_figures_and_scorecard_lie_beside_it_and_nothing_else(run):

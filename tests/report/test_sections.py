@@ -271,15 +271,23 @@ def test_a_table_of_clusters_has_the_largest_and_says_what_is_left_out(most, mon
 
 
 def test_a_summary_has_the_numbers_of_the_report():
-  results, _ = made_up.make_run(methods=('kmeans', 'dynamic_distance', 'planted'), local=-0.1)
+  results, _ = made_up.make_run(
+    methods=('kmeans', 'dynamic_distance', 'planted'),
+    personalized={'local': -0.1, 'fine_tuning': 0.02, 'ditto': 0.04},
+  )
   lines = summary.of_run(run_of(results).results)
-  fedavg, alone, kmeans, *_ = lines
+  fedavg, alone, tuned, ditto, kmeans, *_ = lines
   assert (fedavg.label, alone.label, kmeans.label) == (
     'FedAvg without clusters',
     'every client alone',
     'kmeans',
   )
-  assert [line.kind for line in lines] == ['fedavg', 'local', 'disjoint', 'overlapping', 'oracle']
+  own = ['local', 'fine_tuning', 'ditto']
+  assert [line.kind for line in lines] == ['fedavg', *own, 'disjoint', 'overlapping', 'oracle']
+  assert (tuned.label, ditto.label) == ('fine-tuned FedAvg', 'Ditto')
+  # FedAvg's five rounds of twenty clients, and as much again, or three rounds.
+  assert [line.client_rounds for line in lines[:4]] == [100, 100, 160, 200]
+  assert alone.bytes == 0 and tuned.bytes == ditto.bytes == fedavg.bytes
   own = np.array(results['clusterings'][0]['evaluations']['own']['client_accuracy'])
   without = np.array(results['baseline']['evaluation']['client_accuracy'])
   assert kmeans.mean_client_accuracy == own.mean()
@@ -291,7 +299,7 @@ def test_a_summary_has_the_numbers_of_the_report():
   assert kmeans.bytes == cost['bytes_up'] + cost['bytes_down']
   told = summary.words(lines, 'clients')
   assert len(told) == len(lines) and told[0].startswith('FedAvg without clusters: ')
-  assert '95% interval over clients' in told[2] and '95% interval' not in told[0]
+  assert '95% interval over clients' in told[4] and '95% interval' not in told[0]
 
 
 def test_scorecard_of_a_run_has_every_cell_with_our_number():

@@ -3,15 +3,23 @@
 import pytest
 
 from tests.made_up import comparison_runs, in_json
-from tests.made_up.comparison_runs import FEDAVG, LOCAL, constant
+from tests.made_up.comparison_runs import DITTO, FEDAVG, FINE_TUNED, LOCAL, constant
 from tests.made_up.finished_run import MODEL_BYTES, ROWS
 from tests.made_up.refusals import refused
 from tff_cluster.base.cost import Cost
-from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, ROUNDS, checked, read_contenders
+from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, KINDS, ROUNDS, checked, read_contenders
 
 # Six clients, two rounds of Phase 1 and four of Phase 2; the overlapping clustering trains ten clients a round.
-_LEVELS = {FEDAVG: 0.5, LOCAL: 0.4, 'kmeans': 0.6, 'overlap': 0.7, 'planted': 0.8}
-_KINDS = dict(zip(_LEVELS, ('fedavg', 'local', 'disjoint', 'overlapping', 'oracle'), strict=True))
+_LEVELS = {
+  FEDAVG: 0.5,
+  LOCAL: 0.4,
+  FINE_TUNED: 0.55,
+  DITTO: 0.56,
+  'kmeans': 0.6,
+  'overlap': 0.7,
+  'planted': 0.8,
+}
+_KINDS = dict(zip(_LEVELS, (*KINDS[:4], 'disjoint', 'overlapping', 'oracle'), strict=True))
 
 
 def _runs(names=tuple(_LEVELS), seeds=2, **changes):
@@ -54,13 +62,17 @@ def test_costs_are_those_of_phase_2_and_budgets_differ_only_where_a_clustering_c
     assert list(cost) == [ROUNDS, CLIENT_ROUNDS]
     for at in cost.values():
       assert (at.client_rounds, at.rows_trained, at.passes) == (24, 24 * ROWS, 24 * ROWS * 3)
+  # What clients train for themselves comes on top, and is not stopped earlier: three rounds, or as many as FedAvg's.
+  for name, trained in ((FINE_TUNED, 24 + 6 * 3), (DITTO, 2 * 24)):
+    assert {at.client_rounds for at in found[name].runs[0].cost.values()} == {trained}
   # Ten clients a round: FedAvg's 24 client-rounds pay two rounds of them.
   run = found['overlap'].runs[0]
   for budget, trained in ((ROUNDS, 40), (CLIENT_ROUNDS, 20)):
     expected = Cost(trained, trained, trained, 20 * trained, 10 * trained, ROWS * trained)
     assert run.cost[budget] == expected
     assert found[LOCAL].runs[0].cost[budget].bytes == 0
-    assert found[FEDAVG].runs[0].cost[budget].bytes_up == 24 * MODEL_BYTES
+    for name in (FEDAVG, FINE_TUNED, DITTO):
+      assert found[name].runs[0].cost[budget].bytes_up == 24 * MODEL_BYTES
 
 
 def test_global_accuracies():
@@ -73,7 +85,7 @@ def test_global_accuracies():
     clustering['evaluations'][name]['global']['accuracy'] = right
   found = {name: c.runs[0].global_accuracy for name, c in _read(runs).items()}
   assert found['kmeans'] == {'average': 0.3, 'weighted': 0.35, 'blended': 0.5}
-  assert set(found[FEDAVG].values()) == {0.55} and found[LOCAL] == {}
+  assert set(found[FEDAVG].values()) == {0.55} and found[LOCAL] == found[DITTO] == {}
 
 
 def test_the_order_of_runs_does_not_matter_and_seeds_and_places_of_data_may_differ():
@@ -81,7 +93,7 @@ def test_the_order_of_runs_does_not_matter_and_seeds_and_places_of_data_may_diff
   for seed, results in runs:
     results['config']['data'] |= {'dataset': 'mnist', 'data_seed': 7 * seed, 'data_dir': f'/data/{seed}'}
   assert [seed for seed, _ in checked(in_json.typed_runs(runs))] == [0, 1]
-  assert [[run.seed for run in c.runs] for c in _read(runs).values()] == [[0, 1]] * 5
+  assert [[run.seed for run in c.runs] for c in _read(runs).values()] == [[0, 1]] * 7
 
 
 def test_runs_of_another_experiment_are_refused():

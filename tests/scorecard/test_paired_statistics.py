@@ -53,7 +53,7 @@ def test_a_summary_by_hand():
   assert found.mean.mean == pytest.approx((2.2 / 4 + 2.3 / 4) / 2)
   assert (found.worst_decile, found.at_target) == (0.5, 0.25)
   assert paired_statistics.at_target(np.array([0.989, 99 / 100, 1.0, 0.1 * 9.9]), 0.99) == 0.75
-  fedavg, local = found.over_fedavg, found.over_local
+  fedavg, local = found.over_fedavg, found.over['local']
   # One of four and three of four clients are worse off than with FedAvg, none and two than alone.
   assert (fedavg.harmed, local.harmed) == ((0.25 + 0.75) / 2, (0.0 + 0.5) / 2)
   assert fedavg.interval.mean == pytest.approx((-0.1 / 4 + 0.0 / 4) / 2)
@@ -70,10 +70,11 @@ def test_references_are_not_compared_with_themselves():
   expected = np.mean(np.array(_FOUR[FEDAVG]) - np.array(_FOUR[LOCAL]))
   for budget in (ROUNDS, CLIENT_ROUNDS):
     fedavg = found.summary(FEDAVG, budget)
-    assert fedavg.over_fedavg is None and found.summary(LOCAL, budget).over_local is None
-    assert fedavg.over_local.interval.mean == pytest.approx(expected)
+    assert fedavg.over_fedavg is None and found.summary(LOCAL, budget).over['local'] is None
+    assert fedavg.over['local'].interval.mean == pytest.approx(expected)
   without = _measure({name: _FOUR[name] for name in (FEDAVG, 'kmeans')})
-  assert without.summary('kmeans', ROUNDS).over_local is None
+  kmeans = without.summary('kmeans', ROUNDS)
+  assert [kind for kind, difference in kmeans.over.items() if difference is not None] == ['fedavg']
 
 
 def _random(seed, mean):

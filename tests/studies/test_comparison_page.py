@@ -11,16 +11,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.made_up import comparison_runs, drawn
 from tests.made_up import finished_run as made_up
-from tests.made_up.comparison_runs import FEDAVG, LOCAL, constant
+from tests.made_up.comparison_runs import DITTO, FEDAVG, LOCAL, constant
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.errors import InputError
-from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, KINDS, ROUNDS
+from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, KINDS, REFERENCES, ROUNDS
 from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.studies.comparison import figures, page, saved
 
 _HOSTILE = '<script>alert(1)</script>&"'
 _METHODS = ('kmeans', 'kmeans:second', 'dynamic_distance:cliques', 'bipartition', 'planted')
 _BUDGETS = {name: BUDGETS[name] for name in (ROUNDS, CLIENT_ROUNDS)}
+_OWN = {'local': -0.02, 'fine_tuning': 0.03, 'ditto': 0.04}
 _FACTS = {'command': f'python -m phases.compare {_HOSTILE}', 'client-rounds': 1200}
 
 
@@ -28,7 +29,10 @@ _FACTS = {'command': f'python -m phases.compare {_HOSTILE}', 'client-rounds': 12
 def written(tmp_path_factory):
   folder = tmp_path_factory.mktemp('comparison')
   runs = [
-    (seed, made_up.make_run(num_clients=14, truth='mixture', methods=_METHODS, local=-0.02, seed=seed)[0])
+    (
+      seed,
+      made_up.make_run(num_clients=14, truth='mixture', methods=_METHODS, personalized=_OWN, seed=seed)[0],
+    )
     for seed in (0, 1, 2)
   ]
   path = page.write(comparison_runs.typed(runs), _FACTS, folder)
@@ -69,20 +73,21 @@ def test_every_contender_has_its_numbers_at_both_budgets(written):
   _, text, document, _ = written
   for budget, name in _BUDGETS.items():
     rows = _tables(text)[f'At {name}'][1:]
-    assert len(rows) == len(document['contenders']) == 7
+    assert len(rows) == len(document['contenders']) == 9
     for row, contender in zip(rows, document['contenders'], strict=True):
-      kind = '' if contender['kind'] in ('fedavg', 'local') else f' {contender["kind"]}'
+      kind = '' if contender['kind'] in REFERENCES else f' {contender["kind"]}'
       summary = contender['budgets'][budget]
       assert row[0] == f'{contender["name"]}{kind}'
       assert row[1].startswith(f'{100 * summary["accuracy"]["mean"]:.1f}%')
       assert row[2:4] == [f'{100 * summary[share]:.1f}%' for share in ('worst_decile', 'at_target')]
-      for place, reference in ((4, 'over_fedavg'), (6, 'over_local')):
-        difference = summary[reference]
+      for place, kind in zip((4, 6, 7, 8), REFERENCES, strict=True):
+        difference = summary[f'over_{kind}']
         if difference is None:
-          assert row[place : place + 2] == ['–', '–']
+          assert row[place] == '–' and (place > 4 or row[5] == '–')
         else:
           assert row[place].startswith(_signed(difference['interval']['mean']))
-          assert row[place + 1] == f'{100 * difference["harmed"]:.1f}%'
+          harmed = f'{100 * difference["harmed"]:.1f}%'
+          assert row[5] == harmed if place == 4 else row[place].endswith(f'{harmed} harmed')
 
 
 def test_the_matrix_is_the_pairs(written):
@@ -118,6 +123,7 @@ def test_recovery_costs_and_how_it_was_run(written):
   sent = f'{70 * 6.65348:.0f} MB'
   assert costs[FEDAVG][1:] == ['70'] * 3 + [sent] * 2 + ['3,500', '0', '10,500', '1.00', '70']
   assert costs[LOCAL][1:6] == ['70', '0', '0', '0 B', '0 B']
+  assert costs[DITTO][1:] == ['140', '70', '70', sent, sent, '7,000', '0', '21,000', '2.00', '140']
   # 14 clients, half of them in two groups: 21 client-rounds a round, of which 70 pay three.
   assert costs['planted'][1:4] == ['105'] * 3 and costs['planted'][-2:] == ['1.50', '63']
   shown = drawn.text(text)
@@ -139,7 +145,7 @@ def test_csv_has_a_line_for_each_contender_seed_and_budget(written):
   ]
   baselines = {str(s): np.array(r['baseline']['evaluation']['client_accuracy']) for s, r in runs}
   for line in lines:
-    has_global = line['budget'] == ROUNDS and line['kind'] != 'local'
+    has_global = line['budget'] == ROUNDS and line['kind'] not in _OWN
     assert line['kind'] in KINDS and (line['global_average'] != '') == has_global
     if line['contender'] == 'kmeans':
       own = np.array(runs[int(line['seed'])][1]['clusterings'][0]['evaluations']['own']['client_accuracy'])
@@ -205,7 +211,7 @@ def _mark(name, kind, budget='equal rounds', accuracy=0.8, cost=100.0, membershi
 
 
 def _many():
-  kinds = ['fedavg', 'local', *['disjoint'] * 6, *['overlapping'] * 4, 'oracle']
+  kinds = [*REFERENCES, *['disjoint'] * 6, *['overlapping'] * 4, 'oracle']
   names = [f'{kind} with a rather long name {i}' for i, kind in enumerate(kinds)]
   return [
     _mark(name, kind, budget, 0.8 + 0.001 * i, 100.0 if later or kind != 'overlapping' else 400.0 + i, 3.0 if kind == 'overlapping' else 1.0)

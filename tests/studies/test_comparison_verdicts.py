@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.made_up import comparison_runs
-from tests.made_up.comparison_runs import FEDAVG, LOCAL, constant, noisy
+from tests.made_up.comparison_runs import DITTO, FEDAVG, FINE_TUNED, LOCAL, constant, noisy
 from tff_cluster.experiment.config import DataConfig, ExperimentConfig
 from tff_cluster.scorecard import paired_statistics
 from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, ROUNDS, read_contenders
@@ -131,7 +131,16 @@ def test_form_of_the_planted_groups(truths, data, form):
 
 
 def test_the_answer_in_words():
-  levels = {LOCAL: 0.55, 'kmeans': 0.6, 'overlap': 0.7, 'same': noisy(0.5), 'poor': 0.4, 'planted': 0.8}
+  levels = {
+    LOCAL: 0.55,
+    DITTO: 0.65,
+    FINE_TUNED: 0.85,
+    'kmeans': 0.6,
+    'overlap': 0.7,
+    'same': noisy(0.5),
+    'poor': 0.4,
+    'planted': 0.8,
+  }
   found = _statistics(_made(levels, {'overlap': 0.5}))
   assert answer.headline(found) == (
     'Against FedAvg without clusters at equal rounds, planted (+30.0 points, 95% interval +30.0 to +30.0), overlap '
@@ -140,13 +149,15 @@ def test_the_answer_in_words():
     'Where seeds differ as here, 3 seeds show a difference of 1 point in four of five comparisons or more (paired t-test over '
     'seeds, 5%).'
   )
-  first, second, alone = answer.sentences(found)
+  first, second, alone, tuned, ditto = answer.sentences(found)
   assert first == (
     'At equal rounds the best overlapping clustering, overlap (70.0%), is better than the best disjoint one, kmeans '
     '(60.0%): +10.0 points (95% interval +10.0 to +10.0 points).'
   )
   assert second.startswith('At equal client-rounds') and 'overlap (50.0%), is worse than' in second
   assert alone == 'Better than every client alone: kmeans and overlap.'
+  assert tuned == 'Better than fine-tuned FedAvg: no clustering.'
+  assert ditto == 'Better than Ditto: overlap.'
 
 
 def test_seeds_that_are_too_few_are_told_with_how_many_would_do():
