@@ -131,7 +131,7 @@ def _lines(figure):
 def test_curves_of_phase_2_leave_from_the_end_of_phase_1():
   phase1 = (np.array([1, 2]), np.array([0.5, 0.6]))
   later = (np.array([3, 4]), np.array([0.7, 0.8]))
-  lines = _lines(curves.accuracy_over_rounds(phase1, later, {'kmeans': later}, 2))
+  lines = _lines(curves.accuracy_over_rounds(phase1, later, {'kmeans': later}, 2, {}))
   np.testing.assert_allclose(lines['kmeans'], [[2, 60], [3, 70], [4, 80]])
   np.testing.assert_allclose(lines['Phase 1 (all clients)'], [[1, 50], [2, 60]])
   run = run_of(made_up.make_run(num_clients=4, rounds=(3, 2), methods=('kmeans',))[0])
