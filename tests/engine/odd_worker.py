@@ -10,7 +10,7 @@ ODD = os.environ['TFF_CLUSTER_TEST_ODD'].split(',')
 
 
 def dask_setup(worker):
-  about = environment.about_worker()
+  about = dict(environment.about_worker())
   if 'versions' in ODD:
     about['packages'] = about['packages'] | {'tensorflow-federated': '0.86.0'}
   if 'instructions' in ODD:

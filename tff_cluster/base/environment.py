@@ -2,10 +2,12 @@
 
 import dataclasses
 import datetime
+import functools
 import importlib.metadata
 import os
 import pathlib
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import tff_cluster
@@ -59,9 +61,12 @@ def versions() -> dict[str, str]:
   }
 
 
-def about_worker() -> dict[str, Any]:
+@functools.cache
+def about_worker() -> Mapping[str, Any]:
   """Returns what decides whether workers compute alike: python, packages {name: version} and the processor's
   instruction sets that TensorFlow's kernels choose by, `instructions` (sorted; empty where the system does not tell).
+
+  It is looked up once, because each task of a cluster asks.
   """
   return {
     'python': platform.python_version(),

@@ -175,7 +175,7 @@ class Tasks:
 
   def _sent(
     self, call: Call, tasks: Sequence[_Task], unreached: Collection[str], again: bool
-  ) -> Mapping[str, BaseException]:
+  ) -> Mapping[str, Exception]:
     """Sends tasks, to others than those workers if there are any; returns what workers could not be reached, with errors."""
     shared = self._shared(call, again)
     self.workers.place(tasks, [self.rows.keepers(task.jobs) for task in tasks], unreached)
@@ -214,8 +214,7 @@ class Tasks:
     return sent
 
   def _wait_to_send(self, lost: BaseException, deadline: float) -> None:
-    if not isinstance(lost, (*connection.LOST, KeyError)):  # KeyError: the worker is gone.
-      raise lost
+    """Waits a moment; raises EnvironmentFault after the deadline."""
     if time.monotonic() > deadline:
       raise EnvironmentFault(
         f'nothing can be sent to the workers of {self.workers.address}: {connection.words(lost)}; {machine_lib.SAVED}'

@@ -1,6 +1,5 @@
 """Clients' rows on the workers of a cluster: sent once, they stay where they are until the run ends or their worker is lost."""
 
-import asyncio
 import collections
 import dataclasses
 import threading
@@ -15,6 +14,7 @@ from tff_cluster.engine import cluster_connection as connection
 from tff_cluster.engine import jobs as jobs_lib
 
 Rows: TypeAlias = Mapping[str, np.ndarray]
+_Sent: TypeAlias = Mapping[str, distributed.Future]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class KeptRows:
 
   def send(
     self, wanted: Mapping[str, Sequence[jobs_lib.Job]], again: bool = False
-  ) -> Mapping[str, BaseException]:
+  ) -> Mapping[str, Exception]:
     """Sends rows that are not there yet, to all workers side by side.
 
     Args:
@@ -73,10 +73,10 @@ class KeptRows:
         taken |= missing.keys()
         if missing:
           sent[worker] = missing
-      found = self._client.sync(self._scatter, sent)
+      found = self._client.sync(self._scatter_all, sent)
       lost = {}
       for (worker, missing), futures in zip(sent.items(), found, strict=True):
-        if isinstance(futures, BaseException):
+        if isinstance(futures, Exception):
           lost[worker] = futures
         else:
           kept = (_Kept(future, worker) for future in futures.values())
@@ -87,17 +87,20 @@ class KeptRows:
     """Returns each client's rows: where they are kept, or themselves."""
     return [dict(job.rows) if job.key is None else self._kept[job.key()].future for job in jobs]
 
-  async def _scatter(
-    self, sent: Mapping[str, Mapping[str, jobs_lib.Job]]
-  ) -> list[dict[str, distributed.Future] | BaseException]:
+  async def _scatter_all(self, sent: Mapping[str, Mapping[str, jobs_lib.Job]]) -> list[_Sent | Exception]:
     """Sends {worker: {key: client}}; what comes for a worker that is not reached is its error."""
-    calls = []
-    for worker, jobs in sent.items():
-      # Names that nobody has used: Dask does not take again what it has just lost.
-      named = {f'rows-{key[:16]}-{uuid.uuid4().hex}': dict(job.rows) for key, job in jobs.items()}
-      calls.append(
-        self._client.scatter(
-          named, workers=[worker], hash=False, timeout=connection.TICK_SECS, asynchronous=True
-        )
+    found: list[_Sent | Exception] = await distributed.utils.All(
+      [self._scatter(worker, jobs) for worker, jobs in sent.items()]
+    )
+    return found
+
+  async def _scatter(self, worker: str, jobs: Mapping[str, jobs_lib.Job]) -> _Sent | Exception:
+    # Names that nobody has used: Dask does not take again what it has just lost.
+    named = {f'rows-{key[:16]}-{uuid.uuid4().hex}': dict(job.rows) for key, job in jobs.items()}
+    try:
+      sent: _Sent = await self._client.scatter(
+        named, workers=[worker], hash=False, timeout=connection.TICK_SECS, asynchronous=True
       )
-    return await asyncio.gather(*calls, return_exceptions=True)
+    except (*connection.LOST, KeyError) as error:  # KeyError: the worker is gone.
+      return error
+    return sent
