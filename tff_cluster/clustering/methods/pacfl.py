@@ -11,17 +11,17 @@ trace of arccos(U_i' U_j), the angles of corresponding vectors added up, is from
 
 Departures and choices:
 
-* `sum`, the default, adds the principal angles between two clients' subspaces of a label over all labels. The trace, too, pairs
-  vectors label by label, but within a label by their rank, which is arbitrary where singular values are nearly equal.
+* `sum`, the default, adds the principal angles between two clients' subspaces of a label over all labels.
 * `smallest` is the smallest principal angle between the spans of all labels together. The authors' code takes the smallest entry of
   arccos(U_i' U_j) instead, which depends on the vectors and on the signs that they happen to have. Neither can tell
   clients apart that call the same images by other names, and where features are few the spans of many labels meet.
-* `trace` takes each pair with the sign in which its vectors are nearer.
+* `trace` pairs vectors of the same label and rank, with the sign in which they are nearer. The rank is arbitrary where singular
+  values are nearly equal.
 * A label, or a vector of one, that only one of two clients has counts 90 degrees in `sum` and `trace`.
 * Average linkage is over all pairs of clients (UPGMA); in the code two merged rows count alike, whatever their sizes.
 * Clients that come later join the cluster with the least average angle, and send what the others sent. The code agglomerates
   everybody anew with them, which can move others.
-* In the paper clusters are made before any training, and train from one initial model. Here they are made after Phase 1 and
+* In the code clusters are made before any training, and train from one initial model. Here they are made after Phase 1 and
   start like those of other methods; clients whose training diverged are left out, as everywhere.
 """
 
@@ -101,10 +101,8 @@ class PACFL(Method[Options]):
     assert newcomers.known is not None and newcomers.rows is not None
     known = self._sent(options, newcomers.known)
     new = principal_angles.subspaces(newcomers.rows.values(), options.num_vectors)
-    across, members = (
-      principal_angles.proximity(known, new, options.measure),
-      newcomer_rules.members(newcomers),
-    )
+    across = principal_angles.proximity(known, new, options.measure)
+    members = newcomer_rules.members(newcomers)
     return newcomer_rules.cheapest(np.stack([across[rows].mean(axis=0) for rows in members]), across, members)
 
   def replay(self, grid: 'Grid', asked: 'Replay') -> 'Iterator[Found]':
