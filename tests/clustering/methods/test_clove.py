@@ -58,7 +58,7 @@ def test_groups_are_those_of_scikit_learn_and_models_the_means_weighted_by_rows(
   federation = Fake(rng.normal(size=(15, FEATURES)), rng.integers(5, 50, 15))
   vectors = rng.normal(size=(3, FEATURES))
   losses = federation.losses([model.weights for model in models_of(vectors)], np.arange(15))
-  best = sklearn_cluster.KMeans(3, n_init=200, random_state=seed).fit(losses.T)
+  best = sklearn_cluster.KMeans(3, n_init=40, random_state=seed).fit(losses.T)
   after = clove.METHOD.step(options(3), federation, state_of(vectors, clients=15), 5)
   found = after.membership.argmax(axis=0)
   np.testing.assert_array_equal(together(found), together(best.labels_))
