@@ -125,7 +125,9 @@ def test_sketches_find_the_planted_groups_and_have_the_distortion_that_is_told_e
   assert errors.max() < 0.2
   # One local round of each client more than without sketches, which all send beside: 2000 numbers of four bytes.
   rounds, size = CLIENTS * PHASE2 + CLIENTS, sketched.results.training.model_bytes
-  expected = Cost(rounds, rounds, rounds + CLIENTS, rounds * size, rounds * size + CLIENTS * 8000, 64 * rounds)
+  expected = Cost(
+    rounds, rounds, rounds + CLIENTS, rounds * size, rounds * size + CLIENTS * 8000, 64 * rounds
+  )
   assert sketched.clustering('kmeans').cost == expected
   # As a kill leaves it that comes after the vectors.
   sketched.folder.phase1.unlink()
