@@ -221,9 +221,9 @@ FAULTS = (
         ('federated/test_trajectory.py',),
     ),
     Fault(
-        'equal-cost-one-round-late', 'phases/cluster_training.py',
-        'return EqualCost(number - 1, spent)', 'return EqualCost(number, spent)',
-        'a clustering is measured at equal client-rounds after it spent more than FedAvg',
+        'equal-cost-one-round-late', 'phases/equal_cost.py',
+        'Affordable(first_round + row, spent[row])', 'Affordable(first_round + row + 1, spent[row])',
+        'a clustering is measured at equal cost after it spent more than FedAvg',
         ('phases/test_phase2.py',),
     ),
     Fault(
@@ -385,8 +385,8 @@ FAULTS = (
     ),
     Fault(
         'equal-cost-ignored', 'scorecard/contenders.py',
-        'CLIENT_ROUNDS: own if earlier is None else _accuracy', 'CLIENT_ROUNDS: own if earlier is not None else _accuracy',
-        'at equal client-rounds the accuracy after all rounds is shown',
+        'own, own if earlier is None else _accuracy', 'own, own if earlier is not None else _accuracy',
+        'at equal cost the accuracy after all rounds is shown',
         ('scorecard/test_contenders.py',),
     ),
     Fault(

@@ -130,6 +130,19 @@ def test_overlap_is_told_with_its_cost():
   )
 
 
+def test_several_models_a_client_are_told_in_what_they_cost():
+  results = _run(methods=('kmeans',))
+  cost = results['clusterings'][0]['cost']
+  # Four models down and one up are 2.5 times the bytes; a row forward through each of four, 7 / 3 of the passes.
+  cost['models_down'], cost['bytes_down'] = 4 * cost['models_down'], 4 * cost['bytes_down']
+  cost['rows_forward'] = 4 * cost['rows_trained']
+  words = '2.5 times the bytes and 2.3 times the passes of a disjoint clustering (clients work with several models in a round)'
+  _, (answer,), (told,) = _answers(results)
+  assert words in told and answer.cost == 1.0
+  results['config']['evaluation']['budget'] = 'bytes'
+  assert _answers(results)[1][0].cost == 2.5
+
+
 # 20 clients, 5 rounds: 100 client-rounds. Of cohorts of a tenth, 2 clients a round; each of four clusters trains one of its five.
 @pytest.mark.parametrize(
   ('tried', 'spent', 'fraction', 'words'),

@@ -7,7 +7,15 @@ from tests.made_up.comparison_runs import DITTO, FEDAVG, FINE_TUNED, LOCAL, cons
 from tests.made_up.finished_run import MODEL_BYTES, ROWS
 from tests.made_up.refusals import refused
 from tff_cluster.base.cost import Cost
-from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, KINDS, ROUNDS, checked, read_contenders
+from tff_cluster.scorecard.contenders import (
+  BYTES,
+  CLIENT_ROUNDS,
+  KINDS,
+  PASSES,
+  ROUNDS,
+  checked,
+  read_contenders,
+)
 
 # Six clients, two rounds of Phase 1 and four of Phase 2; the overlapping clustering trains ten clients a round.
 _LEVELS = {
@@ -50,6 +58,19 @@ def test_every_row_is_a_contender_in_the_order_of_the_page(found):
   assert (
     oracle.runs[0].memberships == 1.5
   )  # Groups of a mixture: every second of six clients is in two of them.
+
+
+@pytest.mark.parametrize(('unit', 'budget'), [('bytes', BYTES), ('passes', PASSES)])
+def test_equal_cost_is_counted_in_what_the_runs_say(unit, budget):
+  runs = _runs()
+  for _, results in runs:
+    results['config']['evaluation']['budget'] = unit
+  found = {contender.name: contender for contender in read_contenders(comparison_runs.typed(runs))}
+  for contender in found.values():
+    for run in contender.runs:
+      assert list(run.accuracy) == list(run.cost) == [ROUNDS, budget]
+  overlap = found['overlap'].runs[0]
+  assert (overlap.accuracy[budget] == 0.65).all() and overlap.cost[budget].client_rounds == 20
 
 
 def test_costs_are_those_of_phase_2_and_budgets_differ_only_where_a_clustering_costs_more(found):

@@ -11,10 +11,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.made_up import comparison_runs, drawn
 from tests.made_up import finished_run as made_up
-from tests.made_up.comparison_runs import DITTO, FEDAVG, LOCAL, constant
+from tests.made_up.comparison_runs import DITTO, FEDAVG, LOCAL, constant, noisy
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.errors import InputError
-from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, KINDS, REFERENCES, ROUNDS
+from tff_cluster.scorecard.contenders import BUDGETS, BYTES, CLIENT_ROUNDS, KINDS, REFERENCES, ROUNDS
 from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.studies.comparison import figures, page, saved
 
@@ -116,20 +116,50 @@ def test_recovery_costs_and_how_it_was_run(written):
     '1.00, 1.00, 1.00 (Omega)',
     '1.00, 1.00, 0.10',
   ]
-  costs = {
-    row[0]: row
-    for row in next(rows for name, rows in tables.items() if 'FedAvg’s client-rounds, times' in name)
-  }
+  costs = {row[0]: row for row in next(rows for name, rows in tables.items() if 'FedAvg’s, times' in name)}
   sent = f'{70 * 6.65348:.0f} MB'
-  assert costs[FEDAVG][1:] == ['70'] * 3 + [sent] * 2 + ['3,500', '0', '10,500', '1.00', '70']
-  assert costs[LOCAL][1:6] == ['70', '0', '0', '0 B', '0 B']
-  assert costs[DITTO][1:] == ['140', '70', '70', sent, sent, '7,000', '0', '21,000', '2.00', '140']
+  of_parts = ['70 down 70 up', f'{sent} down {sent} up', '3,500 trained 0 forward', '10,500']
+  assert costs[FEDAVG][1:] == ['70', *of_parts, '1.00', '70']
+  assert costs[LOCAL][1:4] == ['70', '0 down 0 up', '0 B down 0 B up']
+  assert costs[DITTO][1] == '140' and costs[DITTO][2:4] == of_parts[:2] and costs[DITTO][-2] == '2.00'
   # 14 clients, half of them in two groups: 21 client-rounds a round, of which 70 pay three.
-  assert costs['planted'][1:4] == ['105'] * 3 and costs['planted'][-2:] == ['1.50', '63']
+  assert costs['planted'][1:3] == ['105', '105 down 105 up'] and costs['planted'][-2:] == ['1.50', '63']
   shown = drawn.text(text)
   assert '1,200' in shown and f'python -m phases.compare {_HOSTILE}' in shown and _HOSTILE not in text
   for seed, results in runs:
     assert results['digest'] in shown and document['digests'][str(seed)] == results['digest']
+
+
+def test_costs_in_bytes_have_their_words_everywhere(tmp_path):
+  runs = comparison_runs.make({FEDAVG: constant(0.6), 'overlap': noisy(0.7)}, {'overlap': noisy(0.5)})
+  for _, results in runs:
+    results['config']['evaluation']['budget'] = 'bytes'
+  path = page.write(comparison_runs.typed(runs), {}, tmp_path)
+  text, tables = drawn.text(path.read_text()), _tables(path.read_text())
+  assert 'At equal bytes' in tables and 'the last round that FedAvg’s bytes pay' in text
+  assert 'equal client-rounds' not in text
+  with (tmp_path / 'comparison.csv').open(newline='') as stream:
+    lines = list(csv.DictReader(stream))
+  assert {line['budget'] for line in lines} == {ROUNDS, BYTES}
+  # 10 clients of 50 rows in each of 4 rounds, 20 bytes down and 10 up; FedAvg's 24 client-rounds pay two of its rounds.
+  for line in lines:
+    if line['contender'] == 'overlap':
+      count = 40 if line['budget'] == ROUNDS else 20
+      names = (
+        'client_rounds',
+        'models_down',
+        'models_up',
+        'bytes_down',
+        'bytes_up',
+        'rows_trained',
+        'rows_forward',
+        'passes',
+      )
+      expected = (count, count, count, 20 * count, 10 * count, 50 * count, 0, 150 * count)
+      assert [int(line[name]) for name in names] == list(expected)
+  (axes,) = figures.frontier([_mark('a', 'disjoint', cost=2e6)], 'bytes').axes
+  assert axes.get_xlabel() == 'bytes of Phase 2, mean over seeds'
+  assert axes.xaxis.get_major_formatter()(2e6) == '2 MB'
 
 
 def test_csv_has_a_line_for_each_contender_seed_and_budget(written):

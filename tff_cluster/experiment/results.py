@@ -39,7 +39,7 @@ from tff_cluster.experiment.result_parts import (
 )
 from tff_cluster.storage import files, sealed_json
 
-SCHEMA = 5
+SCHEMA = 6
 _NOT_RESULTS = ('digest', 'artifacts', 'environment', 'timing', 'summary', 'rules')
 
 

@@ -136,7 +136,7 @@ class _Rounds:
           self._until(number)  # An earlier run had another budget.
       saved_rounds.tidy(self.folder, kept)
     self._experiment.asked += int(record['cost'][:, 0].sum())
-    return _Ended(self._ended(record), spent[-1], affordable)
+    return _Ended(self._ended(), spent[-1], affordable)
 
   def kept(self, affordable: equal_cost.Affordable | None) -> tuple[int, ...]:
     """Returns the rounds whose models are kept, ascending."""
@@ -147,9 +147,8 @@ class _Rounds:
     """Returns how good the clients' own models are after a round that is kept, or at the start."""
     number, state = affordable.round, self._start
     if number > self.first_round:
-      record = saved_rounds.load_or_none(self.folder, number)
-      assert record is not None
-      state = self._everybody_estimated(self.state(record), number)  # As where that round is the last one.
+      # As where that round is the last one.
+      state = self._everybody_estimated(self.state(self._kept(number)), number)
     found = own_models.evaluation(self._experiment, state.weights, state.own, self.method.joins_predictions)
     return EqualCost(number, affordable.cost, found)
 
@@ -168,6 +167,12 @@ class _Rounds:
       record['since'],
       memory={n.removeprefix('memory_'): array for n, array in record.items() if n.startswith('memory_')},
     )
+
+  def _kept(self, number: int) -> saved_rounds.Record:
+    """Returns the record of a round that `run` has kept."""
+    record = saved_rounds.load_or_none(self.folder, number)
+    assert record is not None
+    return record
 
   def _until(self, last: int) -> saved_rounds.Record:
     """Runs the rounds up to one that is kept, as far as the store lacks them, and returns its record."""
@@ -215,11 +220,12 @@ class _Rounds:
       'shares': state.membership,
     }
 
-  def _ended(self, record: saved_rounds.Record) -> saved_rounds.Record:
+  def _ended(self) -> saved_rounds.Record:
     """Returns the record of the last round where clients that no cohort ever had are assigned, too.
 
     What is kept does not have them, because for a longer run it is no last round.
     """
+    record = self._kept(self.last_round)
     before = self.state(record)
     state = self._everybody_estimated(before, self.last_round)
     if state is before:

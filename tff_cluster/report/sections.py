@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from tff_cluster.base import cost as cost_lib
 from tff_cluster.base.types import Json
-from tff_cluster.base.words import duration, percent, plural, size, times
+from tff_cluster.base.words import duration, percent, plural, size
 from tff_cluster.data.class_counts import Metrics, RowMetrics
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.measured import Evaluation
@@ -112,9 +112,9 @@ def _costs(results: Results, merged: Sequence[Clustering]) -> Table:
     parts = identical_clusterings.parts(clustering)
     for same in identical_clusterings.grouped(parts, [part.cost for part in parts]):
       label = identical_clusterings.joined(part.label for part in same)
-      ratio = times(cost_ratio(results, same[0]))
+      ratio = f'{cost_ratio(results, same[0]):.2f}'
       rows.append((label, *costs.cells([same[0].cost]), ratio))
-  header = ('stage', *costs.HEADER, f'of FedAvg’s {unit} in Phase 2')
+  header = ('stage', *costs.HEADER, f'FedAvg’s {unit} in Phase 2, times')
   return Table(header, rows, range(1, len(header)))
 
 

@@ -46,7 +46,7 @@ from tff_cluster.scorecard.contenders import Contender, Runs
 from tff_cluster.studies.comparison import alarms, answer, csv_columns, verdicts
 from tff_cluster.studies.comparison import dial as dials
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def document(

@@ -191,7 +191,7 @@ def costs_section(contenders: Sequence[Contender], runs: Runs, pictures: Sequenc
     ratio = f'{_mean_of(contender.runs, unit) / paid:.2f}' if paid else '–'
     rows.append((name, *costs.cells(spent), ratio, costs.in_unit(at_equal_cost, unit)))
   words = cost_lib.UNITS[unit]
-  header = ('', *costs.HEADER, f'FedAvg’s {words}, times', f'{words}, at {BUDGETS[equal_cost]}')
+  header = ('', *costs.HEADER, 'FedAvg’s, times', f'at {BUDGETS[equal_cost]}')
   data = {
     'stopped': any(len(set(run.cost.values())) > 1 for part in every for run in part.runs),
     'budget': words,
