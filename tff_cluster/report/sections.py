@@ -105,7 +105,8 @@ def _costs(results: Results, merged: Sequence[Clustering]) -> Table:
     )
   ]
   rows += [
-    (each.title, *costs.cells([each.cost]), times(cost_ratio(results, each))) for each in results.personalized
+    (each.title, *costs.cells([each.cost]), f'{cost_ratio(results, each):.2f}')
+    for each in results.personalized
   ]
   for clustering in merged:
     # The same clusters may have been dearer to find.
