@@ -228,7 +228,7 @@ FAULTS = (
     ),
     Fault(
         'users-in-another-order', 'phases/evaluation.py',
-        'columns, users).select(np.argsort(np.concatenate(users)))', 'columns, users)',
+        'select(\n    np.argsort(np.concatenate(users))\n  )', 'select(slice(None))',
         "accuracies stand beside other clients' names",
         ('phases/test_phase3.py',),
     ),
