@@ -96,6 +96,18 @@ def test_clusters_or_groups_that_overlap():
   assert found.onmi == pytest.approx((2 * entropy - 2 / 3) / (2 * entropy))
 
 
+def test_what_sums_recovery_up():
+  disjoint, overlapping = (recovery.Recovery(ari, ari, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25) for ari in (0.75, None))
+  truth, mixed = np.eye(2), np.array([[0.1, 0.9], [0.9, 0.1]])
+  assert recovery.summed_up([disjoint], [truth]) == ('ARI', [0.75])
+  assert recovery.summed_up([disjoint, overlapping], [truth, truth]) == ('Omega', [0.5, 0.5])
+  # Who is in every group is in the right ones, whatever the shares.
+  assert recovery.summed_up([overlapping], [mixed]) == ('share match', [0.75])
+  assert (
+    recovery.all_in_all(mixed) and not recovery.all_in_all(truth) and not recovery.all_in_all(np.ones((1, 2)))
+  )
+
+
 def test_wrong_truths():
   assignment = ClusterAssignment.from_labels([0, 1], ('a', 'b'))
   refused(

@@ -8,7 +8,7 @@ from tff_cluster.report.atlas import data as atlas
 from tff_cluster.scorecard import contenders, paired_statistics
 from tff_cluster.studies.comparison import saved, verdicts
 
-METHODS = ('kmeans', 'dynamic_distance:cliques', 'bipartition', 'planted')
+METHODS = ('kmeans', 'dynamic_distance:cliques', 'bipartition', 'planted', 'ifca')
 STRANGE = [
   '</script><b>x</b>',
   'é"\'',

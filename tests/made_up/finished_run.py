@@ -18,7 +18,7 @@ import scipy.optimize
 import scipy.spatial.distance
 import sklearn.metrics
 
-from tests.made_up import in_json, run_with_splits
+from tests.made_up import in_json, run_with_rounds, run_with_splits
 from tff_cluster.clustering import overlap_scores
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data import class_counts
@@ -71,7 +71,7 @@ def make_run(
     spread: Standard deviation of that gain over clients.
     dataset, rounds: Written into the configuration.
     cross_validation: Whether there is one.
-    methods: Clusterings, 'bipartition' and 'planted' among them or not; a label other than the method's name is written
+    methods: Clusterings, 'bipartition', 'ifca' and 'planted' among them or not; a label other than the method's name is written
       'method:label'. 'planted' is the first truth.
     linkage: Of the hierarchical clustering.
     client_ids: Names; 'c00' and so on if not given.
@@ -104,11 +104,17 @@ def make_run(
   clusterings, configs = [], []
   for i, spec in enumerate(methods):
     method, _, name = spec.partition(':')
-    label, splits = name or method, None
+    label, extra = name or method, {}
     if method == 'bipartition':
-      splits, leaves, more = run_with_splits.make_splits(rng, owner, ids, label, rounds, split_verdict)
+      extra['splits'], leaves, more = run_with_splits.make_splits(
+        rng, owner, ids, label, rounds, split_verdict
+      )
       arrays |= more
       shape = (_matrix(leaves), None, None, dict(run_with_splits.PARAMETERS))
+    elif method == 'ifca':
+      extra['alternation'], leaves, more = run_with_rounds.make_rounds(owner, label, rounds)
+      arrays |= more
+      shape = (_matrix(leaves), None, None, dict(run_with_rounds.PARAMETERS))
     elif method == 'planted':
       main = next(iter(truths))
       told = {'truth': main if len(truths) > 1 else None}
@@ -119,10 +125,8 @@ def make_run(
     if shape[2] is not None:
       arrays[f'linkage_{label}'] = shape[2]
     own = np.clip(baseline + rng.normal(gain - 0.01 * i * (gain > 0), spread, num_clients), 0, 1)
-    clusterings.append(
-      _clustering(rng, label, method, shape[3], chosen, shape[1], truths, own, rounds) | {'splits': splits}
-    )
-    clusterings[-1]['equal_cost'] = _equal_cost(own, chosen, rounds, seed)
+    found = _clustering(rng, label, method, shape[3], chosen, shape[1], truths, own, rounds)
+    clusterings.append(found | extra | {'equal_cost': _equal_cost(own, chosen, rounds, seed)})
     configs.append(config.ClusteringConfig(method=method, name=name or None, **shape[3]))
   experiment = config.ExperimentConfig(
       data=config.DataConfig(dataset=dataset, num_clients=num_clients, data_seed=seed),

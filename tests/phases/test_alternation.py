@@ -1,6 +1,7 @@
 """Methods that alternate: their rounds are those of the papers and of FedAvg, are kept, and go on to the same bits."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -142,6 +143,31 @@ def test_the_rounds_of_ifca_are_algorithm_1(finished):
   for position, model in zip(found.models, models(finished, 'ifca'), strict=True):
     for a, b in zip(model, expected[position], strict=True):
       np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@pytest.mark.parametrize('label', ['from_groups', 'one_warm', 'ifca'])
+def test_results_tell_what_the_rounds_came_to(finished, label):
+  clustering, (record, kept) = finished.clustering(label), saved(finished, label)
+  told = clustering.alternation
+  arrays = files.load_arrays(finished.folder.arrays)
+  shares, first = arrays[f'memberships_{label}'], int(arrays[f'first_round_{label}'])
+  np.testing.assert_array_equal(shares, kept['shares'])
+  ways = kept['shares'].argmax(axis=1)
+  assert first == (0 if label == 'ifca' else PHASE1) == told.first_round
+  assert (told.last_round, told.rounds, told.num_models) == (LAST, *shares.shape[:2])
+  assert told.changed == [0, *(int(np.sum(a != b)) for a, b in itertools.pairwise(ways))]
+  # A cluster's clients are those of its model.
+  clients = list(finished.population.client_ids)
+  for model, members in zip(told.models, clustering.clusters, strict=True):
+    assert [clients.index(i) for i in members] == np.flatnonzero(ways[-1] == model).tolist()
+  assert told.empty_models == told.num_models - clustering.num_clusters and told.oldest == 0
+  assert told.all_in_one == (clustering.num_clusters == 1 < told.num_models)
+  starts = {'from_groups': 'clustering', 'one_warm': 'warm', 'ifca': 'random'}
+  assert told.start == starts[label]
+  assert finished.clustering('planted').alternation is None
+  # The rounds are among what the run took.
+  asked = {timing.name: timing.client_rounds_asked for timing in finished.results.timing}
+  assert asked[f'Clustering, {label}'] == record.cost.trainings
 
 
 def test_what_clients_were_sent_and_did_is_counted(finished):

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays_of
 
 from tests.made_up import atlas_runs, in_json
 from tff_cluster.experiment.result_parts import Split
-from tff_cluster.report.atlas import data
+from tff_cluster.report.atlas import data, ways
 from tff_cluster.scorecard.contenders import BUDGETS, CLIENT_ROUNDS, ROUNDS
 
 _COSTS = (
@@ -70,16 +70,16 @@ def test_numbers_of_the_table_are_those_of_the_comparison(made):
     assert measured['num_clusters'] == line['num_clusters']
     for name in ('worst_decile', 'at_target', 'harmed_fedavg', 'harmed_local'):
       assert at[name] == pytest.approx(line[name], abs=1e-6) if line[name] is not None else at[name] is None
-  planted = found['contenders'][-1]
+  planted = found['contenders'][-2]
   assert planted['recovery'] == {'mixture': {'measure': 'Omega', 'values': [1.0, 1.0]}}
-  over = told['contenders'][-1]['budgets'][ROUNDS]['over_fedavg']['interval']
+  over = told['contenders'][-2]['budgets'][ROUNDS]['over_fedavg']['interval']
   assert planted['summaries'][ROUNDS]['over_fedavg'] == pytest.approx(over, abs=1e-4)
 
 
 def test_clusters_have_the_colours_of_their_groups(made):
   _, _, found, _ = made
   for run in found['runs']:
-    planted = run['contenders'][-1]
+    planted = run['contenders'][-2]
     groups = run['groups'][0]['members']
     assert planted['clusters'] == [groups[colour] for colour in planted['colours']]
     for measured in run['contenders'][2:]:
@@ -104,6 +104,50 @@ def test_stages_follow_the_splits():
     {'round': 5, 'clusters': [[0, 2], [1], [3, 4, 5]]},
   ]
   assert data.stages(splits[:1], 'abcdef') == [] and data.stages([], 'ab') == []
+
+
+def test_the_way_of_every_client_is_that_of_the_arrays(made):
+  _, arrays, found, _ = made
+  for run in found['runs']:
+    shares, way = arrays[run['seed']]['memberships_ifca'], run['contenders'][-1]['way']
+    assert (way['start'], way['first'], way['last']) == ('random', 1, len(shares))
+    for client, turns in enumerate(way['clients']):
+      rounds = [at for at, _ in turns]
+      assert rounds[0] == 1 and rounds == sorted(set(rounds))
+      for number, of_round in enumerate(shares, 1):
+        models = [some for at, some in turns if at <= number][-1]
+        assert models == np.flatnonzero(of_round[:, client]).tolist()
+    # A model has the colour of its cluster, and one without clients a colour of its own.
+    measured = run['contenders'][-1]
+    for colour, name in zip(way['colours'], way['names'], strict=True):
+      place = int(name.removeprefix('cluster ')) if name.startswith('cluster') else None
+      assert place is None or colour == measured['colours'][place]
+    assert len(set(way['colours'])) == 4 and max(way['colours']) < len(found['palette'])
+    assert sorted(way['names']) == ['cluster 0', 'cluster 1', 'cluster 2', 'model 3']
+    for stage in measured['stages']:
+      for model, members in zip(stage['models'], stage['clusters'], strict=True):
+        row = shares[stage['round'] - 1]
+        assert members == np.flatnonzero(row[model] if model >= 0 else ~row.any(axis=0)).tolist()
+
+
+def test_stages_of_a_way_are_those_before_clients_go_elsewhere():
+  models = np.array([[0, 0, 1], [0, 0, 1], [0, 1, 1], [1, 1, 1], [0, 1, 1], [2, 1, 1], [2, 1, 1]])
+  own = np.arange(3)[:, None] == models[:, None]
+  own[0, :, 2] = False
+  rounds = [stage['round'] for stage in ways.stages(own, 11)]
+  assert rounds == [11, 13, 15]  # Of 11 to 15 before the last change, in round 16.
+  first = ways.stages(own, 11)[0]
+  assert first == {'round': 11, 'models': [0, -1], 'clusters': [[0, 1], [2]]}
+  assert ways.stages(own[5:], 1) == []
+
+
+def test_without_memberships_a_clustering_has_its_clusters_only(made):
+  runs, arrays, *_ = made
+  kept = {name: array for name, array in arrays[0].items() if not name.startswith('memberships')}
+  found, _ = atlas_runs.document(runs, {0: kept, 1: arrays[1] | {'memberships_ifca': np.ones((2, 4, 14))}})
+  for run in found['runs']:
+    measured = run['contenders'][-1]
+    assert (measured['way'], measured['stages']) == (None, []) and len(measured['clusters']) == 3
 
 
 @hypothesis.given(
@@ -160,5 +204,6 @@ def test_the_document_is_documented(made):
   _, _, found, _ = made
   told = data.__doc__.split('\n  SUMMARY')[0]
   assert list(found) == re.findall(r'^  ([a-z]+) {2,}', told, flags=re.M)
-  for part in (found['runs'][0], found['runs'][0]['geometry']['weights'], found['runs'][0]['contenders'][0]):
+  run = found['runs'][0]
+  for part in (run, run['geometry']['weights'], run['contenders'][0], run['contenders'][-1]['way']):
     assert all(re.search(rf'\b{name}\b', data.__doc__) for name in part)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 )
 IDS = atlas_runs.strange_ids(14)
 SHOWN = [words.client(name) for name in IDS]
-CLIQUES, BIPARTITION, PLANTED = 3, 4, 5
+CLIQUES, BIPARTITION, PLANTED, IFCA = 3, 4, 5, 6
 # Boxes that hold more than they show.
 _CUT_OFF = """['html', '#contenders', '#costs', '.blocks', 'aside'].filter((name) => {
   const e = document.querySelector(name);
@@ -117,9 +117,9 @@ def _strands(run, contender):
 
 def test_all_pictures_have_their_marks_and_texts_stay_in_them(opened, atlas):
   run = atlas[0]['runs'][0]
-  assert _count(opened, '#contenders tbody tr') == 6
-  assert _count(opened, '#matrix g.client') == 14 * 5
-  for contender in range(6):
+  assert _count(opened, '#contenders tbody tr') == 7
+  assert _count(opened, '#matrix g.client') == 14 * 6
+  for contender in range(7):
     _select(opened, contender=contender)
     assert _count(opened, '#map g.client') == 14
     assert _count(opened, '#flow .strand') == _strands(run, contender)
@@ -135,7 +135,7 @@ def test_all_pictures_have_their_marks_and_texts_stay_in_them(opened, atlas):
 def test_a_heading_sorts_and_turns_round(opened, atlas):
   means = [measured['budgets'][ROUNDS]['mean'] for measured in atlas[0]['runs'][0]['contenders']]
   names = [contender['name'] for contender in atlas[0]['contenders']]
-  falling = sorted(range(6), key=lambda i: -means[i])
+  falling = sorted(range(7), key=lambda i: -means[i])
   assert _column(opened, 'contender') == names
   opened.click('#contenders th button', 2)
   assert _column(opened, 'contender') == [names[i] for i in falling]
@@ -180,7 +180,7 @@ def test_a_click_on_the_map_fills_the_card_and_marks_the_client(opened, atlas):
   labels = run['labels'][client]
   shares = [count / sum(labels) for count in labels]
   assert [bar / sum(bars) for bar in bars] == pytest.approx(shares, abs=0.01)
-  assert _count(opened, '#map g.client.chosen') == 1 and _count(opened, '#matrix g.client.chosen') == 5
+  assert _count(opened, '#map g.client.chosen') == 1 and _count(opened, '#matrix g.client.chosen') == 6
   strands = _count(opened, f'.strand[data-client="{client}"]')
   assert _count(opened, '#flow .strand.chosen') == strands > 0
   opened.click('#card-neighbours button')
@@ -203,6 +203,49 @@ def test_the_harm_map_has_the_differences(opened, atlas):
     main[k] = shares.index(max(shares))
   order = _of_each(opened, '#matrix g.client', 'Number(e.dataset.client)')[:14]
   assert order == sorted(range(14), key=lambda k: (main[k], k))
+
+
+def test_the_card_has_the_clients_way_over_the_rounds(opened, atlas):
+  way = atlas[0]['runs'][0]['contenders'][IFCA]['way']
+  client = next(k for k, turns in enumerate(way['clients']) if not turns[0][1])
+  _select(opened, contender=IFCA)
+  opened.click(f'#map g.client[data-client="{client}"]')
+  turns = way['clients'][client]
+  ends = [*(at - 1 for at, _ in turns[1:]), way['last']]
+  spans = [
+    (at, end, way['names'][models[0]] if models else 'not seen')
+    for (at, models), end in zip(turns, ends, strict=True)
+  ]
+  told = '; '.join(f'{at}–{end}: {name}' if at < end else f'{at}: {name}' for at, end, name in spans)
+  assert len(turns) > 1 and _texts(opened, '.way-words') == [f'By round: {told}']
+  widths = _of_each(opened, '.way rect', 'Number(e.getAttribute("width"))')
+  assert widths == pytest.approx([340 * (end + 1 - at) / way['last'] for at, end, _ in spans], abs=0.01)
+  colours = _of_each(opened, '.way rect', 'e.getAttribute("fill")')
+  expected = [atlas[0]['palette'][way['colours'][models[0]]] if models else '#FFFFFF' for _, models in turns]
+  assert colours == expected
+  titles = _texts(opened, '#flow text.stage')
+  stages = atlas[0]['runs'][0]['contenders'][IFCA]['stages']
+  assert titles == [
+    'planted “mixture”', 'start', *(f'round {stage["round"]}' for stage in stages), 'final clusters', 'against FedAvg'
+  ]  # fmt: skip
+  assert any(text.startswith('not seen: ') for text in _texts(opened, '#flow text.node-name'))
+
+
+def test_shares_fill_the_circles_and_stand_on_the_card(driven, tmp_path):
+  runs, arrays = atlas_runs.make(1, 4, groups=2, truth='none', personalized={}, methods=('kmeans',))
+  (clustering,) = runs[0][1]['clusterings']
+  ids = runs[0][1]['population']['client_ids']
+  clustering |= {
+    'clusters': [ids, ids],
+    'overlapping': True,
+    'shares': [[0.75, 0.5, 1.0, 0.25], [0.25, 0.5, 1e-4, 0.75]],
+  }
+  _, path = _write(runs, arrays, tmp_path)
+  driven.open(f'{path.as_uri()}#client=c00')
+  wedges = _of_each(driven, '#map g.client', 'e.querySelectorAll(".wedge").length')
+  assert wedges == [2, 2, 0, 2]  # A share that nobody would see leaves a whole circle.
+  assert [text[:17] for text in _texts(driven, '.members')] == [' cluster 0 (75%) ', ' cluster 1 (25%) ']
+  assert not driven.evaluate(_NO_NUMBER)
 
 
 def test_keys_reach_and_choose_clients(opened):
@@ -244,7 +287,7 @@ def test_seed_budget_and_reference_change_the_numbers(opened, atlas):
   _select(opened, seed=2)
   expected = 'This run (seed 2) has no distances between clients, so there is no map.'
   assert _texts(opened, '#map-words') == [expected]
-  assert _count(opened, '#map g.client') == 0 and _count(opened, '#matrix g.client') == 14 * 5
+  assert _count(opened, '#map g.client') == 0 and _count(opened, '#matrix g.client') == 14 * 6
   opened.click('#matrix g.client')
   assert _count(opened, '#card-neighbours') == 0 and _count(opened, '.label-bar') == 10
 

@@ -19,7 +19,7 @@ from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.studies.comparison import figures, page, saved
 
 _HOSTILE = '<script>alert(1)</script>&"'
-_METHODS = ('kmeans', 'kmeans:second', 'dynamic_distance:cliques', 'bipartition', 'planted')
+_METHODS = ('kmeans', 'kmeans:second', 'dynamic_distance:cliques', 'bipartition', 'planted', 'ifca')
 _BUDGETS = {name: BUDGETS[name] for name in (ROUNDS, CLIENT_ROUNDS)}
 _OWN = {'local': -0.02, 'fine_tuning': 0.03, 'ditto': 0.04}
 _FACTS = {'command': f'python -m phases.compare {_HOSTILE}', 'client-rounds': 1200}
@@ -73,7 +73,7 @@ def test_every_contender_has_its_numbers_at_both_budgets(written):
   _, text, document, _ = written
   for budget, name in _BUDGETS.items():
     rows = _tables(text)[f'At {name}'][1:]
-    assert len(rows) == len(document['contenders']) == 9
+    assert len(rows) == len(document['contenders']) == 10
     for row, contender in zip(rows, document['contenders'], strict=True):
       kind = '' if contender['kind'] in REFERENCES else f' {contender["kind"]}'
       summary = contender['budgets'][budget]
@@ -95,7 +95,7 @@ def test_the_matrix_is_the_pairs(written):
   for budget, name in _BUDGETS.items():
     header, row = _tables(text)[f'At {name}: row minus column']
     disjoint = [f'{label} (disjoint)' for label in ('kmeans', 'second', 'bipartition')]
-    assert header == ['overlapping', *disjoint, 'planted (oracle)'] and row[0] == 'cliques'
+    assert header == ['overlapping', *disjoint, 'planted (oracle)', 'ifca (disjoint)'] and row[0] == 'cliques'
     pairs = [pair['difference'] for pair in document['pairs'] if pair['budget'] == budget]
     for cell, pair in zip(row[1:], pairs, strict=True):
       assert cell.startswith(_signed(pair['interval']['mean']))
@@ -181,9 +181,30 @@ def test_csv_has_a_line_for_each_contender_seed_and_budget(written):
       own = np.array(runs[int(line['seed'])][1]['clusterings'][0]['evaluations']['own']['client_accuracy'])
       assert float(line['accuracy']) == pytest.approx(own.mean())
       assert float(line['harmed_fedavg']) == np.mean(own < baselines[line['seed']])
+    scores = ('ari', 'omega', 'share_error')
+    rounds = ('collapsed', 'empty_models', 'changed_last')
+    clustering = next(
+      (c for c in runs[int(line['seed'])][1]['clusterings'] if c['label'] == line['contender']), {}
+    )
+    told = clustering.get('recovery', {}).get('mixture', {})
+    assert [line[name] for name in scores] == [
+      '' if told.get(name) is None else str(told[name]) for name in scores
+    ]
+    # Of four models of the rounds that are made up, one is nobody's, and all is settled after four rounds.
+    expected = ['1', '1', '0'] if line['contender'] == 'ifca' else [''] * 3
+    assert [line[name] for name in rounds] == expected
     if line['contender'] == FEDAVG:
       assert line['harmed_fedavg'] == '' and line['num_clusters'] == ''
   assert [{k: '' if v is None else str(v) for k, v in line.items()} for line in document['lines']] == lines
+
+
+def test_collapse_is_counted_over_the_seeds(written):
+  _, text, document, _ = written
+  name = 'Methods that alternate between clustering and training'
+  header, row = _tables(text)[name]
+  assert header[1:3] == ['collapsed', 'all in one']
+  assert row == ['ifca', '3 of 3', '0 of 3', '1 of 4, 1 of 4, 1 of 4', '0, 0, 0', '0, 0, 0']
+  assert 'Models ended without clients: ifca (3 of 3 seeds).' in document['alarms']
 
 
 def test_json_documents_itself_and_every_picture_is_named(written):

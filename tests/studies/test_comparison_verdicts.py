@@ -215,7 +215,8 @@ def test_fine_accuracy_with_wrong_groups(level, seeds, ari, words):
 
 
 def test_one_truth_that_is_met_is_enough_and_one_group_is_none():
-  missed, met = {'ari': None, 'nmi': None, 'omega': 0.1}, {'ari': 1.0, 'nmi': 1.0, 'omega': 1.0}
+  missed = {'ari': None, 'nmi': None, 'omega': 0.1, 'share_error': 0.9}
+  met = {'ari': 1.0, 'nmi': 1.0, 'omega': 1.0}
   runs = _made({'kmeans': 0.6}, truth='overlapping')
   assert _alarms(_with(runs, range(3), recovery={'digit': missed, 'label set': met})) == []
   (alarm,) = _alarms(_with(runs, (1,), recovery={'digit': missed, 'label set': met | {'ari': 0.2}}))
@@ -243,6 +244,13 @@ def test_collapsed_clusters(label, sizes, words):
   assert found == ([] if words is None else [words])
 
 
+def test_models_without_clients_are_counted_by_seeds():
+  rounds = {'num_models': 4, 'empty_models': 2, 'changed': [0, 1]}
+  found = _alarms(_with(_made({'kmeans': 0.6}), (0, 2), alternation=rounds))
+  assert found == ['Models ended without clients: kmeans (2 of 3 seeds).']
+  assert _alarms(_with(_made({'kmeans': 0.6}), (0, 2), alternation=rounds | {'empty_models': 0})) == []
+
+
 @pytest.mark.parametrize(('seeds', 'count'), [(1, '1 seed was'), (2, '2 seeds were'), (3, None)])
 def test_few_seeds_and_no_alarm_without_faults(seeds, count):
   found = _alarms(_made({'kmeans': 0.6}, seeds=seeds))
@@ -255,3 +263,11 @@ def test_recovery_is_one_measure_over_all_seeds():
   (scores,) = alarms.recoveries(read_contenders(typed)[1], typed)
   told = [(score.measure, score.value, score.planted) for score in scores]
   assert told == [('Omega', value, 2) for value in (1.0, 0.5, 1.0)]
+  # Where every client is in every group, Omega is 1 for whoever puts all into all.
+  exact = {'group': {'ari': None, 'nmi': None, 'omega': 1.0, 'share_error': 0.25}}
+  for _, results in _with(runs, range(3), recovery=exact):
+    results['population']['truths'] = {'group': [[0.25] * 6, [0.75] * 6]}
+  typed = comparison_runs.typed(runs)
+  (scores,) = alarms.recoveries(read_contenders(typed)[1], typed)
+  assert [(score.measure, score.value) for score in scores] == [('share match', 0.75)] * 3
+  assert 'lowest share match 0.75 for “group”, wrong under 3 of 3 seeds' in _alarms(runs)[0]

@@ -191,7 +191,7 @@ class Alternating(Method[_Options]):
       raise InputError(
         f'{argument("start", "clustering")} needs {argument("start_clustering")}, the name of a clustering of the same run'
       )
-    if options.num_clusters != Options.num_clusters:
+    if options.num_clusters != type(options).num_clusters:
       raise InputError(
         f'{argument("num_clusters", options.num_clusters)} does not apply to {argument("start", "clustering")}, which has as many '
         'clusters as the clustering that it names'

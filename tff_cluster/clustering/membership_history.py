@@ -43,6 +43,12 @@ class Alternated(records.Record):
     return self.empty_models > 0
 
   @property
+  def names(self) -> list[str]:
+    """[models], what pages call them: the clusters that they are at the end."""
+    places = {model: f'cluster {cluster}' for cluster, model in enumerate(self.models)}
+    return [places.get(model, f'model {model}') for model in range(self.num_models)]
+
+  @property
   def last_round(self) -> int:
     return self.first_round + self.rounds
 

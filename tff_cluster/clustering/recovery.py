@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -38,6 +39,27 @@ class Recovery(records.Record):
 
 # The scores of Recovery by name.
 SCORES = tuple(field.name for field in dataclasses.fields(Recovery))
+
+
+def summed_up(scores: Sequence[Recovery], truths: Sequence[np.ndarray]) -> tuple[str, list[float]]:
+  """Returns which score tells best how well groups were found, 1 for exactly, and its values.
+
+  It is ARI, and Omega where either side overlaps. Where every client is in every group, members tell no two groups apart: what is
+  left is the share match, 1 minus the share error.
+
+  Args:
+    scores: Of some clusterings, which are told by the same score.
+    truths: The truth of each, float[groups, clients].
+  """
+  if any(all_in_all(truth) for truth in truths):
+    return 'share match', [1.0 - each.share_error for each in scores]
+  aris = [each.ari for each in scores if each.ari is not None]
+  return ('ARI', aris) if len(aris) == len(scores) else ('Omega', [each.omega for each in scores])
+
+
+def all_in_all(truth: np.ndarray) -> bool:
+  """Tells whether there are several groups, and every client has a share in each: float[groups, clients]."""
+  return len(truth) > 1 and bool((np.asarray(truth) > 0.0).all())
 
 
 def ari(labels_a: np.ndarray, labels_b: np.ndarray) -> float:

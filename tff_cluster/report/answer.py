@@ -24,6 +24,7 @@ from tff_cluster.base.words import (
   series,
   times,
 )
+from tff_cluster.clustering.recovery import summed_up
 from tff_cluster.data import population
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.measured import Evaluation, Personalized
@@ -43,7 +44,7 @@ class Recovery:
 
   Attributes:
     truth: Its name.
-    measure: 'ARI', or 'Omega' where either side overlaps.
+    measure: 'ARI', 'Omega' or 'share match', see clustering.recovery.summed_up.
     value: 1 is exact, 0 is chance.
     planted: Number of planted groups.
   """
@@ -142,8 +143,9 @@ def _accuracy(evaluation: Evaluation) -> np.ndarray:
 def _recoveries(results: Results, clustering: Clustering) -> tuple[Recovery, ...]:
   found = []
   for name, scores in clustering.recovery.items():
-    measure, value = ('Omega', scores.omega) if scores.ari is None else ('ARI', scores.ari)
-    found.append(Recovery(name, measure, value, len(results.population.truths[name])))
+    truth = np.array(results.population.truths[name])
+    measure, (value,) = summed_up([scores], [truth])
+    found.append(Recovery(name, measure, value, len(truth)))
   return tuple(found)
 
 

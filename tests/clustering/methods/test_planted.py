@@ -26,6 +26,19 @@ def test_a_client_is_in_every_group_of_which_it_has_a_share():
   assert found.is_overlapping and found.client_ids == IDS
 
 
+def test_where_everybody_is_in_every_group_each_is_where_it_has_most():
+  mixed = np.array([[0.1, 0.9, 0.5], [0.9, 0.1, 0.5]])
+  found = planted.groups({'mixture': mixed}, None, IDS)
+  assert found.clusters == [['a', 'c'], ['b', 'c']]
+  # A newcomer as well, though it has no share in one of the groups.
+  new = {'mixture': np.array([[0.2, 0.0], [0.8, 1.0]])}
+  joined = join({'mixture': mixed}, new, None, found)
+  assert joined.membership.T.tolist() == [[True, False], [True, False]] and not joined.fallback.any()
+  evidence = Evidence(Signatures.numbered(np.eye(3)), truths={'mixture': mixed}, ids=IDS)
+  told = planted.METHOD.cluster(planted.METHOD.read({}), evidence).notes
+  assert told == (planted.NOTE, planted.NOTE_OF_MIXTURES)
+
+
 def test_truths_that_are_not_there():
   several = {'digit': DISJOINT, 'label set': DISJOINT}
   wrong = (

@@ -14,10 +14,12 @@ from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import OnSignatures
 from tff_cluster.clustering.outcome import Joined, Outcome
+from tff_cluster.clustering.recovery import all_in_all
 
 NOTE = (
   'the planted groups themselves: what no method can know, and what clusters could gain if they were found'
 )
+NOTE_OF_MIXTURES = 'every client has rows of every planted group, so each is put where it has most'
 _NEEDS_A_RUN = f'{argument("method", "planted")}: planted groups are those of a run; vectors alone have none'
 
 
@@ -25,6 +27,8 @@ def groups(
   truths: Mapping[str, np.ndarray], name: str | None, client_ids: Sequence[str]
 ) -> ClusterAssignment:
   """Returns the planted groups; a client is in every group of which it has a share, so groups may overlap.
+
+  Where every client is in every group, that would be the same cluster again and again: each is in the group of which it has most.
 
   Args:
     truths: float[groups, clients] by name.
@@ -34,7 +38,8 @@ def groups(
   Raises:
     InputError: if there is no such truth, or several and none is named.
   """
-  member = _chosen(truths, name) > 0.0
+  truth = _chosen(truths, name)
+  member = _member(truth, all_in_all(truth))
   clusters = [[client_ids[k] for k in np.flatnonzero(row)] for row in member if row.any()]
   return ClusterAssignment.from_clusters(clusters, client_ids)
 
@@ -66,7 +71,9 @@ class Planted(Method[Options]):
     """Returns the planted groups of all clients."""
     if evidence.truths is None:
       raise InputError(_NEEDS_A_RUN)
-    return Outcome(groups(evidence.truths, options.truth, evidence.client_ids), notes=(NOTE,))
+    mixed = all_in_all(_chosen(evidence.truths, options.truth))
+    notes = (NOTE, *((NOTE_OF_MIXTURES,) if mixed else ()))
+    return Outcome(groups(evidence.truths, options.truth, evidence.client_ids), notes=notes)
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
     """Returns the clusters of the newcomers' own groups.
@@ -75,8 +82,10 @@ class Planted(Method[Options]):
     is told: the oracle knows that none is its own.
     """
     assert newcomers.known is not None and newcomers.known.truths is not None and newcomers.truths is not None
-    member = _chosen(newcomers.known.truths, options.truth) > 0.0
-    new = _chosen(newcomers.truths, options.truth) > 0.0
+    truth = _chosen(newcomers.known.truths, options.truth)
+    by_most = all_in_all(truth)
+    member = _member(truth, by_most)
+    new = _member(_chosen(newcomers.truths, options.truth), by_most)
     of_cluster = (newcomers.assignment.membership[:, None, :] > 0.0) == member[None, :, :]
     joined = of_cluster.all(axis=2).astype(np.int64) @ new.astype(np.int64) > 0
     fallback = ~joined.any(axis=0)
@@ -89,6 +98,11 @@ class Planted(Method[Options]):
 
 
 METHOD = Planted()
+
+
+def _member(truth: np.ndarray, by_most: bool) -> np.ndarray:
+  """Returns bool[groups, clients], those of which a client has a share, or has most."""
+  return (truth == truth.max(axis=0) if by_most else truth > 0.0) & (truth > 0.0)
 
 
 def _chosen(truths: Mapping[str, np.ndarray], name: str | None) -> np.ndarray:

@@ -39,11 +39,12 @@ def way_figures(
       + (f'. On the left the planted groups (“{truth_name}”): a model has the colour of the group that its last clients match best, '
          'so where the groups were found a row has the colour that it begins with. Clients are sorted by group, then by the model '
          'of the last round' if truth is not None else '. Clients are sorted by the model of the last round')
-      + '. White: nothing known of the client yet. '
+      + '. A model is called by the cluster that it is at the end, and counts the clients that have their largest share in it. White: '
+      'nothing known of the client yet. '
       + (f'{base.MOST_PIXELS} of {count:,} clients are shown. ' if count > base.MOST_PIXELS else '')
       + 'Below, how many clients had another model than after the round before.',
       ways.client_ways(
-          shares, found.first_round, found.changed, run.client_ids, _order(shares[-1], truth), kinds,
+          shares, found.first_round, found.changed, run.client_ids, _order(shares[-1], truth), kinds, found.names,
           f'{base.short(label, 40)}: the ways of the clients', truth, truth_name,
       ),
   )  # fmt: skip

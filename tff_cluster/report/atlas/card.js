@@ -87,7 +87,7 @@ function wayPart(contender, client) {
   const rounds = way.last - way.first + 1;
   const parts = turns.map(([from, models], i) => {
     const to = i + 1 < turns.length ? turns[i + 1][0] - 1 : way.last;
-    return { from, to, models, words: `${from === to ? from : `${from}–${to}`}: ${models.length ? models.join(' and ') : 'not seen'}` };
+    return { from, to, models, words: `${from === to ? from : `${from}–${to}`}: ${models.map((model) => way.names[model]).join(' and ') || 'not seen'}` };
   });
   const marks = parts.flatMap(({ from, to, models, words }) => (models.length ? models : [-1]).map((model, i, all) => {
     const mark = svg('rect', {
@@ -100,7 +100,7 @@ function wayPart(contender, client) {
   }));
   const strip = svg('svg', { viewBox: `0 0 ${CARD.width} ${CARD.way}`, width: CARD.width, height: CARD.way, class: 'way', 'aria-hidden': 'true' }, ...marks);
   const some = parts.slice(-CARD.turns);
-  const told = `Model by round: ${some.length < parts.length ? `${plural(parts.length - some.length, 'change')} before, then ` : ''}${some.map(({ words }) => words).join('; ')}`;
+  const told = `By round: ${some.length < parts.length ? `${plural(parts.length - some.length, 'change')} before, then ` : ''}${some.map(({ words }) => words).join('; ')}`;
   return [strip, html('div', { class: 'note way-words' }, told)];
 }
 

@@ -27,8 +27,8 @@
                whose memberships are known: WAY), stages [{round, clusters, models}]: of a recursion the clusters after each round
                that split some, but the last; of a way the clients of each model after some rounds, and in `models` which these
                are, -1 for those of whom nothing is known yet
-  WAY          start (text), first and last (rounds), colours (as above, one a model), clients [[[round, [model]]]]: for each
-               client its models from that round on
+  WAY          start (text), first and last (rounds), names [text] and colours (as above), one a model, clients
+               [[[round, [model]]]]: for each client its models from that round on
 
 Clients are positions in `clients`. Accuracies and shares are from 0 to 1. Accuracies of single clients are rounded to
 DECIMALS: two that differ by less count as equal on the page, which matters beyond 10,000 test rows a client. Distances and

@@ -17,11 +17,12 @@ function everybody(name) {
 
 // After a round of a method that alternates: a node for each model that somebody has, and one for those of whom nothing is known yet.
 function modelsColumn(stage) {
+  const { way } = measured();
   const nodes = stage.clusters.map((members, i) => {
     const model = stage.models[i];
-    return model < 0 ? { name: 'not seen', colour: PALE, members } : { name: `model ${model}`, colour: modelColour(chosen.contender, model), members };
+    return model < 0 ? { name: 'not seen', colour: PALE, members } : { name: way.names[model], colour: modelColour(chosen.contender, model), members };
   });
-  return { title: `after round ${stage.round}`, nodes };
+  return { title: `round ${stage.round}`, nodes };
 }
 
 // A cluster on the way to the end has the colour of the final cluster that most of its clients get to.
@@ -63,7 +64,7 @@ function flowColumns() {
   const start = kind in titles
     ? { title: titles[kind], nodes: everybody('own models') }
     : way && way.start === 'random'
-      ? { title: 'start', nodes: everybody('random models') }
+      ? { title: 'start', nodes: everybody('random') }
       : { title: 'Phase 1', nodes: everybody('one model') };
   const columns = [...groupColumn(), start, ...clusterColumns(), outcomeColumn()];
   if (['fedavg', 'fine_tuning'].includes(kind)) {

@@ -10,7 +10,7 @@ from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.report.figures import base, ordering
 
 # Stages of a flow between its start and its end.
-_MOST_STAGES = 4
+_MOST_STAGES = 3
 
 
 def read(clustering: Clustering, arrays: Mapping[str, np.ndarray], clients: int) -> np.ndarray | None:
@@ -50,6 +50,7 @@ def over_rounds(clustering: Clustering, own: np.ndarray, kinds: np.ndarray, colo
     'start': found.start,
     'first': first,
     'last': found.last_round,
+    'names': found.names,
     'colours': [number if number < colours else None for number in numbers],
     'clients': [_of_client(own[:, :, k], first) for k in range(own.shape[2])],
   }

@@ -26,6 +26,7 @@ def client_ways(
   client_ids: Sequence[str],
   order: np.ndarray,
   kinds: np.ndarray,
+  names: Sequence[str],
   title: str,
   truth: np.ndarray | None = None,
   truth_name: str = '',
@@ -39,6 +40,7 @@ def client_ways(
     client_ids: The clients' ids.
     order: int64[clients], positions from above to below.
     kinds: int64[models], a colour number for each model, that of the planted group that it matches.
+    names: [models], what they are called.
     title: Above the picture.
     truth: float[groups, clients], planted shares.
     truth_name: What the groups are called.
@@ -73,7 +75,7 @@ def client_ways(
   below.grid(axis='y')
   below.set_xlabel('round')
   below.set_title('clients that changed their model', fontsize=9.5, fontweight='normal')
-  figure.legend(handles=_handles(shares, palette[kinds]), loc='outside lower center', ncols=3)
+  figure.legend(handles=_handles(shares[-1], palette[kinds], names), loc='outside lower center', ncols=3)
   return figure
 
 
@@ -138,11 +140,11 @@ def _name_clients(axes: Any, names: Sequence[str], count: int) -> None:
   axes.tick_params(axis='y', right=False)
 
 
-def _handles(shares: np.ndarray, colours: np.ndarray) -> list[Any]:
+def _handles(last: np.ndarray, colours: np.ndarray, names: Sequence[str]) -> list[Any]:
   from matplotlib.patches import Patch
 
-  own = shares[-1] == shares[-1].max(axis=0)
-  named = [f'model {k}: {_clients(int(of_model.sum()))}' for k, of_model in enumerate(own)]
+  own = last == last.max(axis=0)
+  named = [f'{name}: {_clients(int(of_model.sum()))}' for name, of_model in zip(names, own, strict=True)]
   kept = [k for k, colour in enumerate(colours) if colour != base.PALE]
   handles = [Patch(color=str(colours[k]), label=named[k]) for k in kept]
   if len(kept) < len(colours):

@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tff_cluster.base.words import plural, series
+from tff_cluster.clustering.recovery import summed_up
 from tff_cluster.report.answer import GROUPS_WRONG_BELOW, Recovery
 from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs
 from tff_cluster.scorecard.paired_statistics import Statistics
@@ -11,17 +14,15 @@ FEWEST_SEEDS = 3
 
 
 def recoveries(contender: Contender, runs: Runs) -> list[tuple[Recovery, ...]]:
-  """Returns for each planted grouping one score a seed: ARI, or Omega where either side overlaps under any seed."""
+  """Returns for each planted grouping one score a seed, the same under every seed, see clustering.recovery.summed_up."""
   truths = {seed: results.population.truths for seed, results in runs}
   found = []
   for name in dict.fromkeys(name for run in contender.runs for name in run.recovery):
     entries = [run for run in contender.runs if name in run.recovery]
-    measure = 'Omega' if any(run.recovery[name].ari is None for run in entries) else 'ARI'
+    planted = [np.array(truths[run.seed][name]) for run in entries]
+    measure, values = summed_up([run.recovery[name] for run in entries], planted)
     found.append(
-      tuple(
-        Recovery(name, measure, getattr(run.recovery[name], measure.lower()), len(truths[run.seed][name]))
-        for run in entries
-      )
+      tuple(Recovery(name, measure, value, len(truth)) for value, truth in zip(values, planted, strict=True))
     )
   return found
 

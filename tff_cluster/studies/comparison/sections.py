@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import cost as cost_lib
-from tff_cluster.base.words import error, interval_points, percent, score, series
+from tff_cluster.base.words import error, interval_points, percent, score
 from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.report import costs
@@ -32,7 +32,7 @@ _LOOKS = {'above': 'good', 'unclear': 'none', 'below': 'bad'}
 # Means of other scores, and how they are printed.
 _SCORES: Mapping[str, tuple[str, Callable[[float | None], str]]] = {
   'onmi': ('ONMI', score),
-  'bcubed_f': ('BCubed F', score),
+  'bcubed_f': ('BCubed', score),
   'share_error': ('share error', error),
 }
 
@@ -120,21 +120,18 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
   """Returns how well every clustering finds the planted groups, and what clusters it found."""
   found = [contender for contender in contenders if contender.is_clustering]
   truths = list(dict.fromkeys(name for c in found for run in c.runs for name in run.recovery))
-  alternates = any(_alternated(contender) for contender in found)
   shapes = {
     contender.name: (
       ', '.join(contender.kinds),
       ', '.join(str(run.num_clusters) for run in contender.runs),
       f'{np.mean([run.memberships for run in contender.runs]):.1f}',
       ', '.join(str(run.singletons) for run in contender.runs),
-      *(_collapse(contender) if alternates else ()),
     )
     for contender in found
   }
   scored = {name: {contender.name: _scores(contender, runs, name) for contender in found} for name in truths}
-  header: list[str] = ['clustering', 'kind', 'clusters', 'memberships', 'single clients']
-  header += ['collapsed', 'moved last'] if alternates else []
-  of_scores = series([name for name, _ in _SCORES.values()])
+  header: list[str] = ['clustering', 'kind', 'clusters', 'memberships', 'singletons']
+  of_scores = ', '.join(name for name, _ in _SCORES.values())
   if len(truths) == 1:
     (name,) = truths
     rows = [(label, *shape, *scored[name][label]) for label, shape in shapes.items()]
@@ -150,7 +147,7 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
       )
   data = {
     'any_truth': bool(truths),
-    'alternates': alternates,
+    'rounds': _rounds_table(found),
     'any_excluded': any(c.excluded for _, results in runs for c in results.clusterings),
     'tables': tables,
   }
@@ -163,14 +160,28 @@ def _alternated(contender: Contender) -> list[Alternated]:
   return next((found for found in of_each if found), [])
 
 
-def _collapse(contender: Contender) -> tuple[str, str]:
-  """Returns under how many seeds models ended without clients, and how many clients changed their model in the last round."""
-  found = _alternated(contender)
-  if not found:
-    return '–', '–'
-  return f'{sum(each.collapsed for each in found)} of {len(found)}', ', '.join(
-    str(each.changed[-1]) for each in found
+def _rounds_table(found: Sequence[Contender]) -> Table:
+  """Returns what rounds that alternated came to, without rows where there were none; under every seed, in their order."""
+  rows = []
+  for contender in found:
+    if each := _alternated(contender):
+      rows.append((
+        contender.name,
+        f'{sum(one.collapsed for one in each)} of {len(each)}',
+        f'{sum(one.all_in_one for one in each)} of {len(each)}',
+        ', '.join(f'{one.empty_models} of {one.num_models}' for one in each),
+        ', '.join(f'{one.changed[-1]:,}' for one in each),
+        ', '.join(str(one.oldest) for one in each),
+      ))  # fmt: skip
+  header = (
+    '',
+    'collapsed',
+    'all in one',
+    'models without clients',
+    'moved in the last round',
+    'oldest membership',
   )
+  return Table(header, rows, range(1, len(header)), 'Methods that alternate between clustering and training')
 
 
 def costs_section(contenders: Sequence[Contender], runs: Runs, pictures: Sequence[Picture]) -> Section:
