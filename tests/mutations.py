@@ -203,6 +203,30 @@ FAULTS = (
         ('federated/test_training.py',),
     ),
     Fault(
+        'rate-of-round-1', 'federated/trainer.py',
+        'rate = computations.local.rate(round_number)', 'rate = computations.local.rate(1)',
+        'the learning rate never decays',
+        ('federated/test_optimizers.py',),
+    ),
+    Fault(
+        'no-anchor', 'federated/optimizers.py',
+        'self.proximal_mu * (w - a) for g, w, a', 'self.proximal_mu * w for g, w, a',
+        'FedProx pulls clients to zero instead of to the model of the round',
+        ('federated/test_optimizers.py',),
+    ),
+    Fault(
+        'server-forgotten', 'federated/process.py',
+        'server.build(), weights_type, reject if', 'optimizers.MEAN.build(), weights_type, reject if',
+        'the server follows the mean whatever optimizer was asked for',
+        ('federated/test_optimizers.py',),
+    ),
+    Fault(
+        'dropout-while-measuring', 'federated/keras_graph.py',
+        'return copy(x, training=seed is not None or not self.draws)', 'return copy(x, training=True)',
+        'a model is measured with dropout',
+        ('federated/test_dropout.py',),
+    ),
+    Fault(
         'settings-name-nothing', 'federated/trajectory.py',
         "'settings': self.settings,", "'settings': None,",
         'a run with another learning rate is given the models of an earlier one from a shared store',
