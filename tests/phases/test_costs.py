@@ -32,7 +32,7 @@ CONFIG = ExperimentConfig(
     ClusteringConfig('dynamic_distance', distance_threshold='quantile:0.5'),
     ClusteringConfig('ifca', num_clusters=MODELS),
     ClusteringConfig('ifca', name='warm', num_clusters=MODELS, start='warm'),
-    ClusteringConfig('ifca', name='after', num_clusters=2, start='clustering', start_clustering='kmeans'),
+    ClusteringConfig('ifca', name='after', start='clustering', start_clustering='kmeans'),
   ),
 )
 # Number of models, and the round that they are from.
