@@ -129,3 +129,11 @@ def test_where_no_worker_comes_there_is_no_place():
   workers = made({}, worker_start_timeout_secs=0.2)
   with pytest.raises(EnvironmentFault, match=r'has no worker within 0\.2 s'):
     workers.place([Task()], [()])
+
+
+def test_a_scheduler_that_is_lost_has_no_workers_however_lately_they_were_seen():
+  workers = made({'a': 1}, worker_start_timeout_secs=0.2)
+  assert workers.wait() == {'a': 1}
+  workers._client.status = 'connecting'
+  with pytest.raises(EnvironmentFault, match=r'was lost and did not come back within 0\.2 s'):
+    workers.place([Task()], [()])

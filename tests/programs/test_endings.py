@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.engine.dask_cluster import Authority, DaskCluster
+from tests.engine.dask_cluster import Authority, DaskCluster, wait_for
 from tests.engine.reach import WITHOUT_PRIVATE_NETWORKS, listening, networks_can_be_forbidden
 from tests.programs.children import (
   ROOT,
@@ -157,7 +157,9 @@ def test_a_scheduler_that_is_killed_ends_the_run_in_one_line_and_the_same_comman
   assert run_all(here, rounds).finish()[0] == 0
   cluster = DaskCluster(tmp_path, Authority(tmp_path))
   try:
-    cluster.start_worker(threads=2)
+    worker = cluster.start_worker(threads=2)
+    # The run waits for it for less than it may take to start beside other tests.
+    wait_for(lambda: 'Registered to' in worker.log.read_text(), worker)
     flags = [f'--{name}={value}' for name, value in cluster.tls().items()]
     command = rounds, f'--scheduler_file={cluster.file}', *flags
     child = run_all(there, *command, '--worker_start_timeout_secs=15')

@@ -177,8 +177,8 @@ class Tasks:
     self, call: Call, tasks: Sequence[_Task], unreached: Collection[str], again: bool
   ) -> Mapping[str, Exception]:
     """Sends tasks, to others than those workers if there are any; returns what workers could not be reached, with errors."""
-    shared = self._shared(call, again)
     self.workers.place(tasks, [self.rows.keepers(task.jobs) for task in tasks], unreached)
+    shared = self._shared(call, again)
     by_worker: dict[str, list[_Task]] = {}
     for task in tasks:
       by_worker.setdefault(task.worker, []).append(task)

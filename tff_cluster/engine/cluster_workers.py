@@ -133,10 +133,11 @@ class Workers:
 
   def _look(self) -> Mapping[str, int]:
     with self._lock:
-      if time.monotonic() - self._looked > connection.TICK_SECS or not self.threads:
+      if self._client.status != 'running':
+        self.threads = {}
+      elif time.monotonic() - self._looked > connection.TICK_SECS or not self.threads:
         found: Mapping[str, int] = {}
-        if self._client.status == 'running':
-          with contextlib.suppress(*connection.LOST):
-            found = self._client.nthreads()
+        with contextlib.suppress(*connection.LOST):
+          found = self._client.nthreads()
         self.threads, self._looked = found, time.monotonic()
       return self.threads
