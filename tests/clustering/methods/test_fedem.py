@@ -134,6 +134,13 @@ def test_the_names_of_the_models_do_not_matter():
   np.testing.assert_allclose(one.membership, other.membership[::-1], rtol=1e-9)
 
 
+def test_it_may_start_from_clusters_though_its_default_number_is_its_own():
+  start = {'start': 'clustering', 'start_clustering': 'planted'}
+  assert fedem.METHOD.told_number(fedem.METHOD.read(start)) is None
+  with pytest.raises(InputError, match='num_clusters=4 does not apply to start=clustering'):
+    fedem.METHOD.read(start | {'num_clusters': 4})
+
+
 def test_a_number_of_components_below_one_is_one_line():
   with pytest.raises(InputError, match='num_clusters=0: must be at least 1'):
     fedem.METHOD.read({'num_clusters': 0})
