@@ -27,8 +27,6 @@ from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.result_parts import SummaryLine
 from tff_cluster.phases import early_checks
 from tff_cluster.storage import files as files_lib
-from tff_cluster.studies.comparison import runs as comparison
-from tff_cluster.studies.league import settings as league
 
 if TYPE_CHECKING:
   from tff_cluster.cli import progress
@@ -48,6 +46,10 @@ def main() -> None:
   config = parse.experiment_config_from_flags()
   config = config.with_clusterings(overlap_dial.positions(config.clusterings, options.overlap_dial))
   seeds = parse.parse_seeds(options.seeds)
+  # Imported late: what is wrong with the flags is told at once.
+  from tff_cluster.studies.comparison import runs as comparison
+  from tff_cluster.studies.league import settings as league
+
   settings = league.read(options.setting, config)
   root = Path(run.output_dir)
   planned = league.plan(settings, seeds, root) if settings else comparison.plan(config, seeds, root)
@@ -81,22 +83,25 @@ def main() -> None:
     'client-rounds': f'{asked:,} asked for, {trained:,} trained by this call',
   }
   results = [d.results for d in done]
+  spent = f'client-rounds: {asked} asked for, {trained} trained'
   if not options.setting:
-    _write_comparison(list(zip(seeds, results, strict=True)), facts, root, shown)
-    print(f'client-rounds: {asked} asked for, {trained} trained')
+    _write_comparison(list(zip(seeds, results, strict=True)), facts, root, shown, spent)
     return
   by_setting = {
     setting.name: list(zip(seeds, results[len(seeds) * i :], strict=False))
     for i, setting in enumerate(settings)
   }
-  _write_league(by_setting, facts, root, shown)
-  print(f'client-rounds: {asked} asked for, {trained} trained')
+  _write_league(by_setting, facts, root, shown, spent)
 
 
 def _write_comparison(
-  finished: 'contenders.Runs', facts: Mapping[str, str], root: Path, shown: 'progress.Progress'
+  finished: 'contenders.Runs',
+  facts: Mapping[str, str],
+  root: Path,
+  shown: 'progress.Progress',
+  spent: str | None = None,
 ) -> None:
-  """Writes the page of one setting, and prints what it came to."""
+  """Writes the page of one setting, and prints what it came to, and what was spent where that is told."""
   from tff_cluster.report import finished_run
   from tff_cluster.report.atlas import page as atlas
   from tff_cluster.scorecard import summary
@@ -108,6 +113,8 @@ def _write_comparison(
   lines = [SummaryLine.from_json(line) for line in files_lib.load_json(root / 'comparison.json')['summary']]
   for line in summary.words(lines, 'seeds and clients'):
     print(line)
+  if spent is not None:
+    print(spent)
   print(f'atlas {page.with_name(atlas.NAME).resolve()}')
   print(f'report {page.resolve()}')
 
@@ -117,6 +124,7 @@ def _write_league(
   facts: Mapping[str, str],
   root: Path,
   shown: 'progress.Progress',
+  spent: str,
 ) -> None:
   """Writes the pages of all settings and the one above them, and prints the answer."""
   from tff_cluster.studies.league import page as pages
@@ -128,6 +136,7 @@ def _write_league(
     page = pages.write(by_setting, facts, root)
   for sentence in next(iter(files_lib.load_json(root / 'league.json')['answer'].values())):
     print(sentence)
+  print(spent)
   print(f'league {page.resolve()}')
 
 
