@@ -72,7 +72,7 @@ def test_the_lock_fits_what_the_packages_ask_for_but_for_the_overrides():
 
 def test_every_locked_package_allows_this_python_and_setup_cfg_asks_for_locked_ones_only():
   for distribution in installed():
-    allowed = specifiers.SpecifierSet(distribution.metadata['Requires-Python'] or '')
+    allowed = specifiers.SpecifierSet(distribution.metadata.get('Requires-Python') or '')
     assert allowed.contains(platform.python_version()), name_of(distribution)
   wanted = re.search(r'^install_requires =\n((?: +\S+\n)+)', (ROOT / 'setup.cfg').read_text(), re.M)
   assert wanted is not None
