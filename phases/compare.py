@@ -2,8 +2,8 @@
 
   python -m phases.compare --flagfile=flags/compare_mixture.flags --seeds=0,1,2,3,4
 
-Every --clustering is a row, beside FedAvg without clusters and, where they are asked for, every client alone
-(--local_training) and the planted groups (--clustering=planted). --overlap_dial=7 also turns the threshold of dynamic
+Every --clustering is a row, beside FedAvg without clusters and, where they are asked for, clients with models of their
+own (--local_training: alone, --fine_tuning: fine-tuned FedAvg, --ditto: Ditto) and the planted groups (--clustering=planted). --overlap_dial=7 also turns the threshold of dynamic
 distance from every client alone to all together. It ends with OUTPUT_DIR/index.html, comparison.csv
 and comparison.json: differences client by client, with intervals over seeds and clients, at equal rounds and at equal
 client-rounds. Stopped, the same command goes on; the run of a seed lies in OUTPUT_DIR/seed_SEED.

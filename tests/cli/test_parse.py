@@ -27,7 +27,7 @@ def read(*arguments, sections=ALL, reader=parse.experiment_config_from_flags):
 def test_flags_reach_their_fields():
   code, found = read(
     '--dataset=mnist', '--partition', 'dirichlet', '-dirichlet_alpha=0.1', '--num_clients=30', '--learning_rate=0.05',
-    '--seed=3', '--num_folds=10', '--experts', '--nolocal_training', '--clustering=kmeans,num_clusters=5', '--clustering=hierarchical,distance_threshold=3,name=h',
+    '--seed=3', '--num_folds=10', '--experts', '--nolocal_training', '--fine_tuning=3', '--ditto=1', '--clustering=kmeans,num_clusters=5', '--clustering=hierarchical,distance_threshold=3,name=h',
   )  # fmt: skip
   assert code == 0
   assert found == ExperimentConfig(
@@ -37,7 +37,7 @@ def test_flags_reach_their_fields():
       ClusteringConfig(method='kmeans', num_clusters=5),
       ClusteringConfig('hierarchical', 'h', distance_threshold='3'),
     ),
-    config.EvaluationConfig(num_folds=10, experts=True),
+    config.EvaluationConfig(num_folds=10, experts=True, fine_tuning=3, ditto=1.0),
   )
 
 

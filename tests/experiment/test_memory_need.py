@@ -49,6 +49,14 @@ def test_what_is_known_comes_from_the_configuration():
   assert memory_need.of_config(ExperimentConfig(), 100, 784, 10, 1).on_disk(1000) == 20 * 1000 * 4
 
 
+def test_ditto_needs_the_models_that_its_clients_are_pulled_to_up_to_a_limit():
+  config = ExperimentConfig(training=TrainingConfig(phase1_rounds=7, phase2_rounds=5))
+  with_ditto = dataclasses.replace(config, evaluation=EvaluationConfig(ditto=0.0))
+  without, needed = (memory_need.of_config(each, 1000, 784, 10, 1) for each in (config, with_ditto))
+  for parameters, models in ((1_000_000, 12), (100_000_000, 0.5)):
+    assert needed.needed(parameters) - without.needed(parameters) == 4 * models * parameters
+
+
 def test_what_does_not_fit_is_refused_with_both_numbers():
   memory_need.check(2_000_000_000, 2_000_000_000)
   memory_need.check(10**15, None)

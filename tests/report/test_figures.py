@@ -131,9 +131,14 @@ def _lines(figure):
 def test_curves_of_phase_2_leave_from_the_end_of_phase_1():
   phase1 = (np.array([1, 2]), np.array([0.5, 0.6]))
   later = (np.array([3, 4]), np.array([0.7, 0.8]))
-  lines = _lines(curves.accuracy_over_rounds(phase1, later, {'kmeans': later}, 2, {}))
+  tuned = (np.array([4, 5]), np.array([0.8, 0.9]))
+  own = {'tuned': tuned, 'alone': phase1}
+  lines = _lines(curves.accuracy_over_rounds(phase1, later, {'kmeans': later}, 2, own))
   np.testing.assert_allclose(lines['kmeans'], [[2, 60], [3, 70], [4, 80]])
-  np.testing.assert_allclose(lines['Phase 1 (all clients)'], [[1, 50], [2, 60]])
+  for name in ('Phase 1 (all clients)', 'alone'):
+    np.testing.assert_allclose(lines[name], [[1, 50], [2, 60]])
+  # Fine-tuning goes on from FedAvg's last round.
+  np.testing.assert_allclose(lines['tuned'], [[4, 80], [5, 90]])
   run = run_of(made_up.make_run(num_clients=4, rounds=(3, 2), methods=('kmeans',))[0])
   lines = _lines(pictures._rounds_figure(run)[-1])
   unclustered = lines['unclustered, equal rounds']
