@@ -18,6 +18,7 @@ import numpy as np
 from tff_cluster.base import digests, environment, seeding
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.base.types import Json, Weights
+from tff_cluster.clustering import trained as trained_lib
 from tff_cluster.data import population as population_lib
 from tff_cluster.engine import jobs, side_by_side
 from tff_cluster.experiment import config as config_lib
@@ -314,7 +315,7 @@ class Experiment:
 
   def flatten(self, weights: Weights) -> np.ndarray:
     """Returns float32[features], a model's weights one after the other."""
-    return np.concatenate([np.ravel(w) for w in weights])
+    return trained_lib.flatten(weights)
 
   def unflatten(self, vector: np.ndarray) -> Weights:
     """Returns the weights that flatten made a vector of."""

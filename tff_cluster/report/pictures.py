@@ -108,11 +108,6 @@ def save_drawn(drawn: Drawn, folder: Path) -> Picture:
   return Picture(name, section, title, caption, svg)
 
 
-def picture_files(picture: Picture, folder: Path) -> tuple[Path, Path]:
-  """Returns the paths of a picture's SVG and PNG in a run folder."""
-  return folder / 'figures' / f'{picture.name}.svg', folder / 'figures' / f'{picture.name}.png'
-
-
 def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper: bool) -> Iterator[Drawn]:
   merged = run.results.clusterings
   # Files are called after the first of the clusterings that share them, but for those that only one of them has.
