@@ -106,7 +106,8 @@ def test_a_worker_that_hangs_is_given_up_in_bounded_time(caplog):
 def test_a_worker_that_works_longer_than_the_patience_is_left_alone(caplog):
   with opened(worker_stall_timeout_secs=5.0) as context:
     first = pid_of(context)
-    context._connection._lane().stub._watch._patience = 1
+    with context._connection._lane() as lane:  # The next call takes it, too.
+      lane.stub._watch._patience = 1
     assert slow_sum()([3 * STEPS] * 2) == 2 * total(3 * STEPS)
     assert pid_of(context) == first
   assert not caplog.records

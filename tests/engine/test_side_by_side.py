@@ -33,7 +33,7 @@ class Cores:
         self.worked += seconds * clients
 
 
-def test_calls_take_no_more_slots_than_there_are_and_none_waits_for_ever():
+def test_calls_take_no_more_than_two_slots_a_core_and_none_waits_for_ever():
   cores = Cores(3)
   threads = [threading.Thread(target=cores.call, args=(clients, 0.01)) for clients in (1, 3, 1, 7, 2, 1) * 3]
   for thread in threads:
@@ -41,13 +41,14 @@ def test_calls_take_no_more_slots_than_there_are_and_none_waits_for_ever():
   for thread in threads:
     thread.join(20)
   assert not any(thread.is_alive() for thread in threads)
-  assert cores.most == 3 and cores.busy == 0
+  assert cores.most == 6 and cores.busy == 0
 
 
 def test_a_call_of_many_clients_is_not_overtaken():
   slots, begun = Slots(2), []
-  first = slots.taken(1)
+  first, second = slots.taken(2), slots.taken(1)
   first.__enter__()
+  second.__enter__()
 
   def work(name, clients):
     with slots.taken(clients):
@@ -117,6 +118,15 @@ def test_several_threads_compute_in_one_worker_and_lose_it_together(caplog):
     assert [value for _, value in found] == [2 * total(3 * STEPS)] * 4
     assert pid_of(context) != first
     assert len(caplog.records) == 1
+
+
+@pytest.mark.tensorflow
+def test_a_short_call_ends_beside_a_long_one():
+  with opened():
+    slow_sum()([1])
+    ended = []
+    each(lambda steps: ended.append(slow_sum()([steps])), (8 * STEPS, 2), 2)
+    assert ended == [total(2), total(8 * STEPS)]
 
 
 @pytest.mark.tensorflow

@@ -68,6 +68,13 @@ def test_every_newcomer_is_put_with_its_group_regrets_nothing_and_costs_a_round(
   # What the clients that took part spent does not count new clients.
   assert found.baseline.cost.client_rounds == CLIENTS * (PHASE1 + PHASE2)
   assert with_new.clustering('kmeans').cost.client_rounds == CLIENTS * PHASE2
+  # Of its training rows a client sent three singular vectors a label, a number a pixel; the others sent what they trained.
+  train = with_new.population.train
+  labels = [np.unique(train.client(k)[1], return_counts=True)[1] for k in range(CLIENTS)]
+  vectors = sum(int(np.minimum(counts, 3).sum()) for counts in labels)
+  for label, more in (('pacfl', vectors * train.x[0].size * 4), ('kmeans', 0)):
+    cost = with_new.clustering(label).cost
+    assert cost.bytes_up == cost.models_up * found.training.model_bytes + more
 
 
 def test_accuracies_are_of_the_models_and_down_the_tree_goes_the_update_of_the_round_that_was_split(

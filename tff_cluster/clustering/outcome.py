@@ -19,6 +19,7 @@ class Outcome:
     notes: Sentences for readers of a report.
     figures: What else the method measured, by name; None where it is undefined.
     excluded: Ids of clients that were not clustered, because their vectors were not finite (clustering/diverged_clients.py).
+    sent_bytes: What clients sent to be clustered, all together; None where it is their vectors.
   """
 
   assignment: ClusterAssignment
@@ -27,6 +28,7 @@ class Outcome:
   notes: tuple[str, ...] = ()
   figures: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
   excluded: tuple[str, ...] = ()
+  sent_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

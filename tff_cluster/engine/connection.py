@@ -4,9 +4,11 @@ TFF retries what it calls retryable without end, and a dead worker's answer is o
 waits for for ever.
 """
 
+import contextlib
 import functools
+import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import grpc
@@ -99,13 +101,18 @@ class _WatchedStub(tff.framework.RemoteExecutorGrpcStub):
 
 
 class _Lane:
-  """A worker's execution context for one thread: TFF's blocks its event loop with every call."""
+  """A worker's execution context for one call at a time: TFF's blocks its event loop with every call.
 
-  def __init__(self, channel: grpc.Channel, watch: Watch):
+  Its number makes its executor another one than those of other lanes, which a worker tells apart by how many there are at each
+  placement. An executor's threads wait for what they need, so two calls would go one after the other in it.
+  """
+
+  def __init__(self, channel: grpc.Channel, watch: Watch, number: int):
     self.stub = stub = _WatchedStub(_Unwatched(channel), watch)
 
     def executor(cardinalities: Any) -> Any:
       cardinalities.setdefault(tff.CLIENTS, 0)
+      cardinalities[tff.SERVER] = number
       remote = tff.framework.RemoteExecutor(stub)
       remote.set_cardinalities(cardinalities)
       return remote
@@ -127,16 +134,18 @@ class Connection:
 
     Args:
       address: HOST:PORT of the worker, or another address that gRPC takes.
-      watch: Makes what knows how it is, for the calls of one thread.
+      watch: Makes what knows how it is, for the calls of one lane.
     """
     self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
     self._watch = watch
-    self._own = threading.local()
     self._lanes: list[_Lane] = []
+    self._idle: list[_Lane] = []
+    self._numbers = itertools.count(1)
 
   def check(self) -> None:
     """Has the worker answer a call that asks nothing of it. Raises WorkerLost."""
-    self._lane().executor({}).close()
+    with self._lane() as lane:
+      lane.executor({}).close()
 
   def invoke(self, computation: Any, argument: Any) -> Any:
     """Returns a computation's result.
@@ -144,18 +153,26 @@ class Connection:
     Raises:
       WorkerLost: if the worker dies, hangs or answers an error. It must not be used again.
     """
-    return self._lane().context.invoke(computation, argument)
+    with self._lane() as lane:
+      return lane.context.invoke(computation, argument)
 
   def close(self) -> None:
     for lane in self._lanes:
       lane.stub.end()
     self._channel.close()
 
-  def _lane(self) -> _Lane:
-    if not hasattr(self._own, 'lane'):
-      self._own.lane = _Lane(self._channel, self._watch())
-      self._lanes.append(self._own.lane)
-    return self._own.lane
+  @contextlib.contextmanager
+  def _lane(self) -> Iterator[_Lane]:
+    """Yields a lane that nobody else is in; the last one left has the most built already."""
+    try:
+      lane = self._idle.pop()
+    except IndexError:
+      lane = _Lane(self._channel, self._watch(), next(self._numbers))
+      self._lanes.append(lane)
+    try:
+      yield lane
+    finally:
+      self._idle.append(lane)
 
 
 def compiled(computation: tff.framework.ConcreteComputation) -> tff.framework.ConcreteComputation:

@@ -32,19 +32,22 @@ _piece = _Piece()
 class Slots:
   """Clients that may be worked on at the same time; calls take slots for theirs, in the order in which they come.
 
+  There are twice as many slots as cores, and a call takes at most one a core: while the last clients of a call leave cores
+  idle, the next call has its first ones at work.
+
   Attributes:
-    count: How many there are.
+    count: Cores.
   """
 
   def __init__(self, count: int):
     self.count = count
-    self._free = count
+    self._free = 2 * count
     self._changed = threading.Condition()
     self._waiting: collections.deque[object] = collections.deque()
 
   @contextlib.contextmanager
   def taken(self, clients: int) -> Iterator[None]:
-    """Takes a slot for each client, or all of them where there are fewer; waits until they are free.
+    """Takes a slot for each client, at most one a core; waits until they are free.
 
     Raises:
       Cancelled: in a thread of `each`, once another piece has failed.

@@ -91,6 +91,7 @@ class Clusters(PhaseFile):
   Attributes:
     client_ids: [clients], in the order of the population.
     shares: [clusters][clients], see ClusterAssignment.
+    sent_bytes: See Outcome.
   """
 
   phase = 'clustering'
@@ -103,6 +104,7 @@ class Clusters(PhaseFile):
   notes: list[str]
   excluded: tuple[str, ...] = records.optional(())
   shares: list[list[float]] | None = records.optional(None)
+  sent_bytes: int | None = records.optional(None)
 
   @property
   def assignment(self) -> ClusterAssignment:

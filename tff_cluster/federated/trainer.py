@@ -79,8 +79,9 @@ class Trainer:
     """Returns a learning process state with these model weights."""
     if self._initial_state is None:
       self._initial_state = self.computations.learning_process.initialize()
-    return self.computations.learning_process.set_model_weights(
-      self._initial_state, tff.learning.models.ModelWeights(tuple(weights), ())
+    # As the process' set_model_weights, which has the worker put the weights in.
+    return self._initial_state._replace(
+      global_model_weights=tff.learning.models.ModelWeights(tuple(weights), ())
     )
 
   def state_arrays(self, state: State) -> list[np.ndarray]:

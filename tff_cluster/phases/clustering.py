@@ -116,6 +116,7 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
     choice,
     notes,
     tuple(outcome.excluded),
+    sent_bytes=outcome.sent_bytes,
   )
   _save_clusters(folder, made)
 

@@ -20,11 +20,22 @@ class Affordable:
 
 
 def of_finding(experiment: live_experiment_lib.Experiment, saved: phase_files.Clusters) -> Cost:
-  """Returns what clusters of vectors cost before they were trained."""
-  kinds = client_signatures.kinds(experiment.config.training, (saved.signature,))
-  signatures = sum((client_signatures.cost(experiment, kind) for kind in kinds), Cost())
+  """Returns what clusters cost before they were trained."""
   choice = saved.choice.cost if saved.choice else Cost()
-  return client_signatures.start_cost(experiment, saved.assignment) + signatures + choice
+  return client_signatures.start_cost(experiment, saved.assignment) + _of_sending(experiment, saved) + choice
+
+
+def _of_sending(experiment: live_experiment_lib.Experiment, saved: phase_files.Clusters) -> Cost:
+  """Returns what it cost that clients sent what they were clustered by, and weights that their clusters start from."""
+  training = experiment.config.training
+  if saved.sent_bytes is None:
+    kinds = client_signatures.kinds(training, (saved.signature,))
+  else:
+    kinds = (
+      {'weights'} if training.cluster_start == 'members_mean' and training.sketch_dimension is None else set()
+    )
+  sent = Cost(bytes_up=saved.sent_bytes or 0)
+  return sum((client_signatures.cost(experiment, kind) for kind in kinds), sent)
 
 
 class Budget:

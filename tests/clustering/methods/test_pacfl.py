@@ -102,10 +102,11 @@ def test_equal_heights_still_give_the_number_that_was_asked_for():
 
 def test_what_clients_send_is_told():
   rows = digits(labels_apart)
-  (*_, note) = clustered(rows, num_clusters=3).notes
+  found = clustered(rows, num_clusters=3)
+  (*_, note) = found.notes
   vectors = 4 * (3 * 3 + 3 * 3 + 5 * 3)
   assert f'at most 15 singular vectors of its training rows, {15 * 64 * 4:,} bytes' in note
-  assert f'all together {vectors * 64 * 4:,}' in note
+  assert f'all together {vectors * 64 * 4:,}' in note and found.sent_bytes == vectors * 64 * 4
 
 
 @pytest.mark.parametrize('measure', ['sum', 'smallest', 'trace'])

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 MEASURES = ('sum', 'smallest', 'trace')
 
 
+# Of a number that is sent, a float32.
+_BYTES = 4
+
+
 @dataclasses.dataclass(frozen=True)
 class Options(WithThreshold):
   """The options of PACFL."""
@@ -92,7 +96,9 @@ class PACFL(Method[Options]):
       assignment = ClusterAssignment.from_labels(_cut_into(number, merges), ids)
       notes = number_of_clusters.notes_on_number(assignment, number)
       found = Outcome(assignment, None, merges, tuple(notes))
-    return dataclasses.replace(found, notes=(*found.notes, _cost(sent)))
+    return dataclasses.replace(
+      found, notes=(*found.notes, _cost(sent)), sent_bytes=_BYTES * sum(map(_numbers, sent))
+    )
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
     """Returns the cluster with the least average proximity to the newcomer."""
@@ -154,8 +160,12 @@ def _cut_into(number: int, merges: np.ndarray) -> np.ndarray:
 def _cost(sent: Sequence['Subspaces']) -> str:
   """Returns what the clients sent, in words."""
   vectors = max(sum(basis.shape[1] for basis in each.values()) for each in sent)
-  numbers = [sum(basis.size for basis in each.values()) for each in sent]
+  numbers = list(map(_numbers, sent))
   return (
-    f'a client sent at most {words.plural(vectors, "singular vector")} of its training rows, {4 * max(numbers):,} bytes as float32, '
-    f'all together {4 * sum(numbers):,}, beside what clients send in training'
+    f'a client sent at most {words.plural(vectors, "singular vector")} of its training rows, {_BYTES * max(numbers):,} bytes as '
+    f'float32, all together {_BYTES * sum(numbers):,}, beside what clients send in training'
   )
+
+
+def _numbers(sent: 'Subspaces') -> int:
+  return sum(basis.size for basis in sent.values())
