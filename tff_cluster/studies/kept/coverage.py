@@ -136,23 +136,35 @@ def client_rounds(config: ExperimentConfig) -> int:
 
 
 def verdict_words(published: str, kept: Iterable[Kept]) -> str:
-  """Counts what the tables of kept results say of a table or figure in columns called verdict."""
-  counts: Counter[str] = Counter()
+  """Counts what the tables of kept results say of the numbers and of the claims of a table or figure; a claim on one seed says so."""
+  counts: dict[str, Counter[str]] = {
+    'numbers': Counter(),
+    'claims': Counter(),
+    'claims on one seed': Counter(),
+  }
   for each in kept:
+    claims = 'claims on one seed' if _on_one_seed(each) else 'claims'
     for name in each.tables:
       if {'verdict', 'table'} <= each.table(name).units.keys():
-        counts.update(shown_verdict(each, line) for line in each.lines(name, table=published))
-  told = [f'{counts[first]} {words}' for first, words in _VERDICTS.items() if counts[first]]
-  return series(told)
+        for line in each.lines(name, table=published):
+          counts[claims if line['row'] == 'claim' else 'numbers'][shown_verdict(each, line)] += 1
+  told = {
+    kind: series([f'{count[first]} {words}' for first, words in _VERDICTS.items() if count[first]])
+    for kind, count in counts.items()
+    if any(count[first] for first in _VERDICTS)
+  }
+  return '; '.join(f'{kind}: {words}' for kind, words in told.items())
 
 
 def shown_verdict(kept: Kept, line: Mapping[str, str]) -> str:
   """Returns a verdict in its first words; a number that one seed gave has the verdict 'one seed', whatever was written then."""
   first = next((v for v in _VERDICTS if line['verdict'].startswith(v)), '')
-  is_number = line.get('row') != 'claim' and bool(line.get('published'))
-  if kept.one_seed and kept.provenance.scale != 'toy' and is_number and first:
-    return 'one seed'
-  return first
+  is_number = line['row'] != 'claim' and bool(line['published'])
+  return 'one seed' if first and is_number and _on_one_seed(kept) and first != 'not decidable' else first
+
+
+def _on_one_seed(kept: Kept) -> bool:
+  return len(kept.provenance.seeds) == 1 and kept.provenance.scale != 'toy'
 
 
 def _scales(published: Published) -> Sequence[str]:

@@ -15,11 +15,12 @@ import jinja2
 
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
-from tff_cluster.base.words import plural, signed
-from tff_cluster.studies.kept import coverage, coverage_picture
-from tff_cluster.studies.kept.results import TABLE, Kept
+from tff_cluster.base.words import capital, plural, signed
+from tff_cluster.scorecard.contenders import BUDGETS
+from tff_cluster.studies.kept import coverage as coverage_lib
+from tff_cluster.studies.kept import coverage_picture as picture_lib
+from tff_cluster.studies.kept.results import FILE, TABLE, Kept
 
-TEMPLATES = Path(__file__).parents[3] / 'docs/results/templates'
 ENDING = '.md.jinja'
 _BY = '<!-- Written by `make docs` from templates/{}.md.jinja and data/; change those. -->'
 _SIGNED = {'points'}
@@ -67,7 +68,9 @@ class Page:
     units = kept.table(of).units
     shown = columns or tuple(units)
     header = [(titles or {}).get(column, column) for column in shown]
-    lines = [[_cell(line[c], units[c]) for c in shown] for line in kept.lines(of, **where)]
+    lines = [
+      [BUDGETS.get(line[c]) or _cell(line[c], units[c]) for c in shown] for line in kept.lines(of, **where)
+    ]
     return markdown(header, lines)
 
   def gains(self, name: str, *budgets: str, setting: str = '') -> str:
@@ -75,7 +78,7 @@ class Page:
     header = ['']
     lines: dict[str, list[str]] = {}
     for budget in budgets:
-      header += [budget, 'over FedAvg, points', 'clients worse off']
+      header += [BUDGETS[budget], 'over FedAvg, points', 'clients worse off']
       for line in self.results(name).lines('gains', setting=setting):
         told = lines.setdefault(line['contender'], [line['contender']])
         if line['budget'] == budget:
@@ -93,18 +96,20 @@ class Page:
         continue
       unit = '%' if line.get('unit', '').startswith('percent') else ''
       if claims:
-        lines.append([line['column'], line['published'], line['ours'], coverage.shown_verdict(kept, line)])
+        lines.append(
+          [line['column'], line['published'], line['ours'], coverage_lib.shown_verdict(kept, line)]
+        )
       else:
         numbers = [_cell(line[c], unit) for c in ('published', 'ours')]
         difference = _cell(line['difference'], 'points')
         lines.append(
-          [line['row'], line['column'], *numbers, difference, coverage.shown_verdict(kept, line) or '–']
+          [line['row'], line['column'], *numbers, difference, coverage_lib.shown_verdict(kept, line) or '–']
         )
     return markdown(('claim', 'published', 'ours', 'verdict') if claims else _SCORECARD, lines)
 
   def verdicts(self, published: str, *names: str) -> str:
     """Counts the verdicts of a table or figure in these kept results."""
-    return coverage.verdict_words(published, map(self.results, names))
+    return coverage_lib.verdict_words(published, map(self.results, names))
 
   def made(self, name: str) -> str:
     """Returns how kept results were made: what, command, seeds, machine, minutes, and whether they are stale."""
@@ -113,7 +118,7 @@ class Page:
     where = ', '.join(
       filter(None, (known.date, known.machine, f'{known.minutes:g} minutes' if known.minutes else ''))
     )
-    told = [f'{known.setting}.' if known.setting else '', f'{seeds[0].upper()}{seeds[1:]}; {where}.']
+    told = [f'{capital(known.setting)}.' if known.setting else '', f'{capital(seeds)}; {where}.']
     if known.scaled_down:
       told.append(f'**Scaled down:** {known.scaled_down}.')
     if self.results(name).stale:
@@ -150,20 +155,33 @@ class Page:
     )
     return markdown(header, lines)
 
-  def covered(self, paper: str = '') -> list[coverage.Covered]:
+  def studies(self) -> str:
+    """Returns the kept results that are of no paper's table: what, size, seeds, machine, date and whether they are stale."""
+    lines = [
+      [
+        each.provenance.title, each.provenance.scaled_down or 'nothing is scaled down',
+        ', '.join(map(str, each.provenance.seeds)), each.provenance.machine, each.provenance.date,
+        'stale' if self.results(each.name).stale else 'no',
+      ]
+      for each in self.kept.values()
+      if not each.provenance.published
+    ]  # fmt: skip
+    return markdown(('study', 'scaled down', 'seeds', 'machine', 'date', 'stale'), lines)
+
+  def covered(self, paper: str = '') -> list[coverage_lib.Covered]:
     """Returns what of all papers, or of the one whose tables begin like this, was run."""
-    found = coverage.of_kept(self.kept.values(), paper)
+    found = coverage_lib.of_kept(self.kept.values(), paper)
     self.used.update({kept.name: None for each in found for kept in each.kept})
     return found
 
   def coverage_picture(self, paper: str = '') -> str:
     """Returns a picture of the rows of each table that were run, with how many of them are stale."""
     name = f'coverage_{paper.strip("/") or "all"}.svg'
-    self.pictures[name] = coverage_picture.draw(self.covered(paper))
+    self.pictures[name] = picture_lib.draw(self.covered(paper))
     return f'![Rows in print that were run, and how many of these are stale]({name})'
 
 
-def render(kept: Mapping[str, Kept], folder: Path = TEMPLATES) -> dict[str, str]:
+def render(kept: Mapping[str, Kept], folder: Path) -> dict[str, str]:
   """Returns the pages, and the pictures drawn for them, by file name.
 
   Raises:
@@ -224,12 +242,12 @@ def _kept(kept: Kept) -> list[str]:
   engine = f'{known.engine or "none"}{", **stale**" if kept.stale else ""}'
   seeds = ', '.join(map(str, known.seeds)) or '–'
   return [
-    f'[{kept.name}](data/{kept.name}/)', seeds, engine, known.commit or 'not known', known.machine or 'not known',
+    f'[{kept.name}](data/{kept.name}/{FILE})', seeds, engine, known.commit or 'not known', known.machine or 'not known',
     known.date or 'not known', known.origin,
   ]  # fmt: skip
 
 
-def _covered(each: coverage.Covered) -> list[str]:
+def _covered(each: coverage_lib.Covered) -> list[str]:
   known = [kept.provenance for kept in each.kept]
   machines = '; '.join(dict.fromkeys(f'{p.machine or "not known"}, {p.date or "not known"}' for p in known))
   commits = ', '.join(dict.fromkeys(p.commit or 'not known' for p in known))
@@ -293,4 +311,4 @@ def _points(value: float, decimals: int = 1) -> str:
 
 
 def _fixed(value: float, decimals: int = 0) -> str:
-  return f'{value:.{decimals}f}'
+  return f'{value:,.{decimals}f}'

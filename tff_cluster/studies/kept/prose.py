@@ -26,7 +26,8 @@ _ALLOWED = re.compile(
   r'|\b95% intervals?|\(95%\)|\bclients at \d+%'
   r'|\b2NN\b|\b[A-Za-z][A-Za-z_^-]*\d+\b'
 )
-_LITERAL = re.compile(r'{{-?\s*[\'"\d(+-][^}]*}}|{%-?\s*set\s+\w+\s*=\s*[\'"\d(+-][^%]*%}')
+_LITERAL = re.compile(r'{{-?\s*(?:[\'"]|[-+(\s]*\d)[^}]*}}|{%-?\s*set\s+\w+\s*=\s*[\'"(]*[-+]?\d[^%]*%}')
+
 _COUNT = 'half|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty'
 _IN_WORDS = re.compile(
   rf'\b(?:(?:{_COUNT}) (?:an? )?(?:points?|times|percent)|twice|thrice|(?:{_COUNT}) of (?:{_COUNT}))\b', re.I

@@ -17,7 +17,6 @@ from tff_cluster.storage import files, tables
 
 FILE = 'provenance.json'
 TABLE = 'table'
-FOLDER = Path(__file__).parents[3] / 'docs/results/data'
 _UNIT = re.compile(r' \[([^]]*)\]$')
 
 
@@ -84,10 +83,6 @@ class Kept:
     """Whether an older engine trained it, so that the same command gives other bits today."""
     return 0 < self.provenance.engine < ENGINE
 
-  @property
-  def one_seed(self) -> bool:
-    return len(self.provenance.seeds) == 1
-
   def table(self, name: str = TABLE) -> Table:
     """Returns a table of the folder; raises InputError where it is not there or no table."""
     return _table(self.folder / f'{name}.csv')
@@ -127,7 +122,7 @@ class Kept:
       raise InputError(f'{self.name}: {column!r} is {line[column]!r}, which is no number') from None
 
 
-def read_all(folder: Path = FOLDER) -> dict[str, Kept]:
+def read_all(folder: Path) -> dict[str, Kept]:
   """Returns all kept results below a folder, by name.
 
   Raises:
