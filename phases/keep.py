@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.papers import catalogue
 
 if TYPE_CHECKING:
   from tff_cluster.studies.kept import results
@@ -54,6 +53,8 @@ def main() -> None:
 
 def commands(known: 'results.Provenance', name: str) -> list[str]:
   """Returns the command lines that make kept runs again, where their own files do not tell them."""
+  from tff_cluster.papers import catalogue
+
   found = []
   if known.configurations and not known.scale:
     return [f'python -m phases.run_all --config_file={name}.json --output_dir=runs/{name}']

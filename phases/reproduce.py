@@ -38,6 +38,7 @@ def main() -> None:
     raise InputError('--config_file does not apply here; the table says what is run')
   named = options.table is not None or options.figure is not None
   if parse.section_from_flags(flags.ListOptions).list:
+    refuse_all_but({'table', 'figure', 'list', 'output_dir'}, 'with --list, which runs nothing')
     list_runs(catalogue.find(options.table, options.figure) if named else None, Path(run.output_dir))
     return
   published = catalogue.find(options.table, options.figure)
@@ -92,6 +93,20 @@ def list_runs(published: Published | None, root: Path) -> None:
     print(line)
 
 
+def refuse_all_but(names: set[str], why: str) -> None:
+  """Raises InputError for the first flag that was given and is none of these."""
+  kinds = (
+    flags.ReproduceOptions,
+    flags.DryRunOptions,
+    flags.ListOptions,
+    flags.RunOptions,
+    machine_lib.Machine,
+  )
+  idle = sorted({name for kind in kinds for name in flags.given(kind)} - names)
+  if idle:
+    raise InputError(f'--{idle[0]} does not apply {why}')
+
+
 def reproduce_toy(
   published: Published,
   compute: Callable[[int], Sequence[Any]],
@@ -100,15 +115,9 @@ def reproduce_toy(
 ) -> None:
   """Computes a figure that has no experiment behind it."""
   name = published.name
-  given = {
-    *flags.given(flags.ReproduceOptions),
-    *flags.given(flags.DryRunOptions),
-    *flags.given(flags.RunOptions),
-    *flags.given(machine_lib.Machine),
-  }
-  idle = sorted(given - {'table', 'figure', 'seeds', 'output_dir'})
-  if idle:
-    raise InputError(f'--{idle[0]} does not apply to {name}, which is computed at once and needs no data')
+  refuse_all_but(
+    {'table', 'figure', 'seeds', 'output_dir'}, f'to {name}, which is computed at once and needs no data'
+  )
   seeds = parse.parse_seeds(options.seeds)
   if len(seeds) > 1:
     raise InputError(f'--seeds={options.seeds}: {name} is drawn for one seed')

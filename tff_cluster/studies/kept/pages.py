@@ -60,14 +60,12 @@ class Page:
     """Returns the cells of a column as they are kept."""
     return [line[column] for line in self.results(name).lines(of, **where)]
 
-  def grid(
-    self, name: str, *columns: str, of: str = TABLE, titles: Mapping[str, str] | None = None, **where: str
-  ) -> str:
+  def grid(self, name: str, *columns: str, of: str = TABLE, **where: str) -> str:
     """Returns lines of a kept table as a Markdown table, of all columns or of these; empty cells are dashes."""
     kept = self.results(name)
     units = kept.table(of).units
     shown = columns or tuple(units)
-    header = [(titles or {}).get(column, column) for column in shown]
+    header = [f'{c}, {units[c]}' if units.get(c, '%') not in ('', '%') else c for c in shown]
     lines = [
       [BUDGETS.get(line[c]) or _cell(line[c], units[c]) for c in shown] for line in kept.lines(of, **where)
     ]
