@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
+from tff_cluster.storage import files
 
 if TYPE_CHECKING:
   from tff_cluster.studies.kept import results
@@ -44,20 +45,22 @@ def main() -> None:
     if (value := getattr(options, field))
   }
   told = dataclasses.replace(made.provenance, **given)
-  if not told.commands:
-    told = dataclasses.replace(told, commands=commands(told, options.name))
   target = Path(options.kept_dir) / options.name
+  if not told.commands:
+    told = dataclasses.replace(told, commands=commands(told, target))
+  if 'config.json' in ' '.join(told.commands):
+    files.save_json(target / 'config.json', told.configurations[0], seal=False)
   results_lib.write(target, told, made.texts, pictures)
   print(f'kept {target}: {", ".join(sorted(made.texts))}')
 
 
-def commands(known: 'results.Provenance', name: str) -> list[str]:
-  """Returns the command lines that make kept runs again, where their own files do not tell them."""
+def commands(known: 'results.Provenance', target: Path) -> list[str]:
+  """Returns the command lines that make kept runs again, where their own files do not tell them; a single run has its config.json kept."""
   from tff_cluster.papers import catalogue
 
   found = []
-  if known.configurations and not known.scale:
-    return [f'python -m phases.run_all --config_file={name}.json --output_dir=runs/{name}']
+  if len(known.configurations) == 1 and set(known.digests) == {''}:
+    return [f'python -m phases.run_all --config_file={target}/config.json --output_dir=runs/{target.name}']
   seeds = ','.join(map(str, known.seeds))
   for table, rows in known.published.items():
     published = catalogue.PUBLISHED[table]

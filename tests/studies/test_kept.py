@@ -5,13 +5,17 @@ import json
 
 import pytest
 
+from phases import keep as keep_program
 from tests.made_up import comparison_runs, finished_run, in_json
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
+from tff_cluster.cli import program
+from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.papers import catalogue
 from tff_cluster.storage import files as files_lib
 from tff_cluster.studies.comparison import page as comparison_page
 from tff_cluster.studies.kept import coverage, keep, pages, prose, results
+from tff_cluster.studies.league import page as league_page
 from tff_cluster.studies.reproduction import runs as runs_lib
 
 TABLE = catalogue.PUBLISHED['fl_hc/table2']
@@ -210,6 +214,65 @@ def test_a_comparison_is_kept_with_the_numbers_of_its_json(tmp_path):
   document = json.loads((tmp_path / 'comparison.json').read_text())
   assert found.numbers('accuracy', of='comparison', budget='equal_rounds') == [
     line['accuracy'] for line in document['lines'] if line['budget'] == 'equal_rounds'
+  ]
+
+
+def test_a_league_is_kept_with_its_settings(tmp_path):
+  accuracies = {
+    'FedAvg without clusters': comparison_runs.constant(0.5),
+    'over': comparison_runs.constant(0.75),
+  }
+  runs = comparison_runs.make(accuracies)
+  league_page.write(
+    {name: comparison_runs.typed(runs) for name in ('one', 'two')},
+    {'command': 'python -m phases.compare'},
+    tmp_path,
+  )
+  for name in ('one', 'two'):
+    comparison_page.write(comparison_runs.typed(runs), {'command': 'x'}, tmp_path / name)
+    for seed, value in runs:
+      finished_run.save(tmp_path / name / f'seed_{seed}', value, {})
+  made = keep.of_folder(tmp_path)
+  assert made.provenance.commands == ['python -m phases.compare'] and len(made.provenance.digests) == 6
+  results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
+  (found,) = results.read_all(tmp_path / 'kept').values()
+  for setting in ('one', 'two'):
+    told = found.lines('gains', setting=setting, contender='over', budget='equal_rounds')
+    assert [line['difference'] for line in told] == ['25.0']
+  assert {line['setting'] for line in found.lines('league')} == {'one', 'two'}
+
+
+def kept_by_program(folder, name, *flags):
+  """Keeps a folder by the program; returns exit code and what it kept."""
+  given = ['keep', f'--output_dir={folder}', f'--name={name}', f'--kept_dir={folder / "kept"}', *flags]
+  code = program.execute(keep_program.main, keep_program.define_flags, given)
+  return code, results.read_all(folder / 'kept')[name] if code == 0 else None
+
+
+def test_the_program_keeps_a_run_with_its_configuration_and_the_command_that_repeats_it(tmp_path):
+  value = finished_run.write_run(tmp_path)
+  code, found = kept_by_program(tmp_path, 'mine', '--machine=abacus')
+  assert (
+    code == 0 and found.provenance.machine == 'abacus' and found.provenance.digests == {'': value['digest']}
+  )
+  assert found.provenance.commands == [
+    f'python -m phases.run_all --config_file={tmp_path}/kept/mine/config.json --output_dir=runs/mine'
+  ]
+  read = ExperimentConfig.from_json(json.loads((found.folder / 'config.json').read_text()))
+  assert read == ExperimentConfig.from_json(value['config'])
+  assert found.numbers('accuracy') == [
+    pytest.approx(100 * line['mean_client_accuracy'], abs=1e-3) for line in value['summary']
+  ]
+
+
+def test_the_program_names_the_rows_that_were_run(tmp_path):
+  had_run(tmp_path, 'cf 0.2, n 10', 3, 0.9, 0.7)
+  folder = tmp_path / 'fl_hc/table2/small'
+  (folder / 'scorecard.csv').write_text('table,row,verdict\n')
+  code, found = kept_by_program(folder, 'mine')
+  assert code == 0 and found.provenance.commands == [
+    "python -m phases.reproduce --table=fl_hc/table2 --scale=small --rows='cf 0.2, n 10' --seeds=3 --data_dir=DIR "
+    '--output_dir=runs/reproduce'
   ]
 
 

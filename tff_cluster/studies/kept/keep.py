@@ -126,12 +126,9 @@ def _of_reproduction(folder: Path) -> Made:
     made = _provenance(toy.title, [], published={toy.name: []}, scale='toy')
     # It takes seconds and leaves no environment.json: the checkout that keeps it is taken for the one that ran it.
     here = describe_environment()
-    told = {
-      'commit': here.commit,
-      'machine': f'{here.machine}, {here.cores} cores',
-      'date': here.started[:10],
-    }
-    return Made(dataclasses.replace(made, seeds=[0], **told), texts)
+    machine, date = f'{here.machine}, {here.cores} cores', here.started[:10]
+    told = dataclasses.replace(made, seeds=[0], commit=here.commit, machine=machine, date=date)
+    return Made(told, texts)
   published = catalogue.PUBLISHED.get('/'.join(folder.parts[-3:-1]))
   if published is None or folder.name not in (PAPER.name, published.small.name, 'small'):
     raise InputError(f'{folder} is not TABLE/SCALE of a table or figure below the output folder of its runs')

@@ -93,16 +93,10 @@ class Page:
       if (line['row'] == 'claim') != claims or not line['ours']:
         continue
       unit = '%' if line.get('unit', '').startswith('percent') else ''
-      if claims:
-        lines.append(
-          [line['column'], line['published'], line['ours'], coverage_lib.shown_verdict(kept, line)]
-        )
-      else:
-        numbers = [_cell(line[c], unit) for c in ('published', 'ours')]
-        difference = _cell(line['difference'], 'points')
-        lines.append(
-          [line['row'], line['column'], *numbers, difference, coverage_lib.shown_verdict(kept, line) or '–']
-        )
+      told = [line['column'], *(_cell(line[c], unit) for c in ('published', 'ours'))]
+      if not claims:
+        told = [line['row'], *told, _cell(line['difference'], 'points')]
+      lines.append([*told, coverage_lib.shown_verdict(kept, line) or '–'])
     return markdown(('claim', 'published', 'ours', 'verdict') if claims else _SCORECARD, lines)
 
   def verdicts(self, published: str, *names: str) -> str:
