@@ -2,9 +2,10 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.words import plural, series
 from tff_cluster.data.population import cohort_size
 from tff_cluster.experiment.config import ExperimentConfig
@@ -28,7 +29,8 @@ class Covered:
   Attributes:
     published: It.
     scale: 'paper' or 'small'; 'toy' for toy problems, which have one size.
-    seeds: By row that was run, its seeds.
+    seeds: By row that was run, its seeds; of a toy problem that was computed its own name in place of a row.
+    stale: Rows of which nothing is there but what an older engine trained.
     missing: Client-rounds of one seed of the rows that were not run, at least: where a clustering has more than one cluster in a
       client, or trains to find its clusters, it costs more.
     kept: The kept results behind it.
@@ -37,6 +39,7 @@ class Covered:
   published: Published
   scale: str
   seeds: Mapping[str, Sequence[int]]
+  stale: Collection[str]
   missing: int
   kept: Sequence[Kept] = ()
 
@@ -47,15 +50,7 @@ class Covered:
 
   @property
   def was_run(self) -> bool:
-    return bool(self.seeds or self.kept)
-
-  @property
-  def stale_rows(self) -> int:
-    """Rows of which nothing is kept but what an older engine trained."""
-    fresh = {
-      row for each in self.kept if not each.stale for row in each.provenance.published[self.published.name]
-    }
-    return len(self.seeds.keys() - fresh)
+    return bool(self.seeds)
 
   @property
   def left(self) -> str:
@@ -89,26 +84,31 @@ def of_kept(kept: Iterable[Kept], paper: str = '') -> list[Covered]:
       continue
     for scale in _scales(published):
       behind = [k for k in found if k.provenance.scale == scale and name in k.provenance.published]
-      seeds: dict[str, list[int]] = {}
-      for each in behind:
-        for row in each.provenance.published[name]:
-          seeds[row] = sorted({*seeds.get(row, ()), *each.provenance.seeds})
+      ran = [
+        (row, each.provenance.seeds, each.stale)
+        for each in behind
+        for row in (each.provenance.published[name] or [name])
+      ]
       if scale != 'small' or behind:
-        covered.append(_covered(published, scale, seeds, behind))
+        covered.append(_covered(published, scale, ran, behind))
   return covered
 
 
 def of_folder(root: Path, only: Published | None = None) -> list[Covered]:
-  """Returns what lies in a user's own folder of reproductions, at both scales; a toy problem is run where it has a page."""
+  """Returns what lies in a user's own folder of reproductions: of all, small only where something was run, or of one at both scales."""
   covered = []
   for published in [only] if only else catalogue.PUBLISHED.values():
     for scale in _scales(published):
-      seeds: dict[str, list[int]] = {}
-      if scale != 'toy':
-        for rows, seed, _ in runs_lib.stored(published, published.scale(scale), root):
-          for row in rows:
-            seeds[row.name] = sorted({*seeds.get(row.name, ()), seed})
-      covered.append(_covered(published, scale, seeds))
+      if scale == 'toy':
+        ran = [(published.name, [0], False)] if (root / published.name / 'index.html').exists() else []
+      else:
+        ran = [
+          (row.name, [seed], results.environment.engine < ENGINE)
+          for rows, seed, results in runs_lib.stored(published, published.scale(scale), root)
+          for row in rows
+        ]
+      if scale != 'small' or ran or only:
+        covered.append(_covered(published, scale, ran))
   return covered
 
 
@@ -117,9 +117,11 @@ def lines(covered: Iterable[Covered], with_rows: bool) -> Iterator[str]:
   for each in covered:
     name, scale = each.published.name, each.scale
     if scale == 'toy':
-      yield f'{name}: a toy problem, computed in seconds'
+      yield f'{name}: a toy problem of seconds, {"computed" if each.was_run else "not computed"}'
       continue
-    yield f'{name}, scale {scale}: {len(each.seeds)} of {plural(each.rows, "row")}; seeds {each.seeds_words}; missing {each.left}'
+    stale = f' ({len(each.stale)} by an older engine)' if each.stale else ''
+    rows = f'{len(each.seeds)} of {plural(each.rows, "row")}{stale}'
+    yield f'{name}, scale {scale}: {rows}; seeds {each.seeds_words}; missing {each.left}'
     for row in each.published.rows if with_rows else ():
       seeds = ', '.join(map(str, each.seeds.get(row.name, ())))
       yield f'  {row.name}: {f"seeds {seeds}" if seeds else "not run"}'
@@ -172,10 +174,15 @@ def _scales(published: Published) -> Sequence[str]:
 
 
 def _covered(
-  published: Published, scale: str, seeds: Mapping[str, Sequence[int]], kept: Sequence[Kept] = ()
+  published: Published, scale: str, ran: Sequence[tuple[str, Sequence[int], bool]], kept: Sequence[Kept] = ()
 ) -> Covered:
+  """Args: ran: Row, seeds, and whether an older engine trained them; a row may be there several times."""
+  seeds: dict[str, list[int]] = {}
+  for row, more, _ in ran:
+    seeds[row] = sorted({*seeds.get(row, ()), *more})
+  stale = seeds.keys() - {row for row, _, is_stale in ran if not is_stale}
   missing = 0 if scale == 'toy' else _missing(published, scale, seeds.keys())
-  return Covered(published, scale, dict(seeds), missing, kept)
+  return Covered(published, scale, seeds, stale, missing, kept)
 
 
 def _missing(published: Published, scale: str, ran: Iterable[str]) -> int:

@@ -27,7 +27,7 @@ def draw(covered: Sequence[Covered]) -> str:
 
 
 def _bar(each: Covered, y: int) -> list[str]:
-  stale = each.stale_rows
+  stale = len(each.stale)
   sizes = {'run': len(each.seeds) - stale, 'stale': stale, 'missing': each.rows - len(each.seeds)}
   parts = [
     f'<text x="{_LABEL - 8}" y="{y + 15}" text-anchor="end">{each.published.name}, {each.scale}</text>'

@@ -243,34 +243,14 @@ def _covered(each: coverage_lib.Covered) -> list[str]:
   known = [kept.provenance for kept in each.kept]
   machines = '; '.join(dict.fromkeys(f'{p.machine or "not known"}, {p.date or "not known"}' for p in known))
   commits = ', '.join(dict.fromkeys(p.commit or 'not known' for p in known))
+  rows, left = f'{len(each.seeds)} of {each.rows}', each.left
   if each.scale == 'toy':
-    rows, left = ('computed' if each.kept else 'not computed'), 'nothing' if each.kept else 'seconds'
-  else:
-    rows, left = f'{len(each.seeds)} of {each.rows}', each.left
-  stale = (
-    f'{each.stale_rows} of {plural(len(each.seeds), "row")}'
-    if each.stale_rows
-    else 'no'
-    if each.was_run
-    else '–'
-  )
-  scale = (
-    each.published.small.remark
-    if each.scale == 'small'
-    else {'paper': 'the paper’s'}.get(each.scale, each.scale)
-  )
+    rows, left = ('computed', 'nothing') if each.was_run else ('not computed', 'seconds')
+  stale = f'{len(each.stale)} of {plural(len(each.seeds), "row")}' if each.stale else '–'
+  scale = each.published.small.remark if each.scale == 'small' else each.scale
   title = f'{each.published.name}: {each.published.source}'
-  return [
-    title,
-    scale,
-    rows,
-    each.seeds_words,
-    each.verdicts,
-    machines or 'not run',
-    commits or '–',
-    stale,
-    left,
-  ]
+  verdicts, where = each.verdicts or '–', machines or 'not run'
+  return [title, scale, rows, each.seeds_words, verdicts, where, commits or '–', stale, left]
 
 
 def _cell(text: str, unit: str) -> str:
