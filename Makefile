@@ -8,7 +8,7 @@ RUN := .venv/bin/python
 NUMBERS := tests/clustering tests/aggregation tests/papers tests/scorecard
 BESIDE := tests/programs tests/report tests/studies tests/engine tests/test_readme.py
 
-.PHONY: demo test test-library test-programs unit unit-numbers unit-others check lock licences clean
+.PHONY: demo test test-library test-programs unit unit-numbers unit-others check docs docs-check lock licences clean
 
 demo: $(ENVIRONMENT)
 	$(RUN) -m phases.run_all --flagfile=flags/demo.flags
@@ -37,6 +37,13 @@ check: $(ENVIRONMENT)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+
+# The pages of docs/results/, from their templates and kept files; seconds, and no TensorFlow.
+docs: $(ENVIRONMENT)
+	$(RUN) -m benchmarks.result_pages
+
+docs-check: $(ENVIRONMENT)
+	$(RUN) -m benchmarks.result_pages --check
 
 $(ENVIRONMENT): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \

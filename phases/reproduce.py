@@ -4,6 +4,7 @@
   python -m phases.reproduce --table=rohith2020/table3 --scale=small --output_dir=runs/reproduce
   python -m phases.reproduce --figure=fl_hc/figure3 --scale=small --data_dir=DIR --output_dir=runs/reproduce
   python -m phases.reproduce --table=fl_hc/table2 --rows='cf 0.2' --seeds=0,1 --dry_run --output_dir=runs/reproduce
+  python -m phases.reproduce --list --output_dir=runs/reproduce
 
 All tables, figures and seeds below one --output_dir share a store, so that nothing is trained twice. Stopped, the
 same command goes on. It ends with OUTPUT_DIR/TABLE/SCALE/index.html and scorecard.csv: each cell published, ours,
@@ -26,7 +27,7 @@ from tff_cluster.scorecard.published import PAPER, Published
 
 
 def define_flags() -> None:
-  flags.define('reproduce', 'dry_run', 'run', 'machine')
+  flags.define('reproduce', 'dry_run', 'list', 'run', 'machine')
 
 
 def main() -> None:
@@ -35,6 +36,11 @@ def main() -> None:
   run, machine = parse.run_options_from_flags(), parse.machine_from_flags()
   if run.config_file is not None:
     raise InputError('--config_file does not apply here; the table says what is run')
+  named = options.table is not None or options.figure is not None
+  if parse.section_from_flags(flags.ListOptions).list:
+    refuse_all_but({'table', 'figure', 'list', 'output_dir'}, 'with --list, which runs nothing')
+    list_runs(catalogue.find(options.table, options.figure) if named else None, Path(run.output_dir))
+    return
   published = catalogue.find(options.table, options.figure)
   if published.compute is not None:
     reproduce_toy(published, published.compute, options, run)
@@ -79,6 +85,28 @@ def main() -> None:
   print(f'report {page.resolve()}')
 
 
+def list_runs(published: Published | None, root: Path) -> None:
+  """Prints what lies in a folder of reproductions and what is missing: of everything, or row by row of one table."""
+  from tff_cluster.studies.kept import coverage
+
+  for line in coverage.lines(coverage.of_folder(root, published), with_rows=published is not None):
+    print(line)
+
+
+def refuse_all_but(names: set[str], why: str) -> None:
+  """Raises InputError for the first flag that was given and is none of these."""
+  kinds = (
+    flags.ReproduceOptions,
+    flags.DryRunOptions,
+    flags.ListOptions,
+    flags.RunOptions,
+    machine_lib.Machine,
+  )
+  idle = sorted({name for kind in kinds for name in flags.given(kind)} - names)
+  if idle:
+    raise InputError(f'--{idle[0]} does not apply {why}')
+
+
 def reproduce_toy(
   published: Published,
   compute: Callable[[int], Sequence[Any]],
@@ -87,15 +115,9 @@ def reproduce_toy(
 ) -> None:
   """Computes a figure that has no experiment behind it."""
   name = published.name
-  given = {
-    *flags.given(flags.ReproduceOptions),
-    *flags.given(flags.DryRunOptions),
-    *flags.given(flags.RunOptions),
-    *flags.given(machine_lib.Machine),
-  }
-  idle = sorted(given - {'table', 'figure', 'seeds', 'output_dir'})
-  if idle:
-    raise InputError(f'--{idle[0]} does not apply to {name}, which is computed at once and needs no data')
+  refuse_all_but(
+    {'table', 'figure', 'seeds', 'output_dir'}, f'to {name}, which is computed at once and needs no data'
+  )
   seeds = parse.parse_seeds(options.seeds)
   if len(seeds) > 1:
     raise InputError(f'--seeds={options.seeds}: {name} is drawn for one seed')

@@ -36,8 +36,9 @@ FLOORS = (
   ('programs',),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-# What may speak of flags: a command that a reader of a report is to type, and TFF's own worker.
+# What may speak of flags: a command that a reader of a report is to type, TFF's own worker, and git.
 FLAGS_IN_TEXTS = {
+  'tff_cluster.base.environment': {'--abbrev', '--always', '--dirty', '--exclude'},
   'tff_cluster.report.sections': {'--config_file', '--output_dir'},
   'tff_cluster.engine.worker': {'--max_concurrent_computation_calls'},
   'tff_cluster.engine.worker_launcher': {'--port'},

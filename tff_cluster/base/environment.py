@@ -7,12 +7,15 @@ import importlib.metadata
 import os
 import pathlib
 import platform
+import subprocess
 from collections.abc import Mapping
 from typing import Any
 
 import tff_cluster
 from tff_cluster.base import records
 
+# Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
+ENGINE = 3
 _PACKAGES = (
     'absl-py', 'matplotlib', 'networkx', 'numpy', 'scikit-learn', 'scipy', 'tensorflow', 'tensorflow-datasets',
     'tensorflow-federated',
@@ -29,6 +32,8 @@ class Environment(records.Record):
     machine: Operating system and processor.
     cores: Those that this process may use.
     started: ISO time, UTC.
+    engine: The ENGINE that trained; 0 where an earlier version did not tell.
+    commit: Of the checkout that the code lies in, with '-dirty' where it was changed; empty where it is none.
   """
 
   python: str
@@ -36,6 +41,8 @@ class Environment(records.Record):
   machine: str
   cores: int
   started: str
+  engine: int = records.optional(0)
+  commit: str = records.optional('')
 
 
 def describe_environment() -> Environment:
@@ -49,6 +56,8 @@ def describe_environment() -> Environment:
     machine=platform.platform(),
     cores=available_cores(),
     started=datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds'),
+    engine=ENGINE,
+    commit=_commit(),
   )
 
 
@@ -89,6 +98,18 @@ def available_cores() -> int:
   if hasattr(os, 'sched_getaffinity'):
     return len(os.sched_getaffinity(0))
   return os.cpu_count() or 1
+
+
+@functools.cache
+def _commit() -> str:
+  root = pathlib.Path(tff_cluster.__file__).parents[1]
+  if not (root / '.git').exists():
+    return ''
+  try:
+    asked = ['git', '-C', str(root), 'describe', '--always', '--dirty', '--abbrev=12', '--exclude=*']
+    return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+  except (OSError, subprocess.SubprocessError):
+    return ''
 
 
 def _version(name: str) -> str | None:

@@ -164,6 +164,35 @@ class ReproduceOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class ListOptions:
+  """Whether a program only tells what is there."""
+
+  list: bool = fields.option(
+    False,
+    'Run nothing; say which tables, figures, rows and seeds are in --output_dir and what the others would cost, of all or, row by row, of '
+    'the one that is given.',
+    group='run',
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class KeepOptions:
+  """What is kept of finished runs, and where."""
+
+  name: str = fields.option('', 'What the kept results are called: a folder below --kept_dir.')
+  kept_dir: str = fields.option('docs/results/data', 'Folder of kept results.')
+  title: str = fields.option('', 'What was run, in a line; default: what the runs say.')
+  setting: str = fields.option('', 'The experiment in words, for readers; nothing is read from it.')
+  scaled_down: str = fields.option(
+    '', 'What is smaller than in the paper, in words; default: what the runs say.'
+  )
+  machine: str = fields.option('', 'The machine in words (processor, cores); default: what the runs say.')
+  figures: str = fields.option(
+    '', 'Names of figures of the page that are kept too, for instance curves,shares; default: none.'
+  )
+
+
+@dataclasses.dataclass(frozen=True)
 class DryRunOptions:
   """Whether a program only tells what it would cost."""
 
@@ -239,6 +268,8 @@ SECTIONS: dict[str, type] = {
   'reproduce': ReproduceOptions,
   'compare': CompareOptions,
   'dry_run': DryRunOptions,
+  'list': ListOptions,
+  'keep': KeepOptions,
 }
 # The sections that make an ExperimentConfig, which --config_file stands for.
 EXPERIMENT_SECTIONS = ('data', 'training', 'clustering', 'evaluation')

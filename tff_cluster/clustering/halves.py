@@ -14,7 +14,7 @@ again. The three guards of `guarded` are not in the paper; by default they forbi
   At a stationary point the updates sum to about nothing. Clients of one group then have updates of noise only, which point
   apart a little and anyhow; those of groups in conflict hold a part that their group shares and the others lack, so that every
   client has a partner far more alike than any two clients across are, and these pull apart (similarity of at most about 0).
-  So the gap and the similarity across must be those that told groups from noise and from skewed labels (docs/results.md), no half
+  So the gap and the similarity across must be those that told groups from noise and from skewed labels (docs/results/sattler2019.md), no half
   may be one client, which noise alone cuts off most easily, and the gap must be several standard deviations of the
   similarities across: these would be of one kind if the halves were noise, so their spread is the noise's own scale.
   Fewer than six clients tell nothing: among five, one in twenty random orders of the similarities has all pairs within two halves

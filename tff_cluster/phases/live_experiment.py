@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 _Item = TypeVar('_Item')
 _Result = TypeVar('_Result')
 
-# Raised when a change of the engine changes the bits of a round, so that old artifacts are not gone on with.
-_ENGINE = 3
 # What this process has built, see Experiment.trainer: building takes seconds.
 _computations: dict[tuple[object, ...], 'process_lib.Computations'] = {}
 # Models that this process has compared with Keras, and on which data: each fold of a run has a store of its own.
@@ -174,7 +172,7 @@ class Experiment:
     """Compares what a model computes in the worker with Keras, once for all runs that share the store, and all folds."""
     from tff_cluster.federated import model_check
 
-    asked = {'engine': _ENGINE, 'graph': model.graph, 'worker': environment.about_worker()}
+    asked = {'engine': environment.ENGINE, 'graph': model.graph, 'worker': environment.about_worker()}
     folder = self.store.artifact('model', asked)
     verdict = folder / 'verdict.json'
     checked = folder.name, self.config.data
@@ -209,7 +207,7 @@ class Experiment:
     """Every training setting that a round depends on, beside the clients and the start weights."""
     training = self.config.training
     return {
-      'engine': _ENGINE,
+      'engine': environment.ENGINE,
       'packages': {name: importlib.metadata.version(name) for name in ('tensorflow', 'tensorflow-federated')},
       'architecture': self.keras_model.to_json(),
       'batch_size': training.batch_size,

@@ -9,7 +9,7 @@ Departures and choices:
   eps_1, eps_2, the learning rate and the network's widths are not given. Figure 3 splits in rounds 50, 100 and 150, so
     a cluster trains 50 rounds before it may be split, and 200 rounds are run; eps_1 is so large that it forbids none of
     these splits, and eps_2 lies between the norms, at the small scale, of clients that agree and of those
-    that do not (docs/results.md).
+    that do not (docs/results/sattler2019.md).
   SPLITS is not the paper's table: how often CFL splits clients that agree, and finds planted groups, which the paper
     claims in words.
 """
@@ -84,7 +84,7 @@ def _risks_toys(seed: int) -> Sequence[Any]:
   return risks.run_figure2()
 
 
-# Chosen on other seeds than docs/results.md reports: norms and gap on 0 to 4, the similarity across on 0 to 9, and that
+# Chosen on other seeds than docs/results/sattler2019.md reports: norms and gap on 0 to 4, the similarity across on 0 to 9, and that
 # nobody is split off alone on 10 to 14.
 _TESTED = {'stationary_norm': 0.3, 'rounds_before_split': 10}
 _EPS_2, _LOW_EPS_2 = 0.75, 0.3

@@ -5,7 +5,7 @@ rows, tables and seeds have in common is trained once.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,16 +126,32 @@ def finished(
   places = {_place(results.config) for _, results in ran}
   populations = {_partition(results.config): results.population.digest for _, results in ran}
   have = {(row.name, job.seed) for job, _ in ran for row in job.rows}
+  for rows, seed, results in stored(published, scale, root):
+    known = populations.get(_partition(results.config))
+    same = _place(results.config) in places if known is None else known == results.population.digest
+    new = [i for i, row in enumerate(rows) if (row.name, seed) not in have]
+    if seed not in seeds or not same or not new:
+      continue
+    have |= {(rows[i].name, seed) for i in new}
+    # FedAvg alone has one row and no clustering.
+    clusterings = [results.clusterings[i] for i in new] if results.clusterings else []
+    told = dataclasses.replace(results, clusterings=clusterings)
+    runs.append((tuple(rows[i] for i in new), seed, told))
+  return runs
+
+
+def stored(
+  published: Published, scale: Scale, root: Path
+) -> Iterator[tuple[tuple[Row, ...], int, results_lib.Results]]:
+  """Yields what lies below a folder of a table: the rows, in the order of the results' clusterings, seed and results of each
+  finished run. Runs that cannot be read, and those of other experiments, are passed over.
+  """
   for path in sorted((root / published.name / scale.name).glob('*/results.json')):
     try:
       results = results_lib.read(path)
     except InputError:
       continue
     config, seed = results.config, results.config.training.seed
-    known = populations.get(_partition(config))
-    same = _place(config) in places if known is None else known == results.population.digest
-    if seed not in seeds or not same:
-      continue
     rows, clusterings = [], []
     for job in plan(published, scale, (seed,), root):
       if _but_clusterings(job.config) != _but_clusterings(config):
@@ -144,13 +160,11 @@ def finished(
       planned: Sequence[ClusteringConfig | None] = job.config.clusterings or (None,)
       theirs: Sequence[ClusteringConfig | None] = config.clusterings or (None,)
       for row, clustering in zip(job.rows, planned, strict=True):
-        if clustering in theirs and (row.name, seed) not in have:
-          have.add((row.name, seed))
+        if clustering in theirs:
           rows.append(row)
           clusterings += [] if clustering is None else [results.clusterings[theirs.index(clustering)]]
     if rows:
-      runs.append((tuple(rows), seed, dataclasses.replace(results, clusterings=clusterings)))
-  return runs
+      yield tuple(rows), seed, dataclasses.replace(results, clusterings=clusterings)
 
 
 def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:

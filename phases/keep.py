@@ -1,0 +1,80 @@
+"""Keeps what finished runs found as small tables with their provenance, of which the pages of docs/results/ are made.
+
+  python -m phases.keep --output_dir=runs/reproduce/fl_hc/table2/paper --name=fl_hc_table2
+  python -m phases.keep --output_dir=runs/compare_mixture --name=compare_mixture --figures=gains
+
+--output_dir is the folder of a comparison, a league or a run, or below that of reproductions the folder of a table and scale. It
+writes KEPT_DIR/NAME/ anew: CSV tables with units, the figures that are named, and provenance.json with command, configurations,
+seeds, commit, engine, digests, machine and date. Then `make docs` writes the pages. It trains nothing.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tff_cluster.base.errors import InputError
+from tff_cluster.cli import flags, parse, program
+from tff_cluster.storage import files
+
+if TYPE_CHECKING:
+  from tff_cluster.studies.kept import results
+
+
+def define_flags() -> None:
+  flags.define('keep', 'output_dir')
+
+
+def main() -> None:
+  options = parse.section_from_flags(flags.KeepOptions)
+  folder = parse.output_dir_from_flags()
+  if not options.name or Path(options.name).name != options.name:
+    raise InputError(f'--name={options.name}: give the name of a folder, for instance --name=fl_hc_table2')
+  # Imported late: what is wrong with the flags is told at once.
+  from tff_cluster.studies.kept import keep
+  from tff_cluster.studies.kept import results as results_lib
+
+  pictures = [folder / 'figures' / f'{name}.svg' for name in options.figures.split(',') if name]
+  for path in pictures:
+    if not path.is_file():
+      there = ', '.join(sorted(each.stem for each in path.parent.glob('*.svg')))
+      raise InputError(f'--figures={options.figures}: there is no {path}; there are {there or "none"}')
+  made = keep.of_folder(folder.resolve())
+  given = {
+    field: value
+    for field in ('title', 'setting', 'scaled_down', 'machine')
+    if (value := getattr(options, field))
+  }
+  told = dataclasses.replace(made.provenance, **given)
+  target = Path(options.kept_dir) / options.name
+  if not told.commands:
+    told = dataclasses.replace(told, commands=commands(told, target))
+  if 'config.json' in ' '.join(told.commands):
+    files.save_json(target / 'config.json', told.configurations[0], seal=False)
+  results_lib.write(target, told, made.texts, pictures)
+  print(f'kept {target}: {", ".join(sorted(made.texts))}')
+
+
+def commands(known: 'results.Provenance', target: Path) -> list[str]:
+  """Returns the command lines that make kept runs again, where their own files do not tell them; a single run has its config.json kept."""
+  from tff_cluster.papers import catalogue
+
+  found = []
+  if len(known.configurations) == 1 and set(known.digests) == {''}:
+    return [f'python -m phases.run_all --config_file={target}/config.json --output_dir=runs/{target.name}']
+  seeds = ','.join(map(str, known.seeds))
+  for table, rows in known.published.items():
+    published = catalogue.PUBLISHED[table]
+    kind = 'figure' if published.is_figure else 'table'
+    start = f'python -m phases.reproduce --{kind}={table}'
+    where = '--data_dir=DIR --output_dir=runs/reproduce'
+    if known.scale == 'toy':
+      found.append(f'{start} --output_dir=runs/reproduce')
+    elif len(rows) == len(published.rows):
+      found.append(f'{start} --scale={known.scale} --seeds={seeds} {where}')
+    else:
+      found += [f"{start} --scale={known.scale} --rows='{row}' --seeds={seeds} {where}" for row in rows]
+  return found
+
+
+if __name__ == '__main__':
+  program.run(main, define_flags)

@@ -1,0 +1,287 @@
+"""Kept results: written from runs, read by pages, counted by coverage; on made-up runs and numbers worked out by hand."""
+
+import dataclasses
+import json
+
+import pytest
+
+from phases import keep as keep_program
+from tests.made_up import comparison_runs, finished_run, in_json
+from tff_cluster.base.environment import ENGINE
+from tff_cluster.base.errors import InputError
+from tff_cluster.cli import program
+from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.papers import catalogue
+from tff_cluster.storage import files as files_lib
+from tff_cluster.studies.comparison import page as comparison_page
+from tff_cluster.studies.kept import coverage, keep, pages, prose, results
+from tff_cluster.studies.league import page as league_page
+from tff_cluster.studies.reproduction import runs as runs_lib
+
+TABLE = catalogue.PUBLISHED['fl_hc/table2']
+PROVENANCE = results.Provenance(
+  'made up', ['python -m phases.compare'], {}, '', 'two clients', '', [0], [0], ENGINE, 'by hand', 'abc', 'abacus',
+  '2026-01-01', 1.5, None, {'': '0123'}, [],
+)  # fmt: skip
+
+
+def kept(folder, texts=None, **changes):
+  """Returns kept results with these tables, written and read again."""
+  results.write(folder / 'made_up', dataclasses.replace(PROVENANCE, **changes), texts or {}, [])
+  return results.read_all(folder)
+
+
+def rendered(folder, template, all_kept):
+  (folder / 'page.md.jinja').write_text(template)
+  return pages.render(all_kept, folder)['page.md']
+
+
+@pytest.mark.parametrize(
+  'text',
+  [
+    'It gains 3.4 points.', 'Of these 17 hold.', 'We got 98%.', 'It is 1.3 times as good.', 'It gains half a point.',
+    'Three of four rows agree.', 'It is twice as good.', '{{ 98.1 }} is ours.', "{{ '98.1%' }} is ours.",
+    '{% set x = 98.1 %}', 'An ARI of 0.79.', '| a | 3 |', '{{ (3.5)|points }}',
+  ],
+)  # fmt: skip
+def test_a_typed_result_is_found(text):
+  found = list(prose.typed_results(f'# Title\n\n{text}\n'))
+  assert found and {line for line, _ in found} == {3}
+
+
+@pytest.mark.parametrize(
+  'text',
+  [
+    'Table 3 and figures 1 and 2 of Briggs et al. 2020, section 4.1, on 2026-11-23.', 'With K = 4, T = 3.0 and C = 0.2.',
+    'L1, L2 and 2NN on CIFAR-10.', "{{ number('a', 'b', row='cf 0.2, n 10')|fixed(2) }} rounds.", '`--seeds=0,1` is code.',
+    "{% set t1 = 'fl_hc_table1' %}", "The paper prints {{ published('98.1%', 'table 1') }}.", '[a link](data/a1/b2.svg)',
+    '```text\npython -m phases.x --seeds=0,1\n```', 'A 95% interval of the clients at 99% (95%).',
+    "{{ (-number('a', 'b2'))|points }} below.",
+  ],
+)  # fmt: skip
+def test_expressions_settings_names_and_published_numbers_are_no_typed_results(text):
+  assert list(prose.typed_results(text)) == []
+
+
+def test_numbers_of_a_kept_table_are_one_line_or_an_error(tmp_path):
+  found = kept(tmp_path, {'table': 'row,accuracy [%],note\na,90.5,\nb,80,x\n'})['made_up']
+  assert found.number('accuracy', row='a') == 90.5
+  assert found.numbers('accuracy') == [90.5, 80.0]
+  assert found.table().units == {'row': '', 'accuracy': '%', 'note': ''}
+  for wrong in (
+    lambda: found.number('accuracy'), lambda: found.number('accuracy', row='c'), lambda: found.number('f1', row='a'),
+    lambda: found.number('note', row='b'), lambda: found.lines(rows='a'), lambda: found.table('other'),
+  ):  # fmt: skip
+    with pytest.raises(InputError):
+      wrong()
+
+
+def test_a_page_reads_numbers_and_shows_what_is_stale(tmp_path):
+  template = "# Title\n\nOurs is {{ number('made_up', 'accuracy', row='a')|percent }}.\n\n## More\n\n{{ grid('made_up') }}\n\n{{ made('made_up') }}\n"
+  table = {'table': 'row,accuracy [%],gain [points]\na,90.46,1.25\n'}
+  fresh = rendered(tmp_path, template, kept(tmp_path / 'fresh', table))
+  assert 'Ours is 90.5%.' in fresh and '| a | 90.46% | +1.25 |' in fresh
+  assert (
+    'stale' not in fresh.replace('0 are stale.', '') and '1 kept result on this page 0 are stale' in fresh
+  )
+  old = rendered(tmp_path, template, kept(tmp_path / 'old', table, engine=ENGINE - 1))
+  assert f'**Stale:** engine {ENGINE - 1}' in old and f'{ENGINE - 1}, **stale**' in old
+  assert '1 kept result on this page 1 is stale' in old
+
+
+def test_a_template_that_asks_for_what_is_not_kept_is_named(tmp_path):
+  for wrong in (
+    "{{ number('other', 'x') }}",
+    "{{ number('made_up', 'x', row='a') }}",
+    '{{ nothing }}',
+    '{{ 1 +',
+  ):
+    with pytest.raises(InputError, match=r'page\.md\.jinja'):
+      rendered(tmp_path, f'# Title\n\n{wrong}\n', kept(tmp_path / 'kept', {'table': 'row,x\nb,1\n'}))
+
+
+def test_a_folder_without_provenance_is_refused(tmp_path):
+  (tmp_path / 'bare').mkdir()
+  with pytest.raises(InputError, match='says where it comes from'):
+    results.read_all(tmp_path)
+
+
+def test_a_number_of_one_seed_has_no_verdict_but_that(tmp_path):
+  header = 'table,row,column,published,ours,verdict\n'
+  card = 'fl_hc/table2,"cf 0.2, n 10",accuracy_end,99.0,98.8,reproduced (within 1 point)\nfl_hc/table2,claim,x,a,b,fails\n'
+  rows = {'fl_hc/table2': ['cf 0.2, n 10']}
+  for seeds, words in (
+    ([0], 'numbers: 1 one seed; claims on one seed: 1 fail'),
+    ([0, 1, 2], 'numbers: 1 reproduced; claims: 1 fail'),
+  ):
+    found = kept(tmp_path, {'scorecard': header + card}, seeds=seeds, published=rows, scale='paper')
+    assert coverage.verdict_words('fl_hc/table2', found.values()) == words
+
+
+def test_coverage_counts_rows_seeds_stale_rows_and_what_is_missing(tmp_path):
+  rows = [row.name for row in TABLE.rows]
+  results.write(
+    tmp_path / 'old',
+    dataclasses.replace(PROVENANCE, engine=1, published={TABLE.name: rows[:3]}, scale='paper'),
+    {},
+    [],
+  )
+  results.write(
+    tmp_path / 'new',
+    dataclasses.replace(PROVENANCE, published={TABLE.name: rows[2:4]}, scale='paper', seeds=[4]),
+    {},
+    [],
+  )
+  found = {each.scale: each for each in coverage.of_kept(results.read_all(tmp_path).values(), TABLE.name)}
+  assert found.keys() == {'paper'}
+  covered = found['paper']
+  assert covered.seeds == {rows[0]: [0], rows[1]: [0], rows[2]: [0, 4], rows[3]: [4]}
+  assert (covered.rows, sorted(covered.stale)) == (16, sorted(rows[:2]))
+  # Twelve rows are left: C of 0.2, 0.5 and 1.0 of 100 clients, n = 1, 3, 5 and 10 and 50 rounds in all, FedAvg and one cluster.
+  by_hand = sum(cohort * (n + 2 * (50 - n)) for cohort in (20, 50, 100) for n in (1, 3, 5, 10))
+  assert covered.missing == by_hand and f'12 rows: at least {by_hand:,} client-rounds' in covered.left
+
+
+def had_run(root, row, seed, accuracy, fedavg):
+  """Saves results of a row of the small table II as if it had been run."""
+  (job,) = runs_lib.plan(TABLE, TABLE.small, (seed,), root, None, row)
+  rounds = list(range(job.config.training.phase1_rounds + 1, 16))
+  shares = [0.0] * len(rounds)
+  history = {'rounds': rounds, 'test_accuracy': [*shares[1:], accuracy], 'share_at_target': shares}
+  clustering = {
+    'label': 'hierarchical',
+    'history': history,
+    'recovery': {},
+    'num_clusters': 4,
+    'threshold': 3.0,
+  }
+  clustering['label'] = job.config.clusterings[0].label
+  baseline = {'history': history | {'test_accuracy': [*shares[1:], fedavg]}}
+  environment = {
+    'engine': ENGINE,
+    'commit': 'abc',
+    'machine': 'abacus',
+    'cores': 2,
+    'started': f'2026-01-0{seed + 1}T00:00:00',
+  }
+  value = {
+    'config': job.config.to_json(), 'baseline': baseline, 'clusterings': [clustering], 'digest': f'digest {seed}',
+    'environment': environment, 'timing': [{'name': 'phase 1', 'seconds': 90.0}],
+  }  # fmt: skip
+  job.folder.root.mkdir(parents=True, exist_ok=True)
+  files_lib.save_json(job.folder.results, in_json.typed(value).to_json())
+
+
+def test_a_reproduction_is_kept_with_a_line_a_row_and_seed(tmp_path, monkeypatch):
+  for seed, accuracy in ((0, 0.9), (1, 0.92)):
+    had_run(tmp_path, 'cf 0.2, n 10', seed, accuracy, 0.7)
+  folder = tmp_path / 'fl_hc/table2/small'
+  (folder / 'scorecard.csv').write_text('table,row,verdict\n')
+  made = keep.of_folder(folder)
+  results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
+  (found,) = results.read_all(tmp_path / 'kept').values()
+  assert found.numbers('accuracy end', of='runs') == [90.0, 92.0]
+  assert found.numbers('FedAvg end', of='runs', seed='1') == [70.0]
+  assert [line['digest'] for line in found.lines('runs')] == ['digest 0', 'digest 1']
+  known = found.provenance
+  assert known.published == {'fl_hc/table2': ['cf 0.2, n 10']} and (known.seeds, known.data_seeds) == (
+    [0, 1],
+    [0, 1],
+  )
+  assert (known.engine, known.commit, known.date, known.minutes) == (ENGINE, 'abc', '2026-01-01', 3.0)
+  assert known.scaled_down == TABLE.small.words and len(known.configurations) == 1
+  assert 'data_dir' not in known.configurations[0]['data']
+  listed = list(coverage.lines(coverage.of_folder(tmp_path, TABLE), with_rows=True))
+  assert '  cf 0.2, n 10: seeds 0, 1' in listed and '  cf 0.1, n 1: not run' in listed
+  assert any('scale small: 1 of 16 rows; seeds 0, 1; missing 15 rows' in line for line in listed)
+  everything = list(coverage.lines(coverage.of_folder(tmp_path), with_rows=False))
+  assert sum('scale small' in line for line in everything) == 1
+  assert 'cfl/figure1: a toy problem of seconds, not computed' in everything
+  monkeypatch.setattr(coverage, 'ENGINE', ENGINE + 1)
+  (line,) = (line for line in coverage.lines(coverage.of_folder(tmp_path), False) if 'scale small' in line)
+  assert '1 of 16 rows (1 by an older engine)' in line
+
+
+def test_a_comparison_is_kept_with_the_numbers_of_its_json(tmp_path):
+  accuracies = {
+    'FedAvg without clusters': comparison_runs.constant(0.5),
+    'over': comparison_runs.constant(0.75),
+  }
+  runs = comparison_runs.make(accuracies)
+  comparison_page.write(comparison_runs.typed(runs), {'command': 'python -m phases.compare'}, tmp_path)
+  for seed, value in runs:
+    finished_run.save(tmp_path / f'seed_{seed}', value, {})
+  made = keep.of_folder(tmp_path)
+  assert made.provenance.commands == ['python -m phases.compare'] and made.provenance.seeds == [0, 1, 2]
+  results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
+  (found,) = results.read_all(tmp_path / 'kept').values()
+  told = found.lines('gains', contender='over', budget='equal_rounds')[0]
+  assert (told['accuracy'], told['difference'], told['harmed']) == ('75.0', '25.0', '0.0')
+  document = json.loads((tmp_path / 'comparison.json').read_text())
+  assert found.numbers('accuracy', of='comparison', budget='equal_rounds') == [
+    line['accuracy'] for line in document['lines'] if line['budget'] == 'equal_rounds'
+  ]
+
+
+def test_a_league_is_kept_with_its_settings(tmp_path):
+  accuracies = {
+    'FedAvg without clusters': comparison_runs.constant(0.5),
+    'over': comparison_runs.constant(0.75),
+  }
+  runs = comparison_runs.make(accuracies)
+  league_page.write(
+    {name: comparison_runs.typed(runs) for name in ('one', 'two')},
+    {'command': 'python -m phases.compare'},
+    tmp_path,
+  )
+  for name in ('one', 'two'):
+    comparison_page.write(comparison_runs.typed(runs), {'command': 'x'}, tmp_path / name)
+    for seed, value in runs:
+      finished_run.save(tmp_path / name / f'seed_{seed}', value, {})
+  made = keep.of_folder(tmp_path)
+  assert made.provenance.commands == ['python -m phases.compare'] and len(made.provenance.digests) == 6
+  results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
+  (found,) = results.read_all(tmp_path / 'kept').values()
+  for setting in ('one', 'two'):
+    told = found.lines('gains', setting=setting, contender='over', budget='equal_rounds')
+    assert [line['difference'] for line in told] == ['25.0']
+  assert {line['setting'] for line in found.lines('league')} == {'one', 'two'}
+
+
+def kept_by_program(folder, name, *flags):
+  """Keeps a folder by the program; returns exit code and what it kept."""
+  given = ['keep', f'--output_dir={folder}', f'--name={name}', f'--kept_dir={folder / "kept"}', *flags]
+  code = program.execute(keep_program.main, keep_program.define_flags, given)
+  return code, results.read_all(folder / 'kept')[name] if code == 0 else None
+
+
+def test_the_program_keeps_a_run_with_its_configuration_and_the_command_that_repeats_it(tmp_path):
+  value = finished_run.write_run(tmp_path)
+  code, found = kept_by_program(tmp_path, 'mine', '--machine=abacus')
+  assert (
+    code == 0 and found.provenance.machine == 'abacus' and found.provenance.digests == {'': value['digest']}
+  )
+  assert found.provenance.commands == [
+    f'python -m phases.run_all --config_file={tmp_path}/kept/mine/config.json --output_dir=runs/mine'
+  ]
+  read = ExperimentConfig.from_json(json.loads((found.folder / 'config.json').read_text()))
+  assert read == ExperimentConfig.from_json(value['config'])
+  assert found.numbers('accuracy') == [
+    pytest.approx(100 * line['mean_client_accuracy'], abs=1e-3) for line in value['summary']
+  ]
+
+
+def test_the_program_names_the_rows_that_were_run(tmp_path):
+  had_run(tmp_path, 'cf 0.2, n 10', 3, 0.9, 0.7)
+  folder = tmp_path / 'fl_hc/table2/small'
+  (folder / 'scorecard.csv').write_text('table,row,verdict\n')
+  code, found = kept_by_program(folder, 'mine')
+  assert code == 0 and found.provenance.commands == [
+    "python -m phases.reproduce --table=fl_hc/table2 --scale=small --rows='cf 0.2, n 10' --seeds=3 --data_dir=DIR "
+    '--output_dir=runs/reproduce'
+  ]
+
+
+def test_a_folder_that_holds_nothing_finished_is_refused(tmp_path):
+  with pytest.raises(InputError, match='holds no finished run'):
+    keep.of_folder(tmp_path)

@@ -1,0 +1,196 @@
+"""What of the papers was run: by table or figure and scale the rows, their seeds, and what the others would cost."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tff_cluster.base.environment import ENGINE
+from tff_cluster.base.words import plural, series
+from tff_cluster.data.population import cohort_size
+from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.papers import catalogue
+from tff_cluster.scorecard.published import PAPER, Published
+from tff_cluster.studies.kept.results import Kept
+from tff_cluster.studies.reproduction import runs as runs_lib
+
+_SCALES = ('paper', 'small')
+# What verdicts begin with, in words of a count; scorecards say more behind it.
+_VERDICTS = {
+  'reproduced': 'reproduced', 'differs': 'differ', 'undecided': 'undecided', 'one seed': 'one seed', 'holds': 'hold',
+  'fails': 'fail', 'not decidable': 'not decidable', 'within': 'within the tolerance',
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Covered:
+  """A table or figure at one scale.
+
+  Attributes:
+    published: It.
+    scale: 'paper' or 'small'; 'toy' for toy problems, which have one size.
+    seeds: By row that was run, its seeds; of a toy problem that was computed its own name in place of a row.
+    stale: Rows of which nothing is there but what an older engine trained.
+    missing: Client-rounds of one seed of the rows that were not run, at least: where a clustering has more than one cluster in a
+      client, or trains to find its clusters, it costs more.
+    kept: The kept results behind it.
+  """
+
+  published: Published
+  scale: str
+  seeds: Mapping[str, Sequence[int]]
+  stale: Collection[str]
+  missing: int
+  kept: Sequence[Kept] = ()
+
+  @property
+  def rows(self) -> int:
+    """Rows in print."""
+    return len(self.published.rows)
+
+  @property
+  def was_run(self) -> bool:
+    return bool(self.seeds)
+
+  @property
+  def left(self) -> str:
+    """Says which rows are missing, and what they would cost."""
+    names = [row.name for row in self.published.rows if row.name not in self.seeds]
+    if not names:
+      return 'nothing'
+    what = 'all rows' if len(names) == self.rows else plural(len(names), 'row')
+    return f'{what}: at least {self.missing:,} client-rounds a seed'
+
+  @property
+  def seeds_words(self) -> str:
+    """Says which seeds rows have: '0, 1', or by rows where they differ."""
+    counted = Counter(tuple(seeds) for seeds in self.seeds.values())
+    told = [', '.join(map(str, seeds)) + (f' ({plural(n, "row")})' if len(counted) > 1 else '')
+            for seeds, n in counted.items()]  # fmt: skip
+    return '; '.join(told) or '–'
+
+  @property
+  def verdicts(self) -> str:
+    """Counts the verdicts of the kept results by their first words."""
+    return verdict_words(self.published.name, self.kept) or '–'
+
+
+def of_kept(kept: Iterable[Kept], paper: str = '') -> list[Covered]:
+  """Returns all tables and figures, or those whose name begins like this, at each scale; small only where something was run."""
+  found = list(kept)
+  covered = []
+  for name, published in catalogue.PUBLISHED.items():
+    if not name.startswith(paper):
+      continue
+    for scale in _scales(published):
+      behind = [k for k in found if k.provenance.scale == scale and name in k.provenance.published]
+      ran = [
+        (row, each.provenance.seeds, each.stale)
+        for each in behind
+        for row in (each.provenance.published[name] or [name])
+      ]
+      if scale != 'small' or behind:
+        covered.append(_covered(published, scale, ran, behind))
+  return covered
+
+
+def of_folder(root: Path, only: Published | None = None) -> list[Covered]:
+  """Returns what lies in a user's own folder of reproductions: of all, small only where something was run, or of one at both scales."""
+  covered = []
+  for published in [only] if only else catalogue.PUBLISHED.values():
+    for scale in _scales(published):
+      if scale == 'toy':
+        ran = [(published.name, [0], False)] if (root / published.name / 'index.html').exists() else []
+      else:
+        ran = [
+          (row.name, [seed], results.environment.engine < ENGINE)
+          for rows, seed, results in runs_lib.stored(published, published.scale(scale), root)
+          for row in rows
+        ]
+      if scale != 'small' or ran or only:
+        covered.append(_covered(published, scale, ran))
+  return covered
+
+
+def lines(covered: Iterable[Covered], with_rows: bool) -> Iterator[str]:
+  """Yields a line for each table and scale, and where asked one for each of its rows."""
+  for each in covered:
+    name, scale = each.published.name, each.scale
+    if scale == 'toy':
+      yield f'{name}: a toy problem of seconds, {"computed" if each.was_run else "not computed"}'
+      continue
+    stale = f' ({len(each.stale)} by an older engine)' if each.stale else ''
+    rows = f'{len(each.seeds)} of {plural(each.rows, "row")}{stale}'
+    yield f'{name}, scale {scale}: {rows}; seeds {each.seeds_words}; missing {each.left}'
+    for row in each.published.rows if with_rows else ():
+      seeds = ', '.join(map(str, each.seeds.get(row.name, ())))
+      yield f'  {row.name}: {f"seeds {seeds}" if seeds else "not run"}'
+
+
+def client_rounds(config: ExperimentConfig) -> int:
+  """Returns the client-rounds that an experiment asks for at least: FedAvg without clusters for all rounds, and for each clustering
+  one cluster of everybody in Phase 2.
+  """
+  training = config.training
+  cohort = cohort_size(training.cohort_fraction, config.data.num_clients)
+  later = training.phase2_rounds * (1 + len(config.clusterings))
+  return cohort * (training.phase1_rounds + later)
+
+
+def verdict_words(published: str, kept: Iterable[Kept]) -> str:
+  """Counts what the tables of kept results say of the numbers and of the claims of a table or figure; a claim on one seed says so."""
+  counts: dict[str, Counter[str]] = {
+    'numbers': Counter(),
+    'claims': Counter(),
+    'claims on one seed': Counter(),
+  }
+  for each in kept:
+    claims = 'claims on one seed' if _on_one_seed(each) else 'claims'
+    for name in each.tables:
+      if {'verdict', 'table'} <= each.table(name).units.keys():
+        for line in each.lines(name, table=published):
+          counts[claims if line['row'] == 'claim' else 'numbers'][shown_verdict(each, line)] += 1
+  told = {
+    kind: series([f'{count[first]} {words}' for first, words in _VERDICTS.items() if count[first]])
+    for kind, count in counts.items()
+    if any(count[first] for first in _VERDICTS)
+  }
+  return '; '.join(f'{kind}: {words}' for kind, words in told.items())
+
+
+def shown_verdict(kept: Kept, line: Mapping[str, str]) -> str:
+  """Returns a verdict in its first words; a number that one seed gave has the verdict 'one seed', whatever was written then."""
+  first = next((v for v in _VERDICTS if line['verdict'].startswith(v)), '')
+  is_number = line['row'] != 'claim' and bool(line['published'])
+  return 'one seed' if first and is_number and _on_one_seed(kept) and first != 'not decidable' else first
+
+
+def _on_one_seed(kept: Kept) -> bool:
+  return len(kept.provenance.seeds) == 1 and kept.provenance.scale != 'toy'
+
+
+def _scales(published: Published) -> Sequence[str]:
+  return ('toy',) if published.compute is not None else _SCALES
+
+
+def _covered(
+  published: Published, scale: str, ran: Sequence[tuple[str, Sequence[int], bool]], kept: Sequence[Kept] = ()
+) -> Covered:
+  """Args: ran: Row, seeds, and whether an older engine trained them; a row may be there several times."""
+  seeds: dict[str, list[int]] = {}
+  for row, more, _ in ran:
+    seeds[row] = sorted({*seeds.get(row, ()), *more})
+  stale = seeds.keys() - {row for row, _, is_stale in ran if not is_stale}
+  missing = 0 if scale == 'toy' else _missing(published, scale, seeds.keys())
+  return Covered(published, scale, seeds, stale, missing, kept)
+
+
+def _missing(published: Published, scale: str, ran: Iterable[str]) -> int:
+  """Returns the client-rounds of one seed of the rows that are not among those that ran; FedAvg of rows that share it counts once."""
+  left = {row.name for row in published.rows} - set(ran)
+  rows = tuple(row for row in published.rows if row.name in left)
+  if not rows:
+    return 0
+  asked = dataclasses.replace(published, rows=rows)
+  size = PAPER if scale == 'paper' else published.small
+  return sum(client_rounds(job.config) for job in runs_lib.plan(asked, size, (0,), Path()))

@@ -1,0 +1,249 @@
+"""Makes kept results of finished runs: of a reproduction, a comparison, a league or a single run."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tff_cluster.base.environment import describe_environment
+from tff_cluster.base.errors import InputError
+from tff_cluster.experiment import results as results_lib
+from tff_cluster.experiment.results import Results
+from tff_cluster.papers import catalogue
+from tff_cluster.report.files import csv_text
+from tff_cluster.scorecard.published import PAPER
+from tff_cluster.scorecard.rows import COLUMNS, Ours, Row, Run
+from tff_cluster.storage import files, tables
+from tff_cluster.studies.kept.results import Provenance
+from tff_cluster.studies.reproduction import runs as runs_lib
+
+ORIGIN = 'written from the runs’ own files'
+# Columns of comparison.csv and league.csv that are shares from 0 to 1, and those that are bytes.
+_SHARES = ('accuracy', 'worst_decile', 'at_target', 'harmed_', 'global_', 'clients_')
+_MACHINES = ('data_dir', 'data_file')
+_GAINS = (
+  'setting', 'contender', 'kind', 'budget', 'accuracy [%]', 'worst tenth [%]', 'difference [points]', 'low [points]',
+  'high [points]', 'harmed [%]',
+)  # fmt: skip
+_PAIRS = ('setting', 'budget', 'overlapping', 'other', 'difference [points]', 'low [points]', 'high [points]')
+_NEW = (
+  'setting', 'contender', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'regret [points]'
+)  # fmt: skip
+_RUNS = (
+  'row', 'seed', 'digest', 'clusters', 'threshold', 'ARI', 'client-rounds', 'accuracy after [%]', 'accuracy end [%]',
+  'clients at target after [%]', 'clients at target end [%]', 'FedAvg end [%]', 'minutes [min]',
+)  # fmt: skip
+_SUMMARY = (
+  'label', 'kind', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'clusters', 'ARI', 'Omega',
+  'client-rounds',
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+  """What is to be kept: where it comes from, and tables as CSV text by name."""
+
+  provenance: Provenance
+  texts: Mapping[str, str]
+
+
+def of_folder(folder: Path) -> Made:
+  """Returns what a folder of finished runs gives; commands are empty where its files do not tell them.
+
+  Args:
+    folder: OUTPUT_DIR of a comparison, a league or a run, or OUTPUT_DIR/TABLE/SCALE of a reproduction (OUTPUT_DIR/FIGURE of a toy
+      problem).
+
+  Raises:
+    InputError: if it is none of these.
+  """
+  if (folder / 'league.json').exists():
+    return _of_league(folder)
+  if (folder / 'comparison.json').exists():
+    return _of_comparison(folder)
+  if (folder / 'results.json').exists():
+    return _of_run(folder)
+  if (folder / 'scorecard.csv').exists():
+    return _of_reproduction(folder)
+  raise InputError(
+    f'{folder} holds no finished run, comparison, league or reproduction (of a table: the folder of its scale, '
+    'for instance runs/reproduce/fl_hc/table2/paper)'
+  )
+
+
+def _of_league(folder: Path) -> Made:
+  found = files.load_json(folder / 'league.json')
+  inside = {name: folder / name for name in found['settings']}
+  texts = _comparison_tables(inside) | {'league': _with_units(folder / 'league.csv')}
+  title = f'All methods on {", ".join(inside)}'
+  return Made(_of_compared(title, found['facts'], list(inside.values())), texts)
+
+
+def _of_comparison(folder: Path) -> Made:
+  found = files.load_json(folder / 'comparison.json')
+  texts = _comparison_tables({'': folder}) | {'comparison': _with_units(folder / 'comparison.csv')}
+  return Made(_of_compared('Clusterings beside each other', found['facts'], [folder]), texts)
+
+
+def _of_compared(title: str, facts: Mapping[str, str], folders: Sequence[Path]) -> Provenance:
+  found = [
+    (f'{folder.name} {path.parent.name}', results_lib.read(path))
+    for folder in folders
+    for path in sorted(folder.glob('seed_*/results.json'))
+  ]
+  return _provenance(title, found, commands=[facts['command']])
+
+
+def _of_run(folder: Path) -> Made:
+  results = results_lib.read(folder / 'results.json')
+  lines = [
+    (line.label, line.kind, _percent(line.mean_client_accuracy), _percent(line.difference))
+    + (tuple(map(_percent, line.interval)) if line.interval else (None, None))
+    + (line.num_clusters, line.ari, line.omega, line.client_rounds)
+    for line in results.summary
+  ]
+  texts = {'table': csv_text(_SUMMARY, lines)}
+  published: dict[str, list[str]] = {}
+  scale = ''
+  if (folder / 'scorecard.csv').exists():
+    texts['scorecard'] = tables.text(folder / 'scorecard.csv')
+    for line in tables.read(folder / 'scorecard.csv')[1]:
+      if line['row'] != 'claim' and line['verdict'] != 'not run':
+        published.setdefault(line['table'], []).append(line['row'])
+        scale = 'paper' if line['scale'] == 'the paper’s' else 'small'
+  published = {name: list(dict.fromkeys(rows)) for name, rows in published.items()}
+  return Made(
+    _provenance('One run', [('', results)], published=published, scale=scale if published else ''), texts
+  )
+
+
+def _of_reproduction(folder: Path) -> Made:
+  texts = {'scorecard': tables.text(folder / 'scorecard.csv')}
+  toy = catalogue.PUBLISHED.get('/'.join(folder.parts[-2:]))
+  if toy is not None:
+    made = _provenance(toy.title, [], published={toy.name: []}, scale='toy')
+    # It takes seconds and leaves no environment.json: the checkout that keeps it is taken for the one that ran it.
+    here = describe_environment()
+    machine, date = f'{here.machine}, {here.cores} cores', here.started[:10]
+    told = dataclasses.replace(made, seeds=[0], commit=here.commit, machine=machine, date=date)
+    return Made(told, texts)
+  published = catalogue.PUBLISHED.get('/'.join(folder.parts[-3:-1]))
+  if published is None or folder.name not in (PAPER.name, published.small.name, 'small'):
+    raise InputError(f'{folder} is not TABLE/SCALE of a table or figure below the output folder of its runs')
+  scale = published.scale(folder.name)
+  stored = list(runs_lib.stored(published, scale, folder.parents[2]))
+  if not stored:
+    raise InputError(f'{folder} holds no finished run of {published.name}')
+  lines = {(row, seed): line for row, seed, line in _run_lines(stored)}
+  names = [row.name for row in published.rows if any(row.name == name for name, _ in lines)]
+  found = [(f'{" and ".join(row.name for row in rows)}, seed {seed}', r) for rows, seed, r in stored]
+  texts['runs'] = csv_text(
+    _RUNS, [lines[key] for key in sorted(lines, key=lambda k: (names.index(k[0]), k[1]))]
+  )
+  made = _provenance(
+    published.title, found, published={published.name: names}, scale=folder.name, scaled_down=scale.words
+  )
+  return Made(made, texts)
+
+
+def _run_lines(
+  stored: Iterable[tuple[tuple[Row, ...], int, Results]],
+) -> Iterator[tuple[str, int, tuple[Any, ...]]]:
+  for rows, seed, results in stored:
+    minutes = round(sum(each.seconds for each in results.timing) / 60, 1)
+    for row, clustering in zip(rows, results.clusterings or (None,), strict=True):
+      ours = Ours(row, (Run(seed, results, clustering),))
+      columns = ours.percent or dict.fromkeys(COLUMNS)
+      told: tuple[float | None, ...] = (None,) * 4
+      if clustering is not None:
+        aris = [values[0] for values in ours.recovery.values()]
+        spent = next((each.client_rounds for each in results.summary if each.label == clustering.label), None)
+        told = (clustering.num_clusters, clustering.threshold, aris[0] if aris else None, spent)
+      numbers = (*(_rounded(columns[name]) for name in COLUMNS), _rounded(ours.baseline['accuracy_end']))
+      yield row.name, seed, (row.name, seed, results.digest, *told, *numbers, minutes)
+
+
+def _provenance(
+  title: str,
+  found: Sequence[tuple[str, Results]],
+  commands: Sequence[str] = (),
+  published: Mapping[str, list[str]] | None = None,
+  scale: str = '',
+  scaled_down: str = '',
+) -> Provenance:
+  """Returns the provenance of runs, which have names."""
+  results = [each for _, each in found]
+  environments = [each.environment for each in results]
+  seeds = sorted({each.config.training.seed for each in results})
+  first = [each.config for each in results if each.config.training.seed == min(seeds)]
+  return Provenance(
+    title=title,
+    commands=list(commands),
+    published=dict(published or {}),
+    scale=scale,
+    setting='',
+    scaled_down=scaled_down,
+    seeds=seeds,
+    data_seeds=sorted({each.config.data.data_seed for each in results}),
+    engine=min((each.engine for each in environments), default=0),
+    origin=ORIGIN,
+    commit=', '.join(dict.fromkeys(each.commit for each in environments if each.commit)),
+    machine='; '.join(dict.fromkeys(f'{each.machine}, {each.cores} cores' for each in environments)),
+    date=min((each.started[:10] for each in environments), default=''),
+    minutes=round(sum(time.seconds for each in results for time in each.timing) / 60, 1) if results else None,
+    schema=max((each.schema for each in results), default=None),
+    digests={name: each.digest for name, each in found},
+    configurations=list(map(_without_folders, first)),
+  )
+
+
+def _without_folders(config: results_lib.ExperimentConfig) -> dict[str, Any]:
+  plain = config.to_json()
+  return plain | {'data': {k: v for k, v in plain['data'].items() if k not in _MACHINES}}
+
+
+def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
+  """Returns gains, pairs and new_clients of comparisons by the name of their setting, as CSV text."""
+  gains, pairs, new = [], [], []
+  for setting, folder in folders.items():
+    found = files.load_json(folder / 'comparison.json')
+    for each in found['contenders']:
+      for budget, summary in each['budgets'].items():
+        over = summary['over_fedavg']
+        told = _interval(over['interval'] if over else None)
+        harmed = _percent(over['harmed'] if over else None)
+        accuracy, worst = _percent(summary['accuracy']['mean']), _percent(summary['worst_decile'])
+        gains.append((setting, each['name'], each['kind'], budget, accuracy, worst, *told, harmed))
+    for pair in found['pairs']:
+      told = _interval(pair['difference']['interval'])
+      pairs.append((setting, pair['budget'], pair['overlapping'], pair['other'], *told))
+    for each in found['new_clients'] or ():
+      told = _interval(each['over_fedavg']['interval'])
+      accuracy, regret = _percent(each['accuracy']['mean']), _percent(each['regret']['mean'])
+      new.append((setting, each['clustering'], accuracy, *told, regret))
+  made = {'gains': (_GAINS, gains), 'pairs': (_PAIRS, pairs), 'new_clients': (_NEW, new)}
+  return {name: csv_text(header, lines) for name, (header, lines) in made.items() if lines}
+
+
+def _with_units(path: Path) -> str:
+  """Returns comparison.csv or league.csv with units in its header."""
+  header, lines = tables.read(path)
+  units = [
+    f'{name} [share]' if name.startswith(_SHARES) else f'{name} [bytes]' if name.startswith('bytes') else name
+    for name in header
+  ]
+  return csv_text(units, (list(line.values()) for line in lines))
+
+
+def _interval(found: Mapping[str, float | None] | None) -> tuple[float | None, ...]:
+  return tuple(_percent(found[name] if found else None) for name in ('mean', 'low', 'high'))
+
+
+def _percent(share: float | None) -> float | None:
+  return None if share is None else _rounded(100.0 * share)
+
+
+def _rounded(value: float | None) -> float | None:
+  return None if value is None else float(np.round(value, 4))

@@ -1,0 +1,286 @@
+"""Pages of results, rendered from Markdown templates in which every number is an expression over kept results.
+
+A template is NAME.md.jinja. What it can use is in `Page`: `number` and `numbers` read kept tables, `grid` and `scorecard` make tables
+of them, `made` says how something was run, `coverage` what of a paper was, `published` marks a printed number with its
+source, `picture` shows one. Below the opening of each page stands how many of its kept results are stale, and at its end each of
+them with seeds, engine, commit, machine and origin.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import jinja2
+
+from tff_cluster.base.environment import ENGINE
+from tff_cluster.base.errors import InputError
+from tff_cluster.base.words import capital, plural, signed
+from tff_cluster.scorecard.contenders import BUDGETS
+from tff_cluster.studies.kept import coverage as coverage_lib
+from tff_cluster.studies.kept import coverage_picture as picture_lib
+from tff_cluster.studies.kept.results import FILE, TABLE, Kept
+
+ENDING = '.md.jinja'
+_BY = '<!-- Written by `make docs` from templates/{}.md.jinja and data/; change those. -->'
+_SIGNED = {'points'}
+_SCORECARD = ('row', 'column', 'published', 'ours', 'difference', 'verdict')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Page:
+  """What a template can use; it remembers which kept results and pictures it was asked for.
+
+  Attributes:
+    kept: All kept results by name.
+    used: Names of those that the page shows.
+    pictures: Pictures that are drawn for the page, as SVG by file name.
+  """
+
+  kept: Mapping[str, Kept]
+  used: dict[str, None] = dataclasses.field(default_factory=dict)
+  pictures: dict[str, str] = dataclasses.field(default_factory=dict)
+
+  def results(self, name: str) -> Kept:
+    """Returns kept results by name."""
+    if name not in self.kept:
+      raise InputError(f'no kept results {name!r}; there are {", ".join(self.kept)}')
+    self.used[name] = None
+    return self.kept[name]
+
+  def number(self, name: str, column: str, of: str = TABLE, **where: str) -> float:
+    """Returns one number of a kept table, see Kept.number."""
+    return self.results(name).number(column, of, **where)
+
+  def numbers(self, name: str, column: str, of: str = TABLE, **where: str) -> list[float]:
+    """Returns the numbers of a column, see Kept.numbers."""
+    return self.results(name).numbers(column, of, **where)
+
+  def texts(self, name: str, column: str, of: str = TABLE, **where: str) -> list[str]:
+    """Returns the cells of a column as they are kept."""
+    return [line[column] for line in self.results(name).lines(of, **where)]
+
+  def grid(self, name: str, *columns: str, of: str = TABLE, **where: str) -> str:
+    """Returns lines of a kept table as a Markdown table, of all columns or of these; empty cells are dashes."""
+    kept = self.results(name)
+    units = kept.table(of).units
+    shown = columns or tuple(units)
+    header = [f'{c}, {units[c]}' if units.get(c, '%') not in ('', '%') else c for c in shown]
+    lines = [
+      [BUDGETS.get(line[c]) or _cell(line[c], units[c]) for c in shown] for line in kept.lines(of, **where)
+    ]
+    return markdown(header, lines)
+
+  def gains(self, name: str, *budgets: str, setting: str = '') -> str:
+    """Returns the accuracies of a comparison beside FedAvg without clusters: difference, 95% interval, clients harmed."""
+    header = ['']
+    lines: dict[str, list[str]] = {}
+    for budget in budgets:
+      header += [BUDGETS[budget], 'over FedAvg, points', 'clients worse off']
+      for line in self.results(name).lines('gains', setting=setting):
+        told = lines.setdefault(line['contender'], [line['contender']])
+        if line['budget'] == budget:
+          told += [_cell(line['accuracy'], '%'), _interval(line), _cell(line.get('harmed', ''), '%')]
+      for told in lines.values():
+        told += ['–'] * (len(header) - len(told))
+    return markdown(header, list(lines.values()))
+
+  def scorecard(self, name: str, claims: bool = False, **where: str) -> str:
+    """Returns the numbers of a scorecard, or its claims, with verdicts as coverage.shown_verdict has them."""
+    kept = self.results(name)
+    lines = []
+    for line in kept.lines('scorecard', **where):
+      if (line['row'] == 'claim') != claims or not line['ours']:
+        continue
+      unit = '%' if line.get('unit', '').startswith('percent') else ''
+      told = [line['column'], *(_cell(line[c], unit) for c in ('published', 'ours'))]
+      if not claims:
+        told = [line['row'], *told, _cell(line['difference'], 'points')]
+      lines.append([*told, coverage_lib.shown_verdict(kept, line) or '–'])
+    return markdown(('claim', 'published', 'ours', 'verdict') if claims else _SCORECARD, lines)
+
+  def verdicts(self, published: str, *names: str) -> str:
+    """Counts the verdicts of a table or figure in these kept results."""
+    return coverage_lib.verdict_words(published, map(self.results, names))
+
+  def made(self, name: str) -> str:
+    """Returns how kept results were made: what, command, seeds, machine, minutes, and whether they are stale."""
+    known = self.results(name).provenance
+    seeds = f'{"seed" if len(known.seeds) == 1 else "seeds"} {", ".join(map(str, known.seeds))}'
+    where = ', '.join(
+      filter(None, (known.date, known.machine, f'{known.minutes:g} minutes' if known.minutes else ''))
+    )
+    told = [f'{capital(known.setting)}.' if known.setting else '', f'{capital(seeds)}; {where}.']
+    if known.scaled_down:
+      told.append(f'**Scaled down:** {known.scaled_down}.')
+    if self.results(name).stale:
+      told.append(f'**Stale:** engine {known.engine}, today’s is {ENGINE}.')
+    if known.digests:
+      shown = (f'`{digest[:16]}`{f" ({run})" if run else ""}' for run, digest in known.digests.items())
+      told.append(f'Digests: {", ".join(shown)}.')
+    commands = '\n'.join(known.commands)
+    return f'{" ".join(filter(None, told))}\n\n```text\n{commands}\n```'
+
+  def picture(self, name: str, file: str, words: str) -> str:
+    """Returns a kept picture."""
+    if not (self.results(name).folder / file).is_file():
+      raise InputError(f'{name} has no picture {file}')
+    return f'![{words}](data/{name}/{file})'
+
+  def published(self, printed: str, source: str) -> str:
+    """Returns a number that a paper prints, with where."""
+    return f'{printed} ({source})'
+
+  def coverage(self, paper: str = '') -> str:
+    """Returns what of all papers, or of the one whose tables begin like this, was run, a line a table and scale."""
+    lines = map(_covered, self.covered(paper))
+    header = (
+      'table or figure',
+      'scale',
+      'rows run',
+      'seeds',
+      'verdicts',
+      'machine, date',
+      'commit',
+      'stale',
+      'missing',
+    )
+    return markdown(header, lines)
+
+  def studies(self) -> str:
+    """Returns the kept results that are of no paper's table: what, size, seeds, machine, date and whether they are stale."""
+    lines = [
+      [
+        each.provenance.title, each.provenance.scaled_down or 'nothing is scaled down',
+        ', '.join(map(str, each.provenance.seeds)), each.provenance.machine, each.provenance.date,
+        'stale' if self.results(each.name).stale else 'no',
+      ]
+      for each in self.kept.values()
+      if not each.provenance.published
+    ]  # fmt: skip
+    return markdown(('study', 'scaled down', 'seeds', 'machine', 'date', 'stale'), lines)
+
+  def covered(self, paper: str = '') -> list[coverage_lib.Covered]:
+    """Returns what of all papers, or of the one whose tables begin like this, was run."""
+    found = coverage_lib.of_kept(self.kept.values(), paper)
+    self.used.update({kept.name: None for each in found for kept in each.kept})
+    return found
+
+  def coverage_picture(self, paper: str = '') -> str:
+    """Returns a picture of the rows of each table that were run, with how many of them are stale."""
+    name = f'coverage_{paper.strip("/") or "all"}.svg'
+    self.pictures[name] = picture_lib.draw(self.covered(paper))
+    return f'![Rows in print that were run, and how many of these are stale]({name})'
+
+
+def render(kept: Mapping[str, Kept], folder: Path) -> dict[str, str]:
+  """Returns the pages, and the pictures drawn for them, by file name.
+
+  Raises:
+    InputError: where a template asks for what is not kept, or is wrong.
+  """
+  environment = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(folder), undefined=jinja2.StrictUndefined, keep_trailing_newline=True,
+    trim_blocks=True, lstrip_blocks=True, autoescape=False,
+  )  # fmt: skip
+  environment.filters |= {'percent': _percent, 'points': _points, 'signed': signed, 'fixed': _fixed}
+  found: dict[str, str] = {}
+  for file in environment.list_templates(filter_func=lambda name: name.endswith(ENDING)):
+    name, page = file.removesuffix(ENDING), Page(kept)
+    offered = {each: getattr(page, each) for each in dir(page) if not each.startswith('_')}
+    try:
+      text = environment.get_template(file).render(offered)
+    except (InputError, jinja2.TemplateError, ValueError, TypeError) as error:
+      raise InputError(f'{folder / file}: {error}') from error
+    found |= page.pictures
+    found[f'{name}.md'] = _whole(name, text, [kept[each] for each in page.used])
+  return found
+
+
+def opening(page: str) -> str:
+  """Returns what stands between the title of a page and its first heading or remark."""
+  return re.split(r'^(?:##|>) ', page.partition('\n# ')[2].partition('\n')[2], maxsplit=1, flags=re.M)[0]
+
+
+def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+  """Returns a Markdown table."""
+  rows = [header, ['---'] * len(header), *lines]
+  return '\n'.join(f'| {" | ".join(cell.replace("|", "/") for cell in row)} |' for row in rows)
+
+
+def stale_words(kept: Sequence[Kept]) -> str:
+  """Says how many of some kept results are stale."""
+  stale = sum(each.stale for each in kept)
+  if not kept:
+    return 'Nothing is kept that this page could show.'
+  start = f'Of {plural(len(kept), "kept result")} on this page {stale} {"is" if stale == 1 else "are"} stale'
+  rest = f': an engine before {ENGINE} trained them, so their commands give other last bits today, and may give other clusters.'
+  return f'{start}{rest if stale else "."}'
+
+
+def _whole(name: str, text: str, kept: Sequence[Kept]) -> str:
+  """Returns a page with the remark on what is stale below its opening, and its kept results at the end."""
+  page = f'{_BY.format(name)}\n\n{text.strip()}\n'
+  start, heading, rest = page.partition('\n## ')
+  start = f'{start.rstrip()}\n\n> {stale_words(kept)}\n'
+  header = ('kept result', 'seeds', 'engine', 'commit', 'machine', 'date', 'origin')
+  lines = [_kept(each) for each in kept]
+  end = f'\n## Kept results of this page\n\n{markdown(header, lines)}\n' if kept else ''
+  return f'{start}{heading}{rest}{end}'
+
+
+def _kept(kept: Kept) -> list[str]:
+  known = kept.provenance
+  engine = f'{known.engine or "none"}{", **stale**" if kept.stale else ""}'
+  seeds = ', '.join(map(str, known.seeds)) or '–'
+  return [
+    f'[{kept.name}](data/{kept.name}/{FILE})', seeds, engine, known.commit or 'not known', known.machine or 'not known',
+    known.date or 'not known', known.origin,
+  ]  # fmt: skip
+
+
+def _covered(each: coverage_lib.Covered) -> list[str]:
+  known = [kept.provenance for kept in each.kept]
+  machines = '; '.join(dict.fromkeys(f'{p.machine or "not known"}, {p.date or "not known"}' for p in known))
+  commits = ', '.join(dict.fromkeys(p.commit or 'not known' for p in known))
+  rows, left = f'{len(each.seeds)} of {each.rows}', each.left
+  if each.scale == 'toy':
+    rows, left = ('computed', 'nothing') if each.was_run else ('not computed', 'seconds')
+  stale = f'{len(each.stale)} of {plural(len(each.seeds), "row")}' if each.stale else '–'
+  scale = each.published.small.remark if each.scale == 'small' else each.scale
+  title = f'{each.published.name}: {each.published.source}'
+  verdicts, where = each.verdicts or '–', machines or 'not run'
+  return [title, scale, rows, each.seeds_words, verdicts, where, commits or '–', stale, left]
+
+
+def _cell(text: str, unit: str) -> str:
+  """Returns a cell as pages show it: with at most two decimals, its unit behind it, and a dash for nothing."""
+  try:
+    value = float(text)
+  except ValueError:
+    return text or '–'
+  decimals = len(text.partition('.')[2])
+  if decimals > 2 or (unit in ('%', *_SIGNED) and not decimals):
+    text = f'{value:.1f}'
+  if unit in _SIGNED:
+    return signed(value, min(decimals, 2) or 1)
+  return f'{text}%' if unit == '%' else text
+
+
+def _interval(line: Mapping[str, str]) -> str:
+  if not line['difference']:
+    return '–'
+  inside = f' [{signed(float(line["low"]))}, {signed(float(line["high"]))}]' if line['low'] else ''
+  return f'{signed(float(line["difference"]))}{inside}'
+
+
+def _percent(value: float, decimals: int = 1) -> str:
+  return f'{value:.{decimals}f}%'
+
+
+def _points(value: float, decimals: int = 1) -> str:
+  return f'{value:.{decimals}f} {"point" if f"{value:.{decimals}f}" == "1" else "points"}'
+
+
+def _fixed(value: float, decimals: int = 0) -> str:
+  return f'{value:,.{decimals}f}'
