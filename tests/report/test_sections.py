@@ -336,7 +336,8 @@ def test_scorecard_leaves_out_what_was_not_run_and_tells_clusterings_apart():
   numbers = [r for r in records if r['row'] != 'claim']
   assert all(r['verdict'] == 'not run' and r['ours'] is None for r in numbers if r['row'] == 'K-means')
   # It has complete linkage.
-  (first, second) = [r for r in numbers if r['table'] == 'rohith2020/table1']
+  single = 'FL+HC (L2, single linkage)'
+  (first, second) = [r for r in numbers if r['table'] == 'rohith2020/table1' and r['row'] == single]
   assert first['verdict'] == second['verdict'] == 'not run'
   assert 'no hierarchical clustering with metric l2 and linkage single' in first['note']
   notes = {r['row']: r['note'] for r in numbers if r['column'] == 'phase1_global'}

@@ -33,9 +33,11 @@ def place(values: Sequence[float], low: float = -math.inf, high: float = math.in
   """
   if len(values) < FEWEST_SEEDS:
     return FEW[len(values)]
-  if not all(map(math.isfinite, values)):
-    within = {None if math.isnan(value) else is_within(value, low, high) for value in values}
-    return {True: INSIDE, False: OUTSIDE}.get(within.pop(), UNDECIDED) if len(within) == 1 else UNDECIDED  # type: ignore[arg-type]
+  if any(map(math.isnan, values)):
+    return UNDECIDED
+  if any(map(math.isinf, values)):
+    within = [is_within(value, low, high) for value in values]
+    return INSIDE if all(within) else UNDECIDED if any(within) else OUTSIDE
   inner, outer = student_interval(values, 0.9), student_interval(values, 0.95)
   assert inner.low is not None and inner.high is not None and outer.low is not None and outer.high is not None
   if is_within(inner.low, low, high) and is_within(inner.high, low, high):

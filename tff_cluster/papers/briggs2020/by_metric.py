@@ -1,9 +1,9 @@
 """Claims of Briggs et al. 2020, section III.B: metrics and linkages (tables IV to VI)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tff_cluster.papers.briggs2020 import base, by_rounds, rules
-from tff_cluster.scorecard.claims import Claim, show_percent
+from tff_cluster.scorecard.claims import Claim, Part, Rows, show_percent
 from tff_cluster.scorecard.rows import COLUMNS, Row
 
 _SECTION = 'Briggs et al. 2020, section III.B'
@@ -13,8 +13,10 @@ _FEWER_ROUNDS = 5
 _PRINTS_1_1, _PRINTS_1_2 = 1.05, 1.15
 
 
-def _claim(words: str, published: str, parts, **more) -> Claim:
-  return Claim(words, _SECTION, published, tuple(parts), **more)
+def _claim(
+  words: str, published: str, parts: Iterable[Part], undecidable: Callable[[Rows], str] | None = None
+) -> Claim:
+  return Claim(words, _SECTION, published, tuple(parts), undecidable=undecidable)
 
 
 def table4() -> tuple[Claim, ...]:

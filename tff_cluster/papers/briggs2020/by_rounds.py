@@ -1,9 +1,9 @@
 """Claims of Briggs et al. 2020, section III.A: client fraction and rounds before the clustering (tables I to III)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tff_cluster.papers.briggs2020 import base, rules
-from tff_cluster.scorecard.claims import Claim, Rows, show_percent
+from tff_cluster.scorecard.claims import Claim, Part, Rows, show_percent
 from tff_cluster.scorecard.rows import COLUMNS, Row
 
 _SECTION = 'Briggs et al. 2020, section III.A'
@@ -17,7 +17,9 @@ _MUCH_SOONER, _SETTLED = 0.5, 1.0
 _DRASTIC = 0.5
 
 
-def _claim(words: str, published: str, parts, enough: int | None = None, section: str = _SECTION) -> Claim:
+def _claim(
+  words: str, published: str, parts: Iterable[Part], enough: int | None = None, section: str = _SECTION
+) -> Claim:
   return Claim(words, section, published, tuple(parts), enough)
 
 

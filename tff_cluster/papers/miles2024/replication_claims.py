@@ -40,7 +40,10 @@ def _show_rounds(value: float) -> str:
 
 
 def _more(
-  pairs: Pairs, read: Callable[[Ours], Sequence[float]], margin: float, show=claims.show_points
+  pairs: Pairs,
+  read: Callable[[Ours], Sequence[float]],
+  margin: float,
+  show: Callable[[float], str] = claims.show_points,
 ) -> tuple[Part, ...]:
   """Returns a part a pair: the first row has more by a margin."""
   return tuple(

@@ -24,8 +24,8 @@ from tff_cluster.papers.rohith2020.tables import (
   PAPER,
   at_target,
   cluster_scores,
-  evaluation,
   globally,
+  mean_client,
 )
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Read
@@ -62,18 +62,17 @@ def _across(high: Row, low: Row, read: Read, other: Read | None = None) -> tuple
 
 
 def _table1() -> tuple[Claim, ...]:
-  mean, share = (lambda name: evaluation(name, 'mean_client_accuracy')), at_target
   source = f'{PAPER}, section 7.2, tables 1 and 2'
   return (
     Claim(
       f'Clients of both are more accurate than those of hierarchical clustering: means over clients {_BY}', source,
       '99.6% and 99.7% (the highest), hierarchical 98.1% (a mean)',
-      tuple(part for row in _METHODS for part in _across(row, HIERARCHICAL, mean('blended'), mean('own'))),
+      tuple(part for row in _METHODS for part in _across(row, HIERARCHICAL, mean_client('blended'), mean_client('own'))),
     ),
     Claim(
       f'Fewer clients than with hierarchical clustering are as accurate: clients at 99% {_BY}', source,
       '26% and 28% (at the highest), hierarchical 67% (at 99%)',
-      tuple(part for row in _METHODS for part in _across(HIERARCHICAL, row, share('own'), share('blended'))),
+      tuple(part for row in _METHODS for part in _across(HIERARCHICAL, row, at_target('own'), at_target('blended'))),
     ),
   )  # fmt: skip
 
@@ -81,7 +80,7 @@ def _table1() -> tuple[Claim, ...]:
 def _table2() -> tuple[Claim, ...]:
   found = []
   for models, words in _MODELS.items():
-    read = evaluation(models, 'mean_client_accuracy')
+    read = mean_client(models)
     found.append(
       Claim(
         f'Overlapping clusters serve the clients better than disjoint ones: {words} {_BY}', f'{PAPER}, section 8',
@@ -153,7 +152,7 @@ def _drawn(row: Row, figure: int) -> tuple[Claim, ...]:
   return (
     Claim(
       f'{row.name}: on average over clients accuracy is higher in Phase 3 (blended models) than in Phase 1 {_BY}', f'{PAPER}, figure {figure}',
-      'drawn for 20 clients', _within(row, evaluation('blended', 'mean_client_accuracy'), _over_clients('phase1')),
+      'drawn for 20 clients', _within(row, mean_client('blended'), _over_clients('phase1')),
     ),
   )  # fmt: skip
 

@@ -108,6 +108,11 @@ def cluster_scores(kind: str, where: str) -> Read:
   ]
 
 
+def mean_client(name: str) -> Read:
+  """Reads the mean client accuracy of an evaluation ('own', 'blended'), in percent."""
+  return evaluation(name, 'mean_client_accuracy')
+
+
 def at_target(name: str) -> Read:
   """Reads the clients at 99% by an evaluation ('own', 'blended'), in percent."""
 
@@ -141,7 +146,7 @@ def _table1() -> tuple[Cell, ...]:
     for row in (HIERARCHICAL, *_ROWS)
     for (column, words, unit, read), number in zip(
       (
-        ('mean_accuracy', 'mean client accuracy', units.PERCENT, lambda name: evaluation(name, 'mean_client_accuracy')),
+        ('mean_accuracy', 'mean client accuracy', units.PERCENT, mean_client),
         ('share_at_99', 'clients at 99%', units.SHARE, at_target),
       ),
       printed.get(row.name, (None, None)), strict=True,

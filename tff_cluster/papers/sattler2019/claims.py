@@ -10,7 +10,7 @@ Departures and choices:
     time, are enough.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -86,7 +86,9 @@ def _least_growth(ours: Ours) -> list[float]:
   return found
 
 
-def _in(name: str, read: Read, low: float, high: float = np.inf, show=claims.show_points) -> tuple[Part, ...]:
+def _in(
+  name: str, read: Read, low: float, high: float = np.inf, show: Callable[[float], str] = claims.show_points
+) -> tuple[Part, ...]:
   """Returns the part that a number of figure 3 lies in a zone."""
   row = tables.FIGURE3.rows[0].name
   return (Part(name, (row,), claims.of(row, read), low, high, show),)
