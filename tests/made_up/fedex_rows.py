@@ -4,11 +4,12 @@ from tests.made_up import in_json
 from tests.made_up.scorecard_rows import changed, make_ours
 from tff_cluster.experiment.measured import Experts
 from tff_cluster.papers import miles2024
+from tff_cluster.scorecard.rows import Ours, Run
 
 
-def experts(fedex, accuracy, losses, oracle=0.99):
-  """Experts with shares from 0 to 1; rules that the paper does not have are a point apart."""
-  others = {'mean': 0.61, 'vote': 0.62, 'confidence': 0.63, 'gate': 0.64, 'oracle': oracle}
+def experts(fedex, accuracy, losses, oracle=0.99, gate=0.98):
+  """Experts with shares from 0 to 1; rules that the paper does not have are made up."""
+  others = {'mean': 0.61, 'vote': 0.62, 'confidence': 0.63, 'gate': gate, 'oracle': oracle}
   told = {
     'accuracy': {'fedex': fedex, **others},
     'expert_accuracy': list(accuracy),
@@ -33,8 +34,21 @@ PRINTED = {
 }
 
 
-def row(table, name, **changes):
-  """A row as printed, of one seed, with two MNIST clusters more than CIFAR-10's one."""
+def fedavg_run(mean_accuracy, seed=0):
+  """A run of FedAvg whose clients have this accuracy, in percent, in every one of its last ten rounds, and 20 points less before."""
+  accuracy = [mean_accuracy / 100.0 - 0.2 * (number <= 190) for number in range(1, 201)]
+  history = {'rounds': list(range(1, 201)), 'test_accuracy': accuracy, 'share_at_target': [0.0] * 200}
+  return Run(seed, in_json.typed({'config': {}, 'baseline': {'history': history}}), None)
+
+
+def row(table, name, window=None, **changes):
+  """A row as printed, of one seed, with two MNIST clusters more than CIFAR-10's one.
+
+  Args:
+    table, name: Which one.
+    window: Percent of FedAvg in its last ten rounds; None: as printed.
+    **changes: Other values of its properties.
+  """
   published = next(row for row in miles2024.PUBLISHED[table].rows if row.name == name)
   source = table.replace('figure2', 'table1').replace('figure3', 'table2')
   fedavg, found = PRINTED[source, name]
@@ -48,6 +62,7 @@ def row(table, name, **changes):
     rounds_end=200,
     accuracy_curve={2: 30.0, 200: 90.0},
     baseline_curve={1: 10.0, 2: 20.0, 200: 80.0},
+    clusterings=(),
     share_curve={},
     baseline_share_curve={},
     recovery={},
@@ -56,10 +71,25 @@ def row(table, name, **changes):
     shared=shared if source == 'fedex/table2' else {},
     together=((0.5, 0.2),),
   )
-  return changed(made, **changes)
+  return with_runs(changed(made, **changes), (fedavg_run(fedavg if window is None else window),))
+
+
+def with_runs(found, runs):
+  """Returns the same row with these runs behind it, for what is read from them."""
+  other = Ours(found.row, runs)
+  other.__dict__.update({key: value for key, value in found.__dict__.items() if key not in ('row', 'runs')})
+  return other
+
+
+def with_window(found, runs):
+  """Returns the same row with these runs to draw from, and FedAvg's last rounds as they were."""
+  other = with_runs(found, runs)
+  window = found.window_of('baseline')
+  other.__dict__['window_of'] = lambda stage: window
+  return other
 
 
 def rows(table, **changes):
   """All rows of a table as printed, changed where `changes` names a number of clusters ('3' or '4')."""
-  names = [row.name for row in miles2024.PUBLISHED[table].rows]
+  names = [row.name for row in miles2024.PUBLISHED[table].rows if 'PyTorch' not in row.name]
   return {name: row(table, name, **changes.get(f'of{name[0]}', {})) for name in names}

@@ -2,7 +2,7 @@
 
 from tests.made_up.scorecard_rows import make_ours
 from tff_cluster.scorecard.cells import standard
-from tff_cluster.scorecard.claims import Claim, Finding, whole
+from tff_cluster.scorecard.claims import Finding, RuledClaim
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import COLUMNS, Row
 
@@ -49,6 +49,7 @@ def reproduced(
   count = len(seeds)
   fields = {
       'columns': columns(percent, count), 'baseline_columns': columns(baseline, count), 'seeds': seeds,
+      'windows': columns(percent, count), 'baseline_windows': columns(baseline, count),
       'num_clusters': (4,) * count, 'threshold': (3.25,) * count, 'rounds_after': 3, 'rounds_end': 5,
       'accuracy_curve': {3: 90.0, 4: 95.0, 5: 96.5}, 'baseline_curve': {1: 20.0, 2: 60.0, 3: 70.0, 4: 80.0, 5: 90.0},
       'share_curve': {3: 10.0, 4: 60.0, 5: 80.0}, 'baseline_share_curve': {1: 0.0, 2: 0.0, 3: 5.0, 4: 30.0, 5: 40.0},
@@ -64,8 +65,8 @@ def rows(published=TABLE, **changes):
 def claims(*verdicts):
   """Claims that come out so."""
   return tuple(
-    Claim(
-      'It is so', 'section 3', '1.2x to 2.0x', whole(),
+    RuledClaim(
+      'It is so', 'section 3', '1.2x to 2.0x', (),
       lambda rows, verdict=verdict: Finding(verdict, '1.5x', 'seen in 2 rows'),
     )
     for verdict in verdicts

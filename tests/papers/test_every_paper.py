@@ -16,7 +16,7 @@ def test_it_is_found_can_be_run_and_its_claims_wait_for_their_rows(published, tm
   for claim in published.claims:
     finding = claim.check({})
     assert (finding.verdict, finding.ours) == ('not run', '–')
-    assert claim.needs.names[0] in finding.note
+    assert claim.names[0] in finding.note
     assert claim.published and claim.source.startswith(published.source.split(',')[0])
   names = [row.name for row in published.rows]
   assert len(set(names)) == len(names) and {cell.row for cell in published.cells} <= set(names)

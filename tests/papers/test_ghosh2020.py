@@ -1,8 +1,6 @@
-"""IFCA: numbers typed a second time, the settings of the public code, and claims that can fail."""
+"""IFCA: numbers typed a second time, the settings of the public code, and runs that recover the rotations."""
 
-import pytest
-
-from tests.made_up.scorecard_rows import changed, make_ours
+from tests.made_up.claims_of.ghosh2020 import as_printed
 from tff_cluster.experiment import preset
 from tff_cluster.papers import ghosh2020
 from tff_cluster.scorecard.cells import lines
@@ -71,60 +69,24 @@ def test_the_small_scale_has_a_fortieth_of_the_clients_with_as_many_rows(tmp_pat
   assert found == [(120, 50, 60), (120, 50, 10), (60, 100, 60), (60, 100, 10), (30, 200, 60), (30, 200, 10)]
 
 
-def _as_printed(seeds=(0,), **changes):
-  rows = {}
-  for row in TABLE.rows:
-    m, n = (int(word.split()[1]) for word in row.name.split(', ')[:2])
-    ifca, together, alone, _ = ghosh2020.PRINTED[m, n]
-    told = {'alone_over_rows': (alone,) * len(seeds)}
-    if row.clustering:
-      told = {
-        'over_rows': (ifca,) * len(seeds), 'baseline_over_rows': (together,) * len(seeds),
-        'recovery': {'group': (1.0,) * len(seeds)}, 'empty_models': (0,) * len(seeds),
-      }  # fmt: skip
-    rows[row.name] = make_ours(row, seeds=seeds, **told)
-  return {name: changed(row, **changes.get(name.replace(' ', ''), {})) for name, row in rows.items()}
-
-
-def _verdicts(rows):
-  return [claim.check(rows).verdict for claim in TABLE.claims]
-
-
-@pytest.mark.parametrize(
-  ('changes', 'verdicts'),
-  [
-    ({}, ['holds', 'holds', 'holds']),
-    ({'m2400,n100': {'baseline_over_rows': (95.6,)}}, ['fails', 'holds', 'holds']),
-    ({'m2400,n100': {'baseline_over_rows': (95.0,)}}, ['undecided', 'holds', 'holds']),
-    ({'m1200,n200,alone': {'alone_over_rows': (96.0,)}}, ['holds', 'fails', 'holds']),
-    # One of three that misses is bad luck in 19% of the cases, two are in 1%.
-    ({'m4800,n50': {'recovery': {'group': (0.7,)}, 'empty_models': (1,)}}, ['holds', 'holds', 'undecided']),
-    (
-      {name: {'recovery': {'group': (0.99,)}} for name in ('m4800,n50', 'm2400,n100')},
-      ['holds', 'holds', 'fails'],
-    ),
-  ],
-)
-def test_each_claim_can_fail_and_no_other_does_by_it(changes, verdicts):
-  assert _verdicts(_as_printed(**changes)) == verdicts
-
-
 def test_runs_that_recover_the_rotations_are_counted_and_those_that_collapse_named():
   five = tuple(range(5))
   found = {'recovery': {'group': (1.0, 1.0, 0.68, 1.0, 1.0)}, 'empty_models': (0, 0, 1, 0, 0)}
-  finding = TABLE.claims[2].check(_as_printed(five, **{'m2400,n100': found}))
+  finding = TABLE.claims[2].check(as_printed(five, **{'m2400,n100': found}))
   assert (finding.verdict, finding.ours) == ('holds', 'in 14 of 15 runs')
   assert finding.note.startswith('collapsed in 1 (m 2400, n 100, seed 2: 1 of 4 models without clients)')
   # Wrong clusters without a collapse: two of fifteen are no surprise at one in fifteen, five are.
   for wrong, verdict in ((2, 'undecided'), (5, 'fails')):
     scores = {'recovery': {'group': (0.5,) * wrong + (1.0,) * (5 - wrong)}}
-    finding = TABLE.claims[2].check(_as_printed(five, **{'m2400,n100': scores}))
+    finding = TABLE.claims[2].check(as_printed(five, **{'m2400,n100': scores}))
     assert (finding.verdict, finding.ours) == (verdict, f'in {15 - wrong} of 15 runs')
     assert finding.note.startswith('collapsed in 0')
 
 
 def test_what_is_as_printed_agrees_with_the_rerun_alone():
-  rows = _as_printed(**{name: {'over_rows': (94.3,)} for name in ('m4800,n50', 'm2400,n100', 'm1200,n200')})
+  seeds = (0, 1, 2)
+  names = ('m4800,n50', 'm2400,n100', 'm1200,n200')
+  rows = as_printed(seeds, **{name: {'over_rows': (94.3,) * 3} for name in names})
   found = lines(TABLE.name, TABLE.source, TABLE.cells, rows)
-  assert {line.agrees for line in found if line.column != 'ifca_rerun'} == {None}
-  assert [line.agrees for line in found if line.column == 'ifca_rerun'] == [True, True, True]
+  assert {line.verdict for line in found if line.column != 'ifca_rerun'} == {'not verified'}
+  assert [line.verdict for line in found if line.column == 'ifca_rerun'] == ['reproduced'] * 3

@@ -1,10 +1,8 @@
-"""CFL-GP's example: the settings of the public code, and claims that can fail."""
+"""CFL-GP's example: the settings of the public code, and what pairs of angles are."""
 
 import itertools
 
-import pytest
-
-from tests.made_up.scorecard_rows import changed, make_ours
+from tests.made_up.claims_of.kim2024 import PAIRS
 from tff_cluster.experiment import preset
 from tff_cluster.papers import kim2024
 from tff_cluster.scorecard.published import PAPER
@@ -41,55 +39,6 @@ def test_runs_are_as_the_public_code_and_rows_that_can_be_share_one(tmp_path):
   kept = [c for c in first.clusterings if c.label in ('spectral8', 'kmeans8', 'ifca')]
   assert preset.read_preset('cfl_gp_mnist', {}, tuple(kept)).training == first.training
   assert preset.read_preset('cfl_gp_mnist', {}, tuple(kept)).data == first.data
-
-
-PAIRS = [
-  [8, 0, 0, 0],
-  [8, 0, 0, 0],
-  [0, 0, 8, 0],
-  [0, 0, 8, 0],
-  [0, 8, 0, 0],
-  [0, 8, 0, 0],
-  [0, 0, 0, 8],
-  [0, 0, 0, 8],
-]
-
-
-def _as_claimed(**changes):
-  rows = {}
-  for row in TABLE.rows:
-    four = '4 clusters' in row.name
-    ari = 0.6 if four else 0.5 if 'IFCA' in row.name else 1.0
-    accuracy = 80.0 if 'IFCA' in row.name else 95.0
-    rows[row.name] = make_ours(
-      row, seeds=(0,), recovery={'group': (ari,)}, shared={'group': (PAIRS,)} if four else {},
-      over_rows=(accuracy,), baseline_over_rows=(70.0,),
-    )  # fmt: skip
-  return {name: changed(row, **changes.get(name, {})) for name, row in rows.items()}
-
-
-@pytest.mark.parametrize(
-  ('row', 'change', 'failing'),
-  [
-    ('64 clients, spectral, 8 clusters', {'recovery': {'group': (0.999,)}}, [0]),
-    ('128 clients, k-means, 8 clusters', {'recovery': {'group': (None,)}}, [1]),
-    ('64 clients, spectral, 4 clusters', {'shared': {'group': ([*PAIRS[:7], [0, 8, 0, 0]],)}}, [2]),
-    ('128 clients, k-means, 4 clusters', {'shared': {'group': ([*PAIRS[:7], [0, 0, 1, 7]],)}}, [3]),
-    ('64 clients, CFL', {'recovery': {'group': (0.9,)}}, [4]),
-    ('64 clients, IFCA, 8 clusters', {'recovery': {'group': (1.0,)}}, [5]),
-    ('128 clients, IFCA, 8 clusters', {'over_rows': (96.0,)}, [6]),
-    ('64 clients, spectral, 8 clusters', {'baseline_over_rows': (96.0,)}, [7]),
-    ('64 clients, even angles, k-means, 8 clusters', {'recovery': {'group': (0.5,)}}, [8]),
-  ],
-)
-def test_each_claim_can_fail_and_no_other_does_by_it(row, change, failing):
-  def verdicts(rows):
-    return [claim.check(rows).verdict for claim in TABLE.claims]
-
-  assert verdicts(_as_claimed()) == ['holds'] * 9
-  found = verdicts(_as_claimed(**{row: change}))
-  assert [i for i, verdict in enumerate(found) if verdict == 'fails'] == failing
-  assert found.count('holds') == 8
 
 
 def test_pairs_are_pairs_whatever_the_clusters_are_called_and_nothing_else_is():

@@ -1,41 +1,102 @@
-"""When a claim is checked, on which rows, and what its finding says of the others."""
+"""When a claim is checked, on which rows and seeds, and what its finding says; on hand-made rows."""
 
-import types
+import math
 
 import pytest
 
-from tff_cluster.scorecard.claims import Claim, Needs, judged, whole
-
-SINGLE = Needs((('a',), ('b',), ('c',)), 2)
-PAIRS = Needs((('a', 'b'), ('a', 'c'), ('b', 'c')), 1)
-APART = Needs((('a', 'b'), ('c', 'd')), 1)
-EIGHT = Needs(tuple((name,) for name in 'abcdefgh'), 1)
+from tests.made_up.scorecard_rows import make_ours
+from tff_cluster.scorecard import claims
+from tff_cluster.scorecard.claims import Claim, Finding, Part, RuledClaim
+from tff_cluster.scorecard.rows import Row
 
 
-def _check(needs, run, **departures):
-  claim = Claim('words', 'source', 'printed', needs, lambda rows: judged(True, ''.join(rows), 'noted'))
-  return claim.check({name: types.SimpleNamespace(departures=departures.get(name, [])) for name in run})
+def _row(name, values, seeds=None, departures=()):
+  seeds = tuple(range(len(values))) if seeds is None else seeds
+  return make_ours(Row(name, {}, {}), seeds=seeds, over_rows=tuple(values), departures=list(departures))
+
+
+def _read(name):
+  return claims.of(name, lambda ours: ours.over_rows)
+
+
+def _claim(*names, enough=None, **more):
+  parts = tuple(Part(name, (name,), _read(name), low=0.5) for name in names)
+  return Claim('words', 'source', 'printed', parts, enough, **more)
+
+
+def _rows(**values):
+  return {name: _row(name, own) for name, own in values.items()}
 
 
 @pytest.mark.parametrize(
-  ('needs', 'run', 'on', 'note'),
+  ('rows', 'verdict', 'ours', 'note'),
   [
-    (whole('a', 'b'), '', None, 'not run: a; b'),
-    (whole('a', 'b'), 'xba', 'ab', 'noted'),  # In the table's order, and on no other rows.
-    (SINGLE, 'c', None, 'not run: a; b (any 1 of them would do)'),
-    (SINGLE, 'ca', 'ac', 'noted; only 2 of 3 rows: the others were not run'),
-    (SINGLE, 'abc', 'abc', 'noted; all 3 rows'),
-    (PAIRS, 'ca', 'ac', 'noted; only 1 of 3 comparisons of rows: the others were not run'),
-    (APART, 'dca', 'cd', 'noted; only 1 of 2 comparisons of rows: the others were not run'),
-    (EIGHT, '', None, 'not run: a; b; c; d; e; f; and 2 more (any 1 of them would do)'),
+    ({'a': (1.0,) * 3, 'b': (2.0,) * 3}, 'holds', '+1.00 points to +2.00 points (so in 2 of 2)', '3 seeds'),
+    ({'a': (1.0,) * 3, 'b': (0.0,) * 3}, 'fails', '0.00 points to +1.00 points (so in 1 of 2)',
+     'not on the claim’s side: b 0.00 points; 3 seeds'),
+    ({'a': (1.0,) * 3, 'b': (0.0, 1.0, 2.0)}, 'undecided', '+1.00 points (so in 1 of 2)',
+     'not on the claim’s side: b +1.00 points (−1.48 to +3.48); 3 seeds'),
+    ({'a': (1.0,)}, 'not run', '+1.00 points (so in 1 of 2)', 'on the claim’s side; not run: b; 1 seed'),
+    ({'b': (0.0,) * 3}, 'fails', '0.00 points (so in 0 of 2)', 'not on the claim’s side: b 0.00 points; not run: a; 3 seeds'),
+    ({'a': (1.0,), 'b': (0.2,)}, 'one seed', '+0.20 points to +1.00 points (so in 1 of 2)',
+     'not on the claim’s side: b +0.20 points; 1 seed'),
+    ({'a': (1.0,) * 2, 'b': (2.0,) * 3}, 'two seeds', '+1.00 points to +2.00 points (so in 2 of 2)',
+     'on the claim’s side; 2 to 3 seeds'),
+    ({}, 'not run', '–', 'not run: a; b'),
+    ({'a': (), 'b': ()}, 'not run', '–', 'a number of it was not measured'),
   ],
-)
-def test_a_claim_is_checked_on_the_groups_of_rows_that_are_whole(needs, run, on, note):
-  finding = _check(needs, run)
-  assert (finding.verdict, finding.ours) == (('not run', '–') if on is None else ('holds', on))
-  assert finding.note == note
+)  # fmt: skip
+def test_in_every_row_waits_for_all_and_fails_by_one(rows, verdict, ours, note):
+  assert _claim('a', 'b').check(_rows(**rows, x=(9.0,))) == Finding(verdict, ours, note)
 
 
 def test_what_differs_from_the_paper_in_rows_of_the_claim_is_told_once():
-  finding = _check(whole('a', 'b'), 'abc', a=['K 3'], b=['K 3', 'l1'], c=['cosine'])
-  assert finding.note == 'noted; K 3; l1'
+  rows = {
+    'a': _row('a', (1.0,) * 3, departures=['K 3']),
+    'b': _row('b', (1.0,) * 3, departures=['K 3', 'l1']),
+  }
+  rows['c'] = _row('c', (1.0,) * 3, departures=['cosine'])
+  assert _claim('a', 'b').check(rows).note == 'K 3; l1; 3 seeds'
+
+
+def test_what_cannot_be_told_is_not_decidable_with_the_reason():
+  claim = _claim('a', undecidable=lambda rows: 'at 100% before' if rows['a'].over_rows[0] == 100.0 else '')
+  assert claim.check(_rows(a=(100.0,) * 3)).verdict == 'not decidable here'
+  assert claim.check(_rows(a=(100.0,) * 3)).note.startswith('at 100% before')
+  assert claim.check(_rows(a=(99.0,) * 3)).verdict == 'holds'
+
+
+def test_rows_are_compared_in_the_seeds_that_both_have():
+  part = claims.above('a against b', ('a', 'b'), _read('a'), _read('b'))
+  claim = Claim('words', 'source', 'printed', (part,))
+  rows = {'a': _row('a', (61.0, 72.1, 93.0, 5.0)), 'b': _row('b', (60.0, 71.0, 92.0, 70.0), (0, 1, 2, 9))}
+  # It is the differences that count: seeds may be far apart.
+  finding = claim.check(rows)
+  assert (finding.verdict, finding.ours) == ('holds', '+1.03 points (+0.89 to +1.18)')
+  apart = {**rows, 'b': _row('b', (60.0, 71.0, 92.0), (7, 8, 9))}
+  assert claim.check(apart).verdict == 'not run'
+
+
+def test_a_lead_below_the_margin_is_none():
+  part = claims.above('a', ('a',), _read('a'), claims.of('a', lambda ours: [0.0] * len(ours.seeds)))
+  claim = Claim('words', 'source', 'printed', (part,))
+  for lead, verdict in ((0.5, 'holds'), (0.49, 'fails'), (-3.0, 'fails')):
+    assert claim.check(_rows(a=(lead,) * 3)).verdict == verdict
+
+
+def test_yes_or_no_is_told_by_seeds_and_what_is_not_defined_decides_nothing():
+  claim = Claim(
+    'words', 'source', 'printed', (claims.answer('a', lambda ours: [v > 0 for v in ours.over_rows]),)
+  )
+  assert claim.check(_rows(a=(1.0, 1.0, 1.0))).ours == 'in 3 of 3 seeds'
+  assert claim.check(_rows(a=(1.0, 1.0, -1.0))).verdict == 'undecided'
+  finding = _claim('a').check(_rows(a=(math.nan,) * 3))
+  assert (finding.verdict, finding.ours) == ('undecided', 'not defined')
+
+
+def test_a_rule_of_its_own_waits_for_its_rows():
+  claim = RuledClaim(
+    'words', 'source', 'printed', ('a', 'b'), lambda rows: claims.judged(True, ''.join(rows))
+  )
+  assert claim.check({'b': 1, 'x': 2, 'a': 3}) == Finding('holds', 'ab')
+  assert claim.check({'b': 1}) == Finding('not run', '–', 'not run: a')

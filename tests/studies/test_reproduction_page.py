@@ -14,7 +14,7 @@ from tests.made_up.scorecard_rows import changed
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.cost import Cost
 from tff_cluster.experiment.measured import Choice, Cut
-from tff_cluster.scorecard.claims import Claim, Finding, whole
+from tff_cluster.scorecard.claims import Finding, RuledClaim
 from tff_cluster.scorecard.published import PAPER, Scale
 from tff_cluster.studies.reproduction import figures
 from tff_cluster.studies.reproduction import page as page_lib
@@ -24,7 +24,7 @@ _HOSTILE = '<script>alert(1)</script>&"\''
 
 def _write(folder, published=TABLE, rows=None, claims=(), scale=PAPER):
   facts = {'command': 'python -m phases.reproduce', 'seeds': (1, 2), 'client_rounds_asked': 12345}
-  rows = made_up_table.rows(published) if rows is None else rows
+  rows = made_up_table.rows(published, seeds=(1, 2, 3)) if rows is None else rows
   published = dataclasses.replace(published, claims=(*published.claims, *claims))
   return page_lib.write_page(published, rows, scale, facts, folder)
 
@@ -49,11 +49,19 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, r
   )  # fmt: skip
   places = [page.text.rindex(heading) for heading in order]
   assert places == sorted(places)
-  assert 'paper 90.0 (1.5x)|ours 90.4 (2.0x)|reproduced (within 1 point)' in page.cells
-  assert 'paper 50.0 (–)|ours 50.0 (–)|reproduced (within 5 points)' in page.cells
-  assert 'paper –|ours 90.4 (2.0x)|nothing to compare' in page.cells
+  assert (
+    'paper 90.0 (1.5x)|ours 90.4 (2.0x)|90.4 to 90.4|reproduced: +0.4 points; ratio: differs' in page.cells
+  )
+  assert 'paper 50.0 (–)|ours 50.0 (–)|50.0 to 50.0|reproduced: 0.0 points' in page.cells
+  window = '96.5% is the mean of rounds 1 to 5'
+  assert (
+    f'paper 98.0 (1.0x)|ours 96.5 (1.0x)|{window}|96.5 to 96.5|differs: −1.5 points; ratio: reproduced'
+    in page.cells
+  )
+  assert 'paper –|ours 90.4 (2.0x)|90.4 to 90.4|nothing to compare' in page.cells
   assert 'paper 1.0 (1.0x)|ours –|not run' in page.cells
-  assert {'holds', 'fails', 'not run', '3.25', '1.00', '2 of 5', '12,345'} <= set(page.cells)
+  assert {'holds', 'fails', 'not run', '2 of 5', '12,345'} <= set(page.cells)
+  assert {', '.join(['3.25'] * 3), ', '.join(['1.00'] * 3)} <= set(page.cells)
   assert 'One number is odd in print.' in page.text and 'python -m phases.reproduce' in page.text
   assert 'prefers-color-scheme: dark' in text and 'Thresholds that were tried' not in text
   assert '(the paper’s scale)</title>' in text and 'scaled down' not in text
@@ -98,7 +106,7 @@ def test_every_file_of_a_scaled_down_run_says_so(tmp_path, published, monkeypatc
   path = _write(tmp_path, published, rows, claims=made_up_table.claims('holds', 'fails'), scale=SMALL)
   for name in ('index.html', 'scorecard.csv', 'scorecard.json'):
     text = (tmp_path / name).read_text()
-    assert REMARK in text and 'reproduced (' not in text
+    assert REMARK in text and 'verdict">reproduced' not in text and ',reproduced,' not in text
   page, written = path.read_text(), WrittenPage(path)
   assert '(scale small)</title>' in page and '(scale small)</h1>' in page
   assert 'the paper’s scale)' not in page
@@ -137,7 +145,7 @@ def test_nothing_run_is_a_page_too(tmp_path):
 
 def test_no_text_from_outside_becomes_markup(tmp_path):
   row = dataclasses.replace(made_up_table.row(_HOSTILE), clustering={'method': 'm', 'linkage': _HOSTILE})
-  claim = Claim(_HOSTILE, _HOSTILE, _HOSTILE, whole(), lambda rows: Finding('holds', _HOSTILE, _HOSTILE))
+  claim = RuledClaim(_HOSTILE, _HOSTILE, _HOSTILE, (), lambda rows: Finding('holds', _HOSTILE, _HOSTILE))
   published = dataclasses.replace(
     made_up_table.table({_HOSTILE: ((90.0, 1.0),) * 4}), name=_HOSTILE, title=_HOSTILE, source=_HOSTILE, rows=(row,),
     note=_HOSTILE, claims=(claim,),

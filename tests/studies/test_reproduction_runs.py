@@ -11,7 +11,7 @@ from tff_cluster.papers.briggs2020 import tables as briggs_tables
 from tff_cluster.phases import cost_estimates, run_experiment
 from tff_cluster.scorecard.cells import standard
 from tff_cluster.scorecard.published import PAPER, Published, Scale
-from tff_cluster.scorecard.rows import Row, gather
+from tff_cluster.scorecard.rows import BASELINE, CLUSTERS, Row, gather
 from tff_cluster.storage import files as files_lib
 from tff_cluster.studies.reproduction import page as page_lib
 from tff_cluster.studies.reproduction import runs as runs_lib
@@ -141,7 +141,7 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
   rows = gather(runs)
   assert list(rows) == ['n 1', 'n 2', 'n 2, chosen']
   for name in ('n 1', 'n 2'):  # One cluster of everybody that goes on from the global model is FedAvg.
-    assert dict(rows[name].percent) == dict(rows[name].baseline)
+    assert dict(rows[name].columns) == dict(rows[name].baseline_columns)
     assert rows[name].num_clusters == (1,) and rows[name].choice == (None,)
   assert (rows['n 2'].rounds_after, rows['n 2'].rounds_end) == (3, 4)
   for name in rows:  # All rows together are the sum of what is right, of as many as there are.
@@ -156,8 +156,12 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
     assert [len(models) for models in ours.cluster_accuracy] == list(ours.num_clusters)
   assert rows['n 1'].over_rows == rows['n 1'].baseline_over_rows
   chosen = done[1].results.clusterings[1]
-  assert rows['n 2, chosen'].percent['accuracy_after'] == 100 * chosen.history.test_accuracy[0]
-  assert rows['n 2, chosen'].percent['share_end'] == 100 * chosen.history.share_at_target[-1]
+  assert rows['n 2, chosen'].columns['accuracy_after'] == (100 * chosen.history.test_accuracy[0],)
+  assert rows['n 2, chosen'].columns['share_end'] == (100 * chosen.history.share_at_target[-1],)
+  # Both rows of a run stand on one FedAvg, and FedAvg and a finer cut are no one training.
+  assert rows['n 2'].trained(BASELINE) == rows['n 2, chosen'].trained(BASELINE)
+  finer = rows['n 2, chosen'].num_clusters != (1,)
+  assert (rows['n 2'].trained(CLUSTERS) != rows['n 2, chosen'].trained(CLUSTERS)) is finer
   assert rows['n 2, chosen'].choice == (chosen.choice,)
 
   # A call for some rows shows the others too, but not those of other clients, or of other seeds.
@@ -165,8 +169,8 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
   found = dataclasses.replace(done[1].results, clusterings=[chosen])
   shown = runs_lib.finished(TABLE, TINY, tmp_path, [(job, found)])
   assert sorted(row.name for rows, *_ in shown for row in rows) == ['n 1', 'n 2', 'n 2, chosen']
-  again = {name: dict(row.percent) for name, row in gather(shown).items()}
-  assert again == {name: dict(row.percent) for name, row in rows.items()}
+  again = {name: dict(row.columns) for name, row in gather(shown).items()}
+  assert again == {name: dict(row.columns) for name, row in rows.items()}
   others = dataclasses.replace(found, population=dataclasses.replace(found.population, digest='other'))
   assert len(runs_lib.finished(TABLE, TINY, tmp_path, [(job, others)])) == 1
   elsewhere = [(dataclasses.replace(job, seed=5), found)]

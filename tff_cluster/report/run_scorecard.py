@@ -11,11 +11,13 @@ from tff_cluster.report import scorecard_tables
 from tff_cluster.report.pages import Section
 from tff_cluster.scorecard import cells, headline, units
 from tff_cluster.scorecard.cells import Line
-from tff_cluster.scorecard.claims import Claim, Finding
+from tff_cluster.scorecard.claims import AnyClaim, Finding
 from tff_cluster.scorecard.published import Published
 from tff_cluster.scorecard.rows import Ours, Row, of_method
 
 _TABLES = [published for published in rohith2020.PUBLISHED.values() if not published.is_figure]
+# A run's clusterings stand in the row that has the paper's own options of their method, the first one.
+_ROWS = {row.clustering['method']: row.name for published in _TABLES for row in reversed(published.rows)}
 # The table in which a run's own rules of Phase 3 stand, by row: the last that has the row.
 _OF_RULES = {row.name: published for published in _TABLES for row in published.rows}
 
@@ -30,7 +32,7 @@ class RunScorecard:
   """
 
   setting: Setting
-  tables: Sequence[tuple[Published, Sequence[Line], Sequence[tuple[Claim, Finding]]]]
+  tables: Sequence[tuple[Published, Sequence[Line], Sequence[tuple[AnyClaim, Finding]]]]
 
   @property
   def was_run(self) -> bool:
@@ -75,18 +77,19 @@ def build(results: Results, setting: Setting) -> RunScorecard:
 
 def _table(
   published: Published, results: Results, remark: str
-) -> tuple[Published, list[Line], list[tuple[Claim, Finding]]]:
-  found = {row.name: of_method(row, results) for row in published.rows}
+) -> tuple[Published, list[Line], list[tuple[AnyClaim, Finding]]]:
+  rows = [row for row in published.rows if row.name in _ROWS.values()]
+  found = {row.name: of_method(row, results) for row in rows}
   shown = [
-    *published.cells,
-    *(c for row in published.rows for c in _of_rules(published, row, found[row.name], results)),
+    *(cell for cell in published.cells if found.get(cell.row) or (cell.row in found and not cell.is_added)),
+    *(c for row in rows for c in _of_rules(published, row, found[row.name], results)),
   ]
   lines = [line for cell in shown for line in _lines(published, cell, found[cell.row], remark)]
   nearest = {name: members[0] for name, members in found.items() if members}
   findings = []
   for claim in published.claims:
     finding = claim.check(nearest)
-    ours = [nearest[name].clusterings[0] for name in claim.needs.names if name in nearest]
+    ours = [nearest[name].clusterings[0] for name in claim.names if name in nearest]
     called = [c.label for c in ours if c.label != c.method]
     if called and finding.verdict != 'not run':
       note = '; '.join(filter(None, (finding.note, f'checked on {", ".join(called)}')))

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from tff_cluster.base.words import signed
 from tff_cluster.report.pages import Cell, Table, verdict_cell
+from tff_cluster.scorecard import cells
 from tff_cluster.scorecard.cells import Line, with_remark, without_remark
-from tff_cluster.scorecard.claims import Claim, Finding
+from tff_cluster.scorecard.claims import AnyClaim, Finding
 from tff_cluster.scorecard.units import Unit
 
 
-def claims_table(findings: Sequence[tuple[Claim, Finding]], remark: str) -> Table:
+def claims_table(findings: Sequence[tuple[AnyClaim, Finding]], remark: str) -> Table:
   """Returns a table of claims beside ours."""
   rows = [
       (
@@ -33,7 +34,9 @@ def numbers_table(lines: Sequence[Line], remark: str, caption: str) -> Table:
   for line in lines:
     assert line.cell is not None
     decimals = line.cell.decimals or line.cell.unit.decimals
-    ours = Cell(_show(line.cell.unit, line.ours, decimals), (interval(line, decimals),))
+    ours = Cell(
+      _show(line.cell.unit, line.ours, decimals), (window(line, decimals), interval(line, decimals))
+    )
     difference = '–' if line.difference is None else signed(line.difference, decimals)
     words = Cell(without_remark(line.verdict, remark), look=look(line))
     named = Cell(line.cell.words, (line.note,))
@@ -45,9 +48,16 @@ def numbers_table(lines: Sequence[Line], remark: str, caption: str) -> Table:
 def look(line: Line) -> str:
   """Returns the class of a verdict's colour."""
   # What agrees in another setting is no reproduction, so it stays neutral.
-  if line.agrees is None:
-    return 'none'
-  return 'warn' if not line.agrees else 'good' if line.verdict.startswith('reproduced') else 'none'
+  if line.outcome == cells.DIFFERS:
+    return 'warn'
+  return 'good' if line.verdict.startswith(cells.REPRODUCED) else 'none'
+
+
+def window(line: Line, decimals: int) -> str | None:
+  """Returns what is judged in place of the number at the printed round; None where that is the number itself."""
+  if not line.judged_on or line.cell is None:
+    return None
+  return f'{line.cell.unit.show(line.judged, decimals)} is {line.judged_on}'
 
 
 def _show(unit: Unit, value: float | str | None, decimals: int) -> str:

@@ -1,18 +1,30 @@
 """The cells of a published table beside ours, each with a verdict, for whatever paper.
 
-Only runs in the paper's own setting can reproduce a number or fail to. In any other every line says what was run, and
-closeness is told for what it is.
+A verdict needs seeds (scorecard/verdicts.py): with one or two the difference is shown and nothing is decided. Only runs in the
+paper's own setting can reproduce a number or fail to. In any other every line says what was run, and closeness is told for
+what it is.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 
-from tff_cluster.scorecard import units
+from tff_cluster.base.words import plural
+from tff_cluster.scorecard import units, verdicts
 from tff_cluster.scorecard.intervals import student_interval
-from tff_cluster.scorecard.rows import COLUMNS, Ours
+from tff_cluster.scorecard.rows import CLUSTERS, COLUMNS, Ours
 from tff_cluster.scorecard.units import Unit
 
 Read = Callable[[Ours], Sequence[float | None]]
+REPRODUCED, DIFFERS = 'reproduced', 'differs'
+NOT_RUN, NOT_MEASURED, NOT_PRINTED = 'not run', 'not measured in this run', 'nothing to compare'
+NOT_VERIFIED, NOT_DECIDABLE = 'not verified', 'not decidable here'
+# What there was something to compare for, from what decides to what does not.
+COMPARED = (
+  REPRODUCED, DIFFERS, verdicts.UNDECIDED, *verdicts.FEW.values(), NOT_DECIDABLE, NOT_VERIFIED, NOT_MEASURED, NOT_RUN,
+)  # fmt: skip
+_OF_PLACE = {verdicts.INSIDE: REPRODUCED, verdicts.OUTSIDE: DIFFERS}
+_ELSEWHERE = 'within the margin'  # What "reproduced" is called in another setting than the paper's.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,17 +34,22 @@ class Cell:
   Attributes:
     row, column: Its names.
     words: The column in words.
-    unit: Its unit.
+    unit: Its unit, with the margin.
     read: Our values, one a seed, in that unit; None for a target that is not reached, none at all where it was not
       measured.
     published: The printed number; None where a dash is printed, or nothing.
     ratio: The printed ratio to FedAvg in brackets behind it; None where a dash is printed there, or nothing.
     baseline: FedAvg's values, where its ratio stands beside.
+    window: What is judged in place of `read` where a number fluctuates from round to round: means over several rounds.
+    window_words: Which rounds these are.
+    window_baseline: FedAvg's values over the same rounds.
+    stage: What of a run the number is about (rows.PHASE1, rows.BASELINE, rows.CLUSTERS).
     source: Where the number is printed; empty: where the table is.
     note: What a reader must know of it.
     decimals: With how many it is printed; 0: as the unit is.
     is_added: Whether it is ours alone: it is left out where the row was not run.
     is_verified: Whether the printed number was compared with its source; else it decides nothing, and its verdict says so.
+    undecidable: Returns why runs cannot tell, empty where they can.
   """
 
   row: str
@@ -43,31 +60,41 @@ class Cell:
   published: float | None = None
   ratio: float | None = None
   baseline: Read | None = None
+  window: Read | None = None
+  window_words: Callable[[Ours], str] | None = None
+  window_baseline: Read | None = None
+  stage: str = CLUSTERS
   source: str = ''
   note: str = ''
   decimals: int = 0
   is_added: bool = False
   is_verified: bool = True
+  undecidable: Callable[[Ours], str] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-  """One line of a scorecard.
+  """One line of a scorecard; the fields that files have are told in docs/scorecards.md.
 
   Attributes:
     table: Name of the table or figure; `row` and `column` name the cell ('claim' and its words for a claim).
     unit: What the numbers are measured in; empty for a claim.
     published: The printed number; for a claim the paper's numbers in words.
     published_ratio: The printed ratio to FedAvg; None where none is printed.
-    ours: Mean over seeds; None where not run or not reached; for a claim our numbers in words.
-    low, high: Ends of the 95% Student interval of that mean over seeds; None with one seed.
-    ours_ratio: Ours divided by our FedAvg's; None where not run or where FedAvg has 0.
-    difference: Ours minus published; None where either is missing.
+    ours: Mean over seeds at the printed round; None where not run or not reached; for a claim our numbers in words.
+    judged: What the verdict is about: `ours`, or the mean over a window of rounds.
+    judged_on: Which rounds that window has; empty for `ours`.
+    low, high: Ends of the 95% Student interval of `judged` over seeds; None with one seed.
+    seeds: How many.
+    difference: `judged` minus published; None where either is missing.
+    margin: The largest difference, or factor, that agrees.
+    ours_ratio: `judged` divided by our FedAvg's, mean over seeds; None where not run or where FedAvg has 0.
     verdict: In words; it names what was run wherever that is not the paper's setting.
+    ratio_verdict: The same of the ratio to FedAvg; empty where none is judged.
+    training: A name of what was trained: lines that have the same are of one training. Empty where not run.
     note: What a reader must know, with the source.
     cell: What it is a line of; None for a claim.
-    agrees: Whether ours agrees within the unit's limit; None where there is nothing to compare, or it was too short to tell.
-    is_undecided: Whether it was run and cannot tell.
+    outcome: The verdict without what was run: one of COMPARED, or NOT_PRINTED.
   """
 
   table: str
@@ -77,21 +104,26 @@ class Line:
   published: float | str | None
   published_ratio: float | None
   ours: float | str | None
+  judged: float | None
+  judged_on: str
   low: float | None
   high: float | None
-  ours_ratio: float | None
+  seeds: int
   difference: float | None
+  margin: float | None
+  ours_ratio: float | None
   verdict: str
+  ratio_verdict: str
+  training: str
   note: str
   cell: Cell | None = None
-  agrees: bool | None = None
-  is_undecided: bool = False
+  outcome: str = ''
 
 
 def standard(
   row: str, printed: Sequence[tuple[float, float | None] | None] | None = None
 ) -> tuple[Cell, ...]:
-  """Returns the four cells of a row in the most frequent form, COLUMNS.
+  """Returns the four cells of a row in the most frequent form, COLUMNS; those of the end are judged on a window.
 
   Args:
     row: Its name.
@@ -100,10 +132,13 @@ def standard(
 
   def cell(column: str, pair: tuple[float, float | None] | None) -> Cell:
     number, ratio = pair or (None, None)
+    is_end = column.endswith('end')
     return Cell(
       row, column, _WORDS[column], units.SHARE if column.startswith('share') else units.PERCENT,
-      lambda ours: ours.columns[column], number, ratio, baseline=lambda ours: ours.baseline_columns[column],
-      is_added=printed is None,
+      lambda ours: ours.columns.get(column, ()), number, ratio, lambda ours: ours.baseline_columns[column],
+      (lambda ours: ours.windows.get(column, ())) if is_end else None,
+      (lambda ours: ours.window_words(ours.rounds_end)) if is_end else None,
+      (lambda ours: ours.baseline_windows[column]) if is_end else None, is_added=printed is None,
     )  # fmt: skip
 
   return tuple(cell(*both) for both in zip(COLUMNS, printed or (None,) * len(COLUMNS), strict=True))
@@ -119,7 +154,7 @@ _WORDS = {
 
 def with_remark(verdict: str, remark: str) -> str:
   """Returns a verdict that names what was run, where that was not the paper's setting."""
-  if not remark or verdict == 'not run':
+  if not remark or verdict == NOT_RUN:
     return verdict
   return f'{verdict[:-1]}; {remark})' if verdict.endswith(')') else f'{verdict} ({remark})'
 
@@ -149,44 +184,87 @@ def lines(
 
 
 def line(
-  table: str, source: str, cell: Cell, found: Ours | None, remark: str = '', missing: str = 'not run'
+  table: str, source: str, cell: Cell, found: Ours | None, remark: str = '', missing: str = NOT_RUN
 ) -> Line:
   """Returns the line of a cell; `missing` is the verdict, and the note where it says more, where there is no row."""
   source = cell.source or source
-  told = (table, cell.row, cell.column, cell.unit.name, cell.published, cell.ratio)
+  blank = Line(
+    table, cell.row, cell.column, cell.unit.name, cell.published, cell.ratio, *(None,) * 2, '', *(None,) * 2, 0, None,
+    None if cell.published is None else cell.unit.margin, None, NOT_RUN, '', '', source, cell, NOT_RUN,
+  )  # fmt: skip
   values = () if found is None else cell.read(found)
   if found is None or not values:
-    words = 'not run' if found is None else 'not measured in this run'
-    note = '; '.join([*([missing] if missing != 'not run' else []), source])
-    return Line(*told, *(None,) * 5, words, note, cell)
-  reached = [value for value in values if value is not None]
-  interval = student_interval(reached) if len(reached) == len(values) else None
-  ours = None if interval is None else interval.mean
-  notes = [*found.departures, *([cell.note] if cell.note else [])]
-  if cell.published is None:
-    notes.append('the paper prints no number here')
-  elif cell.unit is units.SHARE:
-    notes.append(f'tolerance {cell.unit.within}: {cell.unit.reason}')
-  if interval is None:
-    missed = f' in {len(values) - len(reached)} of {len(values)} seeds' if reached else ''
-    notes.append(f'not in {found.rounds_end} rounds{missed}')
-  elif interval.low is None:
-    notes.append('one seed, so no interval')
-  baseline = [v for v in cell.baseline(found) if v is not None] if cell.baseline is not None else []
-  fedavg = sum(baseline) / len(baseline) if baseline else None
-  if fedavg == 0.0:
-    notes.append('our FedAvg without clusters has 0%, so no ratio')
-  agrees, verdict = None, 'nothing to compare'
-  if cell.published is not None:
-    agrees, verdict = cell.unit.judge(cell.published, ours, found.rounds_end if cell.unit.is_factor else 0)
-    if not cell.is_verified:
-      agrees, verdict = None, f'{verdict}, not verified'
-    elif agrees and not remark:
-      verdict = f'reproduced ({verdict})'
-  return Line(
-    *told, ours, *((None, None) if interval is None else (interval.low, interval.high)),
-    ours / fedavg if ours is not None and fedavg else None,
-    None if ours is None or cell.published is None else round(ours - cell.published, 6),
-    with_remark(verdict, remark), '; '.join([*notes, source]), cell, agrees,
-    cell.published is not None and agrees is None,
+    outcome = NOT_RUN if found is None else NOT_MEASURED
+    note = '; '.join([*([missing] if missing != NOT_RUN else []), source])
+    return dataclasses.replace(blank, verdict=outcome, outcome=outcome, note=note)
+  judged = values if cell.window is None else cell.window(found)
+  reached = [value for value in judged if value is not None]
+  interval = student_interval(reached) if len(reached) == len(judged) else None
+  mean = None if interval is None else interval.mean
+  outcome, reason = _outcome(cell, found, judged)
+  ratio, ratio_verdict = _ratio(cell, found, judged, outcome)
+  notes = [
+    *found.departures,
+    *([cell.note] if cell.note else []),
+    *reason,
+    *_seed_notes(found, judged, reached),
+  ]
+  return dataclasses.replace(
+    blank, ours=_mean(values), judged=mean, seeds=len(judged), training=found.trained(cell.stage) or '',
+    judged_on='' if cell.window_words is None else cell.window_words(found),
+    low=None if interval is None else interval.low, high=None if interval is None else interval.high,
+    difference=None if mean is None or cell.published is None else round(mean - cell.published, 6),
+    ours_ratio=ratio, ratio_verdict=_told(ratio_verdict, remark), verdict=_told(outcome, remark), outcome=outcome,
+    note='; '.join([*notes, source]),
   )  # fmt: skip
+
+
+def _told(outcome: str, remark: str) -> str:
+  return with_remark(_ELSEWHERE if remark and outcome == REPRODUCED else outcome, remark) if outcome else ''
+
+
+def _outcome(cell: Cell, found: Ours, values: Sequence[float | None]) -> tuple[str, list[str]]:
+  """Returns one of COMPARED or NOT_PRINTED, and what a reader must know of it."""
+  if cell.published is None:
+    return NOT_PRINTED, ['the paper prints no number here']
+  if not cell.is_verified:
+    return NOT_VERIFIED, []
+  reason = cell.undecidable(found) if cell.undecidable is not None else ''
+  if reason:
+    return NOT_DECIDABLE, [reason]
+  low, high = cell.unit.zone(cell.published)
+  # A target that is not reached takes more rounds than were run: whether too many is known where the zone ends before.
+  beyond = math.inf if None in values and found.rounds_end >= high else math.nan
+  told = [beyond if value is None else cell.unit.scaled(value) for value in values]
+  place = verdicts.place(told, cell.unit.scaled(low), cell.unit.scaled(high))
+  margin = f'margin {cell.unit.within}'
+  return _OF_PLACE.get(place, place), [
+    f'{margin}: {cell.unit.reason}' if cell.unit is units.SHARE else margin
+  ]
+
+
+def _ratio(cell: Cell, found: Ours, values: Sequence[float | None], outcome: str) -> tuple[float | None, str]:
+  """Returns the mean ratio to FedAvg and its verdict; a ratio of shares, whose denominator is a few clients, has none."""
+  read = cell.baseline if cell.window_baseline is None else cell.window_baseline
+  baseline = [] if read is None else read(found)
+  if not baseline or None in baseline or 0.0 in baseline or None in values:
+    return None, ''
+  ratios = [a / b for a, b in zip(values, baseline, strict=True) if a is not None and b is not None]
+  is_judged = cell.ratio is not None and cell.unit is units.PERCENT and outcome != NOT_VERIFIED
+  mean = float(sum(ratios) / len(ratios))
+  if not is_judged or cell.ratio is None:
+    return mean, ''
+  place = verdicts.place(ratios, cell.ratio - units.RATIO, cell.ratio + units.RATIO)
+  return mean, _OF_PLACE.get(place, place)
+
+
+def _seed_notes(found: Ours, judged: Sequence[float | None], reached: Sequence[float]) -> list[str]:
+  if len(reached) < len(judged):
+    missed = f' in {len(judged) - len(reached)} of {len(judged)} seeds' if reached else ''
+    return [f'not in {plural(found.rounds_end, "round")}{missed}']
+  return ['one seed, so no interval'] if len(judged) == 1 else []
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+  known = [value for value in values if value is not None]
+  return sum(known) / len(known) if len(known) == len(values) else None

@@ -1,13 +1,29 @@
-"""Claims that papers make in words, each as a check that can fail."""
+"""Claims that papers make in words, each as a check over seeds that can come out against the paper.
+
+A claim is made of parts: numbers, one a seed, that must lie in a zone (scorecard/verdicts.py). "In every row" is a part a row, all
+of which must hold, so that the claim waits until all were run; one that does not hold is enough to fail it. With one or two seeds
+nothing is decided.
+"""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tff_cluster.base.words import plural
+from tff_cluster.base.words import plural, signed
+from tff_cluster.scorecard import units, verdicts
+from tff_cluster.scorecard.intervals import student_interval
+from tff_cluster.scorecard.rows import Ours
 
-VERDICTS = ('holds', 'fails', 'undecided', 'not run')
-_NAMED = 6  # Missing rows that are named; the others are counted.
+HOLDS, FAILS = 'holds', 'fails'
+NOT_RUN, NOT_DECIDABLE = 'not run', 'not decidable here'
+VERDICTS = (HOLDS, FAILS, verdicts.UNDECIDED, *verdicts.FEW.values(), NOT_DECIDABLE, NOT_RUN)
+_OF_PLACE = {verdicts.INSIDE: HOLDS, verdicts.OUTSIDE: FAILS}
+_NAMED = 4  # Parts, or missing rows, that are named; the others are counted.
+
+Rows = Mapping[str, Ours]
+# Our number by seed; no seed at all where it was not measured.
+Reading = Callable[[Rows], Mapping[int, float]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,59 +35,61 @@ class Finding:
   note: str = ''
 
 
-def judged(condition: object, ours: str, note: str = '') -> Finding:
-  """Returns the finding that a claim holds, or fails."""
-  return Finding('holds' if condition else 'fails', ours, note)
+def show_points(value: float) -> str:
+  return f'{signed(value, 2)} points'
+
+
+def show_percent(value: float) -> str:
+  return f'{value:.2f}%'
 
 
 @dataclasses.dataclass(frozen=True)
-class Needs:
-  """Which rows a claim is about.
+class Part:
+  """A number that a claim needs to lie in a zone.
 
   Attributes:
-    groups: Names of rows that only say something together: one row each for a claim about every row, two each for a
-      comparison.
-    at_least: So many groups must have been run as a whole before the claim is checked.
+    name: What it is of, for instance a row.
+    rows: The rows that it is read from.
+    read: Our number, by seed.
+    low, high: The zone.
+    show: Prints a number.
+    is_answer: Whether the number is 1 for yes and 0 for no: then the zone is ignored, and it must be yes in every seed.
   """
 
-  groups: tuple[tuple[str, ...], ...]
-  at_least: int
+  name: str
+  rows: tuple[str, ...]
+  read: Reading
+  low: float = -math.inf
+  high: float = math.inf
+  show: Callable[[float], str] = show_points
+  is_answer: bool = False
 
-  @property
-  def names(self) -> tuple[str, ...]:
-    """The rows of all groups, each once."""
-    return tuple(dict.fromkeys(name for group in self.groups for name in group))
+  def place(self, rows: Rows) -> tuple[str, list[float]]:
+    """Returns where the mean lies (verdicts.place), NOT_RUN where a row is missing or has no such number; and our numbers."""
+    if not all(name in rows for name in self.rows):
+      return NOT_RUN, []
+    values = list(self.read(rows).values())
+    if not values:
+      return NOT_RUN, []
+    if self.is_answer:
+      return verdicts.place_of_answers([value == 1.0 for value in values]), values
+    return verdicts.place(values, self.low, self.high), values
 
-  def complete(self, rows: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Returns the groups of which all rows were run."""
-    return [group for group in self.groups if all(name in rows for name in group)]
-
-  def missing(self, rows: Mapping[str, Any]) -> str:
-    """Returns which rows were not run, in words; empty where enough were."""
-    wanted = self.at_least - len(self.complete(rows))
-    if wanted <= 0:
-      return ''
-    absent = [name for name in self.names if name not in rows]
-    more = f'; and {len(absent) - _NAMED} more' if len(absent) > _NAMED else ''
-    enough = f' (any {wanted} of them would do)' if self._are_single() and len(absent) > wanted else ''
-    return f'not run: {"; ".join(absent[:_NAMED])}{more}{enough}'
-
-  def share(self, rows: Mapping[str, Any]) -> str:
-    """Returns on how much of what it is about a claim was checked, in words; empty for a single group."""
-    done, total = len(self.complete(rows)), len(self.groups)
-    if total == 1:
-      return ''
-    noun = 'row' if self._are_single() else 'comparison of rows'
-    unit = plural(total, noun) if noun == 'row' else f'{total} comparisons of rows'
-    return f'all {unit}' if done == total else f'only {done} of {unit}: the others were not run'
-
-  def _are_single(self) -> bool:
-    return all(len(group) == 1 for group in self.groups)
-
-
-def whole(*rows: str) -> Needs:
-  """Returns the needs of a claim about all of these rows together."""
-  return Needs((rows,), 1)
+  def told(self, values: Sequence[float]) -> str:
+    """Returns numbers in words: their mean, and its 95% interval over seeds; or in how many seeds it is so."""
+    if self.is_answer:
+      return f'in {sum(value == 1.0 for value in values)} of {plural(len(values), "seed")}'
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+      return 'not defined'
+    mean = self.show(sum(known) / len(known))
+    if len(known) < 2 or not all(map(math.isfinite, known)):
+      return mean
+    interval = student_interval(known)
+    assert interval.low is not None and interval.high is not None
+    # Without the unit, which stands behind the mean.
+    low, high = (self.show(end).split()[0].rstrip('%x') for end in (interval.low, interval.high))
+    return mean if low == high else f'{mean} ({low} to {high})'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,31 +100,168 @@ class Claim:
     words: What is claimed, with the limit that decides where the paper gives none.
     source: Where.
     published: The paper's own numbers for it, in words.
-    needs: The rows that it is about.
-    rule: Checks it on those rows (rows.Ours, or the results of toy problems), by name in the table's order; called only
-      where enough of them were run.
+    parts: What it needs.
+    enough: How many parts must hold; None: all.
+    undecidable: Returns why these rows cannot tell, empty where they can; asked once all rows were run.
   """
 
   words: str
   source: str
   published: str
-  needs: Needs
-  rule: Callable[[Mapping[str, Any]], Finding]
+  parts: tuple[Part, ...]
+  enough: int | None = None
+  undecidable: Callable[[Rows], str] | None = None
 
-  def check(self, rows: Mapping[str, Any]) -> Finding:
+  @property
+  def names(self) -> tuple[str, ...]:
+    """The rows that it is about, each once."""
+    return tuple(dict.fromkeys(name for part in self.parts for name in part.rows))
+
+  def check(self, rows: Rows) -> Finding:
     """Returns how the claim fares.
 
     Args:
       rows: Ours by name, those that were run; other rows than those of the claim do not matter.
     """
-    missing = self.needs.missing(rows)
-    if missing:
-      return Finding('not run', '–', missing)
-    run = {name for group in self.needs.complete(rows) for name in group}
-    about = {name: rows[name] for name in self.needs.names if name in run}
-    finding = self.rule(about)
-    if finding.verdict == 'not run':
-      return finding
-    departures = [phrase for ours in about.values() for phrase in getattr(ours, 'departures', ())]
-    notes = [finding.note, *dict.fromkeys(departures), self.needs.share(rows)]
-    return dataclasses.replace(finding, note='; '.join(filter(None, notes)))
+    about = {name: rows[name] for name in self.names if name in rows}
+    found = [part.place(about) for part in self.parts]
+    if not any(values for _, values in found):
+      return Finding(NOT_RUN, '–', self._missing(about) or 'a number of it was not measured')
+    reason = ''
+    if self.undecidable is not None and len(about) == len(self.names):
+      reason = self.undecidable(about)
+    place = verdicts.agreed([where for where, _ in found], self.enough)
+    verdict = NOT_DECIDABLE if reason else _OF_PLACE.get(place, place)
+    departures = dict.fromkeys(phrase for ours in about.values() for phrase in ours.departures)
+    notes = [reason, self._against(found), self._missing(about), *departures, _seeds(about)]
+    return Finding(verdict, self._told(found), '; '.join(filter(None, notes)))
+
+  def _told(self, found: Sequence[tuple[str, list[float]]]) -> str:
+    """Returns the numbers of a single part, else how many parts hold and between what they lie."""
+    measured = [(part, *where) for part, where in zip(self.parts, found, strict=True) if where[1]]
+    if len(self.parts) == 1:
+      part, _, values = measured[0]
+      return part.told(values)
+    held = sum(_on_side(*each) for each in measured)
+    share = f'so in {held} of {len(self.parts)}'
+    kinds = {(part.show, part.is_answer) for part, *_ in measured}
+    if len(kinds) > 1 or measured[0][0].is_answer:
+      return share
+    means = sorted((sum(values) / len(values) for *_, values in measured if not any(map(math.isnan, values))))
+    ends = dict.fromkeys(measured[0][0].show(end) for end in means[:1] + means[-1:])
+    return f'{" to ".join(ends)} ({share})'
+
+  def _against(self, found: Sequence[tuple[str, list[float]]]) -> str:
+    """Returns which parts are not on the claim's side, each with its numbers."""
+    wrong = [
+      f'{part.name} {part.told(values)}' if len(self.parts) > 1 else ''
+      for part, (where, values) in zip(self.parts, found, strict=True)
+      if values and not _on_side(part, where, values)
+    ]
+    more = [f'and {len(wrong) - _NAMED} more'] if len(wrong) > _NAMED else []
+    if any(where in verdicts.FEW.values() for where, _ in found) and not wrong:
+      return 'on the claim’s side'
+    return (
+      f'not on the claim’s side: {"; ".join([*filter(None, wrong[:_NAMED]), *more])}'.rstrip(': ')
+      if wrong
+      else ''
+    )
+
+  def _missing(self, about: Rows) -> str:
+    absent = [name for name in self.names if name not in about]
+    more = [f'and {len(absent) - _NAMED} more'] if len(absent) > _NAMED else []
+    return f'not run: {"; ".join([*absent[:_NAMED], *more])}' if absent else ''
+
+
+@dataclasses.dataclass(frozen=True)
+class RuledClaim:
+  """A claim that a rule of its own decides: of toy problems, which are computed and have no seeds, or of shares of runs.
+
+  Attributes:
+    words, source, published: See Claim.
+    names: The rows that it is about; all must have been run.
+    rule: Checks it on these rows, or on the results of toy problems, by name in this order.
+  """
+
+  words: str
+  source: str
+  published: str
+  names: tuple[str, ...]
+  rule: Callable[[Mapping[str, Any]], Finding]
+
+  def check(self, rows: Mapping[str, Any]) -> Finding:
+    """Returns how the claim fares; see Claim.check."""
+    absent = [name for name in self.names if name not in rows]
+    if absent:
+      return Finding(NOT_RUN, '–', f'not run: {"; ".join(absent)}')
+    return self.rule({name: rows[name] for name in self.names})
+
+
+AnyClaim = Claim | RuledClaim
+
+
+def judged(condition: object, ours: str, note: str = '') -> Finding:
+  """Returns the finding that a claim holds, or fails."""
+  return Finding(HOLDS if condition else FAILS, ours, note)
+
+
+def of(row: str, read: Callable[[Ours], Sequence[float | None]]) -> Reading:
+  """Returns a row's numbers by seed; a number that is None is nan."""
+
+  def by_seed(rows: Rows) -> dict[int, float]:
+    values = read(rows[row])
+    if not values:
+      return {}
+    told = [math.nan if value is None else float(value) for value in values]
+    return dict(zip(rows[row].seeds, told, strict=True))
+
+  return by_seed
+
+
+def combined(of_seed: Callable[..., float], readings: Sequence[Reading]) -> Reading:
+  """Returns a number that is made of several, in the seeds that all of them have."""
+
+  def by_seed(rows: Rows) -> dict[int, float]:
+    found = [read(rows) for read in readings]
+    seeds = [seed for seed in found[0] if all(seed in values for values in found)]
+    return {seed: of_seed(*(values[seed] for values in found)) for seed in seeds}
+
+  return by_seed
+
+
+def less(high: Reading, low: Reading) -> Reading:
+  """Returns the first number minus the second, seed by seed."""
+  return combined(lambda a, b: math.nan if math.isinf(a) and a == b else a - b, (high, low))
+
+
+def answer(row: str, read: Callable[[Ours], Sequence[bool]], name: str = '') -> Part:
+  """Returns the part that something is so, in every seed of a row."""
+  return Part(name or row, (row,), of(row, read), is_answer=True)
+
+
+def above(
+  name: str, rows: Sequence[str], high: Reading, low: Reading, margin: float = units.EQUIVALENT
+) -> Part:
+  """Returns the part that a number is above another one by at least a margin, in points."""
+  return Part(name, tuple(dict.fromkeys(rows)), less(high, low), low=margin)
+
+
+def same(
+  name: str, rows: Sequence[str], one: Reading, other: Reading, margin: float = units.EQUIVALENT
+) -> Part:
+  """Returns the part that two numbers are practically the same."""
+  return Part(name, tuple(dict.fromkeys(rows)), less(one, other), -margin, margin)
+
+
+def _on_side(part: Part, where: str, values: Sequence[float]) -> bool:
+  """Returns whether a part holds; with too few seeds to tell whether its mean lies in the zone."""
+  if where not in verdicts.FEW.values():
+    return where == verdicts.INSIDE
+  if part.is_answer:
+    return all(value == 1.0 for value in values)
+  return verdicts.is_within(sum(values) / len(values), part.low, part.high)
+
+
+def _seeds(about: Rows) -> str:
+  counts = {len(ours.seeds) for ours in about.values()}
+  return plural(counts.pop(), 'seed') if len(counts) == 1 else f'{min(counts)} to {max(counts)} seeds'

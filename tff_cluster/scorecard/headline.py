@@ -1,44 +1,73 @@
 """What a scorecard says in a sentence, and its lines as records for files."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tff_cluster.base.words import plural, series
-from tff_cluster.scorecard import units
+from tff_cluster.scorecard import cells, claims, units, verdicts
 from tff_cluster.scorecard.cells import Line, with_remark
-from tff_cluster.scorecard.claims import VERDICTS, Claim, Finding
+from tff_cluster.scorecard.claims import AnyClaim, Finding
 
 _KINDS = (units.PERCENT, units.SHARE, units.LOSS, units.ROUNDS)
-_NUMBER_WORDS = {
-  True: ('agrees within the tolerance', 'agree within the tolerance'),
-  False: ('differs', 'differ'),
-  None: ('was not run', 'were not run'),
-  'undecided': ('is undecided', 'are undecided'),
+_WORDS = {
+  cells.REPRODUCED: ('is reproduced', 'are reproduced'),
+  cells.DIFFERS: ('differs', 'differ'),
+  claims.HOLDS: ('holds', 'hold'),
+  claims.FAILS: ('fails', 'fail'),
+  verdicts.UNDECIDED: ('is undecided', 'are undecided'),
+  'one seed': ('has one seed', 'have one seed'),
+  'two seeds': ('has two seeds', 'have two seeds'),
+  claims.NOT_DECIDABLE: ('is not decidable here', 'are not decidable here'),
+  cells.NOT_VERIFIED: ('is not verified', 'are not verified'),
+  cells.NOT_MEASURED: ('was not measured', 'were not measured'),
+  claims.NOT_RUN: ('was not run', 'were not run'),
 }
-_CLAIM_WORDS = {
-  'holds': ('holds', 'hold'),
-  'fails': ('fails', 'fail'),
-  'undecided': ('is undecided', 'are undecided'),
-  'not run': ('was not run', 'were not run'),
-}
-# The fields of a Line that files have.
+# The fields of a Line that files have (docs/scorecards.md).
 FIELDS = (
-  'table', 'row', 'column', 'unit', 'published', 'published_ratio', 'ours', 'low', 'high', 'ours_ratio', 'difference',
-  'verdict', 'note', 'scale',
+  'table', 'row', 'column', 'unit', 'published', 'ours', 'judged', 'judged_on', 'low', 'high', 'seeds', 'difference', 'margin',
+  'verdict', 'published_ratio', 'ours_ratio', 'ratio_verdict', 'training', 'note', 'scale',
+)  # fmt: skip
+# From what counts for a training to what does not, where lines of it differ in their outcome.
+_WORST = (
+  cells.DIFFERS, verdicts.UNDECIDED, *verdicts.FEW.values(), cells.NOT_DECIDABLE, cells.NOT_VERIFIED, cells.REPRODUCED,
 )  # fmt: skip
 
 
 def tolerance_words(lines: Iterable[Line]) -> str:
-  """Returns the tolerances of the printed numbers in a sentence; empty where none is printed."""
+  """Returns when printed numbers are reproduced, in a sentence; empty where none is printed."""
   found = {line.cell.unit for line in lines if line.cell is not None and line.published is not None}
   kinds = []
   for unit in _KINDS:
     if unit in found:
       reason = f'{"; " if unit.is_factor else ": "}{unit.reason}' if unit.reason else ''
       kinds.append(f'{unit.within} for {unit.plural}{reason}')
-  return f'A number agrees within {" and within ".join(kinds)}.' if kinds else ''
+  if not kinds:
+    return ''
+  return (
+    f'With {verdicts.FEWEST_SEEDS} seeds or more a number is reproduced where the 90% interval over seeds of ours minus the printed '
+    f'one lies within {" and within ".join(kinds)}. It differs where the 95% interval has nothing in common with that, and is '
+    'undecided in between. One or two seeds decide nothing.'
+  )
+
+
+def distinct(lines: Iterable[Line]) -> list[list[Line]]:
+  """Returns lines with a printed number, those of one training and column together: they count once.
+
+  Lines that were not run stand alone.
+  """
+  found: dict[Any, list[Line]] = {}
+  for line in lines:
+    if line.published is not None:
+      key = (line.training, line.column) if line.training else (line.table, line.row, line.column)
+      found.setdefault(key, []).append(line)
+  return list(found.values())
+
+
+def outcome(lines: Sequence[Line]) -> str:
+  """Returns the outcome of the lines of one training: reproduced only where all are."""
+  found = {line.outcome for line in lines}
+  return next((each for each in _WORST if each in found), lines[0].outcome)
 
 
 def headline(source: str, lines: Sequence[Line], findings: Sequence[Finding], remark: str) -> str:
@@ -51,50 +80,76 @@ def headline(source: str, lines: Sequence[Line], findings: Sequence[Finding], re
     remark: What was run instead of the paper's experiment; empty in the paper's setting.
   """
   compared = [line for line in lines if line.published is not None]
-  numbers: Counter[bool | str | None] = Counter(
-    'undecided' if line.is_undecided else line.agrees for line in compared
-  )
-  claimed = Counter(finding.verdict for finding in findings)
-  good, bad = numbers[True] + claimed['holds'], numbers[False] + claimed['fails']
+  groups = distinct(lines)
+  numbers, claimed = Counter(map(outcome, groups)), Counter(finding.verdict for finding in findings)
   counts = []
   if findings:
-    kinds = [_counted(claimed[verdict], *_CLAIM_WORDS[verdict]) for verdict in VERDICTS if claimed[verdict]]
-    counts.append(f'of {plural(len(findings), "claim")} {series(kinds)}')
-  if compared:
-    kinds = [_counted(numbers[key], *words) for key, words in _NUMBER_WORDS.items() if numbers[key]]
-    counts.append(f'of {plural(len(compared), "printed number")} {series(kinds)}')
+    counts.append(f'of {plural(len(findings), "claim")} {_counted(claimed, claims.VERDICTS)}')
+  if groups:
+    more = ''
+    if len(groups) < len(compared):
+      more = f', of {len(groups)} distinct trainings and columns (each counted once),'
+    counts.append(
+      f'of {plural(len(compared), "printed number")}{more} {_counted(numbers, cells.COMPARED, remark)}'
+    )
   counted = '; '.join(counts)
   if remark:
     start = f'This is not the paper’s scale ({remark}), so it cannot reproduce {source}'
     return f'{start}: {counted}.' if counts else f'{start}; the paper prints no number of it.'
   if not counts:
     return f'{source} prints no number and makes no claim that is checked: only the curves can be compared.'
+  good, bad = (
+    numbers[cells.REPRODUCED] + claimed[claims.HOLDS],
+    numbers[cells.DIFFERS] + claimed[claims.FAILS],
+  )
   if not good + bad:
     answer = f'Whether {source} reproduces is not answered'
   elif not bad:
-    complete = good == len(compared) + len(findings)
-    answer = f'{source} reproduces' if complete else f'As far as it was run, {source} reproduces'
+    complete = good == len(groups) + len(findings)
+    answer = f'{source} reproduces' if complete else f'As far as it is decided, {source} reproduces'
   else:
     answer = f'{source} reproduces in part' if good else f'{source} does not reproduce'
   return f'{answer}: {counted}.'
 
 
-def claim_line(table: str, claim: Claim, finding: Finding, remark: str) -> Line:
+def claim_line(table: str, claim: AnyClaim, finding: Finding, remark: str) -> Line:
   """Returns the line of a claim."""
-  ours = None if finding.verdict == 'not run' else finding.ours
+  ours = None if finding.verdict == claims.NOT_RUN else finding.ours
   note = '; '.join(filter(None, (finding.note, claim.source)))
   return Line(
-    table, 'claim', claim.words, '', claim.published, None, ours, *(None,) * 4, with_remark(finding.verdict, remark), note
+    table, 'claim', claim.words, '', claim.published, None, ours, None, '', None, None, 0, None, None, None,
+    with_remark(finding.verdict, remark), '', '', note, outcome=finding.verdict,
   )  # fmt: skip
 
 
-def records(lines: Iterable[Line], scale: str) -> list[dict[str, Any]]:
+def records(lines: Sequence[Line], scale: str) -> list[dict[str, Any]]:
   """Returns the lines by name of FIELDS; `scale` says at which size, or in which setting, they were run."""
   return [
-    {**{field.name: getattr(line, field.name) for field in dataclasses.fields(Line) if field.name in FIELDS}, 'scale': scale}
+    {name: scale if name == 'scale' else getattr(line, name) for name in FIELDS}
+    | {'note': _with_others(line, lines)}
     for line in lines
-  ]  # fmt: skip
+  ]
 
 
-def _counted(count: int, one: str, several: str) -> str:
-  return f'{count} {one if count == 1 else several}'
+def _with_others(line: Line, lines: Sequence[Line]) -> str:
+  """Returns a line's note, with the other rows that are the same training."""
+  rows = dict.fromkeys(
+    other.row
+    for other in lines
+    if line.training
+    and other.training == line.training
+    and other.column == line.column
+    and other.row != line.row
+  )
+  return f'one training with {series(list(rows))}; {line.note}' if rows else line.note
+
+
+def _counted(counts: Counter[str], order: Sequence[str], remark: str = '') -> str:
+  kinds = []
+  for name in order:
+    one, several = _WORDS[name]
+    if remark and name == cells.REPRODUCED:
+      one, several = 'is within the margin', 'are within the margin'
+    if counts[name]:
+      kinds.append(f'{counts[name]} {one if counts[name] == 1 else several}')
+  return series(kinds)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tff_cluster.scorecard.cells import Cell
-from tff_cluster.scorecard.claims import Claim
+from tff_cluster.scorecard.claims import AnyClaim
 from tff_cluster.scorecard.rows import Row
 
 TOY_SCALE = 'a toy problem: the paper gives no scale'
@@ -70,7 +70,7 @@ class Published:
   method: str = 'with clusters'
   small: Scale = PAPER
   cells: tuple[Cell, ...] = ()
-  claims: tuple[Claim, ...] = ()
+  claims: tuple[AnyClaim, ...] = ()
   sections: tuple[str, ...] = ('claims', 'grid', 'clusters', 'choice', 'curves')
   compute: Callable[[int], Sequence[Any]] | None = None
 

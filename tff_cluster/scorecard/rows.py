@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.base import digests
 from tff_cluster.experiment.measured import Choice, Evaluation, Experts, History
 from tff_cluster.experiment.result_parts import Clustering, Split
 from tff_cluster.experiment.results import Results, own
@@ -14,6 +15,11 @@ from tff_cluster.scorecard import cluster_contents
 
 # By column of a table in the most frequent form: right after the clustering (the first round of Phase 2), and in the last round.
 COLUMNS = ('accuracy_after', 'accuracy_end', 'share_after', 'share_end')
+# FedAvg on skewed clients goes up and down by points from round to round. What it has in the end is therefore judged on the mean
+# of so many rounds up to the printed one. Right after the clustering it still rises, so that a mean over rounds would be another number.
+WINDOW = 10
+# What of a run a number is about: FedAvg up to the clustering, FedAvg without clusters to the end, or the clusters.
+PHASE1, BASELINE, CLUSTERS = 'phase1', 'baseline', 'clusters'
 Curve = Mapping[int, float]
 
 
@@ -139,14 +145,36 @@ class Ours:
     return self._columns(self.baseline_by_seed, self.baseline_share_by_seed)
 
   @cached_property
-  def percent(self) -> Mapping[str, float]:
-    """Means of `columns`."""
-    return {column: float(np.mean(values)) for column, values in self.columns.items()}
+  def windows(self) -> Mapping[str, Sequence[float]]:
+    """`columns`, but in the end the means of the last WINDOW rounds."""
+    ends = {'accuracy_end': self.accuracy_by_seed, 'share_end': self.share_by_seed}
+    return {**self.columns, **{c: last_rounds(curves) for c, curves in ends.items() if self.clusterings}}
 
   @cached_property
-  def baseline(self) -> Mapping[str, float]:
-    """Means of `baseline_columns`."""
-    return {column: float(np.mean(values)) for column, values in self.baseline_columns.items()}
+  def baseline_windows(self) -> Mapping[str, Sequence[float]]:
+    """`windows` of FedAvg without clusters."""
+    ends = {'accuracy_end': self.baseline_by_seed, 'share_end': self.baseline_share_by_seed}
+    return {**self.baseline_columns, **{c: last_rounds(curves) for c, curves in ends.items()}}
+
+  def window_words(self, last: int) -> str:
+    """Returns which rounds a window up to a round has: 'the mean of rounds 41 to 50'."""
+    return f'the mean of rounds {max(last - WINDOW + 1, 1)} to {last}'
+
+  def trained(self, stage: str) -> str | None:
+    """Returns a name of what was trained for it over all seeds, equal where that is one training; None without runs.
+
+    Args:
+      stage: PHASE1, BASELINE or CLUSTERS; what is about the clusters of FedAvg alone is about FedAvg.
+    """
+    names = []
+    for run in self.runs:
+      artifacts = run.results.artifacts
+      told = {PHASE1: [artifacts.phase1], BASELINE: [artifacts.baseline]}.get(stage)
+      if told is None:
+        label = None if run.clustering is None else run.clustering.label
+        told = [artifacts.baseline] if label is None else artifacts.clusterings.get(label, [])
+      names.append([run.seed, sorted([each.artifact, each.position, *each.rounds[-1:]] for each in told)])
+    return digests.of_json(names)[:12] if all(parts for _, parts in names) and names else None
 
   @cached_property
   def baseline_global(self) -> tuple[float, ...]:
@@ -247,6 +275,11 @@ class Ours:
     """Accuracy over the test rows of all clients together, each under its own model, after the last round."""
     return tuple(100.0 * own(c).clients.accuracy for c in self.clusterings)
 
+  def window_of(self, stage: str) -> tuple[float, ...]:
+    """Returns the mean client accuracy of FedAvg without clusters over the last WINDOW rounds of PHASE1 or BASELINE."""
+    stages = [run.results.phase1 if stage == PHASE1 else run.results.baseline for run in self.runs]
+    return last_rounds([_accuracies(each.history) for each in stages])
+
   @cached_property
   def baseline_over_rows(self) -> tuple[float, ...]:
     """That of FedAvg without clusters."""
@@ -294,6 +327,11 @@ def of_method(row: Row, results: Results) -> list[Ours]:
   found = [c for c in results.clusterings if c.method == row.clustering['method']]
   found.sort(key=lambda clustering: len(row.departures(clustering)))
   return [Ours(row, (Run(results.config.training.seed, results, clustering),)) for clustering in found]
+
+
+def last_rounds(curves: Sequence[Curve]) -> tuple[float, ...]:
+  """Returns the mean of each curve over its last WINDOW rounds."""
+  return tuple(float(np.mean([c[n] for n in c if n > max(c) - WINDOW])) for c in curves)
 
 
 def global_accuracy(evaluation: Evaluation) -> float:

@@ -1,8 +1,13 @@
-"""Units of printed numbers: how near ours must be to agree, and how a difference is told."""
+"""Units of printed numbers, and the one place of margins: how near ours must be to agree, and what is practically the same."""
 
 import dataclasses
+import math
 
-_SLACK = 1e-9  # Keeps what is exactly at a limit from failing by rounding of binary fractions.
+# Between accuracies in points: what is nearer is practically the same, wherever a paper says "above", "same" or "little" and
+# prints nothing finer.
+EQUIVALENT = 0.5
+# Between ratios to FedAvg: they are printed to a tenth.
+RATIO = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,17 +17,17 @@ class Unit:
   Attributes:
     name: For files.
     plural: What is measured, for sentences.
-    limit: The largest difference that agrees, or the largest factor where is_factor.
+    margin: The largest difference that agrees, or the largest factor where is_factor.
     decimals: How a number is printed.
     suffix: What stands behind a number.
     noun: What stands behind a difference.
-    reason: Why the limit is what it is, where readers would ask.
-    is_factor: Whether ours is compared by the ratio, as rounds are: None stands for more rounds than were run.
+    reason: Why the margin is what it is, where readers would ask.
+    is_factor: Whether ours is compared by the ratio, as rounds are.
   """
 
   name: str
   plural: str
-  limit: float
+  margin: float
   decimals: int = 1
   suffix: str = ''
   noun: str = ''
@@ -33,9 +38,9 @@ class Unit:
   def within(self) -> str:
     """Returns '1 point', '0.02' or 'a factor of 1.25'."""
     if self.is_factor:
-      return f'a factor of {self.limit:g}'
+      return f'a factor of {self.margin:g}'
     return (
-      f'{self.limit:g}{f" {self.noun}" if self.noun else ""}{"s" if self.noun and self.limit != 1 else ""}'
+      f'{self.margin:g}{f" {self.noun}" if self.noun else ""}{"s" if self.noun and self.margin != 1 else ""}'
     )
 
   def show(self, value: float | None, decimals: int | None = None) -> str:
@@ -44,55 +49,30 @@ class Unit:
       '–' if value is None else f'{value:.{self.decimals if decimals is None else decimals}f}{self.suffix}'
     )
 
-  def judge(self, published: float, ours: float | None, ran: int) -> tuple[bool | None, str]:
-    """Compares our mean with a printed number.
-
-    Args:
-      published: The printed number.
-      ours: Ours; None where a target was not reached in the rounds that were run.
-      ran: Rounds that were run.
-
-    Returns:
-      Whether ours agrees (None: the rounds were too few to tell), and 'differs by 3.2 points (ours is lower)',
-      'within 1 point' or the like.
-    """
+  def zone(self, published: float) -> tuple[float, float]:
+    """Returns from where to where a number agrees with a printed one."""
     if self.is_factor:
-      return self._judge_factor(published, ours, ran)
-    assert ours is not None
-    difference = round(ours - published, 6)
-    if abs(difference) <= self.limit + _SLACK:
-      return True, f'within {self.within}'
-    size, limit = (f'{value:.{self.decimals}f}' for value in (abs(difference), self.limit))
-    # "differs by 1.0 points" would read like the tolerance that it exceeds.
-    words = f'just over {self.within}' if size == limit else f'{size} {self.noun}s' if self.noun else size
-    return False, f'differs by {words} (ours is {"higher" if difference > 0 else "lower"})'
+      return published / self.margin, published * self.margin
+    return published - self.margin, published + self.margin
 
-  def _judge_factor(self, published: float, ours: float | None, ran: int) -> tuple[bool | None, str]:
-    within = f'{ran:,} round{"" if ran == 1 else "s"}'
-    if ours is None:
-      beyond = published > ran
-      return (None, f'undecided: neither in {within}') if beyond else (False, f'differs: not in {within}')
-    ratio = ours / published
-    if max(ratio, 1 / ratio) <= self.limit:
-      return True, f'within {self.within}'
-    side = f'ours takes {"more" if ratio > 1 else "fewer"}'
-    return False, f'differs by a factor of {max(ratio, 1 / ratio):.2f} ({side})'
+  def scaled(self, value: float) -> float:
+    """Returns what is averaged over seeds: the logarithm where numbers are compared by their ratio."""
+    return math.log(value) if self.is_factor and value > 0.0 else value
 
 
 PERCENT = Unit('percent', 'accuracies', 1.0, 1, '%', 'point')
-# With 100 clients one client is a point, and the share at a hard target moves by points from seed to seed, while the
-# papers give one seed: at a point's tolerance luck alone would decide.
+# With 100 clients one client is a point.
 SHARE = Unit(
   'percent of clients', 'shares of clients', 5.0, 1, '%', 'point',
   'with 100 clients one client is 1 point, and the share at a hard target moves by points between seeds; '
-  'the paper gives one seed',
+  'the papers give one seed',
 )  # fmt: skip
 # A point of accuracy moves a cross-entropy of softmaxed probabilities by 0.01, and losses are printed to 0.01.
 LOSS = Unit('loss', 'losses', 0.02, 2)
 # Our choice: papers print one number for each setting, and no spread over seeds.
 ROUNDS = Unit(
   'rounds', 'rounds', 1.25, 1, is_factor=True,
-  reason='where both are beyond the rounds that we ran, it is undecided',
+  reason='where that lies beyond the rounds that we ran, it is undecided',
 )  # fmt: skip
 # An exact match is 1; nothing else is.
 SCORE = Unit('score', 'scores', 0.0, 2)

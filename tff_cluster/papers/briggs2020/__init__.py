@@ -1,9 +1,11 @@
-"""FL+HC (Briggs et al. 2020): its tables and figures with their claims, each claim as a check that can fail.
+"""FL+HC (Briggs et al. 2020): its tables and figures with their claims, each claim as a check that can come out against the paper.
 
-Departures and choices: where the paper says "similar", "negligible" or "little", a limit decides. Limits are constants
-with their reasons, in this folder, and a claim's words name its own. What is compared with IID clients is compared
-with the paper's own 99.1%, since a table of other clients holds no IID row of ours. Claims that say "ours adds" are not
-the paper's, but what its explanation needs to be true.
+Departures and choices: where the paper says "similar", "negligible" or "little", the margin of scorecard/units.py decides, and a
+claim's words name its limit; where a sentence turns on a printed digit ("marginally", "within 0.1%"), that digit does. What is
+compared with IID clients is compared with the paper's own 99.1%, since a table of other clients holds no IID row of ours. "In any
+given communication round" is said of the figures, and checked there. Sentences that sum over several tables ("overall, ...") have no
+claim of their own. Claims that say "ours adds" are not the paper's, but what its explanation needs to be true. That FedAvg cannot
+exceed 80% on swapped labels is arithmetic: it is not decidable here.
 """
 
 import dataclasses

@@ -1,224 +1,189 @@
 """Claims of Briggs et al. 2020, section III.B: metrics and linkages (tables IV to VI)."""
 
-import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from tff_cluster.papers.briggs2020 import base, by_rounds, rules
-from tff_cluster.scorecard.claims import Claim
+from tff_cluster.scorecard.claims import Claim, Part, Rows, show_percent
 from tff_cluster.scorecard.rows import COLUMNS, Row
 
 _SECTION = 'Briggs et al. 2020, section III.B'
-_each = functools.partial(base.claim_of_each, _SECTION)
 _AT_END = ('accuracy_end', 'share_end')
-# Points of accuracy between linkages of a metric. Table IV spreads over 1.4 within L2, which the paper calls negligible.
-_LINKAGE_SPREAD = 1.5
 # ">5x".
 _FEWER_ROUNDS = 5
+_PRINTS_1_1, _PRINTS_1_2 = 1.05, 1.15
+
+
+def _claim(
+  words: str, published: str, parts: Iterable[Part], undecidable: Callable[[Rows], str] | None = None
+) -> Claim:
+  return Claim(words, _SECTION, published, tuple(parts), undecidable=undecidable)
 
 
 def table4() -> tuple[Claim, ...]:
   """Returns the claims about table IV: pathological non-IID."""
-  name = 'fl_hc/table4'
-  rows = base.rows_of(name)
-  l1 = [row for row in rows if base.metric(row) == 'l1']
+  rows = base.rows_of('fl_hc/table4')
+  l1 = _of_metric(rows, 'l1')
   return (
-    _each(
-      f'Every row ends similar to FedAvg or better (at most {base.SAME:g} point below)',
-      '1.0x in every row',
-      rows,
-      rules.every(rules.gain('accuracy_end'), rules.at_least(-base.SAME)),
+    _claim(
+      f'Every row ends similar to FedAvg or better (at most {base.SAME:g} points below)', '1.0x in every row',
+      rules.each(rows, rules.gain('accuracy_end'), -base.SAME),
     ),
-    _each(
-      'At the end, 1.2 to 2.1 times as many clients are at the target as with FedAvg',
-      '1.2x to 2.1x',
-      rows,
-      rules.every(rules.ratio('share_end'), rules.prints_between(1.2, 2.1)),
+    _claim(
+      'At the end at least 1.2 times as many clients are at the target as with FedAvg, in every row', '1.2x to 2.1x',
+      rules.each(rows, rules.ratio('share_end'), _PRINTS_1_2, show=rules.show_ratio),
     ),
-    Claim(
-      'Right after the clustering, L1 is the most accurate, then L2, then cosine',
-      _SECTION,
-      '99.3%, 95.2% and 90.9% (means of what is printed)',
-      base.across_metrics(name),
-      rules.metric_order(rules.level('accuracy_after'), ['l1'], ['l2'], ['cosine']),
+    _claim(
+      f'L1 performs best, then L2, then cosine, on average over linkages: in accuracy and in clients, right after the clustering and at '
+      f'the end (by {base.SAME:g} points each)', '99.3%, 95.2% and 90.9% right after the clustering (means of what is printed)',
+      [
+        part
+        for c in COLUMNS
+        for part in rules.metric_order(rows, rules.level(c), ['l1'], ['l2'], ['cosine'], name=rules.WORDS[c])
+      ],
     ),
     _beyond_iid(l1),
     _far_fewer_rounds(l1),
-    Claim(
-      'Most clients are at the target at the end with L1',
-      _SECTION,
-      '91% to 92%',
-      base.across_metrics(name),
-      rules.metric_order(rules.level('share_end'), ['l1'], ['l2', 'cosine']),
+    _claim(
+      f'Most clients are at the target with L1, right after the clustering and at the end (by {base.SAME:g} points)',
+      '87% to 91%, and 91% to 92%',
+      [
+        part
+        for c in COLUMNS[2:]
+        for part in rules.metric_order(rows, rules.level(c), ['l1'], ['l2', 'cosine'], name=rules.WORDS[c])
+      ],
     ),
-    Claim(
-      f'The linkage matters little: within {_LINKAGE_SPREAD:g} points of accuracy at the end for each metric',
-      _SECTION,
-      'negligible',
-      base.pairs(rows, base.metric),
-      rules.spread(
-        rules.level('accuracy_end'), base.metric, _LINKAGE_SPREAD, lambda metric: rules.METRIC_NAMES[metric]
-      ),
+    _claim(
+      f'The linkage has a negligible effect: within {base.SAME:g} points of accuracy at the end for each two linkages of a metric',
+      'negligible', rules.alike(base.pairs(rows, base.metric), rules.level('accuracy_end'), base.SAME),
     ),
-    _default(name),
-  )
+    _default(rows),
+  )  # fmt: skip
 
 
 def table5() -> tuple[Claim, ...]:
   """Returns the claims about table V: label-swapped."""
-  name = 'fl_hc/table5'
-  rows = base.rows_of(name)
-  cosine = [row for row in rows if base.metric(row) == 'cosine']
-  others = [row for row in rows if base.metric(row) != 'cosine']
-  reaches = rules.at_least(base.IID_ACCURACY - base.NEAR_IID)
+  rows = base.rows_of('fl_hc/table5')
+  cosine = _of_metric(rows, 'cosine')
+  others = [row for row in rows if row not in cosine]
+  end, reached = rules.level('accuracy_end'), base.IID_ACCURACY - base.NEAR_IID
   return (
-    _each(
-      'In every row FL+HC is at least 1.2 times as accurate as FedAvg, right after the clustering and at the end',
-      '1.2x to 1.3x',
-      rows,
-      rules.in_columns(COLUMNS[:2], rules.every, rules.ratio, rules.prints_between(1.2)),
+    _claim(
+      f'In every row FL+HC is more accurate than FedAvg, right after the clustering and at the end (by {base.SAME:g} points)',
+      '1.2x to 1.3x', rules.in_columns(COLUMNS[:2], rows, rules.gain, base.SAME),
     ),
-    Claim(
-      'At the end, cosine is more accurate than L2 and L1, on average over linkages',
-      _SECTION,
+    _claim(
+      f'At the end cosine is more accurate than L2 and than L1, on average over linkages (“marginally”: by {base.PRINTED:g} points)',
       '99.1%, 98.7% and 98.5% (means over average and complete linkage as printed)',
-      base.across_metrics(name),
-      rules.metric_order(rules.level('accuracy_end'), ['cosine'], ['l2', 'l1']),
+      rules.metric_order(rows, end, ['cosine'], ['l2', 'l1'], margin=base.PRINTED),
+      undecidable=rules.one_training([row.name for group in base.by_metric(rows).values() for row in group]),
     ),
-    _each(
-      f'Every row approaches FedAvg on IID clients: at the end at most {base.SAME:g} point below {base.IID_ACCURACY}%',
-      '98.3% to 99.1%',
-      rows,
-      rules.every(rules.level('accuracy_end'), rules.at_least(base.IID_ACCURACY - base.SAME)),
+    _claim(
+      f'Every row approaches FedAvg on IID clients: at the end at most 1 point below {base.IID_ACCURACY}%', '98.3% to 99.1%',
+      rules.each(rows, end, base.IID_ACCURACY - 1.0, show=show_percent),
     ),
-    _each(
-      f'With cosine it is reached: at the end at most {base.NEAR_IID:g} points below',
-      '99.1%',
-      cosine,
-      rules.every(rules.level('accuracy_end'), reaches),
+    _claim(
+      f'With cosine it is reached, in every row: at the end at most {base.NEAR_IID:g} points below', '99.1%',
+      rules.each(cosine, end, reached, show=show_percent),
     ),
-    _each(
-      'With L2 and L1 it is not reached',
-      'only with cosine; but L2 with complete and with Ward linkage print 99.1%',
-      others,
-      rules.every(rules.level('accuracy_end'), lambda v: not reaches(v)),
+    _claim(
+      'With L2 and L1 it is not reached, in every row', 'only with cosine; but L2 with complete and with Ward linkage print 99.1%',
+      rules.each(others, end, high=reached - base.PRINTED, show=show_percent),
     ),
-    _each(
-      'Cosine finds the planted groups exactly (ours adds the index)',
-      'the correct clusters',
-      cosine,
-      rules.groups_found('group'),
+    _claim(
+      'Cosine finds the planted groups exactly, in every row and seed (ours adds the index)', 'the correct clusters',
+      rules.groups_found(cosine, 'group'),
     ),
-    _linkage_matters_less(name),
-    _default(name),
-  )
+    _linkage_matters_less(rows),
+    _default(rows),
+  )  # fmt: skip
 
 
 def table6() -> tuple[Claim, ...]:
   """Returns the claims about table VI: FEMNIST."""
-  name = 'fl_hc/table6'
-  rows = base.rows_of(name)
+  rows = base.rows_of('fl_hc/table6')
+  named = {row.name: row for row in rows}
+
+  def others(chosen: str) -> list[Row]:
+    return [row for row in rows if row.name != chosen]
+
   return (
     by_rounds.little(rows),
-    _each(
-      'Cosine ends below FedAvg, in accuracy and in clients at the target',
-      '0.8x to 0.9x, and 0.4x to 0.8x',
-      [row for row in rows if base.metric(row) == 'cosine'],
-      rules.in_columns(_AT_END, rules.every, rules.gain, rules.below(0.0)),
+    _claim(
+      f'Cosine ends below FedAvg, in accuracy and in clients at the target, in every row (by {base.SAME:g} points)',
+      '0.8x to 0.9x, and 0.4x to 0.8x', rules.in_columns(_AT_END, _of_metric(rows, 'cosine'), rules.gain, high=-base.SAME),
     ),
-    Claim(
-      'L2 with complete linkage, or L1 with single (equal in print), is the most accurate at the end',
-      _SECTION,
-      '78.7% both',
-      base.against_others(name, 'L2, complete', 'L1, single'),
-      rules.best_row(rules.level('accuracy_end'), ('L2, complete', 'L1, single')),
+    _claim(
+      f'L2 with complete linkage is the most accurate at the end (what is nearer than {base.PRINTED:g} points counts as equal)',
+      '78.7%, as L1 with single linkage',
+      rules.best(named['L2, complete'], others('L2, complete'), rules.level('accuracy_end'), base.PRINTED),
     ),
-    Claim(
-      'Most clients are at the target at the end with L1 and complete linkage',
-      _SECTION,
-      '54.0%, 1.1x',
-      base.against_others(name, 'L1, complete'),
-      rules.best_row(rules.level('share_end'), ('L1, complete',)),
+    _claim(
+      f'Most clients are at the target at the end with L1 and complete linkage (by {base.SAME:g} points)', '54.0%, 1.1x',
+      rules.best(named['L1, complete'], others('L1, complete'), rules.level('share_end'), -base.SAME),
     ),
-    _linkage_matters_less(name),
-    _default(name),
-  )
+    _linkage_matters_less(rows),
+    _default(rows),
+  )  # fmt: skip
 
 
 def figures() -> dict[str, tuple[Claim, ...]]:
   """Returns the claims about the figures of this section, by name."""
   five, six = (base.rows_of(f'fl_hc/figure{number}') for number in (5, 6))
-  more = _each(
-    'At the end, at least 1.1 times as many clients are at the target as with FedAvg',
-    '1.1x',
-    six,
-    rules.every(rules.ratio('share_end'), rules.prints_between(1.1)),
-  )
+  more = _claim(
+    'At the end at least 1.1 times as many clients are at the target as with FedAvg', '1.1x more than FL by round 50',
+    rules.each(six, rules.ratio('share_end'), _PRINTS_1_1, show=rules.show_ratio),
+  )  # fmt: skip
   return {'fl_hc/figure5': (_beyond_iid(five), _far_fewer_rounds(five)), 'fl_hc/figure6': (more,)}
 
 
 def iid() -> tuple[Claim, ...]:
   """Returns the claims about the IID experiments of this section."""
   tuned = base.rows_of('fl_hc/iid', lambda row: row.clustering['distance_threshold'] == 'validation')
-  l1 = [row for row in tuned if base.metric(row) == 'l1']
+  l1 = _of_metric(tuned, 'l1')
   return (
     *(
-      _each(
-        f'{words} does not split IID clients',
-        'one cluster',
-        [row for row in tuned if base.metric(row) == metric],
-        rules.every(rules.MOST_CLUSTERS, rules.at_most(1)),
-      )
+      _claim(f'{words} does not split IID clients, in every row and seed', 'one cluster', rules.split(_of_metric(tuned, metric), False))
       for metric, words in (('l2', 'L2'), ('cosine', 'Cosine'))
     ),
-    _each(
-      'L1 splits IID clients',
-      'several clusters',
-      l1,
-      rules.every(rules.FEWEST_CLUSTERS, rules.above(1)),
+    _claim('L1 splits IID clients, in every row and seed', 'several clusters', rules.split(l1, True)),
+    _claim(
+      f'L1 lowers the accuracy of IID clients and the share at the target at the end, in every row (by {base.SAME:g} points)',
+      'reduced', rules.in_columns(_AT_END, l1, rules.gain, high=-base.SAME),
     ),
-    _each(
-      'L1 lowers the accuracy of IID clients and the share at the target at the end',
-      'reduced',
-      l1,
-      rules.in_columns(_AT_END, rules.every, rules.gain, rules.below(0.0)),
-    ),
-  )
+  )  # fmt: skip
 
 
-def _beyond_iid(rows: Iterable[Row]) -> Claim:
-  return _each(
-    f'L1: right after the clustering, accuracy exceeds FedAvg’s on IID clients at round 50 ({base.IID_ACCURACY}%)',
-    '99.2% to 99.4%',
-    rows,
-    rules.every(rules.level('accuracy_after'), rules.above(base.IID_ACCURACY)),
-  )
+def _of_metric(rows: Sequence[Row], metric: str) -> list[Row]:
+  return [row for row in rows if base.metric(row) == metric]
 
 
-def _far_fewer_rounds(rows: Iterable[Row]) -> Claim:
-  return _each(
-    f'L1: to reach the accuracy right after the clustering, FedAvg needs at least {_FEWER_ROUNDS} times the rounds, or '
-    'never gets there',
-    'more than 5 times',
-    rows,
-    rules.rounds_saved(_FEWER_ROUNDS),
-  )
+def _beyond_iid(rows: Sequence[Row]) -> Claim:
+  return _claim(
+    f'L1: right after the clustering accuracy exceeds FedAvg’s on IID clients at round 50 ({base.IID_ACCURACY}%, by '
+    f'{base.PRINTED:g} points), in every row', '99.2% to 99.4%',
+    rules.each(rows, rules.level('accuracy_after'), base.IID_ACCURACY + base.PRINTED, show=show_percent),
+  )  # fmt: skip
 
 
-def _default(name: str) -> Claim:
-  chosen = [row for row in base.rows_of(name) if (base.metric(row), base.linkage(row)) == ('l1', 'complete')]
-  return _each(
-    f'L1 with complete linkage is a good default: it costs at most {base.SAME:g} point against FedAvg at the end',
-    'a good default setting',
-    chosen,
-    rules.every(rules.gain('accuracy_end'), rules.at_least(-base.SAME)),
-  )
+def _far_fewer_rounds(rows: Sequence[Row]) -> Claim:
+  return _claim(
+    f'L1: to the accuracy right after the clustering FedAvg needs more than {_FEWER_ROUNDS} times the rounds, or never gets there, in '
+    'every row', 'more than 5 times',
+    rules.each(rows, rules.saves_rounds(_FEWER_ROUNDS), _FEWER_ROUNDS, show=lambda v: 'never' if v == float('inf') else f'{v:.2f} times'),
+  )  # fmt: skip
 
 
-def _linkage_matters_less(name: str) -> Claim:
-  return Claim(
-    'Linkages of a metric lie nearer together at the end than the metrics do',
-    _SECTION,
-    'much less of an effect',
-    base.across_metrics(name, at_least=2),
-    rules.linkage_below_metric(rules.level('accuracy_end')),
-  )
+def _default(rows: Sequence[Row]) -> Claim:
+  chosen = [row for row in rows if (base.metric(row), base.linkage(row)) == ('l1', 'complete')]
+  return _claim(
+    f'L1 with complete linkage is a good default: it costs at most {base.SAME:g} points of accuracy against FedAvg at the end',
+    'a good default setting', rules.each(chosen, rules.gain('accuracy_end'), -base.SAME),
+  )  # fmt: skip
+
+
+def _linkage_matters_less(rows: Sequence[Row]) -> Claim:
+  part = rules.linkage_below_metric(rows, rules.level('accuracy_end'), base.PRINTED)
+  return _claim(
+    f'Linkages of a metric lie nearer together in accuracy at the end than the metrics do (by {base.PRINTED:g} points)',
+    'much less of an effect', [part], undecidable=rules.one_training(part.rows),
+  )  # fmt: skip

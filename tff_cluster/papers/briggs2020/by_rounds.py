@@ -1,179 +1,150 @@
 """Claims of Briggs et al. 2020, section III.A: client fraction and rounds before the clustering (tables I to III)."""
 
-import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tff_cluster.papers.briggs2020 import base, rules
-from tff_cluster.scorecard.claims import Claim
+from tff_cluster.scorecard.claims import Claim, Part, Rows, show_percent
 from tff_cluster.scorecard.rows import COLUMNS, Row
 
 _SECTION = 'Briggs et al. 2020, section III.A'
-_each = functools.partial(base.claim_of_each, _SECTION)
 _AT_END = ('accuracy_end', 'share_end')
-# What FedAvg can reach where groups swap labels. A pair of MNIST's digits is 19 to 22% of the rows, so what one model
-# can reach is up to a point away from that.
-_NEVER_MORE, _NEVER_MORE_SLACK = 80.0, 1.0
-# Points of accuracy and of clients between client fractions. Table II spreads over 0.3 and 11 at most, which the paper
-# calls negligible.
-_FRACTION_SPREAD, _FRACTION_SHARE_SPREAD = base.SAME, 12.0
-# "Asymptotes much more quickly": in at most half the rounds.
-_MUCH_SOONER = 0.5
-# "Drastic reduction": at most half of FedAvg's accuracy. The three rows in print are at 0.1, 0.2 and 0.4.
+_AFTER = ('accuracy_after', 'share_after')
+# A ratio that prints as this or more.
+_PRINTS_1_2, _PRINTS_1_3 = 1.15, 1.25
+# "Asymptotes much more quickly": in at most half the rounds. A curve has settled where it stays this near to its end.
+_MUCH_SOONER, _SETTLED = 0.5, 1.0
+# "Drastic reduction": at most half of FedAvg's accuracy. The rows in print that are meant have 0.1, 0.2 and 0.4 of it.
 _DRASTIC = 0.5
+
+
+def _claim(
+  words: str, published: str, parts: Iterable[Part], enough: int | None = None, section: str = _SECTION
+) -> Claim:
+  return Claim(words, section, published, tuple(parts), enough)
+
+
+def _most(rows: Sequence[object]) -> int:
+  return len(rows) // 2 + 1
 
 
 def table1() -> tuple[Claim, ...]:
   """Returns the claims about table I: pathological non-IID."""
   rows = base.rows_of('fl_hc/table1')
   first = [row for row in rows if _at_first(row)]
+  later = [(a, b) for a, b in base.pairs(rows, base.fraction) if _at_first(a) != _at_first(b)]
+  after = rules.ratio('accuracy_after')
   return (
-    _each(
-      'In every row FL+HC is above FedAvg right after the clustering, in accuracy and in clients at the target',
-      'in all results',
-      rows,
-      rules.in_columns(('accuracy_after', 'share_after'), rules.every, rules.gain, rules.above(0.0)),
+    _claim(
+      f'In every row FL+HC outperforms FedAvg right after the clustering, in accuracy and in clients at the target (by '
+      f'{base.SAME:g} points)', 'in all these results',
+      rules.in_columns(_AFTER, rows, rules.gain, base.SAME),
     ),
-    _each(
-      f'In no row FL+HC ends below FedAvg (by {base.PRINTED:g} points or more)',
-      'in all results',
-      rows,
-      rules.every(rules.gain('accuracy_end'), rules.above(-base.PRINTED)),
-    ),
-    Claim(
-      'The gain in accuracy right after the clustering is largest after one round (equal in print counts)',
-      _SECTION,
+    _claim(
+      'The gain in accuracy right after the clustering is largest after one round, at every client fraction (equal in print counts)',
       '1.3x to 1.9x after one round',
-      base.pairs(rows, base.fraction, _at_first),
-      rules.largest(rules.ratio('accuracy_after'), base.fraction, _at_first, base.PRINTED),
+      [part for a, b in later for part in rules.best(*((a, (b,)) if _at_first(a) else (b, (a,))), after, base.PRINTED)],
     ),
     _jump(first),
-    _each(
-      f'The last accuracy remains the same under FL+HC and FedAvg (within {base.SAME:g} point)',
-      '1.0x in every row',
-      rows,
-      rules.every(rules.gain('accuracy_end'), rules.between(-base.SAME, base.SAME)),
+    _claim(
+      f'The last accuracy remains the same under FL+HC and FedAvg, in every row (within {base.SAME:g} points)', '1.0x in every row',
+      rules.each(rows, rules.gain('accuracy_end'), -base.SAME, base.SAME),
     ),
     _sooner(rows),
-    _each(
-      'At the end, 1.2 to 2.0 times as many clients are at the target as with FedAvg',
-      '1.2x to 2.0x',
-      rows,
-      rules.every(rules.ratio('share_end'), rules.prints_between(1.2, 2.0)),
+    _claim(
+      'At the end at least 1.2 times as many clients are at the target as with FedAvg, in every row', '1.2x to 2.0x',
+      rules.each(rows, rules.ratio('share_end'), _PRINTS_1_2, show=rules.show_ratio),
     ),
-    Claim(
-      'Client fractions below 1 gain more than 1.0: in accuracy right after the clustering, and in clients at the end',
-      _SECTION,
-      'in general',
-      base.pairs(rows, base.rounds_before, _fewer_clients),
-      rules.all_of(
-        rules.compare(rules.gain('accuracy_after'), base.rounds_before, _fewer_clients, each=False),
-        rules.compare(rules.gain('share_end'), base.rounds_before, _fewer_clients, each=False),
-      ),
+    *(
+      _claim(
+        f'Client fractions below 1 gain more than 1.0 in general, on average over rows: {rules.WORDS[column]} (by {base.SAME:g} points)',
+        'in general',
+        [rules.on_average('below 1 against 1.0', rows, base.rounds_before, _fewer_clients, rules.gain(column))],
+      )
+      for column in ('accuracy_after', 'share_end')
     ),
-    _any_round(rows),
-  )
+  )  # fmt: skip
 
 
 def table2() -> tuple[Claim, ...]:
   """Returns the claims about table II: label-swapped."""
   rows = base.rows_of('fl_hc/table2')
-  limits = (_FRACTION_SPREAD, _FRACTION_SPREAD, _FRACTION_SHARE_SPREAD, _FRACTION_SHARE_SPREAD)
+  limits = (base.SAME, base.SAME, base.SAME_SHARE, base.SAME_SHARE)
+  at_fraction = base.pairs(rows, base.rounds_before)
+  none = rules.in_columns(COLUMNS[2:], rows, rules.baseline_level, high=base.SAME, show=show_percent)
   return (
-    _each(
-      'In every row FL+HC is at least 1.2 times as accurate as FedAvg, right after the clustering and at the end',
-      '1.2x to 1.4x',
-      rows,
-      rules.in_columns(COLUMNS[:2], rules.every, rules.ratio, rules.prints_between(1.2)),
+    _claim(
+      f'For all combinations FL+HC is more accurate than FedAvg, right after the clustering and at the end (by {base.SAME:g} points)',
+      '1.2x to 1.4x', rules.in_columns(COLUMNS[:2], rows, rules.gain, base.SAME),
     ),
-    _each(
-      'The four planted groups are found exactly, in every row (ours adds the index)',
-      'expected to find the 4 clusters',
-      rows,
-      rules.groups_found('group'),
+    _claim(
+      'The four planted groups are found exactly, in every row and seed (ours adds the index)', 'expected to find the 4 clusters',
+      rules.groups_found(rows, 'group'),
     ),
-    _each(
-      f'Right after the clustering, accuracy is at most 1 point below FedAvg’s on IID clients ({base.IID_ACCURACY}%)',
+    _claim(
+      f'Right after the clustering accuracy is within 1 point of FedAvg’s on IID clients ({base.IID_ACCURACY}%), in every row',
       '98.1% to 98.6%',
-      rows,
-      rules.every(rules.level('accuracy_after'), rules.at_least(base.IID_ACCURACY - 1.0)),
+      rules.each(rows, rules.level('accuracy_after'), base.IID_ACCURACY - 1.0, base.IID_ACCURACY + 1.0, show_percent),
     ),
-    _each(
-      f'At the end, it is at most {base.NEAR_IID:g} points below {base.IID_ACCURACY}% in more than half of the rows',
-      'in most cases',
-      rows,
-      rules.most(rules.level('accuracy_end'), rules.at_least(base.IID_ACCURACY - base.NEAR_IID)),
+    _claim(
+      f'At the end it is within {base.NEAR_IID:g} points of {base.IID_ACCURACY}% in more than half of the rows', 'in most cases',
+      rules.each(
+        rows, rules.level('accuracy_end'), base.IID_ACCURACY - base.NEAR_IID, base.IID_ACCURACY + base.NEAR_IID, show_percent,
+      ),
+      _most(rows),
     ),
     _ceiling(rows),
-    _each(
-      'With FedAvg, no client is at the target at the end in more than half of the rows',
-      'in most cases 0',
-      rows,
-      rules.most(rules.baseline_level('share_end'), rules.at_most(0.0)),
+    _claim(
+      'With FedAvg no client is at the target in most cases, right after the clustering and at the end', 'in most cases 0',
+      none, _most(none),
     ),
-    _each(
-      f'FL+HC brings up to 80% of the clients to the target (at least {80 - base.SHARE_NOISE:g}% in some row)',
-      '80%',
-      rows,
-      rules.some(rules.level('share_end'), rules.at_least(80.0 - base.SHARE_NOISE)),
+    _claim(
+      f'FL+HC brings up to 80% of the clients to the target at the end (at least {80 - base.SAME_SHARE:g}% in some row)', '80%',
+      rules.each(rows, rules.level('share_end'), 80.0 - base.SAME_SHARE, show=show_percent), 1,
     ),
-    Claim(
-      'More clients reach the target after 10 rounds before the clustering than after 1, at every client fraction',
-      _SECTION,
-      'improving with n',
-      base.pairs(rows, base.fraction, _long_before),
-      rules.all_of(
-        *(rules.compare(rules.level(c), base.fraction, _long_before, each=True) for c in COLUMNS[2:]),
-      ),
+    _claim(
+      'More clients reach the target after 10 rounds before the clustering than after 1, right after it and at the end, at every '
+      'client fraction', 'improving with n',
+      [part for c in COLUMNS[2:] for part in rules.matched(rows, base.fraction, _long_before, rules.level(c))],
     ),
-    Claim(
-      f'The client fraction matters little: within {_FRACTION_SPREAD:g} point of accuracy and {_FRACTION_SHARE_SPREAD:g} '
-      'points of clients',
-      _SECTION,
-      'negligible',
-      base.pairs(rows, base.rounds_before),
-      rules.all_of(
-        *(
-          rules.spread(rules.level(c), base.rounds_before, limit, lambda before: f'n {before}')
-          for c, limit in zip(COLUMNS, limits, strict=True)
-        ),
-      ),
+    _claim(
+      f'The client fraction has a negligible effect on every metric: within {base.SAME:g} points of accuracy and {base.SAME_SHARE:g} '
+      'points of clients for each two fractions', 'negligible',
+      [
+        part
+        for c, limit in zip(COLUMNS, limits, strict=True)
+        for part in rules.alike(at_fraction, rules.level(c), limit, rules.WORDS[c])
+      ],
     ),
-    _any_round(rows),
-  )
+  )  # fmt: skip
 
 
 def table3() -> tuple[Claim, ...]:
   """Returns the claims about table III: FEMNIST."""
   rows = base.rows_of('fl_hc/table3')
+  end = rules.level('accuracy_end')
   return (
-    _each(
-      'FL+HC ends below FedAvg in more than half of the rows, in accuracy and in clients at the target',
-      'slightly negative in most',
-      rows,
-      rules.in_columns(_AT_END, rules.most, rules.gain, rules.below(0.0)),
+    *(
+      _claim(
+        f'FL+HC ends below FedAvg in more than half of the rows: {rules.WORDS[c]} (by {base.SAME:g} points)',
+        'slightly negative in most', rules.each(rows, rules.gain(c), high=-base.SAME), _most(rows),
+      )
+      for c in _AT_END
     ),
     little(rows),
-    _each(
-      f'In some row the accuracy falls drastically: at the end at most {_DRASTIC:g} times FedAvg’s',
-      '0.1x, 0.2x and 0.4x',
-      rows,
-      rules.some(rules.ratio('accuracy_end'), rules.at_most(_DRASTIC)),
+    _claim(
+      f'In some rows the accuracy falls drastically: at the end at most {_DRASTIC:g} times FedAvg’s in two of them',
+      '0.1x, 0.2x and 0.4x', rules.each(rows, rules.ratio('accuracy_end'), high=_DRASTIC, show=rules.show_ratio), 2,
     ),
-    Claim(
-      'Accuracy at the end is higher with client fraction 1.0 than with 0.1',
-      _SECTION,
-      'in general',
-      base.pairs(rows, base.rounds_before, _all_clients),
-      rules.compare(rules.level('accuracy_end'), base.rounds_before, _all_clients, each=False),
+    _claim(
+      f'Accuracy at the end is higher with client fraction 1.0 than with 0.1, on average over rows (by {base.SAME:g} points)',
+      'in general', [rules.on_average('1.0 against 0.1', rows, base.rounds_before, _all_clients, end)],
     ),
-    Claim(
-      'Accuracy at the end is higher after 5 or 10 rounds before the clustering than after 1 or 3',
-      _SECTION,
-      'seems to be beneficial',
-      base.pairs(rows, base.fraction, _late),
-      rules.compare(rules.level('accuracy_end'), base.fraction, _late, each=False),
+    _claim(
+      'Accuracy at the end is higher after 5 or 10 rounds before the clustering than after 1 or 3, on average over rows (by '
+      f'{base.SAME:g} points)', 'seems to be beneficial',
+      [rules.on_average('5 and 10 against 1 and 3', rows, base.fraction, _late, end)],
     ),
-  )
+  )  # fmt: skip
 
 
 def figures() -> dict[str, tuple[Claim, ...]]:
@@ -193,93 +164,79 @@ def iid() -> tuple[Claim, ...]:
     'fl_hc/iid', lambda row: base.linkage(row) == 'ward' and row.clustering['distance_threshold'] == '3.0'
   )
   first, later = ([row for row in ward if _at_first(row) == wanted] for wanted in (True, False))
+  gain, fedavg = rules.gain('accuracy_end'), rules.baseline_level('accuracy_end')
   return (
-    _each(
-      'After more than one round, in more than half of the runs IID clients are not split',
-      'one cluster in most',
-      later,
-      rules.most(rules.MOST_CLUSTERS, rules.at_most(1)),
+    _claim(
+      'IID clients are not split in more than half of the runs', 'one cluster for most experiments', rules.split(ward, False),
+      _most(ward),
     ),
-    Claim(
-      f'After more than one round, FL+HC ends like FedAvg (nearer than {base.PRINTED:g} points)',
-      'Briggs et al. 2020, section IV',
-      'identical for all but n = 1',
-      base.each(later),
-      rules.every(rules.gain('accuracy_end'), rules.between(-base.PRINTED, base.PRINTED)),
+    _claim(
+      f'After more than one round FL+HC ends like FedAvg, in every row (within {base.PRINTED:g} points)',
+      'identical for all but n = 1', rules.each(later, gain, -base.PRINTED, base.PRINTED),
+      section='Briggs et al. 2020, section IV',
     ),
-    _each(
-      'After one round, IID clients are split, whatever the client fraction',
-      'clusters were identified',
-      first,
-      rules.every(rules.FEWEST_CLUSTERS, rules.above(1)),
+    _claim('After one round IID clients are split, whatever the client fraction', 'clusters were identified', rules.split(first, True)),
+    _claim(
+      f'After one round the split costs accuracy at the end, very slightly: from {base.PRINTED:g} points to 1 point, in every row',
+      'very slightly reduced', rules.each(first, gain, -1.0, -base.PRINTED),
     ),
-    _each(
-      f'After one round, the split costs accuracy at the end, but at most {base.SAME:g} point',
-      'very slightly reduced',
-      first,
-      rules.every(rules.gain('accuracy_end'), rules.both(rules.below(0.0), rules.at_least(-base.SAME))),
+    _claim(
+      f'FedAvg ends at {base.IID_ACCURACY}% for all client fractions (within {base.SAME:g} points)', f'{base.IID_ACCURACY}%',
+      rules.each(ward, fedavg, base.IID_ACCURACY - base.SAME, base.IID_ACCURACY + base.SAME, show_percent),
     ),
-    _each(
-      f'FedAvg ends at the same accuracy for all client fractions (within {base.SAME:g} point of the paper’s)',
-      f'{base.IID_ACCURACY}%',
-      ward,
-      rules.every(
-        rules.baseline_level('accuracy_end'),
-        rules.between(base.IID_ACCURACY - base.SAME, base.IID_ACCURACY + base.SAME),
-      ),
-    ),
-  )
+  )  # fmt: skip
 
 
-def _jump(rows: Iterable[Row]) -> Claim:
-  return _each(
-    'Clustered after one round, the second round’s accuracy is 1.3 to 1.9 times FedAvg’s',
-    '1.3x to 1.9x',
-    rows,
-    rules.every(rules.ratio('accuracy_after'), rules.prints_between(1.3, 1.9)),
-  )
+def _jump(rows: Sequence[Row]) -> Claim:
+  return _claim(
+    'Clustered after one round, the second round’s accuracy is at least 1.3 times FedAvg’s, at every client fraction', '1.3x to 1.9x',
+    rules.each(rows, rules.ratio('accuracy_after'), _PRINTS_1_3, show=rules.show_ratio),
+  )  # fmt: skip
 
 
-def _sooner(rows: Iterable[Row]) -> Claim:
-  return _each(
-    f'FL+HC stays within {base.SAME:g} point of its last accuracy from at most {_MUCH_SOONER:g} times the round from which '
-    'FedAvg does',
-    'asymptotes much more quickly',
-    rows,
-    rules.every(rules.settling_ratio(base.SAME), rules.at_most(_MUCH_SOONER)),
-  )
+def _sooner(rows: Sequence[Row]) -> Claim:
+  return _claim(
+    f'FL+HC stays within {_SETTLED:g} point of its last accuracy from at most {_MUCH_SOONER:g} times the round from which '
+    'FedAvg does, in every row', 'asymptotes much more quickly',
+    rules.each(rows, rules.settling_ratio(_SETTLED), high=_MUCH_SOONER, show=lambda v: f'{v:.2f} times the rounds'),
+  )  # fmt: skip
 
 
-def _any_round(rows: Iterable[Row]) -> Claim:
-  return _each(
-    'In every round after the clustering, more clients are at the target than with FedAvg',
-    'in any given round',
-    rows,
-    rules.every(rules.lead_in_every_round(), rules.above(0.0)),
-  )
+def _any_round(rows: Sequence[Row]) -> Claim:
+  return _claim(
+    f'In every round after the clustering more clients are at the target than with FedAvg (by {base.SAME:g} points, in the round '
+    'where the lead is least)', 'in any given communication round, as shown in the figures',
+    rules.each(rows, rules.lead_in_every_round, base.SAME),
+  )  # fmt: skip
 
 
-def _ceiling(rows: Iterable[Row]) -> Claim:
-  return _each(
-    f'FedAvg ends at {_NEVER_MORE:g}% at most (digits are not equally frequent, so up to {_NEVER_MORE + _NEVER_MORE_SLACK:g}% '
-    'counts)',
-    'at most 80%',
-    rows,
-    rules.every(rules.baseline_level('accuracy_end'), rules.at_most(_NEVER_MORE + _NEVER_MORE_SLACK)),
-  )
-
-
-def little(rows: Iterable[Row]) -> Claim:
-  """Returns the claim that FL+HC has little advantage in these rows, of writers; section III.B says so of all of them."""
+def _ceiling(rows: Sequence[Row]) -> Claim:
+  """Returns the claim that nothing can come out against: digits of a swapped pair are 19 to 22% of MNIST."""
+  parts = rules.each(rows, rules.baseline_level('accuracy_end'), high=81.0, show=show_percent)
   return Claim(
-    f'FL+HC gains little at the end: at most {base.SAME:g} point of accuracy and {base.SHARE_NOISE:g} points of clients',
-    'Briggs et al. 2020, section III.B',
+    'FedAvg ends at 80% at most (81%, since digits are not equally frequent)', _SECTION, 'at most 80%', parts,
+    undecidable=_arithmetic,
+  )  # fmt: skip
+
+
+def _arithmetic(rows: Rows) -> str:
+  del rows
+  return (
+    'a model that is right on the swapped pair of one group is wrong on the same digits of the three others, so no single model '
+    'can be above it'
+  )
+
+
+def little(rows: Sequence[Row]) -> Claim:
+  """Returns the claim that FL+HC has little advantage in these rows, of writers; section III.B says so of all of them."""
+  return _claim(
+    f'FL+HC gains little at the end, in every row: at most {base.SAME:g} points of accuracy and {base.SAME_SHARE:g} points of clients',
     'little advantage',
-    base.each(rows),
-    rules.all_of(
-      rules.every(rules.gain('accuracy_end'), rules.at_most(base.SAME)),
-      rules.every(rules.gain('share_end'), rules.at_most(base.SHARE_NOISE)),
+    (
+      *rules.in_columns(_AT_END[:1], rows, rules.gain, high=base.SAME),
+      *rules.in_columns(_AT_END[1:], rows, rules.gain, high=base.SAME_SHARE),
     ),
+    section='Briggs et al. 2020, section III.B',
   )
 
 

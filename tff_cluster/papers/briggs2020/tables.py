@@ -8,6 +8,11 @@ a range of T (section III.B). The bracketed ratios are to FedAvg without cluster
 Departures and choices:
   The paper does not say on which rows T is best in tables IV to VI and figures 5 and 6; it appears to be test accuracy.
     Here T is chosen on validation rows (distance_threshold=validation).
+  T is chosen after one round of the clusters. A choice by validation accuracy at round 50 would need every cut trained to the end: an option
+    of phases/threshold_choice.py for the number of rounds, and 40 rounds for each of a few cuts in place of one for each of eleven.
+  Section I.C describes average linkage as the distance between the averages of two clusters, that is, of centroids. Ours is the mean
+    distance of pairs (UPGMA), as what is called average linkage in SciPy and scikit-learn. Centroids would need vectors in place of
+    distances for L1 and cosine (clustering/methods/hierarchical.py:merge_order).
   "The round directly after the clustering step" is read as round n + 1, the first round of the clusters.
   n rounds before and 50 - n after the clustering make 50; the round in which all clients train for the clustering is
     not counted, since no model comes out of it.

@@ -22,9 +22,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tff_cluster.base.words import plural
-from tff_cluster.scorecard import units
+from tff_cluster.scorecard import units, verdicts
 from tff_cluster.scorecard.cells import Cell, Read
-from tff_cluster.scorecard.claims import Claim, Finding, Needs
+from tff_cluster.scorecard.claims import Finding, RuledClaim
 from tff_cluster.scorecard.comparisons import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import Ours, Row
@@ -111,10 +111,11 @@ def _recovered(rows: Mapping[str, Ours]) -> Finding:
         collapsed.append(f'{name}, seed {seed}: {empty} of {plural(GROUPS, "model")} without clients')
   missed = len(exact) - sum(exact)
   by_luck = scipy.stats.binom.sf(missed - 1, len(exact), 1 - RECOVERED / RUNS)
-  verdict = 'holds' if missed * RUNS <= len(exact) * (RUNS - RECOVERED) else 'undecided'
+  few = verdicts.FEW.get(min(len(found.seeds) for found in rows.values()))
+  verdict = few or ('holds' if missed * RUNS <= len(exact) * (RUNS - RECOVERED) else 'undecided')
   told = f'in {sum(exact)} of {plural(len(exact), "run")}'
   note = f'collapsed in {len(collapsed)}' + (f' ({"; ".join(collapsed)})' if collapsed else '')
-  return Finding('fails' if by_luck < _LUCK else verdict, told, note)
+  return Finding('fails' if by_luck < _LUCK and not few else verdict, told, note)
 
 
 _NAMES = {row_name(*column): alone_name(*column) for column in PRINTED}
@@ -127,10 +128,10 @@ CLAIMS = (
     'IFCA is more accurate than clients alone, for every m and n', _SOURCE, '94.2 to 95.3% against 63.3 to 80.1%, from memory',
     [Comparison(name, _clusters, _alone, alone) for name, alone in _NAMES.items()],
   ),
-  Claim(
+  RuledClaim(
     f'The clusters are the rotations in at least {RECOVERED} of {RUNS} runs (it fails where that is so in fewer than luck '
     f'explains in {100 * _LUCK:g}% of the cases)',
-    f'{_SOURCE}; the share is that of the public rerun', f'{RECOVERED} of {RUNS}', Needs(tuple((name,) for name in _NAMES), 1),
+    f'{_SOURCE}; the share is that of the public rerun', f'{RECOVERED} of {RUNS}', tuple(_NAMES),
     _recovered,
   ),
 )  # fmt: skip

@@ -4,9 +4,11 @@ Experts are compared rank by rank, the best with the best: the numbers of cluste
 rank is taken.
 """
 
+import dataclasses
+
 from tff_cluster.scorecard import units
 from tff_cluster.scorecard.cells import Cell
-from tff_cluster.scorecard.rows import Ours
+from tff_cluster.scorecard.rows import BASELINE, Ours
 
 FEDAVG, FEDEX = 'fedavg_accuracy', 'fedex_accuracy'
 _WORDS = {FEDAVG: 'FedAvg without clusters', FEDEX: 'FedEx, all experts together'}
@@ -39,7 +41,17 @@ def numbers(found: Ours) -> dict[str, list[float]]:
 
 
 def cell(row: str, column: str, printed: float | None) -> Cell:
-  """Returns the cell of a column; None where N/A is printed."""
+  """Returns the cell of a column; None where N/A is printed.
+
+  FedAvg, which goes up and down by points from round to round, is judged on the mean over clients in the last rounds: results keep
+  the global test set of the last round alone, and a client's test rows are a share of it.
+  """
   unit = units.LOSS if column.endswith('_loss') else units.PERCENT
   words = _WORDS.get(column) or column.replace('expert', 'expert ').replace('_', ', ')
-  return Cell(row, column, words, unit, lambda ours: numbers(ours).get(column, []), printed, decimals=2)
+  found = Cell(row, column, words, unit, lambda ours: numbers(ours).get(column, []), printed, decimals=2)
+  if column != FEDAVG:
+    return found
+  return dataclasses.replace(
+    found, stage=BASELINE, window=lambda ours: ours.window_of(BASELINE),
+    window_words=lambda ours: f'{ours.window_words(ours.rounds_end)}, over clients',
+  )  # fmt: skip

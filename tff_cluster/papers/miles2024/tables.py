@@ -11,9 +11,13 @@ Departures and choices:
     clients too. FedAvg has as many rounds.
   Clients are clustered by their weights after one round. Experts go on from the global model of that round
     (cluster_start=global_model); the paper does not say what they start from.
+  The paper names PyTorch; the rows of its own names keep the initial weights of Keras, as all rows of this suite do, and those called
+    "PyTorch's weights" begin as PyTorch draws them. No printed number stands beside the latter, so that none is compared twice.
   The printed losses are those of a softmax that is put through a softmax once more: the least is 1.461, and experts that
     are sure of everything have 2.461 minus their accuracy, which fits every printed pair within 0.025 but one (52.91%
     with 1.82). Ours are taken likewise (expert_loss_twice); that of FedAvg is not kept.
+    They imply that training, too, takes probabilities for logits. Ours does not: that would be a kind of output beside logits and
+    probabilities (models/build.py:outputs_probabilities, federated/client_work.py, its check against Keras in model_check.py).
   "Best loss" is the lowest of a training; ours is that of the last round.
   Experts are ranked by accuracy, since the numbers of clusters mean nothing. One expert of table 1 is N/A. Table 2 prints
     "(3 Clusters)" at two experts that stand with those of four; they are read as "(4 Clusters)".
@@ -37,6 +41,8 @@ from tff_cluster.scorecard.rows import Row
 
 ROUNDS, ROUNDS_BEFORE = mcmahan2017.ROUNDS, 1
 NOISE = 0.15
+# What rows are called whose networks begin as PyTorch draws them.
+PYTORCH = 'PyTorch’s weights'
 # Of figures that show the clusters alone.
 _SMALL_CLUSTERS = Scale(
   'small', '20 clients with at most 150 rows', {'num_clients': 20, 'rows_per_client': 150}
@@ -90,14 +96,16 @@ PRINTED: Mapping[str, Mapping[str, Printed]] = MappingProxyType(
 )  # fmt: skip
 
 
-def _row(clusters: int, noise: bool, rounds: int = ROUNDS) -> Row:
+def _row(clusters: int, noise: bool, rounds: int = ROUNDS, variant: str = '') -> Row:
   settings: dict[str, Any] = {'phase1_rounds': ROUNDS_BEFORE, 'phase2_rounds': rounds - ROUNDS_BEFORE}
   if noise:
     settings['noise_clients'] = NOISE
+  if variant:
+    settings['initializer'] = 'fan_in_uniform'
   clustering = {
     'method': 'spectral', 'name': f'experts{clusters}', 'signature': 'weights', 'num_clusters': clusters,
   }  # fmt: skip
-  return Row(f'{clusters} clusters', settings, clustering)
+  return Row(f'{clusters} clusters{f", {variant}" if variant else ""}', settings, clustering)
 
 
 def _entry(
@@ -112,10 +120,25 @@ def _entry(
 
 
 def _table(name: str, title: str, noise: bool, note: str) -> Published:
-  cells = tuple(cell for row, printed in PRINTED[f'fedex/{name}'].items() for cell in _cells(row, printed))
-  rows = tuple(_row(clusters, noise) for clusters in (3, 4))
+  cells = [cell for row, printed in PRINTED[f'fedex/{name}'].items() for cell in _cells(row, printed)]
+  rows = [_row(clusters, noise) for clusters in (3, 4)]
+  variants = [_row(clusters, noise, variant=PYTORCH) for clusters in (3, 4)]
+  cells += [
+    dataclasses.replace(readings.cell(row.name, column, None), is_added=True)
+    for row in variants
+    for column in (readings.FEDAVG, readings.FEDEX, readings.expert_column(1))
+  ]
   sections = ('claims', 'numbers', 'experts', 'clusters', 'labels', 'choice', 'curves')
-  return _entry(name, title, name.replace('table', 'table '), rows, note, mcmahan2017.SMALL, sections, cells)
+  return _entry(
+    name,
+    title,
+    name.replace('table', 'table '),
+    (*rows, *variants),
+    note,
+    mcmahan2017.SMALL,
+    sections,
+    tuple(cells),
+  )
 
 
 def _cells(row: str, printed: Printed) -> list[Cell]:

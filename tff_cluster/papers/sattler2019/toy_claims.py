@@ -1,6 +1,7 @@
 """What CFL (Sattler et al. 2019) says of its toy problems, figures 1 and 2, each as a check that can fail.
 
-The paper prints no number here. Where a limit decides, it is named in the claim or in the note of the finding.
+The paper prints no number here. Where a limit decides, it is named in the claim or in the note of the finding. Toys are computed to the
+end with exact gradients, not sampled: what they show is shown by one example, so that they have no seeds to judge over.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ import numpy as np
 
 from tff_cluster.base.words import percent, plural
 from tff_cluster.papers.sattler2019.toys.results import ClientsToy, RisksToy
-from tff_cluster.scorecard.claims import Claim, Finding, judged, whole
+from tff_cluster.scorecard.claims import Finding, RuledClaim, judged
 
 _PAPER = 'Sattler et al. 2019'
 _LINE_AT_BEST = 0.75  # A line gets at most three of the four discs of XOR right.
@@ -161,51 +162,51 @@ _FIGURE_1, _FIGURE_2 = f'{_PAPER}, figure 1', f'{_PAPER}, figure 2'
 _BOTH = ('incongruent', 'congruent')
 _WORDS = 'said in words'
 
-CLAIMS: Mapping[str, tuple[Claim, ...]] = {
+CLAIMS: Mapping[str, tuple[RuledClaim, ...]] = {
     'cfl/figure1': (
-        Claim('Left: a linear model cannot fit all clients’ data at once', _FIGURE_1, _WORDS, whole('xor'), _no_line_fits),
-        Claim(
-            'Right: no model can fit all clients’ data at once', _FIGURE_1, _WORDS, whole('conditionals', 'conditionals_richer'),
+        RuledClaim('Left: a linear model cannot fit all clients’ data at once', _FIGURE_1, _WORDS, ('xor',), _no_line_fits),
+        RuledClaim(
+            'Right: no model can fit all clients’ data at once', _FIGURE_1, _WORDS, ('conditionals', 'conditionals_richer',),
             _no_model_fits,
         ),
-        Claim(
+        RuledClaim(
             'In both cases the data of clients of one cluster can be separated easily', _FIGURE_1, _WORDS,
-            whole('xor', 'conditionals'), _alone,
+            ('xor', 'conditionals',), _alone,
         ),
         *(
             claim
             for side, name in (('Left', 'xor'), ('Right', 'conditionals'))
             for claim in (
-                Claim(
+                RuledClaim(
                     f'{side}: one model for all ends where the mean gradient vanishes and the clients’ do not',
-                    f'{_PAPER}, equation 3', _WORDS, whole(name), _violated(name),
+                    f'{_PAPER}, equation 3', _WORDS, (name,), _violated(name),
                 ),
-                Claim(
+                RuledClaim(
                     f'{side}: there, gradients of one cluster agree and those of different clusters are opposite',
-                    f'{_PAPER}, equation 4', '1 and −1', whole(name), _signs(name),
+                    f'{_PAPER}, equation 4', '1 and −1', (name,), _signs(name),
                 ),
-                Claim(
+                RuledClaim(
                     f'{side}: CFL finds the clusters, and then every client is right', f'{_PAPER}, equation 6', _WORDS,
-                    whole(name), _planted_found(name),
+                    (name,), _planted_found(name),
                 ),
             )
         ),
-        Claim(
+        RuledClaim(
             'A model that is complex enough makes the clients of XOR congruent: nothing is split', f'{_PAPER}, section 1 (b)',
-            _WORDS, whole('xor_richer'), _richer_is_congruent,
+            _WORDS, ('xor_richer',), _richer_is_congruent,
         ),
-        Claim(
+        RuledClaim(
             'The same model leaves diverging conditionals incongruent', f'{_PAPER}, section 1 (a)', _WORDS,
-            whole('conditionals_richer'), _richer_is_not_enough,
+            ('conditionals_richer',), _richer_is_not_enough,
         ),
     ),
     'cfl/figure2': (
-        Claim('Federated Learning converges to a stationary point of its objective', _FIGURE_2, _WORDS, whole(*_BOTH), _converges),
-        Claim('Incongruent: there the gradients of both clients are of positive norm', _FIGURE_2, _WORDS, whole(*_BOTH[:1]), _positive_norms),
-        Claim('Incongruent: they point into opposite directions', f'{_FIGURE_2}, and equation 4', '−1', whole(*_BOTH[:1]), _opposite),
-        Claim('Incongruent: ∇R₁ = −(a₂/a₁) ∇R₂', f'{_PAPER}, equation 3', 'derived', whole(*_BOTH[:1]), _equation_3),
-        Claim('Congruent: there is an area where both risks are smallest', _FIGURE_2, _WORDS, whole(*_BOTH), _area),
-        Claim('Congruent: the norms of both gradients go to zero', _FIGURE_2, _WORDS, whole(*_BOTH[1:]), _vanishing_norms),
-        Claim('The norms tell the two cases apart', f'{_FIGURE_2}, and criterion 5', _WORDS, whole(*_BOTH), _told_apart),
+        RuledClaim('Federated Learning converges to a stationary point of its objective', _FIGURE_2, _WORDS, _BOTH, _converges),
+        RuledClaim('Incongruent: there the gradients of both clients are of positive norm', _FIGURE_2, _WORDS, _BOTH[:1], _positive_norms),
+        RuledClaim('Incongruent: they point into opposite directions', f'{_FIGURE_2}, and equation 4', '−1', _BOTH[:1], _opposite),
+        RuledClaim('Incongruent: ∇R₁ = −(a₂/a₁) ∇R₂', f'{_PAPER}, equation 3', 'derived', _BOTH[:1], _equation_3),
+        RuledClaim('Congruent: there is an area where both risks are smallest', _FIGURE_2, _WORDS, _BOTH, _area),
+        RuledClaim('Congruent: the norms of both gradients go to zero', _FIGURE_2, _WORDS, _BOTH[1:], _vanishing_norms),
+        RuledClaim('The norms tell the two cases apart', f'{_FIGURE_2}, and criterion 5', _WORDS, _BOTH, _told_apart),
     ),
 }  # fmt: skip

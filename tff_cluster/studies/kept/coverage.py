@@ -17,7 +17,8 @@ from tff_cluster.studies.reproduction import runs as runs_lib
 _SCALES = ('paper', 'small')
 # What verdicts begin with, in words of a count; scorecards say more behind it.
 _VERDICTS = {
-  'reproduced': 'reproduced', 'differs': 'differ', 'undecided': 'undecided', 'one seed': 'one seed', 'holds': 'hold',
+  'reproduced': 'reproduced', 'differs': 'differ', 'undecided': 'undecided', 'one seed': 'one seed',
+  'two seeds': 'two seeds', 'holds': 'hold',
   'fails': 'fail', 'not decidable': 'not decidable', 'within': 'within the tolerance',
 }  # fmt: skip
 

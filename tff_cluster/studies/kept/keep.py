@@ -155,13 +155,16 @@ def _run_lines(
     minutes = round(sum(each.seconds for each in results.timing) / 60, 1)
     for row, clustering in zip(rows, results.clusterings or (None,), strict=True):
       ours = Ours(row, (Run(seed, results, clustering),))
-      columns = ours.percent or dict.fromkeys(COLUMNS)
+      columns = {name: values[0] for name, values in ours.columns.items()} or dict.fromkeys(COLUMNS)
       told: tuple[float | None, ...] = (None,) * 4
       if clustering is not None:
         aris = [values[0] for values in ours.recovery.values()]
         spent = next((each.client_rounds for each in results.summary if each.label == clustering.label), None)
         told = (clustering.num_clusters, clustering.threshold, aris[0] if aris else None, spent)
-      numbers = (*(_rounded(columns[name]) for name in COLUMNS), _rounded(ours.baseline['accuracy_end']))
+      numbers = (
+        *(_rounded(columns[name]) for name in COLUMNS),
+        _rounded(ours.baseline_columns['accuracy_end'][0]),
+      )
       yield row.name, seed, (row.name, seed, results.digest, *told, *numbers, minutes)
 
 

@@ -15,7 +15,7 @@ from tff_cluster.report import scorecard_tables
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard.cells import Line, without_remark
-from tff_cluster.scorecard.claims import Claim, Finding
+from tff_cluster.scorecard.claims import AnyClaim, Finding
 from tff_cluster.scorecard.curves import TARGETS, CurveMeasures, measure
 from tff_cluster.scorecard.published import Published
 from tff_cluster.scorecard.rows import Ours
@@ -42,7 +42,7 @@ class Page:
   published: Published
   rows: Mapping[str, Any]
   lines: Sequence[Line]
-  findings: Sequence[tuple[Claim, Finding]]
+  findings: Sequence[tuple[AnyClaim, Finding]]
   remark: str
   folder: Path
   run_folder: Path | None = None
@@ -70,7 +70,7 @@ def _claims(page: Page) -> Parts:
 def _numbers(page: Page) -> Parts:
   if not any(line.published is not None for line in page.lines):
     return []
-  text = 'Below ours stands its 95% interval over seeds, where there are several.'
+  text = 'Below ours stands what is judged in its place, where a number fluctuates from round to round, and the 95% interval over seeds.'
   if any(line.column.startswith('expert') for line in page.lines):
     text += ' Accuracies are of the global test set. Expert 1 is the best one.'
   caption = f'{page.published.title} ({page.published.source})'
@@ -97,9 +97,18 @@ def _cell(line: Line, remark: str) -> dict[str, str | None]:
     'look': scorecard_tables.look(line),
     'paper': _with_ratio(line.published, line.published_ratio),
     'ours': _with_ratio(line.ours, line.ours_ratio),
+    'window': scorecard_tables.window(line, 1),
     'interval': scorecard_tables.interval(line, 1),
-    'verdict': without_remark(line.verdict, remark),
+    'verdict': _verdict(line, remark),
   }
+
+
+def _verdict(line: Line, remark: str) -> str:
+  """Returns verdict and difference: 'reproduced: +0.4 points; ratio: differs'."""
+  told = without_remark(line.verdict, remark)
+  if line.difference is not None and line.cell is not None:
+    told += f': {signed(line.difference)} {line.cell.unit.noun}s'
+  return told + (f'; ratio: {without_remark(line.ratio_verdict, remark)}' if line.ratio_verdict else '')
 
 
 def _with_ratio(value: float | str | None, ratio: float | None) -> str:

@@ -1,0 +1,96 @@
+"""CFL as the paper draws it: figure 3, and our table of splits, with a fault for each claim."""
+
+from collections.abc import Iterator
+
+from tests.made_up import in_json
+from tests.made_up.scorecard_rows import changed, make_ours
+from tff_cluster.experiment.result_parts import Split
+from tff_cluster.papers.sattler2019 import tables
+from tff_cluster.scorecard.rows import Ours, Run
+
+NAMES = (tables.FIGURE3.name, tables.SPLITS.name)
+
+
+def test(number: int, verdict: str = 'split', rise: float = 0.25, similarity: float = 0.02) -> Split:
+  """Returns a test of a cluster."""
+  halves = [[0.20, 0.20 + rise, 0.30], [0.20, 0.22, 0.21]] if verdict == 'split' else None
+  told = {'round': number, 'verdict': verdict, 'half_accuracy': halves, 'mean_similarity': similarity}
+  return in_json.record(Split, told)
+
+
+def runs(before=(0.20, 0.25), after=(0.59, 0.60)) -> tuple[Run, ...]:
+  """Returns a run of two clients with these accuracies at the end of Phase 1, and in the last round."""
+  made = in_json.typed({
+    'config': {}, 'phase1': {'evaluation': {'client_accuracy': list(before)}},
+    'clusterings': [{'label': 'cfl', 'evaluations': {'own': {'client_accuracy': list(after)}}}],
+  })  # fmt: skip
+  return (Run(0, made, made.clusterings[0]),)
+
+
+def splits_of(*tests: Split) -> tuple[list[Split]]:
+  return (list(tests),)
+
+
+LAST = test(199, 'stopped')
+_TOLD = {
+  'windows': {'accuracy_end': (59.0,)}, 'baseline_windows': {'accuracy_end': (21.0,)}, 'seeds': (0,), 'num_clusters': (4,),
+  'threshold': (None,), 'rounds_after': 51, 'rounds_end': 200, 'accuracy_by_seed': ({51: 25.0, 200: 59.0},),
+  'baseline_by_seed': ({n: 20.0 for n in range(1, 201)},), 'recovery': {'group': (1.0,)},
+  'splits': splits_of(test(50), test(100), test(150), LAST),
+}  # fmt: skip
+
+
+def drawn(row=tables.FIGURE3.rows[0], of=None, **changes) -> Ours:
+  """Returns figure 3 as the paper draws it, of one seed, with some things changed."""
+  made = Ours(row, of or runs())
+  made.__dict__.update({**_TOLD, **changes})
+  made.__dict__['clusterings'] = tuple(run.clustering for run in made.runs)
+  return made
+
+
+def split_rows(**changes) -> dict[str, Ours]:
+  """Returns rows of cfl/splits as the paper says it: one cluster where clients agree, the planted groups elsewhere."""
+  rows = {}
+  for row in tables.SPLITS.rows:
+    planted = any(word in row.name for word in tables.PLANTED)
+    told = {key: _TOLD[key] for key in ('windows', 'baseline_windows', 'seeds')}
+    found = make_ours(row, **told, num_clusters=(4 if planted else 1,), recovery={'group': (1.0,)})
+    rows[row.name] = changed(found, **changes.get(row.name, {}))
+  return rows
+
+
+def good(name: str) -> dict[str, Ours]:
+  """Returns rows for which every claim holds."""
+  return {drawn().row.name: drawn()} if name == tables.FIGURE3.name else split_rows()
+
+
+def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
+  """Yields how the words of a claim start, and rows on which it fails."""
+  if name == tables.FIGURE3.name:
+    rising = ({n: 15.0 + 0.1 * n for n in range(1, 201)},)
+    for start, found in (
+      ('Before the first split', drawn(baseline_by_seed=({n: 35.0 for n in range(1, 201)},))),
+      ('They stagnate', drawn(baseline_by_seed=rising)),
+      ('Three splits', drawn(splits=splits_of(test(50), test(100), test(100), LAST))),
+      ('The first split', drawn(splits=splits_of(test(50, rise=0.19), test(100), test(150), LAST))),
+      ('All clusters', drawn(recovery={'group': (0.9,)})),
+      (
+        'Similarity within',
+        drawn(splits=splits_of(test(50), test(100), test(150), test(199, 'stopped', similarity=0.3))),
+      ),
+      ('The accuracy of all clients', drawn(of=runs(after=(0.70, 0.45)))),
+      ('Accuracy ends close to', drawn(windows={'accuracy_end': (50.0,)})),
+    ):
+      yield start, {found.row.name: found}
+    return
+  for variant, guarded in (('As printed', tables.AS_PRINTED), ('Guarded', tables.GUARDED)):
+    yield (
+      f'{variant}: clients that agree',
+      split_rows(**{f'labels skewed; {guarded}': {'num_clusters': (2,)}}),
+    )
+    yield (
+      f'{variant}: planted groups',
+      split_rows(**{f'rotated, 2 groups; {guarded}': {'recovery': {'group': (0.5,)}}}),
+    )
+    worse = {'windows': {'accuracy_end': (20.0,)}}
+    yield f'{variant}: clients of planted', split_rows(**{f'labels swapped, 4 groups; {guarded}': worse})

@@ -1,0 +1,79 @@
+"""What numbers over seeds settle: whether their mean lies inside a zone, outside of it, or neither is sure.
+
+A zone is where a number must lie: near a printed one, or where a claim says. The mean over seeds lies inside where its 90%
+Student interval does (two one-sided tests at 5%; Schuirmann 1987), outside where its 95% interval has nothing in common with the
+zone. One or two seeds settle nothing. Margins are those of scorecard/units.py.
+"""
+
+import math
+from collections.abc import Sequence
+
+from tff_cluster.scorecard.intervals import student_interval
+
+# From so many seeds on there is a verdict.
+FEWEST_SEEDS = 3
+INSIDE, OUTSIDE, UNDECIDED = 'inside', 'outside', 'undecided'
+# By the number of seeds.
+FEW = {1: 'one seed', 2: 'two seeds'}
+_SLACK = 1e-9  # Keeps what is exactly at a limit from being judged by rounding of binary fractions.
+
+
+def is_within(value: float, low: float, high: float) -> bool:
+  """Returns whether a number lies in a zone, its ends included."""
+  return low - _SLACK <= value <= high + _SLACK
+
+
+def place(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> str:
+  """Returns where the mean of numbers lies: INSIDE, OUTSIDE, UNDECIDED, or 'one seed' or 'two seeds'.
+
+  Args:
+    values: At least one, one a seed; infinite where a ratio has no denominator or a target is never reached, nan where nothing can
+      be said of a seed. With such values there is no interval: all must lie inside, or all outside.
+    low, high: The zone.
+  """
+  if len(values) < FEWEST_SEEDS:
+    return FEW[len(values)]
+  if any(map(math.isnan, values)):
+    return UNDECIDED
+  if any(map(math.isinf, values)):
+    within = [is_within(value, low, high) for value in values]
+    return INSIDE if all(within) else UNDECIDED if any(within) else OUTSIDE
+  inner, outer = student_interval(values, 0.9), student_interval(values, 0.95)
+  assert inner.low is not None and inner.high is not None and outer.low is not None and outer.high is not None
+  if is_within(inner.low, low, high) and is_within(inner.high, low, high):
+    return INSIDE
+  return OUTSIDE if outer.high < low - _SLACK or outer.low > high + _SLACK else UNDECIDED
+
+
+def place_of_answers(answers: Sequence[bool]) -> str:
+  """Returns INSIDE where something is so in every seed, OUTSIDE where it is not in at least half of them, else UNDECIDED.
+
+  What is either so or not has no Student interval.
+
+  Args:
+    answers: At least one, one a seed.
+  """
+  if len(answers) < FEWEST_SEEDS:
+    return FEW[len(answers)]
+  right = sum(answers)
+  return INSIDE if right == len(answers) else OUTSIDE if 2 * right <= len(answers) else UNDECIDED
+
+
+def agreed(places: Sequence[str], enough: int | None = None) -> str:
+  """Returns the place of several together: INSIDE where enough are, OUTSIDE where too few still can be, else what hinders it.
+
+  Args:
+    places: What `place` returns, or another word for what is missing, of each.
+    enough: How many must be INSIDE; None: all.
+
+  Returns:
+    INSIDE, OUTSIDE, a word for what is missing, 'one seed', 'two seeds' or UNDECIDED, the first that applies.
+  """
+  wanted = len(places) if enough is None else enough
+  if places.count(INSIDE) >= wanted:
+    return INSIDE
+  if len(places) - places.count(OUTSIDE) < wanted:
+    return OUTSIDE
+  open_ones = [found for found in places if found not in (INSIDE, OUTSIDE)]
+  missing = [found for found in open_ones if found != UNDECIDED and found not in FEW.values()]
+  return next((found for found in (*missing, *FEW.values()) if found in open_ones), UNDECIDED)
