@@ -72,7 +72,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     'cluster': 'Number of the cluster, from 0.',
     'size': 'Number of members.',
     'members': 'Tuple of their ids.',
-    'group': 'Planted group that most members are of; missing as above.',
+    'group': 'Planted group that most members are of; missing where none is planted, or clients belong to several.',
     'group_share': 'Share of the members that are of it, 0 to 1.',
     'best_validation': 'Highest accuracy that its model attained on validation rows of members, 0 to 1.',
     'accuracy': 'Of its model on test rows of members, 0 to 1.',
