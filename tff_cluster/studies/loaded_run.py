@@ -138,9 +138,8 @@ class LoadedRun:
     """Returns a line for each contender, the same that the run printed at its end; identical clusterings share one."""
     lines = []
     for line in self.results.summary:
-      found = {'contender': line.label, **line.to_json()}
-      found['low'], found['high'] = found.pop('interval') or (None, None)
-      lines.append(found)
+      low, high = line.interval or (None, None)
+      lines.append({'contender': line.label, 'low': low, 'high': high} | vars(line))
     return _table('summary', lines)
 
   def history(self) -> 'pd.DataFrame':
