@@ -16,15 +16,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from packaging import requirements, utils, version
 
+import tff_cluster
 from tests.made_up import in_json
 from tests.made_up.rendering import unrendered
 from tests.programs.children import run_here
 from tff_cluster import papers
 from tff_cluster.aggregation import rules
 from tff_cluster.base import errors
-from tff_cluster.cli import flags, parse, program
+from tff_cluster.cli import commands, flags, parse, program
 from tff_cluster.clustering import estimators, methods
 from tff_cluster.data import datasets, populate
 from tff_cluster.experiment import config
@@ -40,12 +42,14 @@ ROOT = pathlib.Path(__file__).parents[1]
 README, BUILD, CONTRIBUTING, PAPER_MAP = (
   ROOT / name for name in ('README.md', 'BUILD.md', 'CONTRIBUTING.md', 'docs/paper_map.md')
 )
-PAGES = (README, BUILD, CONTRIBUTING, PAPER_MAP, ROOT / 'CHANGELOG.md')
+HOW_TO = (ROOT / 'docs/install.md', ROOT / 'docs/python.md')
+PAGES = (README, BUILD, CONTRIBUTING, PAPER_MAP, ROOT / 'CHANGELOG.md', *HOW_TO)
 ROOMS = ('tff_cluster', 'phases', 'flags', 'tests', 'docs', 'benchmarks')
 TOP_LEVEL = {'README.md', 'BUILD.md', 'CONTRIBUTING.md', 'CHANGELOG.md', '.ci/run'}
 TOP_LEVEL |= {'requirements.in', 'requirements.lock', 'requirements.overrides.txt'}
+TOP_LEVEL |= {'Containerfile', 'CITATION.cff', '.pre-commit-config.yaml'}
 # First words of command lines that are not ours to check.
-OTHERS = ('uv', 'pyenv', 'conda', 'sudo', 'source')
+OTHERS = ('uv', 'pyenv', 'conda', 'sudo', 'source', 'pip', 'python3.11', 'podman', 'pre-commit')
 
 
 @pytest.fixture(autouse=True)
@@ -93,9 +97,16 @@ def read_all_flags() -> None:
     parse.experiment_config_from_flags()
 
 
+def as_module(words: list[str]) -> list[str]:
+  """Returns `python -m phases.NAME ...` for the words of `tff-cluster COMMAND ...`, and of other lines the words."""
+  if words[0] != commands.PROGRAM:
+    return words
+  return ['python', '-m', commands.found('phases', ROOT / 'phases')[words[1]].module, *words[2:]]
+
+
 def check_command(line: str, tmp_path: pathlib.Path) -> int:
-  """Parses a command line of phases.* in this process, without doing its work."""
-  name, *arguments = shlex.split(line)[2:]
+  """Parses a command line of phases.*, or of tff-cluster, in this process, without doing its work."""
+  name, *arguments = as_module(shlex.split(line))[2:]
   for i, argument in enumerate(arguments):
     if argument.startswith('--config_file='):
       assert argument.endswith('/config.json')
@@ -112,7 +123,7 @@ def test_command_lines_are_understood(line, tmp_path, capsys, monkeypatch):
   (tmp_path / 'my_rules.py').write_text(scripts(README)['my_rules.py'])
   monkeypatch.syspath_prepend(tmp_path)
   first, *rest = shlex.split(line)
-  if line.startswith('python -m '):
+  if line.startswith('python -m ') or (first == commands.PROGRAM and not rest[0].startswith('-')):
     code = check_command(line, tmp_path)
     assert (code, capsys.readouterr().err) == (0, '')
   elif first == 'make':
@@ -123,7 +134,7 @@ def test_command_lines_are_understood(line, tmp_path, capsys, monkeypatch):
   elif first == 'tensorboard':
     assert 'tensorboard' in locked()
   else:
-    assert first in OTHERS
+    assert first in (*OTHERS, commands.PROGRAM)
 
 
 def test_wrong_command_lines_would_be_noticed(tmp_path, capsys):
@@ -373,6 +384,31 @@ def test_the_experiment_from_python_runs_and_leaves_the_files_that_the_build_not
   for name in files:
     pattern = name.replace('LABEL', '*').replace('KIND', '*')
     assert any((tmp_path / 'runs/python').glob(pattern)), name
+
+
+def test_the_container_installs_the_lock_with_its_hashes_and_runs_a_preset():
+  lines = (ROOT / 'Containerfile').read_text().replace('\\\n', ' ').splitlines()
+  steps = [line.partition(' ')[::2] for line in lines if line and not line.startswith('#')]
+  assert steps[0][0] == 'FROM' and re.fullmatch(r'python:3\.11[a-z-]*', steps[0][1])
+  installs = [text for kind, text in steps if kind == 'RUN']
+  assert ' --no-deps --require-hashes -r requirements.lock' in installs[0]
+  assert ' --no-deps --no-build-isolation --no-index .' in installs[1] and len(installs) == 2
+  copied = [name for kind, text in steps if kind == 'COPY' for name in text.split()[:-1]]
+  assert all((ROOT / name).exists() for name in copied) and {'tff_cluster', 'phases', 'flags'} <= set(copied)
+  (entry,), (given,) = (
+    [json.loads(text) for kind, text in steps if kind == word] for word in ('ENTRYPOINT', 'CMD')
+  )
+  assert check_command(shlex.join([*entry, *given]), ROOT) == 0
+  assert '://' not in ''.join(lines)
+
+
+def test_the_citation_is_of_this_version_and_the_hooks_run_what_make_runs():
+  citation = yaml.safe_load((ROOT / 'CITATION.cff').read_text())
+  assert {'cff-version', 'message', 'title', 'authors'} <= citation.keys()
+  assert citation['version'] == tff_cluster.__version__
+  (repository,) = yaml.safe_load((ROOT / '.pre-commit-config.yaml').read_text())['repos']
+  assert repository['repo'] == 'local'
+  assert [(hook['entry'], hook['language']) for hook in repository['hooks']] == [('make check', 'system')]
 
 
 def locked() -> dict[str, version.Version]:

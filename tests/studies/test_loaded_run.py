@@ -14,6 +14,7 @@ import pytest
 import tff_cluster
 from tests.made_up import finished_run
 from tff_cluster.base.errors import InputError
+from tff_cluster.scorecard import summary
 from tff_cluster.scorecard.contenders import FEDAVG
 from tff_cluster.studies import loaded_run
 
@@ -97,6 +98,24 @@ def test_clusters_have_their_members_scores_and_commonest_group(run, written):
     assert votes[line.group] == votes.max() and line.group_share == votes.max() / line.size
 
 
+def test_the_summary_is_what_the_run_told(folder, tmp_path):
+  value, arrays = finished_run.make_run()
+  told = summary.of_run(tff_cluster.load(folder).results)
+  finished_run.save(tmp_path, value | {'summary': [line.to_json() for line in told]}, arrays)
+  run = tff_cluster.load(tmp_path)
+  found, means = (
+    run.summary().set_index('contender'),
+    run.clients().groupby('contender')[['accuracy', 'gain']].mean(),
+  )
+  assert found.index.tolist() == [FEDAVG, 'kmeans', 'dynamic_distance', 'hierarchical']
+  np.testing.assert_allclose(found.mean_client_accuracy, means.accuracy[found.index])
+  np.testing.assert_allclose(found.difference[1:], means.gain[found.index[1:]])
+  assert (found.low[1:] <= found.difference[1:]).all() and (found.difference[1:] <= found.high[1:]).all()
+  assert (
+    np.isnan(found.low[FEDAVG]) and found.num_clusters[FEDAVG] is pd.NA and found.num_clusters['kmeans'] == 4
+  )
+
+
 def test_evaluations_have_every_rule_and_the_means_of_their_clients(run, written):
   evaluations = run.evaluations().set_index(['contender', 'rule'])
   for told in written['clusterings']:
@@ -133,6 +152,15 @@ def test_reading_writes_nothing_and_imports_no_tensorflow(folder):
   )
   subprocess.run([sys.executable, '-c', script], cwd=ROOT, check=True)
   assert {path: path.stat().st_mtime_ns for path in [folder, *folder.rglob('*')]} == before
+
+
+def test_the_scripts_of_the_page_run(tmp_path, monkeypatch, capsys):
+  monkeypatch.chdir(tmp_path)
+  for place in ('demo', 'compare_mixture/seed_0', 'compare_mixture/seed_1'):
+    finished_run.write_run(tmp_path / 'runs' / place)
+  for script in re.findall(r'^```python\n(.*?)^```$', (ROOT / 'docs/python.md').read_text(), re.M | re.S):
+    exec(compile(script, script.split()[1], 'exec'), {})
+  assert 'seed_1' in capsys.readouterr().out
 
 
 FOREIGN = {
