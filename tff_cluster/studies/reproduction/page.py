@@ -74,7 +74,8 @@ def write_page(
   told = [*numbers, *(headline.claim_line(published.name, *pair, remark) for pair in findings)]
   size = TOY_SCALE if is_toy else remark or 'the paper’s'
   write_records(headline.records(told, size), headline.FIELDS, folder)
-  shown = scorecard_tables.numbers_table(numbers, remark, published.title)
+  # A table may leave its page, so it says in each line at which scale it was run.
+  shown = scorecard_tables.numbers_table(numbers, '', f'{published.title} ({size})')
   claims = scorecard_tables.claims_table(findings, remark)
   write_file(folder / 'scorecard.tex', latex.text([shown, claims]))
   parts = [_answer(page)]
