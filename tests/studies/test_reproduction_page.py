@@ -73,7 +73,7 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, r
     {p.relative_to(tmp_path / name): p.read_bytes() for p in (tmp_path / name).rglob('*') if p.is_file()}
     for name in ('one', 'two')
   )
-  assert len(written) == 7 and written == again
+  assert len(written) == 8 and written == again
 
 
 def test_the_page_shows_intervals_chosen_thresholds_and_every_planted_grouping(tmp_path):
