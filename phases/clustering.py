@@ -20,6 +20,9 @@ from tff_cluster.experiment import config, phase_files, run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 
+# What the installed program calls it.
+COMMAND = 'cluster'
+
 
 def define_flags() -> None:
   flags.define('vectors', 'clustering', 'clusterings', 'output_dir')

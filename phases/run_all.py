@@ -14,6 +14,9 @@ from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import early_checks
 
+# What the installed program calls it.
+COMMAND = 'run'
+
 
 def define_flags() -> None:
   flags.define('data', 'training', 'clusterings', 'evaluation', 'dry_run', 'run', 'export', 'machine')

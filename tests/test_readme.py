@@ -24,7 +24,7 @@ from tests.programs.children import run_here
 from tff_cluster import papers
 from tff_cluster.aggregation import rules
 from tff_cluster.base import errors
-from tff_cluster.cli import flags, parse, program
+from tff_cluster.cli import commands, flags, parse, program
 from tff_cluster.clustering import estimators, methods
 from tff_cluster.data import datasets, populate
 from tff_cluster.experiment import config
@@ -41,12 +41,14 @@ README, BUILD, CONTRIBUTING, PAPER_MAP = (
   ROOT / name for name in ('README.md', 'BUILD.md', 'CONTRIBUTING.md', 'docs/paper_map.md')
 )
 KEPT = ROOT / 'docs/results/data'
-PAGES = (README, BUILD, CONTRIBUTING, PAPER_MAP, ROOT / 'CHANGELOG.md')
+HOW_TO = (ROOT / 'docs/install.md', ROOT / 'docs/python.md')
+PAGES = (README, BUILD, CONTRIBUTING, PAPER_MAP, ROOT / 'CHANGELOG.md', *HOW_TO)
 ROOMS = ('tff_cluster', 'phases', 'flags', 'tests', 'docs', 'benchmarks')
 TOP_LEVEL = {'README.md', 'BUILD.md', 'CONTRIBUTING.md', 'CHANGELOG.md', '.ci/run'}
 TOP_LEVEL |= {'requirements.in', 'requirements.lock', 'requirements.overrides.txt'}
+TOP_LEVEL |= {'Containerfile', 'CITATION.cff', '.pre-commit-config.yaml'}
 # First words of command lines that are not ours to check.
-OTHERS = ('uv', 'pyenv', 'conda', 'sudo', 'source')
+OTHERS = ('uv', 'pyenv', 'conda', 'sudo', 'source', 'pip', 'python3.11', 'podman', 'pre-commit')
 
 
 @pytest.fixture(autouse=True)
@@ -96,9 +98,16 @@ def read_all_flags() -> None:
     parse.experiment_config_from_flags()
 
 
+def as_module(words: list[str]) -> list[str]:
+  """Returns `python -m phases.NAME ...` for the words of `tff-cluster COMMAND ...`, and of other lines the words."""
+  if words[0] != commands.PROGRAM:
+    return words
+  return ['python', '-m', commands.found('phases', ROOT / 'phases')[words[1]].module, *words[2:]]
+
+
 def check_command(line: str, tmp_path: pathlib.Path) -> int:
-  """Parses a command line of phases.* in this process, without doing its work."""
-  name, *arguments = shlex.split(line)[2:]
+  """Parses a command line of phases.*, or of tff-cluster, in this process, without doing its work."""
+  name, *arguments = as_module(shlex.split(line))[2:]
   for i, argument in enumerate(arguments):
     if argument.startswith('--config_file='):
       assert argument.endswith('/config.json')
@@ -115,7 +124,7 @@ def test_command_lines_are_understood(line, tmp_path, capsys, monkeypatch):
   (tmp_path / 'my_rules.py').write_text(scripts(README)['my_rules.py'])
   monkeypatch.syspath_prepend(tmp_path)
   first, *rest = shlex.split(line)
-  if line.startswith('python -m '):
+  if line.startswith('python -m ') or (first == commands.PROGRAM and not rest[0].startswith('-')):
     code = check_command(line, tmp_path)
     assert (code, capsys.readouterr().err) == (0, '')
   elif first == 'make':
@@ -126,7 +135,7 @@ def test_command_lines_are_understood(line, tmp_path, capsys, monkeypatch):
   elif first == 'tensorboard':
     assert 'tensorboard' in locked()
   else:
-    assert first in OTHERS
+    assert first in (*OTHERS, commands.PROGRAM)
 
 
 def test_wrong_command_lines_would_be_noticed(tmp_path, capsys):

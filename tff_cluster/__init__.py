@@ -1,7 +1,7 @@
 """Clustered federated learning on TensorFlow Federated, reproduced and compared.
 
-`tff_cluster.run_experiment` and the classes of a configuration are here, too, and are imported when they are asked for:
-importing this package costs nothing.
+`tff_cluster.run_experiment`, `tff_cluster.load` and the classes of a configuration are here, too, and are imported when they are
+asked for: importing this package costs nothing.
 """
 
 import importlib
@@ -11,6 +11,8 @@ __version__ = '0.1.0'
 
 _FOUND_IN = {
   'run_experiment': 'tff_cluster.studies.single_run',
+  'load': 'tff_cluster.studies.loaded_run',
+  'load_all': 'tff_cluster.studies.loaded_run',
   'ClusteringConfig': 'tff_cluster.clustering.clustering_config',
   'DataConfig': 'tff_cluster.data.data_config',
   'EvaluationConfig': 'tff_cluster.experiment.sections',

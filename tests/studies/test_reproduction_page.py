@@ -14,6 +14,7 @@ from tests.made_up.scorecard_rows import changed
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.cost import Cost
 from tff_cluster.experiment.measured import Choice, Cut
+from tff_cluster.report import latex
 from tff_cluster.scorecard.claims import Finding, RuledClaim
 from tff_cluster.scorecard.published import PAPER, Scale
 from tff_cluster.studies.reproduction import figures
@@ -80,7 +81,7 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, r
     {p.relative_to(tmp_path / name): p.read_bytes() for p in (tmp_path / name).rglob('*') if p.is_file()}
     for name in ('one', 'two')
   )
-  assert len(written) == 7 and written == again
+  assert len(written) == 8 and written == again
 
 
 def test_the_page_shows_intervals_chosen_thresholds_and_every_planted_grouping(tmp_path):
@@ -107,6 +108,8 @@ def test_every_file_of_a_scaled_down_run_says_so(tmp_path, published, monkeypatc
   for name in ('index.html', 'scorecard.csv', 'scorecard.json'):
     text = (tmp_path / name).read_text()
     assert REMARK in text and 'verdict">reproduced' not in text and ',reproduced,' not in text
+  in_latex = (tmp_path / 'scorecard.tex').read_text()
+  assert in_latex.count(latex.escaped(REMARK)) >= 2 and '& reproduced &' not in in_latex
   page, written = path.read_text(), WrittenPage(path)
   assert '(scale small)</title>' in page and '(scale small)</h1>' in page
   assert 'the paper’s scale)' not in page

@@ -2,12 +2,15 @@
 
 absl reads them as well, but waits for ever on a pipe, fills the memory from a device, and goes on, with a warning, where a
 file includes itself.
+
+flags/NAME.flags is a preset of this package wherever there is no such file: an installed package has no flags/ beside it.
 """
 
 import os
 from collections.abc import Iterator, Sequence
 
 from tff_cluster.base.errors import InputError
+from tff_cluster.experiment import preset
 from tff_cluster.storage import small_file
 
 _NAMES = ('--flagfile', '-flagfile')
@@ -37,11 +40,19 @@ def expanded(arguments: Sequence[str], within: tuple[str, ...] = ()) -> list[str
     path = path if equals else next(rest, '')
     if not path.strip():
       raise InputError('--flagfile= names no file' if equals else '--flagfile with no argument')
-    path = os.path.expanduser(path.strip())
+    path = _found(os.path.expanduser(path.strip()))
     if path in within:
       raise InputError(f'--flagfile={path}: the file includes itself')
     found += expanded(list(_lines(path)), (*within, path))
   return found
+
+
+def _found(path: str) -> str:
+  """Returns the path, or that of the preset that it names where nothing is there."""
+  folder, name = os.path.split(path)
+  packaged = preset.FOLDER / name
+  is_preset = folder == 'flags' and not os.path.lexists(path) and packaged.is_file()
+  return str(packaged) if is_preset else path
 
 
 def _lines(path: str) -> Iterator[str]:

@@ -36,18 +36,18 @@ def wanted(argv: list[str]) -> str | None:
   return None
 
 
-def render(program: str, doc: str, own: Collection[str], kind: str) -> str:
+def render(called: str, doc: str, own: Collection[str], kind: str) -> str:
   """Returns what is printed.
 
   Args:
-    program: The module that is run, for instance 'phases.clustering'.
+    called: How the program was called, for instance 'python -m phases.clustering'.
     doc: What the program says of itself.
     own: Names of the flags that the program defined.
     kind: One of FLAGS.
   """
   if kind == 'version':
     return '\n'.join(f'{name} {number}' for name, number in environment.versions().items())
-  lines = [doc.strip(), '', f'usage: python -m {program} --flag=value ...']
+  lines = [doc.strip(), '', f'usage: {called} --flag=value ...']
   by_heading: dict[str, list[str]] = {}
   for name in own:
     module = flags.FLAGS.find_module_defining_flag(name)

@@ -23,7 +23,7 @@ from absl import flags, logging
 
 from tff_cluster.base import errors
 from tff_cluster.base.errors import EnvironmentFault, InputError
-from tff_cluster.cli import flagfile
+from tff_cluster.cli import commands, flagfile
 from tff_cluster.cli import help as help_text
 from tff_cluster.engine import stock_context
 from tff_cluster.experiment import run_claim
@@ -75,11 +75,11 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
     Exception: whatever main raises that is neither wrong input nor a failing machine.
   """
   try:
-    with _defined(define_flags) as own:
+    with defined(define_flags) as own:
       kind = help_text.wanted(list(argv[1:]))
       if kind is not None:
-        name, doc = _identity(main, argv)
-        print(help_text.render(name, doc, own, kind))
+        called, doc = _identity(main, argv)
+        print(help_text.render(called, doc, own, kind))
         code = 0
       else:
         _parse(argv)
@@ -117,7 +117,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
 
 
 @contextlib.contextmanager
-def _defined(define_flags: Callable[[], None]) -> Iterator[Collection[str]]:
+def defined(define_flags: Callable[[], None]) -> Iterator[Collection[str]]:
   """Yields the names of the flags that the program defines, in order."""
   before = set(flags.FLAGS)
   own: list[str] = []
@@ -159,9 +159,14 @@ def _absl_message(error: flags.Error) -> str:
 
 
 def _identity(main: Callable, argv: Sequence[str]) -> tuple[str, str]:
+  """Returns how the program was called, and what it says of itself."""
   module = sys.modules[main.__module__]
   spec = getattr(module, '__spec__', None)
-  return (spec.name if spec else os.path.basename(argv[0])), module.__doc__ or ''
+  if argv[0].startswith(f'{commands.PROGRAM} '):
+    called = argv[0]
+  else:
+    called = f'python -m {spec.name if spec else os.path.basename(argv[0])}'
+  return called, module.__doc__ or ''
 
 
 def _end_with(error: InputError | EnvironmentFault) -> int:

@@ -9,7 +9,8 @@ from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import config
 
-FOLDER = Path(__file__).parents[2] / 'flags'
+# In a checkout a link to flags/, which is where presets are written; in an installed package the files themselves.
+FOLDER = Path(__file__).parents[1] / 'presets'
 
 
 def read_preset(

@@ -19,7 +19,7 @@ _FLAT = (
 )  # fmt: skip
 _NESTED = ('clusterings', 'models', 'metrics')
 _FILES = ('environment.json', 'population.npz', 'new_clients.npz', 'phase1.json', 'results.json', 'arrays.npz',
-          'report.html', 'scorecard.json', 'scorecard.csv')  # fmt: skip
+          'report.html', 'scorecard.json', 'scorecard.csv', 'scorecard.tex')  # fmt: skip
 _Kind = TypeVar('_Kind', bound=phase_files.PhaseFile)
 _Record = TypeVar('_Record', bound=records.Record)
 _OF_CLUSTERS = re.compile(r'(cluster|segment)_[0-9]{3,}\.(keras|csv)')

@@ -10,7 +10,7 @@ from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.measured import Timing
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.papers.rohith2020.setting import describe_setting
-from tff_cluster.report import cluster_sections, pages, personalized, run_scorecard, sections
+from tff_cluster.report import cluster_sections, latex, pages, personalized, run_scorecard, sections
 from tff_cluster.report.alternation.section import rounds_section
 from tff_cluster.report.answer import answer_run
 from tff_cluster.report.files import write_file, write_records
@@ -26,7 +26,7 @@ _REPORT = 'Report'
 
 
 def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) -> Path:
-  """Writes report.html, scorecard.json, scorecard.csv and figures/*.svg and *.png into a run's folder.
+  """Writes report.html, scorecard.json, .csv and .tex and figures/*.svg and *.png into a run's folder.
 
   What reading and drawing took is added to `timing` in results.json.
 
@@ -48,6 +48,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   headline, answers = answer_run(run.results)
   beside = run_scorecard.build(whole.results, setting)
   write_records(*beside.records(), run.path)
+  write_file(run.path / 'scorecard.tex', latex.text(beside.shown()))
   pictures = draw_pictures(run, answers, setting.is_of_paper, on_drawn)
   whole, run = (_with_own_time(each, time.monotonic() - begun) for each in (whole, run))
 

@@ -8,7 +8,7 @@ from tff_cluster.experiment.results import Results
 from tff_cluster.papers import rohith2020
 from tff_cluster.papers.rohith2020.setting import Setting
 from tff_cluster.report import scorecard_tables
-from tff_cluster.report.pages import Section
+from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import cells, headline, units
 from tff_cluster.scorecard.cells import Line
 from tff_cluster.scorecard.claims import AnyClaim, Finding
@@ -47,6 +47,10 @@ class RunScorecard:
     for published, _, findings in self.tables:
       lines += [headline.claim_line(published.name, *pair, self.setting.remark) for pair in findings]
     return headline.records(lines, self.setting.remark or 'the paper’s'), headline.FIELDS
+
+  def shown(self) -> list[Table]:
+    """Returns its tables as pages show them."""
+    return [table for pair in self._data()['tables'] for table in pair]
 
   def section(self) -> Section:
     """Returns in what the run departs from the paper, its tables and its claims, each line with its verdict."""

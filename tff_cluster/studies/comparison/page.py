@@ -9,7 +9,7 @@ import numpy as np
 
 from tff_cluster.base import cost
 from tff_cluster.base.words import plural
-from tff_cluster.report import pages
+from tff_cluster.report import latex, pages
 from tff_cluster.report.atlas import data as atlas_data
 from tff_cluster.report.atlas import page as atlas
 from tff_cluster.report.files import csv_text, write_file
@@ -35,7 +35,7 @@ from tff_cluster.studies.comparison import dial as dials
 def write(
   runs: contenders.Runs, facts: Mapping[str, Any], folder: Path, arrays: atlas_data.Arrays | None = None
 ) -> Path:
-  """Writes comparison.json, comparison.csv, figures/*.svg and *.png, atlas.html and index.html into a folder.
+  """Writes comparison.json, .csv and .tex, figures/*.svg and *.png, atlas.html and index.html into a folder.
 
   Args:
     runs: Seed and results of finished runs that differ in the seed only.
@@ -72,6 +72,8 @@ def write(
   )
   lines = document['lines']
   write_file(folder / 'comparison.csv', csv_text(tuple(lines[0]), (list(line.values()) for line in lines)))
+  tables = [sections.contenders_table(found, budget) for budget in found.budgets]
+  write_file(folder / 'comparison.tex', latex.text(tables))
   unit = config.evaluation.budget
   pictures = [save_drawn(drawn, folder) for drawn in _drawn(rows, found, dial, unit)]
 

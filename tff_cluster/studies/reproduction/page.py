@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tff_cluster.report import pages
+from tff_cluster.report import latex, pages, scorecard_tables
 from tff_cluster.report.files import write_file, write_records
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import headline
@@ -51,7 +51,7 @@ def write_page(
   folder: Path,
   run_folder: Path | None = None,
 ) -> Path:
-  """Writes scorecard.csv, scorecard.json, figures/*.svg and *.png, and index.html into a folder.
+  """Writes scorecard.csv, .json and .tex, figures/*.svg and *.png, and index.html into a folder.
 
   Args:
     published: The table or figure.
@@ -74,6 +74,10 @@ def write_page(
   told = [*numbers, *(headline.claim_line(published.name, *pair, remark) for pair in findings)]
   size = TOY_SCALE if is_toy else remark or 'the paper’s'
   write_records(headline.records(told, size), headline.FIELDS, folder)
+  # A table may leave its page, so it says in each line at which scale it was run.
+  shown = scorecard_tables.numbers_table(numbers, '', f'{published.title} ({size})')
+  claims = scorecard_tables.claims_table(findings, remark)
+  write_file(folder / 'scorecard.tex', latex.text([shown, claims]))
   parts = [_answer(page)]
   for name in published.sections:
     parts += SECTIONS[name](page)

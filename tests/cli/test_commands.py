@@ -1,0 +1,143 @@
+"""The installed program's subcommands, which follow from the programs; what shells complete; and presets wherever one is."""
+
+import importlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.programs.children import PROGRAMS, ROOT, SECONDS, call_process
+from tff_cluster.base.errors import InputError
+from tff_cluster.cli import commands, completion, flagfile, program
+
+FOUND = commands.found('phases', ROOT / 'phases')
+
+
+def test_every_program_is_a_command_whose_name_the_program_knows():
+  assert sorted(command.module for command in FOUND.values()) == [f'phases.{name}' for name in PROGRAMS]
+  for name, command in FOUND.items():
+    module = importlib.import_module(command.module)
+    assert name == getattr(module, 'COMMAND', command.module.removeprefix('phases.'))
+    assert ' '.join(module.__doc__.split()).startswith(command.about) and command.about.endswith('.')
+
+
+def test_a_new_program_is_a_command_without_being_listed(tmp_path):
+  (tmp_path / 'new_one.py').write_text(
+    '"""Does something.\n\nAnd more."""\nCOMMAND = \'fresh\'\nraise SystemExit\n'
+  )
+  (tmp_path / '__main__.py').write_text('raise SystemExit')
+  assert commands.found('mine', tmp_path) == {
+    'fresh': commands.Command('fresh', 'mine.new_one', 'Does something.')
+  }
+
+
+def test_the_overview_is_fast_and_imports_nothing_that_computes():
+  script = (
+    'import sys, phases.__main__ as m; sys.argv = ["tff-cluster", "--help"]; m.main(); '
+    'assert not {"tensorflow", "scipy", "numpy", "absl"} & {*sys.modules}'
+  )
+  answer = call_process('-c', script)
+  assert (answer.code, answer.err) == (0, '') and answer.seconds < SECONDS
+  listed = re.findall(r'^  ([\w|]+(?: [\w|]+)?)  +\S', answer.out, re.M)
+  assert listed == [*FOUND, 'completion bash|zsh']
+
+
+@pytest.mark.parametrize(
+  ('line', 'words'),
+  [
+    ('runn --seed=1', "'runn' is no command of tff-cluster (did you mean run?); there are cluster, compare"),
+    ('run_all', '(did you mean run?)'),
+    ('--seed=1', "'--seed=1' is no command"),
+    ('ru\nn', "'ru\\nn' is no command"),
+    ('completion', 'completion: give one shell, bash or zsh'),
+    ('completion fish', 'completion fish: give one shell, bash or zsh'),
+  ],
+)
+def test_a_wrong_command_is_a_line_and_exit_code_2(line, words, capsys):
+  assert commands.main('phases', ROOT / 'phases', line.split(' ')) == 2
+  out, err = capsys.readouterr()
+  assert out == '' and err.startswith('error: ') and words in err and err.count('\n') == 1
+
+
+def test_a_command_is_its_program_and_says_how_it_was_called(tmp_path):
+  asked = call_process('-m', 'phases', 'cluster', '--help')
+  assert asked.code == 0 and 'usage: tff-cluster cluster --flag=value ...' in asked.out.splitlines()
+  wrong = call_process('-m', 'phases', 'cluster', f'--output_dir={tmp_path}', '--num_cluster=3')
+  assert (wrong.code, wrong.err) == (2, 'error: unknown flag --num_cluster; did you mean --num_clusters?\n')
+  assert call_process('-m', 'phases', '--version').out == call_process('-m', 'phases', 'run', '--version').out
+
+
+@pytest.mark.parametrize('name', FOUND)
+def test_a_shell_knows_the_flags_that_help_knows(name, capsys):
+  module = importlib.import_module(FOUND[name].module)
+  assert program.execute(module.main, module.define_flags, ['p', '--helpshort']) == 0
+  shown = re.findall(r'^  --(?:\[no\])?(\w+)', capsys.readouterr().out, re.M)
+  completed = {re.match(r'--(\w+)', each)[1] for each in completion.candidates(FOUND[name])}
+  assert set(shown) - {'undefok'} <= completed
+
+
+# Fills in what readline hands to a completion function, which takes words apart at "=".
+_ASKED = """source /dev/stdin
+COMP_LINE=$1 COMP_POINT=${#1} COMP_CWORD=$(( $# - 2 ))
+shift; COMP_WORDS=("$@"); _tff_cluster; printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.fixture(scope='module')
+def bash_script() -> str:
+  return completion.script('bash', 'tff-cluster', FOUND)
+
+
+@pytest.mark.parametrize(
+  ('words', 'expected'),
+  [
+    (('tff-cluster', ''), [*FOUND, 'completion']),
+    (('tff-cluster', 'rep'), ['replay', 'report', 'reproduce']),
+    (('tff-cluster', 'completion', ''), ['bash', 'zsh']),
+    (('tff-cluster', 'run', '--client_opt'), ['--client_optimizer=sgd', '--client_optimizer=momentum', '--client_optimizer=adam']),
+    (('tff-cluster', 'run', '--client_optimizer', '=', 'a'), ['adam']),
+    (('tff-cluster', 'run', '--dry'), ['--dry_run']),
+    (('tff-cluster', 'run', '--flagfile', '=', 'flags/de'), ['flags/demo.flags']),
+    (('tff-cluster', 'store', '--store_dir', '=', 'own_fo'), ['own_folder']),
+    (('tff-cluster', 'store', '--dataset'), []),
+  ],
+)  # fmt: skip
+def test_bash_completes_commands_flags_values_presets_and_files(words, expected, bash_script, tmp_path):
+  (tmp_path / 'own_folder').mkdir()
+  line = ' '.join(words).replace(' = ', '=')
+  done = subprocess.run(
+    ['bash', '--norc', '-c', _ASKED, 'bash', line, *words],
+    input=bash_script, capture_output=True, text=True, check=True, cwd=tmp_path,
+  )  # fmt: skip
+  assert (done.stdout.split(), done.stderr) == (expected, '')
+
+
+@pytest.mark.skipif(shutil.which('zsh') is None, reason='no zsh here')
+def test_zsh_takes_the_script(tmp_path):
+  (tmp_path / 'script').write_text(completion.script('zsh', 'tff-cluster', FOUND))
+  command = f'source {tmp_path}/script; print $_comps[tff-cluster]'
+  done = subprocess.run(
+    ['zsh', '-f', '-c', command], capture_output=True, text=True, env=os.environ | {'HOME': str(tmp_path)}
+  )
+  assert '_tff_cluster' in done.stdout
+
+
+def test_a_preset_is_found_where_no_such_file_is_and_a_file_of_that_name_wins(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  lines = [line for line in (ROOT / 'flags/demo.flags').read_text().splitlines() if line.startswith('--')]
+  assert flagfile.expanded(['--seed=1', '--flagfile=flags/demo.flags']) == ['--seed=1', *lines]
+  pathlib.Path('flags').mkdir()
+  pathlib.Path('flags/demo.flags').write_text('--seed=3\n')
+  assert flagfile.expanded(['--flagfile', 'flags/demo.flags']) == ['--seed=3']
+  for name in (
+    'demo.flags',
+    'flags/nothing.flags',
+    'flags/',
+    'flags/../flags/iid.flags',
+    f'{tmp_path}/flags/compare_iid.flags',
+  ):
+    with pytest.raises(InputError, match=f'--flagfile={name}: '):
+      flagfile.expanded([f'--flagfile={name}'])
