@@ -20,7 +20,9 @@ def rows() -> list[tuple[str, float, str]]:
 def draw(found: list[tuple[str, float, str]]) -> str:
   """Returns the picture: a line for each contender, and how far it is from the model without clusters."""
   name, base, _ = found[0]
-  says = f'Clients have {base}% without clusters; ' + ', '.join(f'{each} {value}%' for each, value, _ in found[1:])
+  says = f'Clients have {base}% without clusters; ' + ', '.join(
+    f'{each} {value}%' for each, value, _ in found[1:]
+  )
   parts = [
     drawing.text(20, 32, 'Does clustering help these clients?', 'head'),
     drawing.text(20, 54, 'Mean accuracy of 20 clients on their own test rows,', 'dim small'),
@@ -28,11 +30,15 @@ def draw(found: list[tuple[str, float, str]]) -> str:
   ]
   for percent in (70, 80, 90, 100):
     parts.append(f'<path class="hair" d="M{_x(percent)} {_TOP - 20}V{_TOP + _STEP * len(found) - 22}"/>')
-    parts.append(drawing.text(_x(percent), _TOP + _STEP * len(found) - 6, f'{percent}%', 'dim small', 'middle'))
+    parts.append(
+      drawing.text(_x(percent), _TOP + _STEP * len(found) - 6, f'{percent}%', 'dim small', 'middle')
+    )
   for k, (name, value, clusters) in enumerate(found):
     y, fill = _TOP + _STEP * k, drawing.color(0) if k else drawing.COLORS[-1]
     parts.append(drawing.text(20, y, _title(name)))
-    parts.append(drawing.text(20, y + 16, 'FedAvg, one model' if not k else f'clusters: {clusters}', 'dim small'))
+    parts.append(
+      drawing.text(20, y + 16, 'FedAvg, one model' if not k else f'clusters: {clusters}', 'dim small')
+    )
     if k:
       parts.append(f'<path d="M{_x(base)} {y}H{_x(value)}" stroke="{fill}" stroke-width="6" opacity="0.55"/>')
     parts.append(f'<circle cx="{_x(value)}" cy="{y}" r="7" fill="{fill}"/>')

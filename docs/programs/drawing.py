@@ -55,9 +55,7 @@ def _slice(x: float, y: float, radius: float, begin: float, end: float, fill: st
   angles = 2 * np.pi * np.array([begin, end]) - np.pi / 2
   (x0, x1), (y0, y1) = x + radius * np.cos(angles), y + radius * np.sin(angles)
   large = int(end - begin > 0.5)
-  return (
-    f'<path d="M{x:.1f} {y:.1f}L{x0:.1f} {y0:.1f}A{radius} {radius} 0 {large} 1 {x1:.1f} {y1:.1f}Z" fill="{fill}"/>'
-  )
+  return f'<path d="M{x:.1f} {y:.1f}L{x0:.1f} {y0:.1f}A{radius} {radius} 0 {large} 1 {x1:.1f} {y1:.1f}Z" fill="{fill}"/>'
 
 
 def halo(points: np.ndarray, width: float, fill: str) -> str:
@@ -67,9 +65,7 @@ def halo(points: np.ndarray, width: float, fill: str) -> str:
 
     points = points[ConvexHull(points).vertices]
   path = 'M' + 'L'.join(f'{x:.1f} {y:.1f}' for x, y in [*points, points[0]]) + 'Z'
-  return (
-    f'<path d="{path}" fill="{fill}" stroke="{fill}" stroke-width="{width}" stroke-linejoin="round" opacity="0.22"/>'
-  )
+  return f'<path d="{path}" fill="{fill}" stroke="{fill}" stroke-width="{width}" stroke-linejoin="round" opacity="0.22"/>'
 
 
 def color(cluster: int) -> str:

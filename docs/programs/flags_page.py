@@ -76,7 +76,9 @@ def page() -> str:
   for heading in sorted({flag.heading for flag in users}, key=_place):
     lines.append(f'## Flags: {heading.replace("_", " ")}\n\n{_section_words(heading)}')
     for flag in sorted((flag for flag in users if flag.heading == heading), key=_order_of(users)):
-      lines.append(f'### --{flag.name}\n\n`--{flag.shape}`, of {_listed(users[flag])}\n\n{_escaped(flag.help)}\n\n')
+      lines.append(
+        f'### --{flag.name}\n\n`--{flag.shape}`, of {_listed(users[flag])}\n\n{_escaped(flag.help)}\n\n'
+      )
   return ''.join(lines).rstrip() + '\n'
 
 

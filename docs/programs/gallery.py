@@ -111,7 +111,9 @@ def _alternated(method: Any, options: Any, clients: Clients) -> Found:
 
 def draw(title: str, clients: Clients, found: Found) -> str:
   """Returns the picture: a disc a client, coloured by cluster; shapes around clusters; and the ways of models."""
-  places = np.stack([_SIDE / 2 + _UNIT * clients.points[:, 0], _MIDDLE - _UNIT * clients.points[:, 1]], axis=1)
+  places = np.stack(
+    [_SIDE / 2 + _UNIT * clients.points[:, 0], _MIDDLE - _UNIT * clients.points[:, 1]], axis=1
+  )
   order = np.argsort([row.argmax() for row in found.membership > 0], kind='stable')
   membership = found.membership[order]
   parts = [drawing.text(14, 24, title, 'head')]
@@ -132,7 +134,9 @@ def _way(places: np.ndarray) -> str:
   x, y = _SIDE / 2 + _UNIT * places[:, 0], _MIDDLE - _UNIT * places[:, 1]
   line = 'L'.join(f'{a:.1f} {b:.1f}' for a, b in zip(x, y, strict=True))
   cross = f'M{x[-1] - 5:.1f} {y[-1] - 5:.1f}l10 10m0 -10l-10 10'
-  return f'<path class="line" stroke-width="1.5" d="M{line}"/><path class="line" stroke-width="2.5" d="{cross}"/>'
+  return (
+    f'<path class="line" stroke-width="1.5" d="M{line}"/><path class="line" stroke-width="2.5" d="{cross}"/>'
+  )
 
 
 def score(method: Method[Any], clients: Clients, found: Found) -> str:
@@ -173,7 +177,9 @@ def section(method: Method[Any], clients: Clients, found: Found) -> str:
   )
   remark = f' {_REMARKS[method.name]}' if method.name in _REMARKS else ''
   picture = f'![{method.title} on the planted clients](gallery/{method.name}.svg)'
-  return f'### {method.name}\n\n{picture}\n\n`--clustering={asked}`: {score(method, clients, found)}.{remark}\n\n'
+  return (
+    f'### {method.name}\n\n{picture}\n\n`--clustering={asked}`: {score(method, clients, found)}.{remark}\n\n'
+  )
 
 
 def write(folder: pathlib.Path = DOCS) -> list[pathlib.Path]:

@@ -74,11 +74,18 @@ def _phase2() -> list[str]:
 
 def _phase3() -> list[str]:
   parts = []
-  for x, y, words, shares in ((50, 80, 'own', (1, 0)), (140, 80, 'blended', (4, 1)), (50, 170, 'average', (1, 1)), (140, 170, 'weighted', (3, 2))):
+  for x, y, words, shares in (
+    (50, 80, 'own', (1, 0)),
+    (140, 80, 'blended', (4, 1)),
+    (50, 170, 'average', (1, 1)),
+    (140, 170, 'weighted', (3, 2)),
+  ):
     first = 44 * shares[0] / sum(shares)
     parts += _model(x, y, drawing.color(0), words)
     if shares[1]:
-      parts.append(f'<rect x="{x - 22 + first:.1f}" y="{y - 14}" width="{44 - first:.1f}" height="28" rx="5" fill="{drawing.color(1)}"/>')
+      parts.append(
+        f'<rect x="{x - 22 + first:.1f}" y="{y - 14}" width="{44 - first:.1f}" height="28" rx="5" fill="{drawing.color(1)}"/>'
+      )
   return parts
 
 
