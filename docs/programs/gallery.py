@@ -22,11 +22,9 @@ DOCS = pathlib.Path(__file__).parents[1]
 ROUNDS = 15
 # What a method is asked for, where its defaults would not do for three groups.
 _ASKED: Mapping[str, Mapping[str, Any]] = {
-  'bipartition': {},
   'dynamic_distance': {'distance_threshold': '0.7'},
   'hierarchical': {'distance_threshold': '2.0'},
   'pacfl': {'num_clusters': 3, 'num_vectors': 2},
-  'planted': {},
 }
 _REMARKS = {
   'bipartition': 'The picture shows the first split. The halves train on and are tested again; only training says whether they split '
@@ -82,9 +80,14 @@ def planted() -> Clients:
   return Clients(points, shares, tuple(plane * rng.normal(size=(40, 6)) for plane in planes))
 
 
+def _asked(method: Method[Any]) -> Mapping[str, Any]:
+  number = {'num_clusters': 3} if 'num_clusters' in method.fields() else {}
+  return _ASKED.get(method.name, number)
+
+
 def run(method: Method[Any], clients: Clients) -> Found:
   """Returns what a method makes of the clients."""
-  options = method.read(_ASKED.get(method.name, {'num_clusters': 3}))
+  options = method.read(_asked(method))
   if method.alternates:
     return _alternated(method, options, clients)
   signatures = Signatures.numbered(clients.points)
@@ -140,11 +143,14 @@ def _way(places: np.ndarray) -> str:
 
 
 def score(method: Method[Any], clients: Clients, found: Found) -> str:
-  """Returns how well the groups of the clients of one group are found: ARI, and the Omega index of methods whose clusters overlap."""
-  truth, membership = clients.shares[:, clients.lone], found.membership[:, clients.lone]
-  if method.overlaps:
-    return f'Omega {recovery.omega_index(membership > 0, truth > 0):.2f}'
-  return f'ARI {recovery.ari(truth.argmax(axis=0), membership.argmax(axis=0)):.2f}'
+  """Returns how well the clients of one group are told apart, by the score that goes with the kind of clusters."""
+  truth, shares = clients.shares[:, clients.lone], found.membership[:, clients.lone]
+  members = shares > 0
+  if not method.overlaps:
+    return f'ARI {recovery.ari(truth.argmax(axis=0), shares.argmax(axis=0)):.2f}'
+  if np.allclose(shares, members / members.sum(axis=0)):
+    return f'Omega {recovery.omega_index(members, truth > 0):.2f}'
+  return f'share error {recovery.share_error(shares, truth):.2f}'
 
 
 _HEAD = """# Gallery
@@ -152,8 +158,9 @@ _HEAD = """# Gallery
 Each clustering method meets the same 24 planted clients here: three groups of seven, and one client between any two groups. A disc
 is a client, its colour the cluster that it is in, its slices the shares of one in several clusters; a soft shape lies around each cluster. Clients
 are points in a plane, so that everything can be seen; models have thousands of dimensions, and what is easy here is not easy there. `make docs` draws
-the pictures anew (`docs/programs/gallery.py`), and [Clustering methods](methods.md) says what each method is and costs. ARI, or the Omega
-index of methods whose clusters overlap, is 1 where the 21 clients of one group are told apart exactly.
+the pictures anew (`docs/programs/gallery.py`), and [Clustering methods](methods.md) says what each method is and costs. Where the 21
+clients of one group are told apart exactly, ARI is 1, so is the Omega index of methods whose clusters overlap, and the share error of those with soft
+memberships is 0.
 
 """
 _ONCE = """## Once, after Phase 1
@@ -172,20 +179,25 @@ shows what a method does, and not how well it does on data; another start can en
 
 def section(method: Method[Any], clients: Clients, found: Found) -> str:
   """Returns a method's part of the page."""
-  asked = ','.join(
-    [method.name, *(f'{key}={value}' for key, value in _ASKED.get(method.name, {'num_clusters': 3}).items())]
-  )
+  asked = ','.join([method.name, *(f'{key}={value}' for key, value in _asked(method).items())])
   remark = f' {_REMARKS[method.name]}' if method.name in _REMARKS else ''
   picture = f'![{method.title} on the planted clients](gallery/{method.name}.svg)'
-  return (
-    f'### {method.name}\n\n{picture}\n\n`--clustering={asked}`: {score(method, clients, found)}.{remark}\n\n'
-  )
+  about = (type(method).__doc__ or '').partition('\n')[0].partition('; see `')[0].partition(': `')[0].rstrip(
+    '.'
+  ) + '.'
+  told = f'{about} `--clustering={asked}`: {score(method, clients, found)}.{remark}'
+  return f'<div markdown>\n\n### {method.name}\n\n{picture}\n\n{told}\n\n</div>\n\n'
+
+
+def _grid(words: str, sections: str) -> str:
+  """Returns a part of the page, whose sections stand side by side where there is room."""
+  return f'{words}<div class="grid" markdown>\n\n{sections}</div>\n\n'
 
 
 def write(folder: pathlib.Path = DOCS) -> list[pathlib.Path]:
   """Writes the pictures and the page, and returns their paths."""
   clients, written = planted(), []
-  pages = {False: _ONCE, True: _IN_TURN}
+  pages = {False: '', True: ''}
   (folder / 'gallery').mkdir(exist_ok=True)
   for name, method in methods.METHODS.items():
     found = run(method, clients)
@@ -193,5 +205,5 @@ def write(folder: pathlib.Path = DOCS) -> list[pathlib.Path]:
     written.append(folder / 'gallery' / f'{name}.svg')
     written[-1].write_text(draw(method.title, clients, found))
   written.append(folder / 'gallery.md')
-  written[-1].write_text((_HEAD + pages[False] + pages[True]).rstrip() + '\n')
+  written[-1].write_text((_HEAD + _grid(_ONCE, pages[False]) + _grid(_IN_TURN, pages[True])).rstrip() + '\n')
   return written
