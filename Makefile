@@ -3,12 +3,13 @@
 
 PYTHON ?= python3.11
 ENVIRONMENT := .venv/.made-from-requirements.lock
+SITE_ENVIRONMENT := .venv-site/.made-from-requirements-site.lock
 RUN := .venv/bin/python
 # About half of the time of make unit, and of make test.
 NUMBERS := tests/clustering tests/aggregation tests/papers tests/scorecard
 BESIDE := tests/programs tests/report tests/studies tests/engine tests/test_readme.py
 
-.PHONY: demo test test-library test-programs unit unit-numbers unit-others check docs docs-check lock licences clean
+.PHONY: demo test test-library test-programs unit unit-numbers unit-others check docs docs-check site lock licences clean
 
 demo: $(ENVIRONMENT)
 	$(RUN) -m phases.run_all --flagfile=flags/demo.flags
@@ -38,31 +39,47 @@ check: $(ENVIRONMENT)
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
-# The pages of docs/results/, from their templates and kept files; seconds, and no TensorFlow.
+# Writes the pages and pictures of docs/ that are made from the code, and those of docs/results/ from their templates and kept files.
 docs: $(ENVIRONMENT)
-	$(RUN) -m benchmarks.result_pages
+	$(RUN) -m docs.programs.write
+	$(RUN) -m docs.programs.result_pages
 
+# Seconds, and no TensorFlow.
 docs-check: $(ENVIRONMENT)
-	$(RUN) -m benchmarks.result_pages --check
+	$(RUN) -m docs.programs.result_pages --check
 
-$(ENVIRONMENT): requirements.lock
+# Builds site/index.html from docs/; a link that leads nowhere is an error. Once .venv-site is there, no network is needed.
+site: $(SITE_ENVIRONMENT)
+	NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --strict --quiet
+	@echo 'site $(CURDIR)/site/index.html'
+
+# A folder for each environment; `--no-deps` because a lock names all that is installed.
+define environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
 	  echo 'make: TensorFlow Federated 0.87 needs Python 3.11, and "$(PYTHON)" is not that.' \
-	    'Install it (README.md, "Where only a newer Python is there") or give its path: make demo PYTHON=/path/to/python3.11' >&2; \
+	    'Install it (docs/howto/install.md) or give its path: make demo PYTHON=/path/to/python3.11' >&2; \
 	  exit 2; }
-	rm -rf .venv
-	$(PYTHON) -m venv .venv
-	$(RUN) -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r requirements.lock
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r $<
 	touch $@
+endef
+
+$(ENVIRONMENT): requirements.lock
+	$(environment)
+
+$(SITE_ENVIRONMENT): requirements-site.lock
+	$(environment)
 
 # Resolves anew; see BUILD.md. Needs uv.
+COMPILE := uv pip compile --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet
 lock:
-	uv pip compile --python-version 3.11 --override requirements.overrides.txt --generate-hashes \
-	  --no-emit-index-url --no-annotate --no-header --quiet --output-file requirements.lock requirements.in
+	$(COMPILE) --override requirements.overrides.txt --output-file requirements.lock requirements.in
+	$(COMPILE) --output-file requirements-site.lock requirements-site.in
 
 # Writes the table of docs/licences.md anew; after `make lock`.
 licences: $(ENVIRONMENT)
 	$(RUN) -m benchmarks.licences
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-site site

@@ -1,20 +1,30 @@
 """What is installed is what requirements.lock says, no more and no less; and the lock has what is asked for, and no more."""
 
 import importlib.metadata
+import itertools
 import pathlib
 import platform
 import re
 import sysconfig
 
+import pytest
 from packaging import requirements, specifiers, utils, version
-
-from tests.test_readme import asked_for, locked
 
 ROOT = pathlib.Path(__file__).parents[1]
 # pip comes with the environment and installs the rest; tff_cluster is what is developed here.
 UNLOCKED = {'pip', 'tff-cluster'}
 # BUILD.md, "The environment": what pip check reports.
 CONFLICTS = {'jax', 'jaxlib'}
+
+
+def locked(lock: str = 'requirements.lock') -> dict[str, version.Version]:
+  pins = re.findall(r'^([A-Za-z0-9._-]+)==(\S+)', (ROOT / lock).read_text(), re.M)
+  return {str(utils.canonicalize_name(name)): version.Version(number) for name, number in pins}
+
+
+def asked_for(name: str) -> list[requirements.Requirement]:
+  lines = (ROOT / name).read_text().splitlines()
+  return [requirements.Requirement(line) for line in lines if line.strip() and not line.startswith('#')]
 
 
 def installed() -> list[importlib.metadata.Distribution]:
@@ -88,7 +98,36 @@ def test_make_and_ci_install_from_the_lock_with_hashes_and_nothing_else():
     if re.search(r'\bpip\b.* install\b', line)
   ]
   assert len(lines) == 1
-  assert lines[0].endswith('--no-deps --require-hashes -r requirements.lock')
+  assert lines[0].endswith('--no-deps --require-hashes -r $<')  # What the environment is made from:
+  asked = re.findall(r'^\$\((\w*ENVIRONMENT)\): (\S+)$', places[0].read_text(), re.M)
+  assert asked == [
+    ('ENVIRONMENT', 'requirements.lock'),
+    ('SITE_ENVIRONMENT', 'requirements-site.lock'),
+  ]
   # CI begins with none, so that what was installed by hand does not hide a missing line of the lock.
   script = (ROOT / '.ci/run').read_text()
   assert script.index('rm -rf .venv') < script.index('make check') < script.index('make test')
+
+
+@pytest.mark.parametrize('lock', ['requirements.lock', 'requirements-site.lock'])
+def test_the_lock_has_a_hash_for_every_package_and_no_address(lock):
+  text = (ROOT / lock).read_text()
+  assert '://' not in text and '--index' not in text and '--find-links' not in text and ' @ ' not in text
+  entries = [entry for entry in re.split(r'\n(?=\S)', text.strip()) if not entry.startswith('#')]
+  for entry in entries:
+    first, *hashes = entry.replace('\\\n', '\n').split('\n')
+    assert re.fullmatch(r'[A-Za-z0-9._-]+(\[[a-z,]+\])?==\S+( ; .*)?', first.strip()), first
+    assert hashes and all(re.fullmatch(r'\s*--hash=sha256:[0-9a-f]{64}\s*', line) for line in hashes), first
+  assert len(entries) == len(locked(lock))
+
+
+def test_the_lock_fits_what_is_asked_for_and_the_build_notes_give_a_reason_for_every_bound():
+  pins = locked()
+  table = (ROOT / 'BUILD.md').read_text().partition('### Why each pin is there')[2].partition('###')[0]
+  for wanted in itertools.chain(asked_for('requirements.in'), asked_for('requirements.overrides.txt')):
+    name = str(utils.canonicalize_name(wanted.name))
+    assert name in pins and pins[name] in wanted.specifier, wanted
+    assert not wanted.specifier or f'`{wanted}`' in table, wanted
+  assert {utils.canonicalize_name(wanted.name) for wanted in asked_for('requirements-site.in')} <= set(
+    locked('requirements-site.lock')
+  )

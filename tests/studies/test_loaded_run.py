@@ -139,7 +139,7 @@ def test_tables_have_the_columns_that_are_declared_and_documented_and_stack(name
   assert list(found) == list(declared)
   stacked = pd.concat({'one': found, 'other': found}, names=['run'])
   assert len(stacked) == 2 * len(found) and (stacked.dtypes == found.dtypes).all()
-  page = (ROOT / 'docs/python.md').read_text().partition(f'### `.{name}()`')[2].partition('\n#')[0]
+  page = (ROOT / 'docs/howto/read_a_run.md').read_text().partition(f'### `.{name}()`')[2].partition('\n#')[0]
   assert re.findall(r'^\| `(\w+)` \| (.*) \|$', page, re.M) == list(declared.items())
 
 
@@ -158,7 +158,9 @@ def test_the_scripts_of_the_page_run(tmp_path, monkeypatch, capsys):
   monkeypatch.chdir(tmp_path)
   for place in ('demo', 'compare_mixture/seed_0', 'compare_mixture/seed_1'):
     finished_run.write_run(tmp_path / 'runs' / place)
-  for script in re.findall(r'^```python\n(.*?)^```$', (ROOT / 'docs/python.md').read_text(), re.M | re.S):
+  for script in re.findall(
+    r'^```python\n(.*?)^```$', (ROOT / 'docs/howto/read_a_run.md').read_text(), re.M | re.S
+  ):
     exec(compile(script, script.split()[1], 'exec'), {})
   assert 'seed_1' in capsys.readouterr().out
 

@@ -84,7 +84,10 @@ def _overview(commands: Mapping[str, Command]) -> str:
   shells = '|'.join(SHELLS)
   lines = [(each.name, each.about) for each in commands.values()]
   lines += [
-    (f'{COMPLETION} {shells}', 'Prints what makes a shell complete commands and flags (docs/install.md).')
+    (
+      f'{COMPLETION} {shells}',
+      'Prints what makes a shell complete commands and flags (docs/howto/install.md).',
+    )
   ]
   width = max(len(name) for name, _ in lines)
   return '\n'.join(

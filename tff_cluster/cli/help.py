@@ -54,10 +54,10 @@ def render(called: str, doc: str, own: Collection[str], kind: str) -> str:
     by_heading.setdefault(module if module in _HEADINGS else 'program', []).append(name)
   for heading in ('program', *_HEADINGS):
     found = by_heading.get(heading, [])
-    lines += _section(heading, [(_shape(flags.FLAGS[name]), flags.FLAGS[name].help) for name in found], kind)
+    lines += _section(heading, [(shape(flags.FLAGS[name]), flags.FLAGS[name].help) for name in found], kind)
   if kind == 'helpfull':
     others = sorted({flags.FLAGS[name].name for name in flags.FLAGS if name not in own})
-    lines += _section('absl', [(_shape(flags.FLAGS[name]), flags.FLAGS[name].help) for name in others], kind)
+    lines += _section('absl', [(shape(flags.FLAGS[name]), flags.FLAGS[name].help) for name in others], kind)
   lines += _section('absl, in every program', list(_OF_ABSL.items()), kind)
   return '\n'.join([*lines, *_section('help', list(FLAGS.items()), kind)])
 
@@ -74,9 +74,10 @@ def _section(heading: str, entries: list[tuple[str, str]], kind: str) -> Iterato
       yield from textwrap.wrap(meaning, width, initial_indent=' ' * 6, subsequent_indent=' ' * 6)
 
 
-def _shape(flag: flags.Flag) -> str:
+def shape(flag: flags.Flag) -> str:
+  """Returns how a flag is written: its name, and what value it takes."""
   if flag.boolean:
     return f'[no]{flag.name}'
-  shape = flag.parser.syntactic_help
+  value = flag.parser.syntactic_help
   # absl's own parsers put a phrase here.
-  return f'{flag.name}={shape if shape.isupper() or "|" in shape else "TEXT"}'
+  return f'{flag.name}={value if value.isupper() or "|" in value else "TEXT"}'

@@ -163,5 +163,5 @@ class LocalContext(tff.framework.SyncContext):
 def _tell_that_it_is_open() -> None:
   _LOG.warning(
     'this system allows no private network (it needs root or user namespaces): while this runs, whoever reaches the port '
-    "of TFF's worker on this machine can read and write all your files; README.md, 'Who can reach a run', says more"
+    "of TFF's worker on this machine can read and write all your files; docs/explanation/who_can_reach_a_run.md says more"
   )

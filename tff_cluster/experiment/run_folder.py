@@ -47,7 +47,7 @@ class _For:
 
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
-  """The folder of one experiment (output_dir), and where its files lie; BUILD.md says what is in each.
+  """The folder of one experiment (output_dir), and where its files lie; docs/reference/files.md says what is in each.
 
   Attributes:
     root: The folder.

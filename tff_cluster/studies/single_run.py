@@ -31,7 +31,12 @@ def run_experiment(
   for each other. A KeyboardInterrupt ends the worker, and the next call goes on where it stopped.
 
   Args:
-    config, output_dir, store_dir, progress, machine, export_models: See algorithms.run_experiment.
+    config: The experiment.
+    output_dir: Folder of the run; results.json and everything else of it lie there.
+    store_dir: Folder of artifacts that several runs share; default: a folder of the run.
+    progress: Where progress is shown; default: nowhere.
+    machine: The workers. Changes no result.
+    export_models: Whether the cluster models are written as .keras files too.
     report: Whether report.html and its figures are written too.
 
   Returns:

@@ -106,7 +106,7 @@ class Options(WithThreshold, OnSignatures):
 
 
 class DynamicDistanceClustering(Method[Options]):
-  """Algorithm 2 under Euclidean distance; see `clusters_of_links`."""
+  """Maximal cliques, or neighbourhoods, of clients within a Euclidean distance (Algorithm 2); see `clusters_of_links`."""
 
   name = 'dynamic_distance'
   title = 'dynamic distance'

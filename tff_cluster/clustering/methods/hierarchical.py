@@ -118,7 +118,7 @@ class Options(WithThreshold, OnSignatures):
 
 
 class HierarchicalClustering(Method[Options]):
-  """Agglomeration: `merge_order`, then `cut`."""
+  """Agglomeration, cut at a distance: `merge_order`, then `cut`."""
 
   name = 'hierarchical'
   title = 'hierarchical'

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from benchmarks import result_pages
+from docs.programs import result_pages
 from tff_cluster.base.environment import ENGINE
 
 FOLDER = pathlib.Path(__file__).parents[2] / 'docs/results'

@@ -1,12 +1,12 @@
 """Writes the pages of docs/results/ from their templates and kept results, or checks them.
 
-  python -m benchmarks.result_pages
-  python -m benchmarks.result_pages --check
+  python -m docs.programs.result_pages
+  python -m docs.programs.result_pages --check
 
 `make docs` and `make docs-check` are these. The check fails, with a line each, on a page that is not what its files give, on a
 page or picture that no template makes, on a result that is typed into prose (tff_cluster/studies/kept/prose.py has the rule) and
 on an opening of more than three sentences or without its one picture. It names kept results that are stale, which pages show as
-such. Not a timing program: it stands here because nothing that is installed needs it.
+such.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.studies.kept import pages, prose, results
 
-FOLDER = pathlib.Path(__file__).parents[1] / 'docs/results'
+FOLDER = pathlib.Path(__file__).parents[1] / 'results'
 MOST_SENTENCES = 3
 # What ends no sentence.
 _DOTS = re.compile(r'\bet al\.|\bvs\.|\be\.g\.|\d\.\d|!\[[^]]*\]\([^)]*\)')

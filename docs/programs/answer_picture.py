@@ -1,0 +1,62 @@
+"""Draws docs/pictures/answer.svg, what the demo answers, from the table of docs/tutorials/demo.md."""
+
+import pathlib
+import re
+
+from docs.programs import drawing
+
+DOCS = pathlib.Path(__file__).parents[1]
+_WIDTH, _LEFT, _RIGHT, _TOP, _STEP = 560, 185, 400, 108, 44
+
+
+def rows() -> list[tuple[str, float, str]]:
+  """Returns (contender, mean accuracy of the clients in percent, its clusters) of each row after Phase 1."""
+  table = re.findall(
+    r'^\| ([^|]+) \| ([^|]+) \| ([\d.]+)% \| [\d.]+% \|$', (DOCS / 'tutorials/demo.md').read_text(), re.M
+  )
+  return [(name, float(accuracy), clusters) for name, clusters, accuracy in table if 'Phase 1' not in name]
+
+
+def draw(found: list[tuple[str, float, str]]) -> str:
+  """Returns the picture: a line for each contender, and how far it is from the model without clusters."""
+  name, base, _ = found[0]
+  says = f'Clients have {base}% without clusters; ' + ', '.join(
+    f'{each} {value}%' for each, value, _ in found[1:]
+  )
+  parts = [
+    drawing.text(20, 32, 'Does clustering help these clients?', 'head'),
+    drawing.text(20, 54, 'Mean accuracy of 20 clients on their own test rows,', 'dim small'),
+    drawing.text(20, 70, 'after as many rounds (make demo)', 'dim small'),
+  ]
+  for percent in (70, 80, 90, 100):
+    parts.append(f'<path class="hair" d="M{_x(percent)} {_TOP - 20}V{_TOP + _STEP * len(found) - 22}"/>')
+    parts.append(
+      drawing.text(_x(percent), _TOP + _STEP * len(found) - 6, f'{percent}%', 'dim small', 'middle')
+    )
+  for k, (name, value, clusters) in enumerate(found):
+    y, fill = _TOP + _STEP * k, drawing.color(0) if k else drawing.COLORS[-1]
+    parts.append(drawing.text(20, y, _title(name)))
+    parts.append(
+      drawing.text(20, y + 16, 'FedAvg, one model' if not k else f'clusters: {clusters}', 'dim small')
+    )
+    if k:
+      parts.append(f'<path d="M{_x(base)} {y}H{_x(value)}" stroke="{fill}" stroke-width="6" opacity="0.55"/>')
+    parts.append(f'<circle cx="{_x(value)}" cy="{y}" r="7" fill="{fill}"/>')
+    words = f'{value}%' + (f' ({value - base:+.1f} points)' if k else '')
+    parts.append(drawing.text(_x(value) + 14, y + 5, words, 'head' if k else ''))
+  return drawing.picture(_WIDTH, _TOP + _STEP * len(found) + 14, says, parts)
+
+
+def _title(name: str) -> str:
+  return 'without clusters' if name.startswith('unclustered') else re.sub(r'\(.*\)|,.*', '', name).strip()
+
+
+def _x(percent: float) -> float:
+  return round(_LEFT + (percent - 70) / 30 * (_RIGHT - _LEFT), 1)
+
+
+def write(folder: pathlib.Path = DOCS) -> list[pathlib.Path]:
+  """Writes the picture."""
+  path = folder / 'pictures/answer.svg'
+  path.write_text(draw(rows()))
+  return [path]
