@@ -461,14 +461,20 @@ def _build_row_losses(model: client_work_lib.Model, batch_size: int = 100) -> tf
     rows, models = tf.shape(y)[0], tf.shape(stacked[0])[0]
     batches = (rows + batch_size - 1) // batch_size
 
-    def one_batch(step, found):
-      start = (step % batches) * batch_size
-      stop = tf.minimum(start + batch_size, rows)
-      weights = tuple(arrays[step // batches] for arrays in stacked)
-      return step + 1, found.write(step, losses_of(weights, x[start:stop], y[start:stop]))
+    def one_model(model, found):
+      weights = tuple(arrays[model] for arrays in stacked)  # Copied: once a model, not once a batch.
+
+      def one_batch(batch, found):
+        start = batch * batch_size
+        stop = tf.minimum(start + batch_size, rows)
+        each = losses_of(weights, x[start:stop], y[start:stop])
+        return batch + 1, found.write(model * batches + batch, each)
+
+      _, found = tf.while_loop(lambda batch, _: batch < batches, one_batch, (tf.constant(0), found))
+      return model + 1, found
 
     found = tf.TensorArray(tf.float32, models * batches, infer_shape=False, element_shape=[None])
-    _, found = tf.while_loop(lambda step, _: step < models * batches, one_batch, (tf.constant(0), found))
+    _, found = tf.while_loop(lambda model, _: model < models, one_model, (tf.constant(0), found))
     return tf.reshape(found.concat(), [models, rows])
 
   @tff.tensorflow.computation(stacked_type, data_type)
