@@ -106,6 +106,17 @@ def test_a_folder_without_provenance_is_refused(tmp_path):
     results.read_all(tmp_path)
 
 
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
+  (tmp_path / 'made_up').mkdir()
+  theirs = tmp_path / 'made_up' / 'table.csv'
+  theirs.write_text('theirs')
+  with pytest.raises(InputError, match='made_up has files and no provenance.json'):
+    kept(tmp_path, {'table': 'a\n1\n'})
+  assert [path.name for path in theirs.parent.iterdir()] == ['table.csv'] and theirs.read_text() == 'theirs'
+  theirs.unlink()
+  assert kept(tmp_path, {'table': 'a\n1\n'}) and kept(tmp_path, {'table': 'a\n2\n'})
+
+
 def test_a_number_of_one_seed_has_no_verdict_but_that(tmp_path):
   header = 'table,row,column,published,ours,verdict\n'
   card = 'fl_hc/table2,"cf 0.2, n 10",accuracy_end,99.0,98.8,reproduced (within 1 point)\nfl_hc/table2,claim,x,a,b,fails\n'

@@ -132,7 +132,15 @@ def read_all(folder: Path) -> dict[str, Kept]:
 
 
 def write(folder: Path, provenance: Provenance, texts: Mapping[str, str], pictures: Sequence[Path]) -> None:
-  """Writes a folder of kept results: tables as CSV text by name, pictures as they are, and then the provenance."""
+  """Writes a folder of kept results: tables as CSV text by name, pictures as they are, and then the provenance.
+
+  Raises:
+    InputError: where the folder holds files, and none of them says that it is of kept results.
+  """
+  if folder.exists() and not (folder / FILE).exists() and any(folder.iterdir()):
+    raise InputError(
+      f'{folder} has files and no {FILE}, so it is no folder of kept results; give another name'
+    )
   for name, text in texts.items():
     write_file(folder / f'{name}.csv', text)
   for path in pictures:
