@@ -46,6 +46,7 @@ def main() -> None:
   }
   told = dataclasses.replace(made.provenance, **given)
   target = Path(options.kept_dir) / options.name
+  results_lib.check_place(target)
   if not told.commands:
     told = dataclasses.replace(told, commands=commands(told, target))
   if 'config.json' in ' '.join(told.commands):

@@ -106,17 +106,6 @@ def test_a_folder_without_provenance_is_refused(tmp_path):
     results.read_all(tmp_path)
 
 
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
-  (tmp_path / 'made_up').mkdir()
-  theirs = tmp_path / 'made_up' / 'table.csv'
-  theirs.write_text('theirs')
-  with pytest.raises(InputError, match='made_up has files and no provenance.json'):
-    kept(tmp_path, {'table': 'a\n1\n'})
-  assert [path.name for path in theirs.parent.iterdir()] == ['table.csv'] and theirs.read_text() == 'theirs'
-  theirs.unlink()
-  assert kept(tmp_path, {'table': 'a\n1\n'}) and kept(tmp_path, {'table': 'a\n2\n'})
-
-
 def test_a_number_of_one_seed_has_no_verdict_but_that(tmp_path):
   header = 'table,row,column,published,ours,verdict\n'
   card = 'fl_hc/table2,"cf 0.2, n 10",accuracy_end,99.0,98.8,reproduced (within 1 point)\nfl_hc/table2,claim,x,a,b,fails\n'
@@ -280,6 +269,17 @@ def test_the_program_keeps_a_run_with_its_configuration_and_the_command_that_rep
   assert found.numbers('accuracy') == [
     pytest.approx(100 * line['mean_client_accuracy'], abs=1e-3) for line in value['summary']
   ]
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
+  finished_run.write_run(tmp_path)
+  theirs = tmp_path / 'kept/mine/table.csv'
+  theirs.parent.mkdir(parents=True)
+  theirs.write_text('theirs')
+  assert kept_by_program(tmp_path, 'mine')[0] == 2
+  assert [path.name for path in theirs.parent.iterdir()] == ['table.csv'] and theirs.read_text() == 'theirs'
+  theirs.unlink()
+  assert [kept_by_program(tmp_path, 'mine')[0] for _ in range(2)] == [0, 0]
 
 
 def test_the_program_names_the_rows_that_were_run(tmp_path):

@@ -131,16 +131,16 @@ def read_all(folder: Path) -> dict[str, Kept]:
   return {path.name: _read(path) for path in sorted(folder.iterdir()) if path.is_dir()}
 
 
-def write(folder: Path, provenance: Provenance, texts: Mapping[str, str], pictures: Sequence[Path]) -> None:
-  """Writes a folder of kept results: tables as CSV text by name, pictures as they are, and then the provenance.
-
-  Raises:
-    InputError: where the folder holds files, and none of them says that it is of kept results.
-  """
+def check_place(folder: Path) -> None:
+  """Raises InputError where a folder holds files, and none of them says that it is of kept results."""
   if folder.exists() and not (folder / FILE).exists() and any(folder.iterdir()):
     raise InputError(
       f'{folder} has files and no {FILE}, so it is no folder of kept results; give another name'
     )
+
+
+def write(folder: Path, provenance: Provenance, texts: Mapping[str, str], pictures: Sequence[Path]) -> None:
+  """Writes a folder of kept results: tables as CSV text by name, pictures as they are, and then the provenance."""
   for name, text in texts.items():
     write_file(folder / f'{name}.csv', text)
   for path in pictures:
