@@ -65,7 +65,7 @@ def write(
     'new_clients': new_clients.document(joining),
     'malicious': malicious.document(harm),
     'summary': [line.to_json() for line in summary.of_comparison(rows, found)],
-    'facts': dict(facts),
+    'command': facts.get('command'),
   }
   write_file(
     folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'

@@ -28,7 +28,7 @@ comparison.json holds
                FedAvg), dropped_updates (one a seed)}]
   summary      as in tff_cluster/experiment/results.py, at equal rounds: means over seeds, intervals over seeds and clients; ari is null
                where it is undefined for a seed
-  facts        how it was run, as the page says it (command, client-rounds, ...)
+  command      the command line
 
   COST         see Cost in tff_cluster/base/cost.py
   SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg, over_local, over_fine_tuning and over_ditto (DIFFERENCE or null)

@@ -78,22 +78,22 @@ def _of_league(folder: Path) -> Made:
   inside = {name: folder / name for name in found['settings']}
   texts = _comparison_tables(inside) | {'league': _with_units(folder / 'league.csv')}
   title = f'All methods on {", ".join(inside)}'
-  return Made(_of_compared(title, found['facts'], list(inside.values())), texts)
+  return Made(_of_compared(title, found['command'], list(inside.values())), texts)
 
 
 def _of_comparison(folder: Path) -> Made:
   found = files.load_json(folder / 'comparison.json')
   texts = _comparison_tables({'': folder}) | {'comparison': _with_units(folder / 'comparison.csv')}
-  return Made(_of_compared('Clusterings beside each other', found['facts'], [folder]), texts)
+  return Made(_of_compared('Clusterings beside each other', found['command'], [folder]), texts)
 
 
-def _of_compared(title: str, facts: Mapping[str, str], folders: Sequence[Path]) -> Provenance:
+def _of_compared(title: str, command: str, folders: Sequence[Path]) -> Provenance:
   found = [
     (f'{folder.name} {path.parent.name}', results_lib.read(path))
     for folder in folders
     for path in sorted(folder.glob('seed_*/results.json'))
   ]
-  return _provenance(title, found, commands=[facts['command']])
+  return _provenance(title, found, commands=[command])
 
 
 def _of_run(folder: Path) -> Made:

@@ -43,7 +43,7 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
     'seeds': list(league.seeds),
     'standings': {budget: [_plain(each) for each in found] for budget, found in league.standings.items()},
     'answer': {budget: sentences(league, budget) for budget in league.budgets},
-    'facts': dict(facts),
+    'command': facts.get('command'),
   }
   write_file(
     folder / 'league.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
