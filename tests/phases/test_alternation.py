@@ -276,8 +276,12 @@ def test_a_start_from_a_clustering_that_the_run_lacks_is_one_line():
 
 def test_a_new_folder_is_no_part_of_another(tmp_path):
   assert not list(RunFolder(tmp_path).root.iterdir())
-  with opened(RunFolder(tmp_path / 'run'), dataclasses.replace(CONFIG, clusterings=(IFCA,))) as experiment:
-    one, other = experiment.initial_weights(1), experiment.initial_weights(2)
-    again = experiment.initial_weights(1)
+
+  def drawn(*positions):
+    with opened(RunFolder(tmp_path / 'run'), dataclasses.replace(CONFIG, clusterings=(IFCA,))) as experiment:
+      return [experiment.initial_weights(position) for position in positions]
+
+  one, other = drawn(1, 2)
+  (again,) = drawn(1)
   assert all(map(np.array_equal, one, again))
   assert not np.array_equal(one[0], other[0])

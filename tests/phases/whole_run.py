@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tests.phases import one_worker
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data import saved
 from tff_cluster.experiment import phase_files
@@ -31,7 +32,8 @@ class WholeRun:
 
   def __init__(self, config, path, export_models=False, **options):
     self.config, self.folder = config, RunFolder(path)
-    self.done = run_experiment.run_experiment(config, path, export_models=export_models, **options)
+    with one_worker.kept():
+      self.done = run_experiment.run_experiment(config, path, export_models=export_models, **options)
     self.results = self.done.results
 
   @property
@@ -86,7 +88,7 @@ class WholeRun:
 @contextlib.contextmanager
 def opened(folder, config) -> Iterator:
   """Yields a run's experiment for training."""
-  with session.opened(folder, config, run_experiment.Silent()) as experiment:
+  with one_worker.kept(), session.opened(folder, config, run_experiment.Silent()) as experiment:
     yield experiment
 
 

@@ -103,6 +103,7 @@ class Experiment:
   trained: int = 0
   spent_ahead: dict[str, tuple[float, int]] = dataclasses.field(default_factory=dict)
   _exported: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
+  _initial: dict[int, Weights] = dataclasses.field(default_factory=dict)
   _counting: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
   @functools.cached_property
@@ -116,11 +117,13 @@ class Experiment:
 
   def initial_weights(self, position: int) -> Weights:
     """Returns seeded initial weights; those at position 0 are the experiment's own."""
-    own = self.trainer.computations.model.weights
     if position == 0:
-      return own
-    seed = seeding.integer_seed(self.config.training.seed, 'initial models', position)
-    return tuple(v.numpy() for v in self._made_model(seed).trainable_weights)
+      return self.trainer.computations.model.weights
+    # Every clustering that alternates asks for the same ones, in both phases; to make a Keras model takes a tenth of a second.
+    if position not in self._initial:
+      seed = seeding.integer_seed(self.config.training.seed, 'initial models', position)
+      self._initial[position] = tuple(v.numpy() for v in self._made_model(seed).trainable_weights)
+    return self._initial[position]
 
   def _made_model(self, seed: int | None = None) -> 'tf.keras.Model':
     from tff_cluster.models import build
