@@ -99,7 +99,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
 
 def num_figures(config: ExperimentConfig) -> int:
   """Returns about how many figures the report of an experiment draws."""
-  return 3 + 6 * len(config.clusterings)
+  return 4 + 6 * len(config.clusterings)
 
 
 def _with_own_time(run: FinishedRun, seconds: float) -> FinishedRun:

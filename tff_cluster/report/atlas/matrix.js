@@ -48,7 +48,7 @@ function cellWords(contender, client) {
 // Dark text on pale cells, white on full ones.
 function cellNumber(value, limit, x, y) {
   const dark = Math.abs(value) / limit > 0.55;
-  return text(x, y, signed(value, 0), { class: dark ? 'cell-number light' : 'cell-number' });
+  return text(x, y, signed(value, 0), { class: dark ? 'cell-number light' : 'cell-number', 'aria-hidden': 'true' });
 }
 
 function cell(contender, client, x, y, width, limit) {

@@ -48,7 +48,7 @@
   function button(form, make, table, name) {
     const made = document.createElement('button');
     Object.assign(made, { type: 'button', textContent: `Copy as ${form}` });
-    made.setAttribute('aria-label', `Copy ${name} as ${form}`);
+    made.setAttribute('aria-label', `Copy as ${form}: ${name}`);
     made.addEventListener('click', async () => {
       await toClipboard(make(table));
       made.focus();

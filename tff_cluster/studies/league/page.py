@@ -50,14 +50,11 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
     folder / 'league.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
   )
   picture = _picture(league, folder)
+  # The first screen has the others.
+  in_words = [words for words in sentences(league, ROUNDS)[1:] if words != _FEW]
   parts = [
     _answer(league, picture),
-    Section(
-      'Where clustering helps, and overlap',
-      _TEMPLATE,
-      'in_words',
-      {'sentences': sentences(league, ROUNDS)[1:]},
-    ),
+    Section('Where clustering helps, and overlap', _TEMPLATE, 'in_words', {'sentences': in_words}),
     *(_ranks(league, budget) for budget in league.budgets),
     *(_setting(league, setting) for setting in league.settings),
     Section('How it was run', _TEMPLATE, 'facts', {'facts': facts}),
