@@ -33,6 +33,7 @@ _SAYS = 'Against FedAvg without clusters at equal rounds, '
       'd most (−7.0 points, 95% interval −8.0 to −6.0); no difference is shown for f and e.',
     ),
     ([_line(name, 0.05) for name in 'abcd'], [0, 1], f'{_SAYS}over 2 seeds: all 4 clusterings helped the clients, a most (+5.0 points, 95% interval +4.0 to +6.0).'),
+    ([_line(name, 0.0) for name in 'abcd'], [0, 1], f'{_SAYS}over 2 seeds: no difference is shown for any of the 4 clusterings.'),
     ([_line('k', -0.05)], [0, 1], f'{_SAYS}over 2 seeds: k harmed the clients (−5.0 points, 95% interval −6.0 to −4.0).'),
     # Neither an oracle nor clients with own models are clusterings that somebody could take.
     ([_line('alone', 0.2, kind='local'), _line('k', 0.05), _line('p', 0.3, kind='oracle')], [0, 1], f'{_SAYS}over 2 seeds: k helped the clients (+5.0 points, 95% interval +4.0 to +6.0).'),

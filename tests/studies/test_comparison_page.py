@@ -14,8 +14,8 @@ from tests.made_up import finished_run as made_up
 from tests.made_up.comparison_runs import DITTO, FEDAVG, LOCAL, constant, noisy
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.errors import InputError
-from tff_cluster.scorecard.contenders import BUDGETS, BYTES, CLIENT_ROUNDS, KINDS, REFERENCES, ROUNDS
 from tff_cluster.report.figures import gains
+from tff_cluster.scorecard.contenders import BUDGETS, BYTES, CLIENT_ROUNDS, KINDS, REFERENCES, ROUNDS
 from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.studies.comparison import figures, page, saved
 

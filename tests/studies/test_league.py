@@ -145,14 +145,17 @@ def test_a_first_rank_is_told_with_who_is_not_shown_to_be_behind(league):
   behind = [
     other
     for other in others
-    if np.ptp(gaps := np.subtract(other.by_seed, first.by_seed)) == 0 or stats.ttest_1samp(gaps, 0).pvalue < 0.05
+    if np.ptp(gaps := np.subtract(other.by_seed, first.by_seed)) == 0
+    or stats.ttest_1samp(gaps, 0).pvalue < 0.05
     if gaps.mean() > 0
   ]
   ties = standings.not_behind(found.standings[ROUNDS])
   assert [each.name for each in ties] == [each.name for each in others if each not in behind]
   headline = page.headline(found, ROUNDS)
   assert headline.startswith('Over 3 settings and 3 seeds at equal rounds, kmeans has the best mean rank (')
-  assert ties and all(each.name in headline for each in ties) and headline.endswith('not shown to rank behind it.')
+  assert (
+    ties and all(each.name in headline for each in ties) and headline.endswith('not shown to rank behind it.')
+  )
 
 
 def test_one_seed_shows_no_order(league):

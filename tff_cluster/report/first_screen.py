@@ -66,7 +66,9 @@ def sentence(lines: Sequence[SummaryLine], seeds: Sequence[int]) -> str:
     clauses.append(f'{_names(harmed, told)} harmed {whom}{_extreme(harmed[-1], harmed)}')
   if unclear := by_side['unclear']:
     alone = _extreme(unclear[0], unclear) if len(unclear) == 1 else ''
-    clauses.append(f'no difference is shown for {_names(unclear, told)}{alone}')
+    every_one = len(unclear) == len(told) > _MOST_NAMES
+    whom = f'any of the {len(told)} clusterings' if every_one else _names(unclear, told)
+    clauses.append(f'no difference is shown for {whom}{alone}')
   return f'Against FedAvg without clusters at {BUDGETS[ROUNDS]}, {_over(seeds)}: {"; ".join(clauses)}.'
 
 

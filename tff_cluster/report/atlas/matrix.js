@@ -33,7 +33,7 @@ function matrixLegend(limit) {
   const shares = [-1, -0.5, -0.1, 0, 0.1, 0.5, 1];
   const label = (share) => (share === 0 ? 'equal' : `${signed(share * limit, limit < 0.1 ? 1 : 0)}${Math.abs(share) === 1 ? ' and beyond' : ''}`);
   const cells = shares.map((share) => {
-    const mark = svg('svg', { width: 16, height: 12, 'aria-hidden': 'true' });
+    const mark = svg('svg', { width: 16, height: 12 });
     mark.append(svg('rect', { width: 16, height: 12, fill: differenceColour(share * limit, limit) }));
     return html('li', {}, mark, label(share));
   });
