@@ -51,6 +51,8 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   write_records(*beside.records(), run.path)
   write_file(run.path / 'scorecard.tex', latex.text(beside.shown()))
   pictures = [save_drawn(gains, run.path)] if gains else []
+  if gains and on_drawn is not None:
+    on_drawn()
   pictures += draw_pictures(run, answers, setting.is_of_paper, on_drawn)
   whole, run = (_with_own_time(each, time.monotonic() - begun) for each in (whole, run))
 
