@@ -118,9 +118,10 @@ class Browser:
     self.call('Input.dispatchKeyEvent', type='keyUp', **told)
 
   @contextlib.contextmanager
-  def screen(self, width: int, height: int, media: str = '') -> Iterator[None]:
-    """While it lasts, the page is on a screen of so many pixels, or on paper where `media` is 'print'."""
-    self.call('Emulation.setEmulatedMedia', media=media)
+  def screen(self, width: int, height: int, media: str = '', scheme: str = 'light') -> Iterator[None]:
+    """While it lasts, the page is on a screen of so many pixels, or on paper where `media` is 'print', in this colour scheme."""
+    preferred = [{'name': 'prefers-color-scheme', 'value': scheme}]
+    self.call('Emulation.setEmulatedMedia', media=media, features=preferred)
     self.call(
       'Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=False
     )
@@ -128,7 +129,7 @@ class Browser:
       yield
     finally:
       self.call('Emulation.clearDeviceMetricsOverride')
-      self.call('Emulation.setEmulatedMedia', media='')
+      self.call('Emulation.setEmulatedMedia', media='', features=[])
 
   def close(self) -> None:
     """Ends the browser and all of its processes."""

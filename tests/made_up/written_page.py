@@ -1,13 +1,15 @@
 """Reads a page that a program wrote, and fails where it is not well-formed or needs anything from outside but the files beside it."""
 
+import base64
+import hashlib
 import html.parser
 import pathlib
 import re
 
 _VOID = {'br', 'hr', 'img', 'meta', 'col'}
 _BLOCKS = {'div', 'p', 'table', 'figure', 'section', 'ul'}
-# What loads a file or runs a program.
-_FOREIGN = {'script', 'link', 'iframe', 'object', 'embed', 'base'}
+# What loads a file or runs a program, but for the one script of our own, which the page's policy names.
+_FOREIGN = {'link', 'iframe', 'object', 'embed', 'base'}
 
 
 class WrittenPage(html.parser.HTMLParser):
@@ -35,6 +37,11 @@ class WrittenPage(html.parser.HTMLParser):
     assert all(source.startswith('data:image/') for source in self.sources)
     assert not _FOREIGN & set(self.tags)
     assert not re.search(r'url\(|@import', markup)
+    (script,) = re.findall('<script>(.*?)</script>', markup, flags=re.S)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode('ascii')
+    (policy,) = re.findall('<meta http-equiv="Content-Security-Policy" content="([^"]*)">', markup)
+    assert policy.startswith('default-src &#39;none&#39;;')
+    assert policy.endswith(f'script-src &#39;sha256-{digest}&#39;') and self.tags.count('script') == 1
 
   def handle_starttag(self, tag, attrs):
     attributes = dict(attrs)
@@ -61,7 +68,7 @@ class WrittenPage(html.parser.HTMLParser):
     assert self._open and self._open.pop() == tag, f'</{tag}> does not close what is open'
 
   def handle_data(self, data):
-    if 'style' in self._open:
+    if 'style' in self._open or 'script' in self._open:
       return
     self.text += data
     if 'td' in self._open:

@@ -84,7 +84,10 @@ def test_a_section_without_content_says_so_and_numeric_columns_are_marked_in_hea
 
 def test_only_texts_of_our_own_go_into_a_page_as_they_are():
   unescaped = {path.name: re.findall(r'\{\{[^}]*\|\s*safe', path.read_text()) for path in TEMPLATES}
-  expected = {'atlas.html': ['{{ style|safe', '{{ json|safe', '{{ script|safe']}
+  expected = {
+    'atlas.html': ['{{ style|safe', '{{ json|safe', '{{ script|safe'],
+    'page.html': ['{{ style|safe', '{{ script|safe'],
+  }
   assert {name: found for name, found in unescaped.items() if found} == expected
   assert not any('autoescape' in path.read_text() for path in TEMPLATES)
 

@@ -14,6 +14,7 @@ from tests.made_up import finished_run as made_up
 from tests.made_up.comparison_runs import DITTO, FEDAVG, LOCAL, constant, noisy
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.errors import InputError
+from tff_cluster.report.figures import gains
 from tff_cluster.scorecard.contenders import BUDGETS, BYTES, CLIENT_ROUNDS, KINDS, REFERENCES, ROUNDS
 from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.studies.comparison import figures, page, saved
@@ -57,16 +58,37 @@ def test_the_first_screen_has_answer_alarms_and_expectations(written):
   WrittenPage(folder / 'index.html')
   first = text[: text.index('aria-label="Contents"')]
   shown, told = drawn.text(first), document['answer']
-  for part in (told['headline'], *told['sentences'], *document['alarms']):
+  enough, *sentences = told['sentences']
+  for part in (told['headline'], enough, *document['alarms'], 'Intervals are over 3 seeds and clients'):
     assert part in shown
   expected = [check for check in document['checks'] if check['kind'] == 'expected']
-  assert document['planted'] == 'overlapping' and document['alarms'] and expected
+  assert document['planted'] == 'overlapping' and document['alarms'] and expected and sentences
+  # One sentence, one table and one picture; the rest of the answer comes below.
+  places = [first.index(part) for part in (told['headline'], '<table', '<img', *document['alarms'], enough)]
+  assert places == sorted(places) and first.count('<table') == first.count('<img') == 1
+  rest = text[len(first) :]
+  assert all(words in drawn.text(rest) and words not in shown for words in sentences)
   for check in expected:
-    assert check['words'] in shown and f'>{check["verdict"]}</span>' in first
-  # The picture of the differences and the table of all come before the rest of the answer.
-  places = [first.index(part) for part in (told['headline'], '<img', 'At equal rounds</caption>')]
-  assert places == sorted(places)
-  assert places[-1] < min(first.index(part) for part in (*document['alarms'], *told['sentences']))
+    assert check['words'] in drawn.text(rest) and f'>{check["verdict"]}</span>' in rest
+
+
+def test_the_first_table_is_the_summary(written):
+  _, text, document, _ = written
+  header, *rows = next(rows for name, rows in _tables(text).items() if name.startswith('contender gain'))
+  assert header == ['contender', 'gain, points', '95% interval', 'accuracy', 'groups found', 'cost, × FedAvg']
+  fedavg = document['summary'][0]
+  for row, line in zip(rows, document['summary'], strict=True):
+    name, gain, interval, accuracy, groups, cost = row
+    assert name.startswith(line['label']) and accuracy == f'{100 * line["mean_client_accuracy"]:.1f}%'
+    assert cost.split()[0] == f'{line["client_rounds"] / fedavg["client_rounds"]:.2f}'
+    assert groups.startswith('–' if line['num_clusters'] is None else f'{line["num_clusters"]:,}')
+    if line is fedavg:
+      assert (gain, interval) == ('–', '–')
+    else:
+      low, high = line['interval']
+      assert gain.startswith(_signed(line['difference']))
+      assert ('not shown' in gain) == (low <= 0 <= high)
+      assert interval == f'{_signed(low)} to {_signed(high)}'
 
 
 def test_every_contender_has_its_numbers_at_both_budgets(written):
@@ -239,7 +261,7 @@ def test_a_comparison_of_few_things_says_nothing_of_others(tmp_path):
 
 
 def test_a_comparison_without_clusterings_and_without_variety(tmp_path):
-  assert 'These runs have no clustering' in _page(tmp_path, {FEDAVG: constant(0.0, 1, 1)}, groups=1)[0]
+  assert 'No clustering was run' in _page(tmp_path, {FEDAVG: constant(0.0, 1, 1)}, groups=1)[0]
   assert not (tmp_path / 'figures' / 'gains.png').exists()
 
 
@@ -260,6 +282,10 @@ def _mark(name, kind, budget='equal rounds', accuracy=0.8, cost=100.0, membershi
   )  # fmt: skip
 
 
+def _gains(marks):
+  return gains.draw([gains.Gain(m.name, m.kind, m.budget, m.gain) for m in marks if m.gain])
+
+
 def _many():
   kinds = [*REFERENCES, *['disjoint'] * 6, *['overlapping'] * 4, 'oracle']
   names = [f'{kind} with a rather long name {i}' for i, kind in enumerate(kinds)]
@@ -270,7 +296,7 @@ def _many():
   ]  # fmt: skip
 
 
-@pytest.mark.parametrize('draw', [figures.gains, figures.frontier, figures.worst_beside_mean])
+@pytest.mark.parametrize('draw', [_gains, figures.frontier, figures.worst_beside_mean])
 def test_texts_do_not_overlap_nor_leave_the_picture(draw):
   figure = draw(_many())
   canvas = FigureCanvasAgg(figure)
@@ -293,7 +319,7 @@ def test_texts_do_not_overlap_nor_leave_the_picture(draw):
 
 def test_gains_are_drawn_where_they_are():
   marks = [_mark('k', 'disjoint', gain=0.02), _mark('k', 'disjoint', 'equal client-rounds', gain=-0.03)]
-  axes = figures.gains([*marks, _mark('f', 'fedavg')]).axes[0]
+  axes = _gains([*marks, _mark('f', 'fedavg')]).axes[0]
   lines = {line.get_gid(): line for line in axes.get_lines() if line.get_gid()}
   first, second = lines['gain k equal rounds'], lines['gain k equal client-rounds']
   assert (first.get_xdata()[0], second.get_xdata()[0]) == pytest.approx((2.0, -3.0))

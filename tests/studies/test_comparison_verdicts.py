@@ -142,10 +142,7 @@ def test_the_answer_in_words():
     'planted': 0.8,
   }
   found = _statistics(_made(levels, {'overlap': 0.5}))
-  assert answer.headline(found) == (
-    'Against FedAvg without clusters at equal rounds, planted (+30.0 points, 95% interval +30.0 to +30.0), overlap '
-    '(+20.0 points, 95% interval +20.0 to +20.0) and kmeans (+10.0 points, 95% interval +10.0 to +10.0) helped; same '
-    '(0.0 points, 95% interval −4.4 to +4.4) made no clear difference; poor (−10.0 points, 95% interval −10.0 to −10.0) harmed. '
+  assert answer.enough_seeds(found) == (
     'Where seeds differ as here, 3 seeds show a difference of 1 point in four of five comparisons or more (paired t-test over '
     'seeds, 5%).'
   )
@@ -163,19 +160,19 @@ def test_the_answer_in_words():
 def test_seeds_that_are_too_few_are_told_with_how_many_would_do():
   # Means of the seeds: +1, +3, +2 and -2 points; a spread of 2.16 points.
   levels = {'kmeans': [[0.51] * 6, [0.53] * 6, [0.52] * 6, [0.48] * 6]}
-  headline = answer.headline(_statistics(_made(levels, seeds=4)))
+  told = answer.enough_seeds(_statistics(_made(levels, seeds=4)))
   needed = seeds_needed(float(np.std([0.01, 0.03, 0.02, -0.02], ddof=1)), 0.01)
   assert needed > 4
   assert (
-    f'made no clear difference. 4 seeds are too few for kmeans: where seeds differ as here (standard deviation 2.2 points), '
+    f'4 seeds are too few for kmeans: where seeds differ as here (standard deviation 2.2 points), '
     f'{needed} would show one of 1 point, in four of five comparisons'
-  ) in headline
+  ) in told
   # A large difference needs fewer than one of a point.
-  headline = answer.headline(_statistics(_made({'kmeans': [[0.7] * 6, [0.64] * 6]}, seeds=2)))
+  told = answer.enough_seeds(_statistics(_made({'kmeans': [[0.7] * 6, [0.64] * 6]}, seeds=2)))
   large, small = (seeds_needed(float(np.std([0.2, 0.14], ddof=1)), size) for size in (0.17, 0.01))
-  assert f'{large} would show differences as large as here and {small} would show one of 1 point' in headline
-  assert 'One seed is too few' in answer.headline(_statistics(_made({'kmeans': 0.6}, seeds=1)))
-  clear = answer.headline(_statistics(_made({'kmeans': 0.6})))
+  assert f'{large} would show differences as large as here and {small} would show one of 1 point' in told
+  assert 'One seed is too few' in answer.enough_seeds(_statistics(_made({'kmeans': 0.6}, seeds=1)))
+  clear = answer.enough_seeds(_statistics(_made({'kmeans': 0.6})))
   assert clear.endswith('3 seeds are enough for that: no interval holds zero.') and 'too few' not in clear
 
 

@@ -137,3 +137,28 @@ def test_runs_lie_below_their_setting(tmp_path):
 def test_a_wrong_setting_is_one_line(texts, message):
   with pytest.raises(InputError, match=rf'^setting={texts[-1]}: .*{message}'):
     settings.read(texts, CONFIG)
+
+
+def test_a_first_rank_is_told_with_who_is_not_shown_to_be_behind(league):
+  found = standings.measure(league)
+  first, *others = found.standings[ROUNDS]
+  behind = [
+    other
+    for other in others
+    if np.ptp(gaps := np.subtract(other.by_seed, first.by_seed)) == 0
+    or stats.ttest_1samp(gaps, 0).pvalue < 0.05
+    if gaps.mean() > 0
+  ]
+  ties = standings.not_behind(found.standings[ROUNDS])
+  assert [each.name for each in ties] == [each.name for each in others if each not in behind]
+  headline = page.headline(found, ROUNDS)
+  assert headline.startswith('Over 3 settings and 3 seeds at equal rounds, kmeans has the best mean rank (')
+  assert (
+    ties and all(each.name in headline for each in ties) and headline.endswith('not shown to rank behind it.')
+  )
+
+
+def test_one_seed_shows_no_order(league):
+  one = standings.measure({name: runs[:1] for name, runs in league.items()})
+  assert page.headline(one, ROUNDS).endswith('and one seed shows no order of the 3 methods.')
+  assert standings.sides(one, 'kmeans', ROUNDS) == {'above': 2, 'below': 0, 'unclear': 1}

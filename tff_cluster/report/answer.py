@@ -95,14 +95,22 @@ class ClusteringAnswer:
   alarms: tuple[str, ...]
 
 
-def answer_run(results: Results) -> tuple[str, list[ClusteringAnswer]]:
-  """Returns the headline of a run and the answer for each of its clusterings.
+def answer_run(results: Results) -> list[ClusteringAnswer]:
+  """Returns the answer for each clustering of a run.
 
   Args:
     results: Of a run; its clusterings may be those of `identical_clusterings.merged`.
   """
-  answers = [_answer(results, clustering) for clustering in results.clusterings]
-  return _headline(answers), answers
+  return [_answer(results, clustering) for clustering in results.clusterings]
+
+
+def told_alarms(answers: Sequence[ClusteringAnswer]) -> list[str]:
+  """Returns the alarms of all clusterings, each once, behind the names of those whom it is about."""
+  about: dict[str, list[str]] = {}
+  for answer in answers:
+    for words in answer.alarms:
+      about.setdefault(words, []).append(answer.label)
+  return [f'{series(labels)}: {words}' for words, labels in about.items()]
 
 
 def _answer(results: Results, clustering: Clustering) -> ClusteringAnswer:
@@ -123,7 +131,6 @@ def _answer(results: Results, clustering: Clustering) -> ClusteringAnswer:
       unchanged=int((np.abs(differences) <= SAME).sum()), recoveries=recoveries, cost=cost, sentences=(), alarms=(),
   )  # fmt: skip
   sentences = (
-    _effect_sentence(facts, float(own.mean()), float(baseline.mean())),
     _who_sentence(facts, results.population.client_ids),
     _phase1_sentence(facts, float(phase1.mean()), float(baseline.mean())),
     personalized.sentence(results, clustering),
@@ -170,21 +177,6 @@ def _with_interval(interval: Interval) -> str:
   """Returns '+1.2 points (95% interval over clients +0.3 to +2.1 points)'."""
   mean, span = interval_points(interval.mean, interval.low, interval.high)
   return f'{mean} ({f"95% interval over clients {span}" if span else "no interval: one client"})'
-
-
-def _effect_sentence(facts: ClusteringAnswer, own: float, baseline: float) -> str:
-  levels = (
-    f'after Phase 2 a client’s own model scores {percent(own)} on its own test rows on average, the unclustered '
-    f'model at equal rounds {percent(baseline)}: {_with_interval(facts.over_baseline)}'
-  )
-  if facts.effect == 'helped':
-    return f'{facts.label} helped: {levels}.'
-  if facts.effect == 'harmed':
-    return f'{facts.label} harmed: {levels}.'
-  shown = 'One client shows nothing about others.'
-  if facts.over_baseline.low is not None:
-    shown = 'The interval holds zero, so this run does not show that it helped or harmed.'
-  return f'{facts.label} made no clear difference: {levels}. {shown}'
 
 
 def _who_sentence(facts: ClusteringAnswer, client_ids: list[str]) -> str:
@@ -338,32 +330,3 @@ def _alarms(facts: ClusteringAnswer, clustering: Clustering, num_clients: int) -
       f'The mean rose, but {facts.harmed} of {num_clients} clients do worse than without clusters.'
     )
   return alarms
-
-
-def _mean_points(interval: Interval) -> str:
-  return interval_points(interval.mean, interval.low, interval.high)[0]
-
-
-def _headline(answers: list[ClusteringAnswer]) -> str:
-  if not answers:
-    return 'This run has no clustering, so there is nothing to compare.'
-  kinds = (
-    ('helped', 'helped the clients'),
-    ('harmed', 'harmed them'),
-    ('unclear', 'made no clear difference'),
-  )
-  clauses: list[str] = []
-  for effect, words in kinds:
-    chosen = sorted((a for a in answers if a.effect == effect), key=lambda a: -a.over_baseline.mean)
-    if chosen:
-      named = series([f'{a.label} ({_mean_points(a.over_baseline)})' for a in chosen])
-      clauses.append(f'{named} {words if effect != "harmed" or clauses else "harmed the clients"}')
-  effects = '; '.join(clauses)
-  text = f'Against the unclustered model at equal rounds, {effects}.'
-  real = [a for a in answers if any(r.planted > 1 for r in a.recoveries)]
-  if not real:
-    return f'{text} The data has no planted groups to compare the clusters with.'
-  exact = [a.label for a in real if any(r.exact and r.planted > 1 for r in a.recoveries)]
-  if exact:
-    return f'{text} The planted groups were found exactly by {series(exact)}{"" if len(exact) < len(real) else " – all of them" if len(real) > 1 else ""}.'
-  return f'{text} No clustering found the planted groups exactly.'

@@ -4,23 +4,16 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from tff_cluster.report.latex_escapes import ESCAPES, LONGEST
 from tff_cluster.report.pages import Cell, Table
 
-_ESCAPES = {
-  '\\': r'\textbackslash{}', '&': r'\&', '%': r'\%', '$': r'\$', '#': r'\#', '_': r'\_', '{': r'\{', '}': r'\}',
-  '~': r'\textasciitilde{}', '^': r'\textasciicircum{}', '<': r'\textless{}', '>': r'\textgreater{}', '|': r'\textbar{}',
-  '"': "''", '“': '``', '”': "''", '‘': '`', '’': "'", '–': '--', '—': '---', '…': r'\ldots{}', '\xa0': '~',
-  '−': '$-$', '→': r'$\to$', '×': r'$\times$', '±': r'$\pm$', '≥': r'$\geq$', '≤': r'$\leq$', '·': r'$\cdot$',
-}  # fmt: skip
 # Neither a control character nor half of a pair is a character of a document.
 _ILLEGAL = re.compile('[\x00-\x1f\x7f-\x9f\ud800-\udfff]')
-# A column with a longer text than this is a paragraph, whose lines are broken.
-_LONGEST = 40
 
 
 def escaped(text: str) -> str:
   """Returns text so that LaTeX sets it as it is."""
-  return ''.join(_ESCAPES.get(character, character) for character in _ILLEGAL.sub(' ', text))
+  return ''.join(ESCAPES.get(character, character) for character in _ILLEGAL.sub(' ', text))
 
 
 def text(tables: Iterable[Table]) -> str:
@@ -40,7 +33,7 @@ def _table(table: Table) -> str:
 def _column(cells: Iterable[str], is_numeric: bool) -> str:
   if is_numeric:
     return 'r'
-  return 'p{0.3\\linewidth}' if max(map(len, cells)) > _LONGEST else 'l'
+  return 'p{0.3\\linewidth}' if max(map(len, cells)) > LONGEST else 'l'
 
 
 def _row(cells: Iterable[str]) -> str:

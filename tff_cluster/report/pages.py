@@ -6,6 +6,9 @@ Client ids, clustering names and notes can hold any text, so escaping is the def
 import base64
 import dataclasses
 import functools
+import hashlib
+import importlib.resources
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -14,6 +17,7 @@ import jinja2
 import markupsafe
 
 from tff_cluster.base import words
+from tff_cluster.report.latex_escapes import ESCAPES, LONGEST
 
 _REPORT = 'tff_cluster.report'
 # Control characters and lone surrogates are no legal HTML, escaped or not.
@@ -86,13 +90,41 @@ def verdict_cell(verdict: str) -> Cell:
 def page(title: str, subtitle: str, sections: Iterable[Section | None], package: str = _REPORT) -> str:
   """Returns a page: the answer, which is the first section, the contents, and all other sections.
 
+  Its script, which copies tables, and its style are texts of our own; the page's policy lets nothing else run or load.
+
   Args:
     title, subtitle: Above all.
     sections: At least one; None is left out.
     package: Whose templates are used, beside those of the report.
   """
   parts = [(section.heading, draw(section, package)) for section in sections if section]
-  return render('page.html', package, title=title, subtitle=subtitle, parts=parts)
+  style, script = _style(), _script()
+  return render(
+    'page.html', package, title=title, subtitle=subtitle, parts=parts, style=style, script=script, policy=policy(style, script),
+  )  # fmt: skip
+
+
+def policy(style: str, script: str) -> str:
+  """Returns the Content-Security-Policy of a page with this style and this script: no other is taken, whatever a client is called."""
+  return f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+
+
+def _digest(text: str) -> str:
+  return f'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")}'
+
+
+def _style() -> str:
+  return _source('style.css')
+
+
+def _script() -> str:
+  # In JSON `<` would be the only sign that could end the element.
+  escapes = json.dumps(ESCAPES).replace('<', '\\u003c')
+  return f"'use strict';\nconst ESCAPES = {escapes}, LONGEST = {LONGEST};\n{_source('copy.js')}"
+
+
+def _source(name: str) -> str:
+  return importlib.resources.files(_REPORT).joinpath('templates', name).read_text('utf-8')
 
 
 def draw(section: Section, package: str = _REPORT) -> markupsafe.Markup:

@@ -3,23 +3,12 @@
 import numpy as np
 
 from tff_cluster.base import seeding
-from tff_cluster.base.words import capital, interval_points, percent, series
+from tff_cluster.base.words import interval_points, series
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.measured import Personalized
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard.intervals import paired_bootstrap
-
-
-def remarks(results: Results) -> list[str]:
-  """Returns a sentence for each of them: how well clients do with it, and against the unclustered model."""
-  fedavg = results.baseline.evaluation.client_accuracy
-  return [
-    f'{capital(found.title)} (a client’s model is {found.model}) scores {percent(found.evaluation.clients.mean_client_accuracy)} on '
-    f'the clients’ own test rows on average, against the unclustered model '
-    f'{_difference(results, found.evaluation.client_accuracy, fedavg)}.'
-    for found in results.personalized
-  ]
 
 
 def sentence(results: Results, clustering: Clustering) -> str:

@@ -10,16 +10,16 @@ from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.measured import Timing
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.papers.rohith2020.setting import describe_setting
-from tff_cluster.report import cluster_sections, latex, pages, personalized, run_scorecard, sections
+from tff_cluster.report import cluster_sections, first_screen, latex, pages, run_scorecard, sections
 from tff_cluster.report.alternation.section import rounds_section
-from tff_cluster.report.answer import answer_run
+from tff_cluster.report.answer import answer_run, told_alarms
 from tff_cluster.report.files import write_file, write_records
 from tff_cluster.report.finished_run import FinishedRun, read_run
 from tff_cluster.report.malicious_section import caution, malicious_section
 from tff_cluster.report.new_clients_section import new_clients_section
-from tff_cluster.report.pictures import Picture, draw_pictures
+from tff_cluster.report.pictures import Picture, draw_pictures, save_drawn
 from tff_cluster.report.splits.section import splits_section
-from tff_cluster.scorecard import identical_clusterings
+from tff_cluster.scorecard import identical_clusterings, summary
 from tff_cluster.storage import files as files_lib
 
 _REPORT = 'Report'
@@ -45,23 +45,32 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   clusterings: list[Clustering] = [*identical_clusterings.merged(whole.results.clusterings)]
   run = dataclasses.replace(whole, results=dataclasses.replace(whole.results, clusterings=clusterings))
   setting = describe_setting(run.results.config, len(run.client_ids))
-  headline, answers = answer_run(run.results)
+  answers, lines = answer_run(run.results), summary.of_run(whole.results)
+  seeds, gains = [run.results.config.training.seed], first_screen.drawn(lines)
   beside = run_scorecard.build(whole.results, setting)
   write_records(*beside.records(), run.path)
   write_file(run.path / 'scorecard.tex', latex.text(beside.shown()))
-  pictures = draw_pictures(run, answers, setting.is_of_paper, on_drawn)
+  pictures = [save_drawn(gains, run.path)] if gains else []
+  if gains and on_drawn is not None:
+    on_drawn()
+  pictures += draw_pictures(run, answers, setting.is_of_paper, on_drawn)
   whole, run = (_with_own_time(each, time.monotonic() - begun) for each in (whole, run))
 
   def figures(section: str) -> list[Picture]:
     return [picture for picture in pictures if picture.section == section]
 
   parts = [
-    sections.answer_section(
-      headline, answers, setting, personalized.remarks(run.results), caution(run.results)
+    first_screen.section(
+      first_screen.sentence(lines, seeds),
+      first_screen.table(lines, seeds),
+      first_screen.about(seeds),
+      [words for words in (caution(run.results), *told_alarms(answers)) if words],
+      figures('answer'),
     ),
+    sections.words_section(answers, setting),
+    sections.figures_section('Who gained and who lost', figures('clients')),
     sections.run_section(whole, clusterings),
     beside.section() if setting.is_of_paper else None,
-    sections.figures_section('Who gained and who lost', figures('clients')),
     sections.figures_section('Accuracy over rounds', figures('rounds')),
     sections.evaluators_section(run.results),
     cluster_sections.recovery_section(run),
@@ -92,7 +101,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
 
 def num_figures(config: ExperimentConfig) -> int:
   """Returns about how many figures the report of an experiment draws."""
-  return 3 + 6 * len(config.clusterings)
+  return 4 + 6 * len(config.clusterings)
 
 
 def _with_own_time(run: FinishedRun, seconds: float) -> FinishedRun:

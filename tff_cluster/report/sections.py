@@ -22,24 +22,20 @@ from tff_cluster.scorecard import identical_clusterings
 _TEMPLATE = 'report.html'
 
 
-def answer_section(
-  headline: str, answers: Sequence[ClusteringAnswer], setting: Setting, beside: Sequence[str], caution: str
-) -> Section:
-  """Returns the opening: the headline, one card a clustering, what stands beside them, and what must be known of all means.
+def words_section(answers: Sequence[ClusteringAnswer], setting: Setting) -> Section | None:
+  """Returns what the first screen leaves out of every clustering, in sentences; None where there is none.
 
   Args:
-    headline, answers: See answer.answer_run.
+    answers: See answer.answer_run.
     setting: What was run.
-    beside: Sentences on baselines, see personalized.remarks.
-    caution: Empty where there is nothing that must be known.
   """
-  remarks = [*beside]
+  remarks = []
   if setting.is_of_paper and not setting.is_papers:
     remarks.append(f'Run on {setting.words}: scaled down from Rohith et al. 2020.')
   if any(identical_clusterings.JOINT in answer.label for answer in answers):
     remarks.append(identical_clusterings.WORDS)
-  data = {'headline': headline, 'remarks': remarks, 'answers': answers, 'caution': caution}
-  return Section('The answer', _TEMPLATE, 'answer', data)
+  data = {'answers': answers, 'remarks': remarks}
+  return Section('Each clustering in words', _TEMPLATE, 'in_words', data) if answers else None
 
 
 def run_section(run: FinishedRun, merged: Sequence[Clustering]) -> Section:

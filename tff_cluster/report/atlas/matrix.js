@@ -33,7 +33,7 @@ function matrixLegend(limit) {
   const shares = [-1, -0.5, -0.1, 0, 0.1, 0.5, 1];
   const label = (share) => (share === 0 ? 'equal' : `${signed(share * limit, limit < 0.1 ? 1 : 0)}${Math.abs(share) === 1 ? ' and beyond' : ''}`);
   const cells = shares.map((share) => {
-    const mark = svg('svg', { width: 16, height: 12, 'aria-hidden': 'true' });
+    const mark = svg('svg', { width: 16, height: 12 });
     mark.append(svg('rect', { width: 16, height: 12, fill: differenceColour(share * limit, limit) }));
     return html('li', {}, mark, label(share));
   });
@@ -48,7 +48,7 @@ function cellWords(contender, client) {
 // Dark text on pale cells, white on full ones.
 function cellNumber(value, limit, x, y) {
   const dark = Math.abs(value) / limit > 0.55;
-  return text(x, y, signed(value, 0), { class: dark ? 'cell-number light' : 'cell-number' });
+  return text(x, y, signed(value, 0), { class: dark ? 'cell-number light' : 'cell-number', 'aria-hidden': 'true' });
 }
 
 function cell(contender, client, x, y, width, limit) {

@@ -1,7 +1,5 @@
 """Writes atlas.html: one file with its data, its style and its scripts, which needs no network and no library."""
 
-import base64
-import hashlib
 import importlib.resources
 import json
 from collections.abc import Mapping
@@ -37,12 +35,10 @@ def page(data: Mapping[str, Any], title: str, subtitle: str) -> str:
   """Returns the page; for the arguments see `write`."""
   style = _source('atlas.css')
   script = '\n'.join(["'use strict';", '(() => {', *(_source(f'{name}.js') for name in SCRIPTS), '})();', ''])
-  # Only this style and this script are taken, whatever a client or a label is called.
-  policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'"
   joined = any(identical_clusterings.JOINT in contender['name'] for contender in data['contenders'])
   return pages.render(
     'atlas.html',
-    policy=policy,
+    policy=pages.policy(style, script),
     title=title,
     subtitle=subtitle,
     style=style,
@@ -64,7 +60,3 @@ def as_json(data: Mapping[str, Any]) -> str:
 
 def _source(name: str) -> str:
   return importlib.resources.files('tff_cluster.report.atlas').joinpath(name).read_text('utf-8')
-
-
-def _digest(text: str) -> str:
-  return f'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")}'

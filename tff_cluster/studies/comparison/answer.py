@@ -13,20 +13,6 @@ from tff_cluster.scorecard.paired_statistics import Difference, Statistics
 WORTH_SHOWING = 0.01
 
 
-def headline(statistics: Statistics) -> str:
-  """Returns which clusterings helped against FedAvg at equal rounds, with intervals, and whether there are too few seeds."""
-  found = [s for s in statistics.summaries[ROUNDS] if s.is_clustering]
-  clauses = []
-  for side, verb in (('above', 'helped'), ('unclear', 'made no clear difference'), ('below', 'harmed')):
-    chosen = sorted((s for s in found if s.gain.side == side), key=lambda s: -s.gain.interval.mean)
-    if chosen:
-      clauses.append(f'{series([f"{s.name} ({s.gain.brief})" for s in chosen])} {verb}')
-  if not clauses:
-    return 'These runs have no clustering, so there is nothing to compare.'
-  effects = '; '.join(clauses)
-  return f'Against FedAvg without clusters at equal rounds, {effects}. {_enough_seeds(statistics)}'
-
-
 def sentences(statistics: Statistics) -> list[str]:
   """Returns overlap against disjoint at either budget, and the clusterings against clients with models of their own."""
   words = {
@@ -59,14 +45,19 @@ def _against_personalized(statistics: Statistics) -> Iterator[str]:
       yield f'Better than {title}: {series(better) or "no clustering"}.'
 
 
-def _enough_seeds(statistics: Statistics) -> str:
-  """Returns whether there are seeds enough for the clusterings whose interval holds zero, and how many would do."""
+def enough_seeds(statistics: Statistics) -> str:
+  """Returns whether there are seeds enough for the clusterings whose interval holds zero, and how many would do.
+
+  Empty where there are no clusterings.
+  """
   count, worth = len(statistics.seeds), f'{100 * WORTH_SHOWING:g} point'
+  gains = {s.name: s.gain for s in statistics.summaries[ROUNDS] if s.is_clustering}
+  if not gains:
+    return ''
   if count == 1:
     return (
       'One seed is too few: it does not tell how much seeds differ. Run 3 to see that, and how many would do.'
     )
-  gains = {s.name: s.gain for s in statistics.summaries[ROUNDS] if s.is_clustering}
   unclear = {name: gain for name, gain in gains.items() if gain.side == 'unclear'}
   needed = {name: _needed(gain) for name, gain in unclear.items()}
   lacking = [name for name, seeds in needed.items() if seeds > count]

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tff_cluster.report.figures import base
-from tff_cluster.studies.comparison.figures import KINDS, Mark, colour_of, own_colours
+from tff_cluster.report.figures.gains import KINDS, colour_of
+from tff_cluster.studies.comparison.figures import Mark, own_colours
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""A comparison at a glance: gains with their intervals, accuracy against its cost, and the worst-off clients."""
+"""A comparison at a glance: accuracy against its cost, and the worst-off clients."""
 
 import dataclasses
 import itertools
@@ -8,23 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tff_cluster.base.words import size
-from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.report.figures import base
+from tff_cluster.report.figures.gains import KINDS, colour_of, handle, rows
 from tff_cluster.scorecard.contenders import REFERENCES
 from tff_cluster.scorecard.intervals import Interval
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
-KINDS = {
-  'fedavg': ('FedAvg without clusters', '*'),
-  'local': (PERSONALIZED['local'], 'X'),
-  'fine_tuning': (PERSONALIZED['fine_tuning'], 'P'),
-  'ditto': (PERSONALIZED['ditto'], 'v'),
-  'oracle': ('planted groups (oracle)', 'D'),
-  'disjoint': ('disjoint', 's'),
-  'overlapping': ('overlapping', 'o'),
-}
 _AREA = 42.0  # Of a mark, in square points, for one cluster a client.
 _MOST_MEMBERSHIPS = 12.0
 _APART = 0.022  # Of the axis; marks that are nearer to each other in cost and accuracy stand side by side.
@@ -36,7 +27,7 @@ class Mark:
 
   Attributes:
     name: Its name.
-    kind: One of contenders.KINDS.
+    kind: One of gains.KINDS.
     budget: At what budget, in words.
     accuracy: Mean client accuracy, 0 to 1.
     worst: Mean accuracy of the worst decile of clients.
@@ -55,44 +46,6 @@ class Mark:
   cost: float
   memberships: float
   num_bytes: float
-
-
-@base.styled
-def gains(marks: Sequence[Mark]) -> 'Figure':
-  """Draws a row a contender: its mean difference to FedAvg with the interval, full at the first budget, hollow at others.
-
-  Args:
-    marks: Every contender at every budget; those without a gain are left out, and at least one has one.
-  """
-  from matplotlib.lines import Line2D
-
-  marks = [mark for mark in marks if mark.gain is not None]
-  names, budgets = _in_order(marks)
-  figure = base.new_figure(8.6, 1.6 + 0.42 * len(names))
-  axes = figure.add_subplot()
-  axes.axvline(0, color=base.INK, linewidth=0.9, zorder=1)
-  for mark in marks:
-    if mark.gain is None:
-      continue
-    place, colour = budgets.index(mark.budget), colour_of(mark.kind)
-    height = names.index(mark.name) + 0.3 * (place - (len(budgets) - 1) / 2)
-    if mark.gain.low is not None and mark.gain.high is not None:
-      axes.hlines(height, 100 * mark.gain.low, 100 * mark.gain.high, color=colour, linewidth=1.8, zorder=2)
-    axes.plot(
-      100 * mark.gain.mean, height, marker=KINDS[mark.kind][1], markersize=6.5, color=colour,
-      markerfacecolor='white' if place else colour, markeredgewidth=1.5, zorder=3, gid=f'gain {mark.name} {mark.budget}',
-    )  # fmt: skip
-  _rows(axes, names)
-  axes.set_xlabel('mean client accuracy minus that of FedAvg without clusters, points')
-  kinds = [kind for kind in KINDS if any(mark.kind == kind for mark in marks)]
-  handles = [_handle(kind) for kind in kinds]
-  for i, budget in enumerate(budgets):
-    fill = 'white' if i else base.INK
-    handles.append(
-      Line2D([], [], color=base.INK, linestyle='none', marker='o', markerfacecolor=fill, label=f'at {budget}')
-    )
-  figure.legend(handles=handles, loc='outside lower center', ncols=3)
-  return figure
 
 
 @base.styled
@@ -163,14 +116,14 @@ def worst_beside_mean(marks: Sequence[Mark]) -> 'Figure':
       axes.plot(high, row, marker=KINDS[mark.kind][1], markersize=6.5, color=colour, zorder=3)
     axes.set_title(f'at {budget}')
     axes.set_xlabel('client accuracy, %')
-  _rows(grid[0], names)
+  rows(grid[0], names)
   for axes in grid[1:]:
     axes.grid(axis='x')
     axes.tick_params(left=False)
   worst = Line2D([], [], color=base.INK, linestyle='none', marker='|', markersize=11, markeredgewidth=2.4)
   worst.set_label('worst decile of clients')
   kinds = [kind for kind in KINDS if any(mark.kind == kind for mark in marks)]
-  handles = [worst, *(_handle(kind, 'all clients, ') for kind in kinds)]
+  handles = [worst, *(handle(kind, 'all clients, ') for kind in kinds)]
   figure.legend(handles=handles, loc='outside lower center', ncols=3)
   return figure
 
@@ -181,13 +134,6 @@ def _in_order(marks: Sequence[Mark]) -> tuple[list[str], list[str]]:
 
 def _at(marks: Sequence[Mark], name: str, budget: str) -> Mark:
   return next(mark for mark in marks if (mark.name, mark.budget) == (name, budget))
-
-
-def colour_of(kind: str) -> str:
-  """Returns the colour of a kind of contender."""
-  blue, red, green = base.colours(3)
-  own = {'fedavg': base.INK, 'oracle': green, 'disjoint': blue, 'overlapping': red}
-  return own.get(kind, base.GREY)
 
 
 def own_colours(marks: Sequence[Mark], names: Sequence[str], taken: str | None = None) -> Mapping[str, str]:
@@ -224,19 +170,3 @@ def _side_by_side(marks: Sequence[Mark]) -> list[float]:
       place += near[0]
     places.append(place)
   return places
-
-
-def _rows(axes: Any, names: Sequence[str]) -> None:
-  axes.set_yticks(range(len(names)), [base.wrapped(name) for name in names])
-  axes.set_ylim(len(names) - 0.4, -0.6)
-  axes.grid(axis='x')
-  axes.tick_params(left=False)
-
-
-def _handle(kind: str, before: str = '') -> Any:
-  from matplotlib.lines import Line2D
-
-  words, marker = KINDS[kind]
-  return Line2D(
-    [], [], color=colour_of(kind), linestyle='none', marker=marker, markersize=6.5, label=f'{before}{words}'
-  )

@@ -9,9 +9,10 @@ import numpy as np
 
 from tff_cluster.base import cost
 from tff_cluster.base.words import plural
-from tff_cluster.report import latex, pages
+from tff_cluster.report import first_screen, latex, pages
 from tff_cluster.report.atlas import data as atlas_data
 from tff_cluster.report.atlas import page as atlas
+from tff_cluster.report.figures import gains
 from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.malicious_section import caution
 from tff_cluster.report.pages import Section
@@ -61,10 +62,11 @@ def write(
   harm = malicious.measure(ordered)
   checks = [*verdicts.make_checks(found, form), *new_clients.make_checks(joining)]
   told = [*([caution(ordered[0][1])] if harm else []), *alarms.make_alarms(rows, found, ordered)]
+  shown_lines = summary.of_comparison(rows, found)
   document = saved.document(ordered, rows, found, checks, told, dial) | {
     'new_clients': new_clients.document(joining),
     'malicious': malicious.document(harm),
-    'summary': [line.to_json() for line in summary.of_comparison(rows, found)],
+    'summary': [line.to_json() for line in shown_lines],
     'command': facts.get('command'),
   }
   write_file(
@@ -80,10 +82,17 @@ def write(
   def shown(section: str) -> list[Picture]:
     return [picture for picture in pictures if picture.section == section]
 
-  others = sections.checks_table([check for check in checks if check.kind != 'expected'], 'statement')
+  remarks = [answer.enough_seeds(found), identical_clusterings.WORDS if any(c.parts for c in rows) else '']
   parts = [
-    _answer_section(rows, found, form, checks, told, shown('answer')),
-    Section('What was checked', sections.TEMPLATE, 'checked', {'statements': others}),
+    first_screen.section(
+      document['answer']['headline'],
+      first_screen.table(shown_lines, found.seeds),
+      [*first_screen.about(found.seeds), *filter(None, remarks)],
+      told,
+      shown('answer'),
+      {'The atlas: the same comparison to click through, client by client': atlas.NAME},
+    ),
+    _words_section(found, form, checks),
     sections.contenders_section(rows, found, shown('contenders')),
     sections.matrix_section(found),
     None if dial is None else dials.section(dial, shown('dial')),
@@ -94,7 +103,7 @@ def write(
     sections.facts_section(ordered, facts),
   ]
   population, training = ordered[0][1].population, config.training
-  title = f'{population.name}: overlapping against disjoint clusters'
+  title = f'{population.name}: clusterings against FedAvg'
   subtitle = (
     f'{plural(len(population.client_ids), "client")} · {training.phase1_rounds} and {plural(training.phase2_rounds, "round")} · '
     f'{plural(len(found.seeds), "seed")}: {", ".join(map(str, found.seeds))}'
@@ -105,29 +114,19 @@ def write(
   return target
 
 
-def _answer_section(
-  rows: Sequence[Contender],
-  found: paired_statistics.Statistics,
-  form: str,
-  checks: Sequence[verdicts.Check],
-  told: Sequence[str],
-  pictures: Sequence[Picture],
+def _words_section(
+  found: paired_statistics.Statistics, form: str, checks: Sequence[verdicts.Check]
 ) -> Section:
   expected = [check for check in checks if check.kind == 'expected']
+  others = [check for check in checks if check.kind != 'expected']
   data = {
-    'headline': answer.headline(found),
-    'remarks': [identical_clusterings.WORDS] if any(contender.parts for contender in rows) else [],
-    'pictures': pictures,
-    'contenders': sections.contenders_table(found, contenders.ROUNDS),
-    'seeds': len(found.seeds),
-    'alarms': told,
     'sentences': answer.sentences(found),
     'expected': None
     if form == 'unknown'
     else sections.checks_table(expected, 'expected of what was planted'),
-    'atlas': atlas.NAME,
+    'statements': sections.checks_table(others, 'statement'),
   }
-  return Section('The answer', sections.TEMPLATE, 'answer', data)
+  return Section('Overlap, baselines and checks', sections.TEMPLATE, 'in_words', data)
 
 
 def _drawn(
@@ -137,14 +136,11 @@ def _drawn(
   budgets = found.budgets
   marks = [_mark(contender, found, budget, unit) for contender in rows for budget in budgets]
   shapes = _shapes(rows)
-  if any(mark.gain is not None for mark in marks):
-    yield (
-        'gains', 'answer', 'Difference to FedAvg without clusters',
-        'Mean over seeds and clients of the paired difference, with its 95% interval over both'
-        + (f'; full marks at equal rounds, hollow ones at {BUDGETS[budgets[1]]}' if len(budgets) > 1 else '')
-        + f'. {shapes}An interval that touches the line at zero shows nothing.',
-        figures.gains(marks),
-    )  # fmt: skip
+  if found_gains := [gains.Gain(m.name, m.kind, m.budget, m.gain) for m in marks if m.gain is not None]:
+    hollow = (
+      f'Full marks are at equal rounds, hollow ones at {BUDGETS[budgets[1]]}. ' if len(budgets) > 1 else ''
+    )
+    yield first_screen.picture(gains.draw(found_gains), f'{hollow}{shapes}')
   yield (
       'worst_decile', 'contenders', 'The worst-off clients beside the mean',
       'The bar is the mean of the lowest tenth of clients, the mark the mean of all, both means over seeds. What raises the mean '

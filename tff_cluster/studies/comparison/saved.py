@@ -42,7 +42,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tff_cluster.scorecard import paired_statistics
+from tff_cluster.report import first_screen
+from tff_cluster.scorecard import paired_statistics, summary
 from tff_cluster.scorecard.contenders import Contender, Runs
 from tff_cluster.studies.comparison import alarms, answer, csv_columns, verdicts
 from tff_cluster.studies.comparison import dial as dials
@@ -74,7 +75,10 @@ def document(
     'target': found.target,
     'digests': {str(seed): results.digest for seed, results in runs},
     'planted': verdicts.planted_form(runs),
-    'answer': {'headline': answer.headline(found), 'sentences': answer.sentences(found)},
+    'answer': {
+      'headline': first_screen.sentence(summary.of_comparison(contenders, found), found.seeds),
+      'sentences': [*filter(None, [answer.enough_seeds(found)]), *answer.sentences(found)],
+    },
     'alarms': list(told),
     'checks': [_check(check) for check in checks],
     'contenders': [_contender(contender, found, runs) for contender in contenders],

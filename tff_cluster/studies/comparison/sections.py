@@ -10,6 +10,7 @@ from tff_cluster.base.words import error, interval_points, percent, score
 from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.report import costs
+from tff_cluster.report.first_screen import LOOKS
 from tff_cluster.report.pages import Cell, Section, Table, verdict_cell
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import identical_clusterings
@@ -28,7 +29,6 @@ from tff_cluster.studies.comparison.alarms import recoveries
 from tff_cluster.studies.comparison.verdicts import Check
 
 TEMPLATE = 'comparison.html'
-_LOOKS = {'above': 'good', 'unclear': 'none', 'below': 'bad'}
 # Means of other scores, and how they are printed.
 _SCORES: Mapping[str, tuple[str, Callable[[float | None], str]]] = {
   'onmi': ('ONMI', score),
@@ -46,8 +46,8 @@ def checks_table(checks: Sequence[Check], heading: str) -> Table:
 def contenders_section(
   contenders: Sequence[Contender], statistics: Statistics, pictures: Sequence[Picture]
 ) -> Section:
-  """Returns every contender's accuracies at equal cost, and the global test set; at equal rounds see the answer."""
-  tables = [contenders_table(statistics, budget) for budget in statistics.budgets if budget != ROUNDS]
+  """Returns every contender's accuracies at all budgets, and the global test set."""
+  tables = [contenders_table(statistics, budget) for budget in statistics.budgets]
   data = {
     'tables': tables,
     'equal_cost': BUDGETS[list(statistics.summaries)[-1]],
@@ -257,7 +257,7 @@ def difference_cell(difference: Difference, *notes: str) -> Cell:
   """Returns the mean difference in points, coloured by its side of zero, above its interval and further notes."""
   interval = difference.interval
   mean, span = interval_points(interval.mean, interval.low, interval.high)
-  look = f'chip {_LOOKS[difference.side]}'
+  look = f'chip {LOOKS[difference.side]}'
   return Cell(mean.removesuffix(' points'), (span.removesuffix(' points'), *notes), look)
 
 

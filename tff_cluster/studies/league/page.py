@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.words import percent, plural, series
-from tff_cluster.report import pages
+from tff_cluster.base.words import percent, plural, score, series
+from tff_cluster.report import first_screen, pages
 from tff_cluster.report.files import csv_text, write_file
-from tff_cluster.report.pages import Section, Table
+from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture, save_drawn
 from tff_cluster.scorecard.contenders import BUDGETS, FEDAVG, ROUNDS, Runs
 from tff_cluster.scorecard.intervals import Interval
@@ -49,8 +50,11 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
     folder / 'league.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
   )
   picture = _picture(league, folder)
+  # The first screen has the others.
+  in_words = [words for words in sentences(league, ROUNDS)[1:] if words != _FEW]
   parts = [
     _answer(league, picture),
+    Section('Where clustering helps, and overlap', _TEMPLATE, 'in_words', {'sentences': in_words}),
     *(_ranks(league, budget) for budget in league.budgets),
     *(_setting(league, setting) for setting in league.settings),
     Section('How it was run', _TEMPLATE, 'facts', {'facts': facts}),
@@ -62,14 +66,27 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
   return target
 
 
+def headline(league: League, budget: str) -> str:
+  """Returns who ranks first and who is not shown to rank behind it, in one sentence."""
+  first, *_ = found = league.standings[budget]
+  over = f'Over {plural(len(league.settings), "setting")} and {plural(len(league.seeds), "seed")} at {BUDGETS[budget]}'
+  told = f'{over}, {first.name} has the best mean rank ({_rank(first.rank)})'
+  ties = standings.not_behind(found)
+  if len(found) == 1:
+    return f'{told}, of one.'
+  if len(league.seeds) == 1:
+    return f'{told}, and one seed shows no order of the {len(found)} methods.'
+  if not ties:
+    return f'{told}, and all {len(found) - 1} others are shown to rank behind it.'
+  names = (
+    series([each.name for each in ties]) if len(ties) <= 3 else f'{len(ties)} of {len(found) - 1} others'
+  )
+  return f'{told}, but {names} {"is" if len(ties) == 1 else "are"} not shown to rank behind it.'
+
+
 def sentences(league: League, budget: str) -> list[str]:
   """Returns the answer: who ranks first, where clustering helps, and whether overlap does."""
-  first, *others = league.standings[budget]
-  second = f', before {others[0].name} ({_rank(others[0].rank)})' if others else ''
-  told = [
-    f'Over {plural(len(league.settings), "setting")} {first.name} has the best mean rank at {BUDGETS[budget]}, '
-    f'{_rank(first.rank)}{second}.'
-  ]
+  told = [headline(league, budget)]
   above = standings.helped(league, budget)
   if helped := {name: found for name, found in above.items() if found}:
     each = [f'{name} ({series(found[:2])})' for name, found in helped.items()]
@@ -99,9 +116,45 @@ def sentences(league: League, budget: str) -> list[str]:
 
 
 def _answer(league: League, picture: Picture) -> Section:
-  told = sentences(league, ROUNDS)
-  data = {'headline': told[0], 'sentences': told[1:], 'pictures': [picture]}
-  return Section('The answer', _TEMPLATE, 'answer', data)
+  header = (
+    'method', 'mean rank', '95% interval', 'helped', 'harmed', 'not shown', 'groups found', 'cost, × FedAvg',
+  )  # fmt: skip
+  rows = [_standing(league, each) for each in league.standings[ROUNDS]]
+  about = (
+    f'Ranks are by mean client accuracy at equal rounds, 1 for the best; intervals are over {plural(len(league.seeds), "seed")}. '
+    'Helped, harmed and not shown count settings by the side of zero of the 95% interval of the difference to FedAvg without clusters. '
+    'Groups found is the mean Omega index over settings with planted groups, cost the mean over settings of the client-rounds.'
+  )
+  few = _FEW if len(league.seeds) < standings.ENOUGH_SEEDS else ''
+  return first_screen.section(
+    headline(league, ROUNDS),
+    Table(header, rows, range(1, len(header))),
+    [about],
+    [few] if few else [],
+    [picture],
+  )
+
+
+def _standing(league: League, standing: standings.Standing) -> list[Any]:
+  every = [
+    (
+      run.cost[ROUNDS].client_rounds / fedavg.cost[ROUNDS].client_rounds,
+      next(iter(run.recovery.values()), None),
+    )
+    for setting in league.settings
+    for run, fedavg in zip(setting.parts[standing.name].runs, setting.parts[FEDAVG].runs, strict=True)
+  ]
+  omegas = [found.omega for _, found in every if found is not None]
+  sides = standings.sides(league, standing.name, ROUNDS)
+  is_fedavg = standing.name == FEDAVG
+  return [
+    Cell(standing.name, ('' if is_fedavg else standing.kind,)),
+    f'{standing.rank.mean:.1f}',
+    _span(standing.rank) or '–',
+    *('–' if is_fedavg else str(sides[side]) for side in ('above', 'below', 'unclear')),
+    score(float(np.mean(omegas)) if omegas else None),
+    f'{np.mean([cost for cost, _ in every]):.2f}',
+  ]
 
 
 def _picture(league: League, folder: Path) -> Picture:

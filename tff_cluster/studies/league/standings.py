@@ -44,12 +44,14 @@ class Standing:
     name, kind: See contenders.Contender; a method that overlaps in any setting is 'overlapping'.
     rank: Its mean rank over settings, 1 for the best, with Student's 95% interval over seeds.
     ranks: By setting, the mean over seeds.
+    by_seed: By seed, the mean over settings.
   """
 
   name: str
   kind: str
   rank: Interval
   ranks: Mapping[str, float]
+  by_seed: tuple[float, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -125,6 +127,7 @@ def _standings(settings: Sequence[InSetting], budget: str) -> list[Standing]:
       _kind([setting.parts[name].kind for setting in settings]),
       _within(student_interval(ranks[:, :, k].mean(axis=0).tolist()), len(names)),
       {setting.name: float(ranks[i, :, k].mean()) for i, setting in enumerate(settings)},
+      tuple(ranks[:, :, k].mean(axis=0).tolist()),
     )
     for k, name in enumerate(names)
   ]
@@ -140,6 +143,23 @@ def _within(rank: Interval, contenders: int) -> Interval:
 
 def _kind(kinds: Sequence[str]) -> str:
   return 'overlapping' if 'overlapping' in kinds else kinds[0]
+
+
+def not_behind(found: Sequence[Standing]) -> list[Standing]:
+  """Returns who is not shown to rank behind the first: Student's 95% interval over seeds of the difference holds zero, or there is none."""
+  first, *others = found
+  return [
+    other
+    for other in others
+    if not student_interval(np.subtract(other.by_seed, first.by_seed).tolist()).excludes_zero
+  ]
+
+
+def sides(league: League, name: str, budget: str) -> dict[str, int]:
+  """Returns in how many settings a contender's interval lies 'above' FedAvg's accuracy, 'below' it, or is 'unclear'."""
+  every = [setting.summary(name, budget).over_fedavg for setting in league.settings if name in setting.parts]
+  told = [difference.side for difference in every if difference is not None]
+  return {side: told.count(side) for side in ('above', 'below', 'unclear')}
 
 
 def helped(league: League, budget: str) -> dict[str, list[str]]:

@@ -103,4 +103,4 @@ def clients(run_folder: Path | None, folder: Path) -> Sequence[Picture]:
   if run_folder is None:
     return []
   run = read_run(run_folder)
-  return pictures.draw_clients(run, answer_run(run.results)[1], folder)
+  return pictures.draw_clients(run, answer_run(run.results), folder)

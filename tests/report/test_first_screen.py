@@ -1,0 +1,64 @@
+"""The one sentence and the one table, from lines whose numbers are planted."""
+
+import pytest
+
+from tff_cluster.experiment.result_parts import SummaryLine
+from tff_cluster.report import first_screen
+
+
+def _line(label, gain=None, half=0.01, kind='disjoint', rounds=100, **more):
+  interval = None if gain is None or half is None else [gain - half, gain + half]
+  found = {'num_clusters': None, 'ari': None, 'omega': None, 'bytes': 0} | more
+  return SummaryLine(
+    label=label, kind=kind, mean_client_accuracy=0.5 + (gain or 0.0), difference=gain, interval=interval,
+    client_rounds=rounds, **found,
+  )  # fmt: skip
+
+
+FEDAVG = _line('FedAvg without clusters', kind='fedavg')
+_SAYS = 'Against FedAvg without clusters at equal rounds, '
+
+
+@pytest.mark.parametrize(
+  ('lines', 'seeds', 'told'),
+  [
+    ([], [0], 'No clustering was run, so there is nothing to compare with FedAvg.'),
+    ([_line('k', 0.05)], [7], f'{_SAYS}in one run (seed 7): k helped the clients (+5.0 points, 95% interval +4.0 to +6.0).'),
+    ([_line('k', 0.005)], [0, 1], f'{_SAYS}over 2 seeds: no difference is shown for k (+0.5 points, 95% interval −0.5 to +1.5).'),
+    ([_line('k', 0.05, None)], [0], f'{_SAYS}in one run (seed 0): no difference is shown for k (+5.0 points, no interval: one client).'),
+    (
+      [_line('a', 0.03), _line('b', 0.05), _line('c', -0.05), _line('d', -0.07), _line('e', 0.0), _line('f', 0.001)],
+      [0, 1, 2],
+      f'{_SAYS}over 3 seeds: b and a helped the clients, b most (+5.0 points, 95% interval +4.0 to +6.0); c and d harmed them, '
+      'd most (−7.0 points, 95% interval −8.0 to −6.0); no difference is shown for f and e.',
+    ),
+    ([_line(name, 0.05) for name in 'abcd'], [0, 1], f'{_SAYS}over 2 seeds: all 4 clusterings helped the clients, a most (+5.0 points, 95% interval +4.0 to +6.0).'),
+    ([_line(name, 0.0) for name in 'abcd'], [0, 1], f'{_SAYS}over 2 seeds: no difference is shown for any of the 4 clusterings.'),
+    ([_line('k', -0.05)], [0, 1], f'{_SAYS}over 2 seeds: k harmed the clients (−5.0 points, 95% interval −6.0 to −4.0).'),
+    # Neither an oracle nor clients with own models are clusterings that somebody could take.
+    ([_line('alone', 0.2, kind='local'), _line('k', 0.05), _line('p', 0.3, kind='oracle')], [0, 1], f'{_SAYS}over 2 seeds: k helped the clients (+5.0 points, 95% interval +4.0 to +6.0).'),
+    ([_line('p', 0.3, kind='oracle')], [0, 1], f'{_SAYS}over 2 seeds: p helped the clients (+30.0 points, 95% interval +29.0 to +31.0).'),
+  ],
+)  # fmt: skip
+def test_the_sentence_says_what_intervals_show_and_no_more(lines, seeds, told):
+  assert first_screen.sentence([FEDAVG, *lines], seeds) == told
+
+
+def test_the_table_has_gain_interval_groups_and_cost():
+  lines = [
+    FEDAVG,
+    _line('k', 0.05, num_clusters=4, ari=1.0, omega=1.0, rounds=150),
+    _line('o', 0.005, kind='overlapping', num_clusters=4.5, omega=0.25, rounds=200),
+  ]
+  fedavg, k, o = first_screen.table(lines, [0]).rows
+  assert list(fedavg[1:5]) == ['–', '–', '50.0%', '–'] and fedavg[5].words == '1.00'
+  assert (k[1].words, k[1].look, k[2], k[3]) == ('+5.0', 'chip good', '+4.0 to +6.0', '55.0%')
+  assert (k[4].words, k[4].notes, k[5].words) == ('4', ('ARI 1.00',), '1.50')
+  assert (o[1].words, o[1].look, o[1].notes, o[2]) == ('+0.5', 'chip none', ('not shown',), '−0.5 to +1.5')
+  assert (o[4].words, o[4].notes, o[5].words) == ('4.5', ('Omega 0.25',), '2.00')
+
+
+def test_one_seed_says_so_and_nobody_has_a_picture_of_nothing():
+  assert 'one seed and tell nothing of others' in first_screen.about([3])[0]
+  assert 'over 3 seeds and clients' in first_screen.about([0, 1, 2])[0]
+  assert first_screen.drawn([FEDAVG]) is None

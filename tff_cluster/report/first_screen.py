@@ -1,0 +1,169 @@
+"""The first screen of a page: the answer in one sentence, one table and one picture, of the lines that programs print.
+
+A difference counts where its 95% interval excludes zero; where it holds zero, nothing is shown.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tff_cluster.base.words import interval_points, percent, plural, score, series
+from tff_cluster.experiment.result_parts import SummaryLine
+from tff_cluster.report.figures import gains
+from tff_cluster.report.pages import Cell, Section, Table
+from tff_cluster.report.pictures import Drawn, Picture
+from tff_cluster.scorecard.contenders import BUDGETS, REFERENCES, ROUNDS
+from tff_cluster.scorecard.intervals import Interval
+
+HEADING = 'The answer'
+# Classes of what lies above zero, holds it, and lies below.
+LOOKS = {'above': 'good', 'unclear': 'none', 'below': 'bad'}
+_MOST_NAMES = 3
+
+
+def section(
+  headline: str,
+  numbers: Table,
+  about: Sequence[str],
+  alarms: Sequence[str],
+  pictures: Sequence[Picture],
+  links: Mapping[str, str] | None = None,
+) -> Section:
+  """Returns the first screen.
+
+  Args:
+    headline: The answer in one sentence.
+    numbers: The one table.
+    about: How to read it, a paragraph each.
+    alarms: What must not be overlooked.
+    pictures: The one picture; none where there is nothing to draw.
+    links: Where to go on: addresses by their words.
+  """
+  data = {
+    'headline': headline, 'numbers': numbers, 'about': about, 'alarms': alarms, 'pictures': pictures, 'links': links or {},
+  }  # fmt: skip
+  return Section(HEADING, 'first_screen.html', 'first', data)
+
+
+def sentence(lines: Sequence[SummaryLine], seeds: Sequence[int]) -> str:
+  """Returns which clusterings helped the clients, which harmed them and of which nothing is shown, in one sentence.
+
+  Args:
+    lines: See scorecard.summary, FedAvg without clusters first. Oracles are told where nothing else was run.
+    seeds: What they are over.
+  """
+  every = [line for line in lines if line.kind not in REFERENCES]
+  told = [line for line in every if line.kind != 'oracle'] or every
+  if not told:
+    return 'No clustering was run, so there is nothing to compare with FedAvg.'
+  by_side: dict[str, list[SummaryLine]] = {'above': [], 'below': [], 'unclear': []}
+  for line in sorted(told, key=lambda line: -_gain(line).mean):
+    by_side[_side(line)].append(line)
+  clauses = []
+  if helped := by_side['above']:
+    clauses.append(f'{_names(helped, told)} helped the clients{_extreme(helped[0], helped)}')
+  if harmed := by_side['below']:
+    whom = 'them' if helped else 'the clients'
+    clauses.append(f'{_names(harmed, told)} harmed {whom}{_extreme(harmed[-1], harmed)}')
+  if unclear := by_side['unclear']:
+    alone = _extreme(unclear[0], unclear) if len(unclear) == 1 else ''
+    every_one = len(unclear) == len(told) > _MOST_NAMES
+    whom = f'any of the {len(told)} clusterings' if every_one else _names(unclear, told)
+    clauses.append(f'no difference is shown for {whom}{alone}')
+  return f'Against FedAvg without clusters at {BUDGETS[ROUNDS]}, {_over(seeds)}: {"; ".join(clauses)}.'
+
+
+def table(lines: Sequence[SummaryLine], seeds: Sequence[int]) -> Table:
+  """Returns a row a contender: accuracy, gain with its interval, groups found, cost; for the arguments see `sentence`."""
+  header = ('contender', 'gain, points', '95% interval', 'accuracy', 'groups found', 'cost, × FedAvg')
+  return Table(header, [_row(line, lines[0]) for line in lines], range(1, len(header)))
+
+
+def about(seeds: Sequence[int]) -> list[str]:
+  """Returns how to read the table of these seeds."""
+  what = 'Accuracies are of clients with their own models on their own test rows, gains are over FedAvg without clusters, at equal rounds. '
+  if len(seeds) == 1:
+    return [
+      f'{what}Intervals are over the clients of one seed and tell nothing of others: run several with phases.compare.'
+    ]
+  return [
+    f'{what}Intervals are over {plural(len(seeds), "seed")} and clients (the wider of a two-stage bootstrap and of Student’s interval '
+    'over seeds).'
+  ]
+
+
+def drawn(lines: Sequence[SummaryLine]) -> Drawn | None:
+  """Returns the picture of the gains; None where nobody has one."""
+  found = [
+    gains.Gain(line.label, line.kind, BUDGETS[ROUNDS], _gain(line))
+    for line in lines
+    if line.difference is not None
+  ]
+  return picture(gains.draw(found), '') if found else None
+
+
+def picture(figure: Any, more: str) -> Drawn:
+  """Returns a drawing of gains as the picture of the first screen, with more words for its caption."""
+  caption = f'Marks are means, lines their 95% intervals. {more}A line that touches zero shows nothing.'
+  return 'gains', 'answer', 'Gain over FedAvg without clusters', caption, figure
+
+
+def _over(seeds: Sequence[int]) -> str:
+  return f'in one run (seed {seeds[0]})' if len(seeds) == 1 else f'over {plural(len(seeds), "seed")}'
+
+
+def _gain(line: SummaryLine) -> Interval:
+  assert line.difference is not None  # Only FedAvg has none.
+  low, high = line.interval or (None, None)
+  return Interval(line.difference, low, high)
+
+
+def _side(line: SummaryLine) -> str:
+  gain = _gain(line)
+  if not gain.excludes_zero:
+    return 'unclear'
+  return 'above' if gain.mean > 0 else 'below'
+
+
+def _names(chosen: Sequence[SummaryLine], every: Sequence[SummaryLine]) -> str:
+  if len(chosen) <= _MOST_NAMES:
+    return series([line.label for line in chosen])
+  count = len(every)
+  return f'all {count} clusterings' if len(chosen) == count else f'{len(chosen)} of {count} clusterings'
+
+
+def _extreme(line: SummaryLine, chosen: Sequence[SummaryLine]) -> str:
+  """Returns the gain of the only one in parentheses, or of that which stands out among several."""
+  gain = _gain(line)
+  mean, span = interval_points(gain.mean, gain.low, gain.high)
+  interval = f'95% interval {span.removesuffix(" points")}' if span else 'no interval: one client'
+  return f'{"" if len(chosen) == 1 else f", {line.label} most"} ({mean}, {interval})'
+
+
+def _row(line: SummaryLine, fedavg: SummaryLine) -> tuple[Any, ...]:
+  kind = '' if line.kind in REFERENCES else line.kind
+  cells = [Cell(line.label, (kind,)), '–', '–', percent(line.mean_client_accuracy), _groups(line)]
+  if line.difference is not None:
+    gain, side = _gain(line), _side(line)
+    mean, span = interval_points(gain.mean, gain.low, gain.high)
+    unclear = 'not shown' if side == 'unclear' else None
+    cells[1:3] = (
+      Cell(mean.removesuffix(' points'), (unclear,), f'chip {LOOKS[side]}'),
+      span.removesuffix(' points') or '–',
+    )
+  return (*cells, _cost(line, fedavg))
+
+
+def _groups(line: SummaryLine) -> Cell | str:
+  """Returns how many clusters there are and how near they come to the planted groups, where there are some."""
+  count = line.num_clusters
+  if count is None:
+    return '–'
+  measure, value = ('ARI', line.ari) if line.ari is not None else ('Omega', line.omega)
+  note = None if value is None else f'{measure} {score(value)}'
+  return Cell(f'{count:,}' if isinstance(count, int) else f'{count:,.1f}', (note,))
+
+
+def _cost(line: SummaryLine, fedavg: SummaryLine) -> Cell:
+  """Returns how many times FedAvg's client-rounds were spent, and how many these are."""
+  rounds, paid = line.client_rounds or 0, fedavg.client_rounds or 0
+  return Cell(f'{rounds / paid:.2f}' if paid else '–', (f'{rounds:,.0f} client-rounds',))

@@ -1,0 +1,10 @@
+"""What LaTeX sets in place of each character: for files that we write and for the buttons of a page."""
+
+ESCAPES = {
+  '\\': r'\textbackslash{}', '&': r'\&', '%': r'\%', '$': r'\$', '#': r'\#', '_': r'\_', '{': r'\{', '}': r'\}',
+  '~': r'\textasciitilde{}', '^': r'\textasciicircum{}', '<': r'\textless{}', '>': r'\textgreater{}', '|': r'\textbar{}',
+  '"': "''", '“': '``', '”': "''", '‘': '`', '’': "'", '–': '--', '—': '---', '…': r'\ldots{}', '\xa0': '~',
+  '−': '$-$', '→': r'$\to$', '×': r'$\times$', '±': r'$\pm$', '≥': r'$\geq$', '≤': r'$\leq$', '·': r'$\cdot$',
+}  # fmt: skip
+# A column with a longer text than this is a paragraph, whose lines are broken.
+LONGEST = 40
