@@ -38,14 +38,14 @@ class Layers:
 
   Attributes:
     images: Layers of images.
-    characters: Layers of codes of characters, behind an embedding of EMBEDDING numbers: convolutions along the text, or the units of
-      an LSTM, of which the last character's go on.
     widths: Widths of dense ReLU layers.
+    characters: Layers of codes of characters, in front of those, behind an embedding of EMBEDDING numbers: convolutions along the
+      text, or the units of an LSTM, of which the last character's go on.
   """
 
   images: tuple[Convolution | str, ...] = ()
-  characters: tuple[Convolution | int, ...] = ()
   widths: tuple[int, ...] = ()
+  characters: tuple[Convolution | int, ...] = ()
 
 
 POOL = 'maximum of each 2 x 2'
@@ -91,10 +91,12 @@ def _check_shape(name: str, shape: tuple[int, ...]) -> None:
   least = _SMALLEST.get(name)
   if least is None:
     return
-  sides, told = (1, f'texts of at least {least} characters') if reads_text(name) else (
-    2, f'images [height, width, channels] of at least {least} x {least}'
-  )  # fmt: skip
-  if len(shape) != (1 if reads_text(name) else 3) or min(shape[:sides]) < least:
+  if reads_text(name):
+    sides, dimensions, told = shape, 1, f'texts of at least {least} characters'
+  else:
+    sides, dimensions = shape[:2], 3
+    told = f'images [height, width, channels] of at least {least} x {least}'
+  if len(shape) != dimensions or min(sides) < least:
     raise InputError(f'{argument("model", name)} does not fit examples of shape {shape}; it takes {told}')
 
 

@@ -35,7 +35,8 @@ class PlainText(Dataset):
 
     self.check_config(config)
     assert config.data_file is not None
-    train, test = [], []
+    train: list[characters.Text] = []
+    test: list[characters.Text] = []
     for speaker in plays.read_plays(config.data_file):
       length = len(speaker.text)
       # At least one window to test on.
