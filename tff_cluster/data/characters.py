@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -75,35 +75,32 @@ def to_source(name: str, train: Sequence[Text], test: Sequence[Text], config: Da
   """
   alphabet = alphabet_of((text.characters for text in (*train, *test)), config.text_classes)
   groups = {group: place for place, group in enumerate(sorted({text.group for text in (*train, *test)}))}
-  parts = [_Rows.of(texts, alphabet, config) for texts in (train, test)]
+  parts = [_Rows.of(texts, alphabet, groups, config) for texts in (train, test)]
   for part, purpose in zip(parts, ('training', 'testing'), strict=True):
     if not len(part.labels):
       raise InputError(
         f'{argument("text_window", config.text_window)}: in {name} nobody has a piece of {config.text_window + 1} characters for '
         f'{purpose}; give a longer text or a smaller text_window'
       )
-  grouped = [
-    np.array([groups[group] for group in part.groups], np.int64) if len(groups) > 1 else None
-    for part in parts
-  ]
   trained, tested = parts
+  kinds = [part.groups if len(groups) > 1 else None for part in parts]
   return Source(
     name, trained.codes, trained.labels, max(alphabet.num_classes, 2), tested.codes, tested.labels,
-    np.array(trained.owners), np.array(tested.owners), *grouped,
+    trained.owners, tested.owners, *kinds,
   )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Rows:
-  """Windows int8[rows, window], labels int32[rows], and the owner and group of each row."""
+  """Windows int8[rows, window], labels int32[rows], and the owner str[rows] and group int64[rows] of each row."""
 
   codes: np.ndarray
   labels: np.ndarray
-  owners: list[str]
-  groups: list[str]
+  owners: np.ndarray
+  groups: np.ndarray
 
   @staticmethod
-  def of(texts: Sequence[Text], alphabet: Alphabet, config: DataConfig) -> '_Rows':
+  def of(texts: Sequence[Text], alphabet: Alphabet, groups: Mapping[str, int], config: DataConfig) -> '_Rows':
     width, stride = config.text_window + 1, config.text_stride or config.text_window
     long = [text for text in texts if len(text.characters) >= width]
     found = [np.empty((0, width), np.int8)]
@@ -111,10 +108,9 @@ class _Rows:
       codes = alphabet.codes(text.characters)
       found.append(np.lib.stride_tricks.sliding_window_view(codes, width)[::stride])
     windows, counts = np.concatenate(found), [len(each) for each in found[1:]]
-    whose = [(text, count) for text, count in zip(long, counts, strict=True)]
     return _Rows(
       np.ascontiguousarray(windows[:, :-1]),
       windows[:, -1].astype(np.int32),
-      [text.owner for text, count in whose for _ in range(count)],
-      [text.group for text, count in whose for _ in range(count)],
+      np.repeat(np.array([text.owner for text in long], np.str_), counts),
+      np.repeat(np.array([groups[text.group] for text in long], np.int64), counts),
     )
