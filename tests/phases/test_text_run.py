@@ -16,21 +16,23 @@ FLAGS = (
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
+  """A comparison of one seed."""
   path = tmp_path_factory.mktemp('text')
   (path / 'plays.txt').write_text(two_languages.plays(5, 700))
-  given = (f'--data_file={path}/plays.txt', f'--output_dir={path}/run', *FLAGS)
-  assert children.run_here('phases.run_all', *given) == 0
-  return path / 'run'
+  given = (f'--data_file={path}/plays.txt', f'--output_dir={path}/out', '--seeds=0', *FLAGS)
+  assert children.run_here('phases.compare', *given) == 0
+  return path / 'out'
 
 
 def test_the_languages_are_found_and_knowing_them_helps(folder):
-  fedavg, clustered = load(folder).summary().iloc[:2].to_dict('records')
+  fedavg, clustered = load(folder / 'seed_0').summary().iloc[:2].to_dict('records')
   assert clustered['ari'] == 1.0
   # Where the language is known the best guess is right three times out of four, and half as often where it is not.
   assert fedavg['mean_client_accuracy'] < 0.5 < 0.6 < clustered['mean_client_accuracy'] < 0.85
 
 
-def test_newcomers_and_pages_are_as_with_images(folder):
-  page = (folder / 'report.html').read_text()
-  assert 'North' not in page and 'north / a play of the north: SPEAKER' in page
-  assert (folder / 'new_clients').is_dir() and 'id="atlas' in page
+def test_atlas_and_newcomers_are_as_with_images(folder):
+  page, atlas = ((folder / name).read_text() for name in ('index.html', 'atlas.html'))
+  run = load(folder / 'seed_0')
+  assert len(run.clients()) and all(f'"{client}"' in atlas for client in run.clients()['client'].unique())
+  assert 'New clients' in page and (folder / 'seed_0' / 'new_clients').is_dir()
