@@ -11,9 +11,11 @@ from sklearn import datasets
 
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import EnvironmentFault, InputError
-from tff_cluster.data import downloads, emnist, scaling, sources
+from tff_cluster.data import downloads, emnist, scaling, sources, tff_database
 from tff_cluster.data.source import Source, hold_out
 from tff_cluster.experiment.config import DataConfig
+
+DATABASE = tff_database.Database('emnist', 'emnist_all.sqlite')
 
 
 def test_digits_are_scikit_learns_scaled():
@@ -78,7 +80,7 @@ def test_unreachable_tells_hosts_that_answer_from_those_that_do_not(no_network, 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
   'dataset, looked_for',
-  [('cifar10', 'cifar10/3.0.2'), ('emnist', 'emnist_all.sqlite')],
+  [('cifar10', 'cifar10/3.0.2'), ('emnist', 'emnist_all.sqlite'), ('shakespeare', 'shakespeare.sqlite')],
 )
 def test_offline_is_one_line_with_the_file_and_the_remedy(no_network, tmp_path, dataset, looked_for):
   with pytest.raises(EnvironmentFault) as caught:
@@ -90,6 +92,30 @@ def test_offline_is_one_line_with_the_file_and_the_remedy(no_network, tmp_path, 
   assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.tensorflow
+def test_characters_of_shakespeare_say_what_tff_says_they_say(monkeypatch, tmp_path):
+  import tensorflow_federated as tff
+
+  official = tff.simulation.datasets.shakespeare
+  made_up = official.get_synthetic()
+  monkeypatch.setattr(official, 'load_data', lambda cache_dir: (made_up, made_up))
+  with sqlite3.connect(tmp_path / 'shakespeare.sqlite') as connection:
+    connection.execute('CREATE TABLE examples (split_name)')
+  config = DataConfig(dataset='shakespeare', data_dir=str(tmp_path), text_window=5, text_classes=128)
+  assert sources.check(config) is None
+  source = sources.load(config)
+  cupid = 'Hail to thee, worthy Timon, and to all'
+  mine = source.train_owner == 'THE_TAMING_OF_THE_SHREW_CUPID'
+  assert mine.sum() == 7 == len(range(0, len(cupid) - 5, 5))
+  # Equal codes where Cupid's letters are equal, and nowhere else.
+  letters = np.array([list(cupid[i : i + 6]) for i in range(0, len(cupid) - 5, 5)])
+  codes = np.concatenate([source.train_x[mine], source.train_y[mine, None]], axis=1)
+  np.testing.assert_array_equal(
+    codes.ravel() == codes.ravel()[:, None], letters.ravel() == letters.ravel()[:, None]
+  )
+  np.testing.assert_array_equal(source.test_x, source.train_x)
+
+
 def test_a_broken_download_leaves_no_database_behind(monkeypatch, tmp_path):
   monkeypatch.setattr(downloads, 'unreachable', lambda url: None)
 
@@ -98,7 +124,7 @@ def test_a_broken_download_leaves_no_database_behind(monkeypatch, tmp_path):
     raise ConnectionResetError('connection\nreset')
 
   with pytest.raises(EnvironmentFault, match='connection reset'):
-    emnist._download(breaks_off, str(tmp_path))
+    DATABASE.download(breaks_off, str(tmp_path))
   assert list(tmp_path.iterdir()) == []
 
 
@@ -109,12 +135,12 @@ def test_a_cut_off_database_is_recognised(tmp_path):
   connection.execute('INSERT INTO examples VALUES (?, ?, ?)', ('a', 'b', bytes(20000)))
   connection.commit()
   connection.close()
-  emnist._check_whole(str(whole))
+  DATABASE.check_whole(str(whole))
   content = whole.read_bytes()
   for length in (0, 50, 4096, len(content) - 1):
     whole.write_bytes(content[:length])
     with pytest.raises(EnvironmentFault, match='damaged'):
-      emnist._check_whole(str(whole))
+      DATABASE.check_whole(str(whole))
 
 
 @pytest.mark.tensorflow

@@ -1,11 +1,13 @@
 """A round has the same bits with any number of clients side by side, again, and in whatever order clients have their turn."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.conftest import make_population
+from tff_cluster.data.population import Population, Split
 from tff_cluster.models import build, builtin
 
 pytestmark = pytest.mark.tensorflow
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.tensorflow
 # The smallest images that each model takes and that leave its last layers more than one number.
 SHAPES = {
   'logistic': (6,), '1nn': (4, 4, 1), '2nn': (4, 4, 1), 'mnist_cnn': (8, 8, 1), 'femnist_cnn': (16, 16, 1),
-  'cifar_cnn': (18, 18, 3),
+  'cifar_cnn': (18, 18, 3), 'char_cnn': (10,), 'char_rnn': (10,),
 }  # fmt: skip
 CLIENTS = 6
 ORDERS = {'ascending': [0, 1, 2, 3, 4, 5], 'shuffled': [4, 0, 5, 2, 1, 3]}
@@ -21,11 +23,27 @@ ORDERS = {'ascending': [0, 1, 2, 3, 4, 5], 'shuffled': [4, 0, 5, 2, 1, 3]}
 RUNS = {1: ('ascending',), 5: ('ascending', 'shuffled')}
 
 
+def as_codes(population: Population) -> Population:
+  """Returns the population with the whole numbers nearest to its rows, from 0 to classes - 1, as codes of characters."""
+
+  def codes(x: np.ndarray) -> np.ndarray:
+    return np.clip(np.rint(x), 0, population.num_classes - 1).astype(np.int8)
+
+  splits = {name: getattr(population, name) for name in ('train', 'validation', 'test')}
+  return dataclasses.replace(
+    population,
+    global_test_x=codes(population.global_test_x),
+    **{name: Split(codes(split.x), split.y, split.offsets) for name, split in splits.items()},
+  )
+
+
 def make_trainer(model: str) -> Any:
   from tff_cluster.federated import client_work, optimizers, process, trainer
 
   # Clients of 11 to 26 rows: they end at different times, and their last batches have different sizes.
   population = make_population(clients=CLIENTS, rows=11, shape=SHAPES[model])
+  if builtin.reads_text(model):
+    population = as_codes(population)
   keras_model = build.build(model, population.input_shape, population.num_classes, 7)
   functions = client_work.model_from_keras(keras_model, population.train.x.dtype)
   computations = process.Computations(functions, optimizers.Local(0.05, 5))

@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from tests.made_up import after_phase_1
+from tests.made_up import after_phase_1, two_languages
 from tests.programs import children
 from tests.programs.children import PROGRAMS, nothing_done
 from tests.programs.test_experts_program import HAND
@@ -21,6 +21,17 @@ WRONG = [
   ('run_all', '--dataset=mnist --data_dir={tmp}/data', 1, '{tmp}/data/mnist/*/dataset_info.json does not exist'),
   ('phase1', '--dataset=cifar10 --data_dir={tmp}/data', 1, '{tmp}/data/cifar10/*/dataset_info.json does not exist'),
   ('partition', '--dataset=emnist --data_dir={tmp}/data', 1, '{tmp}/data/emnist_all.sqlite does not exist'),
+  ('partition', '--dataset=shakespeare --data_dir={tmp}/data', 1, '{tmp}/data/shakespeare.sqlite does not exist'),
+  ('run_all', '--dataset=text', 2, '--dataset=text needs --data_file=PLAYS.txt'),
+  ('run_all', '--dataset=text --data_file={tmp}/plays.txt', 2, '--model=mnist_cnn does not fit --dataset=text, whose rows are codes'),
+  ('run_all', '--dataset=text --data_file={tmp}/plays.txt --model=2nn', 2, 'allowed are char_cnn, char_rnn, or package.module:function'),
+  ('run_all', '--model=char_cnn', 2, '--model=char_cnn does not fit --dataset=digits, whose rows are numbers'),
+  ('run_all', '--dataset=text --data_file={tmp}/plays.txt --model=char_cnn --text_window=8', 2, 'texts of at least 9 characters'),
+  ('run_all', '--dataset=text --data_file={tmp}/plays.txt --model=char_rnn --text_window=900', 2, 'nobody has a piece of 901 characters'),
+  ('run_all', '--dataset=text --data_file={tmp}/rows.npz --model=char_rnn', 2, 'is not UTF-8'),
+  ('partition', '--dataset=text --data_file={tmp}/nobody.txt', 2, 'nobody speaks in it'),
+  ('partition', '--dataset=text --data_file={tmp}/plays.txt --partition=rotated --num_clients=4', 2, 'rotation needs square images'),
+  ('partition', '--text_window=5', 2, 'does not apply'),
   ('compare', '--dataset=emnist --data_dir={tmp}/broken --seeds=0', 1, 'is damaged'),
   ('reproduce', '--table=fl_hc/table5 --data_dir={tmp}/data', 1, 'does not exist'),
   ('run_all', '--num_clients=21 --clustering=kmeans,num_clusters=22', 2, 'more than the 21 clients'),
@@ -53,6 +64,8 @@ def folder(tmp_path_factory):
   (path / 'broken').mkdir()
   (path / 'broken' / 'emnist_all.sqlite').write_bytes(b'SQLite format 3\0' + bytes(84))
   y = np.arange(40) % 2
+  (path / 'plays.txt').write_text(two_languages.plays(4, 400))
+  (path / 'nobody.txt').write_text('Nobody, here.')
   np.savez(path / 'rows.npz', x=np.ones((40, 8), np.float32), y=y)
   np.savez(path / 'stray.npz', x=np.ones((40, 8), np.float32), y=y * 300)
   np.savez(path / 'outputs.npz', outputs=HAND)

@@ -34,7 +34,7 @@ class DataConfig:
   )
   data_file: str | None = option(
     None,
-    'An .npz with x [rows, ...], y [rows] and optional client_id [rows] and group [rows].',
+    'An .npz with x [rows, ...], y [rows] and optional client_id [rows] and group [rows]; of dataset text, plays as plain text.',
     applies=('dataset', datasets.with_option('data_file')),
   )
   emnist_classes: int = option(
@@ -43,9 +43,28 @@ class DataConfig:
     choices=(10, 62),
     applies=('dataset', datasets.with_option('emnist_classes')),
   )
+  text_window: int = option(
+    40,
+    'Text: characters that the next one is told from.',
+    at_least=1,
+    applies=('dataset', datasets.with_option('text_window')),
+  )
+  text_stride: int | None = option(
+    None,
+    'Text: characters from the beginning of a row to that of the next one; default: text_window, so that rows do not overlap.',
+    at_least=1,
+    applies=('dataset', datasets.with_option('text_stride')),
+  )
+  text_classes: int = option(
+    64,
+    'Text: classes at most; the most frequent characters have one each, and the others one together.',
+    at_least=2,
+    at_most=128,
+    applies=('dataset', datasets.with_option('text_classes')),
+  )
   partition: str = option(
     'label_swapped',
-    'How rows are given to clients; by_writer keeps the owners of emnist and of a file with client_id.',
+    'How rows are given to clients; by_writer keeps the owners of emnist, of a file with client_id, and of what is said in a text.',
     choices=PARTITIONS,
   )
   num_clients: int = option(20, 'Number of clients; by_writer draws this many writers.', at_least=1)
@@ -95,8 +114,14 @@ class DataConfig:
   )
   dirichlet_alpha: float = option(
     0.5,
-    'Concentration of the label shares; smaller is more skewed.',
+    'Concentration of the shares of labels, or of groups; smaller is more skewed.',
     above=0.0,
+    applies=('partition', ('dirichlet',)),
+  )
+  dirichlet_over: str = option(
+    'label',
+    'What the Dirichlet shares are of: labels, or the groups that rows come with (plays of a text, group of a file), which are then planted.',
+    choices=('label', 'group'),
     applies=('partition', ('dirichlet',)),
   )
   quantity_alpha: float = option(

@@ -36,6 +36,8 @@ class Dataset:
     options: The fields of DataConfig that apply to it and not to every other one.
     has_owners: Whether partition by_writer can keep the owners of its rows.
     picks_owners: Whether its outline is of the owners that are drawn, not of all rows.
+    has_groups: Whether its rows can come with groups of their own, such as plays.
+    is_text: Whether its rows are codes of characters, below the number of classes, and the label is the next one.
     takes_noise: Whether some clients can hold CIFAR-10 instead (`noise_clients`).
   """
 
@@ -44,6 +46,8 @@ class Dataset:
   options: ClassVar[tuple[str, ...]] = ()
   has_owners: ClassVar[bool] = False
   picks_owners: ClassVar[bool] = False
+  has_groups: ClassVar[bool] = False
+  is_text: ClassVar[bool] = False
   takes_noise: ClassVar[bool] = False
 
   def check_config(self, config: 'DataConfig') -> None:

@@ -6,23 +6,18 @@ as uint8, which is a quarter of the memory: dividing by float32 255 gives the ve
 
 import contextlib
 import os
-import shutil
 import sqlite3
-import struct
-import tempfile
 import urllib.parse
 from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.errors import EnvironmentFault, argument
-from tff_cluster.data import downloads
+from tff_cluster.data import downloads, tff_database
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partition import choose_writers
 from tff_cluster.data.source import Source
 
-_URL = 'https://storage.googleapis.com/tff-datasets-public/emnist_all.sqlite.lzma'
-_FILE = 'emnist_all.sqlite'
+_DATABASE = tff_database.Database('emnist', 'emnist_all.sqlite')
 _BATCH = 4096
 
 
@@ -36,20 +31,20 @@ def load_emnist(config: DataConfig) -> Source:
     InputError: if fewer writers qualify than are asked for.
     EnvironmentFault: if the database is neither cached nor can be downloaded, or is damaged.
   """
-  path = _path(config)
+  path = _DATABASE.path(config.data_dir)
   folder = os.path.dirname(path)
   with downloads.quiet():
     import tensorflow_federated as tff
 
     official = tff.simulation.datasets.emnist.load_data
     if not os.path.isfile(path):
-      _download(official, folder)
+      _DATABASE.download(official, folder)
     counts = _counts(path, config)
     try:
       clients = official(only_digits=config.emnist_classes == 10, cache_dir=folder)
     except Exception as error:
       # TFF has no common error for a database that it cannot read.
-      raise _damaged(path, error) from error
+      raise tff_database.damaged(path, error) from error
   chosen = _choose(config, *counts)
   with downloads.quiet():
     parts = []
@@ -58,7 +53,7 @@ def load_emnist(config: DataConfig) -> Source:
         parts.append(_read(data, chosen, sum(count[writer] for writer in chosen)))
       except Exception as error:
         # As above; here it is TensorFlow's reader of SQLite that fails.
-        raise _damaged(path, error) from error
+        raise tff_database.damaged(path, error) from error
   (train_x, train_y, train_owner), (test_x, test_y, test_owner) = parts
   if train_x.dtype != test_x.dtype:
     train_x, test_x = _as_float(train_x), _as_float(test_x)
@@ -77,20 +72,12 @@ def check(config: DataConfig) -> int | None:
   Raises:
     InputError, EnvironmentFault: see load_emnist.
   """
-  path = _path(config)
-  if os.path.isfile(path):
-    counts = _counts(path, config)
-    chosen = _choose(config, *counts)
-    return sum(count[writer] for count in counts for writer in chosen)
-  if reason := downloads.unreachable(_URL):
-    raise _missing(os.path.dirname(path), reason)
-  return None
-
-
-def _path(config: DataConfig) -> str:
-  """Returns where the database lies, or is to lie."""
-  folder = downloads.subfolder(config.data_dir, 'tff') or os.path.join(os.path.expanduser('~'), '.tff')
-  return os.path.join(folder, _FILE)
+  path = _DATABASE.path(config.data_dir)
+  if not _DATABASE.check(path):
+    return None
+  counts = _counts(path, config)
+  chosen = _choose(config, *counts)
+  return sum(count[writer] for count in counts for writer in chosen)
 
 
 def _choose(config: DataConfig, train: dict[str, int], test: dict[str, int]) -> list[str]:
@@ -101,12 +88,12 @@ def _choose(config: DataConfig, train: dict[str, int], test: dict[str, int]) -> 
 
 def _counts(path: str, config: DataConfig) -> tuple[dict[str, int], dict[str, int]]:
   """Returns the numbers of training and of test examples by writer. EnvironmentFault where the database is damaged."""
-  _check_whole(path)
+  _DATABASE.check_whole(path)
   kind = 'digits_only' if config.emnist_classes == 10 else 'all'
   try:
     return _counts_of(path, f'{kind}_train'), _counts_of(path, f'{kind}_test')
   except sqlite3.Error as error:
-    raise _damaged(path, error) from error
+    raise tff_database.damaged(path, error) from error
 
 
 def _counts_of(path: str, split: str) -> dict[str, int]:
@@ -158,52 +145,3 @@ def as_bytes(pixels: np.ndarray) -> np.ndarray:
 
 def _as_float(pixels: np.ndarray) -> np.ndarray:
   return pixels.astype(np.float32) / np.float32(255) if pixels.dtype == np.uint8 else pixels
-
-
-def _check_whole(path: str) -> None:
-  """A download that was cut off leaves a file shorter than the size in its own header."""
-  try:
-    with open(path, 'rb') as file:
-      header = file.read(100)
-    size = os.path.getsize(path)
-  except OSError as error:
-    raise EnvironmentFault(f'{path} cannot be read: {downloads.one_line(error)}') from error
-  if len(header) < 100 or not header.startswith(b'SQLite format 3\0'):
-    raise _damaged(path, 'not an SQLite database')
-  page = struct.unpack('>H', header[16:18])[0]
-  expected = struct.unpack('>I', header[28:32])[0] * (65536 if page == 1 else page)
-  if size < expected:
-    raise _damaged(path, f'{size} bytes, expected {expected}')
-
-
-def _damaged(path: str, reason: object) -> EnvironmentFault:
-  return EnvironmentFault(
-    f'{path} is damaged ({downloads.one_line(reason)}); delete it and run again to download it anew'
-  )
-
-
-def _download(official: Any, folder: str) -> None:
-  reason = downloads.unreachable(_URL) or downloads.writable_fault(folder)
-  if reason is None:
-    # Beside the final place first: TFF takes any file of that name for the whole database.
-    staging = tempfile.mkdtemp(prefix='.download-', dir=folder)
-    try:
-      with downloads.downloading():
-        official(cache_dir=staging)
-      _check_whole(os.path.join(staging, _FILE))
-      os.replace(os.path.join(staging, _FILE), os.path.join(folder, _FILE))
-      return
-    except Exception as error:
-      # Network, disk and decompression errors come from several libraries, and mean the same to the user.
-      reason = downloads.one_line(error)
-    finally:
-      shutil.rmtree(staging, ignore_errors=True)
-  raise _missing(folder, reason)
-
-
-def _missing(folder: str, reason: str) -> EnvironmentFault:
-  return EnvironmentFault(
-    f'emnist: {os.path.join(folder, _FILE)} does not exist, and downloading failed ({reason}); where there is a network run '
-    f'python -c "import tensorflow_federated as tff; tff.simulation.datasets.emnist.load_data(cache_dir={folder!r})", '
-    f'or give the folder that holds {_FILE} as {argument("data_dir")}'
-  )

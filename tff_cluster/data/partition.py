@@ -49,7 +49,7 @@ def make_partition(source: Source, config: DataConfig) -> Partition:
     InputError: if the source cannot be shared out like that.
     ValueError: if the source has no test set, or no noise that noise clients could hold.
   """
-  _, test_labels = source.test
+  kinds, test_kinds = _kinds(source, config)
   if config.partition != 'by_writer':
     # Before anything that grows with the clients: a number of them may be a slip of the finger.
     rows.check_enough(len(source.train_y) * config.row_copies, config.num_clients)
@@ -59,7 +59,7 @@ def make_partition(source: Source, config: DataConfig) -> Partition:
     ids, train, test = _by_writer(source, config)
   else:
     ids = tuple(f'c{k:0{len(str(config.num_clients - 1))}d}' for k in range(config.num_clients))
-    train, test = _training_rows(source, config, holds), []
+    train, test = _training_rows(source, kinds, config, holds), []
   train = [
     rows.cap(r, source.train_y, config.rows_per_client, _rng(config, 'row cap', client_id))
     for client_id, r in zip(ids, train, strict=True)
@@ -67,7 +67,8 @@ def make_partition(source: Source, config: DataConfig) -> Partition:
   _check_sizes(ids, train)
   counts = label_table([source.train_y[r] for r in train], source.num_classes)
   if config.partition != 'by_writer':
-    test = _test_rows(source, test_labels, config, counts, holds)
+    table = label_table([kinds[r] for r in train], int(max(kinds.max(), test_kinds.max())) + 1)
+    test = _test_rows(source, test_kinds, config, table, holds)
   return Partition(
     client_ids=ids,
     train_rows=train,
@@ -99,8 +100,26 @@ def _rows_of_sources(source: Source, config: DataConfig, group: np.ndarray | Non
   return np.arange(2)[:, None] == group
 
 
-def _training_rows(source: Source, config: DataConfig, holds: np.ndarray | None) -> list[np.ndarray]:
-  labels = source.train_y
+def _is_over_groups(config: DataConfig) -> bool:
+  return config.partition == 'dirichlet' and config.dirichlet_over == 'group'
+
+
+def _kinds(source: Source, config: DataConfig) -> tuple[np.ndarray, np.ndarray]:
+  """Returns what training and test rows are dealt by, int[rows] each from 0 up: their labels, or the groups they come with."""
+  _, test_labels = source.test
+  if not _is_over_groups(config):
+    return source.train_y, test_labels
+  if source.train_group is None or source.test_group is None:
+    raise InputError(
+      f'{argument("dirichlet_over", "group")}: the rows of {source.name} are of one group; a file needs group, and a text lines '
+      "'# PLAY' of several plays"
+    )
+  return source.train_group, source.test_group
+
+
+def _training_rows(
+  source: Source, labels: np.ndarray, config: DataConfig, holds: np.ndarray | None
+) -> list[np.ndarray]:
   if holds is None:
     return _dealt(labels, config.num_clients, config, _rng(config, 'training rows'))
   return by_source.share_out(
@@ -210,7 +229,7 @@ def _truths(
       'digit': held.T[held.any(axis=0)].astype(np.float64),
       'label set': groups.one_hot(label_sets, label_sets.max() + 1),
     }
-  if config.partition == 'by_writer' and source.train_group is not None:
+  if (config.partition == 'by_writer' or _is_over_groups(config)) and source.train_group is not None:
     held_groups = [source.train_group[r] for r in train]
     table = label_table(held_groups, int(source.train_group.max()) + 1).T.astype(np.float64)
     return {'group': table[table.any(axis=1)] / table.sum(axis=0)}

@@ -32,7 +32,7 @@ class Split:
   """One split (train, validation or test) of all clients, client after client.
 
   Attributes:
-    x: [rows, ...], uint8 where the source is uint8 (models see it divided by 255), else float32.
+    x: [rows, ...], of the source's type: uint8 (models see it divided by 255), int8 (codes of characters) or float32.
     y: int32[rows], class labels.
     offsets: int64[clients + 1]; client k owns rows offsets[k]:offsets[k + 1].
   """

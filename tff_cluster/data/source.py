@@ -14,7 +14,7 @@ class Source:
 
   Attributes:
     name: How people call it.
-    train_x: [rows, ...], uint8 or float32.
+    train_x: [rows, ...], uint8 (models see it divided by 255), or int8 or float32, which they take as they are.
     train_y: int32[rows], labels from 0 to num_classes - 1.
     num_classes: Number of labels.
     test_x, test_y: As train_x and train_y; None where the source has no test set.

@@ -68,6 +68,11 @@ class ExperimentConfig:
       raise InputError(
         f'{argument("partition", "by_writer")} needs rows that have owners: {argument("dataset", owned)}, not {self.data.dataset}'
       )
+    if self.data.dirichlet_over == 'group' and not dataset.has_groups:
+      grouped = ' or '.join(name for name, each in datasets.registered().items() if each.has_groups)
+      raise InputError(
+        f'{argument("dirichlet_over", "group")} needs rows that come with groups: {argument("dataset", grouped)}, not {self.data.dataset}'
+      )
     if self.data.max_examples is not None and self.data.max_examples < self.data.min_examples:
       raise InputError(
         f'{argument("max_examples", self.data.max_examples)} is below {argument("min_examples", self.data.min_examples)}'

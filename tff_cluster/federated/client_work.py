@@ -2,7 +2,7 @@
 
 A client's rows travel as one element of a sequence (TFF's learning processes take sequences only):
 
-  {x: [rows, ...] (uint8 or float32), y: int32[rows], order: int32[epochs, rows], scale: float32, weight: float32, last: bool}
+  {x: [rows, ...] (uint8, int8 or float32), y: int32[rows], order: int32[epochs, rows], scale: float32, weight: float32, last: bool}
 
 `order[e]` is the order in which epoch e visits the rows. It is drawn outside, from the experiment's
 seed, so that a round is the same bits wherever and beside whomever the client runs, and so that an

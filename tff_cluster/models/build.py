@@ -120,6 +120,13 @@ def _built_in(name: str) -> Callable[[Sequence[int], int], Any]:
         layers.append(keras.layers.Conv2D(each.filters, each.side, padding=each.padding, activation='relu'))
       else:
         layers.append(keras.layers.MaxPooling2D(2))
+    if kept.characters:
+      layers.append(keras.layers.Embedding(num_classes, builtin.EMBEDDING))
+    for one in kept.characters:
+      if isinstance(one, builtin.Convolution):
+        layers.append(keras.layers.Conv1D(one.filters, one.side, padding=one.padding, activation='relu'))
+      else:
+        layers.append(keras.layers.LSTM(one))
     dense = [keras.layers.Dense(width, activation='relu') for width in kept.widths]
     return keras.Sequential([*layers, keras.layers.Flatten(), *dense, keras.layers.Dense(num_classes)])
 

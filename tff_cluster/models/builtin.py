@@ -9,6 +9,10 @@ femnist_cnn: the CNN of Marfoq 2021 for handwritten characters, that of LEAF wit
 1nn: the network of Ghosh 2020 and Kim 2024, one hidden layer of 200 units; 159,010 parameters at 28x28x1, 10 classes.
 2nn: the "2NN" of McMahan 2017, two hidden layers of 200 units; 199,210 parameters at 28x28x1, 10 classes.
 logistic: multinomial logistic regression; 7,850 parameters at 28x28x1, 10 classes.
+char_cnn: two convolutions over the characters before the one that it tells; 154,816 parameters at 40 characters, 64 classes. Nobody's paper:
+  it is small, and a step of it takes little time.
+char_rnn: an LSTM; 78,912 parameters at 64 classes. Departures and choices: the network of McMahan 2017 for Shakespeare's plays has the same
+  embedding, two LSTMs of 256 units, and a loss at each character, not at the last one alone.
 """
 
 import dataclasses
@@ -30,13 +34,22 @@ class Convolution:
 
 @dataclasses.dataclass(frozen=True)
 class Layers:
-  """What stands before the last layer, which gives logits: layers of images, and widths of dense ReLU layers."""
+  """What stands before the last layer, which gives logits.
+
+  Attributes:
+    images: Layers of images.
+    widths: Widths of dense ReLU layers.
+    characters: Layers of codes of characters, in front of those, behind an embedding of EMBEDDING numbers: convolutions along the
+      text, or the units of an LSTM, of which the last character's go on.
+  """
 
   images: tuple[Convolution | str, ...] = ()
   widths: tuple[int, ...] = ()
+  characters: tuple[Convolution | int, ...] = ()
 
 
 POOL = 'maximum of each 2 x 2'
+EMBEDDING = 8
 
 MODELS = {
   'mnist_cnn': Layers((Convolution(32, 5, 'same'), POOL, Convolution(64, 5, 'same'), POOL), (512,)),
@@ -45,9 +58,18 @@ MODELS = {
   '1nn': Layers(widths=(200,)),
   '2nn': Layers(widths=(200, 200)),
   'logistic': Layers(),
+  'char_cnn': Layers(characters=(Convolution(64, 5), Convolution(64, 5))),
+  'char_rnn': Layers(characters=(128,)),
 }
-# Sides of the smallest images that models with convolutions take.
-_SMALLEST = {'mnist_cnn': 4, 'femnist_cnn': 16, 'cifar_cnn': 18}
+# Sides of the smallest images that models with convolutions take, and lengths of the shortest texts.
+_SMALLEST = {'mnist_cnn': 4, 'femnist_cnn': 16, 'cifar_cnn': 18, 'char_cnn': 9, 'char_rnn': 1}
+# What an LSTM computes for each character and unit: four gates, its state and its output.
+_NUMBERS_A_UNIT = 6
+
+
+def reads_text(name: str) -> bool:
+  """Returns whether a built-in model takes codes of characters, whole numbers below the number of classes."""
+  return bool(MODELS[name].characters)
 
 
 def size(name: str, input_shape: Sequence[int], num_classes: int) -> tuple[int, int]:
@@ -56,14 +78,34 @@ def size(name: str, input_shape: Sequence[int], num_classes: int) -> tuple[int, 
   Raises:
     InputError: if examples of this shape do not fit the model.
   """
+  _check_shape(name, tuple(input_shape))
+  kept = MODELS[name]
+  image, of_images, activations = _of_images(kept.images, tuple(input_shape))
+  text, of_text, also = _of_characters(kept.characters, tuple(input_shape), num_classes)
+  widths = (math.prod(text if kept.characters else image), *kept.widths, num_classes)
+  dense = sum((before + 1) * after for before, after in itertools.pairwise(widths))
+  return of_images + of_text + dense, activations + also + sum(widths[1:-1])
+
+
+def _check_shape(name: str, shape: tuple[int, ...]) -> None:
   least = _SMALLEST.get(name)
-  if least is not None and (len(input_shape) != 3 or min(input_shape[:2]) < least):
-    raise InputError(
-      f'{argument("model", name)} does not fit examples of shape {tuple(input_shape)}; it takes images [height, width, channels] of at '
-      f'least {least} x {least}'
-    )
-  shape, parameters, activations = tuple(input_shape), 0, 0
-  for each in MODELS[name].images:
+  if least is None:
+    return
+  if reads_text(name):
+    sides, dimensions, told = shape, 1, f'texts of at least {least} characters'
+  else:
+    sides, dimensions = shape[:2], 3
+    told = f'images [height, width, channels] of at least {least} x {least}'
+  if len(shape) != dimensions or min(sides) < least:
+    raise InputError(f'{argument("model", name)} does not fit examples of shape {shape}; it takes {told}')
+
+
+def _of_images(
+  layers: Sequence[Convolution | str], shape: tuple[int, ...]
+) -> tuple[tuple[int, ...], int, int]:
+  """Returns the shape that comes out of layers of images, their parameters, and the numbers that they compute."""
+  parameters = activations = 0
+  for each in layers:
     if isinstance(each, Convolution):
       lost = each.side - 1 if each.padding == 'valid' else 0
       parameters += (each.side**2 * shape[2] + 1) * each.filters
@@ -71,6 +113,24 @@ def size(name: str, input_shape: Sequence[int], num_classes: int) -> tuple[int, 
     else:
       shape = (shape[0] // 2, shape[1] // 2, shape[2])
     activations += math.prod(shape)
-  widths = (math.prod(shape), *MODELS[name].widths, num_classes)
-  parameters += sum((before + 1) * after for before, after in itertools.pairwise(widths))
-  return parameters, activations + sum(widths[1:-1])
+  return shape, parameters, activations
+
+
+def _of_characters(
+  layers: Sequence[Convolution | int], shape: tuple[int, ...], num_classes: int
+) -> tuple[tuple[int, ...], int, int]:
+  """As `_of_images` of an embedding and the layers behind it; of no layers nothing."""
+  if not layers:
+    return shape, 0, 0
+  shape = (shape[0], EMBEDDING)
+  parameters, activations = num_classes * EMBEDDING, math.prod(shape)
+  for each in layers:
+    if isinstance(each, Convolution):
+      parameters += (each.side * shape[1] + 1) * each.filters
+      shape = (shape[0] - each.side + 1, each.filters)
+      activations += math.prod(shape)
+    else:
+      parameters += 4 * (shape[1] + each + 1) * each
+      activations += _NUMBERS_A_UNIT * shape[0] * each
+      shape = (each,)
+  return shape, parameters, activations

@@ -7,8 +7,9 @@ import numpy as np
 from absl import logging
 
 from tff_cluster.base import environment
+from tff_cluster.base.errors import InputError, argument
+from tff_cluster.data import datasets, sources
 from tff_cluster.data import population as population_lib
-from tff_cluster.data import sources
 from tff_cluster.data.dataset import Outline
 from tff_cluster.engine import free_memory
 from tff_cluster.engine import machine as machine_lib
@@ -35,6 +36,7 @@ def check(config: ExperimentConfig, machine: machine_lib.Machine, folders: Seque
     EnvironmentFault: if the data is neither there nor can be downloaded.
   """
   lookup.check(config.training.model)
+  _check_kind_of_rows(config)
   if config.data.data_file is None and all(RunFolder(folder).population.exists() for folder in folders):
     return None
   outline = check_data(config)
@@ -50,6 +52,19 @@ def check(config: ExperimentConfig, machine: machine_lib.Machine, folders: Seque
   parameters, activations = builtin.size(config.training.model, outline.input_shape, outline.num_classes)
   memory_need.check(size.needed(parameters, activations), available)
   return size.words(available, parameters, activations)
+
+
+def _check_kind_of_rows(config: ExperimentConfig) -> None:
+  """Raises InputError where a built-in model takes codes of characters for numbers, or numbers for codes."""
+  name, dataset = config.training.model, datasets.find(config.data.dataset)
+  if name not in MODELS or dataset.is_text == builtin.reads_text(name):
+    return
+  allowed = ', '.join(each for each in MODELS if builtin.reads_text(each) == dataset.is_text)
+  told = 'codes of characters' if dataset.is_text else 'numbers'
+  raise InputError(
+    f'{argument("model", name)} does not fit {argument("dataset", config.data.dataset)}, whose rows are {told}; allowed are '
+    f'{allowed}, or package.module:function'
+  )
 
 
 def check_memory(config: ExperimentConfig, population: population_lib.Population, parameters: int) -> None:

@@ -19,6 +19,7 @@ class File(Dataset):
   position = 5
   options = ('data_file', 'test_fraction')
   has_owners = True
+  has_groups = True
 
   def check_config(self, config: 'DataConfig') -> None:
     if not config.data_file:
