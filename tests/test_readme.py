@@ -95,8 +95,6 @@ def command_lines(*pages: pathlib.Path) -> list[str]:
       found += block.replace('\\\n', ' ').splitlines()
     prose = re.sub(r'^```.*?^```$', '', page.read_text(), flags=re.M | re.S)
     found += re.findall(r'`(python -m phases\.[^`]+ [^`]+)`', prose)
-  for path in KEPT.glob('*/provenance.json'):
-    found += json.loads(path.read_text())['commands']
   return [' '.join(line.split()) for line in found]
 
 
@@ -123,6 +121,13 @@ def as_module(words: list[str]) -> list[str]:
   return ['python', '-m', commands.found('phases', ROOT / 'phases')[words[1]].module, *words[2:]]
 
 
+def kept_commands() -> list[str]:
+  """Returns the command lines of kept results."""
+  return [
+    line for path in KEPT.glob('*/provenance.json') for line in json.loads(path.read_text())['commands']
+  ]
+
+
 def check_command(line: str, tmp_path: pathlib.Path) -> int:
   """Parses a command line of phases.*, or of tff-cluster, in this process, without doing its work."""
   name, *arguments = as_module(shlex.split(line))[2:]
@@ -136,7 +141,7 @@ def check_command(line: str, tmp_path: pathlib.Path) -> int:
   return program.execute(read_all_flags, module.define_flags, [name, *arguments])
 
 
-@pytest.mark.parametrize('line', sorted(set(command_lines(*PAGES))))
+@pytest.mark.parametrize('line', sorted({*command_lines(*PAGES), *kept_commands()}))
 def test_command_lines_are_understood(line, tmp_path, capsys, monkeypatch):
   monkeypatch.chdir(ROOT)
   (tmp_path / 'my_rules.py').write_text(script('my_rules.py'))
