@@ -42,8 +42,7 @@ def draw(found: list[tuple[str, float, str]]) -> str:
     if k:
       parts.append(f'<path d="M{_x(base)} {y}H{_x(value)}" stroke="{fill}" stroke-width="6" opacity="0.55"/>')
     parts.append(f'<circle cx="{_x(value)}" cy="{y}" r="7" fill="{fill}"/>')
-    words = f'{value}%' + (f' ({value - base:+.1f} points)' if k else '')
-    parts.append(drawing.text(_x(value) + 14, y + 5, words, 'head' if k else ''))
+    parts.append(drawing.text(_x(value) + 14, y + 5, f'{value}%', 'head' if k else ''))
   return drawing.picture(_WIDTH, _TOP + _STEP * len(found) + 14, says, parts)
 
 

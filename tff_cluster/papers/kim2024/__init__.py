@@ -37,8 +37,13 @@ CLIENTS = (64, 128)
 ROUNDS = 20
 _NEARER = 0.01  # An ARI that is nearer is practically the same.
 _README, _ABSTRACT = 'Kim et al. 2024, README of the public code', 'Kim et al. 2024, abstract'
-_K_MEANS: dict[str, Any] = {'method': 'kmeans', 'signature': 'updates'}
-_SPECTRAL: dict[str, Any] = {'method': 'spectral', 'signature': 'updates'}
+# Clusterings of the first updates, by the words for them.
+_OF_UPDATES: Mapping[str, dict[str, Any]] = MappingProxyType(
+  {
+    'spectral': {'method': 'spectral', 'signature': 'updates'},
+    'k-means': {'method': 'kmeans', 'signature': 'updates'},
+  }
+)
 _CFL: dict[str, Any] = {
   'method': 'bipartition', 'name': 'cfl', 'stationary_norm': 1e6, 'stopping_norm': 1e-6, 'rounds_before_split': 2,
   'min_cluster_size': 2, 'min_similarity_gap': sattler.GAP, 'max_cross_similarity': sattler.CROSS,
@@ -49,7 +54,7 @@ _METHODS: Mapping[str, tuple[dict[str, Any], int]] = MappingProxyType(
     **{
       f'{words}, {count} clusters': ({**clustering, 'name': f'{clustering["method"]}{count}', 'num_clusters': count}, 0)
       for count in (8, 4)
-      for words, clustering in (('spectral', _SPECTRAL), ('k-means', _K_MEANS))
+      for words, clustering in _OF_UPDATES.items()
     },
     'IFCA, 8 clusters': ({'method': 'ifca', 'num_clusters': 8}, 0),
     'CFL': (_CFL, 1),
@@ -132,7 +137,7 @@ def _claims() -> tuple[Claim, ...]:
       'With four clusters the four pairs of neighbouring angles are found exactly (our reading)',
     ),
   ):
-    for method in ('spectral', 'k-means'):
+    for method in _OF_UPDATES:
       names = [row_name(clients, f'{method}, {count} clusters') for clients in CLIENTS]
       found.append(_found(f'{words}, of the first updates, by {method}', _README, 'ARI 1.0', names, right))
   names = [row_name(clients, 'CFL') for clients in CLIENTS]
