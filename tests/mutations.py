@@ -215,7 +215,7 @@ FAULTS = (
         ('federated/test_optimizers.py',),
     ),
     Fault(
-        'server-forgotten', 'federated/process.py',
+        'server-forgotten', 'federated/fed_avg.py',
         'server.build(), weights_type, reject if', 'optimizers.MEAN.build(), weights_type, reject if',
         'the server follows the mean whatever optimizer was asked for',
         ('federated/test_optimizers.py',),

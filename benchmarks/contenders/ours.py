@@ -32,12 +32,14 @@ def build_trainer(population: population_lib.Population, setting: Any) -> Any:
     population: The clients.
     setting: A common.Setting, or what has its batch_size, local_epochs, learning_rate and seed.
   """
-  from tff_cluster.federated import client_work, optimizers, process, trainer
+  from tff_cluster.federated import client_work, optimizers, tff_computations, trainer
   from tff_cluster.models import build
 
   keras_model = build.build('mnist_cnn', population.input_shape, population.num_classes, setting.seed)
   model = client_work.model_from_keras(keras_model, population.train.x.dtype)
-  computations = process.Computations(model, optimizers.Local(setting.learning_rate, setting.batch_size))
+  computations = tff_computations.Computations(
+    model, optimizers.Local(setting.learning_rate, setting.batch_size)
+  )
   return trainer.Trainer(population, computations, setting.local_epochs, 1.0, setting.seed)
 
 

@@ -86,13 +86,13 @@ def results(trainer):
 
 @pytest.fixture(scope='module')
 def make_trainer(tff_context):
-  from tff_cluster.federated import client_work, optimizers, process, trainer
+  from tff_cluster.federated import client_work, optimizers, tff_computations, trainer
   from tff_cluster.models import build
 
   population = make_population(clients=11)
   keras_model = build.build('logistic', population.input_shape, population.num_classes, 0)
   model = client_work.model_from_keras(keras_model, np.float32)
-  computations = process.Computations(model, optimizers.Local(0.1, 5))
+  computations = tff_computations.Computations(model, optimizers.Local(0.1, 5))
 
   def make(workers=None):
     return trainer.Trainer(population, computations, 2, 1.0, 3, workers)
@@ -143,9 +143,9 @@ def test_a_slow_worker_of_another_type_changes_no_bit_and_is_told_of_once(
 
 def with_adam(trainer):
   """Returns it with everything that a client may be sent beside its rows, and a server that remembers."""
-  from tff_cluster.federated import optimizers, process
+  from tff_cluster.federated import optimizers, tff_computations
 
-  trainer.computations = process.Computations(
+  trainer.computations = tff_computations.Computations(
     trainer.computations.model,
     optimizers.Local(0.1, 5, 'momentum', proximal_mu=0.5, learning_rate_decay=0.5),
     optimizers.Server(0.05, 'adam'),
@@ -169,12 +169,12 @@ def test_other_aggregators_and_optimizers_give_the_bits_of_this_machine(dask, ma
 
 
 def test_a_round_of_a_hundred_clients_brings_a_quarter_of_their_updates_home(dask, tff_context):
-  from tff_cluster.federated import client_work, optimizers, process, trainer
+  from tff_cluster.federated import client_work, optimizers, tff_computations, trainer
   from tff_cluster.models import build
 
   population = make_population(clients=100, rows=3)
   keras_model = build.build('2nn', population.input_shape, population.num_classes, 0)
-  computations = process.Computations(
+  computations = tff_computations.Computations(
     client_work.model_from_keras(keras_model, np.float32), optimizers.Local(0.1, 5)
   )
   model = computations.model

@@ -100,11 +100,11 @@ def test_rounds_and_means_that_are_computed_apart_have_the_same_bits(
 def test_a_cohort_of_one_chunk_has_the_bits_of_the_mean_of_tff(tff_context):
   import tensorflow_federated as tff
 
-  from tff_cluster.federated import process
+  from tff_cluster.federated import tff_computations
 
   trainer = make_trainer(make_population())
   ours, _ = trainer.round(trainer.start(trainer.computations.model.weights), np.arange(4), 1)
-  stock = process.Computations(
+  stock = tff_computations.Computations(
     trainer.computations.model, trainer.computations.local, aggregator=tff.aggregators.MeanFactory()
   )
   trainer.computations, trainer._initial_state = stock, None

@@ -19,13 +19,13 @@ RATE, DROPPED = 0.1, 0.4
 def make_trainer(population, *dropped):
   import tensorflow as tf
 
-  from tff_cluster.federated import client_work, optimizers, process, trainer
+  from tff_cluster.federated import client_work, optimizers, tff_computations, trainer
 
   tf.keras.utils.set_random_seed(3)
   shape, layers = population.input_shape, tf.keras.layers
   chain = [layers.InputLayer(shape), *map(layers.Dropout, dropped), layers.Dense(population.num_classes)]
   model = client_work.model_from_keras(tf.keras.Sequential(chain), np.float32)
-  computations = process.Computations(model, optimizers.Local(RATE, BATCH))
+  computations = tff_computations.Computations(model, optimizers.Local(RATE, BATCH))
   return trainer.Trainer(population, computations, 2, 1.0, SEED)
 
 

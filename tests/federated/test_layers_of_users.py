@@ -54,7 +54,7 @@ def trained_by_keras(keras_model, x, y, order):
 
 @pytest.mark.parametrize('name', [name for name in user_layers.names() if not user_layers.refusal(name)[0]])
 def test_a_layer_trains_as_in_keras_and_with_equal_bits_side_by_side(name, tff_context, monkeypatch):
-  from tff_cluster.federated import client_work, optimizers, process
+  from tff_cluster.federated import client_work, optimizers, tff_computations
 
   made = user_layers.make(name)
   x, y = rows_for(name, made.input_shape[1:])
@@ -62,7 +62,7 @@ def test_a_layer_trains_as_in_keras_and_with_equal_bits_side_by_side(name, tff_c
   order = rng.permutation(len(y))[None].astype(np.int32)
   expected = trained_by_keras(made, x, y, order)
   model = taken_apart(name, monkeypatch)
-  computations = process.Computations(model, optimizers.Local(RATE, BATCH))
+  computations = tff_computations.Computations(model, optimizers.Local(RATE, BATCH))
   work = {'x': x, 'y': y, **client_work.beside_rows(order, seed=SEED if model.draws else None)}
   found = [
     np.asarray(u) for u in computations.local_updates(list(computations.model.weights), [work] * COPIES)

@@ -20,9 +20,9 @@ def with_scales(population, scales):
 
 
 def with_aggregator(trainer, name, rate=RATE):
-  from tff_cluster.federated import aggregators, optimizers, process
+  from tff_cluster.federated import aggregators, optimizers, tff_computations
 
-  trainer.computations = process.Computations(
+  trainer.computations = tff_computations.Computations(
     trainer.computations.model, optimizers.Local(rate, BATCH), aggregator=aggregators.build(name)
   )
   return trainer

@@ -65,7 +65,7 @@ def test_a_model_that_is_right_passes_on_one_row(rows):
 
 def test_autograph_translates_none_of_our_functions(rows):
   """It takes as long as TensorFlow's tracing. Keras asks for it where a layer's call needs it, see the branches above."""
-  from tff_cluster.federated import client_work, optimizers, process
+  from tff_cluster.federated import client_work, optimizers, tff_computations
 
   seen = []
 
@@ -78,7 +78,7 @@ def test_autograph_translates_none_of_our_functions(rows):
 
     return keras.Lambda(told)
 
-  computations = process.Computations(
+  computations = tff_computations.Computations(
     client_work.model_from_keras(made_of(spy, last)(), np.float32), optimizers.Local(0.1, 32)
   )
   for name in ('local_updates', 'learning_process', 'evaluate', 'evaluate_each', 'predict'):

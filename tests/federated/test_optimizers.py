@@ -141,11 +141,11 @@ def test_the_default_is_a_plain_loop_of_sgd_bit_for_bit(name, tff_context):
   import tensorflow as tf
   import tensorflow_federated as tff
 
-  from tff_cluster.federated import client_work, optimizers, process
+  from tff_cluster.federated import client_work, optimizers, tff_computations
 
   population = make_population(clients=2, rows=11, shape=SHAPES[name])
   model, size = model_of(population, name), 4
-  computations = process.Computations(model, optimizers.Local(0.05, size))
+  computations = tff_computations.Computations(model, optimizers.Local(0.05, size))
   spec = client_work.client_data_spec(model, computations.local)
   assert list(spec) == ['x', 'y', 'order', 'scale', 'weight', 'last']
   sgd = tff.learning.optimizers.build_sgdm(0.05)

@@ -38,7 +38,7 @@ def as_codes(population: Population) -> Population:
 
 
 def make_trainer(model: str) -> Any:
-  from tff_cluster.federated import client_work, optimizers, process, trainer
+  from tff_cluster.federated import client_work, optimizers, tff_computations, trainer
 
   # Clients of 11 to 26 rows: they end at different times, and their last batches have different sizes.
   population = make_population(clients=CLIENTS, rows=11, shape=SHAPES[model])
@@ -46,7 +46,7 @@ def make_trainer(model: str) -> Any:
     population = as_codes(population)
   keras_model = build.build(model, population.input_shape, population.num_classes, 7)
   functions = client_work.model_from_keras(keras_model, population.train.x.dtype)
-  computations = process.Computations(functions, optimizers.Local(0.05, 5))
+  computations = tff_computations.Computations(functions, optimizers.Local(0.05, 5))
   return trainer.Trainer(population, computations, 2, 1.0, 7)
 
 

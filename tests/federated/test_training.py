@@ -46,11 +46,11 @@ def make_trainer(
   server=None,
   **local,
 ):
-  from tff_cluster.federated import aggregators, client_work, optimizers, process, trainer
+  from tff_cluster.federated import aggregators, client_work, optimizers, tff_computations, trainer
 
   keras_model = build.build('logistic', population.input_shape, population.num_classes, SEED)
   model = client_work.model_from_keras(keras_model, population.train.x.dtype)
-  computations = process.Computations(
+  computations = tff_computations.Computations(
     model,
     optimizers.Local(rate, batch, **local),
     optimizers.Server(**(server or {})),

@@ -22,7 +22,7 @@ from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.engine import connection, one_machine
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.engine import worker as worker_lib
-from tff_cluster.federated import client_work, keras_graph, optimizers, process
+from tff_cluster.federated import client_work, keras_graph, optimizers, tff_computations
 from tff_cluster.models import build as models_build
 
 # Rows of a full batch.
@@ -117,7 +117,7 @@ def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.nd
   most = min(len(y), MOST_ROWS)
   clients = [(x[:n], y[:n]) for n in sorted({most, 2 * most // 3, most // 3, 1} - {0})]
   step, steps, beside = _jobs(model, clients)
-  computations = process.Computations(model, optimizers.Local(_LEARNING_RATE, MOST_ROWS))
+  computations = tff_computations.Computations(model, optimizers.Local(_LEARNING_RATE, MOST_ROWS))
   with contextlib.ExitStack() as open_workers:
     # All of Keras stays in this thread, and the workers come up while it is at work.
     together, alone, plain = (
@@ -155,7 +155,7 @@ def _jobs(
 
 
 def _trace(
-  computations: process.Computations,
+  computations: tff_computations.Computations,
   make: Callable[[], tf.keras.Model],
   clients: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> None:
@@ -213,7 +213,9 @@ def _are_probabilities(outputs: np.ndarray) -> bool:
   return bool(outputs.shape[1] > 1 and (outputs >= 0).all() and np.abs(outputs.sum(axis=1) - 1).max() < 1e-3)
 
 
-def _updates(computations: process.Computations, work: Sequence[client_work.ClientData]) -> list[np.ndarray]:
+def _updates(
+  computations: tff_computations.Computations, work: Sequence[client_work.ClientData]
+) -> list[np.ndarray]:
   return [
     np.asarray(update) for update in computations.local_updates(list(computations.model.weights), list(work))
   ]

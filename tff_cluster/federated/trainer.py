@@ -19,7 +19,7 @@ from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
 from tff_cluster.engine import jobs as jobs_lib
 from tff_cluster.engine import side_by_side
-from tff_cluster.federated import chunked_sum, client_work, process
+from tff_cluster.federated import chunked_sum, client_work, tff_computations
 
 # Rows of one piece of the global test set: pieces run side by side.
 _ROWS_AT_ONCE = 500
@@ -52,7 +52,7 @@ class Trainer:
   def __init__(
     self,
     population: population_lib.Population,
-    computations: process.Computations,
+    computations: tff_computations.Computations,
     local_epochs: int,
     cohort_fraction: float,
     seed: int,
@@ -352,14 +352,14 @@ class Trainer:
     return float(output.metrics['finalizer']['update_norm'])
 
   def _round_in_one_call(
-    self, computations: process.Computations, state: State, jobs: Sequence[jobs_lib.Job]
+    self, computations: tff_computations.Computations, state: State, jobs: Sequence[jobs_lib.Job]
   ) -> _Output:
     process = computations.learning_process
     with self.workers.busy(len(jobs)):
       return process.next(state, jobs_lib.arguments(process.next, jobs))
 
   def _round_apart(
-    self, computations: process.Computations, state: State, jobs: Sequence[jobs_lib.Job]
+    self, computations: tff_computations.Computations, state: State, jobs: Sequence[jobs_lib.Job]
   ) -> _Output:
     """Runs the clients' part of a round elsewhere, and the server's here."""
     model = state.global_model_weights

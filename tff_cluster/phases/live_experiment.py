@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
   from tff_cluster.federated import client_work as client_work_lib
   from tff_cluster.federated import optimizers as optimizers_lib
-  from tff_cluster.federated import process as process_lib
+  from tff_cluster.federated import tff_computations
   from tff_cluster.federated import trainer as trainer_lib
   from tff_cluster.federated import trajectory as trajectory_lib
 
@@ -41,7 +41,7 @@ _Item = TypeVar('_Item')
 _Result = TypeVar('_Result')
 
 # What this process has built, see Experiment.trainer: building takes seconds.
-_computations: dict[tuple[object, ...], 'process_lib.Computations'] = {}
+_computations: dict[tuple[object, ...], 'tff_computations.Computations'] = {}
 # Models that this process has compared with Keras, and on which data: each fold of a run has a store of its own.
 _checked: set[tuple[str, config_lib.DataConfig]] = set()
 
@@ -153,9 +153,9 @@ class Experiment:
       self.workers,
     )
 
-  def _computations(self) -> 'process_lib.Computations':
+  def _computations(self) -> 'tff_computations.Computations':
     """Returns the computations; experiments of one process that differ in their initial weights only share them."""
-    from tff_cluster.federated import aggregators, client_work, process
+    from tff_cluster.federated import aggregators, client_work, tff_computations
 
     training, dtype = self.config.training, self.population.train.x.dtype
     local, server = optimizers_of(training)
@@ -165,7 +165,7 @@ class Experiment:
     model = client_work.model_from_keras(self.keras_model, dtype)
     if training.model not in config_lib.MODELS:
       self._check(model)
-    made = process.Computations(model, local, server, aggregators.build(training.aggregator))
+    made = tff_computations.Computations(model, local, server, aggregators.build(training.aggregator))
     # Only of models that are known to be told apart by their JSON: a user's layer may hide anything from it.
     if training.model in config_lib.MODELS:
       _computations[key] = made

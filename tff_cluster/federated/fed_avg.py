@@ -1,0 +1,157 @@
+"""Federated averaging as TFF computations: a round in one piece, and in parts that are put together elsewhere."""
+
+import collections
+from collections.abc import Mapping, Sequence
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_cluster.federated import chunked_sum, optimizers
+from tff_cluster.federated import client_work as client_work_lib
+
+
+def build_fed_avg(
+  model: client_work_lib.Model,
+  local: optimizers.Local,
+  server: optimizers.Server,
+  aggregator: tff.aggregators.WeightedAggregationFactory | None = None,
+) -> tff.learning.templates.LearningProcess:
+  """Returns federated averaging, composed of broadcast, our client work, aggregator and finalizer."""
+
+  @tff.tensorflow.computation
+  def initial_weights():
+    return tff.learning.models.ModelWeights(tuple(tf.zeros(w.shape, w.dtype) for w in model.weights), ())
+
+  weights_type = initial_weights.type_signature.result
+  client_work = client_work_lib.build_client_work(model, local)
+  result_type = client_work.next.type_signature.result.result.member
+  return tff.learning.templates.compose_learning_process(
+    initial_weights,
+    tff.learning.templates.build_broadcast_process(weights_type),
+    client_work,
+    _aggregation(result_type, aggregator),
+    _finalizer(weights_type, server),
+  )
+
+
+class _WithoutChunks(tff.aggregators.WeightedAggregationFactory):
+  """An aggregator of TFF, which is not told where chunks end."""
+
+  def __init__(self, inner: tff.aggregators.WeightedAggregationFactory):
+    self._inner = inner
+
+  def create(self, value_type: tff.Type, weight_type: tff.Type) -> tff.templates.AggregationProcess:
+    inner: tff.templates.AggregationProcess = self._inner.create(value_type.update, weight_type)
+
+    @tff.federated_computation(
+      inner.initialize.type_signature.result,
+      tff.types.FederatedType(value_type, tff.CLIENTS),
+      tff.types.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      return inner.next(state, value.update, weight)
+
+    return tff.templates.AggregationProcess(inner.initialize, next_fn)
+
+
+def _aggregation(
+  result_type: tff.Type, factory: tff.aggregators.WeightedAggregationFactory | None
+) -> tff.templates.AggregationProcess:
+  """Returns the aggregator for clients' results <update=<update, last>, update_weight>."""
+  made: chunked_sum.Mean | _WithoutChunks = _WithoutChunks(factory) if factory else chunked_sum.Mean()
+  return made.create(result_type.update, result_type.update_weight)
+
+
+def _finalizer(weights_type: tff.Type, server: optimizers.Server) -> tff.learning.templates.FinalizerProcess:
+  """Returns the server's step, which leaves model and memory as they are where the mean update is not finite.
+
+  A server that does not move the model by the mean update itself measures that update's norm, `update_norm`.
+  """
+  reject = tff.learning.templates.reject_non_finite_update
+
+  def reject_and_measure(
+    state: optimizers.State, update: Sequence[tf.Tensor]
+  ) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
+    rejected, found = reject(state, update)
+    return rejected, found | {'update_norm': tf.linalg.global_norm(update)}
+
+  return tff.learning.templates.build_apply_optimizer_finalizer(
+    server.build(), weights_type, reject if server.is_mean else reject_and_measure
+  )
+
+
+def build_totals(model: client_work_lib.Model, local: optimizers.Local) -> tff.Computation:
+  client_result = client_work_lib.build_client_result(model, local)
+  weights_type, data_type = client_result.type_signature.parameter
+  update_type = client_result.type_signature.result[0].update.update
+  weighted = chunked_sum.build_weighted(update_type)
+  specs = collections.OrderedDict(
+    update=tff.types.type_to_tf_tensor_specs(update_type), weight=tf.TensorSpec([], tf.float32)
+  )
+  add_up, count_up = chunked_sum.build(specs), chunked_sum.build(client_work_lib.COUNTS)
+
+  @tff.federated_computation(
+    tff.types.FederatedType(weights_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
+  )
+  def totals(weights, data):
+    result, counts = tff.federated_map(client_result, (tff.federated_broadcast(weights), data))
+    last = result.update.last
+    sent = tff.federated_map(weighted, (result.update.update, result.update_weight))
+    return tff.federated_zip(collections.OrderedDict(sum=add_up(sent, last), counts=count_up(counts, last)))
+
+  return totals
+
+
+def build_finish_mean(
+  model: client_work_lib.Model, server: optimizers.Server, totals_type: tff.Type, state_type: tff.Type
+) -> tff.Computation:
+  """Returns what federated averaging does once the sums of all chunks are there, with the bits of its `next`."""
+  divide = chunked_sum.build_divide(totals_type.sum.update)
+  finalize = _finalizer(client_work_lib.model_weights_type(model), server)
+
+  @tff.federated_computation(state_type, tff.types.FederatedType(totals_type, tff.CLIENTS))
+  def finish_mean(state, totals):
+    total = tff.federated_sum(totals)
+    mean = tff.federated_map(divide, total.sum)
+    return _output(
+      state, finalize.next(state.finalizer, state.global_model_weights, mean), state.aggregator, total.counts
+    )
+
+  return finish_mean
+
+
+def build_finish_each(
+  model: client_work_lib.Model,
+  server: optimizers.Server,
+  result_type: tff.Type,
+  state_type: tff.Type,
+  factory: tff.aggregators.WeightedAggregationFactory | None,
+) -> tff.Computation:
+  """Returns what federated averaging does once every client has its result, with the bits of its `next`."""
+  aggregate, finalize = (
+    _aggregation(result_type[0], factory),
+    _finalizer(client_work_lib.model_weights_type(model), server),
+  )
+  count_up = chunked_sum.build(client_work_lib.COUNTS)
+
+  @tff.federated_computation(state_type, tff.types.FederatedType(result_type, tff.CLIENTS))
+  def finish_each(state, results):
+    result, counts = results[0], results[1]
+    aggregated = aggregate.next(state.aggregator, result.update, result.update_weight)
+    finalized = finalize.next(state.finalizer, state.global_model_weights, aggregated.result)
+    return _output(state, finalized, aggregated.state, count_up(counts, result.update.last))
+
+  return finish_each
+
+
+def _output(
+  state: tff.Value, finalized: tff.Value, aggregator: tff.Value, counts: tff.Value
+) -> tff.learning.templates.LearningProcessOutput:
+  """Returns a learning process's output, as compose_learning_process puts it together."""
+  after = tff.learning.templates.LearningAlgorithmState(
+    finalized.result, state.distributor, state.client_work, aggregator, finalized.state
+  )
+  measured = collections.OrderedDict(
+    client_work=tff.federated_map(client_work_lib.measurements, counts), finalizer=finalized.measurements
+  )
+  return tff.learning.templates.LearningProcessOutput(tff.federated_zip(after), tff.federated_zip(measured))
