@@ -8,6 +8,7 @@ import pytest
 
 from tests.made_up import atlas_runs
 from tests.made_up import browser as browsers
+from tests.report.test_contrast import contrast
 from tff_cluster.base import words
 from tff_cluster.report.atlas import page
 from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, ROUNDS
@@ -220,9 +221,9 @@ def test_the_card_has_the_clients_way_over_the_rounds(opened, atlas):
   assert len(turns) > 1 and _texts(opened, '.way-words') == [f'By round: {told}']
   widths = _of_each(opened, '.way rect', 'Number(e.getAttribute("width"))')
   assert widths == pytest.approx([340 * (end + 1 - at) / way['last'] for at, end, _ in spans], abs=0.01)
-  colours = _of_each(opened, '.way rect', 'e.getAttribute("fill")')
+  colours = _of_each(opened, '.way rect', 'getComputedStyle(e).fill')
   expected = [atlas[0]['palette'][way['colours'][models[0]]] if models else '#FFFFFF' for _, models in turns]
-  assert colours == expected
+  assert colours == [f'rgb({", ".join(map(str, bytes.fromhex(colour[1:])))})' for colour in expected]
   titles = _texts(opened, '#flow text.stage')
   stages = atlas[0]['runs'][0]['contenders'][IFCA]['stages']
   assert titles == [
@@ -331,6 +332,69 @@ def test_a_screen_begins_with_the_map_and_paper_has_all_but_the_controls(opened)
     assert opened.evaluate(_CUT_OFF) == []
   printed = base64.b64decode(opened.call('Page.printToPDF', preferCSSPageSize=True)['data'])
   assert printed.startswith(b'%PDF') and len(re.findall(rb'/Type\s*/Page\b', printed)) >= 3
+
+
+def _rgb(text):
+  return [int(value) for value in re.findall(r'[0-9]+', text)[:3]]
+
+
+def _hex(channels):
+  return '#' + ''.join(f'{round(value):02x}' for value in channels)
+
+
+@pytest.mark.parametrize('media, scheme', [('', 'light'), ('', 'dark'), ('print', 'dark')])
+def test_texts_and_marks_of_pictures_have_contrast_in_both_schemes_and_on_paper(opened, media, scheme):
+  _select(opened, contender=CLIQUES)
+  with opened.screen(1300, 900, media, scheme):
+    (ground,) = (_rgb(found) for found in _of_each(opened, 'body', 'getComputedStyle(e).backgroundColor'))
+    assert ground == ([255, 255, 255] if media or scheme == 'light' else [22, 25, 29])
+    texts = _of_each(opened, '.view svg text:not(.cell-number)', 'getComputedStyle(e).fill')
+    assert min(contrast(_hex(_rgb(text)), _hex(ground)) for text in texts) >= 4.5
+    cells = _of_each(
+      opened, 'g.client:has(.cell-number)',
+      "[e.querySelector('rect'), e.querySelector('text')].map((part) => getComputedStyle(part)).flatMap((s) => [s.fill, s.fillOpacity])",
+    )  # fmt: skip
+    assert len({fill for fill, *_ in cells}) >= 2  # Better and worse.
+    for fill, share, text, _ in cells:
+      shown = [
+        float(share) * value + (1 - float(share)) * below
+        for value, below in zip(_rgb(fill), ground, strict=True)
+      ]
+      assert contrast(_hex(_rgb(text)), _hex(shown)) >= 4.5, (fill, share, text)
+    if scheme == 'dark' and not media:
+      circles = _of_each(
+        opened,
+        '#map circle[fill], #map .ring',
+        'getComputedStyle(e)[e.classList.contains("ring") ? "stroke" : "fill"]',
+      )
+      assert min(contrast(_hex(_rgb(colour)), _hex(ground)) for colour in circles) >= 3
+
+
+def test_a_phone_shows_pictures_that_can_be_read_and_scrolled_by_keys(driven, atlas):
+  with driven.screen(390, 844):
+    driven.open(atlas[1])
+    box = "(([x]) => [x.clientWidth, x.scrollWidth])(document.querySelectorAll('#flow'))"
+    shown, whole = driven.evaluate(box)
+    assert shown < 390 < whole and driven.evaluate("document.querySelector('#flow').tabIndex") == 0
+    sizes = _of_each(
+      driven, '.view svg text', 'parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a'
+    )
+    # An upright text is turned: its scale is the other entry of the matrix.
+    assert min(size for size in sizes if size > 1) >= 7.9
+    # A thumb of 24 pixels finds each client on the map (WCAG 2.2, success criterion 2.5.8).
+    halos = _of_each(driven, '#map .halo', '2 * e.r.baseVal.value * e.getScreenCTM().a')
+    assert len(halos) == 14 and min(halos) >= 24
+    driven.evaluate("document.querySelector('#flow').focus()")
+    driven.press('ArrowRight')
+    driven.evaluate('new Promise((done) => setTimeout(done, 300))')
+    assert driven.evaluate("document.querySelector('#flow').scrollLeft") > 0
+
+
+def test_the_name_of_a_field_begins_with_the_number_that_it_shows(opened):
+  told = _of_each(
+    opened, '#matrix g.client', '[e.getAttribute("aria-label"), e.querySelector("text").textContent]'
+  )
+  assert len(told) == 14 * 6 and all(name.startswith(f'{number}: ') for name, number in told)
 
 
 def test_the_table_fits_a_screen_of_1300_pixels(driven, tmp_path):

@@ -7,20 +7,22 @@ import re
 import pytest
 
 import tff_cluster.report
+from tff_cluster.report.atlas import tones
+from tff_cluster.report.figures import base
 
 FOLDER = pathlib.Path(tff_cluster.report.__file__).parent
 STYLES = {
   'pages': (FOLDER / 'templates' / 'style.css').read_text(encoding='utf-8'),
   'atlas': (FOLDER / 'atlas' / 'atlas.css').read_text(encoding='utf-8'),
 }
-TEXT = 4.5
+TEXT, GRAPHICS = 4.5, 3.0
 # Text on grounds, by the names of the style sheets.
 PAIRS = {
   'pages': [
     *itertools.product(('ink', 'soft', 'accent'), ('page', 'card')),
     ('good', 'goodbg'), ('bad', 'badbg'), ('warn', 'warnbg'),
   ],
-  'atlas': [*itertools.product(('ink', 'soft', 'accent'), ('card',)), ('warn', 'warnbg')],
+  'atlas': [*itertools.product(('ink', 'soft', 'accent'), ('page', 'card', 'current')), ('warn', 'warnbg'), ('ink', 'hover'), ('cell', 'pale')],
 }  # fmt: skip
 
 
@@ -52,6 +54,33 @@ def test_contrast_is_that_of_the_standard():
 
 def test_pages_have_a_light_a_dark_and_a_printed_scheme():
   assert list(_schemes(STYLES['pages'])) == ['light', '(prefers-color-scheme: dark)', 'print']
+  # Paper takes the light colours of an atlas.
+  assert list(_schemes(STYLES['atlas'])) == ['light', 'screen and (prefers-color-scheme: dark)', 'print']
+
+
+def test_tones_of_an_atlas_are_seen_on_its_dark_page_and_change_no_more_than_they_must():
+  palette = [*base.colours(7), *base.colours(10)]
+  light, dark = _schemes(tones.style(palette)).values()
+  assert [light[f'tone{k}'] for k in range(len(palette))] == palette
+  page = _schemes(STYLES['atlas'])['screen and (prefers-color-scheme: dark)']['page']
+  assert page == tones.DARK
+  for k, colour in enumerate(palette):
+    shown = dark[f'tone{k}']
+    assert contrast(shown, page) >= GRAPHICS
+    assert (
+      shown.lower() == colour.lower()
+      if contrast(colour, page) >= GRAPHICS
+      else contrast(shown, page) < GRAPHICS + 0.2
+    )
+  assert len(set(dark.values())) == len(set(palette))
+
+
+@pytest.mark.parametrize('name', ['better', 'worse', 'grey', 'edge'])
+def test_marks_of_an_atlas_have_contrast_with_page_and_card(name):
+  for scheme, colours in _schemes(STYLES['atlas']).items():
+    for ground in ('page', 'card'):
+      ratio = contrast(colours[name], colours[ground])
+      assert ratio >= GRAPHICS, f'{scheme}: {name} on {ground} has {ratio:.2f}'
 
 
 @pytest.mark.parametrize('name', STYLES)

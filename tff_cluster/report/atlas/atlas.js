@@ -5,6 +5,16 @@ const DRAW = [drawControls, drawTables, drawMap, drawMatrix, drawFlow, drawCard]
 function drawAll() {
   for (const draw of DRAW) draw();
   markChosen();
+  letKeysScroll();
+}
+
+// Keys must reach what is to be scrolled.
+function letKeysScroll() {
+  for (const box of document.querySelectorAll('.view, .blocks')) {
+    const isCutOff = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
+    if (isCutOff) box.setAttribute('tabindex', '0');
+    else box.removeAttribute('tabindex');
+  }
 }
 
 // Changes what is chosen, `{run, budget, reference, contender, client}` or some of them.
@@ -74,6 +84,7 @@ function start() {
   document.addEventListener('keydown', onKey);
   document.addEventListener('mouseover', onHover);
   document.getElementById('controls').addEventListener('submit', (event) => event.preventDefault());
+  window.addEventListener('resize', letKeysScroll);
   window.addEventListener('hashchange', () => {
     readHash();
     drawAll();

@@ -92,7 +92,7 @@ function wayPart(contender, client) {
   const marks = parts.flatMap(({ from, to, models, words }) => (models.length ? models : [-1]).map((model, i, all) => {
     const mark = svg('rect', {
       x: ((CARD.width * (from - way.first)) / rounds).toFixed(2), width: ((CARD.width * (to - from + 1)) / rounds).toFixed(2),
-      y: ((CARD.way * i) / all.length).toFixed(2), height: (CARD.way / all.length).toFixed(2), fill: model < 0 ? '#FFFFFF' : modelColour(contender, model),
+      y: ((CARD.way * i) / all.length).toFixed(2), height: (CARD.way / all.length).toFixed(2), fill: model < 0 ? 'var(--page)' : modelColour(contender, model),
       'data-model': model,
     });
     mark.append(svg('title', {}, `round ${words}`));
@@ -110,7 +110,7 @@ function accuracyLine(contender, client, budget) {
   const gain = difference(contender, client, budget);
   const colour = contender === chosen.reference ? INK : gain > 0 ? BETTER : gain < 0 ? WORSE : GREY;
   const bar = svg('svg', { viewBox: `0 0 ${CARD.bar} 10`, width: CARD.bar, height: 10, 'aria-hidden': 'true' },
-    svg('rect', { width: CARD.bar, height: 10, fill: '#EEEEEE' }),
+    svg('rect', { width: CARD.bar, height: 10, fill: 'var(--track)' }),
     svg('rect', { width: (CARD.bar * value).toFixed(1), height: 10, fill: colour }),
     svg('rect', { x: (CARD.bar * reference - 1).toFixed(1), width: 2, height: 10, fill: INK }));
   const words = contender === chosen.reference ? 'reference' : signed(gain);
@@ -139,7 +139,7 @@ function drawCard() {
     show('card', html('p', { class: 'note' }, 'No client is chosen. Click one in a picture, or type its id above.'));
     return;
   }
-  const note = `Differences in points to ${contenderName(chosen.reference)}, whose accuracy is the black line in each bar.`;
+  const note = `Differences in points to ${contenderName(chosen.reference)}, whose accuracy is the line in each bar.`;
   show(
     'card', html('div', { class: 'facts' }, ...[dataPart(client), groupsPart(client), neighboursPart(client)].map((part) => html('div', {}, ...part))),
     html('h3', {}, 'Under every contender'), html('p', { class: 'note' }, note),

@@ -1,6 +1,7 @@
 // The map: clients where classical scaling of their signatures puts them, filled by cluster, ringed by planted group.
 
-const MAP = { width: 900, height: 460, margin: 26 };
+// On a narrow screen the map is as wide as that, and its circles stay as large.
+const MAP = { width: 900, widest: 900, least: 320, height: 460, margin: 26 };
 
 // The geometry of what the contender was clustered by; of something else where the run keeps only that.
 function geometryOf(contender) {
@@ -138,12 +139,13 @@ function drawMap() {
     show('map', mapLegend());
     return;
   }
+  MAP.width = Math.max(Math.min(document.getElementById('map').clientWidth, MAP.widest), MAP.least);
   const clusters = clustersOf(chosen.contender);
   const r = radius();
   const points = apart(placed(geometry.positions), 2 * r + 5);
   const marks = points.map(([x, y], client) => {
     const groups = groupsOf(client).map(([group, share]) => [groupColour(group), share]);
-    const drawn = [svg('circle', { r: r + 6.5, class: 'halo' }), ...ring(r + 1.5, groups), ...pie(r - 1.5, clusterParts(client, clusters))];
+    const drawn = [svg('circle', { r: r + 6.5, class: 'halo' }), svg('circle', { r: r + 3.1, class: 'edge' }), ...ring(r + 1.5, groups), ...pie(r - 1.5, clusterParts(client, clusters))];
     const mark = svg('g', { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` }, ...drawn);
     return markClient(mark, client, clientWords(client, clusters));
   });

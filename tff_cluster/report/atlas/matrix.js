@@ -2,15 +2,10 @@
 
 const MATRIX = { width: 900, names: 168, most: 100, widest: 36, row: 20, top: 14 };
 
-function mixed(colour, share) {
-  const channel = (at) => Math.round(255 - share * (255 - parseInt(colour.slice(at, at + 2), 16)));
-  return `#${[1, 3, 5].map((at) => channel(at).toString(16).padStart(2, '0')).join('')}`;
-}
-
-// Equal is grey; else the paler the smaller, and full from the limit on.
+// Equal is grey; else the nearer to the ground of the page the smaller, and full from the limit on.
 function differenceColour(value, limit) {
-  if (value === 0) return PALE;
-  return mixed(value > 0 ? BETTER : WORSE, 0.14 + 0.86 * Math.min(Math.abs(value) / limit, 1));
+  if (value === 0) return { fill: PALE };
+  return { fill: value > 0 ? BETTER : WORSE, 'fill-opacity': (0.14 + 0.86 * Math.min(Math.abs(value) / limit, 1)).toFixed(3) };
 }
 
 // Nineteen of twenty differences of all seeds and budgets are below it, so that all views have one scale.
@@ -34,7 +29,7 @@ function matrixLegend(limit) {
   const label = (share) => (share === 0 ? 'equal' : `${signed(share * limit, limit < 0.1 ? 1 : 0)}${Math.abs(share) === 1 ? ' and beyond' : ''}`);
   const cells = shares.map((share) => {
     const mark = svg('svg', { width: 16, height: 12 });
-    mark.append(svg('rect', { width: 16, height: 12, fill: differenceColour(share * limit, limit) }));
+    mark.append(svg('rect', { width: 16, height: 12, ...differenceColour(share * limit, limit) }));
     return html('li', {}, mark, label(share));
   });
   return html('ul', { class: 'legend' }, html('li', {}, 'points:'), ...cells);
@@ -45,19 +40,21 @@ function cellWords(contender, client) {
   return `${clientName(client)}, ${contenderName(contender)}: ${value}`;
 }
 
-// Dark text on pale cells, white on full ones.
+// Black text, white on what is almost full blue: of the two, the one that has contrast (orange is too bright for white).
 function cellNumber(value, limit, x, y) {
-  const dark = Math.abs(value) / limit > 0.55;
-  return text(x, y, signed(value, 0), { class: dark ? 'cell-number light' : 'cell-number', 'aria-hidden': 'true' });
+  return text(x, y, signed(value, 0), { class: value > 0.92 * limit ? 'cell-number on-full' : 'cell-number', 'aria-hidden': 'true' });
 }
 
 function cell(contender, client, x, y, width, limit) {
   const value = difference(contender, client);
   const mark = svg('g', {}, svg('rect', {
-    x: x.toFixed(2), y, width: Math.max(width - (width > 5 ? 1 : 0), 0.5).toFixed(2), height: MATRIX.row - 2, fill: differenceColour(value, limit),
+    x: x.toFixed(2), y, width: Math.max(width - (width > 5 ? 1 : 0), 0.5).toFixed(2), height: MATRIX.row - 2, ...differenceColour(value, limit),
   }));
-  if (width >= 24) mark.append(cellNumber(value, limit, (x + width / 2 - 0.5).toFixed(2), y + 13));
-  return markClient(mark, client, cellWords(contender, client));
+  const told = markClient(mark, client, cellWords(contender, client));
+  if (width < 24) return told;
+  mark.append(cellNumber(value, limit, (x + width / 2 - 0.5).toFixed(2), y + 13));
+  // Who speaks to the browser says what stands there.
+  return fill(told, { 'aria-label': `${signed(value, 0)}: ${cellWords(contender, client)}` }, []);
 }
 
 function rowName(contender, y) {

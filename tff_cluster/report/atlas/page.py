@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tff_cluster.report import pages
+from tff_cluster.report.atlas import tones
 from tff_cluster.report.files import write_file
 from tff_cluster.scorecard import identical_clusterings
 
@@ -33,7 +34,7 @@ def write(data: Mapping[str, Any], title: str, subtitle: str, folder: Path) -> P
 
 def page(data: Mapping[str, Any], title: str, subtitle: str) -> str:
   """Returns the page; for the arguments see `write`."""
-  style = _source('atlas.css')
+  style = tones.style(data['palette']) + _source('atlas.css')
   script = '\n'.join(["'use strict';", '(() => {', *(_source(f'{name}.js') for name in SCRIPTS), '})();', ''])
   joined = any(identical_clusterings.JOINT in contender['name'] for contender in data['contenders'])
   return pages.render(

@@ -3,7 +3,8 @@
 
 const DATA = JSON.parse(document.getElementById('data').textContent);
 const SVG = 'http://www.w3.org/2000/svg';
-const INK = '#222222', GREY = '#767676', PALE = '#D9D9D9', BETTER = '#0072B2', WORSE = '#D55E00';
+// Colours are names of the style sheet, which has each of them in light and dark.
+const INK = 'var(--ink)', GREY = 'var(--grey)', PALE = 'var(--pale)', BETTER = 'var(--better)', WORSE = 'var(--worse)';
 const KINDS = {
   fedavg: 'no clusters', local: 'alone', fine_tuning: 'fine-tuned', ditto: 'Ditto', oracle: 'oracle', disjoint: 'disjoint',
   overlapping: 'overlapping',
@@ -133,19 +134,22 @@ function clusterShare(contender, cluster, client) {
   return shares && shares[cluster][clusters[cluster].indexOf(client)];
 }
 
+// A colour of the palette; the rest is pale.
+function tone(number) {
+  return number !== null && number < DATA.palette.length ? `var(--tone${number})` : PALE;
+}
+
 function groupColour(group) {
-  return DATA.palette[group] || PALE;
+  return tone(group ?? null);
 }
 
 function clusterColour(contender, cluster) {
-  const colour = measured(contender).colours[cluster];
-  return colour === null ? PALE : DATA.palette[colour];
+  return tone(measured(contender).colours[cluster]);
 }
 
 // Of a method that alternates, also of a model that no cluster has in the end.
 function modelColour(contender, model) {
-  const colour = measured(contender).way.colours[model];
-  return colour === null ? PALE : DATA.palette[colour];
+  return tone(measured(contender).way.colours[model]);
 }
 
 // Numbers in words, as on the page of the comparison.
