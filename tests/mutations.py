@@ -439,16 +439,15 @@ FAULTS = (
     ),
     Fault(
         'one-win-is-enough', 'studies/comparison/verdicts.py',
-        "verdict = 'fails' if 'below' in sides else 'undecided' if 'unclear' in sides else 'holds'",
-        "verdict = 'holds' if 'above' in sides else 'fails' if 'below' in sides else 'undecided'",
+        'if set(row) == {HOLDS}), None)', 'if HOLDS in row), None)',
         'overlap is said to beat every disjoint clustering though it beats one',
         ('studies/test_comparison_verdicts.py',),
     ),
     Fault(
-        'unclear-is-a-win', 'studies/comparison/verdicts.py',
-        "'above': 'holds', 'unclear': 'undecided'", "'above': 'holds', 'unclear': 'holds'",
-        'an interval that holds zero is told as a win',
-        ('studies/test_comparison_verdicts.py',),
+        'unclear-is-a-win', 'scorecard/paired_verdicts.py',
+        "if difference.side == 'unclear' or p_value >= LEVEL:", 'if p_value >= LEVEL:',
+        'an interval that holds zero is told as a verdict',
+        ('scorecard/test_paired_verdicts.py',),
     ),
     # New clients, malicious clients, workers.
     Fault(

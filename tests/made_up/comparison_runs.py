@@ -26,7 +26,8 @@ def make(
     accuracies: float[seeds][clients] for FEDAVG, LOCAL, FINE_TUNED and DITTO or not, and labels. A label that begins with 'over' is of an
       overlapping clustering (everybody but one client, in two ways), with 'dial' of dynamic distance, with 'planted' of
       the oracle; others are k-means.
-    earlier: The same for labels that cost more than FedAvg, at equal client-rounds.
+    earlier: The same for labels that cost more than FedAvg, at equal client-rounds. Validation rows say of a clustering what
+      its accuracies say, on average.
     truth: See made_up.make_run.
     **options: Of made_up.make_run.
   """
@@ -54,9 +55,14 @@ def make(
       clustering['evaluations']['own']['client_accuracy'] = list(accuracies[clustering['label']][seed])
       if clustering['label'].startswith('over'):
         _overlap(clustering, results['population']['client_ids'], options['rounds'])
+      history = clustering['history']
+      mean = float(np.mean(accuracies[clustering['label']][seed]))
+      history['validation_accuracy'] = [mean] * len(history['rounds'])
       later = (earlier or {}).get(clustering['label'])
       if later is not None:
         clustering['equal_cost']['evaluation']['client_accuracy'] = list(later[seed])
+        position = history['rounds'].index(clustering['equal_cost']['round'])
+        history['validation_accuracy'][position] = float(np.mean(later[seed]))
     runs.append((seed, results))
   return runs
 
@@ -80,6 +86,11 @@ def constant(value: float, seeds: int = 3, clients: int = 6) -> list[list[float]
 def noisy(value: float, seeds: int = 3, clients: int = 6) -> list[list[float]]:
   """Returns float[seeds][clients] around the value, 0.1 above for every second client and 0.1 below for the others."""
   return (value + 0.1 * np.resize([1.0, -1.0], (seeds, clients))).tolist()
+
+
+def scattered(value: float, seeds: int = 3, clients: int = 6) -> list[list[float]]:
+  """Returns float[seeds][clients] around the value, 0.1 above under every second seed and 0.1 below under the others."""
+  return (value + 0.1 * np.resize([[1.0], [-1.0]], (seeds, 1)) * np.ones(clients)).tolist()
 
 
 def _overlap(clustering: dict[str, Any], ids: Sequence[str], rounds: tuple[int, int]) -> None:

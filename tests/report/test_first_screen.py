@@ -44,6 +44,27 @@ def test_the_sentence_says_what_intervals_show_and_no_more(lines, seeds, told):
   assert first_screen.sentence([FEDAVG, *lines], seeds) == told
 
 
+@pytest.mark.parametrize(
+  ('seeds', 'verdicts', 'told'),
+  [
+    (3, ['3 seeds'] * 3, 'over 3 seeds: a came out above it (+5.0 points, 95% interval +4.0 to +6.0); c came out below it (−5.0 points, '
+     '95% interval −6.0 to −4.0); no difference is shown for b (+0.1 points, 95% interval −0.9 to +1.1); 3 seeds give no verdict.'),
+    (1, ['one seed'] * 3, 'came out above it (+5.0 points, 95% interval +4.0 to +6.0); c came out below'),
+    (8, ['helps', 'equivalent', 'harms'], 'over 8 seeds: a helped the clients (+5.0 points, 95% interval +4.0 to +6.0); c harmed them (−5.0 points, '
+     '95% interval −6.0 to −4.0); practically the same (within 0.5 points) came out for b (+0.1 points, 95% interval −0.9 to +1.1).'),
+    # An interval that excludes zero is no verdict by itself.
+    (8, ['undecided', 'undecided', 'harms'], 'over 8 seeds: c harmed the clients (−5.0 points, 95% interval −6.0 to −4.0); no difference is shown for a and b.'),
+  ],
+)  # fmt: skip
+def test_over_seeds_it_takes_verdicts(seeds, verdicts, told):
+  lines = [FEDAVG, _line('a', 0.05), _line('b', 0.001), _line('c', -0.05)]
+  found = first_screen.sentence(lines, range(seeds), dict(zip('abc', verdicts, strict=True)))
+  assert told in found and ('no verdict' in found) == (seeds < 6)
+  _, a, b, _ = first_screen.table(lines, range(seeds), dict(zip('abc', verdicts, strict=True))).rows
+  assert (a[1].look == 'chip good') == (verdicts[0] == 'helps')
+  assert b[1].notes == ('practically the same' if verdicts[1] == 'equivalent' else 'not shown',)
+
+
 def test_the_table_has_gain_interval_groups_and_cost():
   lines = [
     FEDAVG,

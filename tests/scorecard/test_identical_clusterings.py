@@ -105,9 +105,9 @@ def test_a_comparison_names_them_together_and_its_files_apart(tmp_path):
   first_cells = re.findall('(?s)<tr><td[^>]*>(.*?)</td>', text)
   assert sum(cell.startswith('planted = kmeans = twin') for cell in first_cells) >= 3
   assert not any(re.match('(kmeans|twin|planted)(<|$)', cell) for cell in first_cells)
-  assert 'planted = kmeans = twin beats FedAvg' in text and '>kmeans beats FedAvg' not in text
+  assert 'planted = kmeans = twin against FedAvg' in text and '>kmeans against FedAvg' not in text
   # The oracle is still what overlap is measured against.
-  assert 'overlap against planted = kmeans = twin has the highest of 1' in text
+  assert 'overlap against planted = kmeans = twin, the nearest' in text
   lines = (tmp_path / 'comparison.csv').read_text().splitlines()[1:]
   assert {line.split(',')[0] for line in lines} == {FEDAVG, 'planted', 'kmeans', 'twin', 'overlap'}
   assert {line.split(',')[1] for line in lines if line.startswith('planted,')} == {'oracle'}

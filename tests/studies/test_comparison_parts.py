@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.made_up import comparison_runs, run_with_malicious, run_with_new_clients
-from tests.made_up.comparison_runs import FEDAVG, constant, noisy
+from tests.made_up.comparison_runs import FEDAVG, constant, noisy, scattered
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.report.malicious_section import isolation_words
 from tff_cluster.scorecard import paired_statistics
@@ -25,10 +25,14 @@ _VALIDATION = [(0.5, 0.8, 0.7), (0.5, 0.8, 0.7), (0.5, 0.6, 0.7)]
 
 
 def _with_dial(validation=_VALIDATION, kmeans=0.7, cheaper=0):
-  """Returns runs of 6 clients under 3 seeds; the dial has mean accuracies _OWN, and validation[seed][position]."""
+  """Returns runs of 6 clients under as many seeds as `validation` has; the dial has mean accuracies _OWN, and validation[seed][position]."""
   labels = [f'dial_{i:02d}' for i in range(3)]
-  accuracies = {FEDAVG: constant(0.6), 'kmeans': noisy(kmeans)}
-  accuracies |= {label: noisy(value) for label, value in zip(labels, _OWN, strict=True)}
+  seeds = len(validation)
+  accuracies = {
+    FEDAVG: constant(0.6, seeds),
+    'kmeans': noisy(kmeans, seeds) if isinstance(kmeans, float) else kmeans,
+  }
+  accuracies |= {label: noisy(value, seeds) for label, value in zip(labels, _OWN, strict=True)}
   runs = comparison_runs.make(accuracies)
   for (_, results), of_seed in zip(runs, validation, strict=True):
     positions = [c for c in results['clusterings'] if c['label'] in labels]
@@ -62,9 +66,18 @@ def test_validation_rows_choose_a_position_under_every_seed():
   assert _dial(_with_dial([(0.5, 0.8, 0.8)] * 3, cheaper=5)).chosen_positions == (2, 2, 2)
 
 
-@pytest.mark.parametrize(('kmeans', 'verdict'), [(0.7, 'holds'), (0.9, 'undecided'), (0.99, 'fails')])
-def test_whether_the_dial_with_its_90_percent_beats_disjoint_clusters_can_fail(kmeans, verdict):
-  checks = dials.make_checks(_dial(_with_dial([(0.5, 0.8, 0.7)] * 3, kmeans)))
+@pytest.mark.parametrize(
+  ('kmeans', 'seeds', 'verdict'),
+  [
+    (0.7, 6, 'holds'),
+    (0.7, 5, '5 seeds'),
+    (scattered(0.9, 6), 6, 'undecided'),
+    (0.9, 6, 'fails'),  # Practically the same is not better.
+    (0.99, 6, 'fails'),
+  ],
+)
+def test_whether_the_dial_with_its_90_percent_beats_disjoint_clusters_can_fail(kmeans, seeds, verdict):
+  checks = dials.make_checks(_dial(_with_dial([(0.5, 0.8, 0.7)] * seeds, kmeans)))
   assert [check.budgets for check in checks] == [(ROUNDS,), (CLIENT_ROUNDS,)]
   assert checks[0].finding.verdict == verdict and checks[0].finding.note.startswith('against kmeans')
 
@@ -86,7 +99,7 @@ def _add_new(runs, gains, own_regret=0.0, clients=4):
   """Every new client gains gains[label][seed] over FedAvg's 0.5; others gain nothing. Returns the runs."""
   for seed, results in runs:
     labels = [clustering['label'] for clustering in results['clusterings']]
-    own = {label: [0.5 + gains.get(label, [0.0] * 3)[seed]] * clients for label in labels}
+    own = {label: [0.5 + gains.get(label, [0.0] * 7)[seed]] * clients for label in labels}
     each = {label: [[value + own_regret for value in own[label]], [0.1] * clients] for label in labels}
     assigned = {label: [[0, 1] if label == 'over' else [0]] * clients for label in labels}
     run_with_new_clients.add(results, [0.5] * clients, each, assigned, own)
@@ -105,7 +118,15 @@ def test_numbers_of_new_clients_by_hand():
   assert k.over_fedavg.interval.high == pytest.approx(0.2 + _STUDENT, abs=1e-4)
   assert k.over_fedavg.side == 'unclear' and over.runs[0].memberships == 2.0
   verdicts = [check.finding.verdict for check in new_clients.make_checks(found)]
-  assert verdicts == ['undecided', 'holds']  # Where it fails, see the page.
+  assert verdicts == ['3 seeds', '3 seeds']  # For the others see below.
+
+
+@pytest.mark.parametrize(('gain', 'verdict'), [(0.1, 'helps'), (-0.1, 'harms'), (0.001, 'equivalent')])
+def test_new_clients_have_verdicts_from_six_seeds_on(gain, verdict):
+  runs = comparison_runs.make({name: constant(0.7, 7) for name in (FEDAVG, 'k', 'over')})
+  found = new_clients.measure(comparison_runs.typed(_add_new(runs, {'k': [gain] * 7})), 200)
+  findings = [check.finding for check in new_clients.make_checks(found)]
+  assert [finding.verdict for finding in findings] == [verdict, 'equivalent']
 
 
 # --- Malicious clients ---
@@ -202,8 +223,8 @@ def test_a_page_with_all_three(tmp_path):
 
   assert '<h2>New clients</h2>' in text and 'hindsight' in text
   told = {check['words']: check['verdict'] for check in document['checks'] if check['kind'] == 'new clients'}
-  words = 'A new client does better with the clusters that kmeans assigns it to than with FedAvg’s model'
-  assert told == {words: 'fails'} and words in text
+  words = 'The clusters that kmeans assigns a new client to, against FedAvg’s model'
+  assert told == {words: '3 seeds'} and words in text
   assert '100.0% of the new clients are worse off than with FedAvg' in text
   (kmeans,) = document['new_clients']
   assert kmeans['clustering'] == 'kmeans'

@@ -73,13 +73,13 @@ def test_the_answer_says_where_methods_help_and_where_overlap_does(league):
     'two': ['kmeans', 'over'],
     'three': [],
   }
-  sides = {name: pair[2].side for name, pair in standings.overlap_answers(found, ROUNDS).items()}
+  sides = {name: pair.difference.side for name, pair in standings.overlap_answers(found, ROUNDS).items()}
   assert sides == {'one': 'above', 'two': 'below', 'three': 'unclear'}
   told = ' '.join(page.sentences(found, ROUNDS))
   assert 'one (over and kmeans) and two (kmeans and over)' in told and 'by such an interval, on three' in told
-  assert 'beat the best disjoint ones on one (over against kmeans: +20.0 points' in told
-  assert 'lose to the best disjoint ones on two (over against kmeans: −20.0 points' in told
-  assert 'With fewer than eight seeds' in told and 'flatters both' in told
+  assert 'Overlapping clusters lie above disjoint ones on one (over against kmeans: +20.0 points' in told
+  assert 'Overlapping clusters lie below disjoint ones on two (over against kmeans: −20.0 points' in told
+  assert 'With fewer than eight seeds' in told and 'validation rows choose the method' in told
 
 
 def test_the_page_and_the_files_hold_the_same_numbers(league, tmp_path):

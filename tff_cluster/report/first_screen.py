@@ -1,9 +1,10 @@
 """The first screen of a page: the answer in one sentence, one table and one picture, of the lines that programs print.
 
-A difference counts where its 95% interval excludes zero; where it holds zero, nothing is shown.
+Over the clients of one run a difference counts where its 95% interval excludes zero; where it holds zero, nothing is shown. Over seeds it
+takes a verdict (scorecard/paired_verdicts.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tff_cluster.base.words import interval_points, percent, plural, score, series
@@ -11,12 +12,20 @@ from tff_cluster.experiment.result_parts import SummaryLine
 from tff_cluster.report.figures import gains
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Drawn, Picture
+from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.contenders import BUDGETS, REFERENCES, ROUNDS
 from tff_cluster.scorecard.intervals import Interval
 
 HEADING = 'The answer'
 # Classes of what lies above zero, holds it, and lies below.
-LOOKS = {'above': 'good', 'unclear': 'none', 'below': 'bad'}
+LOOKS = {'above': 'good', 'unclear': 'none', 'same': 'none', 'below': 'bad'}
+_OF_VERDICT = {
+  paired_verdicts.HELPS: 'above',
+  paired_verdicts.HARMS: 'below',
+  paired_verdicts.EQUIVALENT: 'same',
+  paired_verdicts.UNDECIDED: 'unclear',
+}
+_NOTES = {'same': 'practically the same', 'unclear': 'not shown'}
 _MOST_NAMES = 3
 
 
@@ -44,38 +53,64 @@ def section(
   return Section(HEADING, 'first_screen.html', 'first', data)
 
 
-def sentence(lines: Sequence[SummaryLine], seeds: Sequence[int]) -> str:
+def sentence(
+  lines: Sequence[SummaryLine], seeds: Sequence[int], verdicts: Mapping[str, str] | None = None
+) -> str:
   """Returns which clusterings helped the clients, which harmed them and of which nothing is shown, in one sentence.
 
   Args:
     lines: See scorecard.summary, FedAvg without clusters first. Oracles are told where nothing else was run.
     seeds: What they are over.
+    verdicts: Over seeds, by label (paired_verdicts.judge). None: of the clients of one run, by the sides of their intervals.
   """
   every = [line for line in lines if line.kind not in REFERENCES]
   told = [line for line in every if line.kind != 'oracle'] or every
   if not told:
     return 'No clustering was run, so there is nothing to compare with FedAvg.'
-  by_side: dict[str, list[SummaryLine]] = {'above': [], 'below': [], 'unclear': []}
+  by_side: dict[str, list[SummaryLine]] = {'above': [], 'below': [], 'same': [], 'unclear': []}
   for line in sorted(told, key=lambda line: -_gain(line).mean):
-    by_side[_side(line)].append(line)
-  clauses = []
+    by_side[_place(line, verdicts)].append(line)
+  few = paired_verdicts.too_few(len(seeds)) if verdicts is not None else ''
+  clauses = list(_clauses(by_side, told, bool(few)))
+  ending = f'; {few} {"gives" if len(seeds) == 1 else "give"} no verdict' if few else ''
+  return (
+    f'Against FedAvg without clusters at {BUDGETS[ROUNDS]}, {_over(seeds)}: {"; ".join(clauses)}{ending}.'
+  )
+
+
+def _place(line: SummaryLine, verdicts: Mapping[str, str] | None) -> str:
+  """Returns the side of a line; that of its interval where there are too few seeds for a verdict."""
+  verdict = '' if verdicts is None else verdicts[line.label]
+  return _OF_VERDICT.get(verdict) or _side(line)
+
+
+def _clauses(
+  by_side: Mapping[str, list[SummaryLine]], told: Sequence[SummaryLine], few: bool
+) -> Iterator[str]:
+  """Yields a clause for each side; what came out on a side under few seeds has neither helped nor harmed."""
   if helped := by_side['above']:
-    clauses.append(f'{_names(helped, told)} helped the clients{_extreme(helped[0], helped)}')
+    what = 'came out above it' if few else 'helped the clients'
+    yield f'{_names(helped, told)} {what}{_extreme(helped[0], helped)}'
   if harmed := by_side['below']:
-    whom = 'them' if helped else 'the clients'
-    clauses.append(f'{_names(harmed, told)} harmed {whom}{_extreme(harmed[-1], harmed)}')
+    what = 'came out below it' if few else f'harmed {"them" if helped else "the clients"}'
+    yield f'{_names(harmed, told)} {what}{_extreme(harmed[-1], harmed)}'
+  if same := by_side['same']:
+    alone = _extreme(same[0], same) if len(same) == 1 else ''
+    yield f'practically the same (within {paired_verdicts.WITHIN}) came out for {_names(same, told)}{alone}'
   if unclear := by_side['unclear']:
     alone = _extreme(unclear[0], unclear) if len(unclear) == 1 else ''
     every_one = len(unclear) == len(told) > _MOST_NAMES
     whom = f'any of the {len(told)} clusterings' if every_one else _names(unclear, told)
-    clauses.append(f'no difference is shown for {whom}{alone}')
-  return f'Against FedAvg without clusters at {BUDGETS[ROUNDS]}, {_over(seeds)}: {"; ".join(clauses)}.'
+    yield f'no difference is shown for {whom}{alone}'
 
 
-def table(lines: Sequence[SummaryLine], seeds: Sequence[int]) -> Table:
+def table(
+  lines: Sequence[SummaryLine], seeds: Sequence[int], verdicts: Mapping[str, str] | None = None
+) -> Table:
   """Returns a row a contender: accuracy, gain with its interval, groups found, cost; for the arguments see `sentence`."""
   header = ('contender', 'gain, points', '95% interval', 'accuracy', 'groups found', 'cost, × FedAvg')
-  return Table(header, [_row(line, lines[0]) for line in lines], range(1, len(header)))
+  few = verdicts is not None and bool(paired_verdicts.too_few(len(seeds)))
+  return Table(header, [_row(line, lines[0], verdicts, few) for line in lines], range(1, len(header)))
 
 
 def about(seeds: Sequence[int]) -> list[str]:
@@ -139,15 +174,18 @@ def _extreme(line: SummaryLine, chosen: Sequence[SummaryLine]) -> str:
   return f'{"" if len(chosen) == 1 else f", {line.label} most"} ({mean}, {interval})'
 
 
-def _row(line: SummaryLine, fedavg: SummaryLine) -> tuple[Any, ...]:
+def _row(
+  line: SummaryLine, fedavg: SummaryLine, verdicts: Mapping[str, str] | None, few: bool
+) -> tuple[Any, ...]:
+  """Returns the cells of a line; where there are few seeds nothing is coloured as if it were a verdict."""
   kind = '' if line.kind in REFERENCES else line.kind
   cells = [Cell(line.label, (kind,)), '–', '–', percent(line.mean_client_accuracy), _groups(line)]
   if line.difference is not None:
-    gain, side = _gain(line), _side(line)
+    gain, side = _gain(line), _place(line, verdicts if line.kind not in REFERENCES else None)
     mean, span = interval_points(gain.mean, gain.low, gain.high)
-    unclear = 'not shown' if side == 'unclear' else None
+    look = LOOKS['unclear' if few else side]
     cells[1:3] = (
-      Cell(mean.removesuffix(' points'), (unclear,), f'chip {LOOKS[side]}'),
+      Cell(mean.removesuffix(' points'), (_NOTES.get(side),), f'chip {look}'),
       span.removesuffix(' points') or '–',
     )
   return (*cells, _cost(line, fedavg))

@@ -81,7 +81,9 @@ def verdict_cell(verdict: str) -> Cell:
   """Returns a verdict as a coloured chip with what it was run on below it; the words alone suffice."""
   told, _, rest = verdict.partition(' (')
   # 'within 1 point' in another setting is no reproduction, so it stays neutral.
-  look = 'good' if told in ('holds', 'reproduced') else 'bad' if told == 'fails' else 'none'
+  look = (
+    'good' if told in ('holds', 'reproduced', 'helps') else 'bad' if told in ('fails', 'harms') else 'none'
+  )
   if told.startswith('differs'):
     look = 'warn'
   return Cell(told, (rest[:-1],), f'chip {look}')

@@ -65,6 +65,7 @@ class Measured:
     cost: By budget, of Phase 2 and of finding the clusters. Baselines in which clients have models of their own are not stopped
       earlier: they cost the same at both.
     alternation: What rounds that alternated between clustering and training came to; None where there were none.
+    validation: By budget, mean over clients of the accuracy on their validation rows; empty where nothing is clustered.
   """
 
   seed: int
@@ -78,6 +79,7 @@ class Measured:
   recovery: Mapping[str, Recovery]
   cost: Mapping[str, Cost]
   alternation: Alternated | None = None
+  validation: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -274,4 +276,17 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     recovery=clustering.recovery,
     cost=_at_budgets(results, clustering.cost, clustering.cost if earlier is None else earlier.cost),
     alternation=clustering.alternation,
+    validation=_validation(results, clustering),
   )
+
+
+def _validation(results: Results, clustering: Clustering) -> dict[str, float]:
+  """Returns Measured.validation; where equal cost pays no round of a clustering, that of the model which it starts from."""
+  history, earlier = clustering.history, clustering.equal_cost
+  by_round = {
+    number: value
+    for each in (results.baseline.history, history)
+    for number, value in zip(each.rounds, each.validation_accuracy, strict=True)
+  }
+  last = history.validation_accuracy[-1]
+  return _at_budgets(results, last, last if earlier is None else by_round.get(earlier.round, 0.0))

@@ -8,6 +8,7 @@ import numpy as np
 
 from tff_cluster.base import seeding
 from tff_cluster.base.words import interval_points
+from tff_cluster.scorecard import chosen_on_validation
 from tff_cluster.scorecard.contenders import REFERENCES, Contender
 from tff_cluster.scorecard.intervals import SAME, Interval, SignTest, cautious_interval, sign_test
 
@@ -25,6 +26,7 @@ class Difference:
     seeds: Signs of the seeds' means.
     harmed: Share of clients that are worse off, a mean over seeds.
     spread: Standard deviation of the seeds' means; None for one seed.
+    by_seed: The seeds' means.
   """
 
   interval: Interval
@@ -32,6 +34,7 @@ class Difference:
   seeds: SignTest
   harmed: float
   spread: float | None = None
+  by_seed: tuple[float, ...] = ()
 
   @classmethod
   def of(cls, gains: Sequence[np.ndarray], interval: Interval) -> 'Difference':
@@ -43,6 +46,7 @@ class Difference:
       seeds=sign_test(means),
       harmed=float(np.mean([np.mean(gain < -SAME) for gain in gains])),
       spread=float(np.std(means, ddof=1)) if len(means) > 1 else None,
+      by_seed=tuple(means.tolist()),
     )
 
   @property
@@ -117,6 +121,20 @@ class Pair:
 
 
 @dataclasses.dataclass(frozen=True)
+class OnValidation:
+  """The overlapping clustering that validation rows choose under each seed, against the disjoint one that they choose.
+
+  Attributes:
+    overlapping, disjoint: Their numbers, see chosen_on_validation.choose.
+    difference: The first minus the second.
+  """
+
+  overlapping: Summary
+  disjoint: Summary
+  difference: Difference
+
+
+@dataclasses.dataclass(frozen=True)
 class Statistics:
   """All numbers of a comparison.
 
@@ -125,12 +143,14 @@ class Statistics:
     target: Test accuracy that clients are to reach.
     summaries: By the budgets of the runs, one for each contender in their order.
     pairs: By budget, the matrix of overlapping contenders against disjoint ones and the oracle.
+    chosen: By budget, overlap against disjoint; None where either is missing.
   """
 
   seeds: tuple[int, ...]
   target: float
   summaries: dict[str, tuple[Summary, ...]]
   pairs: dict[str, tuple[Pair, ...]]
+  chosen: dict[str, OnValidation | None]
 
   @property
   def budgets(self) -> tuple[str, ...]:
@@ -144,11 +164,6 @@ class Statistics:
 
   def summary(self, name: str, budget: str) -> Summary:
     return next(found for found in self.summaries[budget] if found.name == name)
-
-  def best(self, kind: str, budget: str) -> Summary | None:
-    """Returns the contender of this kind with the highest mean client accuracy; None where there is none."""
-    chosen = [found for found in self.summaries[budget] if found.kind == kind]
-    return max(chosen, key=lambda found: found.mean.mean) if chosen else None
 
   def pair(self, overlapping: str, other: str, budget: str) -> Pair:
     return next(p for p in self.pairs[budget] if (p.overlapping, p.other) == (overlapping, other))
@@ -198,6 +213,15 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
       over={kind: against(contender, kind, budget) for kind in REFERENCES},
     )
 
+  def on_validation(budget: str) -> OnValidation | None:
+    overlapping, disjoint = (
+      chosen_on_validation.choose(contenders, kind, budget) for kind in ('overlapping', 'disjoint')
+    )
+    if overlapping is None or disjoint is None:
+      return None
+    of_both = summary(overlapping, budget), summary(disjoint, budget)
+    return OnValidation(*of_both, difference(overlapping, disjoint, budget))
+
   rows = [contender for contender in contenders if contender.kind == 'overlapping']
   columns = [contender for contender in contenders if not {'oracle', 'disjoint'}.isdisjoint(contender.kinds)]
   return Statistics(
@@ -213,6 +237,7 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
       )
       for budget in budgets
     },
+    {budget: on_validation(budget) for budget in budgets},
   )
 
 

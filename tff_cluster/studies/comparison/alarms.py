@@ -9,8 +9,7 @@ from tff_cluster.clustering.recovery import summed_up
 from tff_cluster.report.answer import GROUPS_WRONG_BELOW, Recovery
 from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs
 from tff_cluster.scorecard.paired_statistics import Statistics
-
-FEWEST_SEEDS = 3
+from tff_cluster.scorecard.paired_verdicts import FEWEST_SEEDS
 
 
 def recoveries(contender: Contender, runs: Runs) -> list[tuple[Recovery, ...]]:
@@ -32,7 +31,7 @@ def make_alarms(contenders: Sequence[Contender], statistics: Statistics, runs: R
   alarms = []
   found = [contender for contender in contenders if contender.kind in ('disjoint', 'overlapping')]
   for side, words, joined in (
-    ('above', 'better than FedAvg’s', 'but'),
+    ('above', 'above FedAvg’s', 'but'),
     ('unclear', 'not clearly different from FedAvg’s', 'and'),
   ):
     wrong = [
@@ -66,7 +65,7 @@ def make_alarms(contenders: Sequence[Contender], statistics: Statistics, runs: R
     only = len(statistics.seeds) == 1
     alarms.append(
       f'Only {plural(len(statistics.seeds), "seed")} {"was" if only else "were"} run: '
-      f'{"the intervals speak of clients alone" if only else "two hardly tell how much seeds differ"}, and other seeds may '
+      f'{"the intervals speak of clients alone" if only else "that is intervals and no verdict"}, and other seeds may '
       f'answer otherwise. Run at least {FEWEST_SEEDS}.'
     )
   return alarms

@@ -1,66 +1,113 @@
-"""The answer of a comparison in words; a difference counts where its interval excludes zero."""
+"""The answer of a comparison in words; what counts as a verdict says scorecard/paired_verdicts.py."""
 
 from collections.abc import Iterator
 
 from tff_cluster.base.words import capital, percent, plural, points, series
 from tff_cluster.experiment.config import PERSONALIZED
+from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS
 from tff_cluster.scorecard.intervals import seeds_needed
-from tff_cluster.scorecard.paired_statistics import Difference, Statistics
+from tff_cluster.scorecard.paired_statistics import Difference, OnValidation, Statistics
 
 # Points of mean client accuracy that are worth telling apart. Asked is for how many seeds a difference of this size takes: one as
 # large as that observed would follow chance, and near zero no number of seeds shows it.
 WORTH_SHOWING = 0.01
+_WORDS = {
+  paired_verdicts.HELPS: 'is better than',
+  paired_verdicts.EQUIVALENT: f'is practically as good (within {paired_verdicts.WITHIN}) as',
+  paired_verdicts.UNDECIDED: 'is not shown to be better or worse than',
+  paired_verdicts.HARMS: 'is worse than',
+}
+# With too few seeds for a verdict.
+_SIDES = {
+  'above': 'came out above',
+  'unclear': 'is not shown to be better or worse than',
+  'below': 'came out below',
+}
 
 
 def sentences(statistics: Statistics) -> list[str]:
   """Returns overlap against disjoint at either budget, and the clusterings against clients with models of their own."""
-  words = {
-    'above': 'is better than',
-    'unclear': 'is not shown to be better or worse than',
-    'below': 'is worse than',
-  }
   told: dict[str, list[str]] = {}
-  for budget in statistics.summaries:
-    overlapping, disjoint = (statistics.best(kind, budget) for kind in ('overlapping', 'disjoint'))
-    if overlapping is not None and disjoint is not None:
-      difference = statistics.pair(overlapping.name, disjoint.name, budget).difference
-      sentence = (
-        f'the best overlapping clustering, {overlapping.name} ({percent(overlapping.mean.mean)}), '
-        f'{words[difference.side]} the best disjoint one, {disjoint.name} ({percent(disjoint.mean.mean)}): '
-        f'{difference.words}{_would_do(difference, len(statistics.seeds))}.'
-      )
-      told.setdefault(sentence, []).append(f'at {BUDGETS[budget]}')
-  found = [f'{capital(series(budgets))} {sentence}' for sentence, budgets in told.items()]
-  return [*found, *_against_personalized(statistics)]
+  for budget, found in statistics.chosen.items():
+    if found is not None:
+      told.setdefault(_overlap(found), []).append(f'at {BUDGETS[budget]}')
+  found_words = [f'{capital(series(budgets))} {sentence}' for sentence, budgets in told.items()]
+  return [*found_words, *_against_personalized(statistics)]
+
+
+def _overlap(found: OnValidation) -> str:
+  """Returns the sentence on the overlapping and the disjoint clustering that validation rows choose."""
+  difference, seeds = found.difference, len(found.difference.by_seed)
+  (verdict,) = paired_verdicts.judge([difference])
+  few = paired_verdicts.too_few(seeds)
+  return (
+    f'the overlapping clustering that validation rows choose, {found.overlapping.name} ({percent(found.overlapping.mean.mean)}), '
+    f'{_SIDES[difference.side] if few else _WORDS[verdict]} the disjoint one that they choose, '
+    f'{found.disjoint.name} ({percent(found.disjoint.mean.mean)}): {difference.words}{_would_do(difference, seeds)}'
+    f'{f", and {few} {_give(seeds)} no verdict" if few else ""}.'
+  )
+
+
+def _give(seeds: int) -> str:
+  return 'gives' if seeds == 1 else 'give'
 
 
 def _against_personalized(statistics: Statistics) -> Iterator[str]:
   """Yields which clusterings are better than each baseline in which clients have models of their own."""
   clusterings = [s for s in statistics.summaries[ROUNDS] if s.is_clustering and s.kind != 'oracle']
+  few = paired_verdicts.too_few(len(statistics.seeds))
   for name, title in PERSONALIZED.items():
     over = {s.name: difference for s in clusterings if (difference := s.over[name]) is not None}
-    if over:
-      better = [label for label, difference in over.items() if difference.side == 'above']
+    verdicts = paired_verdicts.judge(list(over.values()))
+    if over and few:
+      above = [label for label, difference in over.items() if difference.side == 'above']
+      yield f'Above {title}, by intervals over {few}: {series(above) or "no clustering"}.'
+    elif over:
+      better = [
+        label for label, verdict in zip(over, verdicts, strict=True) if verdict == paired_verdicts.HELPS
+      ]
       yield f'Better than {title}: {series(better) or "no clustering"}.'
 
 
 def enough_seeds(statistics: Statistics) -> str:
-  """Returns whether there are seeds enough for the clusterings whose interval holds zero, and how many would do.
+  """Returns whether there are seeds enough for verdicts on all clusterings, and how many would show what is not shown.
 
   Empty where there are no clusterings.
   """
-  count, worth = len(statistics.seeds), f'{100 * WORTH_SHOWING:g} point'
   gains = {s.name: s.gain for s in statistics.summaries[ROUNDS] if s.is_clustering}
   if not gains:
     return ''
-  if count == 1:
-    return (
-      'One seed is too few: it does not tell how much seeds differ. Run 3 to see that, and how many would do.'
-    )
+  return ' '.join(
+    filter(None, [_for_verdicts(len(statistics.seeds), len(gains)), _for_size(statistics.seeds, gains)])
+  )
+
+
+def _for_verdicts(count: int, clusterings: int) -> str:
+  """Returns how many seeds a verdict takes; empty where there are as many."""
+  needed = paired_verdicts.seeds_for(clusterings)
+  if count >= needed:
+    return ''
+  of = (
+    'one clustering takes' if clusterings == 1 else f'{clusterings} clusterings with Holm’s correction takes'
+  )
+  is_few = count < paired_verdicts.FEWEST_SEEDS
+  given = (
+    f'{plural(count, "seed")} {_give(count)} intervals and no verdict'
+    if is_few
+    else f'With {plural(count, "seed")} no difference can be shown'
+  )
+  return f'{given}: a sign test over seeds for {of} {needed}.'
+
+
+def _for_size(seeds: tuple[int, ...], gains: dict[str, Difference]) -> str:
+  """Returns whether there are enough for the clusterings whose interval holds zero."""
+  count, worth = len(seeds), f'{100 * WORTH_SHOWING:g} point'
   unclear = {name: gain for name, gain in gains.items() if gain.side == 'unclear'}
+  if count == 1:
+    return 'One seed does not tell how much seeds differ.'
   needed = {name: _needed(gain) for name, gain in unclear.items()}
-  lacking = [name for name, seeds in needed.items() if seeds > count]
+  lacking = [name for name, enough in needed.items() if enough > count]
   if lacking:
     whom = 'all of them' if len(lacking) == len(gains) > 1 else series(lacking)
     spread, most = max(unclear[name].spread or 0.0 for name in lacking), max(needed[name] for name in lacking)
@@ -75,7 +122,7 @@ def enough_seeds(statistics: Statistics) -> str:
       f'Where seeds differ as here, {plural(count, "seed")} show a difference of {worth} in four of five comparisons or more '
       '(paired t-test over seeds, 5%).'
     )
-  return f'{plural(count, "seed")} are enough for that: no interval holds zero.'
+  return 'No interval holds zero.'
 
 
 def _would_do(difference: Difference, count: int) -> str:

@@ -96,6 +96,11 @@ _BEFORE_RULES = (
     'share of clients at the target accuracy',
     lambda line: paired_statistics.at_target(line.accuracy, line.target),
   ),
+  Column(
+    'validation',
+    'mean over clients of the accuracy on their validation rows, by which a clustering of a kind is chosen',
+    lambda line: line.run.validation.get(line.budget),
+  ),
   *(
     Column(
       f'harmed_{kind}',

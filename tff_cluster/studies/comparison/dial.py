@@ -5,7 +5,7 @@ highest validation accuracy after the last round. It is chosen without test rows
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,14 @@ from tff_cluster.clustering import overlap_dial
 from tff_cluster.report import costs
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.report.pictures import Picture
-from tff_cluster.scorecard import paired_statistics
+from tff_cluster.scorecard import paired_statistics, paired_verdicts
 from tff_cluster.scorecard.claims import Finding
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Contender, Runs, read_positions
-from tff_cluster.scorecard.paired_statistics import Difference, Statistics, Summary
+from tff_cluster.scorecard.paired_statistics import OnValidation, Statistics, Summary
 from tff_cluster.studies.comparison import sections
-from tff_cluster.studies.comparison.verdicts import Check
+from tff_cluster.studies.comparison.verdicts import OF_VERDICT, Check
 
 CHOSEN = 'the dial, chosen on validation rows'
-_OF_SIDE = {'above': 'holds', 'unclear': 'undecided', 'below': 'fails'}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,7 +35,8 @@ class Dial:
     thresholds: float[positions][seeds], the distances that the quantiles are.
     chosen: Under every seed the run of the position with the highest validation accuracy; of equal ones the cheapest.
     chosen_positions: int[seeds].
-    statistics: Of FedAvg without clusters, the positions, `chosen` and the disjoint clusterings.
+    statistics: Of FedAvg without clusters, the positions and `chosen`.
+    against: By budget, `chosen` against the disjoint clustering that validation rows choose; None without one.
   """
 
   positions: tuple[Contender, ...]
@@ -45,6 +45,7 @@ class Dial:
   chosen: Contender
   chosen_positions: tuple[int, ...]
   statistics: Statistics
+  against: Mapping[str, OnValidation | None]
 
   def summary(self, contender: Contender, budget: str) -> Summary:
     return self.statistics.summary(contender.name, budget)
@@ -74,21 +75,16 @@ def read_dial(runs: Runs, contenders: Sequence[Contender], target: float) -> Dia
   chosen = Contender(
     CHOSEN, 'overlapping', tuple(positions[position].runs[k] for k, position in enumerate(best))
   )
-  rows = [c for c in contenders if c.kind in ('fedavg', 'disjoint')]
+  fedavg, disjoint = ([c for c in contenders if c.kind == kind] for kind in ('fedavg', 'disjoint'))
   return Dial(
     positions=tuple(positions),
     quantiles=tuple(overlap_dial.quantile(str(c.parameters[str(c.dial)])) for c in of_runs[0]),
     thresholds=tuple(zip(*([float(c.threshold or 0.0) for c in found] for found in of_runs), strict=True)),
     chosen=chosen,
     chosen_positions=tuple(best),
-    statistics=paired_statistics.measure([*rows, *positions, chosen], target),
+    statistics=paired_statistics.measure([*fedavg, *positions, chosen], target),
+    against=paired_statistics.measure([*fedavg, *disjoint, chosen], target).chosen,
   )
-
-
-def against_disjoint(dial: Dial, contender: Contender, budget: str) -> tuple[Summary, Difference] | None:
-  """Returns the disjoint clustering with the highest mean, and the contender's difference to it; None without one."""
-  best = dial.statistics.best('disjoint', budget)
-  return None if best is None else (best, dial.statistics.pair(contender.name, best.name, budget).difference)
 
 
 def hindsight(dial: Dial, budget: str) -> int:
@@ -97,18 +93,16 @@ def hindsight(dial: Dial, budget: str) -> int:
 
 
 def make_checks(dial: Dial) -> list[Check]:
-  """Returns whether the dial, chosen on validation rows, beats the best disjoint clustering, at either budget."""
+  """Returns whether the dial beats the disjoint clusterings, both chosen on validation rows, at either budget."""
   checks = []
-  for budget in dial.statistics.summaries:
-    words = BUDGETS[budget]
-    found = against_disjoint(dial, dial.chosen, budget)
-    statement = f'The dial, chosen on validation rows, beats the best disjoint clustering, at {words}'
+  for budget, found in dial.against.items():
+    statement = f'The dial beats disjoint clusterings, both chosen on validation rows, at {BUDGETS[budget]}'
     if found is None:
       finding = Finding('not run', '–', 'these runs have no disjoint clustering')
     else:
-      best, difference = found
+      (verdict,) = paired_verdicts.judge([found.difference])
       finding = Finding(
-        _OF_SIDE[difference.side], difference.words, f'against {best.name}, chosen by what it is judged on'
+        OF_VERDICT.get(verdict, verdict), found.difference.words, f'against {found.disjoint.name}'
       )
     checks.append(Check(statement, 'dial', (budget,), finding))
   return checks

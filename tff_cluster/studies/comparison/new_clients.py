@@ -12,14 +12,13 @@ from tff_cluster.clustering import overlap_dial
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.report.new_clients_section import NewClients, read_new_clients
 from tff_cluster.report.pages import Section, Table
+from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.claims import Finding
 from tff_cluster.scorecard.contenders import FEDAVG, ROUNDS, Runs
 from tff_cluster.scorecard.intervals import Interval, cautious_interval
 from tff_cluster.scorecard.paired_statistics import Difference
 from tff_cluster.studies.comparison import sections
 from tff_cluster.studies.comparison.verdicts import Check
-
-_VERDICTS = {'above': 'holds', 'unclear': 'undecided', 'below': 'fails'}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,19 +74,21 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Joining]:
 
 
 def make_checks(found: Sequence[Joining]) -> list[Check]:
-  """Returns for each clustering whether new clients do better with it than with FedAvg's model."""
+  """Returns for each clustering whether it helps new clients, against FedAvg's model; all are judged together."""
   return [
     Check(
-      f'A new client does better with the clusters that {joining.name} assigns it to than with FedAvg’s model',
+      f'The clusters that {joining.name} assigns a new client to, against FedAvg’s model',
       'new clients',
       (ROUNDS,),
       Finding(
-        _VERDICTS[joining.over_fedavg.side],
+        verdict,
         joining.over_fedavg.words,
         f'{percent(joining.over_fedavg.harmed)} of the new clients are worse off than with FedAvg',
       ),
     )
-    for joining in found
+    for joining, verdict in zip(
+      found, paired_verdicts.judge([joining.over_fedavg for joining in found]), strict=True
+    )
   ]
 
 

@@ -86,7 +86,7 @@ def write(
   parts = [
     first_screen.section(
       document['answer']['headline'],
-      first_screen.table(shown_lines, found.seeds),
+      first_screen.table(shown_lines, found.seeds, verdicts.of_gains(found, contenders.ROUNDS)),
       [*first_screen.about(found.seeds), *filter(None, remarks)],
       told,
       shown('answer'),

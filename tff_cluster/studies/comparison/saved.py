@@ -14,7 +14,8 @@ comparison.json holds
                values [float], scores}]}], planted groups, values and scores (see tff_cluster/clustering/recovery.py) one a seed.
                Clusterings with the same clusters and accuracies are one contender with several labels, joined by ' = ' in
                its name; in comparison.csv each has its lines
-  pairs        [{overlapping, other, other_kinds, budget, difference: DIFFERENCE}]
+  pairs        [{overlapping, other, other_kinds, budget, difference: DIFFERENCE, verdict}]
+  overlap      {budget: null, or {overlapping, disjoint, difference: DIFFERENCE, verdict}}, of the two that validation rows choose
   dial         null, or {positions: [{name, quantile (null: threshold 0), thresholds, num_clusters, memberships and
                cost (COST, one a seed), budgets: {budget: SUMMARY}}], chosen_positions (one a seed, by validation rows),
                chosen: {budget: SUMMARY}, checks as above}: see dial.py
@@ -31,10 +32,11 @@ comparison.json holds
   command      the command line
 
   COST         see Cost in tff_cluster/base/cost.py
-  SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg, over_local, over_fine_tuning and over_ditto (DIFFERENCE or null)
+  SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg, over_local, over_fine_tuning and over_ditto (DIFFERENCE or null),
+               verdict (against FedAvg, see tff_cluster/scorecard/paired_verdicts.py; null for what is no clustering, and on the dial)
   DIFFERENCE   interval INTERVAL, clients and seeds {better, worse, equal, p_value} (sign tests over all clients of all
                seeds and over the seeds' means), harmed (share of clients), spread (standard deviation of the seeds' means,
-               null for one seed), side 'above', 'unclear' or 'below'
+               null for one seed), by_seed (the seeds' means), side 'above', 'unclear' or 'below'
   INTERVAL     mean, low, high: 95% over seeds and clients; low and high are null for one client under one seed
 """
 
@@ -43,12 +45,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tff_cluster.report import first_screen
-from tff_cluster.scorecard import paired_statistics, summary
-from tff_cluster.scorecard.contenders import Contender, Runs
+from tff_cluster.scorecard import paired_statistics, paired_verdicts, summary
+from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs
 from tff_cluster.studies.comparison import alarms, answer, csv_columns, verdicts
 from tff_cluster.studies.comparison import dial as dials
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def document(
@@ -69,6 +71,7 @@ def document(
     told: Its alarms.
     dial: Its overlap dial, where there is one.
   """
+  of_gains = {budget: verdicts.of_gains(found, budget) for budget in found.summaries}
   return {
     'schema': SCHEMA,
     'seeds': list(found.seeds),
@@ -76,12 +79,14 @@ def document(
     'digests': {str(seed): results.digest for seed, results in runs},
     'planted': verdicts.planted_form(runs),
     'answer': {
-      'headline': first_screen.sentence(summary.of_comparison(contenders, found), found.seeds),
+      'headline': first_screen.sentence(
+        summary.of_comparison(contenders, found), found.seeds, of_gains[ROUNDS]
+      ),
       'sentences': [*filter(None, [answer.enough_seeds(found)]), *answer.sentences(found)],
     },
     'alarms': list(told),
     'checks': [_check(check) for check in checks],
-    'contenders': [_contender(contender, found, runs) for contender in contenders],
+    'contenders': [_contender(contender, found, runs, of_gains) for contender in contenders],
     'pairs': [
       {
         'overlapping': pair.overlapping,
@@ -89,10 +94,13 @@ def document(
         'other_kinds': list(pair.other_kinds),
         'budget': pair.budget,
         'difference': _difference(pair.difference),
+        'verdict': of_pairs[pair.overlapping, pair.other],
       }
       for budget in found.summaries
+      for of_pairs in [verdicts.of_pairs(found, budget)]
       for pair in found.pairs[budget]
     ],
+    'overlap': {budget: _chosen(chosen) for budget, chosen in found.chosen.items()},
     'dial': None if dial is None else _dial(dial),
     'lines': csv_columns.lines([*contenders, *(dial.positions if dial is not None else ())], found.target),
   }
@@ -116,12 +124,31 @@ def _dial(dial: dials.Dial) -> dict[str, Any]:
   }
 
 
-def _contender(contender: Contender, found: paired_statistics.Statistics, runs: Runs) -> dict[str, Any]:
+def _chosen(found: paired_statistics.OnValidation | None) -> dict[str, Any] | None:
+  if found is None:
+    return None
+  return {
+    'overlapping': found.overlapping.name,
+    'disjoint': found.disjoint.name,
+    'difference': _difference(found.difference),
+    'verdict': paired_verdicts.judge([found.difference])[0],
+  }
+
+
+def _contender(
+  contender: Contender,
+  found: paired_statistics.Statistics,
+  runs: Runs,
+  of_gains: Mapping[str, Mapping[str, str]],
+) -> dict[str, Any]:
   return {
     'name': contender.name,
     'kind': contender.kind,
     'labels': {part.name: part.kind for part in contender.each},
-    'budgets': {budget: _summary(found.summary(contender.name, budget)) for budget in found.summaries},
+    'budgets': {
+      budget: _summary(found.summary(contender.name, budget), of_gains[budget].get(contender.name))
+      for budget in found.summaries
+    },
     'recovery': [
       {
         'truth': scores[0].truth,
@@ -135,12 +162,13 @@ def _contender(contender: Contender, found: paired_statistics.Statistics, runs: 
   }
 
 
-def _summary(summary: paired_statistics.Summary) -> dict[str, Any]:
+def _summary(summary: paired_statistics.Summary, verdict: str | None = None) -> dict[str, Any]:
   return {
     'accuracy': dataclasses.asdict(summary.mean),
     'worst_decile': summary.worst_decile,
     'at_target': summary.at_target,
     **{f'over_{kind}': _difference(difference) for kind, difference in summary.over.items()},
+    'verdict': verdict,
   }
 
 

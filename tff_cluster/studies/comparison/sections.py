@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import cost as cost_lib
-from tff_cluster.base.words import error, interval_points, percent, score
+from tff_cluster.base.words import error, interval_points, percent, plural, score
 from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.report import costs
 from tff_cluster.report.first_screen import LOOKS
 from tff_cluster.report.pages import Cell, Section, Table, verdict_cell
 from tff_cluster.report.pictures import Picture
-from tff_cluster.scorecard import identical_clusterings
+from tff_cluster.scorecard import identical_clusterings, paired_verdicts
 from tff_cluster.scorecard.contenders import (
   BUDGETS,
   EQUAL_COST,
@@ -26,7 +26,7 @@ from tff_cluster.scorecard.contenders import (
 from tff_cluster.scorecard.intervals import Interval, SignTest
 from tff_cluster.scorecard.paired_statistics import Difference, Statistics, Summary
 from tff_cluster.studies.comparison.alarms import recoveries
-from tff_cluster.studies.comparison.verdicts import Check
+from tff_cluster.studies.comparison.verdicts import Check, of_pairs
 
 TEMPLATE = 'comparison.html'
 # Means of other scores, and how they are printed.
@@ -99,10 +99,10 @@ def matrix_section(statistics: Statistics) -> Section:
   """Returns the differences of every overlapping contender to every disjoint one and to the oracle."""
   tables = []
   for budget in statistics.budgets if any(statistics.pairs.values()) else ():
-    name, pairs = BUDGETS[budget], statistics.pairs[budget]
+    name, pairs, verdicts = BUDGETS[budget], statistics.pairs[budget], of_pairs(statistics, budget)
     columns = list(dict.fromkeys((pair.other, pair.other_kinds) for pair in pairs))
     rows = [
-      (row, *(_matrix_cell(statistics.pair(row, column, budget).difference) for column, _ in columns))
+      (row, *(_matrix_cell(statistics, budget, (row, column), verdicts) for column, _ in columns))
       for row in dict.fromkeys(pair.overlapping for pair in pairs)
     ]
     header = ('overlapping', *(f'{column} ({", ".join(kinds)})' for column, kinds in columns))
@@ -254,16 +254,28 @@ def _contender_row(summary: Summary, kinds: Sequence[str]) -> tuple[Any, ...]:
 
 
 def difference_cell(difference: Difference, *notes: str) -> Cell:
-  """Returns the mean difference in points, coloured by its side of zero, above its interval and further notes."""
+  """Returns the mean difference in points, above its interval and further notes.
+
+  It is coloured by its side of zero, unless it is of too few seeds for a verdict.
+  """
   interval = difference.interval
   mean, span = interval_points(interval.mean, interval.low, interval.high)
-  look = f'chip {LOOKS[difference.side]}'
+  few = paired_verdicts.too_few(len(difference.by_seed))
+  look = f'chip {LOOKS["unclear" if few else difference.side]}'
   return Cell(mean.removesuffix(' points'), (span.removesuffix(' points'), *notes), look)
 
 
-def _matrix_cell(difference: Difference) -> Cell:
-  seeds = f'{difference.seeds.better} of {_count(difference.seeds)}'
-  return difference_cell(difference, f'p {_p_value(difference.clients.p_value)}; {seeds} seeds')
+def _matrix_cell(
+  statistics: Statistics, budget: str, pair: tuple[str, str], verdicts: Mapping[tuple[str, str], str]
+) -> Cell | str:
+  """Returns the difference of a pair with its verdict, where there are seeds enough, and the seeds that favour its row."""
+  if pair not in verdicts:
+    return '–'
+  difference = statistics.pair(*pair, budget).difference
+  verdict = '' if paired_verdicts.too_few(len(statistics.seeds)) else f'{verdicts[pair]}; '
+  return difference_cell(
+    difference, f'{verdict}{difference.seeds.better} of {plural(_count(difference.seeds), "seed")}'
+  )
 
 
 def mean_cell(interval: Interval, words: Callable[[float], str]) -> Cell:

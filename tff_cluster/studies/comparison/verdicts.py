@@ -1,7 +1,9 @@
 """What a comparison shows, as checks that can fail.
 
-A difference counts where its interval excludes zero. What is expected follows from what was planted, never from results:
-overlapping clusters should win where groups overlap, and must not where they do not.
+Which difference is a verdict says scorecard/paired_verdicts.py: six seeds at least, and Holm's correction over all clusterings that are
+judged against FedAvg, or over all pairs of the matrix, at one budget. What is expected follows from what was planted, never from results:
+overlapping clusters should win where groups overlap, and must not where they do not. That overlap beats disjoint clusters is
+asked of the two that validation rows choose, since a pair that is chosen by what it is judged on flatters itself.
 """
 
 import dataclasses
@@ -9,15 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tff_cluster.base.words import percent, series
-from tff_cluster.scorecard.claims import Finding
+from tff_cluster.base.words import percent, plural, points, series
+from tff_cluster.scorecard import paired_verdicts
+from tff_cluster.scorecard.claims import FAILS, HOLDS, NOT_RUN, Finding
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Runs
 from tff_cluster.scorecard.paired_statistics import Difference, Pair, Statistics
+from tff_cluster.scorecard.paired_verdicts import EQUIVALENT, HARMS, HELPS, UNDECIDED
 
 # Clients of these partitions are alike but for their number of rows.
 _ALIKE = ('iid', 'quantity_skew')
-_OF_SIDE = {'above': 'holds', 'unclear': 'undecided', 'below': 'fails'}
-_BY_CHANCE = 'of differences that are zero, one in forty has an interval above zero by chance'
+# Of the statement that one contender beats another one.
+OF_VERDICT = {HELPS: HOLDS, HARMS: FAILS, EQUIVALENT: FAILS}
+_OPPOSITE = {HOLDS: FAILS, FAILS: HOLDS}
 _Rule = Callable[[Statistics, str], Finding]
 
 
@@ -27,16 +32,29 @@ class Check:
 
   Attributes:
     words: What is stated.
-    kind: 'expected' (of what was planted), 'overlap' (overlap beats disjoint), 'helps' (a clustering beats FedAvg),
-      'dial' (the overlap dial beats disjoint) or 'new clients' (it beats FedAvg for clients that took no part).
+    kind: 'expected' (of what was planted), 'overlap' (overlap beats disjoint), 'helps' (a clustering against FedAvg),
+      'dial' (the overlap dial beats disjoint) or 'new clients' (they against FedAvg's).
     budgets: Those that it is about, keys of contenders.BUDGETS: both, where both have the same finding.
-    finding: The verdict, our numbers and a note.
+    finding: The verdict, our numbers and a note. Of a statement it is one of claims.VERDICTS, of a contender against FedAvg one
+      of paired_verdicts; with fewer than six seeds it is their number.
   """
 
   words: str
   kind: str
   budgets: tuple[str, ...]
   finding: Finding
+
+
+def of_gains(statistics: Statistics, budget: str) -> dict[str, str]:
+  """Returns the verdict (paired_verdicts.judge) of every clustering against FedAvg, by name; they are judged together."""
+  gains = {s.name: s.gain for s in statistics.summaries[budget] if s.is_clustering}
+  return dict(zip(gains, paired_verdicts.judge(list(gains.values())), strict=True))
+
+
+def of_pairs(statistics: Statistics, budget: str) -> dict[tuple[str, str], str]:
+  """Returns the verdict of every pair of the matrix, by the names of its row and column; they are judged together."""
+  pairs = {(pair.overlapping, pair.other): pair.difference for pair in statistics.pairs[budget]}
+  return dict(zip(pairs, paired_verdicts.judge(list(pairs.values())), strict=True))
 
 
 def planted_form(runs: Runs) -> str:
@@ -69,7 +87,7 @@ def make_checks(statistics: Statistics, form: str) -> list[Check]:
   checks += _at_budgets('Overlap beats disjoint', 'overlap', _overlap, statistics)
   for summary in statistics.summaries[ROUNDS]:
     if summary.is_clustering:
-      checks += _at_budgets(f'{summary.name} beats FedAvg', 'helps', _helps(summary.name), statistics)
+      checks += _at_budgets(f'{summary.name} against FedAvg', 'helps', _helps(summary.name), statistics)
   return checks
 
 
@@ -85,101 +103,123 @@ def _at_budgets(words: str, kind: str, rule: _Rule, statistics: Statistics) -> I
 
 def _helps(name: str) -> _Rule:
   def rule(statistics: Statistics, budget: str) -> Finding:
-    gain = statistics.summary(name, budget).gain
-    note = f'{percent(gain.harmed)} of the clients are worse off than with FedAvg'
-    return Finding(_OF_SIDE[gain.side], gain.words, note)
+    found, fedavg = statistics.summary(name, budget), statistics.summaries[budget][0]
+    verdicts = of_gains(statistics, budget)
+    note = (
+      f'{percent(found.gain.harmed)} of the clients are worse off than with FedAvg, the worst tenth '
+      f'{points(found.worst_decile - fedavg.worst_decile)}'
+    )
+    return Finding(verdicts[name], found.gain.words, _together(note, len(verdicts), 'clusterings'))
 
   return rule
 
 
+def _together(note: str, count: int, whom: str) -> str:
+  """Returns a note with how many were judged together; one alone needs no correction."""
+  return f'{note}; Holm over {count} {whom}' if count > 1 else note
+
+
 def _overlap(statistics: Statistics, budget: str) -> Finding:
-  overlapping, disjoint = (statistics.best(kind, budget) for kind in ('overlapping', 'disjoint'))
-  if overlapping is None or disjoint is None:
-    return _missing('overlapping' if overlapping is None else 'disjoint')
-  difference = statistics.pair(overlapping.name, disjoint.name, budget).difference
-  note = f'{overlapping.name} against {disjoint.name}: of each kind the one with the highest mean, chosen by what it is judged on'
-  return Finding(_OF_SIDE[difference.side], difference.words, note)
+  found = statistics.chosen[budget]
+  if found is None:
+    has_any = any(summary.kind == 'overlapping' for summary in statistics.summaries[budget])
+    return _missing('disjoint' if has_any else 'overlapping')
+  (verdict,) = paired_verdicts.judge([found.difference])
+  note = (
+    f'{found.overlapping.name} against {found.disjoint.name}, chosen on validation rows under each seed: {percent(found.difference.harmed)} '
+    f'of the clients are worse off, the worst tenth {points(found.overlapping.worst_decile - found.disjoint.worst_decile)}'
+  )
+  return _beats(verdict, found.difference, note)
+
+
+def _beats(verdict: str, difference: Difference, note: str) -> Finding:
+  """Returns how a statement fares that one contender beats another one."""
+  same = f', practically the same (within {paired_verdicts.WITHIN})' if verdict == EQUIVALENT else ''
+  return Finding(OF_VERDICT.get(verdict, verdict), difference.words, note + same)
 
 
 def _missing(kind: str) -> Finding:
-  return Finding('not run', '–', f'these runs have no {kind} clustering')
+  return Finding(NOT_RUN, '–', f'these runs have no {kind} clustering')
 
 
-def _against_disjoint(statistics: Statistics, budget: str) -> dict[str, list[Pair]]:
-  """Returns the pairs with disjoint clusterings by overlapping one; empty where either is missing."""
+def _against(statistics: Statistics, budget: str, kind: str) -> dict[str, list[Pair]]:
+  """Returns the pairs with contenders of a kind by overlapping one; empty where either is missing."""
   found: dict[str, list[Pair]] = {}
   for pair in statistics.pairs[budget]:
-    if 'disjoint' in pair.other_kinds:
+    if kind in pair.other_kinds:
       found.setdefault(pair.overlapping, []).append(pair)
   return found
 
 
-def _beats_every_disjoint(statistics: Statistics, budget: str) -> Finding:
-  best, found = statistics.best('overlapping', budget), _against_disjoint(statistics, budget)
-  if best is None or not found:
-    return _missing('overlapping' if best is None else 'disjoint')
-  sides = [pair.difference.side for pair in found[best.name]]
-  verdict = 'fails' if 'below' in sides else 'undecided' if 'unclear' in sides else 'holds'
-  nearest = _nearest(found[best.name])
-  return Finding(verdict, nearest.difference.words, f'{best.name} against {nearest.other}, the nearest')
+def _some_beats_every(kind: str) -> _Rule:
+  """Returns the rule that some overlapping clustering beats every one of a kind: it fails where each loses to or equals one."""
+
+  def rule(statistics: Statistics, budget: str) -> Finding:
+    found, verdicts = _against(statistics, budget, kind), of_pairs(statistics, budget)
+    if not found:
+      has_any = any(summary.kind == 'overlapping' for summary in statistics.summaries[budget])
+      return _missing(('planted' if kind == 'oracle' else kind) if has_any else 'overlapping')
+
+    def each(pairs: Sequence[Pair]) -> list[str]:
+      return [OF_VERDICT.get(v, v) for v in (verdicts[pair.overlapping, pair.other] for pair in pairs)]
+
+    rows = {name: each(pairs) for name, pairs in found.items()}
+    winner = next((name for name, row in rows.items() if set(row) == {HOLDS}), None)
+    # Of those that win against nobody the one that comes nearest to it.
+    name = winner or max(found, key=lambda name: _nearest(found[name], rows[name]).difference.interval.mean)
+    nearest = _nearest(found[name], rows[name])
+    if winner is None and (few := paired_verdicts.too_few(len(statistics.seeds))):
+      verdict = few
+    else:
+      verdict = HOLDS if winner else FAILS if all(FAILS in row for row in rows.values()) else UNDECIDED
+    note = f'{name} against {nearest.other}, the nearest'
+    return Finding(verdict, nearest.difference.words, _together(note, len(verdicts), 'pairs'))
+
+  return rule
 
 
-def _nearest(pairs: Sequence[Pair]) -> Pair:
+def _nearest(pairs: Sequence[Pair], verdicts: Sequence[str]) -> Pair:
   """Returns the pair that decides whether one clustering beats all others: one that is not won, where there is any."""
-  not_won = [pair for pair in pairs if pair.difference.side != 'above']
+  not_won = [pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict != HOLDS]
   return min(not_won or pairs, key=lambda pair: pair.difference.interval.mean)
 
 
-def _none_beats_oracle(statistics: Statistics, budget: str) -> Finding:
-  pairs = [pair for pair in statistics.pairs[budget] if 'oracle' in pair.other_kinds]
-  if not pairs:
-    has_oracle = any('oracle' in summary.kinds for summary in statistics.summaries[budget])
-    return _missing('overlapping' if has_oracle else 'planted')
-  named = [(f'{pair.overlapping} against {pair.other}', pair.difference) for pair in pairs]
-  return _none_above(named)
+def _not(rule: _Rule) -> _Rule:
+  def opposite(statistics: Statistics, budget: str) -> Finding:
+    found = rule(statistics, budget)
+    return dataclasses.replace(found, verdict=_OPPOSITE.get(found.verdict, found.verdict))
 
-
-def _none_beats_every_disjoint(statistics: Statistics, budget: str) -> Finding:
-  found = _against_disjoint(statistics, budget)
-  if not found:
-    lacking = statistics.best('overlapping', budget) is None
-    return _missing('overlapping' if lacking else 'disjoint')
-  nearest = [_nearest(pairs) for pairs in found.values()]
-  return _none_above([(f'{pair.overlapping} against {pair.other}', pair.difference) for pair in nearest])
+  return opposite
 
 
 def _none_beats_fedavg(statistics: Statistics, budget: str) -> Finding:
-  named = [(summary.name, summary.gain) for summary in statistics.summaries[budget] if summary.is_clustering]
-  return _none_above(named) if named else Finding('not run', '–', 'these runs have no clustering')
+  """Holds where every clustering harms or is practically the same: that a win is not shown does not show that there is none."""
+  verdicts = of_gains(statistics, budget)
+  if not verdicts:
+    return Finding(NOT_RUN, '–', 'these runs have no clustering')
+  highest = max(verdicts, key=lambda name: statistics.summary(name, budget).gain.interval.mean)
+  gain, above = statistics.summary(highest, budget).gain, [n for n, v in verdicts.items() if v == HELPS]
+  if few := paired_verdicts.too_few(len(statistics.seeds)):
+    verdict = few
+  else:
+    verdict = FAILS if above else HOLDS if UNDECIDED not in verdicts.values() else UNDECIDED
+  note = series(above) or f'{highest} has the highest of {plural(len(verdicts), "clustering")}'
+  return Finding(verdict, gain.words, _together(note, len(verdicts), 'clusterings'))
 
 
-def _none_above(named: Sequence[tuple[str, Difference]]) -> Finding:
-  """Returns 'fails' where an interval is above zero; one that holds zero shows no win."""
-  name, highest = max(named, key=lambda entry: entry[1].interval.mean)
-  if any(difference.interval.low is None for _, difference in named):
-    return Finding('undecided', highest.words, f'{name}; one client has no interval')
-  above = [name for name, difference in named if difference.side == 'above']
-  if above:
-    return Finding('fails', highest.words, f'{series(above)}; {_BY_CHANCE}')
-  return Finding(
-    'holds',
-    highest.words,
-    f'{name} has the highest of {len(named)}; an interval that holds zero is no win',
-  )
-
-
+_BEATS_DISJOINT = _some_beats_every('disjoint')
 _EXPECTED: dict[str, list[tuple[str, _Rule]]] = {
   'overlapping': [
-    (
-      'The planted groups overlap, so the best overlapping clustering beats every disjoint one',
-      _beats_every_disjoint,
-    )
+    ('The planted groups overlap, so an overlapping clustering beats every disjoint one', _BEATS_DISJOINT)
   ],
   'disjoint': [
-    ('The planted groups are disjoint, so no overlapping clustering beats them', _none_beats_oracle),
+    (
+      'The planted groups are disjoint, so no overlapping clustering beats them',
+      _not(_some_beats_every('oracle')),
+    ),
     (
       'The planted groups are disjoint, so no overlapping clustering beats every disjoint one',
-      _none_beats_every_disjoint,
+      _not(_BEATS_DISJOINT),
     ),
   ],
   'one': [('There are no groups to find, so no clustering beats FedAvg', _none_beats_fedavg)],

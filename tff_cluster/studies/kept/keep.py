@@ -21,13 +21,18 @@ from tff_cluster.studies.reproduction import runs as runs_lib
 
 ORIGIN = 'written from the runs’ own files'
 # Columns of comparison.csv and league.csv that are shares from 0 to 1, and those that are bytes.
-_SHARES = ('accuracy', 'worst_decile', 'at_target', 'harmed_', 'global_', 'clients_')
+_SHARES = ('accuracy', 'validation', 'worst_decile', 'at_target', 'harmed_', 'global_', 'clients_')
 _MACHINES = ('data_dir', 'data_file')
 _GAINS = (
   'setting', 'contender', 'kind', 'budget', 'accuracy [%]', 'worst tenth [%]', 'difference [points]', 'low [points]',
-  'high [points]', 'harmed [%]',
+  'high [points]', 'harmed [%]', 'verdict',
 )  # fmt: skip
-_PAIRS = ('setting', 'budget', 'overlapping', 'other', 'difference [points]', 'low [points]', 'high [points]')
+_PAIRS = (
+  'setting', 'budget', 'overlapping', 'other', 'difference [points]', 'low [points]', 'high [points]', 'verdict',
+)  # fmt: skip
+_OVERLAP = (
+  'setting', 'budget', 'overlapping', 'disjoint', 'difference [points]', 'low [points]', 'high [points]', 'harmed [%]', 'verdict',
+)  # fmt: skip
 _NEW = (
   'setting', 'contender', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'regret [points]'
 )  # fmt: skip
@@ -208,8 +213,8 @@ def _without_folders(config: results_lib.ExperimentConfig) -> dict[str, Any]:
 
 
 def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
-  """Returns gains, pairs and new_clients of comparisons by the name of their setting, as CSV text."""
-  gains, pairs, new = [], [], []
+  """Returns gains, pairs, overlap and new_clients of comparisons by the name of their setting, as CSV text."""
+  gains, pairs, overlap, new = [], [], [], []
   for setting, folder in folders.items():
     found = files.load_json(folder / 'comparison.json')
     for each in found['contenders']:
@@ -218,15 +223,27 @@ def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
         told = _interval(over['interval'] if over else None)
         harmed = _percent(over['harmed'] if over else None)
         accuracy, worst = _percent(summary['accuracy']['mean']), _percent(summary['worst_decile'])
-        gains.append((setting, each['name'], each['kind'], budget, accuracy, worst, *told, harmed))
+        gains.append(
+          (setting, each['name'], each['kind'], budget, accuracy, worst, *told, harmed, summary['verdict'])
+        )
     for pair in found['pairs']:
       told = _interval(pair['difference']['interval'])
-      pairs.append((setting, pair['budget'], pair['overlapping'], pair['other'], *told))
+      pairs.append((setting, pair['budget'], pair['overlapping'], pair['other'], *told, pair['verdict']))
+    for budget, chosen in found['overlap'].items():
+      if chosen is not None:
+        told, harmed = _interval(chosen['difference']['interval']), _percent(chosen['difference']['harmed'])
+        names = chosen['overlapping'], chosen['disjoint']
+        overlap.append((setting, budget, *names, *told, harmed, chosen['verdict']))
     for each in found['new_clients'] or ():
       told = _interval(each['over_fedavg']['interval'])
       accuracy, regret = _percent(each['accuracy']['mean']), _percent(each['regret']['mean'])
       new.append((setting, each['clustering'], accuracy, *told, regret))
-  made = {'gains': (_GAINS, gains), 'pairs': (_PAIRS, pairs), 'new_clients': (_NEW, new)}
+  made = {
+    'gains': (_GAINS, gains),
+    'pairs': (_PAIRS, pairs),
+    'overlap': (_OVERLAP, overlap),
+    'new_clients': (_NEW, new),
+  }
   return {name: csv_text(header, lines) for name, (header, lines) in made.items() if lines}
 
 

@@ -20,7 +20,7 @@ from tff_cluster.studies.league.standings import League
 
 _TEMPLATE = 'league.html'
 _FEW = 'With fewer than eight seeds these are intervals and no verdicts.'
-_OPTIMISTIC = 'The best of each kind is chosen on the test rows that it is judged on, which flatters both.'
+_CHOSEN = 'Of each kind validation rows choose the method, under each seed and setting.'
 
 
 def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) -> Path:
@@ -97,20 +97,20 @@ def sentences(league: League, budget: str) -> list[str]:
     told.append(f'No method attains more than FedAvg, by such an interval, on {series(not_helped)}.')
   pairs = standings.overlap_answers(league, budget)
   for side, words in (
-    ('above', 'The best overlapping clusters beat the best disjoint ones on'),
-    ('below', 'The best overlapping clusters lose to the best disjoint ones on'),
+    ('above', 'Overlapping clusters lie above disjoint ones on'),
+    ('below', 'Overlapping clusters lie below disjoint ones on'),
     ('unclear', 'Whether overlapping clusters beat disjoint ones is undecided on'),
   ):
     where = [
-      f'{name} ({best} against {other}: {difference.brief})'
-      for name, (best, other, difference) in pairs.items()
-      if difference.side == side
+      f'{name} ({found.overlapping.name} against {found.disjoint.name}: {found.difference.brief})'
+      for name, found in pairs.items()
+      if found.difference.side == side
     ]
     if where:
       told.append(f'{words} {series(where)}.')
   return [
     *told,
-    *([_OPTIMISTIC] if pairs else []),
+    *([_CHOSEN] if pairs else []),
     *([_FEW] if len(league.seeds) < standings.ENOUGH_SEEDS else []),
   ]
 

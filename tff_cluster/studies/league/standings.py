@@ -9,7 +9,7 @@ from tff_cluster.scorecard import contenders as contenders_lib
 from tff_cluster.scorecard import paired_statistics
 from tff_cluster.scorecard.contenders import FEDAVG, Contender, Runs
 from tff_cluster.scorecard.intervals import Interval, student_interval
-from tff_cluster.scorecard.paired_statistics import Difference, Statistics, Summary
+from tff_cluster.scorecard.paired_statistics import Difference, OnValidation, Statistics, Summary
 
 # Below this no verdict over seeds is given (Holm over six contenders cannot be met by fewer).
 ENOUGH_SEEDS = 8
@@ -178,12 +178,7 @@ def helped(league: League, budget: str) -> dict[str, list[str]]:
   return found
 
 
-def overlap_answers(league: League, budget: str) -> dict[str, tuple[str, str, Difference]]:
-  """Returns by setting the best overlapping method, the best disjoint one, and the first minus the second."""
-  found = {}
-  for setting in league.settings:
-    statistics = setting.statistics
-    best, other = statistics.best('overlapping', budget), statistics.best('disjoint', budget)
-    if best is not None and other is not None:
-      found[setting.name] = best.name, other.name, statistics.pair(best.name, other.name, budget).difference
-  return found
+def overlap_answers(league: League, budget: str) -> dict[str, OnValidation]:
+  """Returns by setting the overlapping method and the disjoint one that validation rows choose under each seed."""
+  found = {setting.name: setting.statistics.chosen.get(budget) for setting in league.settings}
+  return {name: chosen for name, chosen in found.items() if chosen is not None}

@@ -1,0 +1,35 @@
+"""Which clustering of a kind validation rows choose: what somebody can take who must take one, and no test row had a say in it."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tff_cluster.base.words import plural, series
+from tff_cluster.scorecard.contenders import Contender
+
+
+def choose(contenders: Sequence[Contender], kind: str, budget: str) -> Contender | None:
+  """Returns the clustering of a kind that has the highest mean validation accuracy under each seed, of equal ones the first.
+
+  Args:
+    contenders: The rows of a comparison, of the same seeds.
+    kind: See contenders.KINDS.
+    budget: A key of contenders.BUDGETS; validation rows are those after the last round that it pays.
+
+  Returns:
+    A contender that is another one under each seed, perhaps, and is named after them; None where there is none of the kind.
+  """
+  found = [contender for contender in contenders if contender.kind == kind]
+  if not found:
+    return None
+  by_seed = [
+    max(found, key=lambda contender: contender.runs[k].validation[budget]) for k in range(len(found[0].runs))
+  ]
+  return Contender(_named(by_seed), kind, tuple(contender.runs[k] for k, contender in enumerate(by_seed)))
+
+
+def _named(by_seed: Sequence[Contender]) -> str:
+  """Returns one name where it is the same under every seed, else each with the number of its seeds, the most frequent first."""
+  counts = Counter(contender.name for contender in by_seed)
+  if len(counts) == 1:
+    return by_seed[0].name
+  return series([f'{name} ({plural(count, "seed")})' for name, count in counts.most_common()])
