@@ -39,14 +39,17 @@ def _context(clients_in_parallel: int):
 @contextlib.contextmanager
 def kept() -> Iterator[None]:
   """While it lasts, runs share a worker, which outlives them; one that is to be patient, or in a thread, has its own."""
-  import tensorflow_federated as tff
-
-  from tff_cluster.engine import context
   from tff_cluster.phases import session
 
-  owner, own_connected = threading.current_thread(), context.connected
+  owner, own = threading.current_thread(), []
 
   def start(clients_in_parallel: int):
+    # Imported by the first run, because what starts none is quick.
+    from tff_cluster.engine import context
+
+    if not own:
+      own.append(context.connected)
+      patch.setattr(context, 'connected', connected)
     # The kernel ends a worker with the thread that started it.
     shares = threading.current_thread() is owner
     return _Wanted(clients_in_parallel) if shares else worker.start(clients_in_parallel)
@@ -54,14 +57,15 @@ def kept() -> Iterator[None]:
   @contextlib.contextmanager
   def connected(given, how=ONE_WORKER, model=None):
     if isinstance(given, _Wanted) and how == ONE_WORKER:
+      import tensorflow_federated as tff
+
       with tff.framework.get_context_stack().install(_context(given.clients_in_parallel)):
         yield
       return
     started = worker.start(given.clients_in_parallel) if isinstance(given, _Wanted) else given
-    with own_connected(started, how, model):
+    with own[0](started, how, model):
       yield
 
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(session, 'worker_lib', types.SimpleNamespace(start=start))
-    patch.setattr(context, 'connected', connected)
     yield

@@ -23,6 +23,7 @@ from typing import NoReturn
 
 import pytest
 
+from tests.phases import one_worker
 from tff_cluster.cli import program
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -33,9 +34,13 @@ PATIENCE = 30.0
 
 
 def run_here(name: str, *arguments: str) -> int:
-  """Runs a program in this process, where TensorFlow may be imported already, and returns its exit code."""
+  """Runs a program in this process, where TensorFlow may be imported already, and returns its exit code.
+
+  It computes in the worker that programs run here share, unless its flags say how patient it is to be with its own.
+  """
   module = importlib.import_module(name)
-  return program.execute(module.main, module.define_flags, ['p', *arguments])
+  with one_worker.kept():
+    return program.execute(module.main, module.define_flags, ['p', *arguments])
 
 
 # An experiment of three methods that trains for a second.

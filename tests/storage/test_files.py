@@ -7,6 +7,7 @@ import os
 import pathlib
 import resource
 import signal
+import stat
 import subprocess
 import sys
 import warnings
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import tests
 from tff_cluster.base import digests
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.storage import files
@@ -223,6 +225,24 @@ def test_no_room_or_no_folder_is_one_line_keeps_the_old_content_and_leaves_no_fi
     write(file / 'below')
   assert file.read_bytes() == b'old'
   assert names(file.parent) == ['file.npz']
+
+
+@pytest.mark.parametrize('kind', ['json', 'file', 'rows'])
+def test_a_file_is_on_the_disk_before_it_has_its_name(kind, file, monkeypatch):
+  """After a power cut, a name must not lead to what had not been written yet."""
+  seen = []
+
+  def sync(descriptor):
+    about = os.fstat(descriptor)
+    seen.append((stat.S_ISDIR(about.st_mode), about.st_size, file.read_bytes() == b'old'))
+    tests.SYNC(descriptor)
+
+  monkeypatch.setattr(os, 'fsync', sync)
+  WRITERS[kind](file)
+  of_file = [(size, unnamed) for is_folder, size, unnamed in seen if not is_folder]
+  assert (file.stat().st_size, True) in of_file
+  # Written through its own descriptor, what is renamed is in the folder on the disk, too.
+  assert kind == 'file' or seen[-1][0]
 
 
 @pytest.fixture
