@@ -28,7 +28,8 @@ from tff_cluster.engine import worker_launcher
 _LAUNCHER = pathlib.Path(worker_launcher.__file__)
 # One thread inside an op: clients run side by side instead, and sums do not depend on the number of threads.
 # glibc's malloc is kept from giving every freed tensor back to the kernel and asking for it again, and from spreading
-# them over an arena a thread, in which what is freed piles up round by round.
+# them over an arena a thread, in which what is freed piles up round by round. Stacks of ended threads stay: pthread_detach of
+# glibc may read one that has just been unmapped (SIGSEGV, seen once in a day of runs), and TFF detaches a thread a step.
 _ENVIRONMENT = {
   'TF_NUM_INTRAOP_THREADS': '1',
   'OMP_NUM_THREADS': '1',
@@ -38,6 +39,7 @@ _ENVIRONMENT = {
   'MALLOC_ARENA_MAX': '2',
   'MALLOC_MMAP_MAX_': '0',
   'MALLOC_TRIM_THRESHOLD_': str(1 << 29),
+  'GLIBC_TUNABLES': f'glibc.pthread.stack_cache_size={1 << 32}',
 }
 
 # Settings of somebody's shell that would change the bits of a result.
