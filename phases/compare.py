@@ -7,7 +7,7 @@ own (--local_training: alone, --fine_tuning: fine-tuned FedAvg, --ditto: Ditto) 
 distance from every client alone to all together. It ends with OUTPUT_DIR/index.html, comparison.csv
 and comparison.json: differences client by client, with intervals over seeds and clients, at equal rounds and at equal
 client-rounds. Stopped, the same command goes on; the run of a seed lies in OUTPUT_DIR/seed_SEED.
-With --scheduler seeds run side by side on a cluster (docs/cluster.md).
+Seeds run side by side where there are cores and memory for it (--runs_in_parallel), or with --scheduler on a cluster (docs/cluster.md).
 
 With --setting=NAME,partition=...,..., which may be repeated, the same is done on the data of each setting, in OUTPUT_DIR/NAME, and
 OUTPUT_DIR/index.html, league.csv and league.json rank the methods over all of them:
@@ -34,12 +34,15 @@ if TYPE_CHECKING:
 
 
 def define_flags() -> None:
-  flags.define('data', 'training', 'clusterings', 'evaluation', 'compare', 'dry_run', 'run', 'machine')
+  flags.define(
+    'data', 'training', 'clusterings', 'evaluation', 'compare', 'dry_run', 'run', 'machine', 'runs'
+  )
 
 
 def main() -> None:
   options = parse.section_from_flags(flags.CompareOptions)
   run, machine = parse.run_options_from_flags(), parse.machine_from_flags()
+  in_parallel = parse.runs_in_parallel_from_flags(machine)
   for name, section in (('seed', flags.SECTIONS['training']), ('data_seed', flags.SECTIONS['data'])):
     if name in flags.given(section):
       raise InputError(f'--{name} does not apply here; give --seeds, and each seed draws data and training')
@@ -59,24 +62,23 @@ def main() -> None:
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.cli import cost_lines, progress
   from tff_cluster.phases import cost_estimates
+  from tff_cluster.studies import runs, runs_here
 
   store = Path(run.store_dir or root / 'store')
   shown = progress.Progress()
   if dry.dry_run:
-    found = cost_estimates.estimates(planned, store, shown, machine)
-    print(
-      *cost_lines.estimate_lines(cost_estimates.entries([each.name for each in planned], found)), sep='\n'
-    )
+    at_once = runs_here.how_many(planned, machine, in_parallel)
+    found = cost_estimates.estimates(planned, store, shown, runs_here.share(machine, at_once))
+    entries = cost_estimates.entries([each.name for each in planned], found)
+    print(*cost_lines.estimate_lines(entries, at_once), sep='\n')
     return
   for each in planned:
     run_claim.claim_output_dir(each.folder.root, each.config, str(store))
   store.mkdir(parents=True, exist_ok=True)
   if memory:
     print(memory)
-  from tff_cluster.studies import runs
-
   with shown:
-    done = runs.run_all(planned, store, shown, machine)
+    done = runs.run_all(planned, store, shown, machine, in_parallel)
   asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)
   facts = {
     'command': parse.command('compare', sys.argv[1:]),

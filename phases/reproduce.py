@@ -10,7 +10,8 @@ All tables, figures and seeds below one --output_dir share a store, so that noth
 same command goes on. It ends with OUTPUT_DIR/TABLE/SCALE/index.html and scorecard.csv: each cell published, ours,
 difference and verdict, and each claim of the paper as a check. The page shows the rows that earlier calls ran, too.
 Figures of toy problems have no scale: OUTPUT_DIR/FIGURE/index.html.
-With --scheduler rows and seeds run side by side on a cluster (docs/cluster.md).
+Rows and seeds run side by side where there are cores and memory for it (--runs_in_parallel), or with --scheduler on a cluster
+(docs/cluster.md).
 """
 
 import sys
@@ -27,13 +28,14 @@ from tff_cluster.scorecard.published import PAPER, Published
 
 
 def define_flags() -> None:
-  flags.define('reproduce', 'dry_run', 'list', 'run', 'machine')
+  flags.define('reproduce', 'dry_run', 'list', 'run', 'machine', 'runs')
 
 
 def main() -> None:
   options = parse.section_from_flags(flags.ReproduceOptions)
   dry = parse.section_from_flags(flags.DryRunOptions)
   run, machine = parse.run_options_from_flags(), parse.machine_from_flags()
+  in_parallel = parse.runs_in_parallel_from_flags(machine)
   if run.config_file is not None:
     raise InputError('--config_file does not apply here; the table says what is run')
   named = options.table is not None or options.figure is not None
@@ -50,6 +52,7 @@ def main() -> None:
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.cli import cost_lines, progress
   from tff_cluster.phases import cost_estimates, early_checks
+  from tff_cluster.studies import runs_here
   from tff_cluster.studies.reproduction import page as page_lib
   from tff_cluster.studies.reproduction import runs as runs_lib
 
@@ -62,13 +65,14 @@ def main() -> None:
   store = Path(run.store_dir or root / 'store')
   shown = progress.Progress()
   if dry.dry_run:
-    found = cost_estimates.estimates(jobs, store, shown, machine)
+    at_once = runs_here.how_many(jobs, machine, in_parallel)
+    found = cost_estimates.estimates(jobs, store, shown, runs_here.share(machine, at_once))
     print(scale_line)
     names = [job.folder.root.name for job in jobs]
-    print(*cost_lines.estimate_lines(cost_estimates.entries(names, found)), sep='\n')
+    print(*cost_lines.estimate_lines(cost_estimates.entries(names, found), at_once), sep='\n')
     return
   store.mkdir(parents=True, exist_ok=True)
-  done = runs_lib.run_all(jobs, store, shown, machine)
+  done = runs_lib.run_all(jobs, store, shown, machine, in_parallel)
   asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)
   facts = {
     'command': parse.command('reproduce', sys.argv[1:]),
@@ -100,6 +104,7 @@ def refuse_all_but(names: set[str], why: str) -> None:
     flags.DryRunOptions,
     flags.ListOptions,
     flags.RunOptions,
+    flags.RunsOptions,
     machine_lib.Machine,
   )
   idle = sorted({name for kind in kinds for name in flags.given(kind)} - names)

@@ -18,15 +18,17 @@ EXPERIMENT = (
 def test_a_dry_run_tells_what_the_run_then_does(program, more, tmp_path, capsys):
   folder = tmp_path / 'run'
   line = (f'phases.{program}', *EXPERIMENT, *more, f'--output_dir={folder}')
-  assert run_here(*line, '--dry_run') == 0
+  beside = ('--runs_in_parallel=2',) if more else ()
+  assert run_here(*line, *beside, '--dry_run') == 0
   told = capsys.readouterr().out.splitlines()
   runs = 2 if more else 1
   # FedAvg is 3 rounds of 4 clients; the clusters, not known yet, count as one round of all.
   assert told[-2].startswith(f'in all: {runs * 16} client-rounds, 0 stored, {runs * 16} to train, about ')
+  assert told[-2].endswith(' on this machine, 2 runs side by side' if more else ' on this machine')
   assert told[0].endswith('; clusters: kmeans not known') and len(told) == runs + 2
   assert not folder.exists()
 
-  assert run_here(*line) == 0
+  assert run_here(*line, *(('--runs_in_parallel=1',) if more else ())) == 0
   done = capsys.readouterr()
   *_, last = done.out.splitlines()
   assert last.startswith('report ')

@@ -1,5 +1,6 @@
 """What runs would cost, in words for a terminal."""
 
+import heapq
 from collections.abc import Mapping, Sequence
 
 from tff_cluster.base.words import duration, plural
@@ -8,17 +9,31 @@ from tff_cluster.base.words import duration, plural
 Entry = tuple[str, int, int, float, Mapping[str, int | None]]
 
 
-def estimate_lines(entries: Sequence[Entry]) -> list[str]:
-  """Returns a line for each run that is planned, what they cost together, and what was not known."""
+def estimate_lines(entries: Sequence[Entry], at_once: int = 1) -> list[str]:
+  """Returns a line for each run that is planned, what they cost together, and what was not known.
+
+  Args:
+    entries: The runs, in the order in which they are begun.
+    at_once: How many are side by side.
+  """
   lines = [
     f'{name}: {_cost(asked, stored, seconds)}{_clusters(clusters)}'
     for name, asked, stored, seconds, clusters in entries
   ]
-  total = _cost(*(sum(entry[i] for entry in entries) for i in (1, 2, 3)))  # type: ignore[misc]
-  lines.append(f'in all: {total} on this machine')
+  asked, stored = (sum(entry[i] for entry in entries) for i in (1, 2))  # type: ignore[misc]
+  whole = _cost(asked, stored, _until_last([entry[3] for entry in entries], at_once))
+  lines.append(f'in all: {whole} on this machine{f", {at_once} runs side by side" if at_once > 1 else ""}')
   if any(count is None for *_, clusters in entries for count in clusters.values()):
     lines.append('clusters that are not known yet count as one; more clusters of few clients cost more')
   return lines
+
+
+def _until_last(seconds: Sequence[float], at_once: int) -> float:
+  """Returns when the last run ends, each being begun in its turn as soon as one of so many places is free."""
+  free = [0.0] * at_once
+  for each in seconds:
+    heapq.heapreplace(free, free[0] + each)
+  return max(free)
 
 
 def _cost(asked: int, stored: int, seconds: float) -> str:

@@ -204,6 +204,20 @@ class DryRunOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class RunsOptions:
+  """How several runs share a machine; changes no result."""
+
+  runs_in_parallel: int = fields.option(
+    0,
+    'Runs (seeds, rows, settings) side by side on this machine, each in a process of its own with a TFF worker and a share of the cores; '
+    '1: one after the other; 0: half as many as cores, as far as memory allows. Not with a cluster.',
+    at_least=0,
+    at_most=1024,
+    group='machine',
+  )
+
+
+@dataclasses.dataclass(frozen=True)
 class CompareOptions:
   """With which seeds an experiment is repeated, and what is swept beside it."""
 
@@ -267,6 +281,7 @@ SECTIONS: dict[str, type] = {
   'experts': ExpertsOptions,
   'reproduce': ReproduceOptions,
   'compare': CompareOptions,
+  'runs': RunsOptions,
   'dry_run': DryRunOptions,
   'list': ListOptions,
   'keep': KeepOptions,

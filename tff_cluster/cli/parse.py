@@ -16,8 +16,8 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config, config_file
 
 _Section = TypeVar('_Section')
-# What is of the machine on which a command was given: its folders, and the cluster that it has.
-_FOLDERS = (
+# What is of the machine on which a command was given: its folders, the cluster that it has, and how runs share it.
+_OF_MACHINE = (
   'output_dir',
   'store_dir',
   'data_dir',
@@ -26,6 +26,7 @@ _FOLDERS = (
   'tls_ca',
   'tls_cert',
   'tls_key',
+  'runs_in_parallel',
 )
 
 
@@ -83,6 +84,15 @@ def machine_from_flags() -> machine_lib.Machine:
     found.cluster
   )  # Its files are looked for here, so that wrong ones are told before anything slow happens.
   return found
+
+
+def runs_in_parallel_from_flags(machine: machine_lib.Machine) -> int:
+  """Returns --runs_in_parallel. Raises InputError where it is given beside a cluster, which has runs side by side itself."""
+  if machine.cluster is not None and flags.given(flags.RunsOptions):
+    raise InputError(
+      '--runs_in_parallel does not apply with a cluster, which has as many runs side by side as its workers have threads for'
+    )
+  return section_from_flags(flags.RunsOptions).runs_in_parallel
 
 
 def output_dir_from_flags() -> Path:
@@ -192,19 +202,19 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 
 
 def command(program: str, arguments: Sequence[str]) -> str:
-  """Returns the command line of a program of phases/ without the folders, which are this machine's.
+  """Returns the command line of a program of phases/ without what is this machine's, such as folders.
 
   Args:
     arguments: What it was given, flags as --name=value or as two arguments.
   """
-  kept, is_folder = [], False
+  kept, is_left_out = [], False
   for argument in arguments:
-    if is_folder:
-      is_folder = False
+    if is_left_out:
+      is_left_out = False
       continue
     name, equals, value = argument.partition('=')
-    if argument.startswith('-') and name.lstrip('-') in _FOLDERS:
-      is_folder = not equals
+    if argument.startswith('-') and name.lstrip('-') in _OF_MACHINE:
+      is_left_out = not equals
     else:
       kept.append(f'{name}={shlex.quote(value)}' if equals else shlex.quote(argument))
   return ' '.join([f'python -m phases.{program}', *kept])

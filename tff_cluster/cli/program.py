@@ -7,7 +7,6 @@ a fault of this software is told in one line on stderr; a reader that is gone is
 
 import contextlib
 import difflib
-import errno
 import faulthandler
 import io
 import os
@@ -21,17 +20,12 @@ from typing import Any
 
 from absl import flags, logging
 
-from tff_cluster.base import errors
-from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import commands, flagfile
 from tff_cluster.cli import help as help_text
 from tff_cluster.engine import stock_context
 from tff_cluster.experiment import run_claim
-from tff_cluster.storage import folder_guard
-
-# What the shape of a path that was given causes.
-_PATH_FAULTS = ('ENAMETOOLONG', 'ELOOP', 'ENOTDIR', 'EISDIR', 'EEXIST')
-_MACHINE_FAULTS = ('ENOSPC', 'EROFS', 'EACCES', 'EPERM', 'EDQUOT', 'EMFILE', 'EIO')
+from tff_cluster.storage import faults
 
 
 class _Terminated(SystemExit):
@@ -86,8 +80,6 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
         code = main() or 0
       _flush_stdout()
       return code
-  except (InputError, EnvironmentFault) as error:
-    return _end_with(folder_guard.lost() or error)
   except KeyboardInterrupt:
     return _end('interrupted', 130)
   except BrokenPipeError:
@@ -95,23 +87,13 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
       raise
     _silence_stdout()
     return 141
-  except OSError as error:
-    if gone := folder_guard.lost():
-      return _end_with(gone)
-    if errno.errorcode.get(error.errno or 0) in _PATH_FAULTS and error.filename is not None:
-      return _end(errors.one_line(f'{os.fsdecode(error.filename)}: {error.strerror}'), InputError.exit_code)
-    if errno.errorcode.get(error.errno or 0) not in _MACHINE_FAULTS:
+  except Exception as error:
+    fault = faults.of(error)
+    if fault is None:
       raise
-    if error.filename is None:
+    if isinstance(error, OSError) and error.filename is None:
       _silence_stdout()
-    return _end(f'{error.filename or "cannot write the output"}: {error.strerror}', 1)
-  except MemoryError as error:
-    return _end(f'not enough memory: {str(error) or "an allocation failed"}', 1)
-  except Exception:
-    # What fails in libraries when the ground is taken away is of many kinds; that it was is the cause.
-    if gone := folder_guard.lost():
-      return _end_with(gone)
-    raise
+    return _end(fault.on_command_line(), fault.exit_code)
   finally:
     run_claim.release_output_dirs()
 
@@ -167,10 +149,6 @@ def _identity(main: Callable, argv: Sequence[str]) -> tuple[str, str]:
   else:
     called = f'python -m {spec.name if spec else os.path.basename(argv[0])}'
   return called, module.__doc__ or ''
-
-
-def _end_with(error: InputError | EnvironmentFault) -> int:
-  return _end(error.on_command_line(), error.exit_code)
 
 
 def _end(message: str, code: int) -> int:

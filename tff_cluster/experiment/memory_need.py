@@ -2,7 +2,7 @@
 
 The estimate is the resident memory of this process and of the worker together, at its highest:
 
-  bytes = BASE                                                   Python, TensorFlow and TFF; the worker
+  bytes = PROCESS                                                   Python, TensorFlow and TFF; the worker
         + 6 * rows * row_bytes                                   the rows here: read, shared out, kept
         + 10 * sent * row_bytes                                  those on their way, and in the worker
         + 4 * parameters * (14 * sending + 6 * clusters + 110)   updates under way, all models of a clustering at a time, and
@@ -27,7 +27,8 @@ from tff_cluster.data import datasets
 from tff_cluster.data import population as population_lib
 from tff_cluster.experiment.config import ExperimentConfig
 
-_BASE = 900_000_000
+# Of this process and its worker, before any rows or models.
+PROCESS = 900_000_000
 # Copies of the model, by a client that sends, by a cluster, and in any case. Fitted to the peaks of runs of the 2NN with one
 # and one round: 2.1, 2.9 and 6.0 GB for 8, 20 and 60 clients of 1.2 million parameters, 4.1 GB for 4 of 4 million. It is not
 # known what holds the last; neither clusters side by side nor garbage of Python or this process's arenas do.
@@ -82,7 +83,7 @@ class Size:
     sent = max(rows_bytes * self.cohort // self.clients, min(rows_bytes, _MESSAGE_BYTES))
     outputs = 8 * self.clusters * (self.rows // 5) * self.num_classes if self.experts else 0
     return (
-      _BASE
+      PROCESS
       + 6 * rows_bytes
       + 10 * sent
       + 4 * parameters * self._copies(sending)

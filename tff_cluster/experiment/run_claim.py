@@ -225,6 +225,13 @@ def held(path: str | Path) -> Iterator[Path]:
       _release(key)
 
 
+def release_output_dir(path: str | Path) -> None:
+  """Gives up this process's lock on a folder, for another one that is to work in it; does nothing where it has none."""
+  key = os.path.realpath(path)
+  if key in _held:
+    _release(key)
+
+
 def release_output_dirs() -> None:
   """Gives up all locks of this process; a folder that it made and left empty is removed."""
   for key in list(_held):

@@ -1,5 +1,6 @@
 """What is known before anything is trained, or TensorFlow imported: whether model and data are there, and whether they fit."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,8 +9,9 @@ from absl import logging
 
 from tff_cluster.base import environment
 from tff_cluster.base.errors import InputError, argument
-from tff_cluster.data import datasets, sources
+from tff_cluster.data import datasets, saved, sources
 from tff_cluster.data import population as population_lib
+from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.dataset import Outline
 from tff_cluster.engine import free_memory
 from tff_cluster.engine import machine as machine_lib
@@ -42,16 +44,39 @@ def check(config: ExperimentConfig, machine: machine_lib.Machine, folders: Seque
   outline = check_data(config)
   if outline is None:
     return None
-  parallel = machine.clients_in_parallel or environment.available_cores()
-  rows = outline.rows * config.data.row_copies
-  size = memory_need.of_config(config, rows, outline.row_bytes, outline.num_classes, parallel)
+  outline = dataclasses.replace(outline, rows=outline.rows * config.data.row_copies)
+  size, parameters, activations = _size(config, outline, machine)
   available = free_memory.available()
-  if config.training.model not in MODELS:
-    memory_need.check(size.needed(0), available)
-    return size.words(available)
-  parameters, activations = builtin.size(config.training.model, outline.input_shape, outline.num_classes)
-  memory_need.check(size.needed(parameters, activations), available)
+  memory_need.check(size.needed(parameters or 0, activations), available)
   return size.words(available, parameters, activations)
+
+
+def outline(config: DataConfig, folder: RunFolder) -> Outline | None:
+  """Returns what is known of the rows of a run's clients: of those that are saved, or else of all that they are drawn from.
+
+  None where the data has to be downloaded to know it. Raises as `check` does.
+  """
+  if folder.population.exists():
+    return _outline_of(saved.load_population(folder.population))
+  found = sources.check(config)
+  return None if found is None else dataclasses.replace(found, rows=found.rows * config.row_copies)
+
+
+def needed(config: ExperimentConfig, rows: Outline, machine: machine_lib.Machine) -> int:
+  """Returns the bytes of memory that a run on such rows needs, as far as that is known before a model of a user's is built."""
+  size, parameters, activations = _size(config, rows, machine)
+  return size.needed(parameters or 0, activations)
+
+
+def _size(
+  config: ExperimentConfig, rows: Outline, machine: machine_lib.Machine
+) -> tuple[memory_need.Size, int | None, int]:
+  """Returns what the memory of a run depends on, with the parameters (None: not known) and activations of its model."""
+  parallel = machine.clients_in_parallel or environment.available_cores()
+  size = memory_need.of_config(config, rows.rows, rows.row_bytes, rows.num_classes, parallel)
+  if config.training.model not in MODELS:
+    return size, None, 0
+  return size, *builtin.size(config.training.model, rows.input_shape, rows.num_classes)
 
 
 def _check_kind_of_rows(config: ExperimentConfig) -> None:
@@ -69,15 +94,19 @@ def _check_kind_of_rows(config: ExperimentConfig) -> None:
 
 def check_memory(config: ExperimentConfig, population: population_lib.Population, parameters: int) -> None:
   """Refuses what does not fit once clients and model are there, whoever made the model. Raises InputError."""
-  splits = (population.train, population.validation, population.test)
-  rows = sum(len(split.y) for split in splits) + len(population.global_test_y)
-  row_bytes, cores = population.global_test_x[:1].nbytes, environment.available_cores()
-  size = memory_need.of_config(config, rows, row_bytes, population.num_classes, cores)
+  rows, cores = _outline_of(population), environment.available_cores()
+  size = memory_need.of_config(config, rows.rows, rows.row_bytes, rows.num_classes, cores)
   available = free_memory.available()
   # What this process has taken by now is part of what is needed.
   memory_need.check(
     size.needed(parameters), None if available is None else available + free_memory.resident()
   )
+
+
+def _outline_of(population: population_lib.Population) -> Outline:
+  splits = (population.train, population.validation, population.test)
+  rows, one = sum(len(split.y) for split in splits), population.global_test_x[:1]
+  return Outline(rows + len(population.global_test_y), one.shape[1:], one.nbytes, population.num_classes)
 
 
 def check_oracles(config: ExperimentConfig, population: population_lib.Population) -> None:

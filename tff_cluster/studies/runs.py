@@ -1,19 +1,20 @@
-"""Several runs: one after the other on this machine, or side by side as tasks of a Dask cluster."""
+"""Several runs: one after the other, side by side in processes of this machine, or as tasks of a Dask cluster."""
 
 import dataclasses
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tff_cluster.base import environment
 from tff_cluster.base.words import plural
 from tff_cluster.engine import machine as machine_lib
+from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment import run_claim
 from tff_cluster.phases import cost_estimates, main_job, run_experiment, session
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import artifacts, travel
-from tff_cluster.studies import run_on_worker
+from tff_cluster.studies import run_on_worker, run_process, runs_here
 
 if TYPE_CHECKING:
   import distributed
@@ -24,6 +25,7 @@ def run_all(
   store: Path,
   progress: live_experiment_lib.Progress,
   machine: machine_lib.Machine = machine_lib.ONE_WORKER,
+  runs_in_parallel: int = 1,
 ) -> list[main_job.Done]:
   """Does runs, or what is left of them, and returns their results in order.
 
@@ -35,55 +37,69 @@ def run_all(
     store: Folder of the artifacts that they share.
     progress: Where progress is shown.
     machine: The machine, or the cluster.
+    runs_in_parallel: Runs side by side on this machine, each in a process of its own; 1: one after the other, in this one;
+      0: see runs_here.how_many.
 
   Raises:
     As run_experiment.run_experiment does, of the first run that fails.
   """
-  on_cluster = _on_cluster(planned, store, progress, machine) if machine.cluster is not None else {}
+  answers = _elsewhere(planned, store, progress, machine, runs_in_parallel)
+  here = dataclasses.replace(
+    machine, scheduler=None, scheduler_file=None, tls_ca=None, tls_cert=None, tls_key=None
+  )
   done = []
   for number, run in enumerate(planned):
+    if number in answers:
+      ran = answers[number]
+      done.append(main_job.Done(results_lib.read(run.folder.results), ran.asked, ran.trained))
+      continue
     with progress.run(run.name, number + 1, len(planned)):
-      # Of what a cluster has done, this reads what came home.
-      local = dataclasses.replace(
-        machine, scheduler=None, scheduler_file=None, tls_ca=None, tls_cert=None, tls_key=None
+      done.append(
+        run_experiment.run_experiment(
+          run.config, run.folder.root, str(store), progress, here, export_models=False
+        )
       )
-      found = run_experiment.run_experiment(
-        run.config,
-        run.folder.root,
-        str(store),
-        progress,
-        local if on_cluster else machine,
-        export_models=False,
-      )
-    if number in on_cluster:
-      ran = on_cluster[number]
-      found = dataclasses.replace(found, asked=ran.asked, trained=ran.trained)
-    done.append(found)
   return done
 
 
-def _on_cluster(
+def _elsewhere(
   planned: Sequence[cost_estimates.Run],
   store: Path,
   progress: live_experiment_lib.Progress,
   machine: machine_lib.Machine,
-) -> dict[int, run_on_worker.Ran]:
-  """Does the runs that are not finished on a cluster, and puts what they leave into their folders; returns them by position."""
+  runs_in_parallel: int,
+) -> dict[int, run_process.Answer]:
+  """Does the runs that are not finished in other processes, where there are several or a cluster; returns answers by position."""
+  at_once = runs_here.how_many(planned, machine, runs_in_parallel)
+  if machine.cluster is None and at_once < 2:
+    return {}
+  claims = {
+    number: run_claim.claim_output_dir(run.folder.root, run.config.validated(), str(store))
+    for number, run in enumerate(planned)
+  }
+  left = {
+    number: claim
+    for number, claim in claims.items()
+    if claim.adds or not main_job.is_done(claim.folder, claim.config)
+  }
+  if machine.cluster is not None:
+    return _on_cluster(left, store, progress, machine) if left else {}
+  names = [run.name for run in planned]
+  return runs_here.do(names, left, at_once, progress, machine)
+
+
+def _on_cluster(
+  left: Mapping[int, run_claim.Claim],
+  store: Path,
+  progress: live_experiment_lib.Progress,
+  machine: machine_lib.Machine,
+) -> dict[int, run_process.Answer]:
+  """Does runs on a cluster, and puts what they leave into their folders; returns what came of them by position."""
   from tff_cluster.engine import cluster, cluster_connection
 
-  claims = [
-    run_claim.claim_output_dir(run.folder.root, run.config.validated(), str(store)) for run in planned
-  ]
-  left = [
-    number
-    for number, claim in enumerate(claims)
-    if claim.adds or not main_job.is_done(claim.folder, claim.config)
-  ]
-  if not left:
-    return {}
-  for number in left:
-    session.prepare(claims[number])
-  found: dict[int, run_on_worker.Ran] = {}
+  for claim in left.values():
+    session.prepare(claim)
+  found: dict[int, run_process.Answer] = {}
   with (
     travel.marked(store) as mark,
     cluster_connection.client(machine) as client,
@@ -91,21 +107,21 @@ def _on_cluster(
   ):
     share = max(sum(client.nthreads().values()) // len(left), 1)
     waiting: dict[distributed.Future, int] = {}
-    for number in left:
+    for number, claim in left.items():
       asked = run_on_worker.Asked(
-        travel.contents(claims[number].folder.root),
+        travel.contents(claim.folder.root),
         mark,
         share,
         environment.about_worker()['packages'],
       )
-      name = f'{claims[number].folder.root.name}-{uuid.uuid4()}'
+      name = f'{claim.folder.root.name}-{uuid.uuid4()}'
       waiting[client.submit(run_on_worker.run, asked, key=name, pure=False)] = number
     for future, ran in cluster.as_completed(client, waiting, machine):
       number = waiting[future]
-      _take_home(ran, claims[number].folder.root, artifacts.Store(store))
-      if ran.fault is not None:
-        raise ran.fault
-      found[number] = ran
+      _take_home(ran, left[number].folder.root, artifacts.Store(store))
+      if ran.answer.fault is not None:
+        raise ran.answer.fault
+      found[number] = ran.answer
       progress.update()
   return found
 

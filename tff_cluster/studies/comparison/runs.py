@@ -20,6 +20,7 @@ def run(
   store_dir: Path,
   progress: live_experiment_lib.Progress,
   machine: machine_lib.Machine = machine_lib.ONE_WORKER,
+  runs_in_parallel: int = 1,
 ) -> list[tuple[int, main_job.Done]]:
   """Runs what is not finished of each seed, in ROOT/seed_SEED, and returns seeds and results.
 
@@ -31,12 +32,12 @@ def run(
     seeds: One run for each.
     root: Folder below which the runs lie.
     store_dir: Folder of the artifacts that they share.
-    progress, machine: See studies.runs.run_all.
+    progress, machine, runs_in_parallel: See studies.runs.run_all.
 
   Raises:
     InputError: if the experiment cross-validates, which has seeds of its own kind.
   """
-  done = runs.run_all(plan(config, seeds, root), store_dir, progress, machine)
+  done = runs.run_all(plan(config, seeds, root), store_dir, progress, machine, runs_in_parallel)
   return list(zip(seeds, done, strict=True))
 
 

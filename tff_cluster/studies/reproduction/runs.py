@@ -96,6 +96,7 @@ def run_all(
   store_dir: Path,
   progress: live_experiment_lib.Progress,
   machine: machine_lib.Machine = machine_lib.ONE_WORKER,
+  runs_in_parallel: int = 1,
 ) -> list[main_job.Done]:
   """Runs jobs, or what is left of them, and shows which rows and seed each is; see studies.runs.run_all."""
   planned = []
@@ -103,7 +104,7 @@ def run_all(
     more = len(job.rows) - 1
     name = f'{job.rows[0].name}{f" and {more} more" if more else ""}, seed {job.seed}'
     planned.append(cost_estimates.Run(name, job.config, job.folder))
-  return studies_runs.run_all(planned, store_dir, progress, machine)
+  return studies_runs.run_all(planned, store_dir, progress, machine, runs_in_parallel)
 
 
 def finished(
