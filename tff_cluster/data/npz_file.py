@@ -3,12 +3,12 @@
 import math
 import os
 import zipfile
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 import numpy as np
 
 from tff_cluster.base.errors import EnvironmentFault, InputError, argument
-from tff_cluster.data import downloads
+from tff_cluster.data import downloads, own_file
 from tff_cluster.data.source import Source
 
 _MAX_LABEL = 2**16 - 1
@@ -53,40 +53,36 @@ def read_arrays(path: str, name: str) -> dict[str, np.ndarray]:
     InputError: if there is no such file, or it is no .npz, holds objects or is damaged.
     EnvironmentFault: if the machine does not let us read it.
   """
-  if not os.path.exists(path):
-    raise InputError(f'{argument(name, path)}: no such file')
-  if not os.path.isfile(path):
-    raise InputError(f'{argument(name, path)}: not a file')
-  try:
-    with open(path, 'rb') as file:
-      if not zipfile.is_zipfile(file):
-        raise InputError(f'{argument(name, path)}: is not an .npz (or is cut off); write it with numpy.savez')
-      file.seek(0)
-      with np.load(file, allow_pickle=False) as archive:
-        arrays = {key: archive[key] for key in archive.files}
-        foreign = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
-        if foreign:
-          raise InputError(
-            f'{argument(name, path)}: {foreign[0]!r} in it is no array; write it with numpy.savez'
-          )
-        return arrays
-  except InputError:
-    raise
-  except OSError as error:
-    raise EnvironmentFault(f'{argument(name, path)} cannot be read: {downloads.one_line(error)}') from error
-  except MemoryError as error:
-    if _promises_too_much(path):
-      raise InputError(
-        f'{argument(name, path)}: is damaged: an array in it promises more numbers than it holds'
-      ) from error
-    raise EnvironmentFault(f'{argument(name, path)} does not fit into memory') from error
-  except Exception as error:
-    if 'allow_pickle' in str(error):
-      what = 'holds Python objects; allowed are arrays of numbers (and strings for names)'
-    else:
-      # What zipfile, zlib and NumPy raise on damaged bytes is of many kinds (RuntimeError, struct.error, ...).
-      what = f'is damaged: {downloads.one_line(error)}'
-    raise InputError(f'{argument(name, path)}: {what}') from error
+  with own_file.opened(path, name) as file:
+    try:
+      return _arrays(file, path, name)
+    except (InputError, OSError):
+      raise
+    except MemoryError as error:
+      if _promises_too_much(path):
+        raise InputError(
+          f'{argument(name, path)}: is damaged: an array in it promises more numbers than it holds'
+        ) from error
+      raise EnvironmentFault(f'{argument(name, path)} does not fit into memory') from error
+    except Exception as error:
+      if 'allow_pickle' in str(error):
+        what = 'holds Python objects; allowed are arrays of numbers (and strings for names)'
+      else:
+        # What zipfile, zlib and NumPy raise on damaged bytes is of many kinds (RuntimeError, struct.error, ...).
+        what = f'is damaged: {downloads.one_line(error)}'
+      raise InputError(f'{argument(name, path)}: {what}') from error
+
+
+def _arrays(file: BinaryIO, path: str, name: str) -> dict[str, np.ndarray]:
+  if not zipfile.is_zipfile(file):
+    raise InputError(f'{argument(name, path)}: is not an .npz (or is cut off); write it with numpy.savez')
+  file.seek(0)
+  with np.load(file, allow_pickle=False) as archive:
+    arrays = {key: archive[key] for key in archive.files}
+  foreign = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
+  if foreign:
+    raise InputError(f'{argument(name, path)}: {foreign[0]!r} in it is no array; write it with numpy.savez')
+  return arrays
 
 
 def _promises_too_much(path: str) -> bool:

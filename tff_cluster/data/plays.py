@@ -1,12 +1,11 @@
 """Plays as plain text: who speaks what, in which play."""
 
 import dataclasses
-import os
 import re
 from collections.abc import Iterator
 
-from tff_cluster.base.errors import EnvironmentFault, InputError, argument
-from tff_cluster.data import downloads
+from tff_cluster.base.errors import InputError, argument
+from tff_cluster.data import own_file
 
 # A speaker's line: a letter, then letters, digits, spaces and what names have, and a full stop or colon at its end.
 _SPEAKER = re.compile(r"(?P<name>[^\W\d_][\w .'’&-]{0,38})[.:]")
@@ -55,17 +54,9 @@ def read_plays(path: str) -> list[Speaker]:
 
 
 def _read(path: str) -> str:
-  if not os.path.exists(path):
-    raise InputError(f'{argument("data_file", path)}: no such file')
-  if not os.path.isfile(path):
-    raise InputError(f'{argument("data_file", path)}: not a file')
   try:
-    with open(path, 'rb') as file:
+    with own_file.opened(path) as file:
       text = file.read().decode('utf-8-sig')
-  except OSError as error:
-    raise EnvironmentFault(
-      f'{argument("data_file", path)} cannot be read: {downloads.one_line(error)}'
-    ) from error
   except UnicodeDecodeError as error:
     raise InputError(
       f'{argument("data_file", path)}: is not UTF-8 (byte {error.start}); save it as UTF-8'

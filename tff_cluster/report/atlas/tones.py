@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from tff_cluster.report import pages
+
 # The page of the dark scheme, see atlas.css.
 DARK = '#16191d'
 # What WCAG 2.1 (success criterion 1.4.11) asks of graphical objects.
@@ -10,14 +12,12 @@ _STEPS = 100
 
 
 def style(palette: Sequence[str]) -> str:
-  """Returns a style sheet that names the colours --tone0, --tone1, ...; on the dark page they are as bright as they must be.
+  """Returns a style sheet that names the colours of a palette by their places; on the dark page they are as bright as they must be.
 
   Args:
     palette: '#RRGGBB' each.
   """
-  light = ' '.join(f'--tone{k}: {colour};' for k, colour in enumerate(palette))
-  dark = ' '.join(f'--tone{k}: {brightened(colour)};' for k, colour in enumerate(palette))
-  return f':root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n'
+  return pages.render('tones.css', light=palette, dark=[brightened(colour) for colour in palette])
 
 
 def brightened(colour: str) -> str:
