@@ -220,3 +220,11 @@ def test_models_that_travel_with_their_users_score_as_those_that_are_sent_once(
   np.testing.assert_array_equal(together.counts, apart.counts)
   np.testing.assert_array_equal(together.loss_sum, apart.loss_sum)
   assert len({tuple(row.ravel()) for row in together.counts}) > 1
+
+
+def test_a_model_that_many_use_travels_once(population, trainer, monkeypatch):
+  sent, each = [], trainer.workers.each
+  monkeypatch.setattr(trainer.workers, 'each', lambda *asked: sent.append(asked[1:]) or each(*asked))
+  trainer.measure_each([trainer.computations.model.weights], population.test, [np.arange(5)])
+  ((common, jobs),) = sent
+  assert len(common) == 1 and len(jobs) == 5 and not any(job.beside for job in jobs)

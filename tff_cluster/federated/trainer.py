@@ -327,7 +327,7 @@ class Trainer:
       Scores, one row a user, model after model.
     """
     size, total = self.computations.model.num_bytes, sum(map(len, users))
-    if len(models) > 1 and size * total > _MODELS_AT_ONCE * len(models):
+    if len(models) == 1 or size * total > _MODELS_AT_ONCE * len(models):
       found = [self.measure(weights, split, clients) for weights, clients in zip(models, users, strict=True)]
       return class_counts.concatenate(found)
     # Many small models with few users each: calls would take longer than what is computed.
