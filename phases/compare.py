@@ -1,6 +1,6 @@
 """Compares clusterings, overlapping with disjoint ones, on the same Phase 1 and over several seeds.
 
-  python -m phases.compare --flagfile=flags/compare_mixture.flags --seeds=0,1,2,3,4
+  python -m phases.compare --flagfile=flags/compare_mixture.flags --seeds=0,1,2
 
 Every --clustering is a row, beside FedAvg without clusters and, where they are asked for, clients with models of their
 own (--local_training: alone, --fine_tuning: fine-tuned FedAvg, --ditto: Ditto) and the planted groups (--clustering=planted). --overlap_dial=7 also turns the threshold of dynamic

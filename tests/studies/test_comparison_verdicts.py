@@ -113,7 +113,21 @@ def test_so_many_are_judged_together_that_six_seeds_decide_nothing():
   alone, six = _findings(_made({'kmeans': 0.6}, seeds=6), 'unknown'), _made(_FIVE, seeds=6)
   assert alone[_HELPS, _BOTH].verdict == 'helps'
   together = _findings(six, 'unknown')[_HELPS, _BOTH]
-  assert together.verdict == 'undecided' and together.note.endswith('Holm over 4 clusterings')
+  assert together.verdict == 'undecided' and together.note.endswith('Holm over 3 clusterings')
+
+
+def test_planted_groups_are_judged_apart_from_the_methods():
+  names = ('kmeans', 'second', 'same', 'over', 'overmore', 'overlap')
+  six = {name: 0.6 + 0.02 * i for i, name in enumerate(names)}
+  found = _findings(_made(six | {'planted': 0.9}), 'unknown')
+  # Seven together could not be decided by eight seeds: 7 * 2^(1 - 8) = 0.055.
+  assert found[_HELPS, _BOTH].verdict == 'helps' and found[_HELPS, _BOTH].note.endswith(
+    'Holm over 6 clusterings'
+  )
+  planted = found['planted against FedAvg', _BOTH]
+  assert planted.verdict == 'helps' and 'Holm' not in planted.note
+  pairs = _findings(_made({'kmeans': 0.5, 'overlap': 0.6, 'planted': 0.7}), 'disjoint')
+  assert all('Holm' not in pairs[statement, _BOTH].note for statement in (_NO_ORACLE, _NOT_EVERY))
 
 
 def test_test_rows_have_no_say_in_which_pair_is_judged():

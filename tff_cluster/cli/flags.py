@@ -222,8 +222,9 @@ class CompareOptions:
   """With which seeds an experiment is repeated, and what is swept beside it."""
 
   seeds: str = fields.option(
-    '0,1,2,3,4',
-    'Seeds, for instance 0,1,2; every clustering is run with each. Few seeds give wide intervals.',
+    '0,1,2,3,4,5,6,7',
+    'Seeds, for instance 0,1,2; every clustering is run with each. Verdicts take six, and eight where up to six methods are judged together; '
+    'fewer give intervals.',
   )
   setting: tuple[str, ...] = fields.option(
     (),

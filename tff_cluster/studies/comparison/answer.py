@@ -8,6 +8,7 @@ from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS
 from tff_cluster.scorecard.intervals import seeds_needed
 from tff_cluster.scorecard.paired_statistics import Difference, OnValidation, Statistics
+from tff_cluster.studies.comparison import verdicts
 
 # Points of mean client accuracy that are worth telling apart. Asked is for how many seeds a difference of this size takes: one as
 # large as that observed would follow chance, and near zero no number of seeds shows it.
@@ -59,13 +60,13 @@ def _against_personalized(statistics: Statistics) -> Iterator[str]:
   few = paired_verdicts.too_few(len(statistics.seeds))
   for name, title in PERSONALIZED.items():
     over = {s.name: difference for s in clusterings if (difference := s.over[name]) is not None}
-    verdicts = paired_verdicts.judge(list(over.values()))
+    judged = paired_verdicts.judge(list(over.values()))
     if over and few:
       above = [label for label, difference in over.items() if difference.side == 'above']
       yield f'Above {title}, by intervals over {few}: {series(above) or "no clustering"}.'
     elif over:
       better = [
-        label for label, verdict in zip(over, verdicts, strict=True) if verdict == paired_verdicts.HELPS
+        label for label, verdict in zip(over, judged, strict=True) if verdict == paired_verdicts.HELPS
       ]
       yield f'Better than {title}: {series(better) or "no clustering"}.'
 
@@ -78,8 +79,9 @@ def enough_seeds(statistics: Statistics) -> str:
   gains = {s.name: s.gain for s in statistics.summaries[ROUNDS] if s.is_clustering}
   if not gains:
     return ''
+  together = max(map(len, verdicts.gain_families(statistics, ROUNDS)))
   return ' '.join(
-    filter(None, [_for_verdicts(len(statistics.seeds), len(gains)), _for_size(statistics.seeds, gains)])
+    filter(None, [_for_verdicts(len(statistics.seeds), together), _for_size(statistics.seeds, gains)])
   )
 
 

@@ -1,13 +1,15 @@
 """What a comparison shows, as checks that can fail.
 
-Which difference is a verdict says scorecard/paired_verdicts.py: six seeds at least, and Holm's correction over all clusterings that are
-judged against FedAvg, or over all pairs of the matrix, at one budget. What is expected follows from what was planted, never from results:
+Which difference is a verdict says scorecard/paired_verdicts.py: six seeds at least, and Holm's correction over all methods that are
+judged against FedAvg, or over all pairs of the matrix, at one budget. Planted groups are no method to choose: they are judged by
+themselves, and make no verdict on a method harder. What is expected follows from what was planted, never from results:
 overlapping clusters should win where groups overlap, and must not where they do not. That overlap beats disjoint clusters is
 asked of the two that validation rows choose, since a pair that is chosen by what it is judged on flatters itself.
 """
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,6 +26,7 @@ _ALIKE = ('iid', 'quantity_skew')
 OF_VERDICT = {HELPS: HOLDS, HARMS: FAILS, EQUIVALENT: FAILS}
 _OPPOSITE = {HOLDS: FAILS, FAILS: HOLDS}
 _Rule = Callable[[Statistics, str], Finding]
+_Name = TypeVar('_Name', str, tuple[str, str])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,15 +49,42 @@ class Check:
 
 
 def of_gains(statistics: Statistics, budget: str) -> dict[str, str]:
-  """Returns the verdict (paired_verdicts.judge) of every clustering against FedAvg, by name; they are judged together."""
-  gains = {s.name: s.gain for s in statistics.summaries[budget] if s.is_clustering}
-  return dict(zip(gains, paired_verdicts.judge(list(gains.values())), strict=True))
+  """Returns the verdict (paired_verdicts.judge) of every clustering against FedAvg, by name."""
+  return {name: verdict for family in gain_families(statistics, budget) for name, verdict in _judged(family)}
 
 
 def of_pairs(statistics: Statistics, budget: str) -> dict[tuple[str, str], str]:
-  """Returns the verdict of every pair of the matrix, by the names of its row and column; they are judged together."""
-  pairs = {(pair.overlapping, pair.other): pair.difference for pair in statistics.pairs[budget]}
-  return dict(zip(pairs, paired_verdicts.judge(list(pairs.values())), strict=True))
+  """Returns the verdict of every pair of the matrix, by the names of its row and column."""
+  return {pair: verdict for family in _pair_families(statistics, budget) for pair, verdict in _judged(family)}
+
+
+def gain_families(statistics: Statistics, budget: str) -> tuple[dict[str, Difference], ...]:
+  """Returns the gains over FedAvg that are judged together, by name: those of all methods, and those of planted groups."""
+  clusterings = [s for s in statistics.summaries[budget] if s.is_clustering]
+  return tuple(
+    {s.name: s.gain for s in clusterings if (s.kind == 'oracle') == planted} for planted in (False, True)
+  )
+
+
+def _pair_families(statistics: Statistics, budget: str) -> tuple[dict[tuple[str, str], Difference], ...]:
+  """Returns the pairs that are judged together: those with methods, and those with what is nothing but planted groups."""
+  return tuple(
+    {
+      (pair.overlapping, pair.other): pair.difference
+      for pair in statistics.pairs[budget]
+      if (set(pair.other_kinds) == {'oracle'}) == planted
+    }
+    for planted in (False, True)
+  )
+
+
+def _judged(family: dict[_Name, Difference]) -> Iterator[tuple[_Name, str]]:
+  return zip(family, paired_verdicts.judge(list(family.values())), strict=True)
+
+
+def _size(families: Sequence[dict[_Name, Difference]], name: _Name) -> int:
+  """Returns how many are judged together with one of them, itself included."""
+  return next(len(family) for family in families if name in family)
 
 
 def planted_form(runs: Runs) -> str:
@@ -109,7 +139,8 @@ def _helps(name: str) -> _Rule:
       f'{percent(found.gain.harmed)} of the clients are worse off than with FedAvg, the worst tenth '
       f'{points(found.worst_decile - fedavg.worst_decile)}'
     )
-    return Finding(verdicts[name], found.gain.words, _together(note, len(verdicts), 'clusterings'))
+    together = _size(gain_families(statistics, budget), name)
+    return Finding(verdicts[name], found.gain.words, _together(note, together, 'clusterings'))
 
   return rule
 
@@ -173,7 +204,8 @@ def _some_beats_every(kind: str) -> _Rule:
     else:
       verdict = HOLDS if winner else FAILS if all(FAILS in row for row in rows.values()) else UNDECIDED
     note = f'{name} against {nearest.other}, the nearest'
-    return Finding(verdict, nearest.difference.words, _together(note, len(verdicts), 'pairs'))
+    together = _size(_pair_families(statistics, budget), (name, nearest.other))
+    return Finding(verdict, nearest.difference.words, _together(note, together, 'pairs'))
 
   return rule
 
@@ -194,7 +226,7 @@ def _not(rule: _Rule) -> _Rule:
 
 def _none_beats_fedavg(statistics: Statistics, budget: str) -> Finding:
   """Holds where every clustering harms or is practically the same: that a win is not shown does not show that there is none."""
-  verdicts = of_gains(statistics, budget)
+  verdicts, (methods, _) = of_gains(statistics, budget), gain_families(statistics, budget)
   if not verdicts:
     return Finding(NOT_RUN, '–', 'these runs have no clustering')
   highest = max(verdicts, key=lambda name: statistics.summary(name, budget).gain.interval.mean)
@@ -204,7 +236,7 @@ def _none_beats_fedavg(statistics: Statistics, budget: str) -> Finding:
   else:
     verdict = FAILS if above else HOLDS if UNDECIDED not in verdicts.values() else UNDECIDED
   note = series(above) or f'{highest} has the highest of {plural(len(verdicts), "clustering")}'
-  return Finding(verdict, gain.words, _together(note, len(verdicts), 'clusterings'))
+  return Finding(verdict, gain.words, _together(note, len(methods), 'clusterings'))
 
 
 _BEATS_DISJOINT = _some_beats_every('disjoint')
