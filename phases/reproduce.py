@@ -66,10 +66,11 @@ def main() -> None:
   shown = progress.Progress()
   if dry.dry_run:
     at_once = runs_here.how_many(jobs, machine, in_parallel)
-    found = cost_estimates.estimates(jobs, store, shown, runs_here.share(machine, at_once))
+    planned = [run for job in jobs for run in cost_estimates.with_folds(job)]
+    found = cost_estimates.estimates(planned, store, shown, runs_here.share(machine, at_once))
     print(scale_line)
-    names = [job.folder.root.name for job in jobs]
-    print(*cost_lines.estimate_lines(cost_estimates.entries(names, found), at_once), sep='\n')
+    entries = cost_estimates.entries([run.name for run in planned], found)
+    print(*cost_lines.estimate_lines(entries, at_once), sep='\n')
     return
   store.mkdir(parents=True, exist_ok=True)
   done = runs_lib.run_all(jobs, store, shown, machine, in_parallel)

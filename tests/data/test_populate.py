@@ -144,6 +144,45 @@ def test_every_group_has_all_rows_once_where_it_is_asked_for(partition, angles, 
   np.testing.assert_array_equal(np.sort(_trained(split)), np.arange(TRAIN))
 
 
+@pytest.mark.parametrize('partition', ['label_swapped', 'label_permuted'])
+@pytest.mark.parametrize('changes', [{}, {'label_skew': 0.5}, {'group_rows': 'all'}, {'new_clients': 3}])
+def test_every_client_is_tested_on_all_test_rows_with_its_groups_labels_where_that_is_asked_for(
+  partition, changes
+):
+  """Equation 7 of Sattler et al. 2019."""
+  source, labels = _source()
+  plain = _build(partition, source=source, num_groups=3, **changes)
+  population = _build(partition, source=source, num_groups=3, test_rows='all', **changes)
+  group, tests = population.truths['group'].argmax(axis=0), {}
+  for k in range(12):
+    x, y = population.train.client(k)
+    learned = dict(zip(labels[_rows(x)].tolist(), y.tolist(), strict=True))
+    tested_x, tested_y = population.test.client(k)
+    assert tested_x is population.global_test_x  # No client's copy.
+    np.testing.assert_array_equal(_rows(tested_x), np.arange(TRAIN, TRAIN + TEST))
+    known = np.isin(source.test_y, list(learned))
+    assert [learned[label] for label in source.test_y[known].tolist()] == tested_y[known].tolist()
+    assert sorted(np.bincount(tested_y)) == sorted(np.bincount(source.test_y))
+    tests.setdefault(group[k], tested_y)
+    assert np.shares_memory(tested_y, tests[group[k]])
+  assert len({tuple(y) for y in tests.values()}) == 3
+  assert population.test.counts.tolist() == [TEST] * 12 and population.test.rows_added.sum() == TEST
+  # What is trained on is as ever.
+  for name in ('train', 'validation'):
+    for ours, theirs in zip(
+      vars(getattr(population, name)).values(), vars(getattr(plain, name)).values(), strict=True
+    ):
+      np.testing.assert_array_equal(ours, theirs)
+  assert population.digest != plain.digest
+
+
+def test_more_clients_than_test_rows_can_be_tested_on_all_of_them():
+  changes = {'num_clients': TEST + 1, 'validation_fraction': 0.4, 'num_groups': 2}
+  with pytest.raises(InputError):
+    _build('label_swapped', **changes)
+  assert _build('label_swapped', test_rows='all', **changes).test.counts.sum() == TEST * (TEST + 1)
+
+
 def test_no_row_of_the_global_test_set_is_trained_on_in_any_group():
   whole = [_build('rotated', (i, 2), num_groups=2, group_rows='all') for i in range(2)]
   for population in whole:

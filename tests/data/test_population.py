@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import make_population
 from tff_cluster.base.errors import InputError
-from tff_cluster.data.population import Split, cohort_size
+from tff_cluster.data.population import SharedSplit, Split, cohort_size
 
 CLIENTS, CLASSES = 4, 3
 SPLITS = ('train', 'validation', 'test')
@@ -93,6 +93,56 @@ def test_a_split_gives_every_client_its_own_rows(counts, classes):
     expected = [labels.tolist().count(label) for label in range(classes)]
     assert split.label_counts(classes)[k].tolist() == expected
     start += count
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.data())
+def test_rows_of_some_clients_together_are_theirs(counts, data):
+  rows, first = sum(counts), data.draw(st.integers(0, len(counts) - 1))
+  stop = data.draw(st.integers(first + 1, len(counts)))
+  own = Split(np.arange(rows), np.zeros(rows, np.int32), np.cumsum([0, *counts]))
+  shared = SharedSplit(np.arange(5), np.zeros((1, 5), np.int32), np.zeros(len(counts), np.int64))
+  for split, number in ((own, sum(counts[first:stop])), (shared, 5)):
+    x, places = split.together(first, stop)
+    assert len(x) == number and np.shares_memory(x, split.x)
+    assert [x[place].tolist() for place in places] == [
+      split.client(k)[0].tolist() for k in range(first, stop)
+    ]
+
+
+def shared_test(population, groups=(1, 0, 1, 0)):
+  x, y = population.global_test_x, population.global_test_y
+  test = SharedSplit(x, np.stack([y, (y + 1) % CLASSES]), np.array(groups))
+  return dataclasses.replace(population, test=test)
+
+
+def test_clients_of_a_group_are_alike_in_rows_that_are_shared(population):
+  shared = shared_test(population)
+  assert [shared.test.alike(k) for k in range(CLIENTS)] == [0, 1, 0, 1]
+  assert [population.test.alike(k) for k in range(CLIENTS)] == list(range(CLIENTS))
+  found = [shared.test.digest(k) for k in range(CLIENTS)]
+  assert found[0] == found[2] != found[1] == found[3] and len(set(shared.client_digests)) == CLIENTS
+  # The digests are those of clients that hold copies.
+  y = np.concatenate([shared.test.client(k)[1] for k in range(CLIENTS)])
+  rows = len(shared.test.x)
+  copies = Split(np.tile(shared.test.x, (CLIENTS, 1)), y, np.arange(CLIENTS + 1) * rows)
+  assert dataclasses.replace(shared, test=copies).digest == shared.digest
+  np.testing.assert_array_equal(copies.label_counts(CLASSES), shared.test.label_counts(CLASSES))
+  taken = shared.take([1, 2])
+  assert taken.client_digests == shared.client_digests[1:3] and taken.test.x is population.global_test_x
+
+
+def test_what_is_wrong_with_rows_that_are_shared_is_refused(population):
+  shared, rows = shared_test(population), len(population.global_test_y)
+  for words, changes in (
+    (rf'has {rows} rows and labels of shape \[2, {rows - 1}\]', {'y': shared.test.y[:, 1:]}),
+    (rf'has {rows} rows and labels of shape \[{rows}\]', {'y': shared.test.y[0]}),
+    ('has labels of 2 groups, and clients of others', {'groups': np.array([0, 1, 2, 0])}),
+    ('has labels of 2 groups, and clients of others', {'groups': np.array([0, 1, -1, 0])}),
+    (f'has 3 clients, expected {CLIENTS}', {'groups': np.array([0, 1, 1])}),
+    ('has labels from 1 to 3, allowed', {'y': shared.test.y + 1}),
+  ):
+    refused(f'test {words}', functools.partial(change, shared, 'test', **changes))
 
 
 def test_any_number_of_any_row_changes_its_clients_digest_and_no_other(population):

@@ -1,5 +1,6 @@
 """Populations on disk; damage of any byte is a matter of tests/storage/test_files.py."""
 
+import dataclasses
 import os
 
 import numpy as np
@@ -30,6 +31,17 @@ def test_what_is_loaded_is_what_was_saved(tmp_path, malicious):
       assert ours.dtype == theirs.dtype
       np.testing.assert_array_equal(ours, theirs)
   assert os.listdir(path.parent) == ['population.npz']
+
+
+def test_test_rows_that_are_shared_are_saved_once(tmp_path):
+  config = DataConfig(num_clients=8, rows_per_client=20, test_rows='all')
+  population = build_population(config)
+  save_population(population, tmp_path / 'shared.npz')
+  loaded = load_population(tmp_path / 'shared.npz')
+  assert loaded.digest == population.digest and loaded.client_digests == population.client_digests
+  assert loaded.test.x is loaded.global_test_x
+  save_population(build_population(dataclasses.replace(config, test_rows='split')), tmp_path / 'split.npz')
+  assert os.path.getsize(tmp_path / 'shared.npz') < os.path.getsize(tmp_path / 'split.npz')
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -126,6 +126,8 @@ NOT_TOGETHER = [
   ({'data': NOISE | {'partition': 'iid'}}, 'noise_clients does not apply to partition=iid'),
   ({'data': NOISE | {'num_clients': 1}}, 'needs at least 2 clients, found num_clients=1'),
   ({'data': {'num_groups': 1, 'partition': 'mixture'}}, 'a mixture needs at least 2 groups'),
+  ({'data': {'test_rows': 'all', 'partition': 'rotated'}}, 'test_rows does not apply to partition=rotated'),
+  ({'data': {'test_rows': 'all'}, 'evaluation': {'num_folds': 3}}, 'test_rows=all does not apply with num_folds=3: folds test each client'),
   ({'data': {'group_rows': 'all', 'partition': 'mixture'}}, 'group_rows does not apply to partition=mixture'),
   ({'data': {'angles': '0,90', 'partition': 'label_swapped'}}, 'angles does not apply to partition=label_swapped'),
   ({'data': {'angles': '0,90', 'partition': 'mixture', 'mixture_kind': 'label_swapped', 'num_groups': 2}}, 'angles does not apply to mixture_kind=label_swapped'),

@@ -63,6 +63,22 @@ def test_a_model_that_is_right_passes_on_one_row(rows):
   checked(made_of(dense, dropout, last, softmax), tuple(array[:1] for array in rows))
 
 
+@pytest.mark.parametrize('ends', ['logits', 'softmax', 'activation'])
+def test_a_model_of_the_double_softmax_is_compared_with_that_loss_and_no_other(ends, rows):
+  from tff_cluster.federated import client_work, model_check
+
+  endings = {
+    'logits': [last],
+    'softmax': [last, lambda keras: keras.Softmax()],
+    'activation': [lambda keras: keras.Dense(3, activation='softmax')],
+  }
+  make = made_of(dense, *endings[ends])
+  model = client_work.model_from_keras(make(), np.float32, double_softmax=True)
+  model_check.check(make, model, *rows, double_softmax=True)
+  with pytest.raises(InputError, match='trains otherwise in the worker than by Keras'):
+    model_check.check(make, model, *rows)
+
+
 def test_autograph_translates_none_of_our_functions(rows):
   """It takes as long as TensorFlow's tracing. Keras asks for it where a layer's call needs it, see the branches above."""
   from tff_cluster.federated import client_work, optimizers, tff_computations

@@ -93,6 +93,42 @@ def test_the_loss_and_labels_are_numpys_whether_or_not_a_softmax_is_at_the_end(e
   np.testing.assert_array_equal(labels, outputs.argmax(axis=1))
 
 
+@pytest.mark.parametrize('ending', ['none', 'dense', 'layer'])
+def test_the_double_softmax_and_its_gradient_are_numpys(ending, rows):
+  """PyTorch's CrossEntropyLoss on probabilities: log(sum(exp(p))) - p[y], with p = softmax(z)."""
+  import tensorflow as tf
+
+  from tff_cluster.federated import client_work
+
+  x, y = rows
+  last = {
+    'none': [layer('Dense', CLASSES)],
+    'dense': [layer('Dense', CLASSES, activation='softmax')],
+    'layer': [layer('Dense', CLASSES), layer('Softmax')],
+  }
+  keras_model = sequential(*last[ending])
+  kernel, bias = (w.astype(np.float64) for w in keras_model.get_weights())
+  model = client_work.model_from_keras(keras_model, np.float32, double_softmax=True)
+
+  def softmax(z):
+    return np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+
+  shares, right = softmax(x @ kernel + bias), np.eye(CLASSES)[y]
+  expected = np.log(np.exp(shares).sum(axis=1)) - shares[np.arange(len(y)), y]
+  found, labels = losses(model, model.weights, x, y)
+  np.testing.assert_allclose(found, expected, rtol=1e-5)
+  np.testing.assert_array_equal(labels, shares.argmax(axis=1))
+  # d loss / d p = softmax(p) - right; through the Jacobian of the first softmax, diag(p) - p p'.
+  towards = softmax(shares) - right
+  of_outputs = shares * (towards - (shares * towards).sum(axis=1, keepdims=True)) / len(y)
+  with tf.GradientTape() as tape:
+    weights = [tf.Variable(w) for w in model.weights]
+    loss = tf.reduce_mean(model.loss(weights, tf.constant(x), tf.constant(y))[0])
+  of_kernel, of_bias = tape.gradient(loss, weights)
+  np.testing.assert_allclose(of_kernel, x.T @ of_outputs, rtol=1e-3, atol=1e-6)
+  np.testing.assert_allclose(of_bias, of_outputs.sum(axis=0), rtol=1e-3, atol=1e-6)
+
+
 def functions_of_update(*layers):
   """Returns the functions of TensorFlow that a client's update of a model is made of."""
   import tensorflow as tf

@@ -228,3 +228,27 @@ def test_a_model_that_many_use_travels_once(population, trainer, monkeypatch):
   trainer.measure_each([trainer.computations.model.weights], population.test, [np.arange(5)])
   ((common, jobs),) = sent
   assert len(common) == 1 and len(jobs) == 5 and not any(job.beside for job in jobs)
+
+
+def test_rows_that_clients_share_are_measured_once_for_each_model_and_group(population, trainer, monkeypatch):
+  """With the scores of clients that hold copies."""
+  x, y = population.global_test_x, population.global_test_y
+  groups = np.array([1, 0, 1, 0, 2])
+  shared = population_lib.SharedSplit(x, np.stack([y, (y + 1) % 3, (y + 2) % 3]), groups)
+  labels = np.concatenate([shared.client(k)[1] for k in range(5)])
+  copies = population_lib.Split(np.tile(x, (5, 1)), labels, np.arange(6) * len(y))
+  rng = seeding.generator(1, 'test models')
+  sizes = [w.shape for w in trainer.computations.model.weights]
+  models = [tuple(rng.normal(size=size).astype(np.float32) for size in sizes) for _ in range(2)]
+  asked, each = [], trainer.workers.each
+  monkeypatch.setattr(trainer.workers, 'each', lambda *given: asked.append(len(given[2])) or each(*given))
+  users = [np.array([4, 2, 0]), np.array([3, 1, 0])]
+
+  def measured(split):
+    splits = trainer.measure_splits(models[0], (population.validation, split), [3, 0, 2, 1])
+    return [*splits, trainer.measure_each(models, split, users)]
+
+  for ours, theirs in zip(measured(shared), measured(copies), strict=True):
+    np.testing.assert_array_equal(ours.counts, theirs.counts)
+    np.testing.assert_array_equal(ours.loss_sum, theirs.loss_sum)
+  assert asked == [4 + 2, 2 + 2, 4 + 4, 6]

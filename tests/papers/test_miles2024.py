@@ -59,7 +59,10 @@ def test_every_number_is_the_printed_one(name, text):
   printed = tables.PRINTED[name]
   rows = [row.name for row in miles2024.PUBLISHED[name].rows]
   assert list(printed) == list(blocks) == rows[:2]
-  assert rows[2:] == ['3 clusters, PyTorch’s weights', '4 clusters, PyTorch’s weights']
+  variants = ('PyTorch’s weights', 'double softmax', 'PyTorch’s weights, double softmax')
+  assert rows[2:] == [f'{number} clusters, {variant}' for variant in variants for number in (3, 4)]
+  # Variants have no printed numbers.
+  assert {cell.row for cell in miles2024.PUBLISHED[name].cells if cell.published is not None} == set(printed)
   for row, block in blocks.items():
     assert _numbers(printed[row].fedavg) == lines[0][1:]
     assert [_numbers(expert) for expert in printed[row].experts] == [line[4:] for line in block[:-1]]
@@ -89,11 +92,11 @@ CLUSTERED = [published for published in miles2024.PUBLISHED.values() if publishe
 @pytest.mark.parametrize('scale', ['paper', 'small'])
 def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
   # Figures have four clusters and print no numbers.
-  assert [row.name[0] for row in published.rows] == (['4'] if published.is_figure else ['3', '4', '3', '4'])
+  assert [row.name[0] for row in published.rows] == (['4'] if published.is_figure else ['3', '4'] * 4)
   assert bool(published.cells) != published.is_figure
   jobs = runs.plan(published, published.scale(scale), (0, 1), tmp_path)
-  # All rows are clusterings of one Phase 1, and those that begin as PyTorch draws weights are of another.
-  assert len(jobs) == (2 if published.is_figure else 4)
+  # Rows of one variant are clusterings of one Phase 1.
+  assert len(jobs) == (2 if published.is_figure else 8)
   for job in jobs:
     training, data = job.config.training, job.config.data
     assert (training.phase1_rounds, training.cluster_start) == (1, 'global_model')
@@ -103,8 +106,9 @@ def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
     assert job.config.evaluation.experts is True
     asked = [c.options.num_clusters for c in job.config.clusterings]
     assert asked == [int(row.name[0]) for row in job.rows]
-    is_pytorch = 'PyTorch' in job.rows[0].name
-    assert training.initializer == ('fan_in_uniform' if is_pytorch else 'model')
+    (variant,) = {row.name.partition(' clusters')[2] for row in job.rows}
+    assert training.initializer == ('fan_in_uniform' if 'PyTorch' in variant else 'model')
+    assert training.loss == ('double_softmax' if 'double' in variant else 'cross_entropy')
     assert {(c.method, c.signature) for c in job.config.clusterings} == {('spectral', 'weights')}
     noisy = published.name in ('fedex/table2', 'fedex/figure3')
     assert data.noise_clients == (0.15 if noisy else 0.0)
@@ -113,7 +117,7 @@ def test_every_row_is_a_valid_experiment(published, scale, tmp_path):
 
 
 def test_the_papers_scale_is_that_of_its_replication_and_the_preset_is_table_1(tmp_path):
-  job, _ = runs.plan(miles2024.PUBLISHED['fedex/table1'], PAPER, (0,), tmp_path)
+  job, *_ = runs.plan(miles2024.PUBLISHED['fedex/table1'], PAPER, (0,), tmp_path)
   data, training = job.config.data, job.config.training
   assert (data.dataset, data.partition, data.shards_per_client) == ('mnist', 'pathological', 2)
   assert (training.model, training.batch_size, training.local_epochs) == ('mnist_cnn', 10, 1)
@@ -154,7 +158,7 @@ def test_figure_1_is_every_setting_of_fedavg_alone_with_the_rounds_of_mcmahan(sc
   # Non-IID, B 10, E 1 is the FedAvg of table 1.
   table = miles2024.PUBLISHED['fedex/table1']
   (ours,) = runs.plan(FIGURE_1, FIGURE_1.scale(scale), (0,), tmp_path, only='non-IID, B 10, E 1')
-  theirs, _ = runs.plan(table, table.scale(scale), (0,), tmp_path)
+  theirs, *_ = runs.plan(table, table.scale(scale), (0,), tmp_path)
   assert dataclasses.replace(theirs.config, clusterings=()) == ours.config
 
 

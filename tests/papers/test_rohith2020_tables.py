@@ -36,7 +36,7 @@ def test_every_number_is_the_printed_one_and_agrees_with_the_words_of_section_7(
   }
   assert printed == {
     'table1': [98.1, 67.0], 'table2': [99.6, 26.0, 99.7, 28.0], 'table3': [92.5, 93.4, 93.4, 91.0, 93.0, 93.0],
-    'figure4': [], 'figure5': [],
+    'folds': [], 'figure4': [], 'figure5': [],
   }  # fmt: skip
   values = {(t, cell.row, cell.column): cell.published for t in PUBLISHED for cell in PUBLISHED[t].cells}
   # "There is a difference of 0.9% between phase 1 and phase 3 with K-means ... With dynamic clustering ... 2%."
@@ -90,11 +90,12 @@ def test_the_papers_scale_is_its_preset_and_the_small_one_the_demo(name, tmp_pat
   entry = PUBLISHED[name]
   for scale, flags in ((PAPER, 'rohith2020_mnist'), (entry.small, 'demo')):
     (job,) = runs.plan(entry, scale, (0,), tmp_path)
-    assert job.config == preset.read_preset(flags, {}, job.config.clusterings)
+    folds = {'num_folds': 10} if name == 'folds' else {}
+    assert job.config == preset.read_preset(flags, folds, job.config.clusterings)
     setting = describe_setting(job.config, job.config.data.num_clients)
     assert setting.is_of_paper and setting.is_papers == (scale is PAPER)
     assert [row.name for row in job.rows] == [row.name for row in entry.rows]
-    assert job.folder.root.name.startswith('seed0_')
+    assert job.folder.root.name.startswith('num_folds10_seed0_' if folds else 'seed0_')
 
 
 def test_departures_from_what_the_paper_prescribes():

@@ -13,12 +13,14 @@ def test_figure_3_is_as_section_4_says(tmp_path):
   data, training, (cfl,) = job.config.data, job.config.training, job.config.clusterings
   assert (data.dataset, data.partition) == ('cifar10', 'label_permuted')
   assert (data.num_clients, data.num_groups) == (20, 4)
+  assert data.test_rows == 'all'  # Equation 7.
   assert data.rows_per_client is None  # All 50,000 images are shared out.
   assert (training.local_epochs, training.batch_size, training.cohort_fraction) == (3, 100, 1.0)
   assert training.phase1_rounds == cfl.options.rounds_before_split == 50
   assert (cfl.options.min_cluster_size, cfl.options.min_similarity_gap) == (1, 0.0)
   # A scale changes the clustering too.
   (small,) = runs.plan(tables.FIGURE3, tables.FIGURE3.small, (0,), tmp_path)
+  assert small.config.data.test_rows == 'all'
   assert small.config.training.phase1_rounds == small.config.clusterings[0].options.rounds_before_split == 20
 
 

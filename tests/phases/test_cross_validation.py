@@ -48,7 +48,7 @@ def test_folds_are_those_of_the_clients_and_differ_in_data_only(validated, folds
   assert len({fold.digest for fold in found}) == FOLDS
 
 
-def test_the_summary_is_mean_students_interval_and_recall_over_the_folds(validated, folds):
+def test_the_summary_is_mean_students_interval_precision_and_recall_over_the_folds(validated, folds):
   found = validated.results.cross_validation
   names = {f'kmeans/{name}' for name in ('own', 'average', 'weighted', 'blended')} | {'unclustered/baseline'}
   assert found.folds == FOLDS and found.evaluations.keys() == names
@@ -59,7 +59,9 @@ def test_the_summary_is_mean_students_interval_and_recall_over_the_folds(validat
     values = [accuracy_of(evaluation) for evaluation in each]
     low, high = stats.t.interval(0.95, FOLDS - 1, loc=np.mean(values), scale=stats.sem(values))
     assert (interval.mean, interval.low, interval.high) == pytest.approx((np.mean(values), low, high))
-    assert interval.recall == pytest.approx(np.mean([evaluation.clients.recall for evaluation in each]))
+    for metric in ('precision', 'recall'):
+      expected = np.mean([getattr(evaluation.clients, metric) for evaluation in each])
+      assert getattr(interval, metric) == pytest.approx(expected)
   # Otherwise the intervals above would show nothing.
   assert len({accuracy_of(fold.baseline.evaluation) for fold, _ in folds}) > 1
 

@@ -49,7 +49,7 @@ def test_every_training_setting_but_the_rounds_names_other_artifacts():
   others = {
     'model': '2nn', 'cohort_fraction': 0.5, 'batch_size': 7, 'local_epochs': 2, 'learning_rate': 0.2, 'seed': 99,
     'phase1_rounds': 77, 'phase2_rounds': 78, 'sketch_dimension': 64, 'cluster_start': 'global_model',
-    'initializer': 'fan_in_uniform', 'aggregator': 'robust', 'client_optimizer': 'adam', 'weight_decay': 0.1,
+    'initializer': 'fan_in_uniform', 'loss': 'double_softmax', 'aggregator': 'robust', 'client_optimizer': 'adam', 'weight_decay': 0.1,
     'learning_rate_decay': 0.9, 'proximal_mu': 0.1, 'server_optimizer': 'yogi', 'server_learning_rate': 0.5,
     'momentum': {'client_optimizer': 'momentum', 'momentum': 0.5},
     'server_momentum': {'server_optimizer': 'momentum', 'server_momentum': 0.5},

@@ -15,7 +15,7 @@ from tff_cluster.papers import miles2024
 from tff_cluster.papers.miles2024.readings import numbers
 from tff_cluster.scorecard import cells
 from tff_cluster.scorecard.published import PAPER, Scale
-from tff_cluster.scorecard.rows import Run
+from tff_cluster.scorecard.rows import Ours, Run
 from tff_cluster.studies.reproduction import page
 
 TABLE1, TABLE2, FIGURE3 = (miles2024.PUBLISHED[f'fedex/{name}'] for name in ('table1', 'table2', 'figure3'))
@@ -55,6 +55,18 @@ def test_losses_agree_within_two_hundredths(loss, verdict):
   found = fedex_rows.experts(0.9, (0.7, 0.6, 0.5), (loss, 1, 1))
   rows = fedex_rows.rows('fedex/table1', of3={'experts': (found,)})
   assert _lines(TABLE1, stacked(rows, rows, rows))['3 clusters', 'expert1_loss'].verdict == verdict
+
+
+@pytest.mark.parametrize('is_double', [False, True])
+def test_fedavgs_loss_stands_where_fedavg_was_trained_by_the_double_softmax(is_double, runs):
+  """Of the others it is plain cross-entropy, which is no number of this table."""
+  name = '3 clusters, double softmax' if is_double else '3 clusters'
+  row = next(row for row in TABLE1.rows if row.name == name)
+  results = [results for *_, results in runs]
+  found = numbers(Ours(row, tuple(Run(seed, each, each.clusterings[0]) for seed, each in enumerate(results))))
+  expected = [each.baseline.evaluation.global_test.loss for each in results] if is_double else None
+  assert found.get('fedavg_loss') == expected
+  assert ((name, 'fedavg_loss') in {(c.row, c.column) for c in TABLE1.cells}) == is_double
 
 
 def test_seeds_are_averaged_by_rank_with_students_interval():

@@ -2,13 +2,17 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from tests.made_up import in_json
 from tff_cluster.base.errors import InputError
+from tff_cluster.engine.machine import Machine
+from tff_cluster.experiment import results
 from tff_cluster.papers import briggs2020, catalogue
 from tff_cluster.papers.briggs2020 import tables as briggs_tables
-from tff_cluster.phases import cost_estimates, run_experiment
+from tff_cluster.papers.rohith2020 import tables as rohith2020
+from tff_cluster.phases import cost_estimates, cross_validation, run_experiment
 from tff_cluster.scorecard.cells import standard
 from tff_cluster.scorecard.published import PAPER, Published, Scale
 from tff_cluster.scorecard.rows import BASELINE, CLUSTERS, Row, gather
@@ -178,6 +182,38 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
 
   words = page_lib.write(TABLE, runs, TINY, {'command': 'none'}, tmp_path / 'page').read_text()
   assert TINY.words in words and 'Thresholds that were tried' in words
+
+
+@pytest.mark.tensorflow
+def test_a_row_with_folds_is_estimated_run_in_processes_too_and_read(tmp_path, store):
+  folded = dataclasses.replace(TABLE, rows=(Row('n 1', settings(1) | {'num_folds': 2}, WIDE),), cells=())
+  jobs = runs_lib.plan(folded, TINY, (0, 1), tmp_path)
+  planned = [run for job in jobs for run in cost_estimates.with_folds(job)]
+  once = 4 * 2 + 4 + 3 * 2
+  assert [each.asked for each in cost_estimates.estimates(planned, store, SILENT)] == 6 * [once]
+  done = runs_lib.run_all(jobs, store, SILENT, Machine(), runs_in_parallel=2)
+  for job, ran in zip(jobs, done, strict=True):
+    assert cross_validation.is_done(job.folder, job.config)
+    assert ran.asked == 3 * (2 + 4 + 4 * 2 + 3 * 2)  # As without folds, once more for each of them.
+    found = ran.results.cross_validation
+    assert found.folds == 2
+    each = [results.read(path) for path in sorted(job.folder.root.glob('folds/*/results.json'))]
+    own = [fold.clusterings[0].evaluations['own'].clients for fold in each]
+    (ours,) = gather([(job.rows, job.seed, ran.results)]).values()
+    assert rohith2020.over_folds('own')(ours) == pytest.approx(
+      [100 * np.mean([e.mean_client_accuracy for e in own])]
+    )
+    assert rohith2020.over_folds('own', 'precision')(ours) == pytest.approx(
+      [100 * np.mean([e.precision for e in own])]
+    )
+    fedavg = np.mean([fold.baseline.evaluation.clients.recall for fold in each])
+    assert rohith2020.over_folds(BASELINE, 'recall')(ours) == pytest.approx([100 * fedavg])
+  assert [ran.trained for ran in runs_lib.run_all(jobs, store, SILENT, Machine(), runs_in_parallel=2)] == [
+    0,
+    0,
+  ]
+  next(jobs[0].folder.root.glob('folds/01/results.json')).unlink()
+  assert not cross_validation.is_done(jobs[0].folder, jobs[0].config)
 
 
 @pytest.mark.tensorflow

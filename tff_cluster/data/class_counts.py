@@ -17,7 +17,7 @@ class RowMetrics(records.Record):
   Attributes:
     accuracy: Share of the rows whose label was predicted.
     precision, recall: Macro.
-    loss: Mean cross-entropy in nats; None where it is not finite.
+    loss: Mean of what clients minimise, in nats (cross-entropy, where nothing else was asked for); None where it is not finite.
   """
 
   accuracy: float

@@ -100,6 +100,12 @@ class DataConfig:
     choices=('split', 'all'),
     applies=('partition', tuple(kind for kind in GROUPED if kind != 'mixture')),
   )
+  test_rows: str = option(
+    'split',
+    'Whether clients split the test rows, or each is tested on all of them, relabelled the way of its planted group.',
+    choices=('split', 'all'),
+    applies=('partition', ('label_swapped', 'label_permuted')),
+  )
   angles: str | None = option(
     None,
     'By how many degrees each planted group is turned anticlockwise, such as 0,15,90; default: quarter turns, and for more than '

@@ -22,7 +22,7 @@ class Partition:
     client_ids: The clients' ids.
     train_rows: int64[rows of the client] for each client, positions in the source's training rows; what is
       kept for validation is still among them.
-    test_rows: Likewise, positions in the source's test rows.
+    test_rows: Likewise, positions in the source's test rows; none where every client is tested on all of them (test_rows).
     train_groups, test_groups: int64[rows of the client] for each client, the planted group of each row.
     transform: What rows of a group undergo.
     truths: Planted memberships, float64[groups, clients] each; see population.Population.
@@ -68,7 +68,10 @@ def make_partition(source: Source, config: DataConfig) -> Partition:
   counts = label_table([source.train_y[r] for r in train], source.num_classes)
   if config.partition != 'by_writer':
     table = label_table([kinds[r] for r in train], int(max(kinds.max(), test_kinds.max())) + 1)
-    test = _test_rows(source, test_kinds, config, table, holds)
+    if config.test_rows == 'all':
+      test = [np.empty(0, np.int64)] * len(ids)
+    else:
+      test = _test_rows(source, test_kinds, config, table, holds)
   return Partition(
     client_ids=ids,
     train_rows=train,

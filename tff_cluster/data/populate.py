@@ -9,7 +9,7 @@ from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data import malicious, new_clients, sources
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.partition import Partition, make_partition
-from tff_cluster.data.population import Population, Split
+from tff_cluster.data.population import Population, SharedSplit, Split
 from tff_cluster.data.source import Source, hold_out
 
 
@@ -29,7 +29,8 @@ def build_population(
 ) -> Population:
   """Loads, partitions, transforms and splits.
 
-  The clients' test rows have the label shares and groups of their training rows. The global test set is the
+  The clients' test rows have the label shares and groups of their training rows, or are the global test set with their group's
+  labels (test_rows). The global test set is the
   source's test set, untransformed; for a source without one it is the rows that are held out before the partition, and for
   by_writer the test rows of the clients that take part (of all of them without new clients, see data/new_clients.py).
 
@@ -67,7 +68,9 @@ def build_population(
     client_ids=partition.client_ids,
     train=_split(source, partition, trains),
     validation=_split(source, partition, validations),
-    test=_split(source, partition, tests),
+    test=_shared(partition, global_x, global_y)
+    if config.test_rows == 'all'
+    else _split(source, partition, tests),
     global_test_x=global_x,
     global_test_y=global_y,
     num_classes=source.num_classes,
@@ -148,6 +151,13 @@ def _split(source: Source, partition: Partition, held: list[_Held]) -> Split:
   partition.transform.apply(x, y, np.concatenate([h.groups for h in held]))
   offsets = np.concatenate([[0], np.cumsum([len(h.rows) for h in held])]).astype(np.int64)
   return Split(x, y, offsets)
+
+
+def _shared(partition: Partition, x: np.ndarray, y: np.ndarray) -> SharedSplit:
+  """Returns the global test set as each client has it: with the labels of its group."""
+  maps = partition.transform.label_maps
+  assert maps is not None  # The option applies to partitions that map labels only.
+  return SharedSplit(x, maps[:, y], partition.truths['group'].argmax(axis=0))
 
 
 def _take_labels(source: Source, rows: np.ndarray) -> np.ndarray:

@@ -1,8 +1,10 @@
 """The clients and their rows: what every phase trains and measures on."""
 
+import abc
 import collections
 import dataclasses
 import functools
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -27,9 +29,48 @@ def cohort_size(fraction: float, members: int) -> int:
   return max(int(fraction * members + 1e-9), 1)
 
 
+class ClientRows(abc.ABC):
+  """The rows of one kind (train, validation or test) of all clients, as what trains and measures sees them."""
+
+  _digests: dict[int, str]
+
+  @property
+  @abc.abstractmethod
+  def counts(self) -> np.ndarray:
+    """int64[clients], rows of each client."""
+
+  @abc.abstractmethod
+  def client(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns views of client k's rows: x [rows of k, ...] and y int32[rows of k]."""
+
+  @abc.abstractmethod
+  def alike(self, k: int) -> int:
+    """Returns the first client whose rows and labels are the same as client k's: what is measured on the one holds for the other."""
+
+  @abc.abstractmethod
+  def together(self, first: int, stop: int) -> tuple[np.ndarray, list[slice]]:
+    """Returns the rows x of clients first to stop - 1, none twice, and where those of each of these clients lie in them."""
+
+  @property
+  @abc.abstractmethod
+  def rows_added(self) -> np.ndarray:
+    """int64[clients], how many rows each client adds to those of the clients before it."""
+
+  def digest(self, k: int) -> str:
+    """Returns the digest of client k's rows, computed when it is first asked for."""
+    k = self.alike(k)
+    if k not in self._digests:
+      self._digests[k] = digests.of_arrays(self.client(k))
+    return self._digests[k]
+
+  def label_counts(self, num_classes: int) -> np.ndarray:
+    """Returns int64[clients, classes], how often each client has each label."""
+    return label_table([self.client(k)[1] for k in range(len(self.counts))], num_classes)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Split:
-  """One split (train, validation or test) of all clients, client after client.
+class Split(ClientRows):
+  """Rows that clients have to themselves, client after client.
 
   Attributes:
     x: [rows, ...], of the source's type: uint8 (models see it divided by 255), int8 (codes of characters) or float32.
@@ -42,16 +83,25 @@ class Split:
   offsets: np.ndarray
   _digests: dict[int, str] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
-  def digest(self, k: int) -> str:
-    """Returns the digest of client k's rows, computed when it is first asked for."""
-    if k not in self._digests:
-      self._digests[k] = digests.of_arrays(self.client(k))
-    return self._digests[k]
+  @property
+  def counts(self) -> np.ndarray:
+    return np.diff(self.offsets)
 
   def client(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns views of client k's rows: x [rows of k, ...] and y int32[rows of k]."""
     start, stop = self.offsets[k], self.offsets[k + 1]
     return self.x[start:stop], self.y[start:stop]
+
+  def alike(self, k: int) -> int:
+    return k
+
+  def together(self, first: int, stop: int) -> tuple[np.ndarray, list[slice]]:
+    start, offsets = self.offsets[first], self.offsets[first : stop + 1] - self.offsets[first]
+    places = [slice(one, other) for one, other in itertools.pairwise(offsets.tolist())]
+    return self.x[start : start + offsets[-1]], places
+
+  @property
+  def rows_added(self) -> np.ndarray:
+    return self.counts
 
   def take(self, clients: np.ndarray) -> 'Split':
     """Returns the rows of some clients, int64[taken] positions, one client after the other."""
@@ -59,14 +109,58 @@ class Split:
     offsets = np.concatenate([[0], np.cumsum(self.counts[clients])]).astype(np.int64)
     return Split(self.x[rows], self.y[rows], offsets)
 
+  def check(self, name: str) -> None:
+    """Raises InputError where the arrays do not fit one another."""
+    if self.offsets[0] != 0 or (np.diff(self.offsets) < 0).any():
+      raise InputError(f'{name} has offsets that do not start at 0 and ascend')
+    if not self.offsets[-1] == len(self.x) == len(self.y):
+      raise InputError(
+        f'{name} has {len(self.x)} rows, {len(self.y)} labels and offsets up to {self.offsets[-1]}'
+      )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SharedSplit(ClientRows):
+  """Rows that all clients have, with the labels of the client's group: the test sets of equation 7 of Sattler et al. 2019.
+
+  Attributes:
+    x: [rows, ...], of the source's type, once for all clients.
+    y: int32[groups, rows], the class labels that each group gives them.
+    groups: int64[clients], the group of each client.
+  """
+
+  x: np.ndarray
+  y: np.ndarray
+  groups: np.ndarray
+  _digests: dict[int, str] = dataclasses.field(default_factory=dict, init=False, repr=False)
+
   @property
   def counts(self) -> np.ndarray:
-    """int64[clients], rows of each client."""
-    return np.diff(self.offsets)
+    return np.full(len(self.groups), len(self.x), np.int64)
 
-  def label_counts(self, num_classes: int) -> np.ndarray:
-    """Returns int64[clients, classes], how often each client has each label."""
-    return label_table([self.client(k)[1] for k in range(len(self.counts))], num_classes)
+  def client(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+    return self.x, self.y[self.groups[k]]
+
+  def alike(self, k: int) -> int:
+    return int(np.argmax(self.groups == self.groups[k]))
+
+  def together(self, first: int, stop: int) -> tuple[np.ndarray, list[slice]]:
+    return self.x, [slice(None)] * (stop - first)
+
+  @property
+  def rows_added(self) -> np.ndarray:
+    return np.where(np.arange(len(self.groups)) == 0, len(self.x), 0)
+
+  def take(self, clients: np.ndarray) -> 'SharedSplit':
+    """Returns the rows of some clients, int64[taken] positions."""
+    return SharedSplit(self.x, self.y, self.groups[clients])
+
+  def check(self, name: str) -> None:
+    """Raises InputError where the arrays do not fit one another."""
+    if self.y.ndim != 2 or self.y.shape[1] != len(self.x):
+      raise InputError(f'{name} has {len(self.x)} rows and labels of shape {list(self.y.shape)}')
+    if len(self.groups) and not 0 <= self.groups.min() <= self.groups.max() < len(self.y):
+      raise InputError(f'{name} has labels of {len(self.y)} groups, and clients of others')
 
 
 def natural_key(client_id: str) -> list[tuple[bool, int, str]]:
@@ -85,7 +179,7 @@ class Population:
   Attributes:
     name: How people call it, for instance 'mnist label_swapped'.
     client_ids: The clients' ids, distinct.
-    train, validation, test: The clients' own rows. Test rows are for reports only.
+    train, validation, test: The clients' rows. Test rows are for reports only, and may be the same for all clients.
     global_test_x, global_test_y: [rows, ...] and int32[rows], the test set that belongs to nobody.
     num_classes: Labels are 0 .. num_classes - 1.
     truths: Planted memberships by name, float64[groups, clients] each, columns sum to at least 1;
@@ -98,7 +192,7 @@ class Population:
   client_ids: tuple[str, ...]
   train: Split
   validation: Split
-  test: Split
+  test: Split | SharedSplit
   global_test_x: np.ndarray
   global_test_y: np.ndarray
   num_classes: int
@@ -125,12 +219,7 @@ class Population:
       )
     for name in ('train', 'validation', 'test'):
       split = getattr(self, name)
-      if split.offsets[0] != 0 or (np.diff(split.offsets) < 0).any():
-        raise InputError(f'{name} has offsets that do not start at 0 and ascend')
-      if not split.offsets[-1] == len(split.x) == len(split.y):
-        raise InputError(
-          f'{name} has {len(split.x)} rows, {len(split.y)} labels and offsets up to {split.offsets[-1]}'
-        )
+      split.check(name)
       if len(split.y) and not 0 <= split.y.min() <= split.y.max() < self.num_classes:
         raise InputError(
           f'{name} has labels from {split.y.min()} to {split.y.max()}, allowed are 0 to {self.num_classes - 1}'
@@ -140,8 +229,8 @@ class Population:
           f'{name} has {split.x.dtype} rows of shape {split.x.shape[1:]}, the global test set '
           f'{self.global_test_x.dtype} rows of shape {self.global_test_x.shape[1:]}'
         )
-      if len(split.offsets) != len(self.client_ids) + 1:
-        raise InputError(f'{name} has {len(split.offsets) - 1} clients, expected {len(self.client_ids)}')
+      if len(split.counts) != len(self.client_ids):
+        raise InputError(f'{name} has {len(split.counts)} clients, expected {len(self.client_ids)}')
       empty = np.flatnonzero(split.counts == 0)
       if len(empty):
         raise InputError(
@@ -202,7 +291,7 @@ class Population:
       for k in range(self.num_clients)
     ]
     return tuple(
-      digests.of_json([client_id, *(digests.of_arrays(split.client(k)) for split in splits), *altered[k]])
+      digests.of_json([client_id, *(split.digest(k) for split in splits), *altered[k]])
       for k, client_id in enumerate(self.client_ids)
     )
 

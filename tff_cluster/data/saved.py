@@ -3,11 +3,12 @@
 import json
 import os
 import pathlib
+from collections.abc import Mapping
 
 import numpy as np
 
 from tff_cluster.base.errors import EnvironmentFault
-from tff_cluster.data.population import Population, Split
+from tff_cluster.data.population import Population, SharedSplit, Split
 from tff_cluster.storage import files
 
 _SPLITS = ('train', 'validation', 'test')
@@ -23,7 +24,10 @@ def save_population(population: Population, path: str | os.PathLike[str]) -> Non
   arrays = {'global_test_x': population.global_test_x, 'global_test_y': population.global_test_y}
   for name in _SPLITS:
     split = getattr(population, name)
-    arrays |= {f'{name}_x': split.x, f'{name}_y': split.y, f'{name}_offsets': split.offsets}
+    if isinstance(split, SharedSplit):  # Its rows are those of the global test set.
+      arrays |= {f'{name}_y': split.y, f'{name}_groups': split.groups}
+    else:
+      arrays |= {f'{name}_x': split.x, f'{name}_y': split.y, f'{name}_offsets': split.offsets}
   arrays |= {f'truth_{i}': truth for i, truth in enumerate(population.truths.values())}
   if population.update_scales is not None:
     arrays['update_scales'] = population.update_scales
@@ -56,10 +60,20 @@ def load_population(path: str | os.PathLike[str]) -> Population:
   return Population(
     name=about['name'],
     client_ids=tuple(about['client_ids']),
-    **{s: Split(arrays[f'{s}_x'], arrays[f'{s}_y'], arrays[f'{s}_offsets']) for s in _SPLITS},
+    train=_own(arrays, 'train'),
+    validation=_own(arrays, 'validation'),
+    test=_shared(arrays, 'test') if 'test_groups' in arrays else _own(arrays, 'test'),
     global_test_x=arrays['global_test_x'],
     global_test_y=arrays['global_test_y'],
     num_classes=about['num_classes'],
     truths={name: arrays[f'truth_{i}'] for i, name in enumerate(about['truths'])},
     update_scales=arrays.get('update_scales'),
   )
+
+
+def _shared(arrays: Mapping[str, np.ndarray], name: str) -> SharedSplit:
+  return SharedSplit(arrays['global_test_x'], arrays[f'{name}_y'], arrays[f'{name}_groups'])
+
+
+def _own(arrays: Mapping[str, np.ndarray], name: str) -> Split:
+  return Split(arrays[f'{name}_x'], arrays[f'{name}_y'], arrays[f'{name}_offsets'])

@@ -87,6 +87,11 @@ class ExperimentConfig:
         f'{argument("new_clients", self.data.new_clients)} does not apply with {argument("num_folds", self.evaluation.num_folds)}: folds measure '
         'clients that take part; leave one of the two out'
       )
+    if self.data.test_rows == 'all' and self.evaluation.num_folds:
+      raise InputError(
+        f'{argument("test_rows", "all")} does not apply with {argument("num_folds", self.evaluation.num_folds)}: folds test each client '
+        'on rows of its own'
+      )
     if self.evaluation.num_folds == 1:
       raise InputError(f'{argument("num_folds", 1)}: cross-validation needs at least 2 folds (or 0 for none)')
     if self.data.noise_clients > 0.0 and not dataset.takes_noise:

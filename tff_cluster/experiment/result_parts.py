@@ -244,11 +244,12 @@ class Malicious(records.Record):
 
 @dataclasses.dataclass(frozen=True)
 class OverFolds(records.Record):
-  """Mean client accuracy over folds with Student's 95% interval, and mean macro recall."""
+  """Mean client accuracy over folds with Student's 95% interval, and means of macro precision and recall over all test rows of a fold."""
 
   mean: float
   low: float
   high: float
+  precision: float
   recall: float
 
 

@@ -15,6 +15,7 @@ from tff_cluster.models.builtin import MODELS
 
 INITIALIZERS = ('model', 'fan_in_uniform')
 STARTS = ('members_mean', 'global_model')
+LOSSES = ('cross_entropy', 'double_softmax')
 AGGREGATORS = ('mean', 'zeroing', 'clipping', 'robust')
 CLIENT_OPTIMIZERS = ('sgd', 'momentum', 'adam')
 SERVER_OPTIMIZERS = (*CLIENT_OPTIMIZERS, 'yogi')
@@ -22,7 +23,7 @@ SERVER_OPTIMIZERS = (*CLIENT_OPTIMIZERS, 'yogi')
 PERSONALIZED = {'local': 'every client alone', 'fine_tuning': 'fine-tuned FedAvg', 'ditto': 'Ditto'}
 # Fields that say how clients and server step; at their defaults it is the federated averaging of McMahan et al. 2017.
 _OPTIMIZATION = (
-  'client_optimizer', 'momentum', 'weight_decay', 'learning_rate_decay', 'proximal_mu', 'server_optimizer',
+  'loss', 'client_optimizer', 'momentum', 'weight_decay', 'learning_rate_decay', 'proximal_mu', 'server_optimizer',
   'server_learning_rate', 'server_momentum',
 )  # fmt: skip
 
@@ -39,6 +40,12 @@ class TrainingConfig:
     "Initial weights: the model's own (Glorot uniform for the built-in ones), or kernels and biases from "
     'U(-1/sqrt(fan in), 1/sqrt(fan in)), the default of PyTorch.',
     choices=INITIALIZERS,
+  )
+  loss: str = option(
+    'cross_entropy',
+    'What clients minimise: cross-entropy, or that of probabilities which are put through a softmax once more, as PyTorch has it where a '
+    'model that ends in a softmax is trained with CrossEntropyLoss.',
+    choices=LOSSES,
   )
   phase1_rounds: int = option(
     20,

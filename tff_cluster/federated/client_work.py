@@ -75,7 +75,7 @@ class Model:
 
   Attributes:
     weights: The seeded initial weights, float32 arrays, trainable ones only.
-    loss: (weights, x float32 [batch, ...], y int32[batch], seed=None) -> per-example cross-entropy float32[batch]
+    loss: (weights, x float32 [batch, ...], y int32[batch], seed=None) -> per-example loss float32[batch] (`per_example_loss`)
       and predicted label int32[batch]. Of a model that draws: with dropout from the seed int32[2], or without.
     probabilities: (weights, x float32 [batch, ...]) -> float32[batch, classes].
     x_spec: The spec of a client's rows x: [None, ...].
@@ -106,12 +106,35 @@ class Model:
     return tff.types.tensorflow_to_type(tuple(tf.TensorSpec(w.shape, w.dtype) for w in self.weights))
 
 
-def model_from_keras(keras_model: tf.keras.Model, x_dtype: np.dtype | type[np.number]) -> Model:
+def per_example_loss(
+  y: tf.Tensor, outputs: tf.Tensor, probabilities: bool, double_softmax: bool
+) -> tf.Tensor:
+  """Returns the cross-entropy of each example in nats, float32[batch].
+
+  Args:
+    y: int32[batch].
+    outputs: float32[batch, classes], of a model.
+    probabilities: Whether the outputs are probabilities; else they are logits.
+    double_softmax: Whether the probabilities are taken for logits, and so put through a softmax once more. Cross-entropy is then
+      between log(e + classes - 1) - 1, where the model is sure and right, and log(e + classes - 1). The loss that the printed
+      numbers of Miles et al. 2024 imply.
+  """
+  if double_softmax:
+    # Keras would take the logits back that a softmax was made of.
+    shares = outputs if probabilities else tf.nn.softmax(outputs)
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(y, shares)
+  return tf.keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=not probabilities)
+
+
+def model_from_keras(
+  keras_model: tf.keras.Model, x_dtype: np.dtype | type[np.number], double_softmax: bool = False
+) -> Model:
   """Returns the model as functions of its weights.
 
   Args:
     keras_model: As models.build.build returns it.
     x_dtype: The dtype of the rows: uint8 rows are divided by 255, others taken as they are.
+    double_softmax: See `per_example_loss`.
 
   Raises:
     InputError: if its weights are not float32, it cannot be taken apart (see keras_graph), draws random numbers or uses
@@ -148,7 +171,7 @@ def model_from_keras(keras_model: tf.keras.Model, x_dtype: np.dtype | type[np.nu
     weights: Tensors, x: tf.Tensor, y: tf.Tensor, seed: tf.Tensor | None = None
   ) -> tuple[tf.Tensor, tf.Tensor]:
     outputs = outputs_of(weights, x, seed)
-    each = tf.keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=not probabilities)
+    each = per_example_loss(y, outputs, probabilities, double_softmax)
     return each, tf.argmax(outputs, axis=1, output_type=tf.int32)
 
   with tf.Graph().as_default() as graph:

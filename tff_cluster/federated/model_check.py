@@ -100,7 +100,13 @@ class _Asked:
       self._context.result().close()
 
 
-def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.ndarray, y: np.ndarray) -> None:
+def check(
+  make: Callable[[], tf.keras.Model],
+  model: client_work.Model,
+  x: np.ndarray,
+  y: np.ndarray,
+  double_softmax: bool = False,
+) -> None:
   """Compares a model's numbers in the worker with Keras's.
 
   Args:
@@ -109,6 +115,7 @@ def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.nd
     model: The model as the worker is to get it.
     x: [rows, ...], at least one row as clients have them; the first MOST_ROWS are used.
     y: int32[rows].
+    double_softmax: Which loss the model was made for; see client_work.per_example_loss.
 
   Raises:
     InputError: if they differ, with what differed.
@@ -124,7 +131,7 @@ def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.nd
       open_workers.enter_context(contextlib.closing(_Asked(parallel, onednn)))
       for parallel, onednn in ((_SIDE_BY_SIDE, True), (1, True), (1, False))
     )
-    _trace(computations, make, clients)
+    _trace(computations, make, clients, double_softmax)
     beside_updates = together.ask(_updates, computations, beside)
     alone_updates = alone.ask(_updates, computations, [*step, *steps])
     plain_updates = plain.ask(_updates, computations, step)
@@ -133,7 +140,7 @@ def check(make: Callable[[], tf.keras.Model], model: client_work.Model, x: np.nd
     )
     keras_model = make()
     names = [weight.name for weight in keras_model.trainable_weights]
-    expected = _by_keras(keras_model, clients)
+    expected = _by_keras(keras_model, clients, double_softmax)
     updates = alone_updates.result()
     found = _Numbers(updates[: len(step)], [np.asarray(each) for each in predicted.result()])
     _compare_side_by_side(beside_updates.result(), updates[len(step) :])
@@ -158,22 +165,27 @@ def _trace(
   computations: tff_computations.Computations,
   make: Callable[[], tf.keras.Model],
   clients: Sequence[tuple[np.ndarray, np.ndarray]],
+  double_softmax: bool,
 ) -> None:
   """Builds the computations, and compiles once what several workers get. Raises InputError where that fails."""
   try:
     connection.compiled(computations.local_updates)
     _ = computations.predict
   except Exception as error:
-    _by_keras(make(), clients)  # It says better what is wrong.
+    _by_keras(make(), clients, double_softmax)  # It says better what is wrong.
     raise InputError(
       f'this Keras model cannot be trained: {type(error).__name__}: {_first_line(error)}'
     ) from error
 
 
-def _by_keras(keras_model: tf.keras.Model, clients: Sequence[tuple[np.ndarray, np.ndarray]]) -> _Numbers:
+def _by_keras(
+  keras_model: tf.keras.Model, clients: Sequence[tuple[np.ndarray, np.ndarray]], double_softmax: bool
+) -> _Numbers:
   """Returns what Keras gives, in this process. Raises InputError where it fails."""
   probabilities = models_build.outputs_probabilities(keras_model)
-  cross_entropy = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=not probabilities)
+  cross_entropy = tf.keras.losses.SparseCategoricalCrossentropy(
+    from_logits=double_softmax or not probabilities
+  )
   weights = keras_model.trainable_variables
   updates, predicted = [], []
   for x, y in clients:
@@ -181,7 +193,10 @@ def _by_keras(keras_model: tf.keras.Model, clients: Sequence[tuple[np.ndarray, n
     try:
       keras_graph.draw_from(keras_model, tf.constant([_SEED, 0]))
       with tf.GradientTape() as tape:
-        loss = cross_entropy(y, keras_model(rows, training=True))
+        outputs = keras_model(rows, training=True)
+        if double_softmax:  # Behind an identity Keras does not know what the probabilities were made of.
+          outputs = tf.identity(outputs) if probabilities else tf.nn.softmax(outputs)
+        loss = cross_entropy(y, outputs)
       gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
       outputs = keras_model(rows, training=False)
     except Exception as error:

@@ -123,7 +123,7 @@ class Trainer:
     """Returns what rounds of FedAvg of int64[members] cost."""
     return sum((self.cost(self.cohort(members, number)) for number in rounds), Cost())
 
-  def cost_of_measuring(self, split: population_lib.Split, clients: np.ndarray, models: int = 1) -> Cost:
+  def cost_of_measuring(self, split: population_lib.ClientRows, clients: np.ndarray, models: int = 1) -> Cost:
     """Returns what it costs that each of int64[clients] receives models and puts its rows of a split through each."""
     sent = models * len(clients)
     return Cost(
@@ -277,7 +277,7 @@ class Trainer:
     return -total / np.float32(found['sum']['weight'])
 
   def row_losses(
-    self, models: Sequence[Weights], split: population_lib.Split, clients: Sequence[int] | np.ndarray
+    self, models: Sequence[Weights], split: population_lib.ClientRows, clients: Sequence[int] | np.ndarray
   ) -> list[np.ndarray]:
     """Returns float32[models, rows] for each client, the cross-entropy of each of its rows under each model.
 
@@ -291,7 +291,7 @@ class Trainer:
     return [np.concatenate([np.asarray(part) for part in each]) for each in zip(*parts, strict=True)]
 
   def measure(
-    self, weights: Weights, split: population_lib.Split, clients: Sequence[int] | np.ndarray
+    self, weights: Weights, split: population_lib.ClientRows, clients: Sequence[int] | np.ndarray
   ) -> class_counts.Scores:
     """Measures one model on the rows of some clients.
 
@@ -301,20 +301,22 @@ class Trainer:
     return self.measure_splits(weights, [split], clients)[0]
 
   def measure_splits(
-    self, weights: Weights, splits: Sequence[population_lib.Split], clients: Sequence[int] | np.ndarray
+    self, weights: Weights, splits: Sequence[population_lib.ClientRows], clients: Sequence[int] | np.ndarray
   ) -> list[class_counts.Scores]:
-    """Measures one model on several splits of some clients; the model is sent once.
+    """Measures one model on several splits of some clients; the model is sent once, and clients with the same rows are measured once.
 
     Returns:
       Scores for each split, one row a client of `clients`.
     """
-    jobs = [self._measured(split, int(k)) for split in splits for k in clients]
+    pairs = [(number, split.alike(int(k))) for number, split in enumerate(splits) for k in clients]
+    few = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
+    jobs = [self._measured(splits[number], k) for number, k in few]
     found = list(self.workers.each(self.computations.evaluate, [list(weights)], jobs))
-    step = len(clients)
-    return [_scores(found[first : first + step]) for first in range(0, len(jobs), step)]
+    every, step = [found[few[pair]] for pair in pairs], len(clients)
+    return [_scores(every[first : first + step]) for first in range(0, len(pairs), step)]
 
   def measure_each(
-    self, models: Sequence[Weights], split: population_lib.Split, users: Sequence[np.ndarray]
+    self, models: Sequence[Weights], split: population_lib.ClientRows, users: Sequence[np.ndarray]
   ) -> class_counts.Scores:
     """Measures every model on the rows of the clients that use it.
 
@@ -331,9 +333,11 @@ class Trainer:
       found = [self.measure(weights, split, clients) for weights, clients in zip(models, users, strict=True)]
       return class_counts.concatenate(found)
     # Many small models with few users each: calls would take longer than what is computed.
-    pairs = [(model, int(k)) for model, clients in enumerate(users) for k in clients]
-    jobs = [self._measured(split, client, models[model]) for model, client in pairs]
-    return _scores(list(self.workers.each(self.computations.evaluate_each, [], jobs, size)))
+    pairs = [(model, split.alike(int(k))) for model, clients in enumerate(users) for k in clients]
+    few = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
+    jobs = [self._measured(split, client, models[model]) for model, client in few]
+    found = list(self.workers.each(self.computations.evaluate_each, [], jobs, size))
+    return _scores([found[few[pair]] for pair in pairs])
 
   def measure_global(self, weights: Weights) -> class_counts.Scores:
     """Measures one model on the global test set, sent in pieces so that they run side by side."""
@@ -423,7 +427,9 @@ class Trainer:
       jobs.append(dataclasses.replace(self._measured(population.train, k), beside=beside))
     return jobs
 
-  def _measured(self, split: population_lib.Split, client: int, model: Weights | None = None) -> jobs_lib.Job:
+  def _measured(
+    self, split: population_lib.ClientRows, client: int, model: Weights | None = None
+  ) -> jobs_lib.Job:
     """Returns a client with its rows of a split, and with a model of its own where it brings one."""
     x, y = split.client(client)
     beside = {} if model is None else {'weights': list(model)}

@@ -176,7 +176,7 @@ def _population(population: population_lib.Population) -> Population:
     Rows(
       len(population.train.y),
       len(population.validation.y),
-      len(population.test.y),
+      int(population.test.counts.sum()),
       len(population.global_test_y),
     ),
     population.train.label_counts(population.num_classes).tolist(),

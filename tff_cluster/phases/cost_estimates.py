@@ -65,13 +65,16 @@ class Estimate:
   clusters: Mapping[str, int | None]
 
 
-def with_folds(run: Run) -> list[Run]:
+def with_folds(run: Planned) -> list[Run]:
   """Returns a run and its folds, a run each."""
   count = run.config.evaluation.num_folds
   plain = dataclasses.replace(run.config, evaluation=dataclasses.replace(run.config.evaluation, num_folds=0))
   return [
-    dataclasses.replace(run, config=plain),
-    *(Run(f'fold {i + 1}', plain, fold_summary.fold_folder(run.folder, i), (i, count)) for i in range(count)),
+    Run(run.folder.root.name, plain, run.folder),
+    *(
+      Run(f'{run.folder.root.name}, fold {i + 1}', plain, fold_summary.fold_folder(run.folder, i), (i, count))
+      for i in range(count)
+    ),
   ]
 
 
@@ -85,7 +88,7 @@ def estimates(
 
   Args:
     runs: The runs.
-    store_dir: The store that they share; None: each has its own, in its folder.
+    store_dir: The store that those share that are no folds; None: each has its own, in its folder.
     progress, machine: See session.opened.
   """
   planned: dict[Path, int] = {}
@@ -95,7 +98,8 @@ def estimates(
     group = list(same)
     with tempfile.TemporaryDirectory() as scratch:
       root = Path(scratch)
-      (root / 'store').symlink_to((store_dir or group[0].folder.store).absolute())
+      shared = store_dir if group[0].fold is None else None  # A fold has a store of its own.
+      (root / 'store').symlink_to((shared or group[0].folder.store).absolute())
       with session.opened(RunFolder(root), group[0].config, progress, machine, group[0].fold) as first:
         for run in group:
           training = run.config.training

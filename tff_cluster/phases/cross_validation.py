@@ -14,6 +14,12 @@ from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files
 
 
+def is_done(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
+  """Tells whether there is nothing left to train or measure in a run and in its folds."""
+  folds = (fold_summary.fold_folder(folder, index) for index in range(config.evaluation.num_folds))
+  return main_job.is_done(folder, config) and all(fold.results.exists() for fold in folds)
+
+
 def run(
   folder: RunFolder,
   config: config_lib.ExperimentConfig,

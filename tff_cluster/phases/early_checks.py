@@ -105,7 +105,7 @@ def check_memory(config: ExperimentConfig, population: population_lib.Population
 
 def _outline_of(population: population_lib.Population) -> Outline:
   splits = (population.train, population.validation, population.test)
-  rows, one = sum(len(split.y) for split in splits), population.global_test_x[:1]
+  rows, one = sum(int(split.rows_added.sum()) for split in splits), population.global_test_x[:1]
   return Outline(rows + len(population.global_test_y), one.shape[1:], one.nbytes, population.num_classes)
 
 

@@ -37,6 +37,7 @@ def _summaries(each: list[results.Results]) -> dict[str, OverFolds]:
   return {
     name: OverFolds(
       *interval([e.clients.mean_client_accuracy for e in evaluations]),
+      float(np.mean([e.clients.precision for e in evaluations])),
       float(np.mean([e.clients.recall for e in evaluations])),
     )
     for name, evaluations in rows.items()

@@ -159,10 +159,10 @@ class Experiment:
 
     training, dtype = self.config.training, self.population.train.x.dtype
     local, server = optimizers_of(training)
-    key = (self.keras_model.to_json(), dtype.name, local, server, training.aggregator)
+    key = (self.keras_model.to_json(), dtype.name, local, server, training.aggregator, training.loss)
     if training.model in config_lib.MODELS and key in _computations:
       return _computations[key].with_weights([v.numpy() for v in self.keras_model.trainable_weights])
-    model = client_work.model_from_keras(self.keras_model, dtype)
+    model = client_work.model_from_keras(self.keras_model, dtype, training.loss == 'double_softmax')
     if training.model not in config_lib.MODELS:
       self._check(model)
     made = tff_computations.Computations(model, local, server, aggregators.build(training.aggregator))
@@ -193,7 +193,7 @@ class Experiment:
 
     if (name, self.config.data) not in _checked:
       x, y = (rows[: model_check.MOST_ROWS] for rows in (self.population.train.x, self.population.train.y))
-      model_check.check(self._made_model, model, x, y)
+      model_check.check(self._made_model, model, x, y, self.config.training.loss == 'double_softmax')
     _checked.add((name, self.config.data))
 
   @functools.cached_property

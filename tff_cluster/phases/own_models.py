@@ -61,7 +61,7 @@ def scores(
   models: Sequence[Weights],
   shares: np.ndarray,
   joins_predictions: bool,
-  splits: Sequence[population_lib.Split],
+  splits: Sequence[population_lib.ClientRows],
 ) -> list[class_counts.Scores]:
   """Returns the scores of every client's own model, for each split a row a client; arguments as for `measure`."""
   if joins_predictions:
@@ -73,33 +73,33 @@ def joined(
   experiment: live_experiment_lib.Experiment,
   models: Sequence[Weights],
   shares: np.ndarray,
-  split: population_lib.Split,
+  split: population_lib.ClientRows,
 ) -> class_counts.Scores:
   """Returns the scores of joined predictions on the rows of a split, a row a client."""
-  clients = np.repeat(np.arange(len(split.counts)), split.counts)
-  rows = np.zeros((len(split.y), experiment.population.num_classes))
+  x, places = split.together(0, len(split.counts))
 
   def predict(k: int) -> np.ndarray:
-    return expert_evaluation.finite(experiment.trainer.predict(models[k], split.x))
+    return expert_evaluation.finite(experiment.trainer.predict(models[k], x))
 
-  for k, found in experiment.each(predict, range(len(models))).items():
-    rows += shares[k, clients, None] * found
-  labels = rows.argmax(axis=1)
-  loss = -np.log(np.maximum(rows[np.arange(len(split.y)), split.y], _LEAST))
-  counted = [
-    class_counts.of_predictions(labels[first:last], split.y[first:last], experiment.population.num_classes)
-    for first, last in zip(split.offsets[:-1], split.offsets[1:], strict=True)
-  ]
-  return class_counts.Scores(
-    class_counts.concatenate(counted).counts, np.bincount(clients, loss, minlength=len(split.counts))
-  )
+  predicted = experiment.each(predict, range(len(models)))
+  counted, losses = [], []
+  for client, place in enumerate(places):
+    y = split.client(client)[1]
+    rows = np.zeros((len(y), experiment.population.num_classes))
+    for k, found in predicted.items():
+      rows += shares[k, client, None] * found[place]
+    counted.append(class_counts.of_predictions(rows.argmax(axis=1), y, experiment.population.num_classes))
+    losses.append(-np.log(np.maximum(rows[np.arange(len(y)), y], _LEAST)))
+  clients = np.repeat(np.arange(len(places)), split.counts)
+  loss_sum = np.bincount(clients, np.concatenate(losses), minlength=len(places))
+  return class_counts.Scores(class_counts.concatenate(counted).counts, loss_sum)
 
 
 def _mixed(
   experiment: live_experiment_lib.Experiment,
   models: Sequence[Weights],
   shares: np.ndarray,
-  splits: Sequence[population_lib.Split],
+  splits: Sequence[population_lib.ClientRows],
 ) -> list[class_counts.Scores]:
   """Returns the scores of models whose weights are means of the models', for each split a row a client."""
   columns, uses = np.unique(shares, axis=1, return_inverse=True)

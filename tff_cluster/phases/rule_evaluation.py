@@ -13,7 +13,6 @@ from tff_cluster.aggregation import rule as rule_lib
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.data import class_counts
-from tff_cluster.data import population as population_lib
 from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.phases import cluster_training, evaluation, expert_evaluation, own_models
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -111,14 +110,13 @@ class ClusterModels:
     population, member = self._experiment.population, self.assignment.membership > 0.0
     test, validation = population.test, population.validation
     row_bytes = 8 * len(self.models) * population.num_classes
-    for some in _portions((test.counts + validation.counts) * row_bytes):
+    for some in _portions((test.rows_added + validation.counts) * row_bytes):
       first, last = some[0], some[-1] + 1
-      rows = slice(test.offsets[first], test.offsets[last])
-      seen = slice(validation.offsets[first], validation.offsets[last])
-      outputs = self._probabilities(test.x[rows])
-      known = self._seen(rule, validation.x[seen], validation.y[seen])
-      for client in some:
-        own, own_seen = _own(test, client, first), _own(validation, client, first)
+      x, places = test.together(first, last)
+      seen, seen_places = validation.together(first, last)
+      seen_y = validation.y[validation.offsets[first] : validation.offsets[last]]
+      outputs, known = self._probabilities(x), self._seen(rule, seen, seen_y)
+      for client, own, own_seen in zip(some, places, seen_places, strict=True):
         yield (
           client,
           {
@@ -151,11 +149,6 @@ def of_phase2(experiment: live_experiment_lib.Experiment, label: str) -> Cluster
   clustering = next(each for each in experiment.config.clusterings if each.label == label)
   joins, best = clustering.rule.joins_predictions, loaded.phase2.best_validation
   return ClusterModels(experiment, loaded.assignment, loaded.models, best, joins)
-
-
-def _own(split: population_lib.Split, client: int, first: int) -> slice:
-  """Returns where a client's rows lie in those of a portion of clients that begins with `first`."""
-  return slice(split.offsets[client] - split.offsets[first], split.offsets[client + 1] - split.offsets[first])
 
 
 def _portions(sizes: np.ndarray) -> Iterator[list[int]]:

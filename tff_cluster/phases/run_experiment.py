@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_claim
+from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import assembly, cross_validation, failures, main_job, session
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
@@ -67,6 +68,21 @@ def run_experiment(
   """
   claim = run_claim.claim_output_dir(output_dir, config.validated(), store_dir)
   folder, config, progress = claim.folder, claim.config, progress or Silent()
+  done = run_with_folds(folder, config, progress, machine, export_models, claim)
+  if done.failed:
+    raise failures.ClusteringsFailed(done.failed, [c.label for c in folder.load_config().clusterings])
+  return done
+
+
+def run_with_folds(
+  folder: RunFolder,
+  config: config_lib.ExperimentConfig,
+  progress: live_experiment_lib.Progress,
+  machine: machine_lib.Machine,
+  export_models: bool = True,
+  claim: run_claim.Claim | None = None,
+) -> main_job.Done:
+  """Runs the experiment and its folds in a folder that this process holds; arguments and result as those of main_job.run."""
   done = main_job.run(folder, config, progress, machine, export_models=export_models, claim=claim)
   if config.evaluation.num_folds:
     config = folder.load_config()
@@ -74,6 +90,4 @@ def run_experiment(
     failures.drop(folder, config, failed)
     results = assembly.run_assembly(folder, session.clients(folder, config))
     done = main_job.Done(results, done.asked + asked, done.trained + trained, {**done.failed, **failed})
-  if done.failed:
-    raise failures.ClusteringsFailed(done.failed, [c.label for c in folder.load_config().clusterings])
   return done

@@ -142,12 +142,12 @@ def evaluators_section(results: Results) -> Section:
   ]
   if (validated := results.cross_validation) is not None:
     body = [
-        (name, percent(of.mean), percent(of.low), percent(of.high), percent(of.recall))
+        (name, percent(of.mean), percent(of.low), percent(of.high), percent(of.precision), percent(of.recall))
         for name, of in validated.evaluations.items()
     ]  # fmt: skip
-    caption = f'{validated.folds}-fold cross-validation: mean client accuracy with its 95% interval over folds, mean recall'
-    header = ('clustering / model', 'accuracy', 'low', 'high', 'recall')
-    tables.append(Table(header, body, (1, 2, 3, 4), caption))
+    caption = f'{validated.folds}-fold cross-validation: mean client accuracy with its 95% interval over folds, mean precision and recall'
+    header = ('clustering / model', 'accuracy', 'low', 'high', 'precision', 'recall')
+    tables.append(Table(header, body, range(1, len(header)), caption))
   return Section('Models of Phase 3', _TEMPLATE, 'evaluators', {'tables': tables})
 
 

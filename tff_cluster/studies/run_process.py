@@ -166,10 +166,12 @@ def _do(folder: RunFolder, machine: machine_lib.Machine) -> Answer:
 
 def _run(folder: RunFolder, machine: machine_lib.Machine) -> Answer:
   """Does the run in a folder that this process holds; raises Fault for whatever a person has to act on."""
-  from tff_cluster.phases import failures, main_job, run_experiment
+  from tff_cluster.phases import failures, run_experiment
 
   try:
-    done = main_job.run(folder, folder.load_config(), run_experiment.Silent(), machine, export_models=False)
+    done = run_experiment.run_with_folds(
+      folder, folder.load_config(), run_experiment.Silent(), machine, export_models=False
+    )
   except Exception as error:
     raise faults.of(error) or error from None
   if not done.failed:

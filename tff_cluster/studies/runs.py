@@ -11,7 +11,7 @@ from tff_cluster.base.words import plural
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment import run_claim
-from tff_cluster.phases import cost_estimates, main_job, run_experiment, session
+from tff_cluster.phases import cost_estimates, cross_validation, main_job, run_experiment, session
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import artifacts, travel
 from tff_cluster.studies import run_on_worker, run_process, runs_here
@@ -33,7 +33,7 @@ def run_all(
   stops waiting for is lost from where it was, but for what it has put into a store that its worker shares.
 
   Args:
-    planned: The runs; experiments without folds.
+    planned: The runs.
     store: Folder of the artifacts that they share.
     progress: Where progress is shown.
     machine: The machine, or the cluster.
@@ -80,7 +80,7 @@ def _elsewhere(
   left = {
     number: claim
     for number, claim in claims.items()
-    if claim.adds or not main_job.is_done(claim.folder, claim.config)
+    if claim.adds or not cross_validation.is_done(claim.folder, claim.config)
   }
   if machine.cluster is not None:
     return _on_cluster(left, store, progress, machine) if left else {}

@@ -12,7 +12,7 @@ from tff_cluster.data.dataset import Outline
 from tff_cluster.engine import free_memory
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import memory_need, run_claim
-from tff_cluster.phases import cost_estimates, early_checks, main_job, session
+from tff_cluster.phases import cost_estimates, cross_validation, early_checks, session
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.studies import run_process
 
@@ -35,7 +35,7 @@ def how_many(runs: Sequence[cost_estimates.Planned], machine: machine_lib.Machin
   if machine.cluster is not None:
     return 1
   most = min(asked or environment.available_cores() // 2, len(runs))
-  left = [run for run in runs if not main_job.is_done(run.folder, run.config)] if most > 1 else []
+  left = [run for run in runs if not cross_validation.is_done(run.folder, run.config)] if most > 1 else []
   most = min(most, len(left))
   if most < 2:
     return 1

@@ -10,8 +10,12 @@ from tff_cluster.scorecard import units
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.rows import BASELINE, Ours
 
-FEDAVG, FEDEX = 'fedavg_accuracy', 'fedex_accuracy'
-_WORDS = {FEDAVG: 'FedAvg without clusters', FEDEX: 'FedEx, all experts together'}
+FEDAVG, FEDAVG_LOSS, FEDEX = 'fedavg_accuracy', 'fedavg_loss', 'fedex_accuracy'
+_WORDS = {
+  FEDAVG: 'FedAvg without clusters',
+  FEDAVG_LOSS: 'FedAvg without clusters, loss',
+  FEDEX: 'FedEx, all experts together',
+}
 
 
 def expert_column(rank: int, loss: bool = False) -> str:
@@ -22,9 +26,11 @@ def expert_column(rank: int, loss: bool = False) -> str:
 def numbers(found: Ours) -> dict[str, list[float]]:
   """Returns our numbers of a row by column, one a seed; those that were not measured are left out.
 
-  Percentages, and losses as they are. An expert's rank is by accuracy; of equal ones the lower loss is better.
+  Percentages, and losses as they are, all of the double softmax. An expert's rank is by accuracy; of equal ones the lower loss is better.
   """
   columns: dict[str, list[float]] = {FEDAVG: list(found.baseline_global)}
+  if 'loss' in found.row.settings:  # What FedAvg is measured by is what it was trained by.
+    columns[FEDAVG_LOSS] = _fedavg_losses(found)
   for experts in found.experts:
     if experts is None:
       continue
@@ -40,6 +46,12 @@ def numbers(found: Ours) -> dict[str, list[float]]:
   return columns
 
 
+def _fedavg_losses(found: Ours) -> list[float]:
+  """Returns FedAvg's losses on the global test set after the last round, of the seeds where it is finite."""
+  tests = [run.results.baseline.evaluation.global_test for run in found.runs]
+  return [test.loss for test in tests if test is not None and test.loss is not None]
+
+
 def cell(row: str, column: str, printed: float | None) -> Cell:
   """Returns the cell of a column; None where N/A is printed.
 
@@ -49,6 +61,8 @@ def cell(row: str, column: str, printed: float | None) -> Cell:
   unit = units.LOSS if column.endswith('_loss') else units.PERCENT
   words = _WORDS.get(column) or column.replace('expert', 'expert ').replace('_', ', ')
   found = Cell(row, column, words, unit, lambda ours: numbers(ours).get(column, []), printed, decimals=2)
+  if column == FEDAVG_LOSS:
+    return dataclasses.replace(found, stage=BASELINE)
   if column != FEDAVG:
     return found
   return dataclasses.replace(

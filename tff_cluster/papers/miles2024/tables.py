@@ -12,12 +12,14 @@ Departures and choices:
   Clients are clustered by their weights after one round. Experts go on from the global model of that round
     (cluster_start=global_model); the paper does not say what they start from.
   The paper names PyTorch; the rows of its own names keep the initial weights of Keras, as all rows of this suite do, and those called
-    "PyTorch's weights" begin as PyTorch draws them. No printed number stands beside the latter, so that none is compared twice.
+    "PyTorch's weights" begin as PyTorch draws them (initializer=fan_in_uniform).
   The printed losses are those of a softmax that is put through a softmax once more: the least is 1.461, and experts that
     are sure of everything have 2.461 minus their accuracy, which fits every printed pair within 0.025 but one (52.91%
-    with 1.82). Ours are taken likewise (expert_loss_twice); that of FedAvg is not kept.
-    They imply that training, too, takes probabilities for logits. Ours does not: that would be a kind of output beside logits and
-    probabilities (models/build.py:outputs_probabilities, federated/client_work.py, its check against Keras in model_check.py).
+    with 1.82). Ours are taken likewise (expert_loss_twice); that of FedAvg is kept where it is what FedAvg was trained by.
+    They imply that training, too, takes probabilities for logits: a PyTorch model that ends in a softmax, and CrossEntropyLoss. The
+    rows of its own names are trained by cross-entropy, and those called "double softmax" by that loss (loss=double_softmax). The rows
+    with both variants are what we take the authors to have run. No printed number stands beside a variant, so that none is compared twice.
+    Figure 1 has no variants: its settings are those of McMahan et al. 2017, and FedAvg with each variant stands in the tables.
   "Best loss" is the lowest of a training; ours is that of the last round.
   Experts are ranked by accuracy, since the numbers of clusters mean nothing. One expert of table 1 is N/A. Table 2 prints
     "(3 Clusters)" at two experts that stand with those of four; they are read as "(4 Clusters)".
@@ -41,8 +43,10 @@ from tff_cluster.scorecard.rows import Row
 
 ROUNDS, ROUNDS_BEFORE = mcmahan2017.ROUNDS, 1
 NOISE = 0.15
-# What rows are called whose networks begin as PyTorch draws them.
-PYTORCH = 'PyTorch’s weights'
+# What rows are called whose networks begin as PyTorch draws them, or are trained by the loss that the printed numbers imply.
+PYTORCH, DOUBLE = 'PyTorch’s weights', 'double softmax'
+_SETTINGS = {PYTORCH: {'initializer': 'fan_in_uniform'}, DOUBLE: {'loss': 'double_softmax'}}
+_VARIANTS = ((PYTORCH,), (DOUBLE,), (PYTORCH, DOUBLE))
 # Of figures that show the clusters alone.
 _SMALL_CLUSTERS = Scale(
   'small', '20 clients with at most 150 rows', {'num_clients': 20, 'rows_per_client': 150}
@@ -96,16 +100,16 @@ PRINTED: Mapping[str, Mapping[str, Printed]] = MappingProxyType(
 )  # fmt: skip
 
 
-def _row(clusters: int, noise: bool, rounds: int = ROUNDS, variant: str = '') -> Row:
+def _row(clusters: int, noise: bool, rounds: int = ROUNDS, variant: tuple[str, ...] = ()) -> Row:
   settings: dict[str, Any] = {'phase1_rounds': ROUNDS_BEFORE, 'phase2_rounds': rounds - ROUNDS_BEFORE}
   if noise:
     settings['noise_clients'] = NOISE
-  if variant:
-    settings['initializer'] = 'fan_in_uniform'
+  for name in variant:
+    settings |= _SETTINGS[name]
   clustering = {
     'method': 'spectral', 'name': f'experts{clusters}', 'signature': 'weights', 'num_clusters': clusters,
   }  # fmt: skip
-  return Row(f'{clusters} clusters{f", {variant}" if variant else ""}', settings, clustering)
+  return Row(', '.join((f'{clusters} clusters', *variant)), settings, clustering)
 
 
 def _entry(
@@ -122,12 +126,12 @@ def _entry(
 def _table(name: str, title: str, noise: bool, note: str) -> Published:
   cells = [cell for row, printed in PRINTED[f'fedex/{name}'].items() for cell in _cells(row, printed)]
   rows = [_row(clusters, noise) for clusters in (3, 4)]
-  variants = [_row(clusters, noise, variant=PYTORCH) for clusters in (3, 4)]
-  cells += [
-    dataclasses.replace(readings.cell(row.name, column, None), is_added=True)
-    for row in variants
-    for column in (readings.FEDAVG, readings.FEDEX, readings.expert_column(1))
-  ]
+  variants = [_row(clusters, noise, variant=variant) for variant in _VARIANTS for clusters in (3, 4)]
+  for row in variants:
+    columns = [readings.FEDAVG, readings.FEDEX, readings.expert_column(1)]
+    if 'loss' in row.settings:
+      columns += [readings.FEDAVG_LOSS, readings.expert_column(1, loss=True)]
+    cells += [dataclasses.replace(readings.cell(row.name, column, None), is_added=True) for column in columns]
   sections = ('claims', 'numbers', 'experts', 'clusters', 'labels', 'choice', 'curves')
   return _entry(
     name,

@@ -13,7 +13,9 @@ Departures and choices:
     last round alone; a client's test rows are a share of that set.
   The paper's metrics are recall and accuracy (section 4.1), accuracy and precision (section 7.1), of which it prints accuracies; ours stand
     in the lines of macro precision and recall.
-  Ten-fold cross-validation (section 4.1) is asked for by num_folds=10 of any run; it trains ten times as much.
+  Ten-fold cross-validation (section 4.1) is a table of ours, `folds`, since no printed number says that it is of folds: mean client accuracy
+    with Student's 95% interval over the folds, and means of macro precision and recall. It trains the experiment once and once a fold.
+    With several seeds the ends of the intervals are means over seeds.
 """
 
 import dataclasses
@@ -85,6 +87,7 @@ SMALL = Scale(
   {}, {'kmeans': {'num_clusters': 4}}, preset='demo',
 )  # fmt: skip
 _TARGET = 0.99
+FOLDS = 10
 _STAGES = (PHASE1, BASELINE)
 _METRICS = ('precision', 'recall')
 
@@ -217,6 +220,44 @@ def _last_of_phase1(ours: Ours) -> str:
   return f'{ours.window_words(ours.runs[0].results.phase1.rounds)}, over clients'
 
 
+# Where a table of ours has its question from.
+_SECTIONS = {'folds': 'section 4.1'}
+_OF_FOLDS = {
+  'mean': 'mean client accuracy over folds',
+  'low': 'low end of its 95% interval over folds',
+  'high': 'high end of its 95% interval over folds',
+  'precision': 'macro precision',
+  'recall': 'macro recall',
+}
+
+
+def over_folds(name: str, metric: str = 'mean') -> Read:
+  """Reads a number over folds, in percent, of BASELINE or of an evaluation ('own', 'blended'); none where there are no folds."""
+
+  def read(ours: Ours) -> list[float]:
+    found = []
+    for run in ours.runs:
+      if run.results.cross_validation is not None and run.clustering is not None:
+        key = f'unclustered/{BASELINE}' if name == BASELINE else f'{run.clustering.label}/{name}'
+        found.append(100.0 * getattr(run.results.cross_validation.evaluations[key], metric))
+    return found
+
+  return read
+
+
+def _folds(row: Row) -> tuple[Cell, ...]:
+  """Returns what the folds say of FedAvg without clusters and of a row's clusters; none of it is printed."""
+  models = {BASELINE: 'FedAvg without clusters', 'own': 'own models', 'blended': 'blended models'}
+  return tuple(
+    Cell(
+      row.name, f'{name}_{metric}', f'{model}: {words}', units.PERCENT, over_folds(name, metric),
+      stage=BASELINE if name == BASELINE else CLUSTERS, source=f'{PAPER}, section 4.1', is_added=True,
+    )
+    for name, model in models.items()
+    for metric, words in _OF_FOLDS.items()
+  )  # fmt: skip
+
+
 def _entry(
   name: str, title: str, rows: tuple[Row, ...], cells: tuple[Cell, ...], note: str = ''
 ) -> Published:
@@ -224,7 +265,7 @@ def _entry(
     sections: tuple[str, ...] = ('claims', 'numbers', 'clusters', 'curves')
   else:
     sections = ('clients', 'claims', 'clusters', 'curves')
-  source = f'{PAPER}, {name.replace("table", "table ").replace("figure", "figure ")}'
+  source = f'{PAPER}, {_SECTIONS.get(name) or name.replace("table", "table ").replace("figure", "figure ")}'
   return Published(
     f'rohith2020/{name}', title, source, _PRESET, rows, note, 'with clusters', SMALL, cells, sections=sections
   )
@@ -235,6 +276,7 @@ _OPEN = (
   'distances is our threshold, the mean the paper’s.'
 )
 _ROWS = (KMEANS, DYNAMIC, QUANTILE)
+_ROWS_OF_FOLDS = tuple(dataclasses.replace(row, settings={'num_folds': FOLDS}) for row in _ROWS)
 PUBLISHED: Mapping[str, Published] = MappingProxyType(
   {
     entry.name: entry
@@ -250,6 +292,11 @@ PUBLISHED: Mapping[str, Published] = MappingProxyType(
       _entry(
         'table3', 'Accuracy on the global test set before and after clustering', _ROWS,
         (*_table3(KMEANS, '7.2.1', 92.5, 93.4, 93.4), *_table3(DYNAMIC, '7.2.2', 91.0, 93.0, 93.0), *_table3(QUANTILE, '7.2.2')), _OPEN,
+      ),
+      _entry(
+        'folds', f'{FOLDS}-fold cross-validation', _ROWS_OF_FOLDS, tuple(cell for row in _ROWS for cell in _folds(row)),
+        'The table is ours: section 4.1 says that 10-fold cross-validation was used, with recall and accuracy, and no table says that its '
+        'numbers are of folds. Each client’s own rows are cut in ten parts, and each part is tested on once.',
       ),
       _entry('figure4', 'Client accuracies before and after K-means', (KMEANS,), (), _OPEN),
       _entry('figure5', 'Client accuracies before and after dynamic clustering', (DYNAMIC, QUANTILE), (), _OPEN),

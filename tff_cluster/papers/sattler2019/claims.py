@@ -4,6 +4,8 @@ Departures and choices:
   "Around", "close to" and "immediate" need limits, which the claims name. "25% increase" is read as points.
   The paper says of "all clients" of the cluster that is split off first that they rise; results keep the mean over a half's clients in the
     rounds after a split, not each of them, so that the claim is checked on that mean: it can refute the paper's words, and not prove them.
+  Every client is tested on all of D^test with its group's labels (equation 7), so that clients of a group that have one model have one
+    accuracy: means are over groups of equal size, and "all clients" are four numbers as long as no group is split.
   That all clients' accuracy more than doubles is checked on every client, against its accuracy at the end of Phase 1: that is the Federated
     Learning solution, after 50 rounds.
   The rounds in which splits come are ours: a cluster trains 50 rounds before it may be split. What can fail is that three splits, one at a

@@ -130,12 +130,12 @@ def lines(covered: Iterable[Covered], with_rows: bool) -> Iterator[str]:
 
 def client_rounds(config: ExperimentConfig) -> int:
   """Returns the client-rounds that an experiment asks for at least: FedAvg without clusters for all rounds, and for each clustering
-  one cluster of everybody in Phase 2.
+  one cluster of everybody in Phase 2; all of it once more for each fold.
   """
   training = config.training
   cohort = cohort_size(training.cohort_fraction, config.data.num_clients)
   later = training.phase2_rounds * (1 + len(config.clusterings))
-  return cohort * (training.phase1_rounds + later)
+  return cohort * (training.phase1_rounds + later) * (1 + config.evaluation.num_folds)
 
 
 def verdict_words(published: str, kept: Iterable[Kept]) -> str:
