@@ -12,8 +12,11 @@ from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.papers import briggs2020
 from tff_cluster.papers.briggs2020 import rules, tables
 from tff_cluster.scorecard.rows import COLUMNS, Ours, Run
+from tff_cluster.studies.reproduction import runs
 
 TABLES = [f'fl_hc/table{number}' for number in range(1, 7)]
+# Table IV once more, with thresholds chosen in the last round.
+LATE = 'fl_hc/table4_late'
 FIGURES = [f'fl_hc/figure{number}' for number in range(1, 7)]
 BY_ROUNDS = [f'cf {cf}, n {n}' for cf in (0.1, 0.2, 0.5, 1.0) for n in (1, 3, 5, 10)]
 LINKAGES = {'cosine': ('average', 'complete', 'single'), 'L1': ('average', 'complete', 'single')}
@@ -49,7 +52,7 @@ def _fedavg(cell):
 
 
 def test_every_table_and_figure_is_there():
-  assert list(briggs2020.PUBLISHED) == [*TABLES, *FIGURES, 'fl_hc/iid']
+  assert list(briggs2020.PUBLISHED) == [*TABLES[:4], LATE, *TABLES[4:], *FIGURES, 'fl_hc/iid']
   expected = {name: BY_ROUNDS if name in TABLES[:3] else BY_METRIC for name in TABLES}
   expected['fl_hc/iid'] = BY_ROUNDS + BY_METRIC
   assert {name: [row.name for row in briggs2020.PUBLISHED[name].rows] for name in expected} == expected
@@ -127,7 +130,7 @@ def test_ratios_agree_on_fedavg():
   assert 43.0 < low < 44.0 < high < 44.1
 
 
-@pytest.mark.parametrize('name', [*TABLES, 'fl_hc/iid'])
+@pytest.mark.parametrize('name', [*TABLES, LATE, 'fl_hc/iid'])
 def test_settings_of_tables(name):
   for row in briggs2020.PUBLISHED[name].rows:
     before = row.settings['phase1_rounds']
@@ -136,13 +139,31 @@ def test_settings_of_tables(name):
       assert row.name == f'cf {row.settings["cohort_fraction"]}, n {before}'
     else:
       metric, linkage = row.name.lower().split(', ')
-      label, threshold = f'{metric}_{linkage}', 'validation'
+      label, threshold = f'{metric}_{linkage}', 'validation:last' if name == LATE else 'validation'
       assert (row.settings['cohort_fraction'], before) == (0.2, 10)
     assert row.settings['phase2_rounds'] == 50 - before
     assert row.clustering == {
       'method': 'hierarchical', 'name': label, 'signature': 'updates', 'metric': metric, 'linkage': linkage,
       'distance_threshold': threshold,
     }  # fmt: skip
+
+
+def test_the_late_choice_is_the_same_table_in_every_other_respect():
+  early, late = briggs2020.PUBLISHED['fl_hc/table4'], briggs2020.PUBLISHED[LATE]
+  assert late.preset == early.preset and late.small == early.small
+  assert [claim.words for claim in late.claims] == [claim.words for claim in early.claims]
+  for ours, theirs in zip(late.rows, early.rows, strict=True):
+    assert ours.name == theirs.name and ours.settings == theirs.settings
+    assert _cells(LATE, ours.name) == _cells('fl_hc/table4', ours.name)
+
+
+@pytest.mark.parametrize(('scale', 'rounds'), [('paper', 40), ('small', 5)])
+def test_a_late_choice_is_in_the_last_round_at_every_scale(scale, rounds, tmp_path):
+  published = briggs2020.PUBLISHED[LATE]
+  (job,) = runs.plan(published, published.scale(scale), (0,), tmp_path)
+  assert job.config.training.phase1_rounds == 10 and len(job.config.clusterings) == 10
+  for clustering in job.config.validated().clusterings:
+    assert clustering.rule.rounds_of_choice(clustering.options, job.config.training.phase2_rounds) == rounds
 
 
 def test_captions_of_figures():
@@ -232,10 +253,10 @@ def test_rows_of_one_training_decide_nothing_about_linkages():
   good = made_up.good(name)
   results = in_json.typed({'config': {}, 'artifacts': {'clusterings': {'one': [{'artifact': f'fedavg-{"1" * 24}', 'start_round': 0, 'rounds': [50]}]}}})  # fmt: skip
   clustering = in_json.record(Clustering, {'label': 'one'})
-  runs = tuple(Run(seed, results, clustering) for seed in range(3))
+  ours = tuple(Run(seed, results, clustering) for seed in range(3))
   rows = {}
   for key, found in stacked(good, good, good).items():
-    rows[key] = Ours(found.row, runs)
+    rows[key] = Ours(found.row, ours)
     rows[key].__dict__.update({k: v for k, v in found.__dict__.items() if k not in ('row', 'runs')})
   finding = claim.check(rows)
   assert finding.verdict == 'not decidable here' and 'one training' in finding.note

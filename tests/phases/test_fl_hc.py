@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from scipy.cluster import hierarchy
 
+from tests.phases import one_worker
 from tests.phases.conftest import CLIENTS, PHASE1, PHASE2, PLAIN
 from tests.phases.whole_run import WholeRun, changed
+from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig, EvaluationConfig, ExperimentConfig
-from tff_cluster.phases import evaluation, threshold_choice
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import cost_estimates, evaluation, run_experiment, threshold_choice
 
 pytestmark = pytest.mark.tensorflow
 
@@ -21,6 +24,16 @@ CONFIG = changed(
     ClusteringConfig('hierarchical', name='everybody', signature='updates', distance_threshold='1e9'),
   ),
   evaluation=EvaluationConfig(target_accuracy=TARGET),
+)
+# After one round of training one cluster is still ahead of the two groups, after nine it is not.
+LATE = changed(
+  CONFIG,
+  {'partition': 'rotated'},
+  {'phase1_rounds': 1, 'phase2_rounds': 8},
+  clusterings=tuple(
+    ClusteringConfig('hierarchical', name, signature='updates', linkage='ward', distance_threshold=threshold)
+    for name, threshold in (('first', 'validation'), ('third', 'validation:3'), ('last', 'validation:last'))
+  ),
 )
 
 
@@ -79,6 +92,64 @@ def test_the_cost_counts_the_update_round_the_cuts_that_were_not_kept_and_measur
   # Given again the choice trains nothing and has the same bits.
   again = WholeRun(CONFIG, finished.folder.root)
   assert again.done.trained == 0 and again.results.digest == finished.results.digest
+
+
+@pytest.fixture(scope='module')
+def late(tmp_path_factory):
+  return WholeRun(LATE, tmp_path_factory.mktemp('late') / 'run')
+
+
+def test_a_late_choice_takes_the_cut_that_is_best_then_and_tells_what_one_round_would_have_taken(late):
+  choices = {name: late.clustering(name).choice for name in ('first', 'third', 'last')}
+  assert [choice.rounds for choice in choices.values()] == [1, 3, 8]
+  counts = {name: [cut.num_clusters for cut in choice.candidates] for name, choice in choices.items()}
+  assert counts == {'first': [1, 2, 3, 4, 6, 8], 'third': [1, 2, 4, 8], 'last': [1, 2, 4, 8]}
+  assert choices['first'].best_after_one is None
+  first = dict(zip(counts['first'], choices['first'].candidates, strict=True))
+  for name in ('third', 'last'):
+    choice = choices[name]
+    validation = [round(cut.validation_accuracy, 9) for cut in choice.candidates]
+    assert choice.chosen == validation.index(max(validation))
+    early = [round(first[count].validation_accuracy, 9) for count in counts[name]]
+    assert choice.best_after_one == early.index(max(early))
+    # A choice looks at the round that it was asked to look at.
+    chosen, history = choice.candidates[choice.chosen], late.clustering(name).history
+    assert chosen.test_accuracy == history.test_accuracy[choice.rounds - 1]
+    assert chosen.validation_accuracy == history.validation_accuracy[choice.rounds - 1]
+  taken = {name: late.clustering(name).num_clusters for name in choices}
+  assert (taken['first'], taken['last']) == (1, 2)
+  assert late.clustering('last').recovery['group'].ari == 1.0
+  assert late.clustering('last').notes[-1].endswith('on validation rows after 8 rounds')
+
+
+@pytest.mark.parametrize(('name', 'rounds'), [('third', 3), ('last', 8)])
+def test_a_late_choice_counts_every_round_of_the_cuts_that_were_not_kept_and_trains_none_twice(
+  late, name, rounds
+):
+  clustering = late.clustering(name)
+  merges = hierarchy.linkage(late.signatures('updates').astype(np.float64), 'ward')
+  spent = []
+  for cut in clustering.choice.candidates:
+    sizes = np.bincount(hierarchy.fcluster(merges, cut.threshold, 'distance'))[1:]
+    spent.append(rounds * sum(max(size // 2, 1) for size in sizes))
+  kept = spent.pop(clustering.choice.chosen)
+  assert clustering.choice.cost.client_rounds == sum(spent)
+  # Validation rows are looked at once, in the round of the choice.
+  assert clustering.choice.cost.rows_forward == 4 * CLIENTS * 16
+  assert clustering.cost.client_rounds == kept // rounds * 8 + sum(spent) + CLIENTS
+  phase2 = late.folder.load_finished(late.folder.phase2('last'), phase_files.Phase2)
+  assert phase2.timing.client_rounds_trained == 0
+  again = WholeRun(LATE, late.folder.root)
+  assert again.done.trained == 0 and again.results.digest == late.results.digest
+
+
+def test_an_estimate_counts_the_rounds_of_each_cut_once(tmp_path):
+  config = changed(LATE, clusterings=LATE.clusterings[2:])
+  with one_worker.kept():
+    run = cost_estimates.Run('late', config, RunFolder(tmp_path / 'run'))
+    (estimate,) = cost_estimates.estimates([run], None, run_experiment.Silent())
+  # FedAvg has nine rounds of 4 clients. All 8 send an update. Cuts into 1, 2 and 4 train 4 clients a round, that into 8 all of them.
+  assert (estimate.asked, estimate.stored) == (9 * 4 + 8 + 8 * (4 + 4 + 4 + 8), 0)
 
 
 def test_a_client_exactly_at_the_target_has_reached_it(finished):

@@ -93,6 +93,7 @@ OWN = [
   ('report', '--output_dir={tmp}/empty --title=x', 'unknown flag --title'),
   # phases.clustering.
   ('clustering', '--signatures_file={tmp}/v.npz --method=hierarchical --distance_threshold=validation', 'for vectors alone give a number'),
+  ('clustering', '--signatures_file={tmp}/v.npz --method=hierarchical --distance_threshold=validation:last', 'for vectors alone give a number'),
   ('clustering', '--signatures_file={tmp}/v.npz --seed=1', '--seed does not apply to --method=dynamic_distance'),
   ('clustering', '--signatures_file={tmp}/v.npz --name=a', '--name does not apply to --signatures_file'),
   ('clustering', '--signatures_file={tmp}/v.npz --method=bipartition --stopping_norm=1', '--stopping_norm does not apply to --signatures_file'),

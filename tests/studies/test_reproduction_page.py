@@ -95,6 +95,20 @@ def test_the_page_shows_intervals_chosen_thresholds_and_every_planted_grouping(t
   # What was chosen stands beside what test rows would have chosen.
   assert 'Thresholds that were tried' in page.text and '1, 4, 7' in page.text
   assert page.text.index('T 2.5: 4 clusters, 93.0%') < page.text.index('T 0.25: 7 clusters, 95.0%')
+  assert 'best after one round' not in page.text
+  late = dataclasses.replace(choice, chosen=2, rounds=5, best_after_one=0)
+  both = WrittenPage(
+    _write(tmp_path / 'late', rows={**rows, 'dashes': changed(rows['dashes'], choice=(late,) * 3)})
+  )
+  # A choice after one round has nothing in the column of those that are later.
+  first, last = (
+    ['1, 4, 7', rounds, '3', taken, 'T 0.25: 7 clusters, 95.0%', early]
+    for rounds, taken, early in (
+      ('1', 'T 2.5: 4 clusters, 93.0%', '–'), ('5', 'T 0.25: 7 clusters, 95.0%', 'T 9: 1 cluster, 61.0%')
+    )
+  )  # fmt: skip
+  places = [place for place, cell in enumerate(both.cells) if cell == '1, 4, 7']
+  assert [both.cells[place : place + 6] for place in places] == [first] * 3 + [last] * 3
   # Claims, the printed table, clusters with two planted groupings: as many cells as columns.
   assert page.lines[:11] == [4] * 3 + [5] * 4 + [7] * 4
 

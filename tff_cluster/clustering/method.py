@@ -236,8 +236,16 @@ class Method(Generic[Options]):
     return asked.one_by_one(self, self.questions(grid, asked.evidence.signatures.num_clients))
 
   def on_validation(self, options: Options) -> bool:
-    """Whether a threshold is to be chosen among `cuts` by training each of them for a round."""
+    """Whether a threshold is to be chosen among `cuts` by training each of them."""
     return False
+
+  def rounds_of_choice(self, options: Options, phase2_rounds: int) -> int:
+    """Returns for how many rounds of Phase 2 each cut is trained before validation rows choose; 0 where none is to be chosen.
+
+    Raises:
+      InputError: if for more than there are.
+    """
+    return int(self.on_validation(options))
 
   def cuts(
     self, options: Options, signatures: 'Signatures', counts: Sequence[int]

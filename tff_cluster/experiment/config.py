@@ -122,6 +122,7 @@ class ExperimentConfig:
       clustering.rule.check_experiment(
         clustering.options, self.data.num_participants, self.training.cohort_fraction, words
       )
+      clustering.rule.rounds_of_choice(clustering.options, self.training.phase2_rounds)
       beside = [other.label for other in self.clusterings if not other.rule.trains]
       clustering.rule.check_beside(clustering.options, beside)
     return self

@@ -112,7 +112,7 @@ class Sketch(records.Record):
 
 @dataclasses.dataclass(frozen=True)
 class Cut(records.Record):
-  """What a threshold attains after one round of Phase 2; means over clients.
+  """What a threshold attains after the round of Phase 2 in which one is chosen; means over clients.
 
   Attributes:
     threshold: A distance.
@@ -136,12 +136,16 @@ class Choice(records.Record):
     chosen: Position of the best on validation rows.
     best_on_test: The same on test rows, which chose nothing.
     cost: What the cuts that were not chosen cost, and measuring all of them on validation rows.
+    rounds: How many rounds of Phase 2 each cut was trained for.
+    best_after_one: What the first of these rounds would have chosen on validation rows; None where there is no other round.
   """
 
   candidates: list[Cut]
   chosen: int
   best_on_test: int
   cost: Cost
+  rounds: int = records.optional(1)
+  best_after_one: int | None = records.optional(None)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -106,7 +106,10 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   outcome = diverged_clients.cluster(clustering, signatures, client_ids, seed, truths, rows)
   if rule.has_linkage:
     files.save_arrays(folder.linkage(clustering.label), {'linkage': np.asarray(outcome.linkage)})
-  notes = [*outcome.notes, *(['the best of several thresholds on validation rows'] if choice else [])]
+  notes = list(outcome.notes)
+  if choice:
+    after = f' after {plural(choice.rounds, "round")}' if choice.rounds > 1 else ''
+    notes.append(f'the best of several thresholds on validation rows{after}')
   made = phase_files.Clusters(
     outcome.assignment.clusters,
     list(outcome.assignment.client_ids),

@@ -202,10 +202,11 @@ class _Counting:
           self._trajectory(self._experiment.trajectory(members, start, begin), begin + length)
     else:
       cohort = len(self._experiment.trainer.cohort(everyone, begin + 1))
-      cuts = (
-        threshold_choice.counts(len(everyone)) if clustering.rule.on_validation(clustering.options) else []
-      )
-      self._whole(cohort * length + sum(max(cohort, cut) for cut in cuts), 0, length + len(cuts))
+      rounds = clustering.rule.rounds_of_choice(clustering.options, length)
+      cuts = threshold_choice.counts(len(everyone), rounds) if rounds else []
+      # The cut that is taken goes on from the rounds in which it was tried.
+      tried = rounds * sum(max(cohort, cut) for cut in cuts)
+      self._whole(cohort * (length - rounds) + tried, 0, length - rounds + rounds * len(cuts))
     return count
 
   def _known(self, label: str) -> assignment_lib.ClusterAssignment | None:

@@ -2,12 +2,14 @@
 
 Briggs et al. 2020, section III.B, "experiment with a range of distance thresholds and report the best performing
 result". Here the range is a cut into each of a few numbers of clusters; every cut's clusters are trained for the
-first round of Phase 2, and the cut with the highest mean client accuracy on validation rows is kept (of equal ones
-the coarsest). Phase 2 goes on from those rounds, so only the other cuts cost anything.
+first round of Phase 2 or for its first N (distance_threshold=validation:N, or validation:last), and the cut with the
+highest mean client accuracy on validation rows is kept (of equal ones the coarsest). Phase 2 goes on from those rounds, so
+only the other cuts cost anything.
 
-Departures and choices: the paper names neither the range nor the rows on which a threshold was best; it appears to
-be test accuracy, so what test rows would have chosen is saved beside it, and chooses nothing. Clients whose updates were
-not finite (clustering/diverged_clients.py) have no say.
+Departures and choices: the paper names neither the range, nor the round in which a threshold was best, nor the rows; it appears to
+be test accuracy, so what test rows would have chosen is saved beside it, and chooses nothing. A choice after more than one round has
+every second cut of the range, and saves what its first round would have chosen. Clients whose updates were not finite
+(clustering/diverged_clients.py) have no say.
 """
 
 from collections.abc import Sequence
@@ -26,13 +28,22 @@ from tff_cluster.storage import files as files_lib
 
 # Roughly even steps of a ratio: what a cut does depends on how finely it cuts, not on single clusters.
 _COUNTS = (1, 2, 3, 4, 6, 10, 16, 25, 40, 63)
+# Of more than one round, each of which costs as much again.
+_FEWER_COUNTS = (_COUNTS[0], *_COUNTS[1::2])
 # Above the rounding of a mean of shares, below what one row of one client makes in it.
 _SLACK = 1e-12
 
 
-def counts(num_clients: int) -> list[int]:
-  """Returns into how many clusters the cuts go; the last leaves everybody alone, a cut that all linkages share."""
-  return [count for count in _COUNTS if count < num_clients] + [num_clients]
+def counts(num_clients: int, rounds: int = 1) -> list[int]:
+  """Returns into how many clusters the cuts go; the last leaves everybody alone, a cut that all linkages share.
+
+  Args:
+    num_clients: Clients that are clustered.
+    rounds: How many rounds of Phase 2 each cut is trained for.
+  """
+  return [count for count in (_COUNTS if rounds == 1 else _FEWER_COUNTS) if count < num_clients] + [
+    num_clients
+  ]
 
 
 def coarsest_best(accuracies: Sequence[float]) -> int:
@@ -73,44 +84,51 @@ def _choice(experiment: live_experiment_lib.Experiment, clustering: config_lib.C
 
   signatures = client_signatures.load(experiment.folder, clustering.signature)
   client_ids = experiment.population.client_ids
+  rounds = clustering.rule.rounds_of_choice(clustering.options, experiment.config.training.phase2_rounds)
   candidates: list[Cut] = []
+  first: list[float] = []
   costs: list[Cost] = []
   measuring = Cost()
-  cuts = clustering.rule.cuts(clustering.options, signatures, counts(signatures.num_clients))
+  cuts = clustering.rule.cuts(clustering.options, signatures, counts(signatures.num_clients, rounds))
   with experiment.progress.stage(f'thresholds of {clustering.label}', len(cuts)):
     for threshold, labels in cuts:
       cut = assignment_lib.ClusterAssignment.from_labels(labels, signatures.client_ids)
       assignment = diverged_clients.put_back(cut, client_ids)
       clustered = diverged_clients.among(client_ids, signatures.client_ids)
-      attained, cost = _attained(experiment, assignment, clustered)
+      attained, cost = _attained(experiment, assignment, clustered, rounds)
       measuring += _measuring(experiment, assignment)
       candidates.append(
         Cut(
           threshold,
           assignment.num_clusters,
-          attained.validation_accuracy[0],
-          attained.test_accuracy[0],
-          attained.share_at_target[0],
+          attained.validation_accuracy[-1],
+          attained.test_accuracy[-1],
+          attained.share_at_target[-1],
         )
       )
+      first.append(attained.validation_accuracy[0])
       costs.append(cost)
       experiment.progress.update(accuracy=candidates[-1].validation_accuracy)
   chosen = coarsest_best([candidate.validation_accuracy for candidate in candidates])
   best_on_test = coarsest_best([candidate.test_accuracy for candidate in candidates])
-  return Choice(candidates, chosen, best_on_test, sum(costs, measuring) - costs[chosen])
+  best_after_one = coarsest_best(first) if rounds > 1 else None
+  cost = sum(costs, measuring) - costs[chosen]
+  return Choice(candidates, chosen, best_on_test, cost, rounds, best_after_one)
 
 
 def _attained(
   experiment: live_experiment_lib.Experiment,
   assignment: assignment_lib.ClusterAssignment,
   clustered: np.ndarray,
+  rounds: int,
 ) -> tuple[History, Cost]:
-  """Returns what the clients' models attain in the first round of Phase 2, and what it costs.
+  """Returns what the clients' models attain in the first rounds of Phase 2, and what these cost.
 
   Args:
     experiment: The experiment.
     assignment: A cut, all clients in it.
     clustered: bool[clients], over whom accuracies are.
+    rounds: How many.
   """
   from tff_cluster.federated import trajectory
 
@@ -119,17 +137,17 @@ def _attained(
   members = [assignment.members(row) for row in range(assignment.num_clusters)]
   models = [experiment.unflatten(start) for start in starts]
   found = experiment.each(
-    lambda row: trajectory.run(experiment.trajectory(members[row], models[row], begin), begin + 1),
+    lambda row: trajectory.run(experiment.trajectory(members[row], models[row], begin), begin + rounds),
     experiment.idle_first(members, models, begin),
   )
   outcomes = [found[row] for row in range(assignment.num_clusters)]
   cost = sum((outcome.cost for outcome in outcomes), Cost())
   for outcome in outcomes:
     experiment.count(outcome)
-  rounds, validation, test = evaluation.client_accuracies(experiment, outcomes, begin + 1)
+  numbers, validation, test = evaluation.client_accuracies(experiment, outcomes, begin + 1)
   if not clustered.all():
     validation, test = validation[:, clustered], test[:, clustered]
-  return evaluation.history(experiment, rounds, validation, test), cost
+  return evaluation.history(experiment, numbers, validation, test), cost
 
 
 def _measuring(

@@ -102,6 +102,30 @@ def test_wrong_choices():
   )
 
 
+@pytest.mark.parametrize(
+  ('threshold', 'phase2_rounds', 'rounds'),
+  [
+    ('validation', 5, 1),
+    ('validation:1', 5, 1),
+    ('validation:05', 5, 5),
+    ('validation:last', 7, 7),
+    ('quantile:0.1', 5, 0),
+  ],
+)
+def test_rounds_of_a_choice(threshold, phase2_rounds, rounds):
+  asked = config(threshold)
+  assert METHOD.rounds_of_choice(asked.options, phase2_rounds) == rounds
+  assert METHOD.on_validation(asked.options) == (rounds > 0)
+  # What is not given is in no configuration, and moves no digest.
+  assert asked.to_json() == {'method': 'hierarchical', 'distance_threshold': threshold}
+
+
+@pytest.mark.parametrize('rounds', ['', '0', '-1', '1.5', 'x', '\u0663', 'last:1', '1' * 30])
+def test_rounds_of_a_choice_are_a_number_or_all(rounds):
+  message = f'distance_threshold=validation:{rounds}: allowed are validation, validation:N with N rounds of at least 1'
+  refused(lambda: config(f'validation:{rounds}').options, (message,))
+
+
 def clustered(vectors, threshold, **others):
   return methods.cluster(config(threshold, **others), Signatures.numbered(vectors), 0)
 

@@ -81,7 +81,7 @@ def _filled(name: str, found: Ours) -> Ours:
   ours, theirs = numbers(found)
   cf, n = (found.row.settings[key] for key in ('cohort_fraction', 'phase1_rounds'))
   metric, linkage = (found.row.clustering[key] for key in ('metric', 'linkage'))
-  if name in ('fl_hc/table1', 'fl_hc/table4'):
+  if name in ('fl_hc/table1', 'fl_hc/table4', 'fl_hc/table4_late'):
     theirs |= {c: min(theirs[c], ours[c] - 0.6) for c in ('accuracy_after', 'share_after', 'share_end')}
     theirs['accuracy_end'] = ours['accuracy_end'] - 0.1
   if name == 'fl_hc/table1' and cf == 1.0:
@@ -91,7 +91,7 @@ def _filled(name: str, found: Ours) -> Ours:
     ours |= {'share_after': 45.0 + n, 'share_end': 70.0 + n}
   if name == 'fl_hc/table3':
     theirs |= {c: ours[c] + 0.6 for c in ('accuracy_end', 'share_end') if theirs[c] < ours[c] + 0.6}
-  if name == 'fl_hc/table4':
+  if name in ('fl_hc/table4', 'fl_hc/table4_late'):
     ours['accuracy_end'] = {'l1': 99.4, 'l2': 98.6, 'cosine': 97.8}[metric]
     theirs['accuracy_end'] = ours['accuracy_end'] - 0.3
   if name == 'fl_hc/table5':
@@ -188,6 +188,7 @@ FAULTS = {
   'fl_hc/figure6': [('At the end at least 1.1', 'L1, complete', 'baseline', {'share_end': 54.0})],
 }  # fmt: skip
 # What tables share with another one.
+FAULTS['fl_hc/table4_late'] = FAULTS['fl_hc/table4']
 FAULTS['fl_hc/table5'].append(FAULTS['fl_hc/table4'][-1])
 FAULTS['fl_hc/table6'] += [
   FAULTS['fl_hc/table4'][-1],

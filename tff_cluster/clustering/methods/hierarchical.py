@@ -5,6 +5,7 @@ are merged while their distance is at most the threshold.
 """
 
 import dataclasses
+import re
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
   from tff_cluster.clustering.signatures import Signatures
 
 LINKAGES = ('single', 'complete', 'average', 'ward')
-# A threshold that is chosen by training, see phases/threshold_choice.py.
+# A threshold that is chosen by training, see phases/threshold_choice.py; after how many rounds may follow a colon.
 VALIDATION = 'validation'
-_NEEDS_A_RUN = f'{argument("distance_threshold", "validation")} trains the clusters of a run; for vectors alone give a number or quantile:q'
+_ROUNDS = re.compile(r'0*[1-9][0-9]{0,17}')
 
 
 def merge_order(signatures: 'Signatures', metric: str, linkage: str) -> np.ndarray:
@@ -136,17 +137,19 @@ class HierarchicalClustering(Method[Options]):
       raise InputError(
         f'{argument("method", "hierarchical")} needs {argument("distance_threshold", "T")} (a number)'
       )
-    if (
-      options.distance_threshold != VALIDATION
-      and thresholds.parse_threshold(options.distance_threshold)[0] == 'mean'
-    ):
+    if self.on_validation(options):
+      _choice_rounds(options.distance_threshold)
+    elif thresholds.parse_threshold(options.distance_threshold)[0] == 'mean':
       raise InputError(
         f'{argument("distance_threshold", "mean")} applies to dynamic_distance; hierarchical takes a number, quantile:q or validation'
       )
 
   def needs_run(self, options: Options) -> str | None:
     """A threshold that is chosen by training needs a run."""
-    return _NEEDS_A_RUN if self.on_validation(options) else None
+    if not self.on_validation(options):
+      return None
+    asked = argument('distance_threshold', options.distance_threshold)
+    return f'{asked} trains the clusters of a run; for vectors alone give a number or quantile:q'
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:
     """Returns the clusters; quantile:q is one of the metric's distances."""
@@ -187,7 +190,19 @@ class HierarchicalClustering(Method[Options]):
 
   def on_validation(self, options: Options) -> bool:
     """Whether the threshold is the best of several on validation rows."""
-    return options.distance_threshold == VALIDATION
+    return str(options.distance_threshold).partition(':')[0] == VALIDATION
+
+  def rounds_of_choice(self, options: Options, phase2_rounds: int) -> int:
+    """Returns the N of validation:N, 1 for validation, and all rounds for validation:last."""
+    if not self.on_validation(options):
+      return 0
+    rounds = _choice_rounds(str(options.distance_threshold))
+    if rounds is not None and rounds > phase2_rounds:
+      raise InputError(
+        f'{argument("distance_threshold", options.distance_threshold)}: no cut is trained for more than '
+        f'{argument("phase2_rounds", phase2_rounds)}'
+      )
+    return phase2_rounds if rounds is None else rounds
 
   def cuts(
     self, options: Options, signatures: 'Signatures', counts: Sequence[int]
@@ -217,6 +232,18 @@ class HierarchicalClustering(Method[Options]):
 
 
 METHOD = HierarchicalClustering()
+
+
+def _choice_rounds(text: str) -> int | None:
+  """Returns the rounds that validation, validation:N or validation:last asks for; None for all of them."""
+  _, colon, rounds = text.partition(':')
+  if rounds == 'last':
+    return None
+  if colon and not _ROUNDS.fullmatch(rounds):
+    raise InputError(
+      f'{argument("distance_threshold", text)}: allowed are {VALIDATION}, {VALIDATION}:N with N rounds of at least 1, and {VALIDATION}:last'
+    )
+  return int(rounds) if colon else 1
 
 
 def _linked(across: np.ndarray, linkage: str) -> np.ndarray:

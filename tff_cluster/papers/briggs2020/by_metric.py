@@ -19,9 +19,9 @@ def _claim(
   return Claim(words, _SECTION, published, tuple(parts), undecidable=undecidable)
 
 
-def table4() -> tuple[Claim, ...]:
-  """Returns the claims about table IV: pathological non-IID."""
-  rows = base.rows_of('fl_hc/table4')
+def table4(name: str) -> tuple[Claim, ...]:
+  """Returns the claims about table IV, pathological non-IID, on one of its readings (tables.py)."""
+  rows = base.rows_of(name)
   l1 = _of_metric(rows, 'l1')
   return (
     _claim(

@@ -158,23 +158,34 @@ def _clusters(page: Page) -> Parts:
 
 
 def _choice(page: Page) -> Parts:
-  body = []
-  for name, found in page.known.items():
-    for seed, choice in zip(found.seeds, found.choice, strict=False):
-      if choice is not None:
-        cuts = [choice.candidates[position] for position in (choice.chosen, choice.best_on_test)]
-        tried = ', '.join(str(cut.num_clusters) for cut in choice.candidates)
-        body.append((name, seed, tried, *map(_cut_words, cuts)))
-  if not body:
+  known = [
+    (name, seed, choice)
+    for name, found in page.known.items()
+    for seed, choice in zip(found.seeds, found.choice, strict=False)
+    if choice is not None
+  ]
+  if not known:
     return []
+  is_late = any(choice.best_after_one is not None for _, _, choice in known)
+  body = []
+  for name, seed, choice in known:
+    tried = ', '.join(str(cut.num_clusters) for cut in choice.candidates)
+    positions = [choice.chosen, choice.best_on_test, *([choice.best_after_one] if is_late else [])]
+    cuts = ('–' if position is None else _cut_words(choice.candidates[position]) for position in positions)
+    body.append((name, seed, tried, choice.rounds, choice.cost.client_rounds, *cuts))
   words = (
-    'Each threshold cuts the clients into so many clusters; every cut is trained for one round, and the one with the '
-    'highest mean client accuracy on validation rows is kept. The last column is what test rows would have chosen, '
-    'which the paper appears to do: it chooses nothing here, and says how much such a choice would flatter. '
-    'Accuracies are on test rows, after that round.'
+    'Each threshold cuts the clients into so many clusters; every cut is trained for so many rounds, and the one with the '
+    'highest mean client accuracy on validation rows is kept. The client-rounds of the others count as its cost. What test rows '
+    'would have chosen, which the paper appears to do, chooses nothing here, and says how much such a choice would flatter. '
+    'Accuracies are on test rows, after these rounds.'
   )
-  header = ('row', 'seed', 'clusters tried', 'best on validation rows', 'best on test rows (not used)')
-  return _told('Thresholds that were tried', Table(header, body, (1,)), words)
+  if is_late:
+    words += ' The last column is what validation rows would have chosen after the first of the rounds.'
+  header = (
+    'row', 'seed', 'clusters tried', 'rounds', 'client-rounds of the others', 'best on validation rows',
+    'best on test rows (not used)', *(['best after one round (not used)'] if is_late else []),
+  )  # fmt: skip
+  return _told('Thresholds that were tried', Table(header, body, (1, 3, 4)), words)
 
 
 def _cut_words(cut: Cut) -> str:
