@@ -11,8 +11,8 @@ Departures and choices:
     these splits, and eps_2 lies between the norms, at the small scale, of clients that agree and of those
     that do not (docs/results/sattler2019.md).
   Equation 7 tests every client on all of D^test, its labels permuted, and so does figure 3 here (test_rows=all), at both scales, in every
-    round. Clients of a group that have one model are one measurement: FedAvg goes through 4 times 10,000 rows a round, which takes less
-    than a tenth of the forward passes of its training at the paper's scale. SPLITS is ours, and shares the test rows out.
+    round. Clients of a group that have one model are one measurement: FedAvg, and four clusters together, put 40,000 test rows
+    through a model each round, beside the 135,000 that a round trains on at the paper's scale. SPLITS is ours, and shares the test rows out.
   SPLITS is not the paper's table: how often CFL splits clients that agree, and finds planted groups, which the paper
     claims in words.
 """

@@ -68,14 +68,15 @@ def _claims(page: Page) -> Parts:
 
 
 def _numbers(page: Page) -> Parts:
-  if not any(line.published is not None for line in page.lines):
+  if not page.lines:
     return []
+  is_printed = any(line.published is not None for line in page.lines)
   text = 'Below ours stands what is judged in its place, where a number fluctuates from round to round, and the 95% interval over seeds.'
   if any(line.column.startswith('expert') for line in page.lines):
     text += ' Accuracies are of the global test set. Expert 1 is the best one.'
   caption = f'{page.published.title} ({page.published.source})'
   numbers = scorecard_tables.numbers_table(page.lines, page.remark, caption)
-  return _told('The paper’s numbers beside ours', numbers, text)
+  return _told('The paper’s numbers beside ours' if is_printed else 'Our numbers', numbers, text)
 
 
 def _grid(page: Page) -> Parts:
