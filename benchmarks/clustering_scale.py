@@ -26,12 +26,13 @@ import numpy as np
 from benchmarks import planted, scale_figure
 from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import methods, recovery, sketch
+from tff_cluster.clustering.methods import hierarchical
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import LINKAGES, METRICS, ClusteringConfig
 from tff_cluster.report.figures import base
 from tff_cluster.report.files import write_file
 
-FAMILIES = tuple((m, link) for m in METRICS for link in LINKAGES if link != 'ward' or m == 'l2')
+FAMILIES = tuple((m, link) for m in METRICS for link in LINKAGES if hierarchical.fits(m, link))
 NAMES = ('kmeans', *(' '.join(family) for family in FAMILIES))
 _SAMPLE = 200
 # The spread of the groups' centres against that of their members, for each feature.

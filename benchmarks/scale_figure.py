@@ -10,7 +10,7 @@ from tff_cluster.report.figures import base
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
-_KINDS = ('kmeans', 'single', 'complete', 'average', 'ward')
+_KINDS = ('kmeans', 'single', 'complete', 'average', 'ward', 'centroid')
 _DASHES: Any = {'l1': (0, (1, 1.3)), 'l2': '-', 'cosine': (0, (5, 2))}
 _LIMITS = {'seconds': (60.0, 'one minute'), 'peak_mb': (4096.0, '4 GiB')}
 

@@ -24,7 +24,11 @@ RULES = [
   *(ClusteringConfig('spectral', num_clusters=3, affinity=affinity) for affinity in AFFINITIES),
   *(
     ClusteringConfig('hierarchical', metric=metric, linkage=linkage, distance_threshold='quantile:0.3')
-    for metric, linkage in [*itertools.product(METRICS, ('single', 'complete', 'average')), ('l2', 'ward')]
+    for metric, linkage in [
+      *itertools.product(METRICS, ('single', 'complete', 'average')),
+      ('l2', 'centroid'),
+      ('l2', 'ward'),
+    ]
   ),
   *(
     ClusteringConfig('dynamic_distance', variant=variant, distance_threshold='quantile:0.3')
@@ -63,7 +67,7 @@ def costs(config, signatures, assignment, vector):
     members = signatures.vectors[assignment.members(row)]
     if config.method == 'spectral':
       found.append(-row_of_affinities(config, signatures, vector)[assignment.members(row)].mean())
-    elif config.method == 'kmeans':
+    elif config.method == 'kmeans' or dict(config.given).get('linkage') == 'centroid':
       found.append(np.linalg.norm(vector - members.mean(axis=0)))
     elif config.method == 'fedgroup':
       found.append(scipy_distance.cosine(vector, members.mean(axis=0)) / 2)

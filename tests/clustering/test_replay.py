@@ -10,6 +10,7 @@ from tests.made_up.clients import grouped
 from tests.made_up.refusals import refused
 from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import embedding, methods, replay
+from tff_cluster.clustering.methods.hierarchical import fits
 from tff_cluster.clustering.replay import Grid
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import LINKAGES, METRICS
@@ -17,7 +18,7 @@ from tff_cluster.experiment.config import LINKAGES, METRICS
 VECTORS = grouped(0, 4, 6, 40, spread=0.4)[0][:23]
 
 
-FAMILIES = [(m, link) for m in METRICS for link in LINKAGES if link != 'ward' or m == 'l2']
+FAMILIES = [(m, link) for m in METRICS for link in LINKAGES if fits(m, link)]
 
 
 def asked(**options):
@@ -69,6 +70,9 @@ def test_spread_thresholds_span_the_merge_heights():
   found = asked().thresholds('l1', 'average', 5)
   np.testing.assert_allclose(found, np.linspace(heights.min(), heights.max(), 5), rtol=1e-9)
   assert len(asked().thresholds('l1', 'average', 1)) == 1
+  # The third corner is nearer to the mean of the other two, but no threshold below their distance merges anything.
+  corners = replay.Replay(Signatures.numbered(np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 1.8]])), 0)
+  assert corners.thresholds('l2', 'centroid', 3) == [2.0]
   alone = replay.Replay(Signatures.numbered(np.ones((1, 3))), 0)
   assert list(alone.answers(Grid(families=[('l2', 'ward')], thresholds=5))) == []
   (answer,) = alone.answers(Grid(families=[('l2', 'ward')], thresholds=[1.0]))

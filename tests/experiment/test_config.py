@@ -142,6 +142,7 @@ NOT_TOGETHER = [
   ({'clusterings': [{'method': 'kmeans', 'affinity': 'rbf'}]}, 'affinity does not apply to method=kmeans'),
   ({'clusterings': [{'method': 'hierarchical'}]}, 'needs distance_threshold'),
   ({'clusterings': [{'method': 'hierarchical', 'distance_threshold': '1', 'linkage': 'ward', 'metric': 'l1'}]}, 'ward needs metric=l2'),
+  ({'clusterings': [{'method': 'hierarchical', 'distance_threshold': '1', 'linkage': 'centroid', 'metric': 'cosine'}]}, 'linkage=centroid needs metric=l2'),
   (
     {'training': {'phase2_rounds': 5}, 'clusterings': [{'method': 'hierarchical', 'distance_threshold': 'validation:6'}]},
     'distance_threshold=validation:6: no cut is trained for more than phase2_rounds=5',

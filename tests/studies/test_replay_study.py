@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy
+from scipy.spatial import distance as scipy_distance
 
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError
@@ -25,13 +26,13 @@ def together(labels):
 
 @settings(max_examples=100)
 @given(
-  st.lists(st.integers(0, 12), min_size=2, max_size=9),
+  st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=9),
   st.integers(0, 2**32 - 1),
-  st.sampled_from(['single', 'complete', 'average', 'ward']),
+  st.sampled_from(['single', 'complete', 'average', 'centroid', 'ward']),
 )
 def test_exact_thresholds_are_those_that_a_search_finds(points, seed, linkage):
-  # On a line of whole numbers, so that there are ties and duplicates.
-  merges = hierarchy.linkage(np.array(points, float)[:, None], linkage)
+  # At whole coordinates, so that there are ties and duplicates, and inversions of means.
+  merges = hierarchy.linkage(scipy_distance.pdist(np.array(points, float)), linkage)
   groups = np.random.default_rng(seed).integers(3, size=len(points))
   if seed % 2:
     groups = hierarchy.fcluster(merges, merges[seed % len(merges), 2], 'distance')
@@ -57,8 +58,8 @@ def options(**given):
 
 def test_questions_of_the_defaults_and_of_flags():
   found = study.read_questions(options())
-  assert len(found.families) == 10 and ('l2', 'ward') in found.families
-  assert {m for m, link in found.families if link == 'ward'} == {'l2'}
+  assert len(found.families) == 11 and {('l2', 'centroid'), ('l2', 'ward')} <= set(found.families)
+  assert {m for m, link in found.families if link in ('centroid', 'ward')} == {'l2'}
   assert found.counts == tuple(range(2, 11))
   assert found.thresholds == ('mean', 'quantile:0.05', 'quantile:0.1', 'quantile:0.2')
   assert (found.num_thresholds, found.with_silhouettes) == (20, True)
@@ -79,6 +80,7 @@ def test_questions_of_the_defaults_and_of_flags():
     ({'metrics': 'l2,'}, "'' is not among l1, l2, cosine"),
     ({'linkages': 'ward,ward'}, 'linkages=ward,ward: ward is given twice'),
     ({'linkages': 'ward', 'metrics': 'l1'}, 'linkages=ward: ward needs l2 among metrics=l1'),
+    ({'linkages': 'single,centroid', 'metrics': 'l1,cosine'}, 'centroid needs l2 among metrics=l1,cosine'),
     ({'cluster_counts': '2,x'}, "cluster_counts=2,x: 'x' is not a number of at least 1"),
     ({'cluster_counts': '0'}, "'0' is not a number of at least 1"),
     ({'cluster_counts': '²'}, 'is not a number'),
@@ -107,8 +109,8 @@ def test_rows_are_scored_and_can_be_trained():
   found = study.replay(signatures, questions, 7, truths, 'updates')
   group, halves = found.truths
   assert (found.clients, group.name, group.groups, group.overlapping) == (16, 'group', 4, False)
-  assert halves == Truth('halves', 2, True, {}) and len(group.exact) == 10
-  assert len(found.rows) == 10 * 6 + 2 + 2 + 4
+  assert halves == Truth('halves', 2, True, {}) and len(group.exact) == 11
+  assert len(found.rows) == 11 * 6 + 2 + 2 + 4
   for row in found.rows:
     config = parse.parse_clustering_spec(row.clustering)
     assert config.signature == 'updates'

@@ -85,7 +85,8 @@ class ReplayOptions:
     ','.join(config.METRICS), f'Distances of hierarchical clustering, from {", ".join(config.METRICS)}.'
   )
   linkages: str = fields.option(
-    ','.join(config.LINKAGES), f'Linkages, from {", ".join(config.LINKAGES)}; ward goes with l2 only.'
+    ','.join(config.LINKAGES),
+    f'Linkages, from {", ".join(config.LINKAGES)}; {" and ".join(config.L2_ONLY)} go with l2 only.',
   )
   num_thresholds: int = fields.option(
     20, 'Thresholds of each metric and linkage, spread over its merges.', at_least=1, at_most=100_000

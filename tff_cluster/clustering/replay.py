@@ -115,7 +115,7 @@ class Replay:
     return self._merges[family]
 
   def thresholds(self, metric: str, linkage: str, count: int) -> list[float]:
-    """Returns thresholds that are spread evenly over a family's merge heights, the lowest and the highest included.
+    """Returns thresholds that are spread evenly over a family's heights (hierarchical.cut_heights), the lowest and the highest included.
 
     Args:
       metric, linkage: The family.
@@ -126,10 +126,10 @@ class Replay:
     """
     if count < 1:
       raise InputError(f'{count} thresholds: at least 1 is needed')
-    heights = self.merges(metric, linkage)[:, 2]
+    heights = hierarchical.cut_heights(self.merges(metric, linkage))
     if not heights.size:
       return []
-    return [float(t) for t in np.unique(np.linspace(heights.min(), heights.max(), count))]
+    return [float(t) for t in np.unique(np.linspace(heights[0], heights[-1], count))]
 
   def answers(self, grid: Grid) -> Iterator[Answer]:
     """Yields every method's answers, method after method.

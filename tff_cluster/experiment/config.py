@@ -14,7 +14,7 @@ from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError, argument, shown
 from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.clustering.method_options import METRICS, SIGNATURES
-from tff_cluster.clustering.methods.hierarchical import LINKAGES
+from tff_cluster.clustering.methods.hierarchical import L2_ONLY, LINKAGES
 from tff_cluster.clustering.thresholds import parse_threshold
 from tff_cluster.data import datasets
 from tff_cluster.data.data_config import ATTACKS, GROUPED, PARTITIONS, DataConfig
@@ -23,7 +23,7 @@ from tff_cluster.models.builtin import MODELS
 
 # What is asked for as config.NAME beside the sections.
 __all__ = [
-  'AGGREGATORS', 'ATTACKS', 'LINKAGES', 'METRICS', 'MODELS', 'PARTITIONS', 'PERSONALIZED', 'SIGNATURES', 'ClusteringConfig',
+  'AGGREGATORS', 'ATTACKS', 'L2_ONLY', 'LINKAGES', 'METRICS', 'MODELS', 'PARTITIONS', 'PERSONALIZED', 'SIGNATURES', 'ClusteringConfig',
   'DataConfig', 'EvaluationConfig', 'ExperimentConfig', 'TrainingConfig', 'parse_threshold',
 ]  # fmt: skip
 

@@ -11,11 +11,11 @@ from scipy.spatial import distance as scipy_distance
 from tests.made_up.clients import SCIPY_NAMES, together
 from tests.made_up.refusals import refused
 from tff_cluster.clustering import methods
-from tff_cluster.clustering.methods.hierarchical import METHOD, cut, merge_order
+from tff_cluster.clustering.methods.hierarchical import METHOD, cut, cut_heights, fits, merge_order
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import LINKAGES, METRICS, ClusteringConfig
 
-CHOICES = [(m, link) for m in METRICS for link in LINKAGES if link != 'ward' or m == 'l2']
+CHOICES = [(m, link) for m in METRICS for link in LINKAGES if fits(m, link)]
 
 
 def hierarchical(signatures, metric, linkage, threshold):
@@ -86,12 +86,77 @@ def test_cuts_into_numbers_of_clusters_are_halfway_between_merges():
     np.testing.assert_array_equal(together(labels), together(expected))
 
 
+# Merges at 2 and 1.8: the third corner is nearer to the mean of the other two than these are to each other.
+CORNERS = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 1.8]])
+
+
+def test_a_merge_below_which_is_a_larger_distance_waits_for_that():
+  for threshold, labels in ((1.7, [0, 1, 2]), (1.9, [0, 1, 2]), (2.0, [0, 0, 0])):
+    found, merges = hierarchical(Signatures.numbered(CORNERS), 'l2', 'centroid', threshold)
+    np.testing.assert_allclose(merges[:, 2], [2.0, 1.8])
+    assert found.tolist() == labels and cut_heights(merges).tolist() == [2.0, 2.0]
+  # No threshold gives two clusters.
+  options = config('1', linkage='centroid').options
+  cuts = METHOD.cuts(options, Signatures.numbered(CORNERS), (1, 2, 3))
+  assert [(t, labels.tolist()) for t, labels in cuts] == [(2.0, [0, 0, 0]), (1.0, [0, 1, 2])]
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.integers(1, 40))
+def test_a_threshold_does_as_many_merges_as_there_are_heights_up_to_it(seed, clients, features):
+  # Of many features distances are nearly equal, so that most merges of means are inversions.
+  vectors = np.random.default_rng(seed).normal(size=(clients, features))
+  for linkage in LINKAGES:
+    merges = merge_order(Signatures.numbered(vectors), 'l2', linkage)
+    heights = cut_heights(merges)
+    if linkage != 'centroid':
+      np.testing.assert_array_equal(heights, merges[:, 2])
+    for threshold in [0.0, *heights, *merges[:, 2], *(heights[:-1] + heights[1:]) / 2]:
+      clusters = len(set(scipy_labels(vectors, 'l2', linkage, threshold)[0]))
+      assert clients - np.sum(heights <= threshold) == clusters
+      assert cut(merges, threshold).max() + 1 == clusters
+    found = METHOD.cuts(
+      config('1', linkage=linkage).options, Signatures.numbered(vectors), range(1, clients + 1)
+    )
+    ties = len(heights) - len(np.unique(heights))
+    assert len(found) == clients - ties
+    for threshold, labels in found:
+      expected, _ = scipy_labels(vectors, 'l2', linkage, threshold)
+      np.testing.assert_array_equal(together(labels), together(expected))
+
+
+def test_merges_of_means_are_at_the_distances_of_means():
+  vectors = np.random.default_rng(11).normal(size=(15, 6))
+  merges = merge_order(Signatures.numbered(vectors), 'l2', 'centroid')
+  members = [[k] for k in range(15)]
+  for left, right, height, size in merges:
+    pair = [members[int(left)], members[int(right)]]
+    means = [vectors[rows].mean(axis=0) for rows in pair]
+    assert height == pytest.approx(np.linalg.norm(means[0] - means[1]), rel=1e-9)
+    members.append([*pair[0], *pair[1]])
+    assert len(members[-1]) == size
+  assert (np.diff(merges[:, 2]) < 0).any()
+
+
 def test_wrong_choices():
   refused(
     hierarchical,
     (Signatures.numbered(np.eye(3)), 'l3', 'single', 1.0, "metric 'l3': allowed are l1, l2, cosine"),
-    (Signatures.numbered(np.eye(3)), 'l2', 'centroid', 1.0, 'allowed are single, complete, average, ward'),
+    (
+      Signatures.numbered(np.eye(3)),
+      'l2',
+      'median',
+      1.0,
+      'allowed are single, complete, average, centroid, ward',
+    ),
     (Signatures.numbered(np.eye(3)), 'l1', 'ward', 1.0, "linkage 'ward' needs metric 'l2', given 'l1'"),
+    (
+      Signatures.numbered(np.eye(3)),
+      'cosine',
+      'centroid',
+      1.0,
+      "linkage 'centroid' needs metric 'l2', given 'cosine'",
+    ),
     (
       Signatures.numbered(np.eye(3)),
       'l2',

@@ -2,6 +2,11 @@
 
 Source of the linkage and of the cut: SciPy's `linkage` and `fcluster(criterion='distance')`, that is, clusters
 are merged while their distance is at most the threshold.
+
+Centroid linkage is the distance between the means of two clusters. A mean can be nearer to a third cluster than what it is the mean of was
+(an inversion), so that a merge is at a smaller distance than one below it. A cut at T then is fcluster's: clients are together where
+every merge of their branch is at a distance of at most T, so that a merge is done at the largest distance in its branch (`cut_heights`).
+With all other linkages that is its own.
 """
 
 import dataclasses
@@ -25,28 +30,35 @@ if TYPE_CHECKING:
   from tff_cluster.clustering.replay import Found, Grid, Replay
   from tff_cluster.clustering.signatures import Signatures
 
-LINKAGES = ('single', 'complete', 'average', 'ward')
+LINKAGES = ('single', 'complete', 'average', 'centroid', 'ward')
+# They are of Euclidean means.
+L2_ONLY = ('centroid', 'ward')
 # A threshold that is chosen by training, see phases/threshold_choice.py; after how many rounds may follow a colon.
 VALIDATION = 'validation'
 _ROUNDS = re.compile(r'0*[1-9][0-9]{0,17}')
 
 
 def merge_order(signatures: 'Signatures', metric: str, linkage: str) -> np.ndarray:
-  """Returns the merges of an agglomeration, float64[clients - 1, 4] (SciPy's Z), lowest first.
+  """Returns the merges of an agglomeration, float64[clients - 1, 4] (SciPy's Z), in their order: lowest first, but for centroid.
 
   Args:
     signatures: The clients' vectors.
     metric: 'l1', 'l2' or 'cosine'.
-    linkage: 'single', 'complete', 'average' or 'ward' (with 'l2' only).
+    linkage: 'single', 'complete', 'average' (of all pairs, UPGMA), or with 'l2' only 'centroid' or 'ward'.
 
   Raises:
-    InputError: if a choice is unknown, or ward is asked with another metric.
+    InputError: if a choice is unknown, or centroid or ward is asked with another metric.
   """
   if linkage not in LINKAGES:
     raise InputError(f'linkage {linkage!r}: allowed are {", ".join(LINKAGES)}')
-  if linkage == 'ward' and metric != 'l2':
-    raise InputError(f"linkage 'ward' needs metric 'l2', given {metric!r}")
+  if not fits(metric, linkage):
+    raise InputError(f"linkage {linkage!r} needs metric 'l2', given {metric!r}")
   return merges_of(signatures.distances(metric), linkage)
+
+
+def fits(metric: str, linkage: str) -> bool:
+  """Tells whether a linkage goes with a metric."""
+  return metric == 'l2' or linkage not in L2_ONLY
 
 
 def merges_of(distances: np.ndarray, linkage: str) -> np.ndarray:
@@ -59,8 +71,18 @@ def merges_of(distances: np.ndarray, linkage: str) -> np.ndarray:
   return hierarchy.linkage(pairs, linkage) if len(pairs) else np.zeros((0, 4))
 
 
+def cut_heights(merges: np.ndarray) -> np.ndarray:
+  """Returns float64[clients - 1], ascending: a threshold T does as many merges as there are heights of at most T.
+
+  They are the distances of the merges; where a branch has a merge at a larger distance (centroid linkage), that one.
+  """
+  from scipy.cluster import hierarchy
+
+  return np.sort(hierarchy.maxdists(merges)) if len(merges) else np.zeros(0)
+
+
 def cut(merges: np.ndarray, threshold: float) -> np.ndarray:
-  """Returns the clusters after all merges at a distance of at most the threshold.
+  """Returns the clusters whose merges are all at a distance of at most the threshold.
 
   Args:
     merges: float64[clients - 1, 4], from `merge_order`.
@@ -115,7 +137,7 @@ class Options(WithThreshold, OnSignatures):
   """The options of hierarchical clustering."""
 
   metric: str = option('l2', 'Distance between signatures.', choices=METRICS)
-  linkage: str = option('complete', 'Linkage; ward needs metric=l2.', choices=LINKAGES)
+  linkage: str = option('complete', 'Linkage; centroid and ward need metric=l2.', choices=LINKAGES)
 
 
 class HierarchicalClustering(Method[Options]):
@@ -129,9 +151,9 @@ class HierarchicalClustering(Method[Options]):
 
   def check(self, options: Options) -> None:
     """Raises InputError where there is no usable threshold, or the linkage does not go with the metric."""
-    if options.linkage == 'ward' and options.metric != 'l2':
+    if not fits(options.metric, options.linkage):
       raise InputError(
-        f'{argument("linkage", "ward")} needs {argument("metric", "l2")}, given {argument("metric", options.metric)}'
+        f'{argument("linkage", options.linkage)} needs {argument("metric", "l2")}, given {argument("metric", options.metric)}'
       )
     if options.distance_threshold is None:
       raise InputError(
@@ -165,6 +187,8 @@ class HierarchicalClustering(Method[Options]):
     from tff_cluster.clustering import newcomer_rules
 
     members, across = newcomer_rules.members(newcomers), newcomer_rules.across(newcomers, options.metric)
+    if options.linkage == 'centroid':
+      return newcomer_rules.nearest_mean(newcomers)
     if options.linkage == 'ward':
       # By how much the sum of squares about the means grows.
       sizes = np.array([len(rows) for rows in members])[:, None]
@@ -209,11 +233,11 @@ class HierarchicalClustering(Method[Options]):
   ) -> list[tuple[float, np.ndarray]]:
     """Returns the cuts into these numbers of clusters.
 
-    Those that no threshold gives (equal merge heights, fewer clients) are left out. A threshold is halfway between the merges
-    before and after it.
+    Those that no threshold gives (equal heights, fewer clients) are left out. A threshold is halfway between the heights before and
+    after it (`cut_heights`).
     """
     merges = merge_order(signatures, options.metric, options.linkage)
-    heights, clients = merges[:, 2], len(merges) + 1
+    heights, clients = cut_heights(merges), len(merges) + 1
     found = []
     for count in counts:
       if not 1 <= count <= clients:

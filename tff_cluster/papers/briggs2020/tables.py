@@ -11,8 +11,8 @@ Departures and choices:
   Nor does it say in which round T is best. Tables IV to VI choose it after one round of the clusters; fl_hc/table4_late is table IV
     once more, with T chosen in the last round (distance_threshold=validation:last), which trains every cut to the end.
   Section I.C describes average linkage as the distance between the averages of two clusters, that is, of centroids. Ours is the mean
-    distance of pairs (UPGMA), as what is called average linkage in SciPy and scikit-learn. Centroids would need vectors in place of
-    distances for L1 and cosine (clustering/methods/hierarchical.py:merge_order).
+    distance of pairs (UPGMA), as what is called average linkage in SciPy and scikit-learn. The other reading can be asked for with L2
+    (linkage=centroid, in a run of the preset or in phases.replay); for L1 and cosine centroids would need vectors in place of distances.
   "The round directly after the clustering step" is read as round n + 1, the first round of the clusters.
   n rounds before and 50 - n after the clustering make 50; the round in which all clients train for the clustering is
     not counted, since no model comes out of it.

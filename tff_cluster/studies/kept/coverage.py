@@ -46,7 +46,7 @@ class Covered:
 
   @property
   def rows(self) -> int:
-    """Rows in print."""
+    """How many rows it has, other readings of a printed row included."""
     return len(self.published.rows)
 
   @property

@@ -12,10 +12,11 @@ import numpy as np
 
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError, argument
+from tff_cluster.clustering.methods import hierarchical
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
 
-# The modules of clustering/ are imported late: they take longer to load than wrong flags may take to be told.
+# The other modules of clustering/ are imported late: they take longer to load than wrong flags may take to be told.
 if TYPE_CHECKING:
   from tff_cluster.clustering import signatures as signatures_lib
   from tff_cluster.clustering.method import Rows
@@ -53,10 +54,10 @@ def read_questions(options: Any) -> Questions:
   """
   metrics = _entries('metrics', options.metrics, config_lib.METRICS)
   linkages = _entries('linkages', options.linkages, config_lib.LINKAGES)
-  families = tuple((m, link) for m in metrics for link in linkages if link != 'ward' or m == 'l2')
-  if 'ward' in linkages and 'l2' not in metrics:
+  families = tuple((m, link) for m in metrics for link in linkages if hierarchical.fits(m, link))
+  if alone := [link for link in linkages if not any(hierarchical.fits(m, link) for m in metrics)]:
     raise InputError(
-      f'{argument("linkages", options.linkages)}: ward needs l2 among {argument("metrics", options.metrics)}'
+      f'{argument("linkages", options.linkages)}: {alone[0]} needs l2 among {argument("metrics", options.metrics)}'
     )
   counts = _entries('cluster_counts', options.cluster_counts, None)
   for text in counts:
@@ -207,16 +208,15 @@ def exact_thresholds(merges: np.ndarray, groups: np.ndarray) -> tuple[float, flo
   They follow from the merges alone: k groups are there after all but k - 1 of them.
 
   Args:
-    merges: float64[clients - 1, 4], SciPy's Z, heights ascending.
+    merges: float64[clients - 1, 4], SciPy's Z.
     groups: int64[clients], each client's group.
 
   Returns:
     low and high; None where no threshold gives the groups, high None where every large one does.
   """
-  from tff_cluster.clustering.methods import hierarchical
   from tff_cluster.clustering.outcome import by_first_member
 
-  heights = merges[:, 2]
+  heights = hierarchical.cut_heights(merges)
   done = len(groups) - len(np.unique(groups))
   low = float(heights[done - 1]) if done else 0.0
   high = float(heights[done]) if done < len(heights) else None
