@@ -294,3 +294,16 @@ def test_a_forked_process_that_outlives_a_killed_run_neither_keeps_its_folder_no
     finally:
       os.kill(child, signal.SIGKILL)
   assert list(run.iterdir()) == []
+
+
+def test_a_store_that_is_linked_ahead_goes_with_an_experiment_that_is_refused(tmp_path):
+  run, store = tmp_path / 'run', tmp_path / 'one'
+  claim = run_claim.claim_output_dir(run, BASE, str(store))
+  with pytest.raises(InputError), claim.linked():
+    assert os.path.samefile(run / 'store', store)
+    raise InputError('refused')
+  assert not os.path.lexists(run / 'store')
+  with claim.linked():
+    (run / 'store' / 'model-0').mkdir()
+  claim.write()
+  assert (store / 'model-0').exists() and os.path.samefile(run / 'store', store)

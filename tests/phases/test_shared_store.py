@@ -6,11 +6,13 @@ import fcntl
 import json
 import os
 import shutil
+import sys
+import types
 
 import pytest
 
 from tests.phases.conftest import TINY
-from tests.phases.whole_run import Stopped, WholeRun
+from tests.phases.whole_run import Stopped, WholeRun, changed
 from tff_cluster.data import populate
 from tff_cluster.engine.machine import Machine
 from tff_cluster.phases.run_experiment import Silent
@@ -85,6 +87,24 @@ def test_a_run_beside_another_on_one_store_trains_first_what_the_other_leaves(al
   clusters = [name for name in progress.names if name.startswith('kmeans/')]
   assert clusters[:2] == ['kmeans/cluster_001', 'kmeans/cluster_000']
   assert beside.results.digest == whole.results.digest
+
+
+def test_a_model_of_users_is_kept_in_the_shared_store_and_the_same_call_goes_on(tmp_path, monkeypatch):
+  somebodys = types.ModuleType('somebodys')
+
+  def model(shape, classes):
+    from tensorflow import keras
+
+    layers = keras.layers
+    return keras.Sequential([layers.InputLayer(shape), layers.Flatten(), layers.Dense(classes)])
+
+  somebodys.model = model
+  monkeypatch.setitem(sys.modules, 'somebodys', somebodys)
+  config, store = changed(TINY, training={'model': 'somebodys:model'}), tmp_path / 'store'
+  first = WholeRun(config, tmp_path / 'run', store_dir=str(store))
+  assert first.folder.store.is_symlink() and list(store.glob('model-*'))
+  again = WholeRun(config, tmp_path / 'run', store_dir=str(store))
+  assert again.done.trained == 0 and again.results.digest == first.results.digest
 
 
 def test_a_stopped_phase_3_measures_only_what_is_left_and_a_damaged_measurement_alone_is_made_again(

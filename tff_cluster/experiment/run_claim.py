@@ -73,19 +73,34 @@ class Claim:
     if self.there is None:
       for path in (folder.population, folder.new_clients):
         path.unlink(missing_ok=True)
-      if folder.store.is_symlink():
-        folder.store.unlink()
     for clustering in self.config.clusterings:
       if clustering not in known:
         # Of a clustering of this name that was not made, or that a killed program was adding.
         folder.forget(clustering.label)
     files.save_json(folder.config, self.config.to_json())
     files.save_json(folder.environment, describe_environment())
-    if self.store_dir is not None and not os.path.lexists(folder.store):
+    self._link_store()
+    return folder.root
+
+  @contextlib.contextmanager
+  def linked(self) -> Iterator[None]:
+    """Links the store ahead of `write`, for a block that keeps artifacts and may refuse the experiment, which undoes it."""
+    self._link_store()
+    try:
+      yield
+    except BaseException:
+      if self.folder.store.is_symlink():
+        self.folder.store.unlink()
+      raise
+
+  def _link_store(self) -> None:
+    store = self.folder.store
+    if self.there is None and store.is_symlink():
+      store.unlink()
+    if self.store_dir is not None and not os.path.lexists(store):
       shared = Path(os.path.abspath(self.store_dir))
       shared.mkdir(parents=True, exist_ok=True)
-      folder.store.symlink_to(shared)
-    return folder.root
+      store.symlink_to(shared)
 
 
 def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str | None = None) -> Claim:

@@ -65,8 +65,9 @@ def opened(
         workers,
         workers.at_once,
       )
-      if fresh:
-        _ = experiment.trainer  # What is wrong with the model or the sizes is told here.
+      if claim is not None and fresh:
+        with claim.linked():
+          _ = experiment.trainer  # What is wrong with the model or the sizes is told here.
       if claim is not None:
         claim.write()
       if fresh:

@@ -72,15 +72,23 @@ class Page:
     return markdown(header, lines)
 
   def gains(self, name: str, *budgets: str, setting: str = '') -> str:
-    """Returns the accuracies of a comparison beside FedAvg without clusters: difference, 95% interval, clients harmed."""
+    """Returns the accuracies of a comparison beside FedAvg: difference, 95% interval, clients harmed, and the verdict if it is kept."""
     header = ['']
     lines: dict[str, list[str]] = {}
+    kept = self.results(name).lines('gains', setting=setting)
+    judged = any(line.get('verdict') for line in kept)
     for budget in budgets:
-      header += [BUDGETS[budget], 'over FedAvg, points', 'clients worse off']
-      for line in self.results(name).lines('gains', setting=setting):
+      header += [
+        BUDGETS[budget],
+        'over FedAvg, points',
+        'clients worse off',
+        *(['verdict'] if judged else []),
+      ]
+      for line in kept:
         told = lines.setdefault(line['contender'], [line['contender']])
         if line['budget'] == budget:
           told += [_cell(line['accuracy'], '%'), _interval(line), _cell(line.get('harmed', ''), '%')]
+          told += [line['verdict'] or '–'] if judged else []
       for told in lines.values():
         told += ['–'] * (len(header) - len(told))
     return markdown(header, list(lines.values()))
