@@ -259,13 +259,26 @@ def test_the_tutorial_goes_from_own_data_and_own_model_to_clusters_that_are_the_
     for line in (partition, run, replay):
       assert run_here(*shlex.split(line)[2:]) == 0, line
   results = json.loads((tmp_path / 'runs/mine/results.json').read_text())
-  assert results['training']['parameters'] == 8 * 16 + 16 + 16 * 3 + 3
+  assert results['training']['parameters'] == 40 * 16 + 16 + 16 * 3 + 3
   fed_avg, clusters = results['summary']
   assert clusters['label'] == 'kmeans = dynamic_distance' and clusters['ari'] == 1.0
   assert (
     clusters['mean_client_accuracy'] - fed_avg['mean_client_accuracy'] > 0.2
   )  # A third of the rows is called otherwise.
   assert (tmp_path / 'runs/my_rows/partition.svg').exists() and (tmp_path / 'runs/mine/replay.csv').exists()
+
+
+def test_own_methods_of_the_how_to_cluster_its_vectors(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.syspath_prepend(tmp_path)
+  exec(compile(script('my_vectors.py'), 'my_vectors.py', 'exec'), {})
+  (tmp_path / 'my_methods.py').write_text(script('my_methods.py'))
+  (line,) = [line for line in command_lines(*PAGES) if 'my_methods:Mutual' in line]
+  assert run_here(*shlex.split(line)[2:]) == 0
+  clusters = json.loads((tmp_path / 'runs/mutual/clusters.json').read_text())['clusters']
+  # Ten rows around each of four corners, in their order.
+  assert all(len({int(client) // 10 for client in members}) == 1 for members in clusters)
+  assert sum(map(len, clusters)) == 40
 
 
 @pytest.mark.tensorflow

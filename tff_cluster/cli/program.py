@@ -81,7 +81,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
       _flush_stdout()
       return code
   except KeyboardInterrupt:
-    return _end('interrupted', 130)
+    return _end('interrupted; where it writes to a folder, the same command goes on', 130)
   except BrokenPipeError:
     if not _reader_is_gone():
       raise

@@ -9,6 +9,7 @@ from typing import Any
 
 from tff_cluster.base.words import interval_points, percent, plural, score, series
 from tff_cluster.experiment.result_parts import SummaryLine
+from tff_cluster.experiment.sections import PERSONALIZED
 from tff_cluster.report.figures import gains
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Drawn, Picture
@@ -27,6 +28,7 @@ _OF_VERDICT = {
 }
 _NOTES = {'same': 'practically the same', 'unclear': 'not shown'}
 _MOST_NAMES = 3
+_ALONE, *_ = PERSONALIZED
 
 
 def section(
@@ -73,9 +75,19 @@ def sentence(
   few = paired_verdicts.too_few(len(seeds)) if verdicts is not None else ''
   clauses = list(_clauses(by_side, told, bool(few)))
   ending = f'; {few} {"gives" if len(seeds) == 1 else "give"} no verdict' if few else ''
-  return (
+  answer = (
     f'Against FedAvg without clusters at {BUDGETS[ROUNDS]}, {_over(seeds)}: {"; ".join(clauses)}{ending}.'
   )
+  return f'{answer}{_alone(lines, by_side["above"], told)}'
+
+
+def _alone(lines: Sequence[SummaryLine], helped: Sequence[SummaryLine], told: Sequence[SummaryLine]) -> str:
+  """Returns a sentence on the clusterings that gain no more than clients have without any federation; empty where none does."""
+  alone = next((line.mean_client_accuracy for line in lines if line.kind == _ALONE), None)
+  no_more = [line for line in helped if alone is not None and line.mean_client_accuracy <= alone]
+  if alone is None or not no_more:
+    return ''
+  return f' But every client alone has {percent(alone)}, no less than {_names(no_more, told)}.'
 
 
 def _place(line: SummaryLine, verdicts: Mapping[str, str] | None) -> str:

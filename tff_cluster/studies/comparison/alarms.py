@@ -10,6 +10,7 @@ from tff_cluster.report.answer import GROUPS_WRONG_BELOW, Recovery
 from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs
 from tff_cluster.scorecard.paired_statistics import Statistics
 from tff_cluster.scorecard.paired_verdicts import FEWEST_SEEDS
+from tff_cluster.studies.comparison import answer
 
 
 def recoveries(contender: Contender, runs: Runs) -> list[tuple[Recovery, ...]]:
@@ -66,7 +67,7 @@ def make_alarms(contenders: Sequence[Contender], statistics: Statistics, runs: R
     alarms.append(
       f'Only {plural(len(statistics.seeds), "seed")} {"was" if only else "were"} run: '
       f'{"the intervals speak of clients alone" if only else "that is intervals and no verdict"}, and other seeds may '
-      f'answer otherwise. Run at least {FEWEST_SEEDS}.'
+      f'answer otherwise. Run at least {answer.for_verdicts(statistics)}.'
     )
   return alarms
 

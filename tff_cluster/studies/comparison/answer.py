@@ -79,10 +79,19 @@ def enough_seeds(statistics: Statistics) -> str:
   gains = {s.name: s.gain for s in statistics.summaries[ROUNDS] if s.is_clustering}
   if not gains:
     return ''
-  together = max(map(len, verdicts.gain_families(statistics, ROUNDS)))
+  together = _together(statistics)
   return ' '.join(
     filter(None, [_for_verdicts(len(statistics.seeds), together), _for_size(statistics.seeds, gains)])
   )
+
+
+def for_verdicts(statistics: Statistics) -> int:
+  """Returns how many seeds verdicts on all clusterings take."""
+  return paired_verdicts.seeds_for(_together(statistics))
+
+
+def _together(statistics: Statistics) -> int:
+  return max(map(len, verdicts.gain_families(statistics, ROUNDS)))
 
 
 def _for_verdicts(count: int, clusterings: int) -> str:
