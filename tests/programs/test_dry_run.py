@@ -36,7 +36,7 @@ def test_a_dry_run_tells_what_the_run_then_does(program, more, tmp_path, capsys)
   over = 'seeds and clients' if more else 'clients'
   assert len(summary) == 1 and summary[0].startswith('kmeans: ') and f'interval over {over} ' in summary[0]
   phases = [re.sub(r'^seed . \(. of 2\), ', '', row).partition(':')[0] for row in done.err.splitlines()]
-  ahead = ['training side by side', 'FedAvg without clusters']
+  ahead = ['Phase 2, all of its models', 'FedAvg without clusters']
   one = ['Phase 1', 'clustering kmeans', *ahead, 'Phase 2 of kmeans', 'Phase 3 of kmeans']
   assert phases == one * runs + ['report']
 

@@ -53,11 +53,11 @@ def cells(**changes):
 def test_table_of_each_kind_of_family():
   assert cells() == [
     ['group: 2 planted groups, 6 clients'],
-    ['family', 'exact for', 'best ARI', 'there'],
+    ['family', 'finds the groups for', 'best ARI', 'its setting'],
     ['l2 ward', '1.5 <= T < 2.25', '1.00', 'T = 2: 2 clusters'],
     ['l1 single', 'no threshold', '0.00', 'T = 8: 2 clusters'],
     ['k-means', 'K = 3, K = 4', '1.00', 'K = 3: 2 clusters'],
-    ['dynamic distance', 'none of those asked', '0.75', 'T = 1.5: 7 clusters, 2.5 memberships a client'],
+    ['dynamic distance', 'no setting tried', '0.75', 'T = 1.5: 7 clusters, 2.5 memberships a client'],
   ]
 
 
@@ -65,11 +65,11 @@ def test_tables_without_an_upper_end_of_a_method_that_gave_up_without_truths_and
   truth = dataclasses.replace(TRUTH, exact={WARD: (1.5, None)})
   found = cells(truths=[truth], rows=[ROWS[0], ROWS[-1]])
   assert found[2][1] == 'T >= 1.5'
-  assert found[3] == ['dynamic distance', 'none of those asked', '–', '–']
+  assert found[3] == ['dynamic distance', 'no setting tried', '–', '–']
   best = dataclasses.replace(ROWS[1], silhouette=0.5)
   assert cells(truths=[], rows=[ROWS[0], best, *ROWS[2:]])[:3] == [
     ['6 clients, no planted groups known'],
-    ['family', 'best silhouette', 'there'],
+    ['family', 'best silhouette', 'its setting'],
     ['l2 ward', '0.50', 'T = 2: 2 clusters'],
   ]
   assert cells(truths=[Truth('group', 2, True, {})])[1][2] == 'best Omega'

@@ -23,7 +23,7 @@ from tff_cluster.phases import live_experiment as live_experiment_lib
 if TYPE_CHECKING:
   from tff_cluster.federated import trajectory
 
-AHEAD = 'training side by side'
+AHEAD = 'Phase 2, all of its models'
 
 
 @dataclasses.dataclass(frozen=True)

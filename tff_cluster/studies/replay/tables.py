@@ -109,10 +109,10 @@ def distortion_line(dimension: int, distortion: Distortion) -> str:
 def _table_lines(replayed: Replayed, truth: Truth | None) -> list[str]:
   clients = plural(replayed.clients, 'client')
   if truth is None:
-    title, header = f'{clients}, no planted groups known', ['family', 'best silhouette', 'there']
+    title, header = f'{clients}, no planted groups known', ['family', 'best silhouette', 'its setting']
   else:
     title = f'{truth.name}: {plural(truth.groups, "planted group")}, {clients}'
-    header = ['family', 'exact for', 'best Omega' if truth.overlapping else 'best ARI', 'there']
+    header = ['family', 'finds the groups for', 'best Omega' if truth.overlapping else 'best ARI', 'its setting']
   cells = [header]
   for family, rows in _families(replayed.rows).items():
     scores = [row.silhouette if truth is None else row.omega(truth.name) for row in rows]
@@ -145,7 +145,7 @@ def _exact_words(truth: Truth, family: Family, rows: Sequence[Row]) -> str:
     low, high = found
     return f'T >= {low:.6g}' if high is None else f'{low:.6g} <= T < {high:.6g}'
   exact = [row for row in rows if row.omega(truth.name) == 1.0]
-  return ', '.join(map(_asked, exact)) or 'none of those asked'
+  return ', '.join(map(_asked, exact)) or 'no setting tried'
 
 
 def _asked(row: Row) -> str:
