@@ -112,7 +112,12 @@ def _table_lines(replayed: Replayed, truth: Truth | None) -> list[str]:
     title, header = f'{clients}, no planted groups known', ['family', 'best silhouette', 'its setting']
   else:
     title = f'{truth.name}: {plural(truth.groups, "planted group")}, {clients}'
-    header = ['family', 'finds the groups for', 'best Omega' if truth.overlapping else 'best ARI', 'its setting']
+    header = [
+      'family',
+      'finds the groups for',
+      'best Omega' if truth.overlapping else 'best ARI',
+      'its setting',
+    ]
   cells = [header]
   for family, rows in _families(replayed.rows).items():
     scores = [row.silhouette if truth is None else row.omega(truth.name) for row in rows]
