@@ -150,7 +150,10 @@ def drawn(lines: Sequence[SummaryLine]) -> Drawn | None:
 
 def picture(figure: Any, more: str) -> Drawn:
   """Returns a drawing of gains as the picture of the first screen, with more words for its caption."""
-  caption = f'Marks are means, lines their 95% intervals. {more}A line that touches zero shows nothing.'
+  caption = (
+    f'Marks are means, lines their 95% intervals. {more}Where a line touches zero no difference is shown; over seeds a verdict takes a sign '
+    'test, too.'
+  )
   return 'gains', 'answer', 'Gain over FedAvg without clusters', caption, figure
 
 
