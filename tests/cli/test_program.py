@@ -34,7 +34,7 @@ def raising(error):
     (PermissionError(errno.EACCES, 'Permission denied', 'c'), 1, 'error: c: Permission denied\n'),
     (OSError(errno.EDQUOT, 'Quota exceeded'), 1, 'error: cannot write the output: Quota exceeded\n'),
     (MemoryError(), 1, 'error: not enough memory: an allocation failed\n'),
-    (KeyboardInterrupt(), 130, 'interrupted\n'),
+    (KeyboardInterrupt(), 130, 'interrupted; where it writes to a folder, the same command goes on\n'),
   ],
   ids=repr,
 )
@@ -106,7 +106,10 @@ IN_A_DESTRUCTOR = """import os, signal
 @pytest.mark.parametrize('work', ['time.sleep(60)', IN_A_DESTRUCTOR], ids=['plain', 'destructor'])
 @pytest.mark.parametrize(
   ('sent', 'code', 'line'),
-  [('SIGINT', 130, 'interrupted\n'), ('SIGTERM', 143, 'terminated by SIGTERM\n')],
+  [
+    ('SIGINT', 130, 'interrupted; where it writes to a folder, the same command goes on\n'),
+    ('SIGTERM', 143, 'terminated by SIGTERM\n'),
+  ],
 )
 def test_signals_clean_up(sent, code, line, work, tmp_path):
   process = start(tmp_path, work.format(sent=sent))

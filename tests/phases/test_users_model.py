@@ -56,7 +56,7 @@ def checks(monkeypatch):
   from tff_cluster.federated import model_check
 
   asked = []
-  monkeypatch.setattr(model_check, 'check', lambda make, model, x, y: asked.append((make(), model, x, y)))
+  monkeypatch.setattr(model_check, 'check', lambda make, model, *rest: asked.append((make(), model, *rest)))
   return asked
 
 

@@ -41,7 +41,7 @@ def test_a_run(run, capsys):
   assert 'group: 3 planted groups, 12 clients' in out and 'k-means' in out and 'K = 3' in out
   rows = table(run.root)
   # K from 2 to 10 by three methods that are told it; the made-up clients' rows are of no group.
-  assert len(rows) == 10 * 20 + 3 * 9 + 4
+  assert len(rows) == 11 * 20 + 3 * 9 + 4
   assert sum(row['clustering'].startswith('pacfl,num_clusters=') for row in rows) == 9
   assert {row['silhouette'] for row in rows if row['method'] == 'pacfl'} == {''}
   for row in rows:
