@@ -66,11 +66,12 @@ def main() -> None:
   shown = progress.Progress()
   if dry.dry_run:
     at_once = runs_here.how_many(jobs, machine, in_parallel)
-    planned = [run for job in jobs for run in cost_estimates.with_folds(job)]
+    with_folds = [cost_estimates.with_folds(job) for job in jobs]
+    planned = [run for runs in with_folds for run in runs]
     found = cost_estimates.estimates(planned, store, shown, runs_here.share(machine, at_once))
     print(scale_line)
     entries = cost_estimates.entries([run.name for run in planned], found)
-    print(*cost_lines.estimate_lines(entries, at_once), sep='\n')
+    print(*cost_lines.estimate_lines(entries, at_once, list(map(len, with_folds))), sep='\n')
     return
   store.mkdir(parents=True, exist_ok=True)
   done = runs_lib.run_all(jobs, store, shown, machine, in_parallel)

@@ -22,3 +22,10 @@ def test_runs_side_by_side_take_until_the_last_of_them_ends(seconds, at_once, wh
   assert (
     last == f'in all: {10 * count} client-rounds, {4 * count} stored, {6 * count} to train, about {whole}'
   )
+
+
+def test_folds_of_a_run_go_one_after_the_other():
+  entries = [(f'run {number}', 10, 0, 2.0, {}) for number in range(6)]
+  # Two runs of two folds each: 6 s each, side by side.
+  assert 'about 6.0 s on this machine' in cost_lines.estimate_lines(entries, 2, [3, 3])[-1]
+  assert 'about 8.0 s on this machine' in cost_lines.estimate_lines(entries, 2, [2, 2, 2])[-1]

@@ -237,13 +237,15 @@ def test_a_folder_with_somebody_elses_files_where_a_run_writes_is_refused(name, 
 
 def test_a_folder_in_which_nothing_was_trained_is_another_experiments_without_a_word(tmp_path):
   run = claimed(tmp_path / 'run', BASE, str(tmp_path / 'one'))
-  (run / 'population.npz').write_text('of the first')
+  for place in (run, run / 'folds' / '00'):
+    place.mkdir(parents=True, exist_ok=True)
+    (place / 'population.npz').write_text('of the first')
   (run / 'metrics').mkdir()
   (run / 'metrics' / 'phase1.csv').write_text('round\n')
   other = dataclasses.replace(BASE, data=DataConfig(num_clients=21))
   claimed(run, other, str(tmp_path / 'two'))
   assert config_file.read_config(run / 'config.json') == other
-  assert not (run / 'population.npz').exists()
+  assert not list(run.rglob('population.npz'))
   assert os.path.samefile(run / 'store', tmp_path / 'two')
 
 
@@ -307,3 +309,10 @@ def test_a_store_that_is_linked_ahead_goes_with_an_experiment_that_is_refused(tm
     (run / 'store' / 'model-0').mkdir()
   claim.write()
   assert (store / 'model-0').exists() and os.path.samefile(run / 'store', store)
+
+
+def test_the_store_of_the_folder_itself_can_be_named(tmp_path):
+  run = claimed(tmp_path / 'run', BASE, str(tmp_path / 'run' / 'store'))
+  assert (run / 'store').is_dir() and not (run / 'store').is_symlink()
+  run_claim.release_output_dirs()
+  claimed(tmp_path / 'run', BASE, str(tmp_path / 'run' / 'store'))

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 
+import numpy as np
 import pytest
 
 from tests.engine.dask_cluster import DaskCluster
@@ -14,8 +15,11 @@ from tff_cluster.experiment.config import (
   ExperimentConfig,
   TrainingConfig,
 )
+from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import cost_estimates
 from tff_cluster.phases.run_experiment import Silent
 from tff_cluster.storage import travel
+from tff_cluster.studies import runs as studies_runs
 from tff_cluster.studies.comparison import runs
 
 pytestmark = pytest.mark.tensorflow
@@ -67,3 +71,28 @@ def test_seeds_have_the_results_of_this_machine_and_their_artifacts_come_home(da
   assert [(d.asked, d.trained) for _, d in apart] == [(d.asked, d.trained) for _, d in here[1:]]
   assert files(tmp_path / 'apart' / 'seed_1') == files(tmp_path / 'here' / 'seed_1')
   assert [d.trained for _, d in on_cluster('apart', seeds=(1,))] == [0]
+
+
+def test_folds_are_drawn_at_home_and_have_the_results_of_this_machine(dask, tmp_path, monkeypatch):
+  rows = np.random.default_rng(0)
+  path = tmp_path / 'rows.npz'
+  np.savez(
+    path, x=rows.normal(size=(240, 5)).astype(np.float32), y=np.arange(240) % 3, client_id=np.arange(240) % 6
+  )
+  data = DataConfig(
+    dataset='file', data_file=str(path), partition='by_writer', num_clients=6, validation_fraction=0.2
+  )
+  config = dataclasses.replace(CONFIG, data=data, evaluation=EvaluationConfig(num_folds=2))
+
+  def planned(name):
+    return cost_estimates.Run('folded', config, RunFolder(tmp_path / name))
+
+  (here,) = studies_runs.run_all([planned('here')], tmp_path / 'store', Silent())
+
+  def sent(folder, contents=travel.contents):
+    path.unlink()  # A worker never had the rows.
+    return contents(folder)
+
+  monkeypatch.setattr(travel, 'contents', sent)
+  (ran,) = studies_runs.run_all([planned('there')], tmp_path / 'other store', Silent(), dask.machine())
+  assert ran.results.cross_validation.folds == 2 and ran.results.digest == here.results.digest

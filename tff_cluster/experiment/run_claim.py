@@ -71,8 +71,9 @@ class Claim:
     folder = self.folder
     known = () if self.there is None else self.there.clusterings
     if self.there is None:
-      for path in (folder.population, folder.new_clients):
-        path.unlink(missing_ok=True)
+      for run in (folder, *folder.folds()):
+        for path in (run.population, run.new_clients):
+          path.unlink(missing_ok=True)
     for clustering in self.config.clusterings:
       if clustering not in known:
         # Of a clustering of this name that was not made, or that a killed program was adding.
@@ -100,7 +101,8 @@ class Claim:
     if self.store_dir is not None and not os.path.lexists(store):
       shared = Path(os.path.abspath(self.store_dir))
       shared.mkdir(parents=True, exist_ok=True)
-      store.symlink_to(shared)
+      if not os.path.lexists(store):  # It is there now if it is the one that was asked for.
+        store.symlink_to(shared)
 
 
 def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str | None = None) -> Claim:

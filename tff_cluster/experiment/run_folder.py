@@ -97,14 +97,22 @@ class RunFolder:
     """A cluster's trained model, for tf.keras.models.load_model."""
     return self.models(label) / f'cluster_{cluster:03d}.keras'
 
+  def fold(self, index: int) -> 'RunFolder':
+    """Where fold `index` (from 0) of the run lies."""
+    return RunFolder(self.root / 'folds' / f'{index:02d}')
+
+  def folds(self) -> list['RunFolder']:
+    """The folds that are there."""
+    return [RunFolder(path) for path in self._below('folds')]
+
   def sweep(self) -> None:
     """Removes what killed processes left in the folders of the run and in its own store; follows no link to a folder."""
     for folder in self._folders():
       files.sweep(folder)
     if not self.store.is_symlink():
       artifacts.Store(self.store).sweep()
-    for fold in self._below('folds'):
-      RunFolder(fold).sweep()
+    for fold in self.folds():
+      fold.sweep()
 
   def forget(self, label: str) -> None:
     """Removes what is saved of a clustering, but for what the store has of it."""
@@ -115,8 +123,8 @@ class RunFolder:
     of_clusters = self._of_clusters('models', label) + self._of_clusters('metrics', label)
     for path in [*(at(label) for at in saved), *of_clusters]:
       path.unlink(missing_ok=True)
-    for fold in self._below('folds'):
-      RunFolder(fold).forget(label)
+    for fold in self.folds():
+      fold.forget(label)
 
   def foreign(self) -> pathlib.Path | None:
     """Returns something that lies, in a folder without a run, where a run would write; None where nothing does."""

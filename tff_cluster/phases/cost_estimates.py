@@ -17,7 +17,7 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import client_signatures, fold_summary, personalization, session, threshold_choice
+from tff_cluster.phases import client_signatures, personalization, session, threshold_choice
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import artifacts, saved_rounds
 
@@ -72,7 +72,7 @@ def with_folds(run: Planned) -> list[Run]:
   return [
     Run(run.folder.root.name, plain, run.folder),
     *(
-      Run(f'{run.folder.root.name}, fold {i + 1}', plain, fold_summary.fold_folder(run.folder, i), (i, count))
+      Run(f'{run.folder.root.name}, fold {i + 1}', plain, run.folder.fold(i), (i, count))
       for i in range(count)
     ),
   ]

@@ -9,14 +9,14 @@ import dataclasses
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import fold_summary, main_job
 from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.phases import main_job
 from tff_cluster.storage import files
 
 
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
   """Tells whether there is nothing left to train or measure in a run and in its folds."""
-  folds = (fold_summary.fold_folder(folder, index) for index in range(config.evaluation.num_folds))
+  folds = (folder.fold(index) for index in range(config.evaluation.num_folds))
   return main_job.is_done(folder, config) and all(fold.results.exists() for fold in folds)
 
 
@@ -40,7 +40,7 @@ def run(
   asked, trained = 0, 0
   failed: dict[str, Exception] = {}
   for index in range(folds):
-    fold = fold_summary.fold_folder(folder, index)
+    fold = folder.fold(index)
     files.save_json(fold.config, plain.to_json())
     files.save_json(fold.environment, files.load_json(folder.environment))
     with progress.run('fold', index + 1, folds):

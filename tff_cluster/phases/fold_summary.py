@@ -9,14 +9,9 @@ from tff_cluster.experiment.result_parts import CrossValidation, OverFolds
 from tff_cluster.experiment.run_folder import RunFolder
 
 
-def fold_folder(folder: RunFolder, index: int) -> RunFolder:
-  """Returns where fold `index` (from 0) of a run lies."""
-  return RunFolder(folder.root / 'folds' / f'{index:02d}')
-
-
 def summarise(folder: RunFolder, config: config_lib.ExperimentConfig) -> CrossValidation | None:
   """Returns `cross_validation` of results.json; None where there are no folds or not all have finished."""
-  folds = [fold_folder(folder, index) for index in range(config.evaluation.num_folds)]
+  folds = [folder.fold(index) for index in range(config.evaluation.num_folds)]
   if not folds or not all(fold.results.exists() for fold in folds):
     return None
   return CrossValidation(len(folds), _summaries([results.read(fold.results) for fold in folds]))

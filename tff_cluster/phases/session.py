@@ -94,7 +94,7 @@ def _workers(
 
 
 def prepare(claim: run_claim.Claim) -> None:
-  """Gives a run its clients and writes its claim, for who trains elsewhere; needs no worker.
+  """Gives a run and its folds their clients and writes its claim, for who trains elsewhere; needs no worker.
 
   Raises:
     InputError: if the data does not fit the configuration.
@@ -103,9 +103,14 @@ def prepare(claim: run_claim.Claim) -> None:
   fresh = claim.there is None
   population, new = _made(claim.config, None) if fresh else _clients(claim.folder, claim.config, None)
   early_checks.check_oracles(claim.config, population)
+  folds = claim.config.evaluation.num_folds
+  if folds:
+    populate.check_folds(population, folds)
   claim.write()
   if fresh:
     _save(claim.folder, population, new)
+  for index in range(folds):
+    clients(claim.folder.fold(index), claim.config, (index, folds))
 
 
 def clients(
