@@ -19,15 +19,12 @@ from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
 from tff_cluster.engine import jobs as jobs_lib
 from tff_cluster.engine import side_by_side
-from tff_cluster.federated import chunked_sum, client_work, tff_computations
+from tff_cluster.federated import chunked_sum, client_work, message_sizes, tff_computations
 
 # Rows of one piece of the global test set: pieces run side by side.
 _ROWS_AT_ONCE = 500
 # Bytes that a model's users may take to have it each, instead of a call for each model.
 _MODELS_AT_ONCE = 500_000
-_MAX_COHORT_BYTES = 1_800_000_000
-# TFF refuses to send a client's sequence above this.
-_MAX_CLIENT_BYTES = 100 * 2**20 - 2**16
 
 # What the server keeps from round to round: the model, and what aggregator and optimizer remember.
 State: TypeAlias = tff.learning.templates.LearningAlgorithmState
@@ -66,7 +63,7 @@ class Trainer:
     self.seed = seed
     self.sends = True
     self._initial_state: State | None = None
-    self._check_sizes()
+    message_sizes.check(population, cohort_fraction, local_epochs)
 
   @functools.cached_property
   def alone(self) -> 'Trainer':
@@ -440,26 +437,6 @@ class Trainer:
     """The global test set, its pieces in place of clients."""
     x, y = self.population.global_test_x, self.population.global_test_y
     return population_lib.Split(x, y, np.append(np.arange(0, len(y), _ROWS_AT_ONCE), len(y)).astype(np.int64))
-
-  def _check_sizes(self) -> None:
-    sizes = np.array([self._row_bytes(self.population.train, k) for k in range(self.population.num_clients)])
-    sizes += self.population.train.counts * 4 * self.local_epochs
-    largest = int(np.argmax(sizes))
-    if sizes[largest] > _MAX_CLIENT_BYTES:
-      raise InputError(
-        f'client {self.population.client_ids[largest]} has {sizes[largest] / 1e6:.0f} MB of training rows, TFF sends at '
-        f'most {_MAX_CLIENT_BYTES / 1e6:.0f} MB a client; use more clients or {argument("rows_per_client")}'
-      )
-    members = population_lib.cohort_size(self.cohort_fraction, len(sizes))
-    cohort = int(np.sort(sizes)[::-1][:members].sum())
-    if cohort > _MAX_COHORT_BYTES:
-      raise InputError(
-        f'a cohort can hold {cohort / 1e9:.1f} GB of training rows, TFF sends at most {_MAX_COHORT_BYTES / 1e9:.1f} GB '
-        f'a round; use a smaller {argument("cohort_fraction")}'
-      )
-
-  def _row_bytes(self, split: population_lib.Split, client: int) -> int:
-    return int(split.counts[client]) * (split.x[:1].nbytes + 4)
 
 
 def _distance(one: Weights, other: Weights) -> float:

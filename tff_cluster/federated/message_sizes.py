@@ -1,0 +1,36 @@
+"""Whether the rows of clients fit into the messages that TFF can send."""
+
+import numpy as np
+
+from tff_cluster.base.errors import InputError, argument
+from tff_cluster.data import population as population_lib
+
+# A message of 2 GB kills a TFF worker.
+_MAX_COHORT_BYTES = 1_800_000_000
+# TFF refuses to send a client's sequence above this.
+_MAX_CLIENT_BYTES = 100 * 2**20 - 2**16
+
+
+def check(population: population_lib.Population, cohort_fraction: float, local_epochs: int) -> None:
+  """Raises InputError if a client's training rows, or those of the largest cohort, with their orders of visits, cannot be sent.
+
+  Args:
+    population: The clients.
+    cohort_fraction: Share of the clients that train in a round.
+    local_epochs: How often each visits its rows, in an order of its own each time.
+  """
+  train = population.train
+  sizes = train.counts * (train.x[:1].nbytes + 4) + train.counts * 4 * local_epochs
+  largest = int(np.argmax(sizes))
+  if sizes[largest] > _MAX_CLIENT_BYTES:
+    raise InputError(
+      f'client {population.client_ids[largest]} has {sizes[largest] / 1e6:.0f} MB of training rows, TFF sends at '
+      f'most {_MAX_CLIENT_BYTES / 1e6:.0f} MB a client; use more clients or {argument("rows_per_client")}'
+    )
+  members = population_lib.cohort_size(cohort_fraction, len(sizes))
+  cohort = int(np.sort(sizes)[::-1][:members].sum())
+  if cohort > _MAX_COHORT_BYTES:
+    raise InputError(
+      f'a cohort can hold {cohort / 1e9:.1f} GB of training rows, TFF sends at most {_MAX_COHORT_BYTES / 1e9:.1f} GB '
+      f'a round; use a smaller {argument("cohort_fraction")}'
+    )
