@@ -14,7 +14,8 @@ The last line of the output is one JSON object:
   first_round      for each number of workers and clients: seconds of a round that sends all rows, of clients that do nothing
   idle_round       the same once rows are there, and for each task: `ms`, milliseconds; `cpu_ms`, those of processor time, of the
                    scheduler, the run and all workers; `bytes` that come to the run and go from it, without the sums
-  tasks_per_second that scheduler and run could take, by their processor time in the last idle round
+  tasks_per_second that scheduler and run could take, by their processor time in the last idle round; null where that is less
+                   than a tick of its clock
   load             what ran on each core in the minute before
 """
 
@@ -28,7 +29,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from unittest import mock
 
@@ -84,8 +85,12 @@ def measure(flags: argparse.Namespace) -> dict[str, Any]:
           took = run.round(seconds)
           found['rounds'].append(size | {'client_seconds': seconds} | run.told(seconds, took, workers))
           print(f'{workers} workers, {clients} clients of {seconds:g} s: {took:.2f} s', flush=True)
-  cpu = found['idle_round'][-1]['cpu_ms']
-  return found | {'tasks_per_second': {name: round(1000 / cpu[name]) for name in ('scheduler', 'run')}}
+  return found | {'tasks_per_second': tasks_per_second(found['idle_round'][-1]['cpu_ms'])}
+
+
+def tasks_per_second(cpu_ms: Mapping[str, float]) -> dict[str, int | None]:
+  """Returns the tasks that scheduler and run could take in a second, by the milliseconds of processor time of one task."""
+  return {name: round(1000 / cpu_ms[name]) if cpu_ms[name] else None for name in ('scheduler', 'run')}
 
 
 class _Rounds:

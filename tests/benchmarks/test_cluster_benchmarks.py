@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks import cluster_pays
 from benchmarks.cluster_pays import Cluster, round_seconds
+from benchmarks.cluster_scale import tasks_per_second
 from tests.benchmarks.test_clustering_benchmarks import run
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -31,6 +32,10 @@ def test_cluster_scale():
     # What a task is asked and answers takes some hundred bytes, without its sum of 40.
     assert 100 < each['bytes']['in'] < 10_000 and 100 < each['bytes']['out'] < 10_000
   assert lines
+
+
+def test_processor_time_below_a_tick_gives_no_rate():
+  assert tasks_per_second({'scheduler': 4.0, 'run': 0.0, 'workers': 9.0}) == {'scheduler': 250, 'run': None}
 
 
 def test_a_round_by_hand():
