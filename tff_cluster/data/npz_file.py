@@ -7,6 +7,7 @@ from typing import BinaryIO, NoReturn
 
 import numpy as np
 
+from tff_cluster.base import numpy_reading
 from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 from tff_cluster.data import downloads, own_file
 from tff_cluster.data.source import Source
@@ -55,7 +56,7 @@ def read_arrays(path: str, name: str) -> dict[str, np.ndarray]:
   """
   with own_file.opened(path, name) as file:
     try:
-      return _arrays(file, path, name)
+      return numpy_reading.read(lambda: _arrays(file, path, name))
     except (InputError, OSError):
       raise
     except MemoryError as error:
@@ -74,6 +75,7 @@ def read_arrays(path: str, name: str) -> dict[str, np.ndarray]:
 
 
 def _arrays(file: BinaryIO, path: str, name: str) -> dict[str, np.ndarray]:
+  file.seek(0)
   if not zipfile.is_zipfile(file):
     raise InputError(f'{argument(name, path)}: is not an .npz (or is cut off); write it with numpy.savez')
   file.seek(0)

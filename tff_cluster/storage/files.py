@@ -16,7 +16,7 @@ from typing import IO, Any
 import filelock
 import numpy as np
 
-from tff_cluster.base import digests, records
+from tff_cluster.base import digests, numpy_reading, records
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.storage import folder_guard, sealed_json
 
@@ -257,8 +257,8 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
     DamagedFile: if it is truncated, has another checksum, or is not such a file.
     sealed.NewerFile: if a later version wrote it.
   """
-  with _read_by_numpy(path), np.load(path, allow_pickle=False) as archive:
-    arrays = {name: archive[name] for name in archive.files}
+  with _read_by_numpy(path):
+    arrays = numpy_reading.read(lambda: _all_of(path))
   if _FORMAT in arrays:
     try:
       sealed_json.check_format(int(arrays.pop(_FORMAT)))
@@ -268,6 +268,11 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
   if found is None or found.tobytes().hex() != _checksum(arrays):
     raise damage(path, 'its checksum does not fit')
   return arrays
+
+
+def _all_of(path: pathlib.Path) -> dict[str, np.ndarray]:
+  with np.load(path, allow_pickle=False) as archive:
+    return {name: archive[name] for name in archive.files}
 
 
 @contextlib.contextmanager
@@ -338,7 +343,7 @@ def load_rows(path: pathlib.Path) -> np.ndarray:
   """
   expected = load_json(path.with_name(path.name + '.json'))
   with _read_by_numpy(path):
-    array = np.load(path, mmap_mode='r', allow_pickle=False)
+    array = numpy_reading.read(lambda: np.load(path, mmap_mode='r', allow_pickle=False))
   if not isinstance(expected, dict) or expected.get('sha256') != digests.of_arrays(array):
     raise damage(path, 'its checksum does not fit')
   return array
