@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.words import percent, plural, score, series
+from tff_cluster.base.words import interval_points, percent, plural, score, series
 from tff_cluster.report import first_screen, pages
 from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.pages import Cell, Section, Table
@@ -189,16 +189,17 @@ def _ranks(league: League, budget: str) -> Section:
 
 
 def _setting(league: League, setting: standings.InSetting) -> Section:
+  several = len(league.budgets) > 1
   header = [
-    'method', 'kind', 'budget', 'mean accuracy', 'to FedAvg, points', 'worst tenth', 'harmed', 'recovery',
-    'share error', 'seeds that collapsed', 'client-rounds', 'MB',
+    'method', 'accuracy', 'gain, points', '95% interval', 'worst tenth', 'harmed', 'recovery', 'share error', 'collapsed',
+    'client-rounds', 'MB',
   ]  # fmt: skip
-  rows = list(_lines(setting, league.budgets))
-  table = Table(header, rows, numeric=range(3, len(header)))
+  rows = list(_lines(setting, league.budgets, several))
+  table = Table(header, rows, numeric=range(1, len(header)))
   return Section(setting.name, _TEMPLATE, 'setting', {'table': table, 'page': f'{setting.name}/index.html'})
 
 
-def _lines(setting: standings.InSetting, budgets: Sequence[str]) -> Iterator[list[str]]:
+def _lines(setting: standings.InSetting, budgets: Sequence[str], several: bool) -> Iterator[list[Any]]:
   for name, part in setting.parts.items():
     for budget in budgets:
       if budget not in setting.statistics.summaries:
@@ -208,12 +209,11 @@ def _lines(setting: standings.InSetting, budgets: Sequence[str]) -> Iterator[lis
       known = [score for score in scores if score is not None]
       ended = [run.alternation for run in part.runs if run.alternation is not None]
       costs = [run.cost[budget] for run in part.runs]
+      below = [part.kind] if name != FEDAVG else []
       yield [
-        name,
-        part.kind,
-        BUDGETS[budget],
+        Cell(name, (*below, *([BUDGETS[budget]] if several else []))),
         percent(summary.mean.mean),
-        '' if gain is None else gain.brief,
+        *(('', '') if gain is None else _points(gain.interval)),
         percent(summary.worst_decile),
         '' if gain is None else percent(gain.harmed),
         f'{np.mean([score.omega for score in known]):.2f}' if known else '',
@@ -233,6 +233,11 @@ def _plain(standing: standings.Standing) -> dict[str, object]:
     'high': standing.rank.high,
     'ranks': dict(standing.ranks),
   }
+
+
+def _points(gain: Interval) -> tuple[str, ...]:
+  """Returns a difference and its interval as two columns of points show them."""
+  return tuple(words.removesuffix(' points') for words in interval_points(gain.mean, gain.low, gain.high))
 
 
 def _rank(rank: Interval) -> str:
