@@ -12,6 +12,7 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.cli import program
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.papers import catalogue
+from tff_cluster.report.files import csv_text
 from tff_cluster.storage import files as files_lib
 from tff_cluster.studies.comparison import page as comparison_page
 from tff_cluster.studies.kept import coverage, keep, pages, prose, results
@@ -76,14 +77,24 @@ def test_numbers_of_a_kept_table_are_one_line_or_an_error(tmp_path):
       wrong()
 
 
+def test_a_table_has_equal_decimals_in_a_column_and_texts_without_the_quote_of_csv(tmp_path):
+  table = {
+    'table': csv_text(
+      ('row', 'accuracy [%]', 'ARI', 'told'), [('a', 32.25, 0.6545, '+1 point'), ('b', 69.5417, 0.7, '=')]
+    )
+  }
+  shown = rendered(
+    tmp_path, "# Title\n\nOpening.\n\n## More\n\n{{ grid('made_up') }}\n", kept(tmp_path / 'kept', table)
+  )
+  assert '| a | 32.2% | 0.65 | +1 point |' in shown and '| b | 69.5% | 0.70 | = |' in shown
+
+
 def test_a_page_reads_numbers_and_shows_what_is_stale(tmp_path):
   template = "# Title\n\nOurs is {{ number('made_up', 'accuracy', row='a')|percent }}.\n\n## More\n\n{{ grid('made_up') }}\n\n{{ made('made_up') }}\n"
   table = {'table': 'row,accuracy [%],gain [points]\na,90.46,1.25\n'}
   fresh = rendered(tmp_path, template, kept(tmp_path / 'fresh', table))
   assert 'Ours is 90.5%.' in fresh and '| a | 90.46% | +1.25 |' in fresh
-  assert (
-    'stale' not in fresh.replace('0 are stale.', '') and '1 kept result on this page 0 are stale' in fresh
-  )
+  assert fresh.count('stale') == 1 and 'Nothing on this page is stale' in fresh
   old = rendered(tmp_path, template, kept(tmp_path / 'old', table, engine=ENGINE - 1))
   assert f'**Stale:** engine {ENGINE - 1}' in old and f'{ENGINE - 1}, **stale**' in old
   assert '1 kept result on this page 1 is stale' in old
@@ -142,6 +153,10 @@ def test_coverage_counts_rows_seeds_stale_rows_and_what_is_missing(tmp_path):
   assert covered.missing == by_hand and f'12 rows: at least {by_hand:,} client-rounds' in covered.left
 
 
+def summary_line(label, client_rounds):
+  return {'label': label, 'kind': 'disjoint', 'mean_client_accuracy': 0.5, 'client_rounds': client_rounds}
+
+
 def had_run(root, row, seed, accuracy, fedavg):
   """Saves results of a row of the small table II as if it had been run."""
   (job,) = runs_lib.plan(TABLE, TABLE.small, (seed,), root, None, row)
@@ -167,6 +182,7 @@ def had_run(root, row, seed, accuracy, fedavg):
   value = {
     'config': job.config.to_json(), 'baseline': baseline, 'clusterings': [clustering], 'digest': f'digest {seed}',
     'environment': environment, 'timing': [{'name': 'phase 1', 'seconds': 90.0}],
+    'summary': [summary_line('FedAvg', 10), summary_line(f'twin = {clustering["label"]}', 20 + seed)],
   }  # fmt: skip
   job.folder.root.mkdir(parents=True, exist_ok=True)
   files_lib.save_json(job.folder.results, in_json.typed(value).to_json())
@@ -182,6 +198,7 @@ def test_a_reproduction_is_kept_with_a_line_a_row_and_seed(tmp_path, monkeypatch
   (found,) = results.read_all(tmp_path / 'kept').values()
   assert found.numbers('accuracy end', of='runs') == [90.0, 92.0]
   assert found.numbers('FedAvg end', of='runs', seed='1') == [70.0]
+  assert found.numbers('client-rounds', of='runs') == [20, 21]
   assert [line['digest'] for line in found.lines('runs')] == ['digest 0', 'digest 1']
   known = found.provenance
   assert known.published == {'fl_hc/table2': ['cf 0.2, n 10']} and (known.seeds, known.data_seeds) == (

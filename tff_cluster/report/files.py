@@ -47,6 +47,11 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
   return stream.getvalue()
 
 
+def plain_text(field: str) -> str:
+  """Returns the text of a field of csv_text without the quote that it puts before what a spreadsheet would compute."""
+  return field[1:] if field.startswith("'") and _FORMULA.match(field[1:]) else field
+
+
 def _cell(value: Any) -> Any:
   if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
     return f"'{value}"

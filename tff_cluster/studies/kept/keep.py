@@ -13,6 +13,7 @@ from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.results import Results
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
+from tff_cluster.scorecard.identical_clusterings import JOINT
 from tff_cluster.scorecard.published import PAPER
 from tff_cluster.scorecard.rows import COLUMNS, Ours, Row, Run
 from tff_cluster.storage import files, tables
@@ -164,7 +165,9 @@ def _run_lines(
       told: tuple[float | None, ...] = (None,) * 4
       if clustering is not None:
         aris = [values[0] for values in ours.recovery.values()]
-        spent = next((each.client_rounds for each in results.summary if each.label == clustering.label), None)
+        # Identical clusterings share a line of the summary, under all their names.
+        named = (each for each in results.summary if clustering.label in each.label.split(JOINT))
+        spent = next((each.client_rounds for each in named), None)
         told = (clustering.num_clusters, clustering.threshold, aris[0] if aris else None, spent)
       numbers = (
         *(_rounded(columns[name]) for name in COLUMNS),

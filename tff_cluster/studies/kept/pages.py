@@ -24,6 +24,7 @@ from tff_cluster.studies.kept.results import FILE, TABLE, Kept
 ENDING = '.md.jinja'
 _BY = '<!-- Written by `make docs` from templates/{}.md.jinja and data/; change those. -->'
 _SIGNED = {'points'}
+_NUMBER = re.compile(r'[+-]?[0-9]+(\.[0-9]+)?')
 _SCORECARD = ('row', 'column', 'published', 'ours', 'difference', 'verdict')
 
 
@@ -66,9 +67,9 @@ class Page:
     units = kept.table(of).units
     shown = columns or tuple(units)
     header = [f'{c}, {units[c]}' if units.get(c, '%') not in ('', '%') else c for c in shown]
-    lines = [
-      [BUDGETS.get(line[c]) or _cell(line[c], units[c]) for c in shown] for line in kept.lines(of, **where)
-    ]
+    chosen = kept.lines(of, **where)
+    places = {c: max(map(_decimals, (line[c] for line in chosen)), default=0) for c in shown}
+    lines = [[BUDGETS.get(line[c]) or _cell(line[c], units[c], places[c]) for c in shown] for line in chosen]
     return markdown(header, lines)
 
   def gains(self, name: str, *budgets: str, setting: str = '') -> str:
@@ -221,9 +222,12 @@ def stale_words(kept: Sequence[Kept]) -> str:
   stale = sum(each.stale for each in kept)
   if not kept:
     return 'Nothing is kept that this page could show.'
-  start = f'Of {plural(len(kept), "kept result")} on this page {stale} {"is" if stale == 1 else "are"} stale'
-  rest = f': an engine before {ENGINE} trained them, so their commands give other last bits today, and may give other clusters.'
-  return f'{start}{rest if stale else "."}'
+  if not stale:
+    return 'Nothing on this page is stale.'
+  return (
+    f'Of {plural(len(kept), "kept result")} on this page {stale} {"is" if stale == 1 else "are"} stale: an engine before '
+    f'{ENGINE} trained them, so their commands give other last bits today, and may give other clusters.'
+  )
 
 
 def _whole(name: str, text: str, kept: Sequence[Kept]) -> str:
@@ -261,18 +265,29 @@ def _covered(each: coverage_lib.Covered) -> list[str]:
   return [title, scale, rows, each.seeds_words, verdicts, where, commits or '–', stale, left]
 
 
-def _cell(text: str, unit: str) -> str:
-  """Returns a cell as pages show it: with at most two decimals, its unit behind it, and a dash for nothing."""
+def _cell(text: str, unit: str, places: int | None = None) -> str:
+  """Returns a cell as pages show it: with at most two decimals, its unit behind it, and a dash for nothing.
+
+  Args:
+    text: What is kept.
+    unit: Of the column.
+    places: The most decimals of its column; default: its own.
+  """
   try:
     value = float(text)
   except ValueError:
     return text or '–'
-  decimals = len(text.partition('.')[2])
-  if decimals > 2 or (unit in ('%', *_SIGNED) and not decimals):
-    text = f'{value:.1f}'
+  decimals = _decimals(text) if places is None else places
   if unit in _SIGNED:
     return signed(value, min(decimals, 2) or 1)
-  return f'{text}%' if unit == '%' else text
+  if unit == '%':
+    return f'{value:.{1 if decimals > 2 else decimals or 1}f}%'
+  # Scores, such as an adjusted Rand index, are between 0 and 1.
+  return f'{value:.{2 if abs(value) <= 1 else 1}f}' if decimals > 2 else text
+
+
+def _decimals(text: str) -> int:
+  return len(text.partition('.')[2]) if _NUMBER.fullmatch(text) else 0
 
 
 def _interval(line: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from tff_cluster.base import records
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.types import Json
-from tff_cluster.report.files import write_file
+from tff_cluster.report.files import plain_text, write_file
 from tff_cluster.storage import files, tables
 
 FILE = 'provenance.json'
@@ -167,4 +167,4 @@ def _table(path: Path) -> Table:
     name: found[1] if (found := _UNIT.search(column)) else ''
     for name, column in zip(names, header, strict=True)
   }
-  return Table(units, [dict(zip(names, line.values(), strict=True)) for line in lines])
+  return Table(units, [dict(zip(names, map(plain_text, line.values()), strict=True)) for line in lines])
