@@ -9,7 +9,7 @@ import pytest
 
 from tests.programs.children import SMALL, digest, run_here, run_small
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import live_experiment
+from tff_cluster.phases import model_export
 from tff_cluster.storage import files
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures('without_report')]
@@ -106,7 +106,7 @@ def test_a_flipped_bit_in_an_exported_model_is_noticed_and_the_model_made_again(
   for path, content in zip(paths, damaged, strict=True):
     assert any(f'{path} is damaged' in line for line in told)
     assert path.with_name(path.name + '.damaged').read_bytes() == content
-    assert live_experiment._same_model(path, finished / path.relative_to(copy))
+    assert model_export.same_model(path, finished / path.relative_to(copy))
   assert run_small(copy) == 0
   assert len(list(copy.glob('models/**/*.damaged'))) == len(paths) and digest(copy) == digest(finished)
 

@@ -31,7 +31,7 @@ from tests.programs.children import (
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.phases import live_experiment
+from tff_cluster.phases import model_export
 from tff_cluster.storage import files, sealed_json
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures('without_report')]
@@ -223,10 +223,8 @@ def test_a_clock_before_1980_or_after_2107_is_named_where_a_model_is_written(sec
       with zipfile.ZipFile(path, 'w') as archive:
         archive.writestr(zipfile.ZipInfo('weights', time.gmtime(second)[:6]), b'')
 
-  made = live_experiment.Experiment(None, None, None, None)
-  made.__dict__['keras_model'] = Dated()
   with pytest.raises(EnvironmentFault, match='the clock of this machine') as caught:
-    made.export_model(tmp_path / 'cluster_000.keras', [])
+    model_export.Exports(Dated).write(tmp_path / 'cluster_000.keras', [])
   assert '\n' not in str(caught.value) and list(tmp_path.iterdir()) == []
 
 

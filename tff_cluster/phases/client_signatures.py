@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from tff_cluster.aggregation import mixing
-from tff_cluster.base import seeding
+from tff_cluster.base import digests, seeding
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Json, Weights
@@ -411,4 +411,4 @@ def _distortion(
 
 
 def _determinants(experiment: live_experiment_lib.Experiment, base: Weights, number: int) -> dict[str, Json]:
-  return {'base': experiment.digest_of(base), 'round': number, 'settings': experiment.settings}
+  return {'base': digests.of_arrays(base), 'round': number, 'settings': experiment.settings}

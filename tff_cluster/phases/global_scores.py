@@ -5,6 +5,7 @@ Tables share clusters between their rows, and a Phase 3 of a hundred clusters me
 
 import dataclasses
 
+from tff_cluster.base import digests
 from tff_cluster.base.types import Weights
 from tff_cluster.data import class_counts
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -26,7 +27,7 @@ def metrics(experiment: live_experiment_lib.Experiment, weights: Weights) -> cla
     {name: settings[name] for name in ('engine', 'packages', 'architecture')}
     | {'rows': experiment.population.global_test_digest, 'kept': _KEPT},
   )
-  path = artifact / f'{experiment.digest_of(weights)}.npz'
+  path = artifact / f'{digests.of_arrays(weights)}.npz'
   kept = files_lib.load_or_none(path)
   measured = class_counts.Scores(**kept) if kept else None
   if measured is None:

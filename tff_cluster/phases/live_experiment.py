@@ -4,19 +4,14 @@ import contextlib
 import dataclasses
 import functools
 import importlib.metadata
-import pathlib
-import struct
 import threading
 import time
-import zipfile
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from tff_cluster.base import digests, environment, seeding
-from tff_cluster.base.errors import EnvironmentFault
+from tff_cluster.base import environment, seeding
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.clustering import trained as trained_lib
 from tff_cluster.data import population as population_lib
@@ -24,7 +19,7 @@ from tff_cluster.engine import jobs, side_by_side
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_folder
 from tff_cluster.experiment.measured import Spent
-from tff_cluster.phases import early_checks
+from tff_cluster.phases import early_checks, model_export
 from tff_cluster.storage import artifacts, saved_rounds
 from tff_cluster.storage import files as files_lib
 
@@ -102,7 +97,6 @@ class Experiment:
   asked: int = 0
   trained: int = 0
   spent_ahead: dict[str, tuple[float, int]] = dataclasses.field(default_factory=dict)
-  _exported: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
   _initial: dict[int, Weights] = dataclasses.field(default_factory=dict)
   _counting: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
@@ -114,6 +108,11 @@ class Experiment:
   def keras_model(self) -> 'tf.keras.Model':
     """The model with its seeded initial weights."""
     return self._made_model()
+
+  @functools.cached_property
+  def exports(self) -> model_export.Exports:
+    """Models as .keras files."""
+    return model_export.Exports(lambda: self.keras_model)
 
   def initial_weights(self, position: int) -> Weights:
     """Returns seeded initial weights; those at position 0 are the experiment's own."""
@@ -331,53 +330,6 @@ class Experiment:
     pieces = np.split(vector, np.cumsum([w.size for w in like])[:-1])
     return tuple(piece.reshape(w.shape) for piece, w in zip(pieces, like, strict=True))
 
-  def digest_of(self, weights: Weights) -> str:
-    return digests.of_arrays(weights)
-
-  def export_model(self, path: pathlib.Path, weights: Weights, known: str | None = None) -> str:
-    """Writes a model as a .keras file, whole or not at all; a file there that does not hold this model is set aside.
-
-    A model that this process has exported before, for another clustering, takes no room of its own.
-
-    Args:
-      path: The file.
-      weights: The model.
-      known: SHA-256 of the file as an earlier call wrote it; where it still fits, nothing is done.
-
-    Returns:
-      The SHA-256 of the file.
-
-    Raises:
-      EnvironmentFault: if it cannot be written, or the clock is off by decades.
-    """
-    found = files_lib.file_digest(path)
-    if found is not None and found == known:
-      return found
-    equal = self._exported.setdefault(self.digest_of(weights), path)
-
-    def write(temporary: pathlib.Path) -> None:
-      with contextlib.suppress(OSError):
-        if equal != path:
-          files_lib.link_file(temporary, equal)
-      if not temporary.exists():
-        self.keras_model.set_weights(list(weights))
-        self.keras_model.save(temporary)
-      if found is not None and (known is not None or not _same_model(path, temporary)):
-        damage = files_lib.DamagedFile(f'{path} is damaged: it is not the model that was trained')
-        files_lib.set_aside(path, damage)
-
-    try:
-      files_lib.save_file(path, write)
-    except (ValueError, struct.error) as error:
-      if 'before 1980' not in str(error) and '65535' not in str(error):
-        raise
-      # A .keras file is a zip archive, which is dated by the clock.
-      raise EnvironmentFault(
-        f'cannot write {path}: the clock of this machine is not between 1980 and 2107, and such a file cannot be dated '
-        'so; set the clock and give the same command again to go on'
-      ) from error
-    return files_lib.file_digest(path) or ''
-
   @contextlib.contextmanager
   def timed(self, name: str | None = None, steps: int = 1) -> Iterator[Figures]:
     """Yields a function that gives seconds and client-rounds since the block began, which is shown as a phase.
@@ -418,21 +370,3 @@ def optimizers_of(
     training.server_learning_rate, training.server_optimizer, training.server_momentum
   )
   return local, server
-
-
-def _same_model(one: pathlib.Path, other: pathlib.Path) -> bool:
-  """Tells whether two .keras files hold the same model; the time at which they were saved stands in them, too."""
-  try:
-    with zipfile.ZipFile(one) as first, zipfile.ZipFile(other) as second:
-      return all(first.read(name) == second.read(name) for name in ('config.json', 'model.weights.h5'))
-  except (
-    zipfile.BadZipFile,
-    KeyError,
-    ValueError,
-    NotImplementedError,
-    RuntimeError,
-    zlib.error,
-    EOFError,
-    OSError,
-  ):
-    return False  # What zipfile raises on damaged bytes is of many kinds.

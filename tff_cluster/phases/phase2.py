@@ -44,7 +44,7 @@ def run_phase2(experiment: live_experiment_lib.Experiment, label: str, export_mo
     for row, outcome in enumerate(trained.clusters):
       model = folder.model(label, row)
       if export_models or _is_changed(model, models.get(model.name)):
-        models[model.name] = experiment.export_model(model, outcome.weights[last], models.get(model.name))
+        models[model.name] = experiment.exports.write(model, outcome.weights[last], models.get(model.name))
     if folder.splits(label).exists():
       _, _, accuracy = evaluation.client_accuracies(experiment, trained.outcomes, 1)
       files.save_arrays(folder.client_accuracy(label), {'test': accuracy.astype(np.float32)})

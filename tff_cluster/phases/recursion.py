@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tff_cluster.base import digests
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.clustering.recursion import Segment, Trained
@@ -166,7 +167,7 @@ def _similarity(
   folder = experiment.store.artifact(
     'similarity',
     {
-      'base': experiment.digest_of(weights),
+      'base': digests.of_arrays(weights),
       'round': number,
       'clients': clients,
       'settings': experiment.settings,
