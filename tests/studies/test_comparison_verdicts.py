@@ -207,7 +207,7 @@ def test_the_answer_in_words():
   found = _statistics(_made(_LEVELS, {'overlap': 0.5}))
   # Where seeds scatter by 0.1, many more would be needed.
   assert answer.enough_seeds(found).startswith(
-    '8 seeds are too few for same: where seeds differ as here (standard deviation'
+    '8 seeds are too few for same: gains vary from seed to seed with a standard deviation of up to'
   )
   first, second, alone, tuned, ditto = answer.sentences(found)
   assert first == (
@@ -227,13 +227,13 @@ def test_seeds_that_are_too_few_are_told_with_how_many_would_do():
   needed = seeds_needed(float(np.std([0.01, 0.03, 0.02, -0.02], ddof=1)), 0.01)
   assert needed > 4
   assert (
-    f'4 seeds are too few for kmeans: where seeds differ as here (standard deviation 2.2 points), '
-    f'{needed} would show one of 1 point, in four of five comparisons'
+    '4 seeds are too few for kmeans: gains vary from seed to seed with a standard deviation of up to 2.2 points. '
+    f'A paired t-test over seeds (5%) has a chance of 80% to show a gain of 1 point with {needed} seeds.'
   ) in told
   # A large difference needs fewer than one of a point.
   told = answer.enough_seeds(_statistics(_made({'kmeans': [[0.7] * 6, [0.64] * 6]}, seeds=2)))
   large, small = (seeds_needed(float(np.std([0.2, 0.14], ddof=1)), size) for size in (0.17, 0.01))
-  assert f'{large} would show differences as large as here and {small} would show one of 1 point' in told
+  assert f'to show a gain as large as here with {large} seeds and one of 1 point with {small} seeds.' in told
   alone = answer.enough_seeds(_statistics(_made({'kmeans': 0.6}, seeds=1)))
   assert (
     alone.startswith('1 seed gives intervals and no verdict')

@@ -123,15 +123,16 @@ def _for_size(seeds: tuple[int, ...], gains: dict[str, Difference]) -> str:
     whom = 'all of them' if len(lacking) == len(gains) > 1 else series(lacking)
     spread, most = max(unclear[name].spread or 0.0 for name in lacking), max(needed[name] for name in lacking)
     seen = max(_needed(unclear[name], unclear[name].interval.mean) for name in lacking)
-    seen_words = f'{seen:,} would show differences as large as here and ' if seen < most else ''
+    shown = [f'a gain as large as here with {seen:,} seeds'] if seen < most else []
+    shown.append(f'one of {worth} with {most:,} seeds' if shown else f'a gain of {worth} with {most:,} seeds')
     return (
-      f'{plural(count, "seed")} are too few for {whom}: where seeds differ as here (standard deviation {_size(spread)}), '
-      f'{seen_words}{most:,} would show one of {worth}, in four of five comparisons (paired t-test over seeds, 5%).'
+      f'{plural(count, "seed")} are too few for {whom}: gains vary from seed to seed with a standard deviation of up to {_size(spread)}. '
+      f'A paired t-test over seeds (5%) has a chance of 80% to show {series(shown)}.'
     )
   if unclear:
     return (
-      f'Where seeds differ as here, {plural(count, "seed")} show a difference of {worth} in four of five comparisons or more '
-      '(paired t-test over seeds, 5%).'
+      f'{plural(count, "seed")} are enough where gains vary from seed to seed as here: a paired t-test over seeds (5%) has a chance of '
+      f'80% or more to show a gain of {worth}.'
     )
   return 'No interval holds zero.'
 
@@ -140,7 +141,7 @@ def _would_do(difference: Difference, count: int) -> str:
   """Returns how many seeds would show a difference that is unclear; empty where there are as many, or only one."""
   if difference.side != 'unclear' or difference.spread is None or _needed(difference) <= count:
     return ''
-  return f'; {_needed(difference):,} seeds would show a difference of {100 * WORTH_SHOWING:g} point in four of five comparisons'
+  return f'; {_needed(difference):,} seeds would show a difference of {100 * WORTH_SHOWING:g} point with a chance of 80%'
 
 
 def _needed(difference: Difference, size: float = 0.0) -> int:
