@@ -205,7 +205,7 @@ def test_sketches_are_projected_updates_and_the_mean_update_is_their_mean(popula
 def test_models_that_travel_with_their_users_score_as_those_that_are_sent_once(
   population, trainer, monkeypatch
 ):
-  from tff_cluster.federated import trainer as trainer_lib
+  from tff_cluster.federated import measurer
 
   rng = seeding.generator(0, 'test models')
   sizes = [w.shape for w in trainer.computations.model.weights]
@@ -214,7 +214,7 @@ def test_models_that_travel_with_their_users_score_as_those_that_are_sent_once(
   calls, each = [], trainer.workers.each
   monkeypatch.setattr(trainer.workers, 'each', lambda *asked: calls.append(len(asked[2])) or each(*asked))
   together = trainer.measure_each(models, population.test, users)
-  monkeypatch.setattr(trainer_lib, '_MODELS_AT_ONCE', 0)
+  monkeypatch.setattr(measurer, '_MODELS_AT_ONCE', 0)
   apart = trainer.measure_each(models, population.test, users)
   assert calls == [7, 2, 1, 3, 1]
   np.testing.assert_array_equal(together.counts, apart.counts)
