@@ -10,6 +10,7 @@ from tests.made_up import comparison_runs, finished_run, in_json
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import program
+from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
@@ -153,6 +154,11 @@ def test_coverage_counts_rows_seeds_stale_rows_and_what_is_missing(tmp_path):
   assert covered.missing == by_hand and f'12 rows: at least {by_hand:,} client-rounds' in covered.left
 
 
+def with_data_dir(found):
+  data = dataclasses.replace(found.config.data, dataset='mnist', data_dir='/somewhere')
+  return dataclasses.replace(found, config=dataclasses.replace(found.config, data=data))
+
+
 def summary_line(label, client_rounds):
   return {'label': label, 'kind': 'disjoint', 'mean_client_accuracy': 0.5, 'client_rounds': client_rounds}
 
@@ -230,6 +236,9 @@ def test_a_comparison_is_kept_with_the_numbers_of_its_json(tmp_path):
     finished_run.save(tmp_path / f'seed_{seed}', value, {})
   made = keep.of_folder(tmp_path)
   assert made.provenance.commands == ['python -m phases.compare'] and made.provenance.seeds == [0, 1, 2]
+  path = tmp_path / 'seed_0/results.json'
+  files_lib.save_json(path, with_data_dir(results_lib.read(path)).to_json())
+  assert keep.of_folder(tmp_path).provenance.commands == ['python -m phases.compare --data_dir=DIR']
   results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
   (found,) = results.read_all(tmp_path / 'kept').values()
   told = found.lines('gains', contender='over', budget='equal_rounds')[0]
