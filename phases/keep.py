@@ -4,7 +4,7 @@
   python -m phases.keep --output_dir=runs/compare_mixture --name=compare_mixture --figures=gains
 
 --output_dir is the folder of a comparison, a league or a run, or below that of reproductions the folder of a table and scale. It
-writes KEPT_DIR/NAME/ anew: CSV tables with units, the figures that are named, and provenance.json with command, configurations,
+writes into KEPT_DIR/NAME/, where other files stay: CSV tables with units, the figures that are named, and provenance.json with command, configurations,
 seeds, commit, engine, digests, machine and date. Then `make docs` writes the pages. It trains nothing.
 """
 
