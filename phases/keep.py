@@ -49,10 +49,20 @@ def main() -> None:
   results_lib.check_place(target)
   if not told.commands:
     told = dataclasses.replace(told, commands=commands(told, target))
+  elif reads_folder(told):
+    told = dataclasses.replace(told, commands=[f'{command} --data_dir=DIR' for command in told.commands])
   if 'config.json' in ' '.join(told.commands):
     files.save_json(target / 'config.json', told.configurations[0], seal=False)
   results_lib.write(target, told, made.texts, pictures)
   print(f'kept {target}: {", ".join(sorted(made.texts))}')
+
+
+def reads_folder(known: 'results.Provenance') -> bool:
+  """Tells whether runs read data from a folder, which is everybody's own, so that their files do not tell it."""
+  from tff_cluster.data import datasets
+
+  kinds = {name.partition(':')[0] for name in datasets.with_option('data_dir')}
+  return any(each['data']['dataset'].partition(':')[0] in kinds for each in known.configurations)
 
 
 def commands(known: 'results.Provenance', target: Path) -> list[str]:

@@ -10,7 +10,6 @@ from tests.made_up import comparison_runs, finished_run, in_json
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import program
-from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
@@ -154,11 +153,6 @@ def test_coverage_counts_rows_seeds_stale_rows_and_what_is_missing(tmp_path):
   assert covered.missing == by_hand and f'12 rows: at least {by_hand:,} client-rounds' in covered.left
 
 
-def with_data_dir(found):
-  data = dataclasses.replace(found.config.data, dataset='mnist', data_dir='/somewhere')
-  return dataclasses.replace(found, config=dataclasses.replace(found.config, data=data))
-
-
 def summary_line(label, client_rounds):
   return {'label': label, 'kind': 'disjoint', 'mean_client_accuracy': 0.5, 'client_rounds': client_rounds}
 
@@ -236,9 +230,6 @@ def test_a_comparison_is_kept_with_the_numbers_of_its_json(tmp_path):
     finished_run.save(tmp_path / f'seed_{seed}', value, {})
   made = keep.of_folder(tmp_path)
   assert made.provenance.commands == ['python -m phases.compare'] and made.provenance.seeds == [0, 1, 2]
-  path = tmp_path / 'seed_0/results.json'
-  files_lib.save_json(path, with_data_dir(results_lib.read(path)).to_json())
-  assert keep.of_folder(tmp_path).provenance.commands == ['python -m phases.compare --data_dir=DIR']
   results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
   (found,) = results.read_all(tmp_path / 'kept').values()
   told = found.lines('gains', contender='over', budget='equal_rounds')[0]
@@ -317,6 +308,19 @@ def test_the_program_names_the_rows_that_were_run(tmp_path):
     "python -m phases.reproduce --table=fl_hc/table2 --scale=small --rows='cf 0.2, n 10' --seeds=3 --data_dir=DIR "
     '--output_dir=runs/reproduce'
   ]
+
+
+@pytest.mark.parametrize(
+  ('dataset', 'ending'), [('digits', ''), ('mnist', ' --data_dir=DIR'), ('tfds:kmnist', ' --data_dir=DIR')]
+)
+def test_the_command_of_a_comparison_tells_that_it_needs_a_folder_of_data(tmp_path, dataset, ending):
+  runs = comparison_runs.make({'FedAvg without clusters': comparison_runs.constant(0.5)})
+  for seed, value in runs:
+    value['config']['data']['dataset'] = dataset
+    finished_run.save(tmp_path / f'seed_{seed}', value, {})
+  comparison_page.write(comparison_runs.typed(runs), {'command': 'python -m phases.compare'}, tmp_path)
+  code, found = kept_by_program(tmp_path, 'mine')
+  assert code == 0 and found.provenance.commands == [f'python -m phases.compare{ending}']
 
 
 def test_a_folder_that_holds_nothing_finished_is_refused(tmp_path):

@@ -99,9 +99,7 @@ def _of_compared(title: str, command: str, folders: Sequence[Path]) -> Provenanc
     for folder in folders
     for path in sorted(folder.glob('seed_*/results.json'))
   ]
-  # The folder of the data is the reader's own.
-  needs_data = any(results.config.data.data_dir for _, results in found)
-  return _provenance(title, found, commands=[f'{command} --data_dir=DIR' if needs_data else command])
+  return _provenance(title, found, commands=[command])
 
 
 def _of_run(folder: Path) -> Made:
