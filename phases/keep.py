@@ -60,9 +60,11 @@ def main() -> None:
 def reads_folder(known: 'results.Provenance') -> bool:
   """Tells whether runs read data from a folder, which is everybody's own, so that their files do not tell it."""
   from tff_cluster.data import datasets
+  from tff_cluster.experiment.config import ExperimentConfig
 
   kinds = {name.partition(':')[0] for name in datasets.with_option('data_dir')}
-  return any(each['data']['dataset'].partition(':')[0] in kinds for each in known.configurations)
+  read = (ExperimentConfig.from_json(each).data.dataset for each in known.configurations)
+  return any(name.partition(':')[0] in kinds for name in read)
 
 
 def commands(known: 'results.Provenance', target: Path) -> list[str]:
