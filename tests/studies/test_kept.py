@@ -89,6 +89,18 @@ def test_a_table_has_equal_decimals_in_a_column_and_texts_without_the_quote_of_c
   assert '| a | 32.2% | 0.65 | +1 point |' in shown and '| b | 69.5% | 0.70 | = |' in shown
 
 
+def test_many_digests_are_left_to_the_file(tmp_path):
+  made = kept(tmp_path / 'kept', {'table': 'row\na\n'})
+  (one,) = made.values()
+  digests = {f'seed {seed}': f'{seed:04}' for seed in range(11)}
+  many = {one.name: dataclasses.replace(one, provenance=dataclasses.replace(one.provenance, digests=digests))}
+  shown = rendered(tmp_path, "# Title\n\nOpening.\n\n## More\n\n{{ made('made_up') }}\n", many)
+  assert (
+    'Digests of the 11 runs are in [provenance.json](data/made_up/provenance.json).' in shown
+    and '`0003`' not in shown
+  )
+
+
 def test_a_page_reads_numbers_and_shows_what_is_stale(tmp_path):
   template = "# Title\n\nOurs is {{ number('made_up', 'accuracy', row='a')|percent }}.\n\n## More\n\n{{ grid('made_up') }}\n\n{{ made('made_up') }}\n"
   table = {'table': 'row,accuracy [%],gain [points]\na,90.46,1.25\n'}

@@ -24,6 +24,7 @@ from tff_cluster.studies.kept.results import FILE, TABLE, Kept
 ENDING = '.md.jinja'
 _BY = '<!-- Written by `make docs` from templates/{}.md.jinja and data/; change those. -->'
 _SIGNED = {'points'}
+_MOST_DIGESTS = 10
 _NUMBER = re.compile(r'[+-]?[0-9]+(\.[0-9]+)?')
 _SCORECARD = ('row', 'column', 'published', 'ours', 'difference', 'verdict')
 
@@ -124,7 +125,9 @@ class Page:
       told.append(f'**Scaled down:** {known.scaled_down}.')
     if self.results(name).stale:
       told.append(f'**Stale:** engine {known.engine}, today’s is {ENGINE}.')
-    if known.digests:
+    if len(known.digests) > _MOST_DIGESTS:
+      told.append(f'Digests of the {len(known.digests)} runs are in [{FILE}](data/{name}/{FILE}).')
+    elif known.digests:
       shown = (f'`{digest[:16]}`{f" ({run})" if run else ""}' for run, digest in known.digests.items())
       told.append(f'Digests: {", ".join(shown)}.')
     commands = '\n'.join(known.commands)
