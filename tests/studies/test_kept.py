@@ -181,6 +181,7 @@ def had_run(root, row, seed, accuracy, fedavg):
     'recovery': {},
     'num_clusters': 4,
     'threshold': 3.0,
+    'splits': [{'round': number, 'max_update_norm': norm} for number, norm in ((5, 0.61), (6, 0.9))],
   }
   clustering['label'] = job.config.clusterings[0].label
   baseline = {'history': history | {'test_accuracy': [*shares[1:], fedavg]}}
@@ -211,6 +212,7 @@ def test_a_reproduction_is_kept_with_a_line_a_row_and_seed(tmp_path, monkeypatch
   assert found.numbers('accuracy end', of='runs') == [90.0, 92.0]
   assert found.numbers('FedAvg end', of='runs', seed='1') == [70.0]
   assert found.numbers('client-rounds', of='runs') == [20, 21]
+  assert found.numbers('longest update at the first test', of='runs') == [0.61, 0.61]
   assert [line['digest'] for line in found.lines('runs')] == ['digest 0', 'digest 1']
   known = found.provenance
   assert known.published == {'fl_hc/table2': ['cf 0.2, n 10']} and (known.seeds, known.data_seeds) == (

@@ -39,7 +39,7 @@ _NEW = (
 )  # fmt: skip
 _RUNS = (
   'row', 'seed', 'digest', 'clusters', 'threshold', 'ARI', 'client-rounds', 'accuracy after [%]', 'accuracy end [%]',
-  'clients at target after [%]', 'clients at target end [%]', 'FedAvg end [%]', 'minutes [min]',
+  'clients at target after [%]', 'clients at target end [%]', 'FedAvg end [%]', 'longest update at the first test', 'minutes [min]',
 )  # fmt: skip
 _SUMMARY = (
   'label', 'kind', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'clusters', 'ARI', 'Omega',
@@ -163,6 +163,7 @@ def _run_lines(
       ours = Ours(row, (Run(seed, results, clustering),))
       columns = {name: values[0] for name, values in ours.columns.items()} or dict.fromkeys(COLUMNS)
       told: tuple[float | None, ...] = (None,) * 4
+      first = clustering.splits[0].max_update_norm if clustering is not None and clustering.splits else None
       if clustering is not None:
         aris = [values[0] for values in ours.recovery.values()]
         # Identical clusterings share a line of the summary, under all their names.
@@ -172,6 +173,7 @@ def _run_lines(
       numbers = (
         *(_rounded(columns[name]) for name in COLUMNS),
         _rounded(ours.baseline_columns['accuracy_end'][0]),
+        _rounded(first),
       )
       yield row.name, seed, (row.name, seed, results.digest, *told, *numbers, minutes)
 

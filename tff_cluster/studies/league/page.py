@@ -189,17 +189,16 @@ def _ranks(league: League, budget: str) -> Section:
 
 
 def _setting(league: League, setting: standings.InSetting) -> Section:
-  several = len(league.budgets) > 1
   header = [
     'method', 'accuracy', 'gain, points', '95% interval', 'worst tenth', 'harmed', 'recovery', 'share error', 'collapsed',
     'client-rounds', 'MB',
   ]  # fmt: skip
-  rows = list(_lines(setting, league.budgets, several))
+  rows = list(_lines(setting, league.budgets))
   table = Table(header, rows, numeric=range(1, len(header)))
   return Section(setting.name, _TEMPLATE, 'setting', {'table': table, 'page': f'{setting.name}/index.html'})
 
 
-def _lines(setting: standings.InSetting, budgets: Sequence[str], several: bool) -> Iterator[list[Any]]:
+def _lines(setting: standings.InSetting, budgets: Sequence[str]) -> Iterator[list[Any]]:
   for name, part in setting.parts.items():
     for budget in budgets:
       if budget not in setting.statistics.summaries:
@@ -209,9 +208,9 @@ def _lines(setting: standings.InSetting, budgets: Sequence[str], several: bool) 
       known = [score for score in scores if score is not None]
       ended = [run.alternation for run in part.runs if run.alternation is not None]
       costs = [run.cost[budget] for run in part.runs]
-      below = [part.kind] if name != FEDAVG else []
+      below = (part.kind if name != FEDAVG else None, BUDGETS[budget] if len(budgets) > 1 else None)
       yield [
-        Cell(name, (*below, *([BUDGETS[budget]] if several else []))),
+        Cell(name, below),
         percent(summary.mean.mean),
         *(('', '') if gain is None else _points(gain.interval)),
         percent(summary.worst_decile),
