@@ -107,7 +107,7 @@ def test_a_worker_that_works_longer_than_the_patience_is_left_alone(caplog):
   with opened(worker_stall_timeout_secs=5.0) as context:
     first = pid_of(context)
     with context._connection._lane() as lane:  # The next call takes it, too.
-      lane.stub._watch._patience = 1
+      lane.calls.watch._patience = 1
     assert slow_sum()([3 * STEPS] * 2) == 2 * total(3 * STEPS)
     assert pid_of(context) == first
   assert not caplog.records

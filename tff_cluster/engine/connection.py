@@ -1,10 +1,14 @@
-"""A TFF execution context on one worker, whose calls end: what goes wrong is WorkerLost, never a wait without end.
+"""Calls of TFF's worker, which end: what goes wrong is WorkerLost, never a wait without end.
 
-TFF retries what it calls retryable without end, and a dead worker's answer is of that kind; a worker that hangs it
-waits for for ever.
+TFF's own client of the executor protocol retries what it calls retryable without end, and a dead worker's answer is of that
+kind; a worker that hangs it waits for for ever. It also needs 16 ms of processor time a call, which is as much as a small
+model trains for: values are copied again and again (messages.py), and a computation is sent with each of its calls. Here it is
+sent once.
 """
 
+import collections
 import contextlib
+import dataclasses
 import functools
 import itertools
 import threading
@@ -13,7 +17,9 @@ from typing import Any, Protocol
 
 import grpc
 import tensorflow_federated as tff
-from tensorflow_federated.proto.v0 import executor_pb2
+from tensorflow_federated.proto.v0 import executor_pb2, executor_pb2_grpc
+
+from tff_cluster.engine import messages
 
 _MAX_MESSAGE_BYTES = 2_000_000_000
 _CHANNEL_OPTIONS = [
@@ -24,11 +30,9 @@ _CHANNEL_OPTIONS = [
   # A worker of this machine is connected to once; by default a connection is left after half an hour without a call.
   ('grpc.client_idle_timeout_ms', (1 << 31) - 1),
 ]
-_CALLS = ('GetExecutor', 'CreateValue', 'CreateStruct', 'CreateCall', 'CreateSelection', 'Compute')
-# What cleans up behind a call; a worker that is lost has nothing left to clean.
-_CLEANING = {'Dispose': executor_pb2.DisposeResponse, 'DisposeExecutor': executor_pb2.DisposeExecutorResponse}
 _TICK_SECS = 1.0
-_CLEANING_SECS = 5.0
+# Executors of a lane, one for each number of clients; what one was sent stays in the worker's memory.
+_MAX_EXECUTORS = 10
 _compiling = threading.Lock()
 
 
@@ -49,85 +53,122 @@ class Watch(Protocol):
     """Returns what the worker did, for an error of a call."""
 
 
-class _Unwatched:
-  """A channel whose connectivity nobody follows: the thread that follows it fails, aloud, once the channel is closed."""
+class _Calls:
+  """The methods of a worker. One that is lost is given up, instead of waited for or called again.
 
-  def __init__(self, channel: grpc.Channel):
-    self.unary_unary = channel.unary_unary
+  Attributes:
+    watch: Knows how the worker is.
+  """
 
-  def subscribe(self, callback: Any, try_to_connect: bool = False) -> None:
-    """TFF asks for it, and needs it for nothing here."""
-
-
-class _WatchedStub(tff.framework.RemoteExecutorGrpcStub):
-  """A stub that gives a worker up, instead of waiting or trying again."""
-
-  def __init__(self, channel: _Unwatched, watch: Watch):
-    super().__init__(channel)
-    self._watch = watch
+  def __init__(self, channel: grpc.Channel, watch: Watch):
+    self.watch = watch
+    self._stub = executor_pb2_grpc.ExecutorGroupStub(channel)
     self._lost: str | None = None
-    for name in _CALLS:
-      setattr(self._stub, name, functools.partial(self._call, getattr(self._stub, name)))
-    for name, nothing in _CLEANING.items():
-      setattr(self._stub, name, functools.partial(self._clean, getattr(self._stub, name), nothing))
+    self._cleaning: grpc.Future | None = None
 
   def end(self) -> None:
-    """Nothing is called any more; what is collected later has nothing to clean."""
+    """Nothing is called any more."""
     self._lost = 'was left'
 
-  def _call(self, remote: Any, request: Any) -> Any:
+  def call(self, method: str, request: Any) -> Any:
+    """Returns the answer to a request. Raises WorkerLost."""
     if self._lost is not None:
       raise WorkerLost(self._lost)
-    self._watch.begin()
-    pending = remote.future(request)
+    self.watch.begin()
+    pending = getattr(self._stub, method).future(request)
     while True:
       try:
         return pending.result(timeout=_TICK_SECS)
       except grpc.FutureTimeoutError:
-        self._lost = self._watch.tick()
+        self._lost = self.watch.tick()
       except grpc.RpcError as error:
-        self._lost = self._watch.cause(error)
+        self._lost = self.watch.cause(error)
       if self._lost is not None:
         pending.cancel()
         raise WorkerLost(self._lost)
 
-  def _clean(self, remote: Any, nothing: Callable[[], Any], request: Any) -> Any:
-    if self._lost is not None:
-      return nothing()
-    try:
-      return remote(request, timeout=_CLEANING_SECS)
-    except grpc.RpcError:
-      return nothing()
+  def clean(self, method: str, request: Any) -> None:
+    """Has the worker forget something, without waiting for it; a worker that is lost has nothing left to forget."""
+    if self._lost is None:
+      # Kept until the next one: a call that nobody holds is cancelled.
+      self._cleaning = getattr(self._stub, method).future(request)
+
+
+@dataclasses.dataclass(eq=False)
+class _Executor:
+  """What a worker computes with for a number of clients.
+
+  Attributes:
+    id: Its name in the worker.
+    functions: The computations that were sent to it, with their names there, by where they are in our memory.
+  """
+
+  id: executor_pb2.ExecutorId
+  functions: dict[int, tuple[tff.framework.ConcreteComputation, executor_pb2.ValueRef]] = dataclasses.field(
+    default_factory=dict
+  )
 
 
 class _Lane:
-  """A worker's execution context for one call at a time: TFF's blocks its event loop with every call.
+  """One call of a worker at a time.
 
-  Its number makes its executor another one than those of other lanes, which a worker tells apart by how many there are at each
+  Its number makes its executors other ones than those of other lanes, which a worker tells apart by how many there are at each
   placement. An executor's threads wait for what they need, so two calls would go one after the other in it.
   """
 
   def __init__(self, channel: grpc.Channel, watch: Watch, number: int):
-    self.stub = stub = _WatchedStub(_Unwatched(channel), watch)
+    self.calls = _Calls(channel, watch)
+    self._number = number
+    self._executors: collections.OrderedDict[int, _Executor] = collections.OrderedDict()
 
-    def executor(cardinalities: Any) -> Any:
-      cardinalities.setdefault(tff.CLIENTS, 0)
-      cardinalities[tff.SERVER] = number
-      remote = tff.framework.RemoteExecutor(stub)
-      remote.set_cardinalities(cardinalities)
-      return remote
+  def executor(self, clients: int) -> _Executor:
+    """Returns the executor for a number of clients."""
+    if clients not in self._executors:
+      request = executor_pb2.GetExecutorRequest()
+      for placement, count in ((tff.CLIENTS, clients), (tff.SERVER, self._number)):
+        request.cardinalities.add(cardinality=count).placement.uri = placement.uri
+      self._executors[clients] = _Executor(self.calls.call('GetExecutor', request).executor)
+    self._executors.move_to_end(clients)
+    if len(self._executors) > _MAX_EXECUTORS:
+      _, oldest = self._executors.popitem(last=False)
+      self.calls.clean('DisposeExecutor', executor_pb2.DisposeExecutorRequest(executor=oldest.id))
+    return self._executors[clients]
 
-    self.executor = executor
-    self.context = tff.framework.SyncExecutionContext(
-      executor_fn=tff.framework.ResourceManagingExecutorFactory(executor),
-      compiler_fn=compiled,
-      transform_args=tff.tensorflow.transform_args,
-      transform_result=tff.tensorflow.transform_result,
+  def invoke(self, computation: tff.framework.ConcreteComputation, argument: Any) -> Any:
+    """Returns a computation's result, as TFF's contexts do."""
+    kind = computation.type_signature
+    executor = self.executor(0 if argument is None else messages.num_clients(argument, kind.parameter))
+    call = executor_pb2.CreateCallRequest(
+      executor=executor.id, function_ref=self._function(executor, compiled(computation))
     )
+    used = executor_pb2.DisposeRequest(executor=executor.id)
+    if argument is not None:
+      given = executor_pb2.CreateValueRequest(executor=executor.id)
+      messages.fill(given.value, argument, kind.parameter)
+      call.argument_ref.CopyFrom(self.calls.call('CreateValue', given).value_ref)
+      used.value_ref.append(call.argument_ref)
+      del given  # As large as all that the clients have.
+    called = self.calls.call('CreateCall', call).value_ref
+    used.value_ref.append(called)
+    answer = self.calls.call(
+      'Compute', executor_pb2.ComputeRequest(executor=executor.id, value_ref=called)
+    ).value
+    self.calls.clean('Dispose', used)
+    value, _ = tff.framework.deserialize_value(answer, kind.result)
+    return tff.types.type_to_py_container(value, kind.result)
+
+  def _function(
+    self, executor: _Executor, computation: tff.framework.ConcreteComputation
+  ) -> executor_pb2.ValueRef:
+    if id(computation) not in executor.functions:
+      request = executor_pb2.CreateValueRequest(executor=executor.id)
+      request.value.computation.CopyFrom(tff.framework.serialize_computation(computation))
+      executor.functions[id(computation)] = computation, self.calls.call('CreateValue', request).value_ref
+    return executor.functions[id(computation)][1]
 
 
 class Connection:
-  """A worker's execution context, for any number of threads."""
+  """A worker, called from any number of threads."""
 
   def __init__(self, address: str, watch: Callable[[], Watch]):
     """Takes a worker; it is called when it is first used.
@@ -145,7 +186,7 @@ class Connection:
   def check(self) -> None:
     """Has the worker answer a call that asks nothing of it. Raises WorkerLost."""
     with self._lane() as lane:
-      lane.executor({}).close()
+      lane.executor(0)
 
   def invoke(self, computation: Any, argument: Any) -> Any:
     """Returns a computation's result.
@@ -154,11 +195,11 @@ class Connection:
       WorkerLost: if the worker dies, hangs or answers an error. It must not be used again.
     """
     with self._lane() as lane:
-      return lane.context.invoke(computation, argument)
+      return lane.invoke(computation, argument)
 
   def close(self) -> None:
     for lane in self._lanes:
-      lane.stub.end()
+      lane.calls.end()
     self._channel.close()
 
   @contextlib.contextmanager
