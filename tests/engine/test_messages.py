@@ -56,6 +56,43 @@ def test_messages_are_those_of_tff():
     ), kind
 
 
+def test_values_are_read_as_tff_reads_them():
+  import tensorflow as tf
+  import tensorflow_federated as tff
+
+  from tff_cluster.engine import messages
+
+  for value, kind in kinds():
+    if isinstance(kind, tff.types.FederatedType) and not kind.all_equal and not value:
+      continue  # TFF reads nothing of no clients.
+    message = filled(value, kind)
+    expected, _ = tff.framework.deserialize_value(message, kind)
+    found = messages.read(message, kind)
+    tf.nest.assert_same_structure(plain(found), plain(expected))
+    for one, other in zip(tf.nest.flatten(plain(found)), tf.nest.flatten(plain(expected)), strict=True):
+      assert type(one) is type(other) and np.array_equal(one, other)
+      assert np.asarray(one).dtype == np.asarray(other).dtype and np.shape(one) == np.shape(other)
+
+
+def plain(value):
+  """Returns a value with tuples for TFF's structures."""
+  import tensorflow_federated as tff
+
+  if isinstance(value, tff.structure.Struct):
+    return tuple((name or '', plain(part)) for name, part in tff.structure.iter_elements(value))
+  return [plain(part) for part in value] if isinstance(value, list) else value
+
+
+def test_an_answer_with_other_parts_is_refused():
+  import tensorflow_federated as tff
+
+  from tff_cluster.engine import messages
+
+  kind = tff.types.StructType([np.float32, np.float32])
+  with pytest.raises(ValueError, match='shorter'):
+    messages.read(filled([np.float32(1)], tff.types.StructType([np.float32])), kind)
+
+
 def test_data_sets_are_left_to_tff():
   import tensorflow as tf
   import tensorflow_federated as tff

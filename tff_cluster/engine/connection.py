@@ -154,8 +154,7 @@ class _Lane:
       'Compute', executor_pb2.ComputeRequest(executor=executor.id, value_ref=called)
     ).value
     self.calls.clean('Dispose', used)
-    value, _ = tff.framework.deserialize_value(answer, kind.result)
-    return tff.types.type_to_py_container(value, kind.result)
+    return tff.types.type_to_py_container(messages.read(answer, kind.result), kind.result)
 
   def _function(
     self, executor: _Executor, computation: tff.framework.ConcreteComputation

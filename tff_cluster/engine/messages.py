@@ -1,7 +1,7 @@
 """Values of TFF's types in messages of its executor protocol.
 
 tff.framework.serialize_value puts messages together from smaller ones, and each level copies all bytes below it, twice. Here
-a message is filled in place. What holds no arrays is written by TFF.
+a message is filled in place. What is no array is written and read by TFF.
 """
 
 from typing import Any
@@ -42,6 +42,25 @@ def fill(message: executor_pb2.Value, value: Any, kind: tff.types.Type) -> None:
       message.array.content = found.tobytes()
     else:
       message.CopyFrom(tff.framework.serialize_value(found, kind)[0])
+
+
+def read(message: executor_pb2.Value, kind: tff.types.Type) -> Any:
+  """Returns the value of a type that a message holds, as tff.framework.deserialize_value does: structures are tff.structure.Struct.
+
+  Raises:
+    TypeError or ValueError: if it holds none of the type.
+  """
+  if isinstance(kind, tff.types.FederatedType) and message.federated.value:
+    if kind.all_equal:
+      return read(message.federated.value[0], kind.member)
+    return [read(each, kind.member) for each in message.federated.value]
+  if isinstance(kind, tff.types.StructType):
+    parts = zip(tff.structure.iter_elements(kind), message.struct.element, strict=True)
+    return tff.structure.Struct([(name, read(element.value, part)) for (name, part), element in parts])
+  if isinstance(kind, tff.types.TensorType) and kind.shape and message.array.content:
+    found = np.frombuffer(message.array.content, kind.dtype)
+    return found.reshape(message.array.shape.dim)
+  return tff.framework.deserialize_value(message, kind)[0]
 
 
 def num_clients(value: Any, kind: tff.types.Type) -> int:
