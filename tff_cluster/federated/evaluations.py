@@ -55,12 +55,13 @@ def build_row_losses(model: client_work_lib.Model, batch_size: int = 100) -> tff
     tf.function, autograph=False, reduce_retracing=True, experimental_attributes={'_noinline': True}
   )
   def losses_of(weights, x, y):
-    return model.loss(weights, client_work_lib.scaled(x), y)[0]
+    return model.loss(weights, x, y)[0]
 
   @functools.partial(tf.function, autograph=False)
   def losses(stacked, x, y):
     rows, models = tf.shape(y)[0], tf.shape(stacked[0])[0]
     batches = (rows + batch_size - 1) // batch_size
+    x = client_work_lib.scaled(x)  # Once, not once a model.
 
     def one_model(model, found):
       weights = tuple(arrays[model] for arrays in stacked)  # Copied: once a model, not once a batch.
