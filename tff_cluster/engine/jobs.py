@@ -97,7 +97,7 @@ class OneMachine:
     """See Workers.each; as many jobs are sent at a time as fit into one message."""
     for some in portions([result_bytes + job.num_bytes for job in jobs]):
       with self.busy(len(some)):
-        results = computation(*shared, arguments(computation, [jobs[k] for k in some]))
+        results = computation(*shared, [jobs[k].argument for k in some])
       yield from results
 
   def totals(
@@ -106,25 +106,12 @@ class OneMachine:
     """See Workers.totals."""
     for chunk in chunks:
       with self.busy(len(chunk)):
-        total = computation(*shared, arguments(computation, chunk))
+        total = computation(*shared, [job.argument for job in chunk])
       yield total
 
   def busy(self, clients: int) -> contextlib.AbstractContextManager[None]:
     """See Workers.busy."""
     return self._slots.taken(clients)
-
-
-def arguments(computation: Any, jobs: Sequence[Job]) -> list[Any]:
-  """Returns what a computation takes as its last argument, the clients: structures, or sequences of one where it takes those."""
-  import tensorflow as tf
-  import tensorflow_federated as tff
-
-  given = [job.argument for job in jobs]
-  kind = computation.type_signature.parameter
-  last = kind[len(kind) - 1] if isinstance(kind, tff.types.StructType) else kind
-  if isinstance(last.member, tff.types.SequenceType):
-    return [tf.data.Dataset.from_tensors(each) for each in given]
-  return given
 
 
 def portions(sizes: Sequence[int], most: int = MESSAGE_BYTES) -> Iterator[list[int]]:

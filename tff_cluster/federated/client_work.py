@@ -1,6 +1,6 @@
 """What one client does in a round: E epochs of mini-batch steps from the model that it receives (optimizers.Local).
 
-A client's rows travel as one element of a sequence (TFF's learning processes take sequences only):
+A client's rows travel as arrays in a structure, not as a data set (fed_avg.build_fed_avg says why):
 
   {x: [rows, ...] (uint8, int8 or float32), y: int32[rows], order: int32[epochs, rows], scale: float32, weight: float32, last: bool}
 
@@ -28,7 +28,7 @@ import tensorflow_federated as tff
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.types import Weights
-from tff_cluster.federated import chunked_sum, graph_operations, keras_graph, optimizers
+from tff_cluster.federated import graph_operations, keras_graph, optimizers
 from tff_cluster.models import build as models_build
 
 # What a client counts while it trains: cross-entropy summed over the rows visited, these rows, and whether it was left out.
@@ -316,18 +316,17 @@ def build_client_update(model: Model, local: optimizers.Local) -> ClientUpdate:
 
 
 def build_client_result(model: Model, local: optimizers.Local) -> tff.Computation:
-  """Returns (weights, <x,y,...>*) -> (<update=<update, last>, update_weight>, counts <loss_sum, rows, dropped>) of one client.
+  """Returns (weights, <x,y,...>) -> (<update=<update, last>, update_weight>, counts <loss_sum, rows, dropped>) of one client.
 
   Args:
     model: The model.
     local: How clients train.
   """
   update_fn = build_client_update(model, local)
-  data_type = tff.types.SequenceType(tff.types.tensorflow_to_type(client_data_spec(model, local)))
+  data_type = tff.types.tensorflow_to_type(client_data_spec(model, local))
 
   @tff.tensorflow.computation(model_weights_type(model), data_type)
-  def client_result(weights, sequence):
-    data = sequence.get_single_element()
+  def client_result(weights, data):
     update, weight, loss_sum, visited, finite = update_fn(weights.trainable, data)
     sent = collections.OrderedDict(update=update, last=data['last'])
     counts = collections.OrderedDict(loss_sum=loss_sum, rows=visited, dropped=1 - tf.cast(finite, tf.int32))
@@ -351,33 +350,3 @@ def model_weights_type(model: Model) -> tff.Type:
   return tff.types.tensorflow_to_type(
     tff.learning.models.ModelWeights(tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights), ())
   )
-
-
-def build_client_work(model: Model, local: optimizers.Local) -> tff.learning.templates.ClientWorkProcess:
-  """Returns the client work of federated averaging over clients that hold their rows as tensors.
-
-  Its `next` has the type
-  (<>@SERVER, {weights}@CLIENTS, {<x,y,...>*}@CLIENTS) -> <state, result=<update=<update, last>, update_weight>@CLIENTS,
-  measurements=<loss, rows, dropped>@SERVER>, with loss the mean over the rows visited,
-  and dropped the number of clients whose update was not finite.
-
-  Args:
-    model: The model.
-    local: How clients train.
-  """
-  client_result, add_up = build_client_result(model, local), chunked_sum.build(COUNTS)
-
-  @tff.federated_computation
-  def init_fn():
-    return tff.federated_value((), tff.SERVER)
-
-  @tff.federated_computation(
-    init_fn.type_signature.result,
-    *(tff.types.FederatedType(kind, tff.CLIENTS) for kind in client_result.type_signature.parameter),
-  )
-  def next_fn(state, weights, client_data):
-    result, counts = tff.federated_map(client_result, (weights, client_data))
-    total = tff.federated_map(measurements, add_up(counts, result.update.last))
-    return tff.templates.MeasuredProcessOutput(state, result, total)
-
-  return tff.learning.templates.ClientWorkProcess(init_fn, next_fn)

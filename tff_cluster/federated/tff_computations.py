@@ -107,9 +107,15 @@ class Computations:
     return self._aggregator is None
 
   @_BuiltOnce
-  def learning_process(self) -> tff.learning.templates.LearningProcess:
+  def learning_process(self) -> tff.templates.IterativeProcess:
     """FedAvg. One process serves all clusters: each cluster is one state."""
-    return fed_avg.build_fed_avg(self.model, self.local, self.server, self._aggregator)
+    return fed_avg.build_fed_avg(self.initialize, self.client_results, self.finish_each)
+
+  @_BuiltOnce
+  def initialize(self) -> tff.Computation:
+    """() -> state@SERVER, before the first round."""
+    result_type = self.client_results.type_signature.result.member
+    return fed_avg.build_initialize(self.model, self.server, result_type, self._aggregator)
 
   @_BuiltOnce
   def totals(self) -> tff.Computation:
@@ -123,7 +129,9 @@ class Computations:
   def finish_mean(self) -> tff.Computation:
     """(state@SERVER, {totals}@CLIENTS, a client a chunk) -> <state, metrics>: the rest of a round of learning_process."""
     totals_type = self.totals.type_signature.result.member
-    return fed_avg.build_finish_mean(self.model, self.server, totals_type, self.learning_process.state_type)
+    return fed_avg.build_finish_mean(
+      self.model, self.server, totals_type, self.initialize.type_signature.result
+    )
 
   @_BuiltOnce
   def add_totals(self) -> tff.Computation:
@@ -156,7 +164,7 @@ class Computations:
       self.model,
       self.server,
       self.client_results.type_signature.result.member,
-      self.learning_process.state_type,
+      self.initialize.type_signature.result,
       self._aggregator,
     )
 

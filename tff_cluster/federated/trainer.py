@@ -63,7 +63,7 @@ class Trainer(measurer.Measurer):
   def start(self, weights: Weights) -> State:
     """Returns a learning process state with these model weights."""
     if self._initial_state is None:
-      self._initial_state = self.computations.learning_process.initialize()
+      self._initial_state = self.computations.initialize()
     # As the process' set_model_weights, which has the worker put the weights in.
     return self._initial_state._replace(
       global_model_weights=tff.learning.models.ModelWeights(tuple(weights), ())
@@ -260,9 +260,8 @@ class Trainer(measurer.Measurer):
   def _round_in_one_call(
     self, computations: tff_computations.Computations, state: State, jobs: Sequence[jobs_lib.Job]
   ) -> _Output:
-    process = computations.learning_process
     with self.workers.busy(len(jobs)):
-      return process.next(state, jobs_lib.arguments(process.next, jobs))
+      return computations.learning_process.next(state, [job.argument for job in jobs])
 
   def _round_apart(
     self, computations: tff_computations.Computations, state: State, jobs: Sequence[jobs_lib.Job]
