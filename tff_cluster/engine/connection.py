@@ -1,9 +1,8 @@
 """Calls of TFF's worker, which end: what goes wrong is WorkerLost, never a wait without end.
 
 TFF's own client of the executor protocol retries what it calls retryable without end, and a dead worker's answer is of that
-kind; a worker that hangs it waits for for ever. It also needs 16 ms of processor time a call, which is as much as a small
-model trains for: values are copied again and again (messages.py), and a computation is sent with each of its calls. Here it is
-sent once.
+kind; a worker that hangs it waits for for ever. It also takes about as long a call as a small model trains for: values are
+copied again and again (messages.py), and a computation is sent with each of its calls. Here it is sent once.
 """
 
 import collections

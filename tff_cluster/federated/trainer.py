@@ -64,7 +64,7 @@ class Trainer(measurer.Measurer):
     """Returns a learning process state with these model weights."""
     if self._initial_state is None:
       self._initial_state = self.computations.initialize()
-    # As the process' set_model_weights, which has the worker put the weights in.
+    # Put in here: no call of the worker is needed for it.
     return self._initial_state._replace(
       global_model_weights=tff.learning.models.ModelWeights(tuple(weights), ())
     )
