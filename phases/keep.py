@@ -4,8 +4,9 @@
   python -m phases.keep --output_dir=runs/compare_mixture --name=compare_mixture --figures=gains
 
 --output_dir is the folder of a comparison, a league or a run, or below that of reproductions the folder of a table and scale. It
-writes into KEPT_DIR/NAME/, where other files stay: CSV tables with units, the figures that are named, and provenance.json with command, configurations,
-seeds, commit, engine, digests, machine and date. Then `make docs` writes the pages. It trains nothing.
+writes into KEPT_DIR/NAME/, where other files stay: CSV tables with units, the figures that are named, provenance.json with command, configurations,
+seeds, commit, engine, digests, machine and date, and runs.tar.xz. Unpacked into an output folder, that lets the same command go on there
+with more seeds, on this machine or another one, without training again what it holds. Then `make docs` writes the pages. It trains nothing.
 """
 
 import dataclasses
@@ -32,6 +33,7 @@ def main() -> None:
   # Imported late: what is wrong with the flags is told at once.
   from tff_cluster.studies.kept import keep
   from tff_cluster.studies.kept import results as results_lib
+  from tff_cluster.studies.kept import runs_archive
 
   pictures = [folder / 'figures' / f'{name}.svg' for name in options.figures.split(',') if name]
   for path in pictures:
@@ -53,6 +55,7 @@ def main() -> None:
     told = dataclasses.replace(told, commands=[f'{command} --data_dir=DIR' for command in told.commands])
   if 'config.json' in ' '.join(told.commands):
     files.save_json(target / 'config.json', told.configurations[0], seal=False)
+  runs_archive.write(target / results_lib.RUNS, folder.resolve())
   results_lib.write(target, told, made.texts, pictures)
   print(f'kept {target}: {", ".join(sorted(made.texts))}')
 

@@ -59,7 +59,7 @@ TOP_LEVEL |= {
   '.pre-commit-config.yaml',
 }
 # First words of command lines that are not ours to check.
-OTHERS = ('uv', 'pyenv', 'conda', 'sudo', 'source', 'openssl', 'for', 'done', 'dask')
+OTHERS = ('mkdir', 'tar', 'uv', 'pyenv', 'conda', 'sudo', 'source', 'openssl', 'for', 'done', 'dask')
 OTHERS += ('pip', 'python3.11', 'podman', 'pre-commit')
 
 

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tff_cluster.base import environment
 from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.experiment import config_file, run_claim
 from tff_cluster.experiment.config import (
@@ -51,6 +52,23 @@ def test_claim_writes_the_configuration_and_the_environment(tmp_path):
   assert 1 <= found['cores'] <= os.cpu_count()
   written = {'.tff_cluster-lock', 'config.json', 'environment.json'}
   assert {path.name for path in folder.iterdir()} == written
+
+
+def test_the_environment_names_all_that_a_run_was_trained_on_and_not_who_reads_it(tmp_path, monkeypatch):
+  def at(commit, works=True):
+    now = dataclasses.replace(environment.describe_environment(), commit=commit, started=f'when {commit}')
+    monkeypatch.setattr(run_claim, 'describe_environment', lambda: now)
+    run_claim.claim_output_dir(tmp_path, BASE).write(works)
+    run_claim.release_output_dirs()
+    return files.load_json(tmp_path / 'environment.json')
+
+  first = at('a')
+  train(tmp_path)
+  assert at('a') == first and at('b', works=False) == first
+  assert at('c') == {**first, 'commit': 'a, c'}
+  assert at('a')['commit'] == 'a, c' and at('d')['started'] == 'when a'
+  (tmp_path / 'environment.json').unlink()
+  assert at('e', works=False)['commit'] == 'e'
 
 
 def test_the_same_experiment_goes_on(tmp_path):

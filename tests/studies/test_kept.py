@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import tarfile
 
 import pytest
 
@@ -300,6 +301,8 @@ def test_the_program_keeps_a_run_with_its_configuration_and_the_command_that_rep
   assert found.numbers('accuracy') == [
     pytest.approx(100 * line['mean_client_accuracy'], abs=1e-3) for line in value['summary']
   ]
+  with tarfile.open(found.folder / results.RUNS) as archive:
+    assert archive.getnames() == ['config.json']
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
@@ -317,7 +320,20 @@ def test_the_program_names_the_rows_that_were_run(tmp_path):
   had_run(tmp_path, 'cf 0.2, n 10', 3, 0.9, 0.7)
   folder = tmp_path / 'fl_hc/table2/small'
   (folder / 'scorecard.csv').write_text('table,row,verdict\n')
+  run = next(folder.glob('*/results.json')).parent
+  for name in (
+    'phase1.json',
+    'phase3/kmeans.json',
+    'store/fedavg-1/round_00001.npz',
+    'models/kmeans/cluster_000.keras',
+  ):
+    (run / name).parent.mkdir(parents=True, exist_ok=True)
+    (run / name).write_text('{}')
   code, found = kept_by_program(folder, 'mine')
+  with tarfile.open(found.folder / results.RUNS) as archive:
+    assert archive.getnames() == [
+      f'fl_hc/table2/small/{run.name}/{name}' for name in ('phase1.json', 'phase3/kmeans.json')
+    ]
   assert code == 0 and found.provenance.commands == [
     "python -m phases.reproduce --table=fl_hc/table2 --scale=small --rows='cf 0.2, n 10' --seeds=3 --data_dir=DIR "
     '--output_dir=runs/reproduce'

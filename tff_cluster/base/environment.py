@@ -31,9 +31,11 @@ class Environment(records.Record):
     packages: Versions of those that are installed, by name.
     machine: Operating system and processor.
     cores: Those that this process may use.
-    started: ISO time, UTC.
+    started: ISO time of its beginning, UTC.
     engine: The ENGINE that trained; 0 where an earlier version did not tell.
     commit: Of the checkout that the code lies in, with '-dirty' where it was changed; empty where it is none.
+
+  Of a run that was gone on with, packages, machine and commit name all that it ran on, in their order.
   """
 
   python: str
@@ -68,6 +70,24 @@ def versions() -> dict[str, str]:
     'tff_cluster': tff_cluster.__version__,
     **{name: _version(name) or 'not installed' for name in others},
   }
+
+
+def gone_on(before: Environment, now: Environment) -> Environment:
+  """Returns what a run ran on that is gone on with: what it began on, and each other machine, commit and version that followed."""
+
+  def told(one: str, other: str, between: str) -> str:
+    return between.join(dict.fromkeys([*filter(None, one.split(between)), other]))
+
+  return dataclasses.replace(
+    before,
+    packages={
+      name: told(before.packages.get(name, ''), now.packages.get(name, ''), ', ')
+      for name in before.packages | now.packages
+    },
+    machine=told(before.machine, now.machine, '; '),
+    engine=min(before.engine, now.engine),
+    commit=told(before.commit, now.commit, ', '),
+  )
 
 
 @functools.cache

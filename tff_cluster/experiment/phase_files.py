@@ -45,6 +45,7 @@ class Phase1(PhaseFile):
     signatures: Artifact of the clients' signatures by kind.
     sketch: None where clients sent whole signatures.
     parameters, model_bytes: Size of the model.
+    population: Digest of the clients that were trained.
     timing: What it took.
   """
 
@@ -55,6 +56,7 @@ class Phase1(PhaseFile):
   sketch: Sketch | None
   parameters: int
   model_bytes: int
+  population: str
   timing: Spent
 
 

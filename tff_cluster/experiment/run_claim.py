@@ -12,7 +12,7 @@ from typing import Any
 import filelock
 
 from tff_cluster.base import fields
-from tff_cluster.base.environment import describe_environment
+from tff_cluster.base.environment import Environment, describe_environment, gone_on
 from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 from tff_cluster.experiment import config_file
 from tff_cluster.experiment.config import ExperimentConfig
@@ -60,10 +60,13 @@ class Claim:
       for each in wanted
     )
 
-  def write(self) -> Path:
+  def write(self, works: bool = True) -> Path:
     """Writes config.json and environment.json; an experiment of which nothing was trained goes without a word.
 
     Call this once data, model and sizes are known to fit: a command that is refused must not lock its folder.
+
+    Args:
+      works: Whether something is to be computed. What a finished run ran on does not change when it is read again.
 
     Returns:
       The folder.
@@ -79,9 +82,16 @@ class Claim:
         # Of a clustering of this name that was not made, or that a killed program was adding.
         folder.forget(clustering.label)
     files.save_json(folder.config, self.config.to_json())
-    files.save_json(folder.environment, describe_environment())
+    if works or not folder.environment.exists():
+      files.save_json(folder.environment, self._environment())
     self._link_store()
     return folder.root
+
+  def _environment(self) -> Environment:
+    now = describe_environment()
+    if self.there is None or not self.folder.environment.exists():
+      return now
+    return gone_on(self.folder.load_record(self.folder.environment, 'run_all', Environment), now)
 
   @contextlib.contextmanager
   def linked(self) -> Iterator[None]:

@@ -105,6 +105,18 @@ class RunFolder:
     """The folds that are there."""
     return [RunFolder(path) for path in self._below('folds')]
 
+  def has_folds(self, count: int) -> bool:
+    """Tells whether so many folds have their results."""
+    return all(self.fold(index).results.exists() for index in range(count))
+
+  def saved_by_phases(self) -> Iterator[pathlib.Path]:
+    """Yields the files from which the results of a finished run are put together, those of its folds too; its clients are not among them."""
+    yield from (path for path in (self.config, self.environment, self.phase1) if path.exists())
+    for name in ('clusterings', 'phase2', 'phase3', 'new_clients'):
+      yield from sorted(path for path in (self.root / name).rglob('*') if path.is_file())
+    for fold in self.folds():
+      yield from fold.saved_by_phases()
+
   def sweep(self) -> None:
     """Removes what killed processes left in the folders of the run and in its own store; follows no link to a folder."""
     for folder in self._folders():

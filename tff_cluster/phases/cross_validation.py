@@ -16,8 +16,7 @@ from tff_cluster.storage import files
 
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
   """Tells whether there is nothing left to train or measure in a run and in its folds."""
-  folds = (folder.fold(index) for index in range(config.evaluation.num_folds))
-  return main_job.is_done(folder, config) and all(fold.results.exists() for fold in folds)
+  return main_job.is_done(folder, config) and folder.has_folds(config.evaluation.num_folds)
 
 
 def run(

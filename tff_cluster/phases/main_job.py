@@ -86,7 +86,7 @@ def run(
       failed |= later
       asked, trained = experiment.asked, experiment.trained
   elif claim is not None:
-    claim.write()
+    claim.write(works=not folder.has_folds(config.evaluation.num_folds))
   results = assembly.run_assembly(folder, population or session.clients(folder, config, fold))
   return Done(results, asked, trained, failed)
 

@@ -36,11 +36,11 @@ def run_phase1(experiment: live_experiment_lib.Experiment) -> None:
     sketch = client_signatures.sketch_report(experiment, min(signatures.values())) if signatures else None
     stage = evaluation.stage(experiment, outcome, last)
     timing = figures(accuracy=stage.evaluation.clients.mean_client_accuracy)
-    model = trainer.computations.model
+    model, seen = trainer.computations.model, experiment.population.digest
     files.save_json(
       experiment.folder.phase1,
       phase_files.Phase1(
-        stage, outcome.checkpoints, signatures, sketch, model.num_parameters, model.num_bytes, timing
+        stage, outcome.checkpoints, signatures, sketch, model.num_parameters, model.num_bytes, seen, timing
       ),
     )
 

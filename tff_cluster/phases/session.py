@@ -12,7 +12,7 @@ from tff_cluster.engine import jobs, side_by_side
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.engine import worker as worker_lib
 from tff_cluster.experiment import config as config_lib
-from tff_cluster.experiment import run_claim
+from tff_cluster.experiment import phase_files, run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.models import lookup
 from tff_cluster.phases import early_checks
@@ -135,16 +135,19 @@ def _clients(
     return kept[0], (kept[1] if config.data.new_clients else None)
   made = _made(config, fold)
   digests = {path: each.digest for path, each in zip(wanted, made, strict=False) if each is not None}
-  for path, each in zip((path for path in wanted if path.exists()), kept, strict=True):
-    if digests[path] != each.digest:
-      given = (
-        argument('data_file', config.data.data_file)
-        if config.data.data_file
-        else argument('dataset', config.data.dataset)
-      )
-      raise InputError(
-        f'{given} has other rows than the run in {folder.root} was started with; choose another {argument("output_dir")}'
-      )
+  known = {path: each.digest for path, each in zip((p for p in wanted if p.exists()), kept, strict=True)}
+  if folder.population not in known and folder.phase1.exists():
+    # Its phases came from elsewhere without the clients (studies/kept/runs_archive.py).
+    known[folder.population] = folder.load_finished(folder.phase1, phase_files.Phase1).population
+  if any(digests[path] != digest for path, digest in known.items()):
+    given = (
+      argument('data_file', config.data.data_file)
+      if config.data.data_file
+      else argument('dataset', config.data.dataset)
+    )
+    raise InputError(
+      f'{given} has other rows than the run in {folder.root} was started with; choose another {argument("output_dir")}'
+    )
   _save(folder, *made)
   return made
 

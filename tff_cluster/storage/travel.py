@@ -1,10 +1,12 @@
-"""Folders whose files travel to another machine and back, and how a machine tells whether it sees a folder already."""
+"""Folders whose files travel to another machine and back, or in an archive, and how a machine tells whether it sees a folder already."""
 
 import contextlib
+import io
 import os
 import pathlib
+import tarfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tff_cluster.storage import files
 
@@ -15,13 +17,32 @@ _AT_WORK = ('.tff_cluster-lock', _MARK)
 
 def contents(folder: pathlib.Path) -> dict[str, bytes]:
   """Returns the files below a folder by path, but for those behind links and those that belong to a program at work."""
-  return {
-    str(path.relative_to(folder)): path.read_bytes()
+  travelling = (
+    path
     for path in sorted(folder.rglob('*'))
     if path.is_file()
     and not path.is_symlink()
     and not (path.name.startswith(_AT_WORK) or files.is_temporary(path.name))
-  }
+  )
+  return read(travelling, folder)
+
+
+def read(paths: Iterable[pathlib.Path], folder: pathlib.Path) -> dict[str, bytes]:
+  """Returns what files below a folder hold, by path."""
+  return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def pack(path: pathlib.Path, found: Mapping[str, bytes]) -> None:
+  """Writes files by path into a .tar.xz; equal files give equal bytes.
+
+  Raises:
+    EnvironmentFault: if it cannot be written.
+  """
+  with files.replacing(path) as stream, tarfile.open(fileobj=stream, mode='w:xz', preset=9) as archive:
+    for name, content in found.items():
+      about = tarfile.TarInfo(name)
+      about.size = len(content)
+      archive.addfile(about, io.BytesIO(content))
 
 
 def put(folder: pathlib.Path, found: Mapping[str, bytes]) -> None:

@@ -202,7 +202,7 @@ def _provenance(
     data_seeds=sorted({each.config.data.data_seed for each in results}),
     engine=min((each.engine for each in environments), default=0),
     origin=ORIGIN,
-    commit=', '.join(dict.fromkeys(each.commit for each in environments if each.commit)),
+    commit=', '.join(dict.fromkeys(c for each in environments for c in each.commit.split(', ') if c)),
     machine='; '.join(dict.fromkeys(f'{each.machine}, {each.cores} cores' for each in environments)),
     date=min((each.started[:10] for each in environments), default=''),
     minutes=round(sum(time.seconds for each in results for time in each.timing) / 60, 1) if results else None,

@@ -19,7 +19,7 @@ from tff_cluster.base.words import capital, plural, signed
 from tff_cluster.scorecard.contenders import BUDGETS
 from tff_cluster.studies.kept import coverage as coverage_lib
 from tff_cluster.studies.kept import coverage_picture as picture_lib
-from tff_cluster.studies.kept.results import FILE, TABLE, Kept
+from tff_cluster.studies.kept.results import FILE, RUNS, TABLE, Kept
 
 ENDING = '.md.jinja'
 _BY = '<!-- Written by `make docs` from templates/{}.md.jinja and data/; change those. -->'
@@ -130,6 +130,8 @@ class Page:
     elif known.digests:
       shown = (f'`{digest[:16]}`{f" ({run})" if run else ""}' for run, digest in known.digests.items())
       told.append(f'Digests: {", ".join(shown)}.')
+    if (self.results(name).folder / RUNS).is_file():
+      told.append(f'[{RUNS}](data/{name}/{RUNS}) holds the runs without their models.')
     commands = '\n'.join(known.commands)
     return f'{" ".join(filter(None, told))}\n\n```text\n{commands}\n```'
 

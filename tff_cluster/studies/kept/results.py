@@ -16,6 +16,8 @@ from tff_cluster.report.files import plain_text, write_file
 from tff_cluster.storage import files, tables
 
 FILE = 'provenance.json'
+# The runs themselves (runs_archive.py); kept before there were archives, a result has none.
+RUNS = 'runs.tar.xz'
 TABLE = 'table'
 _UNIT = re.compile(r' \[([^]]*)\]$')
 
