@@ -31,9 +31,8 @@ def main() -> None:
   if not options.name or Path(options.name).name != options.name:
     raise InputError(f'--name={options.name}: give the name of a folder, for instance --name=fl_hc_table2')
   # Imported late: what is wrong with the flags is told at once.
-  from tff_cluster.studies.kept import keep
+  from tff_cluster.studies.kept import keep, runs_archive
   from tff_cluster.studies.kept import results as results_lib
-  from tff_cluster.studies.kept import runs_archive
 
   pictures = [folder / 'figures' / f'{name}.svg' for name in options.figures.split(',') if name]
   for path in pictures:
