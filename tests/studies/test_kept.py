@@ -305,6 +305,28 @@ def test_the_program_keeps_a_run_with_its_configuration_and_the_command_that_rep
     assert archive.getnames() == ['config.json']
 
 
+def test_a_run_is_kept_with_what_each_of_its_models_is_worth(tmp_path):
+  value = finished_run.write_run(tmp_path)
+  baseline, clustering = value['baseline']['evaluation'], value['clusterings'][0]
+  own, average = clustering['evaluations']['own'], clustering['evaluations']['average']
+  baseline['client_accuracy'] = [0.5] * len(baseline['client_accuracy'])
+  own['client_accuracy'] = [0.25, 0.75, 0.5] + [1.0] * (len(own['client_accuracy']) - 3)
+  average['global'] = {**average['global'], 'accuracy': 0.125}
+  finished_run.save(tmp_path, value, {})
+  _, found = kept_by_program(tmp_path, 'mine')
+  (told,) = found.lines('models', contender=clustering['label'], model='own')
+  more = len(own['client_accuracy']) - 2
+  # Of 20 clients the worst tenth are two, those with 25% and with 50%.
+  numbers = told['worst tenth'], told['better'], told['worse'], told['global test']
+  assert numbers == ('37.5', str(more), '1', '')
+  assert found.number('global test', of='models', contender=clustering['label'], model='average') == 12.5
+  (fedavg,) = found.lines('models', contender='FedAvg without clusters')
+  assert (fedavg['accuracy'], fedavg['better'], fedavg['worse']) == ('50.0', '0', '0')
+  members = sum(map(len, clustering['clusters']))
+  (line,) = (each for each in found.lines() if clustering['label'] in each['label'].split(' = '))
+  assert float(line['memberships']) == pytest.approx(members / len(own['client_accuracy']), abs=1e-4)
+
+
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
   finished_run.write_run(tmp_path)
   theirs = tmp_path / 'kept/mine/table.csv'

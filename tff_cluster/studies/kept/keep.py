@@ -13,7 +13,9 @@ from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.results import Results
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
+from tff_cluster.scorecard.contenders import FEDAVG
 from tff_cluster.scorecard.identical_clusterings import JOINT
+from tff_cluster.scorecard.paired_statistics import worst_decile
 from tff_cluster.scorecard.published import PAPER
 from tff_cluster.scorecard.rows import COLUMNS, Ours, Row, Run
 from tff_cluster.storage import files, tables
@@ -42,8 +44,11 @@ _RUNS = (
   'clients at target after [%]', 'clients at target end [%]', 'FedAvg end [%]', 'longest update at the first test', 'minutes [min]',
 )  # fmt: skip
 _SUMMARY = (
-  'label', 'kind', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'clusters', 'ARI', 'Omega',
+  'label', 'kind', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'clusters', 'memberships', 'ARI', 'Omega',
   'client-rounds',
+)  # fmt: skip
+_MODELS = (
+  'contender', 'model', 'accuracy [%]', 'worst tenth [%]', 'better [clients]', 'worse [clients]', 'global test [%]',
 )  # fmt: skip
 
 
@@ -107,10 +112,10 @@ def _of_run(folder: Path) -> Made:
   lines = [
     (line.label, line.kind, _percent(line.mean_client_accuracy), _percent(line.difference))
     + (tuple(map(_percent, line.interval)) if line.interval else (None, None))
-    + (line.num_clusters, line.ari, line.omega, line.client_rounds)
+    + (line.num_clusters, _memberships(results, line.label), line.ari, line.omega, line.client_rounds)
     for line in results.summary
   ]
-  texts = {'table': csv_text(_SUMMARY, lines)}
+  texts = {'table': csv_text(_SUMMARY, lines), 'models': csv_text(_MODELS, _model_lines(results))}
   published: dict[str, list[str]] = {}
   scale = ''
   if (folder / 'scorecard.csv').exists():
@@ -123,6 +128,31 @@ def _of_run(folder: Path) -> Made:
   return Made(
     _provenance('One run', [('', results)], published=published, scale=scale if published else ''), texts
   )
+
+
+def _memberships(results: Results, label: str) -> float | None:
+  """Returns in how many clusters a client of a clustering is, on average; None for a contender without clusters."""
+  # Identical clusterings share a line of the summary, under all their names.
+  found = next((c for c in results.clusterings if c.label in label.split(JOINT)), None)
+  return found and _rounded(sum(map(len, found.clusters)) / len(results.population.client_ids))
+
+
+def _model_lines(results: Results) -> Iterator[tuple[Any, ...]]:
+  """Yields what models are worth to their clients, beside FedAvg without clusters at equal rounds, and on the global test set."""
+  fedavg = np.asarray(results.baseline.evaluation.client_accuracy)
+  found = [('Phase 1', '', results.phase1.evaluation), (FEDAVG, '', results.baseline.evaluation)]
+  found += [(each.title, '', each.evaluation) for each in results.personalized]
+  found += [(each.label, name, of) for each in results.clusterings for name, of in each.evaluations.items()]
+  for contender, model, evaluation in found:
+    accuracy = np.asarray(evaluation.client_accuracy)
+    yield (
+      contender,
+      model,
+      _percent(float(accuracy.mean())),
+      _percent(worst_decile(accuracy)),
+      *(int(each.sum()) for each in (accuracy > fedavg, accuracy < fedavg)),
+      _percent(None if evaluation.global_test is None else evaluation.global_test.accuracy),
+    )
 
 
 def _of_reproduction(folder: Path) -> Made:
