@@ -50,7 +50,7 @@ def main() -> None:
   results_lib.check_place(target)
   if not told.commands:
     told = dataclasses.replace(told, commands=commands(told, target))
-  elif reads_folder(told):
+  if reads_folder(told) and not any('--data_dir' in command for command in told.commands):
     told = dataclasses.replace(told, commands=[f'{command} --data_dir=DIR' for command in told.commands])
   if 'config.json' in ' '.join(told.commands):
     files.save_json(target / 'config.json', told.configurations[0], seal=False)

@@ -105,7 +105,11 @@ def names_in_backticks(page: pathlib.Path) -> set[str]:
 
 def read_all_flags() -> None:
   """Reads every flag that the program defined, as its main does before it works."""
+  from_file = 'config_file' in flags.FLAGS and flags.given(flags.RunOptions).get('config_file')
   for kind in flags.SECTIONS.values():
+    # Where the data of a configuration file lies is no flag of another experiment.
+    if from_file and kind is config.DataConfig:
+      continue
     if all(field.name in flags.FLAGS for field in dataclasses.fields(kind)):
       parse.section_from_flags(kind)
   if 'output_dir' in flags.FLAGS:
@@ -134,8 +138,10 @@ def check_command(line: str, tmp_path: pathlib.Path) -> int:
   for i, argument in enumerate(arguments):
     if argument.startswith('--config_file='):
       assert argument.endswith('/config.json')
-      saved = tmp_path / 'config.json'
-      saved.write_text(json.dumps(config.ExperimentConfig().to_json()))
+      saved = ROOT / argument.partition('=')[2]
+      if not saved.exists():
+        saved = tmp_path / 'config.json'
+        saved.write_text(json.dumps(config.ExperimentConfig().to_json()))
       arguments[i] = f'--config_file={saved}'
   module = importlib.import_module(name)
   return program.execute(read_all_flags, module.define_flags, [name, *arguments])

@@ -89,6 +89,14 @@ def test_config_file_repeats_a_run_from_the_file_alone(tmp_path, capsys):
   for name, value in (('num_clients', '20'), ('clustering', 'kmeans')):
     assert read(f'--config_file={path}', f'--{name}={value}')[0] == 2
     assert f'--{name} may not stand beside --config_file' in capsys.readouterr().err
+  elsewhere = dataclasses.replace(
+    experiment, data=config.DataConfig(dataset='mnist', num_clients=7, data_dir='here')
+  )
+  path.write_text(json.dumps(elsewhere.to_json()))
+  found = read(f'--config_file={path}', '--data_dir=there')[1]
+  assert (
+    found.data == dataclasses.replace(elsewhere.data, data_dir='there') and found.digest == elsewhere.digest
+  )
 
 
 @pytest.mark.parametrize(

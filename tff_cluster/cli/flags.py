@@ -25,7 +25,8 @@ class RunOptions:
   output_dir: str = fields.option('', 'Folder of the run; the same command there goes on where it stopped.')
   config_file: str | None = fields.option(
     None,
-    'The config.json of an earlier run, which is repeated from it; takes the place of all flags that say what the experiment is.',
+    'The config.json of an earlier run, which is repeated from it; takes the place of all flags that say what the experiment is, but for '
+    'where its data lies.',
   )
   allow_imports: bool = fields.option(
     False,

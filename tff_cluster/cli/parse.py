@@ -1,5 +1,6 @@
 """From parsed flags to validated configurations. A flag that is given and has no effect is an error."""
 
+import dataclasses
 import difflib
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config, config_file
 
 _Section = TypeVar('_Section')
+_PLACES = ('data_dir', 'data_file')
 # What is of the machine on which a command was given: its folders, the cluster that it has, and how runs share it.
 _OF_MACHINE = (
   'output_dir',
@@ -42,12 +44,17 @@ def experiment_config_from_flags() -> config.ExperimentConfig:
   """
   path = flags.given(flags.RunOptions).get('config_file')
   if path is not None:
-    beside = next(flags.given_of_experiment(), None)
+    # Where data lies is this machine's, and no part of the experiment.
+    places = {name: value for name, value in flags.given(config.DataConfig).items() if name in _PLACES}
+    beside = next((name for name in flags.given_of_experiment() if name not in places), None)
     if beside is not None:
       raise InputError(
         f'--{beside} may not stand beside --config_file, which repeats a run as it was; leave out one of the two'
       )
-    return config_file.read_config(path, section_from_flags(flags.RunOptions).allow_imports)
+    there = config_file.read_config(path, section_from_flags(flags.RunOptions).allow_imports)
+    if not places:
+      return there
+    return dataclasses.replace(there, data=dataclasses.replace(there.data, **places)).validated()
   return config.ExperimentConfig(
     data=section_from_flags(config.DataConfig),
     training=section_from_flags(config.TrainingConfig),

@@ -116,18 +116,23 @@ def _of_run(folder: Path) -> Made:
     for line in results.summary
   ]
   texts = {'table': csv_text(_SUMMARY, lines), 'models': csv_text(_MODELS, _model_lines(results))}
-  published: dict[str, list[str]] = {}
-  scale = ''
   if (folder / 'scorecard.csv').exists():
     texts['scorecard'] = tables.text(folder / 'scorecard.csv')
-    for line in tables.read(folder / 'scorecard.csv')[1]:
-      if line['row'] != 'claim' and line['verdict'] != 'not run':
-        published.setdefault(line['table'], []).append(line['row'])
-        scale = 'paper' if line['scale'] == 'the paper’s' else 'small'
-  published = {name: list(dict.fromkeys(rows)) for name, rows in published.items()}
-  return Made(
-    _provenance('One run', [('', results)], published=published, scale=scale if published else ''), texts
-  )
+  published, scale = _rows_of(results)
+  return Made(_provenance('One run', [('', results)], published=published, scale=scale), texts)
+
+
+def _rows_of(results: Results) -> tuple[dict[str, list[str]], str]:
+  """Returns the rows of tables and figures that a run is, as they are printed, and at which scale; nothing where it is none."""
+  runnable = {name: each for name, each in catalogue.PUBLISHED.items() if each.compute is None}
+  for scale in (PAPER.name, 'small'):
+    rows = {
+      name: [row.name for row in runs_lib.rows_of(each, each.scale(scale), results)[0]]
+      for name, each in runnable.items()
+    }
+    if any(rows.values()):
+      return {name: names for name, names in rows.items() if names}, scale
+  return {}, ''
 
 
 def _memberships(results: Results, label: str) -> float | None:

@@ -26,6 +26,8 @@ _BY = '<!-- Written by `make docs` from templates/{}.md.jinja and data/; change 
 _SIGNED = {'points'}
 _MOST_DIGESTS = 10
 _NUMBER = re.compile(r'[+-]?[0-9]+(\.[0-9]+)?')
+# What a note of a scorecard begins with where a run has another clustering than the row (scorecard/rows.py).
+_DEPARTURE = re.compile(r'[^;]*, the paper has [^;]*')
 _SCORECARD = ('row', 'column', 'published', 'ours', 'difference', 'verdict')
 
 
@@ -50,15 +52,15 @@ class Page:
     self.used[name] = None
     return self.kept[name]
 
-  def number(self, name: str, column: str, of: str = TABLE, **where: str) -> float:
+  def number(self, name: str, column: str, /, of: str = TABLE, **where: str) -> float:
     """Returns one number of a kept table, see Kept.number."""
     return self.results(name).number(column, of, **where)
 
-  def numbers(self, name: str, column: str, of: str = TABLE, **where: str) -> list[float]:
+  def numbers(self, name: str, column: str, /, of: str = TABLE, **where: str) -> list[float]:
     """Returns the numbers of a column, see Kept.numbers."""
     return self.results(name).numbers(column, of, **where)
 
-  def texts(self, name: str, column: str, of: str = TABLE, **where: str) -> list[str]:
+  def texts(self, name: str, column: str, /, of: str = TABLE, **where: str) -> list[str]:
     """Returns the cells of a column as they are kept."""
     return [line[column] for line in self.results(name).lines(of, **where)]
 
@@ -105,7 +107,9 @@ class Page:
       unit = '%' if line.get('unit', '').startswith('percent') else ''
       told = [line['column'], *(_cell(line[c], unit) for c in ('published', 'ours'))]
       if not claims:
-        told = [line['row'], *told, _cell(line['difference'], 'points')]
+        departure = _DEPARTURE.match(line.get('note', ''))
+        row = f'{line["row"]} ({departure[0]})' if departure else line['row']
+        told = [row, *told, _cell(line['difference'], 'points')]
       lines.append([*told, coverage_lib.shown_verdict(kept, line) or '–'])
     return markdown(('claim', 'published', 'ours', 'verdict') if claims else _SCORECARD, lines)
 

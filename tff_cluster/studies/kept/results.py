@@ -104,13 +104,13 @@ class Kept:
       raise InputError(f'{self.name}/{of}.csv: no column {column!r}; it has {", ".join(found.units)}')
     return [line for line in found.lines if all(line[column] == text for column, text in where.items())]
 
-  def numbers(self, column: str, of: str = TABLE, **where: str) -> list[float]:
+  def numbers(self, column: str, /, of: str = TABLE, **where: str) -> list[float]:
     """Returns the numbers of a column, of all lines or of those `where`; empty cells are passed over."""
     if column not in self.table(of).units:
       raise InputError(f'{self.name}/{of}.csv: no column {column!r}')
     return [self._number(line, column) for line in self.lines(of, **where) if line[column]]
 
-  def number(self, column: str, of: str = TABLE, **where: str) -> float:
+  def number(self, column: str, /, of: str = TABLE, **where: str) -> float:
     """Returns the one number of a column in the lines `where`; raises InputError where there is none, or several."""
     found = self.numbers(column, of, **where)
     if len(found) != 1:

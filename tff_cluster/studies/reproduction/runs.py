@@ -14,6 +14,7 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import preset
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
+from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import cost_estimates, main_job
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -152,20 +153,28 @@ def stored(
       results = results_lib.read(path)
     except InputError:
       continue
-    config, seed = results.config, results.config.training.seed
-    rows, clusterings = [], []
-    for job in plan(published, scale, (seed,), root):
-      if _but_clusterings(job.config) != _but_clusterings(config):
-        continue
-      # FedAvg alone has one row and no clustering.
-      planned: Sequence[ClusteringConfig | None] = job.config.clusterings or (None,)
-      theirs: Sequence[ClusteringConfig | None] = config.clusterings or (None,)
-      for row, clustering in zip(job.rows, planned, strict=True):
-        if clustering in theirs:
-          rows.append(row)
-          clusterings += [] if clustering is None else [results.clusterings[theirs.index(clustering)]]
+    rows, clusterings = rows_of(published, scale, results)
     if rows:
+      seed = results.config.training.seed
       yield tuple(rows), seed, dataclasses.replace(results, clusterings=clusterings)
+
+
+def rows_of(
+  published: Published, scale: Scale, results: results_lib.Results
+) -> tuple[list[Row], list[Clustering]]:
+  """Returns which rows of a table a run is, in the table's order, and its clusterings of these; FedAvg alone has a row and no clustering."""
+  config = results.config
+  rows, clusterings = [], []
+  for job in plan(published, scale, (config.training.seed,), Path()):
+    if _but_clusterings(job.config) != _but_clusterings(config):
+      continue
+    planned: Sequence[ClusteringConfig | None] = job.config.clusterings or (None,)
+    theirs: Sequence[ClusteringConfig | None] = config.clusterings or (None,)
+    for row, clustering in zip(job.rows, planned, strict=True):
+      if clustering in theirs:
+        rows.append(row)
+        clusterings += [] if clustering is None else [results.clusterings[theirs.index(clustering)]]
+  return rows, clusterings
 
 
 def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
