@@ -11,6 +11,7 @@ from tests.made_up import comparison_runs, finished_run, in_json
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import program
+from tff_cluster.experiment import results as experiment_results
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
@@ -338,6 +339,29 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
   assert [path.name for path in theirs.parent.iterdir()] == ['table.csv'] and theirs.read_text() == 'theirs'
   theirs.unlink()
   assert [kept_by_program(tmp_path, 'mine')[0] for _ in range(2)] == [0, 0]
+
+
+def test_a_run_counts_as_the_rows_of_its_own_settings_and_of_no_others(tmp_path):
+  had_run(tmp_path, 'cf 0.2, n 10', 3, 0.9, 0.7)
+  (path,) = tmp_path.glob('fl_hc/table2/small/*/results.json')
+  found = experiment_results.read(path)
+  rows, scale = keep.rows_of(found)
+  assert rows['fl_hc/table2'] == ['cf 0.2, n 10'] and scale == 'small'
+  assert not {'fl_hc/table1', 'fl_hc/table5'} & rows.keys()
+  training = dataclasses.replace(found.config.training, learning_rate=0.03)
+  other = dataclasses.replace(found, config=dataclasses.replace(found.config, training=training))
+  assert keep.rows_of(other) == ({}, '')
+
+
+def test_a_page_tells_where_a_line_has_another_clustering_than_its_row(tmp_path):
+  note = '"distance_threshold quantile:0.05, the paper has mean; margin 1 point"'
+  header = 'row,column,unit,published,ours,difference,verdict,note'
+  lines = f'{header}\nDynamic,average,percent,93.0,94.5,1.5,one seed,{note}\nK-means,average,percent,93.4,91.4,-2.0,one seed,margin 1 point\n'
+  page = rendered(
+    tmp_path, "# Title\n\n{{ scorecard('made_up') }}\n", kept(tmp_path / 'kept', {'scorecard': lines})
+  )
+  assert '| Dynamic (distance_threshold quantile:0.05, the paper has mean) | average |' in page
+  assert '| K-means | average |' in page
 
 
 def test_the_program_names_the_rows_that_were_run(tmp_path):

@@ -118,11 +118,11 @@ def _of_run(folder: Path) -> Made:
   texts = {'table': csv_text(_SUMMARY, lines), 'models': csv_text(_MODELS, _model_lines(results))}
   if (folder / 'scorecard.csv').exists():
     texts['scorecard'] = tables.text(folder / 'scorecard.csv')
-  published, scale = _rows_of(results)
+  published, scale = rows_of(results)
   return Made(_provenance('One run', [('', results)], published=published, scale=scale), texts)
 
 
-def _rows_of(results: Results) -> tuple[dict[str, list[str]], str]:
+def rows_of(results: Results) -> tuple[dict[str, list[str]], str]:
   """Returns the rows of tables and figures that a run is, as they are printed, and at which scale; nothing where it is none."""
   runnable = {name: each for name, each in catalogue.PUBLISHED.items() if each.compute is None}
   for scale in (PAPER.name, 'small'):
