@@ -66,6 +66,8 @@ def test_the_environment_names_all_that_a_run_was_trained_on_and_not_who_reads_i
   train(tmp_path)
   assert at('a') == first and at('b', works=False) == first
   assert at('c') == {**first, 'commit': 'a, c'}
+  # Installed without a checkout, it has no commit to name.
+  assert at('')['commit'] == 'a, c'
   assert at('a')['commit'] == 'a, c' and at('d')['started'] == 'when a'
   (tmp_path / 'environment.json').unlink()
   assert at('e', works=False)['commit'] == 'e'

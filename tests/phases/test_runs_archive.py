@@ -19,8 +19,12 @@ def unpacked(archive, place):
 
 
 def test_an_archived_run_has_its_results_elsewhere_without_training(with_new, tmp_path):
-  for name in ('one', 'two'):
-    runs_archive.write(tmp_path / name, with_new.folder.root)
+  runs_archive.write(tmp_path / 'one', with_new.folder.root)
+  # What a killed program left is not archived.
+  left = with_new.folder.root / 'phase3' / f'.tff_cluster-{"0a" * 8}-kmeans.json'
+  left.write_text('half')
+  runs_archive.write(tmp_path / 'two', with_new.folder.root)
+  left.unlink()
   assert (tmp_path / 'one').read_bytes() == (tmp_path / 'two').read_bytes()
   names = unpacked(tmp_path / 'one', tmp_path / 'elsewhere')
   assert 'phase1.json' in names and 'clusterings/bipartition/similarities.npz' in names

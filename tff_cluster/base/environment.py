@@ -76,7 +76,7 @@ def gone_on(before: Environment, now: Environment) -> Environment:
   """Returns what a run ran on that is gone on with: what it began on, and each other machine, commit and version that followed."""
 
   def told(one: str, other: str, between: str) -> str:
-    return between.join(dict.fromkeys([*filter(None, one.split(between)), other]))
+    return between.join(dict.fromkeys(filter(None, [*one.split(between), other])))
 
   return dataclasses.replace(
     before,

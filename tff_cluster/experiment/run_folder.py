@@ -113,7 +113,8 @@ class RunFolder:
     """Yields the files from which the results of a finished run are put together, those of its folds too; its clients are not among them."""
     yield from (path for path in (self.config, self.environment, self.phase1) if path.exists())
     for name in ('clusterings', 'phase2', 'phase3', 'new_clients'):
-      yield from sorted(path for path in (self.root / name).rglob('*') if path.is_file())
+      found = sorted((self.root / name).rglob('*'))
+      yield from (path for path in found if path.is_file() and not files.is_temporary(path.name))
     for fold in self.folds():
       yield from fold.saved_by_phases()
 
