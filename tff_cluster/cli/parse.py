@@ -17,7 +17,6 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config, config_file
 
 _Section = TypeVar('_Section')
-_PLACES = ('data_dir', 'data_file')
 # What is of the machine on which a command was given: its folders, the cluster that it has, and how runs share it.
 _OF_MACHINE = (
   'output_dir',
@@ -44,8 +43,7 @@ def experiment_config_from_flags() -> config.ExperimentConfig:
   """
   path = flags.given(flags.RunOptions).get('config_file')
   if path is not None:
-    # Where data lies is this machine's, and no part of the experiment.
-    places = {name: value for name, value in flags.given(config.DataConfig).items() if name in _PLACES}
+    places = {name: value for name, value in flags.given(config.DataConfig).items() if name in config.PLACES}
     beside = next((name for name in flags.given_of_experiment() if name not in places), None)
     if beside is not None:
       raise InputError(

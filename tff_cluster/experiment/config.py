@@ -27,6 +27,8 @@ __all__ = [
   'DataConfig', 'EvaluationConfig', 'ExperimentConfig', 'TrainingConfig', 'parse_threshold',
 ]  # fmt: skip
 
+# Where data lies on a machine, which is no part of an experiment.
+PLACES = ('data_dir', 'data_file')
 SECTIONS = {'data': DataConfig, 'training': TrainingConfig, 'evaluation': EvaluationConfig}
 
 
@@ -213,7 +215,7 @@ def determinants(plain: Mapping[str, Any]) -> dict[str, Any]:
     kept[name] = {
       key: value
       for key, value in plain[name].items()
-      if key not in ('data_dir', 'data_file') and not fields_lib.is_default(fields[key], value)
+      if key not in PLACES and not fields_lib.is_default(fields[key], value)
     }
   return kept
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tff_cluster.base import imports
 from tff_cluster.base.errors import InputError, argument
-from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.experiment.config import PLACES, ExperimentConfig
 from tff_cluster.storage import sealed_json, small_file
 
 
@@ -72,7 +72,7 @@ def _flat(config: ExperimentConfig) -> dict[str, Any]:
   plain = config.to_json()
   clusterings = plain.pop('clusterings')
   flat = {name: value for section in plain.values() for name, value in section.items()}
-  for path in ('data_dir', 'data_file'):
+  for path in PLACES:
     del flat[path]
   flat['number of clusterings'] = len(clusterings)
   for k, clustering in enumerate(clusterings):

@@ -10,6 +10,7 @@ import numpy as np
 from tff_cluster.base.environment import describe_environment
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import results as results_lib
+from tff_cluster.experiment.config import PLACES
 from tff_cluster.experiment.results import Results
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
@@ -25,7 +26,6 @@ from tff_cluster.studies.reproduction import runs as runs_lib
 ORIGIN = 'written from the runs’ own files'
 # Columns of comparison.csv and league.csv that are shares from 0 to 1, and those that are bytes.
 _SHARES = ('accuracy', 'validation', 'worst_decile', 'at_target', 'harmed_', 'global_', 'clients_')
-_MACHINES = ('data_dir', 'data_file')
 _GAINS = (
   'setting', 'contender', 'kind', 'budget', 'accuracy [%]', 'worst tenth [%]', 'difference [points]', 'low [points]',
   'high [points]', 'harmed [%]', 'verdict',
@@ -249,7 +249,7 @@ def _provenance(
 
 def _without_folders(config: results_lib.ExperimentConfig) -> dict[str, Any]:
   plain = config.to_json()
-  return plain | {'data': {k: v for k, v in plain['data'].items() if k not in _MACHINES}}
+  return plain | {'data': {k: v for k, v in plain['data'].items() if k not in PLACES}}
 
 
 def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
