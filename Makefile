@@ -38,6 +38,7 @@ check: $(ENVIRONMENT)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+	$(RUN) -m pytest -q --durations=0 tests/test_mutations.py tests/test_layers.py
 
 # Writes the pages and pictures of docs/ that are made from the code, and those of docs/results/ from their templates and kept files.
 docs: $(ENVIRONMENT)

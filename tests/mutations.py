@@ -357,7 +357,7 @@ FAULTS = (
     ),
     Fault(
         'digest-moves-with-the-data', 'experiment/config.py',
-        "if key not in ('data_dir', 'data_file')", "if key not in ('data_dir',)",
+        'if key not in PLACES and', "if key != 'data_dir' and",
         'the same experiment on another machine counts as another one',
         ('experiment/test_config.py',),
     ),
