@@ -279,6 +279,13 @@ def test_a_league_is_kept_with_its_settings(tmp_path):
     told = found.lines('gains', setting=setting, contender='over', budget='equal_rounds')
     assert [line['difference'] for line in told] == ['25.0']
   assert {line['setting'] for line in found.lines('league')} == {'one', 'two'}
+  (told,) = found.lines('standings', method='over', budget='equal_rounds')
+  assert [told[name] for name in ('mean rank', 'above FedAvg', 'below FedAvg', 'unclear')] == [
+    '1.0',
+    '2',
+    '0',
+    '0',
+  ]
 
 
 def kept_by_program(folder, name, *flags):

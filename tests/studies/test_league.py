@@ -82,6 +82,23 @@ def test_the_answer_says_where_methods_help_and_where_overlap_does(league):
   assert 'With fewer than eight seeds' in told and 'validation rows choose the method' in told
 
 
+def test_what_a_method_did_over_all_settings_is_what_its_runs_say(league):
+  found = standings.measure(league)
+  told = standings.overall(found, 'over', ROUNDS)
+  assert (told.above, told.below, told.unclear) == (2, 0, 1)
+  every = [
+    (results, next(c for c in results.clusterings if c.label == 'over'))
+    for runs in league.values()
+    for _, results in runs
+  ]
+  assert told.omega == pytest.approx(np.mean([c.recovery['group'].omega for _, c in every]))
+  spent = [(c.cost, results.baseline.cost - results.phase1.cost) for results, c in every]
+  assert told.cost == pytest.approx(
+    np.mean([own.client_rounds / fedavg.client_rounds for own, fedavg in spent])
+  )
+  assert (told.collapsed, told.alternating) == (0, 0)
+
+
 def test_the_page_and_the_files_hold_the_same_numbers(league, tmp_path):
   target = page.write(league, {'command': 'python -m phases.compare <here>'}, tmp_path)
   text = target.read_text()
@@ -161,4 +178,5 @@ def test_a_first_rank_is_told_with_who_is_not_shown_to_be_behind(league):
 def test_one_seed_shows_no_order(league):
   one = standings.measure({name: runs[:1] for name, runs in league.items()})
   assert page.headline(one, ROUNDS).endswith('and one seed shows no order of the 3 methods.')
-  assert standings.sides(one, 'kmeans', ROUNDS) == {'above': 2, 'below': 0, 'unclear': 1}
+  found = standings.overall(one, 'kmeans', ROUNDS)
+  assert (found.above, found.below, found.unclear) == (2, 0, 1)

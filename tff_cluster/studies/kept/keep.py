@@ -39,6 +39,10 @@ _OVERLAP = (
 _NEW = (
   'setting', 'contender', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'regret [points]'
 )  # fmt: skip
+_STANDINGS = (
+  'budget', 'method', 'kind', 'mean rank', 'low', 'high', 'above FedAvg [settings]', 'below FedAvg [settings]', 'unclear [settings]',
+  'Omega', 'client-rounds [x FedAvg]', 'collapsed [runs]', 'alternating [runs]',
+)  # fmt: skip
 _RUNS = (
   'row', 'seed', 'digest', 'clusters', 'threshold', 'ARI', 'client-rounds', 'accuracy after [%]', 'accuracy end [%]',
   'clients at target after [%]', 'clients at target end [%]', 'FedAvg end [%]', 'longest update at the first test', 'minutes [min]',
@@ -87,7 +91,15 @@ def of_folder(folder: Path) -> Made:
 def _of_league(folder: Path) -> Made:
   found = files.load_json(folder / 'league.json')
   inside = {name: folder / name for name in found['settings']}
-  texts = _comparison_tables(inside) | {'league': _with_units(folder / 'league.csv')}
+  standings = [
+    (budget, each['name'], each['kind'], *(_rounded(each[key]) for key in ('rank', 'low', 'high')))
+    + (each['above'], each['below'], each['unclear'], _rounded(each['omega']), _rounded(each['cost']))
+    + (each['collapsed'], each['alternating'])
+    for budget, found_at in found['standings'].items()
+    for each in found_at
+  ]
+  texts = _comparison_tables(inside)
+  texts |= {'league': _with_units(folder / 'league.csv'), 'standings': csv_text(_STANDINGS, standings)}
   title = f'All methods on {", ".join(inside)}'
   return Made(_of_compared(title, found['command'], list(inside.values())), texts)
 

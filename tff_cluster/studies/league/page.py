@@ -1,5 +1,6 @@
 """The page that ends a league: which method to take when, and whether overlapping clusters beat disjoint ones."""
 
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -42,7 +43,10 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
   document = {
     'settings': [setting.name for setting in league.settings],
     'seeds': list(league.seeds),
-    'standings': {budget: [_plain(each) for each in found] for budget, found in league.standings.items()},
+    'standings': {
+      budget: [_plain(each, standings.overall(league, each.name, budget)) for each in found]
+      for budget, found in league.standings.items()
+    },
     'answer': {budget: sentences(league, budget) for budget in league.budgets},
     'command': facts.get('command'),
   }
@@ -136,24 +140,15 @@ def _answer(league: League, picture: Picture) -> Section:
 
 
 def _standing(league: League, standing: standings.Standing) -> list[Any]:
-  every = [
-    (
-      run.cost[ROUNDS].client_rounds / fedavg.cost[ROUNDS].client_rounds,
-      next(iter(run.recovery.values()), None),
-    )
-    for setting in league.settings
-    for run, fedavg in zip(setting.parts[standing.name].runs, setting.parts[FEDAVG].runs, strict=True)
-  ]
-  omegas = [found.omega for _, found in every if found is not None]
-  sides = standings.sides(league, standing.name, ROUNDS)
+  found = standings.overall(league, standing.name, ROUNDS)
   is_fedavg = standing.name == FEDAVG
   return [
     Cell(standing.name, ('' if is_fedavg else standing.kind,)),
     f'{standing.rank.mean:.1f}',
     _span(standing.rank) or '–',
-    *('–' if is_fedavg else str(sides[side]) for side in ('above', 'below', 'unclear')),
-    score(float(np.mean(omegas)) if omegas else None),
-    f'{np.mean([cost for cost, _ in every]):.2f}',
+    *('–' if is_fedavg else str(count) for count in (found.above, found.below, found.unclear)),
+    score(found.omega),
+    f'{found.cost:.2f}',
   ]
 
 
@@ -223,7 +218,7 @@ def _lines(setting: standings.InSetting, budgets: Sequence[str]) -> Iterator[lis
       ]
 
 
-def _plain(standing: standings.Standing) -> dict[str, object]:
+def _plain(standing: standings.Standing, overall: standings.Overall) -> dict[str, object]:
   return {
     'name': standing.name,
     'kind': standing.kind,
@@ -231,6 +226,7 @@ def _plain(standing: standings.Standing) -> dict[str, object]:
     'low': standing.rank.low,
     'high': standing.rank.high,
     'ranks': dict(standing.ranks),
+    **dataclasses.asdict(overall),
   }
 
 

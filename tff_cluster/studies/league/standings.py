@@ -54,6 +54,26 @@ class Standing:
   by_seed: tuple[float, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Overall:
+  """What a contender did over all settings, at a budget.
+
+  Attributes:
+    above, below, unclear: Settings by the side of FedAvg's accuracy on which its interval lies.
+    omega: Mean Omega index over runs with planted groups; None where nothing is planted.
+    cost: Mean over runs of the client-rounds of Phase 2 and of finding the clusters, in those of FedAvg in Phase 2.
+    collapsed, alternating: Runs in which a method that alternates left a model without clients, of so many such runs.
+  """
+
+  above: int
+  below: int
+  unclear: int
+  omega: float | None
+  cost: float
+  collapsed: int
+  alternating: int
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class League:
   """All numbers.
@@ -155,11 +175,28 @@ def not_behind(found: Sequence[Standing]) -> list[Standing]:
   ]
 
 
-def sides(league: League, name: str, budget: str) -> dict[str, int]:
-  """Returns in how many settings a contender's interval lies 'above' FedAvg's accuracy, 'below' it, or is 'unclear'."""
-  every = [setting.summary(name, budget).over_fedavg for setting in league.settings if name in setting.parts]
-  told = [difference.side for difference in every if difference is not None]
-  return {side: told.count(side) for side in ('above', 'below', 'unclear')}
+def overall(league: League, name: str, budget: str) -> Overall:
+  """Returns what a contender that every setting has did over all of them."""
+  every = [setting.summary(name, budget).over_fedavg for setting in league.settings]
+  sides = [difference.side for difference in every if difference is not None]
+  pairs = [
+    (run, fedavg)
+    for setting in league.settings
+    for run, fedavg in zip(setting.parts[name].runs, setting.parts[FEDAVG].runs, strict=True)
+  ]
+  ended = [run.alternation for run, _ in pairs if run.alternation is not None]
+  omegas = [found.omega for run, _ in pairs if (found := next(iter(run.recovery.values()), None)) is not None]
+  return Overall(
+    sides.count('above'),
+    sides.count('below'),
+    sides.count('unclear'),
+    float(np.mean(omegas)) if omegas else None,
+    float(
+      np.mean([run.cost[budget].client_rounds / fedavg.cost[budget].client_rounds for run, fedavg in pairs])
+    ),
+    sum(each.collapsed for each in ended),
+    len(ended),
+  )
 
 
 def helped(league: League, budget: str) -> dict[str, list[str]]:
