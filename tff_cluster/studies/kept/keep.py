@@ -93,7 +93,7 @@ def _of_league(folder: Path) -> Made:
   inside = {name: folder / name for name in found['settings']}
   standings = [
     (budget, each['name'], each['kind'], *(_rounded(each[key]) for key in ('rank', 'low', 'high')))
-    + (each['above'], each['below'], each['unclear'], _rounded(each['omega']), _rounded(each['cost']))
+    + (each['above'], each['below'], each['unclear'], _rounded(each['omega']), round(each['cost'], 1))
     + (each['collapsed'], each['alternating'])
     for budget, found_at in found['standings'].items()
     for each in found_at
