@@ -180,6 +180,13 @@ def test_phase_1_is_judged_on_its_last_ten_rounds():
   assert (line.verdict, line.judged_on) == ('reproduced', 'the mean of rounds 11 to 20, over clients')
 
 
+def test_phase_1_is_judged_on_its_last_round_where_groups_have_labels_of_their_own():
+  # The clients' test rows are no share of the global test set there, so that their mean says nothing of it.
+  rows = made_up.rows(partition='label_swapped', over_clients=0.6)
+  line = _lines('table3', *(rows,) * 3)['K-means', 'phase1_global']
+  assert (line.verdict, line.judged_on) == ('reproduced', '') and line.judged == pytest.approx(92.5)
+
+
 def test_means_stand_beside_means_in_claims_about_table_1():
   first, second = PUBLISHED['table1'].claims
   low = made_up.rows(('kmeans', 'highest', 0.5))  # A highest accuracy is not asked.

@@ -197,6 +197,11 @@ class DataConfig:
   )
 
   @property
+  def plants_groups(self) -> bool:
+    """Whether groups of clients are planted, whose labels or images are not those of the global test set."""
+    return self.partition in GROUPED
+
+  @property
   def row_copies(self) -> int:
     """How many clients have the same row, each in another group."""
     return self.num_groups if self.group_rows == 'all' else 1

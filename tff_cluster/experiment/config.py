@@ -17,7 +17,7 @@ from tff_cluster.clustering.method_options import METRICS, SIGNATURES
 from tff_cluster.clustering.methods.hierarchical import L2_ONLY, LINKAGES
 from tff_cluster.clustering.thresholds import parse_threshold
 from tff_cluster.data import datasets
-from tff_cluster.data.data_config import ATTACKS, GROUPED, PARTITIONS, DataConfig
+from tff_cluster.data.data_config import ATTACKS, PARTITIONS, DataConfig
 from tff_cluster.experiment.sections import AGGREGATORS, PERSONALIZED, EvaluationConfig, TrainingConfig
 from tff_cluster.models.builtin import MODELS
 
@@ -107,7 +107,7 @@ class ExperimentConfig:
           f'{argument(f"{name}_clients", share)} needs at least 2 clients, found {argument("num_clients", self.data.num_clients)}'
         )
     _check_malicious(self.data)
-    if self.data.partition in GROUPED and self.data.num_groups > self.data.num_clients:
+    if self.data.plants_groups and self.data.num_groups > self.data.num_clients:
       raise InputError(
         f'{argument("num_groups", self.data.num_groups)} is more than the {self.data.num_clients} clients; every group needs one'
       )

@@ -7,7 +7,7 @@ from typing import Any
 
 from tff_cluster.base import fields
 from tff_cluster.base.errors import InputError, argument
-from tff_cluster.data.data_config import GROUPED, DataConfig
+from tff_cluster.data.data_config import DataConfig
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.phases import cost_estimates
 from tff_cluster.studies.comparison import runs
@@ -91,7 +91,7 @@ def _read(text: str, config: ExperimentConfig) -> Setting:
       raise InputError(f'{part}: {error}') from None
   data = _without_what_does_not_apply(dataclasses.replace(config.data, **values), values)  # type: ignore[arg-type]
   changed = dataclasses.replace(config, data=data)
-  planted = data.partition in (*GROUPED, 'pathological') or data.noise_clients > 0.0
+  planted = data.plants_groups or data.partition == 'pathological' or data.noise_clients > 0.0
   if not planted:
     changed = changed.without([c.label for c in config.clusterings if c.rule.oracle])
   return Setting(name, changed.validated())
