@@ -92,12 +92,13 @@ def _of_league(folder: Path) -> Made:
   found = files.load_json(folder / 'league.json')
   inside = {name: folder / name for name in found['settings']}
   standings = [
-    (budget, each['name'], each['kind'], *(_rounded(each[key]) for key in ('rank', 'low', 'high')))
-    + (each['above'], each['below'], each['unclear'], _rounded(each['omega']), round(each['cost'], 1))
-    + (each['collapsed'], each['alternating'])
+    (
+      budget, each['name'], each['kind'], *(_rounded(each[key]) for key in ('rank', 'low', 'high')), each['above'], each['below'],
+      each['unclear'], _rounded(each['omega']), round(each['cost'], 1), each['collapsed'], each['alternating'],
+    )
     for budget, found_at in found['standings'].items()
     for each in found_at
-  ]
+  ]  # fmt: skip
   texts = _comparison_tables(inside)
   texts |= {'league': _with_units(folder / 'league.csv'), 'standings': csv_text(_STANDINGS, standings)}
   title = f'All methods on {", ".join(inside)}'
