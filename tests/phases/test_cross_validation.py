@@ -1,6 +1,8 @@
 """Cross-validation as it is run: what the folds trained and measured on, and what their summary says."""
 
 import dataclasses
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -76,3 +78,16 @@ def test_results_are_complete_their_digest_covers_the_folds_and_no_client_round_
   assert validated.done.trained == (FOLDS + 1) * once
   again = WholeRun(validated.config, validated.folder.root)
   assert (again.done.trained, again.results.digest) == (0, validated.results.digest)
+
+
+def test_the_models_of_a_fold_are_out_of_memory_when_the_next_one_begins(validated):
+  gc.disable()  # Python's own collection may come in time, or not for many folds.
+  try:
+    with validated.opened() as experiment:
+      models = weakref.ref(experiment.exports)
+    del experiment
+    assert models() is not None
+    with validated.opened():
+      assert models() is None
+  finally:
+    gc.enable()

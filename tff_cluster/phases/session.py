@@ -1,6 +1,7 @@
 """Opens an experiment for training: worker, clients, TFF context; and leaves nothing behind."""
 
 import contextlib
+import gc
 import os
 from collections.abc import Iterator
 
@@ -45,6 +46,9 @@ def opened(
   lookup.check(config.training.model)
   # Started first: it comes up while this process imports TensorFlow and reads the data.
   worker = worker_lib.start(machine.clients_in_parallel or environment.available_cores())
+  # An experiment and its parts know each other, and Python looks for such circles among old objects rarely: the models of the
+  # folds and seeds before would pile up.
+  gc.collect()
   with contextlib.ExitStack() as left:
     left.callback(worker.stop)
     workers = left.enter_context(_workers(machine, worker, progress))
