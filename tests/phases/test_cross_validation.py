@@ -76,6 +76,10 @@ def test_results_are_complete_their_digest_covers_the_folds_and_no_client_round_
   # Phase 1 and its continuation, and the clusters, once for the experiment and once a fold.
   once = CLIENTS * (1 + 1) + CLIENTS * 1
   assert validated.done.trained == (FOLDS + 1) * once
+  timing = validated.results.timing
+  assert [row.name for row in timing[-FOLDS:]] == [f'fold {number + 1}' for number in range(FOLDS)]
+  assert [row.client_rounds_trained for row in timing[-FOLDS:]] == FOLDS * [once]
+  assert sum(row.client_rounds_trained for row in timing) == validated.done.trained
   again = WholeRun(validated.config, validated.folder.root)
   assert (again.done.trained, again.results.digest) == (0, validated.results.digest)
 

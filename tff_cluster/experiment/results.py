@@ -59,8 +59,8 @@ class Results(records.Record):
     candidates: Clusterings that were not trained.
     cross_validation: None without folds.
     environment: What the run ran on.
-    timing: One a phase, and one for each clustering that trained to find its clusters (bipartition, a threshold by validation):
-      together all that was trained; the last one is drawing the report, where that was done.
+    timing: One a phase, for each clustering that trained to find its clusters (bipartition, a threshold by validation),
+      and for each fold: together all that was trained; the last one is drawing the report, where that was done.
     rules: Rules of Phase 3 beside those of every run.
     artifacts: What the results stand on.
     schema: SCHEMA.

@@ -107,6 +107,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
   for kind in kinds:
     geometry = folder.load(folder.geometry(kind), 'clustering', files.load_arrays)
     arrays |= {f'{name}_{kind}': array for name, array in geometry.items()}
+  folds = fold_summary.finished(folder, config)
   bare = results.Results(
     config=config,
     population=_population(population),
@@ -117,9 +118,9 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
     new_clients=new_clients,
     clusterings=clusterings,
     candidates=[c for kind in kinds for c in _candidates(folder, kind, population)],
-    cross_validation=fold_summary.summarise(folder, config),
+    cross_validation=fold_summary.summarise(folds),
     environment=folder.load_record(folder.environment, 'run_all', Environment),
-    timing=timing,
+    timing=[*timing, *fold_summary.timing(folds)],
     rules=[
       AddedRule(rule.name, rule.words, rule.kind, str(rule.path))
       for rule in rules.added(config.evaluation.aggregation)

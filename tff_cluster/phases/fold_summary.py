@@ -1,20 +1,41 @@
 """What the folds of a cross-validation say together."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import stats
 
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import results
+from tff_cluster.experiment.measured import Timing
 from tff_cluster.experiment.result_parts import CrossValidation, OverFolds
 from tff_cluster.experiment.run_folder import RunFolder
 
 
-def summarise(folder: RunFolder, config: config_lib.ExperimentConfig) -> CrossValidation | None:
-  """Returns `cross_validation` of results.json; None where there are no folds or not all have finished."""
+def finished(folder: RunFolder, config: config_lib.ExperimentConfig) -> list[results.Results]:
+  """Returns the results of all folds; none where there are no folds or not all have finished."""
   folds = [folder.fold(index) for index in range(config.evaluation.num_folds)]
-  if not folds or not all(fold.results.exists() for fold in folds):
-    return None
-  return CrossValidation(len(folds), _summaries([results.read(fold.results) for fold in folds]))
+  return (
+    [results.read(fold.results) for fold in folds] if all(fold.results.exists() for fold in folds) else []
+  )
+
+
+def summarise(folds: Sequence[results.Results]) -> CrossValidation | None:
+  """Returns `cross_validation` of results.json; None without folds."""
+  return CrossValidation(len(folds), _summaries(folds)) if folds else None
+
+
+def timing(folds: Sequence[results.Results]) -> list[Timing]:
+  """Returns what each fold took, with all its phases."""
+  return [
+    Timing(
+      f'fold {number}',
+      sum(entry.seconds for entry in fold.timing),
+      sum(entry.client_rounds_asked for entry in fold.timing),
+      sum(entry.client_rounds_trained for entry in fold.timing),
+    )
+    for number, fold in enumerate(folds, 1)
+  ]
 
 
 def interval(values: list[float]) -> tuple[float, float, float]:
@@ -24,7 +45,7 @@ def interval(values: list[float]) -> tuple[float, float, float]:
   return mean, mean - half, mean + half
 
 
-def _summaries(each: list[results.Results]) -> dict[str, OverFolds]:
+def _summaries(each: Sequence[results.Results]) -> dict[str, OverFolds]:
   rows = {'unclustered/baseline': [fold.baseline.evaluation for fold in each]}
   for position, clustering in enumerate(each[0].clusterings):
     for name in clustering.evaluations:
