@@ -32,6 +32,8 @@ def test_results_json_is_complete_and_who_asks_again_trains_nothing(planted):
   clusters = {tuple(members) for c in found.clusterings for members in c.clusters}
   trained = sum(t.client_rounds_trained for t in found.timing)
   assert trained == 2 * CLIENTS * (PHASE1 + PHASE2) + PHASE2 * sum(map(len, clusters))
+  # What was trained side by side shares the time that it took together.
+  assert 0 < sum(t.seconds for t in found.timing) < planted.seconds
   again = WholeRun(CONFIG, planted.folder.root, export_models=True)
   assert (again.done.asked, again.done.trained) == (0, 0)
   assert dataclasses.replace(again.results, environment=found.environment) == found

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -32,9 +33,10 @@ class WholeRun:
 
   def __init__(self, config, path, export_models=False, **options):
     self.config, self.folder = config, RunFolder(path)
+    began = time.monotonic()
     with one_worker.kept():
       self.done = run_experiment.run_experiment(config, path, export_models=export_models, **options)
-    self.results = self.done.results
+    self.results, self.seconds = self.done.results, time.monotonic() - began
 
   @property
   def store(self):

@@ -36,15 +36,14 @@ class _Piece:
 
 @dataclasses.dataclass
 class _Spent:
-  """When the first piece of a phase began and the last one ended, and the client-rounds that the store lacked."""
+  """Seconds that pieces of a phase took, each on its own clock, and the client-rounds that the store lacked."""
 
-  began: float
-  ended: float
+  seconds: float = 0.0
   trained: int = 0
 
 
 def train(experiment: live_experiment_lib.Experiment) -> None:
-  """Trains what is missing, and tells the experiment what each phase has spent here."""
+  """Trains what is missing, and tells the experiment what each phase has spent here: its share of the wall time."""
   missing = _missing(experiment)
   if len(missing) < 2:
     return  # A phase trains its own side by side.
@@ -55,16 +54,19 @@ def train(experiment: live_experiment_lib.Experiment) -> None:
     began, trained = time.monotonic(), 0
     with contextlib.suppress(InputError, MemoryError):  # The phase fails of it again, and tells.
       trained = piece.train().client_rounds_trained
+    took = time.monotonic() - began
     with lock:
-      found = spent.setdefault(piece.phase, _Spent(began, began))
-      found.began, found.ended = min(found.began, began), time.monotonic()
+      found = spent.setdefault(piece.phase, _Spent())
+      found.seconds += took
       found.trained += trained
 
+  begun = time.monotonic()
   with experiment.progress.phase(AHEAD, sum(missing.values())):
     experiment.each_of(work, _pieces(experiment, list(missing)))
+  wall, busy = time.monotonic() - begun, sum(found.seconds for found in spent.values())
   for phase, found in spent.items():
     experiment.trained += found.trained
-    experiment.spent_ahead[phase] = (found.ended - found.began, found.trained)
+    experiment.spent_ahead[phase] = (wall * found.seconds / busy if busy else 0.0, found.trained)
 
 
 def _missing(experiment: live_experiment_lib.Experiment) -> dict[str, int]:
