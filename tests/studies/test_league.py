@@ -1,6 +1,7 @@
 """Leagues: settings are read, methods are ranked as SciPy ranks, and the answer says what the intervals say."""
 
 import csv
+import dataclasses
 import json
 
 import numpy as np
@@ -128,6 +129,15 @@ def test_a_setting_changes_the_data_and_drops_what_does_not_apply():
   assert plain.config.data == DataConfig(partition='iid', num_clients=8)
   assert [each.label for each in plain.config.clusterings] == ['kmeans']
   assert few.config.data.num_clients == 4
+
+
+def test_where_several_groups_are_planted_an_oracle_that_names_none_has_the_digits():
+  both = dataclasses.replace(
+    CONFIG, clusterings=(*CONFIG.clusterings, ClusteringConfig('planted', name='sets', truth='label set'))
+  )
+  (setting,) = settings.read(['two_digits,partition=pathological'], both)
+  options = {each.label: dict(each.given) for each in setting.config.clusterings}
+  assert options == {'planted': {'truth': 'digit'}, 'kmeans': {}, 'sets': {'truth': 'label set'}}
 
 
 def test_runs_lie_below_their_setting(tmp_path):

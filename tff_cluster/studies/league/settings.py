@@ -7,6 +7,7 @@ from typing import Any
 
 from tff_cluster.base import fields
 from tff_cluster.base.errors import InputError, argument
+from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.phases import cost_estimates
@@ -29,7 +30,8 @@ class Setting:
 def read(texts: Sequence[str], config: ExperimentConfig) -> list[Setting]:
   """Returns the settings that texts describe, each a change of an experiment's data.
 
-  An oracle is left out where nothing is planted.
+  An oracle is left out where nothing is planted. Where several groups are (pathological), one that names none of them
+  has those by digit, which overlap.
 
   Args:
     texts: NAME,FIELD=VALUE,... with the fields of DataConfig.
@@ -57,6 +59,12 @@ def plan(settings: Sequence[Setting], seeds: Sequence[int], root: Path) -> list[
     for setting in settings
     for run in runs.plan(setting.config, seeds, root / setting.name)
   ]
+
+
+def _of_digits(clustering: ClusteringConfig) -> ClusteringConfig:
+  """Returns an oracle that names no groups as that of the digits, any other clustering as it is."""
+  names_none = clustering.rule.oracle and clustering.options.truth is None
+  return clustering.changed(truth='digit') if names_none else clustering
 
 
 def _without_what_does_not_apply(data: DataConfig, given: Collection[str]) -> DataConfig:
@@ -94,4 +102,7 @@ def _read(text: str, config: ExperimentConfig) -> Setting:
   planted = data.plants_groups or data.partition == 'pathological' or data.noise_clients > 0.0
   if not planted:
     changed = changed.without([c.label for c in config.clusterings if c.rule.oracle])
+  elif data.partition == 'pathological':
+    clusterings = tuple(_of_digits(clustering) for clustering in config.clusterings)
+    changed = dataclasses.replace(changed, clusterings=clusterings)
   return Setting(name, changed.validated())
