@@ -438,9 +438,15 @@ FAULTS = (
         ('scorecard/test_verdicts.py', 'scorecard/test_claims.py'),
     ),
     Fault(
-        'one-win-is-enough', 'studies/comparison/verdicts.py',
-        'if set(row) == {HOLDS}), None)', 'if HOLDS in row), None)',
+        'one-win-is-enough', 'scorecard/paired_verdicts.py',
+        "wins = all(difference.side == 'above' for", "wins = any(difference.side == 'above' for",
         'overlap is said to beat every disjoint clustering though it beats one',
+        ('studies/test_comparison_verdicts.py',),
+    ),
+    Fault(
+        'one-model-is-overlap', 'scorecard/chosen_on_validation.py',
+        'several or found', 'found',
+        'a method whose clients all ended with one model stands for overlapping clusters',
         ('studies/test_comparison_verdicts.py',),
     ),
     Fault(

@@ -66,3 +66,18 @@ def test_refusals():
   )
   unknown = "cluster 1 names client 'w9', which is not among the 3 clients"
   refused(ClusterAssignment.from_clusters, ([['w1', 'w2', 'w3'], ['w9']], IDS, unknown))
+
+
+def test_equal_clusters_do_not_overlap_and_give_clients_the_same_models():
+  ids = ('a', 'b', 'c', 'd')
+  twice = ClusterAssignment.from_clusters([ids, ids], ids, np.full((2, 4), 0.5))
+  assert not twice.is_overlapping and twice.client_models == 1 and twice.labels.tolist() == [0] * 4
+  pairs, halves = [['a', 'b'], ['c', 'd']] * 2, [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]] * 2
+  disjoint = ClusterAssignment.from_clusters(pairs, ids, halves)
+  assert not disjoint.is_overlapping and disjoint.client_models == 2
+  over = ClusterAssignment.from_clusters([['a', 'b', 'c'], ['b', 'c', 'd']], ids)
+  assert over.is_overlapping and over.client_models == 3
+  # All clients are in both, and have another share of each.
+  shares = [[0.5, 0.2, 0.2, 0.2], [0.5, 0.8, 0.8, 0.8]]
+  soft = ClusterAssignment.from_clusters([ids, ids], ids, shares)
+  assert soft.is_overlapping and soft.client_models == 2

@@ -42,8 +42,9 @@ def test_rounds_are_summed_up_as_loops_do_it(shares, first):
   ]
   assert found.changed == [0, *moved]
   taken = set().union(*ways[-1])
-  assert found.empty_models == count - len(taken) and found.collapsed == (len(taken) < count)
-  assert found.all_in_one == (len(taken) == 1)
+  assert found.empty_models == count - len(taken)
+  assert found.all_in_one == (len({tuple(column) for column in shares[-1].T}) == 1)
+  assert found.collapsed == (len(taken) < count or found.all_in_one)
   ages = [first + length - each for each in since.tolist()]
   assert (found.oldest, found.mean_age) == (max(ages), pytest.approx(np.mean(ages)))
   assert (found.first_round, found.rounds, found.last_round) == (first, length, first + length)
@@ -56,8 +57,9 @@ def test_rounds_are_summed_up_as_loops_do_it(shares, first):
     ([[1, 1, 1], [0, 0, 0]], 1, True),
     ([[1, 1, 0], [0, 0, 1], [0, 0, 0]], 1, False),
     # Nobody's largest share is in the second one.
-    ([[0.6, 0.7, 0.8], [0.4, 0.3, 0.2]], 1, True),
-    ([[0.5, 0.5, 0.5], [0.5, 0.5, 0.5]], 0, False),
+    ([[0.6, 0.7, 0.8], [0.4, 0.3, 0.2]], 1, False),
+    # Two models of which all clients have as much are one.
+    ([[0.5, 0.5, 0.5], [0.5, 0.5, 0.5], [0, 0, 0]], 1, True),
   ],
 )
 def test_two_ways_to_collapse(last, empty, all_in_one):

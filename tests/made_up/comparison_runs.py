@@ -61,8 +61,7 @@ def make(
       later = (earlier or {}).get(clustering['label'])
       if later is not None:
         clustering['equal_cost']['evaluation']['client_accuracy'] = list(later[seed])
-        position = history['rounds'].index(clustering['equal_cost']['round'])
-        history['validation_accuracy'][position] = float(np.mean(later[seed]))
+        clustering['equal_cost']['validation_accuracy'] = float(np.mean(later[seed]))
     runs.append((seed, results))
   return runs
 
@@ -102,6 +101,7 @@ def _overlap(clustering: dict[str, Any], ids: Sequence[str], rounds: tuple[int, 
     num_clusters=2,
     overlapping=True,
     memberships=each / len(ids),
+    client_models=3,
     cost=made_up.cost(trained, 20, 10),
     recovery={
       name: scores | {'ari': None, 'nmi': None, 'omega': 1.0}
@@ -112,5 +112,6 @@ def _overlap(clustering: dict[str, Any], ids: Sequence[str], rounds: tuple[int, 
   clustering['equal_cost'] = {
     'round': rounds[0] + affordable,
     'cost': made_up.cost(affordable * each, 20, 10),
+    'validation_accuracy': float(np.mean(clustering['evaluations']['own']['client_accuracy'])),
     'evaluation': {'client_accuracy': clustering['evaluations']['own']['client_accuracy']},
   }

@@ -235,6 +235,7 @@ def _clustering(rng, label, method, parameters, chosen, threshold, truths, own, 
       'label': label, 'kind': kind, 'parameters': parameters,
       'signature': 'updates' if method == 'bipartition' else 'weights', 'clusters': chosen.clusters,
       'num_clusters': chosen.num_clusters, 'overlapping': chosen.is_overlapping, 'memberships': memberships,
+      'client_models': chosen.client_models,
       'notes': [] if threshold is None else [f'threshold {threshold:.3f} gives {chosen.num_clusters} clusters'],
       'threshold': threshold, 'choice': None, 'recovery': {n: _recovery(chosen.membership, t) for n, t in truths.items()},
       'cost': cost(trained),
@@ -252,7 +253,12 @@ def _equal_cost(own: np.ndarray, chosen: ClusterAssignment, rounds, seed: int) -
     return None
   evaluation = _evaluation(np.random.default_rng(seed), np.clip(own - 0.01, 0, 1), False)
   many = budget // each
-  return {'round': rounds[0] + many, 'cost': cost(many * each), 'evaluation': evaluation}
+  return {
+    'round': rounds[0] + many,
+    'cost': cost(many * each),
+    'validation_accuracy': float(own.mean()),
+    'evaluation': evaluation,
+  }
 
 
 def _own(name: str, accuracy: np.ndarray, rounds, seed: int) -> dict[str, Any]:

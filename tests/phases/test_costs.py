@@ -178,6 +178,7 @@ def test_models_at_equal_cost_are_those_of_a_run_that_ends_there_whatever_a_stor
   own = short.clustering(label).evaluations['own']
   assert equal_cost.evaluation.client_accuracy == own.client_accuracy
   assert equal_cost.evaluation.clients == own.clients
+  assert equal_cost.validation_accuracy == short.clustering(label).history.validation_accuracy[-1]
   # The rounds of the short run are a beginning of the long one, though it assigned clients that no cohort had.
   budget = dataclasses.replace(alone, evaluation=long.config.evaluation)
   after = WholeRun(budget, tmp_path / 'after', store_dir=short.store)
@@ -199,12 +200,12 @@ def test_joined_predictions_are_measured_as_such(runs):
   with runs['rounds'].opened() as experiment:
     models = [experiment.initial_weights(position) for position in range(2)]
     shares = np.tile([[0.3], [0.7]], CLIENTS)
-    found = own_models.evaluation(experiment, models, shares, joins_predictions=True)
     test = experiment.population.test
+    (found,) = own_models.scores(experiment, models, shares, True, (test,))
     joined = sum(
       share * experiment.trainer.predict(m, test.x).astype(float)
       for share, m in zip((0.3, 0.7), models, strict=True)
     )
   right = joined.argmax(axis=1) == test.y
   expected = [right[a:b].mean() for a, b in zip(test.offsets[:-1], test.offsets[1:], strict=True)]
-  assert found.client_accuracy == pytest.approx(expected) and found.global_test is None
+  assert found.client_accuracy == pytest.approx(expected)

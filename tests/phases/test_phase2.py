@@ -104,6 +104,8 @@ def test_a_clustering_that_costs_more_is_measured_where_fedavg_would_stop(plante
   again = WholeRun(shorter, tmp_path, store_dir=planted.store)
   own = again.clustering('dynamic_distance').evaluations['own']
   assert found.evaluation == dataclasses.replace(own, mixing=None)
+  by_round = dict(zip(dear.history.rounds, dear.history.validation_accuracy, strict=True))
+  assert found.validation_accuracy == pytest.approx(by_round[found.round])
   assert all(planted.clustering(label).equal_cost is None for label in ('kmeans', 'everybody', 'planted'))
 
 
@@ -118,4 +120,5 @@ def test_where_not_even_a_round_can_be_paid_the_start_is_measured(planted, tmp_p
   found = results.clusterings[0].equal_cost
   assert (found.round, found.cost.client_rounds) == (PHASE1, CLIENTS)
   assert found.evaluation.client_accuracy == results.phase1.evaluation.client_accuracy
+  assert found.validation_accuracy == pytest.approx(results.phase1.history.validation_accuracy[-1])
   assert results.personalized == []

@@ -80,7 +80,7 @@ def test_equal_clusterings_are_told_and_have_equal_intervals():
 @pytest.mark.parametrize(
   ('sizes', 'words'),
   [
-    ([20], 'All clients are in one cluster: '),
+    ([20], 'All clients have one model: '),
     ([1] * 20, 'Every client is alone in its cluster'),
     ([1, 4, 15], '3 clusters (1 of them with a single client)'),
   ],
@@ -89,7 +89,7 @@ def test_collapsed_clusterings_and_single_clients_are_told(sizes, words):
   results = _run()
   ids = iter(results['population']['client_ids'])
   chosen = [[next(ids) for _ in range(size)] for size in sizes]
-  results['clusterings'][0] |= {'clusters': chosen, 'num_clusters': len(chosen)}
+  results['clusterings'][0] |= {'clusters': chosen, 'num_clusters': len(chosen), 'client_models': len(chosen)}
   _, _, (told,) = _answers(results)
   assert words in told
 

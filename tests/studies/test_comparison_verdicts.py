@@ -73,7 +73,7 @@ _UNSURE = {'kmeans': 0.65, 'second': _scattered(0.7), 'overlap': 0.7}
     # As good is not better.
     ('overlapping', _FIVE | {'second': 0.7}, dict.fromkeys((_OVERLAP, _EVERY), 'fails: overlap against second')),
     # A win that is not shown counts though its mean is larger.
-    ('overlapping', _UNSURE, {_EVERY: 'undecided: overlap against second, the nearest; Holm over 2 pairs'}),
+    ('overlapping', _UNSURE, {_EVERY: 'undecided: overlap against second, the nearest'}),
     ('disjoint', _UNSURE, {_NOT_EVERY: 'undecided: overlap against second'}),
     # It beats one disjoint clustering, not the other.
     ('disjoint', _APART | {'overlap': 0.65}, dict.fromkeys((_NO_ORACLE, _NOT_EVERY), 'holds: overlap against second')),
@@ -143,6 +143,36 @@ def test_test_rows_have_no_say_in_which_pair_is_judged():
   assert found.overlapping.name == 'overmore (7 seeds) and over (1 seed)' and found.disjoint.name == 'kmeans'
   assert found.difference.by_seed == pytest.approx([0.1] * 7 + [0.3])
   assert 'chosen on validation rows under each seed' in _findings(runs, 'unknown')[_OVERLAP, (ROUNDS,)].note
+
+
+def test_a_clustering_with_one_model_for_all_is_on_neither_side_if_there_is_another_one():
+  runs = _made({'kmeans': 0.6, 'second': 0.9, 'over': 0.9, 'overmore': 0.7})
+  for seed, results in runs:
+    for clustering in results['clusterings']:
+      if clustering['label'] in (('over', 'second') if seed < 5 else ('over',)):
+        clustering['client_models'] = 1
+  found = _statistics(runs).chosen[ROUNDS]
+  assert (
+    found.overlapping.name == 'overmore' and found.disjoint.name == 'kmeans (5 seeds) and second (3 seeds)'
+  )
+  for _, results in runs:
+    results['clusterings'] = [c for c in results['clusterings'] if c['label'] != 'overmore']
+  assert _statistics(runs).chosen[ROUNDS].overlapping.name == 'over'
+
+
+def test_a_clustering_that_beats_every_other_one_needs_no_correction_for_how_many_they_are():
+  # 36 pairs, of which Holm over all takes 11 seeds; each of three may win, which takes 7.
+  levels = {f'kmeans{k}': 0.5 + 0.01 * k for k in range(12)} | {'over': 0.7, 'overmore': 0.8, 'overlap': 0.4}
+  found = _findings(_made(levels), 'overlapping')[_EVERY, _BOTH]
+  assert found.verdict == 'holds' and found.note == (
+    'overmore against kmeans11, the nearest; Holm over 3 overlapping clusterings'
+  )
+  assert _findings(_made(levels), 'disjoint')[_NOT_EVERY, _BOTH].verdict == 'fails'
+  assert _findings(_made(levels, seeds=6), 'overlapping')[_EVERY, _BOTH].verdict == 'undecided'
+  lost = levels | {'over': 0.6, 'overmore': 0.61}
+  # That each loses to one of twelve is told by ten seeds, and not by eight.
+  assert _findings(_made(lost), 'disjoint')[_NOT_EVERY, _BOTH].verdict == 'undecided'
+  assert _findings(_made(lost, seeds=10), 'disjoint')[_NOT_EVERY, _BOTH].verdict == 'holds'
 
 
 def test_where_budgets_differ_each_has_its_line_and_its_best():
@@ -309,7 +339,7 @@ def test_one_truth_that_is_met_is_enough_and_one_group_is_none():
 @pytest.mark.parametrize(
   ('label', 'sizes', 'words'),
   [
-    ('kmeans', (6,), 'All clients are in one cluster: kmeans (1 of 8 seeds).'),
+    ('kmeans', (6,), 'All clients have one model: kmeans (1 of 8 seeds).'),
     ('kmeans', (1, 1, 4), 'More than half of the clusters have a single client: kmeans (1 of 8 seeds).'),
     ('kmeans', (1, 1, 2, 2), None),
     ('planted', (1, 1, 4), None),  # Planted groups that are small are no collapse.
@@ -319,7 +349,8 @@ def test_collapsed_clusters(label, sizes, words):
   runs = _made({label: 0.6})
   ids = iter(runs[1][1]['population']['client_ids'])
   clusters = [[next(ids) for _ in range(size)] for size in sizes]
-  found = _alarms(_with(runs, (1,), clusters=clusters, num_clusters=len(clusters)))
+  sized = {'clusters': clusters, 'num_clusters': len(clusters), 'client_models': len(clusters)}
+  found = _alarms(_with(runs, (1,), **sized))
   assert found == ([] if words is None else [words])
 
 

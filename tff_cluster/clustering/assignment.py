@@ -103,7 +103,16 @@ class ClusterAssignment:
 
   @property
   def is_overlapping(self) -> bool:
-    return bool((self.membership.sum(axis=0) > 1).any())
+    """Whether a client is in several clusters; those of which all clients have the same shares count once."""
+    # Without shares no two clusters are equal.
+    differing = self.membership if self.shares is None else np.unique(self.shares, axis=0) > 0.0
+    return bool((differing.sum(axis=0) > 1).any())
+
+  @property
+  def client_models(self) -> int:
+    """How many different models clients have of their own."""
+    columns = np.packbits(self.membership != 0.0, axis=0) if self.shares is None else self.shares
+    return len({column.tobytes() for column in columns.T})
 
   def members(self, cluster: int) -> np.ndarray:
     """Returns int64[members], positions of the cluster's clients, ascending."""
@@ -116,10 +125,10 @@ class ClusterAssignment:
 
   @property
   def labels(self) -> np.ndarray:
-    """int64[clients], each client's cluster.
+    """int64[clients], each client's cluster, the first of equal ones.
 
     Raises:
-      ValueError: if a client is in several clusters.
+      ValueError: if clusters overlap.
     """
     if self.is_overlapping:
       raise ValueError('an overlapping assignment has no labels: a client is in several clusters')

@@ -21,7 +21,7 @@ class Alternated(records.Record):
     num_models: K.
     models: [clusters], which of them are the clusters'.
     empty_models: How many ended as no client's model.
-    all_in_one: Whether one of several ended as everybody's only model.
+    all_in_one: Whether all clients ended with as much of each of several models, and so with one model.
     changed: [rounds], clients whose models are others than after the round before; 0 for the first round.
     oldest, mean_age: Rounds since a client's membership was estimated, at the end; 0 where all took part in the last round.
   """
@@ -39,8 +39,8 @@ class Alternated(records.Record):
 
   @property
   def collapsed(self) -> bool:
-    """Whether a model ended without clients; it did where one is everybody's."""
-    return self.empty_models > 0
+    """Whether a model ended without clients, or all clients with one."""
+    return self.empty_models > 0 or self.all_in_one
 
   @property
   def names(self) -> list[str]:
@@ -92,7 +92,7 @@ def summarise(
     num_models=count,
     models=models,
     empty_models=count - taken,
-    all_in_one=count > 1 and taken == 1,
+    all_in_one=count > 1 and bool((shares[-1] == shares[-1][:, :1]).all()),
     changed=changes(own).tolist(),
     oldest=int(ages.max()),
     mean_age=float(ages.mean()),

@@ -183,11 +183,13 @@ class EqualCost(records.Record):
   Attributes:
     round: The last round that it can pay; the one that its models start from where it can pay none.
     cost: What it has spent then, with what the clustering itself cost; see Clustering.cost in result_parts.py.
+    validation_accuracy: Mean over clients after that round, on their validation rows, as in `history`.
     evaluation: Each client's own model after that round.
   """
 
   round: int
   cost: Cost
+  validation_accuracy: float
   evaluation: Evaluation
 
 

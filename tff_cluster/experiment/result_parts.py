@@ -136,8 +136,9 @@ class Clustering(records.Record):
     kind: 'oracle' (the planted groups), 'overlapping' or 'disjoint'.
     signature: 'weights' or 'updates' (bipartition: 'updates').
     clusters: Client ids of each.
-    num_clusters, overlapping: Of these.
+    num_clusters, overlapping: Of these; clusters that are equal do not make them overlapping.
     memberships: Mean number of clusters of a client.
+    client_models: How many different models clients have of their own: 1 where all clients have one.
     notes: What a reader must know (threshold used, cliques found, collapsed, ...).
     threshold: The distance threshold that was used, where there is one.
     choice: Of that threshold, None where it was given.
@@ -178,6 +179,7 @@ class Clustering(records.Record):
   num_clusters: int
   overlapping: bool
   memberships: float
+  client_models: int
   notes: list[str]
   threshold: float | None
   choice: Choice | None

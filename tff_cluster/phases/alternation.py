@@ -17,7 +17,7 @@ from tff_cluster.clustering.alternating import Alternating, Model, State
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.measured import EqualCost
+from tff_cluster.experiment.measured import EqualCost, Evaluation
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import client_signatures, equal_cost, federation, own_models
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -149,8 +149,16 @@ class _Rounds:
     if number > self.first_round:
       # As where that round is the last one.
       state = self._everybody_estimated(self.state(self._kept(number)), number)
-    found = own_models.evaluation(self._experiment, state.weights, state.own, self.method.joins_predictions)
-    return EqualCost(number, affordable.cost, found)
+    population = self._experiment.population
+    validation, test = own_models.scores(
+      self._experiment,
+      state.weights,
+      state.own,
+      self.method.joins_predictions,
+      (population.validation, population.test),
+    )
+    of_clients = Evaluation(None, test.summary(), test.client_accuracy.tolist())
+    return EqualCost(number, affordable.cost, float(validation.client_accuracy.mean()), of_clients)
 
   def state(self, record: saved_rounds.Record) -> State:
     """Returns the state that a record holds."""

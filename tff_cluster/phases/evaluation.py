@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.data import class_counts
 from tff_cluster.experiment.measured import ClusterScores, Evaluation, History, Stage
@@ -74,6 +75,25 @@ def best_validation(
   rows = experiment.population.validation.counts[outcome.members].sum()
   held = outcome.history.rounds >= first_round
   return float((outcome.history.validation_correct[held].sum(axis=1) / rows).max())
+
+
+def validation_accuracy(
+  experiment: live_experiment_lib.Experiment,
+  assignment: assignment_lib.ClusterAssignment,
+  models: Sequence[Weights],
+) -> float:
+  """Returns the mean over clients of their accuracy on validation rows; see clustered_history.
+
+  Args:
+    experiment: The experiment.
+    assignment: The clusters.
+    models: One a cluster.
+  """
+  users = [assignment.members(row) for row in range(assignment.num_clusters)]
+  found = experiment.trainer.measure_each(models, experiment.population.validation, users)
+  clients = np.concatenate(users)
+  sums = np.bincount(clients, found.client_accuracy, minlength=assignment.num_clients)
+  return float((sums / np.bincount(clients, minlength=assignment.num_clients)).mean())
 
 
 def evaluation(

@@ -8,7 +8,6 @@ from tff_cluster.aggregation import mixing
 from tff_cluster.base.types import Weights
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
-from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.phases import expert_evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
@@ -43,17 +42,6 @@ def measure(
     'test_correct': test.correct,
     'test_loss': test.loss_sum,
   }
-
-
-def evaluation(
-  experiment: live_experiment_lib.Experiment,
-  models: Sequence[Weights],
-  shares: np.ndarray,
-  joins_predictions: bool,
-) -> Evaluation:
-  """Returns how good every client's own model is on its test rows; arguments as for `measure`."""
-  (test,) = scores(experiment, models, shares, joins_predictions, (experiment.population.test,))
-  return Evaluation(None, test.summary(), test.client_accuracy.tolist())
 
 
 def scores(

@@ -82,13 +82,13 @@ def _at_equal_cost(
   affordable = trained.affordable
   if affordable is None:
     return None
-  models = rule_evaluation.ClusterModels(
-    experiment, trained.assignment, trained.models(affordable.round), best_validation
-  )
+  made = trained.models(affordable.round)
+  models = rule_evaluation.ClusterModels(experiment, trained.assignment, made, best_validation)
   evaluated = evaluation.evaluation(
     experiment, models.stacked, rules.with_role(CLIENTS).mixing(models.evidence)
   )
-  return EqualCost(affordable.round, affordable.cost, evaluated)
+  validation = evaluation.validation_accuracy(experiment, trained.assignment, made)
+  return EqualCost(affordable.round, affordable.cost, validation, evaluated)
 
 
 def _models_are_missing(experiment: live_experiment_lib.Experiment, label: str) -> bool:

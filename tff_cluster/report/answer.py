@@ -302,9 +302,8 @@ def _reasons(results: Results, clustering: Clustering) -> list[str]:
 
 def _alarms(facts: ClusteringAnswer, clustering: Clustering, num_clients: int) -> list[str]:
   alarms = []
-  count = clustering.num_clusters
-  if count == 1 and num_clients > 1:
-    alarms.append(f'All clients are in one cluster: {clustering.one_cluster}.')
+  if clustering.client_models == 1 and num_clients > 1:
+    alarms.append(f'All clients have one model: {clustering.one_cluster}.')
   elif num_clients > 1 and all(len(members) == 1 for members in clustering.clusters):
     alarms.append('Every client is alone in its cluster: this is local training without collaboration.')
   alarms += [f'{test.two_kinds.words}.' for test in clustering.splits or () if test.two_kinds is not None]
@@ -323,7 +322,7 @@ def _alarms(facts: ClusteringAnswer, clustering: Clustering, num_clients: int) -
       alarms.append(
         'The groups are exactly the planted ones and accuracy still fell: the training is to blame.'
       )
-  if any(r.planted == 1 for r in facts.recoveries) and count > 1:
+  if any(r.planted == 1 for r in facts.recoveries) and clustering.num_clusters > 1:
     alarms.append('Clusters were found although nothing was planted: they reflect noise.')
   if facts.harmed and facts.effect == 'helped' and facts.harmed >= num_clients / 4:
     alarms.append(

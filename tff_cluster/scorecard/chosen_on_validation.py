@@ -10,6 +10,9 @@ from tff_cluster.scorecard.contenders import Contender
 def choose(contenders: Sequence[Contender], kind: str, budget: str) -> Contender | None:
   """Returns the clustering of a kind that has the highest mean validation accuracy under each seed, of equal ones the first.
 
+  Where all clients ended with one model there are no clusters to speak of, overlapping or not: such a clustering is chosen under a
+  seed only if all of its kind did so.
+
   Args:
     contenders: The rows of a comparison, of the same seeds.
     kind: See contenders.KINDS.
@@ -21,9 +24,10 @@ def choose(contenders: Sequence[Contender], kind: str, budget: str) -> Contender
   found = [contender for contender in contenders if contender.kind == kind]
   if not found:
     return None
-  by_seed = [
-    max(found, key=lambda contender: contender.runs[k].validation[budget]) for k in range(len(found[0].runs))
-  ]
+  by_seed = []
+  for k in range(len(found[0].runs)):
+    several = [contender for contender in found if contender.runs[k].client_models > 1]
+    by_seed.append(max(several or found, key=lambda contender: contender.runs[k].validation[budget]))
   return Contender(_named(by_seed), kind, tuple(contender.runs[k] for k, contender in enumerate(by_seed)))
 
 

@@ -61,6 +61,7 @@ class Measured:
     num_clusters: Number of clusters; None where nothing is clustered.
     singletons: Number of clusters with one client.
     memberships: Mean number of clusters of a client.
+    client_models: How many different models clients have of their own.
     recovery: Scores by planted grouping, see tff_cluster/clustering/recovery.py; empty where nothing is clustered.
     cost: By budget, of Phase 2 and of finding the clusters. Baselines in which clients have models of their own are not stopped
       earlier: they cost the same at both.
@@ -76,6 +77,7 @@ class Measured:
   num_clusters: int | None
   singletons: int
   memberships: float
+  client_models: int
   recovery: Mapping[str, Recovery]
   cost: Mapping[str, Cost]
   alternation: Alternated | None = None
@@ -238,12 +240,13 @@ def _fedavg(seed: int, results: Results) -> Measured:
   names = dict.fromkeys(name for found in of_rules for name in found)
   everybodys = dict.fromkeys(names or [rules.with_role(EVERYBODY).name], right)
   accuracy = _at_both(results, _accuracy(evaluation))
-  return Measured(seed, accuracy, everybodys, {}, None, None, 0, 1.0, {}, cost)
+  return Measured(seed, accuracy, everybodys, {}, None, None, 0, 1.0, 1, {}, cost)
 
 
 def _personalized(seed: int, results: Results, found: Personalized) -> Measured:
   cost, accuracy = _at_both(results, found.cost), _at_both(results, _accuracy(found.evaluation))
-  return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, {}, cost)
+  clients = len(found.evaluation.client_accuracy)
+  return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, clients, {}, cost)
 
 
 def _global_accuracy(results: Results, clustering: Clustering) -> dict[str, float]:
@@ -259,7 +262,7 @@ def _global_accuracy(results: Results, clustering: Clustering) -> dict[str, floa
 
 def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured:
   of_clients, earlier = results_lib.own(clustering), clustering.equal_cost
-  own = _accuracy(of_clients)
+  own, last = _accuracy(of_clients), clustering.history.validation_accuracy[-1]
   return Measured(
     seed=seed,
     accuracy=_at_budgets(results, own, own if earlier is None else _accuracy(earlier.evaluation)),
@@ -273,20 +276,9 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     num_clusters=clustering.num_clusters,
     singletons=sum(len(members) == 1 for members in clustering.clusters),
     memberships=clustering.memberships,
+    client_models=clustering.client_models,
     recovery=clustering.recovery,
     cost=_at_budgets(results, clustering.cost, clustering.cost if earlier is None else earlier.cost),
     alternation=clustering.alternation,
-    validation=_validation(results, clustering),
+    validation=_at_budgets(results, last, last if earlier is None else earlier.validation_accuracy),
   )
-
-
-def _validation(results: Results, clustering: Clustering) -> dict[str, float]:
-  """Returns Measured.validation; where equal cost pays no round of a clustering, that of the model which it starts from."""
-  history, earlier = clustering.history, clustering.equal_cost
-  by_round = {
-    number: value
-    for each in (results.baseline.history, history)
-    for number, value in zip(each.rounds, each.validation_accuracy, strict=True)
-  }
-  last = history.validation_accuracy[-1]
-  return _at_budgets(results, last, last if earlier is None else by_round.get(earlier.round, 0.0))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tff_cluster.scorecard import units, verdicts
+from tff_cluster.scorecard import claims, units, verdicts
 from tff_cluster.scorecard.paired_statistics import Difference
 
 # From so many seeds on a two-sided sign test over seeds can be below 5%: 2 / 2^6 = 0.03.
@@ -53,6 +53,30 @@ def judge(differences: Sequence[Difference]) -> list[str]:
   """
   corrected = holm([difference.seeds.p_value for difference in differences])
   return [_judged(*each) for each in zip(differences, corrected, strict=True)]
+
+
+def beats_all(rows: Sequence[Sequence[Difference]]) -> list[str]:
+  """Returns whether each row beats all that it is compared with: HOLDS, FAILS, UNDECIDED or what `too_few` says.
+
+  A row beats all where each of its differences lies above zero and the largest of their p-values is below 5%: an
+  intersection-union test (Berger 1982), which takes no correction within the row. Holm's correction is for the rows, of which any
+  may win. A row fails where one of its differences harms or is equivalent, after Holm's correction within the row.
+
+  Args:
+    rows: Differences of the same seeds, at least one a row.
+  """
+  largest = holm([max(difference.seeds.p_value for difference in row) for row in rows])
+  found = []
+  for row, p_value in zip(rows, largest, strict=True):
+    judged = judge(row)
+    if few := too_few(len(row[0].by_seed)):
+      found.append(few)
+    elif EQUIVALENT in judged or HARMS in judged:
+      found.append(claims.FAILS)
+    else:
+      wins = all(difference.side == 'above' for difference in row) and p_value < LEVEL
+      found.append(claims.HOLDS if wins else UNDECIDED)
+  return found
 
 
 def _judged(difference: Difference, p_value: float) -> str:

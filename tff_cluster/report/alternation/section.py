@@ -58,9 +58,9 @@ def story(found: Alternated, start_clustering: str, clients: int) -> str:
 
 
 def collapse(found: Alternated) -> str:
-  """Returns what collapsed; empty where every model has clients."""
+  """Returns what collapsed; empty where every model has clients, and they are not everybody’s alike."""
   if found.all_in_one:
-    return f'All clients ended with one of {found.num_models} models: the method collapsed to FedAvg of that model.'
+    return f'All clients ended with the same of {found.num_models} models: the method collapsed to one model for everybody.'
   if found.empty_models:
     return f'{plural(found.empty_models, "model")} of {found.num_models} ended without clients: the method collapsed in part.'
   return ''

@@ -48,7 +48,7 @@ def make_alarms(contenders: Sequence[Contender], statistics: Statistics, runs: R
       )
   several = [contender for contender in found if len(contender.runs[0].accuracy[ROUNDS]) > 1]
   for words, collapsed in (
-    ('All clients are in one cluster', lambda run: run.num_clusters == 1),
+    ('All clients have one model', lambda run: run.client_models == 1),
     (
       'More than half of the clusters have a single client',
       lambda run: 2 * run.singletons > run.num_clusters,

@@ -114,6 +114,9 @@ _AFTER_RULES = (
   Column('num_clusters', 'clusters', lambda line: line.run.num_clusters),
   Column('singletons', 'clusters with one client', lambda line: line.run.singletons),
   Column('memberships', 'mean number of clusters of a client', lambda line: line.run.memberships),
+  Column(
+    'client_models', 'different models that clients have of their own', lambda line: line.run.client_models
+  ),
   *(
     _cost(field.name, 'of Phase 2 and of finding the clusters, see base/cost.py')
     for field in dataclasses.fields(Cost)

@@ -1,7 +1,8 @@
 """What a comparison shows, as checks that can fail.
 
 Which difference is a verdict says scorecard/paired_verdicts.py: six seeds at least, and Holm's correction over all methods that are
-judged against FedAvg, or over all pairs of the matrix, at one budget. Planted groups are no method to choose: they are judged by
+judged against FedAvg, or over all pairs of the matrix, at one budget. That one clustering beats every other one is a test of
+its own, see paired_verdicts.beats_all. Planted groups are no method to choose: they are judged by
 themselves, and make no verdict on a method harder. What is expected follows from what was planted, never from results:
 overlapping clusters should win where groups overlap, and must not where they do not. That overlap beats disjoint clusters is
 asked of the two that validation rows choose, since a pair that is chosen by what it is judged on flatters itself.
@@ -186,34 +187,25 @@ def _some_beats_every(kind: str) -> _Rule:
   """Returns the rule that some overlapping clustering beats every one of a kind: it fails where each loses to or equals one."""
 
   def rule(statistics: Statistics, budget: str) -> Finding:
-    found, verdicts = _against(statistics, budget, kind), of_pairs(statistics, budget)
+    found = _against(statistics, budget, kind)
     if not found:
       has_any = any(summary.kind == 'overlapping' for summary in statistics.summaries[budget])
       return _missing(('planted' if kind == 'oracle' else kind) if has_any else 'overlapping')
-
-    def each(pairs: Sequence[Pair]) -> list[str]:
-      return [OF_VERDICT.get(v, v) for v in (verdicts[pair.overlapping, pair.other] for pair in pairs)]
-
-    rows = {name: each(pairs) for name, pairs in found.items()}
-    winner = next((name for name, row in rows.items() if set(row) == {HOLDS}), None)
-    # Of those that win against nobody the one that comes nearest to it.
-    name = winner or max(found, key=lambda name: _nearest(found[name], rows[name]).difference.interval.mean)
-    nearest = _nearest(found[name], rows[name])
-    if winner is None and (few := paired_verdicts.too_few(len(statistics.seeds))):
-      verdict = few
-    else:
-      verdict = HOLDS if winner else FAILS if all(FAILS in row for row in rows.values()) else UNDECIDED
+    differences = [[pair.difference for pair in pairs] for pairs in found.values()]
+    judged = dict(zip(found, paired_verdicts.beats_all(differences), strict=True))
+    lowest = {name: min(pairs, key=_mean) for name, pairs in found.items()}
+    # The winner, or of those that win against nobody the one that comes nearest to it.
+    name = max(found, key=lambda name: (judged[name] == HOLDS, _mean(lowest[name])))
+    each, nearest = set(judged.values()), lowest[name]
+    verdict = judged[name] if judged[name] == HOLDS or len(each) == 1 else UNDECIDED
     note = f'{name} against {nearest.other}, the nearest'
-    together = _size(_pair_families(statistics, budget), (name, nearest.other))
-    return Finding(verdict, nearest.difference.words, _together(note, together, 'pairs'))
+    return Finding(verdict, nearest.difference.words, _together(note, len(found), 'overlapping clusterings'))
 
   return rule
 
 
-def _nearest(pairs: Sequence[Pair], verdicts: Sequence[str]) -> Pair:
-  """Returns the pair that decides whether one clustering beats all others: one that is not won, where there is any."""
-  not_won = [pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict != HOLDS]
-  return min(not_won or pairs, key=lambda pair: pair.difference.interval.mean)
+def _mean(pair: Pair) -> float:
+  return pair.difference.interval.mean
 
 
 def _not(rule: _Rule) -> _Rule:

@@ -15,12 +15,11 @@ from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture, save_drawn
 from tff_cluster.scorecard.contenders import BUDGETS, FEDAVG, ROUNDS, Runs
 from tff_cluster.scorecard.intervals import Interval
-from tff_cluster.studies.comparison import csv_columns
+from tff_cluster.studies.comparison import answer, csv_columns
 from tff_cluster.studies.league import figure, standings
 from tff_cluster.studies.league.standings import League
 
 _TEMPLATE = 'league.html'
-_FEW = 'With fewer than eight seeds these are intervals and no verdicts.'
 _CHOSEN = 'Of each kind validation rows choose the method, under each seed and setting.'
 
 
@@ -55,7 +54,7 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
   )
   picture = _picture(league, folder)
   # The first screen has the others.
-  in_words = [words for words in sentences(league, ROUNDS)[1:] if words != _FEW]
+  in_words = [words for words in sentences(league, ROUNDS)[1:] if words not in few(league)]
   parts = [
     _answer(league, picture),
     Section('Where clustering helps, and overlap', _TEMPLATE, 'in_words', {'sentences': in_words}),
@@ -115,7 +114,17 @@ def sentences(league: League, budget: str) -> list[str]:
   return [
     *told,
     *([_CHOSEN] if pairs else []),
-    *([_FEW] if len(league.seeds) < standings.ENOUGH_SEEDS else []),
+    *few(league),
+  ]
+
+
+def few(league: League) -> list[str]:
+  """Returns how many seeds verdicts take; nothing where there are as many."""
+  needed = max(answer.for_verdicts(setting.statistics) for setting in league.settings)
+  if len(league.seeds) >= needed:
+    return []
+  return [
+    f'These are intervals and no verdicts: with so many methods Holm’s correction takes {needed} seeds, and {len(league.seeds)} were run.'
   ]
 
 
@@ -126,15 +135,15 @@ def _answer(league: League, picture: Picture) -> Section:
   rows = [_standing(league, each) for each in league.standings[ROUNDS]]
   about = (
     f'Ranks are by mean client accuracy at equal rounds, 1 for the best; intervals are over {plural(len(league.seeds), "seed")}. '
-    'Helped, harmed and not shown count settings by the side of zero of the 95% interval of the difference to FedAvg without clusters. '
+    'Helped, harmed and not shown count settings by the side of zero of the 95% interval of the difference to FedAvg without clusters, '
+    'which is not corrected for the number of methods. '
     'Groups found is the mean Omega index over settings with planted groups, cost the mean over settings of the client-rounds.'
   )
-  few = _FEW if len(league.seeds) < standings.ENOUGH_SEEDS else ''
   return first_screen.section(
     headline(league, ROUNDS),
     Table(header, rows, range(1, len(header))),
     [about],
-    [few] if few else [],
+    few(league),
     [picture],
   )
 

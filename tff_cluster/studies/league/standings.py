@@ -11,9 +11,6 @@ from tff_cluster.scorecard.contenders import FEDAVG, Contender, Runs
 from tff_cluster.scorecard.intervals import Interval, student_interval
 from tff_cluster.scorecard.paired_statistics import Difference, OnValidation, Statistics, Summary
 
-# Below this no verdict over seeds is given (Holm over six contenders cannot be met by fewer).
-ENOUGH_SEEDS = 8
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InSetting:
