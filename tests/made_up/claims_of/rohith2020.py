@@ -32,7 +32,6 @@ def run(
   phase1=(0.97, 0.5),
   baseline_mean=0.94,
   seed=0,
-  partition='pathological',
   over_clients=None,
 ) -> Ours:
   """Returns a row of one seed from which just these numbers can be read, all shares; FedAvg has two clients, the clusters 100.
@@ -72,7 +71,7 @@ def run(
   }  # fmt: skip
   over_folds = {f'{method}/{kind}': told.get(f'{kind}_folds', 0.0) for kind in ('own', 'blended')}
   made = in_json.typed({
-    'config': {'data': {'partition': partition}},
+    'config': {},
     'cross_validation': {
       'folds': 10,
       'evaluations': {key: {'mean': mean} for key, mean in {'unclustered/baseline': 0.9, **over_folds}.items()},
