@@ -371,6 +371,21 @@ def test_a_page_tells_where_a_line_has_another_clustering_than_its_row(tmp_path)
   assert '| K-means | average |' in page
 
 
+def test_a_page_shows_what_was_judged_where_that_is_not_ours(tmp_path):
+  header = 'row,column,unit,published,ours,judged,judged_on,difference,verdict'
+  end = 'a,end,percent,93.0,95.5,94.5,the mean of rounds 41 to 50,1.5,differs'
+  after = 'a,after,percent,90.0,91.0,91.0,the mean of rounds 1 to 1,1.0,reproduced'
+  claim = 'claim,it holds,,said in words,+1 point,,,,holds'
+  template = "# Title\n\n{{ scorecard('made_up') }}\n\n{{ scorecard('made_up', claims=True) }}\n"
+  found = {'scorecard': '\n'.join((header, end, after, claim, ''))}
+  page = rendered(tmp_path, template, kept(tmp_path / 'kept', found))
+  assert '| row | column | published | ours | judged | difference | verdict |' in page
+  assert '| a | end | 93.0% | 95.5% | 94.5%, the mean of rounds 41 to 50 | +1.5 |' in page
+  assert '| a | after | 90.0% | 91.0% | – | +1.0 |' in page and '| it holds | said in words | +1 point |' in page
+  alone = {'scorecard': '\n'.join((header, after, ''))}
+  assert '| ours | difference |' in rendered(tmp_path, template, kept(tmp_path / 'other', alone))
+
+
 def test_the_program_names_the_rows_that_were_run(tmp_path):
   had_run(tmp_path, 'cf 0.2, n 10', 3, 0.9, 0.7)
   folder = tmp_path / 'fl_hc/table2/small'

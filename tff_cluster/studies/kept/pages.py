@@ -28,7 +28,6 @@ _MOST_DIGESTS = 10
 _NUMBER = re.compile(r'[+-]?[0-9]+(\.[0-9]+)?')
 # What a note of a scorecard begins with where a run has another clustering than the row (scorecard/rows.py).
 _DEPARTURE = re.compile(r'[^;]*, the paper has [^;]*')
-_SCORECARD = ('row', 'column', 'published', 'ours', 'difference', 'verdict')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,20 +97,28 @@ class Page:
     return markdown(header, list(lines.values()))
 
   def scorecard(self, name: str, claims: bool = False, **where: str) -> str:
-    """Returns the numbers of a scorecard, or its claims, with verdicts as coverage.shown_verdict has them."""
+    """Returns the numbers of a scorecard, or its claims, with verdicts as coverage.shown_verdict has them.
+
+    Differences and verdicts are of what was judged: it has a column of its own where that is not `ours` in some line.
+    """
     kept = self.results(name)
+    found = [
+      line for line in kept.lines('scorecard', **where) if (line['row'] == 'claim') == claims and line['ours']
+    ]
+    on_windows = any(map(_window, found))
     lines = []
-    for line in kept.lines('scorecard', **where):
-      if (line['row'] == 'claim') != claims or not line['ours']:
-        continue
+    for line in found:
       unit = '%' if line.get('unit', '').startswith('percent') else ''
       told = [line['column'], *(_cell(line[c], unit) for c in ('published', 'ours'))]
       if not claims:
         departure = _DEPARTURE.match(line.get('note', ''))
         row = f'{line["row"]} ({departure[0]})' if departure else line['row']
-        told = [row, *told, _cell(line['difference'], 'points')]
+        window = _window(line)
+        judged = [f'{_cell(line["judged"], unit)}, {window}' if window else '–'] if on_windows else []
+        told = [row, *told, *judged, _cell(line['difference'], 'points')]
       lines.append([*told, coverage_lib.shown_verdict(kept, line) or '–'])
-    return markdown(('claim', 'published', 'ours', 'verdict') if claims else _SCORECARD, lines)
+    numbers = ('row', 'column', 'published', 'ours', *(['judged'] if on_windows else []), 'difference', 'verdict')
+    return markdown(('claim', 'published', 'ours', 'verdict') if claims else numbers, lines)
 
   def verdicts(self, published: str, *names: str) -> str:
     """Counts the verdicts of a table or figure in these kept results."""
@@ -297,6 +304,11 @@ def _cell(text: str, unit: str, places: int | None = None) -> str:
 
 def _decimals(text: str) -> int:
   return len(text.partition('.')[2]) if _NUMBER.fullmatch(text) else 0
+
+
+def _window(line: Mapping[str, str]) -> str:
+  """Returns the rounds over which a number was judged; empty where the number itself was, as in files that do not tell."""
+  return line.get('judged_on', '') if line.get('judged', '') != line['ours'] else ''
 
 
 def _interval(line: Mapping[str, str]) -> str:
