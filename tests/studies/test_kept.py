@@ -4,6 +4,7 @@ import dataclasses
 import json
 import tarfile
 
+import numpy as np
 import pytest
 
 from phases import keep as keep_program
@@ -15,6 +16,8 @@ from tff_cluster.experiment import results as experiment_results
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
+from tff_cluster.scorecard import summary
+from tff_cluster.scorecard.identical_clusterings import JOINT
 from tff_cluster.storage import files as files_lib
 from tff_cluster.studies.comparison import page as comparison_page
 from tff_cluster.studies.kept import coverage, keep, pages, prose, results
@@ -328,13 +331,31 @@ def test_a_run_is_kept_with_what_each_of_its_models_is_worth(tmp_path):
   # Of 20 clients the worst tenth are two, those with 25% and with 50%.
   numbers = told['worst tenth'], told['better'], told['worse'], told['global test']
   assert numbers == ('37.5', str(more), '1', '')
+  gains = 100 * (np.array(own['client_accuracy']) - 0.5)
+  drawn = gains[np.random.default_rng(0).integers(len(gains), size=(20_000, len(gains)))].mean(axis=1)
+  expected = [gains.mean(), *np.quantile(drawn, [0.025, 0.975])]
+  assert [float(told[name]) for name in ('difference', 'low', 'high')] == pytest.approx(expected, abs=1.0)
   assert found.number('global test', of='models', contender=clustering['label'], model='average') == 12.5
   (fedavg,) = found.lines('models', contender='FedAvg without clusters')
   assert (fedavg['accuracy'], fedavg['better'], fedavg['worse']) == ('50.0', '0', '0')
+  assert (fedavg['difference'], fedavg['low'], fedavg['high']) == ('', '', '')
   members = sum(map(len, clustering['clusters']))
   fedavg, both = found.lines()
   assert fedavg['memberships'] == ''
   assert float(both['memberships']) == pytest.approx(members / len(own['client_accuracy']), abs=1e-4)
+
+
+def test_own_models_have_the_interval_that_the_run_reports(tmp_path):
+  finished_run.write_run(tmp_path)
+  _, found = kept_by_program(tmp_path, 'mine')
+  reported = [
+    each for each in summary.of_run(experiment_results.read(tmp_path / 'results.json')) if each.interval
+  ]
+  assert reported
+  for line in reported:
+    (told,) = found.lines('models', contender=line.label.split(JOINT)[0], model='own')
+    ends = [float(told[name]) for name in ('low', 'high')]
+    assert ends == pytest.approx([100 * end for end in line.interval], abs=1e-3)
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
@@ -381,7 +402,9 @@ def test_a_page_shows_what_was_judged_where_that_is_not_ours(tmp_path):
   page = rendered(tmp_path, template, kept(tmp_path / 'kept', found))
   assert '| row | column | published | ours | judged | difference | verdict |' in page
   assert '| a | end | 93.0% | 95.5% | 94.5%, the mean of rounds 41 to 50 | +1.5 |' in page
-  assert '| a | after | 90.0% | 91.0% | – | +1.0 |' in page and '| it holds | said in words | +1 point |' in page
+  assert (
+    '| a | after | 90.0% | 91.0% | – | +1.0 |' in page and '| it holds | said in words | +1 point |' in page
+  )
   alone = {'scorecard': '\n'.join((header, after, ''))}
   assert '| ours | difference |' in rendered(tmp_path, template, kept(tmp_path / 'other', alone))
 

@@ -25,10 +25,14 @@ def of_run(results: Results) -> list[SummaryLine]:
   def difference(row: Contender) -> Interval | None:
     if row is rows[0]:
       return None
-    own = row.runs[0].accuracy[ROUNDS] - reference
-    return paired_bootstrap(own, seeding.generator(seed, 'report interval'))
+    return over_clients(row.runs[0].accuracy[ROUNDS] - reference, seed)
 
   return [_line(row, float(row.runs[0].accuracy[ROUNDS].mean()), difference(row)) for row in rows]
+
+
+def over_clients(differences: np.ndarray, seed: int) -> Interval:
+  """Returns the mean of float[clients], differences within a run, with its interval over clients; all of a run have the same draws."""
+  return paired_bootstrap(differences, seeding.generator(seed, 'report interval'))
 
 
 def of_comparison(rows: Sequence[Contender], found: Statistics) -> list[SummaryLine]:

@@ -19,6 +19,7 @@ from tff_cluster.scorecard.identical_clusterings import JOINT
 from tff_cluster.scorecard.paired_statistics import worst_decile
 from tff_cluster.scorecard.published import PAPER
 from tff_cluster.scorecard.rows import COLUMNS, Ours, Row, Run
+from tff_cluster.scorecard.summary import over_clients
 from tff_cluster.storage import files, tables
 from tff_cluster.studies.kept.results import Provenance
 from tff_cluster.studies.reproduction import runs as runs_lib
@@ -52,7 +53,8 @@ _SUMMARY = (
   'client-rounds',
 )  # fmt: skip
 _MODELS = (
-  'contender', 'model', 'accuracy [%]', 'worst tenth [%]', 'better [clients]', 'worse [clients]', 'global test [%]',
+  'contender', 'model', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'worst tenth [%]', 'better [clients]',
+  'worse [clients]', 'global test [%]',
 )  # fmt: skip
 
 
@@ -156,17 +158,23 @@ def _memberships(results: Results, label: str) -> float | None:
 
 
 def _model_lines(results: Results) -> Iterator[tuple[Any, ...]]:
-  """Yields what models are worth to their clients, beside FedAvg without clusters at equal rounds, and on the global test set."""
-  fedavg = np.asarray(results.baseline.evaluation.client_accuracy)
+  """Yields what models are worth to their clients, beside FedAvg without clusters at equal rounds, and on the global test set.
+
+  Intervals are over clients, with the draws of the summary, so that clients' own models have the same interval in both.
+  """
+  fedavg, seed = np.asarray(results.baseline.evaluation.client_accuracy), results.config.training.seed
   found = [('Phase 1', '', results.phase1.evaluation), (FEDAVG, '', results.baseline.evaluation)]
   found += [(each.title, '', each.evaluation) for each in results.personalized]
   found += [(each.label, name, of) for each in results.clusterings for name, of in each.evaluations.items()]
   for contender, model, evaluation in found:
     accuracy = np.asarray(evaluation.client_accuracy)
+    over = None if contender == FEDAVG else over_clients(accuracy - fedavg, seed)
+    told = (None, None, None) if over is None else (over.mean, over.low, over.high)
     yield (
       contender,
       model,
       _percent(float(accuracy.mean())),
+      *map(_percent, told),
       _percent(worst_decile(accuracy)),
       *(int(each.sum()) for each in (accuracy > fedavg, accuracy < fedavg)),
       _percent(None if evaluation.global_test is None else evaluation.global_test.accuracy),
