@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import tarfile
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -168,6 +169,39 @@ def test_coverage_counts_rows_seeds_stale_rows_and_what_is_missing(tmp_path):
   # Twelve rows are left: C of 0.2, 0.5 and 1.0 of 100 clients, n = 1, 3, 5 and 10 and 50 rounds in all, FedAvg and one cluster.
   by_hand = sum(cohort * (n + 2 * (50 - n)) for cohort in (20, 50, 100) for n in (1, 3, 5, 10))
   assert covered.missing == by_hand and f'12 rows: at least {by_hand:,} client-rounds' in covered.left
+
+
+def test_trainings_are_counted_once_in_whatever_table_they_stand(tmp_path):
+  # Figure 3 is the row n = 10 of table II; of three rows of table IV a kept table says that the clusters of two came out the same.
+  of = {'fl_hc/table2': ['cf 0.2, n 10', 'cf 0.2, n 5'], 'fl_hc/figure3': ['cf 0.2, n 10']}
+  of_four = {'fl_hc/table4': ['L1, single', 'L2, ward', 'cosine, single']}
+  told = {'table': 'combination,training\n"L1, single",alone\n"L2, Ward",alone\n"cosine, single",\n'}
+  other_seed = {'fl_hc/table2': ['cf 0.2, n 10']}
+  for name, published, seeds, texts in (
+    ('two', of, [0], {}), ('four', of_four, [0], told), ('one', other_seed, [1], {}),
+  ):  # fmt: skip
+    known = dataclasses.replace(PROVENANCE, published=published, scale='paper', seeds=seeds)
+    results.write(tmp_path / name, known, texts, [])
+  covered = coverage.of_kept(results.read_all(tmp_path).values())
+  assert sum(len(each.seeds) for each in covered) == 6
+  assert coverage.distinct_trainings(covered) == 4
+  assert coverage.distinct_trainings(each for each in covered if each.published.name == 'fl_hc/table4') == 2
+  assert coverage.distinct_trainings([]) == 0
+
+
+def test_rows_with_the_same_trainings_in_a_scorecard_are_one(tmp_path):
+  header = 'table,row,column,training\n'
+  lines = [
+    ('IID; as printed', 'p', 'a'), ('IID; guarded', 'p', 'a'), ('labels skewed; as printed', 'p', 'b'),
+    ('labels skewed; guarded', 'p', 'c'),
+  ]  # fmt: skip
+  text = header + ''.join(
+    f'cfl/splits,{row},before,{first}\ncfl/splits,{row},end,{own}\n' for row, first, own in lines
+  )
+  rows = {'cfl/splits': [row for row, _, _ in lines]}
+  found = kept(tmp_path, {'scorecard': text}, published=rows, scale='paper')
+  covered = coverage.of_kept(found.values(), 'cfl/splits')
+  assert coverage.distinct_trainings(covered) == 3
 
 
 def summary_line(label, client_rounds):
@@ -407,6 +441,36 @@ def test_a_page_shows_what_was_judged_where_that_is_not_ours(tmp_path):
   )
   alone = {'scorecard': '\n'.join((header, after, ''))}
   assert '| ours | difference |' in rendered(tmp_path, template, kept(tmp_path / 'other', alone))
+
+
+def test_a_picture_of_models_has_a_mark_and_an_interval_for_each(tmp_path):
+  header = 'contender,model,accuracy [%],difference [points],low [points],high [points]'
+  lines = (
+    header,
+    'FedAvg,,90,,,',
+    'a,own,92,2,1,3',
+    'a,blended,86,-4,-8,0',
+    'b,own,91,1,,',
+    'b,average,50,-40,-41,-39',
+    '',
+  )
+  found = kept(tmp_path / 'kept', {'models': '\n'.join(lines)})
+  template = "# Title\n\n{{ models_picture('made_up', 'blended', 'own') }}\n"
+  (tmp_path / 'page.md.jinja').write_text(template)
+  made = pages.render(found, tmp_path)
+  assert '](models_made_up.svg)' in made['page.md'] and 'with blended and with own models' in made['page.md']
+  root = ElementTree.fromstring(made['models_made_up.svg'])
+  texts = [each.text for each in root.findall('.//{*}text')]
+  assert {'a', 'b', 'blended models', 'own models', '−8', '0'} <= set(texts) and 'average models' not in texts
+  # Marks are where the axis has their differences: four points below zero are twice as far from it as two above.
+  at = {each.text: float(each.get('x')) for each in root.findall('.//{*}text')}
+  marks = sorted((float(each.get('cy')), float(each.get('cx'))) for each in root.findall('.//{*}circle'))
+  blended, own, alone = (x - at['0'] for _, x in marks[:3])
+  assert blended == pytest.approx(-2 * own, abs=0.3) and alone == pytest.approx(own / 2, abs=0.3) and own > 0
+  intervals = [each.get('d') for each in root.findall('.//{*}path') if each.get('stroke-width')]
+  assert len(intervals) == 2 and len(marks) == 5
+  with pytest.raises(InputError, match='has no models weighted'):
+    pages.Page(found).models_picture('made_up', 'weighted')
 
 
 def test_the_program_names_the_rows_that_were_run(tmp_path):

@@ -2,13 +2,13 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.words import plural, series
 from tff_cluster.data.population import cohort_size
-from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.papers import catalogue
 from tff_cluster.scorecard.published import PAPER, Published
 from tff_cluster.studies.kept.results import Kept
@@ -136,6 +136,50 @@ def client_rounds(config: ExperimentConfig) -> int:
   cohort = cohort_size(training.cohort_fraction, config.data.num_clients)
   later = training.phase2_rounds * (1 + len(config.clusterings))
   return cohort * (training.phase1_rounds + later) * (1 + config.evaluation.num_folds)
+
+
+def distinct_trainings(covered: Iterable[Covered]) -> int:
+  """Returns how many trainings the rows are that were run, at most; a row is a clustering or FedAvg alone, over its seeds.
+
+  Rows are one training where they are the same experiment, in whatever tables and figures they stand, and where a kept result says
+  that their clusters came out the same. Toy problems train nothing.
+  """
+  from scipy.cluster.hierarchy import DisjointSet
+
+  ran = [each for each in covered if each.published.compute is None]
+  found = DisjointSet([(each.published.name, each.scale, row) for each in ran for row in each.seeds])
+  first: dict[Hashable, tuple[str, str, str]] = {}
+  for each in ran:
+    for row, training in (*_experiments(each), *_told_trainings(each)):
+      mine = (each.published.name, each.scale, row)
+      found.merge(first.setdefault(training, mine), mine)
+  return int(found.n_subsets)
+
+
+def _experiments(each: Covered) -> Iterator[tuple[str, Hashable]]:
+  """Yields the rows that were run, and what determines their training but for the seed."""
+  for job in runs_lib.plan(each.published, each.published.scale(each.scale), (0,), Path()):
+    experiment = (job.config.data, job.config.training, job.config.evaluation.num_folds)
+    clusterings: Sequence[ClusteringConfig | None] = job.config.clusterings or (None,)
+    for row, clustering in zip(job.rows, clusterings, strict=True):
+      if row.name in each.seeds:
+        yield row.name, (*experiment, clustering and dataclasses.replace(clustering, name=None))
+
+
+def _told_trainings(each: Covered) -> Iterator[tuple[str, Hashable]]:
+  """Yields rows that were run, and what a kept result calls all that was trained for them, in a column `training`."""
+  names = {row.casefold(): row for row in each.seeds}
+  for kept in each.kept:
+    for table in kept.tables:
+      units = kept.table(table).units
+      if 'training' in units:
+        column = 'row' if 'row' in units else next(iter(units))
+        told: dict[str, set[str]] = {}
+        for line in kept.lines(table, **({'table': each.published.name} if 'table' in units else {})):
+          if line['training']:
+            told.setdefault(line[column].casefold(), set()).add(line['training'])
+        for row in told.keys() & names.keys():
+          yield names[row], (kept.name, table, frozenset(told[row]))
 
 
 def verdict_words(published: str, kept: Iterable[Kept]) -> str:

@@ -1,8 +1,8 @@
 """Pages of results, rendered from Markdown templates in which every number is an expression over kept results.
 
 A template is NAME.md.jinja. What it can use is in `Page`: `number` and `numbers` read kept tables, `grid` and `scorecard` make tables
-of them, `made` says how something was run, `coverage` what of a paper was, `published` marks a printed number with its
-source, `picture` shows one. Below the opening of each page stands how many of its kept results are stale, and at its end each of
+of them, `made` says how something was run, `coverage` what of a paper was, `trainings` how many different ones that are, `published` marks a
+printed number with its source, `picture` shows one and `models_picture` draws one. Below the opening of each page stands how many of its kept results are stale, and at its end each of
 them with seeds, engine, commit, machine and origin.
 """
 
@@ -15,10 +15,11 @@ import jinja2
 
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
-from tff_cluster.base.words import capital, plural, signed
+from tff_cluster.base.words import capital, plural, series, signed
 from tff_cluster.scorecard.contenders import BUDGETS
 from tff_cluster.studies.kept import coverage as coverage_lib
 from tff_cluster.studies.kept import coverage_picture as picture_lib
+from tff_cluster.studies.kept import models_picture as models_lib
 from tff_cluster.studies.kept.results import FILE, RUNS, TABLE, Kept
 
 ENDING = '.md.jinja'
@@ -117,7 +118,15 @@ class Page:
         judged = [f'{_cell(line["judged"], unit)}, {window}' if window else '–'] if on_windows else []
         told = [row, *told, *judged, _cell(line['difference'], 'points')]
       lines.append([*told, coverage_lib.shown_verdict(kept, line) or '–'])
-    numbers = ('row', 'column', 'published', 'ours', *(['judged'] if on_windows else []), 'difference', 'verdict')
+    numbers = (
+      'row',
+      'column',
+      'published',
+      'ours',
+      *(['judged'] if on_windows else []),
+      'difference',
+      'verdict',
+    )
     return markdown(('claim', 'published', 'ours', 'verdict') if claims else numbers, lines)
 
   def verdicts(self, published: str, *names: str) -> str:
@@ -191,11 +200,24 @@ class Page:
     self.used.update({kept.name: None for each in found for kept in each.kept})
     return found
 
+  def trainings(self, covered: Iterable[coverage_lib.Covered]) -> int:
+    """Returns how many trainings the rows are that were run, see coverage.distinct_trainings."""
+    return coverage_lib.distinct_trainings(covered)
+
   def coverage_picture(self, paper: str = '') -> str:
     """Returns a picture of the rows of each table that were run, with how many of them are stale."""
     name = f'coverage_{paper.strip("/") or "all"}.svg'
     self.pictures[name] = picture_lib.draw(self.covered(paper))
     return f'![Rows in print that were run, and how many of these are stale]({name})'
+
+  def models_picture(self, name: str, *models: str) -> str:
+    """Returns a picture of what these models of the clusterings of a run are worth to its clients ('own', 'blended')."""
+    found = [line for line in self.results(name).lines('models') if line['model'] in models]
+    if not found:
+      raise InputError(f'{name} has no models {" or ".join(models)}')
+    file = f'models_{name}.svg'
+    self.pictures[file] = models_lib.draw(sorted(found, key=lambda line: models.index(line['model'])))
+    return f'![Clients beside FedAvg without clusters, with {" and with ".join(models)} models]({file})'
 
 
 def render(kept: Mapping[str, Kept], folder: Path) -> dict[str, str]:
@@ -208,7 +230,13 @@ def render(kept: Mapping[str, Kept], folder: Path) -> dict[str, str]:
     loader=jinja2.FileSystemLoader(folder), undefined=jinja2.StrictUndefined, keep_trailing_newline=True,
     trim_blocks=True, lstrip_blocks=True, autoescape=False,
   )  # fmt: skip
-  environment.filters |= {'percent': _percent, 'points': _points, 'signed': signed, 'fixed': _fixed}
+  environment.filters |= {
+    'percent': _percent,
+    'points': _points,
+    'signed': signed,
+    'fixed': _fixed,
+    'series': series,
+  }
   found: dict[str, str] = {}
   for file in environment.list_templates(filter_func=lambda name: name.endswith(ENDING)):
     name, page = file.removesuffix(ENDING), Page(kept)
