@@ -68,16 +68,13 @@ def test_refusals():
   refused(ClusterAssignment.from_clusters, ([['w1', 'w2', 'w3'], ['w9']], IDS, unknown))
 
 
-def test_equal_clusters_do_not_overlap_and_give_clients_the_same_models():
+def test_equal_clusters_do_not_overlap():
   ids = ('a', 'b', 'c', 'd')
   twice = ClusterAssignment.from_clusters([ids, ids], ids, np.full((2, 4), 0.5))
-  assert not twice.is_overlapping and twice.client_models == 1 and twice.labels.tolist() == [0] * 4
+  assert not twice.is_overlapping and twice.labels.tolist() == [0] * 4
   pairs, halves = [['a', 'b'], ['c', 'd']] * 2, [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]] * 2
-  disjoint = ClusterAssignment.from_clusters(pairs, ids, halves)
-  assert not disjoint.is_overlapping and disjoint.client_models == 2
-  over = ClusterAssignment.from_clusters([['a', 'b', 'c'], ['b', 'c', 'd']], ids)
-  assert over.is_overlapping and over.client_models == 3
+  assert not ClusterAssignment.from_clusters(pairs, ids, halves).is_overlapping
+  assert ClusterAssignment.from_clusters([['a', 'b', 'c'], ['b', 'c', 'd']], ids).is_overlapping
   # All clients are in both, and have another share of each.
   shares = [[0.5, 0.2, 0.2, 0.2], [0.5, 0.8, 0.8, 0.8]]
-  soft = ClusterAssignment.from_clusters([ids, ids], ids, shares)
-  assert soft.is_overlapping and soft.client_models == 2
+  assert ClusterAssignment.from_clusters([ids, ids], ids, shares).is_overlapping

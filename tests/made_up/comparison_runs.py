@@ -101,7 +101,6 @@ def _overlap(clustering: dict[str, Any], ids: Sequence[str], rounds: tuple[int, 
     num_clusters=2,
     overlapping=True,
     memberships=each / len(ids),
-    client_models=3,
     cost=made_up.cost(trained, 20, 10),
     recovery={
       name: scores | {'ari': None, 'nmi': None, 'omega': 1.0}
@@ -112,6 +111,5 @@ def _overlap(clustering: dict[str, Any], ids: Sequence[str], rounds: tuple[int, 
   clustering['equal_cost'] = {
     'round': rounds[0] + affordable,
     'cost': made_up.cost(affordable * each, 20, 10),
-    'validation_accuracy': float(np.mean(clustering['evaluations']['own']['client_accuracy'])),
     'evaluation': {'client_accuracy': clustering['evaluations']['own']['client_accuracy']},
   }

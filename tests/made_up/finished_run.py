@@ -235,7 +235,6 @@ def _clustering(rng, label, method, parameters, chosen, threshold, truths, own, 
       'label': label, 'kind': kind, 'parameters': parameters,
       'signature': 'updates' if method == 'bipartition' else 'weights', 'clusters': chosen.clusters,
       'num_clusters': chosen.num_clusters, 'overlapping': chosen.is_overlapping, 'memberships': memberships,
-      'client_models': chosen.client_models,
       'notes': [] if threshold is None else [f'threshold {threshold:.3f} gives {chosen.num_clusters} clusters'],
       'threshold': threshold, 'choice': None, 'recovery': {n: _recovery(chosen.membership, t) for n, t in truths.items()},
       'cost': cost(trained),
@@ -256,8 +255,8 @@ def _equal_cost(own: np.ndarray, chosen: ClusterAssignment, rounds, seed: int) -
   return {
     'round': rounds[0] + many,
     'cost': cost(many * each),
-    'validation_accuracy': float(own.mean()),
     'evaluation': evaluation,
+    'validation_accuracy': None if many else float(own.mean()),
   }
 
 

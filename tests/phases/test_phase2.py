@@ -104,8 +104,8 @@ def test_a_clustering_that_costs_more_is_measured_where_fedavg_would_stop(plante
   again = WholeRun(shorter, tmp_path, store_dir=planted.store)
   own = again.clustering('dynamic_distance').evaluations['own']
   assert found.evaluation == dataclasses.replace(own, mixing=None)
-  by_round = dict(zip(dear.history.rounds, dear.history.validation_accuracy, strict=True))
-  assert found.validation_accuracy == pytest.approx(by_round[found.round])
+  # Validation rows are in the history, but where the models are those that clusters start from.
+  assert found.validation_accuracy is None and found.round in dear.history.rounds
   assert all(planted.clustering(label).equal_cost is None for label in ('kmeans', 'everybody', 'planted'))
 
 

@@ -89,7 +89,7 @@ def test_collapsed_clusterings_and_single_clients_are_told(sizes, words):
   results = _run()
   ids = iter(results['population']['client_ids'])
   chosen = [[next(ids) for _ in range(size)] for size in sizes]
-  results['clusterings'][0] |= {'clusters': chosen, 'num_clusters': len(chosen), 'client_models': len(chosen)}
+  results['clusterings'][0] |= {'clusters': chosen, 'num_clusters': len(chosen)}
   _, _, (told,) = _answers(results)
   assert words in told
 

@@ -149,8 +149,11 @@ def test_a_clustering_with_one_model_for_all_is_on_neither_side_if_there_is_anot
   runs = _made({'kmeans': 0.6, 'second': 0.9, 'over': 0.9, 'overmore': 0.7})
   for seed, results in runs:
     for clustering in results['clusterings']:
-      if clustering['label'] in (('over', 'second') if seed < 5 else ('over',)):
-        clustering['client_models'] = 1
+      ids = results['population']['client_ids']
+      if clustering['label'] == 'over':
+        clustering |= {'clusters': [ids, ids], 'shares': [[0.5] * len(ids)] * 2}
+      elif clustering['label'] == 'second' and seed < 5:
+        clustering['clusters'] = [ids]
   found = _statistics(runs).chosen[ROUNDS]
   assert (
     found.overlapping.name == 'overmore' and found.disjoint.name == 'kmeans (5 seeds) and second (3 seeds)'
@@ -352,8 +355,7 @@ def test_collapsed_clusters(label, sizes, words):
   runs = _made({label: 0.6})
   ids = iter(runs[1][1]['population']['client_ids'])
   clusters = [[next(ids) for _ in range(size)] for size in sizes]
-  sized = {'clusters': clusters, 'num_clusters': len(clusters), 'client_models': len(clusters)}
-  found = _alarms(_with(runs, (1,), **sized))
+  found = _alarms(_with(runs, (1,), clusters=clusters, num_clusters=len(clusters)))
   assert found == ([] if words is None else [words])
 
 

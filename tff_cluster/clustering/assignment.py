@@ -108,12 +108,6 @@ class ClusterAssignment:
     differing = self.membership if self.shares is None else np.unique(self.shares, axis=0) > 0.0
     return bool((differing.sum(axis=0) > 1).any())
 
-  @property
-  def client_models(self) -> int:
-    """How many different models clients have of their own."""
-    columns = np.packbits(self.membership != 0.0, axis=0) if self.shares is None else self.shares
-    return len({column.tobytes() for column in columns.T})
-
   def members(self, cluster: int) -> np.ndarray:
     """Returns int64[members], positions of the cluster's clients, ascending."""
     return np.flatnonzero(self.membership[cluster])

@@ -183,14 +183,14 @@ class EqualCost(records.Record):
   Attributes:
     round: The last round that it can pay; the one that its models start from where it can pay none.
     cost: What it has spent then, with what the clustering itself cost; see Clustering.cost in result_parts.py.
-    validation_accuracy: Mean over clients after that round, on their validation rows, as in `history`.
     evaluation: Each client's own model after that round.
+    validation_accuracy: Mean over clients after that round, on their validation rows; None where it is in `history`.
   """
 
   round: int
   cost: Cost
-  validation_accuracy: float
   evaluation: Evaluation
+  validation_accuracy: float | None = records.optional(None)
 
 
 @dataclasses.dataclass(frozen=True)

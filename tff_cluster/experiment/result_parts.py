@@ -138,7 +138,6 @@ class Clustering(records.Record):
     clusters: Client ids of each.
     num_clusters, overlapping: Of these; clusters that are equal do not make them overlapping.
     memberships: Mean number of clusters of a client.
-    client_models: How many different models clients have of their own: 1 where all clients have one.
     notes: What a reader must know (threshold used, cliques found, collapsed, ...).
     threshold: The distance threshold that was used, where there is one.
     choice: Of that threshold, None where it was given.
@@ -179,7 +178,6 @@ class Clustering(records.Record):
   num_clusters: int
   overlapping: bool
   memberships: float
-  client_models: int
   notes: list[str]
   threshold: float | None
   choice: Choice | None
@@ -197,6 +195,17 @@ class Clustering(records.Record):
   dropped_updates: int = records.optional(0)
   shares: list[list[float]] | None = records.optional(None)
   alternation: Alternated | None = records.optional(None)
+
+  @property
+  def client_models(self) -> int:
+    """How many different models clients have of their own: 1 where all clients have one."""
+    if self.shares is not None:
+      return len(set(zip(*self.shares, strict=True)))
+    of_client: dict[str, list[int]] = {}
+    for cluster, members in enumerate(self.clusters):
+      for client in members:
+        of_client.setdefault(client, []).append(cluster)
+    return len(set(map(tuple, of_client.values())))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -158,7 +158,7 @@ class _Rounds:
       (population.validation, population.test),
     )
     of_clients = Evaluation(None, test.summary(), test.client_accuracy.tolist())
-    return EqualCost(number, affordable.cost, float(validation.client_accuracy.mean()), of_clients)
+    return EqualCost(number, affordable.cost, of_clients, float(validation.client_accuracy.mean()))
 
   def state(self, record: saved_rounds.Record) -> State:
     """Returns the state that a record holds."""

@@ -206,7 +206,6 @@ def _clustering(
     num_clusters=assignment.num_clusters,
     overlapping=assignment.is_overlapping,
     memberships=float(assignment.membership.sum(axis=0).mean()),
-    client_models=assignment.client_models,
     notes=saved.notes,
     threshold=saved.threshold,
     choice=saved.choice,

@@ -87,8 +87,9 @@ def _at_equal_cost(
   evaluated = evaluation.evaluation(
     experiment, models.stacked, rules.with_role(CLIENTS).mixing(models.evidence)
   )
-  validation = evaluation.validation_accuracy(experiment, trained.assignment, made)
-  return EqualCost(affordable.round, affordable.cost, validation, evaluated)
+  is_start = affordable.round == experiment.config.training.phase1_rounds
+  validation = evaluation.validation_accuracy(experiment, trained.assignment, made) if is_start else None
+  return EqualCost(affordable.round, affordable.cost, evaluated, validation)
 
 
 def _models_are_missing(experiment: live_experiment_lib.Experiment, label: str) -> bool:

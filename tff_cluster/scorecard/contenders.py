@@ -20,7 +20,7 @@ from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import PERSONALIZED
-from tff_cluster.experiment.measured import Evaluation, Personalized
+from tff_cluster.experiment.measured import EqualCost, Evaluation, Personalized
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import identical_clusterings
@@ -280,5 +280,13 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     recovery=clustering.recovery,
     cost=_at_budgets(results, clustering.cost, clustering.cost if earlier is None else earlier.cost),
     alternation=clustering.alternation,
-    validation=_at_budgets(results, last, last if earlier is None else earlier.validation_accuracy),
+    validation=_at_budgets(results, last, last if earlier is None else _validation(clustering, earlier)),
   )
+
+
+def _validation(clustering: Clustering, earlier: EqualCost) -> float:
+  """Returns Measured.validation at equal cost."""
+  if earlier.validation_accuracy is not None:
+    return earlier.validation_accuracy
+  by_round = dict(zip(clustering.history.rounds, clustering.history.validation_accuracy, strict=True))
+  return by_round[earlier.round]
