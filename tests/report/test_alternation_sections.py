@@ -46,7 +46,7 @@ def test_collapse_is_told_in_two_degrees():
   assert collapse(_found()) == ''
   assert collapse(_found(empty_models=1)).startswith('1 model of 3 ended without clients')
   assert collapse(_found(empty_models=2, all_in_one=True)).startswith(
-    'All clients ended with one of 3 models'
+    'All clients ended with the same of 3 models'
   )
 
 

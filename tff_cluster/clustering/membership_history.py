@@ -23,7 +23,7 @@ class Alternated(records.Record):
     empty_models: How many ended as no client's model.
     all_in_one: Whether all clients ended with as much of each of several models, and so with one model.
     changed: [rounds], clients whose models are others than after the round before; 0 for the first round.
-    oldest, mean_age: Rounds since a client's membership was estimated, at the end; 0 where all took part in the last round.
+    oldest, mean_age: Rounds since a client's membership was estimated, at the end; 0 where all were estimated in the last one.
   """
 
   start: str

@@ -63,8 +63,8 @@ class Measured:
     memberships: Mean number of clusters of a client.
     client_models: How many different models clients have of their own.
     recovery: Scores by planted grouping, see tff_cluster/clustering/recovery.py; empty where nothing is clustered.
-    cost: By budget, of Phase 2 and of finding the clusters. Baselines in which clients have models of their own are not stopped
-      earlier: they cost the same at both.
+    cost: By budget, of Phase 2 and of finding the clusters. Baselines in which clients have models of their own cost all their rounds
+      less FedAvg's Phase 1; they are not stopped earlier and cost the same at both.
     alternation: What rounds that alternated between clustering and training came to; None where there were none.
     validation: By budget, mean over clients of the accuracy on their validation rows; empty where nothing is clustered.
   """

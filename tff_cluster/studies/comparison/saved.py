@@ -10,8 +10,9 @@ comparison.json holds
   answer       {headline: text, sentences: [text]}
   alarms       [text]
   checks       [{words, kind, budgets, verdict, ours, note}], see verdicts.Check and claims.Finding
-  contenders   [{name, kind, labels {label: kind}, budgets: {budget: SUMMARY}, recovery: [{truth, planted [int], measure,
-               values [float], scores}]}], planted groups, values and scores (see tff_cluster/clustering/recovery.py) one a seed.
+  contenders   [{name, kind, labels {label: kind}, client_models [int], budgets: {budget: SUMMARY}, recovery: [{truth, planted [int], measure,
+               values [float], scores}]}], planted groups, values and scores (see tff_cluster/clustering/recovery.py) one a seed, as
+               are client_models, the different models that clients have of their own.
                Clusterings with the same clusters and accuracies are one contender with several labels, joined by ' = ' in
                its name; in comparison.csv each has its lines
   pairs        [{overlapping, other, other_kinds, budget, difference: DIFFERENCE, verdict}]
@@ -145,6 +146,7 @@ def _contender(
     'name': contender.name,
     'kind': contender.kind,
     'labels': {part.name: part.kind for part in contender.each},
+    'client_models': [run.client_models for run in contender.runs],
     'budgets': {
       budget: _summary(found.summary(contender.name, budget), of_gains[budget].get(contender.name))
       for budget in found.summaries

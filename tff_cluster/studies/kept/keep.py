@@ -29,7 +29,7 @@ ORIGIN = 'written from the runs’ own files'
 _SHARES = ('accuracy', 'validation', 'worst_decile', 'at_target', 'harmed_', 'global_', 'clients_')
 _GAINS = (
   'setting', 'contender', 'kind', 'budget', 'accuracy [%]', 'worst tenth [%]', 'difference [points]', 'low [points]',
-  'high [points]', 'harmed [%]', 'verdict',
+  'high [points]', 'harmed [%]', 'verdict', 'models of clients',
 )  # fmt: skip
 _PAIRS = (
   'setting', 'budget', 'overlapping', 'other', 'difference [points]', 'low [points]', 'high [points]', 'verdict',
@@ -284,9 +284,9 @@ def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
         told = _interval(over['interval'] if over else None)
         harmed = _percent(over['harmed'] if over else None)
         accuracy, worst = _percent(summary['accuracy']['mean']), _percent(summary['worst_decile'])
-        gains.append(
-          (setting, each['name'], each['kind'], budget, accuracy, worst, *told, harmed, summary['verdict'])
-        )
+        models = round(float(np.mean(each['client_models'])), 1)
+        about = setting, each['name'], each['kind'], budget
+        gains.append((*about, accuracy, worst, *told, harmed, summary['verdict'], models))
     for pair in found['pairs']:
       told = _interval(pair['difference']['interval'])
       pairs.append((setting, pair['budget'], pair['overlapping'], pair['other'], *told, pair['verdict']))

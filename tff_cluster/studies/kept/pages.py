@@ -76,11 +76,12 @@ class Page:
     return markdown(header, lines)
 
   def gains(self, name: str, *budgets: str, setting: str = '') -> str:
-    """Returns the accuracies of a comparison beside FedAvg: difference, 95% interval, clients harmed, and the verdict if it is kept."""
-    header = ['']
-    lines: dict[str, list[str]] = {}
+    """Returns the accuracies of a comparison beside FedAvg: difference, 95% interval, clients harmed, and what else is kept, the
+    verdict and how many different models clients have of their own."""
     kept = self.results(name).lines('gains', setting=setting)
-    judged = any(line.get('verdict') for line in kept)
+    judged, counted = (any(line.get(column) for line in kept) for column in ('verdict', 'models of clients'))
+    header = ['', *(['models of clients'] if counted else [])]
+    lines: dict[str, list[str]] = {}
     for budget in budgets:
       header += [
         BUDGETS[budget],
@@ -89,7 +90,8 @@ class Page:
         *(['verdict'] if judged else []),
       ]
       for line in kept:
-        told = lines.setdefault(line['contender'], [line['contender']])
+        models = [line['models of clients']] if counted else []
+        told = lines.setdefault(line['contender'], [line['contender'], *models])
         if line['budget'] == budget:
           told += [_cell(line['accuracy'], '%'), _interval(line), _cell(line.get('harmed', ''), '%')]
           told += [line['verdict'] or '–'] if judged else []
