@@ -10,6 +10,7 @@ from sklearn import cluster as sklearn_cluster
 from tests.phases.conftest import PLAIN
 from tests.phases.test_alternation import cost, costs, cross_entropy, saved
 from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, opened
+from tff_cluster.clustering.methods import ifca
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.experiment.run_folder import RunFolder
@@ -267,3 +268,13 @@ def test_stopped_rounds_go_on_to_the_same_bits_with_what_the_server_remembers(
   assert set(rounds[2:]) == set(range(2, LAST + 1))
   assert found.keys() == expected.keys()
   assert all(np.array_equal(found[key], expected[key], equal_nan=True) for key in expected)
+
+
+def test_rounds_of_an_earlier_version_of_a_method_are_not_gone_on_with(with_momentum, monkeypatch):
+  alternation.train(with_momentum, 'ifca_3')
+  trained = with_momentum.trained
+  alternation.train(with_momentum, 'ifca_3')
+  assert with_momentum.trained == trained
+  monkeypatch.setattr(ifca.IFCA, 'revision', 1)
+  record = alternation.train(with_momentum, 'ifca_3')
+  assert with_momentum.trained == trained + record['cost'][:, 0].sum()

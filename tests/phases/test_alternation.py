@@ -28,6 +28,8 @@ CONFIG = changed(
   clusterings=(
     ClusteringConfig('hypcluster', name='from_groups', **FROM_GROUPS),
     ClusteringConfig('ifca', name='equal_from_groups', **FROM_GROUPS),
+    ClusteringConfig('fesem', name='near_from_groups', **FROM_GROUPS),
+    ClusteringConfig('fedem', name='soft_from_groups', **FROM_GROUPS),
     ClusteringConfig('hypcluster', name='one', num_clusters=1),
     ClusteringConfig('ifca', name='one_warm', num_clusters=1, start='warm'),
     IFCA,
@@ -175,9 +177,11 @@ def test_what_clients_were_sent_and_did_is_counted(finished):
   found, arrays = saved(finished, 'ifca')
   per_round = cost(finished, CLIENTS, 3 * CLIENTS, CLIENTS, rows * epochs, 3 * rows)
   assert costs(arrays) == [per_round] * LAST
-  # The first round of a start from clusters asks for no losses.
-  _, arrays = saved(finished, 'equal_from_groups')
-  assert costs(arrays)[0] == cost(finished, CLIENTS, CLIENTS, CLIENTS, rows * epochs, 0)
+  # The first round of a start from clusters trains them as they are, and asks for no losses.
+  for label in ('equal_from_groups', 'near_from_groups', 'soft_from_groups'):
+    _, arrays = saved(finished, label)
+    assert costs(arrays)[0] == cost(finished, CLIENTS, CLIENTS, CLIENTS, rows * epochs, 0)
+    np.testing.assert_array_equal(arrays['shares'][0], finished.membership('planted'))
   # Its rounds are all its own, so what Phase 1 cost is taken off.
   of_phase1 = cost(finished, *[PHASE1 * CLIENTS] * 3, PHASE1 * rows * epochs, 0)
   expected = sum([per_round] * LAST, Cost()) - of_phase1

@@ -6,7 +6,7 @@ and resumed, and what its models are measured on is the same for all of them.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -176,12 +176,17 @@ _Options = TypeVar('_Options', bound=Options)
 
 
 class Alternating(Method[_Options]):
-  """A method that alternates between clustering and training; it overrides `step`."""
+  """A method that alternates between clustering and training; it overrides `step`.
+
+  Attributes:
+    revision: Raised when a change of the method changes its rounds, so that rounds of an earlier version are not gone on with.
+  """
 
   approach = 'Alternating clustering and training'
   one_cluster = 'all clients ended with one model, so the method collapsed to FedAvg'
   draws = True
   alternates = True
+  revision: ClassVar[int] = 0
 
   def check(self, options: _Options) -> None:
     """Raises InputError where a start from a clustering names none, or a number of clusters beside it."""

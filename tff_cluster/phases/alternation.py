@@ -304,11 +304,11 @@ class _Rounds:
 
   def _determinants(self, clustering: config_lib.ClusteringConfig) -> dict[str, Json]:
     start = self._start
-    # Rounds of a user's own method, before it was changed, are not gone on with.
-    brought: dict[str, Json] = (
-      {'code': imports.code_of(type(self.method))} if imports.is_path(clustering.method) else {}
-    )
-    return brought | {
+    # Rounds of a method before it was changed are not gone on with.
+    version: dict[str, Json] = {'revision': self.method.revision} if self.method.revision else {}
+    if imports.is_path(clustering.method):
+      version['code'] = imports.code_of(type(self.method))
+    return version | {
       'method': {name: value for name, value in clustering.to_json().items() if name != 'name'},
       'clients': list(self._experiment.population.client_digests),
       'settings': self._experiment.settings,
