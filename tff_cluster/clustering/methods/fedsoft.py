@@ -11,7 +11,7 @@ Because the shares sum to 1, the pull to all models is the pull to their mixture
 
 Departures: in the authors' code a client goes on from the model that it had in the round before. Here it starts from the mixture,
 so that nobody keeps a model a client, and the clients' own models are these mixtures. With C < 1 a cluster draws C m / K of the m
-clients, at least one, so that no more train than in FedAvg; the paper has a number of its own.
+clients, at least one and no more than have a share in it, so that no more train than in FedAvg; the paper has a number of its own.
 """
 
 import dataclasses
@@ -80,7 +80,9 @@ class FedSoft(Alternating[Options]):
     names = np.argsort(federation.client_ids)
     for row, (likely, model) in enumerate(zip(importance[:, names], state.weights, strict=True)):
       generator = seeding.generator(federation.seed, 'clients of a model', digests.of_arrays(model), number)
-      weights[row, generator.choice(names, size, replace=False, p=likely / likely.sum())] = 1.0
+      # Clusters that are given may have fewer clients.
+      count = min(size, np.count_nonzero(likely))
+      weights[row, generator.choice(names, count, replace=False, p=likely / likely.sum())] = 1.0
     return weights
 
 
