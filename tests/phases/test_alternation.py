@@ -33,6 +33,7 @@ CONFIG = changed(
     ClusteringConfig('hypcluster', name='one', num_clusters=1),
     ClusteringConfig('ifca', name='one_warm', num_clusters=1, start='warm'),
     IFCA,
+    ClusteringConfig('fedsoft', name='now_and_then', num_clusters=2, estimation_interval=4),
     ClusteringConfig('planted'),
   ),
 )
@@ -254,6 +255,15 @@ def test_a_model_without_clients_stays_as_it_is_and_is_told(finished):
     record = files.load_arrays(experiment.store.root / found.rounds.artifact / f'round_{LAST:05d}.npz')
     for k in never:
       assert all(map(np.array_equal, saved_rounds.model(record, 2, k), experiment.initial_weights(k)))
+
+
+def test_old_memberships_are_told_though_everybody_took_part(finished):
+  # Of rounds 1 to 6 the first and the fifth estimate shares.
+  told = 'memberships of 8 clients were estimated up to 1 round before the last one'
+  notes = {label: finished.clustering(label).notes for label in ('now_and_then', 'ifca')}
+  assert told in notes['now_and_then'] and not any('estimated' in note for note in notes['ifca'])
+  found = finished.clustering('now_and_then').alternation
+  assert (found.oldest, found.mean_age) == (1, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -357,8 +357,8 @@ def _notes(state: State, clusters: int, last: int) -> list[str]:
   old = last - state.since
   if old.any():
     told.append(
-      f'{plural(int((old > 0).sum()), "client")} took no part in the last round; their memberships are up to '
-      f'{plural(int(old.max()), "round")} old'
+      f'memberships of {plural(int((old > 0).sum()), "client")} were estimated up to '
+      f'{plural(int(old.max()), "round")} before the last one'
     )
   return told
 
