@@ -221,6 +221,21 @@ def test_what_clients_of_fedsoft_are_sent_and_do_is_counted(of_all_clients):
   assert costs(arrays) == [cost(of_all_clients, CLIENTS, 3 * CLIENTS, CLIENTS, trained, 3 * rows)] * LAST
 
 
+def test_where_clients_make_one_step_the_attraction_of_fedsoft_changes_nothing_and_a_note_says_so(tmp_path):
+  clusterings = (
+    ClusteringConfig('fedsoft', name='pulled', num_clusters=2),
+    ClusteringConfig('fedsoft', name='free', num_clusters=2, attraction=0.0),
+  )
+  run = WholeRun(changed(CONFIG, training={'batch_size': 0}, clusterings=clusterings), tmp_path / 'run')
+  told = {
+    label: [n for n in run.clustering(label).notes if 'attraction' in n] for label in ('pulled', 'free')
+  }
+  words = 'attraction=0.1 has no effect, because a client makes one step a round'
+  assert told == {'pulled': [words], 'free': []}
+  for one, other in zip(models(run, 'pulled'), models(run, 'free'), strict=True):
+    assert all(map(np.array_equal, one, other))
+
+
 @pytest.fixture(scope='module')
 def with_momentum(tmp_path_factory):
   """An experiment whose server remembers earlier rounds, with each method twice: with three clusters, and one."""

@@ -49,7 +49,6 @@ def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.Clust
       {name: record[name] for name in ('shares', 'cost', *saved_rounds.COLUMNS)}
       | {'since': record['since'], 'first_round': np.array(rounds.first_round)},
     )
-    last = rounds.last_round
     files.save_json(
       folder.alternation(label),
       phase_files.Alternation(
@@ -60,7 +59,7 @@ def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.Clust
         cost=ended.cost,
         equal_cost=None if affordable is None else rounds.measured(affordable),
         dropped=int(record['dropped'].sum()),
-        notes=_notes(state, len(models), last),
+        notes=[*rounds.idle(), *_notes(state, len(models), rounds.last_round)],
         timing=figures(),
       ),
     )
@@ -137,6 +136,15 @@ class _Rounds:
       saved_rounds.tidy(self.folder, kept)
     self._experiment.asked += int(record['cost'][:, 0].sum())
     return _Ended(self._ended(), spent[-1], affordable)
+
+  def idle(self) -> list[str]:
+    """Returns which options of the method change nothing; they are at their defaults, else they are refused (config.py)."""
+    names = self.method.idle_in_one_step if self._experiment.config.training.is_one_step else ()
+    return [
+      f'{name}={getattr(self._options, name):g} has no effect, because a client makes one step a round'
+      for name in names
+      if getattr(self._options, name) > 0
+    ]
 
   def kept(self, affordable: equal_cost.Affordable | None) -> tuple[int, ...]:
     """Returns the rounds whose models are kept, ascending."""
