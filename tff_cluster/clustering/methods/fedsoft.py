@@ -7,8 +7,8 @@ that it drew return. Where all clients take part, none is drawn, and the mean is
 repository ycruan/FedSoft, read in November 2026).
 
 Because the shares sum to 1, the pull to all models is the pull to their mixture sum_s u_s c_s: a proximal step (FedProx, Li et al.
-2020) that starts there. Where a client makes one step a round, it pulls nowhere: a notice says so, and another strength than the
-default is refused.
+2020) that starts there. Where a client makes one step a round, nothing is pulled: a note says so, and a strength that was
+given is refused.
 
 Departures: in the authors' code a client goes on from the model that it had in the round before. Here it starts from the mixture,
 so that nobody keeps a model a client, and the clients' own models are these mixtures. With C < 1 a cluster draws C m / K of the m
