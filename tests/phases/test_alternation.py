@@ -168,9 +168,10 @@ def test_results_tell_what_the_rounds_came_to(finished, label):
   starts = {'from_groups': 'clustering', 'one_warm': 'warm', 'ifca': 'random'}
   assert told.start == starts[label]
   assert finished.clustering('planted').alternation is None
-  # The rounds are among what the run took.
+  # The rounds are among what the run took, once.
   asked = {timing.name: timing.client_rounds_asked for timing in finished.results.timing}
   assert asked[f'Clustering, {label}'] == kept['cost'][:, 0].sum()
+  assert asked[f'Phase 2, {label}'] == 0
 
 
 def test_what_clients_were_sent_and_did_is_counted(finished):
@@ -209,6 +210,16 @@ def test_newcomers_join_the_model_that_fits_their_training_rows(finished):
   assert finished.clustering('ifca').new_clients.assigned == [[int(k)] for k in expected]
 
 
+def test_a_run_asks_once_for_rounds_that_alternate(finished):
+  random = ('one', 'ifca', 'now_and_then')
+  rounds = {each.label: LAST - PHASE1 * (each.label not in random) for each in CONFIG.clusterings}
+  # FedEM trains both models in all rounds but the first, which trains the groups.
+  rounds['soft_from_groups'] += LAST - PHASE1 - 1
+  # FedAvg asks for the rounds of Phase 1 again, but finds them.
+  assert finished.done.asked == CLIENTS * (PHASE1 + LAST + sum(rounds.values()))
+  assert finished.done.trained == CLIENTS * (LAST + sum(rounds.values()))
+
+
 @pytest.mark.parametrize('stop_in', [2, 5])
 def test_a_stopped_run_goes_on_to_the_same_bits(finished, tmp_path, monkeypatch, stop_in):
   config = dataclasses.replace(CONFIG, clusterings=(IFCA,))
@@ -240,7 +251,9 @@ def test_models_that_left_the_store_are_trained_again_by_phase_2(finished, tmp_p
   before = files.load_arrays(kept)
   kept.unlink()
   run.folder.phase3('ifca').unlink()
-  assert WholeRun(config, tmp_path / 'run').clustering('ifca') == run.clustering('ifca')
+  again = WholeRun(config, tmp_path / 'run')
+  assert again.clustering('ifca') == run.clustering('ifca')
+  assert (again.done.asked, again.done.trained) == (LAST * CLIENTS, LAST * CLIENTS)
   after = files.load_arrays(kept)
   assert all(np.array_equal(before[name], after[name]) for name in before)
 

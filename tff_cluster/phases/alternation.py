@@ -41,6 +41,7 @@ def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.Clust
     rounds = _Rounds(experiment, clustering)
     ended = rounds.run()
     record, affordable = ended.record, ended.affordable
+    experiment.asked += int(record['cost'][:, 0].sum())
     state = rounds.state(record)
     models = _models(state.membership)
     membership = state.membership[models]
@@ -82,7 +83,11 @@ def load(folder: RunFolder, label: str) -> phase_files.Alternation:
 def train(experiment: live_experiment_lib.Experiment, label: str) -> saved_rounds.Record:
   """Returns the record of the last round, training what the store does not have any more."""
   clustering = next(each for each in experiment.config.clusterings if each.label == label)
-  return _Rounds(experiment, clustering).run().record
+  trained = experiment.trained
+  record = _Rounds(experiment, clustering).run().record
+  # `run` asked for all; what the store lacks is asked for again.
+  experiment.asked += experiment.trained - trained
+  return record
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,7 +139,6 @@ class _Rounds:
         if saved_rounds.keep(self.folder, number) is None:
           self._until(number)  # An earlier run had another budget.
       saved_rounds.tidy(self.folder, kept)
-    self._experiment.asked += int(record['cost'][:, 0].sum())
     return _Ended(self._ended(), spent[-1], affordable)
 
   def idle(self) -> list[str]:
