@@ -9,7 +9,7 @@ from sklearn import cluster as sklearn_cluster
 
 from tests.phases.conftest import PLAIN
 from tests.phases.test_alternation import cost, costs, cross_entropy, saved
-from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, opened
+from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, estimated, opened
 from tff_cluster.clustering.methods import ifca
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig
@@ -87,6 +87,17 @@ def test_what_clients_are_sent_and_do_is_counted(finished, name):
       count, asked = expected.trained, expected.asked * rows[cohort].sum()
       line = cost(finished, count * size, expected.sent * size, count * size, count * trained, asked)
       assert costs(arrays)[number - 1] == line
+
+
+def test_a_dry_run_counts_what_the_run_then_asks_for(finished, tmp_path):
+  with finished.opened() as experiment:
+    of_phase1 = len(experiment.trainer.cohort(experiment.everyone, 1))
+  # A run's FedAvg asks for the round of Phase 1 once more.
+  expected = finished.done.asked - of_phase1
+  assert estimated(CONFIG, tmp_path / 'new') == (expected, 0) and not (tmp_path / 'new').exists()
+  # Signatures of those who were not in its cohort are done.
+  done = expected - (CLIENTS - of_phase1)
+  assert estimated(CONFIG, finished.folder.root) == (done, done)
 
 
 def lloyd_by_hand(run, name):

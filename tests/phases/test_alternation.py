@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.phases.conftest import CLIENTS, PLAIN
-from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, opened
+from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, estimated, opened
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import phase_files
@@ -218,6 +218,8 @@ def test_a_run_asks_once_for_rounds_that_alternate(finished):
   # FedAvg asks for the rounds of Phase 1 again, but finds them.
   assert finished.done.asked == CLIENTS * (PHASE1 + LAST + sum(rounds.values()))
   assert finished.done.trained == CLIENTS * (LAST + sum(rounds.values()))
+  # A dry run counts Phase 1 once.
+  assert estimated(CONFIG, finished.folder.root) == (finished.done.trained, finished.done.trained)
 
 
 @pytest.mark.parametrize('stop_in', [2, 5])
@@ -235,6 +237,8 @@ def test_a_stopped_run_goes_on_to_the_same_bits(finished, tmp_path, monkeypatch,
   monkeypatch.setattr(federation.Clients, 'fed_avg', stopping)
   with pytest.raises(Stopped):
     WholeRun(config, tmp_path / 'run')
+  fedavg, before = LAST * CLIENTS, (stop_in - 1) * CLIENTS
+  assert estimated(config, tmp_path / 'run') == (fedavg + LAST * CLIENTS, PHASE1 * CLIENTS + before)
   again = WholeRun(config, tmp_path / 'run')
   assert rounds == [*range(1, stop_in), stop_in, *range(stop_in, LAST + 1)]
   assert again.clustering('ifca') == finished.clustering('ifca')

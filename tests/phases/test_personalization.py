@@ -7,12 +7,12 @@ import pytest
 
 from tests.federated.test_training import softmax
 from tests.phases.conftest import CLIENTS, PLAIN
-from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, opened
+from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, estimated, opened
 from tff_cluster.base import seeding
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import EvaluationConfig
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import cost_estimates, personalization, run_experiment
+from tff_cluster.phases import personalization
 from tff_cluster.storage import files, saved_rounds
 
 pytestmark = pytest.mark.tensorflow
@@ -217,14 +217,9 @@ def test_costs_are_fedavgs_and_what_clients_train_for_themselves(finished):
 
 def test_an_estimate_knows_them_before_and_after(finished, tmp_path):
   own = LAST * CLIENTS + MOST * CLIENTS + LAST * CLIENTS // 2
-
-  def estimate(run):
-    return cost_estimates.estimates([run], None, run_experiment.Silent())[0]
-
-  fresh = estimate(cost_estimates.Run('run', CONFIG, RunFolder(tmp_path / 'new')))
-  done = estimate(cost_estimates.Run('run', CONFIG, finished.folder))
-  assert (fresh.asked, fresh.stored) == (LAST * CLIENTS // 2 + own, 0)
-  assert (done.asked, done.stored) == (fresh.asked, fresh.asked)
+  expected = LAST * CLIENTS // 2 + own
+  assert estimated(CONFIG, tmp_path / 'new') == (expected, 0)
+  assert estimated(CONFIG, finished.folder.root) == (expected, expected)
 
 
 @pytest.mark.parametrize(('name', 'after'), [('ditto', 4), ('fine_tuning', 5), ('fine_tuning', 20)])

@@ -6,6 +6,7 @@ in its place, so that its cost is taken off theirs. Else they go on from Phase 1
 """
 
 import dataclasses
+import pathlib
 
 import numpy as np
 
@@ -80,6 +81,18 @@ def load(folder: RunFolder, label: str) -> phase_files.Alternation:
   return folder.load_finished(folder.alternation(label), phase_files.Alternation)
 
 
+def place(
+  experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
+) -> pathlib.Path:
+  """Returns the folder of the store that has the rounds of a clustering, whether or not it is there.
+
+  Raises:
+    InputError: if what they start from has not been made.
+    MissingArtifact: if that is not in the store any more.
+  """
+  return _Rounds(experiment, clustering).folder
+
+
 def train(experiment: live_experiment_lib.Experiment, label: str) -> saved_rounds.Record:
   """Returns the record of the last round, training what the store does not have any more."""
   clustering = next(each for each in experiment.config.clusterings if each.label == label)
@@ -110,7 +123,7 @@ class _Rounds:
 
   Attributes:
     method: Its method.
-    folder: Where the rounds are kept.
+    folder: Where the rounds are kept, once they are run.
     first_round: The round whose models they start from.
     last_round: The last one.
   """
@@ -120,16 +133,18 @@ class _Rounds:
     assert isinstance(method, Alternating)
     self.method = method
     self._options, self._experiment, self._label = clustering.options, experiment, clustering.label
-    self.first_round = 0 if self._options.start == 'random' else training.phase1_rounds
+    self.first_round = method.first_round(self._options, training.phase1_rounds)
     self.last_round = training.phase1_rounds + training.phase2_rounds
     self._clients = federation.Clients(experiment, self.first_round)
     self._budget = equal_cost.Budget(experiment)
     self._start = self._started()
     self._start_cost = self._spent_before()
-    self.folder = experiment.store.artifact('alternating', self._determinants(clustering))
+    self._named = self._determinants(clustering)
+    self.folder = experiment.store.place('alternating', self._named)
 
   def run(self) -> _Ended:
     """Runs what the store lacks; the models of the last round, and of the last one that is affordable, are kept."""
+    self._experiment.store.artifact('alternating', self._named)
     with self._experiment.store.working_on(self.folder):
       record = self._until(self.last_round)
       spent = [self._spent(record, number) for number in range(self.first_round, self.last_round + 1)]

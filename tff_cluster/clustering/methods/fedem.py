@@ -42,6 +42,7 @@ class FedEM(Alternating[Options]):
   options_type = Options
   overlaps = True
   joins_predictions = True
+  trains_all = True
   revision = 1
 
   def step(self, options: Options, federation: Federation, state: State, number: int) -> State:
