@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.conftest import clients_of_runs, make_population
 from tests.phases.conftest import CLIENTS, PLAIN
 from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, estimated, opened
 from tff_cluster.base.cost import Cost
@@ -50,12 +51,12 @@ def saved(run, label):
   return found, files.load_arrays(run.folder.memberships(label))
 
 
-def models(run, label):
+def models(run, label, last=LAST):
   """Returns the models of a clustering's clusters after the last round."""
   phase2 = run.folder.load_finished(run.folder.phase2(label), phase_files.Phase2)
   return [
     saved_rounds.model(
-      files.load_arrays(run.folder.store / each.artifact / f'round_{LAST:05d}.npz'), 2, each.position
+      files.load_arrays(run.folder.store / each.artifact / f'round_{last:05d}.npz'), 2, each.position
     )
     for each in phase2.trajectories
   ]
@@ -220,6 +221,39 @@ def test_a_run_asks_once_for_rounds_that_alternate(finished):
   assert finished.done.trained == CLIENTS * (LAST + sum(rounds.values()))
   # A dry run counts Phase 1 once.
   assert estimated(CONFIG, finished.folder.root) == (finished.done.trained, finished.done.trained)
+
+
+@pytest.fixture(scope='module')
+def uneven(tmp_path_factory):
+  """A run whose second group learns nothing, because its training labels are drawn at random."""
+  population = make_population(clients=8, rows=30)
+  groups, rows = np.repeat(np.eye(2), 4, axis=1), population.train
+  y = rows.y.copy()
+  y[rows.offsets[4] :] = np.random.default_rng(0).integers(3, size=len(y) - rows.offsets[4])
+  population = dataclasses.replace(population, train=dataclasses.replace(rows, y=y), truths={'group': groups})
+  from_groups = tuple(ClusteringConfig(name, **FROM_GROUPS) for name in ('ifca', 'fedem', 'fedsoft'))
+  config = changed(
+    PLAIN,
+    training={'phase1_rounds': 1, 'phase2_rounds': 2},
+    clusterings=(*from_groups, CONFIG.clusterings[-1]),
+  )
+  with clients_of_runs(population):
+    return WholeRun(config, tmp_path_factory.mktemp('uneven') / 'run')
+
+
+@pytest.mark.parametrize('label', ['ifca', 'fedem', 'fedsoft'])
+def test_models_weigh_as_they_are_right_on_validation_rows_of_all_who_have_a_share(uneven, label):
+  clustering, population = uneven.clustering(label), uneven.population
+  best = []
+  for (kernel, bias), members in zip(models(uneven, label, 3), clustering.clusters, strict=True):
+    rows = [population.validation.client(population.client_ids.index(client)) for client in members]
+    x, y = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    best.append(np.mean((x.astype(np.float64) @ kernel + bias).argmax(axis=1) == y))
+  assert clustering.best_validation == pytest.approx(best)
+  assert max(best) > min(best) + 0.1
+  found = {name: clustering.evaluations[name] for name in ('weighted', 'average')}
+  np.testing.assert_allclose(np.ravel(found['weighted'].mixing), np.array(best) / sum(best))
+  assert found['weighted'].mixing != found['average'].mixing
 
 
 @pytest.mark.parametrize('stop_in', [2, 5])
