@@ -165,6 +165,10 @@ NOT_TOGETHER = [
   ({'training': {'server_learning_rate': 0}}, 'server_learning_rate=0.0: must be above 0'),
   ({'training': {'proximal_mu': 1, 'batch_size': 0}}, 'proximal_mu=1.0 has no effect with batch_size=0 and local_epochs=1'),
   ({'training': {'client_optimizer': 'momentum', 'batch_size': 0}}, 'client_optimizer=momentum has no effect with batch_size=0'),
+  (
+    {'training': {'batch_size': 0}, 'clusterings': [{'method': 'fedsoft', 'attraction': 0.5}]},
+    'attraction=0.5 has no effect with batch_size=0 and local_epochs=1',
+  ),
   ({'evaluation': {'num_folds': 1}}, 'at least 2 folds'),
 ]  # fmt: skip
 
@@ -175,6 +179,14 @@ def test_what_does_not_fit_together(value, message):
     ExperimentConfig.from_json(value)
   assert message in str(caught.value)
   assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+  ('training', 'options'),
+  [({'batch_size': 0}, {}), ({'batch_size': 0}, {'attraction': 0}), ({}, {'attraction': 0.5})],
+)
+def test_an_attraction_that_was_not_given_or_has_an_effect_is_no_error(training, options):
+  ExperimentConfig.from_json({'training': training, 'clusterings': [{'method': 'fedsoft', **options}]})
 
 
 def test_angles_are_quarter_turns_up_to_four_groups_and_even_parts_of_a_turn_beyond():

@@ -9,7 +9,8 @@ from sklearn import cluster as sklearn_cluster
 
 from tests.phases.conftest import PLAIN
 from tests.phases.test_alternation import cost, costs, cross_entropy, saved
-from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, opened
+from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, estimated, opened
+from tff_cluster.clustering.methods import ifca
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.experiment.run_folder import RunFolder
@@ -86,6 +87,17 @@ def test_what_clients_are_sent_and_do_is_counted(finished, name):
       count, asked = expected.trained, expected.asked * rows[cohort].sum()
       line = cost(finished, count * size, expected.sent * size, count * size, count * trained, asked)
       assert costs(arrays)[number - 1] == line
+
+
+def test_a_dry_run_counts_what_the_run_then_asks_for(finished, tmp_path):
+  with finished.opened() as experiment:
+    of_phase1 = len(experiment.trainer.cohort(experiment.everyone, 1))
+  # A run's FedAvg asks for the round of Phase 1 once more.
+  expected = finished.done.asked - of_phase1
+  assert estimated(CONFIG, tmp_path / 'new') == (expected, 0) and not (tmp_path / 'new').exists()
+  # Signatures of those who were not in its cohort are done.
+  done = expected - (CLIENTS - of_phase1)
+  assert estimated(CONFIG, finished.folder.root) == (done, done)
 
 
 def lloyd_by_hand(run, name):
@@ -220,6 +232,21 @@ def test_what_clients_of_fedsoft_are_sent_and_do_is_counted(of_all_clients):
   assert costs(arrays) == [cost(of_all_clients, CLIENTS, 3 * CLIENTS, CLIENTS, trained, 3 * rows)] * LAST
 
 
+def test_where_clients_make_one_step_the_attraction_of_fedsoft_changes_nothing_and_a_note_says_so(tmp_path):
+  clusterings = (
+    ClusteringConfig('fedsoft', name='pulled', num_clusters=2),
+    ClusteringConfig('fedsoft', name='free', num_clusters=2, attraction=0.0),
+  )
+  run = WholeRun(changed(CONFIG, training={'batch_size': 0}, clusterings=clusterings), tmp_path / 'run')
+  told = {
+    label: [n for n in run.clustering(label).notes if 'attraction' in n] for label in ('pulled', 'free')
+  }
+  words = 'attraction=0.1 has no effect, because a client makes one step a round'
+  assert told == {'pulled': [words], 'free': []}
+  for one, other in zip(models(run, 'pulled'), models(run, 'free'), strict=True):
+    assert all(map(np.array_equal, one, other))
+
+
 @pytest.fixture(scope='module')
 def with_momentum(tmp_path_factory):
   """An experiment whose server remembers earlier rounds, with each method twice: with three clusters, and one."""
@@ -267,3 +294,13 @@ def test_stopped_rounds_go_on_to_the_same_bits_with_what_the_server_remembers(
   assert set(rounds[2:]) == set(range(2, LAST + 1))
   assert found.keys() == expected.keys()
   assert all(np.array_equal(found[key], expected[key], equal_nan=True) for key in expected)
+
+
+def test_rounds_of_an_earlier_version_of_a_method_are_not_gone_on_with(with_momentum, monkeypatch):
+  alternation.train(with_momentum, 'ifca_3')
+  trained = with_momentum.trained
+  alternation.train(with_momentum, 'ifca_3')
+  assert with_momentum.trained == trained
+  monkeypatch.setattr(ifca.IFCA, 'revision', 1)
+  record = alternation.train(with_momentum, 'ifca_3')
+  assert with_momentum.trained == trained + record['cost'][:, 0].sum()

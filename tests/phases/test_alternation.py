@@ -6,8 +6,9 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.conftest import clients_of_runs, make_population
 from tests.phases.conftest import CLIENTS, PLAIN
-from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, opened
+from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, estimated, opened
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import phase_files
@@ -28,9 +29,12 @@ CONFIG = changed(
   clusterings=(
     ClusteringConfig('hypcluster', name='from_groups', **FROM_GROUPS),
     ClusteringConfig('ifca', name='equal_from_groups', **FROM_GROUPS),
+    ClusteringConfig('fesem', name='near_from_groups', **FROM_GROUPS),
+    ClusteringConfig('fedem', name='soft_from_groups', **FROM_GROUPS),
     ClusteringConfig('hypcluster', name='one', num_clusters=1),
     ClusteringConfig('ifca', name='one_warm', num_clusters=1, start='warm'),
     IFCA,
+    ClusteringConfig('fedsoft', name='now_and_then', num_clusters=2, estimation_interval=4),
     ClusteringConfig('planted'),
   ),
 )
@@ -47,12 +51,12 @@ def saved(run, label):
   return found, files.load_arrays(run.folder.memberships(label))
 
 
-def models(run, label):
+def models(run, label, last=LAST):
   """Returns the models of a clustering's clusters after the last round."""
   phase2 = run.folder.load_finished(run.folder.phase2(label), phase_files.Phase2)
   return [
     saved_rounds.model(
-      files.load_arrays(run.folder.store / each.artifact / f'round_{LAST:05d}.npz'), 2, each.position
+      files.load_arrays(run.folder.store / each.artifact / f'round_{last:05d}.npz'), 2, each.position
     )
     for each in phase2.trajectories
   ]
@@ -165,9 +169,10 @@ def test_results_tell_what_the_rounds_came_to(finished, label):
   starts = {'from_groups': 'clustering', 'one_warm': 'warm', 'ifca': 'random'}
   assert told.start == starts[label]
   assert finished.clustering('planted').alternation is None
-  # The rounds are among what the run took.
+  # The rounds are among what the run took, once.
   asked = {timing.name: timing.client_rounds_asked for timing in finished.results.timing}
   assert asked[f'Clustering, {label}'] == kept['cost'][:, 0].sum()
+  assert asked[f'Phase 2, {label}'] == 0
 
 
 def test_what_clients_were_sent_and_did_is_counted(finished):
@@ -175,9 +180,11 @@ def test_what_clients_were_sent_and_did_is_counted(finished):
   found, arrays = saved(finished, 'ifca')
   per_round = cost(finished, CLIENTS, 3 * CLIENTS, CLIENTS, rows * epochs, 3 * rows)
   assert costs(arrays) == [per_round] * LAST
-  # The first round of a start from clusters asks for no losses.
-  _, arrays = saved(finished, 'equal_from_groups')
-  assert costs(arrays)[0] == cost(finished, CLIENTS, CLIENTS, CLIENTS, rows * epochs, 0)
+  # The first round of a start from clusters trains them as they are, and asks for no losses.
+  for label in ('equal_from_groups', 'near_from_groups', 'soft_from_groups'):
+    _, arrays = saved(finished, label)
+    assert costs(arrays)[0] == cost(finished, CLIENTS, CLIENTS, CLIENTS, rows * epochs, 0)
+    np.testing.assert_array_equal(arrays['shares'][0], finished.membership('planted'))
   # Its rounds are all its own, so what Phase 1 cost is taken off.
   of_phase1 = cost(finished, *[PHASE1 * CLIENTS] * 3, PHASE1 * rows * epochs, 0)
   expected = sum([per_round] * LAST, Cost()) - of_phase1
@@ -204,6 +211,51 @@ def test_newcomers_join_the_model_that_fits_their_training_rows(finished):
   assert finished.clustering('ifca').new_clients.assigned == [[int(k)] for k in expected]
 
 
+def test_a_run_asks_once_for_rounds_that_alternate(finished):
+  random = ('one', 'ifca', 'now_and_then')
+  rounds = {each.label: LAST - PHASE1 * (each.label not in random) for each in CONFIG.clusterings}
+  # FedEM trains both models in all rounds but the first, which trains the groups.
+  rounds['soft_from_groups'] += LAST - PHASE1 - 1
+  # FedAvg asks for the rounds of Phase 1 again, but finds them.
+  assert finished.done.asked == CLIENTS * (PHASE1 + LAST + sum(rounds.values()))
+  assert finished.done.trained == CLIENTS * (LAST + sum(rounds.values()))
+  # A dry run counts Phase 1 once.
+  assert estimated(CONFIG, finished.folder.root) == (finished.done.trained, finished.done.trained)
+
+
+@pytest.fixture(scope='module')
+def uneven(tmp_path_factory):
+  """A run whose second group learns nothing, because its training labels are drawn at random."""
+  population = make_population(clients=8, rows=30)
+  groups, rows = np.repeat(np.eye(2), 4, axis=1), population.train
+  y = rows.y.copy()
+  y[rows.offsets[4] :] = np.random.default_rng(0).integers(3, size=len(y) - rows.offsets[4])
+  population = dataclasses.replace(population, train=dataclasses.replace(rows, y=y), truths={'group': groups})
+  from_groups = tuple(ClusteringConfig(name, **FROM_GROUPS) for name in ('ifca', 'fedem', 'fedsoft'))
+  config = changed(
+    PLAIN,
+    training={'phase1_rounds': 1, 'phase2_rounds': 2},
+    clusterings=(*from_groups, CONFIG.clusterings[-1]),
+  )
+  with clients_of_runs(population):
+    return WholeRun(config, tmp_path_factory.mktemp('uneven') / 'run')
+
+
+@pytest.mark.parametrize('label', ['ifca', 'fedem', 'fedsoft'])
+def test_models_weigh_as_they_are_right_on_validation_rows_of_all_who_have_a_share(uneven, label):
+  clustering, population = uneven.clustering(label), uneven.population
+  best = []
+  for (kernel, bias), members in zip(models(uneven, label, 3), clustering.clusters, strict=True):
+    rows = [population.validation.client(population.client_ids.index(client)) for client in members]
+    x, y = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    best.append(np.mean((x.astype(np.float64) @ kernel + bias).argmax(axis=1) == y))
+  assert clustering.best_validation == pytest.approx(best)
+  assert max(best) > min(best) + 0.1
+  found = {name: clustering.evaluations[name] for name in ('weighted', 'average')}
+  np.testing.assert_allclose(np.ravel(found['weighted'].mixing), np.array(best) / sum(best))
+  assert found['weighted'].mixing != found['average'].mixing
+
+
 @pytest.mark.parametrize('stop_in', [2, 5])
 def test_a_stopped_run_goes_on_to_the_same_bits(finished, tmp_path, monkeypatch, stop_in):
   config = dataclasses.replace(CONFIG, clusterings=(IFCA,))
@@ -219,6 +271,8 @@ def test_a_stopped_run_goes_on_to_the_same_bits(finished, tmp_path, monkeypatch,
   monkeypatch.setattr(federation.Clients, 'fed_avg', stopping)
   with pytest.raises(Stopped):
     WholeRun(config, tmp_path / 'run')
+  fedavg, before = LAST * CLIENTS, (stop_in - 1) * CLIENTS
+  assert estimated(config, tmp_path / 'run') == (fedavg + LAST * CLIENTS, PHASE1 * CLIENTS + before)
   again = WholeRun(config, tmp_path / 'run')
   assert rounds == [*range(1, stop_in), stop_in, *range(stop_in, LAST + 1)]
   assert again.clustering('ifca') == finished.clustering('ifca')
@@ -235,7 +289,9 @@ def test_models_that_left_the_store_are_trained_again_by_phase_2(finished, tmp_p
   before = files.load_arrays(kept)
   kept.unlink()
   run.folder.phase3('ifca').unlink()
-  assert WholeRun(config, tmp_path / 'run').clustering('ifca') == run.clustering('ifca')
+  again = WholeRun(config, tmp_path / 'run')
+  assert again.clustering('ifca') == run.clustering('ifca')
+  assert (again.done.asked, again.done.trained) == (LAST * CLIENTS, LAST * CLIENTS)
   after = files.load_arrays(kept)
   assert all(np.array_equal(before[name], after[name]) for name in before)
 
@@ -250,6 +306,15 @@ def test_a_model_without_clients_stays_as_it_is_and_is_told(finished):
     record = files.load_arrays(experiment.store.root / found.rounds.artifact / f'round_{LAST:05d}.npz')
     for k in never:
       assert all(map(np.array_equal, saved_rounds.model(record, 2, k), experiment.initial_weights(k)))
+
+
+def test_old_memberships_are_told_though_everybody_took_part(finished):
+  # Of rounds 1 to 6 the first and the fifth estimate shares.
+  told = 'memberships of 8 clients were estimated up to 1 round before the last one'
+  notes = {label: finished.clustering(label).notes for label in ('now_and_then', 'ifca')}
+  assert told in notes['now_and_then'] and not any('estimated' in note for note in notes['ifca'])
+  found = finished.clustering('now_and_then').alternation
+  assert (found.oldest, found.mean_age) == (1, 1.0)
 
 
 @pytest.mark.parametrize(

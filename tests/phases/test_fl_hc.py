@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from scipy.cluster import hierarchy
 
-from tests.phases import one_worker
 from tests.phases.conftest import CLIENTS, PHASE1, PHASE2, PLAIN
-from tests.phases.whole_run import WholeRun, changed
+from tests.phases.whole_run import WholeRun, changed, estimated
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig, EvaluationConfig, ExperimentConfig
-from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import cost_estimates, evaluation, run_experiment, threshold_choice
+from tff_cluster.phases import evaluation, threshold_choice
 
 pytestmark = pytest.mark.tensorflow
 
@@ -145,11 +143,8 @@ def test_a_late_choice_counts_every_round_of_the_cuts_that_were_not_kept_and_tra
 
 def test_an_estimate_counts_the_rounds_of_each_cut_once(tmp_path):
   config = changed(LATE, clusterings=LATE.clusterings[2:])
-  with one_worker.kept():
-    run = cost_estimates.Run('late', config, RunFolder(tmp_path / 'run'))
-    (estimate,) = cost_estimates.estimates([run], None, run_experiment.Silent())
   # FedAvg has nine rounds of 4 clients. All 8 send an update. Cuts into 1, 2 and 4 train 4 clients a round, that into 8 all of them.
-  assert (estimate.asked, estimate.stored) == (9 * 4 + 8 + 8 * (4 + 4 + 4 + 8), 0)
+  assert estimated(config, tmp_path / 'run') == (9 * 4 + 8 + 8 * (4 + 4 + 4 + 8), 0)
 
 
 def test_a_client_exactly_at_the_target_has_reached_it(finished):

@@ -7,12 +7,13 @@ import pytest
 
 from tests.federated.test_training import softmax
 from tests.phases.conftest import CLIENTS, PLAIN
-from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, opened
+from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, estimated, opened
 from tff_cluster.base import seeding
+from tff_cluster.base.cost import Cost
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import EvaluationConfig
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import cost_estimates, personalization, run_experiment
+from tff_cluster.phases import personalization
 from tff_cluster.storage import files, saved_rounds
 
 pytestmark = pytest.mark.tensorflow
@@ -198,33 +199,38 @@ def test_ditto_that_is_pulled_hard_is_one_step_away_from_what_it_received(whole)
 
 
 def test_costs_are_fedavgs_and_what_clients_train_for_themselves(finished):
-  size, cohort = finished.results.training.model_bytes, CLIENTS // 2
-  shared = (LAST - PHASE1) * cohort
-  costs = {each.name: each.cost for each in finished.results.personalized}
+  size, population = finished.results.training.model_bytes, finished.population
+  rows, measured = population.train.counts, population.validation.counts.sum()
+  with finished.opened() as experiment:
+    cohorts = [experiment.trainer.cohort(np.arange(CLIENTS), number + 1) for number in range(LAST)]
+  before, shared, everyone = sum(map(len, cohorts[:PHASE1])), sum(map(len, cohorts[PHASE1:])), rows.sum()
+
+  def visited(some):
+    return sum(rows[cohort].sum() for cohort in some) * CONFIG.training.local_epochs
+
+  # Of all rounds, less what FedAvg costs in Phase 1.
   expected = {
-    'local': ((LAST - PHASE1) * CLIENTS, 0),
-    'fine_tuning': (shared + MOST * CLIENTS, shared),
-    'ditto': (2 * shared, shared),
+    'local': (LAST * CLIENTS - before, -before, LAST * everyone - visited(cohorts[:PHASE1]), 0),
+    'fine_tuning': (
+      shared + MOST * CLIENTS,
+      shared,
+      visited(cohorts[PHASE1:]) + MOST * everyone,
+      (MOST + 1) * measured,
+    ),
+    'ditto': (shared + before + shared, shared, visited(cohorts[PHASE1:]) + visited(cohorts), 0),
   }
-  assert list(costs) == list(expected)
-  for name, (client_rounds, sent) in expected.items():
-    cost = costs[name]
-    assert (cost.client_rounds, cost.models_up, cost.models_down) == (client_rounds, sent, sent)
-    assert cost.bytes_up == cost.bytes_down == sent * size
-  rows, epochs = finished.population.train.counts.sum(), finished.config.training.local_epochs
-  assert costs['local'].rows_trained == (LAST - PHASE1) * rows * epochs
+  costs = {each.name: each.cost for each in finished.results.personalized}
+  assert costs == {
+    name: Cost(trained, sent, sent, sent * size, sent * size, int(visits), int(forward))
+    for name, (trained, sent, visits, forward) in expected.items()
+  }
 
 
 def test_an_estimate_knows_them_before_and_after(finished, tmp_path):
   own = LAST * CLIENTS + MOST * CLIENTS + LAST * CLIENTS // 2
-
-  def estimate(run):
-    return cost_estimates.estimates([run], None, run_experiment.Silent())[0]
-
-  fresh = estimate(cost_estimates.Run('run', CONFIG, RunFolder(tmp_path / 'new')))
-  done = estimate(cost_estimates.Run('run', CONFIG, finished.folder))
-  assert (fresh.asked, fresh.stored) == (LAST * CLIENTS // 2 + own, 0)
-  assert (done.asked, done.stored) == (fresh.asked, fresh.asked)
+  expected = LAST * CLIENTS // 2 + own
+  assert estimated(CONFIG, tmp_path / 'new') == (expected, 0)
+  assert estimated(CONFIG, finished.folder.root) == (expected, expected)
 
 
 @pytest.mark.parametrize(('name', 'after'), [('ditto', 4), ('fine_tuning', 5), ('fine_tuning', 20)])

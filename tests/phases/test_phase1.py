@@ -22,8 +22,10 @@ ROUNDS = PHASE1 + PHASE2
 def test_every_client_alone(planted):
   (local,) = planted.results.personalized
   assert (local.name, local.title, local.round) == ('local', 'every client alone', ROUNDS)
-  rows = int(planted.population.train.counts.sum())
-  assert local.cost == Cost(client_rounds=CLIENTS * PHASE2, rows_trained=rows * PHASE2)
+  rows, sent = int(planted.population.train.counts.sum()), CLIENTS * PHASE1
+  size = sent * planted.results.training.model_bytes
+  # Of all rounds, less those of Phase 1, in which all clients take part and send.
+  assert local.cost == Cost(CLIENTS * PHASE2, -sent, -sent, -size, -size, rows * PHASE2)
   assert local.history.rounds == list(range(1, ROUNDS + 1))
   accuracy = local.evaluation.client_accuracy
   with planted.opened() as experiment:

@@ -13,7 +13,7 @@ from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data import saved
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import run_experiment, session
+from tff_cluster.phases import cost_estimates, run_experiment, session
 from tff_cluster.storage import files
 
 
@@ -92,6 +92,14 @@ def opened(folder, config) -> Iterator:
   """Yields a run's experiment for training."""
   with one_worker.kept(), session.opened(folder, config, run_experiment.Silent()) as experiment:
     yield experiment
+
+
+def estimated(config, path):
+  """Returns what a dry run says of a run: client-rounds asked for, and those that are stored."""
+  with one_worker.kept():
+    run = cost_estimates.Run('run', config, RunFolder(path))
+    (found,) = cost_estimates.estimates([run], None, run_experiment.Silent())
+  return found.asked, found.stored
 
 
 def accuracy(weights, split, client):

@@ -34,7 +34,10 @@ def _found(**changes):
     ({'changed': [0, 0, 0, 0]}, 'no client changed its model after the first of them.'),
     ({'start': 'random'}, 'with 3 models that started from random initial models;'),
     ({'start': 'clustering'}, 'that started from the clusters of ward;'),
-    ({'oldest': 3, 'mean_age': 1.25}, 'at the end it is up to 3 rounds old, 1.2 on average.'),
+    (
+      {'oldest': 3, 'mean_age': 1.25},
+      'Memberships were estimated up to 3 rounds before the last one, 1.2 on average.',
+    ),
   ],
 )
 def test_the_story_of_the_rounds(changes, words):

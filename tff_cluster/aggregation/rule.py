@@ -31,7 +31,8 @@ class Clusters:
 
   Attributes:
     membership: float64[clusters, clients], 1 where the client is a member, else 0.
-    best_validation: float64[clusters], highest accuracy that a cluster's model attained on its members' validation rows.
+    best_validation: float64[clusters], highest accuracy that a cluster's model attained on its members' validation rows; of a
+      method that alternates, that of the last round.
     train_rows: int64[clients], training rows of each client.
     validation_rows: int64[clients], its validation rows.
     measured: Measures the cluster models on validation rows; called once, by the first rule that asks.

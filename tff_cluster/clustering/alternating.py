@@ -6,7 +6,7 @@ and resumed, and what its models are measured on is the same for all of them.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -176,12 +176,19 @@ _Options = TypeVar('_Options', bound=Options)
 
 
 class Alternating(Method[_Options]):
-  """A method that alternates between clustering and training; it overrides `step`."""
+  """A method that alternates between clustering and training; it overrides `step`.
+
+  Attributes:
+    revision: Raised when a change of the method changes its rounds, so that rounds of an earlier version are not gone on with.
+    trains_all: Whether a client trains all models in a round; else one, be it a mean of several.
+  """
 
   approach = 'Alternating clustering and training'
   one_cluster = 'all clients ended with one model, so the method collapsed to FedAvg'
   draws = True
   alternates = True
+  revision: ClassVar[int] = 0
+  trains_all: ClassVar[bool] = False
 
   def check(self, options: _Options) -> None:
     """Raises InputError where a start from a clustering names none, or a number of clusters beside it."""
@@ -208,6 +215,10 @@ class Alternating(Method[_Options]):
   def told_number(self, options: _Options) -> int | None:
     """Returns the number of clusters, where the start does not give it."""
     return None if options.start == 'clustering' else options.num_clusters
+
+  def first_round(self, options: _Options, phase1_rounds: int) -> int:
+    """Returns the round whose models its rounds start from; random ones stand before round 1."""
+    return 0 if options.start == 'random' else phase1_rounds
 
   def step(self, options: _Options, federation: Federation, state: State, number: int) -> State:
     """Returns the state after a round, from that before it."""

@@ -107,6 +107,7 @@ class Method(Generic[Options]):
       clustering/alternating.py.
     joins_predictions: Whether a client that has shares in several models predicts with the mean of their probabilities,
       weighted by its shares; else with the mean of their weights.
+    idle_in_one_step: Its numbers that change nothing where a client makes one step a round.
   """
 
   name: ClassVar[str] = ''
@@ -123,6 +124,7 @@ class Method(Generic[Options]):
   one_cluster: ClassVar[str] = 'this is FedAvg restarted, not a clustering'
   alternates: ClassVar[bool] = False
   joins_predictions: ClassVar[bool] = False
+  idle_in_one_step: ClassVar[tuple[str, ...]] = ()
 
   @property
   def splits(self) -> bool:

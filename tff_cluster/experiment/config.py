@@ -54,7 +54,7 @@ class ExperimentConfig:
     for section in (self.data, self.training, *self.clusterings, self.evaluation):
       validate(section)
     _check_model_name(self.training.model)
-    _check_single_step(self.training)
+    _check_one_step(self)
     rules.added(self.evaluation.aggregation)
     # Labels name folders, and some file systems do not tell a from A.
     labels = [clustering.label.lower() for clustering in self.clusterings]
@@ -253,19 +253,23 @@ def _check_angles(data: DataConfig) -> None:
   _ = data.degrees
 
 
-def _check_single_step(training: TrainingConfig) -> None:
-  """Refuses what has no effect where a client makes one step a round: no velocity, and no distance to where it started."""
-  if training.batch_size or training.local_epochs > 1:
+def _check_one_step(config: ExperimentConfig) -> None:
+  """Refuses what was given and has no effect where a client makes one step a round."""
+  training = config.training
+  if not training.is_one_step:
     return
-  for name, idle in (
-    ('client_optimizer', training.client_optimizer == 'momentum'),
-    ('proximal_mu', training.proximal_mu > 0),
-  ):
-    if idle:
-      raise InputError(
-        f'{argument(name, getattr(training, name))} has no effect with {argument("batch_size", 0)} and '
-        f'{argument("local_epochs", 1)}, where a client makes one step a round; give batches or more epochs'
-      )
+  idle: list[tuple[str, Any]] = []
+  if training.client_optimizer == 'momentum':
+    idle.append(('client_optimizer', training.client_optimizer))
+  if training.proximal_mu > 0:
+    idle.append(('proximal_mu', training.proximal_mu))
+  for clustering in config.clusterings:
+    idle += [(n, v) for n, v in clustering.given if n in clustering.rule.idle_in_one_step and v > 0]
+  for name, value in idle:
+    raise InputError(
+      f'{argument(name, value)} has no effect with {argument("batch_size", 0)} and {argument("local_epochs", 1)}, '
+      'where a client makes one step a round; give batches or more epochs'
+    )
 
 
 def _check_model_name(model: str) -> None:

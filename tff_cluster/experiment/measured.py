@@ -76,8 +76,9 @@ class Personalized(records.Record):
     model: What a client's model is, in words.
     round: The round whose models were measured; with fine-tuning, whose rounds come after FedAvg's last one, the one that was
       chosen.
-    cost: Of Phase 2: of FedAvg's rounds where it stands on them, and of what clients train for themselves, which is sent to
-      nobody; with fine-tuning all rounds that were tried.
+    cost: Of all rounds, less FedAvg's in Phase 1: of FedAvg's rounds where it stands on them, and of what clients train for
+      themselves, which is sent to nobody; with fine-tuning all rounds that were tried, and measuring each on validation rows.
+      Alone, what is sent is below 0, because what Phase 1 sent is taken off.
     history: From round 1 on; with fine-tuning from FedAvg's last round to the last that was tried.
     evaluation: Each client with the model of its own.
     dropped_updates: Updates that were not finite; the client stays with the model that it has.

@@ -147,7 +147,8 @@ class Clustering(records.Record):
       Of a method that alternates and starts from new models all its rounds, less those of Phase 1, in whose place they begin;
       at equal cost it can be below 0 in what the budget does not count.
     history: Of Phase 2.
-    best_validation: [clusters], highest validation accuracy that each cluster's model attained.
+    best_validation: [clusters], highest accuracy that each cluster's model attained on its members' validation rows; of a method
+      that alternates that of the last round's model on those of all who have a share in it.
     cluster_scores: Of the models as trained ('unblended'), and as each rule with `of_clusters` makes them, by its name.
     evaluations: By rule: the mixing rules of aggregation/rules/, and those of Results.rules. Rules of predictions have no
       `mixing`, and None for every loss.

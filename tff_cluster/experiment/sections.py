@@ -126,6 +126,11 @@ class TrainingConfig:
   )
 
   @property
+  def is_one_step(self) -> bool:
+    """Whether a client makes one step a round, so that there is no velocity, and no distance to where it started."""
+    return self.batch_size == 0 and self.local_epochs == 1
+
+  @property
   def optimization(self) -> dict[str, str | float]:
     """What clients and server do otherwise than in plain federated averaging, by field; empty for that."""
     found = {}

@@ -6,6 +6,7 @@ in its place, so that its cost is taken off theirs. Else they go on from Phase 1
 """
 
 import dataclasses
+import pathlib
 
 import numpy as np
 
@@ -41,6 +42,7 @@ def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.Clust
     rounds = _Rounds(experiment, clustering)
     ended = rounds.run()
     record, affordable = ended.record, ended.affordable
+    experiment.asked += int(record['cost'][:, 0].sum())
     state = rounds.state(record)
     models = _models(state.membership)
     membership = state.membership[models]
@@ -49,7 +51,6 @@ def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.Clust
       {name: record[name] for name in ('shares', 'cost', *saved_rounds.COLUMNS)}
       | {'since': record['since'], 'first_round': np.array(rounds.first_round)},
     )
-    last = rounds.last_round
     files.save_json(
       folder.alternation(label),
       phase_files.Alternation(
@@ -60,7 +61,7 @@ def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.Clust
         cost=ended.cost,
         equal_cost=None if affordable is None else rounds.measured(affordable),
         dropped=int(record['dropped'].sum()),
-        notes=_notes(state, len(models), last),
+        notes=[*rounds.idle(), *_notes(state, len(models), rounds.last_round)],
         timing=figures(),
       ),
     )
@@ -80,10 +81,26 @@ def load(folder: RunFolder, label: str) -> phase_files.Alternation:
   return folder.load_finished(folder.alternation(label), phase_files.Alternation)
 
 
+def place(
+  experiment: live_experiment_lib.Experiment, clustering: config_lib.ClusteringConfig
+) -> pathlib.Path:
+  """Returns the folder of the store that has the rounds of a clustering, whether or not it is there.
+
+  Raises:
+    InputError: if what they start from has not been made.
+    MissingArtifact: if that is not in the store any more.
+  """
+  return _Rounds(experiment, clustering).folder
+
+
 def train(experiment: live_experiment_lib.Experiment, label: str) -> saved_rounds.Record:
   """Returns the record of the last round, training what the store does not have any more."""
   clustering = next(each for each in experiment.config.clusterings if each.label == label)
-  return _Rounds(experiment, clustering).run().record
+  trained = experiment.trained
+  record = _Rounds(experiment, clustering).run().record
+  # `run` asked for all; what the store lacks is asked for again.
+  experiment.asked += experiment.trained - trained
+  return record
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,7 +123,7 @@ class _Rounds:
 
   Attributes:
     method: Its method.
-    folder: Where the rounds are kept.
+    folder: Where the rounds are kept, once they are run.
     first_round: The round whose models they start from.
     last_round: The last one.
   """
@@ -116,16 +133,18 @@ class _Rounds:
     assert isinstance(method, Alternating)
     self.method = method
     self._options, self._experiment, self._label = clustering.options, experiment, clustering.label
-    self.first_round = 0 if self._options.start == 'random' else training.phase1_rounds
+    self.first_round = method.first_round(self._options, training.phase1_rounds)
     self.last_round = training.phase1_rounds + training.phase2_rounds
     self._clients = federation.Clients(experiment, self.first_round)
     self._budget = equal_cost.Budget(experiment)
     self._start = self._started()
     self._start_cost = self._spent_before()
-    self.folder = experiment.store.artifact('alternating', self._determinants(clustering))
+    self._named = self._determinants(clustering)
+    self.folder = experiment.store.place('alternating', self._named)
 
   def run(self) -> _Ended:
     """Runs what the store lacks; the models of the last round, and of the last one that is affordable, are kept."""
+    self._experiment.store.artifact('alternating', self._named)
     with self._experiment.store.working_on(self.folder):
       record = self._until(self.last_round)
       spent = [self._spent(record, number) for number in range(self.first_round, self.last_round + 1)]
@@ -135,8 +154,16 @@ class _Rounds:
         if saved_rounds.keep(self.folder, number) is None:
           self._until(number)  # An earlier run had another budget.
       saved_rounds.tidy(self.folder, kept)
-    self._experiment.asked += int(record['cost'][:, 0].sum())
     return _Ended(self._ended(), spent[-1], affordable)
+
+  def idle(self) -> list[str]:
+    """Returns which options of the method change nothing; they are at their defaults, else they are refused (config.py)."""
+    names = self.method.idle_in_one_step if self._experiment.config.training.is_one_step else ()
+    return [
+      f'{name}={getattr(self._options, name):g} has no effect, because a client makes one step a round'
+      for name in names
+      if getattr(self._options, name) > 0
+    ]
 
   def kept(self, affordable: equal_cost.Affordable | None) -> tuple[int, ...]:
     """Returns the rounds whose models are kept, ascending."""
@@ -304,11 +331,11 @@ class _Rounds:
 
   def _determinants(self, clustering: config_lib.ClusteringConfig) -> dict[str, Json]:
     start = self._start
-    # Rounds of a user's own method, before it was changed, are not gone on with.
-    brought: dict[str, Json] = (
-      {'code': imports.code_of(type(self.method))} if imports.is_path(clustering.method) else {}
-    )
-    return brought | {
+    # Rounds of a method before it was changed are not gone on with.
+    version: dict[str, Json] = {'revision': self.method.revision} if self.method.revision else {}
+    if imports.is_path(clustering.method):
+      version['code'] = imports.code_of(type(self.method))
+    return version | {
       'method': {name: value for name, value in clustering.to_json().items() if name != 'name'},
       'clients': list(self._experiment.population.client_digests),
       'settings': self._experiment.settings,
@@ -357,8 +384,8 @@ def _notes(state: State, clusters: int, last: int) -> list[str]:
   old = last - state.since
   if old.any():
     told.append(
-      f'{plural(int((old > 0).sum()), "client")} took no part in the last round; their memberships are up to '
-      f'{plural(int(old.max()), "round")} old'
+      f'memberships of {plural(int((old > 0).sum()), "client")} were estimated up to '
+      f'{plural(int(old.max()), "round")} before the last one'
     )
   return told
 

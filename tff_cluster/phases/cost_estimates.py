@@ -13,11 +13,12 @@ import numpy as np
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
+from tff_cluster.clustering.alternating import Alternating
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import client_signatures, personalization, session, threshold_choice
+from tff_cluster.phases import alternation, client_signatures, personalization, session, threshold_choice
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import artifacts, saved_rounds
 
@@ -143,7 +144,9 @@ class _Counting:
       self._own_models(name, last)
     clusters = {clustering.label: self._clustering(clustering) for clustering in config.clusterings}
     if config.data.new_clients:
-      paths = [folder.new_clients_of(label) for label in clusters]
+      # Others have newcomers measure models, or look at their rows.
+      send = [c for c in config.clusterings if not (c.rule.alternates or c.rule.oracle or c.rule.reads_rows)]
+      paths = [folder.new_clients_of(clustering.label) for clustering in send]
       self._whole(
         config.data.new_clients * len(paths), config.data.new_clients * sum(p.exists() for p in paths), 0
       )
@@ -159,11 +162,15 @@ class _Counting:
     )
 
   def _trajectory(self, asked: 'trajectory_lib.Trajectory', last_round: int) -> None:
-    folder, start = asked.place, asked.start_round
+    rounds = range(asked.start_round + 1, last_round + 1)
+    self._kept(asked.place, asked.start_round, [len(asked.cohort(number)) for number in rounds])
+
+  def _kept(self, folder: Path, start: int, sizes: Sequence[int]) -> None:
+    """Adds rounds that a folder of the store has, or will have: what each costs, from the one after `start` on."""
+    last = start + len(sizes)
     have = max(saved_rounds.newest_number(folder), self._planned.get(folder, 0), start)
-    self._planned[folder] = max(last_round, have)
-    sizes = [len(asked.cohort(r)) for r in range(start + 1, last_round + 1)]
-    done = min(have, last_round) - start
+    self._planned[folder] = max(last, have)
+    done = min(have, last) - start
     self._whole(sum(sizes), sum(sizes[:done]), len(sizes) - done)
 
   def _own_models(self, name: str, last: int) -> None:
@@ -187,7 +194,9 @@ class _Counting:
     begin, length = training.phase1_rounds, training.phase2_rounds
     assignment, trained = self._known(clustering.label), folder.phase2(clustering.label).exists()
     count = None if assignment is None else assignment.num_clusters
-    if clustering.rule.trains:
+    if clustering.rule.alternates:
+      self._alternating(clustering, trained)
+    elif clustering.rule.splits:
       # All clients train in every round, in whatever clusters; that of the baseline is stored until the first split.
       cost = len(everyone) * length
       self._whole(cost, trained * cost, (not trained) * length)
@@ -208,6 +217,41 @@ class _Counting:
       tried = rounds * sum(max(cohort, cut) for cut in cuts)
       self._whole(cohort * (length - rounds) + tried, 0, length - rounds + rounds * len(cuts))
     return count
+
+  def _alternating(self, clustering: config_lib.ClusteringConfig, trained: bool) -> None:
+    """Adds the cost of rounds that alternate with clustering; a client that trains all of clusters not known counts once."""
+    rule, options, experiment = clustering.rule, clustering.options, self._experiment
+    assert isinstance(rule, Alternating)
+    training = self._run.config.training
+    first = rule.first_round(options, training.phase1_rounds)
+    rounds = range(first + 1, training.phase1_rounds + training.phase2_rounds + 1)
+    cohorts = [experiment.trainer.cohort(experiment.everyone, number) for number in rounds]
+    sizes = [len(cohort) for cohort in cohorts]
+    given = None if options.start_clustering is None else self._known(options.start_clustering)
+    if rule.trains_all:
+      count = given.num_clusters if given is not None else rule.told_number(options) or 1
+      sizes = [count * size for size in sizes]
+      if given is not None:
+        sizes[0] = int(given.membership[:, cohorts[0]].sum())
+    folder = None if trained else self._place(clustering, given)
+    if folder is None:
+      self._whole(sum(sizes), trained * sum(sizes), (not trained) * len(sizes))
+    else:
+      self._kept(folder, first, sizes)
+
+  def _place(
+    self, clustering: config_lib.ClusteringConfig, given: assignment_lib.ClusterAssignment | None
+  ) -> Path | None:
+    """Returns where the rounds of a clustering that alternates are kept; None where what they start from is not at hand."""
+    experiment = self._experiment
+    if clustering.options.start != 'random':
+      if not self._run.folder.phase1.exists() or (given is not None and self._starts(given) is None):
+        return None
+      experiment = dataclasses.replace(experiment, folder=self._run.folder)
+    try:
+      return self._experiment.store.root / alternation.place(experiment, clustering).name
+    except (InputError, artifacts.MissingArtifact):
+      return None
 
   def _known(self, label: str) -> assignment_lib.ClusterAssignment | None:
     path = self._run.folder.clusters(label)

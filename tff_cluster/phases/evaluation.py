@@ -68,6 +68,13 @@ def dropped_updates(outcomes: Sequence['trajectory.Outcome'], first_round: int) 
   return sum(int(o.history.dropped[o.history.rounds >= first_round].sum()) for o in outcomes)
 
 
+def last_validation(experiment: live_experiment_lib.Experiment, outcome: 'trajectory.Outcome') -> float:
+  """Returns the accuracy of a cluster's model after the last round over its members' validation rows."""
+  weights = outcome.weights[int(outcome.history.rounds[-1])]
+  validation = experiment.population.validation
+  return experiment.trainer.measure(weights, validation, outcome.members).over_rows().accuracy
+
+
 def best_validation(
   experiment: live_experiment_lib.Experiment, outcome: 'trajectory.Outcome', first_round: int
 ) -> float:

@@ -142,7 +142,10 @@ def pull(experiment: live_experiment_lib.Experiment, strength: float) -> 'trajec
 def _alone(experiment: live_experiment_lib.Experiment) -> _Made:
   last = _last_round(experiment)
   trained = _trained(experiment, lambda client: of_client(experiment, client), last)
-  cost = _of_own_rounds(experiment, experiment.config.training.phase2_rounds)
+  # They stand in the place of Phase 1, so that its cost is taken off theirs.
+  cost = _of_own_rounds(experiment, last) - _of_fedavg(
+    experiment, 1, experiment.config.training.phase1_rounds
+  )
   history = evaluation.clustered_history(experiment, trained.outcomes, 1)
   return _Made('its own, trained alone from the initial one', last, cost, history, trained)
 
@@ -167,12 +170,14 @@ def _fine_tuned(experiment: live_experiment_lib.Experiment) -> _Made:
     # Only the last round's models are kept: to train so many rounds again takes less than to keep those of all.
     trained = _trained(experiment, of, last + chosen, again=True)
   words = f'FedAvg’s, fine-tuned for {plural(chosen, "round")} (of up to {most}, by validation rows)'
-  cost = _of_fedavg(experiment) + _of_own_rounds(experiment, most)
+  cost = _of_fedavg_in_phase2(experiment) + _of_own_rounds(experiment, most)
+  # Clients measure FedAvg's model, and theirs after every round, on their validation rows.
+  cost += Cost(rows_forward=(most + 1) * int(experiment.population.validation.counts.sum()))
   return _Made(words, last + chosen, cost, history, trained)
 
 
 def _ditto(experiment: live_experiment_lib.Experiment) -> _Made:
-  last, strength, shared = _last_round(experiment), experiment.config.evaluation.ditto, _of_fedavg(experiment)
+  last, strength = _last_round(experiment), experiment.config.evaluation.ditto
   assert strength is not None
   pulled = pull(experiment, strength)
   trained = _trained(experiment, lambda client: of_client(experiment, client, pull=pulled), last)
@@ -184,8 +189,9 @@ def _ditto(experiment: live_experiment_lib.Experiment) -> _Made:
     if never
     else ''
   )
-  # Whoever trains FedAvg's model trains its own, too.
-  return _Made(words, last, shared + _sent_to_nobody(shared), history, trained)
+  # Whoever trains FedAvg's model trains its own, too, in Phase 1 as well.
+  cost = _of_fedavg_in_phase2(experiment) + _sent_to_nobody(_of_fedavg(experiment, 1, last))
+  return _Made(words, last, cost, history, trained)
 
 
 def _trained(
@@ -222,11 +228,13 @@ def _joined(fedavg: History, later: History) -> History:
   return History(**{name: values[-1:] + getattr(later, name) for name, values in vars(fedavg).items()})
 
 
-def _of_fedavg(experiment: live_experiment_lib.Experiment) -> Cost:
-  """Returns what FedAvg without clusters costs in Phase 2."""
-  training = experiment.config.training
-  rounds = range(training.phase1_rounds + 1, _last_round(experiment) + 1)
-  return fedavg(experiment).cost(rounds)
+def _of_fedavg(experiment: live_experiment_lib.Experiment, first: int, last: int) -> Cost:
+  """Returns what the rounds of FedAvg without clusters from one to another cost."""
+  return fedavg(experiment).cost(range(first, last + 1))
+
+
+def _of_fedavg_in_phase2(experiment: live_experiment_lib.Experiment) -> Cost:
+  return _of_fedavg(experiment, experiment.config.training.phase1_rounds + 1, _last_round(experiment))
 
 
 def _of_own_rounds(experiment: live_experiment_lib.Experiment, rounds: int) -> Cost:

@@ -55,7 +55,11 @@ def run_phase2(experiment: live_experiment_lib.Experiment, label: str, export_mo
         dataclasses.replace(saved, trajectories=stands_on, last=trained.last, models=models),
       )
       return
-    best = [evaluation.best_validation(experiment, outcome, first) for outcome in trained.clusters]
+    if folder.alternation(label).exists():
+      # The history is of the clients' own models, which may be mixtures, or were other ones earlier.
+      best = [evaluation.last_validation(experiment, outcome) for outcome in trained.clusters]
+    else:
+      best = [evaluation.best_validation(experiment, outcome, first) for outcome in trained.clusters]
     history = evaluation.clustered_history(experiment, trained.outcomes, first)
     files.save_json(
       path,

@@ -74,7 +74,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     'members': 'Tuple of their ids.',
     'group': 'Planted group that most members are of; missing where none is planted, or clients belong to several.',
     'group_share': 'Share of the members that are of it, 0 to 1.',
-    'best_validation': 'Highest accuracy that its model attained on validation rows of members, 0 to 1.',
+    'best_validation': 'Highest accuracy that its model attained on validation rows of members, 0 to 1; of a method that alternates '
+    'that of the last round.',
     'accuracy': 'Of its model on test rows of members, 0 to 1.',
     'global_accuracy': 'Of its model on the global test set, 0 to 1.',
   },

@@ -98,6 +98,23 @@ def test_a_larger_number_must_be_better_by_a_tenth():
     assert clove._chosen_number(losses, 4) == expected
 
 
+@pytest.mark.parametrize(
+  ('silhouettes', 'expected'),
+  [
+    ((-0.20, -0.21, -0.22), 2),
+    ((-0.20, -0.19, -0.17), 4),
+    ((-0.20, 0.01, 0.0105), 3),
+    ((0.20, 0.21, 0.23), 4),
+  ],
+)
+def test_a_larger_number_must_be_better_by_a_tenth_below_zero_too(silhouettes, expected, monkeypatch):
+  def silhouette(vectors, labels):
+    return silhouettes[len(set(labels)) - 2]
+
+  monkeypatch.setattr(metrics, 'silhouette_score', silhouette)
+  assert clove._chosen_number(np.random.default_rng(0).uniform(size=(4, 8)), 4) == expected
+
+
 def test_cohorts_that_are_smaller_than_models_and_losses_that_are_not_finite():
   federation, vectors, _ = one_best_model()
   federation = Fake(federation.targets[:2])

@@ -115,6 +115,18 @@ def test_newcomers_estimate_shares_with_fixed_models_as_em_does():
   np.testing.assert_allclose(shares[1], [0.8, 0.3], atol=0.1)
 
 
+def test_shares_that_are_given_weigh_the_rows_of_the_first_m_step():
+  clients, given = Regressions([0.9, 0.4, 0.2]), np.array([[1.0, 0.25, 0.5], [0.0, 0.75, 0.5]])
+  state = State(tuple(Model((theta,)) for theta in STARTS), given, np.zeros(3, int), given=True)
+  after = fedem.METHOD.step(fedem.Options(num_clusters=2), clients, state, 1)
+  np.testing.assert_array_equal(after.membership, given)
+  for model, shares in zip(after.models, given, strict=True):
+    # Normal equations, each client's weighted by its share.
+    left = sum(share * x.T @ x for share, x in zip(shares, clients.x, strict=True))
+    right = sum(share * x.T @ y for share, x, y in zip(shares, clients.x, clients.y, strict=True))
+    np.testing.assert_allclose(model.weights[0], np.linalg.solve(left, right), rtol=1e-6)
+
+
 def test_with_one_component_every_row_weighs_one():
   weights = fedem.responsibilities(np.array([[0.3, 5.0, 900.0]]), np.ones(1))
   assert (weights == 1.0).all()

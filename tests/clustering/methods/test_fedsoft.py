@@ -6,7 +6,7 @@ import pytest
 from tests.clustering.methods.fake_federation import FEATURES, RATE, Fake, groups, models_of, vector_of
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError
-from tff_cluster.clustering.alternating import State
+from tff_cluster.clustering.alternating import State, one_hot
 from tff_cluster.clustering.methods import fedsoft
 
 METHOD = fedsoft.METHOD
@@ -88,6 +88,22 @@ def test_with_a_cohort_each_model_draws_its_own_clients_by_importance_and_takes_
   # Drawn more often, the more important; of equal rows.
   for s in range(2):
     assert np.corrcoef(drawn[s], shares[s])[0, 1] > 0.9
+
+
+def test_a_given_cluster_of_fewer_clients_than_a_model_draws_trains_all_of_them():
+  targets, _ = groups(6, 2, 5)
+  clients = Rows(targets, losses_of(6, 10, models=2), drawn=0.8)
+  given = one_hot(np.arange(10) == 3, 2)
+  state = State(models_of(np.eye(2, FEATURES)), given, np.zeros(10, np.int64), given=True)
+  weights = METHOD._weights(clients, state, 1)
+  # Four of the ten are drawn for each of the two models, and one has a single client.
+  assert np.flatnonzero(weights[1]).tolist() == [3]
+  assert weights[0].sum() == 4 and not weights[0, 3]
+  after = METHOD.step(fedsoft.Options(num_clusters=2), clients, state, 1)
+  start = vector_of(state.models[1].weights)
+  np.testing.assert_allclose(
+    vector_of(after.models[1].weights) - start, clients.update(1, state.models[1].weights, 3), atol=1e-6
+  )
 
 
 def test_importance_is_estimated_every_so_many_rounds():

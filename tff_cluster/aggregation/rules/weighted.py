@@ -1,7 +1,7 @@
 """One model for everybody, in which accurate clusters count more (Rohith et al. 2020, section 6.3, second evaluation).
 
-Departures and choices: a cluster's "highest attained accuracy" is measured on its members' validation rows. Where all
-accuracies are zero, the weighted average is the plain average.
+Departures and choices: a cluster's "highest attained accuracy" is measured on its members' validation rows; where clusters alternate
+with training, it is that of the last round's model. Where all accuracies are zero, the weighted average is the plain average.
 """
 
 import numpy as np

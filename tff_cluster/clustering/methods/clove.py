@@ -8,7 +8,7 @@ Nokia-Bell-Labs/Loss-Vector-based-Clustered-Federated-Learning).
 
 With choose_number the number of groups is chosen in each round, as that code does where K is unknown (for appendix E.1.4, it
 says): of Ward's clusterings of the loss vectors into 2 to num_clusters groups the one with the best silhouette, where a
-larger number must be better than the best so far by a tenth. That the paper itself says so is unverified.
+larger number must be better than the best so far by a tenth of its size. That the paper itself says so is unverified.
 
 Departures: the best of fifty k-means++ starts, not of one; clustering goes on in every round, where that code can stop it when
 assignments were the same for three rounds; newcomers, and clients that no cohort ever had, join the model with the least loss,
@@ -30,8 +30,8 @@ from tff_cluster.clustering import alternating
 from tff_cluster.clustering.alternating import Alternating, Federation, State, one_hot
 from tff_cluster.clustering.methods import kmeans
 
-# A larger number of groups must be better than a smaller one by this.
-_BETTER = 1.1
+# A larger number of groups must be better than a smaller one by this share of its silhouette, which may be below 0.
+_BETTER = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +49,7 @@ class CLoVE(Alternating[Options]):
   name = 'clove'
   title = 'CLoVE'
   options_type = Options
+  revision = 1
 
   def told_number(self, options: Options) -> int | None:
     """Returns the number of clusters, where it is not chosen and the start does not give it."""
@@ -88,10 +89,10 @@ def _chosen_number(losses: np.ndarray, most: int) -> int:
   """Returns the number of groups, from 2 to `most`, but 1 for fewer than three clients: silhouettes need a pair and another."""
   from sklearn import cluster, metrics
 
-  vectors, found, best = losses.T, 1, -np.inf
+  vectors, found, best = losses.T, 1, 0.0
   for count in range(2, min(most, len(vectors) - 1) + 1):
     score = metrics.silhouette_score(vectors, cluster.AgglomerativeClustering(count).fit_predict(vectors))
-    if score > best * _BETTER:
+    if count == 2 or score > best + _BETTER * abs(best):
       found, best = count, score
   return found
 

@@ -6,10 +6,12 @@ trains on the loss of its rows weighted by q_k (M-step); the server averages eac
 predicts with sum_k pi_k softmax_k.
 
 Settled here: a client that no round ever had has equal shares; no share counts as less than 1e-4 in an E-step, because one of 0
-would stay 0 (only where clusters are the start does that matter). The order of the steps (q from the shares of the round before,
-then the new shares, then training) and the loss of a batch (the sum of the weighted losses over the batch's rows, not over their
-weights) are those of the authors' code (repository omarfoq/FedEM, read in November 2026). Newcomers, as the paper says of clients
-that were not there for training, only estimate their shares: E-steps with fixed models until they stand still.
+would stay 0 (only where clusters are the start does that matter). Where the start gives clusters, the first round has no E-step:
+a client trains the models that it has a share in, on rows that all weigh as much as that share. The order of the steps (q from the
+shares of the round before, then the new shares, then training) and the loss of a batch (the sum of the weighted losses over the
+batch's rows, not over their weights) are those of the authors' code (repository omarfoq/FedEM, read in November 2026). Newcomers,
+as the paper says of clients that were not there for training, only estimate their shares: E-steps with fixed models until they
+stand still.
 """
 
 import dataclasses
@@ -40,18 +42,28 @@ class FedEM(Alternating[Options]):
   options_type = Options
   overlaps = True
   joins_predictions = True
+  trains_all = True
+  revision = 1
 
   def step(self, options: Options, federation: Federation, state: State, number: int) -> State:
     """Returns the state after a round: an E-step on each client, and the M-step of shares and models."""
     cohort = federation.cohort(number)
-    losses = federation.row_losses(state.weights, cohort)
-    found = [
-      responsibilities(rows, shares) for rows, shares in zip(losses, state.own[:, cohort].T, strict=True)
-    ]
-    shares = np.stack([rows.mean(axis=1) for rows in found], axis=1)
-    state = state.estimated(cohort, shares / shares.sum(axis=0), number)
-    weights = [[rows[k] for rows in found] for k in range(len(state.models))]
-    models = federation.fed_avg(number, state.models, [cohort] * len(weights), row_weights=weights)
+    if state.given:
+      users = state.users(cohort)
+      weights = [
+        [np.full(federation.rows[client], shares[client]) for client in clients]
+        for shares, clients in zip(state.membership, users, strict=True)
+      ]
+    else:
+      losses = federation.row_losses(state.weights, cohort)
+      found = [
+        responsibilities(rows, shares) for rows, shares in zip(losses, state.own[:, cohort].T, strict=True)
+      ]
+      shares = np.stack([rows.mean(axis=1) for rows in found], axis=1)
+      state = state.estimated(cohort, shares / shares.sum(axis=0), number)
+      users = [cohort] * len(state.models)
+      weights = [[rows[k] for rows in found] for k in range(len(users))]
+    models = federation.fed_avg(number, state.models, users, row_weights=weights)
     return dataclasses.replace(state, models=models)
 
   def assign(self, options: Options, row_losses: Sequence[np.ndarray]) -> np.ndarray:

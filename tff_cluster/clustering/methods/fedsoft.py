@@ -7,11 +7,12 @@ that it drew return. Where all clients take part, none is drawn, and the mean is
 repository ycruan/FedSoft, read in November 2026).
 
 Because the shares sum to 1, the pull to all models is the pull to their mixture sum_s u_s c_s: a proximal step (FedProx, Li et al.
-2020) that starts there.
+2020) that starts there. Where a client makes one step a round, nothing is pulled: a note says so, and a strength that was
+given is refused.
 
 Departures: in the authors' code a client goes on from the model that it had in the round before. Here it starts from the mixture,
 so that nobody keeps a model a client, and the clients' own models are these mixtures. With C < 1 a cluster draws C m / K of the m
-clients, at least one, so that no more train than in FedAvg; the paper has a number of its own.
+clients, at least one and no more than have a share in it, so that no more train than in FedAvg; the paper has a number of its own.
 """
 
 import dataclasses
@@ -45,6 +46,7 @@ class FedSoft(Alternating[Options]):
   title = 'FedSoft'
   options_type = Options
   overlaps = True
+  idle_in_one_step = ('attraction',)
 
   def step(self, options: Options, federation: Federation, state: State, number: int) -> State:
     """Returns the state after a round."""
@@ -80,7 +82,9 @@ class FedSoft(Alternating[Options]):
     names = np.argsort(federation.client_ids)
     for row, (likely, model) in enumerate(zip(importance[:, names], state.weights, strict=True)):
       generator = seeding.generator(federation.seed, 'clients of a model', digests.of_arrays(model), number)
-      weights[row, generator.choice(names, size, replace=False, p=likely / likely.sum())] = 1.0
+      # Clusters that are given may have fewer clients.
+      count = min(size, np.count_nonzero(likely))
+      weights[row, generator.choice(names, count, replace=False, p=likely / likely.sum())] = 1.0
     return weights
 
 

@@ -18,6 +18,7 @@ Settled here:
 * A client's vector is not kept: who is not drawn has no part in the means, and stays in its cluster.
 * What is not finite is left out, and its client stays where it was. Of equally near centres the first counts. A cluster that
   nobody is assigned to keeps its centre.
+* Where the start gives clusters, the first round trains them and moves their centres before any client is assigned.
 * The mean goes through the server's aggregator and optimizer, as the update of the centre.
 
 Departure: clients that no cohort ever had, and newcomers, send no weights. They join the model with the least loss on their
@@ -40,6 +41,7 @@ class FeSEM(Alternating[Options]):
   name = 'fesem'
   title = 'FeSEM'
   options_type = Options
+  revision = 1
   equal = True
 
   def step(self, options: Options, federation: Federation, state: State, number: int) -> State:
@@ -50,7 +52,7 @@ class FeSEM(Alternating[Options]):
     models = state.models[:1] * len(state.models) if first else state.models
     sent = trained.train(federation, number, models, _shares(state)[:, cohort], cohort)
     some = np.flatnonzero(sent.finite)
-    if len(some):
+    if len(some) and not state.given:
       weights = [model.weights for model in models]
       labels = (
         _groups(sent.minus(weights[0], some), len(models), rows[some], federation.seed, number)

@@ -14,7 +14,8 @@ Departures and choices:
   CIFAR-10 and CIFAR-100 start from a pretrained MobileNet-v2 there, and Shakespeare is text: they have no row.
   The paper divides the learning rate by 10 after half and three quarters of the rounds; here it stays. Momentum begins anew in each
     round here. Each method has the learning rate that the authors' scripts give it. Pixels are not standardized.
-  FedAvg+ has no number of ours: nothing here tunes FedAvg's model at each client.
+  FedAvg+ has no number of ours: no row asks for fine-tuning (phases/personalization.py), which tunes FedAvg's model at each client, for
+    as many rounds as validation rows choose.
   Accuracy is weighted by clients' test rows, as in the paper.
 """
 
@@ -115,8 +116,7 @@ PUBLISHED: Mapping[str, Published] = MappingProxyType(
       'fedem/table2', 'FedEM on handwritten characters', _SOURCE, 'fedem_emnist',
       tuple(row for data in PRINTED for row in _rows(data)),
       'Both data sets are samples of what the paper has, and clients of EMNIST are equal in size; the learning rate stays where the '
-      'paper divides it by 10 twice. FedAvg+ was not run: nothing here tunes FedAvg’s model at each client. CIFAR and Shakespeare '
-      'have no row.',
+      'paper divides it by 10 twice. FedAvg+ was not run: no row asks for fine-tuned FedAvg. CIFAR and Shakespeare have no row.',
       'FedEM',
       # As many steps as the paper's 200 rounds take with batches of 128 where a client has twice as many rows. With fewer FedEM, whose
       # models share each row's weight, has hardly begun to learn: 17% after 190 steps, where FedAvg had 47%.

@@ -69,7 +69,4 @@ def collapse(found: Alternated) -> str:
 def _age(found: Alternated) -> str:
   if not found.oldest:
     return ''
-  return (
-    f'Clients that a round’s cohort leaves out keep their membership: at the end it is up to {plural(found.oldest, "round")} old, '
-    f'{found.mean_age:.1f} on average.'
-  )
+  return f'Memberships were estimated up to {plural(found.oldest, "round")} before the last one, {found.mean_age:.1f} on average.'
