@@ -70,7 +70,9 @@ def test_another_format_is_told_apart_from_damage():
     sealed_json.unseal(text)
 
 
-@pytest.mark.parametrize('layout', [{'indent': 1}, {'indent': 2}, {}, {'indent': 1, 'sort_keys': True}], ids=str)
+@pytest.mark.parametrize(
+  'layout', [{'indent': 1}, {'indent': 2}, {}, {'indent': 1, 'sort_keys': True}], ids=str
+)
 def test_a_text_that_was_formatted_anew_with_its_seal_is_taken_for_changed(layout):
   value = json.loads(sealed_json.seal(VALUE)) | {'loss': 0.5}
   text = json.dumps(value, **layout).encode()
