@@ -136,8 +136,8 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   if not os.path.lexists(folder.config):
     if (foreign := folder.foreign()) is not None:
       raise InputError(
-        f'{argument("output_dir", path)} holds no run (no {folder.config.name}), but {foreign.name}, which a run would write over; '
-        'choose another folder'
+        f'{argument("output_dir", path)} holds no run (no {folder.config.name}), but {foreign.name} of others, where a run would '
+        'write over files; choose another folder'
       )
     files.sweep(folder.root)
     return Claim(folder, config, None, store_dir)
