@@ -6,7 +6,7 @@
   python -m phases.clustering --signatures_file=X.npz --method=dynamic_distance --output_dir=D
 
 The first makes the clusterings that the run was started with; the second and the third add one to the run. The last
-needs no run: it writes D/clusters.json. A clustering by import path runs the module that it names. Nothing is trained,
+needs no run: it writes D/clusters.json, which may not be there with other content. A clustering by import path runs the module that it names. Nothing is trained,
 but for distance_threshold=validation, which compares several cuts after a round or more each, and for methods of a run that
 train and cluster in turn (bipartition, which is CFL).
 """
@@ -18,7 +18,7 @@ from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
 from tff_cluster.experiment import config, phase_files, run_claim
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files
+from tff_cluster.storage import files, output_files
 
 # What the installed program calls it.
 COMMAND = 'cluster'
@@ -74,6 +74,7 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
     'notes': list(outcome.notes),
     'client_ids': [as_given(i) for i in outcome.assignment.client_ids],
   }
+  output_files.check(folder, ['clusters.json'], lambda there: there == files.json_text(document))
   files.save_json(folder / 'clusters.json', document, seal=False)
   clusters = f'{document["num_clusters"]} cluster{"" if document["num_clusters"] == 1 else "s"}'
   clients = f'{signatures.num_clients} client{"" if signatures.num_clients == 1 else "s"}'

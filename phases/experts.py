@@ -5,7 +5,8 @@
 X.npz holds outputs float[experts, samples, classes] (probabilities) and, if wanted, labels int[samples] and
 start_weights float[experts, classes] (default: 1 / experts). Writes D/predictions.npz, an int array [samples] for each
 of fedex, mean, vote, confidence (and oracle, where labels are given) with FedEx's last weights, and D/experts.json:
-accuracies, agreement between rules, and how far FedEx depends on the order of the samples.
+accuracies, agreement between rules, and how far FedEx depends on the order of the samples. Files of these names that
+are there with other content are refused.
 """
 
 from pathlib import Path
@@ -17,7 +18,7 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files
+from tff_cluster.storage import files, output_files
 
 if TYPE_CHECKING:
   from tff_cluster.aggregation import expert_comparison
@@ -40,8 +41,10 @@ def main() -> None:
   run_claim.lock_output_dir(folder)
   predictions, weights = expert_comparison.predict(given)
   document = expert_comparison.compare(given, predictions, options.seed, options.num_shuffles)
-  save_predictions(folder / 'predictions.npz', predictions | {'weights': weights})
+  written = ['experts.json', 'predictions.npz']
+  output_files.check(folder, written, lambda there: there == files.json_text(document))
   files.save_json(folder / 'experts.json', document, seal=False)
+  save_predictions(folder / 'predictions.npz', predictions | {'weights': weights})
   print_table(document)
   for name in ('predictions.npz', 'experts.json'):
     print(folder / name)

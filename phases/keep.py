@@ -4,7 +4,8 @@
   python -m phases.keep --output_dir=runs/compare_mixture --name=compare_mixture --figures=gains
 
 --output_dir is the folder of a comparison, a league or a run, or below that of reproductions the folder of a table and scale. It
-writes into KEPT_DIR/NAME/, where other files stay: CSV tables with units, the figures that are named, provenance.json with command, configurations,
+writes into KEPT_DIR/NAME/, in the place of what was kept there of the same experiment (that of another one is refused, and your own
+files stay): CSV tables with units, the figures that are named, provenance.json with command, configurations,
 seeds, commit, engine, digests, machine and date, and runs.tar.xz. Unpacked into an output folder, that lets the same command go on there
 with more seeds, on this machine or another one, without training again what it holds. Then `make docs` writes the pages. It trains nothing.
 """
@@ -47,25 +48,34 @@ def main() -> None:
   }
   told = dataclasses.replace(made.provenance, **given)
   target = Path(options.kept_dir) / options.name
-  results_lib.check_place(target)
+  results_lib.check_place(target, told)
   if not told.commands:
     told = dataclasses.replace(told, commands=commands(told, target))
-  if reads_folder(told) and not any('--data_dir' in command for command in told.commands):
-    told = dataclasses.replace(told, commands=[f'{command} --data_dir=DIR' for command in told.commands])
+  for place, stands_for in (('data_dir', 'DIR'), ('data_file', 'FILE')):
+    if reads(told, place) and not any(f'--{place}' in command for command in told.commands):
+      commands_there = [f'{command} --{place}={stands_for}' for command in told.commands]
+      told = dataclasses.replace(told, commands=commands_there)
+  written = {*(f'{name}.csv' for name in made.texts), *(path.name for path in pictures)}
   if 'config.json' in ' '.join(told.commands):
     files.save_json(target / 'config.json', told.configurations[0], seal=False)
-  runs_archive.write(target / results_lib.RUNS, folder.resolve())
+    written.add('config.json')
+  if runs_archive.write(target / results_lib.RUNS, folder.resolve()):
+    written.add(results_lib.RUNS)
   results_lib.write(target, told, made.texts, pictures)
+  figures = (path.name for path in (folder / 'figures').glob('*.svg'))
+  for name in {*(f'{name}.csv' for name in keep.TABLES), *figures, 'config.json', results_lib.RUNS} - written:
+    (target / name).unlink(missing_ok=True)
   print(f'kept {target}: {", ".join(sorted(made.texts))}')
 
 
-def reads_folder(known: 'results.Provenance') -> bool:
-  """Tells whether runs read data from a folder, which is everybody's own, so that their files do not tell it."""
+def reads(known: 'results.Provenance', place: str) -> bool:
+  """Tells whether runs read data from a place (data_dir or data_file), which is everybody's own, so that their files do not tell it."""
   from tff_cluster.data import datasets
   from tff_cluster.experiment.config import ExperimentConfig
 
-  kinds = {name.partition(':')[0] for name in datasets.with_option('data_dir')}
-  read = (ExperimentConfig.from_json(each).data.dataset for each in known.configurations)
+  kinds = {name.partition(':')[0] for name in datasets.with_option(place)}
+  # Not validated: the places are left out of them.
+  read = (ExperimentConfig.read(each).data.dataset for each in known.configurations)
   return any(name.partition(':')[0] in kinds for name in read)
 
 

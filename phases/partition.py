@@ -2,7 +2,8 @@
 
   python -m phases.partition --flagfile=flags/demo.flags --output_dir=runs/partition
 
-Prints the table and writes partition.csv and partition.svg/.png in --output_dir.
+Prints the table and writes partition.csv and partition.svg/.png in --output_dir, in the place of
+those of an earlier call.
 """
 
 from tff_cluster.cli import flags, parse, program
@@ -23,9 +24,9 @@ def main() -> None:
   from tff_cluster.studies import partition_pictures
 
   population = populate.build_population(config.data)
+  written = partition_pictures.write_partition(population, folder)
   print(partition_pictures.partition_table(population))
-  for path in partition_pictures.write_partition(population, folder):
-    print(path)
+  print(*written, sep='\n')
 
 
 if __name__ == '__main__':

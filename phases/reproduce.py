@@ -59,6 +59,8 @@ def main() -> None:
   scale = published.scale(options.scale)
   scale_line = f'scale {scale.name}{": " + scale.words if scale.words else ""}'
   jobs = runs_lib.plan(published, scale, seeds, root, options.data_dir, options.rows)
+  target = root / published.name / scale.name
+  page_lib.check_place(published, target)
   lines = {early_checks.check(job.config, machine, [job.folder.root]): None for job in jobs}
   for line in filter(None, lines):
     print(line)
@@ -82,7 +84,6 @@ def main() -> None:
   }
   ran = [(job, d.results) for job, d in zip(jobs, done, strict=True)]
   runs = runs_lib.finished(published, scale, root, ran)
-  target = root / published.name / scale.name
   shown_run = jobs[0].folder.root if options.figure is not None else None
   with shown.phase('report'):
     page = page_lib.write(published, runs, scale, facts, target, shown_run)
@@ -131,6 +132,7 @@ def reproduce_toy(
   root = run_claim.lock_output_dir(run.output_dir)
   from tff_cluster.studies.reproduction import page as page_lib
 
+  page_lib.check_place(published, root / name)
   results = {result.name: result for result in compute(seeds[0])}
   facts = {'command': parse.command('reproduce', sys.argv[1:]), 'seed': seeds[0]}
   page = page_lib.write_page(published, results, PAPER, facts, root / name)

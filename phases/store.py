@@ -26,11 +26,14 @@ def define_flags() -> None:
 def main() -> None:
   options = parse.section_from_flags(flags.StoreOptions)
   root = Path(options.store_dir)
-  if not options.store_dir or not root.is_dir():
-    raise InputError(
-      f'--store_dir={options.store_dir}: no such folder; give the store of a run, for instance runs/demo/store'
-    )
+  example = 'give the store of a run, for instance --store_dir=runs/demo/store'
+  if not options.store_dir:
+    raise InputError(f'--store_dir is required; {example}')
+  if not root.is_dir():
+    raise InputError(f'--store_dir={options.store_dir}: no such folder; {example}')
   kept = artifacts_lib.Store(root)
+  if kept.is_other():
+    raise InputError(f'--store_dir={options.store_dir} is no store: it has files, and no artifact; {example}')
   artifacts = kept.artifacts()
   if options.prune_unused_days is not None:
     kept.finish_removals()

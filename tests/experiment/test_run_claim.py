@@ -3,6 +3,7 @@
 import dataclasses
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -336,3 +337,34 @@ def test_the_store_of_the_folder_itself_can_be_named(tmp_path):
   assert (run / 'store').is_dir() and not (run / 'store').is_symlink()
   run_claim.release_output_dirs()
   claimed(tmp_path / 'run', BASE, str(tmp_path / 'run' / 'store'))
+
+
+def test_runs_below_an_output_folder_with_the_store_move_and_are_copied_with_it(tmp_path):
+  root = run_claim.lock_output_dir(tmp_path / 'real' / 'out')
+  (tmp_path / 'linked').symlink_to(tmp_path / 'real')
+  for below in ('seed_0', 'table/small/row_seed0'):
+    # However the folder is named, the link leads to it.
+    named = tmp_path / 'linked' / 'out'
+    run_claim.claim_output_dir(named / below, BASE, str(root / 'store')).write()
+  run_claim.release_output_dirs()
+  shutil.copytree(root, tmp_path / 'copy', symlinks=True)
+  root.rename(tmp_path / 'moved')
+  for place in ('copy', 'moved'):
+    for run in (tmp_path / place / 'seed_0', tmp_path / place / 'table/small/row_seed0'):
+      assert os.path.samefile(run / 'store', tmp_path / place / 'store')
+      train(run)
+      run_claim.claim_output_dir(run, BASE, str(tmp_path / place / 'store')).write()
+      run_claim.release_output_dirs()
+
+
+def test_a_store_beside_a_run_is_linked_by_its_full_path(tmp_path):
+  run = claimed(tmp_path / 'run', BASE, str(tmp_path / 'store'))
+  run.rename(tmp_path / 'elsewhere')
+  assert os.path.samefile(tmp_path / 'elsewhere' / 'store', tmp_path / 'store')
+  train(tmp_path / 'elsewhere')
+  (tmp_path / 'store').rename(tmp_path / 'moved')
+  with pytest.raises(InputError, match=rf'remove the link {tmp_path}/elsewhere/store'):
+    claimed(tmp_path / 'elsewhere', BASE, str(tmp_path / 'moved'))
+  run_claim.release_output_dirs()
+  (tmp_path / 'elsewhere' / 'store').unlink()
+  claimed(tmp_path / 'elsewhere', BASE, str(tmp_path / 'moved'))

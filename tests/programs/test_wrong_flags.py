@@ -134,7 +134,9 @@ OWN = [
   ('reproduce', '--figure=cfl/figure2 --seeds=0,1', '--seeds=0,1: cfl/figure2 is drawn for one seed'),
   ('disturb', '--bits=1,17', "--bits=1,17: '17' is not a whole number from 1 to 16"),
   ('disturb', '--noise_multipliers=０.１', "'０.１' is not a number of at least 0"),
-  ('store', '', '--store_dir=: no such folder; give the store of a run'),
+  ('store', '', '--store_dir is required; give the store of a run, for instance --store_dir=runs/demo/store'),
+  ('store', '--store_dir=nowhere', '--store_dir=nowhere: no such folder; give the store of a run'),
+  ('store', '--store_dir=docs --prune_unused_days=0', '--store_dir=docs is no store: it has files, and no artifact'),
   ('store', f'--store_dir={LONG}', 'File name too long'),
   ('store', '--store_dir={tmp}/empty --prune_unused_days=inf', 'expected a number'),
 ]  # fmt: skip

@@ -68,3 +68,19 @@ def test_another_format_is_told_apart_from_damage():
   text = sealed_json.seal(VALUE).replace(b'"format": 1', b'"format": 17')
   with pytest.raises(sealed_json.NewerFile, match='file format 17, this version of the software reads 1'):
     sealed_json.unseal(text)
+
+
+@pytest.mark.parametrize(
+  'layout', [{'indent': 1}, {'indent': 2}, {}, {'indent': 1, 'sort_keys': True}], ids=str
+)
+def test_a_text_that_was_formatted_anew_with_its_seal_is_taken_for_changed(layout):
+  value = json.loads(sealed_json.seal(VALUE)) | {'loss': 0.5}
+  text = json.dumps(value, **layout).encode()
+  for read in (sealed_json.unseal, sealed_json.opened):
+    with pytest.raises(ValueError, match='its seal'):
+      read(text)
+  del value['sealed']
+  assert sealed_json.unseal(json.dumps(value, **layout).encode()) == VALUE | {'loss': 0.5}
+  # Further down, and in a list, it is a word like any other.
+  assert sealed_json.unseal(b'{"a": {"sealed": 1}}') == {'a': {'sealed': 1}}
+  assert sealed_json.unseal(b'["sealed"]') == ['sealed']

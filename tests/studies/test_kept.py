@@ -513,3 +513,53 @@ def test_the_command_of_a_comparison_tells_that_it_needs_a_folder_of_data(tmp_pa
 def test_a_folder_that_holds_nothing_finished_is_refused(tmp_path):
   with pytest.raises(InputError, match='holds no finished run'):
     keep.of_folder(tmp_path)
+
+
+def test_what_was_kept_of_another_experiment_is_refused_and_of_the_same_one_replaced_whole(tmp_path, capsys):
+  def made(name, seed=0, **options):
+    value, arrays = finished_run.make_run(**options)
+    value['config']['training']['seed'] = value['config']['data']['data_seed'] = seed
+    finished_run.save(tmp_path / name, value, arrays)
+    code, found = kept_at(tmp_path / name, tmp_path / 'kept')
+    return code, capsys.readouterr().err, found
+
+  assert made('one')[0] == 0
+  kept_folder = tmp_path / 'kept' / 'mine'
+  for name in ('gains.csv', 'notes.csv', 'notes.md'):
+    (kept_folder / name).write_text('of before')
+  before = {path: path.read_bytes() for path in kept_folder.iterdir()}
+  code, err, _ = made('other', num_clients=16)
+  assert code == 2 and 'num_clients is 20 there and 16 here; give another name, or remove the folder' in err
+  assert {path: path.read_bytes() for path in kept_folder.iterdir()} == before
+  # Another seed is the same experiment: a table that it does not have goes, files of a user stay.
+  code, err, found = made('again', seed=1)
+  assert code == 0, err
+  assert found.provenance.seeds == [1]
+  assert {path.name for path in before} - {path.name for path in kept_folder.iterdir()} == {'gains.csv'}
+
+
+def kept_at(folder, place):
+  given = ['keep', f'--output_dir={folder}', '--name=mine', f'--kept_dir={place}']
+  code = program.execute(keep_program.main, keep_program.define_flags, given)
+  return code, results.read_all(place)['mine'] if code == 0 else None
+
+
+@pytest.mark.parametrize(('dataset', 'file'), [('file', 'rows.npz'), ('text', 'plays.txt')])
+def test_runs_on_data_of_ones_own_are_kept_with_a_command_that_asks_for_it(tmp_path, dataset, file):
+  value, arrays = finished_run.make_run()
+  value['config']['data'] |= {'dataset': dataset, 'data_file': f'{tmp_path}/private/{file}'}
+  finished_run.save(tmp_path, value, arrays)
+  code, found = kept_by_program(tmp_path, 'mine')
+  assert code == 0 and found.provenance.commands[0].endswith(' --data_file=FILE')
+  assert 'private' not in (found.folder / results.FILE).read_text()
+  # The configuration can be given, and the file beside it.
+  config = ExperimentConfig.from_json(json.loads((found.folder / 'config.json').read_text()))
+  assert config.data.data_file == file
+  runs = comparison_runs.make({'FedAvg without clusters': comparison_runs.constant(0.5)})
+  for seed, each in runs:
+    each['config']['data'] |= {'dataset': dataset, 'data_file': f'{tmp_path}/private/{file}'}
+    finished_run.save(tmp_path / 'compared' / f'seed_{seed}', each, {})
+  command = {'command': 'python -m phases.compare --dataset=file'}
+  comparison_page.write(comparison_runs.typed(runs), command, tmp_path / 'compared')
+  code, found = kept_by_program(tmp_path / 'compared', 'mine')
+  assert code == 0 and found.provenance.commands == [f'{command["command"]} --data_file=FILE']

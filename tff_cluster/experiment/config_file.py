@@ -1,5 +1,6 @@
 """Reading a saved configuration, and telling two apart in one line."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,26 @@ def first_difference(one: ExperimentConfig, other: ExperimentConfig) -> tuple[st
     if repr(left.get(name)) != repr(right.get(name)):
       return name, left.get(name), right.get(name)
   return None
+
+
+def difference_beside_seeds(there: ExperimentConfig, here: ExperimentConfig) -> str | None:
+  """Returns in words what tells two experiments apart beside their seeds; None where nothing does.
+
+  The second one may have more clusterings and rules of Phase 3, but must have those of the first.
+  """
+  same = dataclasses.replace(
+    here,
+    data=dataclasses.replace(here.data, data_seed=there.data.data_seed),
+    training=dataclasses.replace(here.training, seed=there.training.seed),
+    evaluation=dataclasses.replace(here.evaluation, aggregation=there.evaluation.aggregation),
+    clusterings=there.clusterings,
+  )
+  if difference := first_difference(there, same):
+    name, old, new = difference
+    return f'{name} is {old} there and {new} here'
+  left = [c.label for c in there.clusterings if c not in here.clusterings]
+  left += [rule for rule in there.evaluation.aggregation if rule not in here.evaluation.aggregation]
+  return f'{left[0]} is there and not here' if left else None
 
 
 def _flat(config: ExperimentConfig) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class Claim:
       shared = Path(os.path.abspath(self.store_dir))
       shared.mkdir(parents=True, exist_ok=True)
       if not os.path.lexists(store):  # It is there now if it is the one that was asked for.
-        store.symlink_to(shared)
+        store.symlink_to(_link_text(store, shared))
 
 
 def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str | None = None) -> Claim:
@@ -136,8 +136,8 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   if not os.path.lexists(folder.config):
     if (foreign := folder.foreign()) is not None:
       raise InputError(
-        f'{argument("output_dir", path)} holds no run (no {folder.config.name}), but {foreign.name}, which a run would write over; '
-        'choose another folder'
+        f'{argument("output_dir", path)} holds no run (no {folder.config.name}), but {foreign.name} of others, where a run would '
+        'write over files; choose another folder'
       )
     files.sweep(folder.root)
     return Claim(folder, config, None, store_dir)
@@ -201,7 +201,20 @@ def _check_store(folder: RunFolder, store_dir: str | None) -> None:
     raise InputError(
       f'{argument("store_dir", store_dir)}: the run in {folder.root} keeps its artifacts in {os.path.realpath(folder.store)}; '
       f'leave {argument("store_dir")} out or choose another {argument("output_dir")}'
+      + (
+        f'; where that store was moved or copied, remove the link {folder.store}'
+        if folder.store.is_symlink()
+        else ''
+      )
     )
+
+
+def _link_text(link: Path, store: Path) -> Path:
+  """Returns where a link is to lead: a relative path within the output folder of a program at work, which can be moved as a whole."""
+  real, inside = Path(os.path.realpath(store)), Path(os.path.realpath(link.parent))
+  if inside.is_relative_to(real.parent) and (real.parent / _LOCK).exists():
+    return Path(os.path.relpath(real, inside))
+  return store
 
 
 def lock_output_dir(path: str | Path) -> Path:

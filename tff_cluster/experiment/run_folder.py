@@ -20,6 +20,8 @@ _FLAT = (
 _NESTED = ('clusterings', 'models', 'metrics')
 _FILES = ('environment.json', 'population.npz', 'new_clients.npz', 'phase1.json', 'results.json', 'arrays.npz',
           'report.html', 'scorecard.json', 'scorecard.csv', 'scorecard.tex')  # fmt: skip
+# A run beside a comparison or a league would write over its figures.
+_OF_STUDIES = ('comparison.json', 'league.json')
 _Kind = TypeVar('_Kind', bound=phase_files.PhaseFile)
 _Record = TypeVar('_Record', bound=records.Record)
 _OF_CLUSTERS = re.compile(r'(cluster|segment)_[0-9]{3,}\.(keras|csv)')
@@ -140,9 +142,9 @@ class RunFolder:
       fold.forget(label)
 
   def foreign(self) -> pathlib.Path | None:
-    """Returns something that lies, in a folder without a run, where a run would write; None where nothing does."""
+    """Returns something that lies, in a folder without a run, where a run would write, or a study that has figures there; None where nothing does."""
     folders = ('phase2', 'phase3', 'new_clients', 'clusterings', 'metrics', 'folds')
-    written = (self.root / name for name in (*_FILES, *folders))
+    written = (self.root / name for name in (*_FILES, *folders, *_OF_STUDIES))
     return next((path for path in written if os.path.lexists(path)), None)
 
   def sizes(self) -> dict[str, int]:

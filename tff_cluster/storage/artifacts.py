@@ -145,6 +145,11 @@ class Store:
       os.close(descriptor)
     raise EnvironmentFault(f'{folder} vanishes as soon as it is made; is somebody removing the store?')
 
+  def is_other(self) -> bool:
+    """Tells whether the folder holds something, and nothing that an artifact could be."""
+    names = [path.name.removeprefix(_DOOMED) for path in self.root.iterdir()]
+    return bool(names) and not any(map(is_name, names))
+
   def artifacts(self) -> list[Artifact]:
     """Returns what the store holds, the largest first."""
     found = []

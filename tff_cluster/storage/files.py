@@ -186,9 +186,14 @@ def save_json(path: pathlib.Path, value: Any, seal: bool = True) -> None:
     seal: Whether a checksum goes with it, as what phases read from each other needs (see sealed_json.py).
   """
   value = records.plain(value)
-  text = sealed_json.seal(value) if seal else (json.dumps(value, indent=1, allow_nan=False) + '\n').encode()
+  text = sealed_json.seal(value) if seal else json_text(value)
   with replacing(path) as stream:
     stream.write(text)
+
+
+def json_text(value: Any) -> bytes:
+  """Returns what `save_json` writes of a value without a seal."""
+  return (json.dumps(records.plain(value), indent=1, allow_nan=False) + '\n').encode()
 
 
 def load_json(path: pathlib.Path) -> Any:

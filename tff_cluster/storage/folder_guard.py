@@ -72,8 +72,8 @@ def _lost(held: _Held) -> EnvironmentFault | None:
     )
   if os.path.islink(held.link) and not os.path.isdir(held.link):
     return EnvironmentFault(
-      f'the store {os.path.realpath(held.link)} of the run in {held.names[0]} was removed while this program worked; '
-      f'give the command again with another {argument("output_dir")}, or make the folder for it to be filled again'
+      f'the store {os.path.realpath(held.link)} of the run in {held.names[0]} is not there; where it was moved, have the link {held.link} '
+      f'lead to it, else make the folder for it to be filled again, or give the command again with another {argument("output_dir")}'
     )
   return None
 

@@ -3,7 +3,8 @@
   "sealed": {"format": 1, "sha256": "..."}
 
 The checksum is over all text before the seal. What has no seal (an earlier version's file, or one written by hand) is
-taken as it is; whoever changes a sealed file on purpose takes the line out.
+taken as it is; whoever changes a sealed file on purpose takes the line out. A seal in another layout is taken for a change: a text
+that was formatted anew cannot be checked.
 """
 
 import hashlib
@@ -53,12 +54,25 @@ def opened(text: bytes) -> bytes:
   """Returns the text without its seal; raises as `unseal` does where it was changed."""
   found = _SEAL.search(text)
   if found is None:
+    if _has_seal(text):
+      raise ValueError('its seal does not stand where it was written, so it was formatted anew or changed')
     return text
   check_format(int(found[1]))
   body = text[: found.start()] + b'\n}'
   if hashlib.sha256(body).hexdigest() != found[2].decode():
     raise ValueError('its checksum does not fit')
   return body
+
+
+def _has_seal(text: bytes) -> bool:
+  """Tells whether a text without a seal at its end is a JSON object that has one as a key."""
+  if b'"sealed"' not in text:
+    return False
+  try:
+    value = json.loads(text)
+  except (ValueError, RecursionError):
+    return False  # Whoever reads it says why it is no JSON.
+  return isinstance(value, dict) and 'sealed' in value
 
 
 def check_format(number: int) -> None:

@@ -10,6 +10,7 @@ from tff_cluster.base.words import client, percent, plural
 from tff_cluster.data.population import Population
 from tff_cluster.report.figures import base, heatmaps, ordering
 from tff_cluster.report.files import csv_text, write_file
+from tff_cluster.storage import output_files
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -58,7 +59,10 @@ def partition_table(population: Population) -> str:
 def write_partition(population: Population, folder: pathlib.Path) -> list[pathlib.Path]:
   """Writes partition.csv, partition.svg and partition.png into the folder and returns their paths.
 
+  Those of an earlier call make way.
+
   Raises:
+    InputError: where files of these names are there, and this program wrote none of them.
     EnvironmentFault: where a file cannot be written.
   """
   svg, png = base.render(partition_figure(population))
@@ -67,11 +71,11 @@ def write_partition(population: Population, folder: pathlib.Path) -> list[pathli
     'svg': svg,
     'png': png,
   }
-  paths = []
-  for ending, content in contents.items():
-    paths.append(folder / f'partition.{ending}')
-    write_file(paths[-1], content)
-  return paths
+  written = {f'partition.{ending}': content for ending, content in contents.items()}
+  output_files.check(folder, list(written), lambda there: there.startswith(','.join(HEADER).encode()))
+  for name, content in written.items():
+    write_file(folder / name, content)
+  return [folder / name for name in written]
 
 
 def partition_figure(population: Population) -> 'Figure':

@@ -1,6 +1,7 @@
 """Makes kept results of finished runs: of a reproduction, a comparison, a league or a single run."""
 
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,10 @@ _SUMMARY = (
 _MODELS = (
   'contender', 'model', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'worst tenth [%]', 'better [clients]',
   'worse [clients]', 'global test [%]',
+)  # fmt: skip
+# All tables that are ever made here.
+TABLES = (
+  'table', 'models', 'scorecard', 'runs', 'comparison', 'gains', 'pairs', 'overlap', 'new_clients', 'league', 'standings',
 )  # fmt: skip
 
 
@@ -270,7 +275,10 @@ def _provenance(
 
 def _without_folders(config: results_lib.ExperimentConfig) -> dict[str, Any]:
   plain = config.to_json()
-  return plain | {'data': {k: v for k, v in plain['data'].items() if k not in PLACES}}
+  data = {k: v for k, v in plain['data'].items() if k not in PLACES}
+  if config.data.data_file is not None:
+    data['data_file'] = os.path.basename(config.data.data_file)
+  return plain | {'data': data}
 
 
 def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:

@@ -12,6 +12,8 @@ from tff_cluster.base import records
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.types import Json
+from tff_cluster.experiment import config_file
+from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.report.files import plain_text, write_file
 from tff_cluster.storage import files, tables
 
@@ -133,12 +135,37 @@ def read_all(folder: Path) -> dict[str, Kept]:
   return {path.name: _read(path) for path in sorted(folder.iterdir()) if path.is_dir()}
 
 
-def check_place(folder: Path) -> None:
-  """Raises InputError where a folder holds files, and none of them says that it is of kept results."""
-  if folder.exists() and not (folder / FILE).exists() and any(folder.iterdir()):
+def check_place(folder: Path, provenance: Provenance) -> None:
+  """Looks whether results may take the place of what a folder holds.
+
+  Raises:
+    InputError: where it holds files, and none of them says that it is of kept results, or those of another experiment.
+  """
+  if not folder.exists() or not any(folder.iterdir()):
+    return
+  if not (folder / FILE).exists():
     raise InputError(
       f'{folder} has files and no {FILE}, so it is no folder of kept results; give another name'
     )
+  if words := _difference(_read(folder).provenance, provenance):
+    raise InputError(
+      f'{folder} holds what was kept of another experiment: {words}; give another name, or remove the folder first'
+    )
+
+
+def _difference(there: Provenance, here: Provenance) -> str | None:
+  """Returns in words what tells the experiments of kept results apart; None where those that are there are among these."""
+  if there.scale != here.scale:
+    return f'scale is {there.scale or "not given"} there and {here.scale or "not given"} here'
+  if not there.configurations:
+    known = there.published and there.published.keys() <= here.published.keys()
+    return None if known else f'it is {", ".join(there.published) or there.title!r}'
+  ours = list(map(ExperimentConfig.read, here.configurations))
+  for each in map(ExperimentConfig.read, there.configurations):
+    found = [config_file.difference_beside_seeds(each, other) for other in ours]
+    if None not in found:
+      return found[0] if found else 'it has runs'
+  return None
 
 
 def write(folder: Path, provenance: Provenance, texts: Mapping[str, str], pictures: Sequence[Path]) -> None:

@@ -16,8 +16,8 @@ from tff_cluster.storage import sealed_json, travel
 _RUNS = ('results.json', '*/results.json', '*/*/results.json')
 
 
-def write(path: Path, folder: Path) -> None:
-  """Writes an archive of the finished runs in a folder, if there are any; equal runs give equal bytes.
+def write(path: Path, folder: Path) -> bool:
+  """Writes an archive of the finished runs in a folder, if there are any, and tells whether; equal runs give equal bytes.
 
   Args:
     path: The archive.
@@ -35,6 +35,7 @@ def write(path: Path, folder: Path) -> None:
         found[name] = _anybodys(each)
   if found:
     travel.pack(path, found)
+  return bool(found)
 
 
 def _anybodys(run: RunFolder) -> bytes:

@@ -32,13 +32,6 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
     folder: Where to.
   """
   league = standings.measure(finished)
-  lines = [
-    {'setting': setting.name, **line}
-    for setting in league.settings
-    for line in csv_columns.lines(list(setting.parts.values()), setting.statistics.target)
-  ]
-  names = tuple(dict.fromkeys(name for line in lines for name in line))
-  write_file(folder / 'league.csv', csv_text(names, ([line.get(name) for name in names] for line in lines)))
   document = {
     'settings': [setting.name for setting in league.settings],
     'seeds': list(league.seeds),
@@ -52,6 +45,13 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
   write_file(
     folder / 'league.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
   )
+  lines = [
+    {'setting': setting.name, **line}
+    for setting in league.settings
+    for line in csv_columns.lines(list(setting.parts.values()), setting.statistics.target)
+  ]
+  names = tuple(dict.fromkeys(name for line in lines for name in line))
+  write_file(folder / 'league.csv', csv_text(names, ([line.get(name) for name in names] for line in lines)))
   picture = _picture(league, folder)
   # The first screen has the others.
   in_words = [words for words in sentences(league, ROUNDS)[1:] if words not in few(league)]

@@ -12,6 +12,7 @@ from tff_cluster.clustering.recovery import SCORES
 from tff_cluster.clustering.sketch import Distortion
 from tff_cluster.report.figures import base
 from tff_cluster.report.files import csv_text, write_file
+from tff_cluster.storage import output_files
 from tff_cluster.studies.replay import figures
 from tff_cluster.studies.replay.replayed import Family, Replayed, Row, Truth
 
@@ -27,7 +28,10 @@ _COLUMNS = (
 def write_replay(replayed: Replayed, folder: pathlib.Path) -> list[pathlib.Path]:
   """Writes replay.csv and, where a method with thresholds was asked, replay.svg and replay.png; returns their paths.
 
+  Those of an earlier call make way.
+
   Raises:
+    InputError: where files of these names are there, and no replay wrote them.
     EnvironmentFault: where a file cannot be written.
   """
   scores = [(name, truth.name) for truth in replayed.truths for name in SCORES]
@@ -42,6 +46,9 @@ def write_replay(replayed: Replayed, folder: pathlib.Path) -> list[pathlib.Path]
     ]
     for row in replayed.rows
   ]
+  begins = ','.join(_COLUMNS).encode()
+  names = ['replay.csv', 'replay.svg', 'replay.png']
+  output_files.check(folder, names, lambda there: there.startswith(begins))
   contents: dict[str, bytes | str] = {'csv': csv_text(header, lines)}
   if any(row.threshold is not None for row in replayed.rows):
     contents['svg'], contents['png'] = base.render(replay_figure(replayed))

@@ -1,5 +1,6 @@
 """The page that ends a reproduction: a published table or figure beside ours, and whether it reproduces."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,17 @@ from tff_cluster.scorecard import headline
 from tff_cluster.scorecard.cells import lines
 from tff_cluster.scorecard.published import TOY_SCALE, Published, Scale
 from tff_cluster.scorecard.rows import Ours, Runs, gather
+from tff_cluster.storage import output_files
 from tff_cluster.studies.reproduction.sections import SECTIONS, TEMPLATE, Page
+
+# The first is written first.
+WRITTEN = ('scorecard.json', 'scorecard.csv', 'scorecard.tex', 'index.html', 'figures')
+
+
+def check_place(published: Published, folder: Path) -> None:
+  """Raises InputError where a folder has files that the page of a table or figure would write over and that none wrote."""
+  own = f'"table": {json.dumps(published.name)}'.encode()
+  output_files.check(folder, WRITTEN, lambda there: own in there)
 
 
 def write(

@@ -1,0 +1,20 @@
+"""The output folder of a league: that of one experiment and its settings, and nobody's files are written over."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tff_cluster.storage import output_files
+from tff_cluster.studies.comparison import claim
+from tff_cluster.studies.league.settings import Setting
+
+# The first is written first.
+WRITTEN = ('league.json', 'league.csv', 'index.html', 'figures')
+
+
+def check(root: Path, settings: Sequence[Setting], seeds: Sequence[int]) -> None:
+  """Looks whether settings can be compared in a folder, whose page has no other ones; raises as comparison.claim.check does."""
+  claim.check_no_run(root)
+  for setting in settings:
+    claim.check(root / setting.name, setting.config, seeds)
+  names = {setting.name for setting in settings}
+  output_files.check(root, WRITTEN, lambda content: set(claim.read(content).get('settings', [''])) <= names)
