@@ -12,6 +12,7 @@ import pytest
 
 from tests.programs import children
 from tests.programs.children import PROGRAMS
+from tff_cluster.clustering import methods
 from tff_cluster.experiment.config import ExperimentConfig
 
 LONG = 'x' * 5000
@@ -98,6 +99,8 @@ OWN = [
   ('clustering', '--signatures_file={tmp}/v.npz --name=a', '--name does not apply to --signatures_file'),
   ('clustering', '--signatures_file={tmp}/v.npz --method=bipartition --stopping_norm=1', '--stopping_norm does not apply to --signatures_file'),
   ('clustering', '--signatures_file={tmp}/v.npz --method=pacfl --num_clusters=2', '--method=pacfl: it reads the training rows of a run'),
+  *(('clustering', '--signatures_file={tmp}/v.npz --num_clusters=2 --method=' + name, f'--method={name}: it clusters while it trains; vectors alone')
+    for name, method in methods.METHODS.items() if method.alternates),
   ('clustering', '--signatures_file={tmp}/v.npz --output_dir={tmp}', 'holds a run; choose another folder'),
   ('clustering', '--seed=3', '--seed applies to --signatures_file only'),
   ('clustering', '--dataset=mnist', 'unknown flag --dataset'),
