@@ -246,7 +246,13 @@ def _clustering_flags() -> type:
   found: dict[str, dataclasses.Field] = {}
   for method in methods.METHODS.values():
     for name, field in method.fields().items():
-      found.setdefault(name, field)
+      first = found.setdefault(name, field)
+      kind, known = (fields.plain_type(each)[0].__name__ for each in (field, first))
+      if kind != known:
+        raise TypeError(
+          f'option {name} of method {method.name} is {kind}, of {methods.with_option(name)[0]} {known}; an option of several '
+          'methods is one flag, so call one of them otherwise'
+        )
   method = fields.option('dynamic_distance', 'Clustering method.', choices=tuple(methods.METHODS))
   name = fields.option(None, "What results call this clustering; default: the method's name.")
   declared: list[tuple[str, Any, Any]] = [('method', str, method), ('name', str | None, name)]
