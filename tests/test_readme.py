@@ -232,15 +232,19 @@ def test_scripts_of_pages_pass_the_linter_where_they_are_saved(tmp_path):
 
 # What CONTRIBUTING.md shows how to write.
 NEW = frozenset(
-  f'{room}/{package}/{name}.py'
-  for package, module in (
-    ('clustering/methods', 'chains'),
-    ('clustering/methods', 'loyal'),
-    ('aggregation/rules', 'by_size'),
-    ('data/datasets', 'blobs'),
+  path
+  for package, tests, module in (
+    ('clustering/methods', 'clustering/methods', 'chains'),
+    ('clustering/methods', 'clustering/methods', 'loyal'),
+    ('aggregation/rules', 'aggregation', 'by_size'),
+    ('data/datasets', 'data', 'blobs'),
   )
-  for room, name in (('tff_cluster', module), ('tests', f'test_{module}'))
+  for path in (f'tff_cluster/{package}/{module}.py', f'tests/{tests}/test_{module}.py')
 )
+
+
+def test_recipes_put_files_into_folders_that_are_there():
+  assert [path for path in NEW if not (ROOT / path).parent.is_dir()] == []
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
