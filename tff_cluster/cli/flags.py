@@ -116,16 +116,20 @@ class DisturbOptions:
 
   noise_multipliers: str = fields.option(
     '0,0.001,0.003,0.01,0.03,0.1,0.3,1',
-    'Standard deviations of the noise as multiples of the clip norm, or none; 0 clips only.',
+    'Standard deviations of the noise as multiples of the clip norm, from 0 to 1,000,000, or none; 0 clips only.',
   )
   bits: str = fields.option('1,2,4,8,16', 'Bits a number that clients quantize to, from 1 to 16, or none.')
   repeats: int = fields.option(
-    5, 'How often noise and random rounding are drawn anew, each from a seed of its own.', at_least=1
+    5,
+    'How often noise and random rounding are drawn anew, each from a seed of its own.',
+    at_least=1,
+    at_most=10_000,
   )
   clip_norm: float | None = fields.option(
     None,
     "Euclidean norm that updates are clipped to; default: the median of the clients' norms, which no single party knows.",
     above=0.0,
+    at_most=1e30,
   )
 
 
