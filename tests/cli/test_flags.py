@@ -12,6 +12,7 @@ from setuptools.config.setupcfg import read_configuration
 from tff_cluster.base import fields
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
+from tff_cluster.clustering.method import Method
 from tff_cluster.experiment import config
 
 
@@ -38,6 +39,21 @@ def test_single_run_flags():
   assert found == [True, False]
   with pytest.raises(ValueError, match='outputdir'):
     flags.define('outputdir')
+
+
+def test_an_option_of_two_methods_has_one_type(monkeypatch):
+  @dataclasses.dataclass(frozen=True)
+  class Options:
+    variant: float = fields.option(1.0, 'How much.')
+
+  added = type('Added', (Method,), {'name': 'added', 'options_type': Options})()
+  found = {**methods.METHODS, 'added': added}
+  monkeypatch.setattr(methods, '_found', lambda: found)
+  words = (
+    'option variant of method added is float, of dynamic_distance str; an option of several methods is one'
+  )
+  with pytest.raises(TypeError, match=words):
+    flags._clustering_flags()
 
 
 @pytest.mark.parametrize('kind', list(flags.SECTIONS.values()), ids=lambda kind: kind.__name__)

@@ -230,7 +230,7 @@ def test_one_clustering_of_a_command_line(arguments, expected):
     ),
     (
       ['--method=nonsense', '--metric=l2'],
-      '--method=nonsense: allowed are bipartition, clove, dynamic_distance',
+      f'--method=nonsense: allowed are {", ".join(methods.METHODS)}',
     ),
   ],
 )

@@ -26,7 +26,7 @@ import numpy as np
 GIVEN = {}
 FAILS_ON = ''
 
-def by_size(membership):
+def of_a_user(membership):
   """by number of members"""
   if FAILS_ON == membership.shape[0]:
     raise ValueError('out of luck')
@@ -43,7 +43,7 @@ def among_own(probabilities, own_clusters, validation_probabilities, validation_
   GIVEN.setdefault('rows', []).append([probabilities, own_clusters, validation_probabilities, validation_labels])
   return probabilities[own_clusters].mean(axis=0).argmax(axis=1)
 '''
-ADDED = ('my_rules:by_size', 'my_rules:best', 'my_rules:among_own', 'mean')
+ADDED = ('rules_of_a_user:of_a_user', 'rules_of_a_user:best', 'rules_of_a_user:among_own', 'mean')
 CONFIG = dataclasses.replace(
   PLAIN, clusterings=PLAIN.clusterings[:2], evaluation=EvaluationConfig(aggregation=ADDED)
 )
@@ -53,11 +53,11 @@ NONE = dataclasses.replace(CONFIG, evaluation=EvaluationConfig())
 @pytest.fixture(scope='module')
 def my_rules(tmp_path_factory):
   folder = tmp_path_factory.mktemp('code')
-  (folder / 'my_rules.py').write_text(CODE)
+  (folder / 'rules_of_a_user.py').write_text(CODE)
   with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(folder)
-    yield __import__('my_rules')
-  del sys.modules['my_rules']
+    yield __import__('rules_of_a_user')
+  del sys.modules['rules_of_a_user']
 
 
 @pytest.fixture(scope='module')
@@ -93,14 +93,14 @@ def test_a_mixing_rule_makes_the_model_of_its_matrix_and_a_built_in_rule_of_pred
   shares = member.sum(axis=1) / member.sum()
   mixed = np.tensordot(shares, models, 1)[None]
   evaluations = done.clustering(LABEL).evaluations
-  np.testing.assert_allclose(np.array(evaluations['by_size'].mixing)[:, 0], shares)
+  np.testing.assert_allclose(np.array(evaluations['of_a_user'].mixing)[:, 0], shares)
 
   def right(output, x, y):
     """The accuracy, but for a row or two that may be ties in float32."""
     return pytest.approx((output(x).argmax(axis=1) == y).mean(), abs=1.01 / len(y))
 
   outputs = {
-    'by_size': lambda x: logits(mixed, x)[0],
+    'of_a_user': lambda x: logits(mixed, x)[0],
     'mean': lambda x: probabilities(models, x).mean(axis=0),
   }
   for name, output in outputs.items():
@@ -148,7 +148,7 @@ def test_they_stand_beside_the_built_in_ones_and_join_a_finished_run_whose_model
   my_rules, done, tmp_path
 ):
   assert [(r.name, r.kind) for r in done.results.rules] == [
-    ('by_size', 'mixing'), ('best', 'mixing'), ('among_own', 'prediction'), ('mean', 'prediction'),
+    ('of_a_user', 'mixing'), ('best', 'mixing'), ('among_own', 'prediction'), ('mean', 'prediction'),
   ]  # fmt: skip
   store = shutil.copytree(done.folder.store, tmp_path / 'store')
 
@@ -158,7 +158,7 @@ def test_they_stand_beside_the_built_in_ones_and_join_a_finished_run_whose_model
   plain = run(NONE).results
   for clustering in plain.clusterings:
     other = done.clustering(clustering.label)
-    names = [*clustering.evaluations, 'by_size', 'best', 'among_own', 'mean']
+    names = [*clustering.evaluations, 'of_a_user', 'best', 'among_own', 'mean']
     assert list(other.evaluations) == names
     shared = {name: other.evaluations[name] for name in clustering.evaluations}
     assert clustering == dataclasses.replace(other, evaluations=shared)
@@ -181,7 +181,7 @@ def test_phases_alone_measure_them_too(my_rules, done, tmp_path, capsys):
       return run_here(f'phases.{phase}', f'--output_dir={folder.root}')
 
   assert run('report') == 2
-  words = 'has not measured --aggregation=my_rules:best on kmeans yet: run python -m phases.phase3'
+  words = 'has not measured --aggregation=rules_of_a_user:best on kmeans yet: run python -m phases.phase3'
   assert words in capsys.readouterr().err
   assert run('phase3') == run('report') == 0
   assert results_lib.read(folder.results).digest == done.results.digest
@@ -191,16 +191,14 @@ def test_a_rule_that_fails_leaves_the_run_and_all_else_is_finished(my_rules, don
   folder = RunFolder(tmp_path / 'run')
   # The second clustering.
   monkeypatch.setattr(my_rules, 'FAILS_ON', done.clustering(LABEL).num_clusters)
-  words = (
-    r'^aggregation=my_rules:by_size failed: ValueError: out of luck\. What failed is not in the run any more'
-  )
+  words = r'^aggregation=rules_of_a_user:of_a_user failed: ValueError: out of luck\. What failed is not in the run any more'
   with no_report(), pytest.raises(failures.ClusteringsFailed, match=words) as caught:
     single_run.run_experiment(CONFIG, folder.root, store_dir=done.store, report=True)
   assert caught.value.report is not None
   results = results_lib.read(folder.results)
   assert [rule.name for rule in results.rules] == ['best', 'among_own', 'mean']
   assert folder.load_config().evaluation.aggregation == ADDED[1:]
-  assert all('by_size' not in c.evaluations and 'best' in c.evaluations for c in results.clusterings)
+  assert all('of_a_user' not in c.evaluations and 'best' in c.evaluations for c in results.clusterings)
   monkeypatch.setattr(my_rules, 'FAILS_ON', '')
   mended = WholeRun(CONFIG, folder.root, store_dir=done.store)
   assert mended.done.trained == 0

@@ -1,13 +1,22 @@
 """Phase 3: every number again in plain Keras and NumPy, from the exported models."""
 
+import dataclasses
+import shutil
+
 import numpy as np
 import pytest
 import scipy.special
 from sklearn import metrics
 
-from tests.phases.conftest import CLIENTS, LABELS
+from tests.phases.conftest import CLIENTS, CONFIG, LABELS
+from tests.phases.whole_run import WholeRun
+from tests.programs.children import no_report, run_here
+from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import MixingRule
 from tff_cluster.aggregation.rules import fedex
 from tff_cluster.experiment import phase_files
+from tff_cluster.experiment import results as results_lib
+from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
@@ -130,3 +139,57 @@ def test_what_a_rule_makes_of_disjoint_clusters_is_measured_once(planted, monkey
     path.write_bytes(before)
   assert again.evaluations == phase_files.Phase3.from_json(files.load_json(path)).evaluations
   assert measured and len(measured) == len(set(measured))
+
+
+def test_a_rule_that_comes_to_a_finished_run_is_measured_without_training(planted, tmp_path, monkeypatch):
+  def with_size(membership):
+    return membership.sum(axis=1, keepdims=True) / membership.sum()
+
+  blend = rules.RULES['blended'].of_clusters
+  rule = MixingRule(name='with_size', words='by size', function=with_size, position=1, of_clusters=blend)
+  before = next(iter(rules.RULES))
+  found = {before: rules.RULES[before], rule.name: rule} | rules.RULES
+  folder = RunFolder(shutil.copytree(planted.folder.root, tmp_path / 'run'))
+  monkeypatch.setattr(rules, '_found', lambda: found)
+
+  def results(phase):
+    with no_report():
+      assert run_here(f'phases.{phase}', f'--output_dir={folder.root}') == 0
+    return results_lib.read(folder.results)
+
+  assert results('report').digest == planted.results.digest
+  assert results('phase3').digest == planted.results.digest != results('report').digest
+  again = WholeRun(CONFIG, folder.root, export_models=True)
+  assert again.done.asked == again.done.trained == 0
+  for known in planted.results.clusterings:
+    clustering = again.clustering(known.label)
+    assert list(clustering.evaluations)[:2] == [before, rule.name]
+    sizes = np.array([len(members) for members in clustering.clusters])
+    mixing = np.array(clustering.evaluations[rule.name].mixing)
+    np.testing.assert_allclose(mixing[:, 0], sizes / sizes.sum())
+    assert clustering.cluster_scores[rule.name] == clustering.cluster_scores['blended']
+    for name in ('evaluations', 'cluster_scores'):
+      others = {key: value for key, value in getattr(clustering, name).items() if key != rule.name}
+      assert others == getattr(known, name)
+    assert (
+      dataclasses.replace(clustering, evaluations=known.evaluations, cluster_scores=known.cluster_scores)
+      == known
+    )
+  # What came has gone again: its numbers stay, under its name.
+  monkeypatch.undo()
+  assert results_lib.rule_words(again.results)[rule.name] == rule.name
+  found = WholeRun(CONFIG, folder.root, export_models=True)
+  assert found.results.digest == again.results.digest
+
+
+def test_a_rule_that_comes_makes_models_again_that_are_gone(planted, tmp_path, monkeypatch):
+  folder = RunFolder(shutil.copytree(planted.folder.root, tmp_path / 'run'))
+  for trajectory in folder.store.glob('fedavg-*'):
+    shutil.rmtree(trajectory)
+  average = dataclasses.replace(rules.RULES['average'], name='another', roles=frozenset())
+  found = {**rules.RULES, average.name: average}
+  monkeypatch.setattr(rules, '_found', lambda: found)
+  again = WholeRun(CONFIG, folder.root, export_models=True)
+  assert again.done.trained > 0
+  for clustering in again.results.clusterings:
+    assert clustering.evaluations['another'] == clustering.evaluations['average']

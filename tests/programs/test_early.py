@@ -17,7 +17,7 @@ WRONG = [
   ('run_all', '--model=early_models:nothing', 2, "module 'early_models' has no function 'nothing'"),
   ('run_all', '--dataset=file --data_file={tmp}/missing.npz', 2, 'no such file'),
   ('run_all', '--dataset=file --partition=iid --data_file={tmp}/rows.npz', 2, 'does not fit examples of shape (8,)'),
-  ('run_all', '--num_clients=100000', 2, 'GB of memory'),
+  ('run_all', '--num_clients=100000 --partition=label_permuted --num_groups=1000 --group_rows=all', 2, 'GB of memory'),
   ('run_all', '--dataset=mnist --data_dir={tmp}/data', 1, '{tmp}/data/mnist/*/dataset_info.json does not exist'),
   ('phase1', '--dataset=cifar10 --data_dir={tmp}/data', 1, '{tmp}/data/cifar10/*/dataset_info.json does not exist'),
   ('partition', '--dataset=emnist --data_dir={tmp}/data', 1, '{tmp}/data/emnist_all.sqlite does not exist'),

@@ -12,6 +12,7 @@ import pytest
 
 from tests.programs import children
 from tests.programs.children import PROGRAMS
+from tff_cluster.clustering import methods
 from tff_cluster.experiment.config import ExperimentConfig
 
 LONG = 'x' * 5000
@@ -65,6 +66,7 @@ OWN = [
   # An experiment.
   ('partition', '--dataset=mn\u2028ist', '--dataset=mn\\u2028ist: allowed are digits'),
   ('partition', f'--clustering={LONG}', 'characters ...] '),
+  ('partition', '--clustering=kmean,num_clusters=4', 'the first part must be a method (did you mean kmeans?)'),
   ('partition', '--clustering=kmeans,num_clusters=4,', "'' is not KEY=VALUE"),
   ('partition', '--clustering=kmeans,num_cluster=3', "unknown key 'num_cluster' (did you mean num_clusters?)"),
   ('partition', '--clustering=kmeans,num_clusters=3,num_clusters=4', 'num_clusters is given twice'),
@@ -76,6 +78,7 @@ OWN = [
   ('reproduce', '--figure=cfl/figure1 --dry_run', '--dry_run does not apply to cfl/figure1'),
   ('phase1', '--method=kmeans', 'unknown flag --method'),
   ('phase1', '--clients_in_parallel=100000000', '--clients_in_parallel=100000000: must be at most 1024'),
+  ('run_all', '--num_clients=1000000', '--num_clients=1000000: the data have 1,797 rows, test rows among them'),
   ('run_all', '--model=a.b', '--model=a.b: allowed are mnist_cnn'),
   ('run_all', '--aggregation=vote --aggregation=vote', "two rules are called 'vote'"),
   # Those that go on with a run.
@@ -98,6 +101,8 @@ OWN = [
   ('clustering', '--signatures_file={tmp}/v.npz --name=a', '--name does not apply to --signatures_file'),
   ('clustering', '--signatures_file={tmp}/v.npz --method=bipartition --stopping_norm=1', '--stopping_norm does not apply to --signatures_file'),
   ('clustering', '--signatures_file={tmp}/v.npz --method=pacfl --num_clusters=2', '--method=pacfl: it reads the training rows of a run'),
+  *(('clustering', '--signatures_file={tmp}/v.npz --num_clusters=2 --method=' + name, f'--method={name}: it clusters while it trains; vectors alone')
+    for name, method in methods.METHODS.items() if method.alternates),
   ('clustering', '--signatures_file={tmp}/v.npz --output_dir={tmp}', 'holds a run; choose another folder'),
   ('clustering', '--seed=3', '--seed applies to --signatures_file only'),
   ('clustering', '--dataset=mnist', 'unknown flag --dataset'),
@@ -124,6 +129,8 @@ OWN = [
   ('keep', '--name=a', 'holds no finished run'),
   ('reproduce', '', 'give one of --table and --figure; there are fl_hc/table1'),
   ('reproduce', '--table=fl_hc/table1\n', '--table=fl_hc/table1\\n: no such table; did you mean fl_hc/table1?'),
+  ('reproduce', '--table=rohith2020/figure4', 'no such table; did you mean --figure=rohith2020/figure4?'),
+  ('reproduce', '--figure=fl_hc/table1', 'no such figure; did you mean --table=fl_hc/table1?'),
   ('reproduce', '--table=fl_hc/table1 --config_file=x.json', '--config_file does not apply here'),
   ('reproduce', '--table=fl_hc/table1 --rows=nobody', '--rows=nobody: fl_hc/table1 has no such row; its rows are: cf 0.1, n 1'),
   ('reproduce', '--list --rows=x', '--rows does not apply with --list'),
@@ -133,7 +140,10 @@ OWN = [
   ('reproduce', '--figure=cfl/figure1 --scale=small', '--scale does not apply to cfl/figure1, which is computed at once'),
   ('reproduce', '--figure=cfl/figure2 --seeds=0,1', '--seeds=0,1: cfl/figure2 is drawn for one seed'),
   ('disturb', '--bits=1,17', "--bits=1,17: '17' is not a whole number from 1 to 16"),
-  ('disturb', '--noise_multipliers=０.１', "'０.１' is not a number of at least 0"),
+  ('disturb', '--noise_multipliers=０.１', "'０.１' is not a number from 0 to 1,000,000"),
+  ('disturb', '--noise_multipliers=0,1e308', "'1e308' is not a number from 0 to 1,000,000"),
+  ('disturb', '--repeats=99999999999', '--repeats=99999999999: must be at most 10000'),
+  ('disturb', '--clip_norm=1e38', '--clip_norm=1e+38: must be at most 1e+30'),
   ('store', '', '--store_dir is required; give the store of a run, for instance --store_dir=runs/demo/store'),
   ('store', '--store_dir=nowhere', '--store_dir=nowhere: no such folder; give the store of a run'),
   ('store', '--store_dir=docs --prune_unused_days=0', '--store_dir=docs is no store: it has files, and no artifact'),

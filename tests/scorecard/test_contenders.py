@@ -1,11 +1,14 @@
 """Who is compared, read from runs: kinds, budgets, costs, and runs that are not of one experiment."""
 
+import dataclasses
+
 import pytest
 
 from tests.made_up import comparison_runs, in_json
 from tests.made_up.comparison_runs import DITTO, FEDAVG, FINE_TUNED, LOCAL, constant
 from tests.made_up.finished_run import MODEL_BYTES, ROWS
 from tests.made_up.refusals import refused
+from tff_cluster.aggregation import rules
 from tff_cluster.base.cost import Cost
 from tff_cluster.scorecard.contenders import (
   BYTES,
@@ -107,6 +110,19 @@ def test_global_accuracies():
   found = {name: c.runs[0].global_accuracy for name, c in _read(runs).items()}
   assert found['kmeans'] == {'average': 0.3, 'weighted': 0.35, 'blended': 0.5}
   assert set(found[FEDAVG].values()) == {0.55} and found[LOCAL] == found[DITTO] == {}
+
+
+def test_only_rules_that_a_run_has_measured_are_read(monkeypatch):
+  average = dataclasses.replace(rules.RULES['average'], name='newer', roles=frozenset())
+  found = {**rules.RULES, average.name: average}
+  monkeypatch.setattr(rules, '_found', lambda: found)
+  runs = _runs()
+  for clustering in runs[1][1]['clusterings']:
+    clustering['evaluations']['newer'] = clustering['evaluations']['average']
+  first, second = _read(runs)['kmeans'].runs
+  for figure in ('global_accuracy', 'rule_accuracy'):
+    measured = getattr(second, figure)
+    assert 'newer' not in getattr(first, figure) and measured['newer'] == measured['average']
 
 
 def test_the_order_of_runs_does_not_matter_and_seeds_and_places_of_data_may_differ():

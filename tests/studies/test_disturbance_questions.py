@@ -31,8 +31,8 @@ def test_questions_of_the_defaults_and_of_flags():
 @pytest.mark.parametrize(
   ('given', 'message'),
   [
-    ({'noise_multipliers': '0,x'}, "noise_multipliers=0,x: 'x' is not a number of at least 0"),
-    ({'noise_multipliers': '-1'}, "'-1' is not a number of at least 0"),
+    ({'noise_multipliers': '0,x'}, "noise_multipliers=0,x: 'x' is not a number from 0 to 1,000,000"),
+    ({'noise_multipliers': '-1'}, "'-1' is not a number from 0 to 1,000,000"),
     ({'noise_multipliers': 'nan'}, "'nan' is not a number"),
     ({'noise_multipliers': 'inf'}, "'inf' is not a number"),
     ({'noise_multipliers': '1,1.0'}, '1.0 is given twice'),

@@ -1,5 +1,6 @@
 """A loaded run against the JSON that it was loaded from, read by hand; and folders that hold no run."""
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -13,6 +14,7 @@ import pytest
 
 import tff_cluster
 from tests.made_up import finished_run
+from tff_cluster.aggregation import rules
 from tff_cluster.base.errors import InputError
 from tff_cluster.scorecard import summary
 from tff_cluster.scorecard.contenders import FEDAVG
@@ -128,6 +130,16 @@ def test_evaluations_have_every_rule_and_the_means_of_their_clients(run, written
         np.isnan(line.global_accuracy) if of_global is None else line.global_accuracy == of_global['accuracy']
       )
   assert evaluations.loc[(FEDAVG, '')].global_loss == written['baseline']['evaluation']['global']['loss']
+
+
+def test_rules_that_came_or_went_since_change_nothing_but_the_words(run, monkeypatch):
+  evaluations = run.evaluations()
+  found = dict(rules.RULES)
+  found['newer'] = dataclasses.replace(found.pop('weighted'), name='newer')
+  monkeypatch.setattr(rules, '_found', lambda: found)
+  later = run.evaluations()
+  pd.testing.assert_frame_equal(later.drop(columns='words'), evaluations.drop(columns='words'))
+  assert set(later.words) - set(evaluations.words) == {'weighted'}
 
 
 TABLES = {name: getattr(loaded_run.LoadedRun, name) for name in loaded_run.COLUMNS}

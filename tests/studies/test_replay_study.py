@@ -13,6 +13,7 @@ from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse
 from tff_cluster.clustering import methods
+from tff_cluster.clustering.replay import Replay
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.studies.replay import study
@@ -99,18 +100,33 @@ def planted():
   return rng.normal(size=(4, 30))[groups] * 5 + rng.normal(size=(16, 30)), groups
 
 
-def test_rows_are_scored_and_can_be_trained():
+@pytest.mark.parametrize('num_thresholds', [2, 6])
+def test_rows_are_scored_and_can_be_trained(num_thresholds):
   vectors, groups = planted()
   signatures = Signatures.numbered(vectors)
   pairs = np.zeros((2, 16))
   pairs[0, :10], pairs[1, 8:] = 1.0, 1.0
   truths = {'group': np.eye(4)[:, groups], 'halves': pairs}
-  questions = dataclasses.replace(study.read_questions(options()), num_thresholds=6, counts=(3, 4))
+  questions = dataclasses.replace(
+    study.read_questions(options()), num_thresholds=num_thresholds, counts=(3, 4)
+  )
   found = study.replay(signatures, questions, 7, truths, 'updates')
   group, halves = found.truths
   assert (found.clients, group.name, group.groups, group.overlapping) == (16, 'group', 4, False)
   assert halves == Truth('halves', 2, True, {}) and len(group.exact) == 11
-  assert len(found.rows) == 11 * 6 + 2 + 2 + 4
+  asked = Replay(signatures, 7)
+  missed = [
+    (family, exact)
+    for family, exact in group.exact.items()
+    if exact and not any(exact[0] <= t < exact[1] for t in asked.thresholds(*family, num_thresholds))
+  ]
+  # A grid of the smallest and the largest height misses all of them.
+  assert len(missed) == (0 if num_thresholds > 2 else len([exact for exact in group.exact.values() if exact]))
+  assert len(found.rows) == 11 * num_thresholds + len(missed) + 2 + 2 + 4
+  # What the merges say of a family is what its best row says.
+  for family, exact in group.exact.items():
+    best = max(row.omega('group') for row in found.rows if row.family == family)
+    assert (best == 1.0) == (exact is not None)
   for row in found.rows:
     config = parse.parse_clustering_spec(row.clustering)
     assert config.signature == 'updates'
@@ -126,9 +142,11 @@ def test_rows_are_scored_and_can_be_trained():
       low, high = group.exact[row.family] or (np.inf, np.inf)
       assert exactly == (low <= row.threshold < high)
   assert {True, False} == {row.omega('group') == 1.0 for row in found.rows}
-  # The answers are the same where nothing is known.
+  # The answers are the same where nothing is known, but for the thresholds that were missed.
   without = study.replay(signatures, questions, 7, {}, 'updates')
-  assert without.rows == [dataclasses.replace(row, recovery={}) for row in found.rows]
+  middles = {(*family, (low + high) / 2) for family, (low, high) in missed}
+  kept = [row for row in found.rows if (*row.family, row.threshold) not in middles]
+  assert without.rows == [dataclasses.replace(row, recovery={}) for row in kept]
   assert without.truths == []
 
 

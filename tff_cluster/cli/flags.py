@@ -116,16 +116,20 @@ class DisturbOptions:
 
   noise_multipliers: str = fields.option(
     '0,0.001,0.003,0.01,0.03,0.1,0.3,1',
-    'Standard deviations of the noise as multiples of the clip norm, or none; 0 clips only.',
+    'Standard deviations of the noise as multiples of the clip norm, from 0 to 1,000,000, or none; 0 clips only.',
   )
   bits: str = fields.option('1,2,4,8,16', 'Bits a number that clients quantize to, from 1 to 16, or none.')
   repeats: int = fields.option(
-    5, 'How often noise and random rounding are drawn anew, each from a seed of its own.', at_least=1
+    5,
+    'How often noise and random rounding are drawn anew, each from a seed of its own.',
+    at_least=1,
+    at_most=10_000,
   )
   clip_norm: float | None = fields.option(
     None,
     "Euclidean norm that updates are clipped to; default: the median of the clients' norms, which no single party knows.",
     above=0.0,
+    at_most=1e30,
   )
 
 
@@ -246,7 +250,13 @@ def _clustering_flags() -> type:
   found: dict[str, dataclasses.Field] = {}
   for method in methods.METHODS.values():
     for name, field in method.fields().items():
-      found.setdefault(name, field)
+      first = found.setdefault(name, field)
+      kind, known = (fields.plain_type(each)[0].__name__ for each in (field, first))
+      if kind != known:
+        raise TypeError(
+          f'option {name} of method {method.name} is {kind}, of {methods.with_option(name)[0]} {known}; an option of several '
+          'methods is one flag, so call one of them otherwise'
+        )
   method = fields.option('dynamic_distance', 'Clustering method.', choices=tuple(methods.METHODS))
   name = fields.option(None, "What results call this clustering; default: the method's name.")
   declared: list[tuple[str, Any, Any]] = [('method', str, method), ('name', str | None, name)]

@@ -142,7 +142,8 @@ def parse_clustering_spec(text: str) -> config.ClusteringConfig:
   try:
     if ':' not in name and name not in methods.METHODS:
       raise InputError(
-        f'the first part must be a method: {", ".join(methods.METHODS)}, or package.module:attribute'
+        f'the first part must be a method{_suggestion(name, methods.METHODS)}: {", ".join(methods.METHODS)}, or '
+        'package.module:attribute'
       )
     method = methods.find(name)
     for part in parts:

@@ -202,6 +202,8 @@ class Method(Generic[Options]):
     """Returns why vectors alone are not enough, as the message of an InputError; None where they are."""
     if self.reads_rows:
       return f'{argument("method", self.name)}: it reads the training rows of a run; vectors alone have none'
+    if type(self).cluster is Method.cluster:
+      return f'{argument("method", self.name)}: it clusters while it trains; vectors alone are not enough'
     return None
 
   # What it does.

@@ -29,12 +29,14 @@ class Grid:
     families: Pairs of metric and linkage.
     thresholds: Distances for all families, in units of the metric and linkage, or how many are spread over the merge
       heights of each family.
+    more: Thresholds of a family beside these.
     counts: Numbers of clusters.
     distance_thresholds: 'mean', a number as text, or 'quantile:q'.
   """
 
   families: Sequence[tuple[str, str]] = ()
   thresholds: int | Sequence[float] = ()
+  more: Mapping[tuple[str, str], Sequence[float]] = dataclasses.field(default_factory=dict)
   counts: Sequence[int] = ()
   distance_thresholds: Sequence[str] = ()
 

@@ -80,12 +80,18 @@ class Signatures:
 
     These are the vectors themselves, or, where they have more features than there are clients, at most
     clients - 1 coordinates in the space that they span. Equal vectors keep equal coordinates.
+
+    Raises:
+      InputError: if the squares of distances overflow float64.
     """
     if 'coordinates' not in self._cache:
       if self.vectors.shape[1] <= self.num_clients:
         points = np.array(self.vectors, np.float64)
+        with np.errstate(over='ignore', invalid='ignore'):
+          _check_squares(np.square(points - points.mean(axis=0)))
       else:
         gram = distances_lib.centred_gram(self.vectors, self.block_bytes)
+        _check_squares(np.diag(gram))
         points = embedding.gram_coordinates(gram)[:, : max(self.num_clients - 1, 1)]
         points = self._with_equal_rows(gram, points) if points.shape[1] else np.zeros((self.num_clients, 1))
       points.setflags(write=False)
@@ -103,6 +109,13 @@ class Signatures:
           points[k], original[k] = points[i], False
           break
     return points
+
+
+def _check_squares(squares: np.ndarray) -> None:
+  """Raises InputError where squared distances may overflow, by the squared distances of the vectors to their mean."""
+  with np.errstate(over='ignore', invalid='ignore'):
+    if not np.isfinite(4.0 * squares.sum()):
+      raise InputError('the l2 distances of these vectors overflow; scale the vectors down')
 
 
 def read_signatures(path: str | os.PathLike[str], block_bytes: int = distances_lib.BLOCK_BYTES) -> Signatures:

@@ -125,10 +125,14 @@ def with_role(clustering: Clustering, role: str) -> Evaluation:
 
 
 def rule_words(results: Results) -> dict[str, str]:
-  """Returns what pages call the rules of Phase 3 of a run, by name and in the order of pages."""
-  return {rule.name: rule.words for rule in rules.mixing_rules()} | {
+  """Returns what pages call the rules of Phase 3 that a run has measured, by name and in the order of pages.
+
+  They need not be those that are there now: a rule can have come since, or gone, which leaves its name.
+  """
+  words = {rule.name: rule.words for rule in rules.mixing_rules()} | {
     rule.name: rule.words for rule in results.rules
   }
+  return {name: words.get(name, name) for each in results.clusterings for name in each.evaluations}
 
 
 def check_not_newer(name: str, found: object) -> None:

@@ -38,5 +38,7 @@ def find(table: str | None, figure: str | None) -> Published:
     of_kind = [known for known, entry in PUBLISHED.items() if (kind == 'figure') == entry.is_figure]
     close = difflib.get_close_matches(name, of_kind, n=1)
     hint = f'did you mean {close[0]}?' if close else f'there are {", ".join(of_kind)}'
+    if name in PUBLISHED:
+      hint = f'did you mean {argument("table" if kind == "figure" else "figure", name)}?'
     raise InputError(f'{argument(kind, name)}: no such {kind}; {hint}')
   return PUBLISHED[name]

@@ -13,6 +13,7 @@ from tff_cluster.data import datasets, saved, sources
 from tff_cluster.data import population as population_lib
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.dataset import Outline
+from tff_cluster.data.partitioners.rows import MIN_ROWS
 from tff_cluster.engine import free_memory
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import memory_need
@@ -34,7 +35,7 @@ def check(config: ExperimentConfig, machine: machine_lib.Machine, folders: Seque
     A line on the memory that it needs; None where all clients are saved already, or the data has to be downloaded to know it.
 
   Raises:
-    InputError: if the model or the data is wrong, or more memory is needed than there is.
+    InputError: if the model or the data is wrong, there are fewer rows than clients need, or more memory is needed than there is.
     EnvironmentFault: if the data is neither there nor can be downloaded.
   """
   lookup.check(config.training.model)
@@ -45,6 +46,11 @@ def check(config: ExperimentConfig, machine: machine_lib.Machine, folders: Seque
   if outline is None:
     return None
   outline = dataclasses.replace(outline, rows=outline.rows * config.data.row_copies)
+  if outline.rows < MIN_ROWS * config.data.num_clients:
+    raise InputError(
+      f'{argument("num_clients", config.data.num_clients)}: the data have {outline.rows:,} rows, test rows among them, and every '
+      f'client needs {MIN_ROWS} of its own to train and validate on; use fewer clients'
+    )
   size, parameters, activations = _size(config, outline, machine)
   available = free_memory.available()
   memory_need.check(size.needed(parameters or 0, activations), available)

@@ -48,8 +48,10 @@ def interval(values: list[float]) -> tuple[float, float, float]:
 def _summaries(each: Sequence[results.Results]) -> dict[str, OverFolds]:
   rows = {'unclustered/baseline': [fold.baseline.evaluation for fold in each]}
   for position, clustering in enumerate(each[0].clusterings):
+    of_folds = [fold.clusterings[position].evaluations for fold in each]
     for name in clustering.evaluations:
-      rows[f'{clustering.label}/{name}'] = [fold.clusterings[position].evaluations[name] for fold in each]
+      if all(name in found for found in of_folds):  # A rule may have come when some had finished.
+        rows[f'{clustering.label}/{name}'] = [found[name] for found in of_folds]
   return {
     name: OverFolds(
       *interval([e.clients.mean_client_accuracy for e in evaluations]),

@@ -93,7 +93,7 @@ def run(
 
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_models: bool = False) -> bool:
   """Tells whether there is nothing left to train, cluster, measure or export in a run."""
-  finished = [folder.phase1, folder.baseline, *(folder.phase3(c.label) for c in config.clusterings)]
+  finished = [folder.phase1, folder.baseline]
   finished += [folder.personalized(name) for name in config.evaluation.personalized]
   if config.data.new_clients:
     finished += [folder.new_clients_of(clustering.label) for clustering in config.clusterings]
@@ -101,7 +101,9 @@ def is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_model
   if not added_rules.is_done(folder, config):
     return False
   return all(path.exists() for path in finished) and all(
-    clustering_lib.is_made(folder, clustering) and phase2.is_done(folder, clustering.label, export_models)
+    clustering_lib.is_made(folder, clustering)
+    and phase2.is_done(folder, clustering.label, export_models)
+    and phase3.is_done(folder, clustering.label)
     for clustering in config.clusterings
   )
 

@@ -11,7 +11,7 @@ from tff_cluster.aggregation.rule import CLIENTS
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.measured import EqualCost
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import cluster_training, evaluation, rule_evaluation
+from tff_cluster.phases import cluster_training, evaluation, phase3, rule_evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files
 
@@ -101,9 +101,8 @@ def _models_are_missing(experiment: live_experiment_lib.Experiment, label: str) 
   from tff_cluster.phases import added_rules  # Knows this module.
 
   folder, config = experiment.folder, experiment.config
-  later = [folder.phase3(label)]
-  later += [folder.new_clients_of(label)] if config.data.new_clients else []
-  measured = all(path.exists() for path in later) and added_rules.is_measured(folder, config, label)
+  joined = not config.data.new_clients or folder.new_clients_of(label).exists()
+  measured = joined and phase3.is_done(folder, label) and added_rules.is_measured(folder, config, label)
   return not measured and not cluster_training.are_kept(experiment, label)
 
 

@@ -236,7 +236,7 @@ def _fedavg(seed: int, results: Results) -> Measured:
   assert evaluation.global_test is not None  # One model has one.
   right = evaluation.global_test.accuracy
   cost = _at_both(results, results.baseline.cost - results.phase1.cost)
-  of_rules = [_global_accuracy(results, clustering) for clustering in results.clusterings]
+  of_rules = [_global_accuracy(clustering) for clustering in results.clusterings]
   names = dict.fromkeys(name for found in of_rules for name in found)
   everybodys = dict.fromkeys(names or [rules.with_role(EVERYBODY).name], right)
   accuracy = _at_both(results, _accuracy(evaluation))
@@ -249,12 +249,12 @@ def _personalized(seed: int, results: Results, found: Personalized) -> Measured:
   return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, clients, {}, cost)
 
 
-def _global_accuracy(results: Results, clustering: Clustering) -> dict[str, float]:
+def _global_accuracy(clustering: Clustering) -> dict[str, float]:
   """Returns Measured.global_accuracy of a clustering, in the order of pages."""
   found = {}
-  for name in results_lib.rule_words(results):
-    if (everybodys := clustering.evaluations[name].global_test) is not None:
-      found[name] = everybodys.accuracy
+  for name, evaluation in clustering.evaluations.items():
+    if evaluation.global_test is not None:
+      found[name] = evaluation.global_test.accuracy
     elif name in clustering.cluster_scores:
       found[name] = float(np.mean(clustering.cluster_scores[name].global_test))
   return found
@@ -266,11 +266,11 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
   return Measured(
     seed=seed,
     accuracy=_at_budgets(results, own, own if earlier is None else _accuracy(earlier.evaluation)),
-    global_accuracy=_global_accuracy(results, clustering),
+    global_accuracy=_global_accuracy(clustering),
     rule_accuracy={
-      name: float(_accuracy(clustering.evaluations[name]).mean())
-      for name in results_lib.rule_words(results)
-      if clustering.evaluations[name] is not of_clients
+      name: float(_accuracy(evaluation).mean())
+      for name, evaluation in clustering.evaluations.items()
+      if evaluation is not of_clients
     },
     clusters=identical_clusterings.memberships(clustering),
     num_clusters=clustering.num_clusters,

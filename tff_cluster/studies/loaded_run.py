@@ -197,7 +197,7 @@ class LoadedRun:
     lines = []
     for contender in self._contenders():
       clustering = contender.clustering
-      by_rule = {'': contender.own} if clustering is None else {r: clustering.evaluations[r] for r in words}
+      by_rule = {'': contender.own} if clustering is None else clustering.evaluations
       for rule, found in by_rule.items():
         of_global = dict.fromkeys(_OF_ROWS) if found.global_test is None else vars(found.global_test)
         shown = {

@@ -60,3 +60,11 @@ def test_one_client_and_as_many_clusters_as_clients_or_more():
     distinct = clustered(noise(5, 3, features)[[0, 1, 2, 0, 1, 2, 0]], 5)
     assert distinct.assignment.clusters == [['0', '3', '6'], ['1', '4'], ['2', '5']]
     assert any('3 of the 5 clusters asked for have members' in note for note in distinct.notes)
+
+
+@pytest.mark.parametrize('features', [2, 20])
+def test_vectors_whose_squares_overflow_are_told_and_slightly_smaller_ones_are_clustered(features):
+  vectors, truth = grouped(0, 2, 3, features, 0.05, np.float64)
+  assert (together(clustered(vectors * 1e150, 2).assignment.labels) == together(truth)).all()
+  words = 'the l2 distances of these vectors overflow; scale the vectors down'
+  refused(lambda scale: clustered(vectors * scale, 2), (1e155, words), (1e200, words), (1e307, words))

@@ -208,7 +208,7 @@ class HierarchicalClustering(Method[Options]):
         if isinstance(grid.thresholds, int)
         else grid.thresholds
       )
-      for threshold in chosen:
+      for threshold in sorted({*chosen, *grid.more.get((metric, linkage), ())}):
         given = {'metric': metric, 'linkage': linkage, 'distance_threshold': repr(float(threshold))}
         yield Found(given, cut(merges, threshold), float(threshold), (), metric)
 

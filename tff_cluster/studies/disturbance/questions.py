@@ -10,6 +10,9 @@ from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.studies.disturbance.document import LeftOut
 
+# Far above what leaves anything of an update; times the largest clip norm it is still a number of float32.
+_LARGEST_NOISE = 1_000_000
+
 
 @dataclasses.dataclass(frozen=True)
 class Questions:
@@ -38,8 +41,8 @@ def read_questions(given: Any) -> Questions:
     'noise_multipliers',
     given.noise_multipliers,
     fields.number,
-    'a number of at least 0',
-    lambda value: value >= 0.0,
+    f'a number from 0 to {_LARGEST_NOISE:,}',
+    lambda value: 0.0 <= value <= _LARGEST_NOISE,
   )
   bits = _numbers('bits', given.bits, int, 'a whole number from 1 to 16', lambda value: 1 <= value <= 16)
   if not multipliers and not bits:

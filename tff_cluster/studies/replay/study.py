@@ -1,6 +1,7 @@
 """Answers clustering questions from the signatures of a finished Phase 1, and scores the answers. No training.
 
-Planted truth is looked at after every clustering has been made.
+Planted truth changes no clustering. Where the thresholds of a family miss those that give planted groups exactly, one of these is
+asked too, so that the best row is not worse than what the merges allow.
 """
 
 import dataclasses
@@ -183,13 +184,30 @@ def replay(
   from tff_cluster.studies.replay.replayed import Replayed
 
   asked = Replay(signatures, seed, questions.with_silhouettes, rows)
-  grid = Grid(questions.families, questions.num_thresholds, questions.counts, questions.thresholds)
-  answers = list(asked.answers(grid))
-  return Replayed(
-    signatures.num_clients,
-    [_truth(name, shares, asked, questions.families) for name, shares in truths.items()],
-    [_row(answer, truths, kind) for answer in answers],
+  known = [_truth(name, shares, asked, questions.families) for name, shares in truths.items()]
+  grid = Grid(
+    questions.families,
+    questions.num_thresholds,
+    _missed(asked, questions, known),
+    questions.counts,
+    questions.thresholds,
   )
+  answers = list(asked.answers(grid))
+  return Replayed(signatures.num_clients, known, [_row(answer, truths, kind) for answer in answers])
+
+
+def _missed(asked: 'Replay', questions: Questions, truths: Sequence['Truth']) -> dict['Family', list[float]]:
+  """Returns, by family, the middle of the thresholds that give planted groups exactly, where none of them is asked."""
+  more: dict[Family, list[float]] = {}
+  for truth in truths:
+    for family, found in truth.exact.items():
+      low, high = found or (0.0, None)
+      if high is None:  # No threshold gives the groups, or every large one does, and the largest is asked.
+        continue
+      if not any(low <= t < high for t in asked.thresholds(*family, questions.num_thresholds)):
+        middle = (low + high) / 2
+        more.setdefault(family, []).append(middle if middle < high else low)
+  return more
 
 
 def _truth(name: str, shares: np.ndarray, asked: 'Replay', families: Sequence['Family']) -> 'Truth':
