@@ -78,7 +78,7 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
   files.save_json(folder / 'clusters.json', document, seal=False)
   clusters = f'{document["num_clusters"]} cluster{"" if document["num_clusters"] == 1 else "s"}'
   clients = f'{signatures.num_clients} client{"" if signatures.num_clients == 1 else "s"}'
-  print(f'{clustering.method}: {clusters}, {clients}')
+  print(f'{clustering.label}: {clusters}, {clients}')
   print(folder / 'clusters.json')
 
 

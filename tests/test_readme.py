@@ -289,13 +289,24 @@ def test_the_tutorial_goes_from_own_data_and_own_model_to_clusters_that_are_the_
   assert (tmp_path / 'runs/my_rows/partition.svg').exists() and (tmp_path / 'runs/mine/replay.csv').exists()
 
 
-def test_own_methods_of_the_how_to_cluster_its_vectors(tmp_path, monkeypatch):
+def test_the_experts_of_the_how_to_are_better_together(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  exec(compile(script('my_outputs.py'), 'my_outputs.py', 'exec'), {})
+  line, *_ = [line for line in command_lines(DOCS / 'howto/experts.md') if 'phases.experts' in line]
+  assert run_here(*shlex.split(line)[2:]) == 0
+  with np.load('outputs.npz') as given, np.load('runs/experts/predictions.npz') as found:
+    alone = (given['outputs'].argmax(axis=2) == given['labels']).mean(axis=1)
+    assert (found['vote'] == given['labels']).mean() > alone.max()
+
+
+def test_own_methods_of_the_how_to_cluster_its_vectors(tmp_path, monkeypatch, capsys):
   monkeypatch.chdir(tmp_path)
   monkeypatch.syspath_prepend(tmp_path)
   exec(compile(script('my_vectors.py'), 'my_vectors.py', 'exec'), {})
   (tmp_path / 'my_methods.py').write_text(script('my_methods.py'))
   (line,) = [line for line in command_lines(*PAGES) if 'my_methods:Mutual' in line]
   assert run_here(*shlex.split(line)[2:]) == 0
+  assert capsys.readouterr().out.startswith('Mutual: 4 clusters, 40 clients')
   clusters = json.loads((tmp_path / 'runs/mutual/clusters.json').read_text())['clusters']
   # Ten rows around each of four corners, in their order.
   assert all(len({int(client) // 10 for client in members}) == 1 for members in clusters)

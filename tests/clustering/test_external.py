@@ -13,7 +13,7 @@ from tff_cluster.clustering import diverged_clients, methods
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Newcomers
 from tff_cluster.clustering.signatures import Signatures
-from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 
 OWN = """
 import numpy as np
@@ -153,6 +153,26 @@ def test_a_configuration_survives_and_imports_nothing_by_itself():
   )
   drawing = ClusteringConfig(CLUSTER + 'BisectingKMeans', random_state=1)
   refused(drawing.check, ('random_state=1: it follows from the seed',))
+
+
+def test_more_clusters_than_clients_are_told_before_anything_is_trained():
+  def configured(text):
+    data = DataConfig(num_clients=7)
+    return ExperimentConfig(data, clusterings=(parse.parse_clustering_spec(text),)).validated()
+
+  configured(f'{CLUSTER}KMeans,n_clusters=7')
+  configured(f'{CLUSTER}SpectralClustering,n_clusters=7,n_components=9')  # Eigenvectors.
+  configured(f'{CLUSTER}HDBSCAN')
+  refused(
+    configured,
+    (
+      f'{CLUSTER}KMeans,n_clusters=9',
+      '^clustering=.*KMeans: n_clusters=9 is more than the 7 clients; give at most',
+    ),
+    (f'{CLUSTER}KMeans', 'n_clusters=8 is more than the 7 clients'),  # Its default.
+    (f'{CLUSTER}KMeans,n_clusters=0', 'n_clusters=0: must be at least 1'),
+    (f'{MIXTURE},n_components=8', 'n_components=8 is more than the 7 clients'),
+  )
 
 
 def test_what_is_wrong_is_one_line(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from tests.programs.children import beside_phases, check_text, run_here
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.methods.spectral import Spectral
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import cluster_training
+from tff_cluster.phases import cluster_training, failures
 from tff_cluster.storage import files
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures('without_report')]
@@ -92,7 +92,11 @@ def test_a_run_of_which_every_clustering_fails_takes_another(
     patch.setattr(Spectral, 'cluster', fails)
     code = run_all(run, EXPLODES, spectral)
   check_end(
-    code, capsys.readouterr().err, 'dynamic_distance', 'spectral: ZeroDivisionError: planted', 'done: none'
+    code,
+    capsys.readouterr().err,
+    'dynamic_distance',
+    'spectral: ZeroDivisionError: planted',
+    'the run has no other clustering',
   )
   # A fault of a method is not lost.
   assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError]
@@ -140,3 +144,8 @@ def test_the_program_that_clusters_makes_what_it_can_and_cfl_is_added_to_a_run(t
   kmeans, _, recursive = files.load_json(run.root / 'results.json')['clusterings']
   assert kmeans['splits'] is None
   assert (recursive['recovery']['group']['ari'], recursive['splits'][0]['verdict']) == (1.0, 'split')
+
+
+def test_a_cause_that_is_a_sentence_ends_with_one_full_stop():
+  told = str(failures.ClusteringsFailed({'a': InputError('it gave up.')}, ()))
+  assert told.startswith('clustering a: it gave up. What failed') and told.endswith('no other clustering')

@@ -25,6 +25,7 @@ from tff_cluster.base import fields as fields_lib
 from tff_cluster.base import imports
 from tff_cluster.base.errors import InputError, argument, shown
 from tff_cluster.base.fields import option
+from tff_cluster.clustering import number_of_clusters
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
 from tff_cluster.clustering.method_options import METRICS, OnSignatures
@@ -148,7 +149,15 @@ class Estimator(Method[Options]):
   def check_experiment(
     self, options: Options, num_clients: int, cohort_fraction: float, words: str = ''
   ) -> None:
-    """Nothing is known before the estimator sees vectors."""
+    """Raises InputError where the estimator is told more clusters than there are clients, by an argument or its default."""
+    parameters = inspect.signature(self._kind).parameters
+    # Of one that has both, components are no clusters.
+    for name in [name for name in _NUMBERS if name in parameters][:1]:
+      count = options.arguments.get(name, parameters[name].default)
+      if isinstance(count, int):
+        number_of_clusters.check_num_clusters(
+          count, num_clients, words, f'{argument("clustering", self.name)}: {name}'
+        )
 
   def for_clients(self, options: Options, num_clients: int) -> Options:
     """Returns the options for fewer clients."""

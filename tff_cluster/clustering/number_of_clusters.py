@@ -4,13 +4,15 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.assignment import ClusterAssignment
 
 
-def check_num_clusters(num_clusters: int, num_clients: int, words: str = '') -> None:
-  """Raises InputError if K is below 1 or above the number of clients; `words` stand behind 'clients'."""
+def check_num_clusters(
+  num_clusters: int, num_clients: int, words: str = '', name: str = 'num_clusters'
+) -> None:
+  """Raises InputError if K is below 1 or above the number of clients; `words` stand behind 'clients', `name` is what K is called."""
   if num_clusters < 1:
-    raise InputError(f'num_clusters={num_clusters}: must be at least 1')
+    raise InputError(f'{name}={num_clusters}: must be at least 1')
   if num_clusters > num_clients:
     raise InputError(
-      f'num_clusters={num_clusters} is more than the {num_clients} clients{words}; '
+      f'{name}={num_clusters} is more than the {num_clients} clients{words}; '
       'give at most as many clusters as clients'
     )
 

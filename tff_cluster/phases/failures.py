@@ -23,9 +23,9 @@ class ClusteringsFailed(InputError):
 
   def __init__(self, failed: Mapping[str, Exception], done: Sequence[str]):
     causes = '; '.join(_cause(what, error) for what, error in failed.items())
+    left = f'done: {", ".join(done)}' if done else 'the run has no other clustering'
     super().__init__(
-      f'{causes}. What failed is not in the run any more: give it again with other parameters, or leave it out; '
-      f'done: {", ".join(done) or "none"}'
+      f'{causes.rstrip(".")}. What failed is not in the run any more: give it again with other parameters, or leave it out; {left}'
     )
     self.done = tuple(done)
     self.report: pathlib.Path | None = None
