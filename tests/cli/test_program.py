@@ -5,7 +5,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 
 from tff_cluster.base.errors import EnvironmentFault, InputError
@@ -119,6 +121,53 @@ def test_signals_clean_up(sent, code, line, work, tmp_path):
   out, err = process.communicate(timeout=20)
   assert (process.returncode, err, out) == (code, line, 'finally\natexit\n')
   assert not (tmp_path / 'run').exists()
+
+
+SLOW_TO_LEAVE = """try:
+      time.sleep(60)
+    finally:
+      for _ in range(50): time.sleep(0.01)"""
+# As gRPC does whose lock was held when the signal came.
+NEVER_LEAVING = """import threading
+    program._PATIENCE_SECS = 0.5
+    lock = threading.Lock()
+    lock.acquire()
+    try:
+      time.sleep(60)
+    finally:
+      lock.acquire()"""
+# A fault on the way out is none of this software.
+FAILING_TO_LEAVE = """try:
+      time.sleep(60)
+    finally:
+      raise ValueError('left in the midst')"""
+SWALLOWING = """program._PATIENCE_SECS = 0.5
+    while True:
+      try:
+        time.sleep(60)
+      except BaseException:
+        pass"""
+
+
+@pytest.mark.parametrize(
+  ('work', 'leaves'),
+  [(SLOW_TO_LEAVE, True), (FAILING_TO_LEAVE, True), (NEVER_LEAVING, False), (SWALLOWING, False)],
+  ids=['slow', 'failing', 'never', 'swallowing'],
+)
+def test_several_signals_in_a_row_end_a_program_once_and_for_certain(work, leaves, tmp_path):
+  random = np.random.default_rng(0)
+  for _ in range(3):
+    process = start(tmp_path, work)
+    assert process.stdout.readline() == 'ready\n'
+    time.sleep(0.2)  # Until it is at work.
+    begun = time.monotonic()
+    for pause in random.uniform(0.0, 0.1, size=8):
+      process.send_signal(signal.SIGTERM)
+      time.sleep(pause)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (143, 'terminated by SIGTERM\n')
+    assert out == ('finally\natexit\n' if leaves else '') and time.monotonic() - begun < 5
+    assert not leaves or not (tmp_path / 'run').exists()
 
 
 def test_a_reader_that_is_gone_is_no_fault(tmp_path):

@@ -2,6 +2,9 @@
 
 import collections
 import contextlib
+import threading
+import time
+import types
 
 import numpy as np
 import pytest
@@ -78,3 +81,16 @@ def test_no_argument_is_no_message(monkeypatch):
     connection.check()
     assert answer() == 42
   assert [method for method, _ in asked] == ['GetExecutor', 'CreateValue', 'CreateCall', 'Compute', 'Dispose']
+
+
+def test_a_channel_that_never_closes_is_left_after_a_moment(monkeypatch):
+  from tff_cluster.engine import connection
+
+  monkeypatch.setattr(connection, '_CLOSING_SECS', 0.1)
+  stuck = threading.Event()
+  left = connection.Connection('unix-abstract:nobody', lambda: None)
+  monkeypatch.setattr(left, '_channel', types.SimpleNamespace(close=stuck.wait))
+  begun = time.monotonic()
+  left.close()
+  assert 0.1 <= time.monotonic() - begun < 5
+  stuck.set()

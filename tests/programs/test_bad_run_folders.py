@@ -82,10 +82,11 @@ def test_a_damaged_configuration(name, kind, run, capsys):
 
 
 def test_a_damaged_configuration_of_one_seed_of_a_comparison(run, capsys):
-  config = run.root / 'seed_0' / 'config.json'
-  config.parent.mkdir()
+  root = run.root / 'compared'
+  config = root / 'seed_0' / 'config.json'
+  config.parent.mkdir(parents=True)
   config.write_bytes(CONFIG['cut'])
-  answer = children.call('compare', [f'--output_dir={run.root}', '--seeds=0', *FLAGS], capsys)
+  answer = children.call('compare', [f'--output_dir={root}', '--seeds=0', *FLAGS], capsys)
   children.check(answer, 'seed_0/config.json is not a configuration: not JSON')
   assert children.files(config.parent) == {config: CONFIG['cut']}
 

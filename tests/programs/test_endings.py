@@ -5,7 +5,9 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 
 from tests.engine.dask_cluster import Authority, DaskCluster, wait_for
@@ -16,6 +18,7 @@ from tests.programs.children import (
   UnreportedChild,
   beside_phases,
   digest,
+  left_in,
   no_report,
   run_here,
   run_small,
@@ -79,6 +82,19 @@ def test_no_process_of_a_run_can_be_reached_or_is_left_by_a_signal(number, code,
   assert child.left_over() == []
   # TensorFlow itself leaves the code that it generated.
   assert not [path for path in scratch.iterdir() if '__autograph_generated_file' not in path.name]
+
+
+@pytest.mark.parametrize('seed', range(2))
+def test_signals_at_random_moments_end_a_run_in_seconds_and_leave_nothing(seed, tmp_path):
+  child, _ = training(tmp_path / 'run', '--phase1_rounds=5000')
+  random = np.random.default_rng(seed)
+  time.sleep(random.uniform(0.0, 1.0))
+  for pause in random.choice([0.0, 0.001, 0.01, 0.1], size=3):
+    child.process.send_signal(signal.SIGTERM)
+    time.sleep(pause)
+  code, _, err = child.finish(timeout=30)
+  assert (code, err) == (143, 'terminated by SIGTERM\n')
+  assert child.left_over() == [] and left_in(tmp_path / 'run') == []
 
 
 def test_a_worker_that_dies_is_replaced_and_the_run_ends_with_the_same_bits(uninterrupted, tmp_path):

@@ -233,8 +233,8 @@ def removed(folder):
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.parametrize('what', ['output_dir', 'store_dir'])
-def test_a_folder_removed_while_the_run_goes_on_ends_it_and_does_not_come_back(what, tmp_path):
+@pytest.mark.parametrize(('what', 'words'), [('output_dir', 'was removed'), ('store_dir', 'is not there')])
+def test_a_folder_removed_while_the_run_goes_on_ends_it_and_does_not_come_back(what, words, tmp_path):
   folder, shared = tmp_path / 'run', tmp_path / 'store'
   child = UnreportedChild(
     'phases.run_all', *SMALL, '--phase1_rounds=500', f'--output_dir={folder}', f'--store_dir={shared}'
@@ -242,7 +242,7 @@ def test_a_folder_removed_while_the_run_goes_on_ends_it_and_does_not_come_back(w
   assert child.wait_for(shared, 'fedavg-*/latest_*.npz')
   removed(folder if what == 'output_dir' else shared)
   code, out, err = child.finish(timeout=60)
-  check_text(code, err, 1, str(folder), 'was removed')
+  check_text(code, err, 1, str(folder), words)
   assert nothing_done(out) and child.left_over() == []
   (left,) = tmp_path.iterdir()
   assert left == (shared if what == 'output_dir' else folder)

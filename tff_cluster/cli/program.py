@@ -5,6 +5,8 @@ damaged file in a folder that was given; 130 Ctrl-C; 141 the reader of our outpu
 a fault of this software is told in one line on stderr; a reader that is gone is told nothing.
 """
 
+import _thread
+import atexit
 import contextlib
 import difflib
 import faulthandler
@@ -13,6 +15,7 @@ import os
 import select
 import signal
 import sys
+import time
 import types
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -27,9 +30,25 @@ from tff_cluster.engine import stock_context
 from tff_cluster.experiment import run_claim
 from tff_cluster.storage import faults
 
+# How long a program that got SIGTERM may clean up; what it writes is whole at any moment, and the kernel ends its workers with it.
+_PATIENCE_SECS = 15.0
+_TERMINATED = 143
+
 
 class _Terminated(SystemExit):
   """SIGTERM came; a SystemExit, so that cleanup runs on the way out."""
+
+
+class _Ending:
+  """How far a process is with its end.
+
+  Attributes:
+    asked: Whether SIGTERM came.
+    told: Whether the user knows how it ended.
+  """
+
+  asked = False
+  told = False
 
 
 def run(main: Callable[[], int | None], define_flags: Callable[[], None]) -> None:
@@ -50,9 +69,17 @@ def run(main: Callable[[], int | None], define_flags: Callable[[], None]) -> Non
   try:
     code = execute(main, define_flags, sys.argv)
   except _Terminated:
-    code = _end('terminated by SIGTERM', 143)
+    _tell_of_sigterm()
+    code = _TERMINATED
   finally:
+    _Ending.told = True
     stock_context.drop()
+  if code == _TERMINATED:
+    # What Python does after this waits for threads, and a second signal would be the exit code.
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError):
+      _flush_stdout()
+    os._exit(code)
   sys.exit(code)
 
 
@@ -88,6 +115,8 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
     _silence_stdout()
     return 141
   except Exception as error:
+    if _Ending.asked:
+      raise _Terminated(_TERMINATED) from None  # It came of leaving in the midst of something.
     fault = faults.of(error)
     if fault is None:
       raise
@@ -185,11 +214,42 @@ def _raise_again(swallowed: Any) -> None:
   if not isinstance(swallowed.exc_value, (_Terminated, KeyboardInterrupt)):
     sys.__unraisablehook__(swallowed)
     return
-  handler = _terminate if isinstance(swallowed.exc_value, _Terminated) else signal.default_int_handler
+  handler = _raise_terminated if isinstance(swallowed.exc_value, _Terminated) else signal.default_int_handler
   signal.signal(signal.SIGALRM, handler)
   signal.setitimer(signal.ITIMER_REAL, 0.05)
 
 
 def _terminate(signum: int, frame: types.FrameType | None) -> None:
+  """Ends the process once, whatever it is at: a second signal does not disturb the cleanup, which may not last for ever."""
+  if _Ending.asked:
+    return
+  _Ending.asked = True
+  if _Ending.told:
+    _end_at_once()  # There is nothing left to clean up.
+  # Not by threading, whose locks this thread may hold just now.
+  _thread.start_new_thread(_end_at_last, ())
+  _raise_terminated(signum, frame)
+
+
+def _raise_terminated(signum: int, frame: types.FrameType | None) -> None:
   del signum, frame
-  raise _Terminated(143)
+  raise _Terminated(_TERMINATED)
+
+
+def _end_at_last() -> None:
+  time.sleep(_PATIENCE_SECS)
+  _end_at_once()
+
+
+def _end_at_once() -> None:
+  _tell_of_sigterm()
+  os._exit(_TERMINATED)
+
+
+def _tell_of_sigterm() -> None:
+  """Says it once; not by a stream, which another thread may have locked."""
+  if not _Ending.told:
+    _Ending.told = True
+    if sys.stderr is not None:
+      with contextlib.suppress(OSError):
+        os.write(2, b'terminated by SIGTERM\n')

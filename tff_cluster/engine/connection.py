@@ -30,6 +30,7 @@ _CHANNEL_OPTIONS = [
   ('grpc.client_idle_timeout_ms', (1 << 31) - 1),
 ]
 _TICK_SECS = 1.0
+_CLOSING_SECS = 2.0
 # Executors of a lane, one for each number of clients; what one was sent stays in the worker's memory.
 _MAX_EXECUTORS = 10
 _compiling = threading.Lock()
@@ -196,9 +197,12 @@ class Connection:
       return lane.invoke(computation, argument)
 
   def close(self) -> None:
+    """Leaves the worker. For gRPC it waits seconds at most: a signal that came while it was at work can have left it waiting for ever."""
     for lane in self._lanes:
       lane.calls.end()
-    self._channel.close()
+    closing = threading.Thread(target=self._channel.close, daemon=True)
+    closing.start()
+    closing.join(_CLOSING_SECS)
 
   @contextlib.contextmanager
   def _lane(self) -> Iterator[_Lane]:
