@@ -39,7 +39,7 @@ def gains(
         fontweight='bold' if certain[row, column] else 'normal',
         color='white' if abs(value) > 0.6 * widest else 'black',
       )
-  axes.set_xticks(range(len(settings)), [base.wrapped(name, 14) for name in settings])
+  axes.set_xticks(range(len(settings)), [base.short(name, 24) for name in settings], rotation=25, ha='right')
   axes.set_yticks(range(len(methods)), [base.short(name, 28) for name in methods])
   axes.tick_params(length=0)
   axes.spines[:].set_visible(False)
