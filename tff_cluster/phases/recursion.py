@@ -151,7 +151,9 @@ def train_segments(
     keep = (segment.end_round - 1,) if number in parents else ()
     name = f'{label}/segment_{number:03d}'
     outcome = experiment.train(name, segment.members, start, segment.start_round, segment.end_round, keep)
-    experiment.count(outcome)
+    # `run_recursion` asked for all; what the store lacks is asked for again.
+    experiment.asked += outcome.client_rounds_trained
+    experiment.trained += outcome.client_rounds_trained
     found.append((segment, outcome))
   return found
 
