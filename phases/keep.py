@@ -91,9 +91,9 @@ def commands(known: 'results.Provenance', target: Path) -> list[str]:
     published = catalogue.PUBLISHED[table]
     kind = 'figure' if published.is_figure else 'table'
     start = f'python -m phases.reproduce --{kind}={table}'
-    where = '--data_dir=DIR --output_dir=runs/reproduce'
+    where = '--output_dir=runs/reproduce'
     if known.scale == 'toy':
-      found.append(f'{start} --output_dir=runs/reproduce')
+      found.append(f'{start} {where}')
     elif len(rows) == len(published.rows):
       found.append(f'{start} --scale={known.scale} --seeds={seeds} {where}')
     else:

@@ -492,8 +492,8 @@ def test_the_program_names_the_rows_that_were_run(tmp_path):
       f'fl_hc/table2/small/{run.name}/{name}' for name in ('phase1.json', 'phase3/kmeans.json')
     ]
   assert code == 0 and found.provenance.commands == [
-    "python -m phases.reproduce --table=fl_hc/table2 --scale=small --rows='cf 0.2, n 10' --seeds=3 --data_dir=DIR "
-    '--output_dir=runs/reproduce'
+    "python -m phases.reproduce --table=fl_hc/table2 --scale=small --rows='cf 0.2, n 10' --seeds=3 "
+    '--output_dir=runs/reproduce --data_dir=DIR'
   ]
 
 

@@ -70,7 +70,8 @@ class DataConfig:
   num_clients: int = option(20, 'Number of clients; by_writer draws this many writers.', at_least=1)
   new_clients: int = option(
     0,
-    'So many of the clients take no part: they come after training, and one local update each assigns them to clusters.',
+    'So many of the clients take no part: they come after training, and are assigned to clusters by one local update each, or as the '
+    'method says (docs/howto/new_clients.md).',
     at_least=0,
   )
   rows_per_client: int | None = option(

@@ -135,6 +135,11 @@ class Page:
     """Counts the verdicts of a table or figure in these kept results."""
     return coverage_lib.verdict_words(published, map(self.results, names))
 
+  def seeds(self, name: str) -> str:
+    """Returns over how many seeds kept results are, in words."""
+    count = len(self.results(name).provenance.seeds)
+    return 'one seed' if count == 1 else plural(count, 'seed')
+
   def made(self, name: str) -> str:
     """Returns how kept results were made: what, command, seeds, machine, minutes, and whether they are stale."""
     known = self.results(name).provenance
@@ -328,6 +333,8 @@ def _cell(text: str, unit: str, places: int | None = None) -> str:
     return signed(value, min(decimals, 2) or 1)
   if unit == '%':
     return f'{value:.{1 if decimals > 2 else decimals or 1}f}%'
+  if 0 < abs(value) < 0.005 and decimals > 2:
+    return f'{value:.3f}'
   # Scores, such as an adjusted Rand index, are between 0 and 1.
   return f'{value:.{2 if abs(value) <= 1 else 1}f}' if decimals > 2 else text
 
