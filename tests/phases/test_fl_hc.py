@@ -92,6 +92,22 @@ def test_the_cost_counts_the_update_round_the_cuts_that_were_not_kept_and_measur
   assert again.done.trained == 0 and again.results.digest == finished.results.digest
 
 
+def test_with_sketches_the_start_of_every_cut_costs_a_training_of_each_member(tmp_path):
+  (chosen, _) = CONFIG.clusterings
+  training = {
+    'phase2_rounds': 1,
+    'cluster_start': 'members_mean',
+    'sketch_dimension': 64,
+    'cohort_fraction': 1.0,
+  }
+  run = WholeRun(changed(CONFIG, training=training, clusterings=(chosen,)), tmp_path)
+  choice = run.clustering('hierarchical').choice
+  # A training for the start of each of its clusters and one for the round: all clients twice, of each cut but the one that is kept.
+  assert choice.cost.client_rounds == 2 * CLIENTS * (len(choice.candidates) - 1)
+  assert run.done.asked >= run.done.trained
+  assert run.clustering('hierarchical').cost.client_rounds == choice.cost.client_rounds + 3 * CLIENTS
+
+
 @pytest.fixture(scope='module')
 def late(tmp_path_factory):
   return WholeRun(LATE, tmp_path_factory.mktemp('late') / 'run')

@@ -97,6 +97,32 @@ def test_results_tell_honest_and_malicious_clients_apart(done):
   assert isolated.recovery['malicious'].ari == 1.0 and isolated.num_clusters == 2
 
 
+@pytest.mark.tensorflow
+def test_clients_that_send_nan_end_nothing_even_where_a_cluster_has_nobody_else(tmp_path):
+  from_groups = ClusteringConfig('hypcluster', start='clustering', start_clustering='planted')
+  run = WholeRun(
+    changed(
+      CONFIG, {'attack': 'nan', 'attack_scale': None}, clusterings=(CONFIG.clusterings[0], from_groups)
+    ),
+    tmp_path,
+  )
+  assert not run.done.failed
+  bad = np.array(run.results.population.truths['malicious'])[1] > 0
+  before, after = (
+    np.array(
+      each.evaluation.client_accuracy
+      if each is run.results.phase1
+      else each.evaluations['own'].client_accuracy
+    )
+    for each in (run.results.phase1, run.clustering('planted'))
+  )
+  # Their cluster starts from the global model, and nothing moves it.
+  np.testing.assert_array_equal(after[bad], before[bad])
+  assert (
+    run.clustering('planted').num_clusters == 2 and run.clustering('planted').dropped_updates == 2 * bad.sum()
+  )
+
+
 def only_trained(data=(), training=()):
   return changed(CONFIG, data, training, clusterings=())
 

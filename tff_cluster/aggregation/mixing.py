@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering.assignment import ClusterAssignment
 
 _CHUNK_BYTES = 32 * 2**20
@@ -21,24 +20,16 @@ _SLACK = 2.0**-40
 def start_weights(assignment: ClusterAssignment, finite: np.ndarray | None = None) -> np.ndarray:
   """Returns float64[clusters, clients], rows sum to 1: a cluster starts from its members' mean (section 6.2).
 
+  The row of a cluster none of whose members has finite weights is 0.
+
   Transposed it is a mixing matrix over the clients' models.
 
   Args:
     assignment: The clusters.
     finite: bool[clients], whose weights are finite; the others have no part in the mean. All, if not given.
-
-  Raises:
-    InputError: if no member of a cluster has finite weights.
   """
   member = assignment.membership if finite is None else assignment.membership * finite
-  counts = member.sum(axis=1, keepdims=True)
-  if not counts.all():
-    first = assignment.client_ids[assignment.members(int(np.argmin(counts)))[0]]
-    raise InputError(
-      f'client {first}: its weights became NaN or infinite, and so did those of its whole cluster, which has nothing to '
-      f'start from; use a smaller {argument("learning_rate")}'
-    )
-  return member / counts
+  return member / np.maximum(member.sum(axis=1, keepdims=True), 1)
 
 
 def apply_mixing(

@@ -124,7 +124,8 @@ class Trainer(measurer.Measurer):
       state: The state before the round.
       cohort: int64[cohort], positions of the clients that train.
       round_number: From 1; part of the seed of visit orders and dropout, and what the learning rate decays by.
-      may_diverge: Whether the state stays as it is where no client's update is finite, which else is an error.
+      may_diverge: Whether the state stays as it is where no client's update is finite, which else is an error unless all of
+        them send NaN on purpose.
       equal: Whether all clients weigh the same; else each weighs as many as it has rows (McMahan et al. 2017).
       row_weights: float[rows] of each client of the cohort, which the losses of its rows are multiplied with; None: 1.
       pull: What clients are pulled to, in place of what the computations pull them to.
@@ -140,7 +141,7 @@ class Trainer(measurer.Measurer):
     output = run(computations, state, jobs)
     work = output.metrics['client_work']
     if int(work['dropped']) == len(cohort):
-      if may_diverge:
+      if may_diverge or self.send_nan(cohort):
         return state, {'train_loss': float(work['loss']), 'dropped': len(cohort), 'update_norm': 0.0}
       raise InputError(
         f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
@@ -152,6 +153,10 @@ class Trainer(measurer.Measurer):
       'dropped': int(work['dropped']),
       'update_norm': norm,
     }
+
+  def send_nan(self, clients: Sequence[int] | np.ndarray) -> bool:
+    """Tells whether each of int64[clients] is malicious and sends NaN, whatever it trained to."""
+    return self.sends and all(np.isnan(self.population.update_scale(int(k))) for k in clients)
 
   def local_updates(
     self,

@@ -263,24 +263,28 @@ def start_weights(
   """Returns float32[clusters, features], what each cluster's first round starts from.
 
   The plain means of the members' weights (Rohith et al. 2020, section 6.2), or with cluster_start=global_model the
-  model of Phase 1 for all of them (Briggs et al. 2020, Algorithm 1).
-
-  Raises:
-    InputError: if the weights of none of a cluster's members are finite.
+  model of Phase 1 for all of them (Briggs et al. 2020, Algorithm 1). That is where a cluster starts, too, of whose members
+  none has finite weights: an oracle can put malicious clients together who send NaN.
   """
   from tff_cluster.clustering import diverged_clients
 
   folder, training = experiment.folder, experiment.config.training
+  models = phase1_models(experiment)
+  vector = experiment.flatten(models[training.phase1_rounds])
+  starts = np.broadcast_to(vector, (assignment.num_clusters, len(vector)))
   if training.cluster_start == 'global_model':
-    vector = experiment.flatten(phase1_models(experiment)[training.phase1_rounds])
-    return np.broadcast_to(vector, (assignment.num_clusters, len(vector)))
+    return starts
   phase1 = folder.load_finished(folder.phase1, phase_files.Phase1)
   vectors = _vectors(folder, phase1.signatures['weights'])
   shares = mixing.start_weights(assignment, diverged_clients.finite_rows(vectors))
+  starts, sent = starts.copy(), shares.any(axis=1)
   if training.sketch_dimension is None:
-    return mixing.apply_mixing([vectors], shares.T)[0]
-  base = phase1_models(experiment)[_base_round(training, 'weights')]
-  return np.stack([_start_of(experiment, base, np.flatnonzero(row)) for row in shares])
+    starts[sent] = mixing.apply_mixing([vectors], shares[sent].T)[0]
+    return starts
+  base = models[_base_round(training, 'weights')]
+  for row in np.flatnonzero(sent):
+    starts[row] = _start_of(experiment, base, np.flatnonzero(shares[row]))
+  return starts
 
 
 def start_cost(

@@ -78,7 +78,7 @@ class Clients:
       self.dropped += int(found[k][1]['dropped'])
       self.loss_sum += found[k][1]['train_loss'] * self._visits(users[k])
       self.visited += self._visits(users[k])
-    self._refuse_divergence(number, sum(map(len, users)))
+    self._refuse_divergence(number, users)
     return tuple(found[k][0] if k in found else model for k, model in enumerate(models))
 
   def updates(
@@ -107,7 +107,7 @@ class Clients:
     found = self._experiment.each(train, [k for k, clients in enumerate(users) if len(clients)])
     everybodys = [found.get(k, np.empty((0, features), np.float32)) for k in range(len(starts))]
     self.dropped += sum(int((~np.isfinite(updates).all(axis=1)).sum()) for updates in everybodys)
-    self._refuse_divergence(number, sum(map(len, users)))
+    self._refuse_divergence(number, users)
     return everybodys
 
   def model(self, weights: Weights) -> Model:
@@ -118,9 +118,10 @@ class Clients:
     """See Federation.average."""
     return self._model(self._trainer.average(self._state(model), updates, weights))
 
-  def _refuse_divergence(self, number: int, trainings: int) -> None:
-    """Raises InputError where none of the clients that trained has finite weights."""
-    if trainings and self.dropped == trainings:
+  def _refuse_divergence(self, number: int, users: Sequence[np.ndarray]) -> None:
+    """Raises InputError where none of the clients that trained has finite weights, unless they send NaN on purpose."""
+    trained = np.concatenate(users)
+    if len(trained) and self.dropped == len(trained) and not self._trainer.send_nan(trained):
       raise InputError(
         f'round {number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
         f'{argument("learning_rate")}'

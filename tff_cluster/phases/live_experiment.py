@@ -236,15 +236,11 @@ class Experiment:
     """int64[clients], all positions."""
     return np.arange(self.population.num_clients)
 
-  def trajectory(
-    self, members: np.ndarray, start: Weights, start_round: int, may_diverge: bool = False
-  ) -> 'trajectory_lib.Trajectory':
+  def trajectory(self, members: np.ndarray, start: Weights, start_round: int) -> 'trajectory_lib.Trajectory':
     """Returns the trajectory of some clients from a model on; arguments as for federated.trajectory.Trajectory."""
     from tff_cluster.federated import trajectory
 
-    return trajectory.Trajectory(
-      self.trainer, self.store, self.settings, members, start, start_round, may_diverge
-    )
+    return trajectory.Trajectory(self.trainer, self.store, self.settings, members, start, start_round)
 
   def train(
     self,

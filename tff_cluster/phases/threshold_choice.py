@@ -133,6 +133,8 @@ def _attained(
   from tff_cluster.federated import trajectory
 
   starts = client_signatures.start_weights(experiment, assignment)
+  start_cost = client_signatures.start_cost(experiment, assignment)
+  experiment.asked += start_cost.client_rounds
   begin = experiment.config.training.phase1_rounds
   members = [assignment.members(row) for row in range(assignment.num_clusters)]
   models = [experiment.unflatten(start) for start in starts]
@@ -141,7 +143,7 @@ def _attained(
     experiment.idle_first(members, models, begin),
   )
   outcomes = [found[row] for row in range(assignment.num_clusters)]
-  cost = sum((outcome.cost for outcome in outcomes), Cost())
+  cost = sum((outcome.cost for outcome in outcomes), start_cost)
   for outcome in outcomes:
     experiment.count(outcome)
   numbers, validation, test = evaluation.client_accuracies(experiment, outcomes, begin + 1)

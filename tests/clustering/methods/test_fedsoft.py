@@ -50,6 +50,12 @@ def test_importance_is_the_share_of_rows_that_a_model_has_the_least_loss_of():
   assert found[1, 3] == pytest.approx(1e-4, rel=1e-3)
 
 
+def test_a_model_that_diverged_has_the_least_loss_of_no_row():
+  losses = np.array([[np.nan, np.nan, 0.1], [0.2, 0.3, 0.4]])
+  found = METHOD.assign(fedsoft.Options(num_clusters=2), [losses])
+  np.testing.assert_allclose(found[:, 0], [1 / 3, 2 / 3])
+
+
 def test_a_round_of_all_clients_averages_by_importance_and_rows():
   targets, _ = groups(1, 3, 4)
   rows, losses, vectors = (

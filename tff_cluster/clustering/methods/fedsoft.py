@@ -66,7 +66,9 @@ class FedSoft(Alternating[Options]):
 
   def assign(self, options: Options, row_losses: Sequence[np.ndarray]) -> np.ndarray:
     """Returns float64[models, clients], the shares of rows that each model has the least loss of, at least 1e-4."""
-    counted = [np.bincount(np.argmin(rows, axis=0), minlength=len(rows)) for rows in row_losses]
+    # A model that diverged has no row's least loss.
+    best = (np.argmin(np.where(np.isnan(rows), np.inf, rows), axis=0) for rows in row_losses)
+    counted = [np.bincount(least, minlength=len(rows)) for least, rows in zip(best, row_losses, strict=True)]
     shares = np.stack([np.maximum(count / count.sum(), _LEAST) for count in counted], axis=1)
     return shares / shares.sum(axis=0)
 
