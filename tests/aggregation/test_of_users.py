@@ -85,7 +85,7 @@ def clusters(asked):
   """What a mixing rule is given; `asked` notes that models are measured."""
   scores = tuple(np.random.default_rng(0).random((2, *MEMBERSHIP.shape)))
   measured = lambda: asked.append(True) or scores  # noqa: E731
-  return Clusters(MEMBERSHIP, np.full(2, 0.5), np.full(5, 9), np.full(5, 3), measured)
+  return Clusters(MEMBERSHIP, MEMBERSHIP, np.full(2, 0.5), np.full(5, 9), np.full(5, 3), measured)
 
 
 def predict(rule, rows=4):

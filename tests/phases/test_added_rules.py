@@ -3,17 +3,21 @@
 import dataclasses
 import shutil
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from tests.conftest import make_population
 from tests.phases.conftest import PLAIN
 from tests.phases.whole_run import WholeRun
 from tests.programs.children import no_report, run_here
+from tff_cluster.aggregation.rules import own as own_rule
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import EvaluationConfig
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import failures
+from tff_cluster.phases import failures, rule_evaluation
 from tff_cluster.storage import files as files_lib
 from tff_cluster.studies import single_run
 
@@ -218,3 +222,12 @@ def test_a_rule_whose_code_was_changed_is_measured_anew(my_rules, done, tmp_path
     assert found['same'].client_accuracy == found[built_in].client_accuracy
     del sys.modules['changing']
   assert found['own'].client_accuracy != found['average'].client_accuracy
+
+
+def test_soft_members_are_members_and_their_shares_stand_beside():
+  shares = np.array([[0.9, 0.5, 0.0], [0.1, 0.5, 1.0]])
+  soft = ClusterAssignment((shares > 0).astype(float), ('a', 'b', 'c'), shares)
+  experiment = SimpleNamespace(population=make_population(clients=3))
+  found = rule_evaluation.ClusterModels(experiment, soft, [(np.zeros(2),)] * 2, [0.5, 0.5]).evidence
+  np.testing.assert_array_equal(found.membership, [[1, 1, 0], [1, 1, 1]])
+  np.testing.assert_array_equal(own_rule.RULE.mixing(found), shares)

@@ -52,7 +52,7 @@ def experiment(tmp_path):
     population=types.SimpleNamespace(
       num_clients=CLIENTS, test=None, client_digests=digests, global_test_digest='g'
     ),
-    settings={'engine': 1, 'packages': {}, 'architecture': ''},
+    model_settings={'engine': 1, 'packages': {}, 'architecture': ''},
     trainer=Trainer(),
     store=artifacts.Store(tmp_path / 'store'),
     digest_of=lambda weights: f'{float(weights[0][0]):.6f}'.replace('.', ''),

@@ -103,3 +103,15 @@ def test_a_refusal_is_not_kept_as_a_pass(tmp_path, module, monkeypatch, tff_cont
   for _ in range(2):
     with pytest.raises(InputError, match='differs'):
       _ = experiment_with(tmp_path).trainer
+
+
+def test_a_changed_models_scores_are_not_those_of_its_code_before(tmp_path, module, checks, tff_context):
+  from tff_cluster.phases import global_scores
+
+  weights = experiment_with(tmp_path / 'a').trainer.computations.model.weights
+  before = global_scores.metrics(experiment_with(tmp_path / 'a'), weights)
+  module.layer_call = lambda x: 1.0 - x
+  after, elsewhere = (
+    global_scores.metrics(experiment_with(tmp_path / name), weights) for name in ('a', 'elsewhere')
+  )
+  assert after == elsewhere != before

@@ -31,6 +31,8 @@ class Clusters:
 
   Attributes:
     membership: float64[clusters, clients], 1 where the client is a member, else 0.
+    shares: float64[clusters, clients], what each client has of each of its clusters: the shares of soft clusters, else the
+      membership.
     best_validation: float64[clusters], highest accuracy that a cluster's model attained on its members' validation rows; of a
       method that alternates, that of the last round.
     train_rows: int64[clients], training rows of each client.
@@ -39,6 +41,7 @@ class Clusters:
   """
 
   membership: np.ndarray
+  shares: np.ndarray
   best_validation: np.ndarray
   train_rows: np.ndarray
   validation_rows: np.ndarray
@@ -141,6 +144,7 @@ class MixingRule(Rule):
   known: ClassVar[Mapping[str, str]] = MappingProxyType(
     {
       'membership': 'float64[clusters, clients], 1 for members',
+      'shares': 'float64[clusters, clients], shares of soft clusters',
       'best_validation': 'float64[clusters]',
       'validation_accuracy': 'float64[clusters, clients]',
       'validation_loss': 'float64[clusters, clients]',

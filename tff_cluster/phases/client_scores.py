@@ -128,7 +128,7 @@ def _kept(
     return of_portion(slice(0, count))
   artifact = experiment.store.artifact(
     'client_scores',
-    {name: experiment.settings[name] for name in ('engine', 'packages', 'architecture')}
+    experiment.model_settings
     | {'models': digests.of_arrays(models), 'mixing': digests.of_arrays([matrix])}
     | dict(measured_on),
   )

@@ -21,11 +21,9 @@ def metrics(experiment: live_experiment_lib.Experiment, weights: Weights) -> cla
     experiment: The experiment.
     weights: The model.
   """
-  settings = experiment.settings
   artifact = experiment.store.artifact(
     'global_scores',
-    {name: settings[name] for name in ('engine', 'packages', 'architecture')}
-    | {'rows': experiment.population.global_test_digest, 'kept': _KEPT},
+    experiment.model_settings | {'rows': experiment.population.global_test_digest, 'kept': _KEPT},
   )
   path = artifact / f'{digests.of_arrays(weights)}.npz'
   kept = files_lib.load_or_none(path)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _Item = TypeVar('_Item')
 _Result = TypeVar('_Result')
+# The settings that a model's predictions depend on, beside its weights; `graph` is that of a user's model.
+_OF_MODEL = ('engine', 'packages', 'architecture', 'graph')
 
 # What this process has built, see Experiment.trainer: building takes seconds.
 _computations: dict[tuple[object, ...], 'tff_computations.Computations'] = {}
@@ -230,6 +232,11 @@ class Experiment:
       # A layer of one's own can change and keep its name.
       **({} if training.model in config_lib.MODELS else {'graph': self.trainer.computations.model.graph}),
     }
+
+  @property
+  def model_settings(self) -> dict[str, Json]:
+    """Those of the settings that a model's predictions depend on, beside its weights."""
+    return {name: value for name, value in self.settings.items() if name in _OF_MODEL}
 
   @functools.cached_property
   def everyone(self) -> np.ndarray:

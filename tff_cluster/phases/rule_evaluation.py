@@ -54,7 +54,8 @@ class ClusterModels:
     """What mixing rules can ask for."""
     population = self._experiment.population
     return rule_lib.Clusters(
-      self.assignment.own if self.assignment.shares is not None else self.assignment.membership,
+      self.assignment.membership,
+      self.assignment.membership if self.assignment.shares is None else self.assignment.shares,
       np.array(self._best_validation),
       population.train.counts,
       population.validation.counts,

@@ -11,13 +11,13 @@ def blended_clusters(num_clusters: int) -> np.ndarray:
   return 0.5 * np.eye(num_clusters) + 0.5 / num_clusters
 
 
-def blended(membership: np.ndarray) -> np.ndarray:
-  """Returns float64[clusters, clients]: a client's model is the mean of its clusters' blended models.
+def blended(shares: np.ndarray) -> np.ndarray:
+  """Returns float64[clusters, clients]: a client's model is the mean of its clusters' blended models, weighted by its shares.
 
   Args:
-    membership: float64[clusters, clients], 1 for members, no empty column.
+    shares: See `own`.
   """
-  return blended_clusters(len(membership)) @ own(membership)
+  return blended_clusters(len(shares)) @ own(shares)
 
 
 RULE = MixingRule(

@@ -5,13 +5,14 @@ import numpy as np
 from tff_cluster.aggregation.rule import CLIENTS, MixingRule
 
 
-def own(membership: np.ndarray) -> np.ndarray:
-  """Returns float64[clusters, clients]: a client's model is the mean of its clusters' models.
+def own(shares: np.ndarray) -> np.ndarray:
+  """Returns float64[clusters, clients]: a client's model is the mean of its clusters' models, weighted by its shares.
 
   Args:
-    membership: float64[clusters, clients], 1 for members, no empty column.
+    shares: float64[clusters, clients], what a client has of each of its clusters (1 for all of them where clusters are not
+      soft), no empty column.
   """
-  return membership / membership.sum(axis=0)
+  return shares / shares.sum(axis=0)
 
 
 RULE = MixingRule(
