@@ -139,9 +139,7 @@ def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: 
     sketch_dimension=config.training.sketch_dimension,
     parallel=parallel,
     experts=config.evaluation.experts or predicts,
-    pulled_to=0
-    if config.evaluation.ditto is None
-    else config.training.phase1_rounds + config.training.phase2_rounds,
+    pulled_to=0 if config.evaluation.ditto is None else config.training.last_round,
   )
 
 

@@ -126,6 +126,11 @@ class TrainingConfig:
   )
 
   @property
+  def last_round(self) -> int:
+    """Number of the last round of Phase 2."""
+    return self.phase1_rounds + self.phase2_rounds
+
+  @property
   def is_one_step(self) -> bool:
     """Whether a client makes one step a round, so that there is no velocity, and no distance to where it started."""
     return self.batch_size == 0 and self.local_epochs == 1

@@ -185,6 +185,18 @@ class Trainer(measurer.Measurer):
     for i, update in enumerate(self.workers.each(computations.local_updates, [list(weights)], jobs, size)):
       into(i, np.asarray(update))
 
+  def update_matrix(
+    self,
+    weights: Weights,
+    clients: Sequence[int] | np.ndarray,
+    round_number: int,
+    proximal_mu: float = 0.0,
+  ) -> np.ndarray:
+    """Returns float32[clients, features], the local_updates of a few clients; NaN where training was not finite."""
+    updates = np.empty((len(clients), self.computations.model.num_parameters), np.float32)
+    self.local_updates(weights, clients, round_number, updates.__setitem__, proximal_mu)
+    return updates
+
   def local_sketches(
     self,
     weights: Weights,

@@ -134,7 +134,7 @@ class _Rounds:
     self.method = method
     self._options, self._experiment, self._label = clustering.options, experiment, clustering.label
     self.first_round = method.first_round(self._options, training.phase1_rounds)
-    self.last_round = training.phase1_rounds + training.phase2_rounds
+    self.last_round = training.last_round
     self._clients = federation.Clients(experiment, self.first_round)
     self._budget = equal_cost.Budget(experiment)
     self._start = self._started()

@@ -74,6 +74,12 @@ def measure(
   return _kept(experiment, models, matrix, of_clients, of_portion)
 
 
+def distinct(matrix: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+  """Returns the different columns of a matrix [models, clients], and positions int64[users] of the clients that have each."""
+  columns, uses = np.unique(matrix, axis=1, return_inverse=True)
+  return columns, [np.flatnonzero(uses.reshape(-1) == column) for column in range(columns.shape[1])]
+
+
 def global_accuracy(
   experiment: live_experiment_lib.Experiment, models: Sequence[np.ndarray], matrix: np.ndarray
 ) -> list[float]:

@@ -407,10 +407,7 @@ def _distortion(
   sample = sample[diverged_clients.finite_rows(sketches[sample])]
   if len(sample) < 2:
     return None
-  vectors = np.empty((len(sample), len(origin)), np.float32)
-  experiment.trainer.local_updates(
-    base, sample, number, lambda position, update: np.copyto(vectors[position], origin + update)
-  )
+  vectors = origin + experiment.trainer.update_matrix(base, sample, number)
   return sketch_lib.distortion(vectors, sketches[sample])
 
 

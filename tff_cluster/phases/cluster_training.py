@@ -107,7 +107,7 @@ class Work:
   def train(self, row: int) -> 'trajectory.Outcome':
     """Trains a cluster to the last round, as far as the store lacks it."""
     training = self._experiment.config.training
-    first, last = training.phase1_rounds, training.phase1_rounds + training.phase2_rounds
+    first, last = training.phase1_rounds, training.last_round
     keep = () if self.affordable is None else (self.affordable.round,)
     name = f'{self._label}/cluster_{row:03d}'
     return self._experiment.train(name, self._members[row], self._starts[row], first, last, keep)
@@ -130,7 +130,7 @@ def load_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Loa
   folder, training = experiment.folder, experiment.config.training
   saved = folder.load_finished(folder.clusters(label), phase_files.Clusters)
   phase2 = folder.load_finished(folder.phase2(label), phase_files.Phase2)
-  last = training.phase1_rounds + training.phase2_rounds
+  last = training.last_round
   models = [experiment.load(phase2.trajectories[row], 'phase2', last)[last] for row in phase2.last]
   return Loaded(saved.assignment, models, phase2)
 

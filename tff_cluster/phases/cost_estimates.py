@@ -134,7 +134,7 @@ class _Counting:
     training, everyone = config.training, experiment.everyone
     initial, last = (
       experiment.trainer.computations.model.weights,
-      training.phase1_rounds + training.phase2_rounds,
+      training.last_round,
     )
     self._trajectory(experiment.trajectory(everyone, initial, 0), last)
     if not folder.phase1.exists():
@@ -224,7 +224,7 @@ class _Counting:
     assert isinstance(rule, Alternating)
     training = self._run.config.training
     first = rule.first_round(options, training.phase1_rounds)
-    rounds = range(first + 1, training.phase1_rounds + training.phase2_rounds + 1)
+    rounds = range(first + 1, training.last_round + 1)
     cohorts = [experiment.trainer.cohort(experiment.everyone, number) for number in rounds]
     sizes = [len(cohort) for cohort in cohorts]
     given = None if options.start_clustering is None else self._known(options.start_clustering)

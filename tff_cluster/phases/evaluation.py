@@ -117,10 +117,8 @@ def evaluation(
     matrix: float64[models, clients], each client's model, or [models, 1], one model for everybody.
     known: See client_scores.measure.
   """
-  clients = experiment.population.num_clients
-  columns, uses = np.unique(matrix, axis=1, return_inverse=True)
-  uses = np.broadcast_to(uses.reshape(-1), clients)
-  users = [np.flatnonzero(uses == column) for column in range(columns.shape[1])]
+  of_clients = np.broadcast_to(matrix, (len(matrix), experiment.population.num_clients))
+  columns, users = client_scores.distinct(of_clients)
   # Clients in different sets of clusters can make as many models as clients.
   result = client_scores.measure(experiment, models, columns, users, known).select(
     np.argsort(np.concatenate(users))

@@ -98,11 +98,7 @@ class Clients:
     features = self._trainer.computations.model.num_parameters
 
     def train(k: int) -> np.ndarray:
-      updates = np.empty((len(users[k]), features), np.float32)
-      self._trainer.local_updates(
-        starts[k], users[k], number, lambda place, update: np.copyto(updates[place], update), proximal_mu
-      )
-      return updates
+      return self._trainer.update_matrix(starts[k], users[k], number, proximal_mu)
 
     found = self._experiment.each(train, [k for k, clients in enumerate(users) if len(clients)])
     everybodys = [found.get(k, np.empty((0, features), np.float32)) for k in range(len(starts))]

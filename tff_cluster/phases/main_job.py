@@ -116,7 +116,7 @@ def _plan(config: config_lib.ExperimentConfig, num_clients: int) -> dict[str, fl
   training, labels = config.training, [clustering.label for clustering in config.clusterings]
   cohort = population_lib.cohort_size(training.cohort_fraction, num_clients)
   plan: dict[str, float] = {'Phase 1': training.phase1_rounds * cohort}
-  rounds, own = training.phase1_rounds + training.phase2_rounds, personalization
+  rounds, own = training.last_round, personalization
   plan |= {f'clustering {c.label}': cohort * (rounds if c.rule.trains else 1) for c in config.clusterings}
   costs = {
     own.LOCAL: rounds * num_clients,

@@ -30,7 +30,7 @@ from tff_cluster.base.types import Weights
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.measured import JoinedClients
-from tff_cluster.phases import client_signatures, cluster_training, own_models, recursion
+from tff_cluster.phases import client_scores, client_signatures, cluster_training, own_models, recursion
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files as files_lib
 
@@ -45,7 +45,7 @@ def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
   if experiment.new_clients is None or folder.new_clients_baseline.exists():
     return
   kept = folder.load_finished(folder.baseline, phase_files.Baseline).trajectory
-  last = training.phase1_rounds + training.phase2_rounds
+  last = training.last_round
   with experiment.timed('new clients without clusters') as figures:
     model = experiment.load(kept, 'phase2', last)[last]
     accuracy = _accuracy(experiment, model, np.arange(experiment.new_clients.num_clients))
@@ -183,10 +183,8 @@ def _updates(
   number: int,
 ) -> np.ndarray:
   """Returns float32[clients, features], what the clients send in a round that starts from the base; NaN if it diverged."""
-  updates = np.empty((len(clients), trainer.computations.model.num_parameters), np.float32)
-  trainer.local_updates(base, clients, number, lambda position, update: np.copyto(updates[position], update))
   experiment.trained += len(clients)
-  return updates
+  return trainer.update_matrix(base, clients, number)
 
 
 def _shares(membership: np.ndarray) -> list[list[float]] | None:
@@ -206,9 +204,8 @@ def _own_accuracy(
   """Returns float64[new clients] of the mean models of their clusters; in one cluster it is that cluster's model."""
   own = np.empty(membership.shape[1])
   stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
-  columns, uses = np.unique(membership, axis=1, return_inverse=True)
-  for position, column in enumerate(columns.T):
-    users = np.flatnonzero(uses.reshape(-1) == position)
+  columns, groups = client_scores.distinct(membership)
+  for column, users in zip(columns.T, groups, strict=True):
     if np.count_nonzero(column) == 1:
       own[users] = of_clusters[np.argmax(column), users]
       continue

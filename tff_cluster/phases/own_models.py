@@ -8,7 +8,7 @@ from tff_cluster.aggregation import mixing
 from tff_cluster.base.types import Weights
 from tff_cluster.data import class_counts
 from tff_cluster.data import population as population_lib
-from tff_cluster.phases import expert_evaluation
+from tff_cluster.phases import client_scores, expert_evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 # No probability is taken for less: the loss of a row is finite.
@@ -90,8 +90,7 @@ def _mixed(
   splits: Sequence[population_lib.ClientRows],
 ) -> list[class_counts.Scores]:
   """Returns the scores of models whose weights are means of the models', for each split a row a client."""
-  columns, uses = np.unique(shares, axis=1, return_inverse=True)
-  users = [np.flatnonzero(uses.reshape(-1) == column) for column in range(columns.shape[1])]
+  columns, users = client_scores.distinct(shares)
   stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
 
   def measured(column: int) -> list[class_counts.Scores]:

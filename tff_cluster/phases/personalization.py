@@ -89,7 +89,7 @@ def train_alone(experiment: live_experiment_lib.Experiment, client: int) -> 'tra
   """Trains a client alone from the initial model, as far as the store lacks it; counts nothing."""
   from tff_cluster.federated import trajectory
 
-  return trajectory.run(of_client(experiment, client), _last_round(experiment))
+  return trajectory.run(of_client(experiment, client), experiment.config.training.last_round)
 
 
 def of_client(
@@ -117,7 +117,7 @@ def models_of_fedavg(experiment: live_experiment_lib.Experiment) -> saved_rounds
   if DITTO not in missing(experiment):
     return None
   place = fedavg(experiment).place
-  return saved_rounds.Checkpoints(place.name, 0, tuple(range(1, _last_round(experiment))))
+  return saved_rounds.Checkpoints(place.name, 0, tuple(range(1, experiment.config.training.last_round)))
 
 
 def fedavg(experiment: live_experiment_lib.Experiment) -> 'trajectory_lib.Trajectory':
@@ -140,7 +140,7 @@ def pull(experiment: live_experiment_lib.Experiment, strength: float) -> 'trajec
 
 
 def _alone(experiment: live_experiment_lib.Experiment) -> _Made:
-  last = _last_round(experiment)
+  last = experiment.config.training.last_round
   trained = _trained(experiment, lambda client: of_client(experiment, client), last)
   # They stand in the place of Phase 1, so that its cost is taken off theirs.
   cost = _of_own_rounds(experiment, last) - _of_fedavg(
@@ -151,7 +151,7 @@ def _alone(experiment: live_experiment_lib.Experiment) -> _Made:
 
 
 def _fine_tuned(experiment: live_experiment_lib.Experiment) -> _Made:
-  last = _last_round(experiment)
+  last = experiment.config.training.last_round
   most = experiment.config.evaluation.fine_tuning
   baseline = experiment.folder.load_finished(experiment.folder.baseline, phase_files.Baseline)
   start = experiment.load(baseline.trajectory, 'phase2', last)[last]
@@ -177,7 +177,7 @@ def _fine_tuned(experiment: live_experiment_lib.Experiment) -> _Made:
 
 
 def _ditto(experiment: live_experiment_lib.Experiment) -> _Made:
-  last, strength = _last_round(experiment), experiment.config.evaluation.ditto
+  last, strength = experiment.config.training.last_round, experiment.config.evaluation.ditto
   assert strength is not None
   pulled = pull(experiment, strength)
   trained = _trained(experiment, lambda client: of_client(experiment, client, pull=pulled), last)
@@ -234,7 +234,9 @@ def _of_fedavg(experiment: live_experiment_lib.Experiment, first: int, last: int
 
 
 def _of_fedavg_in_phase2(experiment: live_experiment_lib.Experiment) -> Cost:
-  return _of_fedavg(experiment, experiment.config.training.phase1_rounds + 1, _last_round(experiment))
+  return _of_fedavg(
+    experiment, experiment.config.training.phase1_rounds + 1, experiment.config.training.last_round
+  )
 
 
 def _of_own_rounds(experiment: live_experiment_lib.Experiment, rounds: int) -> Cost:
@@ -245,8 +247,3 @@ def _of_own_rounds(experiment: live_experiment_lib.Experiment, rounds: int) -> C
 def _sent_to_nobody(cost: Cost) -> Cost:
   """Returns the part of a cost that clients have even where they neither receive nor send."""
   return Cost(client_rounds=cost.client_rounds, rows_trained=cost.rows_trained)
-
-
-def _last_round(experiment: live_experiment_lib.Experiment) -> int:
-  training = experiment.config.training
-  return training.phase1_rounds + training.phase2_rounds

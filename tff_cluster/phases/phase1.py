@@ -50,7 +50,7 @@ def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
   if baseline_is_done(experiment):
     return
   training = experiment.config.training
-  last = training.phase1_rounds + training.phase2_rounds
+  last = training.last_round
   with experiment.timed(FEDAVG, last) as figures:
     outcome = train_baseline(experiment)
     experiment.count(outcome)
@@ -62,7 +62,7 @@ def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
 def train_baseline(experiment: live_experiment_lib.Experiment) -> 'trajectory.Outcome':
   """Trains it, or what the store lacks of it, and counts nothing; a part of run_baseline."""
   training = experiment.config.training
-  last = training.phase1_rounds + training.phase2_rounds
+  last = training.last_round
   keep = {
     training.phase1_rounds - 1,
     training.phase1_rounds,

@@ -36,7 +36,7 @@ def run_phase2(experiment: live_experiment_lib.Experiment, label: str, export_mo
   # Where only something beside it is missing or damaged, what was measured stays.
   path = folder.phase2(label)
   saved = folder.load_finished(path, phase_files.Phase2) if path.exists() else None
-  first, last = training.phase1_rounds + 1, training.phase1_rounds + training.phase2_rounds
+  first, last = training.phase1_rounds + 1, training.last_round
   count = len(folder.load_finished(folder.clusters(label), phase_files.Clusters).clusters)
   with experiment.timed(name_of(label), count * training.phase2_rounds) as figures:
     trained = cluster_training.train_clusters(experiment, label)

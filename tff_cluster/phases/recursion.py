@@ -35,7 +35,7 @@ class Clients:
     self.client_ids = experiment.population.client_ids
     self.initial = experiment.trainer.computations.model.weights
     self.first_round = experiment.config.training.phase1_rounds
-    self.last_round = self.first_round + experiment.config.training.phase2_rounds
+    self.last_round = experiment.config.training.last_round
 
   def train(
     self, members: np.ndarray, start: Weights, start_round: int, stop: Callable[[int, float], bool]
@@ -184,10 +184,7 @@ def _similarity(
         return saved['similarity'], saved['norms']
       except files_lib.DamagedFile as damage:
         files_lib.set_aside(path, damage)
-    updates = np.empty((len(members), experiment.trainer.computations.model.num_parameters), np.float32)
-    experiment.trainer.local_updates(
-      weights, members, number, lambda position, update: np.copyto(updates[position], update)
-    )
+    updates = experiment.trainer.update_matrix(weights, members, number)
     experiment.trained += len(members)
     ids = tuple(experiment.population.client_ids[k] for k in members)
     norms = np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1))
