@@ -136,6 +136,11 @@ class Method(Generic[Options]):
     """Whether clusters come of training, not of vectors that clients sent once."""
     return self.alternates or self.splits
 
+  @property
+  def of_vectors(self) -> bool:
+    """Whether vectors alone give clusters: it needs no training, no rows and no planted groups."""
+    return type(self).cluster is not Method.cluster and not (self.oracle or self.reads_rows)
+
   # Its options.
 
   def fields(self) -> dict[str, dataclasses.Field]:
