@@ -153,7 +153,7 @@ def _client_figures(
     label, methods = clustering.label, [part.method for part in identical_clusterings.parts(clustering)]
     drawn_there = [tables.FIGURES[method] for method in methods if is_of_paper and method in tables.FIGURES]
     beside = rules.with_role(PICTURE)
-    shown = min(len(phase1), 20)
+    shown = min(len(phase1), accuracy.MOST_CLIENTS)
     yield (
         f'client_accuracies_{name}', 'clients', f'Test accuracies of {plural(shown, "client")} before and after, {label}',
         ''.join(f'{figure}. ' for figure in dict.fromkeys(drawn_there))
