@@ -309,7 +309,7 @@ def test_seeds_that_the_tables_of_a_comparison_do_not_hold_are_not_kept(tmp_path
     assert {name.split('/')[0] for name in archive.getnames()} == {'seed_1', 'seed_3'}
   (tmp_path / 'seed_3' / 'results.json').unlink()
   with pytest.raises(
-    InputError, match='seed_3 is in the tables of .* and holds no finished run; compare again'
+    InputError, match=r'seed_3 is in the tables of .* and holds no finished run; compare again'
   ):
     keep.of_folder(tmp_path)
 

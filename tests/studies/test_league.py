@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.made_up import comparison_runs
+from tests.made_up import comparison_runs, two_languages
 from tests.made_up.comparison_runs import FEDAVG, constant, noisy
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
@@ -141,6 +141,50 @@ def test_where_several_groups_are_planted_an_oracle_that_names_none_has_the_digi
   (setting,) = settings.read(['two_digits,partition=pathological'], both)
   options = {each.label: dict(each.given) for each in setting.config.clusterings}
   assert options == {'planted': {'truth': 'digit'}, 'kmeans': {}, 'sets': {'truth': 'label set'}}
+
+
+def test_an_oracle_stays_wherever_groups_are_planted(tmp_path):
+  def oracles(data, text, *truths):
+    clusterings = [ClusteringConfig('planted', name=truth, truth=truth) for truth in truths]
+    config = ExperimentConfig(data, clusterings=(*CONFIG.clusterings, *clusterings))
+    (setting,) = settings.read([text], config)
+    given = {each.label: dict(each.given).get('truth') for each in setting.config.clusterings}
+    assert given.pop('kmeans') is None
+    return given
+
+  path = tmp_path / 'plays.txt'
+  path.write_text(two_languages.plays(2, 300))
+  text = DataConfig(dataset='text', data_file=str(path), partition='iid', num_clients=4, text_window=3)
+  assert oracles(text, 'a') == {}
+  assert oracles(text, 'a,partition=dirichlet,dirichlet_over=group') == {'planted': None}
+  assert oracles(text, 'a,partition=by_writer') == {'planted': None}
+  # Speakers of no play, and so of no group.
+  path.write_text(f'ANN.\n{"abcd" * 60}\n\nBOB.\n{"abcd" * 60}\n')
+  assert oracles(text, 'a,partition=by_writer') == {}
+  digits = DataConfig(num_clients=8, num_groups=2)
+  assert oracles(digits, 'a,partition=iid,malicious_clients=0.2') == {'planted': None}
+  both = {'planted': 'group', 'malicious': 'malicious'}
+  assert oracles(digits, 'a,malicious_clients=0.2', 'malicious') == both
+
+
+def test_an_oracle_is_left_out_of_settings_without_its_groups_and_refused_where_it_is_left_out_of_all():
+  named = ClusteringConfig('planted', name='bad', truth='malicious')
+  config = dataclasses.replace(CONFIG, clusterings=(*CONFIG.clusterings, named))
+  attacked, honest = settings.read(['attacked,partition=iid,malicious_clients=0.2', 'honest'], config)
+  assert [each.label for each in attacked.config.clusterings] == ['planted', 'kmeans', 'bad']
+  assert [each.label for each in honest.config.clusterings] == ['planted', 'kmeans']
+  with pytest.raises(InputError, match=r'^clustering=bad,truth=malicious: no setting plants such groups'):
+    settings.read(['honest', 'plain,partition=iid'], config)
+
+
+def test_an_oracle_of_a_user_without_options_is_kept_as_it_is(tmp_path, monkeypatch):
+  (tmp_path / 'seers.py').write_text(
+    'from tff_cluster.clustering.method import Method\nclass Seer(Method):\n  name, oracle = "seer", True\n'
+  )
+  monkeypatch.syspath_prepend(tmp_path)
+  config = dataclasses.replace(CONFIG, clusterings=(ClusteringConfig('seers:Seer'),))
+  (setting,) = settings.read(['a,partition=pathological'], config)
+  assert setting.config.clusterings == config.clusterings
 
 
 def test_runs_lie_below_their_setting(tmp_path):

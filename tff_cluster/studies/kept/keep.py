@@ -110,7 +110,7 @@ def runs_of(folder: Path) -> list[Path]:
 def _of_league(folder: Path) -> Made:
   found = files.load_json(folder / 'league.json')
   inside = {name: folder / name for name in found['settings']}
-  for name, place in inside.items():
+  for place in inside.values():
     seeds = files.load_json(place / 'comparison.json')['seeds']
     if seeds != found['seeds']:
       raise InputError(
