@@ -13,6 +13,7 @@ from tests.made_up.comparison_runs import FEDAVG, constant, noisy
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.scorecard.contenders import ROUNDS
+from tff_cluster.studies.league import claim as own_folder
 from tff_cluster.studies.league import page, settings, standings
 
 CONFIG = ExperimentConfig(
@@ -206,11 +207,18 @@ def test_runs_lie_below_their_setting(tmp_path):
     (['a/b,num_clients=4'], 'must be a name'),
     (['a,num_clients=4', 'A'], 'two settings are called A'),
     (['a,data_seed=3'], 'unknown field .data_seed.'),
+    *((['a', name], 'a league writes figures and store itself') for name in ('figures', 'store', 'Store')),
   ],
 )
 def test_a_wrong_setting_is_one_line(texts, message):
   with pytest.raises(InputError, match=rf'^setting={texts[-1]}: .*{message}'):
     settings.read(texts, CONFIG)
+
+
+def test_what_a_league_writes_is_no_setting():
+  # 'store' is where its runs share their artifacts (phases.compare).
+  names = {name for name in own_folder.WRITTEN if '.' not in name}
+  assert {*names, 'store'} == set(settings.RESERVED)
 
 
 def test_a_first_rank_is_told_with_who_is_not_shown_to_be_behind(league):

@@ -14,6 +14,9 @@ from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.phases import cost_estimates
 from tff_cluster.studies.comparison import runs
 
+# What else a league writes into its folder, of what could be a name.
+RESERVED = ('figures', 'store')
+
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
@@ -100,6 +103,8 @@ def _read(text: str, config: ExperimentConfig) -> Setting:
   name, *parts = [part.strip() for part in text.split(',')]
   if not name.replace('_', '').replace('-', '').isalnum():
     raise InputError(f'the first part must be a name of letters, digits, "-" and "_", found {name!r}')
+  if name.lower() in RESERVED:
+    raise InputError(f'a league writes {" and ".join(RESERVED)} itself; choose another name')
   known = {field.name: field for field in dataclasses.fields(DataConfig)}
   values: dict[str, bool | int | float | str] = {}
   for part in parts:
