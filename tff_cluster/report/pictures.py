@@ -67,7 +67,7 @@ def draw_pictures(
   """Draws and saves all figures that the run's results allow; returns them in the order of the report.
 
   Args:
-    run: The run, its clusterings as identical.merged gives them.
+    run: The run, its clusterings as identical_clusterings.merged gives them.
     answers: One for each clustering, see answer.answer_run.
     is_of_paper: Whether captions may say which figure of the paper they are, see papers.rohith2020.setting.
     on_drawn: Called after each figure, for instance to move a progress bar.
