@@ -13,8 +13,7 @@ from tests.made_up.comparison_runs import FEDAVG, constant, noisy
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.scorecard.contenders import ROUNDS
-from tff_cluster.studies.league import claim as own_folder
-from tff_cluster.studies.league import page, settings, standings
+from tff_cluster.studies.league import own_folder, page, settings, standings
 
 CONFIG = ExperimentConfig(
   DataConfig(num_clients=8, num_groups=2),
