@@ -36,10 +36,12 @@ class Finding:
 
 
 def show_points(value: float) -> str:
+  """Returns a difference in percentage points, signed: '+1.25 points'."""
   return f'{signed(value, 2)} points'
 
 
 def show_percent(value: float) -> str:
+  """Returns a number in percent: '93.40%'."""
   return f'{value:.2f}%'
 
 
