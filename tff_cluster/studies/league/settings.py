@@ -57,8 +57,10 @@ def read(texts: Sequence[str], config: ExperimentConfig) -> list[Setting]:
   kept = {clustering.label for setting in found for clustering in setting.config.clusterings}
   for clustering in config.clusterings if found else ():
     if (truth := _truth(clustering)) is not None and clustering.label not in kept:
+      there = dict.fromkeys(name for setting in found for name in sources.planted(setting.config.data))
       raise InputError(
-        f'{argument("clustering", clustering.label)},truth={truth}: no {argument("setting")} plants such groups'
+        f'{argument("clustering", clustering.method)},truth={truth}: no {argument("setting")} plants such groups; planted are '
+        f'{", ".join(there) or "none"}'
       )
   return found
 
