@@ -50,9 +50,9 @@ def main() -> None:
   config = config.with_clusterings(overlap_dial.positions(config.clusterings, options.overlap_dial))
   seeds = parse.parse_seeds(options.seeds)
   # Imported late: what is wrong with the flags is told at once.
-  from tff_cluster.studies.comparison import claim
+  from tff_cluster.studies.comparison import own_folder
   from tff_cluster.studies.comparison import runs as comparison
-  from tff_cluster.studies.league import claim as league_claim
+  from tff_cluster.studies.league import own_folder as league_folder
   from tff_cluster.studies.league import settings as league
 
   settings = league.read(options.setting, config)
@@ -62,9 +62,9 @@ def main() -> None:
   dry = parse.section_from_flags(flags.DryRunOptions)
   root = run_claim.lock_output_dir(run.output_dir)
   if settings:
-    league_claim.check(root, settings, seeds)
+    league_folder.check(root, settings, seeds)
   else:
-    claim.check(root, config, seeds)
+    own_folder.check(root, config, seeds)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.cli import cost_lines, progress
   from tff_cluster.phases import cost_estimates

@@ -396,7 +396,7 @@ FAULTS = (
     ),
     Fault(
         'one-sided-power', 'scorecard/intervals.py',
-        'scipy.special.stdtrit(count - 1, (1 + level) / 2)\n    #', 'scipy.special.stdtrit(count - 1, level)\n    #',
+        'scipy.special.stdtrit(count - 1, 1.0 - _TEST_LEVEL / 2)', 'scipy.special.stdtrit(count - 1, 1.0 - _TEST_LEVEL)',
         'a page asks for too few seeds',
         ('scorecard/test_intervals.py',),
     ),

@@ -36,11 +36,11 @@ def test_series_and_plural():
   assert [words.plural(n, 'client') for n in (0, 1, 1200)] == ['0 clients', '1 client', '1,200 clients']
 
 
-@hypothesis.given(st.lists(st.floats(-1, 1), min_size=2, max_size=2))
-def test_two_shares_are_told_apart_wherever_they_differ(shares):
-  printed = [float(text.rstrip('%').replace('−', '-')) for text in words.percents(shares, words.differ)]
-  if abs(shares[0] - shares[1]) > 1e-7:
-    assert words.differ(*printed) == words.differ(*shares)
+@hypothesis.given(st.lists(st.floats(-100, 100), min_size=2, max_size=2))
+def test_two_numbers_are_told_apart_wherever_they_differ(values):
+  decimals = words.decimals_for(values, words.differ)
+  if abs(values[0] - values[1]) > 1e-5:
+    assert words.differ(*(float(f'{value:.{decimals}f}') for value in values)) == words.differ(*values)
 
 
 @hypothesis.given(st.floats(-0.2, 0.2))
@@ -50,9 +50,9 @@ def test_a_difference_prints_as_none_only_where_it_is_none(difference):
 
 
 def test_digits_are_added_only_where_the_verdict_needs_them():
-  assert words.percents((0.51401, 0.51399), words.differ) == ['51.401%', '51.399%']
-  assert words.percents((0.514, 0.517), words.differ) == ['51.4%', '51.7%']
-  assert words.percents((0.51401, 0.51399), lambda a, b: abs(a - b) < 0.05) == ['51.4%', '51.4%']
+  assert words.decimals_for((51.401, 51.399), words.differ) == 3
+  assert words.decimals_for((51.4, 51.7), words.differ) == 1
+  assert words.decimals_for((51.401, 51.399), lambda a, b: abs(a - b) < 0.05) == 1
   assert words.decimals_for([1.04], lambda value: value <= 1.0) == 2
 
 

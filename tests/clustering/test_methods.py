@@ -72,6 +72,16 @@ def test_scikit_learn_accepts_the_estimator(estimator):
   check_estimator(estimator)
 
 
+def test_what_is_an_estimator_clusters_vectors_alone():
+  signatures, _ = planted()
+  found = {name: getattr(estimators, type(method).__name__, None) for name, method in methods.METHODS.items()}
+  # These cluster while they train, read training rows, or are an oracle.
+  others = {name for name, method in methods.METHODS.items() if method.alternates} | {'pacfl', 'planted'}
+  assert {name for name, each in found.items() if each is None} == others
+  for each in filter(None, found.values()):
+    assert each().fit(signatures.vectors).membership_.shape[1] == signatures.num_clients
+
+
 def test_every_method_is_on_the_page_of_methods():
   page = (Path(__file__).parents[2] / 'docs' / 'methods.md').read_text()
   assert [name for name in methods.METHODS if f'`{name}`' not in page] == []

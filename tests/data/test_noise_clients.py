@@ -143,6 +143,7 @@ def test_the_loader_joins_both_sets(monkeypatch):
   np.testing.assert_array_equal(source.train_x, add_noise(_mnist(), _cifar10(), _config()).train_x)
   plain = sources.load(_config(noise_clients=0.0))
   assert loaded[2:] == [('mnist', None)] and plain.train_group is None
+  assert sources.planted(_config()) == tuple(build_population(_config(), source=source).truths)
 
 
 @pytest.mark.tensorflow

@@ -11,8 +11,9 @@ from sklearn import datasets
 
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import EnvironmentFault, InputError
-from tff_cluster.data import downloads, emnist, scaling, sources, tff_database
+from tff_cluster.data import downloads, emnist, populate, scaling, sources, tff_database
 from tff_cluster.data.source import Source, hold_out
+from tff_cluster.experiment import config
 from tff_cluster.experiment.config import DataConfig
 
 DATABASE = tff_database.Database('emnist', 'emnist_all.sqlite')
@@ -26,6 +27,21 @@ def test_digits_are_scikit_learns_scaled():
   np.testing.assert_array_equal(
     source.train_x, scaling.to_mnist_size(small.reshape(-1, 8, 8).astype(int), 16)
   )
+
+
+@pytest.mark.parametrize('malicious', [0.0, 0.3])
+@pytest.mark.parametrize('grouped', [True, False])
+@pytest.mark.parametrize('partition', config.PARTITIONS)
+def test_what_is_planted_is_what_the_population_has(partition, grouped, malicious, tmp_path):
+  rows = np.arange(240)
+  group = {'group': rows // 120} if grouped else {}
+  np.savez(tmp_path / 'rows.npz', x=np.ones((240, 4, 4, 1)), y=rows % 4, client_id=rows // 40, **group)
+  over = 'group' if grouped and partition == 'dirichlet' else 'label'
+  data = DataConfig(
+    'file', data_file=str(tmp_path / 'rows.npz'), partition=partition, num_clients=6, num_groups=2,
+    dirichlet_over=over, malicious_clients=malicious,
+  )  # fmt: skip
+  assert sources.planted(data) == tuple(populate.build_population(data).truths)
 
 
 def _source(labels, owners=None):

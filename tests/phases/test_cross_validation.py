@@ -10,10 +10,13 @@ from scipy import stats
 
 from tests.phases.conftest import TINY
 from tests.phases.whole_run import WholeRun, accuracy_of
+from tff_cluster.base.errors import InputError
 from tff_cluster.data import populate, saved
 from tff_cluster.experiment import results
-from tff_cluster.experiment.config import DataConfig, EvaluationConfig
+from tff_cluster.experiment.config import ClusteringConfig, DataConfig, EvaluationConfig
 from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.phases import cross_validation, main_job, run_experiment
+from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
 
@@ -95,3 +98,30 @@ def test_the_models_of_a_fold_are_out_of_memory_when_the_next_one_begins(validat
       assert models() is None
   finally:
     gc.enable()
+
+
+def test_what_the_folds_did_anew_without_a_failed_clustering_counts(tmp_path, monkeypatch):
+  labels = ('first', 'second', 'third')
+  config = dataclasses.replace(
+    TINY,
+    clusterings=tuple(ClusteringConfig('kmeans', name=label) for label in labels),
+    evaluation=EvaluationConfig(num_folds=2),
+  )
+  # What each of the two folds asks for and trains, and what fails in it, in three passes.
+  first, second = InputError('first'), InputError('second')
+  script = [
+    (10, 8, {}), (20, 16, {'first': first}), (1, 1, {'second': second}), (2, 1, {}), (0, 0, {}), (4, 3, {}),
+  ]  # fmt: skip
+  left = iter(script)
+  seen = []
+
+  def run(folder, config, *arguments, **named):
+    seen.append([clustering.label for clustering in config.clusterings])
+    return main_job.Done(None, *next(left))
+
+  monkeypatch.setattr(main_job, 'run', run)
+  folder = RunFolder(tmp_path)
+  files.save_json(folder.environment, {})
+  found = cross_validation.run(folder, config, run_experiment.Silent())
+  assert found == (37, 29, {'first': first, 'second': second})
+  assert seen == [[*labels], [*labels], [*labels[1:]], ['third'], ['third'], ['third']]

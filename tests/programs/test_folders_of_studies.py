@@ -13,9 +13,9 @@ from tff_cluster.experiment.config import ClusteringConfig, DataConfig, Experime
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.papers import catalogue
 from tff_cluster.storage import files as files_lib
-from tff_cluster.studies.comparison import claim
+from tff_cluster.studies.comparison import own_folder
 from tff_cluster.studies.comparison import runs as comparison
-from tff_cluster.studies.league import claim as league_claim
+from tff_cluster.studies.league import own_folder as league_folder
 from tff_cluster.studies.league import settings as league
 from tff_cluster.studies.reproduction import page as reproduction_page
 
@@ -102,26 +102,26 @@ def test_the_same_experiment_goes_on_with_more_seeds_fewer_ones_more_clusterings
   compared(tmp_path / 'one')
   more = CONFIG.with_clusterings((ClusteringConfig('dynamic_distance'),))
   for seeds in ((0, 1, 2), (2,), (0,)):
-    claim.check(tmp_path / 'one', CONFIG, seeds)
-    claim.check(tmp_path / 'one', more, seeds)
+    own_folder.check(tmp_path / 'one', CONFIG, seeds)
+    own_folder.check(tmp_path / 'one', more, seeds)
   # The page would lose one; the runs of the seeds that are given keep it.
   fewer = dataclasses.replace(more, clusterings=more.clusterings[1:])
-  claim.check(tmp_path / 'one', fewer, (0, 1))
+  own_folder.check(tmp_path / 'one', fewer, (0, 1))
   with pytest.raises(InputError, match='in seed_0 kmeans is there and not here'):
-    claim.check(tmp_path / 'one', fewer, (1, 2))
+    own_folder.check(tmp_path / 'one', fewer, (1, 2))
   # It failed, and was left out.
   RunFolder(tmp_path / 'one' / 'seed_0').clusters('kmeans').unlink()
-  claim.check(tmp_path / 'one', fewer, (1, 2))
+  own_folder.check(tmp_path / 'one', fewer, (1, 2))
   in_league(tmp_path / 'league')
-  league_claim.check(tmp_path / 'league', league.read([*SETTINGS, 'three'], CONFIG), (2,))
-  league_claim.check(tmp_path / 'new', league.read(SETTINGS, CONFIG), (2,))
+  league_folder.check(tmp_path / 'league', league.read([*SETTINGS, 'three'], CONFIG), (2,))
+  league_folder.check(tmp_path / 'new', league.read(SETTINGS, CONFIG), (2,))
 
 
 def test_a_comparison_of_which_no_seed_is_left_is_nobodys(tmp_path):
   write(tmp_path, 'comparison.json')
   (tmp_path / 'comparison.json').write_text(json.dumps({'digests': {}}))
   with pytest.raises(InputError, match=r'has comparison\.json'):
-    claim.check(tmp_path, CONFIG, (0,))
+    own_folder.check(tmp_path, CONFIG, (0,))
 
 
 def test_a_run_is_refused_beside_a_comparison_whose_figures_it_would_write_over(tmp_path):

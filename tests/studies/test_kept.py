@@ -293,6 +293,27 @@ def test_a_comparison_is_kept_with_the_numbers_of_its_json(tmp_path):
   ]
 
 
+def test_seeds_that_the_tables_of_a_comparison_do_not_hold_are_not_kept(tmp_path):
+  runs = comparison_runs.make({'FedAvg without clusters': comparison_runs.constant(0.5, 4)})
+  for seed, value in runs:
+    finished_run.save(tmp_path / f'seed_{seed}', value, {})
+  # After seeds 0 to 3 it was called again with two of them.
+  called = [runs[1], runs[3]]
+  comparison_page.write(comparison_runs.typed(called), {'command': 'python -m phases.compare'}, tmp_path)
+  code, found = kept_by_program(tmp_path, 'mine')
+  assert code == 0 and found.provenance.seeds == [1, 3]
+  assert list(found.provenance.digests) == [f'{tmp_path.name} seed_1', f'{tmp_path.name} seed_3']
+  seconds = sum(phase['seconds'] for _, value in called for phase in value['timing'])
+  assert found.provenance.minutes == pytest.approx(seconds / 60, abs=0.05)
+  with tarfile.open(found.folder / results.RUNS) as archive:
+    assert {name.split('/')[0] for name in archive.getnames()} == {'seed_1', 'seed_3'}
+  (tmp_path / 'seed_3' / 'results.json').unlink()
+  with pytest.raises(
+    InputError, match=r'seed_3 is in the tables of .* and holds no finished run; compare again'
+  ):
+    keep.of_folder(tmp_path)
+
+
 def test_a_league_is_kept_with_its_settings(tmp_path):
   accuracies = {
     'FedAvg without clusters': comparison_runs.constant(0.5),
@@ -323,6 +344,10 @@ def test_a_league_is_kept_with_its_settings(tmp_path):
     '0',
     '0',
   ]
+  # A setting of it, compared again by itself, has a table of other seeds than the standings.
+  comparison_page.write(comparison_runs.typed(runs[:2]), {'command': 'x'}, tmp_path / 'two')
+  with pytest.raises(InputError, match='two was compared under the seeds 0, 1, and the league under 0, 1, 2'):
+    keep.of_folder(tmp_path)
 
 
 def kept_by_program(folder, name, *flags):

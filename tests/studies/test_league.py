@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.made_up import comparison_runs
+from tests.made_up import comparison_runs, two_languages
 from tests.made_up.comparison_runs import FEDAVG, constant, noisy
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.scorecard.contenders import ROUNDS
-from tff_cluster.studies.league import page, settings, standings
+from tff_cluster.studies.league import own_folder, page, settings, standings
 
 CONFIG = ExperimentConfig(
   DataConfig(num_clients=8, num_groups=2),
@@ -143,6 +143,52 @@ def test_where_several_groups_are_planted_an_oracle_that_names_none_has_the_digi
   assert options == {'planted': {'truth': 'digit'}, 'kmeans': {}, 'sets': {'truth': 'label set'}}
 
 
+def test_an_oracle_stays_wherever_groups_are_planted(tmp_path):
+  def oracles(data, text, *truths):
+    clusterings = [ClusteringConfig('planted', name=truth, truth=truth) for truth in truths]
+    config = ExperimentConfig(data, clusterings=(*CONFIG.clusterings, *clusterings))
+    (setting,) = settings.read([text], config)
+    given = {each.label: dict(each.given).get('truth') for each in setting.config.clusterings}
+    assert given.pop('kmeans') is None
+    return given
+
+  path = tmp_path / 'plays.txt'
+  path.write_text(two_languages.plays(2, 300))
+  text = DataConfig(dataset='text', data_file=str(path), partition='iid', num_clients=4, text_window=3)
+  assert oracles(text, 'a') == {}
+  assert oracles(text, 'a,partition=dirichlet,dirichlet_over=group') == {'planted': None}
+  assert oracles(text, 'a,partition=by_writer') == {'planted': None}
+  # Speakers of no play, and so of no group.
+  path.write_text(f'ANN.\n{"abcd" * 60}\n\nBOB.\n{"abcd" * 60}\n')
+  assert oracles(text, 'a,partition=by_writer') == {}
+  digits = DataConfig(num_clients=8, num_groups=2)
+  assert oracles(digits, 'a,partition=iid,malicious_clients=0.2') == {'planted': None}
+  both = {'planted': 'group', 'malicious': 'malicious'}
+  assert oracles(digits, 'a,malicious_clients=0.2', 'malicious') == both
+
+
+def test_an_oracle_is_left_out_of_settings_without_its_groups_and_refused_where_it_is_left_out_of_all():
+  named = ClusteringConfig('planted', name='bad', truth='malicious')
+  config = dataclasses.replace(CONFIG, clusterings=(*CONFIG.clusterings, named))
+  attacked, honest = settings.read(['attacked,partition=iid,malicious_clients=0.2', 'honest'], config)
+  assert [each.label for each in attacked.config.clusterings] == ['planted', 'kmeans', 'bad']
+  assert [each.label for each in honest.config.clusterings] == ['planted', 'kmeans']
+  with pytest.raises(
+    InputError, match=r'^clustering=planted,truth=malicious: no setting .* planted are group$'
+  ):
+    settings.read(['honest', 'plain,partition=iid'], config)
+
+
+def test_an_oracle_of_a_user_without_options_is_kept_as_it_is(tmp_path, monkeypatch):
+  (tmp_path / 'seers.py').write_text(
+    'from tff_cluster.clustering.method import Method\nclass Seer(Method):\n  name, oracle = "seer", True\n'
+  )
+  monkeypatch.syspath_prepend(tmp_path)
+  config = dataclasses.replace(CONFIG, clusterings=(ClusteringConfig('seers:Seer'),))
+  (setting,) = settings.read(['a,partition=pathological'], config)
+  assert setting.config.clusterings == config.clusterings
+
+
 def test_runs_lie_below_their_setting(tmp_path):
   planned = settings.plan(settings.read(['a,num_clients=4', 'b'], CONFIG), (0, 3), tmp_path)
   places = [str(run.folder.root.relative_to(tmp_path)) for run in planned]
@@ -162,11 +208,18 @@ def test_runs_lie_below_their_setting(tmp_path):
     (['a/b,num_clients=4'], 'must be a name'),
     (['a,num_clients=4', 'A'], 'two settings are called A'),
     (['a,data_seed=3'], 'unknown field .data_seed.'),
+    *((['a', name], 'a league writes figures and store itself') for name in ('figures', 'store', 'Store')),
   ],
 )
 def test_a_wrong_setting_is_one_line(texts, message):
   with pytest.raises(InputError, match=rf'^setting={texts[-1]}: .*{message}'):
     settings.read(texts, CONFIG)
+
+
+def test_what_a_league_writes_is_no_setting():
+  # 'store' is where its runs share their artifacts (phases.compare).
+  names = {name for name in own_folder.WRITTEN if '.' not in name}
+  assert {*names, 'store'} == set(settings.RESERVED)
 
 
 def test_a_first_rank_is_told_with_who_is_not_shown_to_be_behind(league):

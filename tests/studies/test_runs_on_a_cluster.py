@@ -19,8 +19,8 @@ from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import cost_estimates
 from tff_cluster.phases.run_experiment import Silent
 from tff_cluster.storage import travel
-from tff_cluster.studies import runs as studies_runs
-from tff_cluster.studies.comparison import runs
+from tff_cluster.studies import runs
+from tff_cluster.studies.comparison import runs as comparison
 
 pytestmark = pytest.mark.tensorflow
 
@@ -40,8 +40,13 @@ def dask(tmp_path_factory):
   made.end()
 
 
+def run(seeds, root, *machine, config=CONFIG):
+  """Runs the seeds of a comparison; returns what each has done."""
+  return runs.run_all(comparison.plan(config, seeds, root), root / 'store', Silent(), *machine)
+
+
 def digests(found):
-  return [done.results.digest for _, done in found]
+  return [done.results.digest for done in found]
 
 
 def files(folder):
@@ -54,23 +59,23 @@ def files(folder):
 
 def test_seeds_have_the_results_of_this_machine_and_their_artifacts_come_home(dask, tmp_path, monkeypatch):
   def on_cluster(name, config=CONFIG, seeds=(0, 1)):
-    return runs.run(config, seeds, tmp_path / name, tmp_path / name / 'store', Silent(), dask.machine())
+    return run(seeds, tmp_path / name, dask.machine(), config=config)
 
-  here = runs.run(CONFIG, (0, 1), tmp_path / 'here', tmp_path / 'here' / 'store', Silent())
+  here = run((0, 1), tmp_path / 'here')
   # One clustering fails; what the other is made of is in the folder, and in a store that the worker sees.
   exploding = ClusteringConfig('dynamic_distance', distance_threshold='quantile:0.6', max_clusters=1)
   with pytest.raises(InputError, match=r'clustering dynamic_distance: .*max_clusters'):
     on_cluster('shared', dataclasses.replace(CONFIG, clusterings=(*CONFIG.clusterings, exploding)), (0,))
   rest = on_cluster('shared', seeds=(0,))
-  assert digests(rest) == digests(here)[:1] and rest[0][1].trained == 0
+  assert digests(rest) == digests(here)[:1] and rest[0].trained == 0
 
   # A machine that does not see the store.
   monkeypatch.setattr(travel, 'marked', lambda store: contextlib.nullcontext(str(store / 'no such file')))
   apart = on_cluster('apart', seeds=(1,))
   assert digests(apart) == digests(here)[1:]
-  assert [(d.asked, d.trained) for _, d in apart] == [(d.asked, d.trained) for _, d in here[1:]]
+  assert [(d.asked, d.trained) for d in apart] == [(d.asked, d.trained) for d in here[1:]]
   assert files(tmp_path / 'apart' / 'seed_1') == files(tmp_path / 'here' / 'seed_1')
-  assert [d.trained for _, d in on_cluster('apart', seeds=(1,))] == [0]
+  assert [d.trained for d in on_cluster('apart', seeds=(1,))] == [0]
 
 
 def test_folds_are_drawn_at_home_and_have_the_results_of_this_machine(dask, tmp_path, monkeypatch):
@@ -87,12 +92,12 @@ def test_folds_are_drawn_at_home_and_have_the_results_of_this_machine(dask, tmp_
   def planned(name):
     return cost_estimates.Run('folded', config, RunFolder(tmp_path / name))
 
-  (here,) = studies_runs.run_all([planned('here')], tmp_path / 'store', Silent())
+  (here,) = runs.run_all([planned('here')], tmp_path / 'store', Silent())
 
   def sent(folder, contents=travel.contents):
     path.unlink()  # A worker never had the rows.
     return contents(folder)
 
   monkeypatch.setattr(travel, 'contents', sent)
-  (ran,) = studies_runs.run_all([planned('there')], tmp_path / 'other store', Silent(), dask.machine())
+  (ran,) = runs.run_all([planned('there')], tmp_path / 'other store', Silent(), dask.machine())
   assert ran.results.cross_validation.folds == 2 and ran.results.digest == here.results.digest

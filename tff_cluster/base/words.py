@@ -64,12 +64,6 @@ def decimals_for(values: Sequence[float], verdict: Callable[..., Any], decimals:
   return _MOST_DECIMALS
 
 
-def percents(shares: Sequence[float], verdict: Callable[..., Any], decimals: int = 1) -> list[str]:
-  """Returns shares from 0 to 1 as percentages, see `decimals_for`; the verdict takes them in percent."""
-  fewest = decimals_for([100.0 * share for share in shares], verdict, decimals)
-  return [percent(share, fewest) for share in shares]
-
-
 def differ(one: float, other: float) -> int:
   """Returns -1, 0 or 1 where the first number is below, equal to or above the second: a verdict for `decimals_for`."""
   return int(one > other) - int(one < other)

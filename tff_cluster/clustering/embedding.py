@@ -10,15 +10,14 @@ from tff_cluster.base import seeding
 _MOST_AXES = 1500
 
 
-def classical_scaling(distances: np.ndarray, dimensions: int = 2) -> np.ndarray:
-  """Returns points whose Euclidean distances are as near to the given ones as their number allows (Torgerson 1952).
+def classical_scaling(distances: np.ndarray) -> np.ndarray:
+  """Returns points of a plane whose Euclidean distances are as near to the given ones as can be (Torgerson 1952).
 
   Args:
     distances: float64[clients, clients], symmetric, zero diagonal.
-    dimensions: Number of coordinates.
 
   Returns:
-    float64[clients, dimensions], axes by falling spread, mean 0; the coordinate of largest magnitude of each
+    float64[clients, 2], axes by falling spread, mean 0; the coordinate of largest magnitude of each
     axis is positive. Axes that the distances do not span are 0.
   """
   gram = np.asarray(distances, np.float64) ** 2
@@ -27,8 +26,8 @@ def classical_scaling(distances: np.ndarray, dimensions: int = 2) -> np.ndarray:
   gram -= means[:, None]
   gram += means.mean()
   gram *= -0.5
-  points = np.zeros((len(gram), dimensions))
-  found = gram_coordinates(gram, dimensions)
+  points = np.zeros((len(gram), 2))
+  found = gram_coordinates(gram, 2)
   points[:, : found.shape[1]] = found
   return points
 

@@ -30,8 +30,8 @@ def __getattr__(name: str) -> Any:
 
 @functools.cache
 def _estimators() -> dict[str, type]:
-  of_vectors = (method for method in methods.METHODS.values() if not (method.oracle or method.reads_rows))
-  return {each.__name__: each for each in map(estimator, of_vectors)}
+  found = (estimator(method) for method in methods.METHODS.values() if method.of_vectors)
+  return {each.__name__: each for each in found}
 
 
 def estimator(method: Method[Any]) -> type:

@@ -93,7 +93,7 @@ class Method(Generic[Options]):
   Attributes:
     name: What configurations and command lines call it.
     title: What reports call it.
-    options_type: A frozen dataclass of fields made by options.option.
+    options_type: A frozen dataclass of fields made by fields.option.
     draws: Whether it draws from the seed.
     oracle: Whether it may see the planted groups. What an oracle attains is no method's merit.
     reads_rows: Whether it clusters clients by their training rows (Evidence.rows), not by vectors. Newcomers then train nothing.
@@ -135,6 +135,11 @@ class Method(Generic[Options]):
   def trains(self) -> bool:
     """Whether clusters come of training, not of vectors that clients sent once."""
     return self.alternates or self.splits
+
+  @property
+  def of_vectors(self) -> bool:
+    """Whether vectors alone give clusters: it needs no training, no rows and no planted groups."""
+    return type(self).cluster is not Method.cluster and not (self.oracle or self.reads_rows)
 
   # Its options.
 

@@ -203,6 +203,11 @@ class DataConfig:
     return self.partition in GROUPED
 
   @property
+  def deals_groups(self) -> bool:
+    """Whether rows are dealt by the groups that they come with."""
+    return self.partition == 'dirichlet' and self.dirichlet_over == 'group'
+
+  @property
   def row_copies(self) -> int:
     """How many clients have the same row, each in another group."""
     return self.num_groups if self.group_rows == 'all' else 1

@@ -22,7 +22,7 @@ import numpy as np
 
 from tff_cluster.base import seeding
 from tff_cluster.data.data_config import DataConfig
-from tff_cluster.data.partitioners import groups
+from tff_cluster.data.partitioners import by_source, groups
 from tff_cluster.data.population import MALICIOUS, Population, Split
 
 
@@ -33,9 +33,8 @@ def draw(config: DataConfig, num_clients: int) -> np.ndarray:
     config: malicious_clients (above 0) and data_seed.
     num_clients: All clients, at least two.
   """
-  chosen = max(1, round(config.malicious_clients * num_clients))
-  generator = seeding.generator(config.data_seed, 'malicious clients')
-  return generator.permutation(np.arange(num_clients) < chosen)
+  rng = seeding.generator(config.data_seed, 'malicious clients')
+  return by_source.assign_sources(num_clients, config.malicious_clients, rng) > 0
 
 
 def corrupt(population: Population, config: DataConfig) -> Population:

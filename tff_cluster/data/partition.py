@@ -103,14 +103,10 @@ def _rows_of_sources(source: Source, config: DataConfig, group: np.ndarray | Non
   return np.arange(2)[:, None] == group
 
 
-def _is_over_groups(config: DataConfig) -> bool:
-  return config.partition == 'dirichlet' and config.dirichlet_over == 'group'
-
-
 def _kinds(source: Source, config: DataConfig) -> tuple[np.ndarray, np.ndarray]:
   """Returns what training and test rows are dealt by, int[rows] each from 0 up: their labels, or the groups they come with."""
   _, test_labels = source.test
-  if not _is_over_groups(config):
+  if not config.deals_groups:
     return source.train_y, test_labels
   if source.train_group is None or source.test_group is None:
     raise InputError(
@@ -232,7 +228,7 @@ def _truths(
       'digit': held.T[held.any(axis=0)].astype(np.float64),
       'label set': groups.one_hot(label_sets, label_sets.max() + 1),
     }
-  if (config.partition == 'by_writer' or _is_over_groups(config)) and source.train_group is not None:
+  if (config.partition == 'by_writer' or config.deals_groups) and source.train_group is not None:
     held_groups = [source.train_group[r] for r in train]
     table = label_table(held_groups, int(source.train_group.max()) + 1).T.astype(np.float64)
     return {'group': table[table.any(axis=1)] / table.sum(axis=0)}

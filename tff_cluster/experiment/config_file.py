@@ -23,7 +23,7 @@ def read_config(path: str | Path, allow_imports: bool = True) -> ExperimentConfi
 
   Raises:
     InputError: if the file is missing, was changed since it was written, is not JSON, or is not a valid configuration.
-    sealed.NewerFile: if a later version wrote it.
+    sealed_json.NewerFile: if a later version wrote it.
   """
   try:
     content = small_file.read(path)

@@ -136,7 +136,7 @@ def rule_words(results: Results) -> dict[str, str]:
 
 
 def check_not_newer(name: str, found: object) -> None:
-  """Raises sealed.NewerFile where the content of a results.json is of a later schema than this version writes."""
+  """Raises sealed_json.NewerFile where the content of a results.json is of a later schema than this version writes."""
   schema = found.get('schema') if isinstance(found, Mapping) else None
   if isinstance(schema, int) and schema > SCHEMA:
     raise sealed_json.NewerFile(

@@ -210,7 +210,7 @@ class RunFolder:
     """Reads a file that a phase saved.
 
     Args:
-      read: Reads it; default: store.load_json.
+      read: Reads it; default: files.load_json.
 
     Raises:
       InputError: if that phase has not finished in this folder; says how to run it.

@@ -11,6 +11,7 @@ from tff_cluster.federated import client_work as client_work_lib
 
 
 def build_evaluate(model: client_work_lib.Model) -> tff.Computation:
+  """Returns what counts labels, predictions and hits of one model on the rows of each client; see Computations.evaluate."""
   count, data_type = _counting(model), _rows_type(model)
 
   @tff.tensorflow.computation(model.weights_type, data_type)
@@ -27,6 +28,7 @@ def build_evaluate(model: client_work_lib.Model) -> tff.Computation:
 
 
 def build_evaluate_each(model: client_work_lib.Model) -> tff.Computation:
+  """Returns what counts as `build_evaluate` does, where every client brings the model that it measures."""
   count = _counting(model)
   given = tff.types.StructWithPythonType(
     [*tff.structure.iter_elements(_rows_type(model)), ('weights', model.weights_type)],
@@ -45,6 +47,7 @@ def build_evaluate_each(model: client_work_lib.Model) -> tff.Computation:
 
 
 def build_row_losses(model: client_work_lib.Model, batch_size: int = 100) -> tff.Computation:
+  """Returns what measures the cross-entropy of several models on each row of each client; see Computations.row_losses."""
   stacked_type = tff.types.tensorflow_to_type(
     tuple(tf.TensorSpec([None, *w.shape], w.dtype) for w in model.weights)
   )
@@ -126,6 +129,7 @@ def _counting(
 
 
 def build_predict(model: client_work_lib.Model) -> tff.Computation:
+  """Returns what gives the probabilities float32[rows, classes] of one model for the rows of each client."""
   rows_type = tff.types.tensorflow_to_type(collections.OrderedDict(x=model.x_spec))
 
   @tff.tensorflow.computation(model.weights_type, rows_type)

@@ -100,6 +100,7 @@ def _finalizer(weights_type: tff.Type, server: optimizers.Server) -> tff.learnin
 
 
 def build_totals(model: client_work_lib.Model, local: optimizers.Local) -> tff.Computation:
+  """Returns what trains a chunk of clients and adds up their weighted updates and counts, for `build_finish_mean`."""
   client_result = client_work_lib.build_client_result(model, local)
   weights_type, data_type = client_result.type_signature.parameter
   update_type = client_result.type_signature.result[0].update.update

@@ -215,7 +215,7 @@ class Computations:
 
   @_BuiltOnce
   def evaluate(self) -> tff.Computation:
-    """({weights}@SERVER, {x, y}@CLIENTS) -> {counts int32[3, classes], loss_sum float32}@CLIENTS; see scores.Scores."""
+    """({weights}@SERVER, {x, y}@CLIENTS) -> {counts int32[3, classes], loss_sum float32}@CLIENTS; see class_counts.Scores."""
     return evaluations.build_evaluate(self.model)
 
   @_BuiltOnce

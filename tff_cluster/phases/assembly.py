@@ -45,7 +45,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
 
   Raises:
     InputError: if a phase has not finished for a clustering of the run.
-    sealed.NewerFile: if the folder has results of a later version.
+    sealed_json.NewerFile: if the folder has results of a later version.
   """
   config = folder.load_config()
   _look_at_what_is_there(folder)

@@ -49,5 +49,6 @@ def run(
     failed |= done.failed
   if failed:
     # The folds before have what failed later.
-    run(folder, config.without(failed), progress, machine)
+    again = run(folder, config.without(failed), progress, machine)
+    asked, trained, failed = asked + again[0], trained + again[1], failed | again[2]
   return asked, trained, failed

@@ -67,7 +67,7 @@ def draw_pictures(
   """Draws and saves all figures that the run's results allow; returns them in the order of the report.
 
   Args:
-    run: The run, its clusterings as identical.merged gives them.
+    run: The run, its clusterings as identical_clusterings.merged gives them.
     answers: One for each clustering, see answer.answer_run.
     is_of_paper: Whether captions may say which figure of the paper they are, see papers.rohith2020.setting.
     on_drawn: Called after each figure, for instance to move a progress bar.
@@ -153,7 +153,7 @@ def _client_figures(
     label, methods = clustering.label, [part.method for part in identical_clusterings.parts(clustering)]
     drawn_there = [tables.FIGURES[method] for method in methods if is_of_paper and method in tables.FIGURES]
     beside = rules.with_role(PICTURE)
-    shown = min(len(phase1), 20)
+    shown = min(len(phase1), accuracy.MOST_CLIENTS)
     yield (
         f'client_accuracies_{name}', 'clients', f'Test accuracies of {plural(shown, "client")} before and after, {label}',
         ''.join(f'{figure}. ' for figure in dict.fromkeys(drawn_there))

@@ -43,7 +43,7 @@ def run_section(run: FinishedRun, merged: Sequence[Clustering]) -> Section:
 
   Args:
     run: The run, with every clustering as it was asked for.
-    merged: Its clusterings, see identical.merged.
+    merged: Its clusterings, see identical_clusterings.merged.
   """
   results, population = run.results, run.results.population
   config, training, rows = results.config.data, results.config.training, population.rows

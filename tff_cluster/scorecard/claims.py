@@ -36,10 +36,12 @@ class Finding:
 
 
 def show_points(value: float) -> str:
+  """Returns a difference in percentage points, signed: '+1.25 points'."""
   return f'{signed(value, 2)} points'
 
 
 def show_percent(value: float) -> str:
+  """Returns a number in percent: '93.40%'."""
   return f'{value:.2f}%'
 
 
@@ -234,9 +236,9 @@ def less(high: Reading, low: Reading) -> Reading:
   return combined(lambda a, b: math.nan if math.isinf(a) and a == b else a - b, (high, low))
 
 
-def answer(row: str, read: Callable[[Ours], Sequence[bool]], name: str = '') -> Part:
+def answer(row: str, read: Callable[[Ours], Sequence[bool]]) -> Part:
   """Returns the part that something is so, in every seed of a row."""
-  return Part(name or row, (row,), of(row, read), is_answer=True)
+  return Part(row, (row,), of(row, read), is_answer=True)
 
 
 def above(

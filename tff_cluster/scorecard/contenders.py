@@ -89,7 +89,7 @@ class Contender:
   """A row of the comparison.
 
   Attributes:
-    name: FEDAVG, a title of config.PERSONALIZED, or the label of a clustering; of identical ones all their labels, see identical.joined.
+    name: FEDAVG, a title of config.PERSONALIZED, or the label of a clustering; of identical ones all their labels, see identical_clusterings.joined.
     kind: One of KINDS; a clustering that overlaps under any seed is 'overlapping', planted groups are 'oracle'. Where a
       method found just those, it is the method's.
     runs: One a seed, by ascending seed.

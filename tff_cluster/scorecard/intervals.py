@@ -10,6 +10,8 @@ from tff_cluster.base.errors import InputError
 
 SAME = 1e-12  # Differences of accuracies up to this are no difference.
 _CHUNK = 500
+# Of the test over seeds whose number is asked for.
+_TEST_LEVEL, _POWER = 0.05, 0.8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,18 +169,16 @@ def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
   return Interval(mean, mean - half, mean + half)
 
 
-def seeds_needed(spread: float, difference: float, power: float = 0.8, level: float = 0.95) -> int:
+def seeds_needed(spread: float, difference: float) -> int:
   """Returns how many seeds would do to show a difference, given how much it varies from seed to seed.
 
-  A true difference of this size is found with the given power by the two-sided paired t-test over seeds, whose statistic is
+  A true difference of this size is found with a power of 80% by the two-sided paired t-test over seeds at 5%, whose statistic is
   then noncentral t with noncentrality sqrt(n) difference / spread (Cohen 1988, Statistical Power Analysis, chapter 2). The
   spread is itself an estimate: of few seeds it is a rough one, and so is the answer.
 
   Args:
     spread: Standard deviation of the seeds' mean differences, at least 0.
     difference: What is to be shown, above 0, in the unit of the spread.
-    power: Chance to show it, below 1.
-    level: One minus the level of the test.
 
   Returns:
     The smallest number of seeds, at least 2.
@@ -186,7 +186,7 @@ def seeds_needed(spread: float, difference: float, power: float = 0.8, level: fl
   import scipy.special
 
   def shows(count: int) -> bool:
-    centre, beyond = math.sqrt(count) * difference, scipy.special.stdtrit(count - 1, (1 + level) / 2)
+    centre, beyond = math.sqrt(count) * difference, scipy.special.stdtrit(count - 1, 1.0 - _TEST_LEVEL / 2)
     # Far beyond the limit the chance is 1, and the noncentral t overflows.
     if centre >= 10.0 * beyond * spread:
       return True
@@ -194,7 +194,7 @@ def seeds_needed(spread: float, difference: float, power: float = 0.8, level: fl
     outside = scipy.special.nctdtr(count - 1, centre, -beyond) - scipy.special.nctdtr(
       count - 1, centre, beyond
     )
-    return 1.0 + float(outside) >= power
+    return 1.0 + float(outside) >= _POWER
 
   enough = 2
   while not shows(enough):

@@ -21,7 +21,7 @@ from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.storage import folder_guard, sealed_json
 
 _CHECKSUM = '__checksum__'
-# Only a later version's arrays have it, as int64[]: see sealed.FORMAT.
+# Only a later version's arrays have it, as int64[]: see sealed_json.FORMAT.
 _FORMAT = '__format__'
 # What is on its way to its name. Nobody else gives such names, so that sweeping takes nothing of others.
 _TEMPORARY = re.compile(r'\.tff_cluster-[0-9a-f]{16}-(.+)', re.DOTALL)
@@ -202,7 +202,7 @@ def load_json(path: pathlib.Path) -> Any:
   Raises:
     FileNotFoundError: if it is not there.
     DamagedFile: if it is no JSON, or was changed after it was written.
-    sealed.NewerFile: if a later version wrote it.
+    sealed_json.NewerFile: if a later version wrote it.
   """
   try:
     return sealed_json.unseal(path.read_bytes())
@@ -260,7 +260,7 @@ def load_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
   Raises:
     FileNotFoundError: if it is not there.
     DamagedFile: if it is truncated, has another checksum, or is not such a file.
-    sealed.NewerFile: if a later version wrote it.
+    sealed_json.NewerFile: if a later version wrote it.
   """
   with _read_by_numpy(path):
     arrays = numpy_reading.read(lambda: _all_of(path))

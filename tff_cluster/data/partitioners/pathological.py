@@ -49,7 +49,7 @@ def pathological(
       f'rows at least, found {len(labels)}'
     )
   shards = _shards_of_labels(counts, num_clients, shards_per_client)
-  holds = _deal(shards, num_clients, shards_per_client, rng)
+  holds = _deal(shards, num_clients, rng)
   sizes = _sizes(holds, np.where(shards > 0, counts, 0))
   pieces: list[list[np.ndarray]] = [[] for _ in range(num_clients)]
   for position, label in enumerate(present):
@@ -75,8 +75,8 @@ def _shards_of_labels(counts: np.ndarray, num_clients: int, per_client: int) -> 
   return shards
 
 
-def _deal(shards: np.ndarray, num_clients: int, per_client: int, rng: np.random.Generator) -> np.ndarray:
-  """bool[clients, labels]: who holds which label, per_client labels each."""
+def _deal(shards: np.ndarray, num_clients: int, rng: np.random.Generator) -> np.ndarray:
+  """bool[clients, labels]: who holds which label; the shards are dealt evenly, as many labels to each client."""
   holds = np.zeros((num_clients, len(shards)), bool)
   # Dealt round robin in label order no client gets a label twice; random swaps that keep this mix it.
   holds[np.arange(shards.sum()) % num_clients, np.repeat(np.arange(len(shards)), shards)] = True

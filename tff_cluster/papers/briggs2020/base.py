@@ -20,18 +20,22 @@ PRINTED = 0.05
 
 
 def fraction(row: Row) -> float:
+  """Returns C, the share of the clients that train in a round."""
   return row.settings['cohort_fraction']
 
 
 def rounds_before(row: Row) -> int:
+  """Returns n, the rounds of FedAvg before clients are clustered."""
   return row.settings['phase1_rounds']
 
 
 def metric(row: Row) -> str:
+  """Returns the distance that clients are clustered by: l1, l2 or cosine."""
   return row.clustering['metric']
 
 
 def linkage(row: Row) -> str:
+  """Returns what the distance of two clusters is: single, complete, average or ward."""
   return row.clustering['linkage']
 
 

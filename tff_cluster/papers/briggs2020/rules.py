@@ -20,6 +20,7 @@ METRIC_NAMES: Mapping[str, str] = {'cosine': 'cosine', 'l2': 'L2', 'l1': 'L1'}
 
 
 def show_ratio(value: float) -> str:
+  """Returns a ratio to FedAvg: '1.25x', or in words that FedAvg has 0."""
   return 'FedAvg has none' if math.isinf(value) else f'{value:.2f}x'
 
 

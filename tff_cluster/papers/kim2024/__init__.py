@@ -28,7 +28,7 @@ from tff_cluster.papers.sattler2019 import tables as sattler
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.claims import Claim, Part
-from tff_cluster.scorecard.comparisons import Comparison, above
+from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import Ours, Row
 

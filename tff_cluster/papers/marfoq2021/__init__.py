@@ -25,7 +25,7 @@ from typing import Any
 
 from tff_cluster.scorecard import units
 from tff_cluster.scorecard.cells import Cell, Read
-from tff_cluster.scorecard.comparisons import Comparison, above
+from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import Ours, Row
 

@@ -23,7 +23,7 @@ from typing import Any
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.claims import Claim, Part
-from tff_cluster.scorecard.comparisons import Comparison, above
+from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import Ours, Row
 

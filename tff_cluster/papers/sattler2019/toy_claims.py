@@ -16,7 +16,6 @@ _PAPER = 'Sattler et al. 2019'
 _LINE_AT_BEST = 0.75  # A line gets at most three of the four discs of XOR right.
 _OPPOSITE = -0.999
 _EQUAL = 1e-3  # Largest part of a gradient by which equation 3 may be missed.
-_MINIMAL = 1e-6  # A risk below this counts as smallest; both are 0 at their minima.
 
 
 def _decimals(value: float, count: int = 3) -> str:

@@ -12,23 +12,22 @@ from tff_cluster.scorecard.intervals import Interval
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
+# As figures 4 and 5 of the paper show.
+MOST_CLIENTS = 20
 # More are drawn as two areas, each one shape.
 _MOST_BARS = 300
 
 
 @base.styled
-def client_accuracies(
-  client_ids: Sequence[str], series: Mapping[str, np.ndarray], title: str, most: int = 20
-) -> 'Figure':
-  """Draws one row a client with a mark for each series (figures 4 and 5 of the paper show 20 clients).
+def client_accuracies(client_ids: Sequence[str], series: Mapping[str, np.ndarray], title: str) -> 'Figure':
+  """Draws one row a client with a mark for each series, MOST_CLIENTS at most, spread evenly over all.
 
   Args:
     client_ids: The clients' ids.
     series: Up to three, float[clients] from 0 to 1, the state before first.
     title: Above the picture.
-    most: Clients shown, spread evenly over all.
   """
-  chosen = base.evenly(len(client_ids), most)
+  chosen = base.evenly(len(client_ids), MOST_CLIENTS)
   rows = np.arange(len(chosen))
   figure = base.new_figure(8.6, 1.5 + 0.27 * len(chosen))
   axes = figure.add_subplot()

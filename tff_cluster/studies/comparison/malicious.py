@@ -26,7 +26,7 @@ class Harm:
   """What malicious clients do under one contender, over all seeds; FedAvg without clusters is one.
 
   Attributes:
-    name: FEDAVG or the label of a clustering; of identical ones all their labels, see identical.joined.
+    name: FEDAVG or the label of a clustering; of identical ones all their labels, see identical_clusterings.joined.
     is_oracle: Whether the clusters are the planted groups.
     honest: Mean accuracy of the honest clients, with its 95% interval over seeds and clients.
     malicious: Mean over seeds of the mean accuracy of the malicious clients.

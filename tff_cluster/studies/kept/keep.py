@@ -95,9 +95,28 @@ def of_folder(folder: Path) -> Made:
   )
 
 
+def runs_of(folder: Path) -> list[Path]:
+  """Returns the folders of the runs that the tables of a folder hold (see of_folder); other seeds that lie beside them are none of these."""
+  if (folder / 'league.json').exists():
+    found = files.load_json(folder / 'league.json')
+    return [folder / setting / f'seed_{seed}' for setting in found['settings'] for seed in found['seeds']]
+  if (folder / 'comparison.json').exists():
+    return [folder / f'seed_{seed}' for seed in files.load_json(folder / 'comparison.json')['seeds']]
+  if (folder / 'results.json').exists():
+    return [folder]
+  return [path.parent for path in sorted(folder.glob('*/results.json'))]
+
+
 def _of_league(folder: Path) -> Made:
   found = files.load_json(folder / 'league.json')
   inside = {name: folder / name for name in found['settings']}
+  for place in inside.values():
+    seeds = files.load_json(place / 'comparison.json')['seeds']
+    if seeds != found['seeds']:
+      raise InputError(
+        f'{place} was compared under the seeds {", ".join(map(str, seeds))}, and the league under '
+        f'{", ".join(map(str, found["seeds"]))}; run the league again'
+      )
   standings = [
     (
       budget, each['name'], each['kind'], *(_rounded(each[key]) for key in ('rank', 'low', 'high')), each['above'], each['below'],
@@ -109,21 +128,20 @@ def _of_league(folder: Path) -> Made:
   texts = _comparison_tables(inside)
   texts |= {'league': _with_units(folder / 'league.csv'), 'standings': csv_text(_STANDINGS, standings)}
   title = f'All methods on {", ".join(inside)}'
-  return Made(_of_compared(title, found['command'], list(inside.values())), texts)
+  return Made(_of_compared(title, found['command'], folder), texts)
 
 
 def _of_comparison(folder: Path) -> Made:
   found = files.load_json(folder / 'comparison.json')
   texts = _comparison_tables({'': folder}) | {'comparison': _with_units(folder / 'comparison.csv')}
-  return Made(_of_compared('Clusterings beside each other', found['command'], [folder]), texts)
+  return Made(_of_compared('Clusterings beside each other', found['command'], folder), texts)
 
 
-def _of_compared(title: str, command: str, folders: Sequence[Path]) -> Provenance:
-  found = [
-    (f'{folder.name} {path.parent.name}', results_lib.read(path))
-    for folder in folders
-    for path in sorted(folder.glob('seed_*/results.json'))
-  ]
+def _of_compared(title: str, command: str, folder: Path) -> Provenance:
+  runs = runs_of(folder)
+  if gone := [run for run in runs if not (run / 'results.json').exists()]:
+    raise InputError(f'{gone[0]} is in the tables of {folder} and holds no finished run; compare again')
+  found = [(f'{run.parent.name} {run.name}', results_lib.read(run / 'results.json')) for run in runs]
   return _provenance(title, found, commands=[command])
 
 

@@ -11,13 +11,11 @@ from pathlib import Path
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.papers import catalogue
 from tff_cluster.storage import sealed_json, travel
-
-# Of a run alone, of a comparison and a reproduction, of a league.
-_RUNS = ('results.json', '*/results.json', '*/*/results.json')
+from tff_cluster.studies.kept import keep
 
 
 def write(path: Path, folder: Path) -> bool:
-  """Writes an archive of the finished runs in a folder, if there are any, and tells whether; equal runs give equal bytes.
+  """Writes an archive of the runs that the tables of a folder hold, if there are any, and tells whether; equal runs give equal bytes.
 
   Args:
     path: The archive.
@@ -26,7 +24,7 @@ def write(path: Path, folder: Path) -> bool:
   """
   is_table = '/'.join(folder.parts[-3:-1]) in catalogue.PUBLISHED and not (folder / 'results.json').exists()
   root = folder.parents[2] if is_table else folder
-  runs = [RunFolder(found.parent) for pattern in _RUNS for found in sorted(folder.glob(pattern))]
+  runs = [RunFolder(found) for found in keep.runs_of(folder)]
   found: dict[str, bytes] = {}
   for run in runs:
     found |= travel.read(run.saved_by_phases(), root)

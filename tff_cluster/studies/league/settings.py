@@ -8,10 +8,14 @@ from typing import Any
 from tff_cluster.base import fields
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering.clustering_config import ClusteringConfig
+from tff_cluster.data import sources
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.phases import cost_estimates
 from tff_cluster.studies.comparison import runs
+
+# What else a league writes into its folder, of what could be a name.
+RESERVED = ('figures', 'store')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,15 +34,16 @@ class Setting:
 def read(texts: Sequence[str], config: ExperimentConfig) -> list[Setting]:
   """Returns the settings that texts describe, each a change of an experiment's data.
 
-  An oracle is left out where nothing is planted. Where several groups are (pathological), one that names none of them
-  has those by digit, which overlap.
+  An oracle is left out where the groups that it names are not planted, or none are. Where there are several, one that names none
+  has those that the partition plants; of pathological clients those by digit, which overlap.
 
   Args:
     texts: NAME,FIELD=VALUE,... with the fields of DataConfig.
     config: The experiment.
 
   Raises:
-    InputError: naming the text and what is wrong with it.
+    InputError: naming the text and what is wrong with it, or an oracle of groups that no setting plants.
+    EnvironmentFault: if the machine does not let us read a file that may hold groups.
   """
   found: list[Setting] = []
   for text in texts:
@@ -49,6 +54,14 @@ def read(texts: Sequence[str], config: ExperimentConfig) -> list[Setting]:
     except InputError as error:
       raise InputError(f'{argument("setting", text)}: {error}') from None
     found.append(setting)
+  kept = {clustering.label for setting in found for clustering in setting.config.clusterings}
+  for clustering in config.clusterings if found else ():
+    if (truth := _truth(clustering)) is not None and clustering.label not in kept:
+      there = dict.fromkeys(name for setting in found for name in sources.planted(setting.config.data))
+      raise InputError(
+        f'{argument("clustering", clustering.method)},truth={truth}: no {argument("setting")} plants such groups; planted are '
+        f'{", ".join(there) or "none"}'
+      )
   return found
 
 
@@ -61,10 +74,21 @@ def plan(settings: Sequence[Setting], seeds: Sequence[int], root: Path) -> list[
   ]
 
 
-def _of_digits(clustering: ClusteringConfig) -> ClusteringConfig:
-  """Returns an oracle that names no groups as that of the digits, any other clustering as it is."""
-  names_none = clustering.rule.oracle and clustering.options.truth is None
-  return clustering.changed(truth='digit') if names_none else clustering
+def _truth(clustering: ClusteringConfig) -> str | None:
+  """Returns the planted groups that an oracle names; an oracle of a user's may have no such option."""
+  return getattr(clustering.options, 'truth', None) if clustering.rule.oracle else None
+
+
+def _as_planted(clustering: ClusteringConfig, planted: Sequence[str]) -> ClusteringConfig | None:
+  """Returns a clustering as it is where these groups are planted, None where it does not apply; see read."""
+  if not clustering.rule.oracle:
+    return clustering
+  truth = _truth(clustering)
+  if not planted or truth not in (None, *planted):
+    return None
+  if truth is None and len(planted) > 1 and 'truth' in clustering.rule.fields():
+    return clustering.changed(truth='digit' if 'digit' in planted else 'group')
+  return clustering
 
 
 def _without_what_does_not_apply(data: DataConfig, given: Collection[str]) -> DataConfig:
@@ -81,6 +105,8 @@ def _read(text: str, config: ExperimentConfig) -> Setting:
   name, *parts = [part.strip() for part in text.split(',')]
   if not name.replace('_', '').replace('-', '').isalnum():
     raise InputError(f'the first part must be a name of letters, digits, "-" and "_", found {name!r}')
+  if name.lower() in RESERVED:
+    raise InputError(f'a league writes {" and ".join(RESERVED)} itself; choose another name')
   known = {field.name: field for field in dataclasses.fields(DataConfig)}
   values: dict[str, bool | int | float | str] = {}
   for part in parts:
@@ -98,11 +124,8 @@ def _read(text: str, config: ExperimentConfig) -> Setting:
     except ValueError as error:
       raise InputError(f'{part}: {error}') from None
   data = _without_what_does_not_apply(dataclasses.replace(config.data, **values), values)  # type: ignore[arg-type]
-  changed = dataclasses.replace(config, data=data)
-  planted = data.plants_groups or data.partition == 'pathological' or data.noise_clients > 0.0
-  if not planted:
-    changed = changed.without([c.label for c in config.clusterings if c.rule.oracle])
-  elif data.partition == 'pathological':
-    clusterings = tuple(_of_digits(clustering) for clustering in config.clusterings)
-    changed = dataclasses.replace(changed, clusterings=clusterings)
+  oracles = any(clustering.rule.oracle for clustering in config.clusterings)
+  planted = sources.planted(data) if oracles else ()
+  found = (_as_planted(clustering, planted) for clustering in config.clusterings)
+  changed = dataclasses.replace(config, data=data, clusterings=tuple(filter(None, found)))
   return Setting(name, changed.validated())

@@ -1,7 +1,7 @@
 """Claims that one number is above another: parts of them are tested in test_claims.py."""
 
 from tests.made_up.scorecard_rows import make_ours
-from tff_cluster.scorecard.comparisons import Comparison, above
+from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.rows import Row
 
 

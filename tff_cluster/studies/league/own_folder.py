@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tff_cluster.storage import output_files
-from tff_cluster.studies.comparison import claim
+from tff_cluster.studies.comparison import own_folder
 from tff_cluster.studies.league.settings import Setting
 
 # The first is written first.
@@ -12,9 +12,11 @@ WRITTEN = ('league.json', 'league.csv', 'index.html', 'figures')
 
 
 def check(root: Path, settings: Sequence[Setting], seeds: Sequence[int]) -> None:
-  """Looks whether settings can be compared in a folder, whose page has no other ones; raises as comparison.claim.check does."""
-  claim.check_no_run(root)
+  """Looks whether settings can be compared in a folder, whose page has no other ones; raises as comparison.own_folder.check does."""
+  own_folder.check_no_run(root)
   for setting in settings:
-    claim.check(root / setting.name, setting.config, seeds)
+    own_folder.check(root / setting.name, setting.config, seeds)
   names = {setting.name for setting in settings}
-  output_files.check(root, WRITTEN, lambda content: set(claim.read(content).get('settings', [''])) <= names)
+  output_files.check(
+    root, WRITTEN, lambda content: set(own_folder.read(content).get('settings', [''])) <= names
+  )
