@@ -66,6 +66,6 @@ def cell(row: str, column: str, printed: float | None) -> Cell:
   if column != FEDAVG:
     return found
   return dataclasses.replace(
-    found, stage=BASELINE, window=lambda ours: ours.window_of(BASELINE),
-    window_words=lambda ours: f'{ours.window_words(ours.rounds_end)}, over clients',
+    found, stage=BASELINE, window=lambda ours: ours.baseline_windows['accuracy_end'],
+    window_words=lambda ours: f'{ours.window_words}, over clients',
   )  # fmt: skip
