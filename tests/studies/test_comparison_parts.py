@@ -121,6 +121,17 @@ def test_numbers_of_new_clients_by_hand():
   assert verdicts == ['3 seeds', '3 seeds']  # For the others see below.
 
 
+def test_new_clients_who_all_have_rows_of_every_group_are_told_by_their_shares():
+  runs = _add_new(comparison_runs.make({name: constant(0.7, 2) for name in (FEDAVG, 'k')}), {})
+  for share_error, (_, results) in zip((0.25, 0.75), runs, strict=True):
+    for people in (results['population'], results['new_clients']):
+      people['truths'] = {'group': [[0.5] * len(people['client_ids'])] * 2}
+    told = {'ari': None, 'nmi': None, 'omega': 1.0, 'share_error': share_error}
+    results['clusterings'][0]['new_clients']['recovery'] = {'group': told}
+  section = new_clients.section(new_clients.measure(comparison_runs.typed(runs), 200))
+  assert section.data['means'].rows[1][-1] == '0.50 (share match)'
+
+
 @pytest.mark.parametrize(('gain', 'verdict'), [(0.1, 'helps'), (-0.1, 'harms'), (0.001, 'equivalent')])
 def test_new_clients_have_verdicts_from_six_seeds_on(gain, verdict):
   runs = comparison_runs.make({name: constant(0.7, 7) for name in (FEDAVG, 'k', 'over')})

@@ -17,7 +17,7 @@ from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import overlap_dial
 from tff_cluster.clustering.membership_history import Alternated
-from tff_cluster.clustering.recovery import Recovery
+from tff_cluster.clustering.recovery import Recovery, all_in_all
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.experiment.measured import EqualCost, Evaluation, Personalized
@@ -67,6 +67,7 @@ class Measured:
       less FedAvg's Phase 1; they are not stopped earlier and cost the same at both.
     alternation: What rounds that alternated between clustering and training came to; None where there were none.
     validation: By budget, mean over clients of the accuracy on their validation rows; empty where nothing is clustered.
+    is_mixed: Whether every client has a share in each of the first planted groups, so that members tell no two of them apart.
   """
 
   seed: int
@@ -82,6 +83,22 @@ class Measured:
   cost: Mapping[str, Cost]
   alternation: Alternated | None = None
   validation: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  is_mixed: bool = False
+
+  @property
+  def found(self) -> Recovery | None:
+    """Scores against the first of the planted groups; None without clusters or groups."""
+    return next(iter(self.recovery.values()), None)
+
+  @property
+  def omega(self) -> float | None:
+    """Omega index against the first of the planted groups; None without, and where members tell nothing of them."""
+    return None if self.found is None or self.is_mixed else self.found.omega
+
+  @property
+  def share_match(self) -> float | None:
+    """1 minus the share error where members tell nothing of the first planted groups, else None."""
+    return 1.0 - self.found.share_error if self.found is not None and self.is_mixed else None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -263,6 +280,7 @@ def _global_accuracy(clustering: Clustering) -> dict[str, float]:
 def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured:
   of_clients, earlier = results_lib.own(clustering), clustering.equal_cost
   own, last = _accuracy(of_clients), clustering.history.validation_accuracy[-1]
+  main = next(iter(clustering.recovery), None)
   return Measured(
     seed=seed,
     accuracy=_at_budgets(results, own, own if earlier is None else _accuracy(earlier.evaluation)),
@@ -281,6 +299,7 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     cost=_at_budgets(results, clustering.cost, clustering.cost if earlier is None else earlier.cost),
     alternation=clustering.alternation,
     validation=_at_budgets(results, last, last if earlier is None else _validation(clustering, earlier)),
+    is_mixed=main is not None and all_in_all(np.asarray(results.population.truths[main])),
   )
 
 

@@ -42,9 +42,8 @@ class Line:
     return self.run.alternation
 
   def found(self, score: str) -> float | None:
-    """Returns a score (clustering/recovery.py) against the first of the planted groups; None without clusters or groups."""
-    scores = next(iter(self.run.recovery.values()), None)
-    return None if scores is None else getattr(scores, score)
+    """Returns a score (clustering/recovery.py) as it is against the first of the planted groups; None without clusters or groups."""
+    return None if self.run.found is None else getattr(self.run.found, score)
 
   @property
   def accuracy(self) -> np.ndarray:

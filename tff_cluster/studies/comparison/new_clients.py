@@ -9,7 +9,7 @@ import numpy as np
 from tff_cluster.base import seeding
 from tff_cluster.base.words import percent, score, signed
 from tff_cluster.clustering import overlap_dial
-from tff_cluster.clustering.recovery import Recovery
+from tff_cluster.clustering.recovery import summed_up
 from tff_cluster.report.new_clients_section import NewClients, read_new_clients
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import paired_verdicts
@@ -109,7 +109,7 @@ def section(found: Sequence[Joining]) -> Section | None:
         sections.mean_cell(joining.regret, _points),
         _points(max(float(new.regret.max()) for new in runs)),
         f'{np.mean([new.memberships for new in runs]):.1f}',
-        *(_mean_recovery([new.recovery[name] for new in runs]) for name in truths),
+        *(_mean_recovery(runs, name) for name in truths),
     ))  # fmt: skip
   header = (
       '', 'accuracy', 'against FedAvg', 'harmed', 'in hindsight', 'regret', 'worst', 'clusters',
@@ -156,7 +156,7 @@ def _points(share: float) -> str:
   return signed(100.0 * share)
 
 
-def _mean_recovery(found: Sequence[Recovery]) -> str:
-  """Returns the mean over seeds of ARI, or of Omega where clusters or groups overlap under any seed."""
-  measure = 'Omega' if any(scores.ari is None for scores in found) else 'ARI'
-  return f'{score(float(np.mean([getattr(scores, measure.lower()) for scores in found])))} ({measure})'
+def _mean_recovery(runs: Sequence[NewClients], truth: str) -> str:
+  """Returns the mean over seeds of the score that tells how well planted groups were found under all of them."""
+  measure, values = summed_up([new.recovery[truth] for new in runs], [new.truths[truth] for new in runs])
+  return f'{score(float(np.mean(values)))} ({measure})'
