@@ -236,7 +236,8 @@ def _without_seeds(results: Results) -> dict[str, Any]:
   return fields | {'clusterings': plain['clusterings'], 'clusterings that were run': labels}
 
 
-def _accuracy(evaluation: Evaluation) -> np.ndarray:
+def client_accuracy(evaluation: Evaluation) -> np.ndarray:
+  """Returns float64[clients], the test accuracy of every client, from 0 to 1."""
   return np.asarray(evaluation.client_accuracy, np.float64)
 
 
@@ -256,12 +257,12 @@ def _fedavg(seed: int, results: Results) -> Measured:
   of_rules = [_global_accuracy(clustering) for clustering in results.clusterings]
   names = dict.fromkeys(name for found in of_rules for name in found)
   everybodys = dict.fromkeys(names or [rules.with_role(EVERYBODY).name], right)
-  accuracy = _at_both(results, _accuracy(evaluation))
+  accuracy = _at_both(results, client_accuracy(evaluation))
   return Measured(seed, accuracy, everybodys, {}, None, None, 0, 1.0, 1, {}, cost)
 
 
 def _personalized(seed: int, results: Results, found: Personalized) -> Measured:
-  cost, accuracy = _at_both(results, found.cost), _at_both(results, _accuracy(found.evaluation))
+  cost, accuracy = _at_both(results, found.cost), _at_both(results, client_accuracy(found.evaluation))
   clients = len(found.evaluation.client_accuracy)
   return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, clients, {}, cost)
 
@@ -279,14 +280,14 @@ def _global_accuracy(clustering: Clustering) -> dict[str, float]:
 
 def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured:
   of_clients, earlier = results_lib.own(clustering), clustering.equal_cost
-  own, last = _accuracy(of_clients), clustering.history.validation_accuracy[-1]
+  own, last = client_accuracy(of_clients), clustering.history.validation_accuracy[-1]
   main = next(iter(clustering.recovery), None)
   return Measured(
     seed=seed,
-    accuracy=_at_budgets(results, own, own if earlier is None else _accuracy(earlier.evaluation)),
+    accuracy=_at_budgets(results, own, own if earlier is None else client_accuracy(earlier.evaluation)),
     global_accuracy=_global_accuracy(clustering),
     rule_accuracy={
-      name: float(_accuracy(evaluation).mean())
+      name: float(client_accuracy(evaluation).mean())
       for name, evaluation in clustering.evaluations.items()
       if evaluation is not of_clients
     },

@@ -31,7 +31,9 @@ def of_run(results: Results) -> list[SummaryLine]:
 
 
 def over_clients(differences: np.ndarray, seed: int) -> Interval:
-  """Returns the mean of float[clients], differences within a run, with its interval over clients; all of a run have the same draws."""
+  """Returns the mean of float[clients], differences within a run, with its interval over clients; all of a run have the same draws,
+  so that equal clusterings have equal intervals.
+  """
   return paired_bootstrap(differences, seeding.generator(seed, 'report interval'))
 
 

@@ -130,12 +130,12 @@ _AFTER_RULES = (
   ),
   Column(
     'collapsed',
-    'of a method that alternates with training: 1 where a model ended without clients, else 0',
+    'of a method that alternates with training: 1 where a model ended without clients, or all clients with one model, else 0',
     lambda line: line.alternation and int(line.alternation.collapsed),
   ),
   Column(
     'empty_models',
-    'likewise: how many ended so',
+    'likewise: how many models ended without clients',
     lambda line: line.alternation and line.alternation.empty_models,
   ),
   Column(
