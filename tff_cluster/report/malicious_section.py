@@ -8,6 +8,7 @@ import numpy as np
 from tff_cluster.base.words import percent, plural, series, signed
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.population import MALICIOUS
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.experiment.result_parts import Sides
 from tff_cluster.experiment.results import Results
 from tff_cluster.report.finished_run import FinishedRun
@@ -67,9 +68,7 @@ def malicious_section(run: FinishedRun) -> Section | None:
   if about is None:
     return None
   fedavg, planted = about.baseline, np.asarray(run.results.population.truths[MALICIOUS])
-  rows: list[Sequence[Any]] = [
-    ('FedAvg without clusters', *_cells(fedavg, None), '–', '–', '–', f'{fedavg.dropped_updates:,}')
-  ]
+  rows: list[Sequence[Any]] = [(FEDAVG, *_cells(fedavg, None), '–', '–', '–', f'{fedavg.dropped_updates:,}')]
   beside = {}
   for clustering in run.results.clusterings:
     parts = identical_clusterings.parts(clustering)

@@ -9,6 +9,7 @@ import numpy as np
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.words import percent, score, signed
 from tff_cluster.clustering.recovery import Recovery, summed_up
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
 from tff_cluster.report import costs
@@ -93,7 +94,7 @@ def new_clients_section(run: FinishedRun) -> Section | None:
   found = {clustering.label: read_new_clients(run.results, clustering) for clustering in clusterings}
   fedavg = float(np.mean(about.fedavg.client_accuracy))
   truths = list(about.truths)
-  rows: list[Sequence[Any]] = [('FedAvg without clusters', percent(fedavg), *['–'] * (7 + len(truths)))]
+  rows: list[Sequence[Any]] = [(FEDAVG, percent(fedavg), *['–'] * (7 + len(truths)))]
   for label, new in found.items():
     rows.append((
         label, percent(float(new.own.mean())), signed(100 * float((new.own - new.fedavg).mean())), percent(float(new.best.mean())),

@@ -19,13 +19,12 @@ from tff_cluster.clustering import overlap_dial
 from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.clustering.recovery import Recovery, all_in_all
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.config import PERSONALIZED
+from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
 from tff_cluster.experiment.measured import EqualCost, Evaluation, Personalized
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import identical_clusterings
 
-FEDAVG = 'FedAvg without clusters'
 # Kinds of what clusterings are compared with, FedAvg first, and what they are called beside a difference.
 REFERENCES = {'fedavg': 'FedAvg', 'local': 'alone', 'fine_tuning': 'fine-tuned', 'ditto': 'Ditto'}
 KINDS = (*REFERENCES, 'oracle', 'disjoint', 'overlapping')
@@ -89,6 +88,11 @@ class Measured:
   def found(self) -> Recovery | None:
     """Scores against the first of the planted groups; None without clusters or groups."""
     return next(iter(self.recovery.values()), None)
+
+  @property
+  def ari(self) -> float | None:
+    """Adjusted Rand index against the first of the planted groups; None without, and where either side overlaps."""
+    return None if self.found is None else self.found.ari
 
   @property
   def omega(self) -> float | None:

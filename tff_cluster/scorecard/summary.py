@@ -73,7 +73,7 @@ def _line(row: Contender, accuracy: float, difference: Interval | None) -> Summa
     difference=None if difference is None else difference.mean,
     interval=interval,
     num_clusters=_mean(counts),
-    ari=_of_groups(row, lambda run: run.found and run.found.ari),
+    ari=_of_groups(row, lambda run: run.ari),
     omega=_of_groups(row, lambda run: run.omega),
     client_rounds=_mean([run.cost[ROUNDS].client_rounds for run in row.runs]),
     bytes=_mean([run.cost[ROUNDS].bytes for run in row.runs]),

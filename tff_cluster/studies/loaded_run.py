@@ -13,11 +13,10 @@ import numpy as np
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.experiment.config import FEDAVG, ExperimentConfig
 from tff_cluster.experiment.measured import Evaluation, History
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.report import finished_run
-from tff_cluster.scorecard.contenders import FEDAVG
 from tff_cluster.storage import files
 
 if TYPE_CHECKING:

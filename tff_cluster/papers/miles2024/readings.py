@@ -6,14 +6,15 @@ rank is taken.
 
 import dataclasses
 
+from tff_cluster.experiment import config
 from tff_cluster.scorecard import units
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.rows import BASELINE, Ours
 
 FEDAVG, FEDAVG_LOSS, FEDEX = 'fedavg_accuracy', 'fedavg_loss', 'fedex_accuracy'
 _WORDS = {
-  FEDAVG: 'FedAvg without clusters',
-  FEDAVG_LOSS: 'FedAvg without clusters, loss',
+  FEDAVG: config.FEDAVG,
+  FEDAVG_LOSS: f'{config.FEDAVG}, loss',
   FEDEX: 'FedEx, all experts together',
 }
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from tff_cluster.base.cost import Cost
 from tff_cluster.clustering.membership_history import Alternated
-from tff_cluster.experiment.config import PERSONALIZED
+from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
 from tff_cluster.scorecard import paired_statistics
-from tff_cluster.scorecard.contenders import FEDAVG, ROUNDS, Contender, Measured
+from tff_cluster.scorecard.contenders import ROUNDS, Contender, Measured
 from tff_cluster.scorecard.intervals import SAME
 
 

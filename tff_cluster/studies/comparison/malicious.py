@@ -9,11 +9,12 @@ import numpy as np
 from tff_cluster.base import seeding
 from tff_cluster.base.words import percent
 from tff_cluster.experiment import results as results_lib
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.experiment.result_parts import Sides
 from tff_cluster.report.malicious_section import attack_words, isolation_words
 from tff_cluster.report.pages import Section, Table
-from tff_cluster.scorecard.contenders import FEDAVG, Contender, Runs
+from tff_cluster.scorecard.contenders import Contender, Runs
 from tff_cluster.scorecard.intervals import Interval, cautious_interval
 from tff_cluster.scorecard.paired_statistics import Difference
 from tff_cluster.studies.comparison import sections

@@ -9,11 +9,12 @@ import numpy as np
 from tff_cluster.base import seeding
 from tff_cluster.base.words import percent, score, signed
 from tff_cluster.clustering.recovery import summed_up
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.report.new_clients_section import NewClients, read_new_clients
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import identical_clusterings, paired_verdicts
 from tff_cluster.scorecard.claims import Finding
-from tff_cluster.scorecard.contenders import FEDAVG, ROUNDS, Contender, Runs
+from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs
 from tff_cluster.scorecard.intervals import Interval, cautious_interval
 from tff_cluster.scorecard.paired_statistics import Difference
 from tff_cluster.studies.comparison import sections

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base.words import interval_points, percent, plural, score, series
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.report import first_screen, pages
 from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture, save_drawn
-from tff_cluster.scorecard.contenders import BUDGETS, FEDAVG, ROUNDS, Runs
+from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Runs
 from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.studies.comparison import answer, csv_columns
 from tff_cluster.studies.league import figure, standings

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.scorecard import contenders as contenders_lib
 from tff_cluster.scorecard import paired_statistics
-from tff_cluster.scorecard.contenders import FEDAVG, Contender, Runs
+from tff_cluster.scorecard.contenders import Contender, Runs
 from tff_cluster.scorecard.intervals import Interval, student_interval
 from tff_cluster.scorecard.paired_statistics import Difference, OnValidation, Statistics, Summary
 
