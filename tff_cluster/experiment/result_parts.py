@@ -323,12 +323,12 @@ class SummaryLine(records.Record):
     difference: Of that to FedAvg without clusters, client by client.
     interval: [low, high], 95%, of the difference; over clients, in a comparison over seeds and clients.
     num_clusters: How many; in a comparison the mean over seeds, as are the numbers below.
-    ari, omega: Against the first of the planted groups. Where every client has rows of every group, members tell no two groups
-      apart: both are None, and `share_match` stands for them.
+    ari: Adjusted Rand index against the first of the planted groups; None where clusters or groups overlap.
+    omega: Omega index against it; None where every client has rows of every group, so that members tell no two groups apart.
     client_rounds: Of finding the clusters and of Phase 2; of a method that starts from random models, or of clients with models of their
       own, of all rounds less FedAvg's Phase 1. Of FedAvg those of Phase 2.
     bytes: Up and down together, of the same rounds.
-    share_match: 1 minus the share error against the first of the planted groups.
+    share_match: 1 minus the share error against it, where every client has rows of every group.
   """
 
   label: str
