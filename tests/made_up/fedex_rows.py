@@ -84,8 +84,7 @@ def with_runs(found, runs):
 def with_window(found, runs):
   """Returns the same row with these runs to draw from, and FedAvg's last rounds as they were."""
   other = with_runs(found, runs)
-  window = found.window_of('baseline')
-  other.__dict__['window_of'] = lambda stage: window
+  other.__dict__['baseline_windows'] = found.baseline_windows
   return other
 
 

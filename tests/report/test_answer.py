@@ -165,6 +165,20 @@ def test_every_reason_of_a_cost_is_told_with_its_size(tried, spent, fraction, wo
   assert words in _answers(results)[2][0]
 
 
+def test_rounds_that_alternate_train_one_cohort_of_all_clients():
+  results = _run(methods=('hierarchical',))
+  results['config']['training']['cohort_fraction'] = 0.1
+  clustering = results['clusterings'][0] | {'choice': None}
+  clustering['alternation'] = {'start': 'clustering', 'num_models': 4, 'empty_models': 0, 'changed': [0]}
+  # Two clients in each of five rounds as FedAvg, and all twenty sent an update by which the start was clustered.
+  clustering['cost']['client_rounds'] = 30
+  results['clusterings'][0] = clustering
+  results['baseline']['cost']['client_rounds'] = results['phase1']['cost']['client_rounds'] + 10
+  (told,) = _answers(results)[2]
+  words = '3.0 times the client-rounds of a disjoint clustering (20 client-rounds gave what is clustered, or what clusters start from)'
+  assert words in told
+
+
 def test_alarms_are_told_once_with_whom_they_are_about():
   _, (answer,), _ = _answers(_run(wrong_groups=True))
   (told,) = told_alarms([answer, dataclasses.replace(answer, label='ward')])

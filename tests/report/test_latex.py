@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.made_up import comparison_runs, finished_run
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.report import latex, report
 from tff_cluster.report.pages import Cell, Table
-from tff_cluster.scorecard.contenders import FEDAVG
 from tff_cluster.studies.comparison import page as comparison_page
 
 BY_HAND = r"""% Needs \usepackage{booktabs}.

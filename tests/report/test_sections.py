@@ -13,7 +13,7 @@ from tests.made_up.drawn import drawn, rows, run_of, scorecard_of, text
 from tff_cluster.base.words import error, score
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.data.data_config import ATTACKS, DataConfig
-from tff_cluster.report import cluster_sections, sections
+from tff_cluster.report import cluster_sections, first_screen, sections
 from tff_cluster.report.cluster_sections import candidates_section, clustering_section, recovery_section
 from tff_cluster.report.experts_section import as_experts
 from tff_cluster.report.malicious_section import attack_words, isolation_words, malicious_section
@@ -252,7 +252,26 @@ def test_every_number_of_new_clients_by_hand():
   assert 'New clients have 60.0% with FedAvg’s model and 66.7% with the clusters of kmeans.' in told
   assert 'hindsight' in told and '3 clients took no part' in told
   assert rows(drawn(new_clients_section(run_of(results | {'clusterings': []}))))[1:-1] == [fedavg]
-  assert recovery_words(in_json.record(Recovery, {'ari': None, 'omega': 0.25})) == 'Omega 0.25'
+  assert recovery_words(in_json.record(Recovery, {'ari': None, 'omega': 0.25}), np.eye(2)) == 'Omega 0.25'
+
+
+def test_where_every_client_has_rows_of_every_group_omega_is_said_nowhere():
+  results, _ = made_up.make_run(methods=('kmeans',))
+  count = len(results['population']['client_ids'])
+  results['population']['truths'] = {'mixture': [[0.25] * count, [0.75] * count]}
+  scores = {'ari': None, 'nmi': None, 'omega': 1.0, 'share_error': 0.125}
+  results['clusterings'][0]['recovery'] = {'mixture': scores}
+  run_with_new_clients.add(results, [0.5], {'kmeans': [[0.9]] * 4}, {'kmeans': [[0]]})
+  results['clusterings'][0]['new_clients']['recovery'] = {'mixture': scores}
+  run = run_of(results)
+  lines = summary.of_run(run.results)
+  line = lines[-1]
+  assert (line.ari, line.omega, line.share_match) == (None, None, 0.875)
+  assert line.to_json()['share_match'] == 0.875 and 'share_match' not in lines[0].to_json()
+  assert 'share match 0.88' in summary.words(lines, 'clients')[-1]
+  assert first_screen.table(lines, [0]).rows[-1][4].notes == ('share match 0.88',)
+  section = drawn(new_clients_section(run))
+  assert 'share match 0.88' in section and 'Omega' not in section
 
 
 @pytest.mark.parametrize('most', [2, 200])

@@ -31,7 +31,7 @@ def test_a_line_for_each_cell_with_numbers_by_hand():
   assert first.ours_ratio == pytest.approx(2.0) and first.difference == pytest.approx(0.4)
   assert (first.low, first.high, first.verdict, first.ratio_verdict) == (None, None, 'one seed', 'one seed')
   assert first.note == 'margin 1 point; one seed, so no interval; Somebody 1999, table 9'
-  assert (lower.verdict, lower.difference, lower.judged_on) == ('one seed', -1.5, 'the mean of rounds 1 to 5')
+  assert (lower.verdict, lower.difference, lower.judged_on) == ('one seed', -1.5, 'the mean of rounds 3 to 5')
   # FedAvg brings no client to the target.
   assert without.ours_ratio is None and without.published_ratio is None and without.ratio_verdict == ''
   for line in lines[:4]:
@@ -68,7 +68,37 @@ def test_the_end_is_judged_on_the_window_and_the_printed_round_stands_beside():
   results = in_json.typed({'config': {}, 'baseline': {'history': {**history, 'rounds': list(range(1, 21))}}})
   ours = Ours(TABLE.rows[0], (Run(0, results, in_json.record(Clustering, {'history': history})),))
   assert ours.windows['accuracy_end'] == (pytest.approx(81.0),) and ours.columns['accuracy_end'] == (90.0,)
-  assert ours.windows['accuracy_after'] == (50.0,) and ours.window_words(30) == 'the mean of rounds 21 to 30'
+  assert ours.windows['accuracy_after'] == (50.0,) and ours.window_words == 'the mean of rounds 21 to 30'
+
+
+def test_clusters_that_are_fedavg_gain_nothing_where_they_have_fewer_rounds_than_the_window():
+  rising = {number: 0.5 + 0.02 * number for number in range(1, 16)}
+
+  def curve(first, last):
+    rounds = list(range(first, last + 1))
+    return {
+      'rounds': rounds,
+      'test_accuracy': [rising[n] for n in rounds],
+      'share_at_target': [rising[n] for n in rounds],
+    }
+
+  clusters = in_json.record(Clustering, {'history': curve(11, 15)})
+  results = in_json.typed({'config': {}, 'baseline': {'history': curve(1, 15)}})
+  ours = Ours(TABLE.rows[0], (Run(0, results, clusters),))
+  # Rounds 11 to 15 have 72, 74, 76, 78 and 80 percent.
+  assert ours.windows['accuracy_end'] == ours.baseline_windows['accuracy_end'] == (pytest.approx(76.0),)
+  assert (
+    ours.windows['share_end'] == ours.baseline_windows['share_end']
+    and ours.window_words == 'the mean of rounds 11 to 15'
+  )
+  # FedAvg alone has its own last rounds: 62 to 80 percent in rounds 6 to 15.
+  alone = Ours(TABLE.rows[0], (Run(0, results, None),))
+  assert (
+    alone.baseline_windows['accuracy_end'] == (pytest.approx(71.0),)
+    and alone.window_words == 'the mean of rounds 6 to 15'
+  )
+  one = in_json.record(Clustering, {'history': curve(15, 15)})
+  assert Ours(TABLE.rows[0], (Run(0, results, one),)).window_words == 'round 15'
 
 
 def test_ratios_to_fedavg_are_judged_for_accuracies_alone():

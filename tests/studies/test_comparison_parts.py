@@ -106,10 +106,15 @@ def _add_new(runs, gains, own_regret=0.0, clients=4):
   return runs
 
 
+def _joining(runs):
+  typed = comparison_runs.typed(runs)
+  return new_clients.measure(typed, read_contenders(typed), 200)
+
+
 def test_numbers_of_new_clients_by_hand():
   runs = comparison_runs.make({name: constant(0.7) for name in (FEDAVG, 'k', 'over')})
   _add_new(runs, {'k': [0.1, 0.2, 0.3], 'over': [0.2] * 3}, own_regret=0.05)
-  found = new_clients.measure(comparison_runs.typed(runs), 200)
+  found = _joining(runs)
   k, over = found
   assert (k.name, over.name) == ('k', 'over')
   assert k.over_fedavg.interval.mean == pytest.approx(0.2) and k.accuracy.mean == pytest.approx(0.7)
@@ -121,12 +126,43 @@ def test_numbers_of_new_clients_by_hand():
   assert verdicts == ['3 seeds', '3 seeds']  # For the others see below.
 
 
+def test_new_clients_who_all_have_rows_of_every_group_are_told_by_their_shares():
+  runs = _add_new(comparison_runs.make({name: constant(0.7, 2) for name in (FEDAVG, 'k')}), {})
+  for share_error, (_, results) in zip((0.25, 0.75), runs, strict=True):
+    for people in (results['population'], results['new_clients']):
+      people['truths'] = {'group': [[0.5] * len(people['client_ids'])] * 2}
+    told = {'ari': None, 'nmi': None, 'omega': 1.0, 'share_error': share_error}
+    results['clusterings'][0]['new_clients']['recovery'] = {'group': told}
+  section = new_clients.section(_joining(runs))
+  assert section.data['means'].rows[1][-1] == '0.50 (share match)'
+
+
 @pytest.mark.parametrize(('gain', 'verdict'), [(0.1, 'helps'), (-0.1, 'harms'), (0.001, 'equivalent')])
 def test_new_clients_have_verdicts_from_six_seeds_on(gain, verdict):
   runs = comparison_runs.make({name: constant(0.7, 7) for name in (FEDAVG, 'k', 'over')})
-  found = new_clients.measure(comparison_runs.typed(_add_new(runs, {'k': [gain] * 7})), 200)
+  found = _joining(_add_new(runs, {'k': [gain] * 7}))
   findings = [check.finding for check in new_clients.make_checks(found)]
   assert [finding.verdict for finding in findings] == [verdict, 'equivalent']
+
+
+def test_the_oracle_makes_no_verdict_on_a_method_harder():
+  # Six seeds on one side have p = 2 / 2^6 = 0.03, which is decided alone, and 0.06 after Holm's correction for two.
+  runs = comparison_runs.make(
+    {name: constant(level, 6) for name, level in ((FEDAVG, 0.5), ('k', 0.7), ('planted', 0.8))}
+  )
+  found = _joining(_add_new(runs, {'k': [0.1] * 6, 'planted': [0.2] * 6}))
+  assert [(joining.name, joining.is_oracle) for joining in found] == [('k', False), ('planted', True)]
+  assert [check.finding.verdict for check in new_clients.make_checks(found)] == ['helps', 'helps']
+
+
+@pytest.mark.parametrize(
+  ('other', 'told'), [(0.1, {'k = l': 'helps'}), (0.2, {'k': 'undecided', 'l': 'undecided'})]
+)
+def test_identical_clusterings_are_judged_once_unless_new_clients_fare_otherwise(other, told):
+  runs = comparison_runs.make({name: constant(0.7, 6) for name in (FEDAVG, 'k', 'l')})
+  found = _joining(_add_new(runs, {'k': [0.1] * 6, 'l': [other] * 6}))
+  checks = new_clients.make_checks(found)
+  assert dict(zip([j.name for j in found], [c.finding.verdict for c in checks], strict=True)) == told
 
 
 # --- Malicious clients ---
@@ -145,7 +181,8 @@ def _with_malicious(beside=(0.0, 1.0, 0.5), gains=(0.1, 0.2, 0.3), dropped=0):
 
 
 def _harm(runs, samples=50):
-  return malicious.measure(checked(comparison_runs.typed(runs)), samples)
+  typed = checked(comparison_runs.typed(runs))
+  return malicious.measure(typed, read_contenders(typed), samples)
 
 
 def test_numbers_of_malicious_clients_by_hand():
@@ -172,6 +209,18 @@ def test_a_seed_without_malicious_or_without_honest_clients_leaves_nothing_to_co
     runs = _with_malicious()
     run_with_malicious.add(runs[1][1], chosen, {'k': 0.0, 'planted': 0.0})
     assert _harm(runs) == []
+
+
+def test_what_differs_at_equal_cost_alone_is_two_contenders_of_a_page_here_too():
+  half = constant(0.5, clients=_CLIENTS)
+  early = {'over': constant(0.4, clients=_CLIENTS), 'over more': half}
+  runs = comparison_runs.make(dict.fromkeys((FEDAVG, *early), half), early)
+  for _, results in runs:
+    run_with_malicious.add(results, _BAD, dict.fromkeys(early, 0.0))
+  contenders = read_contenders(comparison_runs.typed(runs))
+  assert (
+    [harm.name for harm in _harm(runs)] == [contender.name for contender in contenders] == [FEDAVG, *early]
+  )
 
 
 def test_the_order_of_clients_does_not_matter_to_what_honest_ones_have():

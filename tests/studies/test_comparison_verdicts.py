@@ -366,6 +366,14 @@ def test_models_without_clients_are_counted_by_seeds():
   assert _alarms(_with(_made({'kmeans': 0.6}), (0, 2), alternation=rounds | {'empty_models': 0})) == []
 
 
+def test_where_all_clients_ended_with_one_model_no_model_is_said_to_be_without_clients():
+  runs = _made({'kmeans': 0.6})
+  ids = runs[0][1]['population']['client_ids']
+  rounds = {'num_models': 2, 'empty_models': 0, 'all_in_one': True, 'changed': [0, 1]}
+  found = _alarms(_with(runs, (0, 2), alternation=rounds, clusters=[ids, ids], num_clusters=2))
+  assert found == ['All clients have one model: kmeans (2 of 8 seeds).']
+
+
 @pytest.mark.parametrize(('seeds', 'count'), [(1, '1 seed was'), (5, '5 seeds were'), (6, None)])
 def test_few_seeds_and_no_alarm_without_faults(seeds, count):
   found = _alarms(_made({'kmeans': 0.6}, seeds=seeds))

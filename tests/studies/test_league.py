@@ -103,6 +103,20 @@ def test_what_a_method_did_over_all_settings_is_what_its_runs_say(league):
   assert (told.collapsed, told.alternating) == (0, 0)
 
 
+def test_settings_in_which_every_client_has_rows_of_every_group_have_no_omega():
+  runs = comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.6)})
+  for _, results in runs:
+    results['population']['truths'] = {'group': [[0.5] * 6, [0.5] * 6]}
+    results['clusterings'][0]['recovery'] = {
+      'group': {'ari': None, 'nmi': None, 'omega': 1.0, 'share_error': 0.25}
+    }
+  found = standings.measure({'mixed': comparison_runs.typed(runs)})
+  assert standings.overall(found, 'kmeans', ROUNDS).omega is None
+  (section,) = [part for part in (page._setting(found, each) for each in found.settings)]
+  (cell,) = [row[6] for row in section.data['table'].rows if row[0].words == 'kmeans' and row[10]][:1]
+  assert (cell.words, cell.notes) == ('0.75', ('share match',))
+
+
 def test_the_page_and_the_files_hold_the_same_numbers(league, tmp_path):
   target = page.write(league, {'command': 'python -m phases.compare <here>'}, tmp_path)
   text = target.read_text()

@@ -16,8 +16,8 @@ import tff_cluster
 from tests.made_up import finished_run
 from tff_cluster.aggregation import rules
 from tff_cluster.base.errors import InputError
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.scorecard import summary
-from tff_cluster.scorecard.contenders import FEDAVG
 from tff_cluster.studies import loaded_run
 
 ROOT = pathlib.Path(__file__).parents[2]

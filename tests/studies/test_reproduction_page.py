@@ -8,11 +8,13 @@ import xml.etree.ElementTree
 
 import pytest
 
+from tests.made_up import in_json
 from tests.made_up import published_table as made_up_table
 from tests.made_up.published_table import FIGURE, REMARK, SMALL, TABLE
 from tests.made_up.scorecard_rows import changed
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.base.cost import Cost
+from tff_cluster.base.environment import ENGINE
 from tff_cluster.experiment.measured import Choice, Cut
 from tff_cluster.report import latex
 from tff_cluster.scorecard.claims import Finding, RuledClaim
@@ -39,6 +41,28 @@ def _records(folder):
   return read
 
 
+def test_all_machines_are_named_and_which_rows_an_older_engine_trained():
+  first, second = TABLE.rows[:2]
+
+  def run(row, seed, machine, engine, day):
+    told = {'machine': machine, 'cores': 4, 'engine': engine, 'started': f'2026-01-{day:02}T00:00:00+00:00'}
+    return (row,), seed, in_json.typed({'config': {}, 'environment': told, 'digest': f'{seed}' * 64})
+
+  runs = [
+    run(first, 1, 'here', ENGINE, 9),
+    run(second, 1, 'there', ENGINE - 1, 3),
+    run(second, 2, 'here', ENGINE, 5),
+  ]
+  told = page_lib.about(runs)
+  assert told['machine'] == 'here, 4 cores; there, 4 cores'
+  assert told['begun'] == '2026-01-03T00:00:00+00:00 to 2026-01-09T00:00:00+00:00'
+  (older,) = [words for name, words in told.items() if 'older engine' in name]
+  assert older == f'engine {ENGINE - 1} (dashes, seed 1)'
+  told = page_lib.about(runs[:1])
+  assert (told['begun'], told['machine']) == ('2026-01-09T00:00:00+00:00', 'here, 4 cores')
+  assert not any('older' in name for name in told)
+
+
 def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, rendered):
   """Its figures lie beside it, and equal input gives equal bytes."""
   claims = made_up_table.claims('holds', 'fails', 'not run')
@@ -54,7 +78,7 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, r
     'paper 90.0 (1.5x)|ours 90.4 (2.0x)|90.4 to 90.4|reproduced: +0.4 points; ratio: differs' in page.cells
   )
   assert 'paper 50.0 (–)|ours 50.0 (–)|50.0 to 50.0|reproduced: 0.0 points' in page.cells
-  window = '96.5% is the mean of rounds 1 to 5'
+  window = '96.5% is the mean of rounds 3 to 5'
   assert (
     f'paper 98.0 (1.0x)|ours 96.5 (1.0x)|{window}|96.5 to 96.5|differs: −1.5 points; ratio: reproduced'
     in page.cells

@@ -8,7 +8,7 @@ import os
 import pathlib
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tff_cluster
@@ -45,6 +45,11 @@ class Environment(records.Record):
   started: str
   engine: int = records.optional(0)
   commit: str = records.optional('')
+
+
+def machines(found: Iterable[Environment]) -> str:
+  """Returns all machines, each once: 'Linux-6.1-x86_64, 4 cores; …'."""
+  return '; '.join(dict.fromkeys(f'{each.machine}, {each.cores} cores' for each in found))
 
 
 def describe_environment() -> Environment:

@@ -18,12 +18,18 @@ from tff_cluster.clustering.methods.hierarchical import L2_ONLY, LINKAGES
 from tff_cluster.clustering.thresholds import parse_threshold
 from tff_cluster.data import datasets
 from tff_cluster.data.data_config import ATTACKS, PARTITIONS, DataConfig
-from tff_cluster.experiment.sections import AGGREGATORS, PERSONALIZED, EvaluationConfig, TrainingConfig
+from tff_cluster.experiment.sections import (
+  AGGREGATORS,
+  FEDAVG,
+  PERSONALIZED,
+  EvaluationConfig,
+  TrainingConfig,
+)
 from tff_cluster.models.builtin import MODELS
 
 # What is asked for as config.NAME beside the sections.
 __all__ = [
-  'AGGREGATORS', 'ATTACKS', 'L2_ONLY', 'LINKAGES', 'METRICS', 'MODELS', 'PARTITIONS', 'PERSONALIZED', 'SIGNATURES', 'ClusteringConfig',
+  'AGGREGATORS', 'ATTACKS', 'FEDAVG', 'L2_ONLY', 'LINKAGES', 'METRICS', 'MODELS', 'PARTITIONS', 'PERSONALIZED', 'SIGNATURES', 'ClusteringConfig',
   'DataConfig', 'EvaluationConfig', 'ExperimentConfig', 'TrainingConfig', 'parse_threshold',
 ]  # fmt: skip
 

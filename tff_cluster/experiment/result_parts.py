@@ -323,9 +323,12 @@ class SummaryLine(records.Record):
     difference: Of that to FedAvg without clusters, client by client.
     interval: [low, high], 95%, of the difference; over clients, in a comparison over seeds and clients.
     num_clusters: How many; in a comparison the mean over seeds, as are the numbers below.
-    ari, omega: Against the first of the planted groups.
-    client_rounds: Of Phase 2.
-    bytes: Up and down together.
+    ari: Adjusted Rand index against the first of the planted groups; None where clusters or groups overlap.
+    omega: Omega index against it; None where every client has rows of every group, so that members tell no two groups apart.
+    client_rounds: Of finding the clusters and of Phase 2; of a method that starts from random models, or of clients with models of their
+      own, of all rounds less FedAvg's Phase 1. Of FedAvg those of Phase 2.
+    bytes: Up and down together, of the same rounds.
+    share_match: 1 minus the share error against it, where every client has rows of every group.
   """
 
   label: str
@@ -338,3 +341,10 @@ class SummaryLine(records.Record):
   omega: float | None
   client_rounds: int | float | None
   bytes: int | float | None
+  share_match: float | None = records.optional(None)
+
+  @property
+  def groups_found(self) -> tuple[str, float] | None:
+    """The score that tells how well groups were found, 1 for exactly, and its name; None where none is known."""
+    scores = {'ARI': self.ari, 'Omega': self.omega, 'share match': self.share_match}
+    return next(((name, value) for name, value in scores.items() if value is not None), None)

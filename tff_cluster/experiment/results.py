@@ -90,6 +90,10 @@ class Results(records.Record):
   summary: list[SummaryLine]
   malicious: Malicious | None = records.optional(None)
 
+  def clustering(self, label: str) -> Clustering:
+    """Returns the clustering of a label, which there must be."""
+    return next(found for found in self.clusterings if found.label == label)
+
 
 def read(path: pathlib.Path) -> Results:
   """Reads a results.json; imports nothing that its configuration names.

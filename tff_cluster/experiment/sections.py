@@ -19,6 +19,8 @@ LOSSES = ('cross_entropy', 'double_softmax')
 AGGREGATORS = ('mean', 'zeroing', 'clipping', 'robust')
 CLIENT_OPTIMIZERS = ('sgd', 'momentum', 'adam')
 SERVER_OPTIMIZERS = (*CLIENT_OPTIMIZERS, 'yogi')
+# What FedAvg over all clients, gone on for the rounds of Phase 2, is called beside clusterings.
+FEDAVG = 'FedAvg without clusters'
 # Baselines in which every client has a model of its own without clusters, by name, and what pages call them.
 PERSONALIZED = {'local': 'every client alone', 'fine_tuning': 'fine-tuned FedAvg', 'ditto': 'Ditto'}
 # Fields that say how clients and server step; at their defaults it is the federated averaging of McMahan et al. 2017.

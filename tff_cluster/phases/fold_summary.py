@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
+from tff_cluster.data.class_counts import Metrics
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import results
 from tff_cluster.experiment.measured import Timing
 from tff_cluster.experiment.result_parts import CrossValidation, OverFolds
 from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.scorecard.intervals import student_interval
 
 
 def finished(folder: RunFolder, config: config_lib.ExperimentConfig) -> list[results.Results]:
@@ -38,13 +39,6 @@ def timing(folds: Sequence[results.Results]) -> list[Timing]:
   ]
 
 
-def interval(values: list[float]) -> tuple[float, float, float]:
-  """Returns the mean over folds, and the ends of Student's 95% interval of it."""
-  mean = float(np.mean(values))
-  half = float(stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
-  return mean, mean - half, mean + half
-
-
 def _summaries(each: Sequence[results.Results]) -> dict[str, OverFolds]:
   rows = {'unclustered/baseline': [fold.baseline.evaluation for fold in each]}
   for position, clustering in enumerate(each[0].clusterings):
@@ -52,11 +46,13 @@ def _summaries(each: Sequence[results.Results]) -> dict[str, OverFolds]:
     for name in clustering.evaluations:
       if all(name in found for found in of_folds):  # A rule may have come when some had finished.
         rows[f'{clustering.label}/{name}'] = [found[name] for found in of_folds]
-  return {
-    name: OverFolds(
-      *interval([e.clients.mean_client_accuracy for e in evaluations]),
-      float(np.mean([e.clients.precision for e in evaluations])),
-      float(np.mean([e.clients.recall for e in evaluations])),
-    )
-    for name, evaluations in rows.items()
-  }
+  return {name: _over_folds([evaluation.clients for evaluation in found]) for name, found in rows.items()}
+
+
+def _over_folds(found: Sequence[Metrics]) -> OverFolds:
+  interval = student_interval([each.mean_client_accuracy for each in found])
+  assert interval.low is not None and interval.high is not None  # There are two folds at least.
+  precision, recall = ([getattr(each, name) for each in found] for name in ('precision', 'recall'))
+  return OverFolds(
+    interval.mean, interval.low, interval.high, float(np.mean(precision)), float(np.mean(recall))
+  )

@@ -9,7 +9,7 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment import run_claim
-from tff_cluster.experiment.config import PERSONALIZED
+from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import (
   added_rules,
@@ -123,7 +123,7 @@ def _plan(config: config_lib.ExperimentConfig, num_clients: int) -> dict[str, fl
     own.FINE_TUNING: config.evaluation.fine_tuning * num_clients,
     own.DITTO: rounds * cohort,
   }
-  later: dict[str, float] = {phase1.FEDAVG: training.phase2_rounds * cohort}
+  later: dict[str, float] = {FEDAVG: training.phase2_rounds * cohort}
   later |= {PERSONALIZED[name]: costs[name] for name in config.evaluation.personalized}
   later |= {
     phase2.name_of(c.label): 0.0 if c.rule.trains else training.phase2_rounds * cohort

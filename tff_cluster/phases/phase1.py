@@ -3,14 +3,13 @@
 from typing import TYPE_CHECKING
 
 from tff_cluster.experiment import phase_files
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.phases import client_signatures, cluster_training, evaluation, personalization
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files, saved_rounds
 
 if TYPE_CHECKING:
   from tff_cluster.federated import trajectory
-
-FEDAVG = 'FedAvg without clusters'
 
 
 def run_phase1(experiment: live_experiment_lib.Experiment) -> None:

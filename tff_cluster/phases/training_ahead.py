@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.config import PERSONALIZED
+from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
 from tff_cluster.phases import cluster_training, personalization, phase1, phase2
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
@@ -73,7 +73,7 @@ def _missing(experiment: live_experiment_lib.Experiment) -> dict[str, int]:
   """Returns the phases that have not finished, with the rounds that they train one after the other."""
   folder, config = experiment.folder, experiment.config
   later = config.training.phase2_rounds
-  missing = {} if phase1.baseline_is_done(experiment) else {phase1.FEDAVG: later}
+  missing = {} if phase1.baseline_is_done(experiment) else {FEDAVG: later}
   for clustering in config.clusterings:
     label = clustering.label
     if not (clustering.rule.trains or folder.phase2(label).exists()):
@@ -87,7 +87,7 @@ def _missing(experiment: live_experiment_lib.Experiment) -> dict[str, int]:
 def _pieces(experiment: live_experiment_lib.Experiment, phases: list[str]) -> Iterator[_Piece]:
   """Yields the trajectories of phases; where clusters start is read once their turn comes."""
   for phase in phases:
-    if phase == phase1.FEDAVG:
+    if phase == FEDAVG:
       yield _Piece(phase, lambda: phase1.train_baseline(experiment))
     elif phase == PERSONALIZED[personalization.LOCAL]:
       for client in range(experiment.population.num_clients):

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tff_cluster.aggregation.rule import EVERYBODY
-from tff_cluster.base import seeding
 from tff_cluster.base.cost import UNITS
 from tff_cluster.base.words import (
   client,
   decimals_for,
-  interval_points,
   percent,
   plural,
   points,
@@ -27,12 +25,15 @@ from tff_cluster.base.words import (
 from tff_cluster.clustering.recovery import summed_up
 from tff_cluster.data import population
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.measured import Evaluation, Personalized
+from tff_cluster.experiment.measured import Personalized
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
 from tff_cluster.report import personalized
 from tff_cluster.scorecard import identical_clusterings
-from tff_cluster.scorecard.intervals import SAME, Interval, paired_bootstrap
+from tff_cluster.scorecard.contenders import client_accuracy
+from tff_cluster.scorecard.intervals import SAME, Interval
+from tff_cluster.scorecard.rows import global_accuracy
+from tff_cluster.scorecard.summary import over_clients
 
 GROUPS_WRONG_BELOW = 0.9  # Recovery scores from here to 1 are called nearly right, below it wrong.
 _COST_WORTH_SAYING = 1.05
@@ -116,12 +117,12 @@ def told_alarms(answers: Sequence[ClusteringAnswer]) -> list[str]:
 def _answer(results: Results, clustering: Clustering) -> ClusteringAnswer:
   label = clustering.label
   seed = results.config.training.seed
-  own = _accuracy(results_lib.own(clustering))
-  baseline, phase1 = _accuracy(results.baseline.evaluation), _accuracy(results.phase1.evaluation)
+  own, baseline, phase1 = (
+    client_accuracy(each)
+    for each in (results_lib.own(clustering), results.baseline.evaluation, results.phase1.evaluation)
+  )
   differences = own - baseline
-  over_baseline = paired_bootstrap(differences, seeding.generator(seed, 'report interval'))
-  # The same clients are drawn for every clustering, so that equal clusterings have equal intervals.
-  over_phase1 = paired_bootstrap(own - phase1, seeding.generator(seed, 'report interval'))
+  over_baseline, over_phase1 = over_clients(differences, seed), over_clients(own - phase1, seed)
   effect = 'unclear' if not over_baseline.excludes_zero else 'helped' if over_baseline.mean > 0 else 'harmed'
   recoveries = _recoveries(results, clustering)
   cost = cost_ratio(results, clustering)
@@ -141,10 +142,6 @@ def _answer(results: Results, clustering: Clustering) -> ClusteringAnswer:
   )
   alarms = _alarms(facts, clustering, len(own))
   return dataclasses.replace(facts, sentences=tuple(s for s in sentences if s), alarms=tuple(alarms))
-
-
-def _accuracy(evaluation: Evaluation) -> np.ndarray:
-  return np.asarray(evaluation.client_accuracy, np.float64)
 
 
 def _recoveries(results: Results, clustering: Clustering) -> tuple[Recovery, ...]:
@@ -173,12 +170,6 @@ def _trained(results: Results, clusters: Sequence[Sequence[str]]) -> int:
   return training.phase2_rounds * sum(cohorts)
 
 
-def _with_interval(interval: Interval) -> str:
-  """Returns '+1.2 points (95% interval over clients +0.3 to +2.1 points)'."""
-  mean, span = interval_points(interval.mean, interval.low, interval.high)
-  return f'{mean} ({f"95% interval over clients {span}" if span else "no interval: one client"})'
-
-
 def _who_sentence(facts: ClusteringAnswer, client_ids: list[str]) -> str:
   total = len(facts.differences)
   words = (
@@ -196,14 +187,14 @@ def _who_sentence(facts: ClusteringAnswer, client_ids: list[str]) -> str:
 
 def _phase1_sentence(facts: ClusteringAnswer, phase1: float, baseline: float) -> str:
   return (
-    f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {_with_interval(facts.over_phase1)}; '
+    f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {personalized.with_interval(facts.over_phase1)}; '
     f'the extra rounds alone, without clusters, gave {points(baseline - phase1)}.'
   )
 
 
 def _global_sentence(results: Results, clustering: Clustering) -> str:
   average, phase1, baseline = (
-    _accuracy_for_everybody(evaluation)
+    global_accuracy(evaluation)
     for evaluation in (
       results_lib.with_role(clustering, EVERYBODY),
       results.phase1.evaluation,
@@ -214,11 +205,6 @@ def _global_sentence(results: Results, clustering: Clustering) -> str:
     f'On the global test set the average of its cluster models scores {percent(average)}; Phase 1 had '
     f'{percent(phase1)}, the unclustered model at equal rounds {percent(baseline)}.'
   )
-
-
-def _accuracy_for_everybody(evaluation: Evaluation) -> float:
-  assert evaluation.global_test is not None  # One model has one.
-  return evaluation.global_test.accuracy
 
 
 def _groups_sentence(facts: ClusteringAnswer, clustering: Clustering) -> str:
@@ -287,10 +273,12 @@ def _reasons(results: Results, clustering: Clustering) -> list[str]:
   if clustering.cost.rows_forward and clustering.choice is None:
     return ['clients work with several models in a round']
   spent, found = clustering.cost.client_rounds, []
-  in_clusters = _trained(results, clustering.clusters)
-  if clustering.overlapping:
+  everybody = [results.population.client_ids]
+  # Rounds that alternate draw one cohort of all clients, each of which trains one model.
+  in_clusters = _trained(results, clustering.clusters if clustering.alternation is None else everybody)
+  if clustering.overlapping and clustering.alternation is None:
     found.append('a client trains in each of its clusters')
-  elif in_clusters > _trained(results, [results.population.client_ids]):
+  elif in_clusters > _trained(results, everybody):
     found.append('every cluster trains at least one client a round')
   tried = 0 if clustering.choice is None else clustering.choice.cost.client_rounds
   if tried:

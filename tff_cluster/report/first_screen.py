@@ -211,8 +211,7 @@ def _groups(line: SummaryLine) -> Cell | str:
   count = line.num_clusters
   if count is None:
     return '–'
-  measure, value = ('ARI', line.ari) if line.ari is not None else ('Omega', line.omega)
-  note = None if value is None else f'{measure} {score(value)}'
+  note = None if line.groups_found is None else f'{line.groups_found[0]} {score(line.groups_found[1])}'
   return Cell(f'{count:,}' if isinstance(count, int) else f'{count:,.1f}', (note,))
 
 

@@ -3,8 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tff_cluster.base.words import percent, plural, series, signed
 from tff_cluster.data.data_config import DataConfig
+from tff_cluster.data.population import MALICIOUS
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.experiment.result_parts import Sides
 from tff_cluster.experiment.results import Results
 from tff_cluster.report.finished_run import FinishedRun
@@ -12,7 +16,6 @@ from tff_cluster.report.new_clients_section import recovery_words
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import identical_clusterings
 
-TRUTH = 'malicious'
 _ATTACKS = {
   'sign_flip': 'sends the negative of its update',
   'scaled': 'sends a multiple of its update',
@@ -64,10 +67,8 @@ def malicious_section(run: FinishedRun) -> Section | None:
   about = run.results.malicious
   if about is None:
     return None
-  fedavg = about.baseline
-  rows: list[Sequence[Any]] = [
-    ('FedAvg without clusters', *_cells(fedavg, None), '–', '–', '–', f'{fedavg.dropped_updates:,}')
-  ]
+  fedavg, planted = about.baseline, np.asarray(run.results.population.truths[MALICIOUS])
+  rows: list[Sequence[Any]] = [(FEDAVG, *_cells(fedavg, None), '–', '–', '–', f'{fedavg.dropped_updates:,}')]
   beside = {}
   for clustering in run.results.clusterings:
     parts = identical_clusterings.parts(clustering)
@@ -77,10 +78,10 @@ def malicious_section(run: FinishedRun) -> Section | None:
       beside[clustering.label] = found.honest_beside_malicious
     rows.append((
         clustering.label, *_cells(found, fedavg.honest_accuracy), f'{clustering.num_clusters:,}',
-        percent(found.honest_beside_malicious), recovery_words(clustering.recovery[TRUTH]), f'{found.dropped_updates:,}',
+        percent(found.honest_beside_malicious), recovery_words(clustering.recovery[MALICIOUS], planted), f'{found.dropped_updates:,}',
     ))  # fmt: skip
   header = (
-      '', 'honest clients', 'against FedAvg', 'malicious clients', 'clusters', 'honest beside malicious', f'“{TRUTH}”',
+      '', 'honest clients', 'against FedAvg', 'malicious clients', 'clusters', 'honest beside malicious', f'“{MALICIOUS}”',
       'dropped updates',
   )  # fmt: skip
   count = len(about.client_ids)

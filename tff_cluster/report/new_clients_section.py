@@ -8,7 +8,8 @@ import numpy as np
 
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.words import percent, score, signed
-from tff_cluster.clustering.recovery import Recovery
+from tff_cluster.clustering.recovery import Recovery, summed_up
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
 from tff_cluster.report import costs
@@ -31,6 +32,7 @@ class NewClients:
     fallbacks: How many no cluster took by the method's own rule.
     cost: Of what assigned them.
     recovery: Scores by planted grouping of all clients, new ones among them.
+    truths: These groups, float[groups, clients].
   """
 
   own: np.ndarray
@@ -42,6 +44,7 @@ class NewClients:
   fallbacks: int
   cost: Cost
   recovery: Mapping[str, Recovery]
+  truths: Mapping[str, np.ndarray]
 
 
 def read_new_clients(results: Results, clustering: Clustering) -> NewClients:
@@ -69,12 +72,17 @@ def read_new_clients(results: Results, clustering: Clustering) -> NewClients:
     fallbacks=sum(found.fallback),
     cost=found.cost,
     recovery=found.recovery,
+    truths={
+      name: np.concatenate([results.population.truths[name], about.truths[name]], axis=1)
+      for name in found.recovery
+    },
   )
 
 
-def recovery_words(scores: Recovery) -> str:
-  """Returns 'ARI 0.93', or Omega where clusters or groups overlap."""
-  return f'Omega {score(scores.omega)}' if scores.ari is None else f'ARI {score(scores.ari)}'
+def recovery_words(scores: Recovery, truth: np.ndarray) -> str:
+  """Returns 'ARI 0.93', or another score where that tells nothing of these groups, float[groups, clients] (summed_up)."""
+  measure, (value,) = summed_up([scores], [truth])
+  return f'{measure} {score(value)}'
 
 
 def new_clients_section(run: FinishedRun) -> Section | None:
@@ -86,12 +94,12 @@ def new_clients_section(run: FinishedRun) -> Section | None:
   found = {clustering.label: read_new_clients(run.results, clustering) for clustering in clusterings}
   fedavg = float(np.mean(about.fedavg.client_accuracy))
   truths = list(about.truths)
-  rows: list[Sequence[Any]] = [('FedAvg without clusters', percent(fedavg), *['–'] * (7 + len(truths)))]
+  rows: list[Sequence[Any]] = [(FEDAVG, percent(fedavg), *['–'] * (7 + len(truths)))]
   for label, new in found.items():
     rows.append((
         label, percent(float(new.own.mean())), signed(100 * float((new.own - new.fedavg).mean())), percent(float(new.best.mean())),
         signed(100 * float(new.regret.mean())), signed(100 * float(new.regret.max())), percent(new.with_best), f'{new.memberships:.1f}',
-        f'{new.fallbacks:,}', *(recovery_words(new.recovery[name]) for name in truths),
+        f'{new.fallbacks:,}', *(recovery_words(new.recovery[name], new.truths[name]) for name in truths),
     ))  # fmt: skip
   header = (
       '', 'accuracy', 'against FedAvg', 'in hindsight', 'regret', 'worst', 'with the best', 'clusters', 'nowhere fit',

@@ -137,7 +137,7 @@ def standard(
       row, column, _WORDS[column], units.SHARE if column.startswith('share') else units.PERCENT,
       lambda ours: ours.columns.get(column, ()), number, ratio, lambda ours: ours.baseline_columns[column],
       (lambda ours: ours.windows.get(column, ())) if is_end else None,
-      (lambda ours: ours.window_words(ours.rounds_end)) if is_end else None,
+      (lambda ours: ours.window_words) if is_end else None,
       (lambda ours: ours.baseline_windows[column]) if is_end else None, is_added=printed is None,
     )  # fmt: skip
 

@@ -241,6 +241,11 @@ def answer(row: str, read: Callable[[Ours], Sequence[bool]]) -> Part:
   return Part(row, (row,), of(row, read), is_answer=True)
 
 
+def are_groups(truth: str) -> Callable[[Ours], list[bool]]:
+  """Returns what tells by seed whether clusters are just the planted groups of a name; of no seed where they were not scored against them."""
+  return lambda ours: [ari == 1.0 for ari in ours.recovery.get(truth, ())]
+
+
 def above(
   name: str, rows: Sequence[str], high: Reading, low: Reading, margin: float = units.EQUIVALENT
 ) -> Part:

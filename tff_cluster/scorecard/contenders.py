@@ -17,15 +17,14 @@ from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import overlap_dial
 from tff_cluster.clustering.membership_history import Alternated
-from tff_cluster.clustering.recovery import Recovery
+from tff_cluster.clustering.recovery import Recovery, all_in_all
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.config import PERSONALIZED
+from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
 from tff_cluster.experiment.measured import EqualCost, Evaluation, Personalized
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import identical_clusterings
 
-FEDAVG = 'FedAvg without clusters'
 # Kinds of what clusterings are compared with, FedAvg first, and what they are called beside a difference.
 REFERENCES = {'fedavg': 'FedAvg', 'local': 'alone', 'fine_tuning': 'fine-tuned', 'ditto': 'Ditto'}
 KINDS = (*REFERENCES, 'oracle', 'disjoint', 'overlapping')
@@ -67,6 +66,7 @@ class Measured:
       less FedAvg's Phase 1; they are not stopped earlier and cost the same at both.
     alternation: What rounds that alternated between clustering and training came to; None where there were none.
     validation: By budget, mean over clients of the accuracy on their validation rows; empty where nothing is clustered.
+    is_mixed: Whether every client has a share in each of the first planted groups, so that members tell no two of them apart.
   """
 
   seed: int
@@ -82,6 +82,27 @@ class Measured:
   cost: Mapping[str, Cost]
   alternation: Alternated | None = None
   validation: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  is_mixed: bool = False
+
+  @property
+  def found(self) -> Recovery | None:
+    """Scores against the first of the planted groups; None without clusters or groups."""
+    return next(iter(self.recovery.values()), None)
+
+  @property
+  def ari(self) -> float | None:
+    """Adjusted Rand index against the first of the planted groups; None without, and where either side overlaps."""
+    return None if self.found is None else self.found.ari
+
+  @property
+  def omega(self) -> float | None:
+    """Omega index against the first of the planted groups; None without, and where members tell nothing of them."""
+    return None if self.found is None or self.is_mixed else self.found.omega
+
+  @property
+  def share_match(self) -> float | None:
+    """1 minus the share error where members tell nothing of the first planted groups, else None."""
+    return 1.0 - self.found.share_error if self.found is not None and self.is_mixed else None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -219,7 +240,8 @@ def _without_seeds(results: Results) -> dict[str, Any]:
   return fields | {'clusterings': plain['clusterings'], 'clusterings that were run': labels}
 
 
-def _accuracy(evaluation: Evaluation) -> np.ndarray:
+def client_accuracy(evaluation: Evaluation) -> np.ndarray:
+  """Returns float64[clients], the test accuracy of every client, from 0 to 1."""
   return np.asarray(evaluation.client_accuracy, np.float64)
 
 
@@ -239,12 +261,12 @@ def _fedavg(seed: int, results: Results) -> Measured:
   of_rules = [_global_accuracy(clustering) for clustering in results.clusterings]
   names = dict.fromkeys(name for found in of_rules for name in found)
   everybodys = dict.fromkeys(names or [rules.with_role(EVERYBODY).name], right)
-  accuracy = _at_both(results, _accuracy(evaluation))
+  accuracy = _at_both(results, client_accuracy(evaluation))
   return Measured(seed, accuracy, everybodys, {}, None, None, 0, 1.0, 1, {}, cost)
 
 
 def _personalized(seed: int, results: Results, found: Personalized) -> Measured:
-  cost, accuracy = _at_both(results, found.cost), _at_both(results, _accuracy(found.evaluation))
+  cost, accuracy = _at_both(results, found.cost), _at_both(results, client_accuracy(found.evaluation))
   clients = len(found.evaluation.client_accuracy)
   return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, clients, {}, cost)
 
@@ -262,13 +284,14 @@ def _global_accuracy(clustering: Clustering) -> dict[str, float]:
 
 def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured:
   of_clients, earlier = results_lib.own(clustering), clustering.equal_cost
-  own, last = _accuracy(of_clients), clustering.history.validation_accuracy[-1]
+  own, last = client_accuracy(of_clients), clustering.history.validation_accuracy[-1]
+  main = next(iter(clustering.recovery), None)
   return Measured(
     seed=seed,
-    accuracy=_at_budgets(results, own, own if earlier is None else _accuracy(earlier.evaluation)),
+    accuracy=_at_budgets(results, own, own if earlier is None else client_accuracy(earlier.evaluation)),
     global_accuracy=_global_accuracy(clustering),
     rule_accuracy={
-      name: float(_accuracy(evaluation).mean())
+      name: float(client_accuracy(evaluation).mean())
       for name, evaluation in clustering.evaluations.items()
       if evaluation is not of_clients
     },
@@ -281,6 +304,7 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     cost=_at_budgets(results, clustering.cost, clustering.cost if earlier is None else earlier.cost),
     alternation=clustering.alternation,
     validation=_at_budgets(results, last, last if earlier is None else _validation(clustering, earlier)),
+    is_mixed=main is not None and all_in_all(np.asarray(results.population.truths[main])),
   )
 
 

@@ -165,7 +165,8 @@ def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
   count, mean = len(values), float(np.mean(values))
   if count < 2:
     return Interval(mean, None, None)
-  half = scipy.special.stdtrit(count - 1, (1 + level) / 2) * float(np.std(values, ddof=1)) / math.sqrt(count)
+  quantile = float(scipy.special.stdtrit(count - 1, (1 + level) / 2))
+  half = quantile * float(np.std(values, ddof=1)) / math.sqrt(count)
   return Interval(mean, mean - half, mean + half)
 
 

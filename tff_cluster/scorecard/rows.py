@@ -16,7 +16,8 @@ from tff_cluster.scorecard import cluster_contents
 # By column of a table in the most frequent form: right after the clustering (the first round of Phase 2), and in the last round.
 COLUMNS = ('accuracy_after', 'accuracy_end', 'share_after', 'share_end')
 # FedAvg on skewed clients goes up and down by points from round to round. What it has in the end is therefore judged on the mean
-# of so many rounds up to the printed one. Right after the clustering it still rises, so that a mean over rounds would be another number.
+# of so many rounds up to the printed one, or of all rounds of the clusters where these are fewer. Right after the clustering it still
+# rises, so that a mean over rounds would be another number.
 WINDOW = 10
 # What of a run a number is about: FedAvg up to the clustering, FedAvg without clusters to the end, or the clusters.
 PHASE1, BASELINE, CLUSTERS = 'phase1', 'baseline', 'clusters'
@@ -145,20 +146,28 @@ class Ours:
     return self._columns(self.baseline_by_seed, self.baseline_share_by_seed)
 
   @cached_property
+  def window(self) -> range:
+    """The last WINDOW rounds; of fewer rounds of the clusters all, so that FedAvg is read where the clusters are."""
+    first = min(self.accuracy_curve or self.baseline_curve)
+    return range(max(first, self.rounds_end - WINDOW + 1), self.rounds_end + 1)
+
+  @cached_property
   def windows(self) -> Mapping[str, Sequence[float]]:
-    """`columns`, but in the end the means of the last WINDOW rounds."""
+    """`columns`, but in the end the means over the window."""
     ends = {'accuracy_end': self.accuracy_by_seed, 'share_end': self.share_by_seed}
-    return {**self.columns, **{c: last_rounds(curves) for c, curves in ends.items() if self.clusterings}}
+    return {**self.columns, **{c: self._over(curves) for c, curves in ends.items() if self.clusterings}}
 
   @cached_property
   def baseline_windows(self) -> Mapping[str, Sequence[float]]:
     """`windows` of FedAvg without clusters."""
     ends = {'accuracy_end': self.baseline_by_seed, 'share_end': self.baseline_share_by_seed}
-    return {**self.baseline_columns, **{c: last_rounds(curves) for c, curves in ends.items()}}
+    return {**self.baseline_columns, **{c: self._over(curves) for c, curves in ends.items()}}
 
-  def window_words(self, last: int) -> str:
-    """Returns which rounds a window up to a round has: 'the mean of rounds 41 to 50'."""
-    return f'the mean of rounds {max(last - WINDOW + 1, 1)} to {last}'
+  @property
+  def window_words(self) -> str:
+    """Which rounds the window has: 'the mean of rounds 41 to 50', or 'round 50'."""
+    first, last = self.window[0], self.window[-1]
+    return f'the mean of rounds {first} to {last}' if first < last else f'round {last}'
 
   def trained(self, stage: str) -> str | None:
     """Returns a name of what was trained for it over all seeds, equal where that is one training; None without runs.
@@ -275,11 +284,6 @@ class Ours:
     """Accuracy over the test rows of all clients together, each under its own model, after the last round."""
     return tuple(100.0 * own(c).clients.accuracy for c in self.clusterings)
 
-  def window_of(self, stage: str) -> tuple[float, ...]:
-    """Returns the mean client accuracy of FedAvg without clusters over the last WINDOW rounds of PHASE1 or BASELINE."""
-    stages = [run.results.phase1 if stage == PHASE1 else run.results.baseline for run in self.runs]
-    return last_rounds([_accuracies(each.history) for each in stages])
-
   @cached_property
   def baseline_over_rows(self) -> tuple[float, ...]:
     """That of FedAvg without clusters."""
@@ -298,6 +302,10 @@ class Ours:
   @property
   def _clustered(self) -> list[tuple[Results, Clustering]]:
     return [(run.results, run.clustering) for run in self.runs if run.clustering is not None]
+
+  def _over(self, curves: Sequence[Curve]) -> tuple[float, ...]:
+    """Returns the mean of each curve over the window."""
+    return tuple(float(np.mean([curve[n] for n in curve if n in self.window])) for curve in curves)
 
   def _columns(self, accuracy: Sequence[Curve], share: Sequence[Curve]) -> dict[str, tuple[float, ...]]:
     at = [(accuracy, self.rounds_after), (accuracy, self.rounds_end)]
@@ -327,11 +335,6 @@ def of_method(row: Row, results: Results) -> list[Ours]:
   found = [c for c in results.clusterings if c.method == row.clustering['method']]
   found.sort(key=lambda clustering: len(row.departures(clustering)))
   return [Ours(row, (Run(results.config.training.seed, results, clustering),)) for clustering in found]
-
-
-def last_rounds(curves: Sequence[Curve]) -> tuple[float, ...]:
-  """Returns the mean of each curve over its last WINDOW rounds."""
-  return tuple(float(np.mean([c[n] for n in c if n > max(c) - WINDOW])) for c in curves)
 
 
 def global_accuracy(evaluation: Evaluation) -> float:

@@ -3,7 +3,7 @@
 A run keeps the lines as `summary` in results.json, a comparison in comparison.json; programs print them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tff_cluster.base import seeding
 from tff_cluster.base.words import percent, plural, points, score, size
 from tff_cluster.experiment.result_parts import SummaryLine
 from tff_cluster.experiment.results import Results
-from tff_cluster.scorecard.contenders import ROUNDS, Contender, read_contenders
+from tff_cluster.scorecard.contenders import ROUNDS, Contender, Measured, read_contenders
 from tff_cluster.scorecard.intervals import Interval, paired_bootstrap
 from tff_cluster.scorecard.paired_statistics import Statistics
 
@@ -31,7 +31,9 @@ def of_run(results: Results) -> list[SummaryLine]:
 
 
 def over_clients(differences: np.ndarray, seed: int) -> Interval:
-  """Returns the mean of float[clients], differences within a run, with its interval over clients; all of a run have the same draws."""
+  """Returns the mean of float[clients], differences within a run, with its interval over clients; all of a run have the same draws,
+  so that equal clusterings have equal intervals.
+  """
   return paired_bootstrap(differences, seeding.generator(seed, 'report interval'))
 
 
@@ -71,18 +73,18 @@ def _line(row: Contender, accuracy: float, difference: Interval | None) -> Summa
     difference=None if difference is None else difference.mean,
     interval=interval,
     num_clusters=_mean(counts),
-    ari=_recovery(row, 'ari'),
-    omega=_recovery(row, 'omega'),
+    ari=_of_groups(row, lambda run: run.ari),
+    omega=_of_groups(row, lambda run: run.omega),
     client_rounds=_mean([run.cost[ROUNDS].client_rounds for run in row.runs]),
     bytes=_mean([run.cost[ROUNDS].bytes for run in row.runs]),
+    share_match=_of_groups(row, lambda run: run.share_match),
   )
 
 
-def _recovery(row: Contender, measure: str) -> float | None:
-  """Returns a score against the main planted groups; None where there are none, or it is undefined for a seed."""
-  found = [getattr(next(iter(run.recovery.values()), None), measure, None) for run in row.runs]
-  values = [float(value) for value in found if value is not None]
-  return float(np.mean(values)) if len(values) == len(found) else None
+def _of_groups(row: Contender, score_of: Callable[[Measured], float | None]) -> float | None:
+  """Returns the mean over seeds of a score against the first planted groups; None where it is undefined for a seed."""
+  values = [float(value) for run in row.runs if (value := score_of(run)) is not None]
+  return float(np.mean(values)) if len(values) == len(row.runs) else None
 
 
 def _mean(counts: Sequence[int]) -> int | float | None:
@@ -103,8 +105,7 @@ def _parts(line: SummaryLine, over: str) -> Iterable[str]:
   if line.num_clusters is not None:
     count = line.num_clusters
     yield plural(count, 'cluster') if isinstance(count, int) else f'{count:,.1f} clusters'
-    if line.ari is not None:
-      yield f'ARI {score(line.ari)}'
-    elif line.omega is not None:
-      yield f'Omega {score(line.omega)}'
+    if line.groups_found is not None:
+      measure, value = line.groups_found
+      yield f'{measure} {score(value)}'
   yield f'{line.client_rounds:,.0f} client-rounds' + (f' ({size(line.bytes)})' if line.bytes else '')

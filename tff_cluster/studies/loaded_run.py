@@ -13,11 +13,10 @@ import numpy as np
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.experiment.config import FEDAVG, ExperimentConfig
 from tff_cluster.experiment.measured import Evaluation, History
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.report import finished_run
-from tff_cluster.scorecard.contenders import FEDAVG
 from tff_cluster.storage import files
 
 if TYPE_CHECKING:
@@ -45,8 +44,10 @@ COLUMNS: dict[str, dict[str, str]] = {
     'num_clusters': 'Number of clusters.',
     'ari': 'Adjusted Rand index against the first planted groups.',
     'omega': 'Omega index against them, for overlapping clusters.',
-    'client_rounds': 'Local trainings in Phase 2, each of one client and one model.',
-    'bytes': 'Sent and received in Phase 2.',
+    'share_match': '1 minus the share error against them, where every client has rows of every group and neither of the others tells anything.',
+    'client_rounds': 'Local trainings, each of one client and one model: of finding the clusters and of Phase 2; of a method that starts from '
+    'random models, or of clients with models of their own, all less FedAvg’s in Phase 1.',
+    'bytes': 'Sent and received in the same rounds.',
   },
   'history': _CONTENDER
   | {

@@ -60,11 +60,5 @@ def pairs(rows: Iterable[Row], matched: Callable[[Row], Hashable]) -> list[tuple
 def by_metric(rows: Sequence[Row]) -> dict[str, list[Row]]:
   """Returns the rows of each metric, at the linkages that all metrics have (Ward has one)."""
   metrics = {metric(row) for row in rows}
-  complete = [
-    linkage for linkage, members in grouped(rows, linkage_of).items() if len(members) == len(metrics)
-  ]
+  complete = [name for name, members in grouped(rows, linkage).items() if len(members) == len(metrics)]
   return {each: [r for r in rows if metric(r) == each and linkage(r) in complete] for each in sorted(metrics)}
-
-
-def linkage_of(row: Row) -> Hashable:
-  return linkage(row)

@@ -1,7 +1,7 @@
 """What claims about the tables of FL+HC are made of: what is looked at in a row, and the parts of a claim over rows.
 
-What a table prints of the end is read as the mean over the last ten rounds (rows.WINDOW), what it prints right after the clustering in
-that round. Rows are compared seed by seed.
+What a table prints of the end is read as the mean over the last ten rounds (rows.WINDOW), or over those of the clusters where they are
+fewer, of the clusters and of FedAvg alike; what it prints right after the clustering in that round. Rows are compared seed by seed.
 """
 
 import math
@@ -133,9 +133,7 @@ def split(rows: Iterable[Row], wanted: bool) -> tuple[Part, ...]:
 
 def groups_found(rows: Iterable[Row], truth: str) -> tuple[Part, ...]:
   """Returns a part a row: it finds the planted groups exactly."""
-  return tuple(
-    claims.answer(r.name, lambda ours: [ari == 1.0 for ari in ours.recovery.get(truth, ())]) for r in rows
-  )
+  return tuple(claims.answer(r.name, claims.are_groups(truth)) for r in rows)
 
 
 def difference(

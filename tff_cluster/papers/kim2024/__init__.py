@@ -103,10 +103,6 @@ def are_pairs(shared: Sequence[Sequence[int]]) -> bool:
   )
 
 
-def _are_groups(ours: Ours) -> list[bool]:
-  return [ari == 1.0 for ari in ours.recovery['group']]
-
-
 def _are_pairs(ours: Ours) -> list[bool]:
   return [are_pairs(table) for table in ours.shared['group']]
 
@@ -130,7 +126,7 @@ def _more_alike(first: str, second: str) -> Part:
 def _claims() -> tuple[Claim, ...]:
   found = []
   for count, right, words in (
-    (8, _are_groups, 'The eight groups are found exactly'),
+    (8, claims.are_groups('group'), 'The eight groups are found exactly'),
     (
       4,
       _are_pairs,
@@ -142,7 +138,13 @@ def _claims() -> tuple[Claim, ...]:
       found.append(_found(f'{words}, of the first updates, by {method}', _README, 'ARI 1.0', names, right))
   names = [row_name(clients, 'CFL') for clients in CLIENTS]
   found.append(
-    _found('CFL finds the eight groups exactly (ours asks it of CFL)', _README, 'ARI 1.0', names, _are_groups)
+    _found(
+      'CFL finds the eight groups exactly (ours asks it of CFL)',
+      _README,
+      'ARI 1.0',
+      names,
+      claims.are_groups('group'),
+    )
   )
   nearest, ifca = _EVEN[0], 'IFCA, 8 clusters'
   both = [(row_name(clients, nearest), row_name(clients, ifca)) for clients in CLIENTS]
@@ -162,7 +164,7 @@ def _claims() -> tuple[Claim, ...]:
   ]  # fmt: skip
   names = [row_name(CLIENTS[0], method, even=True) for method in _EVEN]
   found.append(
-    _found('Eight angles that are even parts of a turn are found exactly (ours)', _README, 'not printed', names, _are_groups)
+    _found('Eight angles that are even parts of a turn are found exactly (ours)', _README, 'not printed', names, claims.are_groups('group'))
   )  # fmt: skip
   return tuple(found)
 

@@ -32,7 +32,7 @@ def _accuracy(row: str, column: str) -> Reading:
 
 def _fedavg(row: str) -> Reading:
   """Returns FedAvg without clusters over the last rounds, since it goes up and down by points."""
-  return claims.of(row, lambda ours: ours.window_of('baseline'))
+  return claims.of(row, lambda ours: ours.baseline_windows['accuracy_end'])
 
 
 def _gate(row: str) -> Reading:

@@ -6,14 +6,15 @@ rank is taken.
 
 import dataclasses
 
+from tff_cluster.experiment import config
 from tff_cluster.scorecard import units
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.rows import BASELINE, Ours
 
 FEDAVG, FEDAVG_LOSS, FEDEX = 'fedavg_accuracy', 'fedavg_loss', 'fedex_accuracy'
 _WORDS = {
-  FEDAVG: 'FedAvg without clusters',
-  FEDAVG_LOSS: 'FedAvg without clusters, loss',
+  FEDAVG: config.FEDAVG,
+  FEDAVG_LOSS: f'{config.FEDAVG}, loss',
   FEDEX: 'FedEx, all experts together',
 }
 
@@ -66,6 +67,6 @@ def cell(row: str, column: str, printed: float | None) -> Cell:
   if column != FEDAVG:
     return found
   return dataclasses.replace(
-    found, stage=BASELINE, window=lambda ours: ours.window_of(BASELINE),
-    window_words=lambda ours: f'{ours.window_words(ours.rounds_end)}, over clients',
+    found, stage=BASELINE, window=lambda ours: ours.baseline_windows['accuracy_end'],
+    window_words=lambda ours: f'{ours.window_words}, over clients',
   )  # fmt: skip

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base.words import plural
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.scorecard import units
 from tff_cluster.scorecard.cells import Cell, Read
@@ -239,7 +240,7 @@ def over_folds(name: str, metric: str = 'mean') -> Read:
 
 def _folds(row: Row) -> tuple[Cell, ...]:
   """Returns what the folds say of FedAvg without clusters and of a row's clusters; none of it is printed."""
-  models = {BASELINE: 'FedAvg without clusters', 'own': 'own models', 'blended': 'blended models'}
+  models = {BASELINE: FEDAVG, 'own': 'own models', 'blended': 'blended models'}
   return tuple(
     Cell(
       row.name, f'{name}_{metric}', f'{model}: {words}', units.PERCENT, over_folds(name, metric),

@@ -57,11 +57,10 @@ def _first_rise(ours: Ours) -> list[float | None]:
 def _three_splits(ours: Ours) -> list[bool]:
   """Returns whether three splits in three rounds left the planted groups."""
   rounds = [[test.round for test in _parted(tests)] for tests in ours.splits]
-  return [len(set(r)) == len(r) == 3 and good for r, good in zip(rounds, _recovered(ours), strict=True)]
-
-
-def _recovered(ours: Ours) -> list[bool]:
-  return [ari == 1.0 for ari in ours.recovery['group']]
+  return [
+    len(set(r)) == len(r) == 3 and good
+    for r, good in zip(rounds, claims.are_groups('group')(ours), strict=True)
+  ]
 
 
 def _in_one_cluster(ours: Ours) -> list[bool]:
@@ -117,7 +116,7 @@ def _figure3() -> tuple[Claim, ...]:
       f'The first split is followed by an immediate rise of the clients separated out (by {_RISE:g} points within {_ROUNDS_OF_RISE} rounds, '
       'in their mean)', '25% for all of them', _in('rise', _first_rise, _RISE),
     ),
-    claim('All clusters are the planted groups', 'said in words', (claims.answer(row, _recovered),)),
+    claim('All clusters are the planted groups', 'said in words', (claims.answer(row, claims.are_groups('group')),)),
     claim(
       f'Similarity within the final clusters drops to close to zero (mean of each cluster within ±{_ZERO:g})', 'close to zero',
       _in('similarity', _similarity_left, -_ZERO, _ZERO, lambda v: f'{v:.2f}'.replace('-', '−')),
@@ -154,7 +153,7 @@ def _splits() -> tuple[Claim, ...]:
     of = (
       ('clients that agree (IID, skewed labels) stay in one cluster, in every run', 'section 2',
        tuple(claims.answer(row.name, _in_one_cluster) for row in alike)),
-      ('planted groups are found exactly, in every run', 'section 2', tuple(claims.answer(row.name, _recovered) for row in apart)),
+      ('planted groups are found exactly, in every run', 'section 2', tuple(claims.answer(row.name, claims.are_groups('group')) for row in apart)),
       (f'clients of planted groups do better than with FedAvg, in every row (by {units.EQUIVALENT:g} points)', 'section 5', gains),
     )  # fmt: skip
     found += [

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tff_cluster.experiment.config import PERSONALIZED
+from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
 from tff_cluster.report.figures import base
 from tff_cluster.scorecard.intervals import Interval
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Words and marker of each of contenders.KINDS.
 KINDS = {
-  'fedavg': ('FedAvg without clusters', '*'),
+  'fedavg': (FEDAVG, '*'),
   'local': (PERSONALIZED['local'], 'X'),
   'fine_tuning': (PERSONALIZED['fine_tuning'], 'P'),
   'ditto': (PERSONALIZED['ditto'], 'v'),

@@ -53,7 +53,10 @@ def make_alarms(contenders: Sequence[Contender], statistics: Statistics, runs: R
       'More than half of the clusters have a single client',
       lambda run: 2 * run.singletons > run.num_clusters,
     ),
-    ('Models ended without clients', lambda run: run.alternation is not None and run.alternation.collapsed),
+    (
+      'Models ended without clients',
+      lambda run: run.alternation is not None and run.alternation.empty_models > 0,
+    ),
   ):
     named = [
       f'{contender.name} ({_of_seeds(count, contender)})'

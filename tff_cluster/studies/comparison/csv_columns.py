@@ -13,9 +13,9 @@ import numpy as np
 
 from tff_cluster.base.cost import Cost
 from tff_cluster.clustering.membership_history import Alternated
-from tff_cluster.experiment.config import PERSONALIZED
+from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
 from tff_cluster.scorecard import paired_statistics
-from tff_cluster.scorecard.contenders import FEDAVG, ROUNDS, Contender, Measured
+from tff_cluster.scorecard.contenders import ROUNDS, Contender, Measured
 from tff_cluster.scorecard.intervals import SAME
 
 
@@ -42,9 +42,8 @@ class Line:
     return self.run.alternation
 
   def found(self, score: str) -> float | None:
-    """Returns a score (clustering/recovery.py) against the first of the planted groups; None without clusters or groups."""
-    scores = next(iter(self.run.recovery.values()), None)
-    return None if scores is None else getattr(scores, score)
+    """Returns a score (clustering/recovery.py) as it is against the first of the planted groups; None without clusters or groups."""
+    return None if self.run.found is None else getattr(self.run.found, score)
 
   @property
   def accuracy(self) -> np.ndarray:
@@ -131,12 +130,12 @@ _AFTER_RULES = (
   ),
   Column(
     'collapsed',
-    'of a method that alternates with training: 1 where a model ended without clients, else 0',
+    'of a method that alternates with training: 1 where a model ended without clients, or all clients with one model, else 0',
     lambda line: line.alternation and int(line.alternation.collapsed),
   ),
   Column(
     'empty_models',
-    'likewise: how many ended so',
+    'likewise: how many models ended without clients',
     lambda line: line.alternation and line.alternation.empty_models,
   ),
   Column(

@@ -8,14 +8,13 @@ import numpy as np
 
 from tff_cluster.base import seeding
 from tff_cluster.base.words import percent
-from tff_cluster.clustering import overlap_dial
 from tff_cluster.experiment import results as results_lib
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.experiment.result_parts import Sides
 from tff_cluster.report.malicious_section import attack_words, isolation_words
 from tff_cluster.report.pages import Section, Table
-from tff_cluster.scorecard import identical_clusterings
-from tff_cluster.scorecard.contenders import FEDAVG, Runs
+from tff_cluster.scorecard.contenders import Contender, Runs
 from tff_cluster.scorecard.intervals import Interval, cautious_interval
 from tff_cluster.scorecard.paired_statistics import Difference
 from tff_cluster.studies.comparison import sections
@@ -44,11 +43,12 @@ class Harm:
   dropped: tuple[int, ...]
 
 
-def measure(runs: Runs, samples: int = 10_000) -> list[Harm]:
-  """Returns FedAvg and each clustering but positions of the overlap dial; nothing unless every run has both kinds of clients.
+def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) -> list[Harm]:
+  """Returns FedAvg and each clustering among the contenders; nothing unless every run has both kinds of clients.
 
   Args:
     runs: Seed and results of finished runs, by ascending seed, see contenders.checked.
+    contenders: Those of the runs.
     samples: Bootstrap samples of an interval.
   """
   about = [results.malicious for _, results in runs if results.malicious is not None]
@@ -89,27 +89,14 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Harm]:
   honest = [~mask for mask in masks]
   baselines = [results.baseline.evaluation for _, results in runs]
   references = of_clients(baselines, honest)
-  contenders = [harm(FEDAVG, False, baselines, [a.baseline for a in about])]
-  for same in _identical(runs):
-    clusterings = [runs[0][1].clusterings[position] for position in same]
-    evaluations = [results_lib.own(results.clusterings[same[0]]) for _, results in runs]
-    found = [a.clusterings[clusterings[0].label] for a in about]
-    is_oracle = all(clustering.kind == 'oracle' for clustering in clusterings)
-    contenders.append(
-      harm(identical_clusterings.joined(c.label for c in clusterings), is_oracle, evaluations, found)
-    )
-  return contenders
-
-
-def _identical(runs: Runs) -> list[list[int]]:
-  """Returns the positions of all clusterings but those of the dial, identical ones together."""
-  every = [[results.clusterings[i] for _, results in runs] for i in range(len(runs[0][1].clusterings))]
-  chosen = [i for i, found in enumerate(every) if not overlap_dial.is_position(found[0].label)]
-  keys = [
-    tuple((identical_clusterings.memberships(c), tuple(results_lib.own(c).client_accuracy)) for c in every[i])
-    for i in chosen
-  ]
-  return identical_clusterings.grouped(chosen, keys)
+  harms = [harm(FEDAVG, False, baselines, [a.baseline for a in about])]
+  for contender in contenders:
+    if contender.is_clustering:
+      label = contender.each[0].name
+      evaluations = [results_lib.own(results.clustering(label)) for _, results in runs]
+      found = [a.clusterings[label] for a in about]
+      harms.append(harm(contender.name, contender.kind == 'oracle', evaluations, found))
+  return harms
 
 
 def section(found: Sequence[Harm], runs: Runs) -> Section | None:

@@ -1,20 +1,20 @@
 """New clients in a comparison: whether the clusters that they are assigned to serve them better than FedAvg's model."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tff_cluster.base import seeding
 from tff_cluster.base.words import percent, score, signed
-from tff_cluster.clustering import overlap_dial
-from tff_cluster.clustering.recovery import Recovery
+from tff_cluster.clustering.recovery import summed_up
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.report.new_clients_section import NewClients, read_new_clients
 from tff_cluster.report.pages import Section, Table
-from tff_cluster.scorecard import paired_verdicts
+from tff_cluster.scorecard import identical_clusterings, paired_verdicts
 from tff_cluster.scorecard.claims import Finding
-from tff_cluster.scorecard.contenders import FEDAVG, ROUNDS, Runs
+from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs
 from tff_cluster.scorecard.intervals import Interval, cautious_interval
 from tff_cluster.scorecard.paired_statistics import Difference
 from tff_cluster.studies.comparison import sections
@@ -26,7 +26,8 @@ class Joining:
   """New clients under one clustering, over all seeds.
 
   Attributes:
-    name: Label of the clustering.
+    name: Label of the clustering; of identical ones to which new clients are assigned alike all their labels, see identical.joined.
+    is_oracle: Whether the clusters are the planted groups and nothing else.
     runs: One a seed, by ascending seed.
     accuracy: Mean accuracy, with its 95% interval over seeds and clients.
     over_fedavg: Against the model of FedAvg without clusters, of the same new client under the same seed.
@@ -34,17 +35,19 @@ class Joining:
   """
 
   name: str
+  is_oracle: bool
   runs: tuple[NewClients, ...]
   accuracy: Interval
   over_fedavg: Difference
   regret: Interval
 
 
-def measure(runs: Runs, samples: int = 10_000) -> list[Joining]:
-  """Returns one entry for each clustering but positions of the overlap dial; none where the runs have no new clients.
+def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) -> list[Joining]:
+  """Returns one entry for each clustering among the contenders; none where the runs have no new clients.
 
   Args:
     runs: Seed and results of finished runs, by ascending seed, see contenders.checked.
+    contenders: Those of the runs. What is one contender is one entry, unless its clusterings assign new clients otherwise.
     samples: Bootstrap samples of an interval.
   """
   if any(results.new_clients is None for _, results in runs):
@@ -55,15 +58,16 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Joining]:
     return cautious_interval(values, seeding.generator(runs[0][0], 'comparison of new clients'), samples)
 
   found = []
-  for position, clustering in enumerate(runs[0][1].clusterings):
-    if overlap_dial.is_position(clustering.label):
-      continue
-    of_runs = tuple(read_new_clients(results, results.clusterings[position]) for _, results in runs)
+  for same in (
+    same for contender in contenders if contender.is_clustering for same in _alike(contender, runs)
+  ):
+    of_runs = tuple(read_new_clients(results, results.clustering(same[0].name)) for _, results in runs)
     gains = [new.own - new.fedavg for new in of_runs]
     difference = Difference.of(gains, interval(gains))
     found.append(
       Joining(
-        clustering.label,
+        identical_clusterings.joined(part.name for part in same),
+        all(part.kind == 'oracle' for part in same),
         of_runs,
         interval([new.own for new in of_runs]),
         difference,
@@ -73,22 +77,38 @@ def measure(runs: Runs, samples: int = 10_000) -> list[Joining]:
   return found
 
 
+def _alike(contender: Contender, runs: Runs) -> list[list[Contender]]:
+  """Returns the clusterings that a contender stands for, together those under which new clients fare alike in every seed."""
+
+  def fate(part: Contender) -> Hashable:
+    every = (results.clustering(part.name).new_clients for _, results in runs)
+    return tuple((str(new.assigned), str(new.client_accuracy)) for new in every if new is not None)
+
+  return identical_clusterings.grouped(contender.each, [fate(part) for part in contender.each])
+
+
 def make_checks(found: Sequence[Joining]) -> list[Check]:
-  """Returns for each clustering whether it helps new clients, against FedAvg's model; all are judged together."""
+  """Returns for each clustering whether it helps new clients, against FedAvg's model; planted groups are judged by themselves."""
+  families = [[joining for joining in found if joining.is_oracle == planted] for planted in (False, True)]
+  verdicts = {
+    joining.name: verdict
+    for family in families
+    for joining, verdict in zip(
+      family, paired_verdicts.judge([joining.over_fedavg for joining in family]), strict=True
+    )
+  }
   return [
     Check(
       f'The clusters that {joining.name} assigns a new client to, against FedAvg’s model',
       'new clients',
       (ROUNDS,),
       Finding(
-        verdict,
+        verdicts[joining.name],
         joining.over_fedavg.words,
         f'{percent(joining.over_fedavg.harmed)} of the new clients are worse off than with FedAvg',
       ),
     )
-    for joining, verdict in zip(
-      found, paired_verdicts.judge([joining.over_fedavg for joining in found]), strict=True
-    )
+    for joining in found
   ]
 
 
@@ -109,7 +129,7 @@ def section(found: Sequence[Joining]) -> Section | None:
         sections.mean_cell(joining.regret, _points),
         _points(max(float(new.regret.max()) for new in runs)),
         f'{np.mean([new.memberships for new in runs]):.1f}',
-        *(_mean_recovery([new.recovery[name] for new in runs]) for name in truths),
+        *(_mean_recovery(runs, name) for name in truths),
     ))  # fmt: skip
   header = (
       '', 'accuracy', 'against FedAvg', 'harmed', 'in hindsight', 'regret', 'worst', 'clusters',
@@ -156,7 +176,7 @@ def _points(share: float) -> str:
   return signed(100.0 * share)
 
 
-def _mean_recovery(found: Sequence[Recovery]) -> str:
-  """Returns the mean over seeds of ARI, or of Omega where clusters or groups overlap under any seed."""
-  measure = 'Omega' if any(scores.ari is None for scores in found) else 'ARI'
-  return f'{score(float(np.mean([getattr(scores, measure.lower()) for scores in found])))} ({measure})'
+def _mean_recovery(runs: Sequence[NewClients], truth: str) -> str:
+  """Returns the mean over seeds of the score that tells how well planted groups were found under all of them."""
+  measure, values = summed_up([new.recovery[truth] for new in runs], [new.truths[truth] for new in runs])
+  return f'{score(float(np.mean(values)))} ({measure})'

@@ -58,8 +58,8 @@ def write(
   found = paired_statistics.measure(rows, target_accuracy)
   dial = dials.read_dial(ordered, rows, target_accuracy)
   form = verdicts.planted_form(ordered)
-  joining = new_clients.measure(ordered)
-  harm = malicious.measure(ordered)
+  joining = new_clients.measure(ordered, rows)
+  harm = malicious.measure(ordered, rows)
   checks = [*verdicts.make_checks(found, form), *new_clients.make_checks(joining)]
   told = [*([caution(ordered[0][1])] if harm else []), *alarms.make_alarms(rows, found, ordered)]
   shown_lines = summary.of_comparison(rows, found)

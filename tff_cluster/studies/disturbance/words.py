@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Container
 from typing import NamedTuple
 
-from tff_cluster.base.words import score, size
+from tff_cluster.base.words import capital, score, size
 from tff_cluster.studies.disturbance.document import NEAREST, NOISE, RANDOM, Document, HalfLost
 
 DISTURBANCES = {
@@ -49,7 +49,7 @@ def epsilon_words(epsilon: float | None) -> str:
 def loss_words(line: HalfLost, name: Names) -> str:
   """Returns where a clustering of this name has lost half of its score, as a sentence."""
   disturbance, kept, lost = line.disturbance, line.kept, line.lost
-  start = f'{_capital(name.full)}, {DISTURBANCES[disturbance]}:'
+  start = f'{capital(name.full)}, {DISTURBANCES[disturbance]}:'
   full = score(line.undisturbed)
   if lost is None:
     if kept is None:
@@ -117,7 +117,3 @@ def _kept(document: Document, disturbances: Container[str]) -> list[tuple[float,
     for line in document.half_lost
     if line.disturbance in disturbances and line.kept is not None
   ]
-
-
-def _capital(text: str) -> str:
-  return text[:1].upper() + text[1:]

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.environment import describe_environment
+from tff_cluster.base.environment import describe_environment, machines
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import results as results_lib
-from tff_cluster.experiment.config import PLACES
+from tff_cluster.experiment.config import FEDAVG, PLACES
 from tff_cluster.experiment.results import Results
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
-from tff_cluster.scorecard.contenders import FEDAVG
 from tff_cluster.scorecard.identical_clusterings import JOINT
 from tff_cluster.scorecard.paired_statistics import worst_decile
 from tff_cluster.scorecard.published import PAPER
@@ -211,8 +210,8 @@ def _of_reproduction(folder: Path) -> Made:
     made = _provenance(toy.title, [], published={toy.name: []}, scale='toy')
     # It takes seconds and leaves no environment.json: the checkout that keeps it is taken for the one that ran it.
     here = describe_environment()
-    machine, date = f'{here.machine}, {here.cores} cores', here.started[:10]
-    told = dataclasses.replace(made, seeds=[0], commit=here.commit, machine=machine, date=date)
+    date = here.started[:10]
+    told = dataclasses.replace(made, seeds=[0], commit=here.commit, machine=machines([here]), date=date)
     return Made(told, texts)
   published = catalogue.PUBLISHED.get('/'.join(folder.parts[-3:-1]))
   if published is None or folder.name not in (PAPER.name, published.small.name, 'small'):
@@ -282,7 +281,7 @@ def _provenance(
     engine=min((each.engine for each in environments), default=0),
     origin=ORIGIN,
     commit=', '.join(dict.fromkeys(c for each in environments for c in each.commit.split(', ') if c)),
-    machine='; '.join(dict.fromkeys(f'{each.machine}, {each.cores} cores' for each in environments)),
+    machine=machines(environments),
     date=min((each.started[:10] for each in environments), default=''),
     minutes=round(sum(time.seconds for each in results for time in each.timing) / 60, 1) if results else None,
     schema=max((each.schema for each in results), default=None),

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base.words import interval_points, percent, plural, score, series
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.report import first_screen, pages
 from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture, save_drawn
-from tff_cluster.scorecard.contenders import BUDGETS, FEDAVG, ROUNDS, Runs
+from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Runs
 from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.studies.comparison import answer, csv_columns
 from tff_cluster.studies.league import figure, standings
@@ -137,7 +138,7 @@ def _answer(league: League, picture: Picture) -> Section:
     f'Ranks are by mean client accuracy at equal rounds, 1 for the best; intervals are over {plural(len(league.seeds), "seed")}. '
     'Helped, harmed and not shown count settings by the side of zero of the 95% interval of the difference to FedAvg without clusters, '
     'which is not corrected for the number of methods. '
-    'Groups found is the mean Omega index over settings with planted groups, cost the mean over settings of the client-rounds.'
+    'Groups found is the mean Omega index over settings with planted groups whose members tell them apart, cost the mean over settings of the client-rounds.'
   )
   return first_screen.section(
     headline(league, ROUNDS),
@@ -208,8 +209,9 @@ def _lines(setting: standings.InSetting, budgets: Sequence[str]) -> Iterator[lis
       if budget not in setting.statistics.summaries:
         continue
       summary, gain = setting.summary(name, budget), setting.summary(name, budget).over_fedavg
-      scores = [next(iter(run.recovery.values()), None) for run in part.runs]
-      known = [score for score in scores if score is not None]
+      known = [run.found for run in part.runs if run.found is not None]
+      omegas = [run.omega for run in part.runs if run.omega is not None]
+      matches = [run.share_match for run in part.runs if run.share_match is not None]
       ended = [run.alternation for run in part.runs if run.alternation is not None]
       costs = [run.cost[budget] for run in part.runs]
       below = (part.kind if name != FEDAVG else None, BUDGETS[budget] if len(budgets) > 1 else None)
@@ -219,7 +221,11 @@ def _lines(setting: standings.InSetting, budgets: Sequence[str]) -> Iterator[lis
         *(('', '') if gain is None else _points(gain.interval)),
         percent(summary.worst_decile),
         '' if gain is None else percent(gain.harmed),
-        f'{np.mean([score.omega for score in known]):.2f}' if known else '',
+        f'{np.mean(omegas):.2f}'
+        if omegas
+        else Cell(f'{np.mean(matches):.2f}', ('share match',))
+        if matches
+        else '',
         f'{np.mean([score.share_error for score in known]):.2f}' if known else '',
         f'{sum(each.collapsed for each in ended)} of {len(ended)}' if ended else '',
         f'{np.mean([cost.client_rounds for cost in costs]):,.0f}',

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.scorecard import contenders as contenders_lib
 from tff_cluster.scorecard import paired_statistics
-from tff_cluster.scorecard.contenders import FEDAVG, Contender, Runs
+from tff_cluster.scorecard.contenders import Contender, Runs
 from tff_cluster.scorecard.intervals import Interval, student_interval
 from tff_cluster.scorecard.paired_statistics import Difference, OnValidation, Statistics, Summary
 
@@ -57,9 +58,9 @@ class Overall:
 
   Attributes:
     above, below, unclear: Settings by the side of FedAvg's accuracy on which its interval lies.
-    omega: Mean Omega index over runs with planted groups; None where nothing is planted.
+    omega: Mean Omega index over runs with planted groups; None where nothing is planted, or every client has rows of every group.
     cost: Mean over runs of the client-rounds of Phase 2 and of finding the clusters, in those of FedAvg in Phase 2.
-    collapsed, alternating: Runs in which a method that alternates left a model without clients, of so many such runs.
+    collapsed, alternating: Runs in which a method that alternates left a model without clients, or all clients with one, of so many.
   """
 
   above: int
@@ -182,7 +183,7 @@ def overall(league: League, name: str, budget: str) -> Overall:
     for run, fedavg in zip(setting.parts[name].runs, setting.parts[FEDAVG].runs, strict=True)
   ]
   ended = [run.alternation for run, _ in pairs if run.alternation is not None]
-  omegas = [found.omega for run, _ in pairs if (found := next(iter(run.recovery.values()), None)) is not None]
+  omegas = [run.omega for run, _ in pairs if run.omega is not None]
   return Overall(
     sides.count('above'),
     sides.count('below'),

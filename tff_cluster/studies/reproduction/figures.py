@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.report.figures import base
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def curves_by_row(
       panel.clustered_after, color=base.INK, linewidth=1, label=f'clustering ({method})', gid='clustering'
     )
     # The dots lie on the line: where one cluster of everybody is FedAvg, both are seen.
-    _draw(axes, panel.baseline, 'FedAvg without clusters', base.INK, (0, (1, 1.2)), 1.8, zorder=3)
+    _draw(axes, panel.baseline, FEDAVG, base.INK, (0, (1, 1.2)), 1.8, zorder=3)
     _draw(axes, with_start(panel), method, base.colours(1)[0], '-', 2.2, zorder=2)
     axes.set_title(base.short(panel.name, 30), fontsize=11 if columns == 1 else 9.5)
     axes.grid(axis='y')

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tff_cluster.base.environment import ENGINE, machines
 from tff_cluster.report import latex, pages, scorecard_tables
 from tff_cluster.report.files import write_file, write_records
 from tff_cluster.report.pages import Section, Table
@@ -43,15 +44,32 @@ def write(
     folder: Where to.
     run_folder: A run of which the page may show pictures.
   """
-  environment = runs[0][2].environment
-  told = {
-    **facts,
+  return write_page(published, gather(runs), scale, {**facts, **about(runs)}, folder, run_folder)
+
+
+def about(runs: Runs) -> dict[str, str]:
+  """Returns what a page says of how its runs were run, earlier ones among them: by which engine, too, where that is not today's."""
+  environments = [results.environment for *_, results in runs]
+  earlier: dict[int, list[str]] = {}
+  for (rows, seed, _), environment in zip(runs, environments, strict=True):
+    if environment.engine < ENGINE:
+      earlier.setdefault(environment.engine, []).extend(f'{row.name}, seed {seed}' for row in rows)
+  older = [
+    f'{f"engine {engine}" if engine else "unknown"} ({"; ".join(earlier[engine])})'
+    for engine in sorted(earlier)
+  ]
+  begun = sorted({environment.started for environment in environments})
+  return {
     'seeds': ', '.join(str(seed) for seed in sorted({seed for _, seed, _ in runs})),
-    'machine': f'{environment.machine}, {environment.cores} cores',
-    'begun': environment.started,
+    'machine': machines(environments),
+    'begun': ' to '.join(dict.fromkeys([begun[0], begun[-1]])),
+    **(
+      {f'trained by an older engine than today’s {ENGINE}, which gives other last bits': '; '.join(older)}
+      if older
+      else {}
+    ),
     'runs': ', '.join(results.digest[:12] for *_, results in runs),
   }
-  return write_page(published, gather(runs), scale, told, folder, run_folder)
 
 
 def write_page(

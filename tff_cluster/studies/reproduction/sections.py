@@ -10,6 +10,7 @@ import numpy as np
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import SUBJECT
 from tff_cluster.base.words import plural, score, signed
+from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.experiment.measured import Cut, Experts
 from tff_cluster.report import scorecard_tables
 from tff_cluster.report.pages import Cell, Section, Table
@@ -199,7 +200,7 @@ def _experts(page: Page) -> Parts:
     return []
   header = ['right on the global test set']
   columns: list[list[str]] = []
-  names = ['FedAvg without clusters', 'best expert alone', *(rule.words for rule in rules.prediction_rules())]
+  names = [FEDAVG, 'best expert alone', *(rule.words for rule in rules.prediction_rules())]
   for name, found in known.items():
     shares = np.mean([_shares(experts) for experts in found.experts if experts is not None], axis=0)
     values = [np.mean(found.baseline_global), *(100.0 * shares)]
