@@ -11,6 +11,7 @@ import numpy as np
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import PICTURE
 from tff_cluster.base.words import plural, series
+from tff_cluster.clustering.recovery import summed_up
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.measured import History
 from tff_cluster.experiment.result_parts import Candidate, Clustering
@@ -326,12 +327,11 @@ def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
       continue
     swept = [sweeps[method, signature][count] for count in counts]
     recovery = {}
-    for truth in run.truths:
+    for truth, groups in run.truths.items():
       scores = [c.recovery[truth] for c in swept if c.recovery and truth in c.recovery]
       if len(scores) == len(swept):
-        overlap = any(s.ari is None for s in scores)
-        name = f'{"Omega" if overlap else "ARI"} with “{truth}”'
-        recovery[name] = np.array([s.omega if overlap else s.ari for s in scores], np.float64)
+        measure, values = summed_up(scores, [groups])
+        recovery[f'{measure} with “{truth}”'] = np.array(values)
     title = swept[0].title
     silhouettes = np.array([np.nan if c.silhouette is None else c.silhouette for c in swept])
     used = [
