@@ -106,7 +106,7 @@ def test_make_and_ci_install_from_the_lock_with_hashes_and_nothing_else():
   ]
   # CI begins with none, so that what was installed by hand does not hide a missing line of the lock.
   script = (ROOT / '.ci/run').read_text()
-  assert script.index('rm -rf .venv') < script.index('make check') < script.index('make test')
+  assert script.index('rm -rf .venv') < script.index('check docs-check site') < script.index('make test')
 
 
 @pytest.mark.parametrize('lock', ['requirements.lock', 'requirements-site.lock'])
