@@ -3,8 +3,9 @@
   python -m phases.store --store_dir=runs/store
   python -m phases.store --store_dir=runs/store --prune_unused_days=30
 
-An artifact is a trajectory of federated averaging, the signatures of all clients, the start of a cluster, the similarities
-of its clients' updates or what models score on a global test set, named by a digest of what determines it. What is
+An artifact is a trajectory of federated averaging, the rounds of a method that alternates, the signatures of all clients, the start
+of a cluster, the similarities of its clients' updates, what models score on a global test set or on clients' rows, or that a model
+was compared with Keras, named by a digest of what determines it. What is
 pruned is made again when it is asked for.
 """
 

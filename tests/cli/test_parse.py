@@ -203,6 +203,8 @@ def test_code_that_a_config_file_names_is_run_only_where_it_is_allowed(
   code, found = read(f'--config_file={path}', '--allow_imports')
   assert code == 0 and found == ExperimentConfig.from_json(content)
   assert read(f'--config_file={path}', '--noallow_imports')[0] == 2
+  assert read('--output_dir=x', '--allow_imports')[0] == 2
+  assert '--allow_imports does not apply without --config_file' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

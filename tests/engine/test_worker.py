@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent import futures
 
 import pytest
 
@@ -71,6 +72,22 @@ def test_a_worker_that_never_serves_is_given_up_in_time_and_ended(binary):
     worker_lib.wait_until_serving(started, 0.8)
   assert time.monotonic() - begun < 5
   assert gone(started.process.pid)
+
+
+def test_a_worker_outlives_the_thread_that_starts_it_and_not_its_end(binary):
+  binary('exec sleep 60')
+
+  def started():
+    found = worker_lib.start(1)
+    assert found._meet(20)  # From here on the kernel ends it with the thread that made it.
+    return found
+
+  with futures.ThreadPoolExecutor(1) as pool:
+    found = pool.submit(started).result()
+  time.sleep(0.3)
+  assert found.alive
+  found.stop()
+  assert gone(found.process.pid)
 
 
 def told(binary, clients):

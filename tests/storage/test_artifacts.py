@@ -215,3 +215,13 @@ def test_who_waits_for_an_artifact_can_be_interrupted(shelf):
       waiter.wait(timeout=0.3)
     waiter.send_signal(signal.SIGINT)
     assert 'KeyboardInterrupt' in waiter.communicate(timeout=30)[1]
+
+
+def test_what_a_run_removes_while_a_store_is_listed_is_passed_over(shelf, monkeypatch):
+  shelf.artifact('fedavg', DETERMINANTS)
+  (artifact,) = shelf.artifacts()
+  known = artifacts._own_files
+  monkeypatch.setattr(artifacts, '_own_files', lambda folder: [*known(folder), folder / 'latest_00009.npz'])
+  assert shelf.artifacts() == [artifact]
+  monkeypatch.setattr(artifacts, '_content', lambda folder: folder.with_name('gone').stat())
+  assert shelf.artifacts() == []

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from tff_cluster.base.errors import InputError, argument, shown
 
 _Section = TypeVar('_Section')
-# Flags take 18 digits at most (tff_cluster/cli/flags.py); so do files.
+# Flags take 18 digits at most; so do files.
 _BELOW = 10**18
 _BOOLEANS = {'true': True, 'false': False}
 _KINDS = {bool: 'true or false', int: 'int', float: 'float', str: 'text'}

@@ -53,6 +53,8 @@ def experiment_config_from_flags() -> config.ExperimentConfig:
     if not places:
       return there
     return dataclasses.replace(there, data=dataclasses.replace(there.data, **places)).validated()
+  if section_from_flags(flags.RunOptions).allow_imports:
+    raise InputError('--allow_imports does not apply without --config_file, whose modules it allows to run')
   return config.ExperimentConfig(
     data=section_from_flags(config.DataConfig),
     training=section_from_flags(config.TrainingConfig),

@@ -19,7 +19,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent import futures
 from typing import IO
 
 from tff_cluster.base.errors import EnvironmentFault, argument
@@ -67,6 +69,7 @@ class Worker:
   clients_in_parallel: int
   log: IO[bytes]
   _control: socket.socket
+  _stopped: threading.Event
   private: bool = dataclasses.field(default=False, init=False)
   port: int = dataclasses.field(default=0, init=False)
   _sockets: list[socket.socket] = dataclasses.field(default_factory=list, init=False)
@@ -103,6 +106,7 @@ class Worker:
       self.process.kill()
     with contextlib.suppress(subprocess.TimeoutExpired):
       self.process.wait(timeout=10)
+    self._stopped.set()
     for each in (self._control, *self._sockets):
       each.close()
     atexit.unregister(self.stop)
@@ -132,15 +136,14 @@ class Worker:
     return True
 
 
-def start(clients_in_parallel: int, private: bool = True, onednn: bool = True) -> Worker:
+def start(clients_in_parallel: int, onednn: bool = True) -> Worker:
   """Starts a worker on this machine, without waiting until it serves.
 
-  Call it from a thread that outlives the worker: the kernel ends the child with the thread that started it.
+  It gets a network of its own where the system allows that. Otherwise it listens on all interfaces of the network that this
+  process lives in.
 
   Args:
     clients_in_parallel: How many clients it works on at the same time.
-    private: Whether it gets a network of its own where the system allows that. Otherwise it listens on all interfaces
-      of the network that this process lives in.
     onednn: Whether it uses oneDNN's kernels. Without them its bits are others.
 
   Raises:
@@ -150,23 +153,37 @@ def start(clients_in_parallel: int, private: bool = True, onednn: bool = True) -
   log = tempfile.TemporaryFile()  # noqa: SIM115 (the worker outlives this function)
   ours, control = socket.socketpair()
   arguments = [
-      sys.executable, '-I', '-S', str(_LAUNCHER), str(os.getpid()), str(control.fileno()), str(int(private)),
-      str(binary), f'--max_concurrent_computation_calls={clients_in_parallel}',
+      sys.executable, '-I', '-S', str(_LAUNCHER), str(os.getpid()), str(control.fileno()), str(binary),
+      f'--max_concurrent_computation_calls={clients_in_parallel}',
   ]  # fmt: skip
   # Threads that run whole ops: more than one a client contend with each other, a single one serves one client only.
   inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NUMERIC_PREFIXES)}
   environment = inherited | _ENVIRONMENT | {'TF_NUM_INTEROP_THREADS': str(max(clients_in_parallel, 2))}
   environment['TF_ENABLE_ONEDNN_OPTS'] = str(int(onednn))
+  begun: futures.Future[subprocess.Popen] = futures.Future()
+  stopped = threading.Event()
+
+  def parent() -> None:
+    try:
+      process = subprocess.Popen(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        env=environment,
+        pass_fds=(control.fileno(),),
+      )
+    except BaseException as error:
+      begun.set_exception(error)
+    else:
+      begun.set_result(process)
+      stopped.wait()
+
+  # The kernel ends a child with the thread that started it, and a caller's may end before.
+  threading.Thread(target=parent, name='parent of a worker', daemon=True).start()
   with control:
-    process = subprocess.Popen(
-      arguments,
-      stdin=subprocess.DEVNULL,
-      stdout=log,
-      stderr=log,
-      env=environment,
-      pass_fds=(control.fileno(),),
-    )
-  worker = Worker(process, clients_in_parallel, log, ours)
+    process = begun.result()
+  worker = Worker(process, clients_in_parallel, log, ours, stopped)
   atexit.register(worker.stop)
   return worker
 

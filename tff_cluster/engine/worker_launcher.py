@@ -54,13 +54,13 @@ def _free_port() -> int:
 
 
 def main() -> None:
-  """Runs `worker_launcher.py PARENT CONTROL PRIVATE BINARY ARGUMENT...`.
+  """Runs `worker_launcher.py PARENT CONTROL BINARY ARGUMENT...`.
 
-  PARENT is the process that started this one, CONTROL the descriptor of a Unix socket to it, PRIVATE 1 for a network of
-  its own and 0 for that of the parent. The parent is sent a JSON object {private, port}, and sockets of a private network.
+  PARENT is the process that started this one, CONTROL the descriptor of a Unix socket to it. The parent is sent a JSON object
+  {private, port}, and sockets of a private network where the system allows one.
   """
-  parent, descriptor, wanted = map(int, sys.argv[1:4])
-  private = bool(wanted) and enter_private_network()
+  parent, descriptor = map(int, sys.argv[1:3])
+  private = enter_private_network()
   # Not before: the kernel may forget it when a process changes its rights.
   end_with(parent)
   port = _PRIVATE_PORT if private else _free_port()
@@ -68,7 +68,7 @@ def main() -> None:
   told = json.dumps({'private': private, 'port': port}).encode()
   with socket.socket(fileno=descriptor) as control:
     socket.send_fds(control, [told], [each.fileno() for each in sockets])
-  os.execv(sys.argv[4], [*sys.argv[4:], f'--port={port}'])
+  os.execv(sys.argv[3], [*sys.argv[3:], f'--port={port}'])
 
 
 if __name__ == '__main__':

@@ -34,7 +34,7 @@ PROCESS = 900_000_000
 # known what holds the last; neither clusters side by side nor garbage of Python or this process's arenas do.
 _COPIES_A_CLIENT, _COPIES_A_CLUSTER, _COPIES = 14, 6, 110
 _BATCH = 250
-_MESSAGE_BYTES = 400_000_000
+_MESSAGE_BYTES = 400_000_000  # That of engine/jobs.py, which can import TensorFlow.
 _GB = 1e9
 # Bytes of FedAvg's models that Ditto keeps in memory, to which all clients are pulled in turn; the others it reads again.
 PULLED_TO_BYTES = 200_000_000

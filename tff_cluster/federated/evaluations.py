@@ -53,7 +53,7 @@ def build_row_losses(model: client_work_lib.Model, batch_size: int = 100) -> tff
   )
   data_type = _rows_type(model)
 
-  # A call, not inlined, as in client_work.sgd_step.
+  # A call, not inlined, as the training steps of client_work.
   @functools.partial(
     tf.function, autograph=False, reduce_retracing=True, experimental_attributes={'_noinline': True}
   )

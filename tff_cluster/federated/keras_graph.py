@@ -57,7 +57,7 @@ class KerasGraph:
     with aside.as_default(), tf.variable_creator_scope(lambda _, **options: waiting.pop(0)):
       copy = tf.keras.models.clone_model(self.keras_model)
     for layer in copy._flatten_layers():
-      # Written out instead of FusedBatchNorm: see _UNSAFE in client_work.
+      # Written out instead of FusedBatchNorm: see graph_operations.
       if isinstance(layer, tf.keras.layers.LayerNormalization):
         layer._fused = False
     if seed is not None:

@@ -154,9 +154,9 @@ class Store:
     """Returns what the store holds, the largest first."""
     found = []
     for folder in sorted(path for path in self.root.glob('*-*') if _is_artifact(path)):
-      size = sum(path.stat().st_size for path in _own_files(folder))
-      used = (folder / _DESCRIBED).stat().st_mtime
-      found.append(Artifact(folder, folder.name.rpartition('-')[0], _content(folder), size, used))
+      with contextlib.suppress(FileNotFoundError):  # Another process has removed it meanwhile.
+        used = (folder / _DESCRIBED).stat().st_mtime
+        found.append(Artifact(folder, folder.name.rpartition('-')[0], _content(folder), _size(folder), used))
     return sorted(found, key=lambda artifact: (-artifact.size, artifact.folder.name))
 
   def sweep(self) -> None:
@@ -169,10 +169,11 @@ class Store:
   def finish_removals(self) -> None:
     """Removes what is left of artifacts whose removal was killed."""
     for doomed in self.root.glob(f'{_DOOMED}*'):
-      if _NAME.fullmatch(doomed.name.removeprefix(_DOOMED)) and _is_own_folder(doomed):
-        with _locked_if_free(doomed) as is_free:
-          if is_free:  # Else another process removes it.
-            _empty_out(doomed)
+      with contextlib.suppress(FileNotFoundError):  # Another process has done so.
+        if _NAME.fullmatch(doomed.name.removeprefix(_DOOMED)) and _is_own_folder(doomed):
+          with _locked_if_free(doomed) as is_free:
+            if is_free:  # Else another process removes it.
+              _empty_out(doomed)
 
   def remove(self, artifact: Artifact) -> bool:
     """Removes an artifact and returns True; leaves it and returns False while another process works on it.
@@ -228,6 +229,15 @@ def _own_files(folder: pathlib.Path) -> list[pathlib.Path]:
     and path.is_file()
     and not path.is_symlink()
   ]
+
+
+def _size(folder: pathlib.Path) -> int:
+  """Returns the bytes of our files in a folder; a run that works on it removes some meanwhile."""
+  found = 0
+  for path in _own_files(folder):
+    with contextlib.suppress(FileNotFoundError):
+      found += path.stat().st_size
+  return found
 
 
 def _empty_out(folder: pathlib.Path) -> None:
