@@ -26,7 +26,7 @@ class Joining:
   """New clients under one clustering, over all seeds.
 
   Attributes:
-    name: Label of the clustering; of identical ones to which new clients are assigned alike all their labels, see identical.joined.
+    name: Label of the clustering; of identical ones to which new clients are assigned alike all their labels, see identical_clusterings.joined.
     is_oracle: Whether the clusters are the planted groups and nothing else.
     runs: One a seed, by ascending seed.
     accuracy: Mean accuracy, with its 95% interval over seeds and clients.
