@@ -1,8 +1,9 @@
 """A Dask cluster on loopback whose clients only sleep: the scheduler is a process, workers are threads of a few others.
 
-  python -m benchmarks.sleeping_cluster scheduler
-  python -m benchmarks.sleeping_cluster workers --address=tcp://127.0.0.1:PORT --count=100
+  python -m benchmarks.sleeping_cluster PARENT scheduler
+  python -m benchmarks.sleeping_cluster PARENT workers --address=tcp://127.0.0.1:PORT --count=100
 
+PARENT is the process that started it, with which it ends.
 A task sleeps `shared.values[0]` seconds for each of its clients, one after the other, and gives what `shared.values[1]` is.
 """
 
@@ -10,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
+import os
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ from typing import Any
 import psutil
 
 from benchmarks import common
+from tff_cluster.engine import worker_launcher
 
 # What Dask does in every worker for its dashboard, which would be done on as many machines, and not on this one.
 _QUIET = {
@@ -71,7 +74,7 @@ def work(shared: Any, rows: Sequence[Any], beside: Sequence[Any]) -> Any:
 
 def _program(opened: contextlib.ExitStack, *arguments: str) -> subprocess.Popen[str]:
   process = subprocess.Popen(
-    [sys.executable, '-m', 'benchmarks.sleeping_cluster', *arguments],
+    [sys.executable, '-m', 'benchmarks.sleeping_cluster', str(os.getpid()), *arguments],
     cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
   )  # fmt: skip
   opened.callback(process.wait)
@@ -109,10 +112,12 @@ def main() -> int:
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
   )
+  parser.add_argument('parent', type=int, help='process that started this one')
   parser.add_argument('role', choices=('scheduler', 'workers'))
   parser.add_argument('--address', help='of the scheduler')
   parser.add_argument('--count', type=int, default=1, help='of workers; default: %(default)s')
   flags = parser.parse_args()
+  worker_launcher.end_with(flags.parent)
   asyncio.run(_schedule() if flags.role == 'scheduler' else _serve(flags.address, flags.count))
   return 0
 

@@ -132,6 +132,28 @@ def test_characters_of_shakespeare_say_what_tff_says_they_say(monkeypatch, tmp_p
   np.testing.assert_array_equal(source.test_x, source.train_x)
 
 
+def test_a_download_removes_what_a_killed_one_left_and_not_what_another_is_at(monkeypatch, tmp_path):
+  monkeypatch.setattr(downloads, 'unreachable', lambda url: None)
+  (tmp_path / '.download-killed').mkdir()
+  (tmp_path / '.download-killed' / 'half').write_bytes(b'x')
+
+  def slow(cache_dir):
+    seen.append({path.name for path in tmp_path.iterdir()})
+    if len(seen) == 1:
+      with pytest.raises(EnvironmentFault):
+        DATABASE.download(slow, str(tmp_path))  # Another program, at the same time.
+      seen.append({path.name for path in tmp_path.iterdir()})
+    raise OSError('cut off')
+
+  seen = []
+  with pytest.raises(EnvironmentFault, match='cut off'):
+    DATABASE.download(slow, str(tmp_path))
+  first, both, after = seen
+  assert len(first) == 1 and '.download-killed' not in first
+  assert first < both and after == first
+  assert list(tmp_path.iterdir()) == []
+
+
 def test_a_broken_download_leaves_no_database_behind(monkeypatch, tmp_path):
   monkeypatch.setattr(downloads, 'unreachable', lambda url: None)
 

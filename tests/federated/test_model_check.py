@@ -9,6 +9,7 @@ import pytest
 from tests.federated import user_layers
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.engine import machine as machine_lib
 
 pytestmark = pytest.mark.tensorflow
 SHAPE = user_layers.VECTOR
@@ -56,6 +57,16 @@ def branching(keras):
       return inputs - 1.0
 
   return Branching()
+
+
+def test_its_workers_have_the_patience_of_the_machine(rows):
+  from tff_cluster.federated import client_work, model_check
+
+  make = made_of(dense, last)
+  model = client_work.model_from_keras(make(), np.float32)
+  hasty = machine_lib.Machine(worker_start_timeout_secs=1e-3)
+  with pytest.raises(EnvironmentFault, match=r'did not come up within 0\.001 s'):
+    model_check.check(make, model, *rows, machine=hasty)
 
 
 def test_a_model_that_is_right_passes_on_one_row(rows):

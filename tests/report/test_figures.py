@@ -25,6 +25,7 @@ from tff_cluster.report.figures import (
   heatmaps,
   membership,
   ordering,
+  splits,
 )
 from tff_cluster.scorecard.intervals import Interval
 
@@ -161,6 +162,36 @@ def test_dendrogram_branches_have_their_clusters_colour_and_the_cut_is_drawn():
   assert any(np.allclose(line.get_ydata(), 1.0) for line in axes.lines)
 
 
+def _coloured(axes):
+  return [line.get_color() for line in axes.lines]
+
+
+def test_with_more_groups_than_colours_a_cluster_has_that_of_its_group_or_both_are_grey():
+  # Thirteen groups of one to five clients; the clusters are the groups under other numbers, but for one client.
+  groups = np.repeat(np.arange(13), np.array([1, 5, 2, 4, 1, 3, 5, 2, 4, 3, 2, 3, 5]))
+  labels = (5 * groups + 3) % 13
+  labels[0] = labels[-1]
+  matrix, truth = _matrix(labels), _matrix(groups)
+  clusters, planted, tones = ordering.matched_colours(matrix, truth)
+  assert len(planted) == len(tones) - 1 == base.MOST_COLOURS - 1
+  # Groups 0 and 4 have one client each, and of those of two clients the first stays.
+  assert set(range(13)) - set(planted) == {0, 4, 7, 10}
+  for group, place in planted.items():
+    assert clusters[int(np.argmax((matrix @ truth.T)[:, group]))] == place
+  points = np.random.default_rng(0).normal(size=(len(groups), 2))
+  figure = embedding.embedding(points, matrix, truth, 'group', 'x')
+  found, there = map(_coloured, figure.axes)
+  assert found[1:] == there[1:]
+  assert base.PALE in there
+  assert figure.axes[1].get_legend().get_texts()[-1].get_text() == '4 other groups'
+  axes = splits.accuracy_per_client(np.zeros((2, len(groups))), labels, [], None, 'x', groups).axes[0]
+  thin = _coloured(axes)[1 : len(groups)]
+  assert thin == [tones[planted[group]] if group in planted else base.GREY for group in groups[1:].tolist()]
+  tree = scipy.cluster.hierarchy.linkage(groups[:, None] + 0.01 * np.arange(len(groups))[:, None], 'single')
+  handles = dendrogram.dendrogram(tree, 0.5, labels, list(map(str, groups)), 'tree', groups).legends[0]
+  assert [text.get_text() for text in handles.get_texts()][-2:] == ['planted group 12', '4 other groups']
+
+
 @pytest.mark.parametrize('clusters', [3, 25])
 def test_embedding_draws_every_client_and_names_what_it_groups(clusters):
   matrix = _matrix(np.arange(50) % clusters)
@@ -168,7 +199,7 @@ def test_embedding_draws_every_client_and_names_what_it_groups(clusters):
   assert len(figure.axes[0].lines) == 50
   names = [t.get_text() for t in figure.axes[0].get_legend().get_texts()]
   assert len(names) == min(clusters, base.MOST_COLOURS)
-  rest = f'{clusters - base.MOST_COLOURS + 1} smaller clusters'
+  rest = f'{clusters - base.MOST_COLOURS + 1} other clusters'
   assert (names[-1] == rest) == (clusters > base.MOST_COLOURS)
 
 

@@ -1,15 +1,20 @@
 """Databases of tff.simulation.datasets: where they lie, whether they are whole, and how they are downloaded."""
 
+import contextlib
 import dataclasses
+import glob
 import os
+import pathlib
 import shutil
 import struct
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.data import downloads
+from tff_cluster.storage import files
 
+_STAGING = '.download-'
 _HOST = 'https://storage.googleapis.com/tff-datasets-public/'
 
 
@@ -66,18 +71,16 @@ class Database:
     reason = downloads.unreachable(self._url) or downloads.writable_fault(folder)
     if reason is None:
       # Beside the final place first: TFF takes any file of that name for the whole database.
-      staging = tempfile.mkdtemp(prefix='.download-', dir=folder)
       try:
-        with downloads.downloading():
-          official(cache_dir=staging)
-        self.check_whole(os.path.join(staging, self.file))
-        os.replace(os.path.join(staging, self.file), os.path.join(folder, self.file))
+        with _staging(folder) as staging:
+          with downloads.downloading():
+            official(cache_dir=staging)
+          self.check_whole(os.path.join(staging, self.file))
+          os.replace(os.path.join(staging, self.file), os.path.join(folder, self.file))
         return
       except Exception as error:
         # Network, disk and decompression errors come from several libraries, and mean the same to the user.
         reason = downloads.one_line(error)
-      finally:
-        shutil.rmtree(staging, ignore_errors=True)
     raise self._missing(folder, reason)
 
   @property
@@ -90,6 +93,21 @@ class Database:
       f'python -c "import tensorflow_federated as tff; tff.simulation.datasets.{self.name}.load_data(cache_dir={folder!r})", '
       f'or give the folder that holds {self.file} as {argument("data_dir")}'
     )
+
+
+@contextlib.contextmanager
+def _staging(folder: str) -> Iterator[str]:
+  """Yields a new folder in `folder` that ends with the block; those that killed downloads left are removed first."""
+  for left in glob.glob(os.path.join(glob.escape(folder), f'{_STAGING}*')):
+    with files.locked_if_free(pathlib.Path(left)) as is_free:
+      if is_free:
+        shutil.rmtree(left, ignore_errors=True)
+  staging = tempfile.mkdtemp(prefix=_STAGING, dir=folder)
+  try:
+    with files.locked_if_free(pathlib.Path(staging)):
+      yield staging
+  finally:
+    shutil.rmtree(staging, ignore_errors=True)
 
 
 def damaged(path: str, reason: object) -> EnvironmentFault:

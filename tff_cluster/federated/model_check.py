@@ -64,13 +64,13 @@ class _Numbers:
 class _Asked:
   """A worker of its own that computes what it is asked, one thing after the other, while this thread goes on."""
 
-  def __init__(self, clients_in_parallel: int, onednn: bool = True):
+  def __init__(self, machine: machine_lib.Machine, clients_in_parallel: int, onednn: bool = True):
     """Starts it, without waiting until it serves; see worker.start."""
     self._which = 'the worker' if onednn else 'the worker without oneDNN'
     self._worker = worker_lib.start(clients_in_parallel, onednn=onednn)
     self._thread = futures.ThreadPoolExecutor(1, 'model_check')
-    machine = dataclasses.replace(machine_lib.ONE_WORKER, worker_retries=0)
-    self._context = self._thread.submit(one_machine.LocalContext, self._worker, machine)
+    once = dataclasses.replace(machine, worker_retries=0)
+    self._context = self._thread.submit(one_machine.LocalContext, self._worker, once)
 
   def ask(
     self, function: Callable[_Arguments, _T], *arguments: _Arguments.args, **named: _Arguments.kwargs
@@ -106,6 +106,7 @@ def check(
   x: np.ndarray,
   y: np.ndarray,
   double_softmax: bool = False,
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
 ) -> None:
   """Compares a model's numbers in the worker with Keras's.
 
@@ -116,6 +117,7 @@ def check(
     x: [rows, ...], at least one row as clients have them; the first MOST_ROWS are used.
     y: int32[rows].
     double_softmax: Which loss the model was made for; see client_work.per_example_loss.
+    machine: How patient workers of this machine are.
 
   Raises:
     InputError: if they differ, with what differed.
@@ -128,7 +130,7 @@ def check(
   with contextlib.ExitStack() as open_workers:
     # All of Keras stays in this thread, and the workers come up while it is at work.
     together, alone, plain = (
-      open_workers.enter_context(contextlib.closing(_Asked(parallel, onednn)))
+      open_workers.enter_context(contextlib.closing(_Asked(machine, parallel, onednn)))
       for parallel, onednn in ((_SIDE_BY_SIDE, True), (1, True), (1, False))
     )
     _trace(computations, make, clients, double_softmax)

@@ -98,14 +98,18 @@ def _check_kind_of_rows(config: ExperimentConfig) -> None:
   )
 
 
-def check_memory(config: ExperimentConfig, population: population_lib.Population, parameters: int) -> None:
+def check_memory(
+  config: ExperimentConfig,
+  population: population_lib.Population,
+  machine: machine_lib.Machine,
+  parameters: int,
+) -> None:
   """Refuses what does not fit once clients and model are there, whoever made the model. Raises InputError."""
-  rows, cores = _outline_of(population), environment.available_cores()
-  size = memory_need.of_config(config, rows.rows, rows.row_bytes, rows.num_classes, cores)
+  size, _, activations = _size(config, _outline_of(population), machine)
   available = free_memory.available()
   # What this process has taken by now is part of what is needed.
   memory_need.check(
-    size.needed(parameters), None if available is None else available + free_memory.resident()
+    size.needed(parameters, activations), None if available is None else available + free_memory.resident()
   )
 
 

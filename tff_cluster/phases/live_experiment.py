@@ -16,6 +16,7 @@ from tff_cluster.base.types import Json, Weights
 from tff_cluster.clustering import trained as trained_lib
 from tff_cluster.data import population as population_lib
 from tff_cluster.engine import jobs, side_by_side
+from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import run_folder
 from tff_cluster.experiment.measured import Spent
@@ -83,6 +84,7 @@ class Experiment:
     new_clients: Clients that take no part in it; None where there are none.
     workers: Who has the clients work.
     at_once: Pieces of work, such as clusters, that train at the same time.
+    machine: What those workers run on, and how patient they are.
     asked, trained: Client-rounds asked for and trained so far in this process.
     spent_ahead: Seconds, and client-rounds trained, of phases whose training was done before they began (training_ahead.py).
   """
@@ -96,6 +98,7 @@ class Experiment:
     default_factory=lambda: jobs.OneMachine(side_by_side.Slots(environment.available_cores()))
   )
   at_once: int = dataclasses.field(default_factory=environment.available_cores)
+  machine: machine_lib.Machine = machine_lib.ONE_WORKER
   asked: int = 0
   trained: int = 0
   spent_ahead: dict[str, tuple[float, int]] = dataclasses.field(default_factory=dict)
@@ -144,7 +147,8 @@ class Experiment:
     from tff_cluster.federated import trainer
 
     training, computations = self.config.training, self._computations()
-    early_checks.check_memory(self.config, self.population, computations.model.num_parameters)
+    parameters = computations.model.num_parameters
+    early_checks.check_memory(self.config, self.population, self.machine, parameters)
     return trainer.Trainer(
       self.population,
       computations,
@@ -194,7 +198,8 @@ class Experiment:
 
     if (name, self.config.data) not in _checked:
       x, y = (rows[: model_check.MOST_ROWS] for rows in (self.population.train.x, self.population.train.y))
-      model_check.check(self._made_model, model, x, y, self.config.training.loss == 'double_softmax')
+      double_softmax = self.config.training.loss == 'double_softmax'
+      model_check.check(self._made_model, model, x, y, double_softmax, self.machine)
     _checked.add((name, self.config.data))
 
   @functools.cached_property

@@ -68,6 +68,7 @@ def opened(
         new,
         workers,
         workers.at_once,
+        machine,
       )
       if claim is not None and fresh:
         with claim.linked():

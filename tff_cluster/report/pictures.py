@@ -290,7 +290,8 @@ def _dendrogram(run: FinishedRun, clustering: Clustering, name: str, section: st
     yield (
         f'dendrogram_{name}', section, f'Dendrogram, {label}',
         'Each leaf is a client; branches join at the distance at which their clusters merge. The dashed line is the cut: '
-        'what hangs together below it is a cluster and has one colour, grey branches lie above.'
+        'what hangs together below it is a cluster and has one colour, grey branches lie above'
+        + (' or are of small clusters.' if len(matrix) > base.MOST_COLOURS else '.')
         + (f' The strip shows the planted groups (“{strip}”).' if groups is not None else '')
         + _left_out(count - int(clustered.sum())),
         dendrogram.dendrogram(

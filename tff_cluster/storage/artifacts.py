@@ -171,7 +171,7 @@ class Store:
     for doomed in self.root.glob(f'{_DOOMED}*'):
       with contextlib.suppress(FileNotFoundError):  # Another process has done so.
         if _NAME.fullmatch(doomed.name.removeprefix(_DOOMED)) and _is_own_folder(doomed):
-          with _locked_if_free(doomed) as is_free:
+          with files.locked_if_free(doomed) as is_free:
             if is_free:  # Else another process removes it.
               _empty_out(doomed)
 
@@ -181,7 +181,10 @@ class Store:
     It is left, too, where something lies in it that this software did not write.
     """
     folder = artifact.folder
-    with contextlib.suppress(OSError), _locked_if_free(folder) as is_free:  # It may not be locked or renamed.
+    with (
+      contextlib.suppress(OSError),
+      files.locked_if_free(folder) as is_free,
+    ):  # It may not be locked or renamed.
       if not is_free or set(folder.iterdir()) != set(_own_files(folder)):
         return False
       # Out of sight in one step: who looks for the artifact finds it whole or not at all.
@@ -269,18 +272,8 @@ def _content(folder: pathlib.Path) -> str:
   return content + (', damaged files' if any(folder.glob('*.damaged*')) else '')
 
 
-@contextlib.contextmanager
-def _locked_if_free(folder: pathlib.Path) -> Iterator[bool]:
-  """Locks an artifact for a block; yields whether it did, or another process has it locked."""
-  descriptor = os.open(folder, os.O_RDONLY)
-  try:
-    yield filelock.lock_descriptor(descriptor, blocking=False)
-  finally:
-    os.close(descriptor)
-
-
 def _is_worked_on(folder: pathlib.Path) -> bool:
   """Tells whether another process has locked an artifact just now."""
-  with contextlib.suppress(OSError), _locked_if_free(folder) as is_free:
+  with contextlib.suppress(OSError), files.locked_if_free(folder) as is_free:
     return not is_free
   return False  # It is not there yet; what else is wrong with it, who works on it finds.

@@ -164,6 +164,16 @@ def _remove_left_over(path: str) -> None:
       os.close(descriptor)
 
 
+@contextlib.contextmanager
+def locked_if_free(folder: pathlib.Path) -> Iterator[bool]:
+  """Locks a folder for a block; yields whether it did, or another process has it locked."""
+  descriptor = os.open(folder, os.O_RDONLY)
+  try:
+    yield filelock.lock_descriptor(descriptor, blocking=False)
+  finally:
+    os.close(descriptor)
+
+
 def link_file(path: pathlib.Path, other: pathlib.Path) -> None:
   """Has a new path name the content of another one too; raises OSError where the file system does not do that."""
   os.link(other, path)

@@ -38,13 +38,11 @@ def dendrogram(
   count = len(linkage) + 1
   figure = base.new_figure(9.2, 4.4)
   axes = figure.add_subplot()
-  kinds = sorted(set(labels.tolist()))
-  planted = [] if groups is None else sorted(set(groups.tolist()))
-  found = (np.array(kinds)[:, None] == labels[None, :]).astype(np.float64)
-  truth = None if groups is None else (np.array(planted)[:, None] == groups[None, :]).astype(np.float64)
-  codes = ordering.matched_kinds(found, truth)
-  tones = base.colours(max(int(codes.max()) + 1, len(planted)))
-  palette = {kind: tones[code] for kind, code in zip(kinds, codes, strict=True)}
+  kinds, found = ordering.as_membership(labels)
+  planted, truth = ([], None) if groups is None else ordering.as_membership(groups)
+  codes, group_codes, tones = ordering.matched_colours(found, truth)
+  palette = {kinds[row]: tones[code] for row, code in codes.items()}
+  strip_tones = [tones[group_codes[row]] if row in group_codes else base.PALE for row in range(len(planted))]
   shade = _node_colours(linkage, labels, palette)
   truncate = {'truncate_mode': 'lastp', 'p': _MOST_LEAVES} if count > _MOST_LEAVES else {}
   drawn = scipy.cluster.hierarchy.dendrogram(
@@ -66,19 +64,21 @@ def dendrogram(
   axes.set_title(title)
   axes.spines['bottom'].set_visible(False)
   below = 0.0
-  if groups is not None and not truncate and len(planted) <= base.MOST_COLOURS:
+  if groups is not None and not truncate:
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
     strip = axes.inset_axes((0.0, -0.055, 1.0, 0.035))
     strip.imshow(
-        np.searchsorted(planted, groups[leaves])[None, :], cmap=ListedColormap(tones[: max(len(planted), 2)]), vmin=0, aspect='auto',
-        vmax=max(len(planted) - 1, 1), interpolation='nearest', extent=(0, 10 * count, 0, 1),
+        np.searchsorted(planted, groups[leaves])[None, :], cmap=ListedColormap([*strip_tones, base.PALE]), vmin=0, aspect='auto',
+        vmax=len(planted), interpolation='nearest', extent=(0, 10 * count, 0, 1),
     )  # fmt: skip
     strip.set_axis_off()
     strip.set_xlim(*axes.get_xlim())
-    handles = [Patch(color=tones[i], label=f'planted group {group}') for i, group in enumerate(planted)]
-    figure.legend(handles=handles, loc='outside lower center', ncols=min(len(planted), 5))
+    handles = [Patch(color=strip_tones[row], label=f'planted group {planted[row]}') for row in group_codes]
+    if rest := len(planted) - len(handles):
+      handles.append(Patch(color=base.PALE, label='another group' if rest == 1 else f'{rest} other groups'))
+    figure.legend(handles=handles, loc='outside lower center', ncols=min(len(handles), 5))
     below = 16.0
   if not truncate and count <= _MOST_NAMES:
     axes.set_xticks(
@@ -102,4 +102,4 @@ def _node_colours(linkage: np.ndarray, labels: np.ndarray, palette: dict[int, st
   for left, right, *_ in linkage:
     first, second = owner[int(left)], owner[int(right)]
     owner.append(first if first == second else None)
-  return [base.GREY if kind is None else palette[kind] for kind in owner]
+  return [base.GREY if kind is None else palette.get(kind, base.GREY) for kind in owner]

@@ -1,6 +1,6 @@
 """The clients as points in the plane, coloured by what was found and by what was planted."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,14 +38,12 @@ def embedding(
   name = base.short(label, 24)
   labels = base.labels_of(membership)
   if labels is not None:
-    kinds = ordering.matched_kinds(membership, truth)
-    total = max(int(kinds.max()) + 1, 0 if truth is None else len(truth))
-    if total > base.MOST_COLOURS:
-      kinds, total = np.arange(len(membership)), len(membership)
-    _by_kind(panels[0], positions, np.asarray(membership), 'cluster', kinds, total)
+    clusters, groups, tones = ordering.matched_colours(membership, truth)
+    _by_kind(panels[0], positions, np.asarray(membership), 'cluster', clusters, tones)
     panels[0].set_title(f'{name}: by cluster')
   else:
-    counts, total = (np.asarray(membership) > 0).sum(axis=0), 0
+    groups, _, tones = ({}, {}, []) if truth is None else ordering.matched_colours(truth, None)
+    counts = (np.asarray(membership) > 0).sum(axis=0)
     points = panels[0].scatter(
       *positions.T,
       c=counts,
@@ -60,7 +58,7 @@ def embedding(
     bar.ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     panels[0].set_title(f'{name}: by memberships')
   if truth is not None:
-    _by_kind(panels[1], positions, np.asarray(truth), 'group', np.arange(len(truth)), max(total, len(truth)))
+    _by_kind(panels[1], positions, np.asarray(truth), 'group', groups, tones)
     panels[1].set_title(f'Planted groups “{base.short(truth_name, 20)}”')
   for axes in panels:
     axes.set_xticks([])
@@ -73,18 +71,16 @@ def embedding(
 
 
 def _by_kind(
-  axes: Any, positions: np.ndarray, membership: np.ndarray, noun: str, kinds_of: np.ndarray, total: int
+  axes: Any,
+  positions: np.ndarray,
+  membership: np.ndarray,
+  noun: str,
+  number: Mapping[int, int],
+  tones: Sequence[str],
 ) -> None:
-  """Draws points by their row of `membership`; row i has colour and marker number kinds_of[i] of `total`."""
-  present = membership > 0
-  order = np.argsort(-present.sum(axis=1), kind='stable')
-  # The largest kinds get colours of their own; the many small ones would only repeat them.
-  fits = total <= base.MOST_COLOURS
-  named = sorted(order[: base.MOST_COLOURS if fits else base.MOST_COLOURS - 1].tolist())
-  number = {row: int(kinds_of[row]) if fits else i for i, row in enumerate(named)}
-  tones = base.colours(total if fits else base.MOST_COLOURS)
+  """Draws points by their row of `membership`; row i has colour and marker number[i], the others are grey."""
   palette = {row: tones[code] for row, code in number.items()}
-  marker = {row: base.MARKERS[code % len(base.MARKERS)] for row, code in number.items()}
+  marker = {row: base.MARKERS[code] for row, code in number.items()}
   drawn: dict[Any, Any] = {}
   for first, second, clients in _alike(membership, palette):
     x, y = positions[clients].T
@@ -113,7 +109,8 @@ def _by_kind(
   names = [f'{noun} {key}' for key in keys]
   handles = [drawn[key] for key in keys]
   if None in drawn:
-    names.append(f'{len(order) - len(named)} smaller {noun}s')
+    rest = len(membership) - len(palette)
+    names.append(f'{rest} other {noun}{"" if rest == 1 else "s"}')
     handles.append(drawn[None])
   axes.legend(
       handles, names, loc='upper center', bbox_to_anchor=(0.5, -0.02), ncols=min(4, len(names)), fontsize=8.5,

@@ -7,6 +7,8 @@ import scipy.cluster.hierarchy
 import scipy.optimize
 import scipy.spatial.distance
 
+from tff_cluster.report.figures import base
+
 
 def client_order(membership: np.ndarray) -> np.ndarray:
   """Returns int64[clients], an order in which members of a cluster stand together.
@@ -67,6 +69,41 @@ def matched_kinds(membership: np.ndarray, truth: np.ndarray | None) -> np.ndarra
   left = np.flatnonzero(kinds < 0)
   kinds[left] = len(truth) + np.arange(len(left))
   return kinds
+
+
+def matched_colours(
+  membership: np.ndarray, truth: np.ndarray | None
+) -> tuple[dict[int, int], dict[int, int], list[str]]:
+  """Returns colours in which a cluster has that of the planted group it matches best; see `matched_kinds`.
+
+  Where there are more kinds than colours, those with few clients have none, and stand for the rest in grey.
+
+  Args:
+    membership: float[clusters, clients].
+    truth: float[groups, clients], or None.
+
+  Returns:
+    A place among the colours for clusters, one for groups, and the colours.
+  """
+  kinds = matched_kinds(membership, truth)
+  groups = 0 if truth is None else len(truth)
+  sizes = np.zeros(max(int(kinds.max()) + 1, groups), np.int64)
+  sizes[kinds] = (np.asarray(membership) > 0).sum(axis=1)
+  if truth is not None:
+    sizes[:groups] = np.maximum(sizes[:groups], (np.asarray(truth) > 0).sum(axis=1))
+  # The last of all colours is a grey.
+  most = len(sizes) if len(sizes) <= base.MOST_COLOURS else base.MOST_COLOURS - 1
+  shown = sorted(np.argsort(-sizes, kind='stable')[:most].tolist())
+  place = {kind: i for i, kind in enumerate(shown)}
+  clusters = {cluster: place[kind] for cluster, kind in enumerate(kinds.tolist()) if kind in place}
+  planted = {group: place[group] for group in range(groups) if group in place}
+  return clusters, planted, base.colours(min(len(sizes), base.MOST_COLOURS))
+
+
+def as_membership(labels: np.ndarray) -> tuple[list[int], np.ndarray]:
+  """Returns the labels that occur in int64[clients], ascending, and float64[labels, clients], who has them."""
+  names = np.unique(labels)
+  return names.tolist(), (names[:, None] == labels[None, :]).astype(np.float64)
 
 
 def model_kinds(kinds: np.ndarray, models: Sequence[int], count: int) -> np.ndarray:

@@ -164,38 +164,21 @@ def split_flow(
   axes.set_title(title)
   if groups is not None:
     handles = [Patch(color=palette[kind], label=f'planted group {kind}') for kind in palette]
-    if len(set(groups.tolist())) > len(palette):
-      handles.append(Patch(color=base.GREY, label=f'{len(set(groups.tolist())) - len(palette)} other groups'))
+    if rest := len(set(groups.tolist())) - len(palette):
+      handles.append(Patch(color=base.GREY, label='another group' if rest == 1 else f'{rest} other groups'))
     figure.legend(handles=handles, loc='outside lower center', ncols=min(len(handles), 5))
   return figure
 
 
 def _tones(labels: np.ndarray, groups: np.ndarray | None) -> tuple[dict[int, str], dict[int, str]]:
   """Returns colours by cluster and by group, a cluster's that of the group it matches; small ones have none."""
-  found = _matrix(labels)
-  truth = None if groups is None else _matrix(groups)
-  kinds = ordering.matched_kinds(found, truth)
-  planted = [] if groups is None else sorted(set(groups.tolist()))
-  total = max(int(kinds.max()) + 1, len(planted))
-  if total <= base.MOST_COLOURS:
-    palette = base.colours(total)
-    clusters = {
-      cluster: palette[kind] for cluster, kind in zip(sorted(set(labels.tolist())), kinds, strict=True)
-    }
-    return clusters, dict(zip(planted, palette, strict=False))
-  return _largest(labels), {} if groups is None else _largest(groups)
-
-
-def _largest(labels: np.ndarray) -> dict[int, str]:
-  # The last colour of the palette is a grey, which stands for the rest here.
-  names, counts = np.unique(labels, return_counts=True)
-  most = len(names) if len(names) <= base.MOST_COLOURS else base.MOST_COLOURS - 1
-  largest = sorted(names[np.argsort(-counts, kind='stable')[:most]].tolist())
-  return dict(zip(largest, base.colours(base.MOST_COLOURS), strict=False))
-
-
-def _matrix(labels: np.ndarray) -> np.ndarray:
-  return (np.unique(labels)[:, None] == labels[None, :]).astype(np.float64)
+  names, found = ordering.as_membership(labels)
+  kinds, truth = ([], None) if groups is None else ordering.as_membership(groups)
+  clusters, planted, palette = ordering.matched_colours(found, truth)
+  return (
+    {names[row]: palette[place] for row, place in clusters.items()},
+    {kinds[row]: palette[place] for row, place in planted.items()},
+  )
 
 
 def _spaced(values: Sequence[int], least: float) -> list[int]:
