@@ -13,6 +13,7 @@ train and cluster in turn (bipartition, which is CFL).
 
 from pathlib import Path
 
+from tff_cluster.base import words
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
@@ -76,8 +77,8 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
   }
   output_files.check(folder, ['clusters.json'], lambda there: there == files.json_text(document))
   files.save_json(folder / 'clusters.json', document, seal=False)
-  clusters = f'{document["num_clusters"]} cluster{"" if document["num_clusters"] == 1 else "s"}'
-  clients = f'{signatures.num_clients} client{"" if signatures.num_clients == 1 else "s"}'
+  clusters = words.plural(outcome.assignment.num_clusters, 'cluster')
+  clients = words.plural(signatures.num_clients, 'client')
   print(f'{clustering.label}: {clusters}, {clients}')
   print(folder / 'clusters.json')
 

@@ -182,11 +182,6 @@ class Connection:
     self._idle: list[_Lane] = []
     self._numbers = itertools.count(1)
 
-  def check(self) -> None:
-    """Has the worker answer a call that asks nothing of it. Raises WorkerLost."""
-    with self._lane() as lane:
-      lane.executor(0)
-
   def invoke(self, computation: Any, argument: Any) -> Any:
     """Returns a computation's result.
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tff_cluster.base import words
 from tff_cluster.report.figures import base, ordering
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def dendrogram(
   if threshold is not None:
     axes.axhline(threshold, color=base.INK, linestyle=(0, (5, 3)), linewidth=1.3)
     axes.annotate(
-        f'cut at {threshold:.4g}: {len(kinds)} cluster{"" if len(kinds) == 1 else "s"}', (1.0, threshold), (-2, 3),
+        f'cut at {threshold:.4g}: {words.plural(len(kinds), "cluster")}', (1.0, threshold), (-2, 3),
         xycoords=axes.get_yaxis_transform(), textcoords='offset points', ha='right', va='bottom', fontsize=9,
         bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.85, 'pad': 1.0},
     )  # fmt: skip
@@ -77,7 +78,7 @@ def dendrogram(
     strip.set_xlim(*axes.get_xlim())
     handles = [Patch(color=strip_tones[row], label=f'planted group {planted[row]}') for row in group_codes]
     if rest := len(planted) - len(handles):
-      handles.append(Patch(color=base.PALE, label='another group' if rest == 1 else f'{rest} other groups'))
+      handles.append(Patch(color=base.PALE, label=words.plural(rest, 'other group')))
     figure.legend(handles=handles, loc='outside lower center', ncols=min(len(handles), 5))
     below = 16.0
   if not truncate and count <= _MOST_NAMES:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base.words import plural
 from tff_cluster.report.figures import base, ordering
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _by_kind(
   handles = [drawn[key] for key in keys]
   if None in drawn:
     rest = len(membership) - len(palette)
-    names.append(f'{rest} other {noun}{"" if rest == 1 else "s"}')
+    names.append(plural(rest, f'other {noun}'))
     handles.append(drawn[None])
   axes.legend(
       handles, names, loc='upper center', bbox_to_anchor=(0.5, -0.02), ncols=min(4, len(names)), fontsize=8.5,

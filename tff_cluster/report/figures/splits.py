@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base.words import plural
 from tff_cluster.report.figures import base, ordering
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def accuracy_per_client(
   sizes = {kind: int(np.sum(labels == kind)) for kind in sorted(set(labels.tolist()))}
   rest = [kind for kind in sizes if kind not in tones]
   for i, kind in enumerate([*tones, *rest]):
-    name = f'cluster {kind} ({_clients(sizes[kind])})'
+    name = f'cluster {kind} ({plural(sizes[kind], "client")})'
     if kind in rest:
       many = f'{len(rest)} other clusters' if len(rest) > 1 else name
       name = many if kind == rest[0] else '_'
@@ -145,7 +146,7 @@ def split_flow(
       if is_last and named:
         number = int(numbers[order[start]])
         axes.annotate(
-            f'cluster {number}: {_clients(stop - start)}, {fates[number]}', (column + bar, middle), (5, 0), va='center',
+            f'cluster {number}: {plural(stop - start, "client")}, {fates[number]}', (column + bar, middle), (5, 0), va='center',
             textcoords='offset points', fontsize=9 if leaves <= 20 else 7.5,
         )  # fmt: skip
       elif not is_last and (leaves <= 20 or stop - start > len(order) / 12):
@@ -153,7 +154,7 @@ def split_flow(
             str(stop - start), (column + bar, middle), (6, 0), va='center', textcoords='offset points', fontsize=8.5,
             bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 0.2, 'boxstyle': 'round'},
         )  # fmt: skip
-  names = [f'start\n{_clients(len(order))}', *(f'after\nround {at}' for at, _ in chosen[1:])]
+  names = [f'start\n{plural(len(order), "client")}', *(f'after\nround {at}' for at, _ in chosen[1:])]
   axes.set_xticks(range(len(chosen)), names)
   axes.set_xlim(-2 * bar, steps + (0.36 * steps if named else 2 * bar))
   ends = [end for column in tops for end in (column[0], column[-1] + 1)]
@@ -165,7 +166,7 @@ def split_flow(
   if groups is not None:
     handles = [Patch(color=palette[kind], label=f'planted group {kind}') for kind in palette]
     if rest := len(set(groups.tolist())) - len(palette):
-      handles.append(Patch(color=base.GREY, label='another group' if rest == 1 else f'{rest} other groups'))
+      handles.append(Patch(color=base.GREY, label=plural(rest, 'other group')))
     figure.legend(handles=handles, loc='outside lower center', ncols=min(len(handles), 5))
   return figure
 
@@ -188,10 +189,6 @@ def _spaced(values: Sequence[int], least: float) -> list[int]:
     if not kept or value - kept[-1] >= least:
       kept.append(value)
   return kept
-
-
-def _clients(count: int) -> str:
-  return f'{count} client{"" if count == 1 else "s"}'
 
 
 def _once(axes: Any) -> tuple[list[Any], list[str]]:

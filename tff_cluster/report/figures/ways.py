@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base import words
 from tff_cluster.report.figures import base
 
 if TYPE_CHECKING:
@@ -153,4 +154,4 @@ def _handles(last: np.ndarray, colours: np.ndarray, names: Sequence[str]) -> lis
 
 
 def _clients(count: int) -> str:
-  return f'{count} client{"" if count == 1 else "s"} at the end' if count else 'nobody at the end'
+  return f'{words.plural(count, "client")} at the end' if count else 'nobody at the end'
