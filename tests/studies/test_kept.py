@@ -249,6 +249,9 @@ def test_a_reproduction_is_kept_with_a_line_a_row_and_seed(tmp_path, monkeypatch
   results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
   (found,) = results.read_all(tmp_path / 'kept').values()
   assert found.numbers('accuracy end', of='runs') == [90.0, 92.0]
+  # Of both seeds, whatever the last command was asked for.
+  (ours,) = found.lines('scorecard', row='cf 0.2, n 10', column='accuracy_end')
+  assert (ours['seeds'], float(ours['ours'])) == ('2', 91.0)
   assert found.numbers('FedAvg end', of='runs', seed='1') == [70.0]
   assert found.numbers('client-rounds', of='runs') == [20, 21]
   assert found.numbers('longest update at the first test', of='runs') == [0.61, 0.61]

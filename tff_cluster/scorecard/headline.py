@@ -1,13 +1,15 @@
 """What a scorecard says in a sentence, and its lines as records for files."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tff_cluster.base.words import plural, series
 from tff_cluster.scorecard import cells, claims, units, verdicts
 from tff_cluster.scorecard.cells import Line, with_remark
 from tff_cluster.scorecard.claims import AnyClaim, Finding
+from tff_cluster.scorecard.published import TOY_SCALE, Published
+from tff_cluster.scorecard.rows import Ours
 
 _KINDS = (units.PERCENT, units.SHARE, units.LOSS, units.ROUNDS)
 _WORDS = {
@@ -120,6 +122,23 @@ def claim_line(table: str, claim: AnyClaim, finding: Finding, remark: str) -> Li
     table, 'claim', claim.words, '', claim.published, None, ours, None, '', None, None, 0, None, None, None,
     with_remark(finding.verdict, remark), '', '', note, outcome=finding.verdict,
   )  # fmt: skip
+
+
+def scored(
+  published: Published, rows: Mapping[str, Ours] | Mapping[str, Any], remark: str
+) -> tuple[list[Line], list[tuple[AnyClaim, Finding]], list[dict[str, Any]]]:
+  """Returns the lines of a table or figure, its claims with how they fared, and the records of both (see `records`).
+
+  Args:
+    published: The table or figure.
+    rows: Our rows by name, those that are missing were not run; of a toy problem its results by name.
+    remark: What was run instead of the paper's experiment; empty in the paper's setting.
+  """
+  findings = [(claim, claim.check(rows)) for claim in published.claims]
+  numbers = cells.lines(published.name, published.source, published.cells, rows, remark)
+  told = [*numbers, *(claim_line(published.name, *pair, remark) for pair in findings)]
+  size = remark or 'the paper’s' if published.compute is None else TOY_SCALE
+  return numbers, findings, records(told, size)
 
 
 def records(lines: Sequence[Line], scale: str) -> list[dict[str, Any]]:

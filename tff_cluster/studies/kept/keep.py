@@ -15,10 +15,11 @@ from tff_cluster.experiment.config import FEDAVG, PLACES
 from tff_cluster.experiment.results import Results
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
+from tff_cluster.scorecard import headline
 from tff_cluster.scorecard.identical_clusterings import JOINT
 from tff_cluster.scorecard.paired_statistics import worst_decile
 from tff_cluster.scorecard.published import PAPER
-from tff_cluster.scorecard.rows import COLUMNS, Ours, Row, Run
+from tff_cluster.scorecard.rows import COLUMNS, Ours, Row, Run, gather
 from tff_cluster.scorecard.summary import over_clients
 from tff_cluster.storage import files, tables
 from tff_cluster.studies.kept.results import Provenance
@@ -204,7 +205,6 @@ def _model_lines(results: Results) -> Iterator[tuple[Any, ...]]:
 
 
 def _of_reproduction(folder: Path) -> Made:
-  texts = {'scorecard': tables.text(folder / 'scorecard.csv')}
   toy = catalogue.PUBLISHED.get('/'.join(folder.parts[-2:]))
   if toy is not None:
     made = _provenance(toy.title, [], published={toy.name: []}, scale='toy')
@@ -212,7 +212,7 @@ def _of_reproduction(folder: Path) -> Made:
     here = describe_environment()
     date = here.started[:10]
     told = dataclasses.replace(made, seeds=[0], commit=here.commit, machine=machines([here]), date=date)
-    return Made(told, texts)
+    return Made(told, {'scorecard': tables.text(folder / 'scorecard.csv')})
   published = catalogue.PUBLISHED.get('/'.join(folder.parts[-3:-1]))
   if published is None or folder.name not in (PAPER.name, published.small.name, 'small'):
     raise InputError(f'{folder} is not TABLE/SCALE of a table or figure below the output folder of its runs')
@@ -223,9 +223,12 @@ def _of_reproduction(folder: Path) -> Made:
   lines = {(row, seed): line for row, seed, line in _run_lines(stored)}
   names = [row.name for row in published.rows if any(row.name == name for name, _ in lines)]
   found = [(f'{" and ".join(row.name for row in rows)}, seed {seed}', r) for rows, seed, r in stored]
-  texts['runs'] = csv_text(
-    _RUNS, [lines[key] for key in sorted(lines, key=lambda k: (names.index(k[0]), k[1]))]
-  )
+  # Of all runs that lie there: the last command may have been asked for some seeds or rows only, and its files tell of these.
+  *_, records = headline.scored(published, gather(stored), scale.remark)
+  texts = {
+    'scorecard': csv_text(headline.FIELDS, ([each[name] for name in headline.FIELDS] for each in records)),
+    'runs': csv_text(_RUNS, [lines[key] for key in sorted(lines, key=lambda k: (names.index(k[0]), k[1]))]),
+  }
   made = _provenance(
     published.title, found, published={published.name: names}, scale=folder.name, scaled_down=scale.words
   )

@@ -10,7 +10,6 @@ from tff_cluster.report import latex, pages, scorecard_tables
 from tff_cluster.report.files import write_file, write_records
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import headline
-from tff_cluster.scorecard.cells import lines
 from tff_cluster.scorecard.published import TOY_SCALE, Published, Scale
 from tff_cluster.scorecard.rows import Ours, Runs, gather
 from tff_cluster.storage import output_files
@@ -97,13 +96,11 @@ def write_page(
     EnvironmentFault: where a file cannot be written.
   """
   remark, is_toy = scale.remark, published.compute is not None
-  findings = [(claim, claim.check(rows)) for claim in published.claims]
-  numbers = lines(published.name, published.source, published.cells, rows, remark)
+  numbers, findings, records = headline.scored(published, rows, remark)
   page = Page(published, rows, numbers, findings, remark, folder, run_folder)
-  told = [*numbers, *(headline.claim_line(published.name, *pair, remark) for pair in findings)]
-  size = TOY_SCALE if is_toy else remark or 'the paper’s'
-  write_records(headline.records(told, size), headline.FIELDS, folder)
+  write_records(records, headline.FIELDS, folder)
   # A table may leave its page, so it says in each line at which scale it was run.
+  size = TOY_SCALE if is_toy else remark or 'the paper’s'
   shown = scorecard_tables.numbers_table(numbers, '', f'{published.title} ({size})')
   claims = scorecard_tables.claims_table(findings, remark)
   write_file(folder / 'scorecard.tex', latex.text([shown, claims]))
