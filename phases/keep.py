@@ -11,6 +11,7 @@ with more seeds, on this machine or another one, without training again what it 
 """
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def main() -> None:
   target = Path(options.kept_dir) / options.name
   results_lib.check_place(target, told)
   if not told.commands:
-    told = dataclasses.replace(told, commands=commands(told, target))
+    told = dataclasses.replace(told, commands=commands(told, made.seeds, target))
   for place, stands_for in (('data_dir', 'DIR'), ('data_file', 'FILE')):
     if reads(told, place) and not any(f'--{place}' in command for command in told.commands):
       commands_there = [f'{command} --{place}={stands_for}' for command in told.commands]
@@ -79,14 +80,20 @@ def reads(known: 'results.Provenance', place: str) -> bool:
   return any(name.partition(':')[0] in kinds for name in read)
 
 
-def commands(known: 'results.Provenance', target: Path) -> list[str]:
-  """Returns the command lines that make kept runs again, where their own files do not tell them; a single run has its config.json kept."""
+def commands(known: 'results.Provenance', seeds: Mapping[str, Sequence[int]], target: Path) -> list[str]:
+  """Returns the command lines that make kept runs again, where their own files do not tell them; a single run has its config.json kept.
+
+  Args:
+    known: What is kept.
+    seeds: Of each row of a table that was run.
+    target: Where it is kept.
+  """
   from tff_cluster.papers import catalogue
 
   found = []
   if len(known.configurations) == 1 and set(known.digests) == {''}:
     return [f'python -m phases.run_all --config_file={target}/config.json --output_dir=runs/{target.name}']
-  seeds = ','.join(map(str, known.seeds))
+  told = {row: ','.join(map(str, some)) for row, some in seeds.items()}
   for table, rows in known.published.items():
     published = catalogue.PUBLISHED[table]
     kind = 'figure' if published.is_figure else 'table'
@@ -94,10 +101,10 @@ def commands(known: 'results.Provenance', target: Path) -> list[str]:
     where = '--output_dir=runs/reproduce'
     if known.scale == 'toy':
       found.append(f'{start} {where}')
-    elif len(rows) == len(published.rows):
-      found.append(f'{start} --scale={known.scale} --seeds={seeds} {where}')
+    elif len(rows) == len(published.rows) and len(set(told.values())) == 1:
+      found.append(f'{start} --scale={known.scale} --seeds={told[rows[0]]} {where}')
     else:
-      found += [f"{start} --scale={known.scale} --rows='{row}' --seeds={seeds} {where}" for row in rows]
+      found += [f"{start} --scale={known.scale} --rows='{row}' --seeds={told[row]} {where}" for row in rows]
   return found
 
 

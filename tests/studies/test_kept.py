@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import tarfile
 from xml.etree import ElementTree
 
@@ -273,6 +274,21 @@ def test_a_reproduction_is_kept_with_a_line_a_row_and_seed(tmp_path, monkeypatch
   monkeypatch.setattr(coverage, 'ENGINE', ENGINE + 1)
   (line,) = (line for line in coverage.lines(coverage.of_folder(tmp_path), False) if 'scale small' in line)
   assert '1 of 16 rows (1 by an older engine)' in line
+
+
+def test_rows_with_other_seeds_are_experiments_of_a_reproduction_too_and_have_commands_of_their_own(tmp_path):
+  for row, seed in (('cf 0.2, n 10', 1), ('cf 0.2, n 10', 2), ('cf 0.2, n 1', 0)):
+    had_run(tmp_path, row, seed, 0.9, 0.7)
+  folder = tmp_path / 'fl_hc/table2/small'
+  (folder / 'scorecard.csv').write_text('table,row,verdict\n')
+  found = keep.of_folder(folder).provenance.configurations
+  assert [(each['training']['phase1_rounds'], each['training']['seed']) for each in found] == [
+    (1, 0),
+    (10, 1),
+  ]
+  code, kept_here = kept_by_program(folder, 'mine')
+  rows = [re.findall(r"--rows='(.*)' --seeds=(\S+)", command) for command in kept_here.provenance.commands]
+  assert code == 0 and sorted(rows) == [[('cf 0.2, n 1', '0')], [('cf 0.2, n 10', '1,2')]]
 
 
 def test_a_comparison_is_kept_with_the_numbers_of_its_json(tmp_path):

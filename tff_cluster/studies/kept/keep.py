@@ -1,6 +1,7 @@
 """Makes kept results of finished runs: of a reproduction, a comparison, a league or a single run."""
 
 import dataclasses
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -65,10 +66,11 @@ TABLES = (
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-  """What is to be kept: where it comes from, and tables as CSV text by name."""
+  """What is to be kept: where it comes from, tables as CSV text by name, and of a reproduction the seeds of each row."""
 
   provenance: Provenance
   texts: Mapping[str, str]
+  seeds: Mapping[str, Sequence[int]] = dataclasses.field(default_factory=dict)
 
 
 def of_folder(folder: Path) -> Made:
@@ -232,7 +234,8 @@ def _of_reproduction(folder: Path) -> Made:
   made = _provenance(
     published.title, found, published={published.name: names}, scale=folder.name, scaled_down=scale.words
   )
-  return Made(made, texts)
+  seeds = {name: sorted(seed for row, seed in lines if row == name) for name in names}
+  return Made(made, texts, seeds)
 
 
 def _run_lines(
@@ -271,7 +274,10 @@ def _provenance(
   results = [each for _, each in found]
   environments = [each.environment for each in results]
   seeds = sorted({each.config.training.seed for each in results})
-  first = [each.config for each in results if each.config.training.seed == min(seeds)]
+  # Each experiment once, under its first seed: not all rows of a table need have the same seeds.
+  first: dict[str, Any] = {}
+  for each in sorted(results, key=lambda each: each.config.training.seed):
+    first.setdefault(_experiment(each.config), each.config)
   return Provenance(
     title=title,
     commands=list(commands),
@@ -289,8 +295,15 @@ def _provenance(
     minutes=round(sum(time.seconds for each in results for time in each.timing) / 60, 1) if results else None,
     schema=max((each.schema for each in results), default=None),
     digests={name: each.digest for name, each in found},
-    configurations=list(map(_without_folders, first)),
+    configurations=list(map(_without_folders, first.values())),
   )
+
+
+def _experiment(config: results_lib.ExperimentConfig) -> str:
+  """Returns what an experiment is, whatever its seeds."""
+  plain = _without_folders(config)
+  data, training = plain['data'] | {'data_seed': None}, plain['training'] | {'seed': None}
+  return json.dumps(plain | {'data': data, 'training': training}, sort_keys=True)
 
 
 def _without_folders(config: results_lib.ExperimentConfig) -> dict[str, Any]:
