@@ -96,6 +96,7 @@ class Child:
 
   def __init__(self, program: str, *arguments: str, **environment: str):
     self.mark = uuid.uuid4().hex
+    self._killed: list[int] = []
     self.process = self._start(program, arguments, environment | {'TFF_CLUSTER_TEST_MARK': self.mark})
 
   def _start(
@@ -131,23 +132,32 @@ class Child:
     for entry in pathlib.Path('/proc').glob('[0-9]*'):
       try:
         marked = self.mark.encode() in (entry / 'environ').read_bytes()
-        state = (entry / 'stat').read_text().rpartition(')')[2].split()[0]
-      except (OSError, IndexError):
+      except OSError:
         continue
-      if marked and state != 'Z' and int(entry.name) != self.process.pid:
+      if marked and _lives(int(entry.name)) and int(entry.name) != self.process.pid:
         found.append(int(entry.name))
     return found
 
   def left_over(self, patience: float = 10) -> list[int]:
     """Returns what is left of the program's processes once the kernel had time to end them."""
     deadline = time.monotonic() + patience
-    while (found := self.workers()) and time.monotonic() < deadline:
+    # A process that ends has no environment any more while it still has its files, and with them its locks.
+    while ((found := self.workers()) or any(map(_lives, self._killed))) and time.monotonic() < deadline:
       time.sleep(0.05)
     return found
 
   def kill(self) -> None:
+    self._killed = self.workers()
     self.process.send_signal(signal.SIGKILL)
     self.process.communicate(timeout=30)
+
+
+def _lives(pid: int) -> bool:
+  """Returns whether there is such a process that has not ended, or waits for its parent only."""
+  try:
+    return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] != 'Z'
+  except (OSError, IndexError):
+    return False
 
 
 # A process that has imported what programs import, and does nothing but fork. It is started when it is first needed.
