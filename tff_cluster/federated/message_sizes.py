@@ -5,14 +5,12 @@ import numpy as np
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data import population as population_lib
 
-# A message of 2 GB kills a TFF worker.
-_MAX_COHORT_BYTES = 1_800_000_000
-# TFF refuses to send a client's sequence above this.
-_MAX_CLIENT_BYTES = 100 * 2**20 - 2**16
+# A message of 2 GB kills a TFF worker, and what the clients of a round are sent is one.
+_MAX_BYTES = 1_800_000_000
 
 
 def check(population: population_lib.Population, cohort_fraction: float, local_epochs: int) -> None:
-  """Raises InputError if a client's training rows, or those of the largest cohort, with their orders of visits, cannot be sent.
+  """Raises InputError if the training rows of the largest cohort, with their orders of visits, cannot be sent.
 
   Args:
     population: The clients.
@@ -21,16 +19,11 @@ def check(population: population_lib.Population, cohort_fraction: float, local_e
   """
   train = population.train
   sizes = train.counts * (train.x[:1].nbytes + 4) + train.counts * 4 * local_epochs
-  largest = int(np.argmax(sizes))
-  if sizes[largest] > _MAX_CLIENT_BYTES:
-    raise InputError(
-      f'client {population.client_ids[largest]} has {sizes[largest] / 1e6:.0f} MB of training rows, TFF sends at '
-      f'most {_MAX_CLIENT_BYTES / 1e6:.0f} MB a client; use more clients or {argument("rows_per_client")}'
-    )
   members = population_lib.cohort_size(cohort_fraction, len(sizes))
   cohort = int(np.sort(sizes)[::-1][:members].sum())
-  if cohort > _MAX_COHORT_BYTES:
+  if cohort > _MAX_BYTES:
+    fewer = argument('rows_per_client') if members == 1 else argument('cohort_fraction')
     raise InputError(
-      f'a cohort can hold {cohort / 1e9:.1f} GB of training rows, TFF sends at most {_MAX_COHORT_BYTES / 1e9:.1f} GB '
-      f'a round; use a smaller {argument("cohort_fraction")}'
+      f'a cohort can hold {cohort / 1e9:.1f} GB of training rows, TFF sends at most {_MAX_BYTES / 1e9:.1f} GB '
+      f'a round; use a smaller {fewer}'
     )
