@@ -1,10 +1,9 @@
-"""Kept results: written from runs, read by pages, counted by coverage; on made-up runs and numbers worked out by hand."""
+"""Results are kept from runs; on made-up runs."""
 
 import dataclasses
 import json
 import re
 import tarfile
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,192 +16,15 @@ from tff_cluster.cli import program
 from tff_cluster.experiment import results as experiment_results
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.papers import catalogue
-from tff_cluster.report.files import csv_text
 from tff_cluster.scorecard import summary
 from tff_cluster.scorecard.identical_clusterings import JOINT
 from tff_cluster.storage import files as files_lib
 from tff_cluster.studies.comparison import page as comparison_page
-from tff_cluster.studies.kept import coverage, keep, pages, prose, results
+from tff_cluster.studies.kept import coverage, keep, results
 from tff_cluster.studies.league import page as league_page
 from tff_cluster.studies.reproduction import runs as runs_lib
 
 TABLE = catalogue.PUBLISHED['fl_hc/table2']
-PROVENANCE = results.Provenance(
-  'made up', ['python -m phases.compare'], {}, '', 'two clients', '', [0], [0], ENGINE, 'by hand', 'abc', 'abacus',
-  '2026-01-01', 1.5, None, {'': '0123'}, [],
-)  # fmt: skip
-
-
-def kept(folder, texts=None, **changes):
-  """Returns kept results with these tables, written and read again."""
-  results.write(folder / 'made_up', dataclasses.replace(PROVENANCE, **changes), texts or {}, [])
-  return results.read_all(folder)
-
-
-def rendered(folder, template, all_kept):
-  (folder / 'page.md.jinja').write_text(template)
-  return pages.render(all_kept, folder)['page.md']
-
-
-@pytest.mark.parametrize(
-  'text',
-  [
-    'It gains 3.4 points.', 'Of these 17 hold.', 'We got 98%.', 'It is 1.3 times as good.', 'It gains half a point.',
-    'Three of four rows agree.', 'It is twice as good.', '{{ 98.1 }} is ours.', "{{ '98.1%' }} is ours.",
-    '{% set x = 98.1 %}', 'An ARI of 0.79.', '| a | 3 |', '{{ (3.5)|points }}',
-  ],
-)  # fmt: skip
-def test_a_typed_result_is_found(text):
-  found = list(prose.typed_results(f'# Title\n\n{text}\n'))
-  assert found and {line for line, _ in found} == {3}
-
-
-@pytest.mark.parametrize(
-  'text',
-  [
-    'Table 3 and figures 1 and 2 of Briggs et al. 2020, section 4.1, on 2026-11-23.', 'With K = 4, T = 3.0 and C = 0.2.',
-    'L1, L2 and 2NN on CIFAR-10.', "{{ number('a', 'b', row='cf 0.2, n 10')|fixed(2) }} rounds.", '`--seeds=0,1` is code.',
-    "{% set t1 = 'fl_hc_table1' %}", "The paper prints {{ published('98.1%', 'table 1') }}.", '[a link](data/a1/b2.svg)',
-    '```text\npython -m phases.x --seeds=0,1\n```', 'A 95% interval of the clients at 99% (95%).',
-    "{{ (-number('a', 'b2'))|points }} below.",
-  ],
-)  # fmt: skip
-def test_expressions_settings_names_and_published_numbers_are_no_typed_results(text):
-  assert list(prose.typed_results(text)) == []
-
-
-def test_numbers_of_a_kept_table_are_one_line_or_an_error(tmp_path):
-  found = kept(tmp_path, {'table': 'row,accuracy [%],note\na,90.5,\nb,80,x\n'})['made_up']
-  assert found.number('accuracy', row='a') == 90.5
-  assert found.numbers('accuracy') == [90.5, 80.0]
-  assert found.table().units == {'row': '', 'accuracy': '%', 'note': ''}
-  for wrong in (
-    lambda: found.number('accuracy'), lambda: found.number('accuracy', row='c'), lambda: found.number('f1', row='a'),
-    lambda: found.number('note', row='b'), lambda: found.lines(rows='a'), lambda: found.table('other'),
-  ):  # fmt: skip
-    with pytest.raises(InputError):
-      wrong()
-
-
-def test_a_table_has_equal_decimals_in_a_column_and_texts_without_the_quote_of_csv(tmp_path):
-  table = {
-    'table': csv_text(
-      ('row', 'accuracy [%]', 'ARI', 'told'), [('a', 32.25, 0.6545, '+1 point'), ('b', 69.5417, 0.7, '=')]
-    )
-  }
-  shown = rendered(
-    tmp_path, "# Title\n\nOpening.\n\n## More\n\n{{ grid('made_up') }}\n", kept(tmp_path / 'kept', table)
-  )
-  assert '| a | 32.2% | 0.65 | +1 point |' in shown and '| b | 69.5% | 0.70 | = |' in shown
-
-
-def test_many_digests_are_left_to_the_file(tmp_path):
-  made = kept(tmp_path / 'kept', {'table': 'row\na\n'})
-  (one,) = made.values()
-  digests = {f'seed {seed}': f'{seed:04}' for seed in range(11)}
-  many = {one.name: dataclasses.replace(one, provenance=dataclasses.replace(one.provenance, digests=digests))}
-  shown = rendered(tmp_path, "# Title\n\nOpening.\n\n## More\n\n{{ made('made_up') }}\n", many)
-  assert (
-    'Digests of the 11 runs are in [provenance.json](data/made_up/provenance.json).' in shown
-    and '`0003`' not in shown
-  )
-
-
-def test_a_page_reads_numbers_and_shows_what_is_stale(tmp_path):
-  template = "# Title\n\nOurs is {{ number('made_up', 'accuracy', row='a')|percent }}.\n\n## More\n\n{{ grid('made_up') }}\n\n{{ made('made_up') }}\n"
-  table = {'table': 'row,accuracy [%],gain [points]\na,90.46,1.25\n'}
-  fresh = rendered(tmp_path, template, kept(tmp_path / 'fresh', table))
-  assert 'Ours is 90.5%.' in fresh and '| a | 90.46% | +1.25 |' in fresh
-  assert fresh.count('stale') == 1 and 'Nothing on this page is stale' in fresh
-  old = rendered(tmp_path, template, kept(tmp_path / 'old', table, engine=ENGINE - 1))
-  assert f'**Stale:** engine {ENGINE - 1}' in old and f'{ENGINE - 1}, **stale**' in old
-  assert '1 kept result on this page 1 is stale' in old
-
-
-def test_a_template_that_asks_for_what_is_not_kept_is_named(tmp_path):
-  for wrong in (
-    "{{ number('other', 'x') }}",
-    "{{ number('made_up', 'x', row='a') }}",
-    '{{ nothing }}',
-    '{{ 1 +',
-  ):
-    with pytest.raises(InputError, match=r'page\.md\.jinja'):
-      rendered(tmp_path, f'# Title\n\n{wrong}\n', kept(tmp_path / 'kept', {'table': 'row,x\nb,1\n'}))
-
-
-def test_a_folder_without_provenance_is_refused(tmp_path):
-  (tmp_path / 'bare').mkdir()
-  with pytest.raises(InputError, match='says where it comes from'):
-    results.read_all(tmp_path)
-
-
-def test_a_number_of_one_seed_has_no_verdict_but_that(tmp_path):
-  header = 'table,row,column,published,ours,verdict\n'
-  card = 'fl_hc/table2,"cf 0.2, n 10",accuracy_end,99.0,98.8,reproduced (within 1 point)\nfl_hc/table2,claim,x,a,b,fails\n'
-  rows = {'fl_hc/table2': ['cf 0.2, n 10']}
-  for seeds, words in (
-    ([0], 'numbers: 1 one seed; claims on one seed: 1 fail'),
-    ([0, 1, 2], 'numbers: 1 reproduced; claims: 1 fail'),
-  ):
-    found = kept(tmp_path, {'scorecard': header + card}, seeds=seeds, published=rows, scale='paper')
-    assert coverage.verdict_words('fl_hc/table2', found.values()) == words
-
-
-def test_coverage_counts_rows_seeds_stale_rows_and_what_is_missing(tmp_path):
-  rows = [row.name for row in TABLE.rows]
-  results.write(
-    tmp_path / 'old',
-    dataclasses.replace(PROVENANCE, engine=1, published={TABLE.name: rows[:3]}, scale='paper'),
-    {},
-    [],
-  )
-  results.write(
-    tmp_path / 'new',
-    dataclasses.replace(PROVENANCE, published={TABLE.name: rows[2:4]}, scale='paper', seeds=[4]),
-    {},
-    [],
-  )
-  found = {each.scale: each for each in coverage.of_kept(results.read_all(tmp_path).values(), TABLE.name)}
-  assert found.keys() == {'paper'}
-  covered = found['paper']
-  assert covered.seeds == {rows[0]: [0], rows[1]: [0], rows[2]: [0, 4], rows[3]: [4]}
-  assert (covered.rows, sorted(covered.stale)) == (16, sorted(rows[:2]))
-  # Twelve rows are left: C of 0.2, 0.5 and 1.0 of 100 clients, n = 1, 3, 5 and 10 and 50 rounds in all, FedAvg and one cluster.
-  by_hand = sum(cohort * (n + 2 * (50 - n)) for cohort in (20, 50, 100) for n in (1, 3, 5, 10))
-  assert covered.missing == by_hand and f'12 rows: at least {by_hand:,} client-rounds' in covered.left
-
-
-def test_trainings_are_counted_once_in_whatever_table_they_stand(tmp_path):
-  # Figure 3 is the row n = 10 of table II; of three rows of table IV a kept table says that the clusters of two came out the same.
-  of = {'fl_hc/table2': ['cf 0.2, n 10', 'cf 0.2, n 5'], 'fl_hc/figure3': ['cf 0.2, n 10']}
-  of_four = {'fl_hc/table4': ['L1, single', 'L2, ward', 'cosine, single']}
-  told = {'table': 'combination,training\n"L1, single",alone\n"L2, Ward",alone\n"cosine, single",\n'}
-  other_seed = {'fl_hc/table2': ['cf 0.2, n 10']}
-  for name, published, seeds, texts in (
-    ('two', of, [0], {}), ('four', of_four, [0], told), ('one', other_seed, [1], {}),
-  ):  # fmt: skip
-    known = dataclasses.replace(PROVENANCE, published=published, scale='paper', seeds=seeds)
-    results.write(tmp_path / name, known, texts, [])
-  covered = coverage.of_kept(results.read_all(tmp_path).values())
-  assert sum(len(each.seeds) for each in covered) == 6
-  assert coverage.distinct_trainings(covered) == 4
-  assert coverage.distinct_trainings(each for each in covered if each.published.name == 'fl_hc/table4') == 2
-  assert coverage.distinct_trainings([]) == 0
-
-
-def test_rows_with_the_same_trainings_in_a_scorecard_are_one(tmp_path):
-  header = 'table,row,column,training\n'
-  lines = [
-    ('IID; as printed', 'p', 'a'), ('IID; guarded', 'p', 'a'), ('labels skewed; as printed', 'p', 'b'),
-    ('labels skewed; guarded', 'p', 'c'),
-  ]  # fmt: skip
-  text = header + ''.join(
-    f'cfl/splits,{row},before,{first}\ncfl/splits,{row},end,{own}\n' for row, first, own in lines
-  )
-  rows = {'cfl/splits': [row for row, _, _ in lines]}
-  found = kept(tmp_path, {'scorecard': text}, published=rows, scale='paper')
-  covered = coverage.of_kept(found.values(), 'cfl/splits')
-  assert coverage.distinct_trainings(covered) == 3
 
 
 def summary_line(label, client_rounds):
@@ -457,64 +279,6 @@ def test_a_run_counts_as_the_rows_of_its_own_settings_and_of_no_others(tmp_path)
   training = dataclasses.replace(found.config.training, learning_rate=0.03)
   other = dataclasses.replace(found, config=dataclasses.replace(found.config, training=training))
   assert keep.rows_of(other) == ({}, '')
-
-
-def test_a_page_tells_where_a_line_has_another_clustering_than_its_row(tmp_path):
-  note = '"distance_threshold quantile:0.05, the paper has mean; margin 1 point"'
-  header = 'row,column,unit,published,ours,difference,verdict,note'
-  lines = f'{header}\nDynamic,average,percent,93.0,94.5,1.5,one seed,{note}\nK-means,average,percent,93.4,91.4,-2.0,one seed,margin 1 point\n'
-  page = rendered(
-    tmp_path, "# Title\n\n{{ scorecard('made_up') }}\n", kept(tmp_path / 'kept', {'scorecard': lines})
-  )
-  assert '| Dynamic (distance_threshold quantile:0.05, the paper has mean) | average |' in page
-  assert '| K-means | average |' in page
-
-
-def test_a_page_shows_what_was_judged_where_that_is_not_ours(tmp_path):
-  header = 'row,column,unit,published,ours,judged,judged_on,difference,verdict'
-  end = 'a,end,percent,93.0,95.5,94.5,the mean of rounds 41 to 50,1.5,differs'
-  after = 'a,after,percent,90.0,91.0,91.0,the mean of rounds 1 to 1,1.0,reproduced'
-  claim = 'claim,it holds,,said in words,+1 point,,,,holds'
-  template = "# Title\n\n{{ scorecard('made_up') }}\n\n{{ scorecard('made_up', claims=True) }}\n"
-  found = {'scorecard': '\n'.join((header, end, after, claim, ''))}
-  page = rendered(tmp_path, template, kept(tmp_path / 'kept', found))
-  assert '| row | column | published | ours | judged | difference | verdict |' in page
-  assert '| a | end | 93.0% | 95.5% | 94.5%, the mean of rounds 41 to 50 | +1.5 |' in page
-  assert (
-    '| a | after | 90.0% | 91.0% | – | +1.0 |' in page and '| it holds | said in words | +1 point |' in page
-  )
-  alone = {'scorecard': '\n'.join((header, after, ''))}
-  assert '| ours | difference |' in rendered(tmp_path, template, kept(tmp_path / 'other', alone))
-
-
-def test_a_picture_of_models_has_a_mark_and_an_interval_for_each(tmp_path):
-  header = 'contender,model,accuracy [%],difference [points],low [points],high [points]'
-  lines = (
-    header,
-    'FedAvg,,90,,,',
-    'a,own,92,2,1,3',
-    'a,blended,86,-4,-8,0',
-    'b,own,91,1,,',
-    'b,average,50,-40,-41,-39',
-    '',
-  )
-  found = kept(tmp_path / 'kept', {'models': '\n'.join(lines)})
-  template = "# Title\n\n{{ models_picture('made_up', 'blended', 'own') }}\n"
-  (tmp_path / 'page.md.jinja').write_text(template)
-  made = pages.render(found, tmp_path)
-  assert '](models_made_up.svg)' in made['page.md'] and 'with blended and with own models' in made['page.md']
-  root = ElementTree.fromstring(made['models_made_up.svg'])
-  texts = [each.text for each in root.findall('.//{*}text')]
-  assert {'a', 'b', 'blended models', 'own models', '−8', '0'} <= set(texts) and 'average models' not in texts
-  # Marks are where the axis has their differences: four points below zero are twice as far from it as two above.
-  at = {each.text: float(each.get('x')) for each in root.findall('.//{*}text')}
-  marks = sorted((float(each.get('cy')), float(each.get('cx'))) for each in root.findall('.//{*}circle'))
-  blended, own, alone = (x - at['0'] for _, x in marks[:3])
-  assert blended == pytest.approx(-2 * own, abs=0.3) and alone == pytest.approx(own / 2, abs=0.3) and own > 0
-  intervals = [each.get('d') for each in root.findall('.//{*}path') if each.get('stroke-width')]
-  assert len(intervals) == 2 and len(marks) == 5
-  with pytest.raises(InputError, match='has no models weighted'):
-    pages.Page(found).models_picture('made_up', 'weighted')
 
 
 def test_the_program_names_the_rows_that_were_run(tmp_path):
