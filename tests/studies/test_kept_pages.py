@@ -157,6 +157,19 @@ def test_coverage_counts_rows_seeds_stale_rows_and_what_is_missing(tmp_path):
   assert covered.missing == by_hand and f'12 rows: at least {by_hand:,} client-rounds' in covered.left
 
 
+def test_of_two_verdicts_the_one_from_more_seeds_counts(tmp_path):
+  def write(name, seeds, verdicts):
+    lines = ['table,row,column,published,verdict', *(f'{TABLE.name},{line}' for line in verdicts)]
+    provenance = dataclasses.replace(PROVENANCE, seeds=seeds, data_seeds=seeds)
+    results.write(tmp_path / name, provenance, {'scorecard': '\n'.join([*lines, ''])}, [])
+
+  write('one', [0], ['a,end,93.0,one seed', 'b,end,90.0,one seed', 'claim,it holds,in words,fails'])
+  write('three', [0, 1, 2], ['a,end,93.0,differs', 'b,end,90.0,not run', 'claim,it holds,in words,holds'])
+  write('two', [0, 1], ['a,end,93.0,two seeds', 'claim,it falls,in words,holds'])
+  told = coverage.verdict_words(TABLE.name, results.read_all(tmp_path).values())
+  assert told == 'numbers: 1 differ and 1 one seed; claims: 2 hold'
+
+
 def test_trainings_are_counted_once_in_whatever_table_they_stand(tmp_path):
   # Figure 3 is the row n = 10 of table II; of three rows of table IV a kept table says that the clusters of two came out the same.
   of = {'fl_hc/table2': ['cf 0.2, n 10', 'cf 0.2, n 5'], 'fl_hc/figure3': ['cf 0.2, n 10']}

@@ -183,24 +183,26 @@ def _told_trainings(each: Covered) -> Iterator[tuple[str, Hashable]]:
 
 
 def verdict_words(published: str, kept: Iterable[Kept]) -> str:
-  """Counts what the tables of kept results say of the numbers and of the claims of a table or figure; a claim on one seed says so."""
-  counts: dict[str, Counter[str]] = {
-    'numbers': Counter(),
-    'claims': Counter(),
-    'claims on one seed': Counter(),
-  }
+  """Counts what the tables of kept results say of the numbers and of the claims of a table or figure; a claim on one seed says so.
+
+  Of several verdicts of a number, or of a claim, the one from the most seeds counts.
+  """
+  found: dict[tuple[str, str], tuple[int, str, str]] = {}
   for each in kept:
+    seeds = len(each.provenance.seeds)
     claims = 'claims on one seed' if _on_one_seed(each) else 'claims'
     for name in each.tables:
       if {'verdict', 'table'} <= each.table(name).units.keys():
         for line in each.lines(name, table=published):
-          counts[claims if line['row'] == 'claim' else 'numbers'][shown_verdict(each, line)] += 1
-  told = {
-    kind: series([f'{count[first]} {words}' for first, words in _VERDICTS.items() if count[first]])
-    for kind, count in counts.items()
-    if any(count[first] for first in _VERDICTS)
-  }
-  return '; '.join(f'{kind}: {words}' for kind, words in told.items())
+          what, verdict = (line['row'], line['column']), shown_verdict(each, line)
+          if verdict and (what not in found or seeds > found[what][0]):
+            found[what] = seeds, claims if line['row'] == 'claim' else 'numbers', verdict
+  told = []
+  for kind in ('numbers', 'claims', 'claims on one seed'):
+    count = Counter(verdict for _, each_kind, verdict in found.values() if each_kind == kind)
+    words = series([f'{count[first]} {words}' for first, words in _VERDICTS.items() if count[first]])
+    told += [f'{kind}: {words}'] if count else []
+  return '; '.join(told)
 
 
 def shown_verdict(kept: Kept, line: Mapping[str, str]) -> str:
