@@ -97,6 +97,11 @@ def test_clusters_that_are_fedavg_gain_nothing_where_they_have_fewer_rounds_than
     alone.baseline_windows['accuracy_end'] == (pytest.approx(71.0),)
     and alone.window_words == 'the mean of rounds 6 to 15'
   )
+  # Clusters that were made later are FedAvg, too: with the window of the table one that was made earlier is read at their rounds.
+  earlier = in_json.record(Clustering, {'history': curve(6, 15)})
+  assert Ours(TABLE.rows[0], (Run(0, results, earlier),)).windows['accuracy_end'] == (pytest.approx(71.0),)
+  same = Ours(TABLE.rows[0], (Run(0, results, earlier),), window_rounds=5)
+  assert same.windows == ours.windows | {'accuracy_after': (62.0,), 'share_after': (62.0,)}
   one = in_json.record(Clustering, {'history': curve(15, 15)})
   assert Ours(TABLE.rows[0], (Run(0, results, one),)).window_words == 'round 15'
 

@@ -72,6 +72,13 @@ def test_rows_that_differ_in_their_clustering_only_are_one_run_and_fedavg_alone_
   assert [job.config.clusterings for job in jobs] == [(), ()]
 
 
+def test_all_rows_of_a_table_are_read_at_the_rounds_that_the_clusters_of_each_have():
+  assert runs_lib.window_rounds(TABLE, TINY) == 2  # Of four rounds n = 1 leaves three, n = 2 two.
+  assert runs_lib.window_rounds(ALONE, TINY) == 10  # FedAvg alone has no clusters.
+  table3 = catalogue.PUBLISHED['fl_hc/table3']
+  assert (runs_lib.window_rounds(table3, PAPER), runs_lib.window_rounds(table3, table3.small)) == (10, 5)
+
+
 def test_a_scale_multiplies_fields_of_each_row(tmp_path):
   rows = tuple(
     Row(f'm {number}', {'num_clients': number, 'phase1_rounds': 1, 'phase2_rounds': rounds}, WIDE)

@@ -16,8 +16,8 @@ from tff_cluster.scorecard import cluster_contents
 # By column of a table in the most frequent form: right after the clustering (the first round of Phase 2), and in the last round.
 COLUMNS = ('accuracy_after', 'accuracy_end', 'share_after', 'share_end')
 # FedAvg on skewed clients goes up and down by points from round to round. What it has in the end is therefore judged on the mean
-# of so many rounds up to the printed one, or of all rounds of the clusters where these are fewer. Right after the clustering it still
-# rises, so that a mean over rounds would be another number.
+# of so many rounds up to the printed one, or of all rounds of the clusters where these are fewer in some row of the table. Right after
+# the clustering it still rises, so that a mean over rounds would be another number.
 WINDOW = 10
 # What of a run a number is about: FedAvg up to the clustering, FedAvg without clusters to the end, or the clusters.
 PHASE1, BASELINE, CLUSTERS = 'phase1', 'baseline', 'clusters'
@@ -71,10 +71,16 @@ class Ours:
 
   Accuracies and shares are in percent, rounds are counted from 1. FedAvg alone has no clusters: what is about them is
   empty, and rounds_after is the last round.
+
+  Attributes:
+    row: The row.
+    runs: Its runs, one a seed.
+    window_rounds: Of how many rounds the window is, at most.
   """
 
   row: Row
   runs: tuple[Run, ...]
+  window_rounds: int = WINDOW
 
   @cached_property
   def seeds(self) -> tuple[int, ...]:
@@ -147,9 +153,9 @@ class Ours:
 
   @cached_property
   def window(self) -> range:
-    """The last WINDOW rounds; of fewer rounds of the clusters all, so that FedAvg is read where the clusters are."""
+    """The last window_rounds; of fewer rounds of the clusters all, so that FedAvg is read where the clusters are."""
     first = min(self.accuracy_curve or self.baseline_curve)
-    return range(max(first, self.rounds_end - WINDOW + 1), self.rounds_end + 1)
+    return range(max(first, self.rounds_end - self.window_rounds + 1), self.rounds_end + 1)
 
   @cached_property
   def windows(self) -> Mapping[str, Sequence[float]]:
@@ -320,14 +326,14 @@ class Ours:
 Runs = Sequence[tuple[Sequence[Row], int, Results]]
 
 
-def gather(runs: Runs) -> dict[str, Ours]:
-  """Returns our side of every row that was run, by the row's name."""
+def gather(runs: Runs, window_rounds: int = WINDOW) -> dict[str, Ours]:
+  """Returns our side of every row that was run, by the row's name; with the window of the table, all are read at the same rounds."""
   found: dict[str, tuple[Row, list[Run]]] = {}
   for rows, seed, results in runs:
     clusterings: Sequence[Clustering | None] = results.clusterings
     for row, clustering in zip(rows, clusterings or (None,), strict=True):
       found.setdefault(row.name, (row, []))[1].append(Run(seed, results, clustering))
-  return {name: Ours(row, tuple(members)) for name, (row, members) in found.items()}
+  return {name: Ours(row, tuple(members), window_rounds) for name, (row, members) in found.items()}
 
 
 def of_method(row: Row, results: Results) -> list[Ours]:

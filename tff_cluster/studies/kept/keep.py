@@ -226,7 +226,8 @@ def _of_reproduction(folder: Path) -> Made:
   names = [row.name for row in published.rows if any(row.name == name for name, _ in lines)]
   found = [(f'{" and ".join(row.name for row in rows)}, seed {seed}', r) for rows, seed, r in stored]
   # Of all runs that lie there: the last command may have been asked for some seeds or rows only, and its files tell of these.
-  *_, records = headline.scored(published, gather(stored), scale.remark)
+  rows = gather(stored, runs_lib.window_rounds(published, scale))
+  *_, records = headline.scored(published, rows, scale.remark)
   texts = {
     'scorecard': csv_text(headline.FIELDS, ([each[name] for name in headline.FIELDS] for each in records)),
     'runs': csv_text(_RUNS, [lines[key] for key in sorted(lines, key=lambda k: (names.index(k[0]), k[1]))]),

@@ -13,6 +13,7 @@ from tff_cluster.scorecard import headline
 from tff_cluster.scorecard.published import TOY_SCALE, Published, Scale
 from tff_cluster.scorecard.rows import Ours, Runs, gather
 from tff_cluster.storage import output_files
+from tff_cluster.studies.reproduction import runs as runs_lib
 from tff_cluster.studies.reproduction.sections import SECTIONS, TEMPLATE, Page
 
 # The first is written first.
@@ -43,7 +44,8 @@ def write(
     folder: Where to.
     run_folder: A run of which the page may show pictures.
   """
-  return write_page(published, gather(runs), scale, {**facts, **about(runs)}, folder, run_folder)
+  rows = gather(runs, runs_lib.window_rounds(published, scale))
+  return write_page(published, rows, scale, {**facts, **about(runs)}, folder, run_folder)
 
 
 def about(runs: Runs) -> dict[str, str]:

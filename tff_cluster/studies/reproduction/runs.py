@@ -19,7 +19,7 @@ from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import cost_estimates, main_job
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.scorecard.published import Published, Scale
-from tff_cluster.scorecard.rows import Row
+from tff_cluster.scorecard.rows import WINDOW, Row
 from tff_cluster.studies import runs as studies_runs
 
 
@@ -175,6 +175,12 @@ def rows_of(
         rows.append(row)
         clusterings += [] if clustering is None else [results.clusterings[theirs.index(clustering)]]
   return rows, clusterings
+
+
+def window_rounds(published: Published, scale: Scale) -> int:
+  """Returns over how many rounds the end is judged: as many as the clusters of each row of the table have, WINDOW at most."""
+  jobs = plan(published, scale, (0,), Path())
+  return min([WINDOW, *(job.config.training.phase2_rounds for job in jobs if job.config.clusterings)])
 
 
 def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
