@@ -151,7 +151,7 @@ class Claim:
       return share
     means = sorted((sum(values) / len(values) for *_, values in measured if not any(map(math.isnan, values))))
     ends = dict.fromkeys(measured[0][0].show(end) for end in means[:1] + means[-1:])
-    return f'{" to ".join(ends)} ({share})'
+    return f'{" to ".join(ends) or "not defined"} ({share})'
 
   def _against(self, found: Sequence[tuple[str, list[float]]]) -> str:
     """Returns which parts are not on the claim's side, each with its numbers."""
