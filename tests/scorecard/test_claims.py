@@ -92,7 +92,9 @@ def test_yes_or_no_is_told_by_seeds_and_what_is_not_defined_decides_nothing():
   assert claim.check(_rows(a=(1.0, 1.0, -1.0))).verdict == 'undecided'
   finding = _claim('a').check(_rows(a=(math.nan,) * 3))
   assert (finding.verdict, finding.ours) == ('undecided', 'not defined')
-  assert _claim('a', 'b').check(_rows(a=(math.nan,) * 3, b=(math.nan,) * 3)).ours == 'not defined (so in 0 of 2)'
+  assert (
+    _claim('a', 'b').check(_rows(a=(math.nan,) * 3, b=(math.nan,) * 3)).ours == 'not defined (so in 0 of 2)'
+  )
 
 
 def test_a_rule_of_its_own_waits_for_its_rows():
