@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gc
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import stat
 import subprocess
 import sys
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -52,6 +54,24 @@ def file(tmp_path):
 
 class Planted(Exception):
   pass
+
+
+def test_arrays_whose_writing_a_signal_ends_leave_nothing_that_complains_later(file, monkeypatch):
+  complaints = []
+  monkeypatch.setattr(sys, 'unraisablehook', complaints.append)
+
+  unharmed = zipfile.ZipFile.open
+
+  def interrupted(archive, name, mode='r', **options):
+    if name == 'second.npy':
+      raise KeyboardInterrupt
+    return unharmed(archive, name, mode, **options)
+
+  monkeypatch.setattr(zipfile.ZipFile, 'open', interrupted)
+  with pytest.raises(KeyboardInterrupt):
+    files.save_arrays(file, {'first': np.ones(3), 'second': np.ones(3)})
+  gc.collect()
+  assert complaints == [] and file.read_bytes() == b'old' and names(file.parent) == [file.name]
 
 
 @pytest.mark.parametrize('error', [Planted, KeyboardInterrupt])

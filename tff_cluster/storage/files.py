@@ -228,7 +228,11 @@ def save_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
   checksum = np.frombuffer(bytes.fromhex(_checksum(plain)), np.uint8)
   with replacing(path) as stream:
     remembering = _Remembering(stream)
-    np.savez(remembering, **plain, **{_CHECKSUM: checksum})
+    try:
+      np.savez(remembering, **plain, **{_CHECKSUM: checksum})
+    except BaseException as error:  # A signal's too.
+      remembering.error = error
+      raise
     if remembering.error is not None:
       raise remembering.error
 
@@ -236,12 +240,12 @@ def save_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
 class _Remembering:
   """A stream that can only be written, goes on after its first error, and remembers it.
 
-  An archive whose writes fail complains on stderr when it is collected; this one finds no fault, and whoever
-  made it asks for the error.
+  An archive whose writes fail, or that a signal leaves unfinished, complains on stderr when it is collected; this
+  one finds no fault, and whoever made it asks for the error.
   """
 
   def __init__(self, stream: IO[bytes]):
-    self.error: OSError | None = None
+    self.error: BaseException | None = None
     self._stream = stream
 
   def write(self, data: Any) -> int:
