@@ -154,17 +154,26 @@ def test_coverage_counts_rows_seeds_stale_rows_and_what_is_missing(tmp_path):
   assert (covered.rows, sorted(covered.stale)) == (16, sorted(rows[:2]))
   # Twelve rows are left: C of 0.2, 0.5 and 1.0 of 100 clients, n = 1, 3, 5 and 10 and 50 rounds in all, FedAvg and one cluster.
   by_hand = sum(cohort * (n + 2 * (50 - n)) for cohort in (20, 50, 100) for n in (1, 3, 5, 10))
-  assert covered.missing == by_hand and f'12 rows: at least {by_hand:,} client-rounds' in covered.left
+  assert covered.missing == by_hand
+  # Of the rows of C = 0.1, n = 1, 3, 5 and 10, one has two seeds and the others one.
+  n_of = {row.name: int(row.name.rsplit(' ', 1)[1]) for row in TABLE.rows}
+  few = sum(10 * (n + 2 * (50 - n)) for n in map(n_of.get, rows[:4]))
+  few += sum(10 * (n + 2 * (50 - n)) for n in map(n_of.get, [*rows[:2], rows[3]]))
+  assert covered.for_verdicts == 3 * by_hand + few
+  assert covered.left == (
+    f'12 rows: at least {by_hand:,} client-rounds a seed; 3 seeds of all rows: at least {3 * by_hand + few:,} more'
+  )
 
 
-def test_of_two_verdicts_the_one_from_more_seeds_counts(tmp_path):
-  def write(name, seeds, verdicts):
+def test_of_two_verdicts_the_one_from_more_seeds_counts_and_then_the_newer_one(tmp_path):
+  def write(name, seeds, verdicts, engine=ENGINE):
     lines = ['table,row,column,published,verdict', *(f'{TABLE.name},{line}' for line in verdicts)]
-    provenance = dataclasses.replace(PROVENANCE, seeds=seeds, data_seeds=seeds)
+    provenance = dataclasses.replace(PROVENANCE, seeds=seeds, data_seeds=seeds, engine=engine)
     results.write(tmp_path / name, provenance, {'scorecard': '\n'.join([*lines, ''])}, [])
 
   write('one', [0], ['a,end,93.0,one seed', 'b,end,90.0,one seed', 'claim,it holds,in words,fails'])
   write('three', [0, 1, 2], ['a,end,93.0,differs', 'b,end,90.0,not run', 'claim,it holds,in words,holds'])
+  write('earlier', [0, 1, 2], ['a,end,93.0,reproduced', 'claim,it holds,in words,undecided'], ENGINE - 1)
   write('two', [0, 1], ['a,end,93.0,two seeds', 'claim,it falls,in words,holds'])
   told = coverage.verdict_words(TABLE.name, results.read_all(tmp_path).values())
   assert told == 'numbers: 1 differ and 1 one seed; claims: 2 hold'

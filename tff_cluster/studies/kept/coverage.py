@@ -11,6 +11,7 @@ from tff_cluster.data.population import cohort_size
 from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.papers import catalogue
 from tff_cluster.scorecard.published import PAPER, Published
+from tff_cluster.scorecard.verdicts import FEWEST_SEEDS
 from tff_cluster.studies.kept.results import Kept
 from tff_cluster.studies.reproduction import runs as runs_lib
 
@@ -34,6 +35,7 @@ class Covered:
     stale: Rows of which nothing is there but what an older engine trained.
     missing: Client-rounds of one seed of the rows that were not run, at least: where a clustering has more than one cluster in a
       client, or trains to find its clusters, it costs more.
+    for_verdicts: Client-rounds until all rows have the seeds that a verdict needs, at least in the same way.
     kept: The kept results behind it.
   """
 
@@ -42,6 +44,7 @@ class Covered:
   seeds: Mapping[str, Sequence[int]]
   stale: Collection[str]
   missing: int
+  for_verdicts: int
   kept: Sequence[Kept] = ()
 
   @property
@@ -55,12 +58,13 @@ class Covered:
 
   @property
   def left(self) -> str:
-    """Says which rows are missing, and what they would cost."""
-    names = [row.name for row in self.published.rows if row.name not in self.seeds]
-    if not names:
-      return 'nothing'
-    what = 'all rows' if len(names) == self.rows else plural(len(names), 'row')
-    return f'{what}: at least {self.missing:,} client-rounds a seed'
+    """Says which rows are missing and what they would cost, and what verdicts on all rows would."""
+    count = sum(row.name not in self.seeds for row in self.published.rows)
+    what = 'all rows' if count == self.rows else plural(count, 'row')
+    told = [f'{what}: at least {self.missing:,} client-rounds a seed'] if count else []
+    if self.for_verdicts:
+      told.append(f'{FEWEST_SEEDS} seeds of all rows: at least {self.for_verdicts:,} more')
+    return '; '.join(told) or 'nothing'
 
   @property
   def seeds_words(self) -> str:
@@ -185,18 +189,18 @@ def _told_trainings(each: Covered) -> Iterator[tuple[str, Hashable]]:
 def verdict_words(published: str, kept: Iterable[Kept]) -> str:
   """Counts what the tables of kept results say of the numbers and of the claims of a table or figure; a claim on one seed says so.
 
-  Of several verdicts of a number, or of a claim, the one from the most seeds counts.
+  Of several verdicts of a number, or of a claim, the one from the most seeds counts, of as many the one of the newest engine.
   """
-  found: dict[tuple[str, str], tuple[int, str, str]] = {}
+  found: dict[tuple[str, str], tuple[tuple[int, int], str, str]] = {}
   for each in kept:
-    seeds = len(each.provenance.seeds)
+    weight = len(each.provenance.seeds), each.provenance.engine
     claims = 'claims on one seed' if _on_one_seed(each) else 'claims'
     for name in each.tables:
       if {'verdict', 'table'} <= each.table(name).units.keys():
         for line in each.lines(name, table=published):
           what, verdict = (line['row'], line['column']), shown_verdict(each, line)
-          if verdict and (what not in found or seeds > found[what][0]):
-            found[what] = seeds, claims if line['row'] == 'claim' else 'numbers', verdict
+          if verdict and (what not in found or weight > found[what][0]):
+            found[what] = weight, claims if line['row'] == 'claim' else 'numbers', verdict
   told = []
   for kind in ('numbers', 'claims', 'claims on one seed'):
     count = Counter(verdict for _, each_kind, verdict in found.values() if each_kind == kind)
@@ -228,14 +232,18 @@ def _covered(
   for row, more, _ in ran:
     seeds[row] = sorted({*seeds.get(row, ()), *more})
   stale = seeds.keys() - {row for row, _, is_stale in ran if not is_stale}
-  missing = 0 if scale == 'toy' else _missing(published, scale, seeds.keys())
-  return Covered(published, scale, seeds, stale, missing, kept)
+  missing = [
+    0
+    if scale == 'toy'
+    else _missing(published, scale, {row for row, has in seeds.items() if len(has) >= count})
+    for count in range(1, FEWEST_SEEDS + 1)
+  ]
+  return Covered(published, scale, seeds, stale, missing[0], sum(missing), kept)
 
 
-def _missing(published: Published, scale: str, ran: Iterable[str]) -> int:
-  """Returns the client-rounds of one seed of the rows that are not among those that ran; FedAvg of rows that share it counts once."""
-  left = {row.name for row in published.rows} - set(ran)
-  rows = tuple(row for row in published.rows if row.name in left)
+def _missing(published: Published, scale: str, there: Collection[str]) -> int:
+  """Returns the client-rounds of one seed of the rows that are not there; FedAvg of rows that share it counts once."""
+  rows = tuple(row for row in published.rows if row.name not in there)
   if not rows:
     return 0
   asked = dataclasses.replace(published, rows=rows)
