@@ -36,7 +36,6 @@ def raising(error):
     (PermissionError(errno.EACCES, 'Permission denied', 'c'), 1, 'error: c: Permission denied\n'),
     (OSError(errno.EDQUOT, 'Quota exceeded'), 1, 'error: cannot write the output: Quota exceeded\n'),
     (MemoryError(), 1, 'error: not enough memory: an allocation failed\n'),
-    (KeyboardInterrupt(), 130, 'interrupted; where it writes to a folder, the same command goes on\n'),
   ],
   ids=repr,
 )
@@ -105,14 +104,17 @@ IN_A_DESTRUCTOR = """import os, signal
     time.sleep(60)"""
 
 
-@pytest.mark.parametrize('work', ['time.sleep(60)', IN_A_DESTRUCTOR], ids=['plain', 'destructor'])
-@pytest.mark.parametrize(
+SIGNALS = pytest.mark.parametrize(
   ('sent', 'code', 'line'),
   [
     ('SIGINT', 130, 'interrupted; where it writes to a folder, the same command goes on\n'),
     ('SIGTERM', 143, 'terminated by SIGTERM\n'),
   ],
 )
+
+
+@pytest.mark.parametrize('work', ['time.sleep(60)', IN_A_DESTRUCTOR], ids=['plain', 'destructor'])
+@SIGNALS
 def test_signals_clean_up(sent, code, line, work, tmp_path):
   process = start(tmp_path, work.format(sent=sent))
   assert process.stdout.readline() == 'ready\n'
@@ -154,18 +156,21 @@ SWALLOWING = """program._PATIENCE_SECS = 0.5
   [(SLOW_TO_LEAVE, True), (FAILING_TO_LEAVE, True), (NEVER_LEAVING, False), (SWALLOWING, False)],
   ids=['slow', 'failing', 'never', 'swallowing'],
 )
-def test_several_signals_in_a_row_end_a_program_once_and_for_certain(work, leaves, tmp_path):
+@SIGNALS
+def test_several_signals_in_a_row_end_a_program_once_and_for_certain(
+  sent, code, line, work, leaves, tmp_path
+):
   random = np.random.default_rng(0)
-  for _ in range(3):
+  for _ in range(2):
     process = start(tmp_path, work)
     assert process.stdout.readline() == 'ready\n'
     time.sleep(0.2)  # Until it is at work.
     begun = time.monotonic()
     for pause in random.uniform(0.0, 0.1, size=8):
-      process.send_signal(signal.SIGTERM)
+      process.send_signal(getattr(signal, sent))
       time.sleep(pause)
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == (143, 'terminated by SIGTERM\n')
+    assert (process.returncode, err) == (code, line)
     assert out == ('finally\natexit\n' if leaves else '') and time.monotonic() - begun < 5
     assert not leaves or not (tmp_path / 'run').exists()
 

@@ -30,24 +30,28 @@ from tff_cluster.engine import stock_context
 from tff_cluster.experiment import run_claim
 from tff_cluster.storage import faults
 
-# How long a program that got SIGTERM may clean up; what it writes is whole at any moment, and the kernel ends its workers with it.
+# How long a program that got a signal may clean up; what it writes is whole at any moment, and the kernel ends its workers with it.
 _PATIENCE_SECS = 15.0
-_TERMINATED = 143
+# What a program says that such a signal ends, and its exit code.
+_ENDINGS = {
+  signal.SIGINT: ('interrupted; where it writes to a folder, the same command goes on', 130),
+  signal.SIGTERM: ('terminated by SIGTERM', 143),
+}
 
 
-class _Terminated(SystemExit):
-  """SIGTERM came; a SystemExit, so that cleanup runs on the way out."""
+class _Stopped(SystemExit):
+  """A signal came; a SystemExit, so that cleanup runs on the way out."""
 
 
 class _Ending:
   """How far a process is with its end.
 
   Attributes:
-    asked: Whether SIGTERM came.
+    by: The signal that came first, of _ENDINGS.
     told: Whether the user knows how it ended.
   """
 
-  asked = False
+  by: int | None = None
   told = False
 
 
@@ -64,17 +68,20 @@ def run(main: Callable[[], int | None], define_flags: Callable[[], None]) -> Non
     if isinstance(stream, io.TextIOWrapper):
       # A path that is not UTF-8 is shown escaped.
       stream.reconfigure(errors='backslashreplace')
-  signal.signal(signal.SIGTERM, _terminate)
+  for number in _ENDINGS:
+    # What a shell starts in the background has Ctrl-C ignored.
+    if signal.getsignal(number) != signal.SIG_IGN:
+      signal.signal(number, _stop)
   sys.unraisablehook = _raise_again
+  stopped = False
   try:
     code = execute(main, define_flags, sys.argv)
-  except _Terminated:
-    _tell_of_sigterm()
-    code = _TERMINATED
+  except _Stopped:
+    code, stopped = _tell_of_signal(), True
   finally:
     _Ending.told = True
     stock_context.drop()
-  if code == _TERMINATED:
+  if stopped:
     # What Python does after this waits for threads, and a second signal would be the exit code.
     atexit._run_exitfuncs()
     with contextlib.suppress(OSError):
@@ -107,16 +114,12 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
         code = main() or 0
       _flush_stdout()
       return code
-  except KeyboardInterrupt:
-    return _end('interrupted; where it writes to a folder, the same command goes on', 130)
-  except BrokenPipeError:
-    if not _reader_is_gone():
-      raise
-    _silence_stdout()
-    return 141
   except Exception as error:
-    if _Ending.asked:
-      raise _Terminated(_TERMINATED) from None  # It came of leaving in the midst of something.
+    if _Ending.by is not None:
+      raise _Stopped(_ending()[1]) from None  # It came of leaving in the midst of something.
+    if isinstance(error, BrokenPipeError) and _reader_is_gone():
+      _silence_stdout()
+      return 141
     fault = faults.of(error)
     if fault is None:
       raise
@@ -211,29 +214,34 @@ def _silence_stdout() -> None:
 
 def _raise_again(swallowed: Any) -> None:
   """Raises what ends the program once more where Python dropped it: what a destructor raises goes nowhere."""
-  if not isinstance(swallowed.exc_value, (_Terminated, KeyboardInterrupt)):
+  if not isinstance(swallowed.exc_value, _Stopped):
     sys.__unraisablehook__(swallowed)
     return
-  handler = _raise_terminated if isinstance(swallowed.exc_value, _Terminated) else signal.default_int_handler
-  signal.signal(signal.SIGALRM, handler)
+  signal.signal(signal.SIGALRM, _raise_stopped)
   signal.setitimer(signal.ITIMER_REAL, 0.05)
 
 
-def _terminate(signum: int, frame: types.FrameType | None) -> None:
+def _stop(number: int, frame: types.FrameType | None) -> None:
   """Ends the process once, whatever it is at: a second signal does not disturb the cleanup, which may not last for ever."""
-  if _Ending.asked:
+  if _Ending.by is not None:
     return
-  _Ending.asked = True
+  _Ending.by = number
   if _Ending.told:
     _end_at_once()  # There is nothing left to clean up.
   # Not by threading, whose locks this thread may hold just now.
   _thread.start_new_thread(_end_at_last, ())
-  _raise_terminated(signum, frame)
+  _raise_stopped(number, frame)
 
 
-def _raise_terminated(signum: int, frame: types.FrameType | None) -> None:
-  del signum, frame
-  raise _Terminated(_TERMINATED)
+def _raise_stopped(number: int, frame: types.FrameType | None) -> None:
+  del number, frame
+  raise _Stopped(_ending()[1])
+
+
+def _ending() -> tuple[str, int]:
+  """Returns what is said of the signal that came, and the exit code."""
+  assert _Ending.by is not None
+  return _ENDINGS[signal.Signals(_Ending.by)]
 
 
 def _end_at_last() -> None:
@@ -242,14 +250,15 @@ def _end_at_last() -> None:
 
 
 def _end_at_once() -> None:
-  _tell_of_sigterm()
-  os._exit(_TERMINATED)
+  os._exit(_tell_of_signal())
 
 
-def _tell_of_sigterm() -> None:
-  """Says it once; not by a stream, which another thread may have locked."""
+def _tell_of_signal() -> int:
+  """Says once which signal ended the program, and returns the exit code; not by a stream, which another thread may have locked."""
+  line, code = _ending()
   if not _Ending.told:
     _Ending.told = True
     if sys.stderr is not None:
       with contextlib.suppress(OSError):
-        os.write(2, b'terminated by SIGTERM\n')
+        os.write(2, f'{line}\n'.encode())
+  return code
