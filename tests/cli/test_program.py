@@ -67,7 +67,7 @@ def test_a_folder_that_was_taken_away_is_the_cause_whatever_fails(error, tmp_pat
 SCRIPT = """'''A program.'''
 import atexit, sys, time
 from tff_cluster.experiment import run_claim
-from tff_cluster.cli import flags, program
+from tff_cluster.cli import flags, program, signals
 
 def main():
   run_claim.lock_output_dir(sys.argv[1].split('=')[1])
@@ -104,6 +104,17 @@ IN_A_DESTRUCTOR = """import os, signal
     time.sleep(60)"""
 
 
+# The kernel gives a signal to any thread, and Python has the main one see it when it next does something.
+IN_ANOTHER_THREAD = """import signal, threading
+    lock = threading.Lock()
+    lock.acquire()
+    def send():
+      time.sleep(0.2)
+      signal.pthread_kill(threading.get_ident(), signal.{sent})
+    threading.Thread(target=send).start()
+    lock.acquire()"""
+
+
 SIGNALS = pytest.mark.parametrize(
   ('sent', 'code', 'line'),
   [
@@ -113,12 +124,14 @@ SIGNALS = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize('work', ['time.sleep(60)', IN_A_DESTRUCTOR], ids=['plain', 'destructor'])
+@pytest.mark.parametrize(
+  'work', ['time.sleep(60)', IN_A_DESTRUCTOR, IN_ANOTHER_THREAD], ids=['plain', 'destructor', 'thread']
+)
 @SIGNALS
 def test_signals_clean_up(sent, code, line, work, tmp_path):
   process = start(tmp_path, work.format(sent=sent))
   assert process.stdout.readline() == 'ready\n'
-  if work != IN_A_DESTRUCTOR:
+  if work == 'time.sleep(60)':
     process.send_signal(getattr(signal, sent))
   out, err = process.communicate(timeout=20)
   assert (process.returncode, err, out) == (code, line, 'finally\natexit\n')
@@ -131,7 +144,7 @@ SLOW_TO_LEAVE = """try:
       for _ in range(50): time.sleep(0.01)"""
 # As gRPC does whose lock was held when the signal came.
 NEVER_LEAVING = """import threading
-    program._PATIENCE_SECS = 0.5
+    signals._PATIENCE_SECS = 0.5
     lock = threading.Lock()
     lock.acquire()
     try:
@@ -143,7 +156,7 @@ FAILING_TO_LEAVE = """try:
       time.sleep(60)
     finally:
       raise ValueError('left in the midst')"""
-SWALLOWING = """program._PATIENCE_SECS = 0.5
+SWALLOWING = """signals._PATIENCE_SECS = 0.5
     while True:
       try:
         time.sleep(60)

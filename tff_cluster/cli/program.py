@@ -5,7 +5,6 @@ damaged file in a folder that was given; 130 Ctrl-C; 141 the reader of our outpu
 a fault of this software is told in one line on stderr; a reader that is gone is told nothing.
 """
 
-import _thread
 import atexit
 import contextlib
 import difflib
@@ -13,46 +12,18 @@ import faulthandler
 import io
 import os
 import select
-import signal
 import sys
-import time
-import types
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
 
 from absl import flags, logging
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.cli import commands, flagfile
+from tff_cluster.cli import commands, flagfile, signals
 from tff_cluster.cli import help as help_text
 from tff_cluster.engine import stock_context
 from tff_cluster.experiment import run_claim
 from tff_cluster.storage import faults
-
-# How long a program that got a signal may clean up; what it writes is whole at any moment, and the kernel ends its workers with it.
-_PATIENCE_SECS = 15.0
-# What a program says that such a signal ends, and its exit code.
-_ENDINGS = {
-  signal.SIGINT: ('interrupted; where it writes to a folder, the same command goes on', 130),
-  signal.SIGTERM: ('terminated by SIGTERM', 143),
-}
-
-
-class _Stopped(SystemExit):
-  """A signal came; a SystemExit, so that cleanup runs on the way out."""
-
-
-class _Ending:
-  """How far a process is with its end.
-
-  Attributes:
-    by: The signal that came first, of _ENDINGS.
-    told: Whether the user knows how it ended.
-  """
-
-  by: int | None = None
-  told = False
 
 
 def run(main: Callable[[], int | None], define_flags: Callable[[], None]) -> None:
@@ -68,18 +39,14 @@ def run(main: Callable[[], int | None], define_flags: Callable[[], None]) -> Non
     if isinstance(stream, io.TextIOWrapper):
       # A path that is not UTF-8 is shown escaped.
       stream.reconfigure(errors='backslashreplace')
-  for number in _ENDINGS:
-    # What a shell starts in the background has Ctrl-C ignored.
-    if signal.getsignal(number) != signal.SIG_IGN:
-      signal.signal(number, _stop)
-  sys.unraisablehook = _raise_again
+  signals.take()
   stopped = False
   try:
     code = execute(main, define_flags, sys.argv)
-  except _Stopped:
-    code, stopped = _tell_of_signal(), True
+  except signals.Stopped:
+    code, stopped = signals.tell(), True
   finally:
-    _Ending.told = True
+    signals.leave()
     stock_context.drop()
   if stopped:
     # What Python does after this waits for threads, and a second signal would be the exit code.
@@ -115,8 +82,8 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
       _flush_stdout()
       return code
   except Exception as error:
-    if _Ending.by is not None:
-      raise _Stopped(_ending()[1]) from None  # It came of leaving in the midst of something.
+    if signals.came():
+      raise signals.Stopped from None  # It came of leaving in the midst of something.
     if isinstance(error, BrokenPipeError) and _reader_is_gone():
       _silence_stdout()
       return 141
@@ -210,55 +177,3 @@ def _silence_stdout() -> None:
   # What is still buffered would fail again, with a message, when the interpreter ends.
   with contextlib.suppress(OSError, ValueError):
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _raise_again(swallowed: Any) -> None:
-  """Raises what ends the program once more where Python dropped it: what a destructor raises goes nowhere."""
-  if not isinstance(swallowed.exc_value, _Stopped):
-    sys.__unraisablehook__(swallowed)
-    return
-  signal.signal(signal.SIGALRM, _raise_stopped)
-  signal.setitimer(signal.ITIMER_REAL, 0.05)
-
-
-def _stop(number: int, frame: types.FrameType | None) -> None:
-  """Ends the process once, whatever it is at: a second signal does not disturb the cleanup, which may not last for ever."""
-  if _Ending.by is not None:
-    return
-  _Ending.by = number
-  if _Ending.told:
-    _end_at_once()  # There is nothing left to clean up.
-  # Not by threading, whose locks this thread may hold just now.
-  _thread.start_new_thread(_end_at_last, ())
-  _raise_stopped(number, frame)
-
-
-def _raise_stopped(number: int, frame: types.FrameType | None) -> None:
-  del number, frame
-  raise _Stopped(_ending()[1])
-
-
-def _ending() -> tuple[str, int]:
-  """Returns what is said of the signal that came, and the exit code."""
-  assert _Ending.by is not None
-  return _ENDINGS[signal.Signals(_Ending.by)]
-
-
-def _end_at_last() -> None:
-  time.sleep(_PATIENCE_SECS)
-  _end_at_once()
-
-
-def _end_at_once() -> None:
-  os._exit(_tell_of_signal())
-
-
-def _tell_of_signal() -> int:
-  """Says once which signal ended the program, and returns the exit code; not by a stream, which another thread may have locked."""
-  line, code = _ending()
-  if not _Ending.told:
-    _Ending.told = True
-    if sys.stderr is not None:
-      with contextlib.suppress(OSError):
-        os.write(2, f'{line}\n'.encode())
-  return code
