@@ -3,8 +3,8 @@
   python -m tests.crash_matrix --count=50 --seed=0
   python -m tests.crash_matrix --count=5 --target=phase2 --target=worker --json=matrix.json
 
-A target is a phase, run_all, the worker alone (in run_all), two runs that share a store of which one is killed, or
-the pruning of a store. Its program runs once without interruption; then each trial kills it between its first write
+A target is a phase, run_all, the worker alone (in run_all), two runs that share a store of which one is killed,
+the pruning of a store, or signals, which end run_all by Ctrl-C or SIGTERM. Its program runs once without interruption; then each trial kills it between its first write
 and its last, up to three times in a row, and runs it to its end. Trials are forks of a process that has imported
 what programs import before their first write; that takes them as long as all the rest. Moments come from the seed,
 but what they hit depends on the machine. Ends with exit code 1 at the first broken promise (crash_checks.py says what is promised).
@@ -18,6 +18,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -37,10 +38,12 @@ EXPERIMENT = (
   '--learning_rate=0.5',
 )  # fmt: skip
 CHAIN = ('phase1', 'clustering', 'phase2', 'phase3', 'report')
-TARGETS = (*CHAIN, 'run_all', 'worker', 'store', 'prune')
+TARGETS = (*CHAIN, 'run_all', 'worker', 'store', 'prune', 'signals')
 _WITH_FLAGS = ('phase1', 'run_all')
 # A moment that came after the end is drawn again, so often.
 _TRIES = 4
+# A program that got a signal ends in 15 seconds at most.
+_PATIENCE_SECS = 25.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -132,7 +135,12 @@ class Matrix:
       crash_checks.Broken: at the first broken promise; the trial's folder is left as it is.
     """
     tally, begun = Tally(), time.monotonic()
-    trial = {'worker': self._worker_trial, 'store': self._store_trial, 'prune': self._prune_trial}
+    trial = {
+      'worker': self._worker_trial,
+      'store': self._store_trial,
+      'prune': self._prune_trial,
+      'signals': self._signal_trial,
+    }
     for number in range(count):
       rng = seeding.generator(self.seed, 'crash matrix', target, number)
       try:
@@ -243,6 +251,33 @@ class Matrix:
     if rounds is None or rounds[1]:
       raise checks.Broken(f'what the other run had finished was trained again: {rounds} client-rounds')
     return f'one of two runs killed {moment:.2f} s after its first write'
+
+  def _signal_trial(self, rng: np.random.Generator, tally: Tally) -> str:
+    """A signal, which may come twice, ends the program in one line and leaves nothing; run again it ends well."""
+    reference, run = self.reference('run_all'), self.work / 'trial'
+    self._copy(reference.before, run)
+    child = self._start(self.child, 'run_all', run)
+    _wait_for_a_write(child, run)
+    number = signal.Signals(int(rng.choice([signal.SIGINT, signal.SIGTERM])))
+    _sleep(child, moment := rng.uniform(0, reference.span))
+    for pause in (0.0, float(rng.choice([0.001, 0.05])))[: int(rng.integers(1, 3))]:
+      time.sleep(pause)
+      child.process.send_signal(number)
+    try:
+      code, _, err = child.finish(timeout=_PATIENCE_SECS)
+    except subprocess.TimeoutExpired:
+      raise checks.Broken(f'goes on {_PATIENCE_SECS:g} s after {number.name}') from None
+    self._check_nothing_left(child)
+    came_late = (code, err) == (0, '')
+    if not came_late and (code != 128 + number or err.count('\n') != 1 or 'Traceback' in err):
+      raise checks.Broken(f'{number.name} ended the run with code {code} and {err!r}')
+    tally.late += came_late
+    tally.kills += not came_late
+    checks.check_tidy(run)
+    checks.check_whole(run)
+    self._ends_well('run_all', run)
+    checks.check_same(reference.content, checks.content(run))
+    return f'{number.name} {moment:.2f} s after the first write'
 
   def _prune_trial(self, rng: np.random.Generator, tally: Tally) -> str:
     """The pruning of a store is killed: what is left is whole or not there, can be pruned, and is trained again."""
