@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from phases import keep as keep_program
-from tests.made_up import comparison_runs, finished_run, in_json
+from tests.made_up import comparison_runs, fedex_rows, finished_run, in_json
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import program
@@ -18,6 +18,7 @@ from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.papers import catalogue
 from tff_cluster.scorecard import summary
 from tff_cluster.scorecard.identical_clusterings import JOINT
+from tff_cluster.scorecard.rows import BEST_EXPERT
 from tff_cluster.storage import files as files_lib
 from tff_cluster.studies.comparison import page as comparison_page
 from tff_cluster.studies.kept import coverage, keep, results
@@ -31,9 +32,9 @@ def summary_line(label, client_rounds):
   return {'label': label, 'kind': 'disjoint', 'mean_client_accuracy': 0.5, 'client_rounds': client_rounds}
 
 
-def had_run(root, row, seed, accuracy, fedavg):
-  """Saves results of a row of the small table II as if it had been run."""
-  (job,) = runs_lib.plan(TABLE, TABLE.small, (seed,), root, None, row)
+def had_run(root, row, seed, accuracy, fedavg, table=TABLE, experts=None):
+  """Saves results of a row of a small table as if it had been run."""
+  (job,) = runs_lib.plan(table, table.small, (seed,), root, None, row)
   rounds = list(range(job.config.training.phase1_rounds + 1, 16))
   shares = [0.0] * len(rounds)
   history = {'rounds': rounds, 'test_accuracy': [*shares[1:], accuracy], 'share_at_target': shares}
@@ -46,7 +47,10 @@ def had_run(root, row, seed, accuracy, fedavg):
     'splits': [{'round': number, 'max_update_norm': norm} for number, norm in ((5, 0.61), (6, 0.9))],
   }
   clustering['label'] = job.config.clusterings[0].label
-  baseline = {'history': history | {'test_accuracy': [*shares[1:], fedavg]}}
+  if experts is not None:
+    clustering['experts'] = experts.to_json()
+  last = {'global': {'accuracy': fedavg, 'loss': 1.0}}
+  baseline = {'history': history | {'test_accuracy': [*shares[1:], fedavg]}, 'evaluation': last}
   environment = {
     'engine': ENGINE,
     'commit': 'abc',
@@ -61,6 +65,27 @@ def had_run(root, row, seed, accuracy, fedavg):
   }  # fmt: skip
   job.folder.root.mkdir(parents=True, exist_ok=True)
   files_lib.save_json(job.folder.results, in_json.typed(value).to_json())
+
+
+def test_of_experts_is_kept_what_every_rule_makes_of_them(tmp_path):
+  table = catalogue.PUBLISHED['fedex/table1']
+  row = table.rows[0].name
+  for seed, fedex, alone, oracle in ((0, 0.5, (0.3, 0.6, 0.4), 0.9), (1, 0.7, (0.5, 0.2, 0.1), 1.0)):
+    experts = fedex_rows.experts(fedex, alone, (1.0, 1.0, 1.0), oracle)
+    had_run(tmp_path, row, seed, 0.9, 0.8 + 0.1 * seed, table, experts)
+  (tmp_path / 'fedex/table1/small/scorecard.csv').write_text('table,row,verdict\n')
+  made = keep.of_folder(tmp_path / 'fedex/table1/small')
+  results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
+  (line,) = results.read_all(tmp_path / 'kept')['made'].lines('experts')
+  assert (line['row'], line['seeds']) == (row, '2')
+  told = {
+    'FedAvg without clusters': 85.0,
+    BEST_EXPERT: 55.0,
+    'mean of the outputs': 61.0,
+    'oracle: any expert is right': 95.0,
+  }
+  assert {name: float(line[name]) for name in told} == told
+  assert float(line['FedEx’s online layer (Algorithm 2)']) == pytest.approx(60.0)
 
 
 def test_a_reproduction_is_kept_with_a_line_a_row_and_seed(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.aggregation import rules
 from tff_cluster.base import digests
 from tff_cluster.experiment.measured import Choice, Evaluation, Experts, History
 from tff_cluster.experiment.result_parts import Clustering, Split
@@ -21,6 +22,7 @@ COLUMNS = ('accuracy_after', 'accuracy_end', 'share_after', 'share_end')
 WINDOW = 10
 # What of a run a number is about: FedAvg up to the clustering, FedAvg without clusters to the end, or the clusters.
 PHASE1, BASELINE, CLUSTERS = 'phase1', 'baseline', 'clusters'
+BEST_EXPERT = 'best expert alone'
 Curve = Mapping[int, float]
 
 
@@ -219,6 +221,21 @@ class Ours:
   def experts(self) -> tuple[Experts | None, ...]:
     """The cluster models as experts; None where they were not asked for."""
     return tuple(c.experts for c in self.clusterings)
+
+  @cached_property
+  def expert_accuracies(self) -> Mapping[str, tuple[float, ...]]:
+    """Of the best expert alone, and of all experts together by every rule, on the global test set in percent.
+
+    One a seed that has experts, by what a rule is called.
+    """
+    found: dict[str, tuple[float, ...]] = {}
+    for experts in self.experts:
+      if experts is not None:
+        assert experts.accuracy is not None and experts.expert_accuracy is not None  # A run knows its labels.
+        by_rule = {rule.words: experts.accuracy[rule.name] for rule in rules.prediction_rules()}
+        for name, share in ({BEST_EXPERT: max(experts.expert_accuracy)} | by_rule).items():
+          found[name] = (*found.get(name, ()), 100.0 * share)
+    return found
 
   @cached_property
   def recovery(self) -> Mapping[str, tuple[float | None, ...]]:

@@ -60,7 +60,7 @@ _MODELS = (
 )  # fmt: skip
 # All tables that are ever made here.
 TABLES = (
-  'table', 'models', 'scorecard', 'runs', 'comparison', 'gains', 'pairs', 'overlap', 'new_clients', 'league', 'standings',
+  'table', 'models', 'scorecard', 'runs', 'experts', 'comparison', 'gains', 'pairs', 'overlap', 'new_clients', 'league', 'standings',
 )  # fmt: skip
 
 
@@ -232,11 +232,24 @@ def _of_reproduction(folder: Path) -> Made:
     'scorecard': csv_text(headline.FIELDS, ([each[name] for name in headline.FIELDS] for each in records)),
     'runs': csv_text(_RUNS, [lines[key] for key in sorted(lines, key=lambda k: (names.index(k[0]), k[1]))]),
   }
+  texts |= _expert_table({name: rows[name] for name in names})
   made = _provenance(
     published.title, found, published={published.name: names}, scale=folder.name, scaled_down=scale.words
   )
   seeds = {name: sorted(seed for row, seed in lines if row == name) for name in names}
   return Made(made, texts, seeds)
+
+
+def _expert_table(rows: Mapping[str, Ours]) -> dict[str, str]:
+  """Returns how much of the global test set experts have right by rule, means over seeds, as CSV text; nothing where no row has any."""
+  told = {name: ours for name, ours in rows.items() if ours.expert_accuracies}
+  header = ['row', 'seeds', FEDAVG, *next((ours.expert_accuracies for ours in told.values()), ())]
+  lines = [
+    (name, len(ours.seeds), *(_rounded(float(np.mean(found))) for found in (ours.baseline_global, *ours.expert_accuracies.values())))
+    for name, ours in told.items()
+  ]  # fmt: skip
+  units = [name if place < 2 else f'{name} [%]' for place, name in enumerate(header)]
+  return {'experts': csv_text(units, lines)} if told else {}
 
 
 def _run_lines(

@@ -11,7 +11,7 @@ from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import SUBJECT
 from tff_cluster.base.words import plural, score, signed
 from tff_cluster.experiment.config import FEDAVG
-from tff_cluster.experiment.measured import Cut, Experts
+from tff_cluster.experiment.measured import Cut
 from tff_cluster.report import scorecard_tables
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture
@@ -199,12 +199,11 @@ def _experts(page: Page) -> Parts:
   if not known:
     return []
   header = ['right on the global test set']
+  names = [FEDAVG, *next(iter(known.values())).expert_accuracies]
   columns: list[list[str]] = []
-  names = [FEDAVG, 'best expert alone', *(rule.words for rule in rules.prediction_rules())]
   for name, found in known.items():
-    shares = np.mean([_shares(experts) for experts in found.experts if experts is not None], axis=0)
-    values = [np.mean(found.baseline_global), *(100.0 * shares)]
-    fedex = values[2 + rules.prediction_rules().index(rules.with_role(SUBJECT))]
+    values = [float(np.mean(v)) for v in (found.baseline_global, *found.expert_accuracies.values())]
+    fedex = values[names.index(rules.with_role(SUBJECT).words)]
     header += [name, 'against FedEx']
     columns += [[f'{v:.2f}%' for v in values], [f'{signed(v - fedex, 2)} points' for v in values]]
   text = (
@@ -214,13 +213,6 @@ def _experts(page: Page) -> Parts:
   )
   body = list(zip(names, *columns, strict=True))
   return _told('Where the loss comes from', Table(header, body, range(1, len(header))), text)
-
-
-def _shares(experts: Experts) -> list[float]:
-  """Returns how much of the global test set the best expert has right, and each rule."""
-  assert experts.accuracy is not None and experts.expert_accuracy is not None  # A run knows its labels.
-  by_rule = [experts.accuracy[rule.name] for rule in rules.prediction_rules()]
-  return [max(experts.expert_accuracy), *by_rule]
 
 
 def _measures(page: Page) -> Parts:
