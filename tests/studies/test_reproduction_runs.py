@@ -73,10 +73,15 @@ def test_rows_that_differ_in_their_clustering_only_are_one_run_and_fedavg_alone_
 
 
 def test_all_rows_of_a_table_are_read_at_the_rounds_that_the_clusters_of_each_have():
-  assert runs_lib.window_rounds(TABLE, TINY) == 2  # Of four rounds n = 1 leaves three, n = 2 two.
-  assert runs_lib.window_rounds(ALONE, TINY) == 10  # FedAvg alone has no clusters.
+  # Of eight rounds n = 1 leaves seven to the clusters, n = 2 six, and a quarter is two; of four a quarter is one.
+  eight = dataclasses.replace(TINY, rounds=8)
+  assert [runs_lib.window_rounds(table, eight) for table in (TABLE, ALONE)] == [2, 2]
+  assert [runs_lib.window_rounds(table, TINY) for table in (TABLE, ALONE)] == [1, 1]
   table3 = catalogue.PUBLISHED['fl_hc/table3']
-  assert (runs_lib.window_rounds(table3, PAPER), runs_lib.window_rounds(table3, table3.small)) == (10, 5)
+  # 50 rounds and at least 40 of the clusters; 15 and five.
+  assert (runs_lib.window_rounds(table3, PAPER), runs_lib.window_rounds(table3, table3.small)) == (10, 3)
+  # Of 40 rounds a quarter is all ten.
+  assert runs_lib.window_rounds(catalogue.PUBLISHED['rohith2020/table1'], PAPER) == 10
 
 
 def test_a_scale_multiplies_fields_of_each_row(tmp_path):

@@ -17,8 +17,8 @@ from tff_cluster.scorecard import cluster_contents
 # By column of a table in the most frequent form: right after the clustering (the first round of Phase 2), and in the last round.
 COLUMNS = ('accuracy_after', 'accuracy_end', 'share_after', 'share_end')
 # FedAvg on skewed clients goes up and down by points from round to round. What it has in the end is therefore judged on the mean
-# of so many rounds up to the printed one, or of all rounds of the clusters where these are fewer in some row of the table. Right after
-# the clustering it still rises, so that a mean over rounds would be another number.
+# of so many rounds up to the printed one, or of fewer (studies/reproduction/runs.py: window_rounds). Right after the clustering it
+# still rises, so that a mean over rounds would be another number.
 WINDOW = 10
 # What of a run a number is about: FedAvg up to the clustering, FedAvg without clusters to the end, or the clusters.
 PHASE1, BASELINE, CLUSTERS = 'phase1', 'baseline', 'clusters'

@@ -178,9 +178,13 @@ def rows_of(
 
 
 def window_rounds(published: Published, scale: Scale) -> int:
-  """Returns over how many rounds the end is judged: as many as the clusters of each row of the table have, WINDOW at most."""
+  """Returns over how many rounds the end is judged: as many as the clusters of each row of the table have, WINDOW at most, and at most
+  a quarter of all rounds, since what still rises would be judged by models that are worse.
+  """
   jobs = plan(published, scale, (0,), Path())
-  return min([WINDOW, *(job.config.training.phase2_rounds for job in jobs if job.config.clusterings)])
+  totals = (job.config.training.phase1_rounds + job.config.training.phase2_rounds for job in jobs)
+  of_clusters = (job.config.training.phase2_rounds for job in jobs if job.config.clusterings)
+  return max(1, min([WINDOW, *of_clusters, *(total // 4 for total in totals)]))
 
 
 def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
