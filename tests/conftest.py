@@ -81,7 +81,7 @@ def tff_context() -> Iterator[None]:
 
 @pytest.fixture(scope='module', autouse=True)
 def _few_objects_to_look_through() -> Iterator[None]:
-  """A run begins with a collection, which looks through all that was imported: half a million objects, a third of a second."""
+  """A run begins with a collection, which looks through all that was imported, for 0.3 s."""
   yield
   gc.collect()
   gc.freeze()

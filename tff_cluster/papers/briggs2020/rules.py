@@ -1,7 +1,7 @@
 """What claims about the tables of FL+HC are made of: what is looked at in a row, and the parts of a claim over rows.
 
-What a table prints of the end is read as the mean over the last ten rounds (rows.WINDOW), or over as many as the clusters have in every
-row of the table, of the clusters and of FedAvg alike; what it prints right after the clustering in that round. Rows are compared seed by seed.
+What a table prints of the end is read as the mean over the last ten rounds, or fewer (studies/reproduction/runs.py: window_rounds), of
+the clusters and of FedAvg alike; what it prints right after the clustering in that round. Rows are compared seed by seed.
 """
 
 import math

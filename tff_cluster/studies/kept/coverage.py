@@ -232,17 +232,13 @@ def _covered(
   for row, more, _ in ran:
     seeds[row] = sorted({*seeds.get(row, ()), *more})
   stale = seeds.keys() - {row for row, _, is_stale in ran if not is_stale}
-  missing = [
-    0
-    if scale == 'toy'
-    else _missing(published, scale, {row for row, has in seeds.items() if len(has) >= count})
-    for count in range(1, FEWEST_SEEDS + 1)
-  ]
+  there = [{row for row, has in seeds.items() if len(has) >= count} for count in range(1, FEWEST_SEEDS + 1)]
+  missing = [_missing(published, scale, rows) for rows in there]
   return Covered(published, scale, seeds, stale, missing[0], sum(missing), kept)
 
 
 def _missing(published: Published, scale: str, there: Collection[str]) -> int:
-  """Returns the client-rounds of one seed of the rows that are not there; FedAvg of rows that share it counts once."""
+  """Returns the client-rounds of one seed of the rows that are not there; FedAvg of rows that share it counts once. Toy problems have none."""
   rows = tuple(row for row in published.rows if row.name not in there)
   if not rows:
     return 0
