@@ -179,8 +179,14 @@ FAULTS = (
     ),
     Fault(
         'chunks-in-one-sum', 'federated/chunked_sum.py',
-        "tf.cond(sent['last'], lambda", "tf.cond(sent['last'] & False, lambda",
+        "tf.cond(sent['last'], end_of_chunk", "tf.cond(sent['last'] & False, end_of_chunk",
         'nothing that clients train reaches the sum, as no chunk ever ends',
+        ('federated/test_chunked_sum.py',),
+    ),
+    Fault(
+        'clients-of-the-first-model', 'federated/trainer.py',
+        "'which': np.int32(position)", "'which': np.int32(0)",
+        'where models train in one call, all clients train the first of them',
         ('federated/test_chunked_sum.py',),
     ),
     Fault(

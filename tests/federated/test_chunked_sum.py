@@ -1,5 +1,6 @@
 """Sums in chunks: against NumPy, TFF's own mean, and chunks that are computed apart."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -111,3 +112,57 @@ def test_a_cohort_of_one_chunk_has_the_bits_of_the_mean_of_tff(tff_context):
   theirs, _ = trainer.round(trainer.start(stock.model.weights), np.arange(4), 1)
   for one, other in zip(trainer.weights(ours), trainer.weights(theirs), strict=True):
     assert one.tobytes() == other.tobytes()
+
+
+def state_of(trainer, seed):
+  rng = np.random.default_rng(seed)
+  like = trainer.computations.model.weights
+  return trainer.start(tuple(rng.normal(size=w.shape, scale=0.1).astype(np.float32) for w in like))
+
+
+@pytest.mark.parametrize(
+  ('equal', 'weighs_rows', 'message_bytes', 'options'),
+  [(False, False, 10**9, {}), (True, True, 10**9, {'learning_rate_decay': 0.5}), (False, False, 1, {})],
+  ids=['rows', 'equal and row weights', 'a call each'],
+)
+def test_rounds_of_several_models_in_one_call_have_the_bits_of_a_call_each(
+  equal, weighs_rows, message_bytes, options, tff_context, monkeypatch
+):
+  from tff_cluster.engine import jobs
+
+  # Of the third model's clients one sends NaN, all of the fourth's do, and the fifth has none.
+  scales = np.ones(11, np.float32)
+  scales[[8, 9, 10]] = np.nan
+  population = dataclasses.replace(make_population(clients=11), update_scales=scales)
+  cohorts = [np.array(cohort, np.int64) for cohort in ([0, 1, 2, 5, 6], [3], [4, 8], [9, 10], [])]
+  row_weights = None
+  if weighs_rows:
+    rng = np.random.default_rng(2)
+    row_weights = [[rng.uniform(size=population.train.counts[k]) for k in cohort] for cohort in cohorts]
+  trainer = make_trainer(population, **options)
+  states = [state_of(trainer, seed) for seed in range(5)]
+  monkeypatch.setattr(jobs, 'MESSAGE_BYTES', message_bytes)
+  together = trainer.several_rounds(states, cohorts, 2, equal, row_weights)
+  for k, (after, figures) in enumerate(together[:4]):
+    weights = None if row_weights is None else row_weights[k]
+    expected, told = trainer.round(states[k], cohorts[k], 2, True, equal, weights)
+    assert [a.tobytes() for a in trainer.state_arrays(after)] == [
+      a.tobytes() for a in trainer.state_arrays(expected)
+    ]
+    assert figures == {name: told[name] for name in ('train_loss', 'dropped')}
+  assert [figures['dropped'] for _, figures in together] == [0, 0, 1, 2, 0]
+  moved = [
+    trainer.weights(after)[0].tobytes() != trainer.weights(state)[0].tobytes()
+    for (after, _), state in zip(together, states, strict=True)
+  ]
+  assert moved == [True, True, True, False, False]
+
+
+def test_only_means_on_one_machine_are_joined(tff_context):
+  population = make_population()
+  assert make_trainer(population).joins_rounds
+  assert not make_trainer(population, aggregator='robust').joins_rounds
+  assert not make_trainer(population, server=ADAM['server']).joins_rounds
+  apart = make_trainer(population)
+  apart.workers = Apart(apart.workers)
+  assert not apart.joins_rounds

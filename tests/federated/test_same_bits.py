@@ -56,13 +56,20 @@ def numbers_of(trainer: Any, order: list[int]) -> dict[str, np.ndarray]:
   Returns:
     Everything that comes out, by name; rows are clients in ascending order.
   """
-  state = trainer.start(trainer.computations.model.weights)
+  first = state = trainer.start(trainer.computations.model.weights)
   found, everyone = {}, np.arange(CLIENTS)
   for number in (1, 2):
     state, figures = trainer.round(state, everyone, number)
     found[f'loss of round {number}'] = np.array(figures['train_loss'])
     for i, array in enumerate(trainer.weights(state)):
       found[f'weights {i} after round {number}'] = array
+  parts = (first, everyone[:4]), (state, everyone[4:])
+  for (start, clients), (after, _) in zip(
+    parts, trainer.several_rounds(*zip(*parts, strict=True), 3), strict=True
+  ):
+    alone, _ = trainer.round(start, clients, 3)
+    for name, one in (('in one call', after), ('in a call each', alone)):
+      found[f'{len(clients)} clients {name}'] = np.concatenate([w.ravel() for w in trainer.weights(one)])
   weights = trainer.weights(state)
   updates = np.zeros((CLIENTS, trainer.computations.model.num_parameters), np.float32)
   trainer.local_updates(weights, order, 3, lambda i, update: updates.__setitem__(order[i], update))
@@ -105,6 +112,15 @@ def test_any_number_of_clients_side_by_side_in_any_order_and_again(model, outcom
   alone = outcomes[model, 1, 'ascending']
   for key, found in outcomes.items():
     assert key[0] != model or differing(alone, found) == [], key
+
+
+@pytest.mark.parametrize('model', sorted(builtin.MODELS))
+def test_two_models_in_one_call_or_in_a_call_each(model, outcomes):
+  found = outcomes[model, 5, 'ascending']
+  for clients in (4, 2):
+    together, alone = (found[f'{clients} clients in {calls}'] for calls in ('one call', 'a call each'))
+    assert together.tobytes() == alone.tobytes()
+  assert found['4 clients in one call'].tobytes() != found['2 clients in one call'].tobytes()
 
 
 @pytest.mark.parametrize('model', sorted(builtin.MODELS))

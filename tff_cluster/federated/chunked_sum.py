@@ -6,8 +6,7 @@ the last of its chunk. On a cluster each chunk is a task, whose sum is all that 
 """
 
 import collections
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -32,28 +31,46 @@ def is_last(count: int) -> np.ndarray:
   return last
 
 
-def build(specs: Specs) -> Callable[[tff.Value, tff.Value], tff.Value]:
-  """Returns ({value}@CLIENTS, {bool}@CLIENTS, who is the last of its chunk) -> {sum}@SERVER, for a federated computation.
+class Sum(Protocol):
+  """See build."""
+
+  def __call__(self, value: tff.Value, last: tff.Value, which: tff.Value | None = None) -> tff.Value: ...
+
+
+def build(specs: Specs, sums: int | None = None) -> Sum:
+  """Returns ({value}@CLIENTS, {bool}@CLIENTS, who is the last of its chunk, ...) -> {sum}@SERVER, for a federated computation.
 
   The last client must be the last of a chunk: what comes after the end of the last chunk is no part of the sum.
-  """
-  value_type = tff.types.tensorflow_to_type(specs)
-  sent_type = tff.types.tensorflow_to_type(
-    collections.OrderedDict(value=specs, last=tf.TensorSpec([], tf.bool))
-  )
-  state_type = tff.types.tensorflow_to_type(collections.OrderedDict(total=specs, chunk=specs))
 
-  def zeros() -> Tensors:
-    return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
+  Args:
+    specs: What a value is.
+    sums: How many sums there are, each of some clients, who say which one is theirs: {int32}@CLIENTS. They are stacked then,
+      [sums, ...], and each has the bits of a sum of its own. None: one sum.
+  """
+  total_specs = specs if sums is None else stacked(specs, sums)
+  value_type = tff.types.tensorflow_to_type(total_specs)
+  sent_specs = collections.OrderedDict(value=specs, last=tf.TensorSpec([], tf.bool))
+  if sums is not None:
+    sent_specs['which'] = tf.TensorSpec([], tf.int32)
+  sent_type = tff.types.tensorflow_to_type(sent_specs)
+  state_type = tff.types.tensorflow_to_type(collections.OrderedDict(total=total_specs, chunk=specs))
+
+  def zeros(like: Specs) -> Tensors:
+    return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), like)
 
   @tff.tensorflow.computation
   def zero():
-    return collections.OrderedDict(total=zeros(), chunk=zeros())
+    return collections.OrderedDict(total=zeros(total_specs), chunk=zeros(specs))
 
   @tff.tensorflow.computation(state_type, sent_type)
   def accumulate(state, sent):
     total, chunk = state['total'], _added(state['chunk'], sent['value'])
-    total, chunk = tf.cond(sent['last'], lambda: (_added(total, chunk), zeros()), lambda: (total, chunk))
+
+    def end_of_chunk() -> Tensors:
+      after = _added(total, chunk) if sums is None else _added_to(sent['which'], total, chunk)
+      return after, zeros(specs)
+
+    total, chunk = tf.cond(sent['last'], end_of_chunk, lambda: (total, chunk))
     return collections.OrderedDict(total=total, chunk=chunk)
 
   @tff.tensorflow.computation(state_type, state_type)
@@ -66,8 +83,11 @@ def build(specs: Specs) -> Callable[[tff.Value, tff.Value], tff.Value]:
 
   assert report.type_signature.result.is_equivalent_to(value_type)
 
-  def total(value: tff.Value, last: tff.Value) -> tff.Value:
-    sent = tff.federated_zip(collections.OrderedDict(value=value, last=last))
+  def total(value: tff.Value, last: tff.Value, which: tff.Value | None = None) -> tff.Value:
+    sent = collections.OrderedDict(value=value, last=last)
+    if which is not None:
+      sent['which'] = which
+    sent = tff.federated_zip(sent)
     return tff.federated_aggregate(sent, zero(), accumulate, merge, report)
 
   return total
@@ -131,5 +151,17 @@ def build_divide(update_type: tff.Type) -> tff.Computation:
   return divide
 
 
+def stacked(specs: Specs, count: int) -> Specs:
+  """Returns the specs of several such values, one after the other: [count, ...]."""
+  return tf.nest.map_structure(lambda spec: tf.TensorSpec([count, *spec.shape], spec.dtype), specs)
+
+
 def _added(one: Tensors, other: Tensors) -> Tensors:
   return tf.nest.map_structure(tf.add, one, other)
+
+
+def _added_to(which: tf.Tensor, sums: Tensors, other: Tensors) -> Tensors:
+  """Returns stacked sums, one of which something is added to."""
+  return tf.nest.map_structure(
+    lambda a, b: tf.tensor_scatter_nd_add(a, [[which]], b[tf.newaxis]), sums, other
+  )

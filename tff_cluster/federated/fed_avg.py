@@ -122,6 +122,53 @@ def build_totals(model: client_work_lib.Model, local: optimizers.Local) -> tff.C
   return totals
 
 
+def build_several_rounds(
+  model: client_work_lib.Model, local: optimizers.Local, count: int
+) -> tff.Computation:
+  """Returns what is a round of each of several models in one call, with the bits of `next` where the model becomes the mean.
+
+  ({weights [count, ...]}@SERVER, {client data, which: int32, the position of its model}@CLIENTS) -> <weights [count, ...],
+  counts [count]>@SERVER. The clients of a model stand together. A model that has no clients, or none whose update is finite, stays as it is.
+  """
+  update_fn = client_work_lib.build_client_update(model, local)
+  weight_specs = tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights)
+  stacked_type = tff.types.tensorflow_to_type(chunked_sum.stacked(weight_specs, count))
+  data_spec = client_work_lib.client_data_spec(model, local) | {'which': tf.TensorSpec([], tf.int32)}
+  data_type = tff.types.tensorflow_to_type(data_spec)
+  specs = collections.OrderedDict(
+    update=weight_specs, weight=tf.TensorSpec([], tf.float32), counts=client_work_lib.COUNTS
+  )
+  add_up = chunked_sum.build(specs, count)
+
+  @tff.tensorflow.computation(stacked_type, data_type)
+  def of_client(stacked, data):
+    weights = tuple(arrays[data['which']] for arrays in stacked)
+    update, weight, loss_sum, visited, finite = update_fn(weights, data)
+    counts = collections.OrderedDict(loss_sum=loss_sum, rows=visited, dropped=1 - tf.cast(finite, tf.int32))
+    update = tuple(each * weight for each in update)
+    return collections.OrderedDict(update=update, weight=weight, counts=counts), data['last'], data['which']
+
+  @tff.tensorflow.computation(stacked_type, tff.types.tensorflow_to_type(chunked_sum.stacked(specs, count)))
+  def step(stacked, totals):
+    def along(values, like):
+      return tf.reshape(values, [count] + [1] * (like.shape.rank - 1))
+
+    mean = [tf.divide(each, along(totals['weight'], each)) for each in totals['update']]
+    finite = [tf.reduce_all(tf.math.is_finite(each), axis=list(range(1, each.shape.rank))) for each in mean]
+    moves = tf.reduce_all(tf.stack(finite), axis=0)
+    pairs = zip(stacked, mean, strict=True)
+    return tuple(tf.where(along(moves, each), each - mean, each) for each, mean in pairs), totals['counts']
+
+  @tff.federated_computation(
+    tff.types.FederatedType(stacked_type, tff.SERVER), tff.types.FederatedType(data_type, tff.CLIENTS)
+  )
+  def several_rounds(stacked, data):
+    value, last, which = tff.federated_map(of_client, (tff.federated_broadcast(stacked), data))
+    return tff.federated_map(step, (stacked, add_up(value, last, which)))
+
+  return several_rounds
+
+
 def build_finish_mean(
   model: client_work_lib.Model, server: optimizers.Server, totals_type: tff.Type, state_type: tff.Type
 ) -> tff.Computation:

@@ -111,6 +111,17 @@ class Computations:
     """FedAvg. One process serves all clusters: each cluster is one state."""
     return fed_avg.build_fed_avg(self.initialize, self.client_results, self.finish_each)
 
+  def several_rounds(self, count: int) -> tff.Computation:
+    """A round of each of so many models in one call; see fed_avg.build_several_rounds."""
+    with _building:
+      if (computation := self._of_several.get(count)) is None:
+        computation = self._of_several[count] = fed_avg.build_several_rounds(self.model, self.local, count)
+    return computation
+
+  @_BuiltOnce
+  def _of_several(self) -> dict[int, tff.Computation]:
+    return {}
+
   @_BuiltOnce
   def initialize(self) -> tff.Computation:
     """() -> state@SERVER, before the first round."""

@@ -154,6 +154,56 @@ class Trainer(measurer.Measurer):
       'update_norm': norm,
     }
 
+  @property
+  def joins_rounds(self) -> bool:
+    """Whether `several_rounds` can be asked for: on one machine, where the model becomes the mean of the clients'."""
+    computations = self.computations
+    return not self.workers.apart and computations.adds_up_chunks and computations.server.is_mean
+
+  def several_rounds(
+    self,
+    states: Sequence[State],
+    cohorts: Sequence[np.ndarray],
+    round_number: int,
+    equal: bool = False,
+    row_weights: Sequence[Sequence[np.ndarray]] | None = None,
+  ) -> list[tuple[State, dict[str, float]]]:
+    """Runs one round of FedAvg of each of several models in one call of the worker, as far as they fit into one.
+
+    A call costs as much as the training of a small client, so that models of few clients each take less time together.
+
+    Args:
+      states: The models' states before the round.
+      cohorts: int64[cohort] of each, positions of the clients that train.
+      round_number, equal: See `round`.
+      row_weights: Those of `round` for each model.
+
+    Returns:
+      For each model what `round` returns with may_diverge, without the norm of the update.
+    """
+    computations = self.computations.varied(weighs_rows=row_weights is not None)
+    jobs = [
+      self._training(cohort, round_number, equal, None if row_weights is None else row_weights[k])
+      for k, cohort in enumerate(cohorts)
+    ]
+    after: list[tuple[State, dict[str, float]]] = []
+    sizes = [self.computations.model.num_bytes + sum(job.num_bytes for job in clients) for clients in jobs]
+    for some in jobs_lib.portions(sizes):
+      sent = _told_which([jobs[k] for k in some])
+      models = _stacked([self.weights(states[k]) for k in some])
+      with self.workers.busy(len(sent)):
+        found, counts = computations.several_rounds(len(some))(models, [job.argument for job in sent])
+      visited = np.maximum(counts['rows'], np.float32(1))
+      for place, k in enumerate(some):
+        weights = tuple(np.asarray(arrays[place]) for arrays in found)
+        figures = {
+          'train_loss': float(counts['loss_sum'][place] / visited[place]),
+          'dropped': int(counts['dropped'][place]),
+        }
+        moved = tff.learning.models.ModelWeights(weights, ())
+        after.append((states[k]._replace(global_model_weights=moved), figures))
+    return after
+
   def send_nan(self, clients: Sequence[int] | np.ndarray) -> bool:
     """Tells whether each of int64[clients] is malicious and sends NaN, whatever it trained to."""
     return self.sends and all(np.isnan(self.population.update_scale(int(k))) for k in clients)
@@ -350,3 +400,17 @@ def _distance(one: Weights, other: Weights) -> float:
   """Returns the Euclidean distance of two models."""
   squares = (np.square(a.astype(np.float64) - b).sum() for a, b in zip(one, other, strict=True))
   return float(np.sqrt(sum(squares)))
+
+
+def _told_which(jobs: Sequence[Sequence[jobs_lib.Job]]) -> list[jobs_lib.Job]:
+  """Returns the clients of several models, one after the other, who are told the position of their model."""
+  return [
+    dataclasses.replace(job, beside={**job.beside, 'which': np.int32(position)})
+    for position, clients in enumerate(jobs)
+    for job in clients
+  ]
+
+
+def _stacked(models: Sequence[Weights]) -> tuple[np.ndarray, ...]:
+  """Returns arrays [models, ...]."""
+  return tuple(np.stack(arrays) for arrays in zip(*models, strict=True))

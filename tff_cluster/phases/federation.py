@@ -68,18 +68,23 @@ class Clients:
     self._train(users)
     used = [k for k, clients in enumerate(users) if len(clients)]
 
-    def train(k: int) -> tuple[Model, dict[str, float]]:
+    def train(k: int) -> tuple['trainer_lib.State', dict[str, float]]:
       weights = None if row_weights is None else row_weights[k]
-      state, figures = self._trainer.round(self._state(models[k]), users[k], number, True, equal, weights)
-      return self._model(state), figures
+      return self._trainer.round(self._state(models[k]), users[k], number, True, equal, weights)
 
-    found = self._experiment.each(train, used)
+    if self._trainer.joins_rounds and len(used) > 1:
+      # All models, so that one computation serves, however many of them are used.
+      states = [self._state(model) for model in models]
+      everyones = self._trainer.several_rounds(states, users, number, equal, row_weights)
+      found = {k: everyones[k] for k in used}
+    else:
+      found = self._experiment.each(train, used)
     for k in used:
       self.dropped += int(found[k][1]['dropped'])
       self.loss_sum += found[k][1]['train_loss'] * self._visits(users[k])
       self.visited += self._visits(users[k])
     self._refuse_divergence(number, users)
-    return tuple(found[k][0] if k in found else model for k, model in enumerate(models))
+    return tuple(self._model(found[k][0]) if k in found else model for k, model in enumerate(models))
 
   def updates(
     self,
