@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from tff_cluster.base import seeding
+from tff_cluster.base import seeding, words
 from tff_cluster.base.errors import EnvironmentFault, InputError
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -205,8 +205,7 @@ class Contender:
       return json.loads(line)
     size = os.fstat(self._log.fileno()).st_size
     tail = os.pread(self._log.fileno(), 1 << 14, max(size - (1 << 14), 0)).decode(errors='replace')
-    lines = [text.strip() for text in tail.splitlines() if text.strip()]
-    raise EnvironmentFault(f'{self.name} ended: {lines[-1][:300] if lines else "it logged nothing"}')
+    raise EnvironmentFault(f'{self.name} ended: {words.last_line(tail, "it logged nothing")}')
 
 
 def process_tree(pid: int) -> list[psutil.Process]:

@@ -25,6 +25,7 @@ import numpy as np
 
 from benchmarks import common
 from benchmarks.contenders import ours
+from tff_cluster.base import words
 from tff_cluster.base.errors import EnvironmentFault, InputError
 
 
@@ -89,7 +90,7 @@ def _part(part: str, setting: common.Setting, flags: argparse.Namespace) -> dict
     text=True,
   )
   if done.returncode:
-    raise EnvironmentFault(f'{part}: {(done.stderr.strip().splitlines() or ["it said nothing"])[-1]}')
+    raise EnvironmentFault(f'{part}: {words.last_line(done.stderr, "it said nothing")}')
   result = json.loads(done.stdout.splitlines()[-1])
   print(f'{part} with {setting.clients} clients: {json.dumps(result)}', flush=True)
   return result

@@ -23,6 +23,7 @@ from typing import Any
 import psutil
 
 from benchmarks import common
+from tff_cluster.base import words
 from tff_cluster.base.errors import EnvironmentFault, InputError
 
 
@@ -59,7 +60,7 @@ def measure(setting: common.Setting, repetitions: int) -> dict[str, Any]:
       text=True,
     )
     if done.returncode:
-      raise EnvironmentFault(f'start-up: {(done.stderr.strip().splitlines() or ["it said nothing"])[-1]}')
+      raise EnvironmentFault(f'start-up: {words.last_line(done.stderr, "it said nothing")}')
     runs.append(json.loads(done.stdout.splitlines()[-1]))
     print(json.dumps(runs[-1]), flush=True)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import MixingRule, PredictionRule, Rule, parameters
-from tff_cluster.base import imports
+from tff_cluster.base import imports, words
 from tff_cluster.base.errors import InputError, argument, shown
 
 # Names stand in results and on pages, and in front of numbers in columns.
@@ -75,11 +75,10 @@ def _brought(attribute: str, found: Any) -> Rule:
   except (TypeError, ValueError):
     raise InputError('its parameters cannot be told; give a function that is written in Python') from None
   kind = PredictionRule if 'probabilities' in names else MixingRule
-  lines = [line.strip() for line in (inspect.getdoc(found) or '').splitlines() if line.strip()]
-  words = lines[0].rstrip('.') if lines else attribute.replace('_', ' ')
-  if len(words) > _LONGEST_WORDS:
-    words = f'{words[: _LONGEST_WORDS - 1]}…'
-  return kind(name=attribute, words=words, function=found, code=imports.code_of(found))
+  told = words.first_line(inspect.getdoc(found) or '', attribute.replace('_', ' ')).rstrip('.')
+  if len(told) > _LONGEST_WORDS:
+    told = f'{told[: _LONGEST_WORDS - 1]}…'
+  return kind(name=attribute, words=told, function=found, code=imports.code_of(found))
 
 
 def _check(rule: Rule, options: Mapping[str, Any]) -> None:

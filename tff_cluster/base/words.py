@@ -1,13 +1,25 @@
 """Numbers and ids in words: the one place that says how accuracies, differences, times, sizes and clients are printed."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 _MINUS = '−'
 _MOST_DECIMALS = 6
+# Of what other programs and libraries say.
+_LONGEST_LINE = 300
 # What needs no quotes in a sentence or a list: letters and digits of any script, and signs that end nothing.
 _PLAIN_ID = re.compile(r'[\w.:@/+-]+')
+
+
+def first_line(text: object, otherwise: str) -> str:
+  """Returns the first line of a text or an error that says something, at most 300 characters; else what is given for that."""
+  return next(_lines(text), otherwise)
+
+
+def last_line(text: object, otherwise: str) -> str:
+  """Returns the last such line."""
+  return ([otherwise, *_lines(text)])[-1]
 
 
 def percent(share: float | None, decimals: int = 1) -> str:
@@ -146,3 +158,7 @@ def _plain(value: float, decimals: int) -> str:
   if text.startswith('-'):
     text = text[1:] if not text.strip('-0.') else _MINUS + text[1:]
   return text
+
+
+def _lines(text: object) -> Iterator[str]:
+  return (line.strip()[:_LONGEST_LINE] for line in str(text).splitlines() if line.strip())

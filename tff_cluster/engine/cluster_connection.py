@@ -10,6 +10,7 @@ import distributed
 import distributed.versions
 
 from tff_cluster.base.errors import EnvironmentFault, InputError, argument
+from tff_cluster.base.words import first_line
 from tff_cluster.engine import dask_worker
 from tff_cluster.engine import machine as machine_lib
 
@@ -83,8 +84,8 @@ def unreadable(error: Exception) -> EnvironmentFault | None:
 
 def words(error: BaseException) -> str:
   """Returns an error in one line."""
-  lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-  return f'{type(error).__name__}: {lines[0][:300]}' if lines else type(error).__name__
+  kind, told = type(error).__name__, first_line(error, '')
+  return f'{kind}: {told}' if told else kind
 
 
 def _root(error: BaseException) -> BaseException:

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import tensorflow_federated as tff
 
+from tff_cluster.base import words
 from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.engine import connection as connection_lib
 from tff_cluster.engine import machine as machine_lib
@@ -53,8 +54,7 @@ class ProcessWatch:
 
 def answer(error: grpc.RpcError) -> str:
   """Returns an error of a call in words."""
-  lines = [line.strip() for line in str(error.details() or '').splitlines() if line.strip()]
-  return f'answered {error.code().name}: {lines[0][:300] if lines else "without a reason"}'
+  return f'answered {error.code().name}: {words.first_line(error.details() or "", "without a reason")}'
 
 
 class LocalContext(tff.framework.SyncContext):

@@ -24,6 +24,7 @@ import time
 from concurrent import futures
 from typing import IO
 
+from tff_cluster.base import words
 from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.engine import worker_launcher
 
@@ -235,10 +236,9 @@ def last_line(worker: Worker) -> str:
   try:
     size = os.fstat(worker.log.fileno()).st_size
     tail = os.pread(worker.log.fileno(), 1 << 16, max(size - (1 << 16), 0)).decode(errors='replace')
-    lines = [line.strip() for line in tail.splitlines() if line.strip()]
   except (OSError, ValueError):
-    lines = []
-  return lines[-1][:300] if lines else 'it logged nothing'
+    tail = ''
+  return words.last_line(tail, 'it logged nothing')
 
 
 def _binary() -> pathlib.Path:

@@ -26,6 +26,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_cluster.base import words
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.types import Weights
 from tff_cluster.federated import graph_operations, keras_graph, optimizers
@@ -185,8 +186,7 @@ def model_from_keras(
 
 
 def _unusable(error: Exception) -> InputError:
-  lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-  return InputError(f'this Keras model cannot be taken apart: {lines[-1] if lines else type(error).__name__}')
+  return InputError(f'this Keras model cannot be taken apart: {words.last_line(error, type(error).__name__)}')
 
 
 def scaled(x: tf.Tensor) -> tf.Tensor:

@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_cluster.base import words
 from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.engine import connection, one_machine
 from tff_cluster.engine import machine as machine_lib
@@ -176,7 +177,7 @@ def _trace(
   except Exception as error:
     _by_keras(make(), clients, double_softmax)  # It says better what is wrong.
     raise InputError(
-      f'this Keras model cannot be trained: {type(error).__name__}: {_first_line(error)}'
+      f'this Keras model cannot be trained: {type(error).__name__}: {words.first_line(error, "no message")}'
     ) from error
 
 
@@ -203,7 +204,7 @@ def _by_keras(
       outputs = keras_model(rows, training=False)
     except Exception as error:
       raise InputError(
-        f'the Keras model fails on the first {len(y)} training rows: {type(error).__name__}: {_first_line(error)}'
+        f'the Keras model fails on the first {len(y)} training rows: {type(error).__name__}: {words.first_line(error, "no message")}'
       ) from error
     if keras_model.losses:
       raise InputError(
@@ -295,8 +296,3 @@ def _differences(
     allowed = _OF_WEIGHT * np.linalg.norm(two) + floor
     difference = np.linalg.norm(one - two)
     yield name, float(difference / allowed) if difference else 0.0
-
-
-def _first_line(error: Exception) -> str:
-  lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-  return lines[0][:300] if lines else 'no message'

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base import imports, seeding
+from tff_cluster.base import imports, seeding, words
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.models import builtin
 
@@ -43,7 +43,7 @@ def build(
   except Exception as error:
     raise InputError(
       f'{argument("model", name)} does not fit examples of shape {tuple(input_shape)}: {type(error).__name__}: '
-      f'{str(error).strip().splitlines()[0] if str(error).strip() else "no message"}'
+      f'{words.first_line(error, "no message")}'
     ) from error
   finally:
     random.setstate(python_state)

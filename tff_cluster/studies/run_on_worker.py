@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tff_cluster.base import environment
+from tff_cluster.base import environment, words
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.engine.machine import Machine
 from tff_cluster.experiment.run_folder import RunFolder
@@ -100,8 +100,7 @@ def _done(folder: pathlib.Path, machine: Machine, here: 'distributed.Worker') ->
     if answer is not None:
       return answer
     errors.seek(0)
-    lines = [line for line in errors.read().splitlines() if line.strip()]
-    last = lines[-1][:300] if lines else 'without a word'
+    last = words.last_line(errors.read(), 'without a word')
     raise EnvironmentFault(
       f'a run ended on the worker {here.address} (exit code {process.returncode}): {last}'
     )
