@@ -129,6 +129,29 @@ def test_averaged_updates_are_a_round_bit_for_bit(population, trainer, clients):
   assert all(map(np.array_equal, trainer.weights(averaged), trainer.weights(state)))
 
 
+@pytest.mark.parametrize('clients', [1, 3, 5, 11])
+def test_a_mean_that_is_taken_here_has_the_bits_of_that_of_the_worker(trainer, clients):
+  rng = np.random.default_rng(clients)
+  like = trainer.computations.model.weights
+
+  # Down to below the least normal number, which TensorFlow takes for 0.
+  def drawn(*shape):
+    return (rng.choice([-1, 1], shape) * 10.0 ** rng.uniform(-45, 3, shape)).astype(np.float32)
+
+  for _ in range(20):
+    start = trainer.start(tuple(drawn(*w.shape) for w in like))
+    updates = drawn(clients, trainer.computations.model.num_parameters)
+    updates[:, ::7] = 0.0
+    updates[4:5] = np.nan
+    weights = rng.uniform(0.0, 3.0, clients)
+    here = trainer.average(start, updates, weights)
+    with pytest.MonkeyPatch.context() as patch:
+      patch.setattr(type(trainer.computations), 'is_mean', False)
+      there = trainer.average(start, updates, weights)
+    for one, other in zip(trainer.state_arrays(here), trainer.state_arrays(there), strict=True):
+      assert one.tobytes() == other.tobytes()
+
+
 def test_updates_that_are_not_finite_are_left_out_of_a_mean(population, trainer):
   start = trainer.start(trainer.computations.model.weights)
   updates = updates_of(trainer)

@@ -35,10 +35,9 @@ class Trained:
 
   def minus(self, model: Weights, places: np.ndarray) -> np.ndarray:
     """Returns float32[places, features], clients' weights minus a model; their updates to the bit where they started from it."""
-    offsets = self.starts.astype(np.float64) - flatten(model)
-    found = np.empty((len(places), self.starts.shape[1]), np.float32)
+    found, flat = np.empty((len(places), self.starts.shape[1]), np.float32), flatten(model)
     for row, place in enumerate(places):
-      found[row] = self.updates[place] + offsets[self.start_of[place]]
+      found[row] = self.updates[place] + (self.starts[self.start_of[place]].astype(np.float64) - flat)
     return found
 
   def distances(self, models: Sequence[Weights]) -> np.ndarray:

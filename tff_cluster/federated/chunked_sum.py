@@ -14,6 +14,9 @@ import tensorflow_federated as tff
 
 # More: fewer sums travel home on a cluster, and fewer workers share a small cohort.
 _MOST_CLIENTS = 4
+_LEAST_NORMAL = np.finfo(np.float32).tiny
+# Numbers above it add up to 0 or to what is far above the least normal number, as a sum is a multiple of their last places.
+_TINY_SUMS_BELOW = 1e-25
 # A nested structure of tf.TensorSpec, and one of tensors.
 Specs: TypeAlias = object
 Tensors: TypeAlias = object
@@ -29,6 +32,32 @@ def is_last(count: int) -> np.ndarray:
   last = np.zeros(count, bool)
   last[[chunk[-1] for chunk in chunks(count) if len(chunk)]] = True
   return last
+
+
+def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+  """Returns float32[features], the mean of float32[clients, features] by float32[clients], in NumPy and with the bits of `Mean`."""
+  total, weight, has_tiny = np.zeros(values.shape[1], np.float32), np.float32(0), False
+  with np.errstate(over='ignore', divide='ignore', invalid='ignore'):
+    for chunk in chunks(len(values)):
+      chunk_total, chunk_weight = np.zeros_like(total), np.float32(0)
+      for k in chunk:
+        weighted = flushed(values[k]) * weights[k]
+        has_tiny |= bool(np.min(np.abs(weighted), where=weighted != 0.0, initial=1.0) < _TINY_SUMS_BELOW)
+        chunk_total += flushed(weighted)
+        if has_tiny:
+          chunk_total = flushed(chunk_total)
+        chunk_weight += weights[k]
+      total += chunk_total
+      if has_tiny:
+        total = flushed(total)
+      weight += chunk_weight
+    return flushed(total / weight)
+
+
+def flushed(values: np.ndarray) -> np.ndarray:
+  """Returns float32 numbers as TensorFlow has them, which takes those below the least normal one for 0, with their sign."""
+  small = (np.abs(values) < _LEAST_NORMAL) & (values != 0.0)
+  return np.where(small, np.copysign(np.float32(0), values), values) if small.any() else values
 
 
 class Sum(Protocol):

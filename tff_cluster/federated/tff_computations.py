@@ -93,7 +93,7 @@ class Computations:
   @property
   def alone(self) -> 'Computations':
     """These computations without aggregator and optimizer of the server: those of a client that trains for itself."""
-    if self.adds_up_chunks and self.server.is_mean:
+    if self.is_mean:
       return self
     return self._alone.with_weights(self.model.weights)
 
@@ -105,6 +105,11 @@ class Computations:
   def adds_up_chunks(self) -> bool:
     """Whether a round is a mean, which is added up chunk by chunk; other aggregators take every client's update."""
     return self._aggregator is None
+
+  @property
+  def is_mean(self) -> bool:
+    """Whether after a round the model is the mean of the clients': nothing else is done with updates or mean."""
+    return self.adds_up_chunks and self.server.is_mean
 
   @_BuiltOnce
   def learning_process(self) -> tff.templates.IterativeProcess:

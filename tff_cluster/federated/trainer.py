@@ -65,9 +65,7 @@ class Trainer(measurer.Measurer):
     if self._initial_state is None:
       self._initial_state = self.computations.initialize()
     # Put in here: no call of the worker is needed for it.
-    return self._initial_state._replace(
-      global_model_weights=tff.learning.models.ModelWeights(tuple(weights), ())
-    )
+    return _with_weights(self._initial_state, weights)
 
   def state_arrays(self, state: State) -> list[np.ndarray]:
     """Returns the whole state (weights, aggregator, finalizer) as a list of arrays."""
@@ -157,8 +155,7 @@ class Trainer(measurer.Measurer):
   @property
   def joins_rounds(self) -> bool:
     """Whether `several_rounds` can be asked for: on one machine, where the model becomes the mean of the clients'."""
-    computations = self.computations
-    return not self.workers.apart and computations.adds_up_chunks and computations.server.is_mean
+    return not self.workers.apart and self.computations.is_mean
 
   def several_rounds(
     self,
@@ -200,8 +197,7 @@ class Trainer(measurer.Measurer):
           'train_loss': float(counts['loss_sum'][place] / visited[place]),
           'dropped': int(counts['dropped'][place]),
         }
-        moved = tff.learning.models.ModelWeights(weights, ())
-        after.append((states[k]._replace(global_model_weights=moved), figures))
+        after.append((_with_weights(states[k], weights), figures))
     return after
 
   def send_nan(self, clients: Sequence[int] | np.ndarray) -> bool:
@@ -289,16 +285,26 @@ class Trainer(measurer.Measurer):
       return state
     like = self.computations.model.weights
     edges = np.cumsum([w.size for w in like])[:-1]
+    sent = np.where(finite[:, np.newaxis], -updates, np.float32(0))
+    counted = np.where(finite, weights, 0.0).astype(np.float32)
+
+    def shaped(flat: np.ndarray) -> Weights:
+      return tuple(piece.reshape(w.shape) for piece, w in zip(np.split(flat, edges), like, strict=True))
+
+    if self.computations.is_mean:
+      # Here: sending all updates to the worker took longer than training them.
+      mean, flushed = chunked_sum.mean(sent, counted), chunked_sum.flushed
+      if not np.isfinite(mean).all():
+        return state
+      pairs = zip(self.weights(state), shaped(mean), strict=True)
+      return _with_weights(state, [flushed(flushed(w) - step) for w, step in pairs])
     results = []
     for update, weight, fine, last in zip(
-      updates, weights, finite, chunked_sum.is_last(len(updates)), strict=True
+      sent, counted, finite, chunked_sum.is_last(len(updates)), strict=True
     ):
-      pieces = np.split(-update if fine else np.zeros_like(update), edges)
-      arrays = tuple(piece.reshape(w.shape) for piece, w in zip(pieces, like, strict=True))
-      sent = collections.OrderedDict(update=arrays, last=np.asarray(last))
-      result = tff.learning.templates.ClientResult(sent, np.float32(weight if fine else 0.0))
+      one = collections.OrderedDict(update=shaped(update), last=np.asarray(last))
       counts = collections.OrderedDict(loss_sum=np.float32(0), rows=np.float32(0), dropped=np.int32(not fine))
-      results.append((result, counts))
+      results.append((tff.learning.templates.ClientResult(one, weight), counts))
     return self.computations.finish_each(state, results).state
 
   def mean_update(
@@ -414,3 +420,8 @@ def _told_which(jobs: Sequence[Sequence[jobs_lib.Job]]) -> list[jobs_lib.Job]:
 def _stacked(models: Sequence[Weights]) -> tuple[np.ndarray, ...]:
   """Returns arrays [models, ...]."""
   return tuple(np.stack(arrays) for arrays in zip(*models, strict=True))
+
+
+def _with_weights(state: State, weights: Sequence[np.ndarray]) -> State:
+  """Returns a state with other model weights."""
+  return state._replace(global_model_weights=tff.learning.models.ModelWeights(tuple(weights), ()))
