@@ -240,6 +240,39 @@ def test_a_page_shows_what_was_judged_where_that_is_not_ours(tmp_path):
   assert '| ours | difference |' in rendered(tmp_path, template, kept(tmp_path / 'other', alone))
 
 
+def test_the_best_of_a_league_know_no_groups_and_are_counted_by_their_intervals(tmp_path):
+  columns = (
+    'setting',
+    'contender',
+    'kind',
+    'budget',
+    'accuracy [%]',
+    'difference [points]',
+    'low [points]',
+    'high [points]',
+  )
+  lines = [
+    ('iid', 'FedAvg', 'fedavg', 'equal_rounds', 90.0, '', '', ''),
+    ('iid', 'planted', 'oracle', 'equal_rounds', 99.0, 9.0, 8.0, 10.0),
+    ('iid', 'kmeans', 'disjoint', 'equal_rounds', 91.0, 1.0, 0.5, 1.5),
+    ('iid', 'fedem', 'overlapping', 'equal_rounds', 92.5, 2.5, -1.0, 6.0),
+    ('iid', 'alone', 'local', 'equal_rounds', 80.0, -10.0, -12.0, -8.0),
+    ('iid', 'alone', 'local', 'equal_bytes', 99.5, 9.5, 9.0, 10.0),
+    ('rotated', 'FedAvg', 'fedavg', 'equal_rounds', 70.25, '', '', ''),
+    ('rotated', 'kmeans', 'disjoint', 'equal_rounds', 71.25, 1.0, '', ''),
+  ]  # fmt: skip
+  found = kept(tmp_path / 'kept', {'table': 'row\n', 'gains': csv_text(columns, lines)})
+  shown = rendered(
+    tmp_path, "# Title\n\nOpening.\n\n## Best\n\n{{ best('made_up', 'equal_rounds', 2) }}\n", found
+  )
+  assert [
+    line for line in shown.splitlines() if line.startswith('| iid') or line.startswith('| rotated')
+  ] == [
+    '| iid | 90.0% | fedem: +2.5 [−1.0, +6.0] | kmeans: +1.0 [+0.5, +1.5] | 1 of 3 | 1 of 3 |',
+    '| rotated | 70.25% | kmeans: +1.0 | – | – | – |',
+  ]
+
+
 def test_a_picture_of_models_has_a_mark_and_an_interval_for_each(tmp_path):
   header = 'contender,model,accuracy [%],difference [points],low [points],high [points]'
   lines = (

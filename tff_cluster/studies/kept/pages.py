@@ -1,7 +1,7 @@
 """Pages of results, rendered from Markdown templates in which every number is an expression over kept results.
 
 A template is NAME.md.jinja. What it can use is in `Page`: `number` and `numbers` read kept tables, `grid` and `scorecard` make tables
-of them, `made` says how something was run, `coverage` what of a paper was, `trainings` how many different ones that are, `published` marks a
+of them, `best` has those with the highest accuracy in a league, `made` says how something was run, `coverage` what of a paper was, `trainings` how many different ones that are, `published` marks a
 printed number with its source, `picture` shows one and `models_picture` draws one. Below the opening of each page stands how many of its kept results are stale, and at its end each of
 them with seeds, engine, commit, machine and origin.
 """
@@ -98,6 +98,34 @@ class Page:
       for told in lines.values():
         told += ['–'] * (len(header) - len(told))
     return markdown(header, list(lines.values()))
+
+  def best(self, name: str, budget: str, most: int = 3) -> str:
+    """Returns for each kind of clients of a league those with the highest accuracy that need not know the groups.
+
+    Beside them stand how many of all such contenders are above and below FedAvg by the 95% interval of the difference.
+    """
+    header = [
+      'clients',
+      'FedAvg',
+      *(f'highest, {k}' for k in range(1, most + 1)),
+      'above FedAvg',
+      'below FedAvg',
+    ]
+    by_setting: dict[str, list[Mapping[str, str]]] = {}
+    for line in self.results(name).lines('gains', budget=budget):
+      by_setting.setdefault(line['setting'], []).append(line)
+    lines = []
+    for setting, found in by_setting.items():
+      (fedavg,) = (line for line in found if line['kind'] == 'fedavg')
+      others = [line for line in found if line['kind'] not in ('fedavg', 'oracle')]
+      others.sort(key=lambda line: -float(line['difference']))
+      told = [f'{line["contender"]}: {_interval(line)}' for line in others[:most]]
+      judged = [line for line in others if line['low']]
+      above = sum(float(line['low']) > 0.0 for line in judged)
+      below = sum(float(line['high']) < 0.0 for line in judged)
+      counts = [f'{count} of {len(judged)}' if judged else '–' for count in (above, below)]
+      lines.append([setting, _cell(fedavg['accuracy'], '%'), *told, *['–'] * (most - len(told)), *counts])
+    return markdown(header, lines)
 
   def scorecard(self, name: str, claims: bool = False, **where: str) -> str:
     """Returns the numbers of a scorecard, or its claims, with verdicts as coverage.shown_verdict has them.
