@@ -41,12 +41,11 @@ def fedavg_run(mean_accuracy, seed=0):
   return Run(seed, in_json.typed({'config': {}, 'baseline': {'history': history}}), None)
 
 
-def row(table, name, window=None, **changes):
+def row(table, name, **changes):
   """A row as printed, of one seed, with two MNIST clusters more than CIFAR-10's one.
 
   Args:
     table, name: Which one.
-    window: Percent of FedAvg in its last ten rounds; None: as printed.
     **changes: Other values of its properties.
   """
   published = next(row for row in miles2024.PUBLISHED[table].rows if row.name == name)
@@ -71,7 +70,7 @@ def row(table, name, window=None, **changes):
     shared=shared if source == 'fedex/table2' else {},
     together=((0.5, 0.2),),
   )
-  return with_runs(changed(made, **changes), (fedavg_run(fedavg if window is None else window),))
+  return with_runs(changed(made, **changes), (fedavg_run(fedavg),))
 
 
 def with_runs(found, runs):

@@ -63,16 +63,16 @@ _OF_FIGURE1 = {
 _GATE = 'the combination is the bottleneck'
 _OF_TABLES = {
   'fedex/table1': {
-    'FedAvg without clusters is more accurate than FedEx with 3': {'of3': {'window': 77.0}},
-    'FedAvg without clusters is more accurate than FedEx with 4': {'of4': {'window': 9.0}},
+    'FedAvg without clusters is more accurate than FedEx with 3': {'of3': {'baseline_global': (77.0,)}},
+    'FedAvg without clusters is more accurate than FedEx with 4': {'of4': {'baseline_global': (9.0,)}},
     'FedEx with 3 clusters is more accurate': {'of3': {'experts': (_experts(0.7798, (0.5, 0.7798, 0.6), (1, 1, 1), gate=0.99),)}},
     'FedEx is less accurate': {'of4': {'experts': (_experts(0.8, (0.5, 0.6, 0.6, 0.6), (1, 1, 1, 1), gate=0.99),)}},
     f'With 3 clusters {_GATE}': {'of3': {'experts': (_experts(0.78, (0.5, 0.6, 0.6), (1, 1, 1), gate=0.9),)}},
     f'With 4 clusters {_GATE}': {'of4': {'experts': (_experts(0.1, (0.5, 0.6, 0.6, 0.6), (1, 1, 1, 1), gate=0.9),)}},
   },
   'fedex/table2': {
-    'FedAvg without clusters is more accurate than FedEx with 3': {'of3': {'window': 77.0}},
-    'FedAvg without clusters is more accurate than FedEx with 4': {'of4': {'window': 9.0}},
+    'FedAvg without clusters is more accurate than FedEx with 3': {'of3': {'baseline_global': (77.0,)}},
+    'FedAvg without clusters is more accurate than FedEx with 4': {'of4': {'baseline_global': (9.0,)}},
     'FedEx with 3 clusters is more accurate': {'of3': {'experts': (_experts(0.7, (0.75, 0.4, 0.5), (1, 1, 1), gate=0.99),)}},
     'FedEx with 4 clusters is more accurate': {'of4': {'experts': (_experts(0.5, (0.75, 0.4, 0.5, 0.1), (1, 1, 1, 1), gate=0.99),)}},
     'FedEx is less accurate': {'of4': {'experts': (_experts(0.9, (0.5, 0.6, 0.6, 0.6), (1, 1, 1, 1), gate=0.99),)}},
