@@ -36,16 +36,20 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
   del name
   for start, row, change in (
     (
-      'FedSoft’s own models serve clients better than FedAvg',
+      'Means of FedSoft’s models by clients’ shares serve clients better than FedAvg',
       '30:70, FedSoft',
       {'baseline_over_rows': (93.0,)},
     ),
     (
-      'FedSoft’s own models serve clients better than training',
+      'Means of FedSoft’s models by clients’ shares serve clients better than training',
       'linear, FedSoft',
       {'alone_over_rows': (93.0,)},
     ),
-    ('FedSoft’s own models serve clients better than IFCA', '10:90, IFCA', {'over_rows': (93.0,)}),
+    (
+      'Means of FedSoft’s models by clients’ shares serve clients better than IFCA',
+      '10:90, IFCA',
+      {'over_rows': (93.0,)},
+    ),
     ('FedSoft’s two models', 'linear, FedSoft', {'cluster_accuracy': ((84.5, 80.0),)}),
     ('They are further apart', '30:70, FedSoft', {'cluster_accuracy': ((95.0, 55.0),)}),
     ('The shares', '10:90, FedSoft', {'share_error': {'group': (0.1,)}}),
