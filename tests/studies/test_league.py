@@ -96,10 +96,10 @@ def test_what_a_method_did_over_all_settings_is_what_its_runs_say(league):
     for _, results in runs
   ]
   assert told.omega == pytest.approx(np.mean([c.recovery['group'].omega for _, c in every]))
-  spent = [(c.cost, results.baseline.cost - results.phase1.cost) for results, c in every]
-  assert told.cost == pytest.approx(
-    np.mean([own.client_rounds / fedavg.client_rounds for own, fedavg in spent])
-  )
+  spent = [(results.phase1.cost + c.cost, results.baseline.cost) for results, c in every]
+  for unit in ('client_rounds', 'bytes'):
+    ratios = [getattr(own, unit) / getattr(fedavg, unit) for own, fedavg in spent]
+    assert getattr(told, unit) == pytest.approx(np.mean(ratios))
   assert (told.collapsed, told.alternating) == (0, 0)
 
 

@@ -44,7 +44,7 @@ _NEW = (
 )  # fmt: skip
 _STANDINGS = (
   'budget', 'method', 'kind', 'mean rank', 'low', 'high', 'above FedAvg [settings]', 'below FedAvg [settings]', 'unclear [settings]',
-  'Omega', 'client-rounds [x FedAvg]', 'collapsed [runs]', 'alternating [runs]',
+  'Omega', 'client-rounds [x FedAvg]', 'bytes [x FedAvg]', 'collapsed [runs]', 'alternating [runs]',
 )  # fmt: skip
 _RUNS = (
   'row', 'seed', 'digest', 'clusters', 'threshold', 'ARI', 'client-rounds', 'accuracy after [%]', 'accuracy end [%]',
@@ -122,7 +122,7 @@ def _of_league(folder: Path) -> Made:
   standings = [
     (
       budget, each['name'], each['kind'], *(_rounded(each[key]) for key in ('rank', 'low', 'high')), each['above'], each['below'],
-      each['unclear'], _rounded(each['omega']), round(each['cost'], 1), each['collapsed'], each['alternating'],
+      each['unclear'], _rounded(each['omega']), round(each['client_rounds'], 2), round(each['bytes'], 2), each['collapsed'], each['alternating'],
     )
     for budget, found_at in found['standings'].items()
     for each in found_at

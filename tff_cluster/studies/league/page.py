@@ -131,14 +131,14 @@ def few(league: League) -> list[str]:
 
 def _answer(league: League, picture: Picture) -> Section:
   header = (
-    'method', 'mean rank', '95% interval', 'helped', 'harmed', 'not shown', 'groups found', 'cost, × FedAvg',
+    'method', 'mean rank', '95% interval', 'helped', 'harmed', 'not shown', 'groups found', 'client-rounds, × FedAvg', 'bytes, × FedAvg',
   )  # fmt: skip
   rows = [_standing(league, each) for each in league.standings[ROUNDS]]
   about = (
     f'Ranks are by mean client accuracy at equal rounds, 1 for the best; intervals are over {plural(len(league.seeds), "seed")}. '
     'Helped, harmed and not shown count settings by the side of zero of the 95% interval of the difference to FedAvg without clusters, '
     'which is not corrected for the number of methods. '
-    'Groups found is the mean Omega index over settings with planted groups whose members tell them apart, cost the mean over settings of the client-rounds.'
+    'Groups found is the mean Omega index over settings with planted groups whose members tell them apart, costs are means over settings, Phase 1 included.'
   )
   return first_screen.section(
     headline(league, ROUNDS),
@@ -158,7 +158,8 @@ def _standing(league: League, standing: standings.Standing) -> list[Any]:
     _span(standing.rank) or '–',
     *('–' if is_fedavg else str(count) for count in (found.above, found.below, found.unclear)),
     score(found.omega),
-    f'{found.cost:.2f}',
+    f'{found.client_rounds:.2f}',
+    f'{found.bytes:.2f}',
   ]
 
 

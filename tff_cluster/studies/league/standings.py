@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tff_cluster.base.cost import Cost
 from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.scorecard import contenders as contenders_lib
 from tff_cluster.scorecard import paired_statistics
@@ -22,12 +23,14 @@ class InSetting:
     statistics: Of its comparison.
     parts: The contenders as they were asked for, by name: of identical ones each.
     rows: The name in `statistics` that stands for each of them.
+    phase1: By seed, what Phase 1 cost, which costs of contenders leave out.
   """
 
   name: str
   statistics: Statistics
   parts: Mapping[str, Contender]
   rows: Mapping[str, str]
+  phase1: Mapping[int, Cost]
 
   def summary(self, name: str, budget: str) -> Summary:
     """Returns the numbers of a contender at a budget."""
@@ -59,7 +62,7 @@ class Overall:
   Attributes:
     above, below, unclear: Settings by the side of FedAvg's accuracy on which its interval lies.
     omega: Mean Omega index over runs with planted groups; None where nothing is planted, or every client has rows of every group.
-    cost: Mean over runs of the client-rounds of Phase 2 and of finding the clusters, in those of FedAvg in Phase 2.
+    client_rounds, bytes: Means over runs of what a run costs, Phase 1 included, in what FedAvg without clusters does.
     collapsed, alternating: Runs in which a method that alternates left a model without clients, or all clients with one, of so many.
   """
 
@@ -67,7 +70,8 @@ class Overall:
   below: int
   unclear: int
   omega: float | None
-  cost: float
+  client_rounds: float
+  bytes: float
   collapsed: int
   alternating: int
 
@@ -122,7 +126,8 @@ def _in_setting(name: str, runs: Runs) -> InSetting:
   target = runs[0][1].config.evaluation.target_accuracy
   parts = {part.name: part for row in rows for part in row.each}
   stands_for = {part.name: row.name for row in rows for part in row.each}
-  return InSetting(name, paired_statistics.measure(rows, target), parts, stands_for)
+  phase1 = {seed: results.phase1.cost for seed, results in runs}
+  return InSetting(name, paired_statistics.measure(rows, target), parts, stands_for, phase1)
 
 
 def _standings(settings: Sequence[InSetting], budget: str) -> list[Standing]:
@@ -178,19 +183,20 @@ def overall(league: League, name: str, budget: str) -> Overall:
   every = [setting.summary(name, budget).over_fedavg for setting in league.settings]
   sides = [difference.side for difference in every if difference is not None]
   pairs = [
-    (run, fedavg)
+    (run, setting.phase1[run.seed] + run.cost[budget], setting.phase1[run.seed] + fedavg.cost[budget])
     for setting in league.settings
     for run, fedavg in zip(setting.parts[name].runs, setting.parts[FEDAVG].runs, strict=True)
   ]
-  ended = [run.alternation for run, _ in pairs if run.alternation is not None]
-  omegas = [run.omega for run, _ in pairs if run.omega is not None]
+  ended = [run.alternation for run, *_ in pairs if run.alternation is not None]
+  omegas = [run.omega for run, *_ in pairs if run.omega is not None]
   return Overall(
     sides.count('above'),
     sides.count('below'),
     sides.count('unclear'),
     float(np.mean(omegas)) if omegas else None,
-    float(
-      np.mean([run.cost[budget].client_rounds / fedavg.cost[budget].client_rounds for run, fedavg in pairs])
+    *(
+      float(np.mean([own.of(unit) / fedavgs.of(unit) for _, own, fedavgs in pairs]))
+      for unit in ('rounds', 'bytes')
     ),
     sum(each.collapsed for each in ended),
     len(ended),
