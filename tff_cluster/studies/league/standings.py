@@ -189,15 +189,17 @@ def overall(league: League, name: str, budget: str) -> Overall:
   ]
   ended = [run.alternation for run, *_ in pairs if run.alternation is not None]
   omegas = [run.omega for run, *_ in pairs if run.omega is not None]
+
+  def spent(unit: str) -> float:
+    return float(np.mean([own.of(unit) / fedavgs.of(unit) for _, own, fedavgs in pairs]))
+
   return Overall(
     sides.count('above'),
     sides.count('below'),
     sides.count('unclear'),
     float(np.mean(omegas)) if omegas else None,
-    *(
-      float(np.mean([own.of(unit) / fedavgs.of(unit) for _, own, fedavgs in pairs]))
-      for unit in ('rounds', 'bytes')
-    ),
+    spent('rounds'),
+    spent('bytes'),
     sum(each.collapsed for each in ended),
     len(ended),
   )
