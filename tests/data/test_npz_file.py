@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.data import sources
+from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.npz_file import load_npz
 
 
@@ -108,3 +110,13 @@ def test_cut_off_or_altered_files_never_crash(tmp_path, save, data):
   else:
     # A flipped bit in a part that carries nothing (a time stamp) is harmless; a missing end never is.
     assert len(content) == size
+
+
+def test_owners_that_a_partition_does_not_keep_are_told(tmp_path, caplog):
+  path = _write(tmp_path, **_good(), client_id=np.arange(6) // 2)
+  for partition, told in (('by_writer', 0), ('iid', 1), ('iid', 0)):  # Once a process.
+    caplog.clear()
+    sources.load(DataConfig(dataset='file', data_file=path, partition=partition, num_clients=3))
+    assert len(caplog.records) == told
+    if told:
+      assert 'client_id' in caplog.text and 'by_writer keeps them' in caplog.text

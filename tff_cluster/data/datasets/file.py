@@ -1,5 +1,7 @@
 """Rows of a user's own file (data/npz_file.py)."""
 
+import functools
+import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +12,9 @@ from tff_cluster.data.dataset import Dataset, Outline
 if TYPE_CHECKING:
   from tff_cluster.data.data_config import DataConfig
   from tff_cluster.data.source import Source
+
+
+_LOG = logging.getLogger(__name__)
 
 
 class File(Dataset):
@@ -35,7 +40,19 @@ class File(Dataset):
 
     self.check_config(config)
     assert config.data_file is not None
-    return npz_file.load_npz(config.data_file)
+    source = npz_file.load_npz(config.data_file)
+    if source.train_owner is not None and config.partition != 'by_writer':
+      _tell_of_owners(config.data_file, config.partition)
+    return source
+
+
+@functools.cache  # Once a process.
+def _tell_of_owners(path: str, partition: str) -> None:
+  _LOG.warning(
+    '%s says whose each row is (client_id), and partition=%s deals the rows out anew; by_writer keeps them',
+    path,
+    partition,
+  )
 
 
 DATASET = File()
