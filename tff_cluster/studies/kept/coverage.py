@@ -21,6 +21,7 @@ _VERDICTS = {
   'reproduced': 'reproduced', 'differs': 'differ', 'undecided': 'undecided', 'one seed': 'one seed',
   'two seeds': 'two seeds', 'holds': 'hold',
   'fails': 'fail', 'not decidable': 'not decidable', 'within': 'within the tolerance',
+  'not verified': 'not verified',
 }  # fmt: skip
 
 
@@ -213,7 +214,7 @@ def shown_verdict(kept: Kept, line: Mapping[str, str]) -> str:
   """Returns a verdict in its first words; a number that one seed gave has the verdict 'one seed', whatever was written then."""
   first = next((v for v in _VERDICTS if line['verdict'].startswith(v)), '')
   is_number = line['row'] != 'claim' and bool(line['published'])
-  return 'one seed' if first and is_number and _on_one_seed(kept) and first != 'not decidable' else first
+  return 'one seed' if first and is_number and _on_one_seed(kept) and not first.startswith('not') else first
 
 
 def _on_one_seed(kept: Kept) -> bool:
