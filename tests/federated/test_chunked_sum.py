@@ -52,6 +52,32 @@ def test_a_sum_is_that_of_its_chunks_in_the_order_of_numpy(tff_context):
   assert found[0].tobytes() != one_after_the_other.tobytes()
 
 
+def test_several_sums_at_once_are_each_a_sum_of_its_own(tff_context):
+  import tensorflow as tf
+  import tensorflow_federated as tff
+
+  # A weight without a number, too.
+  specs = [tf.TensorSpec([3], tf.float32), tf.TensorSpec([], tf.float32), tf.TensorSpec([0, 2], tf.float32)]
+  add_up, kind = chunked_sum.build(specs, 3), tff.types.tensorflow_to_type(specs)
+
+  @tff.federated_computation(
+    *(tff.types.FederatedType(each, tff.CLIENTS) for each in (kind, np.bool_, np.int32))
+  )
+  def total(values, last, which):
+    return add_up(values, last, which)
+
+  values = np.random.default_rng(5).normal(size=(8, 3)).astype(np.float32)
+  which = [0, 0, 0, 0, 0, 2, 2, 2]
+  last = [*chunked_sum.is_last(5), *chunked_sum.is_last(3)]
+  vectors, numbers, nothing = total(
+    [[value, value[0], np.zeros((0, 2), np.float32)] for value in values], last, np.array(which, np.int32)
+  )
+  halves = (values[0] + values[1] + values[2]) + (values[3] + values[4])
+  expected = [halves, np.zeros(3, np.float32), values[5] + values[6] + values[7]]
+  assert vectors.tobytes() == np.stack(expected).tobytes() and nothing.shape == (3, 0, 2)
+  assert numbers.tolist() == [float(each[0]) for each in expected]
+
+
 class Apart:
   """Has one worker compute chunk by chunk, as several do; the later chunks first."""
 
@@ -121,15 +147,13 @@ def state_of(trainer, seed):
 
 
 @pytest.mark.parametrize(
-  ('equal', 'weighs_rows', 'message_bytes', 'options'),
-  [(False, False, 10**9, {}), (True, True, 10**9, {'learning_rate_decay': 0.5}), (False, False, 1, {})],
-  ids=['rows', 'equal and row weights', 'a call each'],
+  ('equal', 'weighs_rows', 'options'),
+  [(False, False, {}), (True, True, {'learning_rate_decay': 0.5})],
+  ids=['rows', 'equal and row weights'],
 )
 def test_rounds_of_several_models_in_one_call_have_the_bits_of_a_call_each(
-  equal, weighs_rows, message_bytes, options, tff_context, monkeypatch
+  equal, weighs_rows, options, tff_context
 ):
-  from tff_cluster.engine import jobs
-
   # Of the third model's clients one sends NaN, all of the fourth's do, and the fifth has none.
   scales = np.ones(11, np.float32)
   scales[[8, 9, 10]] = np.nan
@@ -141,7 +165,7 @@ def test_rounds_of_several_models_in_one_call_have_the_bits_of_a_call_each(
     row_weights = [[rng.uniform(size=population.train.counts[k]) for k in cohort] for cohort in cohorts]
   trainer = make_trainer(population, **options)
   states = [state_of(trainer, seed) for seed in range(5)]
-  monkeypatch.setattr(jobs, 'MESSAGE_BYTES', message_bytes)
+  assert trainer.joins_rounds(cohorts)
   together = trainer.several_rounds(states, cohorts, 2, equal, row_weights)
   for k, (after, figures) in enumerate(together[:4]):
     weights = None if row_weights is None else row_weights[k]
@@ -158,11 +182,23 @@ def test_rounds_of_several_models_in_one_call_have_the_bits_of_a_call_each(
   assert moved == [True, True, True, False, False]
 
 
-def test_only_means_on_one_machine_are_joined(tff_context):
-  population = make_population()
-  assert make_trainer(population).joins_rounds
-  assert not make_trainer(population, aggregator='robust').joins_rounds
-  assert not make_trainer(population, server=ADAM['server']).joins_rounds
-  apart = make_trainer(population)
-  apart.workers = Apart(apart.workers)
-  assert not apart.joins_rounds
+def test_only_means_on_one_machine_are_joined_and_no_more_than_fit(tff_context, monkeypatch):
+  from tff_cluster.federated import trainer as trainer_lib
+
+  population, pairs = make_population(), [np.array([0, 1]), np.array([2, 3])]
+  trainer = make_trainer(population)
+  assert trainer.joins_rounds(pairs)
+  assert not trainer.joins_rounds([np.arange(4), np.array([], np.int64)])
+  assert not make_trainer(population, aggregator='robust').joins_rounds(pairs)
+  assert not make_trainer(population, server=ADAM['server']).joins_rounds(pairs)
+  # Rows with their orders and weights; and 3 models a client, and 4 sums after each of two chunks.
+  rows = int(population.train.counts[:4].sum()) * (
+    population.train.x[:1].nbytes + 8 + 4 * trainer.local_epochs
+  )
+  fits = rows + (3 * 4 + 4 * 2) * trainer.computations.model.num_bytes
+  for most, joins in ((fits, True), (fits - 1, False)):
+    monkeypatch.setattr(trainer_lib, '_JOINED_BYTES', most)
+    assert trainer.joins_rounds(pairs) == joins
+  monkeypatch.undo()
+  trainer.workers = Apart(trainer.workers)
+  assert not trainer.joins_rounds(pairs)

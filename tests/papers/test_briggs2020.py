@@ -247,6 +247,17 @@ def test_most_rows_and_some_rows_do_not_wait_for_the_others():
   assert two.check({name: seeds[name] for name in ('cf 0.2, n 1', 'cf 0.2, n 10')}).verdict == 'holds'
 
 
+def test_rows_that_all_ended_with_one_cluster_decide_nothing_about_what_clustering_gains():
+  good = made_up.good('fl_hc/table3')
+  one = {name: changed(ours, num_clusters=(1,)) for name, ours in good.items()}
+  but_one = {**one, 'cf 0.2, n 1': good['cf 0.2, n 1']}
+  gains = [c for c in briggs2020.PUBLISHED['fl_hc/table3'].claims if 'client fraction' not in c.words]
+  assert len(gains) == 5
+  for claim in gains:
+    assert claim.check(stacked(one, one, one)).verdict == 'not decidable here'
+    assert claim.check(stacked(but_one, one, one)).verdict == 'holds'
+
+
 def test_rows_of_one_training_decide_nothing_about_linkages():
   name = 'fl_hc/table5'
   claim = next(c for c in briggs2020.PUBLISHED[name].claims if c.words.startswith('Linkages of a metric'))

@@ -35,7 +35,11 @@ def is_last(count: int) -> np.ndarray:
 
 
 def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-  """Returns float32[features], the mean of float32[clients, features] by float32[clients], in NumPy and with the bits of `Mean`."""
+  """Returns float32[features], the mean of float32[clients, features] by float32[clients], in NumPy and with the bits of `Mean`.
+
+  But for products whose rounding alone brings them to the least normal number, 1.2e-38.
+  """
+  weights = flushed(weights)
   total, weight, has_tiny = np.zeros(values.shape[1], np.float32), np.float32(0), False
   with np.errstate(over='ignore', divide='ignore', invalid='ignore'):
     for chunk in chunks(len(values)):
@@ -191,6 +195,10 @@ def _added(one: Tensors, other: Tensors) -> Tensors:
 
 def _added_to(which: tf.Tensor, sums: Tensors, other: Tensors) -> Tensors:
   """Returns stacked sums, one of which something is added to."""
-  return tf.nest.map_structure(
-    lambda a, b: tf.tensor_scatter_nd_add(a, [[which]], b[tf.newaxis]), sums, other
-  )
+
+  def add(each: tf.Tensor, added: tf.Tensor) -> tf.Tensor:
+    if not added.shape.num_elements():
+      return each
+    return tf.tensor_scatter_nd_add(each, [[which]], added[tf.newaxis])
+
+  return tf.nest.map_structure(add, sums, other)

@@ -24,6 +24,8 @@ State: TypeAlias = tff.learning.templates.LearningAlgorithmState
 # mu of a penalty mu / 2 * |w - anchor|^2, and that anchor.
 Pull: TypeAlias = tuple[float, Weights]
 _Output: TypeAlias = tff.learning.templates.LearningProcessOutput
+# Most that the models of a round and their clients may take in the worker for all to be one call; beyond it a call is cheap beside them.
+_JOINED_BYTES = 200_000_000
 
 
 class Trainer(measurer.Measurer):
@@ -152,10 +154,21 @@ class Trainer(measurer.Measurer):
       'update_norm': norm,
     }
 
-  @property
-  def joins_rounds(self) -> bool:
-    """Whether `several_rounds` can be asked for: on one machine, where the model becomes the mean of the clients'."""
-    return not self.workers.apart and self.computations.is_mean
+  def joins_rounds(self, cohorts: Sequence[np.ndarray]) -> bool:
+    """Whether `several_rounds` is to be asked for: the model becomes the mean of the clients', here, and a call is dear beside them.
+
+    Args:
+      cohorts: int64[cohort] of each model, positions of the clients that train.
+    """
+    if self.workers.apart or not self.computations.is_mean or sum(len(cohort) > 0 for cohort in cohorts) < 2:
+      return False
+    rows = sum(int(self.population.train.counts[cohort].sum()) for cohort in cohorts)
+    # x, y, the orders, and a weight for each row.
+    message = rows * (self.population.train.x[:1].nbytes + 4 + 4 * self.local_epochs + 4)
+    # A worker keeps what clients return, and all sums after each chunk, until the call ends.
+    chunks = sum(len(chunked_sum.chunks(len(cohort))) for cohort in cohorts)
+    models = 3 * sum(map(len, cohorts)) + _padded(len(cohorts)) * chunks
+    return message + models * self.computations.model.num_bytes <= _JOINED_BYTES
 
   def several_rounds(
     self,
@@ -165,13 +178,13 @@ class Trainer(measurer.Measurer):
     equal: bool = False,
     row_weights: Sequence[Sequence[np.ndarray]] | None = None,
   ) -> list[tuple[State, dict[str, float]]]:
-    """Runs one round of FedAvg of each of several models in one call of the worker, as far as they fit into one.
+    """Runs one round of FedAvg of each of several models in one call of the worker.
 
     A call costs as much as the training of a small client, so that models of few clients each take less time together.
 
     Args:
       states: The models' states before the round.
-      cohorts: int64[cohort] of each, positions of the clients that train.
+      cohorts: int64[cohort] of each, positions of the clients that train, for which joins_rounds.
       round_number, equal: See `round`.
       row_weights: Those of `round` for each model.
 
@@ -180,24 +193,28 @@ class Trainer(measurer.Measurer):
     """
     computations = self.computations.varied(weighs_rows=row_weights is not None)
     jobs = [
-      self._training(cohort, round_number, equal, None if row_weights is None else row_weights[k])
-      for k, cohort in enumerate(cohorts)
+      dataclasses.replace(job, beside={**job.beside, 'which': np.int32(position)})
+      for position, cohort in enumerate(cohorts)
+      for job in self._training(
+        cohort, round_number, equal, None if row_weights is None else row_weights[position]
+      )
     ]
+    # Models without clients fill up, so that few computations serve any number.
+    count = _padded(len(states))
+    models = [self.weights(state) for state in (*states, *[states[0]] * (count - len(states)))]
+    stacked = tuple(np.stack(arrays) for arrays in zip(*models, strict=True))
+    with self.workers.busy(len(jobs)):
+      found, counts = computations.several_rounds(count)(stacked, [job.argument for job in jobs])
+    visited = np.maximum(counts['rows'], np.float32(1))
     after: list[tuple[State, dict[str, float]]] = []
-    sizes = [self.computations.model.num_bytes + sum(job.num_bytes for job in clients) for clients in jobs]
-    for some in jobs_lib.portions(sizes):
-      sent = _told_which([jobs[k] for k in some])
-      models = _stacked([self.weights(states[k]) for k in some])
-      with self.workers.busy(len(sent)):
-        found, counts = computations.several_rounds(len(some))(models, [job.argument for job in sent])
-      visited = np.maximum(counts['rows'], np.float32(1))
-      for place, k in enumerate(some):
-        weights = tuple(np.asarray(arrays[place]) for arrays in found)
-        figures = {
-          'train_loss': float(counts['loss_sum'][place] / visited[place]),
-          'dropped': int(counts['dropped'][place]),
-        }
-        after.append((_with_weights(states[k], weights), figures))
+    for position, state in enumerate(states):
+      # Copied: a part would keep the whole alive.
+      weights = [np.array(arrays[position]) for arrays in found]
+      figures = {
+        'train_loss': float(counts['loss_sum'][position] / visited[position]),
+        'dropped': int(counts['dropped'][position]),
+      }
+      after.append((_with_weights(state, weights), figures))
     return after
 
   def send_nan(self, clients: Sequence[int] | np.ndarray) -> bool:
@@ -408,18 +425,9 @@ def _distance(one: Weights, other: Weights) -> float:
   return float(np.sqrt(sum(squares)))
 
 
-def _told_which(jobs: Sequence[Sequence[jobs_lib.Job]]) -> list[jobs_lib.Job]:
-  """Returns the clients of several models, one after the other, who are told the position of their model."""
-  return [
-    dataclasses.replace(job, beside={**job.beside, 'which': np.int32(position)})
-    for position, clients in enumerate(jobs)
-    for job in clients
-  ]
-
-
-def _stacked(models: Sequence[Weights]) -> tuple[np.ndarray, ...]:
-  """Returns arrays [models, ...]."""
-  return tuple(np.stack(arrays) for arrays in zip(*models, strict=True))
+def _padded(models: int) -> int:
+  """Returns the next multiple of four."""
+  return -(-models // 4) * 4
 
 
 def _with_weights(state: State, weights: Sequence[np.ndarray]) -> State:

@@ -72,8 +72,7 @@ class Clients:
       weights = None if row_weights is None else row_weights[k]
       return self._trainer.round(self._state(models[k]), users[k], number, True, equal, weights)
 
-    if self._trainer.joins_rounds and len(used) > 1:
-      # All models, so that one computation serves, however many of them are used.
+    if self._trainer.joins_rounds(users):
       states = [self._state(model) for model in models]
       everyones = self._trainer.several_rounds(states, users, number, equal, row_weights)
       found = {k: everyones[k] for k in used}

@@ -1,6 +1,6 @@
 """Claims of Briggs et al. 2020, section III.A: client fraction and rounds before the clustering (tables I to III)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tff_cluster.papers.briggs2020 import base, rules
 from tff_cluster.scorecard.claims import Claim, Part, Rows, show_percent
@@ -18,9 +18,14 @@ _DRASTIC = 0.5
 
 
 def _claim(
-  words: str, published: str, parts: Iterable[Part], enough: int | None = None, section: str = _SECTION
+  words: str,
+  published: str,
+  parts: Iterable[Part],
+  enough: int | None = None,
+  section: str = _SECTION,
+  undecidable: Callable[[Rows], str] | None = None,
 ) -> Claim:
-  return Claim(words, section, published, tuple(parts), enough)
+  return Claim(words, section, published, tuple(parts), enough, undecidable)
 
 
 def _most(rows: Sequence[object]) -> int:
@@ -127,6 +132,7 @@ def table3() -> tuple[Claim, ...]:
       _claim(
         f'FL+HC ends below FedAvg in more than half of the rows: {rules.WORDS[c]} (by {base.SAME:g} points)',
         'slightly negative in most', rules.each(rows, rules.gain(c), high=-base.SAME), _most(rows),
+        undecidable=rules.all_fedavg,
       )
       for c in _AT_END
     ),
@@ -134,6 +140,7 @@ def table3() -> tuple[Claim, ...]:
     _claim(
       f'In some rows the accuracy falls drastically: at the end at most {_DRASTIC:g} times FedAvg’s in two of them',
       '0.1x, 0.2x and 0.4x', rules.each(rows, rules.ratio('accuracy_end'), high=_DRASTIC, show=rules.show_ratio), 2,
+      undecidable=rules.all_fedavg,
     ),
     _claim(
       f'Accuracy at the end is higher with client fraction 1.0 than with 0.1, on average over rows (by {base.SAME:g} points)',
@@ -143,6 +150,7 @@ def table3() -> tuple[Claim, ...]:
       'Accuracy at the end is higher after 5 or 10 rounds before the clustering than after 1 or 3, on average over rows (by '
       f'{base.SAME:g} points)', 'seems to be beneficial',
       [rules.on_average('5 and 10 against 1 and 3', rows, base.fraction, _late, end)],
+      undecidable=rules.all_fedavg,
     ),
   )  # fmt: skip
 
@@ -237,6 +245,7 @@ def little(rows: Sequence[Row]) -> Claim:
       *rules.in_columns(_AT_END[1:], rows, rules.gain, high=base.SAME_SHARE),
     ),
     section='Briggs et al. 2020, section III.B',
+    undecidable=rules.all_fedavg,
   )
 
 
