@@ -18,6 +18,8 @@ SHAPES = {
   'cifar_cnn': (18, 18, 3), 'char_cnn': (10,), 'char_rnn': (10,),
 }  # fmt: skip
 CLIENTS = 6
+# The models that train in one call as well: dense layers, convolutions with pooling, recurrent ones.
+JOINED = ('2nn', 'mnist_cnn', 'char_rnn')
 ORDERS = {'ascending': [0, 1, 2, 3, 4, 5], 'shuffled': [4, 0, 5, 2, 1, 3]}
 # How many train at a time, and in which orders.
 RUNS = {1: ('ascending',), 5: ('ascending', 'shuffled')}
@@ -50,8 +52,21 @@ def make_trainer(model: str) -> Any:
   return trainer.Trainer(population, computations, 2, 1.0, 7)
 
 
-def numbers_of(trainer: Any, order: list[int]) -> dict[str, np.ndarray]:
-  """Runs two rounds; then every client trains on its own and is measured, in this order.
+def in_one_call_and_in_two(
+  trainer: Any, first: Any, second: Any, clients: np.ndarray
+) -> dict[str, np.ndarray]:
+  """Trains two models on some of the clients each, in one call and in one each; returns their weights by name."""
+  parts, found = ((first, clients[:4]), (second, clients[4:])), {}
+  together = trainer.several_rounds(*zip(*parts, strict=True), 3)
+  for (start, users), (after, _) in zip(parts, together, strict=True):
+    alone, _ = trainer.round(start, users, 3)
+    for name, one in (('in one call', after), ('in a call each', alone)):
+      found[f'{len(users)} clients {name}'] = np.concatenate([w.ravel() for w in trainer.weights(one)])
+  return found
+
+
+def numbers_of(trainer: Any, order: list[int], joined: bool) -> dict[str, np.ndarray]:
+  """Runs two rounds, and where `joined` two models side by side; then every client trains on its own and is measured, in this order.
 
   Returns:
     Everything that comes out, by name; rows are clients in ascending order.
@@ -63,13 +78,7 @@ def numbers_of(trainer: Any, order: list[int]) -> dict[str, np.ndarray]:
     found[f'loss of round {number}'] = np.array(figures['train_loss'])
     for i, array in enumerate(trainer.weights(state)):
       found[f'weights {i} after round {number}'] = array
-  parts = (first, everyone[:4]), (state, everyone[4:])
-  for (start, clients), (after, _) in zip(
-    parts, trainer.several_rounds(*zip(*parts, strict=True), 3), strict=True
-  ):
-    alone, _ = trainer.round(start, clients, 3)
-    for name, one in (('in one call', after), ('in a call each', alone)):
-      found[f'{len(clients)} clients {name}'] = np.concatenate([w.ravel() for w in trainer.weights(one)])
+  found |= in_one_call_and_in_two(trainer, first, state, everyone) if joined else {}
   weights = trainer.weights(state)
   updates = np.zeros((CLIENTS, trainer.computations.model.num_parameters), np.float32)
   trainer.local_updates(weights, order, 3, lambda i, update: updates.__setitem__(order[i], update))
@@ -97,7 +106,7 @@ def outcomes() -> dict[tuple[str, int, str], dict[str, np.ndarray]]:
       trainers = trainers or {model: make_trainer(model) for model in builtin.MODELS}
       for model, trainer in trainers.items():
         for name in orders:
-          found[model, count, name] = numbers_of(trainer, ORDERS[name])
+          found[model, count, name] = numbers_of(trainer, ORDERS[name], model in JOINED)
   return found
 
 
@@ -114,7 +123,7 @@ def test_any_number_of_clients_side_by_side_in_any_order_and_again(model, outcom
     assert key[0] != model or differing(alone, found) == [], key
 
 
-@pytest.mark.parametrize('model', sorted(builtin.MODELS))
+@pytest.mark.parametrize('model', JOINED)
 def test_two_models_in_one_call_or_in_a_call_each(model, outcomes):
   found = outcomes[model, 5, 'ascending']
   for clients in (4, 2):
