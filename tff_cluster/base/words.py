@@ -1,4 +1,7 @@
-"""Numbers and ids in words: the one place that says how accuracies, differences, times, sizes and clients are printed."""
+"""Numbers and ids in words: the one place that says how accuracies, differences, times, sizes and clients are printed.
+
+And what libraries and other programs say, in one line.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -310,11 +310,11 @@ class Trainer(measurer.Measurer):
 
     if self.computations.is_mean:
       # Here: sending all updates to the worker took longer than training them.
-      mean, flushed = chunked_sum.mean(sent, counted), chunked_sum.flushed
+      mean = chunked_sum.mean(sent, counted)
       if not np.isfinite(mean).all():
         return state
       pairs = zip(self.weights(state), shaped(mean), strict=True)
-      return _with_weights(state, [flushed(flushed(w) - step) for w, step in pairs])
+      return _with_weights(state, [chunked_sum.flushed(chunked_sum.flushed(w) - step) for w, step in pairs])
     results = []
     for update, weight, fine, last in zip(
       sent, counted, finite, chunked_sum.is_last(len(updates)), strict=True

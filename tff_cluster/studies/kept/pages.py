@@ -1,6 +1,6 @@
 """Pages of results, rendered from Markdown templates in which every number is an expression over kept results.
 
-A template is NAME.md.jinja. What it can use is in `Page`: `number` and `numbers` read kept tables, `grid` and `scorecard` make tables
+A template is NAME.md.jinja; what several share, they import from NAME.jinja. What it can use is in `Page`: `number` and `numbers` read kept tables, `grid` and `scorecard` make tables
 of them, `best` has those with the highest accuracy in a league, `made` says how something was run, `coverage` what of a paper was, `trainings` how many different ones that are, `published` marks a
 printed number with its source, `picture` shows one and `models_picture` draws one. Below the opening of each page stands how many of its kept results are stale, and at its end each of
 them with seeds, engine, commit, machine and origin.
