@@ -1,5 +1,6 @@
 """Rules of Phase 3 that a user brings: the parameters' names say what they are given, and what is wrong is one line."""
 
+import re
 import sys
 import types
 
@@ -103,7 +104,7 @@ def predict(rule, rows=4):
   ('text', 'name', 'words', 'options'),
   [
     ('of_a_user', 'of_a_user', 'Clusters by their number of members. And more words', {}),
-    ('power,exponent=2,base=1.5,name=squared', 'squared', 'power', {'exponent': 2, 'base': 1.5}),
+    ('power,exponent=2,base=1.5,name=squared', 'squared', 'power (squared)', {'exponent': 2, 'base': 1.5}),
     # An object comes through the same door.
     ('RULE', 'RULE', 'in my own words', {}),
   ],
@@ -221,5 +222,39 @@ def test_a_function_of_predictions_and_built_in_ones_through_the_same_door():
         read(rule.name)
     else:
       added = read(f'{rule.name},name=mine')
-      assert added.words == rule.words and not added.roles
+      assert added.words == f'{rule.words} (mine)' and not added.roles
       np.testing.assert_array_equal(predict(added)[0], predict(rule)[0])
+
+
+@pytest.mark.parametrize(
+  ('text', 'accuracy', 'stops'),
+  [
+    ('fine_tuned', [0.5, 0.6, 0.9, 0.9, 0.8, 0.7], 2),
+    # A mean over clients may differ in its last bits.
+    ('fine_tuned,rounds=1', [0.9, 0.9 + 1e-12], 0),
+    ('fine_tuned,rounds=2,least_rounds=1', [0.9, 0.1, 0.2], 2),
+    ('fine_tuned,rounds=1,least_rounds=1,proximal_mu=0.1,name=personalized', [0.9, 0.1], 1),
+  ],
+)
+def test_clients_stop_where_validation_rows_are_best(text, accuracy, stops):
+  rule, asked = read(text), []
+  assert rule.stop(lambda *given: asked.append(given) or np.array(accuracy)) == stops
+  assert asked == [(len(accuracy) - 1, 0.1 if 'mu' in text else 0.0)] == [(rule.most_rounds, asked[0][1])]
+
+
+@pytest.mark.parametrize(
+  ('given', 'words'),
+  [
+    ('rounds=0', 'rounds=0: must be a whole number, at least 1'),
+    ('rounds=1.5', r'rounds=1\.5: must be a whole number, at least 1'),
+    ('rounds=2,least_rounds=3', 'least_rounds=3: must be a whole number from 0 to rounds, 2'),
+    ('least_rounds=-1', 'least_rounds=-1: must be a whole number from 0 to rounds, 5'),
+    ('proximal_mu=-0.1', r'proximal_mu=-0\.1: must be a number, at least 0'),
+    ('proximal_mu=nan', 'proximal_mu=nan: must be a number, at least 0'),
+    ('proximal_mu=true', 'proximal_mu=True: must be a number, at least 0'),
+    ('epochs=3', "unknown key 'epochs'; known: name, rounds, least_rounds, proximal_mu"),
+  ],
+)
+def test_what_training_cannot_do_is_refused(given, words):
+  with pytest.raises(InputError, match=f'^aggregation=fine_tuned,{re.escape(given)}: {words}$'):
+    ExperimentConfig(evaluation=EvaluationConfig(aggregation=(f'fine_tuned,{given}',))).validated()

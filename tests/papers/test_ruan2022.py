@@ -2,6 +2,7 @@
 
 from tests.made_up.claims_of.ruan2022 import as_claimed
 from tests.made_up.scorecard_rows import stacked
+from tff_cluster.aggregation import rules
 from tff_cluster.experiment import preset
 from tff_cluster.papers import ruan2022
 from tff_cluster.scorecard.published import PAPER
@@ -37,6 +38,11 @@ def test_runs_are_as_the_public_code_on_mnist(tmp_path):
     soft, *others = job.config.clusterings
     assert (soft.method, soft.options.attraction, soft.options.estimation_interval) == ('fedsoft', 0.1, 2)
     assert {c.options.num_clusters for c in (soft, *others)} == {2}
+    (personalized,) = rules.added(job.config.evaluation.aggregation)
+    assert (personalized.name, personalized.options) == (
+      'personalized',
+      {'rounds': 1, 'least_rounds': 1, 'proximal_mu': soft.options.attraction},
+    )
     found.append((data.mixture_pattern, data.mixture_share))
   assert [found[0], found[1], found[2][0]] == [('fixed', 0.1), ('fixed', 0.3), 'linear']
   assert preset.read_preset('fedsoft_mnist', {}, jobs[1].config.clusterings) == jobs[1].config

@@ -13,7 +13,7 @@ from tff_cluster.base.cost import Cost
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import EvaluationConfig
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import personalization
+from tff_cluster.phases import own_training, personalization
 from tff_cluster.storage import files, saved_rounds
 
 pytestmark = pytest.mark.tensorflow
@@ -183,7 +183,7 @@ def test_ditto_that_is_pulled_hard_is_one_step_away_from_what_it_received(whole)
   rate = WHOLE.training.learning_rate
   with whole.opened() as experiment:
     pull = personalization.pull(experiment, 1 / rate)
-    client = personalization.of_client(experiment, 3, pull=pull)
+    client = own_training.of_client(experiment, 3, pull=pull)
     (model,) = [trajectory.run(client, LAST).weights[LAST]]
     alone = own_models(whole, 'local', LAST)[3]
     received = pull.model(LAST - 1)
@@ -287,7 +287,7 @@ def test_neither_server_nor_attack_has_a_part_in_what_clients_train_for_themselv
     altered = [k for k in range(CLIENTS) if experiment.population.update_scale(k) != 1.0]
     honest = next(k for k in range(CLIENTS) if k not in altered)
     for client in (altered[0], honest):
-      alone = personalization.of_client(experiment, client)
+      alone = own_training.of_client(experiment, client)
       model = trajectory.run(alone, LAST).weights[LAST]
       assert all(map(np.array_equal, model, own_models(whole, 'local', LAST)[client]))
       # Who is found in the store as itself must not be a client that alters what it sends.

@@ -1,4 +1,4 @@
-"""Rules of Phase 3 that a user names: RULE,KEY=VALUE,..., where RULE is an import path or a built-in rule of predictions.
+"""Rules of Phase 3 that a user names: RULE,KEY=VALUE,..., where RULE is an import path or a built-in rule that not every run has.
 
 An import path leads to a function, whose parameters' names say what it is given and whether it mixes models or combines
 predictions (aggregation/rule.py), or to a `Rule`. Other parameters are its options.
@@ -38,7 +38,8 @@ def read(text: str) -> Rule:
     _check(rule, options)
   except InputError as error:
     raise InputError(f'{argument("aggregation", text)}: {error}') from None
-  return dataclasses.replace(rule, name=name, path=text, options=options, roles=frozenset())
+  told = rule.words if name == rule.name else f'{rule.words} ({name})'
+  return dataclasses.replace(rule, name=name, words=told, path=text, options=options, roles=frozenset())
 
 
 def _pairs(parts: Sequence[str]) -> list[tuple[str, str]]:
@@ -54,11 +55,13 @@ def _pairs(parts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _built_in(name: str) -> Rule:
-  allowed = [rule.name for rule in rules.prediction_rules() if not _out_of_reach(rule)]
   rule = rules.RULES.get(name)
   if isinstance(rule, MixingRule):
     raise InputError(f'every Phase 3 has {name}; leave it out')
-  if rule is None or name not in allowed:
+  if rule is None or _out_of_reach(rule):
+    allowed = [
+      n for n, each in rules.RULES.items() if not (isinstance(each, MixingRule) or _out_of_reach(each))
+    ]
     raise InputError(f'allowed are {", ".join(allowed)}, or package.module:function')
   return rule
 
@@ -101,9 +104,10 @@ def _check(rule: Rule, options: Mapping[str, Any]) -> None:
       f'{asked}, by which a rule is given what it asks for: {", ".join(MixingRule.known)} (it returns shares), or '
       f'{", ".join(PredictionRule.of_clients)} (it returns predictions)'
     )
-  if isinstance(rule, PredictionRule) and (beyond := _out_of_reach(rule)):
+  if beyond := _out_of_reach(rule):
     raise InputError(f'it needs {beyond[0]}, which no rule is given for clients’ rows')
+  rule.check(options)
 
 
-def _out_of_reach(rule: PredictionRule) -> list[str]:
-  return [name for name in rule.needs if name not in rule.of_clients]
+def _out_of_reach(rule: Rule) -> list[str]:
+  return [name for name in rule.needs if isinstance(rule, PredictionRule) and name not in rule.of_clients]

@@ -1,7 +1,8 @@
 """What a rule of Phase 3 is: one function, whose parameters' names say what it is given.
 
-A mixing rule makes models of the cluster models; a rule of predictions keeps them apart and combines what they predict. The
-built-in ones are in rules/, one file each; those of users come through of_users.py. Nobody has to ask for a rule's name.
+A mixing rule makes models of the cluster models; a rule of predictions keeps them apart and combines what they predict; a
+training rule has each client train its own model on. The built-in ones are in rules/, one file each; those of users, which mix
+or predict, come through of_users.py. Nobody has to ask for a rule's name.
 """
 
 import dataclasses
@@ -105,11 +106,14 @@ class Rule:
     """What messages call it."""
     return self.name if self.path is None else argument('aggregation', self.path)
 
+  def check(self, options: Mapping[str, Any]) -> None:
+    """Raises InputError where the values of options, whose names are known, are not what the rule allows."""
+
   def _result(self, given: Mapping[str, Any]) -> Any:
     """Returns what the function returns; one line of whatever a user's code raises."""
     if self.path is not None:
       # Copies, because a user's function may write into what it is given.
-      given = {name: np.array(value) for name, value in given.items()}
+      given = {name: value if callable(value) else np.array(value) for name, value in given.items()}
     try:
       return self.function(**given, **self.options)
     except InputError as error:
@@ -234,6 +238,32 @@ class PredictionRule(Rule):
     if len(wrong):
       raise InputError(f'{self.called} returned class {wrong[0]}; expected {expected}')
     return predictions.astype(np.int64)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class TrainingRule(Rule):
+  """A rule in which each client trains its own model on for itself, for as many rounds as its function returns.
+
+  The function has an option `rounds`, the most that it may try.
+  """
+
+  known: ClassVar[Mapping[str, str]] = MappingProxyType(
+    {'train': 'trains so many rounds, pulled so hard, and returns float64[rounds + 1] of validation accuracy'}
+  )
+  kind: ClassVar[str] = 'training'
+
+  @property
+  def most_rounds(self) -> int:
+    """The most rounds that clients try."""
+    return self.options.get('rounds', parameters(self.function)['rounds'].default)
+
+  def check(self, options: Mapping[str, Any]) -> None:
+    """Raises InputError as the function does, which is called without training anything."""
+    self.function(train=lambda rounds, proximal_mu: np.zeros(rounds + 1), **options)
+
+  def stop(self, train: Callable[[int, float], np.ndarray]) -> int:
+    """Returns after how many rounds clients stop; see rules/fine_tuned.py."""
+    return int(self._result({'train': train}))
 
 
 def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

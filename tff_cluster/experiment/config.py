@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import TrainingRule
 from tff_cluster.base import digests
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError, argument, shown
@@ -61,7 +62,7 @@ class ExperimentConfig:
       validate(section)
     _check_model_name(self.training.model)
     _check_one_step(self)
-    rules.added(self.evaluation.aggregation)
+    _check_own_models(self)
     # Labels name folders, and some file systems do not tell a from A.
     labels = [clustering.label.lower() for clustering in self.clusterings]
     repeated = sorted({label for label in labels if labels.count(label) > 1})
@@ -154,6 +155,10 @@ class ExperimentConfig:
     return dataclasses.replace(
       self, evaluation=dataclasses.replace(self.evaluation, aggregation=both)
     ).validated()
+
+  def clustering(self, label: str) -> ClusteringConfig:
+    """Returns the clustering of a label."""
+    return next(each for each in self.clusterings if each.label == label)
 
   def without(self, failed: Collection[str]) -> 'ExperimentConfig':
     """Returns this experiment without the clusterings of these labels, and the rules of Phase 3 that are called so (Rule.called)."""
@@ -276,6 +281,17 @@ def _check_one_step(config: ExperimentConfig) -> None:
       f'{argument(name, value)} has no effect with {argument("batch_size", 0)} and {argument("local_epochs", 1)}, '
       'where a client makes one step a round; give batches or more epochs'
     )
+
+
+def _check_own_models(config: ExperimentConfig) -> None:
+  """Checks the added rules, and refuses one that trains clients' own models where no clustering gives them any."""
+  for rule in rules.added(config.evaluation.aggregation):
+    found = config.clusterings
+    if isinstance(rule, TrainingRule) and found and all(each.rule.joins_predictions for each in found):
+      raise InputError(
+        f'{rule.called} needs a clustering whose clients have a model of their own to train on, not join the predictions of all '
+        f'models as those of {", ".join(each.label for each in found)} do'
+      )
 
 
 def _check_model_name(model: str) -> None:

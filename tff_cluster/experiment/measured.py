@@ -40,12 +40,14 @@ class Evaluation(records.Record):
     client_accuracy: [clients], on these rows.
     mixing: [clusters][clients or 1], the matrix that makes the models; None where it has more than 100,000 numbers, and
       where no rule made them by mixing.
+    own_rounds: Of a training rule, after how many rounds of training for themselves clients stopped.
   """
 
   global_test: RowMetrics | None = dataclasses.field(metadata=records.about(key='global'))
   clients: Metrics
   client_accuracy: list[float]
   mixing: list[list[float]] | None = records.optional(None)
+  own_rounds: int | None = records.optional(None)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,11 +31,16 @@ def read_preset(
   except FileNotFoundError:
     known = ', '.join(sorted(found.stem for found in FOLDER.glob('*.flags')))
     raise InputError(f'no preset {name!r} in {FOLDER}; there are {known or "none"}') from None
-  given = dict(_name_and_text(line.strip()[2:]) for line in lines if line.strip().startswith('--'))
+  given = [_name_and_text(line.strip()[2:]) for line in lines if line.strip().startswith('--')]
   sections: dict[str, Any] = {}
   for section, kind in config.SECTIONS.items():
     fields = {field.name: field for field in dataclasses.fields(kind)}
-    values = {n: _value(path, fields[n], text) for n, text in given.items() if n in fields}
+    values = {n: _value(path, fields[n], text) for n, text in given if n in fields}
+    values |= {
+      n: tuple(text for name, text in given if name == n)
+      for n in values
+      if fields_lib.takes_several(fields[n])
+    }
     sections[section] = fields_lib.make_section(
       kind, values | {n: v for n, v in changes.items() if n in fields}
     )

@@ -150,8 +150,8 @@ class Clustering(records.Record):
     best_validation: [clusters], highest accuracy that each cluster's model attained on its members' validation rows; of a method
       that alternates that of the last round's model on those of all who have a share in it.
     cluster_scores: Of the models as trained ('unblended'), and as each rule with `of_clusters` makes them, by its name.
-    evaluations: By rule: the mixing rules of aggregation/rules/, and those of Results.rules. Rules of predictions have no
-      `mixing`, and None for every loss.
+    evaluations: By rule: the mixing rules of aggregation/rules/, and those of Results.rules, but training rules only where a
+      client has a model that it could train. Rules of predictions have no `mixing`, and None for every loss.
     experts: None where they were not asked for.
     equal_cost: None where `cost` takes no more of the run's budget than FedAvg without clusters spends in Phase 2.
     splits: None where clusters were found in one step; else the tests in order of round and, within a round, of the
@@ -284,7 +284,7 @@ class AddedRule(records.Record):
 
   Attributes:
     name, words: What files and pages call it.
-    kind: 'mixing' or 'prediction'.
+    kind: 'mixing', 'prediction' or 'training'.
     aggregation: What asked for it.
   """
 

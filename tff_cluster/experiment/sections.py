@@ -167,9 +167,9 @@ class EvaluationConfig:
   )
   aggregation: tuple[str, ...] = option(
     (),
-    'A rule of Phase 3 beside those that every run has, RULE,KEY=VALUE,...; may be repeated. RULE is a built-in rule of '
-    "predictions, such as vote or gate, for each client's rows, or an import path, whose module is run: a function of your own, "
-    'such as my_rules:by_size.',
+    'A rule of Phase 3 beside those that every run has, RULE,KEY=VALUE,...; may be repeated. RULE is fine_tuned (each client trains its '
+    "own model on for itself), a built-in rule of predictions, such as vote or gate, for each client's rows, or an import path, whose "
+    'module is run: a function of your own, such as my_rules:by_size.',
   )
   local_training: bool = option(
     False,

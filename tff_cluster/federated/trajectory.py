@@ -81,13 +81,13 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pull:
-  """What clients' own models are pulled to: the models that the clients receive in another trajectory (Ditto, Li et al. 2021).
+  """What clients' own models are pulled to: those that they receive in another trajectory (Ditto, Li et al. 2021), or a fixed one.
 
   Attributes:
     strength: lambda of lambda / 2 * |v - w|^2, which takes the place of optimizers.Local.proximal_mu.
-    to: Name of that trajectory's folder in the store.
-    cohort: Returns the clients that train in a round of it.
-    model: Returns its model after a round, the one before round 1 for 0.
+    to: Name of that trajectory's folder in the store; a digest of a fixed model.
+    cohort: Returns the clients that train in a round.
+    model: Returns that trajectory's model after a round, the one before round 1 for 0.
   """
 
   strength: float

@@ -6,7 +6,7 @@ What they give is saved apart from Phase 3, so that a rule can join a finished r
 from collections.abc import Iterator
 
 from tff_cluster.aggregation import rules
-from tff_cluster.aggregation.rule import Rule
+from tff_cluster.aggregation.rule import Rule, TrainingRule
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Json
 from tff_cluster.experiment import config as config_lib
@@ -26,17 +26,25 @@ def run(experiment: live_experiment_lib.Experiment, label: str, failed: dict[str
     failed: What went wrong, by Rule.called; what stands there is not tried again.
   """
   path, models = experiment.folder.aggregation(label), None
-  for rule in rules.added(experiment.config.evaluation.aggregation):
+  for rule in of(experiment.config, label):
     if rule.called in failed or _is_measured(_saved(experiment.folder, label), rule):
       continue
     name = f'Phase 3 of {label} by {rule.name}'
-    with failures.apart(failed, rule.called), experiment.timed(name) as figures:
+    steps = experiment.population.num_clients if isinstance(rule, TrainingRule) else 1
+    with failures.apart(failed, rule.called), experiment.timed(name, steps) as figures:
       models = models or rule_evaluation.of_phase2(experiment, label)
       found = models.evaluation(rule)
       timing = figures(accuracy=found.clients.mean_client_accuracy)
       entry = phase_files.RuleMeasured(_determinants(rule), found, timing)
       saved = _saved(experiment.folder, label) | {rule.name: entry}
       files_lib.save_json(path, phase_files.AddedRules(saved))
+
+
+def of(config: config_lib.ExperimentConfig, label: str) -> list[Rule]:
+  """Returns the rules that apply to a clustering: no client trains on where it has no model, but joins predictions."""
+  joins = config.clustering(label).rule.joins_predictions
+  added = rules.added(config.evaluation.aggregation)
+  return [rule for rule in added if not (joins and isinstance(rule, TrainingRule))]
 
 
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
@@ -46,8 +54,12 @@ def is_done(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
 
 def is_measured(folder: RunFolder, config: config_lib.ExperimentConfig, label: str) -> bool:
   """Tells whether every rule was measured on a clustering, as the rule is now."""
-  added = rules.added(config.evaluation.aggregation)
-  return all(_is_measured(_saved(folder, label), rule) for rule in added)
+  return not missing(folder, config, label)
+
+
+def missing(folder: RunFolder, config: config_lib.ExperimentConfig, label: str) -> list[Rule]:
+  """Returns the rules that apply to a clustering and were not measured on it, as they are now."""
+  return [rule for rule in of(config, label) if not _is_measured(_saved(folder, label), rule)]
 
 
 def finished(
@@ -58,7 +70,7 @@ def finished(
   Raises:
     InputError: if one was not measured on this clustering.
   """
-  for rule in rules.added(config.evaluation.aggregation):
+  for rule in of(config, label):
     saved = folder.load_finished(folder.aggregation(label), phase_files.AddedRules).rules
     if rule.name not in saved:
       raise InputError(

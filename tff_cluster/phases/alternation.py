@@ -95,7 +95,7 @@ def place(
 
 def train(experiment: live_experiment_lib.Experiment, label: str) -> saved_rounds.Record:
   """Returns the record of the last round, training what the store does not have any more."""
-  clustering = next(each for each in experiment.config.clusterings if each.label == label)
+  clustering = experiment.config.clustering(label)
   trained = experiment.trained
   record = _Rounds(experiment, clustering).run().record
   # `run` asked for all; what the store lacks is asked for again.

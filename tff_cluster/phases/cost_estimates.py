@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from tff_cluster.aggregation.rule import TrainingRule
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
@@ -18,7 +19,15 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import alternation, client_signatures, personalization, session, threshold_choice
+from tff_cluster.phases import (
+  added_rules,
+  alternation,
+  client_signatures,
+  own_training,
+  personalization,
+  session,
+  threshold_choice,
+)
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import artifacts, saved_rounds
 
@@ -186,7 +195,7 @@ class _Counting:
     if name == personalization.DITTO and evaluation.ditto is not None:
       pull = personalization.pull(experiment, evaluation.ditto)
     for client in experiment.everyone:
-      self._trajectory(personalization.of_client(experiment, client, pull=pull), last)
+      self._trajectory(own_training.of_client(experiment, client, pull=pull), last)
 
   def _clustering(self, clustering: config_lib.ClusteringConfig) -> int | None:
     """Adds the cost of a clustering and returns its number of clusters, None where they are not known."""
@@ -194,6 +203,7 @@ class _Counting:
     begin, length = training.phase1_rounds, training.phase2_rounds
     assignment, trained = self._known(clustering.label), folder.phase2(clustering.label).exists()
     count = None if assignment is None else assignment.num_clusters
+    self._fine_tuning(clustering.label)
     if clustering.rule.alternates:
       self._alternating(clustering, trained)
     elif clustering.rule.splits:
@@ -217,6 +227,15 @@ class _Counting:
       tried = rounds * sum(max(cohort, cut) for cut in cuts)
       self._whole(cohort * (length - rounds) + tried, 0, length - rounds + rounds * len(cuts))
     return count
+
+  def _fine_tuning(self, label: str) -> None:
+    """Adds the cost of rules of Phase 3 that train, from models that are not there yet."""
+    config, clients = self._run.config, len(self._experiment.everyone)
+    missing = {rule.name for rule in added_rules.missing(self._run.folder, config, label)}
+    for rule in added_rules.of(config, label):
+      if isinstance(rule, TrainingRule):
+        rounds, is_done = rule.most_rounds, rule.name not in missing
+        self._whole(rounds * clients, is_done * rounds * clients, (not is_done) * rounds)
 
   def _alternating(self, clustering: config_lib.ClusteringConfig, trained: bool) -> None:
     """Adds the cost of rounds that alternate with clustering; a client that trains all of clusters not known counts once."""

@@ -9,26 +9,21 @@
   received in that round; in other rounds v stays, and before the first one it is the initial model. Both models are trained in
   the same order of rows.
 
-What a client trains for itself it sends to nobody: no aggregator, no optimizer of the server and no attack on what is sent has a
-part in it. It is a trajectory of one client, so it is resumed, and found in the store, as others are. A client whose update is not
-finite stays with the model that it has, as it would among others.
+What clients train for themselves: own_training.py.
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from tff_cluster.aggregation.rules.fine_tuned import fine_tuned
 from tff_cluster.base.cost import Cost
-from tff_cluster.base.types import Json, Weights
+from tff_cluster.base.types import Weights
 from tff_cluster.base.words import plural
-from tff_cluster.data import class_counts
 from tff_cluster.experiment import memory_need, phase_files
 from tff_cluster.experiment.measured import Evaluation, History, Personalized
 from tff_cluster.experiment.sections import PERSONALIZED
-from tff_cluster.phases import evaluation
+from tff_cluster.phases import evaluation, own_training
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files, saved_rounds
 
@@ -36,15 +31,6 @@ if TYPE_CHECKING:
   from tff_cluster.federated import trajectory as trajectory_lib
 
 LOCAL, FINE_TUNING, DITTO = PERSONALIZED
-_OF_SERVER = ('aggregator', 'server_optimizer', 'server_learning_rate', 'server_momentum')
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Trained:
-  """Every client's trajectory, without models (those of 1,000 clients would not fit into memory), and scores of its last model."""
-
-  outcomes: list['trajectory_lib.Outcome']
-  scores: class_counts.Scores
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,7 +41,7 @@ class _Made:
   round: int
   cost: Cost
   history: History
-  trained: _Trained
+  trained: own_training.Trained
 
 
 def run(experiment: live_experiment_lib.Experiment) -> None:
@@ -89,27 +75,7 @@ def train_alone(experiment: live_experiment_lib.Experiment, client: int) -> 'tra
   """Trains a client alone from the initial model, as far as the store lacks it; counts nothing."""
   from tff_cluster.federated import trajectory
 
-  return trajectory.run(of_client(experiment, client), experiment.config.training.last_round)
-
-
-def of_client(
-  experiment: live_experiment_lib.Experiment,
-  client: int,
-  start: Weights | None = None,
-  start_round: int = 0,
-  pull: 'trajectory_lib.Pull | None' = None,
-) -> 'trajectory_lib.Trajectory':
-  """Returns the trajectory of a client that trains for itself; default: from the initial model. See Trajectory."""
-  from tff_cluster.federated import trajectory
-
-  trainer, settings = experiment.trainer.alone, dict[str, Json](experiment.settings)
-  for name in _OF_SERVER:
-    settings.pop(name, None)
-  if experiment.population.update_scale(client) != 1.0:
-    settings['sends'] = False  # Elsewhere a malicious client's trajectory alters its updates.
-  weights = trainer.computations.model.weights if start is None else start
-  members = np.array([client])
-  return trajectory.Trajectory(trainer, experiment.store, settings, members, weights, start_round, True, pull)
+  return trajectory.run(own_training.of_client(experiment, client), experiment.config.training.last_round)
 
 
 def models_of_fedavg(experiment: live_experiment_lib.Experiment) -> saved_rounds.Checkpoints | None:
@@ -141,7 +107,9 @@ def pull(experiment: live_experiment_lib.Experiment, strength: float) -> 'trajec
 
 def _alone(experiment: live_experiment_lib.Experiment) -> _Made:
   last = experiment.config.training.last_round
-  trained = _trained(experiment, lambda client: of_client(experiment, client), last)
+  trained = own_training.train_each(
+    experiment, lambda client: own_training.of_client(experiment, client), last
+  )
   # They stand in the place of Phase 1, so that its cost is taken off theirs.
   cost = _of_own_rounds(experiment, last) - _of_fedavg(
     experiment, 1, experiment.config.training.phase1_rounds
@@ -155,32 +123,24 @@ def _fine_tuned(experiment: live_experiment_lib.Experiment) -> _Made:
   most = experiment.config.evaluation.fine_tuning
   baseline = experiment.folder.load_finished(experiment.folder.baseline, phase_files.Baseline)
   start = experiment.load(baseline.trajectory, 'phase2', last)[last]
-
-  def of(client: int) -> 'trajectory_lib.Trajectory':
-    return of_client(experiment, client, start, last)
-
-  trained = _trained(experiment, of, last + most)
-  history = _joined(
-    baseline.stage.history, evaluation.clustered_history(experiment, trained.outcomes, last + 1)
-  )
-  validation = np.array(history.validation_accuracy)
-  # Of equal ones the first; a mean over clients may differ in its last bits.
-  chosen = int(np.argmax(validation >= validation.max() - 1e-9))
-  if chosen < most:
-    # Only the last round's models are kept: to train so many rounds again takes less than to keep those of all.
-    trained = _trained(experiment, of, last + chosen, again=True)
+  fedavg = baseline.stage.history
+  tuning = own_training.FineTuning(experiment, lambda client: start, fedavg.validation_accuracy[-1])
+  chosen = fine_tuned(tuning.train, most)
+  history = _joined(fedavg, evaluation.clustered_history(experiment, tuning.tried.outcomes, last + 1))
   words = f'FedAvg’s, fine-tuned for {plural(chosen, "round")} (of up to {most}, by validation rows)'
   cost = _of_fedavg_in_phase2(experiment) + _of_own_rounds(experiment, most)
   # Clients measure FedAvg's model, and theirs after every round, on their validation rows.
   cost += Cost(rows_forward=(most + 1) * int(experiment.population.validation.counts.sum()))
-  return _Made(words, last + chosen, cost, history, trained)
+  return _Made(words, last + chosen, cost, history, tuning.stopped(chosen))
 
 
 def _ditto(experiment: live_experiment_lib.Experiment) -> _Made:
   last, strength = experiment.config.training.last_round, experiment.config.evaluation.ditto
   assert strength is not None
   pulled = pull(experiment, strength)
-  trained = _trained(experiment, lambda client: of_client(experiment, client, pull=pulled), last)
+  trained = own_training.train_each(
+    experiment, lambda client: own_training.of_client(experiment, client, pull=pulled), last
+  )
   history = evaluation.clustered_history(experiment, trained.outcomes, 1)
   words = f'its own, pulled to FedAvg’s with λ = {strength:g}'
   never = sum(not outcome.cost.client_rounds for outcome in trained.outcomes)
@@ -192,35 +152,6 @@ def _ditto(experiment: live_experiment_lib.Experiment) -> _Made:
   # Whoever trains FedAvg's model trains its own, too, in Phase 1 as well.
   cost = _of_fedavg_in_phase2(experiment) + _sent_to_nobody(_of_fedavg(experiment, 1, last))
   return _Made(words, last, cost, history, trained)
-
-
-def _trained(
-  experiment: live_experiment_lib.Experiment,
-  of: Callable[[int], 'trajectory_lib.Trajectory'],
-  last: int,
-  again: bool = False,
-) -> _Trained:
-  """Trains every client for itself, several side by side, and measures its model on its test rows.
-
-  Args:
-    experiment: The experiment.
-    of: Returns a client's trajectory.
-    last: Number of the last round.
-    again: Whether what it costs is part of what was counted before.
-  """
-  from tff_cluster.federated import trajectory
-
-  def train(client: int) -> tuple['trajectory_lib.Outcome', class_counts.Scores]:
-    outcome = trajectory.run(of(client), last)
-    experiment.count(dataclasses.replace(outcome, cost=Cost()) if again else outcome)
-    scores = experiment.trainer.measure(outcome.weights[last], experiment.population.test, [client])
-    experiment.progress.update()
-    return dataclasses.replace(outcome, weights={}), scores
-
-  clients = range(experiment.population.num_clients)
-  found = experiment.each(train, clients)
-  outcomes, scores = zip(*(found[client] for client in clients), strict=True)
-  return _Trained(list(outcomes), class_counts.concatenate(scores))
 
 
 def _joined(fedavg: History, later: History) -> History:

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tff_cluster.aggregation import mixing, rules
 from tff_cluster.aggregation import rule as rule_lib
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.data import class_counts
 from tff_cluster.experiment.measured import Evaluation
-from tff_cluster.phases import cluster_training, evaluation, expert_evaluation, own_models
+from tff_cluster.phases import cluster_training, evaluation, expert_evaluation, own_models, own_training
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 # Numbers of a mixing matrix that a results file holds; larger ones, of thousands of clusters, would fill it.
@@ -73,6 +74,8 @@ class ClusterModels:
       saved = matrix.tolist() if matrix.size <= _MOST_SAVED else None
       found = evaluation.evaluation(self._experiment, self.stacked, matrix, self.known)
       return dataclasses.replace(found, mixing=saved)
+    if isinstance(rule, rule_lib.TrainingRule):
+      return self._trained(rule)
     assert isinstance(rule, rule_lib.PredictionRule)
     return self._predicted(rule)
 
@@ -85,6 +88,21 @@ class ClusterModels:
     ]
     accuracy = np.stack([found.client_accuracy for found in measured])
     return accuracy, np.stack([found.loss_sum / found.total for found in measured])
+
+  def _trained(self, rule: rule_lib.TrainingRule) -> Evaluation:
+    """Returns how good clients' own models are that they trained on."""
+    validation = self._experiment.population.validation
+    matrix = rules.with_role(rule_lib.CLIENTS).mixing(self.evidence)
+    (before,) = own_models.scores(self._experiment, self.models, matrix, False, [validation])
+
+    def start(client: int) -> Weights:
+      (own,) = zip(*mixing.apply_mixing(self.stacked, matrix[:, [client]]), strict=True)
+      return own
+
+    tuning = own_training.FineTuning(self._experiment, start, float(before.client_accuracy.mean()))
+    chosen = rule.stop(tuning.train)
+    scores = tuning.stopped(chosen).scores
+    return Evaluation(None, scores.summary(), scores.client_accuracy.tolist(), own_rounds=chosen)
 
   def _predicted(self, rule: rule_lib.PredictionRule) -> Evaluation:
     """Returns how good a rule of predictions is: on each client's test rows, and on the global test set."""
@@ -147,7 +165,7 @@ class ClusterModels:
 def of_phase2(experiment: live_experiment_lib.Experiment, label: str) -> ClusterModels:
   """Reads the cluster models that a finished Phase 2 kept; raises as cluster_training.load_clusters does."""
   loaded = cluster_training.load_clusters(experiment, label)
-  clustering = next(each for each in experiment.config.clusterings if each.label == label)
+  clustering = experiment.config.clustering(label)
   joins, best = clustering.rule.joins_predictions, loaded.phase2.best_validation
   return ClusterModels(experiment, loaded.assignment, loaded.models, best, joins)
 

@@ -127,8 +127,9 @@ def evaluators_section(results: Results) -> Section:
   lines += [(each.title, each.model, each.evaluation) for each in results.personalized]
   for clustering in results.clusterings:
     for key, words in results_lib.rule_words(results).items():
-      if key in clustering.evaluations:
-        lines.append((clustering.label, words, clustering.evaluations[key]))
+      if (found := clustering.evaluations.get(key)) is not None:
+        told = words if found.own_rounds is None else f'{words}, {plural(found.own_rounds, "round")}'
+        lines.append((clustering.label, told, found))
     if (cut := clustering.equal_cost) is not None:
       words = f'own, after round {cut.round}: FedAvg’s {cost_lib.UNITS[results.config.evaluation.budget]}'
       lines.append((clustering.label, words, cut.evaluation))

@@ -145,7 +145,8 @@ class Claim:
       part, _, values = measured[0]
       return part.told(values)
     held = sum(_on_side(*each) for each in measured)
-    share = f'so in {held} of {len(self.parts)}'
+    some = '' if len(measured) == len(self.parts) else ' measured'
+    share = f'so in {held} of {len(measured)}{some}'
     kinds = {(part.show, part.is_answer) for part, *_ in measured}
     if len(kinds) > 1 or measured[0][0].is_answer:
       return share

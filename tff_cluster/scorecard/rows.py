@@ -315,11 +315,30 @@ class Ours:
   @cached_property
   def alone_over_rows(self) -> tuple[float, ...]:
     """That of every client alone; empty where it was not asked for."""
+    return self._personalized('local')
+
+  @cached_property
+  def fine_tuned_over_rows(self) -> tuple[float, ...]:
+    """That of fine-tuned FedAvg; empty where it was not asked for."""
+    return self._personalized('fine_tuning')
+
+  @cached_property
+  def added_over_rows(self) -> dict[str, tuple[float, ...]]:
+    """That of each rule of Phase 3 that the runs have beside those of every run, by its name."""
+    names = dict.fromkeys(rule.name for run in self.runs for rule in run.results.rules)
+    return {
+      name: tuple(
+        100.0 * c.evaluations[name].clients.accuracy for c in self.clusterings if name in c.evaluations
+      )
+      for name in names
+    }
+
+  def _personalized(self, name: str) -> tuple[float, ...]:
     return tuple(
       100.0 * each.evaluation.clients.accuracy
       for run in self.runs
       for each in run.results.personalized
-      if each.name == 'local'
+      if each.name == name
     )
 
   @property

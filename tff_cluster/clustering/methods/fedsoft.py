@@ -11,7 +11,8 @@ Because the shares sum to 1, the pull to all models is the pull to their mixture
 given is refused.
 
 Departures: in the authors' code a client goes on from the model that it had in the round before. Here it starts from the mixture,
-so that nobody keeps a model a client, and the clients' own models are these mixtures. With C < 1 a cluster draws C m / K of the m
+so that nobody keeps a model a client, and the clients' own models are these mixtures; the paper's personalized ones, which are what
+clients trained last, are the rule of Phase 3 in aggregation/rules/fine_tuned.py. With C < 1 a cluster draws C m / K of the m
 clients, at least one and no more than have a share in it, so that no more train than in FedAvg; the paper has a number of its own.
 """
 
