@@ -211,9 +211,17 @@ def test_runs_lie_below_their_setting(tmp_path):
   assert planned[1].config.training.seed == planned[1].config.data.data_seed == 3
 
 
+def test_a_setting_may_have_a_learning_rate_of_its_own():
+  slow, other = settings.read(['slow,partition=iid,learning_rate=0.001', 'other'], CONFIG)
+  assert slow.config.training == dataclasses.replace(CONFIG.training, learning_rate=0.001)
+  assert slow.config.data.partition == 'iid' and other.config.training == CONFIG.training
+
+
 @pytest.mark.parametrize(
   ('texts', 'message'),
   [
+    (['a,learning_rate=0'], 'learning_rate'),
+    (['a,batch_size=3'], 'unknown field .batch_size.; known are those of the data, .* and learning_rate'),
     (['a,partitions=iid'], 'unknown field .partitions.'),
     (['a,partition'], '.partition. is not FIELD=VALUE'),
     (['a,num_clients=many'], 'num_clients=many'),

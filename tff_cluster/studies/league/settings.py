@@ -1,4 +1,7 @@
-"""The settings of a league: the same experiment on other data, NAME,FIELD=VALUE,..."""
+"""The settings of a league: the same experiment on other data, NAME,FIELD=VALUE,...
+
+A setting may have a learning rate of its own: one at which clients of some data learn is so high for others that none does.
+"""
 
 import dataclasses
 from collections.abc import Collection, Sequence
@@ -10,10 +13,11 @@ from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.data import sources
 from tff_cluster.data.data_config import DataConfig
-from tff_cluster.experiment.config import ExperimentConfig
+from tff_cluster.experiment.config import ExperimentConfig, TrainingConfig
 from tff_cluster.phases import cost_estimates
 from tff_cluster.studies.comparison import runs
 
+_OF_TRAINING = ('learning_rate',)
 # What else a league writes into its folder, of what could be a name.
 RESERVED = ('figures', 'store')
 
@@ -32,13 +36,13 @@ class Setting:
 
 
 def read(texts: Sequence[str], config: ExperimentConfig) -> list[Setting]:
-  """Returns the settings that texts describe, each a change of an experiment's data.
+  """Returns the settings that texts describe, each a change of an experiment's data, and of its learning rate.
 
   An oracle is left out where the groups that it names are not planted, or none are. Where there are several, one that names none
   has those that the partition plants; of pathological clients those by digit, which overlap.
 
   Args:
-    texts: NAME,FIELD=VALUE,... with the fields of DataConfig.
+    texts: NAME,FIELD=VALUE,... with the fields of DataConfig, and learning_rate.
     config: The experiment.
 
   Raises:
@@ -107,15 +111,17 @@ def _read(text: str, config: ExperimentConfig) -> Setting:
     raise InputError(f'the first part must be a name of letters, digits, "-" and "_", found {name!r}')
   if name.lower() in RESERVED:
     raise InputError(f'a league writes {" and ".join(RESERVED)} itself; choose another name')
-  known = {field.name: field for field in dataclasses.fields(DataConfig)}
+  of_data = [field for field in dataclasses.fields(DataConfig) if field.name != 'data_seed']
+  of_training = [field for field in dataclasses.fields(TrainingConfig) if field.name in _OF_TRAINING]
+  known = {field.name: field for field in (*of_data, *of_training)}
   values: dict[str, bool | int | float | str] = {}
   for part in parts:
     key, equals, value = part.partition('=')
     if not equals or not value:
       raise InputError(f'{part!r} is not FIELD=VALUE')
-    if key not in known or key == 'data_seed':
+    if key not in known:
       raise InputError(
-        f'unknown field {key!r}; known are those of the data, such as partition and num_groups'
+        f'unknown field {key!r}; known are those of the data, such as partition and num_groups, and {", ".join(_OF_TRAINING)}'
       )
     if key in values:
       raise InputError(f'{key} is given twice')
@@ -123,9 +129,12 @@ def _read(text: str, config: ExperimentConfig) -> Setting:
       values[key] = fields.value_from_text(known[key], value)
     except ValueError as error:
       raise InputError(f'{part}: {error}') from None
+  steps: dict[str, Any] = {key: values.pop(key) for key in _OF_TRAINING if key in values}
   data = _without_what_does_not_apply(dataclasses.replace(config.data, **values), values)  # type: ignore[arg-type]
   oracles = any(clustering.rule.oracle for clustering in config.clusterings)
   planted = sources.planted(data) if oracles else ()
   found = (_as_planted(clustering, planted) for clustering in config.clusterings)
-  changed = dataclasses.replace(config, data=data, clusterings=tuple(filter(None, found)))
+  training = dataclasses.replace(config.training, **steps)
+  clusterings = tuple(filter(None, found))
+  changed = dataclasses.replace(config, data=data, training=training, clusterings=clusterings)
   return Setting(name, changed.validated())
