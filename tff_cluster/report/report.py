@@ -10,7 +10,15 @@ from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.measured import Timing
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.papers.rohith2020.setting import describe_setting
-from tff_cluster.report import cluster_sections, first_screen, latex, pages, run_scorecard, sections
+from tff_cluster.report import (
+  cluster_sections,
+  first_screen,
+  latex,
+  lost_training,
+  pages,
+  run_scorecard,
+  sections,
+)
 from tff_cluster.report.alternation.section import rounds_section
 from tff_cluster.report.answer import answer_run, told_alarms
 from tff_cluster.report.files import write_file, write_records
@@ -64,7 +72,11 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
       first_screen.sentence(lines, seeds),
       first_screen.table(lines, seeds),
       first_screen.about(seeds),
-      [words for words in (caution(run.results), *told_alarms(answers)) if words],
+      [
+        words
+        for words in (caution(run.results), lost_training.told([run.results]), *told_alarms(answers))
+        if words
+      ],
       figures('answer'),
     ),
     sections.words_section(answers, setting),

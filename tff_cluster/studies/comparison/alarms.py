@@ -1,4 +1,4 @@
-"""What must not be overlooked: wrong groups behind fine accuracies, collapsed clusters, too few seeds."""
+"""What must not be overlooked: trainings that were lost, wrong groups behind fine accuracies, collapsed clusters, too few seeds."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from tff_cluster.base.words import plural, series
 from tff_cluster.clustering.recovery import summed_up
+from tff_cluster.report import lost_training
 from tff_cluster.report.answer import GROUPS_WRONG_BELOW, Recovery
 from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs
 from tff_cluster.scorecard.paired_statistics import Statistics
@@ -28,8 +29,8 @@ def recoveries(contender: Contender, runs: Runs) -> list[tuple[Recovery, ...]]:
 
 
 def make_alarms(contenders: Sequence[Contender], statistics: Statistics, runs: Runs) -> list[str]:
-  """Returns what must not be overlooked: wrong groups behind fine accuracies, collapsed clusters, too few seeds."""
-  alarms = []
+  """Returns what must not be overlooked, the gravest first."""
+  alarms = list(filter(None, [lost_training.told([results for _, results in runs])]))
   found = [contender for contender in contenders if contender.kind in ('disjoint', 'overlapping')]
   for side, words, joined in (
     ('above', 'above FedAvg’s', 'but'),

@@ -10,7 +10,7 @@ import numpy as np
 
 from tff_cluster.base.words import interval_points, percent, plural, score, series
 from tff_cluster.experiment.config import FEDAVG
-from tff_cluster.report import first_screen, pages
+from tff_cluster.report import first_screen, lost_training, pages
 from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture, save_drawn
@@ -33,6 +33,8 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
     folder: Where to.
   """
   league = standings.measure(finished)
+  lost = {name: lost_training.told([results for _, results in runs]) for name, runs in finished.items()}
+  alarms = [f'{name}: {words}' for name, words in lost.items() if words]
   document = {
     'settings': [setting.name for setting in league.settings],
     'seeds': list(league.seeds),
@@ -41,6 +43,7 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
       for budget, found in league.standings.items()
     },
     'answer': {budget: sentences(league, budget) for budget in league.budgets},
+    'alarms': alarms,
     'command': facts.get('command'),
   }
   write_file(
@@ -57,7 +60,7 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
   # The first screen has the others.
   in_words = [words for words in sentences(league, ROUNDS)[1:] if words not in few(league)]
   parts = [
-    _answer(league, picture),
+    _answer(league, picture, [*alarms, *few(league)]),
     Section('Where clustering helps, and overlap', _TEMPLATE, 'in_words', {'sentences': in_words}),
     *(_ranks(league, budget) for budget in league.budgets),
     *(_setting(league, setting) for setting in league.settings),
@@ -129,7 +132,7 @@ def few(league: League) -> list[str]:
   ]
 
 
-def _answer(league: League, picture: Picture) -> Section:
+def _answer(league: League, picture: Picture, alarms: Sequence[str]) -> Section:
   header = (
     'method', 'mean rank', '95% interval', 'helped', 'harmed', 'not shown', 'groups found', 'client-rounds, × FedAvg', 'bytes, × FedAvg',
   )  # fmt: skip
@@ -144,7 +147,7 @@ def _answer(league: League, picture: Picture) -> Section:
     headline(league, ROUNDS),
     Table(header, rows, range(1, len(header))),
     [about],
-    few(league),
+    alarms,
     [picture],
   )
 
