@@ -5,24 +5,33 @@ PYTHON ?= python3.11
 ENVIRONMENT := .venv/.made-from-requirements.lock
 SITE_ENVIRONMENT := .venv-site/.made-from-requirements-site.lock
 RUN := .venv/bin/python
-# About half of the time of make unit, and of make test.
+# About half of the time of make unit.
 NUMBERS := tests/clustering tests/aggregation tests/papers tests/scorecard
-BESIDE := tests/programs tests/report tests/studies tests/engine tests/test_readme.py
+# About a quarter of the time of make test each; the fourth has all other tests.
+PHASES := tests/phases
+PROGRAMS := tests/programs tests/report tests/test_readme.py
+STUDIES := tests/studies tests/engine
 
-.PHONY: demo test test-library test-programs unit unit-numbers unit-others check docs docs-check site lock licences clean
+.PHONY: demo test test-phases test-programs test-studies test-others unit unit-numbers unit-others check docs docs-check site lock licences clean
 
 demo: $(ENVIRONMENT)
 	$(RUN) -m phases.run_all --flagfile=flags/demo.flags
 
-# Two halves side by side: programs wait for imports and workers half of the time.
+# Four quarters side by side, on two cores too: programs wait for imports, disk and workers.
 test: $(ENVIRONMENT)
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-library test-programs
+	@$(MAKE) --no-print-directory --jobs=4 --keep-going test-phases test-programs test-studies test-others
 
-test-library: $(ENVIRONMENT)
-	$(RUN) -m pytest $(foreach each,$(BESIDE),--ignore=$(each))
+test-phases: $(ENVIRONMENT)
+	$(RUN) -m pytest $(PHASES)
 
 test-programs: $(ENVIRONMENT)
-	$(RUN) -m pytest $(BESIDE)
+	$(RUN) -m pytest $(PROGRAMS)
+
+test-studies: $(ENVIRONMENT)
+	$(RUN) -m pytest $(STUDIES)
+
+test-others: $(ENVIRONMENT)
+	$(RUN) -m pytest $(foreach each,$(PHASES) $(PROGRAMS) $(STUDIES),--ignore=$(each))
 
 # Without TensorFlow, programs and reports.
 unit: $(ENVIRONMENT)

@@ -18,7 +18,11 @@ Accuracies = Mapping[str, Sequence[Sequence[float]]]
 
 
 def make(
-  accuracies: Accuracies, earlier: Accuracies | None = None, truth: str = 'disjoint', **options: Any
+  accuracies: Accuracies,
+  earlier: Accuracies | None = None,
+  truth: str = 'disjoint',
+  trained_on: Accuracies | None = None,
+  **options: Any,
 ) -> list[tuple[int, dict[str, Any]]]:
   """Returns (seed, results) with seeds 0, 1, ...
 
@@ -29,6 +33,7 @@ def make(
     earlier: The same for labels that cost more than FedAvg, at equal client-rounds. Validation rows say of a clustering what
       its accuracies say, on average.
     truth: See made_up.make_run.
+    trained_on: The same for labels whose clients trained on for themselves by the rule fine_tuned.
     **options: Of made_up.make_run.
   """
   labels = [name for name in accuracies if name not in (FEDAVG, *_OWN.values())]
@@ -48,11 +53,20 @@ def make(
       )
     )
     results['config']['data']['num_groups'] = options['groups']
+    if trained_on:
+      results['rules'] = [
+        {'name': 'fine_tuned', 'words': 'w', 'kind': 'training', 'aggregation': 'fine_tuned'}
+      ]
     results['baseline']['evaluation']['client_accuracy'] = list(accuracies[FEDAVG][seed])
     for found in results['personalized']:
       found['evaluation']['client_accuracy'] = list(accuracies[_OWN[found['name']]][seed])
     for clustering in results['clusterings']:
       clustering['evaluations']['own']['client_accuracy'] = list(accuracies[clustering['label']][seed])
+      if clustering['label'] in (trained_on or {}):
+        own = list(trained_on[clustering['label']][seed])
+        clustering['evaluations']['fine_tuned'] = clustering['evaluations']['own'] | {
+          'client_accuracy': own, 'mixing': None, 'own_rounds': 1,
+        }  # fmt: skip
       if clustering['label'].startswith('over'):
         _overlap(clustering, results['population']['client_ids'], options['rounds'])
       history = clustering['history']

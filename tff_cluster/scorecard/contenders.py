@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tff_cluster.aggregation import rules
-from tff_cluster.aggregation.rule import EVERYBODY
+from tff_cluster.aggregation.rule import EVERYBODY, TrainingRule
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import overlap_dial
@@ -67,6 +67,8 @@ class Measured:
     alternation: What rounds that alternated between clustering and training came to; None where there were none.
     validation: By budget, mean over clients of the accuracy on their validation rows; empty where nothing is clustered.
     is_mixed: Whether every client has a share in each of the first planted groups, so that members tell no two of them apart.
+    trained_on: By training rule of Phase 3, float[clients], test accuracy of every client that trained its own model on; at equal
+      rounds.
   """
 
   seed: int
@@ -83,6 +85,7 @@ class Measured:
   alternation: Alternated | None = None
   validation: Mapping[str, float] = dataclasses.field(default_factory=dict)
   is_mixed: bool = False
+  trained_on: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
   @property
   def found(self) -> Recovery | None:
@@ -305,6 +308,11 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     alternation=clustering.alternation,
     validation=_at_budgets(results, last, last if earlier is None else _validation(clustering, earlier)),
     is_mixed=main is not None and all_in_all(np.asarray(results.population.truths[main])),
+    trained_on={
+      rule.name: client_accuracy(clustering.evaluations[rule.name])
+      for rule in results.rules
+      if rule.kind == TrainingRule.kind and rule.name in clustering.evaluations
+    },
   )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tff_cluster.base import seeding
 from tff_cluster.base.words import interval_points
 from tff_cluster.scorecard import chosen_on_validation
-from tff_cluster.scorecard.contenders import REFERENCES, Contender
+from tff_cluster.scorecard.contenders import REFERENCES, ROUNDS, Contender
 from tff_cluster.scorecard.intervals import SAME, Interval, SignTest, cautious_interval, sign_test
 
 # As in a run's history: a client with 99 of 100 rows right is at a target of 0.99, whatever the binary fractions say.
@@ -135,6 +135,23 @@ class OnValidation:
 
 
 @dataclasses.dataclass(frozen=True)
+class TrainedOn:
+  """A contender whose clients trained their own models on by a rule of Phase 3, at equal rounds.
+
+  Attributes:
+    name: See contenders.Contender.
+    rule: The rule's name.
+    mean: Mean client accuracy, with its 95% interval over seeds and clients.
+    over: Against FedAvg without clusters and fine-tuned FedAvg, by kind; None where the latter was not run.
+  """
+
+  name: str
+  rule: str
+  mean: Interval
+  over: Mapping[str, Difference | None]
+
+
+@dataclasses.dataclass(frozen=True)
 class Statistics:
   """All numbers of a comparison.
 
@@ -144,6 +161,7 @@ class Statistics:
     summaries: By the budgets of the runs, one for each contender in their order.
     pairs: By budget, the matrix of overlapping contenders against disjoint ones and the oracle.
     chosen: By budget, overlap against disjoint; None where either is missing.
+    trained_on: Rule by rule, the contenders in their order.
   """
 
   seeds: tuple[int, ...]
@@ -151,6 +169,7 @@ class Statistics:
   summaries: dict[str, tuple[Summary, ...]]
   pairs: dict[str, tuple[Pair, ...]]
   chosen: dict[str, OnValidation | None]
+  trained_on: tuple[TrainedOn, ...] = ()
 
   @property
   def budgets(self) -> tuple[str, ...]:
@@ -222,6 +241,13 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
     of_both = summary(overlapping, budget), summary(disjoint, budget)
     return OnValidation(*of_both, difference(overlapping, disjoint, budget))
 
+  def trained_on(contender: Contender, rule: str) -> TrainedOn:
+    runs = tuple(dataclasses.replace(run, accuracy={ROUNDS: run.trained_on[rule]}) for run in contender.runs)
+    tuned = dataclasses.replace(contender, runs=runs)
+    over = {kind: against(tuned, kind, ROUNDS) for kind in ('fedavg', 'fine_tuning')}
+    return TrainedOn(contender.name, rule, _share(mean([run.accuracy[ROUNDS] for run in runs])), over)
+
+  trained = dict.fromkeys(rule for contender in contenders for rule in contender.runs[0].trained_on)
   rows = [contender for contender in contenders if contender.kind == 'overlapping']
   columns = [contender for contender in contenders if not {'oracle', 'disjoint'}.isdisjoint(contender.kinds)]
   return Statistics(
@@ -238,6 +264,12 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
       for budget in budgets
     },
     {budget: on_validation(budget) for budget in budgets},
+    tuple(
+      trained_on(contender, rule)
+      for rule in trained
+      for contender in contenders
+      if rule in contender.runs[0].trained_on
+    ),
   )
 
 

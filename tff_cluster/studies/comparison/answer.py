@@ -1,6 +1,6 @@
 """The answer of a comparison in words; what counts as a verdict says scorecard/paired_verdicts.py."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tff_cluster.base.words import capital, percent, plural, points, series
 from tff_cluster.experiment.config import PERSONALIZED
@@ -28,13 +28,16 @@ _SIDES = {
 
 
 def sentences(statistics: Statistics) -> list[str]:
-  """Returns overlap against disjoint at either budget, and the clusterings against clients with models of their own."""
+  """Returns overlap against disjoint at either budget, and the clusterings against clients with models of their own.
+
+  Clusterings whose clients trained on for themselves are compared with fine-tuned FedAvg, too.
+  """
   told: dict[str, list[str]] = {}
   for budget, found in statistics.chosen.items():
     if found is not None:
       told.setdefault(_overlap(found), []).append(f'at {BUDGETS[budget]}')
   found_words = [f'{capital(series(budgets))} {sentence}' for sentence, budgets in told.items()]
-  return [*found_words, *_against_personalized(statistics)]
+  return [*found_words, *_against_personalized(statistics), *_trained_on(statistics)]
 
 
 def _overlap(found: OnValidation) -> str:
@@ -57,18 +60,32 @@ def _give(seeds: int) -> str:
 def _against_personalized(statistics: Statistics) -> Iterator[str]:
   """Yields which clusterings are better than each baseline in which clients have models of their own."""
   clusterings = [s for s in statistics.summaries[ROUNDS] if s.is_clustering and s.kind != 'oracle']
-  few = paired_verdicts.too_few(len(statistics.seeds))
   for name, title in PERSONALIZED.items():
     over = {s.name: difference for s in clusterings if (difference := s.over[name]) is not None}
-    judged = paired_verdicts.judge(list(over.values()))
-    if over and few:
-      above = [label for label, difference in over.items() if difference.side == 'above']
-      yield f'Above {title}, by intervals over {few}: {series(above) or "no clustering"}.'
-    elif over:
-      better = [
-        label for label, verdict in zip(over, judged, strict=True) if verdict == paired_verdicts.HELPS
-      ]
-      yield f'Better than {title}: {series(better) or "no clustering"}.'
+    if over:
+      yield _better(statistics, title, over)
+
+
+def _trained_on(statistics: Statistics) -> Iterator[str]:
+  """Yields which clusterings are better than fine-tuned FedAvg once their clients have trained on for themselves, too."""
+  oracles = {s.name for s in statistics.summaries[ROUNDS] if s.kind == 'oracle'}
+  found = [each for each in statistics.trained_on if each.name not in oracles]
+  for rule in dict.fromkeys(each.rule for each in found):
+    of_rule = [each for each in found if each.rule == rule]
+    over = {each.name: gain for each in of_rule if (gain := each.over['fine_tuning']) is not None}
+    if over:
+      yield _better(statistics, PERSONALIZED['fine_tuning'], over, f', trained on by clients ({rule})')
+
+
+def _better(statistics: Statistics, than: str, over: Mapping[str, Difference], how: str = '') -> str:
+  """Returns which clusterings, by their differences, are better than something."""
+  few = paired_verdicts.too_few(len(statistics.seeds))
+  if few:
+    above = [label for label, difference in over.items() if difference.side == 'above']
+    return f'Above {than}, by intervals over {few}{how}: {series(above) or "no clustering"}.'
+  judged = paired_verdicts.judge(list(over.values()))
+  better = [label for label, verdict in zip(over, judged, strict=True) if verdict == paired_verdicts.HELPS]
+  return f'Better than {than}{how}: {series(better) or "no clustering"}.'
 
 
 def enough_seeds(statistics: Statistics) -> str:

@@ -16,6 +16,8 @@ comparison.json holds
                Clusterings with the same clusters and accuracies are one contender with several labels, joined by ' = ' in
                its name; in comparison.csv each has its lines
   pairs        [{overlapping, other, other_kinds, budget, difference: DIFFERENCE, verdict}]
+  trained_on   [{contender, rule, accuracy INTERVAL, over_fedavg and over_fine_tuning (DIFFERENCE or null)}], own models that clients
+               trained on by a rule of Phase 3, at equal rounds
   overlap      {budget: null, or {overlapping, disjoint, difference: DIFFERENCE, verdict}}, of the two that validation rows choose
   dial         null, or {positions: [{name, quantile (null: threshold 0), thresholds, num_clusters, memberships and
                cost (COST, one a seed), budgets: {budget: SUMMARY}}], chosen_positions (one a seed, by validation rows),
@@ -100,6 +102,15 @@ def document(
       for budget in found.summaries
       for of_pairs in [verdicts.of_pairs(found, budget)]
       for pair in found.pairs[budget]
+    ],
+    'trained_on': [
+      {
+        'contender': each.name,
+        'rule': each.rule,
+        'accuracy': dataclasses.asdict(each.mean),
+        **{f'over_{kind}': _difference(difference) for kind, difference in each.over.items()},
+      }
+      for each in found.trained_on
     ],
     'overlap': {budget: _chosen(chosen) for budget, chosen in found.chosen.items()},
     'dial': None if dial is None else _dial(dial),

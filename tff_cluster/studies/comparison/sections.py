@@ -61,6 +61,7 @@ def contenders_section(
       'rule_accuracy',
       'On the clients’ own test rows by rule of Phase 3, at equal rounds, mean over clients and seeds',
     ),
+    'trained_on': _trained_on(statistics),
     'own_models': any(contender.kind in PERSONALIZED for contender in contenders),
     'signs': _signs(statistics),
     'pictures': pictures,
@@ -82,6 +83,21 @@ def _by_rule(contenders: Sequence[Contender], figure: str, caption: str) -> Tabl
     for c in contenders
   ]
   return Table(('', *names), rows, range(1, len(names) + 1), caption)
+
+
+def _trained_on(statistics: Statistics) -> Table:
+  """Returns own models that clients trained on for themselves, without rows where no rule has them do so."""
+  kinds = [
+    kind for kind in ('fedavg', 'fine_tuning') if any(each.over[kind] for each in statistics.trained_on)
+  ]
+  header = ['', 'rule', 'mean client', *(f'− {REFERENCES[kind]}' for kind in kinds)]
+  rows = []
+  for each in statistics.trained_on:
+    found = [difference for kind in kinds if (difference := each.over[kind]) is not None]
+    told = [difference_cell(difference, f'{percent(difference.harmed)} harmed') for difference in found]
+    rows.append((each.name, each.rule, mean_cell(each.mean, percent), *told))
+  caption = 'Own models that clients trained on for themselves, on their own test rows, at equal rounds'
+  return Table(header, rows, range(2, len(header)), caption)
 
 
 def contenders_table(statistics: Statistics, budget: str) -> Table:

@@ -42,6 +42,10 @@ _OVERLAP = (
 _NEW = (
   'setting', 'contender', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'regret [points]'
 )  # fmt: skip
+_TRAINED_ON = (
+  'setting', 'contender', 'rule', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]',
+  'to fine-tuned FedAvg [points]', 'low to it [points]', 'high to it [points]',
+)  # fmt: skip
 _STANDINGS = (
   'budget', 'method', 'kind', 'mean rank', 'low', 'high', 'above FedAvg [settings]', 'below FedAvg [settings]', 'unclear [settings]',
   'Omega', 'client-rounds [x FedAvg]', 'bytes [x FedAvg]', 'collapsed [runs]', 'alternating [runs]',
@@ -60,7 +64,7 @@ _MODELS = (
 )  # fmt: skip
 # All tables that are ever made here.
 TABLES = (
-  'table', 'models', 'scorecard', 'runs', 'experts', 'comparison', 'gains', 'pairs', 'overlap', 'new_clients', 'league', 'standings',
+  'table', 'models', 'scorecard', 'runs', 'experts', 'comparison', 'gains', 'pairs', 'overlap', 'new_clients', 'trained_on', 'league', 'standings',
 )  # fmt: skip
 
 
@@ -329,8 +333,8 @@ def _without_folders(config: results_lib.ExperimentConfig) -> dict[str, Any]:
 
 
 def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
-  """Returns gains, pairs, overlap and new_clients of comparisons by the name of their setting, as CSV text."""
-  gains, pairs, overlap, new = [], [], [], []
+  """Returns gains, pairs, overlap, new_clients and trained_on of comparisons by the name of their setting, as CSV text."""
+  gains, pairs, overlap, new, trained = [], [], [], [], []
   for setting, folder in folders.items():
     found = files.load_json(folder / 'comparison.json')
     for each in found['contenders']:
@@ -354,11 +358,16 @@ def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
       told = _interval(each['over_fedavg']['interval'])
       accuracy, regret = _percent(each['accuracy']['mean']), _percent(each['regret']['mean'])
       new.append((setting, each['clustering'], accuracy, *told, regret))
+    for each in found['trained_on']:
+      over = [each[f'over_{kind}'] for kind in ('fedavg', 'fine_tuning')]
+      both = [value for gain in over for value in _interval(gain['interval'] if gain else None)]
+      trained.append((setting, each['contender'], each['rule'], _percent(each['accuracy']['mean']), *both))
   made = {
     'gains': (_GAINS, gains),
     'pairs': (_PAIRS, pairs),
     'overlap': (_OVERLAP, overlap),
     'new_clients': (_NEW, new),
+    'trained_on': (_TRAINED_ON, trained),
   }
   return {name: csv_text(header, lines) for name, (header, lines) in made.items() if lines}
 
