@@ -147,7 +147,8 @@ def test_coverage_counts_rows_seeds_stale_rows_and_what_is_missing(tmp_path):
     {},
     [],
   )
-  found = {each.scale: each for each in coverage.of_kept(results.read_all(tmp_path).values(), TABLE.name)}
+  covered = coverage.of_kept(results.read_all(tmp_path).values())
+  found = {each.scale: each for each in covered if each.published.name == TABLE.name}
   assert found.keys() == {'paper'}
   covered = found['paper']
   assert covered.seeds == {rows[0]: [0], rows[1]: [0], rows[2]: [0, 4], rows[3]: [4]}
@@ -208,7 +209,7 @@ def test_rows_with_the_same_trainings_in_a_scorecard_are_one(tmp_path):
   )
   rows = {'cfl/splits': [row for row, _, _ in lines]}
   found = kept(tmp_path, {'scorecard': text}, published=rows, scale='paper')
-  covered = coverage.of_kept(found.values(), 'cfl/splits')
+  covered = [each for each in coverage.of_kept(found.values()) if each.published.name == 'cfl/splits']
   assert coverage.distinct_trainings(covered) == 3
 
 

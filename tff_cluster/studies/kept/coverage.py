@@ -81,13 +81,11 @@ class Covered:
     return verdict_words(self.published.name, self.kept) or '–'
 
 
-def of_kept(kept: Iterable[Kept], paper: str = '') -> list[Covered]:
-  """Returns all tables and figures, or those whose name begins like this, at each scale; small only where something was run."""
+def of_kept(kept: Iterable[Kept]) -> list[Covered]:
+  """Returns all tables and figures, at each scale; small only where something was run."""
   found = list(kept)
   covered = []
   for name, published in catalogue.PUBLISHED.items():
-    if not name.startswith(paper):
-      continue
     for scale in _scales(published):
       behind = [k for k in found if k.provenance.scale == scale and name in k.provenance.published]
       ran = [
@@ -233,8 +231,12 @@ def _covered(
   for row, more, _ in ran:
     seeds[row] = sorted({*seeds.get(row, ()), *more})
   stale = seeds.keys() - {row for row, _, is_stale in ran if not is_stale}
-  there = [{row for row, has in seeds.items() if len(has) >= count} for count in range(1, FEWEST_SEEDS + 1)]
-  missing = [_missing(published, scale, rows) for rows in there]
+  there = [
+    frozenset(row for row, has in seeds.items() if len(has) >= count) for count in range(1, FEWEST_SEEDS + 1)
+  ]
+  # Often the same: all rows, or none.
+  costs = {rows: _missing(published, scale, rows) for rows in dict.fromkeys(there)}
+  missing = [costs[rows] for rows in there]
   return Covered(published, scale, seeds, stale, missing[0], sum(missing), kept)
 
 

@@ -39,11 +39,13 @@ class Page:
     kept: All kept results by name.
     used: Names of those that the page shows.
     pictures: Pictures that are drawn for the page, as SVG by file name.
+    of_all: What of all papers was run, which pages share: it is found out once, by the first that asks.
   """
 
   kept: Mapping[str, Kept]
   used: dict[str, None] = dataclasses.field(default_factory=dict)
   pictures: dict[str, str] = dataclasses.field(default_factory=dict)
+  of_all: list[coverage_lib.Covered] = dataclasses.field(default_factory=list)
 
   def results(self, name: str) -> Kept:
     """Returns kept results by name."""
@@ -231,7 +233,9 @@ class Page:
 
   def covered(self, paper: str = '') -> list[coverage_lib.Covered]:
     """Returns what of all papers, or of the one whose tables begin like this, was run."""
-    found = coverage_lib.of_kept(self.kept.values(), paper)
+    if not self.of_all:
+      self.of_all.extend(coverage_lib.of_kept(self.kept.values()))
+    found = [each for each in self.of_all if each.published.name.startswith(paper)]
     self.used.update({kept.name: None for each in found for kept in each.kept})
     return found
 
@@ -273,8 +277,9 @@ def render(kept: Mapping[str, Kept], folder: Path) -> dict[str, str]:
     'series': series,
   }
   found: dict[str, str] = {}
+  of_all: list[coverage_lib.Covered] = []
   for file in environment.list_templates(filter_func=lambda name: name.endswith(ENDING)):
-    name, page = file.removesuffix(ENDING), Page(kept)
+    name, page = file.removesuffix(ENDING), Page(kept, of_all=of_all)
     offered = {each: getattr(page, each) for each in dir(page) if not each.startswith('_')}
     try:
       text = environment.get_template(file).render(offered)

@@ -73,10 +73,11 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-  """A folder of kept results."""
+  """A folder of kept results, whose tables are read once."""
 
   folder: Path
   provenance: Provenance
+  _read: dict[str, Table] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
   @property
   def name(self) -> str:
@@ -89,7 +90,9 @@ class Kept:
 
   def table(self, name: str = TABLE) -> Table:
     """Returns a table of the folder; raises InputError where it is not there or no table."""
-    return _table(self.folder / f'{name}.csv')
+    if name not in self._read:
+      self._read[name] = _table(self.folder / f'{name}.csv')
+    return self._read[name]
 
   @property
   def tables(self) -> list[str]:
