@@ -12,7 +12,7 @@ PHASES := tests/phases
 PROGRAMS := tests/programs tests/report tests/test_readme.py
 STUDIES := tests/studies tests/engine
 
-.PHONY: demo test test-phases test-programs test-studies test-others unit unit-numbers unit-others check docs docs-check site lock licences clean
+.PHONY: demo environments test test-phases test-programs test-studies test-others unit unit-numbers unit-others check docs docs-check site lock licences clean
 
 demo: $(ENVIRONMENT)
 	$(RUN) -m phases.run_all --flagfile=flags/demo.flags
@@ -62,6 +62,9 @@ docs-check: $(ENVIRONMENT)
 site: $(SITE_ENVIRONMENT)
 	NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --strict --quiet
 	@echo 'site $(CURDIR)/site/index.html'
+
+# That of the project, and that of its site.
+environments: $(ENVIRONMENT) $(SITE_ENVIRONMENT)
 
 # A folder for each environment; `--no-deps` because a lock names all that is installed.
 define environment
