@@ -39,7 +39,7 @@ def test_a_fifth_of_the_best_accuracy_may_go():
   assert found.startswith(
     'Training lost what it had learnt, on validation rows: every client alone (from 50.0% to 39.0%). '
   )
-  assert found.endswith('give a smaller learning rate.')
+  assert found.endswith('try a smaller one.')
 
 
 def test_the_seed_that_lost_most_is_named():

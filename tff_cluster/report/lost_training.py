@@ -1,4 +1,4 @@
-"""Trainings that lost what they had learnt: what is compared with them says more of the learning rate than of clusters."""
+"""Trainings that lost what they had learnt: what is compared with them may say more of the learning rate than of clusters."""
 
 from collections.abc import Sequence
 
@@ -33,8 +33,8 @@ def told(runs: Sequence[Results]) -> str:
   if not lost:
     return ''
   return (
-    f'Training lost what it had learnt, on validation rows: {series(lost)}. Such numbers tell of the learning rate, not of clusters; '
-    'give a smaller learning rate.'
+    f'Training lost what it had learnt, on validation rows: {series(lost)}. Such numbers may tell of the learning rate more than of clusters: '
+    'try a smaller one.'
   )
 
 
