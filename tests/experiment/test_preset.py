@@ -12,6 +12,8 @@ LINES = """# A preset.
 --noexperts
 --experts
 --nolocal_training
+--aggregation=fine_tuned,rounds=2
+--aggregation=vote
 --clustering=kmeans,num_clusters=2
 """
 

@@ -133,6 +133,18 @@ def test_the_page_and_the_files_hold_the_same_numbers(league, tmp_path):
   assert (tmp_path / 'figures' / 'league.svg').exists()
 
 
+def test_a_setting_whose_training_was_lost_is_an_alarm_on_the_first_screen(tmp_path):
+  kept, lost = (comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.6)}) for _ in range(2))
+  for _, results in kept + lost:
+    results['baseline']['history']['validation_accuracy'][-1] = 1.0
+  lost[0][1]['baseline']['history']['validation_accuracy'][-2:] = [0.9, 0.1]
+  runs = {'kept': comparison_runs.typed(kept), 'lost': comparison_runs.typed(lost)}
+  text = page.write(runs, {'command': 'c'}, tmp_path).read_text()
+  (alarm,) = json.loads((tmp_path / 'league.json').read_text())['alarms']
+  assert alarm.startswith('lost: Training lost what it had learnt') and 'from 90.0% to 10.0%' in alarm
+  assert alarm in text
+
+
 def test_a_setting_changes_the_data_and_drops_what_does_not_apply():
   texts = ['swapped,partition=label_swapped,label_skew=30', 'plain,partition=iid', 'few,num_clients=4']
   swapped, plain, few = settings.read(texts, CONFIG)
