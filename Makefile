@@ -67,6 +67,7 @@ site: $(SITE_ENVIRONMENT)
 environments: $(ENVIRONMENT) $(SITE_ENVIRONMENT)
 
 # A folder for each environment; `--no-deps` because a lock names all that is installed.
+# Modules are compiled on all cores, where pip uses one; what cannot be is no module (a package of the lock has such a file).
 define environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
 	  echo 'make: TensorFlow Federated 0.87 needs Python 3.11, and "$(PYTHON)" is not that.' \
@@ -74,7 +75,8 @@ define environment
 	  exit 2; }
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r $<
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --no-deps --require-hashes -r $<
+	$(@D)/bin/python -m compileall -qq -j 0 $(@D)/lib || true
 	touch $@
 endef
 
