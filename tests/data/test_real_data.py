@@ -84,13 +84,17 @@ def test_pathological_is_100_by_600_with_2_labels(mnist):
   assert population.truths['digit'].shape == (10, 100)
 
 
-@pytest.mark.parametrize('classes', [10, 62])
-def test_emnist_writers_have_their_own_rows(classes):
+def _light(pixels):
+  return (255 - np.rint(pixels * 255)).astype(np.float32) / np.float32(255)
+
+
+@pytest.mark.parametrize(('classes', 'ink'), [(10, 'dark'), (62, 'light')])
+def test_emnist_writers_have_their_own_rows(classes, ink):
   import tensorflow_federated as tff
 
   config = DataConfig(
     dataset='emnist', data_dir=DATA, emnist_classes=classes, partition='by_writer', num_clients=9, min_examples=30,
-    max_examples=120,
+    max_examples=120, emnist_ink=ink,
   )  # fmt: skip
   population = build_population(config)
   official = tff.simulation.datasets.emnist.load_data(
@@ -100,7 +104,7 @@ def test_emnist_writers_have_their_own_rows(classes):
     number = 0
     for data, splits in zip(official, (('train', 'validation'), ('test',)), strict=True):
       expected = sorted(
-        (int(row['label']), row['pixels'].tobytes())
+        (int(row['label']), (row['pixels'] if ink == 'dark' else _light(row['pixels'])).tobytes())
         for row in data.create_tf_dataset_for_client(writer).as_numpy_iterator()
       )
       ours = []

@@ -76,6 +76,8 @@ def test_pixels_become_bytes_only_without_loss():
   exact = (np.arange(256, dtype=np.float32) / np.float32(255)).reshape(4, 64)
   assert emnist.as_bytes(exact).dtype == np.uint8
   np.testing.assert_array_equal(emnist.as_bytes(exact).ravel(), np.arange(256))
+  np.testing.assert_array_equal(emnist.inverted(emnist.as_bytes(exact)).ravel(), np.arange(256)[::-1])
+  np.testing.assert_array_equal(emnist.inverted(np.array([0.0, 0.25, 1.0], np.float32)), [1.0, 0.75, 0.0])
   for value in (0.5, -1 / 255, 256 / 255, np.nextafter(np.float32(3 / 255), np.float32(1))):
     inexact = exact.copy()
     inexact[2, 5] = value

@@ -71,6 +71,7 @@ def test_another_setting_is_never_a_reproduction_and_says_what_it_was():
     ({'phase2_rounds': 5}, '20 + 5 rounds', True),
     ({'learning_rate': 0.05}, 'learning rate 0.05', False),
     ({'data': {'dataset': 'emnist', 'partition': 'by_writer', 'emnist_classes': 62}}, '62 classes', False),
+    ({'data': {'dataset': 'emnist', 'partition': 'by_writer', 'emnist_ink': 'light'}}, 'light ink', False),
     ({'data': {'rows_per_client': 100}}, '100 rows a client', True),
     ({'data': {'malicious_clients': 0.2}}, '0.2 of the clients malicious, the paper has none', False),
     ({'server_optimizer': 'adam'}, 'server_optimizer adam, the paper has plain federated averaging', False),

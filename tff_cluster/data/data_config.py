@@ -43,6 +43,12 @@ class DataConfig:
     choices=(10, 62),
     applies=('dataset', datasets.with_option('emnist_classes')),
   )
+  emnist_ink: str = option(
+    'dark',
+    'EMNIST: dark ink on white, as TFF has the images, or light ink on black, as MNIST has its own.',
+    choices=('dark', 'light'),
+    applies=('dataset', datasets.with_option('emnist_ink')),
+  )
   text_window: int = option(
     40,
     'Text: characters that the next one is told from.',

@@ -1,7 +1,7 @@
 """Federated EMNIST, kept by writer, through tff.simulation.datasets.emnist.
 
-Pixels are float32 in [0, 1] with background 1.0, upright. Those that are whole 255ths (LEAF's are) are kept
-as uint8, which is a quarter of the memory: dividing by float32 255 gives the very same numbers back.
+Pixels are float32 in [0, 1] with background 1.0, upright; with light ink they are 1 less these. Those that are whole 255ths
+(LEAF's are) are kept as uint8, which is a quarter of the memory: dividing by float32 255 gives the very same numbers back.
 """
 
 import contextlib
@@ -57,6 +57,8 @@ def load_emnist(config: DataConfig) -> Source:
   (train_x, train_y, train_owner), (test_x, test_y, test_owner) = parts
   if train_x.dtype != test_x.dtype:
     train_x, test_x = _as_float(train_x), _as_float(test_x)
+  if config.emnist_ink == 'light':
+    train_x, test_x = inverted(train_x), inverted(test_x)
   ids = np.array(chosen)
   return Source(
     'emnist', train_x, train_y, config.emnist_classes, test_x, test_y, ids[train_owner], ids[test_owner]
@@ -141,6 +143,11 @@ def as_bytes(pixels: np.ndarray) -> np.ndarray:
   """Returns float32 pixels as uint8 where that loses nothing (all are k / 255), else as they are."""
   bytes_ = np.rint(pixels * np.float32(255)).clip(0, 255).astype(np.uint8)
   return bytes_ if np.array_equal(_as_float(bytes_), pixels) else pixels
+
+
+def inverted(pixels: np.ndarray) -> np.ndarray:
+  """Returns pixels with black for white and white for black: 255 less those of uint8, 1 less those of float32."""
+  return np.array(255 if pixels.dtype == np.uint8 else 1, pixels.dtype) - pixels
 
 
 def _as_float(pixels: np.ndarray) -> np.ndarray:

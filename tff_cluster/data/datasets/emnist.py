@@ -16,7 +16,7 @@ class Emnist(Dataset):
 
   name = 'emnist'
   position = 4
-  options = ('data_dir', 'emnist_classes')
+  options = ('data_dir', 'emnist_classes', 'emnist_ink')
   has_owners = True
   picks_owners = True
 

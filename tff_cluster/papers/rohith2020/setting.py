@@ -50,6 +50,8 @@ def describe_setting(config: ExperimentConfig, num_clients: int) -> Setting:
     departures.append(f'data {data.dataset}, the paper has EMNIST')
   elif data.dataset == 'emnist' and data.emnist_classes != 10:
     departures.append(f'{data.emnist_classes} classes, the paper has 10')
+  if data.emnist_ink != 'dark':
+    departures.append('light ink on black, TFF’s EMNIST has dark ink')
   if num_clients != tables.CLIENTS:
     departures.append(f'{plural(num_clients, "client")}, the paper has {tables.CLIENTS}')
   if rounds != (tables.ROUNDS, tables.ROUNDS):
