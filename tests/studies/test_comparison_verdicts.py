@@ -163,6 +163,22 @@ def test_a_clustering_with_one_model_for_all_is_on_neither_side_if_there_is_anot
   assert _statistics(runs).chosen[ROUNDS].overlapping.name == 'over'
 
 
+def test_a_clustering_that_leaves_most_clients_alone_is_on_neither_side_if_there_is_another_one():
+  runs = _made({'kmeans': 0.6, 'second': 0.9, 'third': 0.8, 'over': 0.9})
+  for seed, results in runs:
+    ids = results['population']['client_ids']
+    half = len(ids) // 2
+    for clustering in results['clusterings']:
+      if clustering['label'] == 'second':
+        # Half of them alone under some seeds, one more under the others.
+        alone = half + (seed >= 5)
+        clustering['clusters'] = [*([one] for one in ids[:alone]), ids[alone:]]
+  assert _statistics(runs).chosen[ROUNDS].disjoint.name == 'second (5 seeds) and third (3 seeds)'
+  for _, results in runs:
+    results['clusterings'] = [c for c in results['clusterings'] if c['label'] in ('second', 'over')]
+  assert _statistics(runs).chosen[ROUNDS].disjoint.name == 'second'
+
+
 def test_a_clustering_that_beats_every_other_one_needs_no_correction_for_how_many_they_are():
   # 36 pairs, of which Holm over all takes 11 seeds; each of three may win, which takes 7.
   levels = {f'kmeans{k}': 0.5 + 0.01 * k for k in range(12)} | {'over': 0.7, 'overmore': 0.8, 'overlap': 0.4}

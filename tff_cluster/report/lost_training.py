@@ -1,18 +1,20 @@
-"""Trainings that lost what they had learnt: what is compared with them may say more of the learning rate than of clusters."""
+"""Trainings that lost what they had learnt: they, and what is compared with them, may say more of the learning rate than of clusters."""
 
 from collections.abc import Sequence
 
 from tff_cluster.base.words import percent, series
 from tff_cluster.experiment.config import FEDAVG
-from tff_cluster.experiment.measured import History
 from tff_cluster.experiment.results import Results
 
-# Of the best round's accuracy, what may be gone at the end: cohorts of few clients move it by less.
+# Of the best round's accuracy, what may be gone at the end, or in a round of fine-tuning: cohorts of few clients move it by less.
 _MOST = 0.2
 
 
 def told(runs: Sequence[Results]) -> str:
-  """Returns which trainings without clusters lost more than a fifth of their best accuracy on validation rows; empty where none did.
+  """Returns which trainings lost more than a fifth of their best accuracy on validation rows; empty where none did.
+
+  FedAvg, every baseline and every clustering are looked at, at their last round, and fine-tuning at its worst one: a step that
+  improves nothing may be taken back by the next ones, and clients that train on from FedAvg's model should not need that.
 
   Args:
     runs: Results of one experiment under several seeds.
@@ -20,9 +22,9 @@ def told(runs: Sequence[Results]) -> str:
   lost = []
   for name in dict.fromkeys(name for results in runs for name, _ in _histories(results)):
     ends = [
-      (max(found.validation_accuracy), found.validation_accuracy[-1])
+      (max(accuracy), accuracy[-1])
       for results in runs
-      for called, found in _histories(results)
+      for called, accuracy in _histories(results)
       if called == name
     ]
     fallen = [(best, last) for best, last in ends if last < (1.0 - _MOST) * best]
@@ -38,8 +40,12 @@ def told(runs: Sequence[Results]) -> str:
   )
 
 
-def _histories(results: Results) -> list[tuple[str, History]]:
-  return [
-    (FEDAVG, results.baseline.history),
-    *((each.title, each.history) for each in results.personalized),
-  ]
+def _histories(results: Results) -> list[tuple[str, list[float]]]:
+  """Returns accuracies on validation rows by name, round by round; those of fine-tuning up to the worst round."""
+  found = [(FEDAVG, results.baseline.history.validation_accuracy)]
+  for each in results.personalized:
+    accuracy = each.history.validation_accuracy
+    tuned = accuracy[: accuracy.index(min(accuracy)) + 1] if each.name == 'fine_tuning' else accuracy
+    found.append((each.title, tuned))
+  found += [(each.label, each.history.validation_accuracy) for each in results.clusterings]
+  return [(name, accuracy) for name, accuracy in found if accuracy]

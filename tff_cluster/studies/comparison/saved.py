@@ -18,7 +18,8 @@ comparison.json holds
   pairs        [{overlapping, other, other_kinds, budget, difference: DIFFERENCE, verdict}]
   trained_on   [{contender, rule, accuracy INTERVAL, over_fedavg and over_fine_tuning (DIFFERENCE or null)}], own models that clients
                trained on by a rule of Phase 3, at equal rounds
-  overlap      {budget: null, or {overlapping, disjoint, difference: DIFFERENCE, verdict}}, of the two that validation rows choose
+  overlap      {budget: null, or {overlapping, disjoint, difference: DIFFERENCE, worst_decile (of the first less that of the second),
+               verdict}}, of the two that validation rows choose
   dial         null, or {positions: [{name, quantile (null: threshold 0), thresholds, num_clusters, memberships and
                cost (COST, one a seed), budgets: {budget: SUMMARY}}], chosen_positions (one a seed, by validation rows),
                chosen: {budget: SUMMARY}, checks as above}: see dial.py
@@ -143,6 +144,7 @@ def _chosen(found: paired_statistics.OnValidation | None) -> dict[str, Any] | No
     'overlapping': found.overlapping.name,
     'disjoint': found.disjoint.name,
     'difference': _difference(found.difference),
+    'worst_decile': found.overlapping.worst_decile - found.disjoint.worst_decile,
     'verdict': paired_verdicts.judge([found.difference])[0],
   }
 

@@ -37,7 +37,8 @@ _PAIRS = (
   'setting', 'budget', 'overlapping', 'other', 'difference [points]', 'low [points]', 'high [points]', 'verdict',
 )  # fmt: skip
 _OVERLAP = (
-  'setting', 'budget', 'overlapping', 'disjoint', 'difference [points]', 'low [points]', 'high [points]', 'harmed [%]', 'verdict',
+  'setting', 'budget', 'overlapping', 'disjoint', 'difference [points]', 'low [points]', 'high [points]', 'worst tenth [points]',
+  'harmed [%]', 'p', 'verdict',
 )  # fmt: skip
 _NEW = (
   'setting', 'contender', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'regret [points]'
@@ -46,6 +47,7 @@ _TRAINED_ON = (
   'setting', 'contender', 'rule', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]',
   'to fine-tuned FedAvg [points]', 'low to it [points]', 'high to it [points]',
 )  # fmt: skip
+_ALARMS = ('setting', 'alarm')
 _STANDINGS = (
   'budget', 'method', 'kind', 'mean rank', 'low', 'high', 'above FedAvg [settings]', 'below FedAvg [settings]', 'unclear [settings]',
   'Omega', 'client-rounds [x FedAvg]', 'bytes [x FedAvg]', 'collapsed [runs]', 'alternating [runs]',
@@ -65,6 +67,7 @@ _MODELS = (
 # All tables that are ever made here.
 TABLES = (
   'table', 'models', 'scorecard', 'runs', 'experts', 'comparison', 'gains', 'pairs', 'overlap', 'new_clients', 'trained_on', 'league', 'standings',
+  'alarms',
 )  # fmt: skip
 
 
@@ -333,10 +336,11 @@ def _without_folders(config: results_lib.ExperimentConfig) -> dict[str, Any]:
 
 
 def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
-  """Returns gains, pairs, overlap, new_clients and trained_on of comparisons by the name of their setting, as CSV text."""
-  gains, pairs, overlap, new, trained = [], [], [], [], []
+  """Returns the tables of comparisons by the name of their setting, as CSV text: gains, pairs, overlap, new_clients, trained_on, alarms."""
+  gains, pairs, overlap, new, trained, alarms = [], [], [], [], [], []
   for setting, folder in folders.items():
     found = files.load_json(folder / 'comparison.json')
+    alarms += [(setting, alarm) for alarm in found['alarms']]
     for each in found['contenders']:
       for budget, summary in each['budgets'].items():
         over = summary['over_fedavg']
@@ -352,8 +356,9 @@ def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
     for budget, chosen in found['overlap'].items():
       if chosen is not None:
         told, harmed = _interval(chosen['difference']['interval']), _percent(chosen['difference']['harmed'])
-        names = chosen['overlapping'], chosen['disjoint']
-        overlap.append((setting, budget, *names, *told, harmed, chosen['verdict']))
+        names, p_value = (chosen['overlapping'], chosen['disjoint']), chosen['difference']['seeds']['p_value']
+        worst = _percent(chosen['worst_decile'])
+        overlap.append((setting, budget, *names, *told, worst, harmed, _rounded(p_value), chosen['verdict']))
     for each in found['new_clients'] or ():
       told = _interval(each['over_fedavg']['interval'])
       accuracy, regret = _percent(each['accuracy']['mean']), _percent(each['regret']['mean'])
@@ -368,6 +373,7 @@ def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
     'overlap': (_OVERLAP, overlap),
     'new_clients': (_NEW, new),
     'trained_on': (_TRAINED_ON, trained),
+    'alarms': (_ALARMS, alarms),
   }
   return {name: csv_text(header, lines) for name, (header, lines) in made.items() if lines}
 

@@ -16,6 +16,7 @@ import jinja2
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.words import capital, plural, series, signed
+from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.contenders import BUDGETS
 from tff_cluster.studies.kept import coverage as coverage_lib
 from tff_cluster.studies.kept import coverage_picture as picture_lib
@@ -78,8 +79,8 @@ class Page:
     return markdown(header, lines)
 
   def gains(self, name: str, *budgets: str, setting: str = '') -> str:
-    """Returns the accuracies of a comparison beside FedAvg: difference, 95% interval, clients harmed, and what else is kept, the
-    verdict and how many different models clients have of their own."""
+    """Returns the accuracies of a comparison beside FedAvg: difference, 95% interval, worst tenth, clients harmed, and what else is
+    kept, the verdict and how many different models clients have of their own."""
     kept = self.results(name).lines('gains', setting=setting)
     judged, counted = (any(line.get(column) for line in kept) for column in ('verdict', 'models of clients'))
     header = ['', *(['models of clients'] if counted else [])]
@@ -88,6 +89,7 @@ class Page:
       header += [
         BUDGETS[budget],
         'over FedAvg, points',
+        'worst tenth',
         'clients worse off',
         *(['verdict'] if judged else []),
       ]
@@ -95,11 +97,19 @@ class Page:
         models = [line['models of clients']] if counted else []
         told = lines.setdefault(line['contender'], [line['contender'], *models])
         if line['budget'] == budget:
-          told += [_cell(line['accuracy'], '%'), _interval(line), _cell(line.get('harmed', ''), '%')]
+          told += [_cell(line['accuracy'], '%'), _interval(line)]
+          told += [_cell(line[column], '%') for column in ('worst tenth', 'harmed')]
           told += [line['verdict'] or '–'] if judged else []
       for told in lines.values():
         told += ['–'] * (len(header) - len(told))
     return markdown(header, list(lines.values()))
+
+  def alarms(self, name: str, setting: str = '') -> str:
+    """Returns what must not be overlooked in a comparison, as a list; empty where there is nothing."""
+    found = (
+      self.results(name).lines('alarms', setting=setting) if 'alarms' in self.results(name).tables else []
+    )
+    return '\n'.join(f'* **Mind:** {line["alarm"]}' for line in found)
 
   def best(self, name: str, budget: str, most: int = 3) -> str:
     """Returns for each kind of clients of a league those with the highest accuracy that need not know the groups.
@@ -275,6 +285,7 @@ def render(kept: Mapping[str, Kept], folder: Path) -> dict[str, str]:
     'signed': signed,
     'fixed': _fixed,
     'series': series,
+    'holm': paired_verdicts.holm,
   }
   found: dict[str, str] = {}
   of_all: list[coverage_lib.Covered] = []
