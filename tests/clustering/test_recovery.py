@@ -103,6 +103,8 @@ def test_what_sums_recovery_up():
   assert recovery.summed_up([disjoint, overlapping], [truth, truth]) == ('Omega', [0.5, 0.5])
   # Who is in every group is in the right ones, whatever the shares.
   assert recovery.summed_up([overlapping], [mixed]) == ('share match', [0.75])
+  # So is who is in every cluster.
+  assert recovery.summed_up([overlapping], [truth], members_tell=False) == ('share match', [0.75])
   assert (
     recovery.all_in_all(mixed) and not recovery.all_in_all(truth) and not recovery.all_in_all(np.ones((1, 2)))
   )

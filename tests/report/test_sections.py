@@ -255,10 +255,20 @@ def test_every_number_of_new_clients_by_hand():
   assert recovery_words(in_json.record(Recovery, {'ari': None, 'omega': 0.25}), np.eye(2)) == 'Omega 0.25'
 
 
-def test_where_every_client_has_rows_of_every_group_omega_is_said_nowhere():
+@pytest.mark.parametrize('in_all', ['groups', 'clusters'])
+def test_where_every_client_is_in_every_group_or_cluster_omega_is_said_nowhere(in_all):
   results, _ = made_up.make_run(methods=('kmeans',))
-  count = len(results['population']['client_ids'])
-  results['population']['truths'] = {'mixture': [[0.25] * count, [0.75] * count]}
+  ids = results['population']['client_ids']
+  count = len(ids)
+  if in_all == 'groups':
+    results['population']['truths'] = {'mixture': [[0.25] * count, [0.75] * count]}
+  else:
+    results['population']['truths'] = {
+      'mixture': [[1.0] * 2 + [0.0] * (count - 2), [0.0] * 2 + [1.0] * (count - 2)]
+    }
+    results['clusterings'][0] |= {
+      'clusters': [ids, ids], 'num_clusters': 2, 'memberships': 2.0, 'overlapping': True, 'shares': [[0.25] * count, [0.75] * count],
+    }  # fmt: skip
   scores = {'ari': None, 'nmi': None, 'omega': 1.0, 'share_error': 0.125}
   results['clusterings'][0]['recovery'] = {'mixture': scores}
   run_with_new_clients.add(results, [0.5], {'kmeans': [[0.9]] * 4}, {'kmeans': [[0]]})

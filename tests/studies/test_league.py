@@ -63,6 +63,12 @@ def test_ranks_are_those_of_scipy_and_a_mean_over_settings(league):
   assert means == sorted(means) and 'planted' not in {standing.name for standing in found.standings[ROUNDS]}
 
 
+def test_two_seeds_give_ranks_without_intervals(league):
+  found = standings.measure({name: runs[:2] for name, runs in league.items()}).standings[ROUNDS]
+  assert all((standing.rank.low, standing.rank.high) == (None, None) for standing in found)
+  assert [standing.rank.mean for standing in found] == sorted(np.mean(s.by_seed) for s in found)
+
+
 def test_equal_accuracies_share_a_rank():
   assert standings.ranks_of(np.array([0.5, 0.9, 0.5])).tolist() == [2.5, 1.0, 2.5]
 
@@ -229,11 +235,35 @@ def test_a_setting_may_have_a_learning_rate_of_its_own():
   assert slow.config.data.partition == 'iid' and other.config.training == CONFIG.training
 
 
+def test_a_setting_may_have_options_of_a_clustering_of_its_own():
+  config = dataclasses.replace(
+    CONFIG, clusterings=(ClusteringConfig('kmeans', 'k', num_clusters=3), ClusteringConfig('kmeans', 'other', num_clusters=3))
+  )  # fmt: skip
+  more, plain = settings.read(['more,partition=iid,k.num_clusters=5', 'plain'], config)
+  assert [c.options.num_clusters for c in more.config.clusterings] == [5, 3]
+  assert [c.label for c in more.config.clusterings] == [
+    'k',
+    'other',
+  ] and plain.config.clusterings == config.clusterings
+  for text, words in (
+    ('a,k.num_clusters=0', 'num_clusters'),
+    ('a,k.num_clusters=many', 'k.num_clusters=many: '),
+    ('a,k.clusters=4', "k.clusters: kmeans has no option 'clusters'; it has signature, num_clusters"),
+    ('a,m.num_clusters=4', "m.num_clusters: no clustering is called 'm'; there are k, other"),
+    ('a,k.num_clusters=4,k.num_clusters=5', 'k.num_clusters is given twice'),
+  ):
+    with pytest.raises(InputError, match=f'^setting={text}: .*{words}'):
+      settings.read([text], config)
+
+
 @pytest.mark.parametrize(
   ('texts', 'message'),
   [
     (['a,learning_rate=0'], 'learning_rate'),
-    (['a,batch_size=3'], 'unknown field .batch_size.; known are those of the data, .* and learning_rate'),
+    (
+      ['a,batch_size=3'],
+      'unknown field .batch_size.; known are those of the data, .* learning_rate, and LABEL.OPTION of a clustering',
+    ),
     (['a,partitions=iid'], 'unknown field .partitions.'),
     (['a,partition'], '.partition. is not FIELD=VALUE'),
     (['a,num_clients=many'], 'num_clients=many'),

@@ -41,17 +41,20 @@ class Recovery(records.Record):
 SCORES = tuple(field.name for field in dataclasses.fields(Recovery))
 
 
-def summed_up(scores: Sequence[Recovery], truths: Sequence[np.ndarray]) -> tuple[str, list[float]]:
+def summed_up(
+  scores: Sequence[Recovery], truths: Sequence[np.ndarray], members_tell: bool = True
+) -> tuple[str, list[float]]:
   """Returns which score tells best how well groups were found, 1 for exactly, and its values.
 
-  It is ARI, and Omega where either side overlaps. Where every client is in every group, members tell no two groups apart: what is
-  left is the share match, 1 minus the share error.
+  It is ARI, and Omega where either side overlaps. Where every client is in every group, or in every cluster, members tell no two of
+  them apart (Omega is 0 whatever the shares): what is left is the share match, 1 minus the share error.
 
   Args:
     scores: Of some clusterings, which are told by the same score.
     truths: The truth of each, float[groups, clients].
+    members_tell: False where every client is in every one of several clusters.
   """
-  if any(all_in_all(truth) for truth in truths):
+  if not members_tell or any(all_in_all(truth) for truth in truths):
     return 'share match', [1.0 - each.share_error for each in scores]
   aris = [each.ari for each in scores if each.ari is not None]
   return ('ARI', aris) if len(aris) == len(scores) else ('Omega', [each.omega for each in scores])

@@ -198,6 +198,11 @@ class Clustering(records.Record):
   alternation: Alternated | None = records.optional(None)
 
   @property
+  def members_tell(self) -> bool:
+    """Whether who is in which cluster tells anything: not where every client is in every one of several clusters."""
+    return self.num_clusters == 1 or self.memberships < self.num_clusters
+
+  @property
   def client_models(self) -> int:
     """How many different models clients have of their own: 1 where all clients have one."""
     if self.shares is not None:
@@ -324,11 +329,12 @@ class SummaryLine(records.Record):
     interval: [low, high], 95%, of the difference; over clients, in a comparison over seeds and clients.
     num_clusters: How many; in a comparison the mean over seeds, as are the numbers below.
     ari: Adjusted Rand index against the first of the planted groups; None where clusters or groups overlap.
-    omega: Omega index against it; None where every client has rows of every group, so that members tell no two groups apart.
+    omega: Omega index against it; None where every client has rows of every group, or is in every one of several clusters, so that members
+      tell no two of them apart.
     client_rounds: Of finding the clusters and of Phase 2; of a method that starts from random models, or of clients with models of their
       own, of all rounds less FedAvg's Phase 1. Of FedAvg those of Phase 2.
     bytes: Up and down together, of the same rounds.
-    share_match: 1 minus the share error against it, where every client has rows of every group.
+    share_match: 1 minus the share error against it, where Omega tells nothing.
   """
 
   label: str

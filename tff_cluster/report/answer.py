@@ -148,7 +148,7 @@ def _recoveries(results: Results, clustering: Clustering) -> tuple[Recovery, ...
   found = []
   for name, scores in clustering.recovery.items():
     truth = np.array(results.population.truths[name])
-    measure, (value,) = summed_up([scores], [truth])
+    measure, (value,) = summed_up([scores], [truth], clustering.members_tell)
     found.append(Recovery(name, measure, value, len(truth)))
   return tuple(found)
 

@@ -78,7 +78,7 @@ def malicious_section(run: FinishedRun) -> Section | None:
       beside[clustering.label] = found.honest_beside_malicious
     rows.append((
         clustering.label, *_cells(found, fedavg.honest_accuracy), f'{clustering.num_clusters:,}',
-        percent(found.honest_beside_malicious), recovery_words(clustering.recovery[MALICIOUS], planted), f'{found.dropped_updates:,}',
+        percent(found.honest_beside_malicious), recovery_words(clustering.recovery[MALICIOUS], planted, clustering.members_tell), f'{found.dropped_updates:,}',
     ))  # fmt: skip
   header = (
       '', 'honest clients', 'against FedAvg', 'malicious clients', 'clusters', 'honest beside malicious', f'“{MALICIOUS}”',

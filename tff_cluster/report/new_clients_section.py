@@ -79,9 +79,9 @@ def read_new_clients(results: Results, clustering: Clustering) -> NewClients:
   )
 
 
-def recovery_words(scores: Recovery, truth: np.ndarray) -> str:
-  """Returns 'ARI 0.93', or another score where that tells nothing of these groups, float[groups, clients] (summed_up)."""
-  measure, (value,) = summed_up([scores], [truth])
+def recovery_words(scores: Recovery, truth: np.ndarray, members_tell: bool = True) -> str:
+  """Returns 'ARI 0.93', or another score where that tells nothing of these groups, float[groups, clients], see summed_up."""
+  measure, (value,) = summed_up([scores], [truth], members_tell)
   return f'{measure} {score(value)}'
 
 
@@ -93,13 +93,13 @@ def new_clients_section(run: FinishedRun) -> Section | None:
   clusterings = run.results.clusterings
   found = {clustering.label: read_new_clients(run.results, clustering) for clustering in clusterings}
   fedavg = float(np.mean(about.fedavg.client_accuracy))
-  truths = list(about.truths)
+  truths, tell = list(about.truths), {clustering.label: clustering.members_tell for clustering in clusterings}
   rows: list[Sequence[Any]] = [(FEDAVG, percent(fedavg), *['–'] * (7 + len(truths)))]
   for label, new in found.items():
     rows.append((
         label, percent(float(new.own.mean())), signed(100 * float((new.own - new.fedavg).mean())), percent(float(new.best.mean())),
         signed(100 * float(new.regret.mean())), signed(100 * float(new.regret.max())), percent(new.with_best), f'{new.memberships:.1f}',
-        f'{new.fallbacks:,}', *(recovery_words(new.recovery[name], new.truths[name]) for name in truths),
+        f'{new.fallbacks:,}', *(recovery_words(new.recovery[name], new.truths[name], tell[label]) for name in truths),
     ))  # fmt: skip
   header = (
       '', 'accuracy', 'against FedAvg', 'in hindsight', 'regret', 'worst', 'with the best', 'clusters', 'nowhere fit',

@@ -66,7 +66,8 @@ class Measured:
       less FedAvg's Phase 1; they are not stopped earlier and cost the same at both.
     alternation: What rounds that alternated between clustering and training came to; None where there were none.
     validation: By budget, mean over clients of the accuracy on their validation rows; empty where nothing is clustered.
-    is_mixed: Whether every client has a share in each of the first planted groups, so that members tell no two of them apart.
+    is_mixed: Whether every client has a share in each of the first planted groups, or in each of several clusters, so that members tell
+      no two of them apart.
     trained_on: By training rule of Phase 3, float[clients], test accuracy of every client that trained its own model on; at equal
       rounds.
   """
@@ -307,7 +308,8 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     cost=_at_budgets(results, clustering.cost, clustering.cost if earlier is None else earlier.cost),
     alternation=clustering.alternation,
     validation=_at_budgets(results, last, last if earlier is None else _validation(clustering, earlier)),
-    is_mixed=main is not None and all_in_all(np.asarray(results.population.truths[main])),
+    is_mixed=main is not None
+    and (not clustering.members_tell or all_in_all(np.asarray(results.population.truths[main]))),
     trained_on={
       rule.name: client_accuracy(clustering.evaluations[rule.name])
       for rule in results.rules

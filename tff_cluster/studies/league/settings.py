@@ -1,10 +1,11 @@
 """The settings of a league: the same experiment on other data, NAME,FIELD=VALUE,...
 
-A setting may have a learning rate of its own: one at which clients of some data learn is so high for others that none does.
+A setting may have a learning rate of its own: one at which clients of some data learn is so high for others that none does. Options of
+a clustering that are lengths of updates change with it, so that a setting may change these, too: LABEL.OPTION=VALUE.
 """
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,13 @@ class Setting:
 
 
 def read(texts: Sequence[str], config: ExperimentConfig) -> list[Setting]:
-  """Returns the settings that texts describe, each a change of an experiment's data, and of its learning rate.
+  """Returns the settings that texts describe, each a change of an experiment's data, of its learning rate and of its clusterings.
 
   An oracle is left out where the groups that it names are not planted, or none are. Where there are several, one that names none
   has those that the partition plants; of pathological clients those by digit, which overlap.
 
   Args:
-    texts: NAME,FIELD=VALUE,... with the fields of DataConfig, and learning_rate.
+    texts: NAME,FIELD=VALUE,... with the fields of DataConfig, learning_rate, and LABEL.OPTION of a clustering.
     config: The experiment.
 
   Raises:
@@ -115,26 +116,57 @@ def _read(text: str, config: ExperimentConfig) -> Setting:
   of_training = [field for field in dataclasses.fields(TrainingConfig) if field.name in _OF_TRAINING]
   known = {field.name: field for field in (*of_data, *of_training)}
   values: dict[str, bool | int | float | str] = {}
+  options: dict[str, Any] = {}
   for part in parts:
     key, equals, value = part.partition('=')
     if not equals or not value:
       raise InputError(f'{part!r} is not FIELD=VALUE')
-    if key not in known:
-      raise InputError(
-        f'unknown field {key!r}; known are those of the data, such as partition and num_groups, and {", ".join(_OF_TRAINING)}'
-      )
-    if key in values:
+    if key in values or key in options:
       raise InputError(f'{key} is given twice')
     try:
-      values[key] = fields.value_from_text(known[key], value)
+      if '.' in key:
+        options[key] = _option(key, value, config.clusterings)
+      elif key in known:
+        values[key] = fields.value_from_text(known[key], value)
+      else:
+        raise InputError(
+          f'unknown field {key!r}; known are those of the data, such as partition and num_groups, {", ".join(_OF_TRAINING)}, and '
+          'LABEL.OPTION of a clustering'
+        )
+    except InputError:
+      raise
     except ValueError as error:
       raise InputError(f'{part}: {error}') from None
   steps: dict[str, Any] = {key: values.pop(key) for key in _OF_TRAINING if key in values}
   data = _without_what_does_not_apply(dataclasses.replace(config.data, **values), values)  # type: ignore[arg-type]
   oracles = any(clustering.rule.oracle for clustering in config.clusterings)
   planted = sources.planted(data) if oracles else ()
-  found = (_as_planted(clustering, planted) for clustering in config.clusterings)
+  found = (_as_planted(_with(options, clustering), planted) for clustering in config.clusterings)
   training = dataclasses.replace(config.training, **steps)
   clusterings = tuple(filter(None, found))
   changed = dataclasses.replace(config, data=data, training=training, clusterings=clusterings)
   return Setting(name, changed.validated())
+
+
+def _option(key: str, text: str, clusterings: Sequence[ClusteringConfig]) -> Any:
+  """Reads a clustering's option, LABEL.OPTION; ValueError says what was expected."""
+  label, _, option = key.rpartition('.')
+  clustering = next((each for each in clusterings if each.label == label), None)
+  if clustering is None:
+    raise InputError(
+      f'{key}: no clustering is called {label!r}; there are {", ".join(c.label for c in clusterings)}'
+    )
+  known = clustering.rule.fields()
+  if option not in known:
+    raise InputError(f'{key}: {clustering.method} has no option {option!r}; it has {", ".join(known)}')
+  return clustering.rule.value_from_text(option, text)
+
+
+def _with(options: Mapping[str, Any], clustering: ClusteringConfig) -> ClusteringConfig:
+  """Returns a clustering with those of the options, LABEL.OPTION, that are its own."""
+  own = {
+    key.rpartition('.')[2]: value
+    for key, value in options.items()
+    if key.rpartition('.')[0] == clustering.label
+  }
+  return clustering.changed(**own) if own else clustering

@@ -13,6 +13,8 @@ from tff_cluster.scorecard.contenders import Contender, Runs
 from tff_cluster.scorecard.intervals import Interval, student_interval
 from tff_cluster.scorecard.paired_statistics import Difference, OnValidation, Statistics, Summary
 
+_FEWEST_SEEDS = 3
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InSetting:
@@ -43,7 +45,8 @@ class Standing:
 
   Attributes:
     name, kind: See contenders.Contender; a method that overlaps in any setting is 'overlapping'.
-    rank: Its mean rank over settings, 1 for the best, with Student's 95% interval over seeds.
+    rank: Its mean rank over settings, 1 for the best, with Student's 95% interval over seeds, from three on: two that happen to be equal
+      would have an interval of nothing.
     ranks: By setting, the mean over seeds.
     by_seed: By seed, the mean over settings.
   """
@@ -148,7 +151,7 @@ def _standings(settings: Sequence[InSetting], budget: str) -> list[Standing]:
     Standing(
       name,
       _kind([setting.parts[name].kind for setting in settings]),
-      _within(student_interval(ranks[:, :, k].mean(axis=0).tolist()), len(names)),
+      _rank(ranks[:, :, k].mean(axis=0).tolist(), len(names)),
       {setting.name: float(ranks[i, :, k].mean()) for i, setting in enumerate(settings)},
       tuple(ranks[:, :, k].mean(axis=0).tolist()),
     )
@@ -157,10 +160,11 @@ def _standings(settings: Sequence[InSetting], budget: str) -> list[Standing]:
   return sorted(found, key=lambda standing: standing.rank.mean)
 
 
-def _within(rank: Interval, contenders: int) -> Interval:
-  """Returns the interval of a rank, of which nothing lies before the first or behind the last."""
-  if rank.low is None or rank.high is None:
-    return rank
+def _rank(by_seed: Sequence[float], contenders: int) -> Interval:
+  """Returns Standing.rank; nothing of its interval lies before the first or behind the last."""
+  rank = student_interval(by_seed)
+  if len(by_seed) < _FEWEST_SEEDS or rank.low is None or rank.high is None:
+    return Interval(rank.mean, None, None)
   return Interval(rank.mean, max(rank.low, 1.0), min(rank.high, float(contenders)))
 
 
