@@ -17,7 +17,7 @@ from tff_cluster.base import words
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
-from tff_cluster.experiment import config, phase_files, run_claim
+from tff_cluster.experiment import config, phase_files, run_claim, users_code
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files, output_files
 
@@ -94,6 +94,7 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   experiment = folder.load_config()
   folder.load_finished(folder.phase1, phase_files.Phase1)
   asked = experiment.clusterings if added is None else (added,)
+  users_code.check_clusterings(folder, asked)
   if added is not None and added not in experiment.clusterings:
     # One of its name that was not made, for instance because it cannot be, makes way.
     unmade = [c.label for c in experiment.clusterings if not folder.clusters(c.label).exists()]
@@ -117,7 +118,8 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   failures.drop(folder, experiment, failed)
   done = [clustering.label for clustering in asked if clustering.label not in failed]
   if failed:
-    raise failures.ClusteringsFailed(failed, done)
+    others = [c.label for c in experiment.clusterings if c.label not in failed and folder.clusters(c.label).exists()]
+    raise failures.ClusteringsFailed(failed, others)
   files.save_json(folder.config, experiment.to_json())
   print(f'clustered {", ".join(done)}')
   print(folder.clusters(asked[-1].label))

@@ -258,3 +258,21 @@ def test_clients_stop_where_validation_rows_are_best(text, accuracy, stops):
 def test_what_training_cannot_do_is_refused(given, words):
   with pytest.raises(InputError, match=f'^aggregation=fine_tuned,{re.escape(given)}: {words}$'):
     ExperimentConfig(evaluation=EvaluationConfig(aggregation=(f'fine_tuned,{given}',))).validated()
+
+
+def test_a_users_rule_that_trains_and_one_that_cannot(tmp_path, monkeypatch):
+  (tmp_path / 'training_rules.py').write_text(
+    'from tff_cluster.aggregation.rule import TrainingRule\n'
+    'def twice(train, rounds=2):\n  train(rounds, 0.0)\n  return rounds\n'
+    'def endless(train):\n  return 1\n'
+    'TWICE, ENDLESS = (TrainingRule(name="t", words="trained", function=f) for f in (twice, endless))\n'
+  )
+  monkeypatch.syspath_prepend(tmp_path)
+  rule = read('training_rules:TWICE,rounds=3')
+  assert rule.stop(lambda *_: np.zeros(4)) == rule.most_rounds == 3
+  # Known by its code, as a function is.
+  assert rule.code is not None
+  with pytest.raises(InputError, match=r'TWICE,rounds=no: it fails: TypeError: '):
+    read('training_rules:TWICE,rounds=no')
+  with pytest.raises(InputError, match='ENDLESS: a rule that trains needs a parameter rounds'):
+    read('training_rules:ENDLESS')

@@ -67,6 +67,12 @@ def test_a_command_is_its_program_and_says_how_it_was_called(tmp_path):
   assert asked.code == 0 and 'usage: tff-cluster cluster --flag=value ...' in asked.out.splitlines()
   wrong = call_process('-m', 'phases', 'cluster', f'--output_dir={tmp_path}', '--num_cluster=3')
   assert (wrong.code, wrong.err) == (2, 'error: unknown flag --num_cluster; did you mean --num_clusters?\n')
+  apart = call_process(
+    '-m', 'phases', 'run', f'--output_dir={tmp_path}', '--clustering=kmeans', '--num_clusters=3'
+  )
+  assert apart.code == 2 and apart.err.endswith(
+    'are one flag, for instance --clustering=kmeans,num_clusters=2\n'
+  )
   assert call_process('-m', 'phases', '--version').out == call_process('-m', 'phases', 'run', '--version').out
 
 

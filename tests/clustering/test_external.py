@@ -8,6 +8,7 @@ from sklearn import mixture
 from tests.made_up.clients import grouped
 from tests.made_up.refusals import refused
 from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError
 from tff_cluster.cli import parse
 from tff_cluster.clustering import diverged_clients, methods
 from tff_cluster.clustering.assignment import ClusterAssignment
@@ -32,6 +33,31 @@ class Broken(ClusterMixin, BaseEstimator):
     raise KeyError('no\\nluck')
 
 text = 'no class'
+"""
+# Methods, which say which clients they assign.
+OWN_METHODS = """
+from tff_cluster.clustering.assignment import ClusterAssignment
+from tff_cluster.clustering.method import Method
+from tff_cluster.clustering.outcome import Outcome
+
+class Turned(Method):
+  name = 'turned'
+
+  def cluster(self, options, evidence):
+    ids = evidence.client_ids[::-1]
+    return Outcome(ClusterAssignment.from_labels([0] * len(ids), ids))
+
+class Few(Method):
+  name = 'few'
+
+  def cluster(self, options, evidence):
+    return Outcome(ClusterAssignment.from_labels([0, 1], evidence.client_ids[:2]))
+
+class Nothing(Method):
+  name = 'nothing'
+
+  def cluster(self, options, evidence):
+    return None
 """
 
 
@@ -194,3 +220,31 @@ def test_what_is_wrong_is_one_line(tmp_path, monkeypatch):
     ('brought:Shares', 'type float64; expected 24 whole numbers'),
     ('brought:Broken', "its fit failed: KeyError: 'no.*nluck'"),
   )
+
+
+@pytest.mark.parametrize(
+  ('attribute', 'words'),
+  [
+    (
+      'Turned',
+      'own_methods:Turned assigned 3 clients; expected the 3 of evidence.client_ids, in their order',
+    ),
+    ('Few', 'own_methods:Few assigned 2 clients; expected the 3 of evidence.client_ids'),
+    ('Nothing', 'own_methods:Nothing returned .* expected an Outcome'),
+  ],
+)
+def test_a_method_assigns_the_clients_that_it_was_given(attribute, words, tmp_path, monkeypatch):
+  (tmp_path / 'own_methods.py').write_text(OWN_METHODS)
+  monkeypatch.syspath_prepend(tmp_path)
+  vectors = np.array([[0.0, 1.0], [1.0, 0.0], [np.nan, 1.0]], np.float32)
+  config, ids = ClusteringConfig(f'own_methods:{attribute}'), ('b', 'a', 'c')
+  with pytest.raises(InputError, match=words):
+    methods.cluster(config, Signatures(vectors[[0, 1, 1]], ids), 0)
+  # Nor where a client is left out whose vector is not finite.
+  with pytest.raises(InputError, match='expected'):
+    diverged_clients.cluster(
+      config,
+      Signatures(vectors[:2], ids[:2]) if attribute != 'Few' else Signatures(vectors[[0, 1, 1]], ids),
+      [*ids, 'd'],
+      0,
+    )

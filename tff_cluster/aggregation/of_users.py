@@ -68,7 +68,7 @@ def _built_in(name: str) -> Rule:
 
 def _brought(attribute: str, found: Any) -> Rule:
   if isinstance(found, Rule):
-    return dataclasses.replace(found, name=attribute)
+    return dataclasses.replace(found, name=attribute, code=imports.code_of(found.function))
   if not callable(found) or isinstance(found, type):
     raise InputError(
       f'expected a function, or a tff_cluster.aggregation.rule.Rule, found {shown(type(found).__name__)}'

@@ -258,8 +258,17 @@ class TrainingRule(Rule):
     return self.options.get('rounds', parameters(self.function)['rounds'].default)
 
   def check(self, options: Mapping[str, Any]) -> None:
-    """Raises InputError as the function does, which is called without training anything."""
-    self.function(train=lambda rounds, proximal_mu: np.zeros(rounds + 1), **options)
+    """Raises InputError where the function fails, which is called without training anything, or takes no `rounds`."""
+    if 'rounds' not in parameters(self.function):
+      raise InputError('a rule that trains needs a parameter rounds, the most that clients try')
+    try:
+      self.function(train=lambda rounds, proximal_mu: np.zeros(rounds + 1), **options)
+    except InputError:
+      raise
+    except Exception as error:
+      raise InputError(
+        f'it fails: {type(error).__name__}: {" ".join(str(error).split()) or "no message"}'
+      ) from error
 
   def stop(self, train: Callable[[int, float], np.ndarray]) -> int:
     """Returns after how many rounds clients stop; see rules/fine_tuned.py."""

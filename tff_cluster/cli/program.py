@@ -21,6 +21,7 @@ from absl import flags, logging
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import commands, flagfile, signals
 from tff_cluster.cli import help as help_text
+from tff_cluster.clustering import methods
 from tff_cluster.engine import stock_context
 from tff_cluster.experiment import run_claim
 from tff_cluster.storage import faults
@@ -133,6 +134,8 @@ def _parse(argv: Sequence[str]) -> None:
 
 def _absl_message(error: flags.Error) -> str:
   if isinstance(error, flags.UnrecognizedFlagError):
+    if error.flagname == 'method' or methods.with_option(error.flagname):
+      return f'--{error.flagname} is no flag here: a clustering and its options are one flag, for instance --clustering=kmeans,num_clusters=2'
     close = difflib.get_close_matches(error.flagname, [*flags.FLAGS, *help_text.FLAGS], n=1)
     hint = f'did you mean --{close[0]}?' if close else '--help lists the flags'
     return f'unknown flag --{error.flagname}; {hint}'

@@ -185,6 +185,7 @@ class Alternating(Method[_Options]):
 
   approach = 'Alternating clustering and training'
   one_cluster = 'all clients ended with one model, so the method collapsed to FedAvg'
+  options_type = Options
   draws = True
   alternates = True
   revision: ClassVar[int] = 0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tff_cluster.base import fields as fields_lib
+from tff_cluster.base import imports
 from tff_cluster.base.errors import InputError, argument, shown
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.method import Method
@@ -45,6 +46,11 @@ class ClusteringConfig:
   def rule(self) -> Method[Any]:
     """The method; InputError where there is none of this name."""
     return methods.find(self.method)
+
+  @property
+  def code(self) -> str | None:
+    """Digest of the module of a user's method; None of a built-in one, and where no text of it is at hand."""
+    return imports.code_of(imports.load('method', self.method)) if imports.is_path(self.method) else None
 
   @property
   def signature(self) -> str:

@@ -102,7 +102,7 @@ def cluster(
   if not out or config.rule.oracle:
     return methods.cluster(config, signatures, seed, truths, tuple(client_ids), rows)
   options = config.rule.for_clients(config.options, signatures.num_clients)
-  outcome = config.rule.cluster(options, Evidence(signatures, seed, rows=rows).seen_by(config.rule))
+  outcome = methods.ask(config, Evidence(signatures, seed, rows=rows), options)
   return dataclasses.replace(
     outcome,
     assignment=put_back(outcome.assignment, client_ids),

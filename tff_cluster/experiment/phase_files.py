@@ -47,6 +47,7 @@ class Phase1(PhaseFile):
     parameters, model_bytes: Size of the model.
     population: Digest of the clients that were trained.
     timing: What it took.
+    model_code: Digest of the module of a user's model.
   """
 
   phase = 'phase1'
@@ -58,6 +59,7 @@ class Phase1(PhaseFile):
   model_bytes: int
   population: str
   timing: Spent
+  model_code: str | None = records.optional(None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Clusters(PhaseFile):
     client_ids: [clients], in the order of the population.
     shares: [clusters][clients], see ClusterAssignment.
     sent_bytes: See Outcome.
+    code: Digest of a user's method.
   """
 
   phase = 'clustering'
@@ -107,6 +110,7 @@ class Clusters(PhaseFile):
   excluded: tuple[str, ...] = records.optional(())
   shares: list[list[float]] | None = records.optional(None)
   sent_bytes: int | None = records.optional(None)
+  code: str | None = records.optional(None)
 
   @property
   def assignment(self) -> ClusterAssignment:

@@ -14,7 +14,7 @@ import filelock
 from tff_cluster.base import fields
 from tff_cluster.base.environment import Environment, describe_environment, gone_on
 from tff_cluster.base.errors import EnvironmentFault, InputError, argument
-from tff_cluster.experiment import config_file
+from tff_cluster.experiment import config_file, users_code
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files, folder_guard
@@ -126,7 +126,8 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
 
   Raises:
     InputError: if the path is no folder, has files of others where a run writes, keeps its artifacts elsewhere, or
-      holds another experiment of which something was trained; naming the first difference.
+      holds another experiment of which something was trained; naming the first difference. Or what a user's model or method made there
+      before it was changed.
     EnvironmentFault: if it cannot be written, or another process is at work in it.
   """
   folder = RunFolder(lock_output_dir(path))
@@ -163,6 +164,8 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   folder.sweep()
   if not trained:
     return Claim(folder, config, None, store_dir)
+  users_code.check_model(folder, config.training.model)
+  users_code.check_clusterings(folder, config.clusterings)
   # One Phase 1 serves any number of clusterings and rules of Phase 3: those that were made stay, new ones join them.
   made = tuple(c for c in there.clusterings if c in config.clusterings or folder.clusters(c.label).exists())
   try:

@@ -6,6 +6,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 
+from tff_cluster.base import digests
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.models.builtin import MODELS
 
@@ -25,14 +26,30 @@ def check(name: str) -> None:
   """
   if name in MODELS:
     return
-  if '' not in sys.path:  # As when it is imported.
-    sys.path.insert(0, '')
+  _look_here()
   module, _, function = name.partition(':')
   names = _names(name, module)
   if names is not None and function not in names:
     raise InputError(
       f'{argument("model", name)} cannot be imported: module {module!r} has no function {function!r}'
     )
+
+
+def _look_here() -> None:
+  if '' not in sys.path:  # As when it is imported.
+    sys.path.insert(0, '')
+
+
+def code(name: str) -> str | None:
+  """Returns the digest of the module that a model's function is in; None of a built-in one, and where there is no file of it."""
+  if name in MODELS:
+    return None
+  _look_here()
+  spec = _spec(name.partition(':')[0])
+  if spec is None or spec.origin is None or not spec.origin.endswith('.py'):
+    return None
+  with tokenize.open(spec.origin) as file:
+    return digests.of_json(file.read())
 
 
 def _names(name: str, module: str) -> set[str] | None:

@@ -1,5 +1,6 @@
 """From the signatures of a finished Phase 1 to clusters, with the training that a clustering itself asks for."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,7 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   rule = clustering.rule
   if rule.trains:
     trained = recursion.clusters if rule.splits else alternation.clusters
-    _save_clusters(folder, trained(folder, clustering.label, client_ids))
+    _save_clusters(folder, clustering, trained(folder, clustering.label, client_ids))
     return
   choice = None
   if rule.on_validation(clustering.options):
@@ -121,7 +122,7 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
     tuple(outcome.excluded),
     sent_bytes=outcome.sent_bytes,
   )
-  _save_clusters(folder, made)
+  _save_clusters(folder, clustering, made)
 
 
 def _untrained(answer: 'replay_lib.Answer') -> phase_files.CandidateClusters:
@@ -139,9 +140,11 @@ def _untrained(answer: 'replay_lib.Answer') -> phase_files.CandidateClusters:
   )
 
 
-def _save_clusters(folder: RunFolder, made: phase_files.Clusters) -> None:
+def _save_clusters(
+  folder: RunFolder, clustering: config_lib.ClusteringConfig, made: phase_files.Clusters
+) -> None:
   if not folder.clusters(made.label).exists():  # Else something beside it had to be made again.
-    files.save_json(folder.clusters(made.label), made)
+    files.save_json(folder.clusters(made.label), dataclasses.replace(made, code=clustering.code))
 
 
 def _geometry(signatures: 'signatures_lib.Signatures', client_ids: tuple[str, ...]) -> dict[str, np.ndarray]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import FEDAVG
+from tff_cluster.models import lookup
 from tff_cluster.phases import client_signatures, cluster_training, evaluation, personalization
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files, saved_rounds
@@ -39,7 +40,15 @@ def run_phase1(experiment: live_experiment_lib.Experiment) -> None:
     files.save_json(
       experiment.folder.phase1,
       phase_files.Phase1(
-        stage, outcome.checkpoints, signatures, sketch, model.num_parameters, model.num_bytes, seen, timing
+        stage,
+        outcome.checkpoints,
+        signatures,
+        sketch,
+        model.num_parameters,
+        model.num_bytes,
+        seen,
+        timing,
+        lookup.code(experiment.config.training.model),
       ),
     )
 

@@ -13,7 +13,7 @@ from tff_cluster.engine import jobs, side_by_side
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.engine import worker as worker_lib
 from tff_cluster.experiment import config as config_lib
-from tff_cluster.experiment import phase_files, run_claim
+from tff_cluster.experiment import phase_files, run_claim, users_code
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.models import lookup
 from tff_cluster.phases import early_checks
@@ -44,6 +44,7 @@ def opened(
     EnvironmentFault: if the worker does not come up, or the cluster is not there.
   """
   lookup.check(config.training.model)
+  users_code.check_model(folder, config.training.model)
   # Started first: it comes up while this process imports TensorFlow and reads the data.
   worker = worker_lib.start(machine.clients_in_parallel or environment.available_cores())
   # An experiment and its parts know each other, and Python looks for such circles among old objects rarely: the models of the

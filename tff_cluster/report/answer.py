@@ -236,7 +236,10 @@ def _twin_sentence(results: Results, clustering: Clustering) -> str:
   twins = [
     c.label
     for c in results.clusterings
-    if c.label != clustering.label and identical_clusterings.memberships(c) == same
+    if c.label != clustering.label
+    and identical_clusterings.memberships(c) == same
+    # Of soft memberships the members tell little.
+    and c.shares == clustering.shares
   ]
   return f'These are the very clusters that {series(twins)} found, with other models.' if twins else ''
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError, argument
+from tff_cluster.base.errors import InputError, argument, shown
+from tff_cluster.base.words import plural
 from tff_cluster.clustering.method import Evidence, Method, Rows
 
 if TYPE_CHECKING:
@@ -70,10 +71,33 @@ def cluster(
     rows: The clients' training rows; only a method that reads them gets to see them.
 
   Raises:
-    InputError: if the method is unknown, or its parameters do not fit these clients.
+    InputError: if the method is unknown, its parameters do not fit these clients, or a user's method assigns others.
   """
-  evidence = Evidence(signatures, seed, truths, client_ids, rows)
-  return config.rule.cluster(config.options, evidence.seen_by(config.rule))
+  return ask(config, Evidence(signatures, seed, truths, client_ids, rows))
+
+
+def ask(config: 'ClusteringConfig', evidence: Evidence, options: Any = None) -> 'Outcome':
+  """Returns what a method makes of some evidence, of which it sees what it may look at.
+
+  Args:
+    options: In place of those of the configuration.
+
+  Raises:
+    InputError: as `cluster`.
+  """
+  seen = evidence.seen_by(config.rule)
+  found = config.rule.cluster(config.options if options is None else options, seen)
+  assignment = getattr(found, 'assignment', None)
+  if assignment is None:
+    raise InputError(
+      f'{config.method} returned {shown(type(found).__name__)}; expected an Outcome with its assignment'
+    )
+  if tuple(assignment.client_ids) != seen.client_ids:
+    raise InputError(
+      f'{config.method} assigned {plural(assignment.num_clients, "client")}; expected the {len(seen.client_ids)} of evidence.client_ids, in '
+      'their order'
+    )
+  return found
 
 
 @functools.cache
