@@ -134,7 +134,8 @@ def _parse(argv: Sequence[str]) -> None:
 
 def _absl_message(error: flags.Error) -> str:
   if isinstance(error, flags.UnrecognizedFlagError):
-    if error.flagname == 'method' or methods.with_option(error.flagname):
+    is_of_method = error.flagname == 'method' or methods.with_option(error.flagname)
+    if is_of_method and 'clustering' in flags.FLAGS:
       return f'--{error.flagname} is no flag here: a clustering and its options are one flag, for instance --clustering=kmeans,num_clusters=2'
     close = difflib.get_close_matches(error.flagname, [*flags.FLAGS, *help_text.FLAGS], n=1)
     hint = f'did you mean --{close[0]}?' if close else '--help lists the flags'
