@@ -118,7 +118,9 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   failures.drop(folder, experiment, failed)
   done = [clustering.label for clustering in asked if clustering.label not in failed]
   if failed:
-    others = [c.label for c in experiment.clusterings if c.label not in failed and folder.clusters(c.label).exists()]
+    others = [
+      c.label for c in experiment.clusterings if c.label not in failed and folder.clusters(c.label).exists()
+    ]
     raise failures.ClusteringsFailed(failed, others)
   files.save_json(folder.config, experiment.to_json())
   print(f'clustered {", ".join(done)}')
