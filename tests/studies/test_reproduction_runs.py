@@ -72,6 +72,19 @@ def test_rows_that_differ_in_their_clustering_only_are_one_run_and_fedavg_alone_
   assert [job.config.clusterings for job in jobs] == [(), ()]
 
 
+@pytest.mark.parametrize(
+  ('told', 'words'),
+  [
+    ({'phase2_rounds': 3}, 'scale tiny: .* does not say its phase1_rounds'),
+    ({'phase1_rounds': 4}, 'scale tiny: 4 rounds leave none after .* phase1_rounds=4'),
+  ],
+)
+def test_rows_that_a_scale_cannot_shorten_are_told(told, words, tmp_path):
+  table = dataclasses.replace(TABLE, rows=(Row('r', told, WIDE),), cells=())
+  with pytest.raises(InputError, match=words):
+    runs_lib.plan(table, TINY, (0,), tmp_path)
+
+
 def test_all_rows_of_a_table_are_read_at_the_rounds_that_the_clusters_of_each_have():
   # Of eight rounds n = 1 leaves seven to the clusters, n = 2 six, and a quarter is two; of four a quarter is one.
   eight = dataclasses.replace(TINY, rounds=8)

@@ -67,7 +67,7 @@ def read_arrays(path: str, name: str) -> dict[str, np.ndarray]:
       raise EnvironmentFault(f'{argument(name, path)} does not fit into memory') from error
     except Exception as error:
       if 'allow_pickle' in str(error):
-        what = 'holds Python objects; allowed are arrays of numbers (and strings for names)'
+        what = 'holds Python objects; allowed are arrays of numbers, and of strings for names, as .astype(str) makes them'
       else:
         # What zipfile, zlib and NumPy raise on damaged bytes is of many kinds (RuntimeError, struct.error, ...).
         what = f'is damaged: {downloads.one_line(error)}'

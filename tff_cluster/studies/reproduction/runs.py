@@ -192,6 +192,14 @@ def _scaled(settings: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
   for name, factor in scale.factors.items():
     changed[name] = max(1, round(factor * changed[name]))
   if scale.rounds is not None:
+    if 'phase1_rounds' not in changed:
+      raise InputError(
+        f'scale {scale.name}: its rounds are those of both phases, and a row does not say its phase1_rounds'
+      )
+    if changed['phase1_rounds'] >= scale.rounds:
+      raise InputError(
+        f'scale {scale.name}: {scale.rounds} rounds leave none after a row’s phase1_rounds={changed["phase1_rounds"]}'
+      )
     changed['phase2_rounds'] = scale.rounds - changed['phase1_rounds']
   return changed
 
