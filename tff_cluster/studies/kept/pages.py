@@ -282,6 +282,7 @@ def render(kept: Mapping[str, Kept], folder: Path) -> dict[str, str]:
   environment.filters |= {
     'percent': _percent,
     'points': _points,
+    'in_points': _in_points,
     'signed': signed,
     'fixed': _fixed,
     'series': series,
@@ -405,6 +406,11 @@ def _percent(value: float, decimals: int = 1) -> str:
 
 def _points(value: float, decimals: int = 1) -> str:
   return f'{value:.{decimals}f} {"point" if f"{value:.{decimals}f}" == "1" else "points"}'
+
+
+def _in_points(share: float) -> float:
+  """Returns a difference of shares in points."""
+  return 100.0 * share
 
 
 def _fixed(value: float, decimals: int = 0) -> str:
