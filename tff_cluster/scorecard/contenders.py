@@ -89,6 +89,11 @@ class Measured:
   trained_on: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
   @property
+  def members_tell(self) -> bool:
+    """False where every client is in every one of several clusters, see Clustering.members_tell."""
+    return self.num_clusters is None or self.num_clusters == 1 or self.memberships < self.num_clusters
+
+  @property
   def found(self) -> Recovery | None:
     """Scores against the first of the planted groups; None without clusters or groups."""
     return next(iter(self.recovery.values()), None)

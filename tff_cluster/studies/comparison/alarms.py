@@ -22,7 +22,7 @@ def recoveries(contender: Contender, runs: Runs) -> list[tuple[Recovery, ...]]:
     entries = [run for run in contender.runs if name in run.recovery]
     planted = [np.array(truths[run.seed][name]) for run in entries]
     measure, values = summed_up(
-      [run.recovery[name] for run in entries], planted, not any(run.is_mixed for run in entries)
+      [run.recovery[name] for run in entries], planted, all(run.members_tell for run in entries)
     )
     found.append(
       tuple(Recovery(name, measure, value, len(truth)) for value, truth in zip(values, planted, strict=True))
