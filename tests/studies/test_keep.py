@@ -142,6 +142,7 @@ def test_a_comparison_is_kept_with_the_numbers_of_its_json(tmp_path):
   accuracies = {
     'FedAvg without clusters': comparison_runs.constant(0.5),
     'over': comparison_runs.constant(0.75),
+    'kmeans': comparison_runs.constant(0.5),
   }
   runs = comparison_runs.make(accuracies)
   comparison_page.write(comparison_runs.typed(runs), {'command': 'python -m phases.compare'}, tmp_path)
@@ -157,6 +158,10 @@ def test_a_comparison_is_kept_with_the_numbers_of_its_json(tmp_path):
   assert found.numbers('accuracy', of='comparison', budget='equal_rounds') == [
     line['accuracy'] for line in document['lines'] if line['budget'] == 'equal_rounds'
   ]
+  (told,) = found.lines('overlap', budget='equal_rounds')
+  # Three seeds on one side: 2 / 2^3.
+  assert (told['difference'], told['worst tenth'], told['p']) == ('25.0', '25.0', '0.25')
+  assert [line['alarm'] for line in found.lines('alarms')] == document['alarms'] != []
 
 
 def test_seeds_that_the_tables_of_a_comparison_do_not_hold_are_not_kept(tmp_path):

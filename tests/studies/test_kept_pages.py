@@ -274,6 +274,22 @@ def test_the_best_of_a_league_know_no_groups_and_are_counted_by_their_intervals(
   ]
 
 
+def test_gains_have_worst_tenths_and_alarms_are_those_of_their_setting(tmp_path):
+  gains = (
+    'setting,contender,kind,budget,accuracy [%],worst tenth [%],difference [points],low [points],high [points],harmed [%],verdict\n'
+    'a,kmeans,disjoint,equal_rounds,90.0,61.25,1.0,0.5,1.5,10.0,helps\n'
+  )
+  alarms = 'setting,alarm\na,Groups are wrong.\nb,Too few seeds.\n'
+  template = (
+    "# Title\n\n{{ gains('made_up', 'equal_rounds', setting='a') }}\n\n{{ alarms('made_up', setting='a') }}\n"
+  )
+  shown = rendered(tmp_path, template, kept(tmp_path / 'kept', {'gains': gains, 'alarms': alarms}))
+  assert '| kmeans | 90.0% | +1.0 [+0.5, +1.5] | 61.25% | 10.0% | helps |' in shown
+  assert '* **Mind:** Groups are wrong.' in shown and 'Too few' not in shown
+  # What was kept before there were alarms has none.
+  assert 'Mind' not in rendered(tmp_path, template, kept(tmp_path / 'other', {'gains': gains}))
+
+
 def test_a_picture_of_models_has_a_mark_and_an_interval_for_each(tmp_path):
   header = 'contender,model,accuracy [%],difference [points],low [points],high [points]'
   lines = (

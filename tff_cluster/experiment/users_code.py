@@ -23,9 +23,9 @@ def check_clusterings(folder: RunFolder, clusterings: Sequence[ClusteringConfig]
   """Raises InputError where a user's method was changed since it made the clusters of one of these labels."""
   for clustering in clusterings:
     path = folder.clusters(clustering.label)
-    if clustering.code is None or not path.exists():
+    if (code := clustering.code) is None or not path.exists():
       continue
-    if folder.load_finished(path, phase_files.Clusters).code not in (None, clustering.code):
+    if folder.load_finished(path, phase_files.Clusters).code not in (None, code):
       raise InputError(
         f'{argument("clustering", clustering.method)} was changed since it made the clusters of {clustering.label} in {folder.root}; give it '
         f'another name=, or choose another {argument("output_dir")}'

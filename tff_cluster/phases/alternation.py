@@ -334,7 +334,7 @@ class _Rounds:
     # Rounds of a method before it was changed are not gone on with.
     version: dict[str, Json] = {'revision': self.method.revision} if self.method.revision else {}
     if imports.is_path(clustering.method):
-      version['code'] = imports.code_of(type(self.method))
+      version['code'] = clustering.code
     return version | {
       'method': {name: value for name, value in clustering.to_json().items() if name != 'name'},
       'clients': list(self._experiment.population.client_digests),
