@@ -61,6 +61,7 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
   from tff_cluster.clustering import signatures as signatures_lib
 
   signatures = signatures_lib.read_signatures(signatures_file)
+  rule.check_experiment(clustering.options, signatures.num_clients, 1.0)
   run_claim.lock_output_dir(folder)
   outcome = methods.cluster(clustering, signatures, seed)
   as_given = int if signatures.id_kind == 'integer' else str

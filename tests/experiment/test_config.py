@@ -139,6 +139,10 @@ NOT_TOGETHER = [
   ([], 'must be a JSON object, found list'),
   ({'clusterings': {}}, 'clusterings must be a list'),
   ({'clusterings': [{'method': 'kmeans', 'num_clusters': 21}]}, 'num_clusters=21 is more than the 20 clients'),
+  (
+    {'clusterings': [{'method': 'kmeans'}, {'method': 'kmeans', 'name': 'many', 'num_clusters': 21}]},
+    'clustering many: num_clusters=21 is more than the 20 clients',
+  ),
   ({'clusterings': [{'method': 'kmeans', 'affinity': 'rbf'}]}, 'affinity does not apply to method=kmeans'),
   ({'clusterings': [{'method': 'hierarchical'}]}, 'needs distance_threshold'),
   ({'clusterings': [{'method': 'hierarchical', 'distance_threshold': '1', 'linkage': 'ward', 'metric': 'l1'}]}, 'ward needs metric=l2'),

@@ -2,8 +2,10 @@
 
 import pytest
 
+from tests.made_up.published_table import table
 from tests.made_up.refusals import refused
 from tff_cluster.papers import catalogue
+from tff_cluster.scorecard.claims import RuledClaim, judged
 from tff_cluster.studies.reproduction import runs
 
 
@@ -27,3 +29,14 @@ def test_it_is_found_can_be_run_and_its_claims_wait_for_their_rows(published, tm
     jobs = runs.plan(published, published.scale(scale), (0,), tmp_path)
     assert sorted(row.name for job in jobs for row in job.rows) == sorted(names)
     assert all(len(job.rows) == max(len(job.config.clusterings), 1) for job in jobs)
+
+
+def test_a_cell_or_a_claim_about_a_row_that_is_not_there_is_told_when_the_paper_is_read():
+  printed = {'first': ((90.0, 1.5), None, None, None)}
+  astray = table({'frist': printed['first']}).cells
+  claim = RuledClaim('It is so', 'section 3', '1.2x', ('second',), lambda rows: judged(True, '1.5x'))
+  refused(
+    lambda changes: table(printed, **changes),
+    ({'cells': astray}, "^paper/table9: .* about row 'frist'; its rows are 'first'"),
+    ({'claims': (claim,)}, "^paper/table9: claim 'It is so' is about row 'second'"),
+  )

@@ -82,6 +82,22 @@ def test_ids_come_back_as_they_were_given(ids, tmp_path):
   assert (found['client_ids'], found['clusters']) == (ids, [ids[:2], ids[1:3], ids[3:]])
 
 
+def test_a_method_of_ones_own_refuses_vectors_as_it_refuses_experiments(tmp_path, monkeypatch, capsys):
+  (tmp_path / 'fussy.py').write_text(
+    'from tff_cluster.base.errors import InputError\n'
+    'from tff_cluster.clustering.method import Method\n'
+    'class Fussy(Method):\n'
+    '  def check_experiment(self, options, num_clients, cohort_fraction, words=""):\n'
+    '    raise InputError(f"{num_clients} clients are not mine")\n'
+    '  def cluster(self, options, evidence):\n'
+    '    raise AssertionError("asked all the same")\n'
+  )
+  monkeypatch.syspath_prepend(tmp_path)
+  assert call(save(tmp_path / 'v.npz', LINE), tmp_path / 'out', '--clustering=fussy:Fussy') == 2
+  assert '4 clients are not mine' in capsys.readouterr().err
+  assert not (tmp_path / 'out').exists()
+
+
 def test_a_plain_npy(tmp_path):
   np.save(tmp_path / 'v.npy', LINE)
   assert clusters(tmp_path / 'v.npy', tmp_path / 'out', '--distance_threshold=1')['num_clusters'] == 3

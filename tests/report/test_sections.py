@@ -130,6 +130,13 @@ def test_every_number_of_experts_is_there():
   results['clusterings'][0]['evaluations']['chosen']['global'] = {'accuracy': 0.4321}
   told = _experts_told(results)
   assert 'chosen experts 43.2%' in told and 'by number of members' not in told
+  # A built-in rule that was asked for, too, has its one line.
+  lines = told.count('%')
+  results['rules'].append(
+    {'name': 'vote', 'words': 'majority vote', 'kind': 'prediction', 'aggregation': 'vote'}
+  )
+  results['clusterings'][0]['evaluations']['vote'] = results['clusterings'][0]['evaluations']['chosen']
+  assert _experts_told(results).count('%') == lines
 
 
 def _add_rules(results, by_size=0.1234, chosen=0.4321):

@@ -126,15 +126,23 @@ class ExperimentConfig:
         f'{argument("mixture_share", self.data.mixture_share)} does not apply to '
         f'{argument("mixture_pattern", self.data.mixture_pattern)}; it applies to mixture_pattern fixed'
       )
-    words = ' that take part' if self.data.new_clients else ''
     for clustering in self.clusterings:
-      clustering.rule.check_experiment(
-        clustering.options, self.data.num_participants, self.training.cohort_fraction, words
-      )
-      clustering.rule.rounds_of_choice(clustering.options, self.training.phase2_rounds)
-      beside = [other.label for other in self.clusterings if not other.rule.trains]
-      clustering.rule.check_beside(clustering.options, beside)
+      try:
+        self._check_clustering(clustering)
+      except InputError as error:
+        if len(self.clusterings) == 1:
+          raise
+        raise InputError(f'clustering {clustering.label}: {error.marked}') from None
     return self
+
+  def _check_clustering(self, clustering: ClusteringConfig) -> None:
+    words = ' that take part' if self.data.new_clients else ''
+    clustering.rule.check_experiment(
+      clustering.options, self.data.num_participants, self.training.cohort_fraction, words
+    )
+    clustering.rule.rounds_of_choice(clustering.options, self.training.phase2_rounds)
+    beside = [other.label for other in self.clusterings if not other.rule.trains]
+    clustering.rule.check_beside(clustering.options, beside)
 
   def with_clusterings(self, added: tuple[ClusteringConfig, ...]) -> 'ExperimentConfig':
     """Returns this experiment with more clusterings of its one Phase 1; those that it has stay once.

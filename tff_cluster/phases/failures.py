@@ -47,7 +47,7 @@ def apart(failed: dict[str, Exception], label: str) -> Iterator[None]:
     if folder_guard.lost():
       raise
     if not isinstance(error, (InputError, MemoryError)):
-      _LOG.error('%s failed by a fault of this software', label, exc_info=True)
+      _LOG.error('%s failed where its traceback says', label, exc_info=True)
     failed[label] = error
 
 

@@ -39,6 +39,7 @@ def as_experts(run: FinishedRun, clustering: Clustering) -> dict[str, Any] | Non
   rows += [
     (rule.words, percent(right), points(right - alone), '–')
     for rule, right in _added(run.results, clustering)
+    if rule.name not in accuracy
   ]
   rows.append(('unclustered model, equal rounds', percent(alone), '–', '–'))
   single = [

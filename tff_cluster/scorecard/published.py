@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tff_cluster.base.errors import InputError
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.claims import AnyClaim
 from tff_cluster.scorecard.rows import Row
@@ -59,6 +60,9 @@ class Published:
     claims: What the paper says of it.
     sections: What its page shows below the answer, by name (studies.reproduction.sections.SECTIONS).
     compute: Of a toy problem: makes its results from a seed; each has a name, which claims know it by.
+
+  Raises:
+    InputError: if a cell or a claim is about a row that is not there, which would be "not run" for ever.
   """
 
   name: str
@@ -73,6 +77,18 @@ class Published:
   claims: tuple[AnyClaim, ...] = ()
   sections: tuple[str, ...] = ('claims', 'grid', 'clusters', 'choice', 'curves')
   compute: Callable[[int], Sequence[Any]] | None = None
+
+  def __post_init__(self) -> None:
+    if self.compute is not None:
+      return
+    rows = [row.name for row in self.rows]
+    about = [(f'cell {cell.column!r}', cell.row) for cell in self.cells]
+    about += [(f'claim {claim.words!r}', row) for claim in self.claims for row in claim.names]
+    for what, row in about:
+      if row not in rows:
+        raise InputError(
+          f'{self.name}: {what} is about row {row!r}; its rows are {", ".join(map(repr, rows)) or "none"}'
+        )
 
   @property
   def is_figure(self) -> bool:
