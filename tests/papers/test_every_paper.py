@@ -36,7 +36,7 @@ def test_a_cell_or_a_claim_about_a_row_that_is_not_there_is_told_when_the_paper_
   astray = table({'frist': printed['first']}).cells
   claim = RuledClaim('It is so', 'section 3', '1.2x', ('second',), lambda rows: judged(True, '1.5x'))
   refused(
-    lambda changes: table(printed, **changes),
+    lambda changes: table(printed, **changes).checked(),
     ({'cells': astray}, "^paper/table9: .* about row 'frist'; its rows are 'first'"),
     ({'claims': (claim,)}, "^paper/table9: claim 'It is so' is about row 'second'"),
   )

@@ -10,10 +10,10 @@ from tff_cluster.scorecard.published import Published
 
 
 def collect() -> dict[str, Published]:
-  """Returns the tables and figures of all papers that are there, by name."""
+  """Returns the tables and figures of all papers that are there, by name; InputError where one is about rows that it lacks."""
   found = [module.name for module in pkgutil.iter_modules(papers.__path__) if module.ispkg]
   return {
-    name: entry
+    name: entry.checked()
     for paper in found
     for name, entry in importlib.import_module(f'{papers.__name__}.{paper}').PUBLISHED.items()
   }

@@ -60,9 +60,6 @@ class Published:
     claims: What the paper says of it.
     sections: What its page shows below the answer, by name (studies.reproduction.sections.SECTIONS).
     compute: Of a toy problem: makes its results from a seed; each has a name, which claims know it by.
-
-  Raises:
-    InputError: if a cell or a claim is about a row that is not there, which would be "not run" for ever.
   """
 
   name: str
@@ -78,17 +75,21 @@ class Published:
   sections: tuple[str, ...] = ('claims', 'grid', 'clusters', 'choice', 'curves')
   compute: Callable[[int], Sequence[Any]] | None = None
 
-  def __post_init__(self) -> None:
-    if self.compute is not None:
-      return
+  def checked(self) -> 'Published':
+    """Returns itself.
+
+    Raises:
+      InputError: if a cell or a claim is about a row that is not there, which would be "not run" for ever.
+    """
     rows = [row.name for row in self.rows]
     about = [(f'cell {cell.column!r}', cell.row) for cell in self.cells]
     about += [(f'claim {claim.words!r}', row) for claim in self.claims for row in claim.names]
     for what, row in about:
-      if row not in rows:
+      if self.compute is None and row not in rows:
         raise InputError(
           f'{self.name}: {what} is about row {row!r}; its rows are {", ".join(map(repr, rows)) or "none"}'
         )
+    return self
 
   @property
   def is_figure(self) -> bool:
