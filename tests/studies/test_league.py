@@ -229,9 +229,11 @@ def test_runs_lie_below_their_setting(tmp_path):
   assert planned[1].config.training.seed == planned[1].config.data.data_seed == 3
 
 
-def test_a_setting_may_have_a_learning_rate_of_its_own():
-  slow, other = settings.read(['slow,partition=iid,learning_rate=0.001', 'other'], CONFIG)
-  assert slow.config.training == dataclasses.replace(CONFIG.training, learning_rate=0.001)
+def test_a_setting_may_have_a_learning_rate_and_an_aggregator_of_its_own():
+  slow, other = settings.read(['slow,partition=iid,learning_rate=0.001,aggregator=robust', 'other'], CONFIG)
+  assert slow.config.training == dataclasses.replace(
+    CONFIG.training, learning_rate=0.001, aggregator='robust'
+  )
   assert slow.config.data.partition == 'iid' and other.config.training == CONFIG.training
 
 
@@ -262,7 +264,7 @@ def test_a_setting_may_have_options_of_a_clustering_of_its_own():
     (['a,learning_rate=0'], 'learning_rate'),
     (
       ['a,batch_size=3'],
-      'unknown field .batch_size.; known are those of the data, .* learning_rate, and LABEL.OPTION of a clustering',
+      'unknown field .batch_size.; known are those of the data, .* learning_rate, aggregator, and LABEL.OPTION of a clustering',
     ),
     (['a,partitions=iid'], 'unknown field .partitions.'),
     (['a,partition'], '.partition. is not FIELD=VALUE'),

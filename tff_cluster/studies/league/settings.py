@@ -1,7 +1,8 @@
 """The settings of a league: the same experiment on other data, NAME,FIELD=VALUE,...
 
 A setting may have a learning rate of its own: one at which clients of some data learn is so high for others that none does. Options of
-a clustering that are lengths of updates change with it, so that a setting may change these, too: LABEL.OPTION=VALUE.
+a clustering that are lengths of updates change with it, so that a setting may change these, too: LABEL.OPTION=VALUE. And it may have an
+aggregator, since which one helps depends on what malicious clients of the setting send.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ from tff_cluster.experiment.config import ExperimentConfig, TrainingConfig
 from tff_cluster.phases import cost_estimates
 from tff_cluster.studies.comparison import runs
 
-_OF_TRAINING = ('learning_rate',)
+_OF_TRAINING = ('learning_rate', 'aggregator')
 # What else a league writes into its folder, of what could be a name.
 RESERVED = ('figures', 'store')
 
@@ -37,13 +38,13 @@ class Setting:
 
 
 def read(texts: Sequence[str], config: ExperimentConfig) -> list[Setting]:
-  """Returns the settings that texts describe, each a change of an experiment's data, of its learning rate and of its clusterings.
+  """Returns the settings that texts describe, each a change of an experiment's data, of its learning rate, aggregator and clusterings.
 
   An oracle is left out where the groups that it names are not planted, or none are. Where there are several, one that names none
   has those that the partition plants; of pathological clients those by digit, which overlap.
 
   Args:
-    texts: NAME,FIELD=VALUE,... with the fields of DataConfig, learning_rate, and LABEL.OPTION of a clustering.
+    texts: NAME,FIELD=VALUE,... with the fields of DataConfig, learning_rate, aggregator, and LABEL.OPTION of a clustering.
     config: The experiment.
 
   Raises:
