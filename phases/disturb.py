@@ -35,10 +35,10 @@ def main() -> None:
 
   bars = progress.Progress()
   with session.opened(folder, config, bars, machine) as experiment:
-    document = disturbed_clients.run(experiment, questions)
+    document = disturbed_clients.run(experiment, questions, parse.command('disturb', sys.argv[1:]))
   target = folder.root / 'disturbance'
   files.save_json(target / 'disturbance.json', document.to_json())
-  page = report.write_disturbance(document, parse.command('disturb', sys.argv[1:]), config, target)
+  page = report.write_disturbance(document, config, target)
   print(report.summary(document))
   print(target / 'disturbance.json')
   print(f'report {page.resolve()}')

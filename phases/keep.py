@@ -3,7 +3,7 @@
   python -m phases.keep --output_dir=runs/reproduce/fl_hc/table2/paper --name=fl_hc_table2
   python -m phases.keep --output_dir=runs/compare_mixture --name=compare_mixture --figures=gains
 
---output_dir is the folder of a comparison, a league or a run, or below that of reproductions the folder of a table and scale. It
+--output_dir is the folder of a comparison, a league, a run, or a run whose Phase 1 phases.replay or phases.disturb asked something, or below that of reproductions the folder of a table and scale. It
 writes into KEPT_DIR/NAME/, in the place of what was kept there of the same experiment (that of another one is refused, and your own
 files stay): CSV tables with units, the figures that are named, provenance.json with command, configurations,
 seeds, commit, engine, digests, machine and date, and runs.tar.xz. Unpacked into an output folder, that lets the same command go on there
@@ -36,11 +36,14 @@ def main() -> None:
   from tff_cluster.studies.kept import keep, runs_archive
   from tff_cluster.studies.kept import results as results_lib
 
-  pictures = [folder / 'figures' / f'{name}.svg' for name in options.figures.split(',') if name]
-  for path in pictures:
-    if not path.is_file():
-      there = ', '.join(sorted(each.stem for each in path.parent.glob('*.svg')))
-      raise InputError(f'--figures={options.figures}: there is no {path}; there are {there or "none"}')
+  drawn = keep.pictures_of(folder)
+  wanted = [name for name in options.figures.split(',') if name]
+  for name in wanted:
+    if name not in drawn:
+      raise InputError(
+        f'--figures={options.figures}: {folder} has no picture {name}; there are {", ".join(sorted(drawn)) or "none"}'
+      )
+  pictures = [drawn[name] for name in wanted]
   made = keep.of_folder(folder.resolve())
   given = {
     field: value
@@ -56,6 +59,9 @@ def main() -> None:
     if reads(told, place) and not any(f'--{place}' in command for command in told.commands):
       commands_there = [f'{command} --{place}={stands_for}' for command in told.commands]
       told = dataclasses.replace(told, commands=commands_there)
+  # These read the clients that the run saved.
+  asked = [f'{command} --output_dir=runs/{target.name}' for command in made.asked]
+  told = dataclasses.replace(told, commands=[*told.commands, *asked])
   written = {*(f'{name}.csv' for name in made.texts), *(path.name for path in pictures)}
   if 'config.json' in ' '.join(told.commands):
     files.save_json(target / 'config.json', told.configurations[0], seal=False)
@@ -63,7 +69,7 @@ def main() -> None:
   if runs_archive.write(target / results_lib.RUNS, folder.resolve()):
     written.add(results_lib.RUNS)
   results_lib.write(target, told, made.texts, pictures)
-  figures = (path.name for path in (folder / 'figures').glob('*.svg'))
+  figures = (path.name for path in drawn.values())
   for name in {*(f'{name}.csv' for name in keep.TABLES), *figures, 'config.json', results_lib.RUNS} - written:
     (target / name).unlink(missing_ok=True)
   print(f'kept {target}: {", ".join(sorted(made.texts))}')
@@ -91,8 +97,9 @@ def commands(known: 'results.Provenance', seeds: Mapping[str, Sequence[int]], ta
   from tff_cluster.papers import catalogue
 
   found = []
-  if len(known.configurations) == 1 and set(known.digests) == {''}:
-    return [f'python -m phases.run_all --config_file={target}/config.json --output_dir=runs/{target.name}']
+  if len(known.configurations) == 1 and set(known.digests) <= {''}:
+    program = 'run_all' if known.digests else 'phase1'
+    return [f'python -m phases.{program} --config_file={target}/config.json --output_dir=runs/{target.name}']
   told = {row: ','.join(map(str, some)) for row, some in seeds.items()}
   for table, rows in known.published.items():
     published = catalogue.PUBLISHED[table]

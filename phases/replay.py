@@ -6,9 +6,11 @@
 
 The first two ask a run whose Phase 1 is done; the third needs no run, and asks no method that reads clients' training
 rows. Each distance matrix and each linkage is computed once, whatever is asked. Writes replay.csv (a row a clustering, with the --clustering=... that trains
-it), replay.svg and replay.png in --output_dir, in the place of those of an earlier call, and prints which thresholds give the planted groups exactly.
+it), replay.json, replay.svg and replay.png in --output_dir, in the place of those of an earlier call, and prints which thresholds give the planted groups
+exactly. replay.json has what is printed, and the command.
 """
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ def main() -> None:
   # Imported late: figures take longer to load than wrong flags may take to be told.
   from tff_cluster.studies.replay import tables as report
 
-  written = report.write_replay(replayed, folder)
+  written = report.write_replay(replayed, parse.command('replay', sys.argv[1:]), folder)
   unasked = [name for name, method in methods.METHODS.items() if method.reads_rows and rows is None]
   if unasked:
     print(f'not asked, because the training rows of the clients are not at hand: {", ".join(unasked)}')

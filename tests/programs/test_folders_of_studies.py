@@ -160,7 +160,7 @@ def outputs(path, shift=0.0):
   [
     ('clustering', vectors, ('--method=kmeans', '--num_clusters=2'), ['clusters.json']),
     ('experts', outputs, (), ['experts.json', 'predictions.npz']),
-    ('replay', vectors, (), ['replay.csv', 'replay.svg', 'replay.png']),
+    ('replay', vectors, (), ['replay.csv', 'replay.json', 'replay.svg', 'replay.png']),
     ('partition', None, ('--num_clients=4', '--num_groups=2'), ['partition.csv', 'partition.svg', 'partition.png']),
   ],
 )  # fmt: skip

@@ -53,7 +53,7 @@ def test_a_run(run, capsys):
       assert row['omega_group'] != '1.0'
   after = files(run.root)
   made = {path.name for path in after.keys() - before.keys()}
-  assert made == {'replay.csv', 'replay.svg', 'replay.png'}
+  assert made == {'replay.csv', 'replay.json', 'replay.svg', 'replay.png'}
   assert all(after[path] == content for path, content in before.items())
 
 
@@ -74,7 +74,12 @@ def test_a_file(tmp_path, capsys):
   assert '12 clients, no planted groups known' in out
   assert 'not asked, because the training rows of the clients are not at hand: pacfl\n' in out
   assert 'pacfl' not in {row['method'] for row in table(folder)}
-  assert sorted(file.name for file in folder.iterdir()) == ['replay.csv', 'replay.png', 'replay.svg']
+  assert sorted(file.name for file in folder.iterdir()) == [
+    'replay.csv',
+    'replay.json',
+    'replay.png',
+    'replay.svg',
+  ]
   assert 'ari_group' not in table(folder)[0]
 
 

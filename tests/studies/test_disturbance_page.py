@@ -51,14 +51,14 @@ DOCUMENT = documents.Document(
   signatures=[documents.Sent(kind, 1000, 4000, 1.0, documents.Norms(0.5, 1.0, 2.0), 3, clip_norm_given=False) for kind in KINDS],
   compression=[documents.Packed(kind, bits, size) for kind in KINDS for bits, size in ((8, 1160), (1, 152))],
   left_out=[documents.LeftOut('cfl', 'it trains while it clusters')],
-  privacy=[documents.Release(0.0, None, 1e-5), documents.Release(0.5, 1234.5, 1e-5)],
+  privacy=[documents.Release(0.0, None, 1e-5), documents.Release(0.5, 1234.5, 1e-5)], command=COMMAND,
 )  # fmt: skip
 
 
 def write(folder, **changed):
   """Writes the page of the document with other fields; returns its path."""
   document = dataclasses.replace(DOCUMENT, **changed)
-  return page_lib.write_disturbance(document, COMMAND, ExperimentConfig(), folder)
+  return page_lib.write_disturbance(document, ExperimentConfig(), folder)
 
 
 def test_two_clusterings_of_one_method_are_told_apart_by_their_labels():

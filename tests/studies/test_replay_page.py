@@ -8,8 +8,9 @@ import pytest
 
 from tff_cluster.clustering import recovery
 from tff_cluster.clustering.sketch import Distortion
+from tff_cluster.storage import files
 from tff_cluster.studies.replay import tables
-from tff_cluster.studies.replay.replayed import Replayed, Row, Truth
+from tff_cluster.studies.replay.replayed import Replayed, Row, Summary, Truth
 
 
 def scored(omega):
@@ -24,6 +25,7 @@ def row(family, threshold=None, count=None, clusters=2, memberships=1.0, omega=0
   return Row(method, title, metric, linkage, *numbers, {'group': scored(omega)}, f'{method},name=a', ())
 
 
+COMMAND = 'python -m phases.replay'
 WARD, SINGLE = ('l2', 'ward'), ('l1', 'single')
 ROWS = [
   row(WARD, 1.0, omega=0.25),
@@ -77,8 +79,8 @@ def test_tables_without_an_upper_end_of_a_method_that_gave_up_without_truths_and
 
 def test_csv_holds_every_row_in_full(tmp_path):
   rows = [dataclasses.replace(ROWS[0], threshold=1 / 3), *ROWS[1:]]
-  paths = tables.write_replay(changed(rows=rows), tmp_path)
-  assert [path.name for path in paths] == ['replay.csv', 'replay.svg', 'replay.png']
+  paths = tables.write_replay(changed(rows=rows), COMMAND, tmp_path)
+  assert [path.name for path in paths] == ['replay.csv', 'replay.json', 'replay.svg', 'replay.png']
   with open(paths[0], newline='') as file:
     found = list(csv.DictReader(file))
   assert len(found) == len(rows)
@@ -91,8 +93,22 @@ def test_csv_holds_every_row_in_full(tmp_path):
   assert found[0]['clustering'] == 'hierarchical,name=a'
   assert found[-1]['notes'] == 'too many'
   # There is no picture without thresholds.
-  paths = tables.write_replay(changed(rows=ROWS[3:5]), tmp_path)
-  assert [path.name for path in paths] == ['replay.csv']
+  paths = tables.write_replay(changed(rows=ROWS[3:5]), COMMAND, tmp_path)
+  assert [path.name for path in paths] == ['replay.csv', 'replay.json']
+
+
+def test_json_has_the_best_row_of_each_family_and_the_command(tmp_path):
+  tables.write_replay(changed(), COMMAND, tmp_path)
+  found = Summary.from_json(files.load_json(tmp_path / 'replay.json'))
+  assert (found.command, found.clients) == (COMMAND, 6)
+  ward, single, kmeans, dynamic = found.best
+  assert (ward.truth, ward.family, ward.exact) == ('group', 'l2 ward', '1.5 <= T < 2.25')
+  assert (ward.low, ward.high, ward.score, ward.threshold) == (1.5, 2.25, 1.0, 2.0)
+  assert (single.low, single.exact, single.score) == (None, 'no threshold', 0.0)
+  assert (kmeans.exact, kmeans.num_clusters, kmeans.threshold) == ('K = 3, K = 4', 3, None)
+  assert (dynamic.score, dynamic.clusters, dynamic.memberships) == (0.75, 7, 2.5)
+  (only,) = tables.best(changed(truths=[], rows=[dataclasses.replace(ROWS[1], silhouette=0.5)]))
+  assert (only.truth, only.exact, only.score) == ('', '', 0.5)
 
 
 def curve(axes, label):

@@ -40,12 +40,13 @@ class Channels(Protocol):
   def num_bytes(self, features: int, bits: int) -> int: ...
 
 
-def run(experiment: live_experiment_lib.Experiment, questions: Questions) -> document.Document:
+def run(experiment: live_experiment_lib.Experiment, questions: Questions, command: str) -> document.Document:
   """Disturbs the signatures of a run whose Phase 1 is done.
 
   Args:
     experiment: The run, with an installed TFF context.
     questions: What is asked.
+    command: What asks.
 
   Raises:
     InputError: as `askable`; also if Phase 1 has not finished.
@@ -74,6 +75,7 @@ def run(experiment: live_experiment_lib.Experiment, questions: Questions) -> doc
       document.Release(z, privacy_accounting.epsilon_of_release(z, DELTA), DELTA)
       for z in questions.noise_multipliers
     ],
+    command=command,
   )
 
 

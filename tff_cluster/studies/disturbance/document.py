@@ -162,12 +162,14 @@ class Document(Measured):
     sketch_dimension: Numbers of the sketches that clients send; None where they send whole signatures.
     left_out: Clusterings that were not asked.
     privacy: One a noise multiplier.
+    command: What asked.
   """
 
   truth: Truth
   sketch_dimension: int | None
   left_out: list[LeftOut]
   privacy: list[Release]
+  command: str
 
   @property
   def epsilons(self) -> dict[float, float | None]:

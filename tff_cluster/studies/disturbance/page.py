@@ -38,12 +38,11 @@ _CAPTION = (
 )
 
 
-def write_disturbance(document: Document, command: str, config: ExperimentConfig, folder: Path) -> Path:
+def write_disturbance(document: Document, config: ExperimentConfig, folder: Path) -> Path:
   """Writes disturbance.csv, figures/*.svg and *.png, and index.html.
 
   Args:
     document: What disturbed_clients.run returns.
-    command: What asked for it.
     config: Of the run.
     folder: Where to.
 
@@ -75,7 +74,7 @@ def write_disturbance(document: Document, command: str, config: ExperimentConfig
     'repeats': document.repeats,
     'sketch_dimension': document.sketch_dimension,
     'left_out': document.left_out,
-    'words': command,
+    'words': document.command,
   }
   shown: Sequence[tuple[str, str, Mapping[str, Any]]] = (
     ('The answer', 'answer', {'headline': headline(document), 'losses': _loss_table(document)}),

@@ -1,4 +1,4 @@
-"""Makes kept results of finished runs: of a reproduction, a comparison, a league or a single run."""
+"""Makes kept results of finished runs: of a reproduction, a comparison, a league, a single run, or a Phase 1 that was asked something."""
 
 import dataclasses
 import json
@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.environment import describe_environment, machines
+from tff_cluster.base.environment import Environment, describe_environment, machines
 from tff_cluster.base.errors import InputError
+from tff_cluster.experiment import phase_files
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import FEDAVG, PLACES
 from tff_cluster.experiment.results import Results
+from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
 from tff_cluster.scorecard import headline
@@ -23,6 +25,7 @@ from tff_cluster.scorecard.published import PAPER
 from tff_cluster.scorecard.rows import COLUMNS, Ours, Row, Run, gather
 from tff_cluster.scorecard.summary import over_clients
 from tff_cluster.storage import files, tables
+from tff_cluster.studies.kept import asked
 from tff_cluster.studies.kept.results import Provenance
 from tff_cluster.studies.reproduction import runs as runs_lib
 
@@ -48,6 +51,10 @@ _TRAINED_ON = (
   'to fine-tuned FedAvg [points]', 'low to it [points]', 'high to it [points]',
 )  # fmt: skip
 _ALARMS = ('setting', 'alarm')
+_MALICIOUS = (
+  'setting', 'contender', 'honest [%]', 'difference [points]', 'low [points]', 'high [points]', 'malicious [%]',
+  'honest beside malicious [%]', 'isolated [seeds]', 'dropped [updates]',
+)  # fmt: skip
 _STANDINGS = (
   'budget', 'method', 'kind', 'mean rank', 'low', 'high', 'above FedAvg [settings]', 'below FedAvg [settings]', 'unclear [settings]',
   'Omega', 'client-rounds [x FedAvg]', 'bytes [x FedAvg]', 'collapsed [runs]', 'alternating [runs]',
@@ -67,24 +74,32 @@ _MODELS = (
 # All tables that are ever made here.
 TABLES = (
   'table', 'models', 'scorecard', 'runs', 'experts', 'comparison', 'gains', 'pairs', 'overlap', 'new_clients', 'trained_on', 'league', 'standings',
-  'alarms',
+  'alarms', 'malicious', 'disturbance', 'best', 'answers',
 )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-  """What is to be kept: where it comes from, tables as CSV text by name, and of a reproduction the seeds of each row."""
+  """What is to be kept.
+
+  Attributes:
+    provenance: Where it comes from.
+    texts: Tables as CSV text by name.
+    seeds: Of each row of a reproduction.
+    asked: The commands, without folders, that asked something of the run's Phase 1.
+  """
 
   provenance: Provenance
   texts: Mapping[str, str]
   seeds: Mapping[str, Sequence[int]] = dataclasses.field(default_factory=dict)
+  asked: Sequence[str] = ()
 
 
 def of_folder(folder: Path) -> Made:
   """Returns what a folder of finished runs gives; commands are empty where its files do not tell them.
 
   Args:
-    folder: OUTPUT_DIR of a comparison, a league or a run, or OUTPUT_DIR/TABLE/SCALE of a reproduction (OUTPUT_DIR/FIGURE of a toy
+    folder: OUTPUT_DIR of a comparison, a league, a run, or a run whose Phase 1 was asked something, or OUTPUT_DIR/TABLE/SCALE of a reproduction (OUTPUT_DIR/FIGURE of a toy
       problem).
 
   Raises:
@@ -98,8 +113,10 @@ def of_folder(folder: Path) -> Made:
     return _of_run(folder)
   if (folder / 'scorecard.csv').exists():
     return _of_reproduction(folder)
+  if (folder / 'phase1.json').exists() and asked.tables_of(folder)[0]:
+    return _of_phase1(folder)
   raise InputError(
-    f'{folder} holds no finished run, comparison, league or reproduction (of a table: the folder of its scale, '
+    f'{folder} holds no finished run, comparison, league, reproduction or Phase 1 that was asked something (of a table: the folder of its scale, '
     'for instance runs/reproduce/fl_hc/table2/paper)'
   )
 
@@ -114,6 +131,13 @@ def runs_of(folder: Path) -> list[Path]:
   if (folder / 'results.json').exists():
     return [folder]
   return [path.parent for path in sorted(folder.glob('*/results.json'))]
+
+
+def pictures_of(folder: Path) -> dict[str, Path]:
+  """Returns the pictures of a folder of finished runs by name."""
+  places = folder / 'figures', folder / 'disturbance/figures'
+  found = [*(path for place in places for path in place.glob('*.svg')), *folder.glob('replay.svg')]
+  return {path.stem: path for path in found}
 
 
 def _of_league(folder: Path) -> Made:
@@ -166,7 +190,29 @@ def _of_run(folder: Path) -> Made:
   if (folder / 'scorecard.csv').exists():
     texts['scorecard'] = tables.text(folder / 'scorecard.csv')
   published, scale = rows_of(results)
-  return Made(_provenance('One run', [('', results)], published=published, scale=scale), texts)
+  answers, commands = asked.tables_of(folder)
+  made = _provenance('One run', [('', results)], published=published, scale=scale)
+  return Made(made, texts | answers, asked=commands)
+
+
+def _of_phase1(folder: Path) -> Made:
+  run = RunFolder(folder)
+  config = run.load_config()
+  where = Environment.from_json(files.load_json(run.environment))
+  phase1 = run.load_finished(run.phase1, phase_files.Phase1)
+  texts, commands = asked.tables_of(folder)
+  made = dataclasses.replace(
+    _provenance('Questions to a Phase 1', []),
+    seeds=[config.training.seed],
+    data_seeds=[config.data.data_seed],
+    engine=where.engine,
+    commit=where.commit,
+    machine=machines([where]),
+    date=where.started[:10],
+    minutes=round(phase1.timing.seconds / 60, 1),
+    configurations=[_without_folders(config)],
+  )
+  return Made(made, texts, asked=commands)
 
 
 def rows_of(results: Results) -> tuple[dict[str, list[str]], str]:
@@ -336,8 +382,8 @@ def _without_folders(config: results_lib.ExperimentConfig) -> dict[str, Any]:
 
 
 def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
-  """Returns the tables of comparisons by the name of their setting, as CSV text: gains, pairs, overlap, new_clients, trained_on, alarms."""
-  gains, pairs, overlap, new, trained, alarms = [], [], [], [], [], []
+  """Returns the tables of comparisons by the name of their setting, as CSV text: gains, pairs, overlap, new_clients, trained_on, alarms, malicious."""
+  gains, pairs, overlap, new, trained, alarms, malicious = [], [], [], [], [], [], []
   for setting, folder in folders.items():
     found = files.load_json(folder / 'comparison.json')
     alarms += [(setting, alarm) for alarm in found['alarms']]
@@ -367,6 +413,12 @@ def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
       over = [each[f'over_{kind}'] for kind in ('fedavg', 'fine_tuning')]
       both = [value for gain in over for value in _interval(gain['interval'] if gain else None)]
       trained.append((setting, each['contender'], each['rule'], _percent(each['accuracy']['mean']), *both))
+    for each in found['malicious'] or ():
+      told = _interval(each['over_fedavg']['interval'] if each['over_fedavg'] else None)
+      beside = each['honest_beside_malicious']
+      apart = (_percent(float(np.mean(beside))), beside.count(0.0)) if beside else (None, None)
+      accuracies = _percent(each['honest']['mean']), *told, _percent(each['malicious'])
+      malicious.append((setting, each['contender'], *accuracies, *apart, sum(each['dropped_updates'])))
   made = {
     'gains': (_GAINS, gains),
     'pairs': (_PAIRS, pairs),
@@ -374,6 +426,7 @@ def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
     'new_clients': (_NEW, new),
     'trained_on': (_TRAINED_ON, trained),
     'alarms': (_ALARMS, alarms),
+    'malicious': (_MALICIOUS, malicious),
   }
   return {name: csv_text(header, lines) for name, (header, lines) in made.items() if lines}
 

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from tff_cluster.base import records
 from tff_cluster.clustering.recovery import Recovery
 
 # A metric and a linkage; of other methods the title and ''.
@@ -81,3 +82,44 @@ class Replayed:
   clients: int
   truths: Sequence[Truth]
   rows: Sequence[Row]
+
+
+@dataclasses.dataclass(frozen=True)
+class Best(records.Record):
+  """The best answer of a family: the most like the planted groups, or where there are none that with the highest silhouette.
+
+  Attributes:
+    truth: Name of the groups; empty where there are none.
+    family: Metric and linkage, or the method's title.
+    exact: Which settings give the groups exactly, in words; empty without groups.
+    low, high: Every threshold low <= T < high gives the groups exactly; None where that is not so, or not known.
+    score: ARI, Omega where clusters or groups overlap, or silhouette; None where nothing has one.
+    threshold, num_clusters: What was asked there.
+    clusters, memberships: What was found there.
+  """
+
+  truth: str
+  family: str
+  exact: str
+  low: float | None
+  high: float | None
+  score: float | None
+  threshold: float | None
+  num_clusters: int | None
+  clusters: int | None
+  memberships: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary(records.Record):
+  """replay.json.
+
+  Attributes:
+    command: What asked.
+    clients: How many were clustered.
+    best: One a family, for each kind of planted groups.
+  """
+
+  command: str
+  clients: int
+  best: list[Best]

@@ -1,4 +1,4 @@
-"""Shows what a replay of clustering questions gave: a short table, all rows as CSV, and a picture."""
+"""Shows what a replay of clustering questions gave: a short table, as JSON too, all rows as CSV, and a picture."""
 
 import operator
 import pathlib
@@ -12,9 +12,9 @@ from tff_cluster.clustering.recovery import SCORES
 from tff_cluster.clustering.sketch import Distortion
 from tff_cluster.report.figures import base
 from tff_cluster.report.files import csv_text, write_file
-from tff_cluster.storage import output_files
+from tff_cluster.storage import files, output_files
 from tff_cluster.studies.replay import figures
-from tff_cluster.studies.replay.replayed import Family, Replayed, Row, Truth
+from tff_cluster.studies.replay.replayed import Best, Family, Replayed, Row, Summary, Truth
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -25,10 +25,15 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def write_replay(replayed: Replayed, folder: pathlib.Path) -> list[pathlib.Path]:
-  """Writes replay.csv and, where a method with thresholds was asked, replay.svg and replay.png; returns their paths.
+def write_replay(replayed: Replayed, command: str, folder: pathlib.Path) -> list[pathlib.Path]:
+  """Writes replay.csv, replay.json and, where a method with thresholds was asked, replay.svg and replay.png; returns their paths.
 
   Those of an earlier call make way.
+
+  Args:
+    replayed: What was found.
+    command: What asked.
+    folder: Where to.
 
   Raises:
     InputError: where files of these names are there, and no replay wrote them.
@@ -47,7 +52,7 @@ def write_replay(replayed: Replayed, folder: pathlib.Path) -> list[pathlib.Path]
     for row in replayed.rows
   ]
   begins = ','.join(_COLUMNS).encode()
-  names = ['replay.csv', 'replay.svg', 'replay.png']
+  names = ['replay.csv', 'replay.json', 'replay.svg', 'replay.png']
   output_files.check(folder, names, lambda there: there.startswith(begins))
   contents: dict[str, bytes | str] = {'csv': csv_text(header, lines)}
   if any(row.threshold is not None for row in replayed.rows):
@@ -56,7 +61,34 @@ def write_replay(replayed: Replayed, folder: pathlib.Path) -> list[pathlib.Path]
   for ending, content in contents.items():
     paths.append(folder / f'replay.{ending}')
     write_file(paths[-1], content)
+  paths.insert(1, folder / 'replay.json')
+  files.save_json(paths[1], Summary(command, replayed.clients, best(replayed)), seal=False)
   return paths
+
+
+def best(replayed: Replayed) -> list[Best]:
+  """Returns the best answer of each family for each kind of planted groups; without any that with the highest silhouette."""
+  truths: Sequence[Truth | None] = replayed.truths or (None,)
+  return [_best(truth, family, rows) for truth in truths for family, rows in _families(replayed.rows).items()]
+
+
+def _best(truth: Truth | None, family: Family, rows: Sequence[Row]) -> Best:
+  scores = [row.silhouette if truth is None else row.omega(truth.name) for row in rows]
+  known = [(value, row) for value, row in zip(scores, rows, strict=True) if value is not None]
+  value, there = max(known, key=operator.itemgetter(0), default=(None, None))
+  low, high = (truth.exact.get(family) if truth else None) or (None, None)
+  return Best(
+    truth=truth.name if truth else '',
+    family=' '.join(filter(None, family)),
+    exact=_exact_words(truth, family, rows) if truth else '',
+    low=low,
+    high=high,
+    score=value,
+    threshold=None if there is None else there.threshold,
+    num_clusters=None if there is None else there.num_clusters,
+    clusters=None if there is None else there.clusters,
+    memberships=None if there is None else there.memberships,
+  )
 
 
 def replay_figure(replayed: Replayed) -> 'Figure':
@@ -126,15 +158,9 @@ def _table_lines(replayed: Replayed, truth: Truth | None) -> list[str]:
       'its setting',
     ]
   cells = [header]
-  for family, rows in _families(replayed.rows).items():
-    scores = [row.silhouette if truth is None else row.omega(truth.name) for row in rows]
-    known = [(value, row) for value, row in zip(scores, rows, strict=True) if value is not None]
-    value, there = max(known, key=operator.itemgetter(0), default=(None, None))
-    line = [' '.join(filter(None, family))]
-    if truth is not None:
-      line.append(_exact_words(truth, family, rows))
-    line += [score(value), '–' if there is None else _where(there)]
-    cells.append(line)
+  for found in (_best(truth, family, rows) for family, rows in _families(replayed.rows).items()):
+    told = [] if truth is None else [found.exact]
+    cells.append([found.family, *told, score(found.score), '–' if found.score is None else _where(found)])
   widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
   return [
     title,
@@ -160,11 +186,11 @@ def _exact_words(truth: Truth, family: Family, rows: Sequence[Row]) -> str:
   return ', '.join(map(_asked, exact)) or 'no setting tried'
 
 
-def _asked(row: Row) -> str:
+def _asked(row: Row | Best) -> str:
   return f'K = {row.num_clusters}' if row.threshold is None else f'T = {row.threshold:.6g}'
 
 
-def _where(row: Row) -> str:
+def _where(row: Best) -> str:
   assert row.clusters is not None  # It has a score.
   told = f'{_asked(row)}: {plural(row.clusters, "cluster")}'
   return told if row.memberships == 1.0 else f'{told}, {row.memberships:.1f} memberships a client'

@@ -1,0 +1,52 @@
+"""What is kept of the questions that phases.replay and phases.disturb ask of a run whose Phase 1 is done."""
+
+import dataclasses
+from pathlib import Path
+
+from tff_cluster.report.files import csv_text
+from tff_cluster.storage import files, tables
+from tff_cluster.studies.disturbance.document import Document
+from tff_cluster.studies.replay.replayed import Best, Summary
+
+_UNITS = {'bytes': 'bytes [bytes]'}
+_BEST = {
+  'truth': 'groups', 'family': 'family', 'exact': 'finds the groups for', 'low': 'lowest T', 'high': 'below T', 'score': 'best score',
+  'threshold': 'its T', 'num_clusters': 'its K', 'clusters': 'clusters', 'memberships': 'memberships',
+}  # fmt: skip
+# Of replay.csv, of the methods that have no linkage: those have hundreds of lines.
+_ANSWERS = ('method', 'threshold', 'num_clusters', 'clusters', 'largest_cluster', 'memberships')
+_SCORES = ('omega_', 'share_error_')
+
+
+def tables_of(folder: Path) -> tuple[dict[str, str], list[str]]:
+  """Returns tables as CSV text by name, and the commands that asked, without folders; empty where nothing was asked.
+
+  Args:
+    folder: The run's.
+  """
+  texts: dict[str, str] = {}
+  commands = []
+  if (folder / 'disturbance/disturbance.json').exists():
+    document = Document.from_json(files.load_json(folder / 'disturbance/disturbance.json'))
+    commands.append(document.command)
+    header, lines = tables.read(folder / 'disturbance/disturbance.csv')
+    texts['disturbance'] = csv_text(
+      [_UNITS.get(name, name) for name in header], (list(line.values()) for line in lines)
+    )
+  if (folder / 'replay.json').exists():
+    summary = Summary.from_json(files.load_json(folder / 'replay.json'))
+    commands.append(summary.command)
+    names = [field.name for field in dataclasses.fields(Best)]
+    texts['best'] = csv_text(
+      [_BEST[name] for name in names], (_rounded(each, names) for each in summary.best)
+    )
+    header, lines = tables.read(folder / 'replay.csv')
+    shown = [*_ANSWERS, *(name for name in header if name.startswith(_SCORES))]
+    answers = [[line[name] for name in shown] for line in lines if not line['linkage']]
+    texts['answers'] = csv_text(shown, answers)
+  return texts, commands
+
+
+def _rounded(best: Best, names: list[str]) -> list[object]:
+  found = [getattr(best, name) for name in names]
+  return [round(value, 6) if isinstance(value, float) else value for value in found]
