@@ -81,6 +81,16 @@ def test_a_table_has_equal_decimals_in_a_column_and_texts_without_the_quote_of_c
   assert '| a | 32.2% | 0.65 | +1 point |' in shown and '| b | 69.5% | 0.70 | = |' in shown
 
 
+def test_a_matrix_has_a_cell_for_each_pair_and_refuses_two_lines_in_one(tmp_path):
+  text = 'who,where,part,share [%]\na,x,1,12.5\nb,x,1,25\nb,y,1,\nb,y,2,50\n'
+  found = kept(tmp_path, {'table': text})
+  asked = "{{{{ matrix('made_up', 'share', 'who', 'where'{}) }}}}"
+  page = rendered(tmp_path, asked.format(", part='1'"), found)
+  assert '| who | x | y |\n| --- | --- | --- |\n| a | 12.5% | – |\n| b | 25.0% | – |' in page
+  with pytest.raises(InputError, match=r"made_up/table\.csv: several lines of 'b' and 'y'"):
+    rendered(tmp_path, asked.format(''), found)
+
+
 def test_many_digests_are_left_to_the_file(tmp_path):
   made = kept(tmp_path / 'kept', {'table': 'row\na\n'})
   (one,) = made.values()

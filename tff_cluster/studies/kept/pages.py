@@ -1,6 +1,6 @@
 """Pages of results, rendered from Markdown templates in which every number is an expression over kept results.
 
-A template is NAME.md.jinja; what several share, they import from NAME.jinja. What it can use is in `Page`: `number` and `numbers` read kept tables, `grid` and `scorecard` make tables
+A template is NAME.md.jinja; what several share, they import from NAME.jinja. What it can use is in `Page`: `number` and `numbers` read kept tables, `grid`, `matrix` and `scorecard` make tables
 of them, `best` has those with the highest accuracy in a league, `made` says how something was run, `coverage` what of a paper was, `trainings` how many different ones that are, `published` marks a
 printed number with its source, `picture` shows one and `models_picture` draws one. Below the opening of each page stands how many of its kept results are stale, and at its end each of
 them with seeds, engine, commit, machine and origin.
@@ -77,6 +77,24 @@ class Page:
     places = {c: max(map(_decimals, (line[c] for line in chosen)), default=0) for c in shown}
     lines = [[BUDGETS.get(line[c]) or _cell(line[c], units[c], places[c]) for c in shown] for line in chosen]
     return markdown(header, lines)
+
+  def matrix(self, name: str, column: str, rows: str, columns: str, of: str = TABLE, **where: str) -> str:
+    """Returns a column of a kept table as a Markdown table: a line for each text of the column `rows`, a cell for each of `columns`.
+
+    Raises:
+      InputError: where two lines of the table belong into one cell.
+    """
+    kept = self.results(name)
+    chosen, unit = kept.lines(of, **where), kept.table(of).units[column]
+    header = list(dict.fromkeys(line[columns] for line in chosen))
+    places = max((_decimals(line[column]) for line in chosen), default=0)
+    cells: dict[str, dict[str, str]] = {}
+    for line in chosen:
+      told = cells.setdefault(line[rows], {})
+      if line[columns] in told:
+        raise InputError(f'{name}/{of}.csv: several lines of {line[rows]!r} and {line[columns]!r}')
+      told[line[columns]] = _cell(line[column], unit, places)
+    return markdown([rows, *header], [[row, *(told.get(c, '–') for c in header)] for row, told in cells.items()])
 
   def gains(self, name: str, *budgets: str, setting: str = '') -> str:
     """Returns the accuracies of a comparison beside FedAvg: difference, 95% interval, worst tenth, clients harmed, and what else is
