@@ -30,9 +30,8 @@ def tables_of(folder: Path) -> tuple[dict[str, str], list[str]]:
     document = Document.from_json(files.load_json(folder / 'disturbance/disturbance.json'))
     commands.append(document.command)
     header, lines = tables.read(folder / 'disturbance/disturbance.csv')
-    texts['disturbance'] = csv_text(
-      [_UNITS.get(name, name) for name in header], (list(line.values()) for line in lines)
-    )
+    rounded = ([_rounded(cell) for cell in line.values()] for line in lines)
+    texts['disturbance'] = csv_text([_UNITS.get(name, name) for name in header], rounded)
   if (folder / 'replay.json').exists():
     summary = Summary.from_json(files.load_json(folder / 'replay.json'))
     commands.append(summary.command)
@@ -42,11 +41,14 @@ def tables_of(folder: Path) -> tuple[dict[str, str], list[str]]:
     )
     header, lines = tables.read(folder / 'replay.csv')
     shown = [*_ANSWERS, *(name for name in header if name.startswith(_SCORES))]
-    answers = [[line[name] for name in shown] for line in lines if not line['linkage']]
+    answers = [[_rounded(line[name]) for name in shown] for line in lines if not line['linkage']]
     texts['answers'] = csv_text(shown, answers)
   return texts, commands
 
 
-def _rounded(best: Best, names: list[str]) -> list[object]:
-  found = [getattr(best, name) for name in names]
-  return [round(value, 6) if isinstance(value, float) else value for value in found]
+def _rounded(cell: object) -> object:
+  """Returns a cell, with six digits where it is a number that has more."""
+  try:
+    return f'{float(str(cell)):.6g}'
+  except ValueError:
+    return cell
