@@ -45,7 +45,7 @@ def test_what_replay_found_is_kept_with_both_commands(run, tmp_path, monkeypatch
   assert ExperimentConfig.from_json(json.loads((found.folder / 'config.json').read_text())) == CONFIG
   assert (found.folder / 'replay.svg').exists() and not (found.folder / results.RUNS).exists()
   (ward,) = found.lines('best', family='l2 ward')
-  assert (ward['groups'], ward['best score']) == ('group', '1.0')
+  assert (ward['groups'], ward['best score']) == ('group', '1')
   # Two groups of four whose centres are 9 * sqrt(2) apart: sqrt(4) times that.
   assert float(ward['below T']) == pytest.approx(18 * np.sqrt(2), rel=1e-2)
   # Of methods without a linkage every answer; within half a unit there are the groups, at the mean of all distances too.

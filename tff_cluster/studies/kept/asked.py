@@ -36,9 +36,8 @@ def tables_of(folder: Path) -> tuple[dict[str, str], list[str]]:
     summary = Summary.from_json(files.load_json(folder / 'replay.json'))
     commands.append(summary.command)
     names = [field.name for field in dataclasses.fields(Best)]
-    texts['best'] = csv_text(
-      [_BEST[name] for name in names], (_rounded(each, names) for each in summary.best)
-    )
+    told = ([_rounded(getattr(each, name)) for name in names] for each in summary.best)
+    texts['best'] = csv_text([_BEST[name] for name in names], told)
     header, lines = tables.read(folder / 'replay.csv')
     shown = [*_ANSWERS, *(name for name in header if name.startswith(_SCORES))]
     answers = [[_rounded(line[name]) for name in shown] for line in lines if not line['linkage']]
