@@ -94,7 +94,9 @@ class Page:
       if line[columns] in told:
         raise InputError(f'{name}/{of}.csv: several lines of {line[rows]!r} and {line[columns]!r}')
       told[line[columns]] = _cell(line[column], unit, places)
-    return markdown([rows, *header], [[row, *(told.get(c, '–') for c in header)] for row, told in cells.items()])
+    return markdown(
+      [rows, *header], [[row, *(told.get(c, '–') for c in header)] for row, told in cells.items()]
+    )
 
   def gains(self, name: str, *budgets: str, setting: str = '') -> str:
     """Returns the accuracies of a comparison beside FedAvg: difference, 95% interval, worst tenth, clients harmed, and what else is
