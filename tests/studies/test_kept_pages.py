@@ -87,6 +87,8 @@ def test_a_matrix_has_a_cell_for_each_pair_and_refuses_two_lines_in_one(tmp_path
   asked = "{{{{ matrix('made_up', 'share', 'who', 'where'{}) }}}}"
   page = rendered(tmp_path, asked.format(", part='1'"), found)
   assert '| who | x | y |\n| --- | --- | --- |\n| a | 12.5% | – |\n| b | 25.0% | – |' in page
+  both = rendered(tmp_path, "{{ beside({'n = 1': 'made_up'}, 'share', 'who', where='x') }}", found)
+  assert '| who | n = 1 |\n| --- | --- |\n| a | 12.5% |\n| b | 25.0% |' in both
   with pytest.raises(InputError, match=r"made_up/table\.csv: several lines of 'b' and 'y'"):
     rendered(tmp_path, asked.format(''), found)
 

@@ -1,6 +1,6 @@
 """Pages of results, rendered from Markdown templates in which every number is an expression over kept results.
 
-A template is NAME.md.jinja; what several share, they import from NAME.jinja. What it can use is in `Page`: `number` and `numbers` read kept tables, `grid`, `matrix` and `scorecard` make tables
+A template is NAME.md.jinja; what several share, they import from NAME.jinja. What it can use is in `Page`: `number` and `numbers` read kept tables, `grid`, `matrix`, `beside` and `scorecard` make tables
 of them, `best` has those with the highest accuracy in a league, `made` says how something was run, `coverage` what of a paper was, `trainings` how many different ones that are, `published` marks a
 printed number with its source, `picture` shows one and `models_picture` draws one. Below the opening of each page stands how many of its kept results are stale, and at its end each of
 them with seeds, engine, commit, machine and origin.
@@ -84,19 +84,19 @@ class Page:
     Raises:
       InputError: where two lines of the table belong into one cell.
     """
-    kept = self.results(name)
-    chosen, unit = kept.lines(of, **where), kept.table(of).units[column]
-    header = list(dict.fromkeys(line[columns] for line in chosen))
+    chosen, unit = self.results(name).lines(of, **where), self.results(name).table(of).units[column]
     places = max((_decimals(line[column]) for line in chosen), default=0)
-    cells: dict[str, dict[str, str]] = {}
-    for line in chosen:
-      told = cells.setdefault(line[rows], {})
-      if line[columns] in told:
-        raise InputError(f'{name}/{of}.csv: several lines of {line[rows]!r} and {line[columns]!r}')
-      told[line[columns]] = _cell(line[column], unit, places)
-    return markdown(
-      [rows, *header], [[row, *(told.get(c, '–') for c in header)] for row, told in cells.items()]
-    )
+    cells = [(line[rows], line[columns], _cell(line[column], unit, places)) for line in chosen]
+    return _pivot(f'{name}/{of}.csv', rows, cells)
+
+  def beside(self, names: Mapping[str, str], column: str, rows: str, of: str = TABLE, **where: str) -> str:
+    """Returns a column of several kept results beside each other, as `matrix` does; names: what heads each, and its name."""
+    cells = []
+    for head, name in names.items():
+      unit = self.results(name).table(of).units[column]
+      lines = self.results(name).lines(of, **where)
+      cells += [(line[rows], head, _cell(line[column], unit)) for line in lines]
+    return _pivot(f'{of}.csv', rows, cells)
 
   def gains(self, name: str, *budgets: str, setting: str = '') -> str:
     """Returns the accuracies of a comparison beside FedAvg: difference, 95% interval, worst tenth, clients harmed, and what else is
@@ -331,6 +331,19 @@ def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
   """Returns a Markdown table."""
   rows = [header, ['---'] * len(header), *lines]
   return '\n'.join(f'| {" | ".join(cell.replace("|", "/") for cell in row)} |' for row in rows)
+
+
+def _pivot(place: str, first: str, cells: Sequence[tuple[str, str, str]]) -> str:
+  """Returns a Markdown table of cells: row, column and text of each; raises InputError where two are in one place."""
+  header = list(dict.fromkeys(column for _, column, _ in cells))
+  lines: dict[str, dict[str, str]] = {}
+  for row, column, text in cells:
+    told = lines.setdefault(row, {})
+    if column in told:
+      raise InputError(f'{place}: several lines of {row!r} and {column!r}')
+    told[column] = text
+  rows = [[row, *(told.get(column, '–') for column in header)] for row, told in lines.items()]
+  return markdown([first, *header], rows)
 
 
 def stale_words(kept: Sequence[Kept]) -> str:
