@@ -5,12 +5,12 @@ from typing import Any
 
 
 def on_config(config: Any) -> Any:
-  """Adds docs/results/*.md to the section Results by their titles: pages of several papers, then each paper's."""
+  """Adds docs/results/*.md to the section Results by their titles: pages of several papers, then each paper's, then notes."""
   docs = pathlib.Path(config['docs_dir'])
   (section,) = (entry['Results'] for entry in config['nav'] if 'Results' in entry)
   pages = sorted(
     (path for path in docs.glob('results/*.md') if path.stem != 'index'),
-    key=lambda path: (path.stem[-1].isdigit(), path.stem),
+    key=lambda path: (path.stem == 'notes', path.stem[-1].isdigit(), path.stem),
   )
   section[1:1] = [{_title(path): path.relative_to(docs).as_posix()} for path in pages]
   return config

@@ -9,8 +9,8 @@ import pytest
 from tests.made_up.written_page import WrittenPage
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.studies.disturbance import document as documents
+from tff_cluster.studies.disturbance import figures, words
 from tff_cluster.studies.disturbance import page as page_lib
-from tff_cluster.studies.disturbance import words
 from tff_cluster.studies.disturbance.document import HalfLost, Row
 
 COMMAND = 'python -m phases.disturb --repeats=2'
@@ -169,3 +169,18 @@ def test_pictures_show_the_numbers():
   # More bits stand left.
   assert curves(bits.axes[2])['k-means'] == [[0.0, 0.6875], [-3.0, 1.0]]
   assert [label.get_text() for label in bits.axes[2].get_xticklabels()] == ['8', '1']
+
+
+@pytest.mark.parametrize('kinds', [('updates',), ('updates', 'weights')])
+def test_title_and_legend_lie_within_the_picture_however_many_panels_and_long_names_there_are(kinds):
+  lines = [
+    figures.Line(f'hierarchical, of linkage {k}', *[np.arange(1.0, 4.0)] * 4, undisturbed=1.0)
+    for k in range(5)
+  ]
+  title = 'Groups found again in noisy updates (4 planted groups, 10,000 clients), of many clusterings'
+  figure = figures.noise(dict.fromkeys(kinds, lines), title)
+  figure.canvas.draw()
+  whole = figure.bbox
+  for drawn in (figure._suptitle, *figure.legends):
+    box = drawn.get_window_extent()
+    assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1

@@ -302,6 +302,28 @@ def test_gains_have_worst_tenths_and_alarms_are_those_of_their_setting(tmp_path)
   assert 'Mind' not in rendered(tmp_path, template, kept(tmp_path / 'other', {'gains': gains}))
 
 
+def test_overlap_is_told_over_comparisons_by_budget_with_who_was_compared_and_drawn(tmp_path):
+  header = 'setting,budget,overlapping,disjoint,difference [points],low [points],high [points],worst tenth [points],harmed [%],p,verdict\n'
+  lines = ',equal_rounds,cliques,ward,1.25,-0.5,3,2,12.345,0.25,undecided\n'
+  lines += ',equal_client_rounds,cliques,kmeans,-2,-3,-1,-4,50,0.0039,harms\n'
+  found = kept(tmp_path, {'overlap': header + lines})
+  template = "{{ overlap('made_up') }}\n{{ overlap_sides('made_up') }}\n{{ overlap_picture('made_up') }}\n"
+  (tmp_path / 'page.md.jinja').write_text(template)
+  files = pages.render(found, tmp_path)
+  for line in (
+    '| made_up | equal rounds | +1.2 [−0.5, +3.0] | 0.25 | undecided | +2.0 | 12.3% |',
+    '| made_up | equal client-rounds | −2.0 [−3.0, −1.0] | 0.004 | harms | −4.0 | 50.0% |',
+    '| made_up | equal client-rounds | cliques | kmeans |',
+  ):
+    assert line in files['page.md']
+  drawn = ElementTree.fromstring(files['overlap.svg'])
+  circles = [float(each.get('cx')) for each in drawn.iter('{http://www.w3.org/2000/svg}circle')]
+  # The first two are the marks: 3.25 points apart on an axis from -3 to 3.
+  assert circles[0] - circles[1] == pytest.approx(420 * 3.25 / 6, abs=0.2)
+  told = ''.join(drawn.itertext())
+  assert 'made_up' in told and 'equal client-rounds' in told and 'overlapping less disjoint' in told
+
+
 def test_a_picture_of_models_has_a_mark_and_an_interval_for_each(tmp_path):
   header = 'contender,model,accuracy [%],difference [points],low [points],high [points]'
   lines = (

@@ -1,6 +1,7 @@
 """How far planted groups are found again as what clients send is made private or small."""
 
 import dataclasses
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 # Labels of an axis that stand nearer to each other than this share of it are turned.
 _ROOM = 0.075
+# Inches: the least width, and what a letter of the title, a letter of the legend and a mark of the legend take.
+_WIDTH, _TITLE, _LEGEND, _MARK = 7.0, 0.105, 0.08, 0.7
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -69,7 +72,8 @@ def _panels(
   colours = dict(zip(names, base.colours(len(names)), strict=True))
   columns = min(len(panels), 2)
   rows = -(-len(panels) // columns)
-  figure = base.new_figure(max(4.7 * columns, 5.4), 3.2 * rows + 0.6)
+  width = max(4.7 * columns, _WIDTH)
+  figure = base.new_figure(width, 3.2 * rows + 0.6)
   grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
   for axes in grid.flat[len(panels) :]:
     axes.set_visible(False)
@@ -98,7 +102,10 @@ def _panels(
     axes.set_xlabel(quantity)
   for axes in grid[:, 0]:
     axes.set_ylabel('ARI (Omega where overlapping)')
+  title = textwrap.fill(title, int(width / _TITLE))
   figure.suptitle(title, x=0.01, ha='left', fontsize=11, fontweight='bold')
   handles = {h.get_label(): h for axes in grid.flat for h in axes.get_lines() if h.get_gid() != 'half'}
-  figure.legend(handles.values(), handles.keys(), loc='outside lower center', ncols=min(len(handles), 4))
+  longest = max((len(str(name)) for name in handles), default=1)
+  beside = max(1, min(len(handles), int(width / (_MARK + _LEGEND * longest))))
+  figure.legend(handles.values(), handles.keys(), loc='outside lower center', ncols=beside)
   return figure

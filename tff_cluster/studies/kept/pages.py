@@ -2,7 +2,7 @@
 
 A template is NAME.md.jinja; what several share, they import from NAME.jinja. What it can use is in `Page`: `number` and `numbers` read kept tables, `grid`, `matrix`, `beside` and `scorecard` make tables
 of them, `best` has those with the highest accuracy in a league, `made` says how something was run, `coverage` what of a paper was, `trainings` how many different ones that are, `published` marks a
-printed number with its source, `picture` shows one and `models_picture` draws one. Below the opening of each page stands how many of its kept results are stale, and at its end each of
+printed number with its source, `picture` shows one, `models_picture` and `overlap_picture` draw one. Below the opening of each page stands how many of its kept results are stale, and at its end each of
 them with seeds, engine, commit, machine and origin.
 """
 
@@ -20,7 +20,7 @@ from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.contenders import BUDGETS
 from tff_cluster.studies.kept import coverage as coverage_lib
 from tff_cluster.studies.kept import coverage_picture as picture_lib
-from tff_cluster.studies.kept import models_picture as models_lib
+from tff_cluster.studies.kept import intervals_picture as intervals_lib
 from tff_cluster.studies.kept.results import FILE, RUNS, TABLE, Kept
 
 ENDING = '.md.jinja'
@@ -285,8 +285,53 @@ class Page:
     if not found:
       raise InputError(f'{name} has no models {" or ".join(models)}')
     file = f'models_{name}.svg'
-    self.pictures[file] = models_lib.draw(sorted(found, key=lambda line: models.index(line['model'])))
+    lines = [
+      dict(line) | {'model': f'{line["model"]} models'}
+      for model in models
+      for line in found
+      if line['model'] == model
+    ]
+    axis = 'points of mean client accuracy over FedAvg without clusters'
+    self.pictures[file] = intervals_lib.draw(lines, 'contender', 'model', axis)
     return f'![Clients beside FedAvg without clusters, with {" and with ".join(models)} models]({file})'
+
+  def overlap(self, *names: str) -> str:
+    """Returns how overlapping clusters fare beside disjoint ones in several comparisons, a line a comparison and budget."""
+    header = (
+      'comparison',
+      'budget',
+      'overlap over disjoint, points',
+      'p',
+      'verdict',
+      'worst tenth, points',
+      'worse off',
+    )
+    lines = [
+      [
+        line['comparison'], line['budget'], _interval(line), _cell(line['p'], ''), line['verdict'],
+        _cell(line['worst tenth'], 'points', 1), _cell(line['harmed'], '%', 1),
+      ]
+      for line in self._overlap(names)
+    ]  # fmt: skip
+    return markdown(header, lines)
+
+  def overlap_sides(self, *names: str) -> str:
+    """Returns which clusterings `overlap` compares, as validation rows chose them."""
+    shown = ('comparison', 'budget', 'overlapping', 'disjoint')
+    return markdown(shown, ([line[column] for column in shown] for line in self._overlap(names)))
+
+  def overlap_picture(self, *names: str) -> str:
+    """Returns a picture of `overlap`."""
+    axis = 'points of mean client accuracy, overlapping less disjoint clusters'
+    self.pictures['overlap.svg'] = intervals_lib.draw(self._overlap(names), 'comparison', 'budget', axis)
+    return '![Overlapping less disjoint clusters, with 95% intervals](overlap.svg)'
+
+  def _overlap(self, names: Sequence[str]) -> list[dict[str, str]]:
+    return [
+      dict(line) | {'comparison': name.removeprefix('compare_'), 'budget': BUDGETS[line['budget']]}
+      for name in names
+      for line in self.results(name).lines('overlap')
+    ]
 
 
 def render(kept: Mapping[str, Kept], folder: Path) -> dict[str, str]:

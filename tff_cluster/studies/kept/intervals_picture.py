@@ -1,4 +1,4 @@
-"""A picture of what the models of a kept run are worth to its clients: differences to FedAvg with their intervals, as plain SVG."""
+"""A picture of differences with their intervals, in groups, as plain SVG."""
 
 import html
 import math
@@ -6,19 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 _LINE, _LABEL, _PLOT, _RIGHT = 22, 230, 420, 20
 _COLOURS = ('#0072b2', '#e69f00', '#009e73', '#cc79a7')
-_AXIS = 'points of mean client accuracy over FedAvg without clusters'
 # Marks of an axis are 1, 2 or 5 times a power of ten apart, and at most so many.
 _MOST_MARKS = 7
 
 
-def draw(lines: Sequence[Mapping[str, str]]) -> str:
-  """Returns a picture with a group of marks for each contender.
+def draw(lines: Sequence[Mapping[str, str]], group: str, kind: str, axis: str) -> str:
+  """Returns a picture with a group of marks for each text of one column, and a colour for each of another one.
 
   Args:
-    lines: Of models.csv: contender, model, and difference, low and high in points; one colour a model.
+    lines: The columns difference, low and high, in points, and these two; low and high may be empty.
+    group, kind: Names of the columns.
+    axis: What the differences are.
   """
-  contenders, models = ([*dict.fromkeys(line[key] for line in lines)] for key in ('contender', 'model'))
-  colours = dict(zip(models, _COLOURS, strict=False))
+  groups, kinds = ([*dict.fromkeys(line[key] for line in lines)] for key in (group, kind))
+  colours = dict(zip(kinds, _COLOURS, strict=False))
   values = [float(line[key]) for line in lines for key in ('difference', 'low', 'high') if line[key]]
   step = _step(max(*values, 0.0) - min(*values, 0.0))
   first, last = math.floor(min(*values, 0.0) / step), math.ceil(max(*values, 0.0) / step)
@@ -26,7 +27,7 @@ def draw(lines: Sequence[Mapping[str, str]]) -> str:
   def x(value: float) -> float:
     return round(_LABEL + _PLOT * (value / step - first) / (last - first), 1)
 
-  bottom = _LINE * (len(lines) + len(contenders)) + 10
+  bottom = _LINE * (len(lines) + len(groups)) + 10
   width, height = _LABEL + _PLOT + _RIGHT, bottom + 70
   parts = [
     f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
@@ -36,19 +37,19 @@ def draw(lines: Sequence[Mapping[str, str]]) -> str:
     stroke = '#000000' if mark == 0 else '#d9d9d9'
     parts.append(f'<path d="M{x(mark * step)} 6V{bottom}" stroke="{stroke}"/>')
     parts.append(_text(x(mark * step), bottom + 16, f'{mark * step:g}'.replace('-', '−'), 'middle'))
-  parts.append(_text(_LABEL + _PLOT / 2, bottom + 36, _AXIS, 'middle'))
+  parts.append(_text(_LABEL + _PLOT / 2, bottom + 36, axis, 'middle'))
   y = 10
-  for contender in contenders:
-    own = [line for line in lines if line['contender'] == contender]
-    parts.append(_text(_LABEL - 12, y + _LINE * len(own) / 2 + 4, contender, 'end'))
+  for name in groups:
+    own = [line for line in lines if line[group] == name]
+    parts.append(_text(_LABEL - 12, y + _LINE * len(own) / 2 + 4, name, 'end'))
     for line in own:
       ends = [x(float(line[key])) for key in ('low', 'high') if line[key]]
-      parts += _mark(x(float(line['difference'])), ends, y + _LINE / 2, colours[line['model']])
+      parts += _mark(x(float(line['difference'])), ends, y + _LINE / 2, colours[line[kind]])
       y += _LINE
     y += _LINE
-  for i, (model, colour) in enumerate(colours.items()):
+  for i, (name, colour) in enumerate(colours.items()):
     parts.append(f'<circle cx="{_LABEL + 150 * i}" cy="{bottom + 54}" r="5" fill="{colour}"/>')
-    parts.append(_text(_LABEL + 150 * i + 12, bottom + 58, f'{model} models', 'start'))
+    parts.append(_text(_LABEL + 150 * i + 12, bottom + 58, name, 'start'))
   return '\n'.join([*parts, '</svg>', ''])
 
 
