@@ -117,8 +117,8 @@ class Page:
         models = [line['models of clients']] if counted else []
         told = lines.setdefault(line['contender'], [line['contender'], *models])
         if line['budget'] == budget:
-          told += [_cell(line['accuracy'], '%'), _interval(line)]
-          told += [_cell(line[column], '%') for column in ('worst tenth', 'harmed')]
+          told += [_cell(line['accuracy'], '%', 1), _interval(line)]
+          told += [_cell(line[column], '%', 1) for column in ('worst tenth', 'harmed')]
           told += [line['verdict'] or '–'] if judged else []
       for told in lines.values():
         told += ['–'] * (len(header) - len(told))
@@ -156,7 +156,7 @@ class Page:
       above = sum(float(line['low']) > 0.0 for line in judged)
       below = sum(float(line['high']) < 0.0 for line in judged)
       counts = [f'{count} of {len(judged)}' if judged else '–' for count in (above, below)]
-      lines.append([setting, _cell(fedavg['accuracy'], '%'), *told, *['–'] * (most - len(told)), *counts])
+      lines.append([setting, _cell(fedavg['accuracy'], '%', 1), *told, *['–'] * (most - len(told)), *counts])
     return markdown(header, lines)
 
   def scorecard(self, name: str, claims: bool = False, **where: str) -> str:
