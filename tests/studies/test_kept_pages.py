@@ -282,7 +282,7 @@ def test_the_best_of_a_league_know_no_groups_and_are_counted_by_their_intervals(
     line for line in shown.splitlines() if line.startswith('| iid') or line.startswith('| rotated')
   ] == [
     '| iid | 90.0% | fedem: +2.5 [−1.0, +6.0] | kmeans: +1.0 [+0.5, +1.5] | 1 of 3 | 1 of 3 |',
-    '| rotated | 70.25% | kmeans: +1.0 | – | – | – |',
+    '| rotated | 70.2% | kmeans: +1.0 | – | – | – |',
   ]
 
 
@@ -296,7 +296,7 @@ def test_gains_have_worst_tenths_and_alarms_are_those_of_their_setting(tmp_path)
     "# Title\n\n{{ gains('made_up', 'equal_rounds', setting='a') }}\n\n{{ alarms('made_up', setting='a') }}\n"
   )
   shown = rendered(tmp_path, template, kept(tmp_path / 'kept', {'gains': gains, 'alarms': alarms}))
-  assert '| kmeans | 90.0% | +1.0 [+0.5, +1.5] | 61.25% | 10.0% | helps |' in shown
+  assert '| kmeans | 90.0% | +1.0 [+0.5, +1.5] | 61.2% | 10.0% | helps |' in shown
   assert '* **Mind:** Groups are wrong.' in shown and 'Too few' not in shown
   # What was kept before there were alarms has none.
   assert 'Mind' not in rendered(tmp_path, template, kept(tmp_path / 'other', {'gains': gains}))
