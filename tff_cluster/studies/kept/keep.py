@@ -25,36 +25,12 @@ from tff_cluster.scorecard.published import PAPER
 from tff_cluster.scorecard.rows import COLUMNS, Ours, Row, Run, gather
 from tff_cluster.scorecard.summary import over_clients
 from tff_cluster.storage import files, tables
-from tff_cluster.studies.kept import asked
+from tff_cluster.studies.kept import asked, compared
 from tff_cluster.studies.kept.results import Provenance
+from tff_cluster.studies.kept.rounding import percent, rounded
 from tff_cluster.studies.reproduction import runs as runs_lib
 
 ORIGIN = 'written from the runs’ own files'
-# Columns of comparison.csv and league.csv that are shares from 0 to 1, and those that are bytes.
-_SHARES = ('accuracy', 'validation', 'worst_decile', 'at_target', 'harmed_', 'global_', 'clients_')
-_GAINS = (
-  'setting', 'contender', 'kind', 'budget', 'accuracy [%]', 'worst tenth [%]', 'difference [points]', 'low [points]',
-  'high [points]', 'harmed [%]', 'verdict', 'models of clients',
-)  # fmt: skip
-_PAIRS = (
-  'setting', 'budget', 'overlapping', 'other', 'difference [points]', 'low [points]', 'high [points]', 'verdict',
-)  # fmt: skip
-_OVERLAP = (
-  'setting', 'budget', 'overlapping', 'disjoint', 'difference [points]', 'low [points]', 'high [points]', 'worst tenth [points]',
-  'harmed [%]', 'p', 'verdict',
-)  # fmt: skip
-_NEW = (
-  'setting', 'contender', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'regret [points]'
-)  # fmt: skip
-_TRAINED_ON = (
-  'setting', 'contender', 'rule', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]',
-  'to fine-tuned FedAvg [points]', 'low to it [points]', 'high to it [points]',
-)  # fmt: skip
-_ALARMS = ('setting', 'alarm')
-_MALICIOUS = (
-  'setting', 'contender', 'honest [%]', 'difference [points]', 'low [points]', 'high [points]', 'malicious [%]',
-  'honest beside malicious [%]', 'isolated [seeds]', 'dropped [updates]',
-)  # fmt: skip
 _STANDINGS = (
   'budget', 'method', 'kind', 'mean rank', 'low', 'high', 'above FedAvg [settings]', 'below FedAvg [settings]', 'unclear [settings]',
   'Omega', 'client-rounds [x FedAvg]', 'bytes [x FedAvg]', 'collapsed [runs]', 'alternating [runs]',
@@ -152,21 +128,24 @@ def _of_league(folder: Path) -> Made:
       )
   standings = [
     (
-      budget, each['name'], each['kind'], *(_rounded(each[key]) for key in ('rank', 'low', 'high')), each['above'], each['below'],
-      each['unclear'], _rounded(each['omega']), round(each['client_rounds'], 2), round(each['bytes'], 2), each['collapsed'], each['alternating'],
+      budget, each['name'], each['kind'], *(rounded(each[key]) for key in ('rank', 'low', 'high')), each['above'], each['below'],
+      each['unclear'], rounded(each['omega']), round(each['client_rounds'], 2), round(each['bytes'], 2), each['collapsed'], each['alternating'],
     )
     for budget, found_at in found['standings'].items()
     for each in found_at
   ]  # fmt: skip
-  texts = _comparison_tables(inside)
-  texts |= {'league': _with_units(folder / 'league.csv'), 'standings': csv_text(_STANDINGS, standings)}
+  texts = compared.tables_of(inside)
+  texts |= {
+    'league': compared.with_units(folder / 'league.csv'),
+    'standings': csv_text(_STANDINGS, standings),
+  }
   title = f'All methods on {", ".join(inside)}'
   return Made(_of_compared(title, found['command'], folder), texts)
 
 
 def _of_comparison(folder: Path) -> Made:
   found = files.load_json(folder / 'comparison.json')
-  texts = _comparison_tables({'': folder}) | {'comparison': _with_units(folder / 'comparison.csv')}
+  texts = compared.tables_of({'': folder}) | {'comparison': compared.with_units(folder / 'comparison.csv')}
   return Made(_of_compared('Clusterings beside each other', found['command'], folder), texts)
 
 
@@ -181,8 +160,8 @@ def _of_compared(title: str, command: str, folder: Path) -> Provenance:
 def _of_run(folder: Path) -> Made:
   results = results_lib.read(folder / 'results.json')
   lines = [
-    (line.label, line.kind, _percent(line.mean_client_accuracy), _percent(line.difference))
-    + (tuple(map(_percent, line.interval)) if line.interval else (None, None))
+    (line.label, line.kind, percent(line.mean_client_accuracy), percent(line.difference))
+    + (tuple(map(percent, line.interval)) if line.interval else (None, None))
     + (line.num_clusters, _memberships(results, line.label), line.ari, line.omega, line.client_rounds)
     for line in results.summary
   ]
@@ -251,11 +230,11 @@ def _model_lines(results: Results) -> Iterator[tuple[Any, ...]]:
     yield (
       contender,
       model,
-      _percent(float(accuracy.mean())),
-      *map(_percent, told),
-      _percent(worst_decile(accuracy)),
+      percent(float(accuracy.mean())),
+      *map(percent, told),
+      percent(worst_decile(accuracy)),
       *(int(each.sum()) for each in (accuracy > fedavg, accuracy < fedavg)),
-      _percent(None if evaluation.global_test is None else evaluation.global_test.accuracy),
+      percent(None if evaluation.global_test is None else evaluation.global_test.accuracy),
     )
 
 
@@ -298,7 +277,7 @@ def _expert_table(rows: Mapping[str, Ours]) -> dict[str, str]:
   told = {name: ours for name, ours in rows.items() if ours.expert_accuracies}
   header = ['row', 'seeds', FEDAVG, *next((ours.expert_accuracies for ours in told.values()), ())]
   lines = [
-    (name, len(ours.seeds), *(_rounded(float(np.mean(found))) for found in (ours.baseline_global, *ours.expert_accuracies.values())))
+    (name, len(ours.seeds), *(rounded(float(np.mean(found))) for found in (ours.baseline_global, *ours.expert_accuracies.values())))
     for name, ours in told.items()
   ]  # fmt: skip
   units = [name if place < 2 else f'{name} [%]' for place, name in enumerate(header)]
@@ -322,9 +301,9 @@ def _run_lines(
         spent = next((each.client_rounds for each in named), None)
         told = (clustering.num_clusters, clustering.threshold, aris[0] if aris else None, spent)
       numbers = (
-        *(_rounded(columns[name]) for name in COLUMNS),
-        _rounded(ours.baseline_columns['accuracy_end'][0]),
-        _rounded(first),
+        *(rounded(columns[name]) for name in COLUMNS),
+        rounded(ours.baseline_columns['accuracy_end'][0]),
+        rounded(first),
       )
       yield row.name, seed, (row.name, seed, results.digest, *told, *numbers, minutes)
 
@@ -379,75 +358,3 @@ def _without_folders(config: results_lib.ExperimentConfig) -> dict[str, Any]:
   if config.data.data_file is not None:
     data['data_file'] = os.path.basename(config.data.data_file)
   return plain | {'data': data}
-
-
-def _comparison_tables(folders: Mapping[str, Path]) -> dict[str, str]:
-  """Returns the tables of comparisons by the name of their setting, as CSV text: gains, pairs, overlap, new_clients, trained_on, alarms, malicious."""
-  gains, pairs, overlap, new, trained, alarms, malicious = [], [], [], [], [], [], []
-  for setting, folder in folders.items():
-    found = files.load_json(folder / 'comparison.json')
-    alarms += [(setting, alarm) for alarm in found['alarms']]
-    for each in found['contenders']:
-      for budget, summary in each['budgets'].items():
-        over = summary['over_fedavg']
-        told = _interval(over['interval'] if over else None)
-        harmed = _percent(over['harmed'] if over else None)
-        accuracy, worst = _percent(summary['accuracy']['mean']), _percent(summary['worst_decile'])
-        models = round(float(np.mean(each['client_models'])), 1)
-        about = setting, each['name'], each['kind'], budget
-        gains.append((*about, accuracy, worst, *told, harmed, summary['verdict'], models))
-    for pair in found['pairs']:
-      told = _interval(pair['difference']['interval'])
-      pairs.append((setting, pair['budget'], pair['overlapping'], pair['other'], *told, pair['verdict']))
-    for budget, chosen in found['overlap'].items():
-      if chosen is not None:
-        told, harmed = _interval(chosen['difference']['interval']), _percent(chosen['difference']['harmed'])
-        names, p_value = (chosen['overlapping'], chosen['disjoint']), chosen['difference']['seeds']['p_value']
-        worst = _percent(chosen['worst_decile'])
-        overlap.append((setting, budget, *names, *told, worst, harmed, _rounded(p_value), chosen['verdict']))
-    for each in found['new_clients'] or ():
-      told = _interval(each['over_fedavg']['interval'])
-      accuracy, regret = _percent(each['accuracy']['mean']), _percent(each['regret']['mean'])
-      new.append((setting, each['clustering'], accuracy, *told, regret))
-    for each in found['trained_on']:
-      over = [each[f'over_{kind}'] for kind in ('fedavg', 'fine_tuning')]
-      both = [value for gain in over for value in _interval(gain['interval'] if gain else None)]
-      trained.append((setting, each['contender'], each['rule'], _percent(each['accuracy']['mean']), *both))
-    for each in found['malicious'] or ():
-      told = _interval(each['over_fedavg']['interval'] if each['over_fedavg'] else None)
-      beside = each['honest_beside_malicious']
-      apart = (_percent(float(np.mean(beside))), beside.count(0.0)) if beside else (None, None)
-      accuracies = _percent(each['honest']['mean']), *told, _percent(each['malicious'])
-      malicious.append((setting, each['contender'], *accuracies, *apart, sum(each['dropped_updates'])))
-  made = {
-    'gains': (_GAINS, gains),
-    'pairs': (_PAIRS, pairs),
-    'overlap': (_OVERLAP, overlap),
-    'new_clients': (_NEW, new),
-    'trained_on': (_TRAINED_ON, trained),
-    'alarms': (_ALARMS, alarms),
-    'malicious': (_MALICIOUS, malicious),
-  }
-  return {name: csv_text(header, lines) for name, (header, lines) in made.items() if lines}
-
-
-def _with_units(path: Path) -> str:
-  """Returns comparison.csv or league.csv with units in its header."""
-  header, lines = tables.read(path)
-  units = [
-    f'{name} [share]' if name.startswith(_SHARES) else f'{name} [bytes]' if name.startswith('bytes') else name
-    for name in header
-  ]
-  return csv_text(units, (list(line.values()) for line in lines))
-
-
-def _interval(found: Mapping[str, float | None] | None) -> tuple[float | None, ...]:
-  return tuple(_percent(found[name] if found else None) for name in ('mean', 'low', 'high'))
-
-
-def _percent(share: float | None) -> float | None:
-  return None if share is None else _rounded(100.0 * share)
-
-
-def _rounded(value: float | None) -> float | None:
-  return None if value is None else float(np.round(value, 4))

@@ -1,7 +1,7 @@
 """Pages of results, rendered from Markdown templates in which every number is an expression over kept results.
 
 A template is NAME.md.jinja; what several share, they import from NAME.jinja. What it can use is in `Page`: `number` and `numbers` read kept tables, `grid`, `matrix`, `beside` and `scorecard` make tables
-of them, `best` has those with the highest accuracy in a league, `made` says how something was run, `coverage` what of a paper was, `trainings` how many different ones that are, `published` marks a
+of them, `gains` and `overlap` of comparisons, `best` has those with the highest accuracy in a league, `made` says how something was run, `coverage` what of a paper was, `trainings` how many different ones that are, `published` marks a
 printed number with its source, `picture` shows one, `models_picture` and `overlap_picture` draw one. Below the opening of each page stands how many of its kept results are stale, and at its end each of
 them with seeds, engine, commit, machine and origin.
 """
@@ -21,13 +21,12 @@ from tff_cluster.scorecard.contenders import BUDGETS
 from tff_cluster.studies.kept import coverage as coverage_lib
 from tff_cluster.studies.kept import coverage_picture as picture_lib
 from tff_cluster.studies.kept import intervals_picture as intervals_lib
+from tff_cluster.studies.kept import markdown_tables as markdown
 from tff_cluster.studies.kept.results import FILE, RUNS, TABLE, Kept
 
 ENDING = '.md.jinja'
 _BY = '<!-- Written by `make docs` from templates/{}.md.jinja and data/; change those. -->'
-_SIGNED = {'points'}
 _MOST_DIGESTS = 10
-_NUMBER = re.compile(r'[+-]?[0-9]+(\.[0-9]+)?')
 # What a note of a scorecard begins with where a run has another clustering than the row (scorecard/rows.py).
 _DEPARTURE = re.compile(r'[^;]*, the paper has [^;]*')
 
@@ -74,9 +73,11 @@ class Page:
     shown = columns or tuple(units)
     header = [f'{c}, {units[c]}' if units.get(c, '%') not in ('', '%') else c for c in shown]
     chosen = kept.lines(of, **where)
-    places = {c: max(map(_decimals, (line[c] for line in chosen)), default=0) for c in shown}
-    lines = [[BUDGETS.get(line[c]) or _cell(line[c], units[c], places[c]) for c in shown] for line in chosen]
-    return markdown(header, lines)
+    places = {c: max(map(markdown.decimals, (line[c] for line in chosen)), default=0) for c in shown}
+    lines = [
+      [BUDGETS.get(line[c]) or markdown.cell(line[c], units[c], places[c]) for c in shown] for line in chosen
+    ]
+    return markdown.table(header, lines)
 
   def matrix(self, name: str, column: str, rows: str, columns: str, of: str = TABLE, **where: str) -> str:
     """Returns a column of a kept table as a Markdown table: a line for each text of the column `rows`, a cell for each of `columns`.
@@ -85,9 +86,9 @@ class Page:
       InputError: where two lines of the table belong into one cell.
     """
     chosen, unit = self.results(name).lines(of, **where), self.results(name).table(of).units[column]
-    places = max((_decimals(line[column]) for line in chosen), default=0)
-    cells = [(line[rows], line[columns], _cell(line[column], unit, places)) for line in chosen]
-    return _pivot(f'{name}/{of}.csv', rows, cells)
+    places = max((markdown.decimals(line[column]) for line in chosen), default=0)
+    cells = [(line[rows], line[columns], markdown.cell(line[column], unit, places)) for line in chosen]
+    return markdown.pivot(f'{name}/{of}.csv', rows, cells)
 
   def beside(self, names: Mapping[str, str], column: str, rows: str, of: str = TABLE, **where: str) -> str:
     """Returns a column of several kept results beside each other, as `matrix` does; names: what heads each, and its name."""
@@ -95,8 +96,8 @@ class Page:
     for head, name in names.items():
       unit = self.results(name).table(of).units[column]
       lines = self.results(name).lines(of, **where)
-      cells += [(line[rows], head, _cell(line[column], unit)) for line in lines]
-    return _pivot(f'{of}.csv', rows, cells)
+      cells += [(line[rows], head, markdown.cell(line[column], unit)) for line in lines]
+    return markdown.pivot(f'{of}.csv', rows, cells)
 
   def gains(self, name: str, *budgets: str, setting: str = '') -> str:
     """Returns the accuracies of a comparison beside FedAvg: difference, 95% interval, worst tenth, clients harmed, and what else is
@@ -117,12 +118,12 @@ class Page:
         models = [line['models of clients']] if counted else []
         told = lines.setdefault(line['contender'], [line['contender'], *models])
         if line['budget'] == budget:
-          told += [_cell(line['accuracy'], '%', 1), _interval(line)]
-          told += [_cell(line[column], '%', 1) for column in ('worst tenth', 'harmed')]
+          told += [markdown.cell(line['accuracy'], '%', 1), markdown.interval(line)]
+          told += [markdown.cell(line[column], '%', 1) for column in ('worst tenth', 'harmed')]
           told += [line['verdict'] or '–'] if judged else []
       for told in lines.values():
         told += ['–'] * (len(header) - len(told))
-    return markdown(header, list(lines.values()))
+    return markdown.table(header, list(lines.values()))
 
   def alarms(self, name: str, setting: str = '') -> str:
     """Returns what must not be overlooked in a comparison, as a list; empty where there is nothing."""
@@ -151,13 +152,15 @@ class Page:
       (fedavg,) = (line for line in found if line['kind'] == 'fedavg')
       others = [line for line in found if line['kind'] not in ('fedavg', 'oracle')]
       others.sort(key=lambda line: -float(line['difference']))
-      told = [f'{line["contender"]}: {_interval(line)}' for line in others[:most]]
+      told = [f'{line["contender"]}: {markdown.interval(line)}' for line in others[:most]]
       judged = [line for line in others if line['low']]
       above = sum(float(line['low']) > 0.0 for line in judged)
       below = sum(float(line['high']) < 0.0 for line in judged)
       counts = [f'{count} of {len(judged)}' if judged else '–' for count in (above, below)]
-      lines.append([setting, _cell(fedavg['accuracy'], '%', 1), *told, *['–'] * (most - len(told)), *counts])
-    return markdown(header, lines)
+      lines.append(
+        [setting, markdown.cell(fedavg['accuracy'], '%', 1), *told, *['–'] * (most - len(told)), *counts]
+      )
+    return markdown.table(header, lines)
 
   def scorecard(self, name: str, claims: bool = False, **where: str) -> str:
     """Returns the numbers of a scorecard, or its claims, with verdicts as coverage.shown_verdict has them.
@@ -172,13 +175,13 @@ class Page:
     lines = []
     for line in found:
       unit = '%' if line.get('unit', '').startswith('percent') else ''
-      told = [line['column'], *(_cell(line[c], unit) for c in ('published', 'ours'))]
+      told = [line['column'], *(markdown.cell(line[c], unit) for c in ('published', 'ours'))]
       if not claims:
         departure = _DEPARTURE.match(line.get('note', ''))
         row = f'{line["row"]} ({departure[0]})' if departure else line['row']
         window = _window(line)
-        judged = [f'{_cell(line["judged"], unit)}, {window}' if window else '–'] if on_windows else []
-        told = [row, *told, *judged, _cell(line['difference'], 'points')]
+        judged = [f'{markdown.cell(line["judged"], unit)}, {window}' if window else '–'] if on_windows else []
+        told = [row, *told, *judged, markdown.cell(line['difference'], 'points')]
       lines.append([*told, coverage_lib.shown_verdict(kept, line) or '–'])
     numbers = (
       'row',
@@ -189,7 +192,7 @@ class Page:
       'difference',
       'verdict',
     )
-    return markdown(('claim', 'published', 'ours', 'verdict') if claims else numbers, lines)
+    return markdown.table(('claim', 'published', 'ours', 'verdict') if claims else numbers, lines)
 
   def verdicts(self, published: str, *names: str) -> str:
     """Counts the verdicts of a table or figure in these kept results."""
@@ -246,7 +249,7 @@ class Page:
       'stale',
       'missing',
     )
-    return markdown(header, lines)
+    return markdown.table(header, lines)
 
   def studies(self) -> str:
     """Returns the kept results that are of no paper's table: what, size, seeds, machine, date and whether they are stale."""
@@ -259,7 +262,7 @@ class Page:
       for each in self.kept.values()
       if not each.provenance.published
     ]  # fmt: skip
-    return markdown(('study', 'scaled down', 'seeds', 'machine', 'date', 'stale'), lines)
+    return markdown.table(('study', 'scaled down', 'seeds', 'machine', 'date', 'stale'), lines)
 
   def covered(self, paper: str = '') -> list[coverage_lib.Covered]:
     """Returns what of all papers, or of the one whose tables begin like this, was run."""
@@ -308,17 +311,17 @@ class Page:
     )
     lines = [
       [
-        line['comparison'], line['budget'], _interval(line), _cell(line['p'], ''), line['verdict'],
-        _cell(line['worst tenth'], 'points', 1), _cell(line['harmed'], '%', 1),
+        line['comparison'], line['budget'], markdown.interval(line), markdown.cell(line['p'], ''), line['verdict'],
+        markdown.cell(line['worst tenth'], 'points', 1), markdown.cell(line['harmed'], '%', 1),
       ]
       for line in self._overlap(names)
     ]  # fmt: skip
-    return markdown(header, lines)
+    return markdown.table(header, lines)
 
   def overlap_sides(self, *names: str) -> str:
     """Returns which clusterings `overlap` compares, as validation rows chose them."""
     shown = ('comparison', 'budget', 'overlapping', 'disjoint')
-    return markdown(shown, ([line[column] for column in shown] for line in self._overlap(names)))
+    return markdown.table(shown, ([line[column] for column in shown] for line in self._overlap(names)))
 
   def overlap_picture(self, *names: str) -> str:
     """Returns a picture of `overlap`."""
@@ -372,25 +375,6 @@ def opening(page: str) -> str:
   return re.split(r'^(?:##|>) ', page.partition('\n# ')[2].partition('\n')[2], maxsplit=1, flags=re.M)[0]
 
 
-def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-  """Returns a Markdown table."""
-  rows = [header, ['---'] * len(header), *lines]
-  return '\n'.join(f'| {" | ".join(cell.replace("|", "/") for cell in row)} |' for row in rows)
-
-
-def _pivot(place: str, first: str, cells: Sequence[tuple[str, str, str]]) -> str:
-  """Returns a Markdown table of cells: row, column and text of each; raises InputError where two are in one place."""
-  header = list(dict.fromkeys(column for _, column, _ in cells))
-  lines: dict[str, dict[str, str]] = {}
-  for row, column, text in cells:
-    told = lines.setdefault(row, {})
-    if column in told:
-      raise InputError(f'{place}: several lines of {row!r} and {column!r}')
-    told[column] = text
-  rows = [[row, *(told.get(column, '–') for column in header)] for row, told in lines.items()]
-  return markdown([first, *header], rows)
-
-
 def stale_words(kept: Sequence[Kept]) -> str:
   """Says how many of some kept results are stale."""
   stale = sum(each.stale for each in kept)
@@ -411,7 +395,7 @@ def _whole(name: str, text: str, kept: Sequence[Kept]) -> str:
   start = f'{start.rstrip()}\n\n> {stale_words(kept)}\n'
   header = ('kept result', 'seeds', 'engine', 'commit', 'machine', 'date', 'origin')
   lines = [_kept(each) for each in kept]
-  end = f'\n## Kept results of this page\n\n{markdown(header, lines)}\n' if kept else ''
+  end = f'\n## Kept results of this page\n\n{markdown.table(header, lines)}\n' if kept else ''
   return f'{start}{heading}{rest}{end}'
 
 
@@ -439,43 +423,9 @@ def _covered(each: coverage_lib.Covered) -> list[str]:
   return [title, scale, rows, each.seeds_words, verdicts, where, commits or '–', stale, left]
 
 
-def _cell(text: str, unit: str, places: int | None = None) -> str:
-  """Returns a cell as pages show it: with at most two decimals, its unit behind it, and a dash for nothing.
-
-  Args:
-    text: What is kept.
-    unit: Of the column.
-    places: The most decimals of its column; default: its own.
-  """
-  try:
-    value = float(text)
-  except ValueError:
-    return text or '–'
-  decimals = _decimals(text) if places is None else places
-  if unit in _SIGNED:
-    return signed(value, min(decimals, 2) or 1)
-  if unit == '%':
-    return f'{value:.{1 if decimals > 2 else decimals or 1}f}%'
-  if 0 < abs(value) < 0.005 and decimals > 2:
-    return f'{value:.3f}'
-  # Scores, such as an adjusted Rand index, are between 0 and 1.
-  return f'{value:.{2 if abs(value) <= 1 else 1}f}' if decimals > 2 else text
-
-
-def _decimals(text: str) -> int:
-  return len(text.partition('.')[2]) if _NUMBER.fullmatch(text) else 0
-
-
 def _window(line: Mapping[str, str]) -> str:
   """Returns the rounds over which a number was judged; empty where the number itself was, as in files that do not tell."""
   return line.get('judged_on', '') if line.get('judged', '') != line['ours'] else ''
-
-
-def _interval(line: Mapping[str, str]) -> str:
-  if not line['difference']:
-    return '–'
-  inside = f' [{signed(float(line["low"]))}, {signed(float(line["high"]))}]' if line['low'] else ''
-  return f'{signed(float(line["difference"]))}{inside}'
 
 
 def _percent(value: float, decimals: int = 1) -> str:
