@@ -9,7 +9,7 @@ from tests.made_up import comparison_runs
 from tests.made_up.comparison_runs import FEDAVG, FINE_TUNED, constant
 from tff_cluster.scorecard import contenders, paired_statistics
 from tff_cluster.studies.comparison import answer, page
-from tff_cluster.studies.kept import keep
+from tff_cluster.studies.kept import compared
 
 LEVELS = {FEDAVG: 0.5, FINE_TUNED: 0.6, 'kmeans': 0.55, 'second': 0.65, 'planted': 0.7}
 TUNED = {'kmeans': 0.7, 'second': 0.55, 'planted': 0.8}
@@ -55,7 +55,7 @@ def test_page_and_kept_table_have_them(tmp_path):
   (kmeans, *_) = json.loads((tmp_path / 'comparison.json').read_text())['trained_on']
   assert (kmeans['contender'], kmeans['rule']) == ('kmeans', 'fine_tuned')
   np.testing.assert_allclose(kmeans['over_fine_tuning']['by_seed'], 0.1)
-  header, first, *_ = keep._comparison_tables({'': tmp_path})['trained_on'].splitlines()
+  header, first, *_ = compared.tables_of({'': tmp_path})['trained_on'].splitlines()
   told = dict(zip(header.split(','), first.split(','), strict=True))
   assert (told['contender'], told['accuracy [%]']) == ('kmeans', '70.0')
   assert (told['difference [points]'], told['to fine-tuned FedAvg [points]']) == ('20.0', '10.0')
