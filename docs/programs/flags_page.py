@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import pathlib
 import pkgutil
+import re
 from collections.abc import Iterator
 
 from absl import flags as absl_flags
@@ -14,6 +15,8 @@ from tff_cluster.cli import flags, help, program
 from tff_cluster.clustering import methods
 
 PAGE = pathlib.Path(__file__).parents[1] / 'reference/flags.md'
+# What absl appends to the help of a flag that takes a list.
+_REPEATED = re.compile(r';\s*repeat this option to specify a list of values')
 _INTRODUCTION = """# Programs and flags
 
 Each program answers `--help`, `--helpshort` (names only), `--helpfull` (absl's flags too) and `--version`. What is on or off is given as
@@ -77,9 +80,8 @@ def page() -> str:
   for heading in sorted({flag.heading for flag in users}, key=_place):
     lines.append(f'## Flags: {heading.replace("_", " ")}\n\n{_section_words(heading)}')
     for flag in sorted((flag for flag in users if flag.heading == heading), key=_order_of(users)):
-      lines.append(
-        f'### --{flag.name}\n\n`--{flag.shape}`, of {_listed(users[flag])}\n\n{_escaped(flag.help)}\n\n'
-      )
+      words = _escaped(_REPEATED.sub(' May be given several times.', flag.help))
+      lines.append(f'### --{flag.name}\n\n`--{flag.shape}`, of {_listed(users[flag])}\n\n{words}\n\n')
   return ''.join(lines).rstrip() + '\n'
 
 

@@ -87,8 +87,8 @@ def _meanings(kind: type) -> dict[str, str]:
   found: dict[str, str] = {}
   for each in reversed(kind.__mro__):
     _, _, listed = inspect.cleandoc(each.__doc__ or '').partition('Attributes:\n')
-    for name, words in re.findall(r'^  (\w+): (.*(?:\n    .*)*)', listed, re.M):
-      found[name] = ' '.join(words.split())
+    for names, words in re.findall(r'^  (\w+(?:, \w+)*): (.*(?:\n    .*)*)', listed, re.M):
+      found |= dict.fromkeys(names.split(', '), ' '.join(words.split()))
   return found
 
 

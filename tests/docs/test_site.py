@@ -66,6 +66,11 @@ def test_the_reference_is_what_the_program_would_write(program):
   assert program.PAGE.read_text() == program.page()
 
 
+def test_every_key_of_results_json_has_a_meaning():
+  keys = [line.rsplit(' | ', 2) for line in results_json_page.page().splitlines() if line.startswith('| `')]
+  assert len(keys) > 200 and [key for key, *_, meaning in keys if not meaning.strip(' |')] == []
+
+
 def test_the_pictures_of_the_front_page_are_what_the_programs_would_draw():
   assert phases_picture.PICTURE.read_text() == phases_picture.draw()
   assert (DOCS / 'pictures/answer.svg').read_text() == answer_picture.draw(answer_picture.rows())

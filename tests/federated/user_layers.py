@@ -76,7 +76,7 @@ LAYERS: dict[str, Taken] = {
   ),
   'Lambda': Taken(VECTOR, lambda k: [k.Dense(8), k.Lambda(lambda x: x * x)]),
   'a regularizer': Taken(VECTOR, lambda k: [k.Dense(8, kernel_regularizer='l2')], 'adds losses of its own', 'none'),
-  'a constraint': Taken(VECTOR, lambda k: [k.Dense(8, kernel_constraint='non_neg')], 'a constraint on', 'none'),
+  'a constraint': Taken(VECTOR, lambda k: [k.Dense(8, kernel_constraint='non_neg')], 'clients would not keep it', 'none'),
 }  # fmt: skip
 
 

@@ -116,7 +116,7 @@ class Federation(Protocol):
       number: The round; the visit orders are drawn for it.
       models: The models.
       users: int64[users] of each, positions of clients, ascending.
-      equal: Whether clients weigh the same in the mean; else each weighs as many as it has training rows.
+      equal: Whether clients weigh the same in the mean; else each weighs by its number of training rows.
       row_weights: For each model and each of its users float[rows]; a row's loss is multiplied with it. None: by 1.
     """
 

@@ -24,7 +24,7 @@ class Recovery(records.Record):
     omega: Omega index.
     onmi: Overlapping NMI.
     bcubed_precision, bcubed_recall, bcubed_f: Extended BCubed.
-    share_error: See there. A client of several clusters, or groups, that are known without shares has as much of each.
+    share_error: Half of what shares differ by, mean over clients, after the best matching. A client of several clusters, or groups, that are known without shares has as much of each.
   """
 
   ari: float | None

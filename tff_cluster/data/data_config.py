@@ -192,13 +192,13 @@ class DataConfig:
   )
   attack: str = option(
     'sign_flip',
-    'What malicious clients do: send the negative of their update, send it many times, train on labels that are turned '
+    'What malicious clients do: send the negative of their update, send it multiplied by attack_scale, train on labels that are turned '
     'round (classes - 1 - y), or send NaN.',
     choices=ATTACKS,
   )
   attack_scale: float | None = option(
     None,
-    'How often malicious clients send their update; default: 1 for sign_flip, 10 for scaled.',
+    'Factor by which malicious clients multiply their update; default: 1 for sign_flip, 10 for scaled.',
     above=0.0,
     applies=('attack', tuple(_ATTACK_SCALES)),
   )

@@ -74,7 +74,7 @@ class Personalized(records.Record):
   """A baseline without clusters in which every client has a model of its own.
 
   Attributes:
-    name: A key of sections.PERSONALIZED.
+    name: 'local', 'fine_tuning' or 'ditto'.
     model: What a client's model is, in words.
     round: The round whose models were measured; with fine-tuning, whose rounds come after FedAvg's last one, the one that was
       chosen.
@@ -222,10 +222,17 @@ class JoinedClients(records.Record):
 
 @dataclasses.dataclass(frozen=True)
 class Untrained(records.Record):
-  """A clustering of the same signatures that was not trained (k-means for K = 2 .. 10, ...); see Clustering in result_parts.py.
+  """A clustering of the same signatures that was not trained (k-means for K = 2 .. 10, ...).
 
   Attributes:
-    num_clusters, memberships, silhouette: None where it could not be made.
+    method: Its name, as in `--clustering`.
+    title: What pages call it.
+    told: Number of clusters that it was told; None where it was told none.
+    parameters: Its options.
+    num_clusters: How many it made; None where it could not be made.
+    memberships: Mean number of clusters of a client; None where it could not be made.
+    silhouette: Mean silhouette of the clients; None where it could not be made.
+    notes: What it says of itself, and why it could not be made.
   """
 
   method: str
@@ -259,7 +266,14 @@ class Spent(records.Record):
 
 @dataclasses.dataclass(frozen=True)
 class Timing(records.Record):
-  """What a phase of this name took; see Spent."""
+  """What a phase took, by name.
+
+  Attributes:
+    name: Of the phase.
+    seconds: Its wall time.
+    client_rounds_asked: Client-rounds that it stands on.
+    client_rounds_trained: Those of them that were not in the store.
+  """
 
   name: str
   seconds: float

@@ -29,7 +29,12 @@ from tff_cluster.storage.saved_rounds import Checkpoints
 
 @dataclasses.dataclass(frozen=True)
 class Rows(records.Record):
-  """How many rows clients have; the global test set is nobody's, and new clients have none."""
+  """How many rows clients have; the global test set is nobody's, and new clients have none.
+
+  Attributes:
+    train, validation, test: Of all clients together.
+    global_test: Of the global test set.
+  """
 
   train: int
   validation: int
@@ -73,7 +78,16 @@ class AccuracyOfNewClients(records.Record):
 
 @dataclasses.dataclass(frozen=True)
 class NewClients(records.Record):
-  """The clients that took no part; see Population."""
+  """The clients that took no part.
+
+  Attributes:
+    client_ids: [new].
+    digest: Names their rows.
+    label_counts: [new][classes], of training rows.
+    truths: Planted groups by name, [groups][new]: shares.
+    rows: How many.
+    fedavg: FedAvg without clusters on them.
+  """
 
   client_ids: list[str]
   digest: str
@@ -261,7 +275,13 @@ class Malicious(records.Record):
 
 @dataclasses.dataclass(frozen=True)
 class OverFolds(records.Record):
-  """Mean client accuracy over folds with Student's 95% interval, and means of macro precision and recall over all test rows of a fold."""
+  """What cross-validation found.
+
+  Attributes:
+    mean: Mean client accuracy, over folds.
+    low, high: Student's 95% interval of it.
+    precision, recall: Means over folds of the mean over classes, on all test rows of a fold.
+  """
 
   mean: float
   low: float
@@ -323,7 +343,7 @@ class SummaryLine(records.Record):
 
   Attributes:
     label: Of the contender.
-    kind: 'fedavg', a key of sections.PERSONALIZED, 'oracle', 'disjoint' or 'overlapping'.
+    kind: 'fedavg', 'local', 'fine_tuning', 'ditto', 'oracle', 'disjoint' or 'overlapping'.
     mean_client_accuracy: After Phase 2, each client with its own model on its own test rows.
     difference: Of that to FedAvg without clusters, client by client.
     interval: [low, high], 95%, of the difference; over clients, in a comparison over seeds and clients.

@@ -63,7 +63,7 @@ class Results(records.Record):
       and for each fold: together all that was trained; the last one is drawing the report, where that was done.
     rules: Rules of Phase 3 beside those of every run.
     artifacts: What the results stand on.
-    schema: SCHEMA.
+    schema: Number of this form of the file.
     digest: SHA-256 over everything but itself, `artifacts`, `environment`, `timing`, `summary`, `rules` and paths: equal between
       equal runs.
     summary: A line for each contender, in the order FedAvg without clusters, `personalized`, clusterings; the same that a run

@@ -105,7 +105,7 @@ def _refuse_beside_loss(keras_model: tf.keras.Model) -> None:
   constrained = [w.name for w in keras_model.trainable_weights if getattr(w, 'constraint', None) is not None]
   if constrained:
     raise InputError(
-      f'the Keras model has a constraint on {constrained[0]}, which clients would not keep; leave it out'
+      f'the Keras model has a constraint on {constrained[0]}; clients would not keep it, so leave it out'
     )
 
 

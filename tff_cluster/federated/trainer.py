@@ -126,7 +126,7 @@ class Trainer(measurer.Measurer):
       round_number: From 1; part of the seed of visit orders and dropout, and what the learning rate decays by.
       may_diverge: Whether the state stays as it is where no client's update is finite, which else is an error unless all of
         them send NaN on purpose.
-      equal: Whether all clients weigh the same; else each weighs as many as it has rows (McMahan et al. 2017).
+      equal: Whether all clients weigh the same; else each by its number of rows (McMahan et al. 2017).
       row_weights: float[rows] of each client of the cohort, which the losses of its rows are multiplied with; None: 1.
       pull: What clients are pulled to, in place of what the computations pull them to.
 
@@ -391,7 +391,7 @@ class Trainer(measurer.Measurer):
     Args:
       clients: Positions.
       round_number: Their visit orders are drawn for it.
-      equal: Whether all weigh the same; else each weighs as many as it has rows (McMahan et al. 2017).
+      equal: Whether all weigh the same; else each by its number of rows (McMahan et al. 2017).
       row_weights, anchor: See `round` and `local_updates`.
     """
     population, computations, jobs = self.population, self.computations, []

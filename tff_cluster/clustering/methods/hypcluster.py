@@ -9,7 +9,7 @@ from tff_cluster.clustering.methods.ifca import IFCA
 
 
 class HypCluster(IFCA):
-  """Each client trains the model that fits its training rows best, and weighs as many as it has rows."""
+  """Each client trains the model that fits its training rows best, and weighs by its number of rows in the mean."""
 
   name = 'hypcluster'
   title = 'HypCluster'

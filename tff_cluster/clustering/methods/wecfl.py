@@ -11,7 +11,7 @@ from tff_cluster.clustering.methods.fesem import FeSEM
 
 
 class WeCFL(FeSEM):
-  """Each client belongs to the model that is nearest to what it trained to, and weighs as many as it has rows."""
+  """Each client belongs to the model that is nearest to what it trained to, and weighs by its number of rows in the mean."""
 
   name = 'wecfl'
   title = 'WeCFL'

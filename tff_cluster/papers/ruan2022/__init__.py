@@ -48,7 +48,7 @@ _METHODS: Mapping[str, dict[str, Any]] = MappingProxyType(
 APART = 5.0
 # A share that is nearer is practically the same.
 _NEARER = 0.005
-_ABSTRACT = 'Ruan et al. 2022, abstract; the reading is ours'
+_ABSTRACT = 'Ruan and Joe-Wong 2022, abstract; the reading is ours'
 _SAID = 'said in words'
 
 
@@ -157,7 +157,7 @@ CLAIMS = (
 PUBLISHED: Mapping[str, Published] = MappingProxyType(
   {
     'fedsoft/mixtures': Published(
-      'fedsoft/mixtures', 'FedSoft on clients that hold two distributions', 'Ruan et al. 2022, section 5', 'fedsoft_mnist', ROWS,
+      'fedsoft/mixtures', 'FedSoft on clients that hold two distributions', 'Ruan and Joe-Wong 2022, section 5', 'fedsoft_mnist', ROWS,
       'The paper’s tables were not at hand: no number of theirs stands here. The claims are what we make of its words, on MNIST and '
       'MNIST turned by 90 degrees, one of the settings of its public code.',
       'soft clusters',

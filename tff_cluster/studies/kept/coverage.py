@@ -193,7 +193,7 @@ def verdict_words(published: str, kept: Iterable[Kept]) -> str:
   found: dict[tuple[str, str], tuple[tuple[int, int], str, str]] = {}
   for each in kept:
     weight = len(each.provenance.seeds), each.provenance.engine
-    claims = 'claims on one seed' if _on_one_seed(each) else 'claims'
+    claims = 'claims on one seed' if on_one_seed(each) else 'claims'
     for name in each.tables:
       if {'verdict', 'table'} <= each.table(name).units.keys():
         for line in each.lines(name, table=published):
@@ -212,10 +212,10 @@ def shown_verdict(kept: Kept, line: Mapping[str, str]) -> str:
   """Returns a verdict in its first words; a number that one seed gave has the verdict 'one seed', whatever was written then."""
   first = next((v for v in _VERDICTS if line['verdict'].startswith(v)), '')
   is_number = line['row'] != 'claim' and bool(line['published'])
-  return 'one seed' if first and is_number and _on_one_seed(kept) and not first.startswith('not') else first
+  return 'one seed' if first and is_number and on_one_seed(kept) and not first.startswith('not') else first
 
 
-def _on_one_seed(kept: Kept) -> bool:
+def on_one_seed(kept: Kept) -> bool:
   return len(kept.provenance.seeds) == 1 and kept.provenance.scale != 'toy'
 
 

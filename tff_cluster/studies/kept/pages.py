@@ -26,7 +26,10 @@ from tff_cluster.studies.kept.results import FILE, RUNS, TABLE, Kept
 
 ENDING = '.md.jinja'
 _BY = '<!-- Written by `make docs` from templates/{}.md.jinja and data/; change those. -->'
-_MOST_DIGESTS = 10
+_MOST_DIGESTS = 3
+# What `scaled_down` begins with where a run has the paper's size.
+_NOTHING_BUT = 'nothing but '
+_HOW_TO_READ = 'index.md#how-to-read-these-pages'
 # What a note of a scorecard begins with where a run has another clustering than the row (scorecard/rows.py).
 _DEPARTURE = re.compile(r'[^;]*, the paper has [^;]*')
 
@@ -182,7 +185,9 @@ class Page:
         window = _window(line)
         judged = [f'{markdown.cell(line["judged"], unit)}, {window}' if window else '–'] if on_windows else []
         told = [row, *told, *judged, markdown.cell(line['difference'], 'points')]
-      lines.append([*told, coverage_lib.shown_verdict(kept, line) or '–'])
+      verdict = coverage_lib.shown_verdict(kept, line)
+      of_one = ' (one seed)' if claims and verdict and coverage_lib.on_one_seed(kept) else ''
+      lines.append([*told, f'{verdict}{of_one}' or '–'])
     numbers = (
       'row',
       'column',
@@ -212,7 +217,8 @@ class Page:
     )
     told = [f'{capital(known.setting)}.' if known.setting else '', f'{capital(seeds)}; {where}.']
     if known.scaled_down:
-      told.append(f'**Scaled down:** {known.scaled_down}.')
+      less = known.scaled_down.removeprefix(_NOTHING_BUT)
+      told.append(f'**Scaled down:** {less}.' if less == known.scaled_down else f'**Scale:** the paper’s but for {less}.')
     if self.results(name).stale:
       told.append(f'**Stale:** engine {known.engine}, today’s is {ENGINE}.')
     if len(known.digests) > _MOST_DIGESTS:
@@ -383,8 +389,8 @@ def stale_words(kept: Sequence[Kept]) -> str:
   if not stale:
     return 'Nothing on this page is stale.'
   return (
-    f'Of {plural(len(kept), "kept result")} on this page {stale} {"is" if stale == 1 else "are"} stale: an engine before '
-    f'{ENGINE} trained them, so their commands give other last bits today, and may give other clusters.'
+    f'{stale} of {plural(len(kept), "kept result")} on this page {"is" if stale == 1 else "are"} stale, trained by an engine before {ENGINE}: '
+    'the same command gives other last bits today, and may give other clusters.'
   )
 
 
@@ -392,7 +398,7 @@ def _whole(name: str, text: str, kept: Sequence[Kept]) -> str:
   """Returns a page with the remark on what is stale below its opening, and its kept results at the end."""
   page = f'{_BY.format(name)}\n\n{text.strip()}\n'
   start, heading, rest = page.partition('\n## ')
-  start = f'{start.rstrip()}\n\n> {stale_words(kept)}\n'
+  start = f'{start.rstrip()}\n\n> {stale_words(kept)} [How to read these pages]({_HOW_TO_READ})\n'
   header = ('kept result', 'seeds', 'engine', 'commit', 'machine', 'date', 'origin')
   lines = [_kept(each) for each in kept]
   end = f'\n## Kept results of this page\n\n{markdown.table(header, lines)}\n' if kept else ''
