@@ -225,7 +225,7 @@ class Untrained(records.Record):
   """A clustering of the same signatures that was not trained (k-means for K = 2 .. 10, ...).
 
   Attributes:
-    method: Its name, as in `--clustering`.
+    method: Name of its method.
     title: What pages call it.
     told: Number of clusters that it was told; None where it was told none.
     parameters: Its options.

@@ -218,7 +218,11 @@ class Page:
     told = [f'{capital(known.setting)}.' if known.setting else '', f'{capital(seeds)}; {where}.']
     if known.scaled_down:
       less = known.scaled_down.removeprefix(_NOTHING_BUT)
-      told.append(f'**Scaled down:** {less}.' if less == known.scaled_down else f'**Scale:** the paper’s but for {less}.')
+      told.append(
+        f'**Scaled down:** {less}.'
+        if less == known.scaled_down
+        else f'**Scale:** the paper’s but for {less}.'
+      )
     if self.results(name).stale:
       told.append(f'**Stale:** engine {known.engine}, today’s is {ENGINE}.')
     if len(known.digests) > _MOST_DIGESTS:
