@@ -223,6 +223,8 @@ class Page:
         if less == known.scaled_down
         else f'**Scale:** the paper’s but for {less}.'
       )
+    if known.judged:
+      told.append(f'Judged at commit {known.judged}.')
     if self.results(name).stale:
       told.append(f'**Stale:** engine {known.engine}, today’s is {ENGINE}.')
     if len(known.digests) > _MOST_DIGESTS:

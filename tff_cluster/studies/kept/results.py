@@ -42,6 +42,7 @@ class Provenance(records.Record):
     schema: Of results.json; None where none was kept.
     digests: Of the results, by run; as far as they are known.
     configurations: Experiments, of the first seed; empty where none was kept.
+    judged: The commit by whose claims the scorecard was judged, where that was later than the run.
   """
 
   title: str
@@ -61,6 +62,7 @@ class Provenance(records.Record):
   schema: int | None
   digests: dict[str, str]
   configurations: list[dict[str, Json]]
+  judged: str = records.optional('')
 
 
 @dataclasses.dataclass(frozen=True)

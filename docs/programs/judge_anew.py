@@ -1,0 +1,92 @@
+"""Judges kept reproductions by today's cells and claims: `python -m docs.programs.judge_anew --data_dir=DIR NAME ...`; without names all of them.
+
+Their archives hold what the runs' phases saved, so that the command of a result puts its runs together anew and trains nothing. Every
+other kept table must come out as it is kept; only scorecard.csv is written, and provenance.json says by which commit it was judged.
+"""
+
+import csv
+import dataclasses
+import io
+import pathlib
+import shlex
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Sequence
+
+from tff_cluster.base.environment import describe_environment
+from tff_cluster.base.errors import InputError
+from tff_cluster.studies.kept import coverage, keep, results
+
+KEPT = pathlib.Path(__file__).parents[1] / 'results/data'
+_SCORECARD = 'scorecard'
+# A column that tells of machines.
+_MINUTES = 'minutes'
+
+
+def main(arguments: Sequence[str]) -> int:
+  places = [each.partition('=')[2] for each in arguments if each.startswith('--data_dir=')]
+  names = [each for each in arguments if not each.startswith('--')]
+  kept = results.read_all(KEPT)
+  try:
+    for name in names or [name for name, each in kept.items() if _is_judged(each)]:
+      if name not in kept or not _is_judged(kept[name]):
+        raise InputError(f'{name}: no kept reproduction with {results.RUNS}')
+      print(f'{name}: {", ".join(judge(kept[name], *places[:1])) or "as it was"}', flush=True)
+  except (InputError, subprocess.CalledProcessError) as error:
+    print(error, file=sys.stderr)
+    return 2
+  return 0
+
+
+def _is_judged(kept: results.Kept) -> bool:
+  known = kept.provenance
+  return len(known.published) == 1 and known.scale != 'toy' and (kept.folder / results.RUNS).is_file()
+
+
+def judge(kept: results.Kept, data_dir: str = '') -> list[str]:
+  """Writes the scorecard of a kept reproduction by today's claims, and returns the verdicts that changed, in words.
+
+  Args:
+    kept: A result of one table or figure, with its archive.
+    data_dir: Where its data lies, where it is not part of the package.
+
+  Raises:
+    InputError: where another table than the scorecard comes out otherwise than it is kept.
+    CalledProcessError: where a command of the result fails.
+  """
+  known = kept.provenance
+  with tempfile.TemporaryDirectory() as root:
+    with tarfile.open(kept.folder / results.RUNS) as archive:
+      archive.extractall(root, filter='data')
+    for command in known.commands:
+      words = [each for each in shlex.split(command)[1:] if not each.startswith('--output_dir=')]
+      words = [each.replace('=DIR', f'={data_dir}') for each in words]
+      subprocess.run([sys.executable, *words, f'--output_dir={root}'], check=True, stdout=subprocess.DEVNULL)
+    made = keep.of_folder(pathlib.Path(root).resolve() / next(iter(known.published)) / known.scale)
+  for name, text in made.texts.items():
+    if name != _SCORECARD and _results(text) != _results((kept.folder / f'{name}.csv').read_text()):
+      raise InputError(f'{kept.name}/{name}.csv comes out otherwise than it is kept')
+  before = _verdicts(kept)
+  told = dataclasses.replace(known, judged=describe_environment().commit)
+  results.write(kept.folder, told, {_SCORECARD: made.texts[_SCORECARD]}, ())
+  after = _verdicts(results.Kept(kept.folder, told))
+  changed = [key for key in dict.fromkeys([*before, *after]) if before.get(key) != after.get(key)]
+  return [f'{" / ".join(key)}: {before.get(key, "new")}, now {after.get(key, "gone")}' for key in changed]
+
+
+def _results(text: str) -> list[dict[str, str]]:
+  """Returns the lines of a CSV file without what tells of machines."""
+  lines = csv.DictReader(io.StringIO(text))
+  return [{name: cell for name, cell in line.items() if not name.startswith(_MINUTES)} for line in lines]
+
+
+def _verdicts(kept: results.Kept) -> dict[tuple[str, str], str]:
+  return {
+    (line['row'], line['column']): coverage.shown_verdict(kept, line) for line in kept.lines(_SCORECARD)
+  }
+
+
+if __name__ == '__main__':
+  sys.exit(main(sys.argv[1:]))

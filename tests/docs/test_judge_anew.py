@@ -1,0 +1,44 @@
+"""Kept reproductions are judged by today's claims from their archives, and a number that comes out otherwise is refused."""
+
+import shutil
+
+import pytest
+
+from docs.programs import judge_anew
+
+NAME = 'rohith2020_table1_small'
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+  """Returns the folder of a copy of the kept result."""
+  folder = shutil.copytree(judge_anew.KEPT / NAME, tmp_path / NAME)
+  monkeypatch.setattr(judge_anew, 'KEPT', tmp_path)
+  return folder
+
+
+def plant(path, old, new):
+  text = path.read_text()
+  assert old in text
+  path.write_text(text.replace(old, new, 1))
+
+
+def test_a_verdict_of_other_claims_is_replaced_and_told(kept, capsys):
+  there = (kept / 'scorecard.csv').read_text()
+  plant(kept / 'scorecard.csv', ',"differs', ',"reproduced')
+  assert judge_anew.main([NAME]) == 0
+  assert ': reproduced, now differs' in capsys.readouterr().out
+  assert (kept / 'scorecard.csv').read_text() == there
+  assert '"judged"' in (kept / 'provenance.json').read_text()
+
+
+def test_a_number_that_comes_out_otherwise_and_what_has_no_archive_are_refused(kept, capsys):
+  digest = judge_anew.results.read_all(kept.parent)[NAME].lines('runs')[0]['digest']
+  plant(kept / 'runs.csv', digest, 'another')
+  there = (kept / 'scorecard.csv').read_text()
+  assert judge_anew.main([NAME]) == 2
+  assert f'{NAME}/runs.csv comes out otherwise than it is kept' in capsys.readouterr().err
+  assert (kept / 'scorecard.csv').read_text() == there
+  (kept / 'runs.tar.xz').unlink()
+  assert judge_anew.main([NAME]) == 2
+  assert 'no kept reproduction with runs.tar.xz' in capsys.readouterr().err
