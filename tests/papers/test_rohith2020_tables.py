@@ -57,6 +57,16 @@ def test_table_1_quotes_table_4_of_briggs_and_like_stands_beside_like():
   assert (mean.read(ours), share.read(ours)) == ((80.0,), (50.0,))
 
 
+def test_no_run_of_table_1_decides_about_the_experiment_that_it_quotes():
+  printed = made_up.rows()
+  far = made_up.rows(('hierarchical', 'own_mean', 0.5), ('hierarchical', 'own_99', 0.0))
+  for rows, is_near in ((printed, True), (far, False)):
+    lines = [line for line in _lines('table1', rows, rows, rows).values() if line.published is not None]
+    assert [abs(line.difference) < 1e-6 for line in lines] == [is_near] * 2
+    assert [line.verdict for line in lines] == ['not decidable here'] * 2
+    assert all('C = 0.2, B = 10, E = 3' in line.note for line in lines)
+
+
 def test_another_setting_is_never_a_reproduction_and_says_what_it_was():
   scaled = _setting(20, {'dataset': 'digits', 'partition': 'label_swapped'}, phase1_rounds=5, phase2_rounds=5)
   cell = cells.Cell('r', 'c', '', PERCENT, lambda _: (93.4,) * 3, 93.4)
