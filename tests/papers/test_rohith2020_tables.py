@@ -183,7 +183,18 @@ def test_a_highest_accuracy_says_nothing_where_a_client_was_at_100_before():
   full = made_up.rows(phase1=(1.0, 0.5))
   line = _lines('table2', printed, printed, full)['K-means', 'highest']
   assert line.verdict == 'not decidable here' and 'in 1 of 3 seeds' in line.note
-  assert _lines('table2', *(full,) * 3)['K-means', 'share_at_highest'].verdict == 'reproduced'
+
+
+def test_shares_are_of_clients_at_the_printed_accuracy_whatever_our_highest_is():
+  printed = made_up.rows()
+  for rows in (printed, made_up.rows(phase1=(1.0, 0.5)), made_up.rows(('kmeans', 'highest', 1.0))):
+    line = _lines('table2', rows, rows, rows)['K-means', 'share_at_printed']
+    assert (line.verdict, line.ours, line.published) == ('reproduced', pytest.approx(26.0), 26.0)
+  # All that have the highest accuracy of 98% are below the printed one; 99.56% prints as 99.6%, 99.54% does not.
+  for highest, share in ((0.98, 0.0), (0.9954, 0.0), (0.9956, 26.0)):
+    rows = made_up.rows(('kmeans', 'highest', highest))
+    line = _lines('table2', rows, rows, rows)['K-means', 'share_at_printed']
+    assert line.ours == pytest.approx(share) and line.verdict == ('reproduced' if share else 'differs')
 
 
 def test_phase_1_is_judged_on_the_global_test_set_after_its_last_round():
