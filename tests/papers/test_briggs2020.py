@@ -258,19 +258,49 @@ def test_rows_that_all_ended_with_one_cluster_decide_nothing_about_what_clusteri
     assert claim.check(stacked(but_one, one, one)).verdict == 'holds'
 
 
-def test_rows_of_one_training_decide_nothing_about_linkages():
-  name = 'fl_hc/table5'
-  claim = next(c for c in briggs2020.PUBLISHED[name].claims if c.words.startswith('Linkages of a metric'))
-  good = made_up.good(name)
+def _of_one_training(name, are_one):
+  """Returns good rows over three seeds, those for whose name `are_one` is true as one training with the accuracies of the first of them."""
   results = in_json.typed({'config': {}, 'artifacts': {'clusterings': {'one': [{'artifact': f'fedavg-{"1" * 24}', 'start_round': 0, 'rounds': [50]}]}}})  # fmt: skip
   clustering = in_json.record(Clustering, {'label': 'one'})
-  ours = tuple(Run(seed, results, clustering) for seed in range(3))
-  rows = {}
-  for key, found in stacked(good, good, good).items():
-    rows[key] = Ours(found.row, ours)
-    rows[key].__dict__.update({k: v for k, v in found.__dict__.items() if k not in ('row', 'runs')})
-  finding = claim.check(rows)
+  good = made_up.good(name)
+  rows, first = stacked(good, good, good), None
+  for key in filter(are_one, good):
+    first = first or rows[key]
+    found = Ours(rows[key].row, tuple(Run(seed, results, clustering) for seed in range(3)))
+    found.__dict__.update({k: v for k, v in first.__dict__.items() if k not in ('row', 'runs')})
+    rows[key] = found
+  return rows
+
+
+@pytest.mark.parametrize(
+  ('name', 'start'),
+  [
+    ('fl_hc/table4', 'L1 performs best'),
+    ('fl_hc/table4', 'Most clients are at the target with L1'),
+    ('fl_hc/table4', 'The linkage has a negligible'),
+    ('fl_hc/table5', 'At the end cosine'),
+    ('fl_hc/table5', 'Linkages of a metric'),
+  ],
+)
+def test_rows_of_one_training_decide_nothing_about_metrics_and_linkages(name, start):
+  claim = next(c for c in briggs2020.PUBLISHED[name].claims if c.words.startswith(start))
+  finding = claim.check(_of_one_training(name, lambda row: True))
   assert finding.verdict == 'not decidable here' and 'one training' in finding.note
+
+
+def test_a_part_between_rows_of_one_training_is_undecided_and_the_others_decide():
+  best, linkage = (
+    next(c for c in briggs2020.PUBLISHED['fl_hc/table4'].claims if c.words.startswith(start))
+    for start in ('L1 performs best', 'The linkage')
+  )
+  # All linkages of L1 and L2 leave every client alone: no metric is best, and cosine is behind both.
+  alone = _of_one_training('fl_hc/table4', lambda row: row.startswith('L'))
+  found = best.check(alone)
+  assert found.verdict == 'undecided' and 'L1 against L2, accuracy at the end not defined' in found.note
+  assert 'against cosine' not in found.note and linkage.check(alone).verdict == 'undecided'
+  cosine = alone['cosine, average']
+  alone['cosine, average'] = changed(cosine, windows={**cosine.windows, 'accuracy_end': (90.0,) * 3})
+  assert linkage.check(alone).verdict == 'fails'
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ What a table prints of the end is read as the mean over the last ten rounds, or 
 the clusters and of FedAvg alike; what it prints right after the clustering in that round. Rows are compared seed by seed.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
@@ -182,11 +183,13 @@ def on_average(
 
 
 def alike(pairs: Iterable[tuple[Row, Row]], read: Read, margin: float, name: str = '') -> tuple[Part, ...]:
-  """Returns a part a pair of rows: they are practically the same."""
+  """Returns a part a pair of rows: they are practically the same; it has no number where they are one training."""
   return tuple(
-    claims.same(
-      ' and '.join((a.name, b.name)) + (f', {name}' if name else ''), (a.name, b.name),
-      claims.of(a.name, read), claims.of(b.name, read), margin,
+    between_trainings(
+      claims.same(
+        ' and '.join((a.name, b.name)) + (f', {name}' if name else ''), (a.name, b.name),
+        claims.of(a.name, read), claims.of(b.name, read), margin,
+      ), (a,), (b,),
     )
     for a, b in pairs
   )  # fmt: skip
@@ -203,12 +206,14 @@ def best(chosen: Row, others: Iterable[Row], read: Read, tie: float) -> tuple[Pa
 def metric_order(
   rows: Sequence[Row], read: Read, *order: Sequence[str], margin: float = base.SAME, name: str = ''
 ) -> tuple[Part, ...]:
-  """Returns parts: over the linkages that all metrics have, each metric of one place is above each of the next."""
+  """Returns parts: over the linkages that all metrics have, each metric of one place is above each of the next; no number for one training."""
   by_metric = base.by_metric(rows)
   return tuple(
-    difference(
-      f'{METRIC_NAMES[high]} against {METRIC_NAMES[low]}' + (f', {name}' if name else ''),
-      by_metric[high], by_metric[low], read, margin,
+    between_trainings(
+      difference(
+        f'{METRIC_NAMES[high]} against {METRIC_NAMES[low]}' + (f', {name}' if name else ''),
+        by_metric[high], by_metric[low], read, margin,
+      ), by_metric[high], by_metric[low],
     )
     for i, better in enumerate(order[:-1])
     for high in better
@@ -225,17 +230,30 @@ def linkage_below_metric(rows: Sequence[Row], read: Read, margin: float) -> Part
     for group in groups
   ]
   within = claims.combined(lambda *values: float(np.mean(values)), spreads)
-  return claims.above('between metrics', [r.name for group in groups for r in group], between, within, margin)
+  compared = [row for group in groups for row in group]
+  part = claims.above('between metrics', [row.name for row in compared], between, within, margin)
+  return between_trainings(part, *((row,) for row in compared))
 
 
-def one_training(names: Sequence[str]) -> Callable[[Rows], str]:
-  """Returns what says of rows that they are one training, so that nothing can differ."""
+def between_trainings(part: Part, *sides: Sequence[Row]) -> Part:
+  """Returns the part without a number (nan) where its sides are the same trainings: they found the same clusters, and nothing can differ."""
+
+  def by_seed(rows: Rows) -> Mapping[int, float]:
+    trained = [sorted(rows[row.name].trained('clusters') or row.name for row in side) for side in sides]
+    found = part.read(rows)
+    return found if any(each != trained[0] for each in trained) else dict.fromkeys(found, math.nan)
+
+  return dataclasses.replace(part, read=by_seed)
+
+
+def one_training(parts: Sequence[Part]) -> Callable[[Rows], str]:
+  """Returns what says of parts that none of them is between trainings."""
 
   def reason(rows: Rows) -> str:
-    trained = {rows[name].trained('clusters') for name in names}
+    values = [value for part in parts for value in part.read(rows).values()]
     return (
-      'all rows found the same clusters and are one training'
-      if len(trained) == 1 and None not in trained
+      'all rows that are compared found the same clusters and are one training'
+      if all(map(math.isnan, values))
       else ''
     )
 
