@@ -320,15 +320,30 @@ def test_rounds_saved_by_hand(before, end, curve, ratio):
   assert rules.saves_rounds(5)(r) == pytest.approx([ratio], nan_ok=True)
 
 
-def test_settling_by_hand():
+def _settling(ours, theirs):
+  """Returns by how much sooner the first curve comes within a point of the mean of its last two rounds."""
   (row,) = briggs2020.PUBLISHED['fl_hc/figure1'].rows
-  ours = {2: 90.0, 3: 98.0, 4: 96.0, 5: 97.5, 6: 98.2, 7: 98.0}  # Below 97 for the last time in round 4.
-  # Above 97 for the last time in round 5.
-  theirs = {1: 50.0, 2: 96.5, 3: 90.0, 4: 97.0, 5: 98.0, 6: 95.0, 7: 96.0}
+  last = max(ours)
   r = made_up.reproduced(
-    row, (90.0, 98.0, 1, 1), (96.5, 96.0, 1, 1), accuracy_by_seed=(ours,), baseline_by_seed=(theirs,)
-  )
-  assert rules.settling_ratio(1.0)(r) == pytest.approx([5 / 6])
+    row, (90.0, 98.0, 1, 1), (96.5, 96.0, 1, 1), accuracy_by_seed=(ours,), baseline_by_seed=(theirs,), window=range(last - 1, last + 1)
+  )  # fmt: skip
+  return rules.settling_ratio(1.0)(r)
+
+
+def test_settling_by_hand():
+  # The end is 98, so that 97 counts: half way from round 3 to round 4.
+  ours = {2: 90.0, 3: 96.0, 4: 98.0, 5: 96.0, 6: 98.2, 7: 97.8}
+  # The end is 95, so that 94 counts, which round 2 has; that it falls to 90 afterwards does not matter.
+  theirs = {1: 50.0, 2: 94.0, 3: 90.0, 4: 97.0, 5: 98.0, 6: 94.0, 7: 96.0}
+  assert _settling(ours, theirs) == pytest.approx([3.5 / 2])
+
+
+def test_a_calm_curve_does_not_settle_sooner_than_one_that_fluctuates_about_it():
+  rising = {number: 98.0 - 40.0 * 0.9**number for number in range(1, 51)}
+  for size in (0.0, 0.5, 2.0, 5.0):
+    noisy = {number: value + size * (-1) ** number for number, value in rising.items()}
+    (ratio,) = _settling(rising, noisy)
+    assert ratio >= 1.0, size
 
 
 def test_ratios_by_hand():

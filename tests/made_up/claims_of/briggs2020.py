@@ -14,7 +14,7 @@ Rows = dict[str, Ours]
 
 
 def reproduced(row: Row, percent, baseline, **changes) -> Ours:
-  """Returns a row that is settled right after the clustering; FedAvg is not before the last round."""
+  """Returns a row that is settled right after the clustering; FedAvg is not before the last ten rounds."""
   ours, theirs = (dict(zip(COLUMNS, values, strict=True)) for values in (percent, baseline))
   after = row.settings['phase1_rounds'] + 1
   clustered = range(after, ROUNDS + 1)
@@ -23,7 +23,9 @@ def reproduced(row: Row, percent, baseline, **changes) -> Ours:
     'columns': columns, 'windows': columns, 'baseline_columns': baseline_columns, 'baseline_windows': baseline_columns,
     'seeds': (0,), 'num_clusters': (4,), 'threshold': (3.0,), 'rounds_after': after, 'rounds_end': ROUNDS,
     'accuracy_by_seed': (dict.fromkeys(clustered, ours['accuracy_end']),),
-    'baseline_by_seed': (dict.fromkeys(range(1, ROUNDS), 10.0) | {ROUNDS: theirs['accuracy_end']},),
+    'baseline_by_seed': (
+      dict.fromkeys(range(1, ROUNDS - 9), 10.0) | dict.fromkeys(range(ROUNDS - 9, ROUNDS + 1), theirs['accuracy_end']),
+    ),
     'share_by_seed': (dict.fromkeys(clustered, ours['share_end']),),
     'baseline_share_by_seed': (dict.fromkeys(range(1, ROUNDS + 1), theirs['share_end']),),
     'recovery': {'group': (1.0,)},
@@ -107,7 +109,7 @@ FAULTS = {
     ('The gain in accuracy right after', 'cf 0.5, n 3', 'ours', {'accuracy_after': 150.0}),
     ('Clustered after one round', 'cf 0.2, n 1', 'baseline', {'accuracy_after': 80.0}),
     ('The last accuracy remains the same', 'cf 0.1, n 1', 'baseline', {'accuracy_end': 97.4}),
-    ('FL+HC stays within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', {45: 97.2}),
+    ('FL+HC comes within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', dict.fromkeys(range(11, 40), 50.0)),
     ('At the end at least 1.2 times', 'cf 0.1, n 3', 'baseline', {'share_end': 66.0}),
     ('Client fractions below 1 gain more than 1.0 in general, on average over rows: accuracy', 'cf 1.0, n 3', 'baseline', {'accuracy_after': 10.0}),
     ('Client fractions below 1 gain more than 1.0 in general, on average over rows: clients', 'cf 1.0, n 3', 'baseline', {'share_end': 0.0}),
@@ -172,11 +174,11 @@ FAULTS = {
   ],
   'fl_hc/figure1': [
     ('Clustered after one round', 'cf 0.2, n 1', 'baseline', {'accuracy_after': 80.0}),
-    ('FL+HC stays within 1 point', 'cf 0.2, n 1', 'accuracy_by_seed', {45: 97.2}),
+    ('FL+HC comes within 1 point', 'cf 0.2, n 1', 'accuracy_by_seed', dict.fromkeys(range(2, 40), 50.0)),
     ('In every round', 'cf 0.2, n 1', 'baseline_share_by_seed', {30: 87.0}),
   ],
   'fl_hc/figure2': [
-    ('FL+HC stays within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', {45: 97.2}),
+    ('FL+HC comes within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', dict.fromkeys(range(11, 40), 50.0)),
     ('In every round', 'cf 0.2, n 10', 'baseline_share_by_seed', {30: 87.0}),
   ],
   'fl_hc/figure3': [('In every round', 'cf 0.2, n 10', 'baseline_share_by_seed', {30: 77.0})],

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 import numpy as np
 
 from tff_cluster.papers.briggs2020 import base
-from tff_cluster.scorecard import claims
+from tff_cluster.scorecard import claims, curves
 from tff_cluster.scorecard.cells import Read
 from tff_cluster.scorecard.claims import Part, Reading, Rows
 from tff_cluster.scorecard.rows import Curve, Ours, Row
@@ -62,21 +62,22 @@ def lead_in_every_round(r: Ours) -> list[float]:
   return [min(share - theirs[number] for number, share in ours.items()) for ours, theirs in both]
 
 
-def settling_ratio(within: float) -> Read:
-  """Rounds until the accuracy stays within so many points of its last value, divided by FedAvg's."""
+def settling_ratio(below: float) -> Read:
+  """Rounds until the best accuracy so far is at most so many points below the mean of the last rounds, divided by FedAvg's.
+
+  A curve that stays near its last round would be a calm one, and FedAvg fluctuates.
+  """
 
   def of(r: Ours) -> list[float]:
+    def rounds(curve: Curve) -> float:
+      found = curves.rounds_to(curve, float(np.mean([curve[number] for number in r.window])) - below)
+      assert found is not None  # The best is no less than a mean.
+      return found
+
     both = zip(r.accuracy_by_seed, r.baseline_by_seed, strict=True)
-    return [_settled(ours, within) / _settled(theirs, within) for ours, theirs in both]
+    return [rounds(ours) / rounds(theirs) for ours, theirs in both]
 
   return of
-
-
-def _settled(curve: Curve, within: float) -> int:
-  rounds = sorted(curve)
-  last = curve[rounds[-1]]
-  outside = [number for number in rounds if abs(curve[number] - last) > within + _SLACK]
-  return rounds[rounds.index(outside[-1]) + 1] if outside else rounds[0]
 
 
 def saves_rounds(factor: int) -> Read:
