@@ -189,8 +189,8 @@ def test_captions_of_figures():
 _NOT_IN_PRINT = {
   # Ratios of 1.0x hide gains below 5 points.
   'In every row FL+HC outperforms FedAvg',
-  # Means of 29.5 and 29.0 points: less than half a point.
-  'Client fractions below 1 gain more than 1.0 in general, on average over rows: clients at the end',
+  # 1.0x in every row.
+  'Client fractions below 1 gain more than 1.0 in general, as a ratio to FedAvg, on average over rows: accuracy at the end',
   # Shares differ by up to 11 points.
   'The client fraction has a negligible effect',
   # Ratios of 1.0x hide losses below 5 points.
@@ -344,6 +344,17 @@ def test_a_calm_curve_does_not_settle_sooner_than_one_that_fluctuates_about_it()
     noisy = {number: value + size * (-1) ** number for number, value in rising.items()}
     (ratio,) = _settling(rising, noisy)
     assert ratio >= 1.0, size
+
+
+def test_client_fractions_are_compared_by_ratio_in_all_columns():
+  start = 'Client fractions below 1 gain more'
+  found = {c: f for c, f in _of_print('fl_hc/table1').items() if c.startswith(start)}
+  # Means of what is printed over n, those of three fractions less that of 1.0.
+  by_hand = {'accuracy after': 0.2, 'accuracy at': 0.0, 'clients after': 6.925, 'clients at': 1 / 30}
+  assert len(found) == len(by_hand)
+  for words, mean in by_hand.items():
+    (finding,) = (f for c, f in found.items() if f'over rows: {words}' in c)
+    assert float(finding.ours.removesuffix('x')) == pytest.approx(mean, abs=6e-4)
 
 
 def test_ratios_by_hand():

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tests.made_up.scorecard_rows import changed, make_ours
 from tff_cluster.papers import briggs2020
+from tff_cluster.papers.briggs2020 import rules
 from tff_cluster.scorecard.rows import COLUMNS, Ours, Row
 
 NAMES = tuple(briggs2020.PUBLISHED)
@@ -85,7 +86,8 @@ def _filled(name: str, found: Ours) -> Ours:
   metric, linkage = (found.row.clustering[key] for key in ('metric', 'linkage'))
   if name in ('fl_hc/table1', 'fl_hc/table4', 'fl_hc/table4_late'):
     theirs |= {c: min(theirs[c], ours[c] - 0.6) for c in ('accuracy_after', 'share_after', 'share_end')}
-    theirs['accuracy_end'] = ours['accuracy_end'] - 0.1
+    # Ratios of 1.0x hide that client fractions below 1 gain more.
+    theirs['accuracy_end'] = ours['accuracy_end'] - (0.45 if cf < 1.0 else -0.45)
   if name == 'fl_hc/table1' and cf == 1.0:
     theirs['share_end'] += 5.0
   if name == 'fl_hc/table2':
@@ -111,8 +113,10 @@ FAULTS = {
     ('The last accuracy remains the same', 'cf 0.1, n 1', 'baseline', {'accuracy_end': 97.4}),
     ('FL+HC comes within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', dict.fromkeys(range(11, 40), 50.0)),
     ('At the end at least 1.2 times', 'cf 0.1, n 3', 'baseline', {'share_end': 66.0}),
-    ('Client fractions below 1 gain more than 1.0 in general, on average over rows: accuracy', 'cf 1.0, n 3', 'baseline', {'accuracy_after': 10.0}),
-    ('Client fractions below 1 gain more than 1.0 in general, on average over rows: clients', 'cf 1.0, n 3', 'baseline', {'share_end': 0.0}),
+    *(
+      (f'Client fractions below 1 gain more than 1.0 in general, as a ratio to FedAvg, on average over rows: {words}', 'cf 1.0, n 3', 'baseline', {c: 0.1})
+      for c, words in rules.WORDS.items()
+    ),
   ],
   'fl_hc/table2': [
     ('For all combinations', 'cf 0.2, n 10', 'baseline', {'accuracy_end': 98.9}),

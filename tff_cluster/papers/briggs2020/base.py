@@ -11,6 +11,8 @@ from tff_cluster.scorecard.rows import Row
 IID_ACCURACY = 99.1
 # Points of accuracy: "remains the same", "similar", "negligible", "very slightly".
 SAME = units.EQUIVALENT
+# The same of ratios to FedAvg, whose accuracies are near 100%.
+RATIO = SAME / 100.0
 # Points of clients, likewise: a share of clients at a hard target moves that much between seeds.
 SAME_SHARE = units.SHARE.margin
 # Points of accuracy. Section III.A: "within 0.1%".

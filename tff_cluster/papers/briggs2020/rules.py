@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from tff_cluster.base import words
 from tff_cluster.papers.briggs2020 import base
 from tff_cluster.scorecard import claims, curves
 from tff_cluster.scorecard.cells import Read
@@ -23,6 +24,11 @@ METRIC_NAMES: Mapping[str, str] = {'cosine': 'cosine', 'l2': 'L2', 'l1': 'L1'}
 def show_ratio(value: float) -> str:
   """Returns a ratio to FedAvg: '1.25x', or in words that FedAvg has 0."""
   return 'FedAvg has none' if math.isinf(value) else f'{value:.2f}x'
+
+
+def show_ratios(value: float) -> str:
+  """Returns a difference of two ratios to FedAvg, signed: '+0.125x'."""
+  return f'{words.signed(value, 3)}x'
 
 
 def level(column: str) -> Read:
@@ -175,12 +181,14 @@ def on_average(
   key: Callable[[Row], Hashable],
   side: Callable[[Row], bool | None],
   read: Read,
+  margin: float = base.SAME,
+  show: Callable[[float], str] = claims.show_points,
 ) -> Part:
   """Returns the part that `matched` holds on average over the groups."""
   parts = matched(rows, key, side, read)
   names = dict.fromkeys(row for part in parts for row in part.rows)
   averaged = claims.combined(lambda *values: float(np.mean(values)), [part.read for part in parts])
-  return Part(name, tuple(names), averaged, low=base.SAME)
+  return Part(name, tuple(names), averaged, low=margin, show=show)
 
 
 def alike(pairs: Iterable[tuple[Row, Row]], read: Read, margin: float, name: str = '') -> tuple[Part, ...]:
