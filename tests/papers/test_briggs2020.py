@@ -211,6 +211,34 @@ def _of_print(name):
   return {claim.words: claim.check(seeds) for claim in briggs2020.PUBLISHED[name].claims}
 
 
+def _broken(name, start):
+  """Returns the published words of a claim, its parts on which print breaks its limit, and the number of those that print has."""
+  claim = next(c for c in briggs2020.PUBLISHED[name].claims if c.words.startswith(start))
+  rows = made_up.of_print(name)
+  found = [(part, *part.read(rows).values()) for part in claim.parts if all(row in rows for row in part.rows)]
+  return claim.published, [(p, v) for p, v in found if not p.low - 1e-9 <= v <= p.high + 1e-9], len(found)
+
+
+def test_where_print_breaks_a_limit_the_claim_says_so():
+  published, broken, _ = _broken('fl_hc/table1', 'In every row FL+HC outperforms')
+  assert {(len(broken), 'accuracy' in part.name, value) for part, value in broken} == {(6, True, 0.0)}
+  assert 'six rows print 1.0x' in published
+  published, broken, number = _broken('fl_hc/table2', 'The client fraction has a negligible')
+  assert f'{len(broken)} of {number} pairs' in published
+  assert f'up to {max(abs(value) for _, value in broken):.0f} points' in published
+  published, broken, number = _broken('fl_hc/table4', 'The linkage has a negligible')
+  assert f'{len(broken)} of {number} pairs' in published and all('L2' in part.name for part, _ in broken)
+  assert f'up to {max(abs(value) for _, value in broken):.1f} points' in published
+  for column in ('accuracy', 'clients'):
+    published, broken, number = _broken(
+      'fl_hc/table3', f'FL+HC ends below FedAvg in more than half of the rows: {column}'
+    )
+    # What a dash stands for, 0.0 of both, differs by nothing too.
+    same = sum(value == 0.0 for _, value in broken) - (column == 'clients')
+    assert f'{same} of {number} rows print 1.0x' in published
+    assert len(broken) == same + 2 * (column == 'clients')
+
+
 def test_print_bears_out_its_claims():
   findings = {words: f for name in TABLES for words, f in _of_print(name).items()}
   failing = {words for words, f in findings.items() if f.verdict == 'fails'}
