@@ -103,13 +103,17 @@ def _filled(name: str, found: Ours) -> Ours:
   return reproduced(found.row, ours.values(), theirs.values())
 
 
+_NO_JUMP = [
+  ('Clustered after one round, the second round’s accuracy', 'cf 0.2, n 1', 'baseline', {'accuracy_after': 80.0}),
+  ('Clustered after one round, the second round’s share', 'cf 0.2, n 1', 'baseline', {'share_after': 60.0}),
+]  # fmt: skip
 # For every claim a change of one row (of each in a list) that makes it fail: how its words start, row, field, value. Claims
 # that two tables or figures share stand here once.
 FAULTS = {
   'fl_hc/table1': [
     ('In every row FL+HC outperforms', 'cf 0.5, n 5', 'baseline', {'accuracy_after': 93.6}),
     ('The gain in accuracy right after', 'cf 0.5, n 3', 'ours', {'accuracy_after': 150.0}),
-    ('Clustered after one round', 'cf 0.2, n 1', 'baseline', {'accuracy_after': 80.0}),
+    *_NO_JUMP,
     ('The last accuracy remains the same', 'cf 0.1, n 1', 'baseline', {'accuracy_end': 97.4}),
     ('FL+HC comes within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', dict.fromkeys(range(11, 40), 50.0)),
     ('At the end at least 1.2 times', 'cf 0.1, n 3', 'baseline', {'share_end': 66.0}),
@@ -177,7 +181,7 @@ FAULTS = {
     ('L1 lowers', 'L1, average', 'ours', {'share_end': 76.0}),
   ],
   'fl_hc/figure1': [
-    ('Clustered after one round', 'cf 0.2, n 1', 'baseline', {'accuracy_after': 80.0}),
+    *_NO_JUMP,
     ('FL+HC comes within 1 point', 'cf 0.2, n 1', 'accuracy_by_seed', dict.fromkeys(range(2, 40), 50.0)),
     ('In every round', 'cf 0.2, n 1', 'baseline_share_by_seed', {30: 87.0}),
   ],
