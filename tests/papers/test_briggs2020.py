@@ -166,6 +166,22 @@ def test_a_late_choice_is_in_the_last_round_at_every_scale(scale, rounds, tmp_pa
     assert clustering.rule.rounds_of_choice(clustering.options, job.config.training.phase2_rounds) == rounds
 
 
+def test_claims_about_the_one_row_of_a_figure_speak_of_no_others_and_each_table_quotes_its_own_words():
+  for name in FIGURES:
+    assert not [
+      c.words
+      for c in briggs2020.PUBLISHED[name].claims
+      if 'every row' in c.words or 'every client' in c.words
+    ]
+  # The second paragraph on table V, and the one on table VI.
+  for name, quoted in (
+    ('fl_hc/table5', 'much less of an effect'),
+    ('fl_hc/table6', 'less of an effect on performance'),
+  ):
+    (claim,) = (c for c in briggs2020.PUBLISHED[name].claims if c.words.startswith('Linkages of a metric'))
+    assert claim.published == quoted
+
+
 def test_captions_of_figures():
   told = []
   for name in FIGURES:

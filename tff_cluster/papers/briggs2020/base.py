@@ -46,6 +46,11 @@ def rows_of(name: str, where: Callable[[Row], bool] = lambda row: True) -> tuple
   return tuple(row for row in tables.PUBLISHED[name].rows if where(row))
 
 
+def in_every(rows: Sequence[Row]) -> str:
+  """Returns ', in every row' for the words of a claim; nothing where there is one row, as in figures."""
+  return ', in every row' if len(rows) > 1 else ''
+
+
 def grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Hashable, list[Row]]:
   """Returns rows by a key, in the order of the first of each."""
   found: dict[Hashable, list[Row]] = {}

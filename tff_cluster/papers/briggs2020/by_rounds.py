@@ -220,7 +220,7 @@ def _jump(rows: Sequence[Row], where: str) -> tuple[Claim, ...]:
 def _sooner(rows: Sequence[Row]) -> Claim:
   return _claim(
     f'FL+HC comes within {_THERE:g} point of its accuracy at the end (the mean of the last rounds) in at most {_MUCH_SOONER:g} times the '
-    'rounds in which FedAvg comes so near to its own, in every row', 'asymptotes much more quickly',
+    f'rounds in which FedAvg comes so near to its own{base.in_every(rows)}', 'asymptotes much more quickly',
     rules.each(rows, rules.settling_ratio(_THERE), high=_MUCH_SOONER, show=lambda v: f'{v:.2f} times the rounds'),
   )  # fmt: skip
 
@@ -253,7 +253,7 @@ def _arithmetic(rows: Rows) -> str:
 def little(rows: Sequence[Row]) -> Claim:
   """Returns the claim that FL+HC has little advantage in these rows, of writers; section III.B says so of all of them."""
   return _claim(
-    f'FL+HC gains little at the end, in every row: at most {base.SAME:g} points of accuracy and {base.SAME_SHARE:g} points of clients',
+    f'FL+HC gains little at the end{base.in_every(rows)}: at most {base.SAME:g} points of accuracy and {base.SAME_SHARE:g} points of clients',
     'little advantage',
     (
       *rules.in_columns(_AT_END[:1], rows, rules.gain, high=base.SAME),
