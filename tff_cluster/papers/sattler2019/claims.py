@@ -8,6 +8,8 @@ Departures and choices:
     accuracy: means are over groups of equal size, and "all clients" are four numbers as long as no group is split.
   That all clients' accuracy more than doubles is checked on every client, against its accuracy at the end of Phase 1: that is the Federated
     Learning solution, after 50 rounds.
+  A cluster is tested once it has trained 50 rounds, and never in the last round: where the third split comes in round 150 of 200, the
+    similarities in its halves are not known, and the claim about final clusters is not decidable.
   The rounds in which splits come are ours: a cluster trains 50 rounds before it may be split. What can fail is that three splits, one at a
     time, are enough.
 """
@@ -17,12 +19,13 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tff_cluster.base.words import plural
 from tff_cluster.experiment.result_parts import Split
 from tff_cluster.experiment.results import own
 from tff_cluster.papers.sattler2019 import tables
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Read
-from tff_cluster.scorecard.claims import Claim, Part, show_percent
+from tff_cluster.scorecard.claims import Claim, Part, Rows, show_percent
 from tff_cluster.scorecard.rows import WINDOW, Ours, Row
 
 _PAPER = 'Sattler et al. 2019'
@@ -67,13 +70,29 @@ def _in_one_cluster(ours: Ours) -> list[bool]:
   return [count == 1 for count in ours.num_clusters]
 
 
-def _similarity_left(ours: Ours) -> list[float | None]:
-  """Returns the mean similarity in the cluster where it is furthest from zero, of those tested and not split; None without."""
-  found: list[float | None] = []
-  for tests in ours.splits:
-    left = [test.mean_similarity for test in tests or () if test.verdict == 'stopped']
-    found.append(max(left, key=abs) if left else None)
+def _last_tests(ours: Ours) -> list[list[Split | None]]:
+  """Returns by seed the last test of each final cluster of several clients; None for a cluster that was never tested."""
+  found = []
+  for clustering in ours.clusterings:
+    tests = {frozenset(test.cluster): test for test in clustering.splits or ()}
+    found.append([tests.get(frozenset(cluster)) for cluster in clustering.clusters if len(cluster) > 1])
   return found
+
+
+def _similarity_left(ours: Ours) -> list[float | None]:
+  """Returns the mean similarity in the final cluster where it is furthest from zero; None where one was never tested."""
+  found: list[float | None] = []
+  for tests in _last_tests(ours):
+    left = [test.mean_similarity for test in tests if test is not None]
+    found.append(max(left, key=abs) if left and len(left) == len(tests) else None)
+  return found
+
+
+def _untested(rows: Rows) -> str:
+  """Returns why similarities are not known, where final clusters were made so late that no test of them came."""
+  tests = [test for ours in rows.values() for of_seed in _last_tests(ours) for test in of_seed]
+  without = tests.count(None)
+  return f'{without} of {plural(len(tests), "final cluster")} were never tested' if without else ''
 
 
 def _least_growth(ours: Ours) -> list[float]:
@@ -98,8 +117,10 @@ def _in(
 def _figure3() -> tuple[Claim, ...]:
   row = tables.FIGURE3.rows[0].name
 
-  def claim(words: str, published: str, parts: tuple[Part, ...]) -> Claim:
-    return Claim(words, f'{_PAPER}, section 4 and figure 3', published, parts)
+  def claim(
+    words: str, published: str, parts: tuple[Part, ...], undecidable: Callable[[Rows], str] | None = None
+  ) -> Claim:
+    return Claim(words, f'{_PAPER}, section 4 and figure 3', published, parts, undecidable=undecidable)
 
   return (
     claim(
@@ -119,7 +140,7 @@ def _figure3() -> tuple[Claim, ...]:
     claim('All clusters are the planted groups', 'said in words', (claims.answer(row, claims.are_groups('group')),)),
     claim(
       f'Similarity within the final clusters drops to close to zero (mean of each cluster within ±{_ZERO:g})', 'close to zero',
-      _in('similarity', _similarity_left, -_ZERO, _ZERO, lambda v: f'{v:.2f}'.replace('-', '−')),
+      _in('similarity', _similarity_left, -_ZERO, _ZERO, lambda v: f'{v:.2f}'.replace('-', '−')), _untested,
     ),
     claim(
       'The accuracy of all clients more than doubles: of the client for which it grows least', 'more than doubled, around 20% → close to 60%',
