@@ -76,6 +76,7 @@ def test_a_seed_without_a_split_or_without_a_stopped_cluster():
   for start, verdict in (
     ('Three splits', 'fails'),
     ('The first split', 'undecided'),
+    ('A distinct gap', 'undecided'),
     ('Similarity within', 'not decidable here'),
     ('All clusters', 'holds'),
   ):

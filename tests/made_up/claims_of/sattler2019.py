@@ -10,8 +10,6 @@ from tff_cluster.papers.sattler2019 import tables
 from tff_cluster.scorecard.rows import Ours, Run
 
 NAMES = (tables.FIGURE3.name, tables.SPLITS.name)
-
-
 CLUSTERS = (['a', 'b'], ['c', 'd'])
 
 
@@ -20,12 +18,14 @@ def test(
   verdict: str = 'split',
   rise: float = 0.25,
   similarity: float = 0.02,
+  gap: float = 0.3,
   cluster=('a', 'b', 'c', 'd'),
 ) -> Split:
   """Returns a test of a cluster."""
   halves = [[0.20, 0.20 + rise, 0.30], [0.20, 0.22, 0.21]] if verdict == 'split' else None
   told = {
-    'round': number, 'verdict': verdict, 'half_accuracy': halves, 'mean_similarity': similarity, 'cluster': list(cluster),
+    'round': number, 'verdict': verdict, 'half_accuracy': halves, 'mean_similarity': similarity,
+    'similarity_gap': gap, 'cluster': list(cluster),
   }  # fmt: skip
   return in_json.record(Split, told)
 
@@ -88,6 +88,7 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
     for start, found in (
       ('Before the first split', drawn(baseline_by_seed=({n: 35.0 for n in range(1, 201)},))),
       ('They stagnate', drawn(baseline_by_seed=rising)),
+      ('A distinct gap', drawn(splits=splits_of(test(50, gap=0.05), test(100), test(150), *LAST))),
       ('Three splits', drawn(splits=splits_of(test(50), test(100), test(100), *LAST))),
       ('The first split', drawn(splits=splits_of(test(50, rise=0.19), test(100), test(150), *LAST))),
       ('All clusters', drawn(recovery={'group': (0.9,)})),

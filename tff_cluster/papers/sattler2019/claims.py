@@ -1,7 +1,7 @@
 """The claims that Sattler et al. 2019 (CFL) make in words, each as a check over seeds that can come out against the paper.
 
 Departures and choices:
-  "Around", "close to" and "immediate" need limits, which the claims name. "25% increase" is read as points.
+  "Around", "close to", "distinct" and "immediate" need limits, which the claims name. "25% increase" is read as points.
   The paper says of "all clients" of the cluster that is split off first that they rise; results keep the mean over a half's clients in the
     rounds after a split, not each of them, so that the claim is checked on that mean: it can refute the paper's words, and not prove them.
   Every client is tested on all of D^test with its group's labels (equation 7), so that clients of a group that have one model have one
@@ -20,6 +20,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tff_cluster.base.words import plural
+from tff_cluster.clustering import halves
 from tff_cluster.experiment.result_parts import Split
 from tff_cluster.experiment.results import own
 from tff_cluster.papers.sattler2019 import tables
@@ -44,6 +45,11 @@ def _before(ours: Ours, back: int = 0) -> list[float]:
 
 def _parted(tests: Sequence[Split] | None) -> list[Split]:
   return [test for test in tests or () if test.verdict == 'split']
+
+
+def _first_gap(ours: Ours) -> list[float | None]:
+  """Returns the similarity gap (clustering/halves.py) of the first split; None without a split."""
+  return [_parted(tests)[0].similarity_gap if _parted(tests) else None for tests in ours.splits]
 
 
 def _first_rise(ours: Ours) -> list[float | None]:
@@ -106,6 +112,10 @@ def _least_growth(ours: Ours) -> list[float]:
   return found
 
 
+def _show_similarity(value: float) -> str:
+  return f'{value:.2f}'.replace('-', '−')
+
+
 def _in(
   name: str, read: Read, low: float, high: float = np.inf, show: Callable[[float], str] = claims.show_points
 ) -> tuple[Part, ...]:
@@ -132,6 +142,11 @@ def _figure3() -> tuple[Claim, ...]:
       'stagnate',
       (claims.same('change', (row,), claims.of(row, _before), claims.of(row, lambda ours: _before(ours, WINDOW))),),
     ),
+    claim(
+      f'A distinct gap has developed in the similarities at the first split: every client is at least {halves.GAP:g} more similar to one of '
+      'its own half than any two across', 'a distinct gap, drawn',
+      _in('gap', _first_gap, halves.GAP, show=_show_similarity),
+    ),
     claim('Three splits, one at a time, separate all clusters', 'rounds 50, 100 and 150', (claims.answer(row, _three_splits),)),
     claim(
       f'The first split is followed by an immediate rise of the clients separated out (by {_RISE:g} points within {_ROUNDS_OF_RISE} rounds, '
@@ -140,7 +155,7 @@ def _figure3() -> tuple[Claim, ...]:
     claim('All clusters are the planted groups', 'said in words', (claims.answer(row, claims.are_groups('group')),)),
     claim(
       f'Similarity within the final clusters drops to close to zero (mean of each cluster within ±{_ZERO:g})', 'close to zero',
-      _in('similarity', _similarity_left, -_ZERO, _ZERO, lambda v: f'{v:.2f}'.replace('-', '−')), _untested,
+      _in('similarity', _similarity_left, -_ZERO, _ZERO, _show_similarity), _untested,
     ),
     claim(
       'The accuracy of all clients more than doubles: of the client for which it grows least', 'more than doubled, around 20% → close to 60%',
