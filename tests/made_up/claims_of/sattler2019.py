@@ -97,6 +97,7 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
         drawn(splits=splits_of(test(50), LAST[0], test(199, 'stopped', similarity=0.3, cluster=CLUSTERS[1]))),
       ),
       ('The accuracy of all clients', drawn(of=runs(after=(0.70, 0.45)))),
+      ('Clients are never', drawn(windows={'accuracy_end': (20.0,)})),
       ('Accuracy ends close to', drawn(windows={'accuracy_end': (50.0,)})),
     ):
       yield start, {found.row.name: found}
@@ -111,4 +112,5 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
       split_rows(**{f'rotated, 2 groups; {guarded}': {'recovery': {'group': (0.5,)}}}),
     )
     worse = {'windows': {'accuracy_end': (20.0,)}}
+    yield f'{variant}: clients are never', split_rows(**{f'IID; {guarded}': worse})
     yield f'{variant}: clients of planted', split_rows(**{f'labels swapped, 4 groups; {guarded}': worse})
