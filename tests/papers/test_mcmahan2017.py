@@ -69,6 +69,19 @@ def _check(start, **changes):
       'IID, B inf, E 5 against IID, B 50, E 5 −2.0 rounds',
     ),
     ('IID, B = inf takes', 'IID, B inf, E 5', (80.0, 20, 0.1), ''),  # What is not reached is slowest.
+    (
+      'IID, B = 10 is the most',
+      'IID, B inf, E 5',
+      (99.4, 15, 0.1),
+      'IID, B 10, E 5 against IID, B inf, E 5 −0.10 points',
+    ),
+    ('IID, more epochs', 'IID, B 50, E 5', (99.0, 8, 0.1), 'IID, B 50, E 5 against IID, B 50, E 1 −0.10'),
+    (
+      'IID, more epochs',
+      'IID, B inf, E 20',
+      (98.2, 16, 0.1),
+      'IID, B inf, E 5 against IID, B inf, E 20 −1.0 rounds',
+    ),
     ('Non-IID, B = inf fluctuates', 'non-IID, B 10, E 5', (97.5, 10, 12.0), 'against non-IID, B 10, E 5 −'),
   ],
 )
