@@ -67,6 +67,7 @@ _OF_TABLES = {
     'FedAvg without clusters is more accurate than FedEx with 4': {'of4': {'baseline_global': (9.0,)}},
     'FedEx with 3 clusters is more accurate': {'of3': {'experts': (_experts(0.7798, (0.5, 0.7798, 0.6), (1, 1, 1), gate=0.99),)}},
     'FedEx is less accurate': {'of4': {'experts': (_experts(0.8, (0.5, 0.6, 0.6, 0.6), (1, 1, 1, 1), gate=0.99),)}},
+    'FedEx with 4 clusters is less accurate': {'of4': {'experts': (_experts(0.55, (0.1, 0.5, 0.6, 0.6), (1, 1, 1, 1), gate=0.99),)}},
     f'With 3 clusters {_GATE}': {'of3': {'experts': (_experts(0.78, (0.5, 0.6, 0.6), (1, 1, 1), gate=0.9),)}},
     f'With 4 clusters {_GATE}': {'of4': {'experts': (_experts(0.1, (0.5, 0.6, 0.6, 0.6), (1, 1, 1, 1), gate=0.9),)}},
   },
