@@ -41,6 +41,10 @@ def test_runs_are_as_the_public_code_and_rows_that_can_be_share_one(tmp_path):
   assert preset.read_preset('cfl_gp_mnist', {}, tuple(kept)).data == first.data
 
 
+def test_every_claim_says_that_it_is_asked_of_one_of_our_methods():
+  assert all('ours' in claim.words and claim.source.startswith('Kim et al. 2024') for claim in TABLE.claims)
+
+
 def test_pairs_are_pairs_whatever_the_clusters_are_called_and_nothing_else_is():
   for order in itertools.permutations(range(4)):
     assert kim2024.are_pairs([[row[k] for k in order] for row in PAIRS])

@@ -181,6 +181,20 @@ def test_what_a_finding_says():
   assert finding.verdict == 'undecided'
 
 
+@pytest.mark.parametrize(
+  ('clients', 'verdict'),
+  [
+    ([[40, 30, 15, 0], [0, 0, 15, 0]], 'fails'),  # Half is not most.
+    ([[40, 31, 14, 0], [0, 0, 15, 0]], 'holds'),
+    ([[82, 1, 1, 1], [15, 0, 0, 0]], 'fails'),  # One lump of nearly everybody.
+    ([[40, 45, 0, 0], [0, 0, 14, 1]], 'fails'),
+  ],
+)
+def test_noise_is_together_where_it_makes_up_most_of_one_cluster(clients, verdict):
+  rows = fedex_rows.rows('fedex/figure3', of4={'shared': {'source': (clients,)}})
+  assert _check('fedex/figure3', 'All clients', rows, rows, rows).verdict == verdict
+
+
 def test_rows_without_experts_or_without_noise_decide_nothing():
   without = {f'of{n}': {'experts': (None,)} for n in (3, 4)}
   rows = fedex_rows.rows('fedex/table1', **without)

@@ -57,6 +57,16 @@ def test_table_1_quotes_table_4_of_briggs_and_like_stands_beside_like():
   assert (mean.read(ours), share.read(ours)) == ((80.0,), (50.0,))
 
 
+def test_no_run_of_table_1_decides_about_the_experiment_that_it_quotes():
+  printed = made_up.rows()
+  far = made_up.rows(('hierarchical', 'own_mean', 0.5), ('hierarchical', 'own_99', 0.0))
+  for rows, is_near in ((printed, True), (far, False)):
+    lines = [line for line in _lines('table1', rows, rows, rows).values() if line.published is not None]
+    assert [abs(line.difference) < 1e-6 for line in lines] == [is_near] * 2
+    assert [line.verdict for line in lines] == ['not decidable here'] * 2
+    assert all('C = 0.2, B = 10, E = 3' in line.note for line in lines)
+
+
 def test_another_setting_is_never_a_reproduction_and_says_what_it_was():
   scaled = _setting(20, {'dataset': 'digits', 'partition': 'label_swapped'}, phase1_rounds=5, phase2_rounds=5)
   cell = cells.Cell('r', 'c', '', PERCENT, lambda _: (93.4,) * 3, 93.4)
@@ -173,7 +183,18 @@ def test_a_highest_accuracy_says_nothing_where_a_client_was_at_100_before():
   full = made_up.rows(phase1=(1.0, 0.5))
   line = _lines('table2', printed, printed, full)['K-means', 'highest']
   assert line.verdict == 'not decidable here' and 'in 1 of 3 seeds' in line.note
-  assert _lines('table2', *(full,) * 3)['K-means', 'share_at_highest'].verdict == 'reproduced'
+
+
+def test_shares_are_of_clients_at_the_printed_accuracy_whatever_our_highest_is():
+  printed = made_up.rows()
+  for rows in (printed, made_up.rows(phase1=(1.0, 0.5)), made_up.rows(('kmeans', 'highest', 1.0))):
+    line = _lines('table2', rows, rows, rows)['K-means', 'share_at_printed']
+    assert (line.verdict, line.ours, line.published) == ('reproduced', pytest.approx(26.0), 26.0)
+  # All that have the highest accuracy of 98% are below the printed one; 99.56% prints as 99.6%, 99.54% does not.
+  for highest, share in ((0.98, 0.0), (0.9954, 0.0), (0.9956, 26.0)):
+    rows = made_up.rows(('kmeans', 'highest', highest))
+    line = _lines('table2', rows, rows, rows)['K-means', 'share_at_printed']
+    assert line.ours == pytest.approx(share) and line.verdict == ('reproduced' if share else 'differs')
 
 
 def test_phase_1_is_judged_on_the_global_test_set_after_its_last_round():

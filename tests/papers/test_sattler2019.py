@@ -58,16 +58,30 @@ def test_a_level_is_no_standstill():
   assert (finding.verdict, finding.ours) == ('fails', '+2.00 points')
 
 
+def test_similarities_are_asked_of_every_final_cluster():
+  far, near = made_up.test(199, 'stopped', similarity=0.3, cluster=('c', 'd')), made_up.LAST[0]
+  # The test of a cluster before its split says nothing of what is left of it.
+  for tests, verdict in (
+    ((far, near), 'fails'),
+    ((near,), 'not decidable here'),
+    ((near, made_up.test(150)), 'not decidable here'),
+  ):
+    drawn = made_up.drawn(splits=made_up.splits_of(*tests))
+    finding = _verdict('Similarity within', drawn, drawn, drawn)
+    assert finding.verdict == verdict and ('3 of 6 final clusters' in finding.note) is (verdict != 'fails')
+
+
 def test_a_seed_without_a_split_or_without_a_stopped_cluster():
   none = made_up.drawn(splits=made_up.splits_of())
   for start, verdict in (
     ('Three splits', 'fails'),
     ('The first split', 'undecided'),
-    ('Similarity within', 'undecided'),
+    ('A distinct gap', 'undecided'),
+    ('Similarity within', 'not decidable here'),
     ('All clusters', 'holds'),
   ):
     assert _verdict(start, none, none, none).verdict == verdict
   twice = made_up.drawn(
-    splits=made_up.splits_of(made_up.test(50), made_up.test(100), made_up.test(100), made_up.LAST)
+    splits=made_up.splits_of(made_up.test(50), made_up.test(100), made_up.test(100), *made_up.LAST)
   )
   assert _verdict('Three splits', twice, twice, twice).verdict == 'fails'

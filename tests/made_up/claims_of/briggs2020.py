@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tests.made_up.scorecard_rows import changed, make_ours
 from tff_cluster.papers import briggs2020
+from tff_cluster.papers.briggs2020 import rules
 from tff_cluster.scorecard.rows import COLUMNS, Ours, Row
 
 NAMES = tuple(briggs2020.PUBLISHED)
@@ -14,7 +15,7 @@ Rows = dict[str, Ours]
 
 
 def reproduced(row: Row, percent, baseline, **changes) -> Ours:
-  """Returns a row that is settled right after the clustering; FedAvg is not before the last round."""
+  """Returns a row that is settled right after the clustering; FedAvg is not before the last ten rounds."""
   ours, theirs = (dict(zip(COLUMNS, values, strict=True)) for values in (percent, baseline))
   after = row.settings['phase1_rounds'] + 1
   clustered = range(after, ROUNDS + 1)
@@ -23,7 +24,9 @@ def reproduced(row: Row, percent, baseline, **changes) -> Ours:
     'columns': columns, 'windows': columns, 'baseline_columns': baseline_columns, 'baseline_windows': baseline_columns,
     'seeds': (0,), 'num_clusters': (4,), 'threshold': (3.0,), 'rounds_after': after, 'rounds_end': ROUNDS,
     'accuracy_by_seed': (dict.fromkeys(clustered, ours['accuracy_end']),),
-    'baseline_by_seed': (dict.fromkeys(range(1, ROUNDS), 10.0) | {ROUNDS: theirs['accuracy_end']},),
+    'baseline_by_seed': (
+      dict.fromkeys(range(1, ROUNDS - 9), 10.0) | dict.fromkeys(range(ROUNDS - 9, ROUNDS + 1), theirs['accuracy_end']),
+    ),
     'share_by_seed': (dict.fromkeys(clustered, ours['share_end']),),
     'baseline_share_by_seed': (dict.fromkeys(range(1, ROUNDS + 1), theirs['share_end']),),
     'recovery': {'group': (1.0,)},
@@ -83,7 +86,8 @@ def _filled(name: str, found: Ours) -> Ours:
   metric, linkage = (found.row.clustering[key] for key in ('metric', 'linkage'))
   if name in ('fl_hc/table1', 'fl_hc/table4', 'fl_hc/table4_late'):
     theirs |= {c: min(theirs[c], ours[c] - 0.6) for c in ('accuracy_after', 'share_after', 'share_end')}
-    theirs['accuracy_end'] = ours['accuracy_end'] - 0.1
+    # Ratios of 1.0x hide that client fractions below 1 gain more.
+    theirs['accuracy_end'] = ours['accuracy_end'] - (0.45 if cf < 1.0 else -0.45)
   if name == 'fl_hc/table1' and cf == 1.0:
     theirs['share_end'] += 5.0
   if name == 'fl_hc/table2':
@@ -99,18 +103,24 @@ def _filled(name: str, found: Ours) -> Ours:
   return reproduced(found.row, ours.values(), theirs.values())
 
 
+_NO_JUMP = [
+  ('Clustered after one round, the second round’s accuracy', 'cf 0.2, n 1', 'baseline', {'accuracy_after': 80.0}),
+  ('Clustered after one round, the second round’s share', 'cf 0.2, n 1', 'baseline', {'share_after': 60.0}),
+]  # fmt: skip
 # For every claim a change of one row (of each in a list) that makes it fail: how its words start, row, field, value. Claims
 # that two tables or figures share stand here once.
 FAULTS = {
   'fl_hc/table1': [
     ('In every row FL+HC outperforms', 'cf 0.5, n 5', 'baseline', {'accuracy_after': 93.6}),
     ('The gain in accuracy right after', 'cf 0.5, n 3', 'ours', {'accuracy_after': 150.0}),
-    ('Clustered after one round', 'cf 0.2, n 1', 'baseline', {'accuracy_after': 80.0}),
+    *_NO_JUMP,
     ('The last accuracy remains the same', 'cf 0.1, n 1', 'baseline', {'accuracy_end': 97.4}),
-    ('FL+HC stays within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', {45: 97.2}),
+    ('FL+HC comes within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', dict.fromkeys(range(11, 40), 50.0)),
     ('At the end at least 1.2 times', 'cf 0.1, n 3', 'baseline', {'share_end': 66.0}),
-    ('Client fractions below 1 gain more than 1.0 in general, on average over rows: accuracy', 'cf 1.0, n 3', 'baseline', {'accuracy_after': 10.0}),
-    ('Client fractions below 1 gain more than 1.0 in general, on average over rows: clients', 'cf 1.0, n 3', 'baseline', {'share_end': 0.0}),
+    *(
+      (f'Client fractions below 1 gain more than 1.0 in general, as a ratio to FedAvg, on average over rows: {words}', 'cf 1.0, n 3', 'baseline', {c: 0.1})
+      for c, words in rules.WORDS.items()
+    ),
   ],
   'fl_hc/table2': [
     ('For all combinations', 'cf 0.2, n 10', 'baseline', {'accuracy_end': 98.9}),
@@ -171,12 +181,12 @@ FAULTS = {
     ('L1 lowers', 'L1, average', 'ours', {'share_end': 76.0}),
   ],
   'fl_hc/figure1': [
-    ('Clustered after one round', 'cf 0.2, n 1', 'baseline', {'accuracy_after': 80.0}),
-    ('FL+HC stays within 1 point', 'cf 0.2, n 1', 'accuracy_by_seed', {45: 97.2}),
+    *_NO_JUMP,
+    ('FL+HC comes within 1 point', 'cf 0.2, n 1', 'accuracy_by_seed', dict.fromkeys(range(2, 40), 50.0)),
     ('In every round', 'cf 0.2, n 1', 'baseline_share_by_seed', {30: 87.0}),
   ],
   'fl_hc/figure2': [
-    ('FL+HC stays within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', {45: 97.2}),
+    ('FL+HC comes within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', dict.fromkeys(range(11, 40), 50.0)),
     ('In every round', 'cf 0.2, n 10', 'baseline_share_by_seed', {30: 87.0}),
   ],
   'fl_hc/figure3': [('In every round', 'cf 0.2, n 10', 'baseline_share_by_seed', {30: 77.0})],

@@ -1,5 +1,6 @@
 """CFL as the paper draws it: figure 3, and our table of splits, with a fault for each claim."""
 
+import dataclasses
 from collections.abc import Iterator
 
 from tests.made_up import in_json
@@ -9,12 +10,23 @@ from tff_cluster.papers.sattler2019 import tables
 from tff_cluster.scorecard.rows import Ours, Run
 
 NAMES = (tables.FIGURE3.name, tables.SPLITS.name)
+CLUSTERS = (['a', 'b'], ['c', 'd'])
 
 
-def test(number: int, verdict: str = 'split', rise: float = 0.25, similarity: float = 0.02) -> Split:
+def test(
+  number: int,
+  verdict: str = 'split',
+  rise: float = 0.25,
+  similarity: float = 0.02,
+  gap: float = 0.3,
+  cluster=('a', 'b', 'c', 'd'),
+) -> Split:
   """Returns a test of a cluster."""
   halves = [[0.20, 0.20 + rise, 0.30], [0.20, 0.22, 0.21]] if verdict == 'split' else None
-  told = {'round': number, 'verdict': verdict, 'half_accuracy': halves, 'mean_similarity': similarity}
+  told = {
+    'round': number, 'verdict': verdict, 'half_accuracy': halves, 'mean_similarity': similarity,
+    'similarity_gap': gap, 'cluster': list(cluster),
+  }  # fmt: skip
   return in_json.record(Split, told)
 
 
@@ -22,7 +34,9 @@ def runs(before=(0.20, 0.25), after=(0.59, 0.60)) -> tuple[Run, ...]:
   """Returns a run of two clients with these accuracies at the end of Phase 1, and in the last round."""
   made = in_json.typed({
     'config': {}, 'phase1': {'evaluation': {'client_accuracy': list(before)}},
-    'clusterings': [{'label': 'cfl', 'evaluations': {'own': {'client_accuracy': list(after)}}}],
+    'clusterings': [
+      {'label': 'cfl', 'clusters': CLUSTERS, 'evaluations': {'own': {'client_accuracy': list(after)}}},
+    ],
   })  # fmt: skip
   return (Run(0, made, made.clusterings[0]),)
 
@@ -31,12 +45,12 @@ def splits_of(*tests: Split) -> tuple[list[Split]]:
   return (list(tests),)
 
 
-LAST = test(199, 'stopped')
+LAST = tuple(test(199, 'stopped', cluster=cluster) for cluster in CLUSTERS)
 _TOLD = {
   'windows': {'accuracy_end': (59.0,)}, 'baseline_windows': {'accuracy_end': (21.0,)}, 'seeds': (0,), 'num_clusters': (4,),
   'threshold': (None,), 'rounds_after': 51, 'rounds_end': 200, 'accuracy_by_seed': ({51: 25.0, 200: 59.0},),
   'baseline_by_seed': ({n: 20.0 for n in range(1, 201)},), 'recovery': {'group': (1.0,)},
-  'splits': splits_of(test(50), test(100), test(150), LAST),
+  'splits': splits_of(test(50), test(100), test(150), *LAST),
 }  # fmt: skip
 
 
@@ -44,7 +58,10 @@ def drawn(row=tables.FIGURE3.rows[0], of=None, **changes) -> Ours:
   """Returns figure 3 as the paper draws it, of one seed, with some things changed."""
   made = Ours(row, of or runs())
   made.__dict__.update({**_TOLD, **changes})
-  made.__dict__['clusterings'] = tuple(run.clustering for run in made.runs)
+  made.__dict__['clusterings'] = tuple(
+    dataclasses.replace(run.clustering, splits=tests)
+    for run, tests in zip(made.runs, made.splits, strict=True)
+  )
   return made
 
 
@@ -71,14 +88,16 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
     for start, found in (
       ('Before the first split', drawn(baseline_by_seed=({n: 35.0 for n in range(1, 201)},))),
       ('They stagnate', drawn(baseline_by_seed=rising)),
-      ('Three splits', drawn(splits=splits_of(test(50), test(100), test(100), LAST))),
-      ('The first split', drawn(splits=splits_of(test(50, rise=0.19), test(100), test(150), LAST))),
+      ('A distinct gap', drawn(splits=splits_of(test(50, gap=0.05), test(100), test(150), *LAST))),
+      ('Three splits', drawn(splits=splits_of(test(50), test(100), test(100), *LAST))),
+      ('The first split', drawn(splits=splits_of(test(50, rise=0.19), test(100), test(150), *LAST))),
       ('All clusters', drawn(recovery={'group': (0.9,)})),
       (
         'Similarity within',
-        drawn(splits=splits_of(test(50), test(100), test(150), test(199, 'stopped', similarity=0.3))),
+        drawn(splits=splits_of(test(50), LAST[0], test(199, 'stopped', similarity=0.3, cluster=CLUSTERS[1]))),
       ),
       ('The accuracy of all clients', drawn(of=runs(after=(0.70, 0.45)))),
+      ('Clients are never', drawn(windows={'accuracy_end': (20.0,)})),
       ('Accuracy ends close to', drawn(windows={'accuracy_end': (50.0,)})),
     ):
       yield start, {found.row.name: found}
@@ -93,4 +112,5 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
       split_rows(**{f'rotated, 2 groups; {guarded}': {'recovery': {'group': (0.5,)}}}),
     )
     worse = {'windows': {'accuracy_end': (20.0,)}}
+    yield f'{variant}: clients are never', split_rows(**{f'IID; {guarded}': worse})
     yield f'{variant}: clients of planted', split_rows(**{f'labels swapped, 4 groups; {guarded}': worse})

@@ -11,6 +11,8 @@ from tff_cluster.scorecard.rows import Row
 IID_ACCURACY = 99.1
 # Points of accuracy: "remains the same", "similar", "negligible", "very slightly".
 SAME = units.EQUIVALENT
+# The same of ratios to FedAvg, whose accuracies are near 100%.
+RATIO = SAME / 100.0
 # Points of clients, likewise: a share of clients at a hard target moves that much between seeds.
 SAME_SHARE = units.SHARE.margin
 # Points of accuracy. Section III.A: "within 0.1%".
@@ -42,6 +44,11 @@ def linkage(row: Row) -> str:
 def rows_of(name: str, where: Callable[[Row], bool] = lambda row: True) -> tuple[Row, ...]:
   """Returns the published rows of a table or figure, or of the IID experiments, that are to be looked at."""
   return tuple(row for row in tables.PUBLISHED[name].rows if where(row))
+
+
+def in_every(rows: Sequence[Row]) -> str:
+  """Returns ', in every row' for the words of a claim; nothing where there is one row, as in figures."""
+  return ', in every row' if len(rows) > 1 else ''
 
 
 def grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Hashable, list[Row]]:

@@ -4,13 +4,15 @@ What a table prints of the end is read as the mean over the last ten rounds, or 
 the clusters and of FedAvg alike; what it prints right after the clustering in that round. Rows are compared seed by seed.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from tff_cluster.base import words
 from tff_cluster.papers.briggs2020 import base
-from tff_cluster.scorecard import claims
+from tff_cluster.scorecard import claims, curves
 from tff_cluster.scorecard.cells import Read
 from tff_cluster.scorecard.claims import Part, Reading, Rows
 from tff_cluster.scorecard.rows import Curve, Ours, Row
@@ -22,6 +24,11 @@ METRIC_NAMES: Mapping[str, str] = {'cosine': 'cosine', 'l2': 'L2', 'l1': 'L1'}
 def show_ratio(value: float) -> str:
   """Returns a ratio to FedAvg: '1.25x', or in words that FedAvg has 0."""
   return 'FedAvg has none' if math.isinf(value) else f'{value:.2f}x'
+
+
+def show_ratios(value: float) -> str:
+  """Returns a difference of two ratios to FedAvg, signed: '+0.125x'."""
+  return f'{words.signed(value, 3)}x'
 
 
 def level(column: str) -> Read:
@@ -61,21 +68,22 @@ def lead_in_every_round(r: Ours) -> list[float]:
   return [min(share - theirs[number] for number, share in ours.items()) for ours, theirs in both]
 
 
-def settling_ratio(within: float) -> Read:
-  """Rounds until the accuracy stays within so many points of its last value, divided by FedAvg's."""
+def settling_ratio(below: float) -> Read:
+  """Rounds until the best accuracy so far is at most so many points below the mean of the last rounds, divided by FedAvg's.
+
+  A curve that stays near its last round would be a calm one, and FedAvg fluctuates.
+  """
 
   def of(r: Ours) -> list[float]:
+    def rounds(curve: Curve) -> float:
+      found = curves.rounds_to(curve, float(np.mean([curve[number] for number in r.window])) - below)
+      assert found is not None  # The best is no less than a mean.
+      return found
+
     both = zip(r.accuracy_by_seed, r.baseline_by_seed, strict=True)
-    return [_settled(ours, within) / _settled(theirs, within) for ours, theirs in both]
+    return [rounds(ours) / rounds(theirs) for ours, theirs in both]
 
   return of
-
-
-def _settled(curve: Curve, within: float) -> int:
-  rounds = sorted(curve)
-  last = curve[rounds[-1]]
-  outside = [number for number in rounds if abs(curve[number] - last) > within + _SLACK]
-  return rounds[rounds.index(outside[-1]) + 1] if outside else rounds[0]
 
 
 def saves_rounds(factor: int) -> Read:
@@ -173,20 +181,24 @@ def on_average(
   key: Callable[[Row], Hashable],
   side: Callable[[Row], bool | None],
   read: Read,
+  margin: float = base.SAME,
+  show: Callable[[float], str] = claims.show_points,
 ) -> Part:
   """Returns the part that `matched` holds on average over the groups."""
   parts = matched(rows, key, side, read)
   names = dict.fromkeys(row for part in parts for row in part.rows)
   averaged = claims.combined(lambda *values: float(np.mean(values)), [part.read for part in parts])
-  return Part(name, tuple(names), averaged, low=base.SAME)
+  return Part(name, tuple(names), averaged, low=margin, show=show)
 
 
 def alike(pairs: Iterable[tuple[Row, Row]], read: Read, margin: float, name: str = '') -> tuple[Part, ...]:
-  """Returns a part a pair of rows: they are practically the same."""
+  """Returns a part a pair of rows: they are practically the same; it has no number where they are one training."""
   return tuple(
-    claims.same(
-      ' and '.join((a.name, b.name)) + (f', {name}' if name else ''), (a.name, b.name),
-      claims.of(a.name, read), claims.of(b.name, read), margin,
+    between_trainings(
+      claims.same(
+        ' and '.join((a.name, b.name)) + (f', {name}' if name else ''), (a.name, b.name),
+        claims.of(a.name, read), claims.of(b.name, read), margin,
+      ), (a,), (b,),
     )
     for a, b in pairs
   )  # fmt: skip
@@ -203,12 +215,14 @@ def best(chosen: Row, others: Iterable[Row], read: Read, tie: float) -> tuple[Pa
 def metric_order(
   rows: Sequence[Row], read: Read, *order: Sequence[str], margin: float = base.SAME, name: str = ''
 ) -> tuple[Part, ...]:
-  """Returns parts: over the linkages that all metrics have, each metric of one place is above each of the next."""
+  """Returns parts: over the linkages that all metrics have, each metric of one place is above each of the next; no number for one training."""
   by_metric = base.by_metric(rows)
   return tuple(
-    difference(
-      f'{METRIC_NAMES[high]} against {METRIC_NAMES[low]}' + (f', {name}' if name else ''),
-      by_metric[high], by_metric[low], read, margin,
+    between_trainings(
+      difference(
+        f'{METRIC_NAMES[high]} against {METRIC_NAMES[low]}' + (f', {name}' if name else ''),
+        by_metric[high], by_metric[low], read, margin,
+      ), by_metric[high], by_metric[low],
     )
     for i, better in enumerate(order[:-1])
     for high in better
@@ -225,17 +239,30 @@ def linkage_below_metric(rows: Sequence[Row], read: Read, margin: float) -> Part
     for group in groups
   ]
   within = claims.combined(lambda *values: float(np.mean(values)), spreads)
-  return claims.above('between metrics', [r.name for group in groups for r in group], between, within, margin)
+  compared = [row for group in groups for row in group]
+  part = claims.above('between metrics', [row.name for row in compared], between, within, margin)
+  return between_trainings(part, *((row,) for row in compared))
 
 
-def one_training(names: Sequence[str]) -> Callable[[Rows], str]:
-  """Returns what says of rows that they are one training, so that nothing can differ."""
+def between_trainings(part: Part, *sides: Sequence[Row]) -> Part:
+  """Returns the part without a number (nan) where its sides are the same trainings: they found the same clusters, and nothing can differ."""
+
+  def by_seed(rows: Rows) -> Mapping[int, float]:
+    trained = [sorted(rows[row.name].trained('clusters') or row.name for row in side) for side in sides]
+    found = part.read(rows)
+    return found if any(each != trained[0] for each in trained) else dict.fromkeys(found, math.nan)
+
+  return dataclasses.replace(part, read=by_seed)
+
+
+def one_training(parts: Sequence[Part]) -> Callable[[Rows], str]:
+  """Returns what says of parts that none of them is between trainings."""
 
   def reason(rows: Rows) -> str:
-    trained = {rows[name].trained('clusters') for name in names}
+    values = [value for part in parts for value in part.read(rows).values()]
     return (
-      'all rows found the same clusters and are one training'
-      if len(trained) == 1 and None not in trained
+      'all rows that are compared found the same clusters and are one training'
+      if all(map(math.isnan, values))
       else ''
     )
 

@@ -14,8 +14,8 @@ Departures and choices:
   CIFAR-10 and CIFAR-100 start from a pretrained MobileNet-v2 there, and Shakespeare is text: they have no row.
   The paper divides the learning rate by 10 after half and three quarters of the rounds; here it stays. Momentum begins anew in each
     round here. Each method has the learning rate that the authors' scripts give it. Pixels are not standardized.
-  FedAvg+ has no number of ours: no row asks for fine-tuning (phases/personalization.py), which tunes FedAvg's model at each client, for
-    as many rounds as validation rows choose.
+  FedAvg+ is fine-tuned FedAvg (phases/personalization.py): one epoch at each client, as the authors' code tunes, but only where that is
+    better on validation rows, where they always tune.
   Accuracy is weighted by clients' test rows, as in the paper.
 """
 
@@ -38,6 +38,8 @@ PRINTED: Mapping[str, tuple[float, float, float, float]] = MappingProxyType(
 RATES: Mapping[str, tuple[float, float, float]] = MappingProxyType(
   {'FEMNIST': (0.03, 0.03, 0.01), 'EMNIST': (0.05, 0.01, 0.01)}
 )
+# In points: the lead over FedAvg+ on EMNIST, 0.4, is less than what is practically the same elsewhere.
+_PRINTS_FINER = 0.1
 _SOURCE = 'Marfoq et al. 2021, table 2'
 _NOTE = {
   'FEMNIST': '365 writers with at least 80 rows here, more in the paper',
@@ -57,12 +59,17 @@ def alone_name(data: str) -> str:
 
 def _rows(data: str) -> tuple[Row, Row]:
   fedem, _, alone = RATES[data]
-  rounds: dict[str, Any] = {'phase1_rounds': 0, 'phase2_rounds': ROUNDS}
   preset = f'fedem_{data.lower()}'
   clustering = {'method': 'fedem', 'num_clusters': COMPONENTS}
+
+  def settings(name: str, rate: float) -> dict[str, Any]:
+    found = {'phase1_rounds': 0, 'phase2_rounds': ROUNDS, 'learning_rate': rate}
+    return found | ({'fine_tuning': 1} if name == _fedavg_row(data) else {})
+
+  together, apart = fedem_name(data), alone_name(data)
   return (
-    Row(fedem_name(data), {**rounds, 'learning_rate': fedem}, clustering, preset=preset),
-    Row(alone_name(data), {**rounds, 'learning_rate': alone, 'local_training': True}, {}, preset=preset),
+    Row(together, settings(together, fedem), clustering, preset=preset),
+    Row(apart, settings(apart, alone) | {'local_training': True}, {}, preset=preset),
   )
 
 
@@ -76,6 +83,10 @@ def _fedavg(found: Ours) -> tuple[float, ...]:
 
 def _alone(found: Ours) -> tuple[float, ...]:
   return found.alone_over_rows
+
+
+def _tuned(found: Ours) -> tuple[float, ...]:
+  return found.fine_tuned_over_rows
 
 
 def _fedavg_row(data: str) -> str:
@@ -93,9 +104,7 @@ def _cells(data: str) -> tuple[Cell, ...]:
   return (
     cell(alone_name(data), 'alone', 'clients alone', _alone, alone),
     cell(_fedavg_row(data), 'fedavg', 'FedAvg', _fedavg, fedavg),
-    cell(
-      _fedavg_row(data), 'fedavg_tuned', 'FedAvg, tuned at each client (FedAvg+)', lambda found: (), tuned
-    ),
+    cell(_fedavg_row(data), 'fedavg_tuned', 'FedAvg, tuned at each client (FedAvg+)', _tuned, tuned),
     cell(fedem_name(data), 'fedem', 'FedEM', _fedem, fedem),
   )
 
@@ -104,6 +113,15 @@ CLAIMS = (
   above(
     'FedEM is more accurate than FedAvg, on every data set', _SOURCE, '79.9% against 78.6%, 83.5% against 82.6%',
     [Comparison(fedem_name(data), _fedem, _fedavg, _fedavg_row(data)) for data in PRINTED],
+  ),
+  above(
+    'FedEM is more accurate than FedAvg that is tuned at each client (FedAvg+), on every data set', _SOURCE,
+    '79.9% against 75.3%, 83.5% against 83.1%', [Comparison(fedem_name(data), _fedem, _tuned, _fedavg_row(data)) for data in PRINTED],
+    _PRINTS_FINER,
+  ),
+  above(
+    'FedEM is more accurate than clients alone, on every data set', _SOURCE, '79.9% against 71.0%, 83.5% against 71.9%',
+    [Comparison(fedem_name(data), _fedem, _alone, alone_name(data)) for data in PRINTED],
   ),
   above(
     'FedAvg is more accurate than clients alone, on every data set', _SOURCE, '78.6% against 71.0%, 82.6% against 71.9%',
@@ -116,7 +134,7 @@ PUBLISHED: Mapping[str, Published] = MappingProxyType(
       'fedem/table2', 'FedEM on handwritten characters', _SOURCE, 'fedem_emnist',
       tuple(row for data in PRINTED for row in _rows(data)),
       'Both data sets are samples of what the paper has, and clients of EMNIST are equal in size; the learning rate stays where the '
-      'paper divides it by 10 twice. FedAvg+ was not run: no row asks for fine-tuned FedAvg. CIFAR and Shakespeare have no row.',
+      'paper divides it by 10 twice. FedAvg+ tunes only where validation rows say so. CIFAR and Shakespeare have no row.',
       'FedEM',
       # As many steps as the paper's 200 rounds take with batches of 128 where a client has twice as many rows. With fewer FedEM, whose
       # models share each row's weight, has hardly begun to learn: 17% after 190 steps, where FedAvg had 47%.

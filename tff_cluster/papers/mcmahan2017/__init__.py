@@ -3,9 +3,12 @@
 H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-Efficient Learning of Deep Networks from
 Decentralized Data", AISTATS 2017, table 2: the CNN, C = 0.1, 100 clients. Miles et al. 2024 replicate it (figure 1).
 
+Sources: the paper's own text was not at hand. All rounds and speedups were compared with a public transcription of the table (J. A.
+Lorencio Abril, "Paper Review: Communication-Efficient Learning of Deep Networks from Decentralized Data", 22 November 2023), and five
+of IID clients, FedSGD's among them, with a second one (repository juliana4850/FLfedavgR, README).
+
 Departures and choices: the paper makes each curve monotone (the best value so far) and interpolates linearly where it crosses
-the target, as scorecard.curves does (section 3); it chooses a learning rate for each row, we have one for all. The rounds were typed
-without the paper at hand; they agree with the printed speedups, which does not check those of FedSGD themselves.
+the target, as scorecard.curves does (section 3); it chooses a learning rate for each row, we have one for all.
 """
 
 import dataclasses

@@ -6,9 +6,13 @@ size, local epochs and the partition are not given, so those cannot depart from 
 quotes a third, of Briggs et al. 2020.
 
 Departures and choices:
-  Dynamic clustering has two rows. The paper's threshold is the mean of the distances (Algorithm 2), which puts a client of MNIST into some
-    44 of 89 cliques, each of which is trained: 88,000 client-rounds. The other row takes the 5% quantile, which is affordable; lines say
+  Dynamic clustering has two rows. The paper's threshold is the mean of the distances (Algorithm 2), which puts a client of MNIST into 44
+    of 89 cliques (seed 0, engine 3), each of which is trained: 88,000 client-rounds. The other row takes the 5% quantile, which is affordable; lines say
     that it is not the paper's, and the paper's numbers stand beside the first one.
+  A client trains on nine tenths of its rows (four fifths in the demo): the others are for validation and weight the clusters of the
+    weighted average. The paper names no such rows.
+  Table 1 quotes an experiment of Briggs et al. 2020 whose settings are others (fl_hc/table4 runs it), so that its two numbers decide nothing.
+  Table 2 prints shares of clients at 99.6% and 99.7% (section 7.2), the highest accuracies of its own runs; ours are counted at these too.
   What is printed after Phase 1 is judged on its last round, on the global test set. FedAvg still rises there, so that a mean over rounds
     would be of worse models than the one that the clustering begins with.
   The paper's metrics are recall and accuracy (section 4.1), accuracy and precision (section 7.1), of which it prints accuracies; ours stand
@@ -88,6 +92,8 @@ SMALL = Scale(
   {}, {'kmeans': {'num_clusters': 4}}, preset='demo',
 )  # fmt: skip
 _TARGET = 0.99
+# In percent: an accuracy from so little below a printed one on prints as it.
+_HALF_A_DIGIT = 0.05
 FOLDS = 10
 _STAGES = (PHASE1, BASELINE)
 _METRICS = ('precision', 'recall')
@@ -119,9 +125,14 @@ def mean_client(name: str) -> Read:
 
 def at_target(name: str) -> Read:
   """Reads the clients at 99% by an evaluation ('own', 'blended'), in percent."""
+  return _at(name, _TARGET)
+
+
+def _at(name: str, accuracy: float) -> Read:
+  """Reads the clients at an accuracy from 0 to 1 likewise."""
 
   def share(found: Evaluation) -> float:
-    return float(np.mean(np.asarray(found.client_accuracy) >= _TARGET))
+    return float(np.mean(np.asarray(found.client_accuracy) >= accuracy))
 
   return lambda ours: ours.evaluation(name, share)
 
@@ -138,14 +149,24 @@ def _macro(name: str, metric: str) -> Read:
   return lambda ours: ours.evaluation(name, share)
 
 
+def _other_experiment(ours: Ours) -> str:
+  """Returns why no run of this table decides about the numbers that it quotes: Briggs et al. 2020, table IV, is another experiment."""
+  del ours
+  return (
+    'quoted of another experiment: 50 rounds, 10 of them before the clustering, C = 0.2, B = 10, E = 3, the best of a range of T, clusters '
+    'that start from the global model'
+  )
+
+
 def _table1() -> tuple[Cell, ...]:
   source = f'{PAPER}, table 1, after Briggs et al. 2020'
-  note = 'ours starts the clusters from their members’ mean and not from the global model as FL+HC does'
+  note = 'ours starts the clusters from their members’ mean; the settings are those of this paper, and T is a quantile'
   printed = {HIERARCHICAL.name: (98.1, 67.0)}
   return tuple(
     Cell(
       row.name, column, words, unit, read('own' if row is HIERARCHICAL else 'blended'), number, source=source,
       note=note if row is HIERARCHICAL else 'clients use the blended cluster models (section 7.2)', is_added=number is None,
+      undecidable=_other_experiment,
     )
     for row in (HIERARCHICAL, *_ROWS)
     for (column, words, unit, read), number in zip(
@@ -169,7 +190,9 @@ def _at_ceiling(ours: Ours) -> str:
   )
 
 
-def _table2(row: Row, section: str, highest: float | None, share: float | None) -> tuple[Cell, ...]:
+def _table2(row: Row, section: str, highest: float, share: float) -> tuple[Cell, ...]:
+  """Returns the cells of a row; of QUANTILE, which is ours, the numbers of DYNAMIC tell at which accuracy clients are counted."""
+  is_added = row is QUANTILE
   source, note = (
     f'{PAPER}, table 2 and section {section}',
     'clients use the blended cluster models (section 7.2)',
@@ -177,11 +200,11 @@ def _table2(row: Row, section: str, highest: float | None, share: float | None) 
   return (
     Cell(
       row.name, 'highest', 'highest client accuracy', units.PERCENT, evaluation('blended', 'highest_client_accuracy'),
-      highest, source=source, note=note, is_added=highest is None, undecidable=_at_ceiling,
+      None if is_added else highest, source=source, note=note, is_added=is_added, undecidable=_at_ceiling,
     ),
     Cell(
-      row.name, 'share_at_highest', 'clients at the highest accuracy', units.SHARE,
-      evaluation('blended', 'share_at_highest'), share, source=source, note=note, is_added=share is None,
+      row.name, 'share_at_printed', f'clients at {highest:g}%', units.SHARE, _at('blended', (highest - _HALF_A_DIGIT) / 100.0),
+      None if is_added else share, source=source, note=note, is_added=is_added,
     ),
   )  # fmt: skip
 
@@ -280,7 +303,7 @@ PUBLISHED: Mapping[str, Published] = MappingProxyType(
       ),
       _entry(
         'table2', 'Highest client accuracy, and clients that reach it', _ROWS,
-        (*_table2(KMEANS, '7.2.1', 99.6, 26.0), *_table2(DYNAMIC, '7.2.2', 99.7, 28.0), *_table2(QUANTILE, '7.2.2', None, None)), _OPEN,
+        (*_table2(KMEANS, '7.2.1', 99.6, 26.0), *_table2(DYNAMIC, '7.2.2', 99.7, 28.0), *_table2(QUANTILE, '7.2.2', 99.7, 28.0)), _OPEN,
       ),
       _entry(
         'table3', 'Accuracy on the global test set before and after clustering', _ROWS,

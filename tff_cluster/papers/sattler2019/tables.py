@@ -10,6 +10,8 @@ Departures and choices:
     a cluster trains 50 rounds before it may be split, and 200 rounds are run; eps_1 is so large that it forbids none of
     these splits, and eps_2 lies between the norms, at the small scale, of clients that agree and of those
     that do not (docs/results/sattler2019.md).
+  A client trains on nine tenths of its rows (validation_fraction): the others are for validation, and CFL does not look at them. The paper
+    keeps none.
   Equation 7 tests every client on all of D^test, its labels permuted, and so does figure 3 here (test_rows=all), at both scales, in every
     round. Clients of a group that have one model are one measurement: FedAvg, and four clusters together, put 40,000 test rows
     through a model each round, beside the 135,000 that a round trains on at the paper's scale. SPLITS is ours, and shares the test rows out.
