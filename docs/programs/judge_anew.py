@@ -17,12 +17,14 @@ from collections.abc import Sequence
 
 from tff_cluster.base.environment import describe_environment
 from tff_cluster.base.errors import InputError
+from tff_cluster.papers import catalogue
 from tff_cluster.studies.kept import coverage, keep, results
+from tff_cluster.studies.reproduction import runs
 
 KEPT = pathlib.Path(__file__).parents[1] / 'results/data'
 _SCORECARD = 'scorecard'
-# A column that tells of machines.
-_MINUTES = 'minutes'
+# Columns that another machine, or a later form of results.json, gives other values.
+_OF_MACHINE = ('minutes', 'digest')
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -53,13 +55,14 @@ def judge(kept: results.Kept, data_dir: str = '') -> list[str]:
     data_dir: Where its data lies, where it is not part of the package.
 
   Raises:
-    InputError: where another table than the scorecard comes out otherwise than it is kept.
+    InputError: where the command has other settings today, or another table than the scorecard comes out otherwise than it is kept.
     CalledProcessError: where a command of the result fails.
   """
   known = kept.provenance
   with tempfile.TemporaryDirectory() as root:
     with tarfile.open(kept.folder / results.RUNS) as archive:
       archive.extractall(root, filter='data')
+    _check_settings(kept, pathlib.Path(root))
     for command in known.commands:
       words = [each for each in shlex.split(command)[1:] if not each.startswith('--output_dir=')]
       words = [each.replace('=DIR', f'={data_dir}') for each in words]
@@ -76,10 +79,22 @@ def judge(kept: results.Kept, data_dir: str = '') -> list[str]:
   return [f'{" / ".join(key)}: {before.get(key, "new")}, now {after.get(key, "gone")}' for key in changed]
 
 
+def _check_settings(kept: results.Kept, root: pathlib.Path) -> None:
+  """Refuses a result of whose runs today's commands would train any, since their settings are others."""
+  known = kept.provenance
+  published = catalogue.PUBLISHED[next(iter(known.published))]
+  for command in known.commands:
+    given = dict(each[2:].split('=', 1) for each in shlex.split(command) if each.startswith('--'))
+    seeds = [int(each) for each in given['seeds'].split(',')]
+    for job in runs.plan(published, published.scale(known.scale), seeds, root, only=given.get('rows')):
+      if not job.folder.config.exists():
+        raise InputError(f'{kept.name}: its command has other settings today, and would train')
+
+
 def _results(text: str) -> list[dict[str, str]]:
-  """Returns the lines of a CSV file without what tells of machines."""
+  """Returns the lines of a CSV file without columns of the machine."""
   lines = csv.DictReader(io.StringIO(text))
-  return [{name: cell for name, cell in line.items() if not name.startswith(_MINUTES)} for line in lines]
+  return [{name: cell for name, cell in line.items() if not name.startswith(_OF_MACHINE)} for line in lines]
 
 
 def _verdicts(kept: results.Kept) -> dict[tuple[str, str], str]:

@@ -25,16 +25,16 @@ def plant(path, old, new):
 
 def test_a_verdict_of_other_claims_is_replaced_and_told(kept, capsys):
   there = (kept / 'scorecard.csv').read_text()
-  plant(kept / 'scorecard.csv', ',"differs', ',"reproduced')
+  plant(kept / 'scorecard.csv', ',"not decidable', ',"reproduced')
   assert judge_anew.main([NAME]) == 0
-  assert ': reproduced, now differs' in capsys.readouterr().out
+  assert ': reproduced, now not decidable' in capsys.readouterr().out
   assert (kept / 'scorecard.csv').read_text() == there
   assert '"judged"' in (kept / 'provenance.json').read_text()
 
 
 def test_a_number_that_comes_out_otherwise_and_what_has_no_archive_are_refused(kept, capsys):
-  digest = judge_anew.results.read_all(kept.parent)[NAME].lines('runs')[0]['digest']
-  plant(kept / 'runs.csv', digest, 'another')
+  accuracy = judge_anew.results.read_all(kept.parent)[NAME].lines('runs')[0]['accuracy end']
+  plant(kept / 'runs.csv', accuracy, f'{accuracy}1')
   there = (kept / 'scorecard.csv').read_text()
   assert judge_anew.main([NAME]) == 2
   assert f'{NAME}/runs.csv comes out otherwise than it is kept' in capsys.readouterr().err
