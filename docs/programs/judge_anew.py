@@ -31,15 +31,16 @@ def main(arguments: Sequence[str]) -> int:
   places = [each.partition('=')[2] for each in arguments if each.startswith('--data_dir=')]
   names = [each for each in arguments if not each.startswith('--')]
   kept = results.read_all(KEPT)
-  try:
-    for name in names or [name for name, each in kept.items() if _is_judged(each)]:
+  refused = 0
+  for name in names or [name for name, each in kept.items() if _is_judged(each)]:
+    try:
       if name not in kept or not _is_judged(kept[name]):
         raise InputError(f'{name}: no kept reproduction with {results.RUNS}')
-      print(f'{name}: {", ".join(judge(kept[name], *places[:1])) or "as it was"}', flush=True)
-  except (InputError, subprocess.CalledProcessError) as error:
-    print(error, file=sys.stderr)
-    return 2
-  return 0
+      print(f'{name}: {"; ".join(judge(kept[name], *places[:1])) or "as it was"}', flush=True)
+    except (InputError, subprocess.CalledProcessError) as error:
+      print(error, file=sys.stderr, flush=True)
+      refused += 1
+  return 2 if refused else 0
 
 
 def _is_judged(kept: results.Kept) -> bool:
