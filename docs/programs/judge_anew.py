@@ -69,8 +69,8 @@ def judge(kept: results.Kept, data_dir: str = '') -> list[str]:
       words = [each.replace('=DIR', f'={data_dir}') for each in words]
       subprocess.run([sys.executable, *words, f'--output_dir={root}'], check=True, stdout=subprocess.DEVNULL)
     made = keep.of_folder(pathlib.Path(root).resolve() / next(iter(known.published)) / known.scale)
-  for name, text in made.texts.items():
-    if name != _SCORECARD and _results(text) != _results((kept.folder / f'{name}.csv').read_text()):
+  for name in set(kept.tables) - {_SCORECARD}:
+    if _results(made.texts[name]) != _results((kept.folder / f'{name}.csv').read_text()):
       raise InputError(f'{kept.name}/{name}.csv comes out otherwise than it is kept')
   before = _verdicts(kept)
   told = dataclasses.replace(known, judged=describe_environment().commit)
