@@ -304,9 +304,8 @@ class _Rounds:
     nothing = np.zeros(clients, np.int64)
     if options.start == 'clustering':
       given = _named(experiment, options.start_clustering).assignment
-      membership = given.membership / given.membership.sum(axis=0)
       starts = [experiment.unflatten(start) for start in client_signatures.start_weights(experiment, given)]
-      return State(self._models(starts), membership, nothing + self.first_round, given=True)
+      return State(self._models(starts), given.own, nothing + self.first_round, given=True)
     if options.start == 'warm':
       weights = client_signatures.phase1_models(experiment)[self.first_round]
       starts = [self._noisy(weights, k) for k in range(options.num_clusters)]
