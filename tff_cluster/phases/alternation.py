@@ -294,7 +294,7 @@ class _Rounds:
       phase1 = range(1, experiment.config.training.phase1_rounds + 1)
       return Cost() - experiment.trainer.cost_of_rounds(experiment.everyone, phase1)
     if start == 'clustering':
-      return equal_cost.of_finding(experiment, _named(experiment, self._options.start_clustering))
+      return equal_cost.of_start(experiment, _named(experiment, self._options.start_clustering))
     return Cost()
 
   def _started(self) -> State:

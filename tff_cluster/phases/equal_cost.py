@@ -25,6 +25,20 @@ def of_finding(experiment: live_experiment_lib.Experiment, saved: phase_files.Cl
   return client_signatures.start_cost(experiment, saved.assignment) + _of_sending(experiment, saved) + choice
 
 
+def of_start(experiment: live_experiment_lib.Experiment, saved: phase_files.Clusters) -> Cost:
+  """Returns what clusters cost that a method which alternates starts from; the rounds in which a cut was chosen are among it.
+
+  Phase 2 of the clusters themselves goes on from these rounds, so that `of_finding` leaves them to it.
+  """
+  spent = of_finding(experiment, saved)
+  if saved.choice is None:
+    return spent
+  begin, assignment = experiment.config.training.phase1_rounds, saved.assignment
+  tried = range(begin + 1, begin + saved.choice.rounds + 1)
+  members = map(assignment.members, range(assignment.num_clusters))
+  return sum((experiment.trainer.cost_of_rounds(cluster, tried) for cluster in members), spent)
+
+
 def _of_sending(experiment: live_experiment_lib.Experiment, saved: phase_files.Clusters) -> Cost:
   """Returns what it cost that clients sent what they were clustered by, and weights that their clusters start from."""
   training = experiment.config.training
