@@ -331,7 +331,8 @@ class _Rounds:
   def _determinants(self, clustering: config_lib.ClusteringConfig) -> dict[str, Json]:
     start = self._start
     # Rounds of a method before it was changed are not gone on with.
-    version: dict[str, Json] = {'revision': self.method.revision} if self.method.revision else {}
+    revision = self.method.revision_of(self._options)
+    version: dict[str, Json] = {'revision': revision} if revision else {}
     if imports.is_path(clustering.method):
       version['code'] = clustering.code
     return version | {
