@@ -308,6 +308,13 @@ def _check_one_step(config: ExperimentConfig) -> None:
       f'{argument(name, value)} has no effect with {argument("batch_size", 0)} and {argument("local_epochs", 1)}, '
       'where a client makes one step a round; give batches or more epochs'
     )
+  for rule in rules.added(config.evaluation.aggregation):
+    strength = rule.options.get('proximal_mu', 0.0) if rule.code is None else 0.0
+    if isinstance(rule, TrainingRule) and rule.most_rounds == 1 and strength > 0:
+      raise InputError(
+        f'{rule.called}: proximal_mu={strength} has no effect in one round of one step, with {argument("batch_size", 0)} and '
+        f'{argument("local_epochs", 1)}; give more rounds, batches or more epochs'
+      )
 
 
 def _check_own_models(rule: Rule, found: Sequence[ClusteringConfig]) -> None:
