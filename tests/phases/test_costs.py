@@ -225,3 +225,17 @@ def test_what_starts_from_clusters_of_a_chosen_threshold_pays_all_cuts(tmp_path)
   assert found.cost.client_rounds == CLIENTS * (rounds * (cuts - 1) + 3)
   rows = int(run.population.train.counts.sum())
   assert after.cost.rows_trained - found.cost.rows_trained == EPOCHS * rows * rounds
+
+
+def test_without_a_phase_1_updates_and_the_weights_that_clusters_start_from_are_one_training(tmp_path):
+  config = changed(CONFIG, training={'phase1_rounds': 0, 'phase2_rounds': 1, 'cohort_fraction': 1.0})
+  kmeans = ClusteringConfig('kmeans', num_clusters=2, signature='updates')
+  run = WholeRun(dataclasses.replace(config, clusterings=(kmeans,)), tmp_path / 'run')
+  np.testing.assert_allclose(
+    run.signatures('weights') - run.signatures('updates'),
+    np.broadcast_to(run.signatures('weights')[0] - run.signatures('updates')[0], run.signatures().shape),
+    atol=1e-6,
+  )
+  cost = run.clustering('kmeans').cost
+  # Of the round by which clients are clustered, and of that of Phase 2.
+  assert cost.client_rounds == cost.models_up == 2 * CLIENTS

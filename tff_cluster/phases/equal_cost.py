@@ -40,7 +40,10 @@ def of_start(experiment: live_experiment_lib.Experiment, saved: phase_files.Clus
 
 
 def _of_sending(experiment: live_experiment_lib.Experiment, saved: phase_files.Clusters) -> Cost:
-  """Returns what it cost that clients sent what they were clustered by, and weights that their clusters start from."""
+  """Returns what it cost that clients sent what they were clustered by, and weights that their clusters start from.
+
+  Without a Phase 1 weights are the initial model plus updates, so that both come of one local training and one message.
+  """
   training = experiment.config.training
   if saved.sent_bytes is None:
     kinds = client_signatures.kinds(training, (saved.signature,))
@@ -48,8 +51,10 @@ def _of_sending(experiment: live_experiment_lib.Experiment, saved: phase_files.C
     kinds = (
       {'weights'} if training.cluster_start == 'members_mean' and training.sketch_dimension is None else set()
     )
-  sent = Cost(bytes_up=saved.sent_bytes or 0)
-  return sum((client_signatures.cost(experiment, kind) for kind in kinds), sent)
+  sent, told = Cost(bytes_up=saved.sent_bytes or 0), sorted(kinds)
+  if training.phase1_rounds == 0:
+    del told[1:]
+  return sum((client_signatures.cost(experiment, kind) for kind in told), sent)
 
 
 class Budget:
