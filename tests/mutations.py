@@ -115,7 +115,7 @@ FAULTS = (
     ),
     Fault(
         'diverged-clients-in-every-cluster', 'clustering/diverged_clients.py',
-        'membership[largest(assignment), ~here] = 1.0', 'membership[0, ~here] = 1.0',
+        'row = largest(assignment)', 'row = 0',
         'clients that diverged are put into the first cluster instead of the largest',
         ('clustering/test_diverged_clients.py',),
     ),

@@ -90,6 +90,15 @@ def test_shares_go_with_the_clients_that_are_scored():
   np.testing.assert_array_equal(diverged_clients.clustered_only(assignment, ()).own, assignment.own)
 
 
+def test_who_is_put_back_among_shares_has_all_of_the_largest_cluster():
+  shares = np.array([[0.5, 0.0, 0.25], [0.5, 1.0, 0.75]])
+  found = diverged_clients.put_back(ClusterAssignment(shares > 0.0, tuple('bce'), shares), tuple('abcde'))
+  assert found.clusters == [['a', 'b', 'c', 'd', 'e'], ['b', 'e']]
+  np.testing.assert_array_equal(found.own, [[1.0, 0.5, 1.0, 1.0, 0.75], [0.0, 0.5, 0.0, 0.0, 0.25]])
+  # Those who were clustered have what they had.
+  np.testing.assert_array_equal(diverged_clients.clustered_only(found, tuple('ad')).own, shares[::-1])
+
+
 def test_of_several_largest_clusters_the_first_takes_them():
   clustered = ClusterAssignment.from_labels([0, 1, 1, 2, 2], tuple('bcdef'))
   found = diverged_clients.put_back(clustered, tuple('abcdefg'))

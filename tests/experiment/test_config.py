@@ -230,3 +230,19 @@ def test_a_field_at_its_default_is_no_part_of_a_digest():
   found = config.determinants(experiment.to_json())
   made = [{'method': 'kmeans'}, {'method': 'dynamic_distance'}]
   assert found == {'data': {}, 'training': {}, 'evaluation': {}, 'clusterings': made}
+
+
+def test_a_pull_to_the_start_is_refused_in_one_round_of_one_step():
+  pulled = 'fine_tuned,rounds=1,least_rounds=1,proximal_mu=0.1'
+
+  def check(rule, **training):
+    found = TrainingConfig(**{'batch_size': 0, 'local_epochs': 1} | training)
+    ExperimentConfig(training=found, evaluation=EvaluationConfig(aggregation=(rule,))).validated()
+
+  with pytest.raises(InputError, match=rf'^aggregation={pulled}: proximal_mu=0.1 has no effect in one round'):
+    check(pulled)
+  # In a second round, or after a first step, a client is away from where it started.
+  check('fine_tuned,rounds=2,proximal_mu=0.1')
+  check(pulled, batch_size=10)
+  check(pulled, local_epochs=2)
+  check('fine_tuned,rounds=1')

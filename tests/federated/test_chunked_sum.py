@@ -173,7 +173,7 @@ def test_rounds_of_several_models_in_one_call_have_the_bits_of_a_call_each(
     assert [a.tobytes() for a in trainer.state_arrays(after)] == [
       a.tobytes() for a in trainer.state_arrays(expected)
     ]
-    assert figures == {name: told[name] for name in ('train_loss', 'dropped')}
+    assert figures == {name: told[name] for name in ('train_loss', 'visited', 'dropped')}
   assert [figures['dropped'] for _, figures in together] == [0, 0, 1, 2, 0]
   moved = [
     trainer.weights(after)[0].tobytes() != trainer.weights(state)[0].tobytes()

@@ -5,13 +5,30 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.phases.conftest import CLIENTS, LABELS, PLAIN
+from tests.phases.conftest import CLIENTS, LABELS, PLAIN, TINY
 from tests.phases.whole_run import WholeRun, accuracy_of, changed
 from tff_cluster.clustering import recovery
 from tff_cluster.data import populate
+from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
+SOFT = """
+import numpy as np
+
+from tff_cluster.clustering.assignment import ClusterAssignment
+from tff_cluster.clustering.method import Method
+from tff_cluster.clustering.outcome import Outcome
+
+class Soft(Method):
+  name, title, overlaps = 'soft_of_a_user', 'Soft', True
+
+  def cluster(self, options, evidence):
+    shares = np.array([[0.75], [0.25]]) * np.ones(len(evidence.client_ids))
+    return Outcome(ClusterAssignment(np.ones(shares.shape), evidence.client_ids, shares))
+
+METHOD = Soft()
+"""
 FOUND = recovery.Recovery(**dict.fromkeys(recovery.SCORES, 1.0) | {'share_error': 0.0})
 
 
@@ -64,6 +81,18 @@ def test_test_rows_and_planted_truth_reach_no_training_clustering_or_weighting(
     for weights, others in zip(planted.models[label], other.models[label], strict=True):
       assert all(np.array_equal(a, b) for a, b in zip(weights, others, strict=True))
   assert accuracy_of(other.clustering('kmeans').evaluations['own']) < 0.4
+
+
+def test_shares_of_a_users_method_reach_the_clients_own_models(tmp_path, monkeypatch):
+  (tmp_path / 'soft_of_a_user.py').write_text(SOFT)
+  monkeypatch.syspath_prepend(tmp_path)
+  soft = ClusteringConfig('soft_of_a_user:METHOD', name='soft')
+  run = WholeRun(changed(TINY, clusterings=(soft,)), tmp_path / 'run')
+  found = run.clustering('soft')
+  # Both clusters have the same members, so that they are told apart by their shares alone.
+  assert found.clusters == [list(run.population.client_ids)] * 2
+  np.testing.assert_array_equal(found.shares, [[0.75] * CLIENTS, [0.25] * CLIENTS])
+  np.testing.assert_array_equal(found.evaluations['own'].mixing, found.shares)
 
 
 def test_without_groups_clustering_does_not_claim_to_help(tmp_path):

@@ -209,3 +209,33 @@ def test_joined_predictions_are_measured_as_such(runs):
   right = joined.argmax(axis=1) == test.y
   expected = [right[a:b].mean() for a, b in zip(test.offsets[:-1], test.offsets[1:], strict=True)]
   assert found.client_accuracy == pytest.approx(expected)
+
+
+def test_what_starts_from_clusters_of_a_chosen_threshold_pays_all_cuts(tmp_path):
+  rounds, config = 2, changed(CONFIG, {'partition': 'iid'}, {'cohort_fraction': 1.0, 'phase2_rounds': 3})
+  clusterings = (
+    ClusteringConfig('hierarchical', linkage='ward', distance_threshold=f'validation:{rounds}'),
+    ClusteringConfig('ifca', name='after', start='clustering', start_clustering='hierarchical'),
+  )
+  run = WholeRun(dataclasses.replace(config, clusterings=clusterings), tmp_path / 'run')
+  found, after = (run.clustering(each.label) for each in clusterings)
+  cuts = len(found.choice.candidates)
+  # Every client trains one model in every round of every cut, and has sent its weights in Phase 1.
+  assert cuts > 1 and after.cost.client_rounds == CLIENTS * (rounds * cuts + 3)
+  assert found.cost.client_rounds == CLIENTS * (rounds * (cuts - 1) + 3)
+  rows = int(run.population.train.counts.sum())
+  assert after.cost.rows_trained - found.cost.rows_trained == EPOCHS * rows * rounds
+
+
+def test_without_a_phase_1_updates_and_the_weights_that_clusters_start_from_are_one_training(tmp_path):
+  config = changed(CONFIG, training={'phase1_rounds': 0, 'phase2_rounds': 1, 'cohort_fraction': 1.0})
+  kmeans = ClusteringConfig('kmeans', num_clusters=2, signature='updates')
+  run = WholeRun(dataclasses.replace(config, clusterings=(kmeans,)), tmp_path / 'run')
+  np.testing.assert_allclose(
+    run.signatures('weights') - run.signatures('updates'),
+    np.broadcast_to(run.signatures('weights')[0] - run.signatures('updates')[0], run.signatures().shape),
+    atol=1e-6,
+  )
+  cost = run.clustering('kmeans').cost
+  # Of the round by which clients are clustered, and of that of Phase 2.
+  assert cost.client_rounds == cost.models_up == 2 * CLIENTS

@@ -74,6 +74,20 @@ def test_a_summary_by_hand():
   assert summary(group=np.ones((1, 4))) is None
 
 
+def test_clients_with_shares_in_all_clusters_are_all_beside_the_malicious_ones():
+  soft = in_json.record(Clustering, {
+    'label': 'soft',
+    'clusters': [['c00', 'c01', 'c02']] * 2,
+    'shares': [[0.9, 0.2, 0.5], [0.1, 0.8, 0.5]],
+    'evaluations': {'own': {'client_accuracy': [0.4, 0.1, 0.8]}},
+  })  # fmt: skip
+  truths = {'malicious': np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])}
+  baseline = in_json.record(Stage, {'evaluation': {'client_accuracy': [0.5, 0.5, 0.5]}})
+  population = dataclasses.replace(make_population(clients=3), truths=truths)
+  found = malicious_scores.summary(population, baseline, [soft])
+  assert found.clusterings == {'soft': Sides(pytest.approx(0.6), 0.1, 0, 1.0)}
+
+
 @pytest.fixture(scope='module')
 def done(tmp_path_factory):
   return WholeRun(CONFIG, tmp_path_factory.mktemp('malicious') / 'run')

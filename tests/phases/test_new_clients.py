@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import clients_of_runs
 from tests.phases.conftest import CLIENTS, NEW, PHASE1, PHASE2, WITH_NEW
 from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed
+from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import recovery
 from tff_cluster.data import saved
@@ -34,7 +35,13 @@ def without_new(found):
   return plain
 
 
-def test_every_newcomer_is_put_with_its_group_regrets_nothing_and_costs_a_round(with_new):
+def bytes_of_vectors(train):
+  """Returns what clients send of their rows by PACFL: of each label at most three vectors, of a float32 a pixel."""
+  labels = [np.unique(train.client(k)[1], return_counts=True)[1] for k in range(len(train.counts))]
+  return sum(int(np.minimum(counts, 3).sum()) for counts in labels) * train.x[0].size * 4
+
+
+def test_every_newcomer_is_put_with_its_group_regrets_nothing_and_costs_a_round(with_new, newcomers):
   found = with_new.results
   truth, new_truth = (np.array(part.truths['group']) for part in (found.population, found.new_clients))
   assert new_truth.shape == (2, NEW) and len(found.population.client_ids) == CLIENTS
@@ -69,12 +76,11 @@ def test_every_newcomer_is_put_with_its_group_regrets_nothing_and_costs_a_round(
   assert found.baseline.cost.client_rounds == CLIENTS * (PHASE1 + PHASE2)
   assert with_new.clustering('kmeans').cost.client_rounds == CLIENTS * PHASE2
   # Of its training rows a client sent three singular vectors a label, a number a pixel; the others sent what they trained.
-  train = with_new.population.train
-  labels = [np.unique(train.client(k)[1], return_counts=True)[1] for k in range(CLIENTS)]
-  vectors = sum(int(np.minimum(counts, 3).sum()) for counts in labels)
-  for label, more in (('pacfl', vectors * train.x[0].size * 4), ('kmeans', 0)):
+  for label, more in (('pacfl', bytes_of_vectors(with_new.population.train)), ('kmeans', 0)):
     cost = with_new.clustering(label).cost
     assert cost.bytes_up == cost.models_up * found.training.model_bytes + more
+  # So does one that comes later, which is sent nothing and trains nothing.
+  assert spent['pacfl'] == Cost(bytes_up=bytes_of_vectors(newcomers.train))
 
 
 def test_accuracies_are_of_the_models_and_down_the_tree_goes_the_update_of_the_round_that_was_split(

@@ -221,6 +221,10 @@ class Alternating(Method[_Options]):
     """Returns the round whose models its rounds start from; random ones stand before round 1."""
     return 0 if options.start == 'random' else phase1_rounds
 
+  def revision_of(self, options: _Options) -> int:
+    """Returns the revision of rounds with these options; a method overrides it whose change left other rounds as they were."""
+    return self.revision
+
   def step(self, options: _Options, federation: Federation, state: State, number: int) -> State:
     """Returns the state after a round, from that before it."""
     raise NotImplementedError(f'{type(self).__name__} overrides no step')

@@ -112,7 +112,7 @@ def cluster(
 
 
 def put_back(assignment: ClusterAssignment, client_ids: Sequence[str]) -> ClusterAssignment:
-  """Returns the clustering of all clients: those that it lacks are in its largest cluster, of several in the first.
+  """Returns the clustering of all clients: those that it lacks are in its largest cluster only, of several in the first.
 
   Args:
     assignment: Of some of the clients.
@@ -126,10 +126,15 @@ def put_back(assignment: ClusterAssignment, client_ids: Sequence[str]) -> Cluste
     raise InputError('the clustered clients must be among all clients, in the same order')
   if here.all():
     return assignment
-  membership = np.zeros((assignment.num_clusters, len(here)))
-  membership[:, here] = assignment.membership
-  membership[largest(assignment), ~here] = 1.0
-  return ClusterAssignment(membership, tuple(client_ids))
+  row = largest(assignment)
+
+  def widened(matrix: np.ndarray) -> np.ndarray:
+    everybodys = np.zeros((len(matrix), len(here)))
+    everybodys[:, here], everybodys[row, ~here] = matrix, 1.0
+    return everybodys
+
+  shares = None if assignment.shares is None else widened(assignment.shares)
+  return ClusterAssignment(widened(assignment.membership), tuple(client_ids), shares)
 
 
 def with_larger_half(labels: np.ndarray, finite: np.ndarray) -> np.ndarray:

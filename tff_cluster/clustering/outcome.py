@@ -38,10 +38,12 @@ class Joined:
   Attributes:
     membership: bool[clusters, newcomers], at least one cluster a newcomer; or float64, their shares.
     fallback: bool[newcomers], where no cluster took the newcomer by the method's own rule.
+    sent_bytes: What newcomers sent to be assigned, all together; None where it is their vectors.
   """
 
   membership: np.ndarray
   fallback: np.ndarray
+  sent_bytes: int | None = None
 
 
 def by_first_member(labels: np.ndarray) -> np.ndarray:

@@ -5,11 +5,11 @@ method's file.
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tff_cluster.aggregation import rules
-from tff_cluster.aggregation.rule import TrainingRule
+from tff_cluster.aggregation.rule import Rule, TrainingRule
 from tff_cluster.base import digests
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError, argument, shown
@@ -62,7 +62,8 @@ class ExperimentConfig:
       validate(section)
     _check_model_name(self.training.model)
     _check_one_step(self)
-    _check_own_models(self)
+    for rule in rules.added(self.evaluation.aggregation):
+      _check_own_models(rule, self.clusterings)
     # Labels name folders, and some file systems do not tell a from A.
     labels = [clustering.label.lower() for clustering in self.clusterings]
     repeated = sorted({label for label in labels if labels.count(label) > 1})
@@ -141,6 +142,9 @@ class ExperimentConfig:
       clustering.options, self.data.num_participants, self.training.cohort_fraction, words
     )
     clustering.rule.rounds_of_choice(clustering.options, self.training.phase2_rounds)
+    self._check_beside(clustering)
+
+  def _check_beside(self, clustering: ClusteringConfig) -> None:
     beside = [other.label for other in self.clusterings if not other.rule.trains]
     clustering.rule.check_beside(clustering.options, beside)
 
@@ -176,6 +180,21 @@ class ExperimentConfig:
       clusterings=tuple(clustering for clustering in self.clusterings if clustering.label not in failed),
       evaluation=dataclasses.replace(self.evaluation, aggregation=kept),
     )
+
+  def unsupported(self) -> dict[str, Exception]:
+    """Returns what cannot stand without a clustering that is not here, and why: clusterings by label, rules by Rule.called."""
+    found: dict[str, Exception] = {}
+    for clustering in self.clusterings:
+      try:
+        self._check_beside(clustering)
+      except InputError as error:
+        found[clustering.label] = error
+    for rule in rules.added(self.evaluation.aggregation):
+      try:
+        _check_own_models(rule, self.clusterings)
+      except InputError as error:
+        found[rule.called] = error
+    return found
 
   def to_json(self) -> dict[str, Any]:
     return {
@@ -289,17 +308,22 @@ def _check_one_step(config: ExperimentConfig) -> None:
       f'{argument(name, value)} has no effect with {argument("batch_size", 0)} and {argument("local_epochs", 1)}, '
       'where a client makes one step a round; give batches or more epochs'
     )
-
-
-def _check_own_models(config: ExperimentConfig) -> None:
-  """Checks the added rules, and refuses one that trains clients' own models where no clustering gives them any."""
   for rule in rules.added(config.evaluation.aggregation):
-    found = config.clusterings
-    if isinstance(rule, TrainingRule) and found and all(each.rule.joins_predictions for each in found):
+    strength = rule.options.get('proximal_mu', 0.0) if rule.code is None else 0.0
+    if isinstance(rule, TrainingRule) and rule.most_rounds == 1 and strength > 0:
       raise InputError(
-        f'{rule.called} needs a clustering whose clients have a model of their own to train on, not join the predictions of all '
-        f'models as those of {", ".join(each.label for each in found)} do'
+        f'{rule.called}: proximal_mu={strength} has no effect in one round of one step, with {argument("batch_size", 0)} and '
+        f'{argument("local_epochs", 1)}; give more rounds, batches or more epochs'
       )
+
+
+def _check_own_models(rule: Rule, found: Sequence[ClusteringConfig]) -> None:
+  """Refuses an added rule that trains clients' own models where no clustering of those found gives them any."""
+  if isinstance(rule, TrainingRule) and found and all(each.rule.joins_predictions for each in found):
+    raise InputError(
+      f'{rule.called} needs a clustering whose clients have a model of their own to train on, not join the predictions of all '
+      f'models as those of {", ".join(each.label for each in found)} do'
+    )
 
 
 def _check_model_name(model: str) -> None:

@@ -131,8 +131,9 @@ class Trainer(measurer.Measurer):
       pull: What clients are pulled to, in place of what the computations pull them to.
 
     Returns:
-      The state after the round, and {'train_loss': mean cross-entropy over the rows visited, 'dropped':
-      clients whose update was not finite and was left out, 'update_norm': Euclidean norm of the weighted mean update}.
+      The state after the round, and {'train_loss': mean cross-entropy over the rows visited, 'visited': how many these were, without
+      those of clients that were left out, 'dropped': clients whose update was not finite and was left out, 'update_norm':
+      Euclidean norm of the weighted mean update}.
     """
     strength, anchor = (None, None) if pull is None else pull
     jobs = self._training(cohort, round_number, equal, row_weights, anchor)
@@ -140,19 +141,19 @@ class Trainer(measurer.Measurer):
     run = self._round_apart if self.workers.apart else self._round_in_one_call
     output = run(computations, state, jobs)
     work = output.metrics['client_work']
-    if int(work['dropped']) == len(cohort):
+    figures = {
+      'train_loss': float(work['loss']),
+      'visited': int(work['rows']),
+      'dropped': int(work['dropped']),
+    }
+    if figures['dropped'] == len(cohort):
       if may_diverge or self.send_nan(cohort):
-        return state, {'train_loss': float(work['loss']), 'dropped': len(cohort), 'update_norm': 0.0}
+        return state, figures | {'update_norm': 0.0}
       raise InputError(
         f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
         f'{argument("learning_rate")}'
       )
-    norm = self._update_norm(state, output)
-    return output.state, {
-      'train_loss': float(work['loss']),
-      'dropped': int(work['dropped']),
-      'update_norm': norm,
-    }
+    return output.state, figures | {'update_norm': self._update_norm(state, output)}
 
   def joins_rounds(self, cohorts: Sequence[np.ndarray]) -> bool:
     """Whether `several_rounds` is to be asked for: the model becomes the mean of the clients', here, and a call is dear beside them.
@@ -212,6 +213,7 @@ class Trainer(measurer.Measurer):
       weights = [np.array(arrays[position]) for arrays in found]
       figures = {
         'train_loss': float(counts['loss_sum'][position] / visited[position]),
+        'visited': int(counts['rows'][position]),
         'dropped': int(counts['dropped'][position]),
       }
       after.append((_with_weights(state, weights), figures))

@@ -294,7 +294,7 @@ class _Rounds:
       phase1 = range(1, experiment.config.training.phase1_rounds + 1)
       return Cost() - experiment.trainer.cost_of_rounds(experiment.everyone, phase1)
     if start == 'clustering':
-      return equal_cost.of_finding(experiment, _named(experiment, self._options.start_clustering))
+      return equal_cost.of_start(experiment, _named(experiment, self._options.start_clustering))
     return Cost()
 
   def _started(self) -> State:
@@ -304,9 +304,8 @@ class _Rounds:
     nothing = np.zeros(clients, np.int64)
     if options.start == 'clustering':
       given = _named(experiment, options.start_clustering).assignment
-      membership = given.membership / given.membership.sum(axis=0)
       starts = [experiment.unflatten(start) for start in client_signatures.start_weights(experiment, given)]
-      return State(self._models(starts), membership, nothing + self.first_round, given=True)
+      return State(self._models(starts), given.own, nothing + self.first_round, given=True)
     if options.start == 'warm':
       weights = client_signatures.phase1_models(experiment)[self.first_round]
       starts = [self._noisy(weights, k) for k in range(options.num_clusters)]
@@ -332,7 +331,8 @@ class _Rounds:
   def _determinants(self, clustering: config_lib.ClusteringConfig) -> dict[str, Json]:
     start = self._start
     # Rounds of a method before it was changed are not gone on with.
-    version: dict[str, Json] = {'revision': self.method.revision} if self.method.revision else {}
+    revision = self.method.revision_of(self._options)
+    version: dict[str, Json] = {'revision': revision} if revision else {}
     if imports.is_path(clustering.method):
       version['code'] = clustering.code
     return version | {

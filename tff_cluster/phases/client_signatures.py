@@ -165,7 +165,8 @@ def cost(experiment: live_experiment_lib.Experiment, kind: str) -> Cost:
   """Returns what the signatures cost.
 
   Updates are a round of all clients. Weights come with the last round of Phase 1, where it has one, and are one local
-  training of each client that was not in its cohort; sketches of them are sent by all.
+  training of each client that was not in its cohort; sketches of them are sent by all. Without a Phase 1 weights come of the round of
+  the updates: here both are trained, each for itself, and clusters that need both are charged one (equal_cost.of_finding).
   """
   everyone, trainer = experiment.everyone, experiment.trainer
   rounds = experiment.config.training.phase1_rounds

@@ -107,19 +107,20 @@ def run_clustering(folder: RunFolder, clustering: config_lib.ClusteringConfig, s
   outcome = diverged_clients.cluster(clustering, signatures, client_ids, seed, truths, rows)
   if rule.has_linkage:
     files.save_arrays(folder.linkage(clustering.label), {'linkage': np.asarray(outcome.linkage)})
-  notes = list(outcome.notes)
+  notes, assignment = list(outcome.notes), outcome.assignment
   if choice:
     after = f' after {plural(choice.rounds, "round")}' if choice.rounds > 1 else ''
     notes.append(f'the best of several thresholds on validation rows{after}')
   made = phase_files.Clusters(
-    outcome.assignment.clusters,
-    list(outcome.assignment.client_ids),
+    assignment.clusters,
+    list(assignment.client_ids),
     clustering.label,
     kind,
     outcome.threshold,
     choice,
     notes,
     tuple(outcome.excluded),
+    shares=None if assignment.shares is None else assignment.shares.tolist(),
     sent_bytes=outcome.sent_bytes,
   )
   _save_clusters(folder, clustering, made)

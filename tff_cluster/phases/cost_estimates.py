@@ -238,7 +238,11 @@ class _Counting:
         self._whole(rounds * clients, is_done * rounds * clients, (not is_done) * rounds)
 
   def _alternating(self, clustering: config_lib.ClusteringConfig, trained: bool) -> None:
-    """Adds the cost of rounds that alternate with clustering; a client that trains all of clusters not known counts once."""
+    """Adds the cost of rounds that alternate with clustering.
+
+    A client that trains all of clusters not known counts once. Clients that a method draws by shares not known yet (FedSoft) are
+    taken to be as many as FedAvg's cohort.
+    """
     rule, options, experiment = clustering.rule, clustering.options, self._experiment
     assert isinstance(rule, Alternating)
     training = self._run.config.training

@@ -25,8 +25,25 @@ def of_finding(experiment: live_experiment_lib.Experiment, saved: phase_files.Cl
   return client_signatures.start_cost(experiment, saved.assignment) + _of_sending(experiment, saved) + choice
 
 
+def of_start(experiment: live_experiment_lib.Experiment, saved: phase_files.Clusters) -> Cost:
+  """Returns what clusters cost that a method which alternates starts from; the rounds in which a cut was chosen are among it.
+
+  Phase 2 of the clusters themselves goes on from these rounds, so that `of_finding` leaves them to it.
+  """
+  spent = of_finding(experiment, saved)
+  if saved.choice is None:
+    return spent
+  begin, assignment = experiment.config.training.phase1_rounds, saved.assignment
+  tried = range(begin + 1, begin + saved.choice.rounds + 1)
+  members = map(assignment.members, range(assignment.num_clusters))
+  return sum((experiment.trainer.cost_of_rounds(cluster, tried) for cluster in members), spent)
+
+
 def _of_sending(experiment: live_experiment_lib.Experiment, saved: phase_files.Clusters) -> Cost:
-  """Returns what it cost that clients sent what they were clustered by, and weights that their clusters start from."""
+  """Returns what it cost that clients sent what they were clustered by, and weights that their clusters start from.
+
+  Without a Phase 1 weights are the initial model plus updates, so that both come of one local training and one message.
+  """
   training = experiment.config.training
   if saved.sent_bytes is None:
     kinds = client_signatures.kinds(training, (saved.signature,))
@@ -34,8 +51,10 @@ def _of_sending(experiment: live_experiment_lib.Experiment, saved: phase_files.C
     kinds = (
       {'weights'} if training.cluster_start == 'members_mean' and training.sketch_dimension is None else set()
     )
-  sent = Cost(bytes_up=saved.sent_bytes or 0)
-  return sum((client_signatures.cost(experiment, kind) for kind in kinds), sent)
+  sent, told = Cost(bytes_up=saved.sent_bytes or 0), sorted(kinds)
+  if training.phase1_rounds == 0:
+    del told[1:]
+  return sum((client_signatures.cost(experiment, kind) for kind in told), sent)
 
 
 class Budget:

@@ -52,15 +52,25 @@ def apart(failed: dict[str, Exception], label: str) -> Iterator[None]:
 
 
 def drop(
-  folder: RunFolder, config: config_lib.ExperimentConfig, failed: Mapping[str, Exception]
+  folder: RunFolder, config: config_lib.ExperimentConfig, failed: dict[str, Exception]
 ) -> config_lib.ExperimentConfig:
   """Takes what failed out of a run, so that it can be given again in another way, and returns what is left.
 
-  What was saved of it stays until another of its name comes.
+  What was saved of it stays until another of its name comes. What starts from a clustering that failed goes with it though it
+  was trained: the name that it tells may be another one's then.
+
+  Args:
+    folder: The run.
+    config: What it was to have.
+    failed: What failed; takes what cannot stand without that.
   """
+  if not failed:
+    return config
   left = config.without(failed)
-  if failed:
-    files.save_json(folder.config, left.to_json())
+  while fallen := left.unsupported():
+    failed |= fallen
+    left = left.without(fallen)
+  files.save_json(folder.config, left.to_json())
   return left
 
 

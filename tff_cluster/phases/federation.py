@@ -21,8 +21,8 @@ class Clients:
   Attributes:
     client_ids, rows, seed, first_round: See there.
     cost: What the clients were sent and did since `begin`.
-    loss_sum, visited: Cross-entropy summed over the rows that clients trained on since `begin`, and how many these were;
-      `updates` measures none.
+    loss_sum, visited: Cross-entropy summed over the rows that clients trained on since `begin`, and how many these were, without
+      those of clients whose updates were dropped; `updates` measures none.
     dropped: Updates since then that were not finite.
   """
 
@@ -79,9 +79,10 @@ class Clients:
     else:
       found = self._experiment.each(train, used)
     for k in used:
-      self.dropped += int(found[k][1]['dropped'])
-      self.loss_sum += found[k][1]['train_loss'] * self._visits(users[k])
-      self.visited += self._visits(users[k])
+      figures = found[k][1]
+      self.dropped += int(figures['dropped'])
+      self.loss_sum += figures['train_loss'] * figures['visited']
+      self.visited += int(figures['visited'])
     self._refuse_divergence(number, users)
     return tuple(self._model(found[k][0]) if k in found else model for k, model in enumerate(models))
 

@@ -27,7 +27,9 @@ def summary(population: Population, baseline: Stage, clusterings: Sequence[Clust
   bad = np.asarray(population.truths[MALICIOUS])[1] > 0.0
   found = {}
   for clustering in clusterings:
-    assignment = ClusterAssignment.from_clusters(clustering.clusters, population.client_ids)
+    assignment = ClusterAssignment.from_clusters(
+      clustering.clusters, population.client_ids, clustering.shares
+    )
     beside = beside_malicious(assignment.membership, bad)
     found[clustering.label] = _sides(results.own(clustering), bad, clustering.dropped_updates, beside)
   return Malicious(

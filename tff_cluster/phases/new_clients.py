@@ -10,8 +10,8 @@ update is most similar. A server has those clients' updates from that round. Her
 their similarities only: keeping all updates of every split would take as much room as the clients' signatures each time.
 
 Costs: counted are the new clients' local updates, one each, with CFL one for each split on the way, none for the
-oracle and where training rows are read, and for methods that alternate the models that a new client measures. The updates that are
-made again count as trained in the timing, but in no cost.
+oracle, what new clients send where training rows are read (PACFL's singular vectors), and for methods that alternate the models that
+a new client measures. The updates that are made again count as trained in the timing, but in no cost.
 
 For a method that clusters clients by their training rows (PACFL) a new client trains nothing: what it sends follows from its
 own training rows, as with the others.
@@ -123,7 +123,8 @@ def _join(
     evidence = Evidence(
       client_signatures.load(folder, kind), seed, rows=experiment.population.training_rows()
     )
-    return rule.join(options, Newcomers(assignment, evidence, rows=new.training_rows())), Cost()
+    by_rows = rule.join(options, Newcomers(assignment, evidence, rows=new.training_rows()))
+    return by_rows, Cost(bytes_up=by_rows.sent_bytes or 0)
   # What a newcomer sends is compared with what the others sent, which is what clustering methods do.
   known = client_signatures.load(folder, kind)
   sent, joined = client_signatures.of_new_clients(experiment, kind), None

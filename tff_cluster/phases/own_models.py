@@ -77,10 +77,24 @@ def joined(
     for k, found in predicted.items():
       rows += shares[k, client, None] * found[place]
     counted.append(class_counts.of_predictions(rows.argmax(axis=1), y, experiment.population.num_classes))
-    losses.append(-np.log(np.maximum(rows[np.arange(len(y)), y], _LEAST)))
+    losses.append(_losses(rows, y, experiment.config.training.loss == 'double_softmax'))
   clients = np.repeat(np.arange(len(places)), split.counts)
   loss_sum = np.bincount(clients, np.concatenate(losses), minlength=len(places))
   return class_counts.Scores(class_counts.concatenate(counted).counts, loss_sum)
+
+
+def _losses(probabilities: np.ndarray, y: np.ndarray, double_softmax: bool) -> np.ndarray:
+  """Returns float64[rows], what clients minimise (federated.client_work.per_example_loss), of probabilities that were joined.
+
+  Args:
+    probabilities: float64[rows, classes].
+    y: int[rows], labels.
+    double_softmax: Whether probabilities are taken for logits.
+  """
+  true = probabilities[np.arange(len(y)), y]
+  if double_softmax:
+    return np.log(np.exp(probabilities).sum(axis=1)) - true
+  return -np.log(np.maximum(true, _LEAST))
 
 
 def _mixed(

@@ -107,7 +107,7 @@ class FineTuning:
 
     Args:
       rounds: At least 1.
-      proximal_mu: mu of mu / 2 |w - start|^2, beside the experiment's own.
+      proximal_mu: mu of mu / 2 |w - start|^2, where the start is that of the first round; see `_pull`.
 
     Returns:
       float64[rounds + 1], mean accuracy on validation rows, before the first round and after each.
@@ -135,7 +135,10 @@ class FineTuning:
     return train_each(self._experiment, of, last + rounds, again)
 
   def _pull(self, client: int, start: Weights) -> 'trajectory_lib.Pull | None':
-    """Returns what pulls a client to where it starts."""
+    """Returns what pulls a client to where the first of its rounds starts, in every round.
+
+    The experiment's own proximal_mu, which else pulls to where each round starts, is added to the rule's and pulls there too.
+    """
     from tff_cluster.federated import trajectory
 
     if not self._strength:

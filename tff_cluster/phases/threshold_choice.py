@@ -4,7 +4,7 @@ Briggs et al. 2020, section III.B, "experiment with a range of distance threshol
 result". Here the range is a cut into each of a few numbers of clusters; every cut's clusters are trained for the
 first round of Phase 2 or for its first N (distance_threshold=validation:N, or validation:last), and the cut with the
 highest mean client accuracy on validation rows is kept (of equal ones the coarsest). Phase 2 goes on from those rounds, so
-only the other cuts cost anything.
+only the other cuts cost anything; a method that starts from the clusters (start=clustering) does not, and pays all of them.
 
 Departures and choices: the paper names neither the range, nor the round in which a threshold was best, nor the rows; it appears to
 be test accuracy, so what test rows would have chosen is saved beside it, and chooses nothing. A choice after more than one round has

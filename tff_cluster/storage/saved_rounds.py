@@ -144,7 +144,7 @@ def save(
 ) -> None:
   """Saves a round, and then removes earlier ones unless they are kept."""
   path = _kept(folder, number) if kept else folder / f'latest_{number:05d}.npz'
-  files.save_arrays(path, record | {f'state_{i:04d}': leaf for i, leaf in enumerate(state_arrays)})
+  files.save_arrays(path, record | {_state_name(i): leaf for i, leaf in enumerate(state_arrays)})
   for saved, old in artifacts.saved_rounds(folder).items():
     if saved < number and old.name.startswith('latest_'):
       old.unlink(missing_ok=True)
@@ -161,12 +161,17 @@ def tidy(folder: pathlib.Path, wanted: Collection[int]) -> None:
 
 def state(record: Record) -> list[np.ndarray]:
   """Returns the state after a round as a list of arrays."""
-  return [record[name] for name in sorted(record) if name.startswith('state_')]
+  count = sum(name.startswith('state_') for name in record)
+  return [record[_state_name(position)] for position in range(count)]
 
 
 def model(record: Record, num_arrays: int, position: int = 0) -> Weights:
   """Returns a model after a round, which is so many arrays; a state begins with its models, one after the other."""
   return tuple(state(record)[position * num_arrays : (position + 1) * num_arrays])
+
+
+def _state_name(position: int) -> str:
+  return f'state_{position:04d}'
 
 
 def _kept(folder: pathlib.Path, number: int) -> pathlib.Path:

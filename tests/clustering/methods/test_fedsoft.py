@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.clustering.methods.fake_federation import FEATURES, RATE, Fake, groups, models_of, vector_of
-from tff_cluster.base import seeding
+from tff_cluster.base import digests, seeding
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering.alternating import State, one_hot
 from tff_cluster.clustering.methods import fedsoft
@@ -106,10 +106,35 @@ def test_a_given_cluster_of_fewer_clients_than_a_model_draws_trains_all_of_them(
   assert np.flatnonzero(weights[1]).tolist() == [3]
   assert weights[0].sum() == 4 and not weights[0, 3]
   after = METHOD.step(fedsoft.Options(num_clusters=2), clients, state, 1)
+  assert clients.known == [False]  # They are sent the one model that they start from.
   start = vector_of(state.models[1].weights)
   np.testing.assert_allclose(
     vector_of(after.models[1].weights) - start, clients.update(1, state.models[1].weights, 3), atol=1e-6
   )
+
+
+def drawn_by(state, number):
+  """Returns whom each of two models draws of twenty clients, ten a round."""
+  targets, _ = groups(8, 2, 10)
+  return METHOD._weights(Rows(targets, losses_of(8, 20, models=2), drawn=0.5), state, number)
+
+
+def test_given_clusters_that_start_from_one_model_draw_clients_of_their_own():
+  one, shares = models_of(np.ones((1, FEATURES))) * 2, np.array([[0.6] * 20, [0.4] * 20])
+  state = State(one, shares, np.zeros(20, np.int64), given=True)
+  alike = np.mean([np.array_equal(*drawn_by(state, number)) for number in range(1, 101)])
+  assert alike < 0.05  # Five of twenty are the same five once in 15,504 rounds.
+  again, order = drawn_by(state, 1), [1, 0]
+  turned = State(one, shares[order], np.zeros(20, np.int64), given=True)
+  np.testing.assert_array_equal(drawn_by(turned, 1), again[order])
+
+
+def test_whom_a_model_draws_follows_from_it_where_no_clusters_are_given():
+  state = State(models_of(np.eye(2, FEATURES)), np.full((2, 20), 0.5), np.zeros(20, np.int64))
+  for number in range(1, 6):
+    for model, row in zip(state.weights, drawn_by(state, number), strict=True):
+      generator = seeding.generator(0, 'clients of a model', digests.of_arrays(model), number)
+      assert set(np.flatnonzero(row)) == set(generator.choice(20, 5, replace=False, p=np.full(20, 1 / 20)))
 
 
 def test_importance_is_estimated_every_so_many_rounds():

@@ -9,6 +9,8 @@ from sklearn import cluster as sklearn_cluster
 
 from tests.clustering.methods.fake_federation import FEATURES, Fake, groups, models_of, state_of, vector_of
 from tests.made_up.clients import together
+from tff_cluster.base.errors import InputError
+from tff_cluster.clustering import methods
 from tff_cluster.clustering.methods import fesem
 
 CLIENTS = 20
@@ -132,3 +134,11 @@ def test_clients_of_a_start_in_several_clusters_train_from_their_mean():
   (starts,) = federation.starts
   mean = np.mean([vector_of(model.weights) for model in state.models], axis=0)
   assert any(np.allclose(start, mean, atol=1e-6) for start in starts)
+
+
+@pytest.mark.parametrize('name', ['fesem', 'wecfl'])
+def test_noise_that_would_change_nothing_is_refused(name):
+  method = methods.find(name)
+  assert method.read({'start': 'warm', 'num_clusters': 3}).start == 'warm'
+  with pytest.raises(InputError, match=f'^start_noise=0.2 has no effect on {name}, .* leave it out$'):
+    method.read({'start': 'warm', 'start_noise': 0.2})

@@ -6,6 +6,9 @@ beyond what the clustering costs.
 
 FedSoft's personalized models (Ruan and Joe-Wong 2022) are what clients trained last, from the mixture of their models and pulled to
 it: `fine_tuned,rounds=1,least_rounds=1,proximal_mu=LAMBDA`, where lambda is FedSoft's `attraction`.
+
+In several rounds a client is pulled to the model that it had before the first of them, and the experiment's own proximal_mu (FedProx)
+is added to that pull. Without a pull of the rule, FedProx pulls to where each round starts, as in training before.
 """
 
 from collections.abc import Callable
@@ -30,7 +33,8 @@ def fine_tuned(
       float64[rounds + 1], that mean before the first round and after each.
     rounds: The most rounds that are tried, at least 1.
     least_rounds: The fewest that are taken, from 0 to `rounds`.
-    proximal_mu: mu, how strongly a client is pulled to where it starts; at least 0.
+    proximal_mu: mu, how strongly a client is pulled to where its first round starts; at least 0. In one round of one step it has no
+      effect, and is refused (experiment/config.py).
 
   Raises:
     InputError: if an option is out of range.

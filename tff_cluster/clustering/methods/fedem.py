@@ -5,13 +5,15 @@ for each row j, q_k(j) is proportional to pi_k exp(-loss_jk) (E-step); pi_k is t
 trains on the loss of its rows weighted by q_k (M-step); the server averages each model over the clients by their rows. A client
 predicts with sum_k pi_k softmax_k.
 
-Settled here: a client that no round ever had has equal shares; no share counts as less than 1e-4 in an E-step, because one of 0
-would stay 0 (only where clusters are the start does that matter). Where the start gives clusters, the first round has no E-step:
-a client trains the models that it has a share in, on rows that all weigh as much as that share. The order of the steps (q from the
-shares of the round before, then the new shares, then training) and the loss of a batch (the sum of the weighted losses over the
-batch's rows, not over their weights) are those of the authors' code (repository omarfoq/FedEM, read in November 2026). Newcomers,
-as the paper says of clients that were not there for training, only estimate their shares: E-steps with fixed models until they
-stand still.
+Departure from equation 7: no share counts as less than 1e-4 in an E-step, wherever it has fallen below that, because one of 0
+would never come back. So a model that a client has hardly any share in explains a little more of its rows than in the paper.
+
+Settled here: a client that no round ever had has equal shares. Where the start gives clusters, the first round has no E-step: a
+client trains the models that it has a share in, on rows that all weigh as much as that share. The order of the steps (q from
+the shares of the round before, then the new shares, then training) and the loss of a batch (the sum of the weighted losses over
+the batch's rows, not over their weights) are those of the authors' code (repository omarfoq/FedEM, read in November 2026).
+Newcomers, as the paper says of clients that were not there for training, only estimate their shares: E-steps with fixed models
+until they stand still.
 """
 
 import dataclasses
@@ -75,7 +77,9 @@ METHOD = FedEM()
 
 
 def responsibilities(losses: np.ndarray, shares: np.ndarray) -> np.ndarray:
-  """Returns float64[models, rows], columns sum to 1: how likely each model explains a row (equation 7 of the paper, E-step).
+  """Returns float64[models, rows], columns sum to 1: how likely each model explains a row.
+
+  That is equation 7 of the paper (E-step), but that no share counts as less than 1e-4: see above.
 
   Args:
     losses: float[models, rows], negative log-likelihoods; a model whose loss is not finite explains nothing.

@@ -13,7 +13,12 @@ given is refused.
 Departures: in the authors' code a client goes on from the model that it had in the round before. Here it starts from the mixture,
 so that nobody keeps a model a client, and the clients' own models are these mixtures; the paper's personalized ones, which are what
 clients trained last, are the rule of Phase 3 in aggregation/rules/fine_tuned.py. With C < 1 a cluster draws C m / K of the m
-clients, at least one and no more than have a share in it, so that no more train than in FedAvg; the paper has a number of its own.
+clients, rounded, at least one and no more than have a share in it; the paper has a number of its own. A client that several
+clusters draw trains once. So at most K max(round(C m / K), 1) clients train, which can be more than FedAvg's C m where K exceeds
+that or C m / K is rounded up.
+
+Where clusters are given, the first round draws by their members too: clusters may start from the same model, and would draw the
+same clients. A client is then sent the one mixture that it starts from, which the server can make; later all K models.
 """
 
 import dataclasses
@@ -49,6 +54,10 @@ class FedSoft(Alternating[Options]):
   overlaps = True
   idle_in_one_step = ('attraction',)
 
+  def revision_of(self, options: Options) -> int:
+    """Returns the revision: rounds that start from clusters are drawn and counted in another way than at first."""
+    return int(options.start == 'clustering')
+
   def step(self, options: Options, federation: Federation, state: State, number: int) -> State:
     """Returns the state after a round."""
     everyone = np.arange(len(federation.client_ids))
@@ -58,7 +67,8 @@ class FedSoft(Alternating[Options]):
     weights = self._weights(federation, state, number)
     clients = np.flatnonzero(weights.any(axis=0))
     shares = state.own[:, clients]
-    sent = trained.train(federation, number, state.models, shares, clients, state.weights, options.attraction)
+    made_of = None if state.given else state.weights
+    sent = trained.train(federation, number, state.models, shares, clients, made_of, options.attraction)
     models = [
       sent.average(federation, [model], row[None, clients], row[clients])[0]
       for model, row in zip(state.models, weights, strict=True)
@@ -84,7 +94,8 @@ class FedSoft(Alternating[Options]):
     # Neither the order of the models nor that of the clients decides who is drawn.
     names = np.argsort(federation.client_ids)
     for row, (likely, model) in enumerate(zip(importance[:, names], state.weights, strict=True)):
-      generator = seeding.generator(federation.seed, 'clients of a model', digests.of_arrays(model), number)
+      told = [*model, state.own[row, names]] if state.given else model
+      generator = seeding.generator(federation.seed, 'clients of a model', digests.of_arrays(told), number)
       # Clusters that are given may have fewer clients.
       count = min(size, np.count_nonzero(likely))
       weights[row, generator.choice(names, count, replace=False, p=likely / likely.sum())] = 1.0

@@ -13,7 +13,7 @@ Settled here:
 * While nothing is known of anybody, all clients train from the first model, which is every cluster's centre then, and k-means
   (scikit-learn, seeded, fifty k-means++ starts) over what they send makes the clusters. So does FedBase. Nearest of K unrelated
   initial models, as another public version has it (FlexCFL), would be the one that a client started from. So of the models of
-  start=random and start=warm only the first is used.
+  start=random and start=warm only the first is used, which has no noise: a `start_noise` that is given is refused.
 * A client of which nothing is known in a later round trains from the mean of the models, each weighted by those who have it.
 * A client's vector is not kept: who is not drawn has no part in the means, and stays in its cluster.
 * What is not finite is left out, and its client stays where it was. Of equally near centres the first counts. A cluster that
@@ -30,6 +30,7 @@ import dataclasses
 import numpy as np
 
 from tff_cluster.base import seeding
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering import trained
 from tff_cluster.clustering.alternating import Alternating, Federation, Options, State, one_hot
 from tff_cluster.clustering.methods import kmeans
@@ -43,6 +44,15 @@ class FeSEM(Alternating[Options]):
   options_type = Options
   revision = 1
   equal = True
+
+  def check(self, options: Options) -> None:
+    """Raises InputError where noise is given for models of which none but the first is used."""
+    super().check(options)
+    if options.start_noise != Options.start_noise:
+      raise InputError(
+        f'{argument("start_noise", options.start_noise)} has no effect on {self.name}, whose clients all start from the first '
+        'model, which has no noise; leave it out'
+      )
 
   def step(self, options: Options, federation: Federation, state: State, number: int) -> State:
     """Returns the state after a round: clients train from their centres, are assigned, and move the centres."""

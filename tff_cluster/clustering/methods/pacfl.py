@@ -96,9 +96,7 @@ class PACFL(Method[Options]):
       assignment = ClusterAssignment.from_labels(_cut_into(number, merges), ids)
       notes = number_of_clusters.notes_on_number(assignment, number)
       found = Outcome(assignment, None, merges, tuple(notes))
-    return dataclasses.replace(
-      found, notes=(*found.notes, _cost(sent)), sent_bytes=_BYTES * sum(map(_numbers, sent))
-    )
+    return dataclasses.replace(found, notes=(*found.notes, _cost(sent)), sent_bytes=_bytes(sent))
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
     """Returns the cluster with the least average proximity to the newcomer."""
@@ -109,7 +107,8 @@ class PACFL(Method[Options]):
     new = principal_angles.subspaces(newcomers.rows.values(), options.num_vectors)
     across = principal_angles.proximity(known, new, options.measure)
     members = newcomer_rules.members(newcomers)
-    return newcomer_rules.cheapest(np.stack([across[rows].mean(axis=0) for rows in members]), across, members)
+    means = np.stack([across[rows].mean(axis=0) for rows in members])
+    return dataclasses.replace(newcomer_rules.cheapest(means, across, members), sent_bytes=_bytes(new))
 
   def replay(self, grid: 'Grid', asked: 'Replay') -> 'Iterator[Found]':
     """Yields the clusters for each number of them; the merges are found once."""
@@ -160,12 +159,13 @@ def _cut_into(number: int, merges: np.ndarray) -> np.ndarray:
 def _cost(sent: Sequence['Subspaces']) -> str:
   """Returns what the clients sent, in words."""
   vectors = max(sum(basis.shape[1] for basis in each.values()) for each in sent)
-  numbers = list(map(_numbers, sent))
+  most = max(_bytes([each]) for each in sent)
   return (
-    f'a client sent at most {words.plural(vectors, "singular vector")} of its training rows, {_BYTES * max(numbers):,} bytes as '
-    f'float32, all together {_BYTES * sum(numbers):,}, beside what clients send in training'
+    f'a client sent at most {words.plural(vectors, "singular vector")} of its training rows, {most:,} bytes as '
+    f'float32, all together {_bytes(sent):,}, beside what clients send in training'
   )
 
 
-def _numbers(sent: 'Subspaces') -> int:
-  return sum(basis.size for basis in sent.values())
+def _bytes(sent: Sequence['Subspaces']) -> int:
+  """Returns the size of what clients sent, all together."""
+  return _BYTES * sum(basis.size for each in sent for basis in each.values())

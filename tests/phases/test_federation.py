@@ -1,0 +1,42 @@
+"""Clients at work for a method that alternates: what they did is counted as they did it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.conftest import make_population
+from tests.federated.test_training import make_trainer
+from tff_cluster.clustering.alternating import Model
+from tff_cluster.phases import federation
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.mark.parametrize('joins', [True, False])
+def test_clients_that_diverge_have_no_part_in_the_loss_of_a_round(joins, tff_context, monkeypatch):
+  population = make_population(clients=4)
+  first, last = population.train.offsets[1:3]
+  population.train.x[first:last] *= 1e30
+  trainer = make_trainer(population)
+  monkeypatch.setattr(trainer, 'joins_rounds', lambda users: joins)
+  experiment = SimpleNamespace(
+    trainer=trainer,
+    population=population,
+    config=SimpleNamespace(training=SimpleNamespace(seed=0)),
+    each=lambda work, items: {item: work(item) for item in items},
+  )
+  clients, weights = federation.Clients(experiment, 0), trainer.computations.model.weights
+
+  def mean_loss(*users):
+    clients.begin()
+    clients.fed_avg(1, [Model(weights)] * len(users), [np.array(some) for some in users])
+    return clients.loss_sum / clients.visited
+
+  alone = mean_loss([0], [2, 3])
+  # The second client diverges: of one model nothing is left, of another the clients beside it.
+  assert mean_loss([0], [1], [2, 3]) == pytest.approx(alone, rel=1e-6)
+  assert mean_loss([0, 1], [2, 3]) == pytest.approx(alone, rel=1e-6)
+  assert clients.dropped == 1
+  rows = population.train.counts[[0, 2, 3]].sum()
+  assert clients.visited == rows * trainer.local_epochs
