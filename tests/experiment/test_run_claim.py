@@ -99,6 +99,24 @@ def test_another_experiment_is_refused_where_something_was_trained(trained, tmp_
   assert (tmp_path / 'config.json').read_bytes() == before
 
 
+def test_a_folder_that_is_refused_has_run_no_code_that_it_names(tmp_path, monkeypatch):
+  monkeypatch.syspath_prepend(tmp_path)
+  (tmp_path / 'sent_along.py').write_text(f"open({str(tmp_path / 'it_ran')!r}, 'w')\nraise RuntimeError\n")
+  (tmp_path / 'run' / 'metrics').mkdir(parents=True)
+  train(tmp_path / 'run')
+  plain = BASE.to_json()
+  sent = plain | {
+    'data': plain['data'] | {'num_clients': 21},
+    'training': plain['training'] | {'model': 'sent_along:model'},
+    'clusterings': [{'method': 'sent_along:Method'}],
+    'evaluation': plain['evaluation'] | {'aggregation': ['sent_along:rule']},
+  }
+  files.save_json(tmp_path / 'run' / 'config.json', sent)
+  with pytest.raises(InputError, match=r'holds another experiment: .*num_clients is 21 there and 20 here'):
+    claimed(tmp_path / 'run')
+  assert not (tmp_path / 'it_ran').exists()
+
+
 @pytest.mark.parametrize(
   ('name', 'error', 'words'),
   [

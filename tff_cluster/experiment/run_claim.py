@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,12 +142,8 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
       )
     files.sweep(folder.root)
     return Claim(folder, config, None, store_dir)
-  try:
-    there = config_file.read_config(folder.config)
-  except InputError as error:
-    raise InputError(
-      f'{argument("output_dir", path)} cannot be gone on with: {error}; choose another folder'
-    ) from None
+  # What is refused has run nothing that it names.
+  there = _read(path, folder, config_file.read_unchecked)
   same = dataclasses.replace(
     there,
     clusterings=config.clusterings,
@@ -164,6 +160,7 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   folder.sweep()
   if not trained:
     return Claim(folder, config, None, store_dir)
+  there = _read(path, folder, config_file.read_config)
   users_code.check_model(folder, config.training.model)
   users_code.check_clusterings(folder, config.clusterings)
   # One Phase 1 serves any number of clusterings and rules of Phase 3: those that were made stay, new ones join them.
@@ -194,6 +191,16 @@ def resume_output_dir(path: str | Path) -> Path:
   if not folder.environment.exists():
     files.save_json(folder.environment, describe_environment())
   return folder.root
+
+
+def _read(path: str | Path, folder: RunFolder, read: Callable[[Path], ExperimentConfig]) -> ExperimentConfig:
+  """Returns the experiment that a folder holds; raises InputError where it cannot be read."""
+  try:
+    return read(folder.config)
+  except InputError as error:
+    raise InputError(
+      f'{argument("output_dir", path)} cannot be gone on with: {error}; choose another folder'
+    ) from None
 
 
 def _check_store(folder: RunFolder, store_dir: str | None) -> None:
