@@ -274,6 +274,39 @@ def test_a_folder_with_somebody_elses_files_where_a_run_writes_is_refused(name, 
   assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()] == [name]
 
 
+@pytest.mark.parametrize('beside', [(), ('results.json',), ('population.npz', 'report.html')])
+def test_a_configuration_that_no_run_wrote_is_not_replaced_and_files_beside_it_stay(beside, tmp_path):
+  (tmp_path / 'config.json').write_text('{}')
+  for name in beside:
+    (tmp_path / name).write_text('mine')
+  before = {path.name: path.read_text() for path in tmp_path.iterdir()}
+  first = min(before.keys() - {'config.json'}, default='config.json')
+  with pytest.raises(InputError, match=rf'holds no run \(no environment.json\), but {first} of others'):
+    run_claim.claim_output_dir(tmp_path, BASE)
+  run_claim.release_output_dirs()
+  assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
+  # The same experiment may run where its configuration lies, but over no other file.
+  if not beside:
+    claimed(tmp_path, ExperimentConfig())
+    assert files.load_json(tmp_path / 'config.json') == ExperimentConfig().to_json()
+    return
+  with pytest.raises(InputError, match='of others'):
+    run_claim.claim_output_dir(tmp_path, ExperimentConfig())
+
+
+def test_a_claim_that_was_killed_before_it_was_whole_is_replaced(tmp_path):
+  claimed(tmp_path)
+  (tmp_path / 'environment.json').unlink()
+  other = dataclasses.replace(BASE, data=DataConfig(num_clients=21))
+  claimed(tmp_path, other)
+  assert config_file.read_config(tmp_path / 'config.json') == other
+  # A copy of a run's configuration and results is its user's.
+  (tmp_path / 'environment.json').unlink()
+  (tmp_path / 'results.json').write_text('mine')
+  with pytest.raises(InputError, match=r'results.json of others'):
+    claimed(tmp_path)
+
+
 def test_a_folder_in_which_nothing_was_trained_is_another_experiments_without_a_word(tmp_path):
   run = claimed(tmp_path / 'run', BASE, str(tmp_path / 'one'))
   for place in (run, run / 'folds' / '00'):

@@ -17,7 +17,7 @@ from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 from tff_cluster.experiment import config_file, users_code
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files, folder_guard
+from tff_cluster.storage import files, folder_guard, sealed_json, small_file
 
 _LOCK = '.tff_cluster-lock'
 
@@ -136,10 +136,7 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
     _check_store(folder, store_dir)
   if not os.path.lexists(folder.config):
     if (foreign := folder.foreign()) is not None:
-      raise InputError(
-        f'{argument("output_dir", path)} holds no run (no {folder.config.name}), but {foreign.name} of others, where a run would '
-        'write over files; choose another folder'
-      )
+      raise _holds_foreign(path, folder.config, foreign)
     files.sweep(folder.root)
     return Claim(folder, config, None, store_dir)
   # What is refused has run nothing that it names.
@@ -149,6 +146,8 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
     clusterings=config.clusterings,
     evaluation=dataclasses.replace(there.evaluation, aggregation=config.evaluation.aggregation),
   )
+  if not trained and (foreign := _foreign_beside(folder, there.digest == config.digest)) is not None:
+    raise _holds_foreign(path, folder.environment, foreign)
   if same.digest != config.digest:
     if not trained:
       return Claim(folder, config, None, store_dir)
@@ -201,6 +200,32 @@ def _read(path: str | Path, folder: RunFolder, read: Callable[[Path], Experiment
     raise InputError(
       f'{argument("output_dir", path)} cannot be gone on with: {error}; choose another folder'
     ) from None
+
+
+def _foreign_beside(folder: RunFolder, is_same: bool) -> Path | None:
+  """Returns a user's file in a folder with a config.json of which nothing was trained; None where the folder is a claim's.
+
+  A claim seals config.json, and then environment.json. A config.json without a seal is a user's, who may have it run there if it
+  is of the same experiment.
+  """
+  if _is_sealed(folder.environment):
+    return None
+  is_users = not is_same and not _is_sealed(folder.config)
+  return folder.foreign() or (folder.config if is_users else None)
+
+
+def _is_sealed(path: Path) -> bool:
+  try:
+    return sealed_json.is_sealed(small_file.read(path))
+  except (OSError, InputError):
+    return False
+
+
+def _holds_foreign(path: str | Path, missing: Path, foreign: Path) -> InputError:
+  return InputError(
+    f'{argument("output_dir", path)} holds no run (no {missing.name}), but {foreign.name} of others, where a run would '
+    'write over files; choose another folder'
+  )
 
 
 def _check_store(folder: RunFolder, store_dir: str | None) -> None:
