@@ -383,6 +383,30 @@ def test_a_store_that_is_linked_ahead_goes_with_an_experiment_that_is_refused(tm
   assert (store / 'model-0').exists() and os.path.samefile(run / 'store', store)
 
 
+def test_a_link_to_a_store_that_a_user_made_stays(tmp_path):
+  run, disk = tmp_path / 'run', tmp_path / 'bigdisk'
+  for folder in (run, disk):
+    folder.mkdir()
+  (run / 'store').symlink_to(disk)
+  with pytest.raises(InputError, match=f'keeps its artifacts in {disk}'):
+    run_claim.claim_output_dir(run, BASE, str(tmp_path / 'another'))
+  run_claim.release_output_dirs()
+  for store_dir in (None, str(disk)):
+    with pytest.raises(InputError), run_claim.claim_output_dir(run, BASE, store_dir).linked():
+      raise InputError('refused')
+    run_claim.release_output_dirs()
+    assert os.readlink(run / 'store') == str(disk)
+  # One experiment after the other, of which nothing is trained.
+  for config in (BASE, dataclasses.replace(BASE, data=DataConfig(num_clients=21))):
+    claimed(run, config)
+    assert os.readlink(run / 'store') == str(disk)
+  # One that is not there just now, too.
+  disk.rmdir()
+  with pytest.raises(EnvironmentFault, match=f'the store {disk} of the run in .* is not there'):
+    claimed(run)
+  assert os.readlink(run / 'store') == str(disk)
+
+
 def test_the_store_of_the_folder_itself_can_be_named(tmp_path):
   run = claimed(tmp_path / 'run', BASE, str(tmp_path / 'run' / 'store'))
   assert (run / 'store').is_dir() and not (run / 'store').is_symlink()

@@ -96,23 +96,26 @@ class Claim:
   @contextlib.contextmanager
   def linked(self) -> Iterator[None]:
     """Links the store ahead of `write`, for a block that keeps artifacts and may refuse the experiment, which undoes it."""
-    self._link_store()
+    made = self._link_store()
     try:
       yield
     except BaseException:
-      if self.folder.store.is_symlink():
-        self.folder.store.unlink()
+      if made:
+        self.folder.store.unlink(missing_ok=True)
       raise
 
-  def _link_store(self) -> None:
-    store = self.folder.store
-    if self.there is None and store.is_symlink():
+  def _link_store(self) -> bool:
+    """Links the store that was asked for, where an earlier claim linked another one too; returns whether it did."""
+    if self.store_dir is None:
+      return False
+    store, shared = self.folder.store, Path(os.path.abspath(self.store_dir))
+    shared.mkdir(parents=True, exist_ok=True)
+    if self.there is None and store.is_symlink() and not _is_same_folder(store, shared):
       store.unlink()
-    if self.store_dir is not None and not os.path.lexists(store):
-      shared = Path(os.path.abspath(self.store_dir))
-      shared.mkdir(parents=True, exist_ok=True)
-      if not os.path.lexists(store):  # It is there now if it is the one that was asked for.
-        store.symlink_to(_link_text(store, shared))
+    if os.path.lexists(store):  # It is there now if it is the one that was asked for.
+      return False
+    store.symlink_to(_link_text(store, shared))
+    return True
 
 
 def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str | None = None) -> Claim:
@@ -132,7 +135,8 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   """
   folder = RunFolder(lock_output_dir(path))
   trained = folder.has_trained()
-  if trained or not folder.store.is_symlink():
+  # A link in a folder that nobody has claimed is its user's.
+  if trained or not (folder.store.is_symlink() and os.path.lexists(folder.config)):
     _check_store(folder, store_dir)
   if not os.path.lexists(folder.config):
     if (foreign := folder.foreign()) is not None:
@@ -232,7 +236,7 @@ def _check_store(folder: RunFolder, store_dir: str | None) -> None:
   """Raises InputError if a run keeps its artifacts elsewhere than in `store_dir`."""
   if store_dir is None or not os.path.lexists(folder.store):
     return
-  if not (os.path.exists(store_dir) and folder.store.exists() and os.path.samefile(folder.store, store_dir)):
+  if not _is_same_folder(folder.store, Path(store_dir)):
     raise InputError(
       f'{argument("store_dir", store_dir)}: the run in {folder.root} keeps its artifacts in {os.path.realpath(folder.store)}; '
       f'leave {argument("store_dir")} out or choose another {argument("output_dir")}'
@@ -242,6 +246,11 @@ def _check_store(folder: RunFolder, store_dir: str | None) -> None:
         else ''
       )
     )
+
+
+def _is_same_folder(one: Path, other: Path) -> bool:
+  """Tells whether both paths are there and lead to the same folder."""
+  return one.exists() and other.exists() and os.path.samefile(one, other)
 
 
 def _link_text(link: Path, store: Path) -> Path:
