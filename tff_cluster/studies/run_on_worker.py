@@ -46,7 +46,7 @@ class Ran:
   """What a run has left.
 
   Attributes:
-    files: All files of its folder, by path.
+    files: Those of its folder that are new or not as they were sent, by path; a user may have changed the others at home meanwhile.
     artifacts: All files of its store, by path; none where it worked in the store of its home.
     answer: What came of it.
   """
@@ -80,7 +80,9 @@ def run(asked: Asked) -> Ran:
     travel.link(RunFolder(root / _RUN).store, store)
     answer = _done(root / _RUN, Machine(clients_in_parallel=asked.clients_in_parallel), here)
     artifacts = {} if shared else travel.contents(store)
-    return Ran(travel.contents(root / _RUN), artifacts, answer)
+    found = travel.contents(root / _RUN)
+    changed = {name: each for name, each in found.items() if asked.files.get(name) != each}
+    return Ran(changed, artifacts, answer)
 
 
 def _done(folder: pathlib.Path, machine: Machine, here: 'distributed.Worker') -> run_process.Answer:
