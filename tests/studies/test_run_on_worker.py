@@ -33,3 +33,10 @@ def test_what_a_run_leaves_as_it_was_sent_does_not_go_home(worked, tmp_path):
   ran = worked(sent, {'metrics/phase1.csv': b'round\n1\n', 'phase1.json': b'{}'}, str(tmp_path / 'not seen'))
   assert ran.answer == ANSWER
   assert ran.files == {'metrics/phase1.csv': b'round\n1\n', 'phase1.json': b'{}'}
+
+
+def test_what_killed_runs_left_on_a_workers_machine_goes_with_the_next_one(worked, tmp_path, monkeypatch):
+  monkeypatch.setattr(run_on_worker.tempfile, 'tempdir', str(tmp_path))
+  (tmp_path / '.tff_cluster-run-killed00' / 'store').mkdir(parents=True)
+  worked({}, {'phase1.json': b'{}'}, str(tmp_path / 'not seen'))
+  assert list(tmp_path.iterdir()) == []

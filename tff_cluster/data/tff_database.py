@@ -1,23 +1,15 @@
 """Databases of tff.simulation.datasets: where they lie, whether they are whole, and how they are downloaded."""
 
-import contextlib
 import dataclasses
 import os
 import pathlib
-import re
-import shutil
-import stat
 import struct
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.data import downloads
-from tff_cluster.storage import files
+from tff_cluster.storage import temporary_folder
 
-_STAGING = '.tff_cluster-download-'
-# What tempfile.mkdtemp makes of it.
-_STAGED = re.compile(rf'{re.escape(_STAGING)}[a-z0-9_]{{8}}')
 _HOST = 'https://storage.googleapis.com/tff-datasets-public/'
 
 
@@ -75,9 +67,9 @@ class Database:
     if reason is None:
       # Beside the final place first: TFF takes any file of that name for the whole database.
       try:
-        with _staging(folder, self.file) as staging:
+        with temporary_folder.made(pathlib.Path(folder), 'download', [self.file]) as staging:
           with downloads.downloading():
-            official(cache_dir=staging)
+            official(cache_dir=str(staging))
           self.check_whole(os.path.join(staging, self.file))
           os.replace(os.path.join(staging, self.file), os.path.join(folder, self.file))
         return
@@ -96,36 +88,6 @@ class Database:
       f'python -c "import tensorflow_federated as tff; tff.simulation.datasets.{self.name}.load_data(cache_dir={folder!r})", '
       f'or give the folder that holds {self.file} as {argument("data_dir")}'
     )
-
-
-@contextlib.contextmanager
-def _staging(folder: str, file: str) -> Iterator[str]:
-  """Yields a new folder in `folder` for a file; it ends with the block. Those that killed downloads of the file left are removed first."""
-  for left in pathlib.Path(folder).iterdir():
-    # It may end just now.
-    with contextlib.suppress(OSError):
-      if _is_staged(left, file):
-        with files.locked_if_free(left) as is_free:
-          if is_free:
-            shutil.rmtree(left, ignore_errors=True)
-  staging = tempfile.mkdtemp(prefix=_STAGING, dir=folder)
-  try:
-    with files.locked_if_free(pathlib.Path(staging)):
-      yield staging
-  finally:
-    shutil.rmtree(staging, ignore_errors=True)
-
-
-def _is_staged(path: pathlib.Path, file: str) -> bool:
-  """Tells whether a path is a folder of this user's that a download made, and holds nothing but a file of this name."""
-  if not _STAGED.fullmatch(path.name):
-    return False
-  about = path.lstat()
-  return (
-    stat.S_ISDIR(about.st_mode)
-    and about.st_uid == os.geteuid()
-    and all(inside.name == file and inside.is_file() for inside in path.iterdir())
-  )
 
 
 def damaged(path: str, reason: object) -> EnvironmentFault:

@@ -14,7 +14,7 @@ from tff_cluster.base import environment, words
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.engine.machine import Machine
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import travel
+from tff_cluster.storage import temporary_folder, travel
 from tff_cluster.studies import run_process
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ def run(asked: Asked) -> Ran:
     raise EnvironmentFault(
       f'the worker {here.address} has {theirs}, the run {ours}; install both from the same requirements.lock'
     )
-  with tempfile.TemporaryDirectory(prefix='tff_cluster-run-') as place:
-    root = pathlib.Path(place)
+  with temporary_folder.made(pathlib.Path(tempfile.gettempdir()), 'run', [_RUN, _STORE]) as root:
     travel.put(root / _RUN, asked.files)
     mark = pathlib.Path(asked.mark)
     shared = mark.is_file()
