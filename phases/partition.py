@@ -12,7 +12,7 @@ from tff_cluster.phases import early_checks
 
 
 def define_flags() -> None:
-  flags.define('data', 'training', 'clusterings', 'evaluation', 'run')
+  flags.define('data', 'training', 'clusterings', 'evaluation', 'output_dir', 'config_file', 'allow_imports')
 
 
 def main() -> None:

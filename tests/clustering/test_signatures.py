@@ -118,6 +118,7 @@ def test_truncations_are_told_and_a_damaged_byte_is_or_is_harmless(tmp_path, zip
     ({'client_ids': ['a', 'b', 'c']}, '3 client ids for 4 signatures'),
     ({'client_ids': np.arange(8).reshape(4, 2)}, 'must be [clients], found shape (4, 2)'),
     ({'client_ids': np.linspace(0, 1, 4)}, 'integers or strings, found float64'),
+    ({'client_ids': ['a', 'b', 'c', 'd\udfff']}, 'client_ids have text that is not Unicode'),
   ],
 )
 def test_wrong_content(tmp_path, arrays, message):

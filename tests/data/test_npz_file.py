@@ -62,6 +62,8 @@ def test_only_bytes_stay_whole_numbers_and_labels_may_have_gaps(tmp_path):
     (_good(client_id=np.zeros(6)), 'client_id has dtype float64'),
     (_good(group=np.int64(3)), 'group has shape []'),
     (_good(client_id=np.array([b'\xff'] * 6)), 'UTF-8'),
+    (_good(client_id=np.array(['a', 'b\ud800'] * 3)), 'client_id has text that is not Unicode'),
+    (_good(group=np.array([0x110000] * 6, np.uint32).view('U1')), 'group has text that is not Unicode'),
     (_good(x=np.array([[None, 1]] * 6, dtype=object)), 'Python objects'),
     (_good(y=np.int64(3)), 'y has shape []'),
   ],

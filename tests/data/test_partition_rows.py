@@ -81,6 +81,14 @@ def test_quantity_skew_follows_its_concentration():
   assert max(uneven) > 3 * 500
 
 
+def test_quantity_skew_has_every_row_given_at_the_ends_of_its_concentration():
+  equal, one = (rows.quantity_skew(1000, 20, alpha, _rng()) for alpha in (1e308, 1e-16))
+  assert [len(own) for own in equal] == [50] * 20
+  assert sorted(map(len, one)) == [rows.MIN_ROWS] * 19 + [1000 - 19 * rows.MIN_ROWS]
+  for held in (equal, one):
+    np.testing.assert_array_equal(np.sort(np.concatenate(held)), np.arange(1000))
+
+
 def test_dirichlet_shares_have_the_distributions_spread_and_a_vanishing_one_gives_every_row():
   # Var of a share is p (1 - p) / (alpha + 1); labels that run out make it somewhat smaller.
   labels, alpha, shares = _labels([3000] * 4), 3.0, []

@@ -136,8 +136,15 @@ def test_characters_of_shakespeare_say_what_tff_says_they_say(monkeypatch, tmp_p
 
 def test_a_download_removes_what_a_killed_one_left_and_not_what_another_is_at(monkeypatch, tmp_path):
   monkeypatch.setattr(downloads, 'unreachable', lambda url: None)
-  (tmp_path / '.download-killed').mkdir()
-  (tmp_path / '.download-killed' / 'half').write_bytes(b'x')
+  killed, holds_more, elses = (
+    tmp_path / name
+    for name in ('.tff_cluster-download-abc_1234', '.tff_cluster-download-thesis00', '.download-2024')
+  )
+  for folder in (killed, holds_more, elses):
+    folder.mkdir()
+    (folder / 'emnist_all.sqlite').write_bytes(b'x')
+  (holds_more / 'thesis.tex').write_bytes(b'x')
+  kept = {holds_more.name, elses.name}
 
   def slow(cache_dir):
     seen.append({path.name for path in tmp_path.iterdir()})
@@ -151,9 +158,11 @@ def test_a_download_removes_what_a_killed_one_left_and_not_what_another_is_at(mo
   with pytest.raises(EnvironmentFault, match='cut off'):
     DATABASE.download(slow, str(tmp_path))
   first, both, after = seen
-  assert len(first) == 1 and '.download-killed' not in first
+  assert len(first - kept) == 1 and killed.name not in first
   assert first < both and after == first
-  assert list(tmp_path.iterdir()) == []
+  assert {path.name for path in tmp_path.iterdir()} == kept
+  assert all((tmp_path / name / 'emnist_all.sqlite').exists() for name in kept)
+  assert (holds_more / 'thesis.tex').exists()
 
 
 def test_a_broken_download_leaves_no_database_behind(monkeypatch, tmp_path):

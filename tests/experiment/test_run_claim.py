@@ -99,6 +99,24 @@ def test_another_experiment_is_refused_where_something_was_trained(trained, tmp_
   assert (tmp_path / 'config.json').read_bytes() == before
 
 
+def test_a_folder_that_is_refused_has_run_no_code_that_it_names(tmp_path, monkeypatch):
+  monkeypatch.syspath_prepend(tmp_path)
+  (tmp_path / 'sent_along.py').write_text(f"open({str(tmp_path / 'it_ran')!r}, 'w')\nraise RuntimeError\n")
+  (tmp_path / 'run' / 'metrics').mkdir(parents=True)
+  train(tmp_path / 'run')
+  plain = BASE.to_json()
+  sent = plain | {
+    'data': plain['data'] | {'num_clients': 21},
+    'training': plain['training'] | {'model': 'sent_along:model'},
+    'clusterings': [{'method': 'sent_along:Method'}],
+    'evaluation': plain['evaluation'] | {'aggregation': ['sent_along:rule']},
+  }
+  files.save_json(tmp_path / 'run' / 'config.json', sent)
+  with pytest.raises(InputError, match=r'holds another experiment: .*num_clients is 21 there and 20 here'):
+    claimed(tmp_path / 'run')
+  assert not (tmp_path / 'it_ran').exists()
+
+
 @pytest.mark.parametrize(
   ('name', 'error', 'words'),
   [
@@ -256,6 +274,39 @@ def test_a_folder_with_somebody_elses_files_where_a_run_writes_is_refused(name, 
   assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()] == [name]
 
 
+@pytest.mark.parametrize('beside', [(), ('results.json',), ('population.npz', 'report.html')])
+def test_a_configuration_that_no_run_wrote_is_not_replaced_and_files_beside_it_stay(beside, tmp_path):
+  (tmp_path / 'config.json').write_text('{}')
+  for name in beside:
+    (tmp_path / name).write_text('mine')
+  before = {path.name: path.read_text() for path in tmp_path.iterdir()}
+  first = min(before.keys() - {'config.json'}, default='config.json')
+  with pytest.raises(InputError, match=rf'holds no run \(no environment.json\), but {first} of others'):
+    run_claim.claim_output_dir(tmp_path, BASE)
+  run_claim.release_output_dirs()
+  assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
+  # The same experiment may run where its configuration lies, but over no other file.
+  if not beside:
+    claimed(tmp_path, ExperimentConfig())
+    assert files.load_json(tmp_path / 'config.json') == ExperimentConfig().to_json()
+    return
+  with pytest.raises(InputError, match='of others'):
+    run_claim.claim_output_dir(tmp_path, ExperimentConfig())
+
+
+def test_a_claim_that_was_killed_before_it_was_whole_is_replaced(tmp_path):
+  claimed(tmp_path)
+  (tmp_path / 'environment.json').unlink()
+  other = dataclasses.replace(BASE, data=DataConfig(num_clients=21))
+  claimed(tmp_path, other)
+  assert config_file.read_config(tmp_path / 'config.json') == other
+  # A copy of a run's configuration and results is its user's.
+  (tmp_path / 'environment.json').unlink()
+  (tmp_path / 'results.json').write_text('mine')
+  with pytest.raises(InputError, match=r'results.json of others'):
+    claimed(tmp_path)
+
+
 def test_a_folder_in_which_nothing_was_trained_is_another_experiments_without_a_word(tmp_path):
   run = claimed(tmp_path / 'run', BASE, str(tmp_path / 'one'))
   for place in (run, run / 'folds' / '00'):
@@ -330,6 +381,30 @@ def test_a_store_that_is_linked_ahead_goes_with_an_experiment_that_is_refused(tm
     (run / 'store' / 'model-0').mkdir()
   claim.write()
   assert (store / 'model-0').exists() and os.path.samefile(run / 'store', store)
+
+
+def test_a_link_to_a_store_that_a_user_made_stays(tmp_path):
+  run, disk = tmp_path / 'run', tmp_path / 'bigdisk'
+  for folder in (run, disk):
+    folder.mkdir()
+  (run / 'store').symlink_to(disk)
+  with pytest.raises(InputError, match=f'keeps its artifacts in {disk}'):
+    run_claim.claim_output_dir(run, BASE, str(tmp_path / 'another'))
+  run_claim.release_output_dirs()
+  for store_dir in (None, str(disk)):
+    with pytest.raises(InputError), run_claim.claim_output_dir(run, BASE, store_dir).linked():
+      raise InputError('refused')
+    run_claim.release_output_dirs()
+    assert os.readlink(run / 'store') == str(disk)
+  # One experiment after the other, of which nothing is trained.
+  for config in (BASE, dataclasses.replace(BASE, data=DataConfig(num_clients=21))):
+    claimed(run, config)
+    assert os.readlink(run / 'store') == str(disk)
+  # One that is not there just now, too.
+  disk.rmdir()
+  with pytest.raises(EnvironmentFault, match=f'the store {disk} of the run in .* is not there'):
+    claimed(run)
+  assert os.readlink(run / 'store') == str(disk)
 
 
 def test_the_store_of_the_folder_itself_can_be_named(tmp_path):

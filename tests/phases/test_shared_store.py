@@ -146,3 +146,13 @@ def test_another_global_test_set_is_measured_by_itself(alone, store, tmp_path, m
   assert measured == models
   accuracy = found.baseline.evaluation.global_test.accuracy
   assert accuracy * 50 == pytest.approx(round(accuracy * 50))
+
+
+def test_what_a_model_scores_in_another_loss_is_measured_anew(tmp_path):
+  # Both start from the same model, which Phase 1 leaves as it is.
+  config = changed(TINY, training={'phase1_rounds': 0})
+  double = changed(config, training={'loss': 'double_softmax'})
+  store = str(tmp_path / 'store')
+  WholeRun(config, tmp_path / 'cross entropy', store_dir=store)
+  shared = WholeRun(double, tmp_path / 'shared', store_dir=store)
+  assert shared.results.digest == WholeRun(double, tmp_path / 'alone').results.digest

@@ -73,6 +73,7 @@ OWN = [
   ('partition', '--clustering=kmeans,name=' + 'ü' * 51, 'a clustering name has at most 100 letters'),
   ('partition', '--clustering=bipartition --cohort_fraction=0.5', 'bipartition compares the updates of all'),
   ('partition', f'--config_file={LONG}', 'File name too long'),
+  ('partition', '--store_dir={tmp}/empty', 'unknown flag --store_dir'),
   ('partition', '--config_file={tmp}/pipe', '{tmp}/pipe is a pipe or a device; settings are read from a file'),
   ('partition', '--config_file={tmp}/huge', '{tmp}/huge is larger than 16 MB, so it holds no settings'),
   ('reproduce', '--figure=cfl/figure1 --dry_run', '--dry_run does not apply to cfl/figure1'),

@@ -13,7 +13,11 @@ def test_a_folder_travels_without_links_and_what_belongs_to_programs_at_work(tmp
   (there / '.tff_cluster-0123456789abcdef-phase1.json').write_bytes(b'half')
   travel.link(there / 'store', tmp_path / 'a store')
   (tmp_path / 'a store' / 'big.npz').write_bytes(b'x')
-  with travel.marked(there) as mark:
+  left = there / '.tff_cluster-fedcba9876543210-seen'
+  left.touch()
+  with travel.marked(there) as other, travel.marked(there) as mark:
+    # Of a killed program, and of one at work.
+    assert not left.exists() and pathlib.Path(other).is_file()
     assert pathlib.Path(mark).parent == there and pathlib.Path(mark).is_file()
     assert travel.contents(there) == found
   assert not pathlib.Path(mark).exists()

@@ -34,8 +34,10 @@ def load(name: str, path: str) -> Any:
     sys.path.insert(0, '')
   try:
     return getattr(importlib.import_module(module), attribute)
-  except Exception as error:
-    # The module is the user's: importing it can fail in any way.
+  except (Exception, SystemExit) as error:
+    # The module is the user's: importing it can fail in any way. A signal's end is a SystemExit of a kind of its own.
+    if isinstance(error, SystemExit) and type(error) is not SystemExit:
+      raise
     reason = ' '.join(str(error).split()) or 'no message'
     raise InputError(
       f'{argument(name, path)} cannot be imported: {type(error).__name__}: {reason}'

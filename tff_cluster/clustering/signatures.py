@@ -188,5 +188,11 @@ def _plain_ids(ids: np.ndarray) -> tuple[tuple[str, ...], str]:
   if ids.dtype.kind in 'iu':
     return tuple(str(int(i)) for i in ids), 'integer'
   if ids.dtype.kind == 'U':
+    try:
+      np.char.encode(ids, 'utf-8')
+    except (ValueError, SystemError):  # The second where a number is no character.
+      raise InputError(
+        'client_ids have text that is not Unicode (a lone surrogate, say); give text that UTF-8 can write'
+      ) from None
     return tuple(str(i) for i in ids), 'string'
   raise InputError(f'client_ids must be integers or strings, found {ids.dtype.name}')

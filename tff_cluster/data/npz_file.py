@@ -139,7 +139,14 @@ def _names(path: str, key: str, values: np.ndarray) -> np.ndarray:
       _wrong(path, f'{key} has bytes that are not UTF-8')
   if values.dtype.kind not in 'iuU':
     _wrong(path, f'{key} has dtype {values.dtype}; allowed are strings and whole numbers')
-  return values.astype(np.str_)
+  names = values.astype(np.str_)
+  try:
+    np.char.encode(names, 'utf-8')
+  except (ValueError, SystemError):  # The second where a number is no character.
+    _wrong(
+      path, f'{key} has text that is not Unicode (a lone surrogate, say); give text that UTF-8 can write'
+    )
+  return names
 
 
 def _wrong(path: str, what: str) -> NoReturn:

@@ -1,20 +1,15 @@
 """Databases of tff.simulation.datasets: where they lie, whether they are whole, and how they are downloaded."""
 
-import contextlib
 import dataclasses
-import glob
 import os
 import pathlib
-import shutil
 import struct
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.data import downloads
-from tff_cluster.storage import files
+from tff_cluster.storage import temporary_folder
 
-_STAGING = '.download-'
 _HOST = 'https://storage.googleapis.com/tff-datasets-public/'
 
 
@@ -72,9 +67,9 @@ class Database:
     if reason is None:
       # Beside the final place first: TFF takes any file of that name for the whole database.
       try:
-        with _staging(folder) as staging:
+        with temporary_folder.made(pathlib.Path(folder), 'download', [self.file]) as staging:
           with downloads.downloading():
-            official(cache_dir=staging)
+            official(cache_dir=str(staging))
           self.check_whole(os.path.join(staging, self.file))
           os.replace(os.path.join(staging, self.file), os.path.join(folder, self.file))
         return
@@ -93,21 +88,6 @@ class Database:
       f'python -c "import tensorflow_federated as tff; tff.simulation.datasets.{self.name}.load_data(cache_dir={folder!r})", '
       f'or give the folder that holds {self.file} as {argument("data_dir")}'
     )
-
-
-@contextlib.contextmanager
-def _staging(folder: str) -> Iterator[str]:
-  """Yields a new folder in `folder` that ends with the block; those that killed downloads left are removed first."""
-  for left in glob.glob(os.path.join(glob.escape(folder), f'{_STAGING}*')):
-    with files.locked_if_free(pathlib.Path(left)) as is_free:
-      if is_free:
-        shutil.rmtree(left, ignore_errors=True)
-  staging = tempfile.mkdtemp(prefix=_STAGING, dir=folder)
-  try:
-    with files.locked_if_free(pathlib.Path(staging)):
-      yield staging
-  finally:
-    shutil.rmtree(staging, ignore_errors=True)
 
 
 def damaged(path: str, reason: object) -> EnvironmentFault:

@@ -1,7 +1,9 @@
 """Reading a saved configuration, and telling two apart in one line."""
 
+import contextlib
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,31 @@ def read_config(path: str | Path, allow_imports: bool = True) -> ExperimentConfi
     InputError: if the file is missing, was changed since it was written, is not JSON, or is not a valid configuration.
     sealed_json.NewerFile: if a later version wrote it.
   """
+  value = _value(path)
+  if not allow_imports:
+    _check_imports(path, value)
+  with _named(path):
+    return ExperimentConfig.from_json(value)
+
+
+def read_unchecked(path: str | Path) -> ExperimentConfig:
+  """Reads a config.json, of which no value is looked at and no module is run; raises as `read_config` does."""
+  value = _value(path)
+  with _named(path):
+    return ExperimentConfig.read(value)
+
+
+@contextlib.contextmanager
+def _named(path: str | Path) -> Iterator[None]:
+  """Names the file in what its values cause."""
+  try:
+    yield
+  except InputError as error:
+    raise InputError(f'{path} is not a configuration: {error}') from None
+
+
+def _value(path: str | Path) -> Any:
+  """Returns the JSON value of a config.json; raises as `read_config` does."""
   try:
     content = small_file.read(path)
   except IsADirectoryError:
@@ -43,17 +70,11 @@ def read_config(path: str | Path, allow_imports: bool = True) -> ExperimentConfi
       'comma before it'
     ) from None
   try:
-    value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
+    return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
   except (ValueError, RecursionError) as error:
     raise InputError(f'{path} is not a configuration: not JSON ({error})') from None
   except _Twice as twice:
     raise InputError(f'{path} is not a configuration: {twice} stands in it twice') from None
-  if not allow_imports:
-    _check_imports(path, value)
-  try:
-    return ExperimentConfig.from_json(value)
-  except InputError as error:
-    raise InputError(f'{path} is not a configuration: {error}') from None
 
 
 def first_difference(one: ExperimentConfig, other: ExperimentConfig) -> tuple[str, Any, Any] | None:

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 from tff_cluster.experiment import config_file, users_code
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files, folder_guard
+from tff_cluster.storage import files, folder_guard, sealed_json, small_file
 
 _LOCK = '.tff_cluster-lock'
 
@@ -96,23 +96,26 @@ class Claim:
   @contextlib.contextmanager
   def linked(self) -> Iterator[None]:
     """Links the store ahead of `write`, for a block that keeps artifacts and may refuse the experiment, which undoes it."""
-    self._link_store()
+    made = self._link_store()
     try:
       yield
     except BaseException:
-      if self.folder.store.is_symlink():
-        self.folder.store.unlink()
+      if made:
+        self.folder.store.unlink(missing_ok=True)
       raise
 
-  def _link_store(self) -> None:
-    store = self.folder.store
-    if self.there is None and store.is_symlink():
+  def _link_store(self) -> bool:
+    """Links the store that was asked for, where an earlier claim linked another one too; returns whether it did."""
+    if self.store_dir is None:
+      return False
+    store, shared = self.folder.store, Path(os.path.abspath(self.store_dir))
+    shared.mkdir(parents=True, exist_ok=True)
+    if self.there is None and store.is_symlink() and not _is_same_folder(store, shared):
       store.unlink()
-    if self.store_dir is not None and not os.path.lexists(store):
-      shared = Path(os.path.abspath(self.store_dir))
-      shared.mkdir(parents=True, exist_ok=True)
-      if not os.path.lexists(store):  # It is there now if it is the one that was asked for.
-        store.symlink_to(_link_text(store, shared))
+    if os.path.lexists(store):  # It is there now if it is the one that was asked for.
+      return False
+    store.symlink_to(_link_text(store, shared))
+    return True
 
 
 def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str | None = None) -> Claim:
@@ -132,27 +135,23 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   """
   folder = RunFolder(lock_output_dir(path))
   trained = folder.has_trained()
-  if trained or not folder.store.is_symlink():
+  # A link in a folder that nobody has claimed is its user's.
+  if trained or not (folder.store.is_symlink() and os.path.lexists(folder.config)):
     _check_store(folder, store_dir)
   if not os.path.lexists(folder.config):
     if (foreign := folder.foreign()) is not None:
-      raise InputError(
-        f'{argument("output_dir", path)} holds no run (no {folder.config.name}), but {foreign.name} of others, where a run would '
-        'write over files; choose another folder'
-      )
+      raise _holds_foreign(path, folder.config, foreign)
     files.sweep(folder.root)
     return Claim(folder, config, None, store_dir)
-  try:
-    there = config_file.read_config(folder.config)
-  except InputError as error:
-    raise InputError(
-      f'{argument("output_dir", path)} cannot be gone on with: {error}; choose another folder'
-    ) from None
+  # What is refused has run nothing that it names.
+  there = _read(path, folder, config_file.read_unchecked)
   same = dataclasses.replace(
     there,
     clusterings=config.clusterings,
     evaluation=dataclasses.replace(there.evaluation, aggregation=config.evaluation.aggregation),
   )
+  if not trained and (foreign := _foreign_beside(folder, there.digest == config.digest)) is not None:
+    raise _holds_foreign(path, folder.environment, foreign)
   if same.digest != config.digest:
     if not trained:
       return Claim(folder, config, None, store_dir)
@@ -164,6 +163,7 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   folder.sweep()
   if not trained:
     return Claim(folder, config, None, store_dir)
+  there = _read(path, folder, config_file.read_config)
   users_code.check_model(folder, config.training.model)
   users_code.check_clusterings(folder, config.clusterings)
   # One Phase 1 serves any number of clusterings and rules of Phase 3: those that were made stay, new ones join them.
@@ -196,11 +196,47 @@ def resume_output_dir(path: str | Path) -> Path:
   return folder.root
 
 
+def _read(path: str | Path, folder: RunFolder, read: Callable[[Path], ExperimentConfig]) -> ExperimentConfig:
+  """Returns the experiment that a folder holds; raises InputError where it cannot be read."""
+  try:
+    return read(folder.config)
+  except InputError as error:
+    raise InputError(
+      f'{argument("output_dir", path)} cannot be gone on with: {error}; choose another folder'
+    ) from None
+
+
+def _foreign_beside(folder: RunFolder, is_same: bool) -> Path | None:
+  """Returns a user's file in a folder with a config.json of which nothing was trained; None where the folder is a claim's.
+
+  A claim seals config.json, and then environment.json. A config.json without a seal is a user's, who may have it run there if it
+  is of the same experiment.
+  """
+  if _is_sealed(folder.environment):
+    return None
+  is_users = not is_same and not _is_sealed(folder.config)
+  return folder.foreign() or (folder.config if is_users else None)
+
+
+def _is_sealed(path: Path) -> bool:
+  try:
+    return sealed_json.is_sealed(small_file.read(path))
+  except (OSError, InputError):
+    return False
+
+
+def _holds_foreign(path: str | Path, missing: Path, foreign: Path) -> InputError:
+  return InputError(
+    f'{argument("output_dir", path)} holds no run (no {missing.name}), but {foreign.name} of others, where a run would '
+    'write over files; choose another folder'
+  )
+
+
 def _check_store(folder: RunFolder, store_dir: str | None) -> None:
   """Raises InputError if a run keeps its artifacts elsewhere than in `store_dir`."""
   if store_dir is None or not os.path.lexists(folder.store):
     return
-  if not (os.path.exists(store_dir) and folder.store.exists() and os.path.samefile(folder.store, store_dir)):
+  if not _is_same_folder(folder.store, Path(store_dir)):
     raise InputError(
       f'{argument("store_dir", store_dir)}: the run in {folder.root} keeps its artifacts in {os.path.realpath(folder.store)}; '
       f'leave {argument("store_dir")} out or choose another {argument("output_dir")}'
@@ -210,6 +246,11 @@ def _check_store(folder: RunFolder, store_dir: str | None) -> None:
         else ''
       )
     )
+
+
+def _is_same_folder(one: Path, other: Path) -> bool:
+  """Tells whether both paths are there and lead to the same folder."""
+  return one.exists() and other.exists() and os.path.samefile(one, other)
 
 
 def _link_text(link: Path, store: Path) -> Path:

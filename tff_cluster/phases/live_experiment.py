@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 _Item = TypeVar('_Item')
 _Result = TypeVar('_Result')
-# The settings that a model's predictions depend on, beside its weights; `graph` is that of a user's model.
-_OF_MODEL = ('engine', 'packages', 'architecture', 'graph')
+# The settings that a model's scores depend on, beside its weights; `graph` is that of a user's model.
+_OF_MODEL = ('engine', 'packages', 'architecture', 'graph', 'loss')
 
 # What this process has built, see Experiment.trainer: building takes seconds.
 _computations: dict[tuple[object, ...], 'tff_computations.Computations'] = {}
@@ -240,7 +240,7 @@ class Experiment:
 
   @property
   def model_settings(self) -> dict[str, Json]:
-    """Those of the settings that a model's predictions depend on, beside its weights."""
+    """Those of the settings that a model's scores depend on, beside its weights."""
     return {name: value for name, value in self.settings.items() if name in _OF_MODEL}
 
   @functools.cached_property

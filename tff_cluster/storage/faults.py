@@ -8,7 +8,8 @@ from tff_cluster.storage import folder_guard
 
 # What the shape of a path that was given causes.
 _OF_PATHS = ('ENAMETOOLONG', 'ELOOP', 'ENOTDIR', 'EISDIR', 'EEXIST')
-_OF_MACHINE = ('ENOSPC', 'EROFS', 'EACCES', 'EPERM', 'EDQUOT', 'EMFILE', 'EIO')
+_OF_WRITING = ('ENOSPC', 'EROFS', 'EACCES', 'EPERM', 'EDQUOT', 'EFBIG', 'EIO')
+_OF_MACHINE = (*_OF_WRITING, 'EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN', 'ENOLCK', 'ESTALE')
 
 
 def of(error: Exception) -> Fault | None:
@@ -30,5 +31,6 @@ def _of_system(error: OSError) -> Fault | None:
   if kind in _OF_PATHS and error.filename is not None:
     return InputError(f'{os.fsdecode(error.filename)}: {error.strerror}')
   if kind in _OF_MACHINE:
-    return EnvironmentFault(f'{error.filename or "cannot write the output"}: {error.strerror}')
+    where = error.filename or ('cannot write the output' if kind in _OF_WRITING else 'the operating system')
+    return EnvironmentFault(f'{where}: {error.strerror}')
   return None

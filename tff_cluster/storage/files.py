@@ -68,7 +68,7 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
     EnvironmentFault: if the disk is full, or the folder cannot be written or was taken away; what was there stays.
   """
   with _written(path):
-    descriptor, temporary = _temporary(path)
+    descriptor, temporary = temporary_file(path)
     try:
       with os.fdopen(descriptor, 'w+b') as stream:
         yield stream
@@ -83,7 +83,7 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
     _sync_folder(path.parent)
 
 
-def _temporary(path: pathlib.Path) -> tuple[int, pathlib.Path]:
+def temporary_file(path: pathlib.Path) -> tuple[int, pathlib.Path]:
   """Makes a temporary file beside `path`, locked for as long as its descriptor is open, and returns both."""
   # Of a new file the kernel takes the umask off; what is written anew is not shown to others meanwhile.
   permissions = _permissions(path) or 0o666

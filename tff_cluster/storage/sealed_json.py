@@ -64,6 +64,11 @@ def opened(text: bytes) -> bytes:
   return body
 
 
+def is_sealed(text: bytes) -> bool:
+  """Tells whether a text ends with a seal, whether or not that fits."""
+  return _SEAL.search(text) is not None
+
+
 def _has_seal(text: bytes) -> bool:
   """Tells whether a text without a seal at its end is a JSON object that has one as a key."""
   if b'"sealed"' not in text:

@@ -5,14 +5,13 @@ import io
 import os
 import pathlib
 import tarfile
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 
 from tff_cluster.storage import files
 
-_MARK = '.tff_cluster-seen-'
-# Of programs at work; they stay where they are, as what is on its way to another name does.
-_AT_WORK = ('.tff_cluster-lock', _MARK)
+_MARK = 'seen'
+# Of a program at work; it stays where it is, as what is on its way to another name does.
+_AT_WORK = '.tff_cluster-lock'
 
 
 def contents(folder: pathlib.Path) -> dict[str, bytes]:
@@ -22,7 +21,7 @@ def contents(folder: pathlib.Path) -> dict[str, bytes]:
     for path in sorted(folder.rglob('*'))
     if path.is_file()
     and not path.is_symlink()
-    and not (path.name.startswith(_AT_WORK) or files.is_temporary(path.name))
+    and not (path.name == _AT_WORK or files.is_temporary(path.name))
   )
   return read(travelling, folder)
 
@@ -69,9 +68,11 @@ def link(place: pathlib.Path, folder: pathlib.Path) -> None:
 def marked(folder: pathlib.Path) -> Iterator[str]:
   """Yields the path of a file in a folder, by which a machine tells whether it sees that very folder; it is gone afterwards."""
   folder.mkdir(parents=True, exist_ok=True)
-  mark = folder / f'{_MARK}{uuid.uuid4().hex}'
-  mark.touch()
+  # Of killed programs.
+  files.sweep(folder, _MARK)
+  descriptor, mark = files.temporary_file(folder / _MARK)
   try:
     yield os.path.abspath(mark)
   finally:
     mark.unlink(missing_ok=True)
+    os.close(descriptor)

@@ -14,7 +14,7 @@ from tff_cluster.base import environment, words
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.engine.machine import Machine
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import travel
+from tff_cluster.storage import temporary_folder, travel
 from tff_cluster.studies import run_process
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Ran:
   """What a run has left.
 
   Attributes:
-    files: All files of its folder, by path.
+    files: Those of its folder that are new or not as they were sent, by path; a user may have changed the others at home meanwhile.
     artifacts: All files of its store, by path; none where it worked in the store of its home.
     answer: What came of it.
   """
@@ -71,8 +71,7 @@ def run(asked: Asked) -> Ran:
     raise EnvironmentFault(
       f'the worker {here.address} has {theirs}, the run {ours}; install both from the same requirements.lock'
     )
-  with tempfile.TemporaryDirectory(prefix='tff_cluster-run-') as place:
-    root = pathlib.Path(place)
+  with temporary_folder.made(pathlib.Path(tempfile.gettempdir()), 'run', [_RUN, _STORE]) as root:
     travel.put(root / _RUN, asked.files)
     mark = pathlib.Path(asked.mark)
     shared = mark.is_file()
@@ -80,7 +79,9 @@ def run(asked: Asked) -> Ran:
     travel.link(RunFolder(root / _RUN).store, store)
     answer = _done(root / _RUN, Machine(clients_in_parallel=asked.clients_in_parallel), here)
     artifacts = {} if shared else travel.contents(store)
-    return Ran(travel.contents(root / _RUN), artifacts, answer)
+    found = travel.contents(root / _RUN)
+    changed = {name: each for name, each in found.items() if asked.files.get(name) != each}
+    return Ran(changed, artifacts, answer)
 
 
 def _done(folder: pathlib.Path, machine: Machine, here: 'distributed.Worker') -> run_process.Answer:

@@ -35,7 +35,8 @@ def quantity_skew(
     int64[rows of the client] for each client; every row is given once.
   """
   check_enough(num_rows, num_clients)
-  shares = rng.dirichlet(np.full(num_clients, alpha))
+  # Beyond these NumPy draws for ever, or its sum overflows; shares are one client's, or equal, long before.
+  shares = rng.dirichlet(np.full(num_clients, np.clip(alpha, 1e-9, 1e12)))
   spare = num_rows - MIN_ROWS * num_clients
   return split_at(rng.permutation(num_rows), MIN_ROWS + apportion(shares * spare, spare))
 

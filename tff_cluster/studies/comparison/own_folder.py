@@ -52,7 +52,7 @@ def read(content: bytes) -> dict[str, Any]:
 
 
 def _difference(folder: RunFolder, config: ExperimentConfig) -> str | None:
-  there = folder.load_config()
+  there = config_file.read_unchecked(folder.config)
   # One that failed may be left out.
   unmade = {c.label for c in there.clusterings if not folder.clusters(c.label).exists()}
   return config_file.difference_beside_seeds(there.without(unmade), config)
