@@ -31,12 +31,12 @@ def main(arguments: Sequence[str]) -> int:
   places = [each.partition('=')[2] for each in arguments if each.startswith('--data_dir=')]
   names = [each for each in arguments if not each.startswith('--')]
   kept = results.read_all(KEPT)
-  refused = 0
+  refused, commit = 0, describe_environment().commit
   for name in names or [name for name, each in kept.items() if _is_judged(each)]:
     try:
       if name not in kept or not _is_judged(kept[name]):
         raise InputError(f'{name}: no kept reproduction with {results.RUNS}')
-      print(f'{name}: {"; ".join(judge(kept[name], *places[:1])) or "as it was"}', flush=True)
+      print(f'{name}: {"; ".join(judge(kept[name], commit, *places[:1])) or "as it was"}', flush=True)
     except (InputError, subprocess.CalledProcessError) as error:
       print(error, file=sys.stderr, flush=True)
       refused += 1
@@ -48,11 +48,12 @@ def _is_judged(kept: results.Kept) -> bool:
   return len(known.published) == 1 and known.scale != 'toy' and (kept.folder / results.RUNS).is_file()
 
 
-def judge(kept: results.Kept, data_dir: str = '') -> list[str]:
+def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
   """Writes the scorecard of a kept reproduction by today's claims, and returns the verdicts that changed, in words.
 
   Args:
     kept: A result of one table or figure, with its archive.
+    commit: Whose claims these are.
     data_dir: Where its data lies, where it is not part of the package.
 
   Raises:
@@ -73,7 +74,7 @@ def judge(kept: results.Kept, data_dir: str = '') -> list[str]:
     if _results(made.texts[name]) != _results((kept.folder / f'{name}.csv').read_text()):
       raise InputError(f'{kept.name}/{name}.csv comes out otherwise than it is kept')
   before = _verdicts(kept)
-  told = dataclasses.replace(known, judged=describe_environment().commit)
+  told = dataclasses.replace(known, judged=commit)
   results.write(kept.folder, told, {_SCORECARD: made.texts[_SCORECARD]}, ())
   after = _verdicts(results.Kept(kept.folder, told))
   changed = [key for key in dict.fromkeys([*before, *after]) if before.get(key) != after.get(key)]
