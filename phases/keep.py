@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.storage import files
+from tff_cluster.storage import files, temporary_folder
 
 if TYPE_CHECKING:
   from tff_cluster.studies.kept import results
@@ -30,7 +30,7 @@ def define_flags() -> None:
 def main() -> None:
   options = parse.section_from_flags(flags.KeepOptions)
   folder = parse.output_dir_from_flags()
-  if not options.name or Path(options.name).name != options.name:
+  if Path(options.name).name != options.name or options.name in ('', '..'):
     raise InputError(f'--name={options.name}: give the name of a folder, for instance --name=fl_hc_table2')
   # Imported late: what is wrong with the flags is told at once.
   from tff_cluster.studies.kept import keep, runs_archive
@@ -62,16 +62,13 @@ def main() -> None:
   # These read the clients that the run saved.
   asked = [f'{command} --output_dir=runs/{target.name}' for command in made.asked]
   told = dataclasses.replace(told, commands=[*told.commands, *asked])
-  written = {*(f'{name}.csv' for name in made.texts), *(path.name for path in pictures)}
-  if 'config.json' in ' '.join(told.commands):
-    files.save_json(target / 'config.json', told.configurations[0], seal=False)
-    written.add('config.json')
-  if runs_archive.write(target / results_lib.RUNS, folder.resolve()):
-    written.add(results_lib.RUNS)
-  results_lib.write(target, told, made.texts, pictures)
   figures = (path.name for path in drawn.values())
-  for name in {*(f'{name}.csv' for name in keep.TABLES), *figures, 'config.json', results_lib.RUNS} - written:
-    (target / name).unlink(missing_ok=True)
+  ours = {*(f'{name}.csv' for name in keep.TABLES), *figures, 'config.json', results_lib.RUNS}
+  with temporary_folder.replacing(target, ours, results_lib.FILE) as new:
+    if 'config.json' in ' '.join(told.commands):
+      files.save_json(new / 'config.json', told.configurations[0], seal=False)
+    runs_archive.write(new / results_lib.RUNS, folder.resolve())
+    results_lib.write(new, told, made.texts, pictures)
   print(f'kept {target}: {", ".join(sorted(made.texts))}')
 
 

@@ -127,6 +127,8 @@ OWN = [
   ('compare', '--scheduler=tcp://127.0.0.1:8786 --runs_in_parallel=2', '--runs_in_parallel does not apply with a cluster'),
   ('keep', '', '--name=: give the name of a folder'),
   ('keep', '--name=a/b', '--name=a/b: give the name of a folder'),
+  ('keep', '--name=..', '--name=..: give the name of a folder'),
+  ('keep', '--name=.', '--name=.: give the name of a folder'),
   ('keep', '--name=a --figures=nothing', 'has no picture nothing; there are none'),
   ('keep', '--name=a', 'holds no finished run'),
   ('reproduce', '', 'give one of --table and --figure; there are fl_hc/table1'),

@@ -55,3 +55,31 @@ def test_folders_that_may_be_a_users_stay(tmp_path):
   with temporary_folder.made(tmp_path, 'run', ['run']):
     pass
   assert sorted(tmp_path.rglob('*')) == before
+
+
+def test_files_take_their_places_together_and_those_of_a_user_stay(tmp_path):
+  kept, named = tmp_path / 'kept', tmp_path / 'linked'
+  named.symlink_to(kept)
+
+  def write(content, *names, fails=False):
+    with temporary_folder.replacing(named, ['a', 'b', 'about'], last='about') as new:
+      for name in names:
+        (new / name).write_text(content)
+      if fails:
+        raise KeyError
+
+  def found():
+    return {path.name: path.read_text() for path in kept.iterdir()}
+
+  with pytest.raises(KeyError):
+    write('first', 'a', 'b', fails=True)
+  assert not kept.exists()
+  write('first', 'a', 'b', 'about')
+  assert found() == dict.fromkeys(('a', 'b', 'about'), 'first')
+  (kept / 'notes').write_text('mine')
+  with pytest.raises(KeyError):
+    write('second', 'a', 'about', fails=True)
+  assert found() == dict.fromkeys(('a', 'b', 'about'), 'first') | {'notes': 'mine'}
+  write('second', 'a', 'about')
+  assert found() == {'a': 'second', 'about': 'second', 'notes': 'mine'}
+  assert sorted(path.name for path in tmp_path.iterdir()) == ['kept', 'linked']

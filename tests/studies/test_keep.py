@@ -376,6 +376,42 @@ def test_what_was_kept_of_another_experiment_is_refused_and_of_the_same_one_repl
   assert {path.name for path in before} - {path.name for path in kept_folder.iterdir()} == {'gains.csv'}
 
 
+def test_a_keep_that_is_stopped_half_way_leaves_what_was_there_and_the_same_command_goes_on(
+  tmp_path, monkeypatch
+):
+  class Stopped(BaseException):
+    """Stands for a signal, and where nothing is tidied up for a kill."""
+
+  def stopped(name):
+    with monkeypatch.context() as patch:
+      patch.setattr(results.files, 'save_json', raising)  # The provenance, which comes last.
+      with pytest.raises(Stopped):
+        kept_by_program(tmp_path, name)
+
+  def raising(path, *_, **__):
+    assert path.name in ('config.json', results.FILE)
+    if path.name == results.FILE:
+      assert (path.parent / 'table.csv').exists()
+      raise Stopped
+
+  value = finished_run.write_run(tmp_path)
+  stopped('mine')
+  assert list((tmp_path / 'kept').iterdir()) == []
+  assert kept_by_program(tmp_path, 'mine')[0] == 0
+  before = {path: path.read_bytes() for path in (tmp_path / 'kept').rglob('*') if path.is_file()}
+  value['summary'] = [summary_line('FedAvg', 10)]
+  finished_run.save(tmp_path, value, {})
+  with monkeypatch.context() as patch:
+    patch.setattr(results.temporary_folder.shutil, 'rmtree', lambda *_, **__: None)  # As kill -9.
+    stopped('mine')
+  assert [path.name for path in (tmp_path / 'kept').iterdir() if path.name == 'mine'] == ['mine']
+  assert {path: path.read_bytes() for path in before} == before
+  assert set(results.read_all(tmp_path / 'kept')) == {'mine'}
+  code, found = kept_by_program(tmp_path, 'mine')
+  assert code == 0 and found.numbers('accuracy') == [50.0]
+  assert [path.name for path in (tmp_path / 'kept').iterdir()] == ['mine']
+
+
 def kept_at(folder, place):
   given = ['keep', f'--output_dir={folder}', '--name=mine', f'--kept_dir={place}']
   code = program.execute(keep_program.main, keep_program.define_flags, given)

@@ -1,4 +1,4 @@
-"""Folders that are there for a block alone; what a killed process left of them goes when the next one is made."""
+"""Folders that are there for a block alone, and files that take their places together; what a killed process left goes with the next one."""
 
 import contextlib
 import os
@@ -13,6 +13,7 @@ import filelock
 
 from tff_cluster.storage import files
 
+_NEW = 'new'
 # What tempfile.mkdtemp puts behind a prefix.
 _DRAWN = '[a-z0-9_]{8}'
 
@@ -43,6 +44,39 @@ def made(parent: pathlib.Path, use: str, inside: Collection[str]) -> Iterator[pa
   finally:
     shutil.rmtree(folder, ignore_errors=True)
     os.close(descriptor)
+
+
+@contextlib.contextmanager
+def replacing(folder: pathlib.Path, ours: Collection[str], last: str) -> Iterator[pathlib.Path]:
+  """Yields an empty folder whose files take the place of those in `folder` when the block ends without an error; other files stay.
+
+  A new folder comes whole or not at all. In one that is there the files change one after the other: who is killed between two of
+  them finds all of them whole, each the old one or the new one, and `last` the old one.
+
+  Args:
+    folder: The folder.
+    ours: Names of files in it that go where the block writes none of them.
+    last: The file that says what the others are.
+  """
+  place = pathlib.Path(os.path.realpath(folder))
+  place.parent.mkdir(parents=True, exist_ok=True)
+  with made(place.parent, 'new', [_NEW]) as beside:
+    new = beside / _NEW
+    new.mkdir()
+    yield new
+    if not place.exists() or not any(place.iterdir()):
+      os.rename(new, place)
+      return
+    written = sorted((path.name for path in new.iterdir()), key=lambda name: name == last)
+    for name in set(ours) - set(written):
+      (place / name).unlink(missing_ok=True)
+    for name in written:
+      os.replace(new / name, place / name)
+
+
+def is_one(name: str) -> bool:
+  """Tells whether a folder of this name is one that ends with a block, or was to."""
+  return re.fullmatch(rf'\.tff_cluster-[a-z]+-{_DRAWN}', name) is not None
 
 
 def _is_ours(path: pathlib.Path, inside: Collection[str]) -> bool:

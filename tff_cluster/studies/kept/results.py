@@ -15,7 +15,7 @@ from tff_cluster.base.types import Json
 from tff_cluster.experiment import config_file
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.report.files import plain_text, write_file
-from tff_cluster.storage import files, tables
+from tff_cluster.storage import files, tables, temporary_folder
 
 FILE = 'provenance.json'
 # The runs themselves (runs_archive.py); kept before there were archives, a result has none.
@@ -137,7 +137,8 @@ def read_all(folder: Path) -> dict[str, Kept]:
   Raises:
     InputError: if a folder has no provenance.json, or one that is no Provenance.
   """
-  return {path.name: _read(path) for path in sorted(folder.iterdir()) if path.is_dir()}
+  found = (path for path in sorted(folder.iterdir()) if path.is_dir())
+  return {path.name: _read(path) for path in found if not temporary_folder.is_one(path.name)}
 
 
 def check_place(folder: Path, provenance: Provenance) -> None:
