@@ -170,6 +170,20 @@ def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
   return Interval(mean, mean - half, mean + half)
 
 
+def student_p_value(values: Sequence[float]) -> float:
+  """Returns the two-sided p-value of Student's t-test that the mean of numbers, one a seed and two at least, is zero.
+
+  Numbers that do not vary give 0, or 1 where they are zero.
+  """
+  import scipy.special
+
+  error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+  mean = abs(float(np.mean(values)))
+  if error <= SAME:
+    return float(mean <= SAME)
+  return 2.0 * float(scipy.special.stdtr(len(values) - 1, -mean / error))
+
+
 def seeds_needed(spread: float, difference: float) -> int:
   """Returns how many seeds would do to show a difference, given how much it varies from seed to seed.
 
