@@ -72,6 +72,9 @@ def test_two_seeds_give_ranks_without_intervals(league):
 
 def test_equal_accuracies_share_a_rank():
   assert standings.ranks_of(np.array([0.5, 0.9, 0.5])).tolist() == [2.5, 1.0, 2.5]
+  # The same clients summed up in another order: rounding makes no better method.
+  assert 0.1 + 0.2 != 0.3
+  assert standings.ranks_of(np.array([[0.1 + 0.2, 0.3, 0.9]])).tolist() == [[2.5, 2.5, 1.0]]
 
 
 def test_the_answer_says_where_methods_help_and_where_overlap_does(league):

@@ -118,10 +118,10 @@ def measure(finished: Mapping[str, Runs]) -> League:
 
 
 def ranks_of(accuracies: np.ndarray) -> np.ndarray:
-  """Returns float64[..., contenders], ranks by accuracy, 1 for the highest; equal ones share the mean of theirs."""
+  """Returns float64[..., contenders], ranks by accuracy, 1 for the highest; equal ones (up to 12 decimals) share the mean of theirs."""
   from scipy import stats
 
-  return stats.rankdata(-np.asarray(accuracies), axis=-1)
+  return stats.rankdata(-np.round(accuracies, 12), axis=-1)
 
 
 def _in_setting(name: str, runs: Runs) -> InSetting:
