@@ -192,6 +192,24 @@ def test_of_two_verdicts_the_one_from_more_seeds_counts_and_then_the_newer_one(t
   assert told == 'numbers: 1 differ and 1 one seed; claims: 2 hold'
 
 
+@pytest.mark.parametrize(
+  ('verdicts', 'words'),
+  [
+    (['reproduced (within 1 point)', 'differs', 'reproduced', 'undecided'], '1 reproduced, 1 differ and 1 undecided'),
+    (['within the margin (small)', 'not decidable here (small)', 'within the margin (small)', ''],
+     '1 not decidable and 1 within the tolerance'),
+    (['reproduced'] * 4, '3 reproduced'),
+  ],
+)  # fmt: skip
+def test_numbers_of_one_training_and_column_count_once_by_their_worst_verdict(tmp_path, verdicts, words):
+  places = [('a', 'end', 'one'), ('b', 'end', 'one'), ('b', 'after', 'one'), ('c', 'end', '')]
+  lines = [f'{TABLE.name},{row},{column},93.0,{verdict},{training}'
+           for (row, column, training), verdict in zip(places, verdicts, strict=True)]  # fmt: skip
+  text = '\n'.join(['table,row,column,published,verdict,training', *lines, ''])
+  found = kept(tmp_path, {'scorecard': text}, seeds=[0, 1, 2], data_seeds=[0, 1, 2])
+  assert coverage.verdict_words(TABLE.name, found.values()) == f'numbers: {words}'
+
+
 def test_trainings_are_counted_once_in_whatever_table_they_stand(tmp_path):
   # Figure 3 is the row n = 10 of table II; of three rows of table IV a kept table says that the clusters of two came out the same.
   of = {'fl_hc/table2': ['cf 0.2, n 10', 'cf 0.2, n 5'], 'fl_hc/figure3': ['cf 0.2, n 10']}

@@ -1,7 +1,7 @@
 """What a scorecard says in a sentence, and its lines as records for files."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tff_cluster.base.words import plural, series
@@ -53,23 +53,21 @@ def tolerance_words(lines: Iterable[Line]) -> str:
   )
 
 
-def distinct(lines: Iterable[Line]) -> list[list[Line]]:
-  """Returns lines with a printed number, those of one training and column together: they count once.
-
-  Lines that were not run stand alone.
-  """
-  found: dict[Any, list[Line]] = {}
-  for line in lines:
-    if line.published is not None:
-      key = (line.training, line.column) if line.training else (line.table, line.row, line.column)
-      found.setdefault(key, []).append(line)
-  return list(found.values())
+def counted_once(training: str, row: str, column: str) -> Hashable:
+  """Returns what is equal for the lines of a table that count once: those of one training and column; what was not run stands alone."""
+  return (training, column) if training else (row, column, '')
 
 
-def outcome(lines: Sequence[Line]) -> str:
-  """Returns the outcome of the lines of one training: reproduced only where all are."""
-  found = {line.outcome for line in lines}
-  return next((each for each in _WORST if each in found), lines[0].outcome)
+def worst_of_each(outcomes: Iterable[tuple[Hashable, str]]) -> list[str]:
+  """Returns one outcome for each key (`counted_once`): reproduced only where all are."""
+  found: dict[Hashable, list[str]] = {}
+  for key, outcome in outcomes:
+    found.setdefault(key, []).append(outcome)
+  # Pages shorten outcomes to their first words.
+  return [
+    next((each for worst in _WORST for each in of_key if worst.startswith(each)), of_key[0])
+    for of_key in found.values()
+  ]
 
 
 def headline(source: str, lines: Sequence[Line], findings: Sequence[Finding], remark: str) -> str:
@@ -82,8 +80,10 @@ def headline(source: str, lines: Sequence[Line], findings: Sequence[Finding], re
     remark: What was run instead of the paper's experiment; empty in the paper's setting.
   """
   compared = [line for line in lines if line.published is not None]
-  groups = distinct(lines)
-  numbers, claimed = Counter(map(outcome, groups)), Counter(finding.verdict for finding in findings)
+  groups = worst_of_each(
+    (counted_once(line.training, line.row, line.column), line.outcome) for line in compared
+  )
+  numbers, claimed = Counter(groups), Counter(finding.verdict for finding in findings)
   counts = []
   if findings:
     counts.append(f'of {plural(len(findings), "claim")} {_counted(claimed, claims.VERDICTS)}')

@@ -10,6 +10,7 @@ from tff_cluster.base.words import plural, series
 from tff_cluster.data.population import cohort_size
 from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.papers import catalogue
+from tff_cluster.scorecard import headline
 from tff_cluster.scorecard.published import PAPER, Published
 from tff_cluster.scorecard.verdicts import FEWEST_SEEDS
 from tff_cluster.studies.kept.results import Kept
@@ -188,9 +189,10 @@ def _told_trainings(each: Covered) -> Iterator[tuple[str, Hashable]]:
 def verdict_words(published: str, kept: Iterable[Kept]) -> str:
   """Counts what the tables of kept results say of the numbers and of the claims of a table or figure; a claim on one seed says so.
 
-  Of several verdicts of a number, or of a claim, the one from the most seeds counts, of as many the one of the newest engine.
+  Of several verdicts of a number, or of a claim, the one from the most seeds counts, of as many the one of the newest engine. Numbers
+  of one training and column count once, by the worst of their verdicts.
   """
-  found: dict[tuple[str, str], tuple[tuple[int, int], str, str]] = {}
+  found: dict[tuple[str, str], tuple[tuple[int, int], str, str, Hashable]] = {}
   for each in kept:
     weight = len(each.provenance.seeds), each.provenance.engine
     claims = 'claims on one seed' if on_one_seed(each) else 'claims'
@@ -199,10 +201,15 @@ def verdict_words(published: str, kept: Iterable[Kept]) -> str:
         for line in each.lines(name, table=published):
           what, verdict = (line['row'], line['column']), shown_verdict(each, line)
           if verdict and (what not in found or weight > found[what][0]):
-            found[what] = weight, claims if line['row'] == 'claim' else 'numbers', verdict
+            kind = claims if line['row'] == 'claim' else 'numbers'
+            found[what] = weight, kind, verdict, headline.counted_once(line.get('training', ''), *what)
   told = []
   for kind in ('numbers', 'claims', 'claims on one seed'):
-    count = Counter(verdict for _, each_kind, verdict in found.values() if each_kind == kind)
+    count = Counter(
+      headline.worst_of_each(
+        (key, verdict) for _, each_kind, verdict, key in found.values() if each_kind == kind
+      )
+    )
     words = series([f'{count[first]} {words}' for first, words in _VERDICTS.items() if count[first]])
     told += [f'{kind}: {words}'] if count else []
   return '; '.join(told)
