@@ -192,6 +192,18 @@ def test_of_two_verdicts_the_one_from_more_seeds_counts_and_then_the_newer_one(t
   assert told == 'numbers: 1 differ and 1 one seed; claims: 2 hold'
 
 
+def test_a_verdict_weighs_by_the_seeds_of_its_own_line(tmp_path):
+  def write(name, seeds, line):
+    text = f'table,row,column,published,seeds,verdict\n{TABLE.name},{line}\n'
+    provenance = dataclasses.replace(PROVENANCE, seeds=seeds, data_seeds=seeds)
+    results.write(tmp_path / name, provenance, {'scorecard': text}, [])
+
+  # Another row has five seeds, this one has one of them.
+  write('many', [0, 1, 2, 3, 4], 'a,end,93.0,1,one seed')
+  write('three', [0, 1, 2], 'a,end,93.0,3,differs')
+  assert coverage.verdict_words(TABLE.name, results.read_all(tmp_path).values()) == 'numbers: 1 differ'
+
+
 @pytest.mark.parametrize(
   ('verdicts', 'words'),
   [

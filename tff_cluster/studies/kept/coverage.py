@@ -194,12 +194,14 @@ def verdict_words(published: str, kept: Iterable[Kept]) -> str:
   """
   found: dict[tuple[str, str], tuple[tuple[int, int], str, str, Hashable]] = {}
   for each in kept:
-    weight = len(each.provenance.seeds), each.provenance.engine
     claims = 'claims on one seed' if on_one_seed(each) else 'claims'
     for name in each.tables:
       if {'verdict', 'table'} <= each.table(name).units.keys():
         for line in each.lines(name, table=published):
           what, verdict = (line['row'], line['column']), shown_verdict(each, line)
+          # Rows of a kept result need not have all of its seeds. Claims have 0: their notes tell theirs.
+          seeds = int(line.get('seeds') or 0) or len(each.provenance.seeds)
+          weight = seeds, each.provenance.engine
           if verdict and (what not in found or weight > found[what][0]):
             kind = claims if line['row'] == 'claim' else 'numbers'
             found[what] = weight, kind, verdict, headline.counted_once(line.get('training', ''), *what)
