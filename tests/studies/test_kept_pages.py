@@ -192,6 +192,16 @@ def test_of_two_verdicts_the_one_from_more_seeds_counts_and_then_the_newer_one(t
   assert told == 'numbers: 1 differ and 1 one seed; claims: 2 hold'
 
 
+def test_ratios_that_are_judged_count_as_numbers(tmp_path):
+  lines = ['table,row,column,published,seeds,verdict,ratio_verdict,training']
+  lines += [
+    f'{TABLE.name},a,end,93.0,3,reproduced,differs,one',
+    f'{TABLE.name},b,end,93.0,3,reproduced,undecided,one',
+  ]
+  found = kept(tmp_path, {'scorecard': '\n'.join([*lines, ''])}, seeds=[0, 1, 2], data_seeds=[0, 1, 2])
+  assert coverage.verdict_words(TABLE.name, found.values()) == 'numbers: 1 reproduced and 1 differ'
+
+
 def test_a_verdict_weighs_by_the_seeds_of_its_own_line(tmp_path):
   def write(name, seeds, line):
     text = f'table,row,column,published,seeds,verdict\n{TABLE.name},{line}\n'

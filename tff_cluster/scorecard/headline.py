@@ -1,7 +1,7 @@
 """What a scorecard says in a sentence, and its lines as records for files."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tff_cluster.base.words import plural, series
@@ -53,9 +53,12 @@ def tolerance_words(lines: Iterable[Line]) -> str:
   )
 
 
-def counted_once(training: str, row: str, column: str) -> Hashable:
-  """Returns what is equal for the lines of a table that count once: those of one training and column; what was not run stands alone."""
-  return (training, column) if training else (row, column, '')
+def counted_once(training: str, row: str, column: str, is_ratio: bool = False) -> Hashable:
+  """Returns what is equal for the numbers of a table, or the ratios beside them, that count once.
+
+  These are those of one training and column; what was not run stands alone.
+  """
+  return (training, column, is_ratio) if training else (row, column, is_ratio, '')
 
 
 def worst_of_each(outcomes: Iterable[tuple[Hashable, str]]) -> list[str]:
@@ -79,10 +82,8 @@ def headline(source: str, lines: Sequence[Line], findings: Sequence[Finding], re
     findings: How its claims fared.
     remark: What was run instead of the paper's experiment; empty in the paper's setting.
   """
-  compared = [line for line in lines if line.published is not None]
-  groups = worst_of_each(
-    (counted_once(line.training, line.row, line.column), line.outcome) for line in compared
-  )
+  compared = list(_compared(lines))
+  groups = worst_of_each(compared)
   numbers, claimed = Counter(groups), Counter(finding.verdict for finding in findings)
   counts = []
   if findings:
@@ -112,6 +113,15 @@ def headline(source: str, lines: Sequence[Line], findings: Sequence[Finding], re
   else:
     answer = f'{source} reproduces in part' if good else f'{source} does not reproduce'
   return f'{answer}: {counted}.'
+
+
+def _compared(lines: Iterable[Line]) -> Iterator[tuple[Hashable, str]]:
+  """Yields the outcome of each printed number, and of each ratio that is judged, behind what is equal where they count once."""
+  for line in lines:
+    if line.published is not None:
+      yield counted_once(line.training, line.row, line.column), line.outcome
+      if line.ratio_outcome:
+        yield counted_once(line.training, line.row, line.column, is_ratio=True), line.ratio_outcome
 
 
 def claim_line(table: str, claim: AnyClaim, finding: Finding, remark: str) -> Line:
