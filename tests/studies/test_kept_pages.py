@@ -392,3 +392,24 @@ def test_a_picture_of_models_has_a_mark_and_an_interval_for_each(tmp_path):
   assert len(intervals) == 2 and len(marks) == 5
   with pytest.raises(InputError, match='has no models weighted'):
     pages.Page(found).models_picture('made_up', 'weighted')
+
+
+def test_a_target_that_was_not_reached_is_a_dash_and_what_was_not_run_is_left_out(tmp_path):
+  lines = [
+    'table,row,column,unit,published,ours,difference,verdict',
+    f'{TABLE.name},reached,end,rounds,34,40,6,differs',
+    f'{TABLE.name},far,end,rounds,350,,,undecided',
+    f'{TABLE.name},too far,end,rounds,60,,,differs (small)',
+    f'{TABLE.name},not there,end,rounds,20,,,not run',
+    f'{TABLE.name},unknown,end,rounds,20,,,not measured in this run',
+  ]
+  found = kept(
+    tmp_path / 'kept', {'scorecard': '\n'.join([*lines, ''])}, seeds=[0, 1, 2], data_seeds=[0, 1, 2]
+  )
+  shown = rendered(tmp_path, "# Title\n\n{{ scorecard('made_up') }}\n", found).splitlines()
+  body = [line.split(' | ') for line in shown if '| end |' in line]
+  assert [(row.strip('| '), ours, verdict.strip('| ')) for row, _, _, ours, _, verdict in body] == [
+    ('reached', '40', 'differs'),
+    ('far', '–', 'undecided'),
+    ('too far', '–', 'differs'),
+  ]
