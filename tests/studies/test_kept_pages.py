@@ -9,7 +9,7 @@ from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
-from tff_cluster.studies.kept import coverage, pages, prose, results
+from tff_cluster.studies.kept import coverage, markdown_tables, pages, prose, results
 
 TABLE = catalogue.PUBLISHED['fl_hc/table2']
 PROVENANCE = results.Provenance(
@@ -190,6 +190,21 @@ def test_of_two_verdicts_the_one_from_more_seeds_counts_and_then_the_newer_one(t
   write('two', [0, 1], ['a,end,93.0,two seeds', 'claim,it falls,in words,holds'])
   told = coverage.verdict_words(TABLE.name, results.read_all(tmp_path).values())
   assert told == 'numbers: 1 differ and 1 one seed; claims: 2 hold'
+
+
+@pytest.mark.parametrize(
+  ('numbers', 'words'),
+  [
+    (('0.9', '0.04', '1.9'), '+0.90 [+0.04, +1.90]'),
+    (('-0.2', '-0.4', '-0.0031'), '−0.200 [−0.400, −0.003]'),
+    (('0.9', '-0.04', '1.9'), '+0.9 [0.0, +1.9]'),
+    (('0.9', '0.1', '1.9'), '+0.9 [+0.1, +1.9]'),
+    (('0.94', '', ''), '+0.9'),
+    (('', '', ''), '–'),
+  ],
+)
+def test_an_interval_that_excludes_zero_does_so_in_print(numbers, words):
+  assert markdown_tables.interval(dict(zip(('difference', 'low', 'high'), numbers, strict=True))) == words
 
 
 def test_ratios_that_are_judged_count_as_numbers(tmp_path):
