@@ -35,34 +35,36 @@ def test_a_planted_gain_is_told_as_help_with_its_size():
   baseline = np.asarray(results['baseline']['evaluation']['client_accuracy'])
   for answer, clustering in zip(answers, results['clusterings'], strict=True):
     differences = np.asarray(clustering['evaluations']['own']['client_accuracy']) - baseline
-    assert answer.effect == 'helped'
+    assert answer.side == 'above'
     assert answer.over_baseline.mean == pytest.approx(differences.mean())
     assert (answer.helped, answer.harmed) == ((differences > 0).sum(), (differences < 0).sum())
-  assert 'helped the clients' in headline and 'harmed' not in headline
+  assert 'came out above it' in headline and 'one seed gives no verdict' in headline
+  assert not any(word in headline for word in ('helped', 'harmed', 'below'))
 
 
 def test_a_planted_loss_is_told_as_harm_and_with_exact_groups_as_the_trainings_fault():
   headline, (answer,), (told,) = _answers(_run(gain=-0.05, spread=0.01))
-  assert answer.effect == 'harmed' and 'training is to blame' in told
-  assert 'harmed the clients' in headline and 'helped' not in headline
+  assert answer.side == 'below' and 'training is to blame' in told
+  assert 'came out below it' in headline
+  assert not any(word in headline for word in ('helped', 'harmed', 'above'))
 
 
 @pytest.mark.parametrize(
-    ('gain', 'effect', 'counts', 'in_headline', 'in_sentences'),
+    ('gain', 'side', 'counts', 'in_headline', 'in_sentences'),
     [
         ([0.03, -0.03] * 10, 'unclear', (10, 10, 0), 'no difference is shown for kmeans (0.0 points', []),
         ([0.1], 'unclear', (1, 0, 0), 'no difference is shown for kmeans (+10.0 points, no interval: one client)', []),
         ([0.0, 0.04, -0.01, 0.02, 0.0], 'unclear', (2, 1, 2), 'no difference is shown',
          ['Most helped: c01 (+4.0 points)', 'Most harmed: c02 (−1.0 points)']),
-        ([1e-5] * 4, 'helped', (4, 0, 0), 'kmeans helped the clients (+0.001 points, 95% interval +0.001 to +0.001)', [ 'Most helped: c00 (+0.001 points)']),
+        ([1e-5] * 4, 'above', (4, 0, 0), 'kmeans came out above it (+0.001 points, 95% interval +0.001 to +0.001)', [ 'Most helped: c00 (+0.001 points)']),
     ],
 )  # fmt: skip
-def test_what_few_clients_show_is_told_and_no_more(gain, effect, counts, in_headline, in_sentences):
+def test_what_few_clients_show_is_told_and_no_more(gain, side, counts, in_headline, in_sentences):
   results = _run(num_clients=len(gain), groups=1, truth='none')
   _set_own(results, np.array(gain))
   headline, (answer,), (told,) = _answers(results)
-  assert answer.effect == effect and (answer.helped, answer.harmed, answer.unchanged) == counts
-  assert in_headline in headline and ('helped' in headline) == (effect == 'helped')
+  assert answer.side == side and (answer.helped, answer.harmed, answer.unchanged) == counts
+  assert in_headline in headline and ('came out' in headline) == (side == 'above')
   assert all(words in told for words in in_sentences)
 
 
@@ -115,7 +117,7 @@ def test_found_groups_are_told_beside_the_planted_ones(options, in_answer, alarm
   _, answers, told = _answers(_run(**options))
   assert all(in_answer in each for each in told)
   for answer in answers:
-    assert answer.effect == 'helped' and alarm in ' '.join(answer.alarms)
+    assert answer.side == 'above' and alarm in ' '.join(answer.alarms)
     assert bool(answer.alarms) == bool(alarm)
 
 

@@ -23,28 +23,28 @@ _SAYS = 'Against FedAvg without clusters at equal rounds, '
   ('lines', 'seeds', 'told'),
   [
     ([], [0], 'No clustering was run, so there is nothing to compare with FedAvg.'),
-    ([_line('k', 0.05)], [7], f'{_SAYS}in one run (seed 7): k helped the clients (+5.0 points, 95% interval +4.0 to +6.0).'),
-    ([_line('k', 0.005)], [0, 1], f'{_SAYS}over 2 seeds: no difference is shown for k (+0.5 points, 95% interval −0.5 to +1.5).'),
-    ([_line('k', 0.05, None)], [0], f'{_SAYS}in one run (seed 0): no difference is shown for k (+5.0 points, no interval: one client).'),
+    ([_line('k', 0.05)], [7], f'{_SAYS}in one run (seed 7): k came out above it (+5.0 points, 95% interval +4.0 to +6.0); one seed gives no verdict.'),
+    ([_line('k', 0.005)], [0, 1], f'{_SAYS}over 2 seeds: no difference is shown for k (+0.5 points, 95% interval −0.5 to +1.5); two seeds give no verdict.'),
+    ([_line('k', 0.05, None)], [0], f'{_SAYS}in one run (seed 0): no difference is shown for k (+5.0 points, no interval: one client); one seed gives no verdict.'),
     (
       [_line('a', 0.03), _line('b', 0.05), _line('c', -0.05), _line('d', -0.07), _line('e', 0.0), _line('f', 0.001)],
       [0, 1, 2],
-      f'{_SAYS}over 3 seeds: b and a helped the clients, b most (+5.0 points, 95% interval +4.0 to +6.0); c and d harmed them, '
-      'd most (−7.0 points, 95% interval −8.0 to −6.0); no difference is shown for f and e.',
+      f'{_SAYS}over 3 seeds: b and a came out above it, b most (+5.0 points, 95% interval +4.0 to +6.0); c and d came out below it, '
+      'd most (−7.0 points, 95% interval −8.0 to −6.0); no difference is shown for f and e; 3 seeds give no verdict.',
     ),
-    ([_line(name, 0.05) for name in 'abcd'], [0, 1], f'{_SAYS}over 2 seeds: all 4 clusterings helped the clients, a most (+5.0 points, 95% interval +4.0 to +6.0).'),
-    ([_line(name, 0.0) for name in 'abcd'], [0, 1], f'{_SAYS}over 2 seeds: no difference is shown for any of the 4 clusterings.'),
-    ([_line('k', -0.05)], [0, 1], f'{_SAYS}over 2 seeds: k harmed the clients (−5.0 points, 95% interval −6.0 to −4.0).'),
+    ([_line(name, 0.05) for name in 'abcd'], [0, 1], f'{_SAYS}over 2 seeds: all 4 clusterings came out above it, a most (+5.0 points, 95% interval +4.0 to +6.0); two seeds give no verdict.'),
+    ([_line(name, 0.0) for name in 'abcd'], [0, 1], f'{_SAYS}over 2 seeds: no difference is shown for any of the 4 clusterings; two seeds give no verdict.'),
+    ([_line('k', -0.05)], [0, 1], f'{_SAYS}over 2 seeds: k came out below it (−5.0 points, 95% interval −6.0 to −4.0); two seeds give no verdict.'),
     # Neither an oracle nor clients with own models are clusterings that somebody could take.
-    ([_line('alone', 0.02, kind='local'), _line('k', 0.05), _line('p', 0.3, kind='oracle')], [0, 1], f'{_SAYS}over 2 seeds: k helped the clients (+5.0 points, 95% interval +4.0 to +6.0).'),
+    ([_line('alone', 0.02, kind='local'), _line('k', 0.05), _line('p', 0.3, kind='oracle')], [0, 1], f'{_SAYS}over 2 seeds: k came out above it (+5.0 points, 95% interval +4.0 to +6.0); two seeds give no verdict.'),
     # What helps against FedAvg may still be no better than no federation at all.
     (
       [_line('alone', 0.05, kind='local'), _line('k', 0.05), _line('l', 0.07), _line('m', -0.05)],
       [0],
-      f'{_SAYS}in one run (seed 0): l and k helped the clients, l most (+7.0 points, 95% interval +6.0 to +8.0); m harmed them (−5.0 points, '
-      '95% interval −6.0 to −4.0). But every client alone has 55.0%, no less than k.',
+      f'{_SAYS}in one run (seed 0): l and k came out above it, l most (+7.0 points, 95% interval +6.0 to +8.0); m came out below it (−5.0 points, '
+      '95% interval −6.0 to −4.0); one seed gives no verdict. But every client alone has 55.0%, no less than k.',
     ),
-    ([_line('p', 0.3, kind='oracle')], [0, 1], f'{_SAYS}over 2 seeds: p helped the clients (+30.0 points, 95% interval +29.0 to +31.0).'),
+    ([_line('p', 0.3, kind='oracle')], [0, 1], f'{_SAYS}over 2 seeds: p came out above it (+30.0 points, 95% interval +29.0 to +31.0); two seeds give no verdict.'),
   ],
 )  # fmt: skip
 def test_the_sentence_says_what_intervals_show_and_no_more(lines, seeds, told):
@@ -80,7 +80,7 @@ def test_the_table_has_gain_interval_groups_and_cost():
   ]
   fedavg, k, o = first_screen.table(lines, [0]).rows
   assert list(fedavg[1:5]) == ['–', '–', '50.0%', '–'] and fedavg[5].words == '1.00'
-  assert (k[1].words, k[1].look, k[2], k[3]) == ('+5.0', 'chip good', '+4.0 to +6.0', '55.0%')
+  assert (k[1].words, k[1].look, k[2], k[3]) == ('+5.0', 'chip none', '+4.0 to +6.0', '55.0%')
   assert (k[4].words, k[4].notes, k[5].words) == ('4', ('ARI 1.00',), '1.50')
   assert (o[1].words, o[1].look, o[1].notes, o[2]) == ('+0.5', 'chip none', ('not shown',), '−0.5 to +1.5')
   assert (o[4].words, o[4].notes, o[5].words) == ('4.5', ('Omega 0.25',), '2.00')

@@ -189,15 +189,15 @@ def _trained(rows, names):
 
 def test_rows_of_one_training_are_named_and_count_once_and_only_where_all_agree():
   published = made_up_table.table({name: ((90.0, 1.0),) * 4 for name in 'abc'} | {'d': ((95.0, 1.0),) * 4})
-  rows = made_up_table.rows(published, percent=(90.0,) * 4, seeds=THREE)
+  rows = made_up_table.rows(published, percent=(90.0,) * 4, baseline=(90.0,) * 4, seeds=THREE)
   lines = _lines(published, _trained(rows, {'a': '1', 'b': '1', 'c': '2', 'd': '2'}))
   assert lines[0].training == lines[4].training != lines[8].training != ''
   told = headline.headline('T', lines, [], '')
   assert told.startswith(
-    'T reproduces in part: of 16 printed numbers, of 8 distinct trainings and columns (each counted once), '
+    'T reproduces in part: of 24 printed numbers, of 12 distinct trainings and columns (each counted once), '
   )
-  # Rows c and d: 90 against printed 90 and 95, which is within 5 points for shares alone.
-  assert told.endswith('6 are reproduced and 2 differ.')
+  # Rows c and d: 90 against printed 90 and 95, which is within 5 points for shares alone. FedAvg has the same, and ratios of accuracies are 1.
+  assert told.endswith('10 are reproduced and 2 differ.')
   notes = [record['note'] for record in headline.records(lines, '')]
   assert notes[0].startswith('one training with b; ') and notes[8].startswith('one training with d; ')
 
@@ -205,12 +205,16 @@ def test_rows_of_one_training_are_named_and_count_once_and_only_where_all_agree(
 # --- The headline ---
 
 
-def _headline(percents, verdicts, remark='', published=TABLE):
-  rows = {
-    row.name: made_up_table.reproduced(row, p, seeds=THREE)
-    for row, p in zip(published.rows, percents, strict=False)
-    if p
-  }
+def _headline(percents, verdicts, remark='', published=TABLE, too_high=1.0):
+  """The headline where ratios to FedAvg are the printed ones, times a factor."""
+  ratios = {(cell.row, cell.column): cell.ratio or 1.0 for cell in published.cells}
+  rows = {}
+  for row, percent in zip(published.rows, percents, strict=False):
+    fedavg = [
+      value / ratios.get((row.name, column), 1.0) / too_high
+      for column, value in zip(COLUMNS, percent, strict=True)
+    ]
+    rows[row.name] = made_up_table.reproduced(row, percent, fedavg, seeds=THREE)
   findings = [claim.check({}) for claim in made_up_table.claims(*verdicts)]
   return headline.headline(published.source, _lines(published, rows, remark), findings, remark)
 
@@ -222,12 +226,12 @@ _WRONG = ((50.0,) * 2 + (0.0,) * 2, (50.0,) * 4, (50.0,) * 4)
 @pytest.mark.parametrize(
   ('percents', 'verdicts', 'words'),
   [
-    (_RIGHT, ('holds', 'holds'), 'T reproduces: of 2 claims 2 hold; of 11 printed numbers 11 are reproduced.'),
+    (_RIGHT, ('holds', 'holds'), 'T reproduces: of 2 claims 2 hold; of 16 printed numbers 16 are reproduced.'),
     (_RIGHT[:2], ('holds', 'not run'), 'As far as it is decided, T reproduces: of 2 claims 1 holds and 1 was not run; '
-     'of 11 printed numbers 7 are reproduced and 4 were not run.'),
-    (_RIGHT, ('holds', 'fails', 'fails'), 'T reproduces in part: of 3 claims 1 holds and 2 fail; of 11 printed numbers 11 '
+     'of 14 printed numbers 10 are reproduced and 4 were not run.'),
+    (_RIGHT, ('holds', 'fails', 'fails'), 'T reproduces in part: of 3 claims 1 holds and 2 fail; of 16 printed numbers 16 '
      'are reproduced.'),
-    (_WRONG, ('fails',), 'T does not reproduce: of 1 claim 1 fails; of 11 printed numbers 11 differ.'),
+    (_WRONG, ('fails',), 'T reproduces in part: of 1 claim 1 fails; of 16 printed numbers 5 are reproduced and 11 differ.'),
     ((), ('not run',), 'Whether T reproduces is not answered: of 1 claim 1 was not run; of 11 printed numbers 11 were not run.'),
   ],
 )  # fmt: skip
@@ -243,3 +247,11 @@ def test_the_headline_follows_from_the_counts(percents, verdicts, words):
     _headline(one, ('holds',), published=FIGURE) == 'Somebody 1999, figure 9 reproduces: of 1 claim 1 holds.'
   )
   assert REMARK in _headline(one, (), REMARK, FIGURE)
+
+
+def test_printed_ratios_that_differ_reproduce_no_table():
+  # Of five printed ratios of accuracies, beside eleven numbers that are all as printed.
+  assert _headline(_RIGHT, (), too_high=2.0).endswith(
+    'reproduces in part: of 16 printed numbers 11 are reproduced and 5 differ.'
+  )
+  assert _headline(_WRONG, (), too_high=2.0).endswith('does not reproduce: of 16 printed numbers 16 differ.')

@@ -2,7 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
+import scipy.stats
 
 from tests.made_up.scorecard_rows import make_ours
 from tff_cluster.scorecard import claims
@@ -103,3 +105,32 @@ def test_a_rule_of_its_own_waits_for_its_rows():
   )
   assert claim.check({'b': 1, 'x': 2, 'a': 3}) == Finding('holds', 'ab')
   assert claim.check({'b': 1}) == Finding('not run', '–', 'not run: a')
+
+
+def _spread(mean, width):
+  """Four seeds; Student's interval at 95% has this half width."""
+  values = np.array([-1.0, 1.0, -1.0, 1.0])
+  half = scipy.stats.t.interval(0.95, 3, 0.0, scipy.stats.sem(values))[1]
+  return tuple(mean + values * width / half)
+
+
+def test_one_of_many_parts_fails_a_claim_only_at_a_level_that_is_divided_by_their_number():
+  # By the interval at 95% it lies below 0.5 in any company.
+  rows = {'a': _spread(0.0, 0.3)} | {f'b{k}': (1.0,) * 4 for k in range(19)}
+  for count, verdict in ((1, 'fails'), (3, 'fails'), (20, 'undecided')):
+    names = list(rows)[:count]
+    half = scipy.stats.t.interval(1 - 0.05 / count, 3, 0.0, scipy.stats.sem(rows['a']))[1]
+    assert (half < 0.5) == (verdict == 'fails')
+    assert _claim(*names).check(_rows(**rows)).verdict == verdict
+
+
+def test_all_parts_need_no_correction_to_hold_and_some_of_them_do():
+  # All surely above at 90%, and none at 1 - 0.1/8.
+  rows = {f'a{k}': _spread(1.0, 0.6) for k in range(8)}
+  halves = [
+    scipy.stats.t.interval(level, 3, 0.0, scipy.stats.sem(rows['a0']))[1] for level in (0.9, 1 - 0.1 / 8)
+  ]
+  assert halves[0] < 0.5 < halves[1]
+  assert _claim(*rows).check(_rows(**rows)).verdict == 'holds'
+  assert _claim(*rows, enough=8).check(_rows(**rows)).verdict == 'holds'
+  assert _claim(*rows, enough=3).check(_rows(**rows)).verdict == 'undecided'

@@ -129,6 +129,14 @@ def test_the_cautious_interval_is_the_wider_one_at_each_end():
     wider = by_seed if spread == 0.0 else drawn
     assert found.mean == pytest.approx(0.1)
     assert (found.low, found.high) == pytest.approx((wider.low, wider.high))
+    inner = cautious_interval(values, np.random.default_rng(1), level=0.9)
+    drawn, by_seed = (
+      seed_and_client_interval(values, np.random.default_rng(1), 0.9),
+      student_interval(means, 0.9),
+    )
+    wider = by_seed if spread == 0.0 else drawn
+    assert (inner.low, inner.high) == pytest.approx((wider.low, wider.high))
+    assert found.low < inner.low < inner.high < found.high
   one = cautious_interval([noise], np.random.default_rng(1))
   assert one == paired_bootstrap(noise, np.random.default_rng(1))
   alone = cautious_interval([noise[:1]], np.random.default_rng(1))

@@ -88,6 +88,8 @@ def test_intervals_are_of_differences_over_seeds_and_clients_with_the_draws_of_t
     differences = list(np.array(values[name]) - np.array(values[FEDAVG]))
     expected = cautious_interval(differences, seeding.generator(0, 'comparison'), samples=400)
     assert found.summary(name, ROUNDS).gain.interval == expected
+    inner = cautious_interval(differences, seeding.generator(0, 'comparison'), samples=400, level=0.9)
+    assert found.summary(name, ROUNDS).gain.inner == inner
   assert found.summary('kmeans', CLIENT_ROUNDS).gain == found.summary('kmeans', ROUNDS).gain
 
 
@@ -123,5 +125,5 @@ def test_the_matrix_has_every_overlapping_contender_against_every_disjoint_one_a
 )
 def test_sides_and_words_of_a_difference(interval, side, words):
   signs = paired_statistics.sign_test(np.array([1.0]))
-  found = paired_statistics.Difference(interval, signs, signs, 0.0)
+  found = paired_statistics.Difference(interval, interval, signs, signs, 0.0)
   assert (found.side, found.words) == (side, words)

@@ -11,10 +11,10 @@ from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.scorecard.paired_statistics import Difference
 
 
-def _difference(by_seed, low, high):
-  """Returns the difference of one client a seed, with an interval."""
-  gains = [np.array([value]) for value in by_seed]
-  return Difference.of(gains, Interval(float(np.mean(by_seed)), low, high))
+def _difference(by_seed, low, high, inner=None):
+  """Returns the difference of one client a seed, with an interval; `inner` are the ends of that at 90%, by default the same."""
+  gains, mean = [np.array([value]) for value in by_seed], float(np.mean(by_seed))
+  return Difference.of(gains, Interval(mean, low, high), Interval(mean, *(inner or (low, high))))
 
 
 def test_holm_by_hand():
@@ -42,6 +42,7 @@ def test_seeds_that_so_many_tests_take_are_those_of_the_sign_test(tests):
   assert least(seeds) < 0.05 and (seeds == 6 or least(seeds - 1) >= 0.05)
 
 
+_NEAR = [0.001, 0.001, 0.001, 0.001, 0.004, 0.004]
 _UP, _DOWN = [0.02, 0.03, 0.02, 0.03, 0.02, 0.03], [-0.02, -0.03, -0.02, -0.03, -0.02, -0.03]
 
 
@@ -54,8 +55,12 @@ _UP, _DOWN = [0.02, 0.03, 0.02, 0.03, 0.02, 0.03], [-0.02, -0.03, -0.02, -0.03, 
     (_difference(_UP, -0.01, 0.04), 'undecided'),
     # The interval is above zero, and one seed of six below it: p is 0.22.
     (_difference([*_UP[:5], -0.001], 0.001, 0.04), 'undecided'),
-    # Student's 90% interval is 0.002 +- 2.015 * 0.00155 / sqrt(6), within half a point; surely above zero, too.
-    (_difference([0.001, 0.001, 0.001, 0.001, 0.004, 0.004], 0.0005, 0.004), 'equivalent'),
+    # Within half a point, and surely above zero, too.
+    (_difference(_NEAR, 0.0005, 0.004), 'equivalent'),
+    (_difference(_NEAR, -0.001, 0.006, (0.0, 0.005)), 'equivalent'),
+    # Student's 90% interval over seeds is 0.002 +- 2.015 * 0.00155 / sqrt(6), within half a point; that over seeds and clients is not.
+    (_difference(_NEAR, -0.02, 0.02, (-0.015, 0.015)), 'undecided'),
+    (_difference(_NEAR, -0.02, 0.005, (-0.006, 0.004)), 'undecided'),
     (_difference([0.01, -0.01] * 3, -0.01, 0.01), 'undecided'),
     (_difference(_UP[:5], 0.01, 0.04), '5 seeds'),
     (_difference(_UP[:2], 0.01, 0.04), 'two seeds'),

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shutil
 import tarfile
 
 import numpy as np
@@ -121,6 +122,34 @@ def test_a_reproduction_is_kept_with_a_line_a_row_and_seed(tmp_path, monkeypatch
   monkeypatch.setattr(coverage, 'ENGINE', ENGINE + 1)
   (line,) = (line for line in coverage.lines(coverage.of_folder(tmp_path), False) if 'scale small' in line)
   assert '1 of 16 rows (1 by an older engine)' in line
+
+
+def test_a_row_that_was_run_in_the_company_of_others_too_counts_once_a_seed(tmp_path):
+  had_run(tmp_path, 'cf 0.2, n 10', 0, 0.9, 0.7)
+  folder = tmp_path / 'fl_hc/table2/small'
+  (once,) = folder.iterdir()
+  for others in ('a', 'b'):
+    shutil.copytree(once, folder / f'{once.name}_{others}')
+  (folder / 'scorecard.csv').write_text('table,row,verdict\n')
+  made = keep.of_folder(folder)
+  results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
+  lines = results.read_all(tmp_path / 'kept')['made'].lines('scorecard', row='cf 0.2, n 10')
+  assert lines and {line['seeds'] for line in lines} == {'1'}
+  assert {line['verdict'].partition(' (')[0] for line in lines} == {'one seed'}
+  # Other numbers for the same row and seed: nobody can tell which of them counts.
+  value = experiment_results.read(once / 'results.json')
+  history = dataclasses.replace(
+    value.baseline.history, test_accuracy=[0.1] * len(value.baseline.history.rounds)
+  )
+  other = dataclasses.replace(
+    value, digest='another', baseline=dataclasses.replace(value.baseline, history=history)
+  )
+  files_lib.save_json(folder / f'{once.name}_b/results.json', other.to_json())
+  with pytest.raises(
+    InputError, match=r"row 'cf 0\.2, n 10', seed 0: results digest 0 and another differ"
+  ) as told:
+    keep.of_folder(folder)
+  assert '\n' not in str(told.value)
 
 
 def test_rows_with_other_seeds_are_experiments_of_a_reproduction_too_and_have_commands_of_their_own(tmp_path):

@@ -9,7 +9,7 @@ from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
-from tff_cluster.studies.kept import coverage, pages, prose, results
+from tff_cluster.studies.kept import coverage, markdown_tables, pages, prose, results
 
 TABLE = catalogue.PUBLISHED['fl_hc/table2']
 PROVENANCE = results.Provenance(
@@ -192,6 +192,61 @@ def test_of_two_verdicts_the_one_from_more_seeds_counts_and_then_the_newer_one(t
   assert told == 'numbers: 1 differ and 1 one seed; claims: 2 hold'
 
 
+@pytest.mark.parametrize(
+  ('numbers', 'words'),
+  [
+    (('0.9', '0.04', '1.9'), '+0.90 [+0.04, +1.90]'),
+    (('-0.2', '-0.4', '-0.0031'), '−0.200 [−0.400, −0.003]'),
+    (('0.9', '-0.04', '1.9'), '+0.9 [0.0, +1.9]'),
+    (('0.9', '0.1', '1.9'), '+0.9 [+0.1, +1.9]'),
+    (('0.94', '', ''), '+0.9'),
+    (('', '', ''), '–'),
+  ],
+)
+def test_an_interval_that_excludes_zero_does_so_in_print(numbers, words):
+  assert markdown_tables.interval(dict(zip(('difference', 'low', 'high'), numbers, strict=True))) == words
+
+
+def test_ratios_that_are_judged_count_as_numbers(tmp_path):
+  lines = ['table,row,column,published,seeds,verdict,ratio_verdict,training']
+  lines += [
+    f'{TABLE.name},a,end,93.0,3,reproduced,differs,one',
+    f'{TABLE.name},b,end,93.0,3,reproduced,undecided,one',
+  ]
+  found = kept(tmp_path, {'scorecard': '\n'.join([*lines, ''])}, seeds=[0, 1, 2], data_seeds=[0, 1, 2])
+  assert coverage.verdict_words(TABLE.name, found.values()) == 'numbers: 1 reproduced and 1 differ'
+
+
+def test_a_verdict_weighs_by_the_seeds_of_its_own_line(tmp_path):
+  def write(name, seeds, line):
+    text = f'table,row,column,published,seeds,verdict\n{TABLE.name},{line}\n'
+    provenance = dataclasses.replace(PROVENANCE, seeds=seeds, data_seeds=seeds)
+    results.write(tmp_path / name, provenance, {'scorecard': text}, [])
+
+  # Another row has five seeds, this one has one of them.
+  write('many', [0, 1, 2, 3, 4], 'a,end,93.0,1,one seed')
+  write('three', [0, 1, 2], 'a,end,93.0,3,differs')
+  assert coverage.verdict_words(TABLE.name, results.read_all(tmp_path).values()) == 'numbers: 1 differ'
+
+
+@pytest.mark.parametrize(
+  ('verdicts', 'words'),
+  [
+    (['reproduced (within 1 point)', 'differs', 'reproduced', 'undecided'], '1 reproduced, 1 differ and 1 undecided'),
+    (['within the margin (small)', 'not decidable here (small)', 'within the margin (small)', ''],
+     '1 not decidable and 1 within the tolerance'),
+    (['reproduced'] * 4, '3 reproduced'),
+  ],
+)  # fmt: skip
+def test_numbers_of_one_training_and_column_count_once_by_their_worst_verdict(tmp_path, verdicts, words):
+  places = [('a', 'end', 'one'), ('b', 'end', 'one'), ('b', 'after', 'one'), ('c', 'end', '')]
+  lines = [f'{TABLE.name},{row},{column},93.0,{verdict},{training}'
+           for (row, column, training), verdict in zip(places, verdicts, strict=True)]  # fmt: skip
+  text = '\n'.join(['table,row,column,published,verdict,training', *lines, ''])
+  found = kept(tmp_path, {'scorecard': text}, seeds=[0, 1, 2], data_seeds=[0, 1, 2])
+  assert coverage.verdict_words(TABLE.name, found.values()) == f'numbers: {words}'
+
+
 def test_trainings_are_counted_once_in_whatever_table_they_stand(tmp_path):
   # Figure 3 is the row n = 10 of table II; of three rows of table IV a kept table says that the clusters of two came out the same.
   of = {'fl_hc/table2': ['cf 0.2, n 10', 'cf 0.2, n 5'], 'fl_hc/figure3': ['cf 0.2, n 10']}
@@ -352,3 +407,24 @@ def test_a_picture_of_models_has_a_mark_and_an_interval_for_each(tmp_path):
   assert len(intervals) == 2 and len(marks) == 5
   with pytest.raises(InputError, match='has no models weighted'):
     pages.Page(found).models_picture('made_up', 'weighted')
+
+
+def test_a_target_that_was_not_reached_is_a_dash_and_what_was_not_run_is_left_out(tmp_path):
+  lines = [
+    'table,row,column,unit,published,ours,difference,verdict',
+    f'{TABLE.name},reached,end,rounds,34,40,6,differs',
+    f'{TABLE.name},far,end,rounds,350,,,undecided',
+    f'{TABLE.name},too far,end,rounds,60,,,differs (small)',
+    f'{TABLE.name},not there,end,rounds,20,,,not run',
+    f'{TABLE.name},unknown,end,rounds,20,,,not measured in this run',
+  ]
+  found = kept(
+    tmp_path / 'kept', {'scorecard': '\n'.join([*lines, ''])}, seeds=[0, 1, 2], data_seeds=[0, 1, 2]
+  )
+  shown = rendered(tmp_path, "# Title\n\n{{ scorecard('made_up') }}\n", found).splitlines()
+  body = [line.split(' | ') for line in shown if '| end |' in line]
+  assert [(row.strip('| '), ours, verdict.strip('| ')) for row, _, _, ours, _, verdict in body] == [
+    ('reached', '40', 'differs'),
+    ('far', '–', 'undecided'),
+    ('too far', '–', 'differs'),
+  ]

@@ -80,7 +80,7 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, r
   assert 'paper 50.0 (–)|ours 50.0 (–)|50.0 to 50.0|reproduced: 0.0 points' in page.cells
   window = '96.5% is the mean of rounds 3 to 5'
   assert (
-    f'paper 98.0 (1.0x)|ours 96.5 (1.0x)|{window}|96.5 to 96.5|differs: −1.5 points; ratio: reproduced'
+    f'paper 98.0 (1.0x)|ours 96.5|{window} (1.0x)|96.5 to 96.5|differs: −1.5 points; ratio: reproduced'
     in page.cells
   )
   assert 'paper –|ours 90.4 (2.0x)|90.4 to 90.4|nothing to compare' in page.cells

@@ -89,6 +89,11 @@ def points_apart(difference: float, decimals: int = 1) -> str:
   return points(difference, decimals_for([100.0 * difference], lambda d: differ(d, 0.0), decimals))
 
 
+def interval_decimals(low: float, high: float) -> int:
+  """Returns with how many decimals the ends of an interval are printed: one that excludes zero does so in print."""
+  return decimals_for([low, high], lambda a, b: (a > 0.0, b < 0.0))
+
+
 def interval_points(mean: float, low: float | None, high: float | None) -> tuple[str, str]:
   """Returns '+1.2 points' and '+0.3 to +2.1 points'; an interval that excludes zero does so in print.
 
@@ -98,7 +103,7 @@ def interval_points(mean: float, low: float | None, high: float | None) -> tuple
   """
   if low is None or high is None:
     return points(mean), ''
-  decimals = decimals_for([100.0 * low, 100.0 * high], lambda a, b: (a > 0.0, b < 0.0))
+  decimals = interval_decimals(100.0 * low, 100.0 * high)
   return points(mean, decimals), f'{signed(100.0 * low, decimals)} to {points(high, decimals)}'
 
 

@@ -72,7 +72,7 @@ class ClusteringAnswer:
 
   Attributes:
     label: Its name.
-    effect: 'helped', 'harmed' or 'unclear' (the interval holds zero), against the baseline.
+    side: Of the baseline on which it came out, 'above', 'below' or 'unclear' (the interval holds zero); one seed is no verdict.
     over_baseline, over_phase1: Mean differences over clients, from -1 to 1, with intervals.
     differences: float[clients], accuracy with its own model minus accuracy with the baseline model.
     helped, harmed, unchanged: Numbers of clients by the sign of that difference.
@@ -83,7 +83,7 @@ class ClusteringAnswer:
   """
 
   label: str
-  effect: str
+  side: str
   over_baseline: Interval
   over_phase1: Interval
   differences: np.ndarray
@@ -123,11 +123,11 @@ def _answer(results: Results, clustering: Clustering) -> ClusteringAnswer:
   )
   differences = own - baseline
   over_baseline, over_phase1 = over_clients(differences, seed), over_clients(own - phase1, seed)
-  effect = 'unclear' if not over_baseline.excludes_zero else 'helped' if over_baseline.mean > 0 else 'harmed'
+  side = 'unclear' if not over_baseline.excludes_zero else 'above' if over_baseline.mean > 0 else 'below'
   recoveries = _recoveries(results, clustering)
   cost = cost_ratio(results, clustering)
   facts = ClusteringAnswer(
-      label=label, effect=effect, over_baseline=over_baseline, over_phase1=over_phase1, differences=differences,
+      label=label, side=side, over_baseline=over_baseline, over_phase1=over_phase1, differences=differences,
       helped=int((differences > SAME).sum()), harmed=int((differences < -SAME).sum()),
       unchanged=int((np.abs(differences) <= SAME).sum()), recoveries=recoveries, cost=cost, sentences=(), alarms=(),
   )  # fmt: skip
@@ -303,19 +303,19 @@ def _alarms(facts: ClusteringAnswer, clustering: Clustering, num_clients: int) -
     # One truth that is met is enough: the others describe the same clients at another grain.
     best = max(real, key=lambda r: r.value)
     told = f'({best.shown} for “{best.truth}” at best)'
-    if best.value < GROUPS_WRONG_BELOW and facts.effect != 'harmed':
+    if best.value < GROUPS_WRONG_BELOW and facts.side != 'below':
       alarms.append(
-        f'Accuracy {"is better, but" if facts.effect == "helped" else "shows no clear difference, and"} the groups are '
+        f'Accuracy {"is higher, but" if facts.side == "above" else "shows no clear difference, and"} the groups are '
         f'wrong {told}: '
         'do not read these clusters as the structure of the data.'
       )
-    if best.exact and facts.effect == 'harmed':
+    if best.exact and facts.side == 'below':
       alarms.append(
         'The groups are exactly the planted ones and accuracy still fell: the training is to blame.'
       )
   if any(r.planted == 1 for r in facts.recoveries) and clustering.num_clusters > 1:
     alarms.append('Clusters were found although nothing was planted: they reflect noise.')
-  if facts.harmed and facts.effect == 'helped' and facts.harmed >= num_clients / 4:
+  if facts.harmed and facts.side == 'above' and facts.harmed >= num_clients / 4:
     alarms.append(
       f'The mean rose, but {facts.harmed} of {num_clients} clients do worse than without clusters.'
     )

@@ -1,7 +1,7 @@
 """The first screen of a page: the answer in one sentence, one table and one picture, of the lines that programs print.
 
-Over the clients of one run a difference counts where its 95% interval excludes zero; where it holds zero, nothing is shown. Over seeds it
-takes a verdict (scorecard/paired_verdicts.py).
+Whether a clustering helped or harmed takes a verdict over seeds (scorecard/paired_verdicts.py). With fewer seeds than that, and in one run,
+a 95% interval that excludes zero says on which side it came out; where it holds zero, nothing is shown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ def sentence(
   Args:
     lines: See scorecard.summary, FedAvg without clusters first. Oracles are told where nothing else was run.
     seeds: What they are over.
-    verdicts: Over seeds, by label (paired_verdicts.judge). None: of the clients of one run, by the sides of their intervals.
+    verdicts: Over seeds, by label (paired_verdicts.judge). None: of one run, which has none.
   """
   every = [line for line in lines if line.kind not in REFERENCES]
   told = [line for line in every if line.kind != 'oracle'] or every
@@ -72,7 +72,7 @@ def sentence(
   by_side: dict[str, list[SummaryLine]] = {'above': [], 'below': [], 'same': [], 'unclear': []}
   for line in sorted(told, key=lambda line: -_gain(line).mean):
     by_side[_place(line, verdicts)].append(line)
-  few = paired_verdicts.too_few(len(seeds)) if verdicts is not None else ''
+  few = paired_verdicts.too_few(len(seeds))
   clauses = list(_clauses(by_side, told, bool(few)))
   ending = f'; {few} {"gives" if len(seeds) == 1 else "give"} no verdict' if few else ''
   answer = (
@@ -121,7 +121,7 @@ def table(
 ) -> Table:
   """Returns a row a contender: accuracy, gain with its interval, groups found, cost; for the arguments see `sentence`."""
   header = ('contender', 'gain, points', '95% interval', 'accuracy', 'groups found', 'cost, × FedAvg')
-  few = verdicts is not None and bool(paired_verdicts.too_few(len(seeds)))
+  few = bool(paired_verdicts.too_few(len(seeds)))
   return Table(header, [_row(line, lines[0], verdicts, few) for line in lines], range(1, len(header)))
 
 

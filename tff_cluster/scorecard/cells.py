@@ -95,6 +95,7 @@ class Line:
     note: What a reader must know, with the source.
     cell: What it is a line of; None for a claim.
     outcome: The verdict without what was run: one of COMPARED, or NOT_PRINTED.
+    ratio_outcome: The same of the ratio; empty where none is judged.
   """
 
   table: str
@@ -118,6 +119,7 @@ class Line:
   note: str
   cell: Cell | None = None
   outcome: str = ''
+  ratio_outcome: str = ''
 
 
 def standard(
@@ -214,7 +216,7 @@ def line(
     judged_on='' if cell.window_words is None else cell.window_words(found),
     low=None if interval is None else interval.low, high=None if interval is None else interval.high,
     difference=None if mean is None or cell.published is None else round(mean - cell.published, 6),
-    ours_ratio=ratio, ratio_verdict=_told(ratio_verdict, remark), verdict=_told(outcome, remark), outcome=outcome,
+    ours_ratio=ratio, ratio_verdict=_told(ratio_verdict, remark), verdict=_told(outcome, remark), outcome=outcome, ratio_outcome=ratio_verdict,
     note='; '.join([*notes, source]),
   )  # fmt: skip
 

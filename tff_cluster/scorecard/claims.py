@@ -66,7 +66,7 @@ class Part:
   show: Callable[[float], str] = show_points
   is_answer: bool = False
 
-  def place(self, rows: Rows) -> tuple[str, list[float]]:
+  def place(self, rows: Rows, inside_of: int = 1, outside_of: int = 1) -> tuple[str, list[float]]:
     """Returns where the mean lies (verdicts.place), NOT_RUN where a row is missing or has no such number; and our numbers."""
     if not all(name in rows for name in self.rows):
       return NOT_RUN, []
@@ -75,7 +75,7 @@ class Part:
       return NOT_RUN, []
     if self.is_answer:
       return verdicts.place_of_answers([value == 1.0 for value in values]), values
-    return verdicts.place(values, self.low, self.high), values
+    return verdicts.place(values, self.low, self.high, inside_of, outside_of), values
 
   def told(self, values: Sequence[float]) -> str:
     """Returns numbers in words: their mean, and its 95% interval over seeds; or in how many seeds it is so."""
@@ -126,7 +126,10 @@ class Claim:
       rows: Ours by name, those that were run; other rows than those of the claim do not matter.
     """
     about = {name: rows[name] for name in self.names if name in rows}
-    found = [part.place(about) for part in self.parts]
+    # That all are inside is an intersection-union test (Berger 1982), which takes no correction; that some are, or are outside, does.
+    count = len(self.parts)
+    inside_of = 1 if self.enough in (None, count) else count
+    found = [part.place(about, inside_of, count) for part in self.parts]
     if not any(values for _, values in found):
       return Finding(NOT_RUN, '–', self._missing(about) or 'a number of it was not measured')
     reason = ''

@@ -1,7 +1,7 @@
 """What a scorecard says in a sentence, and its lines as records for files."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tff_cluster.base.words import plural, series
@@ -53,23 +53,24 @@ def tolerance_words(lines: Iterable[Line]) -> str:
   )
 
 
-def distinct(lines: Iterable[Line]) -> list[list[Line]]:
-  """Returns lines with a printed number, those of one training and column together: they count once.
+def counted_once(training: str, row: str, column: str, is_ratio: bool = False) -> Hashable:
+  """Returns what is equal for the numbers of a table, or the ratios beside them, that count once.
 
-  Lines that were not run stand alone.
+  These are those of one training and column; what was not run stands alone.
   """
-  found: dict[Any, list[Line]] = {}
-  for line in lines:
-    if line.published is not None:
-      key = (line.training, line.column) if line.training else (line.table, line.row, line.column)
-      found.setdefault(key, []).append(line)
-  return list(found.values())
+  return (training, column, is_ratio) if training else (row, column, is_ratio, '')
 
 
-def outcome(lines: Sequence[Line]) -> str:
-  """Returns the outcome of the lines of one training: reproduced only where all are."""
-  found = {line.outcome for line in lines}
-  return next((each for each in _WORST if each in found), lines[0].outcome)
+def worst_of_each(outcomes: Iterable[tuple[Hashable, str]]) -> list[str]:
+  """Returns one outcome for each key (`counted_once`): reproduced only where all are."""
+  found: dict[Hashable, list[str]] = {}
+  for key, outcome in outcomes:
+    found.setdefault(key, []).append(outcome)
+  # Pages shorten outcomes to their first words.
+  return [
+    next((each for worst in _WORST for each in of_key if worst.startswith(each)), of_key[0])
+    for of_key in found.values()
+  ]
 
 
 def headline(source: str, lines: Sequence[Line], findings: Sequence[Finding], remark: str) -> str:
@@ -81,9 +82,9 @@ def headline(source: str, lines: Sequence[Line], findings: Sequence[Finding], re
     findings: How its claims fared.
     remark: What was run instead of the paper's experiment; empty in the paper's setting.
   """
-  compared = [line for line in lines if line.published is not None]
-  groups = distinct(lines)
-  numbers, claimed = Counter(map(outcome, groups)), Counter(finding.verdict for finding in findings)
+  compared = list(_compared(lines))
+  groups = worst_of_each(compared)
+  numbers, claimed = Counter(groups), Counter(finding.verdict for finding in findings)
   counts = []
   if findings:
     counts.append(f'of {plural(len(findings), "claim")} {_counted(claimed, claims.VERDICTS)}')
@@ -112,6 +113,15 @@ def headline(source: str, lines: Sequence[Line], findings: Sequence[Finding], re
   else:
     answer = f'{source} reproduces in part' if good else f'{source} does not reproduce'
   return f'{answer}: {counted}.'
+
+
+def _compared(lines: Iterable[Line]) -> Iterator[tuple[Hashable, str]]:
+  """Yields the outcome of each printed number, and of each ratio that is judged, behind what is equal where they count once."""
+  for line in lines:
+    if line.published is not None:
+      yield counted_once(line.training, line.row, line.column), line.outcome
+      if line.ratio_outcome:
+        yield counted_once(line.training, line.row, line.column, is_ratio=True), line.ratio_outcome
 
 
 def claim_line(table: str, claim: AnyClaim, finding: Finding, remark: str) -> Line:

@@ -116,18 +116,18 @@ def seed_and_client_interval(
 
 
 def cautious_interval(
-  differences: Sequence[np.ndarray], rng: np.random.Generator, samples: int = 10_000
+  differences: Sequence[np.ndarray], rng: np.random.Generator, samples: int = 10_000, level: float = 0.95
 ) -> Interval:
-  """Returns the wider one, end by end, of `seed_and_client_interval` and of `student_interval` over the seeds' means, at 95%.
+  """Returns the wider one, end by end, of `seed_and_client_interval` and of `student_interval` over the seeds' means.
 
   The bootstrap is too narrow where few seeds differ, Student's interval where the means of few seeds lie close together by
   chance.
 
   Args:
-    differences, rng, samples: As in `seed_and_client_interval`.
+    differences, rng, samples, level: As in `seed_and_client_interval`.
   """
-  drawn = seed_and_client_interval(differences, rng, samples=samples)
-  by_seed = student_interval([float(np.mean(own)) for own in differences])
+  drawn = seed_and_client_interval(differences, rng, level, samples)
+  by_seed = student_interval([float(np.mean(own)) for own in differences], level)
   lows = [low for low in (drawn.low, by_seed.low) if low is not None]
   highs = [high for high in (drawn.high, by_seed.high) if high is not None]
   return Interval(drawn.mean, min(lows, default=None), max(highs, default=None))
@@ -168,6 +168,20 @@ def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
   quantile = float(scipy.special.stdtrit(count - 1, (1 + level) / 2))
   half = quantile * float(np.std(values, ddof=1)) / math.sqrt(count)
   return Interval(mean, mean - half, mean + half)
+
+
+def student_p_value(values: Sequence[float]) -> float:
+  """Returns the two-sided p-value of Student's t-test that the mean of numbers, one a seed and two at least, is zero.
+
+  Numbers that do not vary give 0, or 1 where they are zero.
+  """
+  import scipy.special
+
+  error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+  mean = abs(float(np.mean(values)))
+  if error <= SAME:
+    return float(mean <= SAME)
+  return 2.0 * float(scipy.special.stdtr(len(values) - 1, -mean / error))
 
 
 def seeds_needed(spread: float, difference: float) -> int:

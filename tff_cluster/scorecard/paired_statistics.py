@@ -22,6 +22,7 @@ class Difference:
 
   Attributes:
     interval: Mean of the seeds' means, with its 95% interval over seeds and clients.
+    inner: The same with its 90% interval.
     clients: Signs over all clients of all seeds. Clients of a seed share models, so its p-value is too small.
     seeds: Signs of the seeds' means.
     harmed: Share of clients that are worse off, a mean over seeds.
@@ -30,6 +31,7 @@ class Difference:
   """
 
   interval: Interval
+  inner: Interval
   clients: SignTest
   seeds: SignTest
   harmed: float
@@ -37,11 +39,12 @@ class Difference:
   by_seed: tuple[float, ...] = ()
 
   @classmethod
-  def of(cls, gains: Sequence[np.ndarray], interval: Interval) -> 'Difference':
-    """Returns the difference of float[clients] by seed, with its interval."""
+  def of(cls, gains: Sequence[np.ndarray], interval: Interval, inner: Interval) -> 'Difference':
+    """Returns the difference of float[clients] by seed, with its intervals at 95% and 90%."""
     means = np.array([gain.mean() for gain in gains])
     return cls(
       interval=interval,
+      inner=inner,
       clients=sign_test(np.concatenate(gains)),
       seeds=sign_test(means),
       harmed=float(np.mean([np.mean(gain < -SAME) for gain in gains])),
@@ -202,18 +205,18 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
   budgets = tuple(contenders[0].runs[0].accuracy)
 
   @functools.cache
-  def interval(values: tuple[bytes, ...]) -> Interval:
+  def interval(values: tuple[bytes, ...], level: float) -> Interval:
     arrays = [np.frombuffer(value) for value in values]
-    return cautious_interval(arrays, seeding.generator(seeds[0], 'comparison'), samples)
+    return cautious_interval(arrays, seeding.generator(seeds[0], 'comparison'), samples, level)
 
-  def mean(values: Sequence[np.ndarray]) -> Interval:
-    return interval(tuple(value.tobytes() for value in values))
+  def mean(values: Sequence[np.ndarray], level: float = 0.95) -> Interval:
+    return interval(tuple(value.tobytes() for value in values), level)
 
   def difference(first: Contender, second: Contender, budget: str) -> Difference:
     values = [
       one.accuracy[budget] - two.accuracy[budget] for one, two in zip(first.runs, second.runs, strict=True)
     ]
-    return Difference.of(values, mean(values))
+    return Difference.of(values, mean(values), mean(values, 0.9))
 
   def against(contender: Contender, kind: str, budget: str) -> Difference | None:
     reference = next((c for c in contenders if c.kind == kind), None)

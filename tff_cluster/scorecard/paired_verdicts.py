@@ -2,8 +2,9 @@
 
 Fewer than six seeds give intervals and no verdict: the smallest p-value of a two-sided sign test over five seeds is 0.06. From six on
 a contender helps or harms where the 95% interval over seeds and clients excludes zero and the exact sign test over seeds is
-below 5% after Holm's correction for all that are judged together (Holm 1979). It is equivalent where the 90% interval over seeds lies
-within the margin of practical equivalence (scorecard/verdicts.py), however surely it differs from zero.
+below 5% after Holm's correction for all that are judged together (Holm 1979). It is equivalent where the 90% interval over seeds and
+clients lies within the margin of practical equivalence (two one-sided tests at 5%; scorecard/units.py), however surely it differs from
+zero; that is not corrected for how many are judged together.
 """
 
 from collections.abc import Sequence
@@ -82,7 +83,10 @@ def beats_all(rows: Sequence[Sequence[Difference]]) -> list[str]:
 def _judged(difference: Difference, p_value: float) -> str:
   if few := too_few(len(difference.by_seed)):
     return few
-  if verdicts.place(difference.by_seed, -MARGIN, MARGIN) == verdicts.INSIDE:
+  if all(
+    end is not None and verdicts.is_within(end, -MARGIN, MARGIN)
+    for end in (difference.inner.low, difference.inner.high)
+  ):
     return EQUIVALENT
   if difference.side == 'unclear' or p_value >= LEVEL:
     return UNDECIDED

@@ -9,6 +9,7 @@ import numpy as np
 
 from tff_cluster.aggregation import rules
 from tff_cluster.base import digests
+from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.measured import Choice, Evaluation, Experts, History
 from tff_cluster.experiment.result_parts import Clustering, Split
 from tff_cluster.experiment.results import Results, own
@@ -363,13 +364,30 @@ Runs = Sequence[tuple[Sequence[Row], int, Results]]
 
 
 def gather(runs: Runs, window_rounds: int = WINDOW) -> dict[str, Ours]:
-  """Returns our side of every row that was run, by the row's name; with the window of the table, all are read at the same rounds."""
-  found: dict[str, tuple[Row, list[Run]]] = {}
+  """Returns our side of every row that was run, by the row's name; with the window of the table, all are read at the same rounds.
+
+  A row and seed that several runs have count once.
+
+  Raises:
+    InputError: if two runs of a row and seed were trained to other numbers.
+  """
+  found: dict[str, tuple[Row, dict[int, Run]]] = {}
   for rows, seed, results in runs:
     clusterings: Sequence[Clustering | None] = results.clusterings
     for row, clustering in zip(rows, clusterings or (None,), strict=True):
-      found.setdefault(row.name, (row, []))[1].append(Run(seed, results, clustering))
-  return {name: Ours(row, tuple(members), window_rounds) for name, (row, members) in found.items()}
+      run = Run(seed, results, clustering)
+      first = found.setdefault(row.name, (row, {}))[1].setdefault(seed, run)
+      if _trained(first) != _trained(run):
+        raise InputError(
+          f'row {row.name!r}, seed {seed}: results {first.results.digest[:12]} and {results.digest[:12]} differ in it; keep one of them'
+        )
+  return {name: Ours(row, tuple(by_seed.values()), window_rounds) for name, (row, by_seed) in found.items()}
+
+
+def _trained(run: Run) -> tuple[Any, ...]:
+  """Returns what training came to, round by round, in whatever company the row was run: rules of Phase 3 can have been added since."""
+  clustering, baseline = run.clustering, run.results.baseline.history
+  return (baseline, clustering.history, clustering.clusters) if clustering is not None else (baseline,)
 
 
 def of_method(row: Row, results: Results) -> list[Ours]:

@@ -23,13 +23,21 @@ def is_within(value: float, low: float, high: float) -> bool:
   return low - _SLACK <= value <= high + _SLACK
 
 
-def place(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> str:
+def place(
+  values: Sequence[float],
+  low: float = -math.inf,
+  high: float = math.inf,
+  inside_of: int = 1,
+  outside_of: int = 1,
+) -> str:
   """Returns where the mean of numbers lies: INSIDE, OUTSIDE, UNDECIDED, or 'one seed' or 'two seeds'.
 
   Args:
     values: At least one, one a seed; infinite where a ratio has no denominator or a target is never reached, nan where nothing can
       be said of a seed. With such values there is no interval: all must lie inside, or all outside.
     low, high: The zone.
+    inside_of, outside_of: Of how many that are decided together one is enough to be INSIDE, or OUTSIDE: the levels of the intervals are
+      Bonferroni's.
   """
   if len(values) < FEWEST_SEEDS:
     return FEW[len(values)]
@@ -38,7 +46,10 @@ def place(values: Sequence[float], low: float = -math.inf, high: float = math.in
   if any(map(math.isinf, values)):
     within = [is_within(value, low, high) for value in values]
     return INSIDE if all(within) else UNDECIDED if any(within) else OUTSIDE
-  inner, outer = student_interval(values, 0.9), student_interval(values, 0.95)
+  inner, outer = (
+    student_interval(values, 1 - 0.1 / inside_of),
+    student_interval(values, 1 - 0.05 / outside_of),
+  )
   assert inner.low is not None and inner.high is not None and outer.low is not None and outer.high is not None
   if is_within(inner.low, low, high) and is_within(inner.high, low, high):
     return INSIDE

@@ -61,10 +61,10 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
   if not all(mask.any() and not mask.all() for mask in masks):
     return []
 
-  def interval(values: Sequence[np.ndarray]) -> Interval:
+  def interval(values: Sequence[np.ndarray], level: float = 0.95) -> Interval:
     # The same draws for every contender, so that equal ones have equal intervals.
     return cautious_interval(
-      values, seeding.generator(runs[0][0], 'comparison of malicious clients'), samples
+      values, seeding.generator(runs[0][0], 'comparison of malicious clients'), samples, level
     )
 
   def of_clients(evaluations: Sequence[Evaluation], chosen: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -81,7 +81,7 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
       is_oracle=is_oracle,
       honest=interval(own),
       malicious=float(np.mean([of_seed.mean() for of_seed in of_clients(evaluations, masks)])),
-      over_fedavg=None if name == FEDAVG else Difference.of(gains, interval(gains)),
+      over_fedavg=None if name == FEDAVG else Difference.of(gains, interval(gains), interval(gains, 0.9)),
       beside=tuple(f.honest_beside_malicious for f in found if f.honest_beside_malicious is not None),
       dropped=tuple(f.dropped_updates for f in found),
     )

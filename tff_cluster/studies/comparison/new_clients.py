@@ -53,9 +53,11 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
   if any(results.new_clients is None for _, results in runs):
     return []
 
-  def interval(values: Sequence[np.ndarray]) -> Interval:
+  def interval(values: Sequence[np.ndarray], level: float = 0.95) -> Interval:
     # The same draws for every clustering, so that equal ones have equal intervals.
-    return cautious_interval(values, seeding.generator(runs[0][0], 'comparison of new clients'), samples)
+    return cautious_interval(
+      values, seeding.generator(runs[0][0], 'comparison of new clients'), samples, level
+    )
 
   found = []
   for same in (
@@ -63,7 +65,7 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
   ):
     of_runs = tuple(read_new_clients(results, results.clustering(same[0].name)) for _, results in runs)
     gains = [new.own - new.fedavg for new in of_runs]
-    difference = Difference.of(gains, interval(gains))
+    difference = Difference.of(gains, interval(gains), interval(gains, 0.9))
     found.append(
       Joining(
         identical_clusterings.joined(part.name for part in same),

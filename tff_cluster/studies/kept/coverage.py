@@ -10,6 +10,7 @@ from tff_cluster.base.words import plural, series
 from tff_cluster.data.population import cohort_size
 from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.papers import catalogue
+from tff_cluster.scorecard import headline
 from tff_cluster.scorecard.published import PAPER, Published
 from tff_cluster.scorecard.verdicts import FEWEST_SEEDS
 from tff_cluster.studies.kept.results import Kept
@@ -188,29 +189,37 @@ def _told_trainings(each: Covered) -> Iterator[tuple[str, Hashable]]:
 def verdict_words(published: str, kept: Iterable[Kept]) -> str:
   """Counts what the tables of kept results say of the numbers and of the claims of a table or figure; a claim on one seed says so.
 
-  Of several verdicts of a number, or of a claim, the one from the most seeds counts, of as many the one of the newest engine.
+  Of several verdicts of a number, or of a claim, the one from the most seeds counts, of as many the one of the newest engine. Numbers
+  of one training and column count once, by the worst of their verdicts. Ratios that are judged are numbers, too.
   """
-  found: dict[tuple[str, str], tuple[tuple[int, int], str, str]] = {}
+  found: dict[tuple[str, str, bool], tuple[tuple[int, int], str, str, Hashable]] = {}
   for each in kept:
-    weight = len(each.provenance.seeds), each.provenance.engine
     claims = 'claims on one seed' if on_one_seed(each) else 'claims'
     for name in each.tables:
       if {'verdict', 'table'} <= each.table(name).units.keys():
         for line in each.lines(name, table=published):
-          what, verdict = (line['row'], line['column']), shown_verdict(each, line)
-          if verdict and (what not in found or weight > found[what][0]):
-            found[what] = weight, claims if line['row'] == 'claim' else 'numbers', verdict
+          # Rows of a kept result need not have all of its seeds. Claims have 0: their notes tell theirs.
+          seeds = int(line.get('seeds') or 0) or len(each.provenance.seeds)
+          weight, kind = (seeds, each.provenance.engine), claims if line['row'] == 'claim' else 'numbers'
+          for is_ratio, column in ((False, 'verdict'), (True, 'ratio_verdict')):
+            what, verdict = (line['row'], line['column'], is_ratio), shown_verdict(each, line, column)
+            if verdict and (what not in found or weight > found[what][0]):
+              found[what] = weight, kind, verdict, headline.counted_once(line.get('training', ''), *what)
   told = []
   for kind in ('numbers', 'claims', 'claims on one seed'):
-    count = Counter(verdict for _, each_kind, verdict in found.values() if each_kind == kind)
+    count = Counter(
+      headline.worst_of_each(
+        (key, verdict) for _, each_kind, verdict, key in found.values() if each_kind == kind
+      )
+    )
     words = series([f'{count[first]} {words}' for first, words in _VERDICTS.items() if count[first]])
     told += [f'{kind}: {words}'] if count else []
   return '; '.join(told)
 
 
-def shown_verdict(kept: Kept, line: Mapping[str, str]) -> str:
+def shown_verdict(kept: Kept, line: Mapping[str, str], column: str = 'verdict') -> str:
   """Returns a verdict in its first words; a number that one seed gave has the verdict 'one seed', whatever was written then."""
-  first = next((v for v in _VERDICTS if line['verdict'].startswith(v)), '')
+  first = next((v for v in _VERDICTS if line.get(column, '').startswith(v)), '')
   is_number = line['row'] != 'claim' and bool(line['published'])
   return 'one seed' if first and is_number and on_one_seed(kept) and not first.startswith('not') else first
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.base.words import signed
+from tff_cluster.base.words import interval_decimals, signed
 
 # Units of differences.
 _SIGNED = {'points'}
@@ -59,8 +59,16 @@ def decimals(text: str) -> int:
 
 
 def interval(line: Mapping[str, str]) -> str:
-  """Returns the difference of a line with its ends, low and high, where there are any; a dash where there is no difference."""
+  """Returns the difference of a line with its ends, low and high, where there are any; a dash where there is no difference.
+
+  An interval that excludes zero does so in print.
+  """
   if not line['difference']:
     return '–'
-  inside = f' [{signed(float(line["low"]))}, {signed(float(line["high"]))}]' if line['low'] else ''
-  return f'{signed(float(line["difference"]))}{inside}'
+  if not line['low']:
+    return signed(float(line['difference']))
+  low, high = float(line['low']), float(line['high'])
+  mean, low_words, high_words = (
+    signed(value, interval_decimals(low, high)) for value in (float(line['difference']), low, high)
+  )
+  return f'{mean} [{low_words}, {high_words}]'

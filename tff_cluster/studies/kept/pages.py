@@ -17,6 +17,7 @@ from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.words import capital, plural, series, signed
 from tff_cluster.scorecard import paired_verdicts
+from tff_cluster.scorecard.cells import NOT_MEASURED, NOT_RUN
 from tff_cluster.scorecard.contenders import BUDGETS
 from tff_cluster.studies.kept import coverage as coverage_lib
 from tff_cluster.studies.kept import coverage_picture as picture_lib
@@ -30,6 +31,8 @@ _MOST_DIGESTS = 3
 # What `scaled_down` begins with where a run has the paper's size.
 _NOTHING_BUT = 'nothing but '
 _HOW_TO_READ = 'index.md#how-to-read-these-pages'
+# What the verdict begins with of which there is no number of ours.
+_ABSENT = (NOT_RUN, NOT_MEASURED)
 # What a note of a scorecard begins with where a run has another clustering than the row (scorecard/rows.py).
 _DEPARTURE = re.compile(r'[^;]*, the paper has [^;]*')
 
@@ -168,11 +171,14 @@ class Page:
   def scorecard(self, name: str, claims: bool = False, **where: str) -> str:
     """Returns the numbers of a scorecard, or its claims, with verdicts as coverage.shown_verdict has them.
 
-    Differences and verdicts are of what was judged: it has a column of its own where that is not `ours` in some line.
+    Differences and verdicts are of what was judged: it has a column of its own where that is not `ours` in some line. What was not run or
+    not measured is left out; a target that was not reached is a dash.
     """
     kept = self.results(name)
     found = [
-      line for line in kept.lines('scorecard', **where) if (line['row'] == 'claim') == claims and line['ours']
+      line
+      for line in kept.lines('scorecard', **where)
+      if (line['row'] == 'claim') == claims and not line['verdict'].startswith(_ABSENT)
     ]
     on_windows = any(map(_window, found))
     lines = []

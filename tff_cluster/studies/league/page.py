@@ -14,6 +14,7 @@ from tff_cluster.report import first_screen, lost_training, pages
 from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture, save_drawn
+from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Runs
 from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.studies.comparison import answer, csv_columns
@@ -81,8 +82,9 @@ def headline(league: League, budget: str) -> str:
   ties = standings.not_behind(found)
   if len(found) == 1:
     return f'{told}, of one.'
-  if len(league.seeds) == 1:
-    return f'{told}, and one seed shows no order of the {len(found)} methods.'
+  if seeds := paired_verdicts.too_few(len(league.seeds)):
+    shows = 'shows' if len(league.seeds) == 1 else 'show'
+    return f'{told}, and {seeds} {shows} no order of the {len(found)} methods.'
   if not ties:
     return f'{told}, and all {len(found) - 1} others are shown to rank behind it.'
   names = (

@@ -8,9 +8,9 @@ import numpy as np
 from tff_cluster.base.cost import Cost
 from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.scorecard import contenders as contenders_lib
-from tff_cluster.scorecard import paired_statistics
+from tff_cluster.scorecard import paired_statistics, paired_verdicts
 from tff_cluster.scorecard.contenders import Contender, Runs
-from tff_cluster.scorecard.intervals import Interval, student_interval
+from tff_cluster.scorecard.intervals import Interval, student_interval, student_p_value
 from tff_cluster.scorecard.paired_statistics import Difference, OnValidation, Statistics, Summary
 
 _FEWEST_SEEDS = 3
@@ -118,10 +118,10 @@ def measure(finished: Mapping[str, Runs]) -> League:
 
 
 def ranks_of(accuracies: np.ndarray) -> np.ndarray:
-  """Returns float64[..., contenders], ranks by accuracy, 1 for the highest; equal ones share the mean of theirs."""
+  """Returns float64[..., contenders], ranks by accuracy, 1 for the highest; equal ones (up to 12 decimals) share the mean of theirs."""
   from scipy import stats
 
-  return stats.rankdata(-np.asarray(accuracies), axis=-1)
+  return stats.rankdata(-np.round(accuracies, 12), axis=-1)
 
 
 def _in_setting(name: str, runs: Runs) -> InSetting:
@@ -173,13 +173,17 @@ def _kind(kinds: Sequence[str]) -> str:
 
 
 def not_behind(found: Sequence[Standing]) -> list[Standing]:
-  """Returns who is not shown to rank behind the first: Student's 95% interval over seeds of the difference holds zero, or there is none."""
+  """Returns who is not shown to rank behind the first by Student's test over seeds at 5%, after Holm's correction for all others.
+
+  Fewer seeds than a verdict takes (paired_verdicts.FEWEST_SEEDS) show nobody to be behind. Who is the first is known by the same seeds,
+  which the correction does not make up for.
+  """
   first, *others = found
-  return [
-    other
-    for other in others
-    if not student_interval(np.subtract(other.by_seed, first.by_seed).tolist()).excludes_zero
-  ]
+  if paired_verdicts.too_few(len(first.by_seed)):
+    return others
+  gaps = [np.subtract(other.by_seed, first.by_seed).tolist() for other in others]
+  corrected = paired_verdicts.holm([student_p_value(gap) for gap in gaps])
+  return [other for other, p_value in zip(others, corrected, strict=True) if p_value >= paired_verdicts.LEVEL]
 
 
 def overall(league: League, name: str, budget: str) -> Overall:

@@ -95,11 +95,13 @@ def _grid(page: Page) -> Parts:
 
 def _cell(line: Line, remark: str) -> dict[str, str | None]:
   # The row names what was scaled down; saying it again in each of its cells would hide the numbers.
+  window = scorecard_tables.window(line, 1)
   return {
     'look': scorecard_tables.look(line),
-    'paper': _with_ratio(line.published, line.published_ratio),
-    'ours': _with_ratio(line.ours, line.ours_ratio),
-    'window': scorecard_tables.window(line, 1),
+    'paper': f'{_number(line.published)}{_ratio(line.published, line.published_ratio)}',
+    # Our ratio is of what is judged.
+    'ours': f'{_number(line.ours)}{"" if window else _ratio(line.ours, line.ours_ratio)}',
+    'window': f'{window}{_ratio(line.judged, line.ours_ratio)}' if window else None,
     'interval': scorecard_tables.interval(line, 1),
     'verdict': _verdict(line, remark),
   }
@@ -113,8 +115,13 @@ def _verdict(line: Line, remark: str) -> str:
   return told + (f'; ratio: {without_remark(line.ratio_verdict, remark)}' if line.ratio_verdict else '')
 
 
-def _with_ratio(value: float | str | None, ratio: float | None) -> str:
-  return '–' if value is None else f'{value:.1f} ({"–" if ratio is None else f"{ratio:.1f}x"})'
+def _number(value: float | str | None) -> str:
+  return '–' if value is None else f'{value:.1f}'
+
+
+def _ratio(value: float | str | None, ratio: float | None) -> str:
+  """Returns a ratio in brackets behind its number; nothing where there is none to stand behind."""
+  return '' if value is None else f' ({"–" if ratio is None else f"{ratio:.1f}x"})'
 
 
 def _clusters(page: Page) -> Parts:
