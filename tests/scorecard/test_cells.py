@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tests.made_up import in_json
 from tests.made_up import published_table as made_up_table
 from tests.made_up.published_table import FIGURE, REMARK, TABLE
+from tests.made_up.scorecard_rows import make_ours
 from tff_cluster.experiment.result_parts import Clustering
-from tff_cluster.scorecard import cells, headline
+from tff_cluster.scorecard import cells, headline, units
 from tff_cluster.scorecard.published import Scale
 from tff_cluster.scorecard.rows import COLUMNS, Ours, Run
 
@@ -173,6 +174,23 @@ def test_exactly_the_margin_is_within_it_whatever_binary_fractions_say(tenths):
   percent = [(tenths + 10) / 10] * 2 + [(tenths + 50) / 10] * 2
   rows = made_up_table.rows(published, percent=percent, seeds=THREE)
   assert {line.verdict for line in _lines(published, rows)} == {'reproduced'}
+
+
+@pytest.mark.parametrize(
+  ('rounds', 'expected'),
+  [
+    ((98.0, 99.0, None), 'differs'),
+    # By its last round alone the third seed is so far from the others that nothing is sure.
+    ((50.0, 55.0, None), 'undecided'),
+    ((None, None, None), 'differs'),
+  ],
+)
+def test_a_target_that_was_not_reached_counts_as_its_last_round_at_least(rounds, expected):
+  row = made_up_table.row('r')
+  cell = cells.Cell('r', 'to_99', 'rounds', units.ROUNDS, lambda ours: rounds, 34.0)
+  found = make_ours(row, rounds_end=100, seeds=THREE, departures=[])
+  (line,) = cells.lines('t', 'source', [cell], {'r': found})
+  assert (line.verdict, line.ours) == (expected, None)
 
 
 def _trained(rows, names):

@@ -49,6 +49,26 @@ def test_places_by_hand(values, expected):
   assert verdicts.place(values, -0.3, 0.3) == expected
 
 
+@pytest.mark.parametrize(
+  ('values', 'at_least', 'expected'),
+  [
+    # The first two lie below the zone, and the third at any place above it.
+    ((7.0, 7.1, math.inf), 100.0, 'undecided'),
+    ((-math.inf, 20.0, math.inf), 100.0, 'undecided'),
+    # All above, but seeds that differ so much tell nothing, as with any large number.
+    ((10.0, 12.0, math.inf), 100.0, 'undecided'),
+    ((10.0, 12.0, 100.0), math.inf, 'undecided'),
+    ((98.0, 99.0, math.inf), 100.0, 'outside'),
+    ((98.0, 99.0, math.inf), math.inf, 'undecided'),
+    ((math.inf,) * 3, 100.0, 'outside'),
+    ((math.inf,) * 3, 9.0, 'outside'),
+    ((8.5, 8.6, math.inf), 9.0, 'undecided'),
+  ],
+)
+def test_a_target_that_was_not_reached_decides_no_more_than_the_last_round(values, at_least, expected):
+  assert verdicts.place(values, 8.0, 9.0, at_least=at_least) == expected
+
+
 def test_without_an_upper_end_infinite_ratios_lie_inside():
   assert verdicts.place((2.0, 3.0, math.inf), 1.2) == 'inside'
   assert verdicts.place((1.0, 3.0, math.inf), 1.2) == 'undecided'

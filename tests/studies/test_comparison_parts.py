@@ -52,7 +52,7 @@ def _dial(runs):
 
 def test_validation_rows_choose_a_position_under_every_seed():
   dial = _dial(_with_dial())
-  assert dial.chosen_positions == (1, 1, 2)
+  assert dial.chosen_positions == {ROUNDS: (1, 1, 2), CLIENT_ROUNDS: (1, 1, 2)}
   assert [run.accuracy[ROUNDS].mean() for run in dial.chosen.runs] == pytest.approx([0.9, 0.9, 0.65])
   assert dial.summary(dial.chosen, ROUNDS).mean.mean == pytest.approx((0.9 + 0.9 + 0.65) / 3)
   # Test rows choose position 1 under all seeds, and say so.
@@ -63,7 +63,23 @@ def test_validation_rows_choose_a_position_under_every_seed():
   assert dial.thresholds == ((0.0,) * 3, (2.5,) * 3, (9.0,) * 3)
   assert [dial.label(i) for i in range(3)] == ['alone', '0.25', 'together']
   # Of positions that are equally good, the cheapest.
-  assert _dial(_with_dial([(0.5, 0.8, 0.8)] * 3, cheaper=5)).chosen_positions == (2, 2, 2)
+  assert _dial(_with_dial([(0.5, 0.8, 0.8)] * 3, cheaper=5)).chosen_positions[ROUNDS] == (2, 2, 2)
+
+
+def test_at_equal_cost_the_position_is_chosen_by_validation_at_that_budget():
+  runs = _with_dial()
+  for _, results in runs:
+    _, alone, _, together = results['clusterings']
+    for position, validation, accuracy in ((alone, 0.95, 0.4), (together, 0.1, 0.2)):
+      own = position['evaluations']['own'] | {'client_accuracy': [accuracy] * 6}
+      position['equal_cost'] = {
+        'round': 3, 'cost': position['cost'], 'validation_accuracy': validation, 'evaluation': own,
+      }  # fmt: skip
+  dial = _dial(runs)
+  assert dial.chosen_positions == {ROUNDS: (1, 1, 2), CLIENT_ROUNDS: (0, 0, 0)}
+  assert dial.summary(dial.chosen, CLIENT_ROUNDS).mean.mean == pytest.approx(0.4)
+  assert dial.summary(dial.chosen, ROUNDS).mean.mean == pytest.approx((0.9 + 0.9 + 0.65) / 3)
+  assert dial.against[CLIENT_ROUNDS].overlapping.mean.mean == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +281,7 @@ def test_a_page_with_all_three(tmp_path):
   assert [entry['quantile'] for entry in dial['positions']] == [None, 0.25, 1.0]
   means = [entry['budgets'][ROUNDS]['accuracy']['mean'] for entry in dial['positions']]
   assert means == pytest.approx(_OWN)
-  assert dial['chosen_positions'] == [1, 1, 2] and len(dial['checks']) == 2
+  assert dial['chosen_positions'][ROUNDS] == [1, 1, 2] and len(dial['checks']) == 2
   assert dial['chosen'][ROUNDS]['over_fedavg']['interval']['mean'] == pytest.approx((0.3 + 0.3 + 0.05) / 3)
   lines = (tmp_path / 'comparison.csv').read_text().splitlines()
   assert sum(line.startswith('dial_') for line in lines) == 3 * 3 * 2

@@ -9,7 +9,7 @@ from tff_cluster.experiment.config import DataConfig, ExperimentConfig
 from tff_cluster.scorecard import paired_statistics
 from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, ROUNDS, read_contenders
 from tff_cluster.scorecard.intervals import seeds_needed
-from tff_cluster.studies.comparison import alarms, answer, verdicts
+from tff_cluster.studies.comparison import alarms, answer, sections, verdicts
 
 _BOTH = (ROUNDS, CLIENT_ROUNDS)
 _HELPS = 'kmeans against FedAvg'
@@ -410,3 +410,19 @@ def test_recovery_is_one_measure_over_all_seeds():
   (scores,) = alarms.recoveries(read_contenders(typed)[1], typed)
   assert [(score.measure, score.value) for score in scores] == [('share match', 0.75)] * 8
   assert 'lowest share match 0.75 for “group”, wrong under 8 of 8 seeds' in _alarms(runs)[0]
+
+
+def test_a_difference_is_coloured_by_its_verdict_and_not_by_its_interval():
+  # One seed of eight is below zero: the interval of the gain lies above it, and the sign test has 0.07.
+  gains = np.array([0.05] * 7 + [-0.001])
+  levels = {'overlap': (0.5 + gains[:, None] * np.ones(6)).tolist(), 'kmeans': 0.5, 'second': 0.4}
+  found = _statistics(_made(levels))
+  (gain,) = (s.gain for s in found.summaries[ROUNDS] if s.name == 'overlap')
+  assert gain.side == 'above' and verdicts.of_gains(found, ROUNDS)['overlap'] == 'undecided'
+  table = sections.contenders_table(found, ROUNDS)
+  looks = {row[0].words: row[4].look for row in table.rows if row[0].words != FEDAVG}
+  assert looks == {'overlap': 'chip none', 'kmeans': 'chip none', 'second': 'chip bad'}
+  (matrix,) = sections.matrix_section(found).data['tables']
+  (row,) = matrix.rows
+  told = {cell.notes[1].partition(';')[0]: cell.look for cell in row[1:]}
+  assert told == {'undecided': 'chip none', 'helps': 'chip good'}

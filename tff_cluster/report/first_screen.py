@@ -20,7 +20,8 @@ from tff_cluster.scorecard.intervals import Interval
 HEADING = 'The answer'
 # Classes of what lies above zero, holds it, and lies below.
 LOOKS = {'above': 'good', 'unclear': 'none', 'same': 'none', 'below': 'bad'}
-_OF_VERDICT = {
+# What a verdict is shown as.
+OF_VERDICT = {
   paired_verdicts.HELPS: 'above',
   paired_verdicts.HARMS: 'below',
   paired_verdicts.EQUIVALENT: 'same',
@@ -93,7 +94,7 @@ def _alone(lines: Sequence[SummaryLine], helped: Sequence[SummaryLine], told: Se
 def _place(line: SummaryLine, verdicts: Mapping[str, str] | None) -> str:
   """Returns the side of a line; that of its interval where there are too few seeds for a verdict."""
   verdict = '' if verdicts is None else verdicts[line.label]
-  return _OF_VERDICT.get(verdict) or _side(line)
+  return OF_VERDICT.get(verdict) or _side(line)
 
 
 def _clauses(

@@ -238,7 +238,8 @@ def _outcome(cell: Cell, found: Ours, values: Sequence[float | None]) -> tuple[s
   # A target that is not reached takes more rounds than were run: whether too many is known where the zone ends before.
   beyond = math.inf if None in values and found.rounds_end >= high else math.nan
   told = [beyond if value is None else cell.unit.scaled(value) for value in values]
-  place = verdicts.place(told, cell.unit.scaled(low), cell.unit.scaled(high))
+  last = cell.unit.scaled(found.rounds_end)
+  place = verdicts.place(told, cell.unit.scaled(low), cell.unit.scaled(high), at_least=last)
   margin = f'margin {cell.unit.within}'
   return _OF_PLACE.get(place, place), [
     f'{margin}: {cell.unit.reason}' if cell.unit is units.SHARE else margin

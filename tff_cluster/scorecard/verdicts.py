@@ -29,31 +29,43 @@ def place(
   high: float = math.inf,
   inside_of: int = 1,
   outside_of: int = 1,
+  at_least: float = math.inf,
 ) -> str:
   """Returns where the mean of numbers lies: INSIDE, OUTSIDE, UNDECIDED, or 'one seed' or 'two seeds'.
 
   Args:
     values: At least one, one a seed; infinite where a ratio has no denominator or a target is never reached, nan where nothing can
-      be said of a seed. With such values there is no interval: all must lie inside, or all outside.
+      be said of a seed. With infinite ones there is no interval. They are INSIDE where all values lie inside, OUTSIDE where all are infinite,
+      or where all lie above the zone and their interval does with `at_least` in the place of what is infinite.
     low, high: The zone.
     inside_of, outside_of: Of how many that are decided together one is enough to be INSIDE, or OUTSIDE: the levels of the intervals are
       Bonferroni's.
+    at_least: What is known of an infinite number, as of a target that was not reached the rounds that were run.
   """
   if len(values) < FEWEST_SEEDS:
     return FEW[len(values)]
   if any(map(math.isnan, values)):
     return UNDECIDED
   if any(map(math.isinf, values)):
-    within = [is_within(value, low, high) for value in values]
-    return INSIDE if all(within) else UNDECIDED if any(within) else OUTSIDE
-  inner, outer = (
-    student_interval(values, 1 - 0.1 / inside_of),
-    student_interval(values, 1 - 0.05 / outside_of),
-  )
-  assert inner.low is not None and inner.high is not None and outer.low is not None and outer.high is not None
+    if all(is_within(value, low, high) for value in values):
+      return INSIDE
+    if all(map(math.isinf, values)) and len(set(values)) == 1:
+      return OUTSIDE
+    known = [at_least if value == math.inf else value for value in values]
+    above = all(value > high + _SLACK for value in values) and all(map(math.isfinite, known))
+    return OUTSIDE if above and _is_beyond(known, low, high, outside_of) else UNDECIDED
+  inner = student_interval(values, 1 - 0.1 / inside_of)
+  assert inner.low is not None and inner.high is not None
   if is_within(inner.low, low, high) and is_within(inner.high, low, high):
     return INSIDE
-  return OUTSIDE if outer.high < low - _SLACK or outer.low > high + _SLACK else UNDECIDED
+  return OUTSIDE if _is_beyond(values, low, high, outside_of) else UNDECIDED
+
+
+def _is_beyond(values: Sequence[float], low: float, high: float, outside_of: int) -> bool:
+  """Returns whether the 95% interval of finite numbers has nothing in common with a zone."""
+  outer = student_interval(values, 1 - 0.05 / outside_of)
+  assert outer.low is not None and outer.high is not None
+  return outer.high < low - _SLACK or outer.low > high + _SLACK
 
 
 def place_of_answers(answers: Sequence[bool]) -> str:

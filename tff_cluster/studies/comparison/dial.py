@@ -1,7 +1,8 @@
 """The overlap dial of a comparison: what accuracy costs as clusters go from one client each to all clients together.
 
 Beside the positions stands what a user could do who must choose one: under every seed the position whose clients have the
-highest validation accuracy after the last round. It is chosen without test rows, so it may be compared with other methods.
+highest validation accuracy after the last round that the budget pays. It is chosen without test rows, so it may be compared with other
+methods.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from tff_cluster.report.pages import Section, Table
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import paired_statistics, paired_verdicts
 from tff_cluster.scorecard.claims import Finding
-from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Contender, Runs, read_positions
+from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Contender, Measured, Runs, read_positions
 from tff_cluster.scorecard.paired_statistics import OnValidation, Statistics, Summary
 from tff_cluster.studies.comparison import sections
 from tff_cluster.studies.comparison.verdicts import OF_VERDICT, Check
@@ -33,8 +34,9 @@ class Dial:
     positions: One contender each, from every client alone to all together.
     quantiles: Of the distances, one a position; None for the first, whose threshold is 0.
     thresholds: float[positions][seeds], the distances that the quantiles are.
-    chosen: Under every seed the run of the position with the highest validation accuracy; of equal ones the cheapest.
-    chosen_positions: int[seeds].
+    chosen: Under every seed and at each budget the accuracy of the position with the highest validation accuracy, of equal ones the
+      cheapest; what has no budget is of the one at equal rounds.
+    chosen_positions: By budget, int[seeds].
     statistics: Of FedAvg without clusters, the positions and `chosen`.
     against: By budget, `chosen` against the disjoint clustering that validation rows choose; None without one.
   """
@@ -43,7 +45,7 @@ class Dial:
   quantiles: tuple[float | None, ...]
   thresholds: tuple[tuple[float, ...], ...]
   chosen: Contender
-  chosen_positions: tuple[int, ...]
+  chosen_positions: Mapping[str, tuple[int, ...]]
   statistics: Statistics
   against: Mapping[str, OnValidation | None]
 
@@ -68,22 +70,37 @@ def read_dial(runs: Runs, contenders: Sequence[Contender], target: float) -> Dia
   if not positions:
     return None
   of_runs = [[c for c in results.clusterings if overlap_dial.is_position(c.label)] for _, results in runs]
-  validation = np.array([[c.history.validation_accuracy[-1] for c in found] for found in of_runs])
   unit = runs[0][1].config.evaluation.budget
-  spent = np.array([[c.cost.of(unit) for c in found] for found in of_runs])
-  best = [int(np.lexsort((cost, -accuracy))[0]) for cost, accuracy in zip(spent, validation, strict=True)]
-  chosen = Contender(
-    CHOSEN, 'overlapping', tuple(positions[position].runs[k] for k, position in enumerate(best))
-  )
+  best = {
+    budget: tuple(_best([each.runs[k] for each in positions], budget, unit) for k in range(len(runs)))
+    for budget in positions[0].runs[0].accuracy
+  }
+  chosen = Contender(CHOSEN, 'overlapping', tuple(_chosen(positions, best, k) for k in range(len(runs))))
   fedavg, disjoint = ([c for c in contenders if c.kind == kind] for kind in ('fedavg', 'disjoint'))
   return Dial(
     positions=tuple(positions),
     quantiles=tuple(overlap_dial.quantile(str(c.parameters[str(c.dial)])) for c in of_runs[0]),
     thresholds=tuple(zip(*([float(c.threshold or 0.0) for c in found] for found in of_runs), strict=True)),
     chosen=chosen,
-    chosen_positions=tuple(best),
+    chosen_positions=best,
     statistics=paired_statistics.measure([*fedavg, *positions, chosen], target),
     against=paired_statistics.measure([*fedavg, *disjoint, chosen], target).chosen,
+  )
+
+
+def _best(found: Sequence[Measured], budget: str, unit: str) -> int:
+  """Returns the position whose run has the highest validation accuracy at a budget, of equal ones the cheapest."""
+  return min(range(len(found)), key=lambda k: (-found[k].validation[budget], found[k].cost[budget].of(unit)))
+
+
+def _chosen(positions: Sequence[Contender], best: Mapping[str, Sequence[int]], seed: int) -> Measured:
+  """Returns the runs of the chosen positions under the seed of this number as one, see Dial.chosen."""
+  of_budget = {budget: positions[places[seed]].runs[seed] for budget, places in best.items()}
+  return dataclasses.replace(
+    of_budget[ROUNDS],
+    accuracy={budget: run.accuracy[budget] for budget, run in of_budget.items()},
+    validation={budget: run.validation[budget] for budget, run in of_budget.items()},
+    cost={budget: run.cost[budget] for budget, run in of_budget.items()},
   )
 
 
@@ -112,7 +129,7 @@ def sentences(dial: Dial) -> list[str]:
   """Returns where the dial stands best, by validation rows and in hindsight."""
   summary = dial.summary(dial.chosen, ROUNDS)
   memberships = float(np.mean([run.memberships for run in dial.chosen.runs]))
-  places = ', '.join(dial.label(position) for position in dial.chosen_positions)
+  places = ', '.join(dial.label(position) for position in dial.chosen_positions[ROUNDS])
   told = [
     f'Chosen on validation rows under every seed ({places}), the dial attains {percent(summary.mean.mean)} at equal rounds, '
     f'{summary.gain.words} against FedAvg, with {memberships:.1f} memberships a client.'
@@ -141,7 +158,7 @@ def to_json(dial: Dial) -> dict[str, Any]:
       }
       for contender, quantile, thresholds in zip(dial.positions, dial.quantiles, dial.thresholds, strict=True)
     ],
-    'chosen_positions': list(dial.chosen_positions),
+    'chosen_positions': {budget: list(places) for budget, places in dial.chosen_positions.items()},
   }
 
 

@@ -89,16 +89,21 @@ def _alike(contender: Contender, runs: Runs) -> list[list[Contender]]:
   return identical_clusterings.grouped(contender.each, [fate(part) for part in contender.each])
 
 
-def make_checks(found: Sequence[Joining]) -> list[Check]:
-  """Returns for each clustering whether it helps new clients, against FedAvg's model; planted groups are judged by themselves."""
+def _verdicts(found: Sequence[Joining]) -> dict[str, str]:
+  """Returns the verdict of every clustering against FedAvg's model, by name; planted groups are judged by themselves."""
   families = [[joining for joining in found if joining.is_oracle == planted] for planted in (False, True)]
-  verdicts = {
+  return {
     joining.name: verdict
     for family in families
     for joining, verdict in zip(
       family, paired_verdicts.judge([joining.over_fedavg for joining in family]), strict=True
     )
   }
+
+
+def make_checks(found: Sequence[Joining]) -> list[Check]:
+  """Returns for each clustering whether it helps new clients, against FedAvg's model."""
+  verdicts = _verdicts(found)
   return [
     Check(
       f'The clusters that {joining.name} assigns a new client to, against FedAvg’s model',
@@ -122,11 +127,12 @@ def section(found: Sequence[Joining]) -> Section | None:
   fedavg = float(np.mean([new.fedavg.mean() for new in first]))
   truths = list(first[0].recovery)
   rows: list[Sequence[Any]] = [(FEDAVG, percent(fedavg), *['–'] * (6 + len(truths)))]
+  verdicts = _verdicts(found)
   for joining in found:
     runs = joining.runs
     rows.append((
         joining.name, sections.mean_cell(joining.accuracy, percent),
-        sections.difference_cell(joining.over_fedavg), percent(joining.over_fedavg.harmed),
+        sections.difference_cell(joining.over_fedavg, verdict=verdicts[joining.name]), percent(joining.over_fedavg.harmed),
         percent(float(np.mean([new.best.mean() for new in runs]))),
         sections.mean_cell(joining.regret, _points),
         _points(max(float(new.regret.max()) for new in runs)),

@@ -21,7 +21,7 @@ comparison.json holds
   overlap      {budget: null, or {overlapping, disjoint, difference: DIFFERENCE, worst_decile (of the first less that of the second),
                verdict}}, of the two that validation rows choose
   dial         null, or {positions: [{name, quantile (null: threshold 0), thresholds, num_clusters, memberships and
-               cost (COST, one a seed), budgets: {budget: SUMMARY}}], chosen_positions (one a seed, by validation rows),
+               cost (COST, one a seed), budgets: {budget: SUMMARY}}], chosen_positions ({budget: one a seed}, by validation rows),
                chosen: {budget: SUMMARY}, checks as above}: see dial.py
   lines        the lines of comparison.csv, by column
   new_clients  null, or [{clustering, accuracy and regret (INTERVAL), over_fedavg (DIFFERENCE), seeds}] of the clients that took
@@ -38,7 +38,7 @@ comparison.json holds
   COST         see Cost in tff_cluster/base/cost.py
   SUMMARY      accuracy INTERVAL, worst_decile, at_target, over_fedavg, over_local, over_fine_tuning and over_ditto (DIFFERENCE or null),
                verdict (against FedAvg, see tff_cluster/scorecard/paired_verdicts.py; null for what is no clustering, and on the dial)
-  DIFFERENCE   interval INTERVAL, clients and seeds {better, worse, equal, p_value} (sign tests over all clients of all
+  DIFFERENCE   interval INTERVAL, inner (the same at 90%, by which verdicts are 'equivalent'), clients and seeds {better, worse, equal, p_value} (sign tests over all clients of all
                seeds and over the seeds' means), harmed (share of clients), spread (standard deviation of the seeds' means,
                null for one seed), by_seed (the seeds' means), side 'above', 'unclear' or 'below'
   INTERVAL     mean, low, high: 95% over seeds and clients; low and high are null for one client under one seed

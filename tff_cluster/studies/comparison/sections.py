@@ -10,7 +10,7 @@ from tff_cluster.base.words import error, interval_points, percent, plural, scor
 from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.report import costs
-from tff_cluster.report.first_screen import LOOKS
+from tff_cluster.report.first_screen import LOOKS, OF_VERDICT
 from tff_cluster.report.pages import Cell, Section, Table, verdict_cell
 from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import identical_clusterings, paired_verdicts
@@ -26,7 +26,7 @@ from tff_cluster.scorecard.contenders import (
 from tff_cluster.scorecard.intervals import Interval, SignTest
 from tff_cluster.scorecard.paired_statistics import Difference, Statistics, Summary
 from tff_cluster.studies.comparison.alarms import recoveries
-from tff_cluster.studies.comparison.verdicts import Check, of_pairs
+from tff_cluster.studies.comparison.verdicts import Check, of_gains, of_pairs
 
 TEMPLATE = 'comparison.html'
 # Means of other scores, and how they are printed.
@@ -107,7 +107,8 @@ def contenders_table(statistics: Statistics, budget: str) -> Table:
   header = ['', 'mean client', 'worst decile', f'at {percent(statistics.target, 0)}']
   # With all baselines the table just fits the page, so what is harmed stands in the cell.
   header += [f'− {REFERENCES[kind]}' for kind in kinds]
-  rows = [_contender_row(summary, kinds) for summary in summaries]
+  verdicts = of_gains(statistics, budget)
+  rows = [_contender_row(summary, kinds, verdicts.get(summary.name)) for summary in summaries]
   return Table(header, rows, range(1, len(header)), f'At {BUDGETS[budget]}')
 
 
@@ -255,29 +256,35 @@ def accuracy_cells(summary: Summary) -> list[Any]:
   return [mean_cell(summary.mean, percent), difference_cell(summary.gain)]
 
 
-def _contender_row(summary: Summary, kinds: Sequence[str]) -> tuple[Any, ...]:
+def _contender_row(summary: Summary, kinds: Sequence[str], verdict: str | None) -> tuple[Any, ...]:
+  """Returns the cells of a contender; the verdict is that against FedAvg."""
   cells: list[Any] = [
     Cell(summary.name, (', '.join(summary.kinds),) if summary.is_clustering else ()),
     mean_cell(summary.mean, percent),
     percent(summary.worst_decile),
     percent(summary.at_target),
   ]
-  for difference in (summary.over[kind] for kind in kinds):
+  for kind in kinds:
+    difference, own = summary.over[kind], verdict if kind == 'fedavg' else None
     cells.append(
-      '–' if difference is None else difference_cell(difference, f'{percent(difference.harmed)} harmed')
+      '–'
+      if difference is None
+      else difference_cell(difference, f'{percent(difference.harmed)} harmed', verdict=own)
     )
   return tuple(cells)
 
 
-def difference_cell(difference: Difference, *notes: str) -> Cell:
+def difference_cell(difference: Difference, *notes: str, verdict: str | None = None) -> Cell:
   """Returns the mean difference in points, above its interval and further notes.
 
-  It is coloured by its side of zero, unless it is of too few seeds for a verdict.
+  It is coloured by its verdict (paired_verdicts.judge), by its side of zero where it was not judged, and not at all where it is of too few
+  seeds for a verdict.
   """
   interval = difference.interval
   mean, span = interval_points(interval.mean, interval.low, interval.high)
   few = paired_verdicts.too_few(len(difference.by_seed))
-  look = f'chip {LOOKS["unclear" if few else difference.side]}'
+  side = OF_VERDICT.get(verdict or '', difference.side)
+  look = f'chip {LOOKS["unclear" if few else side]}'
   return Cell(mean.removesuffix(' points'), (span.removesuffix(' points'), *notes), look)
 
 
@@ -288,10 +295,10 @@ def _matrix_cell(
   if pair not in verdicts:
     return '–'
   difference = statistics.pair(*pair, budget).difference
-  verdict = '' if paired_verdicts.too_few(len(statistics.seeds)) else f'{verdicts[pair]}; '
-  return difference_cell(
-    difference, f'{verdict}{difference.seeds.better} of {plural(_count(difference.seeds), "seed")}'
-  )
+  verdict = verdicts[pair]
+  told = '' if paired_verdicts.too_few(len(statistics.seeds)) else f'{verdict}; '
+  seeds = f'{difference.seeds.better} of {plural(_count(difference.seeds), "seed")}'
+  return difference_cell(difference, f'{told}{seeds}', verdict=verdict)
 
 
 def mean_cell(interval: Interval, words: Callable[[float], str]) -> Cell:
