@@ -54,7 +54,7 @@ from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs
 from tff_cluster.studies.comparison import alarms, answer, csv_columns, verdicts
 from tff_cluster.studies.comparison import dial as dials
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 def document(
