@@ -106,12 +106,12 @@ def cluster_run(path: Path, added: config.ClusteringConfig | None) -> None:
   from tff_cluster.phases import clustering as clustering_lib
   from tff_cluster.phases import failures, session
 
-  training = [c for c in asked if clustering_lib.needs_training(folder, c)]
   clustering_lib.check_signatures(folder, asked)
   failed: dict[str, Exception] = {}
-  if training:
+  if any(clustering_lib.needs_training(folder, clustering) for clustering in asked):
+    # All of them, in their order: what trains may start from the clusters of one that does not.
     with session.opened(folder, experiment, progress.Progress()) as opened:
-      failed = clustering_lib.make_clusterings(opened, training)
+      failed = clustering_lib.make_clusterings(opened, asked)
   for clustering in asked:
     if clustering.label not in failed:
       with failures.apart(failed, clustering.label):

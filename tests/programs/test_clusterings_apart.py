@@ -130,18 +130,20 @@ def test_the_program_that_clusters_makes_what_it_can_and_cfl_is_added_to_a_run(t
   folder = f'--output_dir={tmp_path / "run"}'
   run = RunFolder(tmp_path / 'run')
   flags = ('--partition=label_permuted', '--rows_per_client=80', '--phase1_rounds=6', '--phase2_rounds=8')
-  assert run_here('phases.phase1', folder, *SMALL, *flags, EXPLODES, KMEANS) == 0
+  # IFCA stands before the clusters that it starts from, which are made without training.
+  ifca = '--clustering=ifca,start=clustering,start_clustering=kmeans'
+  assert run_here('phases.phase1', folder, *SMALL, *flags, EXPLODES, ifca, KMEANS) == 0
   capsys.readouterr()
   code = run_here('phases.clustering', folder)
-  check_end(code, capsys.readouterr().err, 'dynamic_distance: distance threshold', 'done: kmeans')
-  assert labels(run.root) == ['kmeans'] and run.clusters('kmeans').exists()
+  check_end(code, capsys.readouterr().err, 'dynamic_distance: distance threshold', 'done: ifca, kmeans')
+  assert labels(run.root) == ['ifca', 'kmeans'] and run.clusters('ifca').exists()
   cfl = ('--method=bipartition', '--stationary_norm=0.3', '--stopping_norm=0.45', '--rounds_before_split=4')
   for added in (('--method=dynamic_distance', '--distance_threshold=quantile:0.4'), cfl):
     assert run_here('phases.clustering', folder, *added) == 0, capsys.readouterr().err
-  assert labels(run.root) == ['kmeans', 'dynamic_distance', 'bipartition']
+  assert labels(run.root) == ['ifca', 'kmeans', 'dynamic_distance', 'bipartition']
   for program in ('phase2', 'phase3', 'report'):
     assert run_here(f'phases.{program}', folder) == 0, capsys.readouterr().err
-  kmeans, _, recursive = files.load_json(run.root / 'results.json')['clusterings']
+  _, kmeans, _, recursive = files.load_json(run.root / 'results.json')['clusterings']
   assert kmeans['splits'] is None
   assert (recursive['recovery']['group']['ari'], recursive['splits'][0]['verdict']) == (1.0, 'split')
 
