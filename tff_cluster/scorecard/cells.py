@@ -236,10 +236,10 @@ def _outcome(cell: Cell, found: Ours, values: Sequence[float | None]) -> tuple[s
     return NOT_DECIDABLE, [reason]
   low, high = cell.unit.zone(cell.published)
   # A target that is not reached takes more rounds than were run: whether too many is known where the zone ends before.
-  beyond = math.inf if None in values and found.rounds_end >= high else math.nan
+  last = found.rounds_end if None in values else 0
+  beyond = math.inf if last >= high else math.nan
   told = [beyond if value is None else cell.unit.scaled(value) for value in values]
-  last = cell.unit.scaled(found.rounds_end)
-  place = verdicts.place(told, cell.unit.scaled(low), cell.unit.scaled(high), at_least=last)
+  place = verdicts.place(told, cell.unit.scaled(low), cell.unit.scaled(high), at_least=cell.unit.scaled(last))
   margin = f'margin {cell.unit.within}'
   return _OF_PLACE.get(place, place), [
     f'{margin}: {cell.unit.reason}' if cell.unit is units.SHARE else margin
