@@ -362,13 +362,13 @@ def test_overlap_is_told_over_comparisons_by_budget_with_who_was_compared_and_dr
   lines = ',equal_rounds,cliques,ward,1.25,-0.5,3,2,12.345,0.25,undecided\n'
   lines += ',equal_client_rounds,cliques,kmeans,-2,-3,-1,-4,50,0.0039,harms\n'
   found = kept(tmp_path, {'overlap': header + lines})
-  template = "{{ overlap('made_up') }}\n{{ overlap_sides('made_up') }}\n{{ overlap_picture('made_up') }}\n"
+  template = "{% set kinds = {'made_up': 'made up'} %}{{ overlap(kinds) }}\n{{ overlap_sides(kinds) }}\n{{ overlap_picture(kinds) }}\n"
   (tmp_path / 'page.md.jinja').write_text(template)
   files = pages.render(found, tmp_path)
   for line in (
-    '| made_up | equal rounds | +1.2 [−0.5, +3.0] | 0.25 | undecided | +2.0 | 12.3% |',
-    '| made_up | equal client-rounds | −2.0 [−3.0, −1.0] | 0.004 | harms | −4.0 | 50.0% |',
-    '| made_up | equal client-rounds | cliques | kmeans |',
+    '| made up | equal rounds | +1.2 [−0.5, +3.0] | 0.25 | undecided | +2.0 | 12.3% |',
+    '| made up | equal client-rounds | −2.0 [−3.0, −1.0] | 0.004 | harms | −4.0 | 50.0% |',
+    '| made up | equal client-rounds | cliques | kmeans |',
   ):
     assert line in files['page.md']
   drawn = ElementTree.fromstring(files['overlap.svg'])
@@ -376,7 +376,7 @@ def test_overlap_is_told_over_comparisons_by_budget_with_who_was_compared_and_dr
   # The first two are the marks: 3.25 points apart on an axis from -3 to 3.
   assert circles[0] - circles[1] == pytest.approx(420 * 3.25 / 6, abs=0.2)
   told = ''.join(drawn.itertext())
-  assert 'made_up' in told and 'equal client-rounds' in told and 'overlapping less disjoint' in told
+  assert 'made up' in told and 'equal client-rounds' in told and 'overlapping less disjoint' in told
 
 
 def test_a_picture_of_models_has_a_mark_and_an_interval_for_each(tmp_path):

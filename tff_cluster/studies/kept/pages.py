@@ -316,8 +316,12 @@ class Page:
     self.pictures[file] = intervals_lib.draw(lines, 'contender', 'model', axis)
     return f'![Clients beside FedAvg without clusters, with {" and with ".join(models)} models]({file})'
 
-  def overlap(self, *names: str) -> str:
-    """Returns how overlapping clusters fare beside disjoint ones in several comparisons, a line a comparison and budget."""
+  def overlap(self, comparisons: Mapping[str, str]) -> str:
+    """Returns how overlapping clusters fare beside disjoint ones, a line a comparison and budget.
+
+    Args:
+      comparisons: What each is called in words, by its name.
+    """
     header = (
       'comparison',
       'budget',
@@ -332,25 +336,25 @@ class Page:
         line['comparison'], line['budget'], markdown.interval(line), markdown.cell(line['p'], ''), line['verdict'],
         markdown.cell(line['worst tenth'], 'points', 1), markdown.cell(line['harmed'], '%', 1),
       ]
-      for line in self._overlap(names)
+      for line in self._overlap(comparisons)
     ]  # fmt: skip
     return markdown.table(header, lines)
 
-  def overlap_sides(self, *names: str) -> str:
+  def overlap_sides(self, comparisons: Mapping[str, str]) -> str:
     """Returns which clusterings `overlap` compares, as validation rows chose them."""
     shown = ('comparison', 'budget', 'overlapping', 'disjoint')
-    return markdown.table(shown, ([line[column] for column in shown] for line in self._overlap(names)))
+    return markdown.table(shown, ([line[column] for column in shown] for line in self._overlap(comparisons)))
 
-  def overlap_picture(self, *names: str) -> str:
+  def overlap_picture(self, comparisons: Mapping[str, str]) -> str:
     """Returns a picture of `overlap`."""
     axis = 'points of mean client accuracy, overlapping less disjoint clusters'
-    self.pictures['overlap.svg'] = intervals_lib.draw(self._overlap(names), 'comparison', 'budget', axis)
+    self.pictures['overlap.svg'] = intervals_lib.draw(self._overlap(comparisons), 'comparison', 'budget', axis)
     return '![Overlapping less disjoint clusters, with 95% intervals](overlap.svg)'
 
-  def _overlap(self, names: Sequence[str]) -> list[dict[str, str]]:
+  def _overlap(self, comparisons: Mapping[str, str]) -> list[dict[str, str]]:
     return [
-      dict(line) | {'comparison': name.removeprefix('compare_'), 'budget': BUDGETS[line['budget']]}
-      for name in names
+      dict(line) | {'comparison': words, 'budget': BUDGETS[line['budget']]}
+      for name, words in comparisons.items()
       for line in self.results(name).lines('overlap')
     ]
 
