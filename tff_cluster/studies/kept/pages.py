@@ -348,7 +348,9 @@ class Page:
   def overlap_picture(self, comparisons: Mapping[str, str]) -> str:
     """Returns a picture of `overlap`."""
     axis = 'points of mean client accuracy, overlapping less disjoint clusters'
-    self.pictures['overlap.svg'] = intervals_lib.draw(self._overlap(comparisons), 'comparison', 'budget', axis)
+    self.pictures['overlap.svg'] = intervals_lib.draw(
+      self._overlap(comparisons), 'comparison', 'budget', axis
+    )
     return '![Overlapping less disjoint clusters, with 95% intervals](overlap.svg)'
 
   def _overlap(self, comparisons: Mapping[str, str]) -> list[dict[str, str]]:
