@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from tests.made_up.refusals import refused
 from tff_cluster.base import seeding
 from tff_cluster.scorecard.intervals import (
+  LEVELS,
   Interval,
   SignTest,
-  cautious_interval,
+  cautious_intervals,
   paired_bootstrap,
   seed_and_client_interval,
   seeds_needed,
@@ -123,13 +124,12 @@ def test_the_cautious_interval_is_the_wider_one_at_each_end():
   # Seeds that differ and clients that do not: Student's. Seeds that agree and clients that differ: the bootstrap's.
   for means, spread in (((0.0, 0.1, 0.2), 0.0), ((0.1, 0.1, 0.1), 1.0)):
     values = [mean + spread * noise for mean in means]
-    found = cautious_interval(values, np.random.default_rng(1))
+    found, inner = cautious_intervals(values, np.random.default_rng(1))
     drawn = seed_and_client_interval(values, np.random.default_rng(1))
     by_seed = student_interval(means)
     wider = by_seed if spread == 0.0 else drawn
     assert found.mean == pytest.approx(0.1)
     assert (found.low, found.high) == pytest.approx((wider.low, wider.high))
-    inner = cautious_interval(values, np.random.default_rng(1), level=0.9)
     drawn, by_seed = (
       seed_and_client_interval(values, np.random.default_rng(1), 0.9),
       student_interval(means, 0.9),
@@ -137,10 +137,10 @@ def test_the_cautious_interval_is_the_wider_one_at_each_end():
     wider = by_seed if spread == 0.0 else drawn
     assert (inner.low, inner.high) == pytest.approx((wider.low, wider.high))
     assert found.low < inner.low < inner.high < found.high
-  one = cautious_interval([noise], np.random.default_rng(1))
-  assert one == paired_bootstrap(noise, np.random.default_rng(1))
-  alone = cautious_interval([noise[:1]], np.random.default_rng(1))
-  assert (alone.low, alone.high) == (None, None)
+  one = cautious_intervals([noise], np.random.default_rng(1))
+  assert one == [paired_bootstrap(noise, np.random.default_rng(1), level) for level in LEVELS]
+  for alone in cautious_intervals([noise[:1]], np.random.default_rng(1)):
+    assert (alone.low, alone.high) == (None, None)
 
 
 @hypothesis.settings(max_examples=50)

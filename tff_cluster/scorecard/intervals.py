@@ -1,5 +1,6 @@
 """Intervals for a mean over clients, over seeds and over both, and how often a difference has which sign."""
 
+import copy
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -10,6 +11,8 @@ from tff_cluster.base.errors import InputError
 
 SAME = 1e-12  # Differences of accuracies up to this are no difference.
 _CHUNK = 500
+# Of a difference: that of its interval, and that of the inner one by which it is equivalent.
+LEVELS = (0.95, 0.9)
 # Of the test over seeds whose number is asked for.
 _TEST_LEVEL, _POWER = 0.05, 0.8
 
@@ -98,11 +101,42 @@ def seed_and_client_interval(
   Raises:
     InputError: if there is no seed, or a seed has no clients or a difference that is not finite.
   """
+  return _drawn_intervals(differences, rng, (level,), samples)[0]
+
+
+def cautious_intervals(
+  differences: Sequence[np.ndarray],
+  rng: np.random.Generator,
+  samples: int = 10_000,
+  levels: Sequence[float] = LEVELS,
+) -> list[Interval]:
+  """Returns for each level the wider one, end by end, of `seed_and_client_interval` and of `student_interval` over the seeds' means.
+
+  The bootstrap is too narrow where few seeds differ, Student's interval where the means of few seeds lie close together by
+  chance. All levels have the same draws.
+
+  Args:
+    differences, rng, samples: As in `seed_and_client_interval`.
+    levels: Coverages that are aimed at.
+  """
+  means, found = [float(np.mean(own)) for own in differences], []
+  for level, drawn in zip(levels, _drawn_intervals(differences, rng, levels, samples), strict=True):
+    by_seed = student_interval(means, level)
+    lows = [low for low in (drawn.low, by_seed.low) if low is not None]
+    highs = [high for high in (drawn.high, by_seed.high) if high is not None]
+    found.append(Interval(drawn.mean, min(lows, default=None), max(highs, default=None)))
+  return found
+
+
+def _drawn_intervals(
+  differences: Sequence[np.ndarray], rng: np.random.Generator, levels: Sequence[float], samples: int
+) -> list[Interval]:
+  """Returns `seed_and_client_interval` at each level, all of the same draws."""
   if not len(differences):
     raise InputError('differences must be of at least one seed, found none')
   by_seed = [_checked(own, f'differences of seed number {k}') for k, own in enumerate(differences)]
   if len(by_seed) == 1:
-    return paired_bootstrap(by_seed[0], rng, level, samples)
+    return [paired_bootstrap(by_seed[0], copy.deepcopy(rng), level, samples) for level in levels]
   means = []
   for start in range(0, samples, _CHUNK):
     drawn = rng.integers(len(by_seed), size=(min(_CHUNK, samples - start), len(by_seed)))
@@ -111,26 +145,9 @@ def seed_and_client_interval(
       here = drawn == k
       of_drawn[here] = own[rng.integers(len(own), size=(int(here.sum()), len(own)))].mean(axis=1)
     means.append(of_drawn.mean(axis=1))
-  low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
-  return Interval(float(np.mean([own.mean() for own in by_seed])), float(low), float(high))
-
-
-def cautious_interval(
-  differences: Sequence[np.ndarray], rng: np.random.Generator, samples: int = 10_000, level: float = 0.95
-) -> Interval:
-  """Returns the wider one, end by end, of `seed_and_client_interval` and of `student_interval` over the seeds' means.
-
-  The bootstrap is too narrow where few seeds differ, Student's interval where the means of few seeds lie close together by
-  chance.
-
-  Args:
-    differences, rng, samples, level: As in `seed_and_client_interval`.
-  """
-  drawn = seed_and_client_interval(differences, rng, level, samples)
-  by_seed = student_interval([float(np.mean(own)) for own in differences], level)
-  lows = [low for low in (drawn.low, by_seed.low) if low is not None]
-  highs = [high for high in (drawn.high, by_seed.high) if high is not None]
-  return Interval(drawn.mean, min(lows, default=None), max(highs, default=None))
+  mean, of_samples = float(np.mean([own.mean() for own in by_seed])), np.concatenate(means)
+  ends = (np.quantile(of_samples, [(1 - level) / 2, (1 + level) / 2]) for level in levels)
+  return [Interval(mean, float(low), float(high)) for low, high in ends]
 
 
 def sign_test(differences: np.ndarray) -> SignTest:

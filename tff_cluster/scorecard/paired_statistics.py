@@ -10,7 +10,7 @@ from tff_cluster.base import seeding
 from tff_cluster.base.words import interval_points
 from tff_cluster.scorecard import chosen_on_validation
 from tff_cluster.scorecard.contenders import REFERENCES, ROUNDS, Contender
-from tff_cluster.scorecard.intervals import SAME, Interval, SignTest, cautious_interval, sign_test
+from tff_cluster.scorecard.intervals import SAME, Interval, SignTest, cautious_intervals, sign_test
 
 # As in a run's history: a client with 99 of 100 rows right is at a target of 0.99, whatever the binary fractions say.
 _SLACK = 1e-9
@@ -205,18 +205,18 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
   budgets = tuple(contenders[0].runs[0].accuracy)
 
   @functools.cache
-  def interval(values: tuple[bytes, ...], level: float) -> Interval:
+  def of_bytes(values: tuple[bytes, ...]) -> list[Interval]:
     arrays = [np.frombuffer(value) for value in values]
-    return cautious_interval(arrays, seeding.generator(seeds[0], 'comparison'), samples, level)
+    return cautious_intervals(arrays, seeding.generator(seeds[0], 'comparison'), samples)
 
-  def mean(values: Sequence[np.ndarray], level: float = 0.95) -> Interval:
-    return interval(tuple(value.tobytes() for value in values), level)
+  def intervals(values: Sequence[np.ndarray]) -> list[Interval]:
+    return of_bytes(tuple(value.tobytes() for value in values))
 
   def difference(first: Contender, second: Contender, budget: str) -> Difference:
     values = [
       one.accuracy[budget] - two.accuracy[budget] for one, two in zip(first.runs, second.runs, strict=True)
     ]
-    return Difference.of(values, mean(values), mean(values, 0.9))
+    return Difference.of(values, *intervals(values))
 
   def against(contender: Contender, kind: str, budget: str) -> Difference | None:
     reference = next((c for c in contenders if c.kind == kind), None)
@@ -229,7 +229,7 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
       kind=contender.kind,
       kinds=contender.kinds,
       budget=budget,
-      mean=_share(mean(accuracies)),
+      mean=_share(intervals(accuracies)[0]),
       worst_decile=float(np.mean([worst_decile(own) for own in accuracies])),
       at_target=float(np.mean([at_target(own, target) for own in accuracies])),
       over={kind: against(contender, kind, budget) for kind in REFERENCES},
@@ -248,7 +248,7 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
     runs = tuple(dataclasses.replace(run, accuracy={ROUNDS: run.trained_on[rule]}) for run in contender.runs)
     tuned = dataclasses.replace(contender, runs=runs)
     over = {kind: against(tuned, kind, ROUNDS) for kind in ('fedavg', 'fine_tuning')}
-    return TrainedOn(contender.name, rule, _share(mean([run.accuracy[ROUNDS] for run in runs])), over)
+    return TrainedOn(contender.name, rule, _share(intervals([run.accuracy[ROUNDS] for run in runs])[0]), over)
 
   trained = dict.fromkeys(rule for contender in contenders for rule in contender.runs[0].trained_on)
   rows = [contender for contender in contenders if contender.kind == 'overlapping']

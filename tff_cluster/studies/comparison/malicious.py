@@ -15,7 +15,7 @@ from tff_cluster.experiment.result_parts import Sides
 from tff_cluster.report.malicious_section import attack_words, isolation_words
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard.contenders import Contender, Runs
-from tff_cluster.scorecard.intervals import Interval, cautious_interval
+from tff_cluster.scorecard.intervals import Interval, cautious_intervals
 from tff_cluster.scorecard.paired_statistics import Difference
 from tff_cluster.studies.comparison import sections
 
@@ -61,10 +61,10 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
   if not all(mask.any() and not mask.all() for mask in masks):
     return []
 
-  def interval(values: Sequence[np.ndarray], level: float = 0.95) -> Interval:
+  def intervals(values: Sequence[np.ndarray]) -> list[Interval]:
     # The same draws for every contender, so that equal ones have equal intervals.
-    return cautious_interval(
-      values, seeding.generator(runs[0][0], 'comparison of malicious clients'), samples, level
+    return cautious_intervals(
+      values, seeding.generator(runs[0][0], 'comparison of malicious clients'), samples
     )
 
   def of_clients(evaluations: Sequence[Evaluation], chosen: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -79,9 +79,9 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
     return Harm(
       name=name,
       is_oracle=is_oracle,
-      honest=interval(own),
+      honest=intervals(own)[0],
       malicious=float(np.mean([of_seed.mean() for of_seed in of_clients(evaluations, masks)])),
-      over_fedavg=None if name == FEDAVG else Difference.of(gains, interval(gains), interval(gains, 0.9)),
+      over_fedavg=None if name == FEDAVG else Difference.of(gains, *intervals(gains)),
       beside=tuple(f.honest_beside_malicious for f in found if f.honest_beside_malicious is not None),
       dropped=tuple(f.dropped_updates for f in found),
     )

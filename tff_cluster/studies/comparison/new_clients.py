@@ -15,7 +15,7 @@ from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import identical_clusterings, paired_verdicts
 from tff_cluster.scorecard.claims import Finding
 from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs
-from tff_cluster.scorecard.intervals import Interval, cautious_interval
+from tff_cluster.scorecard.intervals import Interval, cautious_intervals
 from tff_cluster.scorecard.paired_statistics import Difference
 from tff_cluster.studies.comparison import sections
 from tff_cluster.studies.comparison.verdicts import Check
@@ -53,11 +53,9 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
   if any(results.new_clients is None for _, results in runs):
     return []
 
-  def interval(values: Sequence[np.ndarray], level: float = 0.95) -> Interval:
+  def intervals(values: Sequence[np.ndarray]) -> list[Interval]:
     # The same draws for every clustering, so that equal ones have equal intervals.
-    return cautious_interval(
-      values, seeding.generator(runs[0][0], 'comparison of new clients'), samples, level
-    )
+    return cautious_intervals(values, seeding.generator(runs[0][0], 'comparison of new clients'), samples)
 
   found = []
   for same in (
@@ -65,15 +63,15 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
   ):
     of_runs = tuple(read_new_clients(results, results.clustering(same[0].name)) for _, results in runs)
     gains = [new.own - new.fedavg for new in of_runs]
-    difference = Difference.of(gains, interval(gains), interval(gains, 0.9))
+    difference = Difference.of(gains, *intervals(gains))
     found.append(
       Joining(
         identical_clusterings.joined(part.name for part in same),
         all(part.kind == 'oracle' for part in same),
         of_runs,
-        interval([new.own for new in of_runs]),
+        intervals([new.own for new in of_runs])[0],
         difference,
-        interval([new.regret for new in of_runs]),
+        intervals([new.regret for new in of_runs])[0],
       )
     )
   return found

@@ -17,8 +17,8 @@ from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.words import capital, plural, series, signed
 from tff_cluster.scorecard import paired_verdicts
-from tff_cluster.scorecard.cells import NOT_MEASURED, NOT_RUN
 from tff_cluster.scorecard.contenders import BUDGETS
+from tff_cluster.studies.kept import comparison_tables, scorecard_table
 from tff_cluster.studies.kept import coverage as coverage_lib
 from tff_cluster.studies.kept import coverage_picture as picture_lib
 from tff_cluster.studies.kept import intervals_picture as intervals_lib
@@ -31,10 +31,6 @@ _MOST_DIGESTS = 3
 # What `scaled_down` begins with where a run has the paper's size.
 _NOTHING_BUT = 'nothing but '
 _HOW_TO_READ = 'index.md#how-to-read-these-pages'
-# What the verdict begins with of which there is no number of ours.
-_ABSENT = (NOT_RUN, NOT_MEASURED)
-# What a note of a scorecard begins with where a run has another clustering than the row (scorecard/rows.py).
-_DEPARTURE = re.compile(r'[^;]*, the paper has [^;]*')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,104 +102,40 @@ class Page:
     return markdown.pivot(f'{of}.csv', rows, cells)
 
   def gains(self, name: str, *budgets: str, setting: str = '') -> str:
-    """Returns the accuracies of a comparison beside FedAvg: difference, 95% interval, worst tenth, clients harmed, and what else is
-    kept, the verdict and how many different models clients have of their own."""
-    kept = self.results(name).lines('gains', setting=setting)
-    judged, counted = (any(line.get(column) for line in kept) for column in ('verdict', 'models of clients'))
-    header = ['', *(['models of clients'] if counted else [])]
-    lines: dict[str, list[str]] = {}
-    for budget in budgets:
-      header += [
-        BUDGETS[budget],
-        'over FedAvg, points',
-        'worst tenth',
-        'clients worse off',
-        *(['verdict'] if judged else []),
-      ]
-      for line in kept:
-        models = [line['models of clients']] if counted else []
-        told = lines.setdefault(line['contender'], [line['contender'], *models])
-        if line['budget'] == budget:
-          told += [markdown.cell(line['accuracy'], '%', 1), markdown.interval(line)]
-          told += [markdown.cell(line[column], '%', 1) for column in ('worst tenth', 'harmed')]
-          told += [line['verdict'] or '–'] if judged else []
-      for told in lines.values():
-        told += ['–'] * (len(header) - len(told))
-    return markdown.table(header, list(lines.values()))
+    """Returns the accuracies of a comparison beside FedAvg, see comparison_tables.gains."""
+    return comparison_tables.gains(self.results(name), budgets, setting)
 
   def alarms(self, name: str, setting: str = '') -> str:
     """Returns what must not be overlooked in a comparison, as a list; empty where there is nothing."""
-    found = (
-      self.results(name).lines('alarms', setting=setting) if 'alarms' in self.results(name).tables else []
-    )
-    return '\n'.join(f'* **Mind:** {line["alarm"]}' for line in found)
+    return comparison_tables.alarms(self.results(name), setting)
 
   def best(self, name: str, budget: str, most: int = 3) -> str:
-    """Returns for each kind of clients of a league those with the highest accuracy that need not know the groups.
+    """Returns for each kind of clients of a league those with the highest accuracy, see comparison_tables.best."""
+    return comparison_tables.best(self.results(name), budget, most)
 
-    Beside them stand how many of all such contenders are above and below FedAvg by the 95% interval of the difference.
+  def overlap(self, comparisons: Mapping[str, str]) -> str:
+    """Returns how overlapping clusters fare beside disjoint ones, a line a comparison and budget.
+
+    Args:
+      comparisons: What each is called in words, by its name.
     """
-    header = [
-      'clients',
-      'FedAvg',
-      *(f'highest, {k}' for k in range(1, most + 1)),
-      'above FedAvg',
-      'below FedAvg',
-    ]
-    by_setting: dict[str, list[Mapping[str, str]]] = {}
-    for line in self.results(name).lines('gains', budget=budget):
-      by_setting.setdefault(line['setting'], []).append(line)
-    lines = []
-    for setting, found in by_setting.items():
-      (fedavg,) = (line for line in found if line['kind'] == 'fedavg')
-      others = [line for line in found if line['kind'] not in ('fedavg', 'oracle')]
-      others.sort(key=lambda line: -float(line['difference']))
-      told = [f'{line["contender"]}: {markdown.interval(line)}' for line in others[:most]]
-      judged = [line for line in others if line['low']]
-      above = sum(float(line['low']) > 0.0 for line in judged)
-      below = sum(float(line['high']) < 0.0 for line in judged)
-      counts = [f'{count} of {len(judged)}' if judged else '–' for count in (above, below)]
-      lines.append(
-        [setting, markdown.cell(fedavg['accuracy'], '%', 1), *told, *['–'] * (most - len(told)), *counts]
-      )
-    return markdown.table(header, lines)
+    return comparison_tables.overlap(self._compared(comparisons))
+
+  def overlap_sides(self, comparisons: Mapping[str, str]) -> str:
+    """Returns which clusterings `overlap` compares, as validation rows chose them."""
+    return comparison_tables.overlap_sides(self._compared(comparisons))
+
+  def overlap_picture(self, comparisons: Mapping[str, str]) -> str:
+    """Returns a picture of `overlap`."""
+    self.pictures['overlap.svg'] = comparison_tables.overlap_picture(self._compared(comparisons))
+    return '![Overlapping less disjoint clusters, with 95% intervals](overlap.svg)'
+
+  def _compared(self, comparisons: Mapping[str, str]) -> dict[str, Kept]:
+    return {words: self.results(name) for name, words in comparisons.items()}
 
   def scorecard(self, name: str, claims: bool = False, **where: str) -> str:
-    """Returns the numbers of a scorecard, or its claims, with verdicts as coverage.shown_verdict has them.
-
-    Differences and verdicts are of what was judged: it has a column of its own where that is not `ours` in some line. What was not run or
-    not measured is left out; a target that was not reached is a dash.
-    """
-    kept = self.results(name)
-    found = [
-      line
-      for line in kept.lines('scorecard', **where)
-      if (line['row'] == 'claim') == claims and not line['verdict'].startswith(_ABSENT)
-    ]
-    on_windows = any(map(_window, found))
-    lines = []
-    for line in found:
-      unit = '%' if line.get('unit', '').startswith('percent') else ''
-      told = [line['column'], *(markdown.cell(line[c], unit) for c in ('published', 'ours'))]
-      if not claims:
-        departure = _DEPARTURE.match(line.get('note', ''))
-        row = f'{line["row"]} ({departure[0]})' if departure else line['row']
-        window = _window(line)
-        judged = [f'{markdown.cell(line["judged"], unit)}, {window}' if window else '–'] if on_windows else []
-        told = [row, *told, *judged, markdown.cell(line['difference'], 'points')]
-      verdict = coverage_lib.shown_verdict(kept, line)
-      of_one = ' (one seed)' if claims and verdict and coverage_lib.on_one_seed(kept) else ''
-      lines.append([*told, f'{verdict}{of_one}' or '–'])
-    numbers = (
-      'row',
-      'column',
-      'published',
-      'ours',
-      *(['judged'] if on_windows else []),
-      'difference',
-      'verdict',
-    )
-    return markdown.table(('claim', 'published', 'ours', 'verdict') if claims else numbers, lines)
+    """Returns the numbers of a scorecard, or its claims, see scorecard_table.table."""
+    return scorecard_table.table(self.results(name), claims, **where)
 
   def verdicts(self, published: str, *names: str) -> str:
     """Counts the verdicts of a table or figure in these kept results."""
@@ -316,50 +248,6 @@ class Page:
     self.pictures[file] = intervals_lib.draw(lines, 'contender', 'model', axis)
     return f'![Clients beside FedAvg without clusters, with {" and with ".join(models)} models]({file})'
 
-  def overlap(self, comparisons: Mapping[str, str]) -> str:
-    """Returns how overlapping clusters fare beside disjoint ones, a line a comparison and budget.
-
-    Args:
-      comparisons: What each is called in words, by its name.
-    """
-    header = (
-      'comparison',
-      'budget',
-      'overlap over disjoint, points',
-      'p',
-      'verdict',
-      'worst tenth, points',
-      'worse off',
-    )
-    lines = [
-      [
-        line['comparison'], line['budget'], markdown.interval(line), markdown.cell(line['p'], ''), line['verdict'],
-        markdown.cell(line['worst tenth'], 'points', 1), markdown.cell(line['harmed'], '%', 1),
-      ]
-      for line in self._overlap(comparisons)
-    ]  # fmt: skip
-    return markdown.table(header, lines)
-
-  def overlap_sides(self, comparisons: Mapping[str, str]) -> str:
-    """Returns which clusterings `overlap` compares, as validation rows chose them."""
-    shown = ('comparison', 'budget', 'overlapping', 'disjoint')
-    return markdown.table(shown, ([line[column] for column in shown] for line in self._overlap(comparisons)))
-
-  def overlap_picture(self, comparisons: Mapping[str, str]) -> str:
-    """Returns a picture of `overlap`."""
-    axis = 'points of mean client accuracy, overlapping less disjoint clusters'
-    self.pictures['overlap.svg'] = intervals_lib.draw(
-      self._overlap(comparisons), 'comparison', 'budget', axis
-    )
-    return '![Overlapping less disjoint clusters, with 95% intervals](overlap.svg)'
-
-  def _overlap(self, comparisons: Mapping[str, str]) -> list[dict[str, str]]:
-    return [
-      dict(line) | {'comparison': words, 'budget': BUDGETS[line['budget']]}
-      for name, words in comparisons.items()
-      for line in self.results(name).lines('overlap')
-    ]
-
 
 def render(kept: Mapping[str, Kept], folder: Path) -> dict[str, str]:
   """Returns the pages, and the pictures drawn for them, by file name.
@@ -445,11 +333,6 @@ def _covered(each: coverage_lib.Covered) -> list[str]:
   title = f'{each.published.name}: {each.published.source}'
   verdicts, where = each.verdicts or '–', machines or 'not run'
   return [title, scale, rows, each.seeds_words, verdicts, where, commits or '–', stale, left]
-
-
-def _window(line: Mapping[str, str]) -> str:
-  """Returns the rounds over which a number was judged; empty where the number itself was, as in files that do not tell."""
-  return line.get('judged_on', '') if line.get('judged', '') != line['ours'] else ''
 
 
 def _percent(value: float, decimals: int = 1) -> str:
