@@ -51,6 +51,19 @@ def test_the_report_tells_optimizers_where_they_are_not_those_of_plain_federated
   assert told() == [['optimization', 'client_optimizer momentum, momentum 0.5, server_learning_rate 0.7']]
 
 
+@pytest.mark.parametrize(
+  ('start', 'told'),
+  [('random', 'num_clusters=4, start=random'), ('warm', 'num_clusters=4, start=warm, start_noise=0.1')],
+)
+def test_what_was_run_has_the_parameters_that_apply(start, told):
+  results, _ = made_up.make_run(methods=('kmeans',))
+  parameters = {'num_clusters': 4, 'start': start, 'start_noise': 0.1, 'start_clustering': None}
+  results['clusterings'][0] |= {'method': 'ifca', 'parameters': parameters}
+  run = run_of(results)
+  found = sections.run_section(run, run.results.clusterings)
+  assert [line[-1] for line in found.data['clusterings'].rows] == [told]
+
+
 def test_scores_of_overlapping_clusters_are_there_only_where_something_overlaps():
   _, section, candidates = _recovery(groups=2, methods=('kmeans',))
   assert rows(section)[0][3:] == ['ARI', 'NMI', 'Omega', 'share error']

@@ -4,8 +4,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from tff_cluster.base import cost as cost_lib
+from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.types import Json
 from tff_cluster.base.words import duration, percent, plural, size
+from tff_cluster.clustering import methods
 from tff_cluster.data.class_counts import Metrics, RowMetrics
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.measured import Evaluation
@@ -68,7 +70,7 @@ def run_section(run: FinishedRun, merged: Sequence[Clustering]) -> Section:
       *([('optimization', optimization)] if optimization else []),
       ('seeds', f'training {training.seed}, data {config.data_seed}'),
   ]  # fmt: skip
-  described = [(c.label, c.method, c.basis, _parameters(c.parameters)) for c in results.clusterings]
+  described = [(c.label, c.method, c.basis, _parameters(c.method, c.parameters)) for c in results.clusterings]
   timing = results.timing
   total = (
       'total', duration(sum(t.seconds for t in timing)), f'{sum(t.client_rounds_asked for t in timing):,}',
@@ -191,9 +193,18 @@ def _measured(found: RowMetrics) -> list[str]:
   return [percent(share) for share in shares]
 
 
-def _parameters(parameters: Mapping[str, Json]) -> str:
+def _parameters(method: str, parameters: Mapping[str, Json]) -> str:
+  """Returns a clustering's parameters in a line, without those that do not apply to the others."""
+  # A user's own method is not imported for a report.
+  options = methods.METHODS[method].fields() if method in methods.METHODS else {}
+
+  def applies(name: str) -> bool:
+    chooser, values = options[name].metadata.get('applies', ('', ())) if name in options else ('', ())
+    return not chooser or fields_lib.is_among(parameters.get(chooser), values)
+
   skip = ('method', 'name', 'signature')
-  return ', '.join(f'{k}={v}' for k, v in parameters.items() if k not in skip and v is not None) or 'none'
+  told = (f'{k}={v}' for k, v in parameters.items() if k not in skip and v is not None and applies(k))
+  return ', '.join(told) or 'none'
 
 
 def _dropped(results: Results) -> list[str]:
