@@ -18,10 +18,13 @@ def test_figure_3_is_as_section_4_says(tmp_path):
   assert (training.local_epochs, training.batch_size, training.cohort_fraction) == (3, 100, 1.0)
   assert training.phase1_rounds == cfl.options.rounds_before_split == 50
   assert (cfl.options.min_cluster_size, cfl.options.min_similarity_gap) == (1, 0.0)
+  # Clusters of the third split are tested after as many rounds as all others, which is not in the last round.
+  assert training.last_round == 4 * 50 + 1
   # A scale changes the clustering too.
   (small,) = runs.plan(tables.FIGURE3, tables.FIGURE3.small, (0,), tmp_path)
   assert small.config.data.test_rows == 'all'
   assert small.config.training.phase1_rounds == small.config.clusterings[0].options.rounds_before_split == 20
+  assert small.config.training.last_round == 4 * 20 + 1
 
 
 def test_the_rows_of_splits_are_both_variants_of_each_kind_of_clients(tmp_path):
@@ -52,14 +55,14 @@ def test_all_clients_means_every_client():
 
 
 def test_a_level_is_no_standstill():
-  steady = made_up.drawn(baseline_by_seed=({n: 10.0 + 0.2 * n for n in range(1, 201)},))
+  steady = made_up.drawn(baseline_by_seed=({n: 10.0 + 0.2 * n for n in range(1, 202)},))
   assert _verdict('Before the first split', *(steady,) * 3).verdict == 'holds'
   finding = _verdict('They stagnate', *(steady,) * 3)
   assert (finding.verdict, finding.ours) == ('fails', '+2.00 points')
 
 
 def test_similarities_are_asked_of_every_final_cluster():
-  far, near = made_up.test(199, 'stopped', similarity=0.3, cluster=('c', 'd')), made_up.LAST[0]
+  far, near = made_up.test(200, 'stopped', similarity=0.3, cluster=('c', 'd')), made_up.LAST[0]
   # The test of a cluster before its split says nothing of what is left of it.
   for tests, verdict in (
     ((far, near), 'fails'),

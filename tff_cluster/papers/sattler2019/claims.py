@@ -8,8 +8,8 @@ Departures and choices:
     accuracy: means are over groups of equal size, and "all clients" are four numbers as long as no group is split.
   That all clients' accuracy more than doubles is checked on every client, against its accuracy at the end of Phase 1: that is the Federated
     Learning solution, after 50 rounds.
-  A cluster is tested once it has trained 50 rounds, and never in the last round: where the third split comes in round 150 of 200, the
-    similarities in its halves are not known, and the claim about final clusters is not decidable.
+  A cluster is tested once it has trained 50 rounds and is stationary, and never in the last round: where a final cluster was not, its
+    similarities are not known, and the claim about final clusters is not decidable.
   The rounds in which splits come are ours: a cluster trains 50 rounds before it may be split. What can fail is that three splits, one at a
     time, are enough.
 """
