@@ -225,6 +225,23 @@ def test_resuming_needs_a_run(tmp_path):
   assert (tmp_path / 'run' / '.tff_cluster-lock').exists()
 
 
+def test_a_program_that_needs_a_run_does_not_make_a_users_files_those_of_a_claim(tmp_path):
+  (tmp_path / 'config.json').write_text('{"data": {"num_clients": 7}}')
+  (tmp_path / 'report.html').write_text('mine')
+  for _ in range(2):
+    with pytest.raises(InputError, match=r'but report.html of others'):
+      run_claim.claim_output_dir(tmp_path, BASE)
+    run_claim.release_output_dirs()
+    run_claim.resume_output_dir(tmp_path)
+    run_claim.release_output_dirs()
+  assert not (tmp_path / 'environment.json').exists()
+  # A claim that was killed between its two files is sealed, and alone.
+  run = claimed(tmp_path / 'run')
+  (run / 'environment.json').unlink()
+  run_claim.release_output_dirs()
+  assert (run_claim.resume_output_dir(run) / 'environment.json').exists()
+
+
 TOKEN = '.tff_cluster-0123456789abcdef'
 LEFT = (
   f'{TOKEN}-phase1.json', f'clusterings/kmeans/{TOKEN}-clusters.json', f'models/k/{TOKEN}-cluster_000.keras',

@@ -191,7 +191,8 @@ def resume_output_dir(path: str | Path) -> Path:
   RunFolder(Path(path)).check_is_run()
   folder = RunFolder(lock_output_dir(path))
   folder.sweep()
-  if not folder.environment.exists():
+  # In a folder of which nothing was trained it would pass for the seal of a claim, and a user's files beside it for the claim's.
+  if not folder.environment.exists() and (folder.has_trained() or _foreign_beside(folder, False) is None):
     files.save_json(folder.environment, describe_environment())
   return folder.root
 
