@@ -427,7 +427,7 @@ FAULTS = (
     ),
     Fault(
         'undecided-is-reproduced', 'scorecard/cells.py',
-        '_ELSEWHERE if remark and outcome == REPRODUCED else outcome', '_ELSEWHERE if False else outcome',
+        '  if remark:\n    return NOT_COMPARABLE', '  if False:\n    return NOT_COMPARABLE',
         'a number of a small experiment is called a reproduction of the paper',
         ('scorecard/test_cells.py',),
     ),

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.made_up import in_json
 from tff_cluster.clustering import membership_history as history
+from tff_cluster.experiment.result_parts import Clustering
 
 # Shares of a client after a round: one model, several equal ones, one that has most, or nothing known.
 _COLUMNS = ([1, 0, 0], [0, 1, 0], [0, 0, 1], [0.5, 0.5, 0], [0, 0.5, 0.5], [0.2, 0.7, 0.1], [0, 0, 0])
@@ -30,7 +32,7 @@ def models_of(column):
 
 @given(rounds(), st.integers(0, 9))
 def test_rounds_are_summed_up_as_loops_do_it(shares, first):
-  length, count, clients = shares.shape
+  length, _, clients = shares.shape
   ways = [[models_of(shares[r, :, k]) for k in range(clients)] for r in range(length)]
   since = np.arange(clients) % length + first + 1
   found = history.summarise(shares, since, 'random', first, [0])
@@ -41,31 +43,42 @@ def test_rounds_are_summed_up_as_loops_do_it(shares, first):
     for before, after in itertools.pairwise(ways)
   ]
   assert found.changed == [0, *moved]
-  taken = set().union(*ways[-1])
-  assert found.empty_models == count - len(taken)
-  assert found.all_in_one == (len({tuple(column) for column in shares[-1].T}) == 1)
-  assert found.collapsed == (len(taken) < count or found.all_in_one)
   ages = [first + length - each for each in since.tolist()]
   assert (found.oldest, found.mean_age) == (max(ages), pytest.approx(np.mean(ages)))
   assert (found.first_round, found.rounds, found.last_round) == (first, length, first + length)
 
 
 @pytest.mark.parametrize(
-  ('last', 'empty', 'all_in_one'),
+  ('last', 'told', 'start', 'empty', 'all_in_one'),
   [
-    ([[1, 1, 1]], 0, False),  # One model has nobody to lose clients to.
-    ([[1, 1, 1], [0, 0, 0]], 1, True),
-    ([[1, 1, 0], [0, 0, 1], [0, 0, 0]], 1, False),
-    # Nobody's largest share is in the second one.
-    ([[0.6, 0.7, 0.8], [0.4, 0.3, 0.2]], 1, False),
+    ([[1, 1, 1]], 1, 'random', 0, False),  # One model has nobody to lose clients to.
+    ([[1, 1, 1], [0, 0, 0]], 2, 'random', 1, True),
+    ([[1, 1, 0], [0, 0, 1], [0, 0, 0]], 3, 'random', 1, False),
+    # A model that is nobody's largest one is not without clients; one of which nobody has more than a hundredth is.
+    ([[0.6, 0.7, 0.8], [0.4, 0.3, 0.2]], 2, 'random', 0, False),
+    ([[0.6, 0.7, 0.995], [0.392, 0.295, 0.0], [0.008, 0.005, 0.005]], 3, 'random', 1, False),
     # Two models of which all clients have as much are one.
-    ([[0.5, 0.5, 0.5], [0.5, 0.5, 0.5], [0, 0, 0]], 1, True),
+    ([[0.5, 0.5, 0.5], [0.5, 0.5, 0.5], [0, 0, 0]], 3, 'random', 1, True),
+    # A method that chooses how many models it takes leaves none without clients; a given start counts as told.
+    ([[1, 1, 0], [0, 0, 1], [0, 0, 0]], None, 'random', 0, False),
+    ([[1, 1, 0], [0, 0, 1], [0, 0, 0]], None, 'clustering', 1, False),
   ],
 )
-def test_two_ways_to_collapse(last, empty, all_in_one):
-  found = history.summarise(np.array([last], float), np.ones(3, int), 'warm', 0, [0])
-  assert (found.empty_models, found.all_in_one, found.changed) == (empty, all_in_one, [0])
-  assert (found.oldest, found.mean_age) == (0, 0.0)
+def test_two_ways_to_collapse(last, told, start, empty, all_in_one):
+  shares = np.array(last, float)
+  kept = shares[shares.any(axis=1)]
+  members = [[f'c{k}' for k in np.flatnonzero(row)] for row in kept]
+  clustering = in_json.record(
+    Clustering,
+    {
+      'clusters': members, 'num_clusters': len(members), 'told': told,
+      'shares': None if np.isin(kept, (0, 1)).all() else kept.tolist(),
+      'alternation': {'num_models': len(shares), 'start': start},
+    },
+  )  # fmt: skip
+  found = clustering.collapse
+  assert (found.num_models, found.empty_models, found.all_in_one) == (len(shares), empty, all_in_one)
+  assert found.happened == (empty > 0 or all_in_one)
 
 
 def test_models_are_called_by_the_clusters_that_they_are_at_the_end():

@@ -187,6 +187,15 @@ def test_share_errors_by_hand(estimated, planted, error):
   assert recovery.share_error(np.array(estimated), np.array(planted)) == pytest.approx(error)
 
 
+def test_clusters_with_the_same_shares_count_as_one_in_every_score():
+  # Two models for each of two planted groups: FLSC where a client joins two of four.
+  twice = np.repeat(np.eye(2), 4, axis=1).repeat(2, axis=0)
+  clients = tuple(map(str, range(8)))
+  found = recovery.recovery(ClusterAssignment(twice, clients, twice / 2), np.repeat(np.eye(2), 4, axis=1))
+  assert found == recovery.recovery(ClusterAssignment(twice[::2], clients), twice[::2])
+  assert dataclasses.astuple(found) == (1.0,) * 7 + (0.0,)
+
+
 def test_groups_that_are_told_without_shares_count_with_as_much_of_each():
   # Clients of two digits each, as the pathological partition plants them.
   digits = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])

@@ -164,8 +164,9 @@ def test_results_tell_what_the_rounds_came_to(finished, label):
   clients = list(finished.population.client_ids)
   for model, members in zip(told.models, clustering.clusters, strict=True):
     assert [clients.index(i) for i in members] == np.flatnonzero(ways[-1] == model).tolist()
-  assert told.empty_models == told.num_models - clustering.num_clusters and told.oldest == 0
-  assert told.all_in_one == (clustering.num_clusters == 1 < told.num_models)
+  lost = clustering.collapse
+  assert lost.empty_models == told.num_models - clustering.num_clusters and told.oldest == 0
+  assert lost.all_in_one == (clustering.num_clusters == 1 < told.num_models)
   starts = {'from_groups': 'clustering', 'one_warm': 'warm', 'ifca': 'random'}
   assert told.start == starts[label]
   assert finished.clustering('planted').alternation is None

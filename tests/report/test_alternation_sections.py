@@ -10,7 +10,7 @@ from tests.made_up import finished_run as made_up
 from tests.made_up import in_json
 from tests.made_up.drawn import drawn, overlapping_texts, run_of, text
 from tests.made_up.written_page import WrittenPage
-from tff_cluster.clustering.membership_history import Alternated
+from tff_cluster.clustering.membership_history import Alternated, Collapse
 from tff_cluster.report import pictures
 from tff_cluster.report.alternation.pictures import way_figures
 from tff_cluster.report.alternation.section import collapse, rounds_section, story
@@ -46,11 +46,9 @@ def test_the_story_of_the_rounds(changes, words):
 
 
 def test_collapse_is_told_in_two_degrees():
-  assert collapse(_found()) == ''
-  assert collapse(_found(empty_models=1)).startswith('1 model of 3 ended without clients')
-  assert collapse(_found(empty_models=2, all_in_one=True)).startswith(
-    'All clients ended with the same of 3 models'
-  )
+  assert collapse(None) == collapse(Collapse(3, 0, False)) == ''
+  assert collapse(Collapse(3, 1, False)).startswith('1 model of 3 ended without clients')
+  assert collapse(Collapse(3, 2, True)).startswith('All clients ended with the same of 3 models')
 
 
 def test_the_page_has_a_section_a_method_and_goes_without_arrays(tmp_path):

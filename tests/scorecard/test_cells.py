@@ -114,6 +114,9 @@ def test_ratios_to_fedavg_are_judged_for_accuracies_alone():
   )
   assert [line.ratio_verdict for line in _lines(published, rows)] == ['differs', 'reproduced', '', '']
   assert [line.ours_ratio for line in _lines(published, rows)] == [2.0] * 4
+  # In any setting.
+  elsewhere = [line.ratio_verdict for line in _lines(published, rows, REMARK)]
+  assert elsewhere == [f'differs ({REMARK})', f'within the margin ({REMARK})', '', '']
 
 
 @pytest.mark.parametrize(
@@ -132,7 +135,7 @@ def test_verdicts_change_at_the_margin(column, ours, words):
   found = {line.column: line.verdict for line in _lines(published, rows)}
   assert found[column] == words
   scaled = {line.column: line.verdict for line in _lines(published, rows, REMARK)}
-  assert scaled[column] == f'{"within the margin" if words == "reproduced" else words} ({REMARK})'
+  assert scaled[column] == f'not comparable ({REMARK})'
 
 
 @pytest.mark.parametrize('remark', ['', REMARK])

@@ -68,6 +68,16 @@ def test_what_cannot_be_told_is_not_decidable_with_the_reason():
   assert claim.check(_rows(a=(99.0,) * 3)).verdict == 'holds'
 
 
+def test_a_level_is_not_decidable_in_another_setting_and_a_difference_is():
+  level = Claim(
+    'words', 'source', 'printed', (Part('a', ('a',), _read('a'), low=0.5, show=claims.show_percent),)
+  )
+  found = level.check(_rows(a=(1.0,) * 3), 'scaled down')
+  assert (found.verdict, found.ours) == ('not decidable here', '1.00%') and 'own setting' in found.note
+  assert level.check(_rows(a=(1.0,) * 3)).verdict == 'holds'
+  assert _claim('a').check(_rows(a=(1.0,) * 3), 'scaled down').verdict == 'holds'
+
+
 def test_rows_are_compared_in_the_seeds_that_both_have():
   part = claims.above('a against b', ('a', 'b'), _read('a'), _read('b'))
   claim = Claim('words', 'source', 'printed', (part,))

@@ -376,16 +376,21 @@ def test_collapsed_clusters(label, sizes, words):
 
 
 def test_models_without_clients_are_counted_by_seeds():
-  rounds = {'num_models': 4, 'empty_models': 2, 'changed': [0, 1]}
-  found = _alarms(_with(_made({'kmeans': 0.6}), (0, 2), alternation=rounds))
-  assert found == ['Models ended without clients: kmeans (2 of 8 seeds).']
-  assert _alarms(_with(_made({'kmeans': 0.6}), (0, 2), alternation=rounds | {'empty_models': 0})) == []
+  runs = _made({'kmeans': 0.6})
+  clusters = len(runs[0][1]['clusterings'][0]['clusters'])
+
+  def alarms(models):
+    rounds = {'num_models': models, 'changed': [0, 1]}
+    return _alarms(_with(runs, (0, 2), alternation=rounds, told=models, num_clusters=clusters))
+
+  assert alarms(clusters + 2) == ['Models ended without clients: kmeans (2 of 8 seeds).']
+  assert alarms(clusters) == []
 
 
 def test_where_all_clients_ended_with_one_model_no_model_is_said_to_be_without_clients():
   runs = _made({'kmeans': 0.6})
   ids = runs[0][1]['population']['client_ids']
-  rounds = {'num_models': 2, 'empty_models': 0, 'all_in_one': True, 'changed': [0, 1]}
+  rounds = {'num_models': 2, 'changed': [0, 1]}
   found = _alarms(_with(runs, (0, 2), alternation=rounds, clusters=[ids, ids], num_clusters=2))
   assert found == ['All clients have one model: kmeans (2 of 8 seeds).']
 

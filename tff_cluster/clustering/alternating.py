@@ -181,6 +181,7 @@ class Alternating(Method[_Options]):
   Attributes:
     revision: Raised when a change of the method changes its rounds, so that rounds of an earlier version are not gone on with.
     trains_all: Whether a client trains all models in a round; else one, be it a mean of several.
+    trains_given: Whether in the first round a client trains each of its clusters where these are given.
   """
 
   approach = 'Alternating clustering and training'
@@ -190,6 +191,7 @@ class Alternating(Method[_Options]):
   alternates = True
   revision: ClassVar[int] = 0
   trains_all: ClassVar[bool] = False
+  trains_given: ClassVar[bool] = False
 
   def check(self, options: _Options) -> None:
     """Raises InputError where a start from a clustering names none, or a number of clusters beside it."""

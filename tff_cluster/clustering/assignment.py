@@ -104,9 +104,19 @@ class ClusterAssignment:
   @property
   def is_overlapping(self) -> bool:
     """Whether a client is in several clusters; those of which all clients have the same shares count once."""
-    # Without shares no two clusters are equal.
-    differing = self.membership if self.shares is None else np.unique(self.shares, axis=0) > 0.0
-    return bool((differing.sum(axis=0) > 1).any())
+    return bool((self.distinct.membership.sum(axis=0) > 1).any())
+
+  @property
+  def distinct(self) -> 'ClusterAssignment':
+    """The clustering in which clusters of which all clients have the same shares are one, in the place of the first of them."""
+    if self.shares is None:
+      return self  # Without shares no two clusters are equal.
+    _, first, same = np.unique(self.shares, axis=0, return_index=True, return_inverse=True)
+    if len(first) == self.num_clusters:
+      return self
+    order = np.argsort(first)
+    shares = np.stack([self.shares[same == row].sum(axis=0) for row in order])
+    return ClusterAssignment(self.membership[first[order]], self.client_ids, shares)
 
   def members(self, cluster: int) -> np.ndarray:
     """Returns int64[members], positions of the cluster's clients, ascending."""

@@ -4,10 +4,33 @@ A client's models are those in which it has the largest share: one, but where it
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
 from tff_cluster.base import records
+
+# A model of which no client has a larger share is nobody's: shares that sum to 1 may have a floor (FedSoft), or fade (FedEM).
+_SMALLEST_SHARE = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Collapse:
+  """What of its models a method that alternates had lost at the end.
+
+  Attributes:
+    num_models: K.
+    empty_models: How many ended without clients (`is_anybodys`); 0 where the method chooses itself how many of K it takes.
+    all_in_one: Whether all clients ended with as much of each of several models, and so with one model.
+  """
+
+  num_models: int
+  empty_models: int
+  all_in_one: bool
+
+  @property
+  def happened(self) -> bool:
+    return self.empty_models > 0 or self.all_in_one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,8 +43,6 @@ class Alternated(records.Record):
     rounds: How many followed.
     num_models: K.
     models: [clusters], which of them are the clusters'.
-    empty_models: How many ended as no client's model.
-    all_in_one: Whether all clients ended with as much of each of several models, and so with one model.
     changed: [rounds], clients whose models are others than after the round before; 0 for the first round.
     oldest, mean_age: Rounds since a client's membership was estimated, at the end; 0 where all were estimated in the last one.
   """
@@ -31,16 +52,9 @@ class Alternated(records.Record):
   rounds: int
   num_models: int
   models: list[int]
-  empty_models: int
-  all_in_one: bool
   changed: list[int]
   oldest: int
   mean_age: float
-
-  @property
-  def collapsed(self) -> bool:
-    """Whether a model ended without clients, or all clients with one."""
-    return self.empty_models > 0 or self.all_in_one
 
   @property
   def names(self) -> list[str]:
@@ -51,6 +65,11 @@ class Alternated(records.Record):
   @property
   def last_round(self) -> int:
     return self.first_round + self.rounds
+
+
+def is_anybodys(shares: Sequence[float] | np.ndarray) -> bool:
+  """Tells whether a model has clients, of float[clients], their shares in it: whether one of them is above 1%."""
+  return bool(max(shares) > _SMALLEST_SHARE)
 
 
 def own_models(shares: np.ndarray) -> np.ndarray:
@@ -84,15 +103,12 @@ def summarise(
   """
   rounds, count, _ = shares.shape
   own, ages = own_models(shares), first_round + rounds - since
-  taken = int(own[-1].any(axis=1).sum())
   return Alternated(
     start=start,
     first_round=first_round,
     rounds=rounds,
     num_models=count,
     models=models,
-    empty_models=count - taken,
-    all_in_one=count > 1 and bool((shares[-1] == shares[-1][:, :1]).all()),
     changed=changes(own).tolist(),
     oldest=int(ages.max()),
     mean_age=float(ages.mean()),

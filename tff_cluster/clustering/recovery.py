@@ -142,7 +142,7 @@ def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> Recovery:
   """Returns how well the clustering finds the planted groups.
 
   Args:
-    assignment: The clustering.
+    assignment: The clustering; clusters of which all clients have the same shares count as one.
     truth: float[groups, clients]; a client belongs to every group of which it has a share above 0. Where its column does not
       sum to 1, it is told without shares.
 
@@ -155,6 +155,7 @@ def recovery(assignment: ClusterAssignment, truth: np.ndarray) -> Recovery:
   if not groups.any(axis=0).all():
     alone = assignment.client_ids[int(np.argmin(groups.any(axis=0)))]
     raise InputError(f'the truth gives client {alone} no group')
+  assignment = assignment.distinct
   overlapping = assignment.is_overlapping or bool((groups.sum(axis=0) > 1).any())
   labels = None if overlapping else np.argmax(groups, axis=0)
   pairs = bcubed(assignment.membership, groups)

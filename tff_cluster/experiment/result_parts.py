@@ -10,7 +10,7 @@ import dataclasses
 from tff_cluster.base import records
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Json
-from tff_cluster.clustering.membership_history import Alternated
+from tff_cluster.clustering.membership_history import Alternated, Collapse, is_anybodys
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.clustering.recursion import Test
 from tff_cluster.experiment.measured import (
@@ -213,8 +213,27 @@ class Clustering(records.Record):
 
   @property
   def members_tell(self) -> bool:
-    """Whether who is in which cluster tells anything: not where every client is in every one of several clusters."""
-    return self.num_clusters == 1 or self.memberships < self.num_clusters
+    """Whether who is in which cluster tells anything: not where every client is in every one of several clusters.
+
+    Clusters of which all clients have the same shares are one.
+    """
+    if self.memberships < self.num_clusters:
+      return True
+    return self.shares is None or len(set(map(tuple, self.shares))) == 1
+
+  @property
+  def collapse(self) -> Collapse | None:
+    """What a method that alternates had lost of its models at the end; None for others."""
+    found = self.alternation
+    if found is None:
+      return None
+    taken = self.num_clusters if self.shares is None else sum(map(is_anybodys, self.shares))
+    chooses = self.told is None and found.start != 'clustering'
+    return Collapse(
+      found.num_models,
+      0 if chooses else found.num_models - taken,
+      found.num_models > 1 and self.client_models == 1,
+    )
 
   @property
   def client_models(self) -> int:

@@ -14,6 +14,7 @@ from tff_cluster.base import digests, imports, seeding
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.base.words import plural
+from tff_cluster.clustering import membership_history
 from tff_cluster.clustering.alternating import Alternating, Model, State
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.experiment import config as config_lib
@@ -61,7 +62,7 @@ def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.Clust
         cost=ended.cost,
         equal_cost=None if affordable is None else rounds.measured(affordable),
         dropped=int(record['dropped'].sum()),
-        notes=[*rounds.idle(), *_notes(state, len(models), rounds.last_round)],
+        notes=[*rounds.idle(), *_notes(state, _chooses_number(clustering), rounds.last_round)],
         timing=figures(),
       ),
     )
@@ -374,12 +375,18 @@ def _models(membership: np.ndarray) -> list[int]:
   return used[ClusterAssignment.order_of(membership[used])].tolist()
 
 
-def _notes(state: State, clusters: int, last: int) -> list[str]:
+def _chooses_number(clustering: config_lib.ClusteringConfig) -> bool:
+  """Tells whether the method takes as many of its models as it likes, so that one without clients is no collapse."""
+  return clustering.rule.told_number(clustering.options) is None and clustering.options.start != 'clustering'
+
+
+def _notes(state: State, chooses: bool, last: int) -> list[str]:
   """Returns what a reader must know: models without clients, collapse, and old memberships."""
   count, told = len(state.models), []
-  if clusters < count:
-    told.append(f'{plural(count - clusters, "model")} of {count} ended without clients and have no cluster')
-  if clusters == 1 and count > 1:
+  taken = sum(map(membership_history.is_anybodys, state.membership))
+  if taken < count and not chooses:
+    told.append(f'{plural(count - taken, "model")} of {count} ended without clients')
+  if count > 1 and (state.membership == state.membership[:, :1]).all():
     told.append('all clients ended with one model: the method collapsed')
   old = last - state.since
   if old.any():

@@ -29,7 +29,7 @@ from tff_cluster.phases import (
   threshold_choice,
 )
 from tff_cluster.phases import live_experiment as live_experiment_lib
-from tff_cluster.storage import artifacts, saved_rounds
+from tff_cluster.storage import artifacts
 
 if TYPE_CHECKING:
   from tff_cluster.federated import trajectory as trajectory_lib
@@ -177,9 +177,10 @@ class _Counting:
   def _kept(self, folder: Path, start: int, sizes: Sequence[int]) -> None:
     """Adds rounds that a folder of the store has, or will have: what each costs, from the one after `start` on."""
     last = start + len(sizes)
-    have = max(saved_rounds.newest_number(folder), self._planned.get(folder, 0), start)
-    self._planned[folder] = max(last, have)
-    done = min(have, last) - start
+    # Rounds go on from one that was kept, and later ones are of no use.
+    kept = max((number for number in artifacts.saved_rounds(folder) if number <= last), default=start)
+    done = max(kept, min(self._planned.get(folder, start), last)) - start
+    self._planned[folder] = max(last, self._planned.get(folder, start))
     self._whole(sum(sizes), sum(sizes[:done]), len(sizes) - done)
 
   def _own_models(self, name: str, last: int) -> None:
@@ -207,7 +208,8 @@ class _Counting:
     if clustering.rule.alternates:
       self._alternating(clustering, trained)
     elif clustering.rule.splits:
-      # All clients train in every round, in whatever clusters; that of the baseline is stored until the first split.
+      # All clients train in every round, in whatever clusters; that of the baseline is stored until the first split. Once more each of a
+      # cluster that is tested, which is not known before.
       cost = len(everyone) * length
       self._whole(cost, trained * cost, (not trained) * length)
     elif assignment is not None:
@@ -254,8 +256,8 @@ class _Counting:
     if rule.trains_all:
       count = given.num_clusters if given is not None else rule.told_number(options) or 1
       sizes = [count * size for size in sizes]
-      if given is not None:
-        sizes[0] = int(given.membership[:, cohorts[0]].sum())
+    if given is not None and (rule.trains_all or rule.trains_given):
+      sizes[0] = int(given.membership[:, cohorts[0]].sum())
     folder = None if trained else self._place(clustering, given)
     if folder is None:
       self._whole(sum(sizes), trained * sum(sizes), (not trained) * len(sizes))

@@ -95,7 +95,7 @@ def _table(
   nearest = {name: members[0] for name, members in found.items() if members}
   findings = []
   for claim in published.claims:
-    finding = claim.check(nearest)
+    finding = claim.check(nearest, remark)
     ours = [nearest[name].clusterings[0] for name in claim.names if name in nearest]
     called = [c.label for c in ours if c.label != c.method]
     if called and finding.verdict != 'not run':

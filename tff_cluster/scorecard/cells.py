@@ -1,8 +1,8 @@
 """The cells of a published table beside ours, each with a verdict, for whatever paper.
 
 A verdict needs seeds (scorecard/verdicts.py): with one or two the difference is shown and nothing is decided. Only runs in the
-paper's own setting can reproduce a number or fail to. In any other every line says what was run, and closeness is told for
-what it is.
+paper's own setting can reproduce a number or fail to. In any other its difference is shown and not judged; a ratio to FedAvg, which both
+sides have at their own size, is, and every line says what was run.
 """
 
 import dataclasses
@@ -18,13 +18,15 @@ from tff_cluster.scorecard.units import Unit
 Read = Callable[[Ours], Sequence[float | None]]
 REPRODUCED, DIFFERS = 'reproduced', 'differs'
 NOT_RUN, NOT_MEASURED, NOT_PRINTED = 'not run', 'not measured in this run', 'nothing to compare'
-NOT_VERIFIED, NOT_DECIDABLE = 'not verified', 'not decidable here'
+NOT_VERIFIED, NOT_DECIDABLE, NOT_COMPARABLE = 'not verified', 'not decidable here', 'not comparable'
 # What there was something to compare for, from what decides to what does not.
 COMPARED = (
-  REPRODUCED, DIFFERS, verdicts.UNDECIDED, *verdicts.FEW.values(), NOT_DECIDABLE, NOT_VERIFIED, NOT_MEASURED, NOT_RUN,
+  REPRODUCED, DIFFERS, verdicts.UNDECIDED, *verdicts.FEW.values(), NOT_DECIDABLE, NOT_COMPARABLE, NOT_VERIFIED, NOT_MEASURED, NOT_RUN,
 )  # fmt: skip
 _OF_PLACE = {verdicts.INSIDE: REPRODUCED, verdicts.OUTSIDE: DIFFERS}
-_ELSEWHERE = 'within the margin'  # What "reproduced" is called in another setting than the paper's.
+_ELSEWHERE = (
+  'within the margin'  # What "reproduced" is called of a ratio in another setting than the paper's.
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,7 +205,7 @@ def line(
   reached = [value for value in judged if value is not None]
   interval = student_interval(reached) if len(reached) == len(judged) else None
   mean = None if interval is None else interval.mean
-  outcome, reason = _outcome(cell, found, judged)
+  outcome, reason = _outcome(cell, found, judged, remark)
   ratio, ratio_verdict = _ratio(cell, found, judged, outcome)
   notes = [
     *found.departures,
@@ -225,7 +227,7 @@ def _told(outcome: str, remark: str) -> str:
   return with_remark(_ELSEWHERE if remark and outcome == REPRODUCED else outcome, remark) if outcome else ''
 
 
-def _outcome(cell: Cell, found: Ours, values: Sequence[float | None]) -> tuple[str, list[str]]:
+def _outcome(cell: Cell, found: Ours, values: Sequence[float | None], remark: str) -> tuple[str, list[str]]:
   """Returns one of COMPARED or NOT_PRINTED, and what a reader must know of it."""
   if cell.published is None:
     return NOT_PRINTED, ['the paper prints no number here']
@@ -234,6 +236,8 @@ def _outcome(cell: Cell, found: Ours, values: Sequence[float | None]) -> tuple[s
   reason = cell.undecidable(found) if cell.undecidable is not None else ''
   if reason:
     return NOT_DECIDABLE, [reason]
+  if remark:
+    return NOT_COMPARABLE, ['what the paper prints is of its own setting']
   low, high = cell.unit.zone(cell.published)
   # A target that is not reached takes more rounds than were run: whether too many is known where the zone ends before.
   last = found.rounds_end if None in values else 0

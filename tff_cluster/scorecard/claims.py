@@ -19,6 +19,7 @@ HOLDS, FAILS = 'holds', 'fails'
 NOT_RUN, NOT_DECIDABLE = 'not run', 'not decidable here'
 VERDICTS = (HOLDS, FAILS, verdicts.UNDECIDED, *verdicts.FEW.values(), NOT_DECIDABLE, NOT_RUN)
 _OF_PLACE = {verdicts.INSIDE: HOLDS, verdicts.OUTSIDE: FAILS}
+_LEVEL = 'a level is one of the paper’s own setting'
 _NAMED = 4  # Parts, or missing rows, that are named; the others are counted.
 
 Rows = Mapping[str, Ours]
@@ -119,11 +120,17 @@ class Claim:
     """The rows that it is about, each once."""
     return tuple(dict.fromkeys(name for part in self.parts for name in part.rows))
 
-  def check(self, rows: Rows) -> Finding:
+  @property
+  def is_of_levels(self) -> bool:
+    """Whether it is about percent as they are, not about differences or ratios: another setting has levels of its own."""
+    return any(part.show is show_percent for part in self.parts)
+
+  def check(self, rows: Rows, remark: str = '') -> Finding:
     """Returns how the claim fares.
 
     Args:
       rows: Ours by name, those that were run; other rows than those of the claim do not matter.
+      remark: What was run instead of the paper's experiment; empty in the paper's setting.
     """
     about = {name: rows[name] for name in self.names if name in rows}
     # That all are inside is an intersection-union test (Berger 1982), which takes no correction; that some are, or are outside, does.
@@ -132,8 +139,8 @@ class Claim:
     found = [part.place(about, inside_of, count) for part in self.parts]
     if not any(values for _, values in found):
       return Finding(NOT_RUN, '–', self._missing(about) or 'a number of it was not measured')
-    reason = ''
-    if self.undecidable is not None and len(about) == len(self.names):
+    reason = _LEVEL if remark and self.is_of_levels else ''
+    if not reason and self.undecidable is not None and len(about) == len(self.names):
       reason = self.undecidable(about)
     place = verdicts.agreed([where for where, _ in found], self.enough)
     verdict = NOT_DECIDABLE if reason else _OF_PLACE.get(place, place)
@@ -195,8 +202,9 @@ class RuledClaim:
   names: tuple[str, ...]
   rule: Callable[[Mapping[str, Any]], Finding]
 
-  def check(self, rows: Mapping[str, Any]) -> Finding:
-    """Returns how the claim fares; see Claim.check."""
+  def check(self, rows: Mapping[str, Any], remark: str = '') -> Finding:
+    """Returns how the claim fares; see Claim.check. Its rule is the same in every setting."""
+    del remark
     absent = [name for name in self.names if name not in rows]
     if absent:
       return Finding(NOT_RUN, '–', f'not run: {"; ".join(absent)}')

@@ -16,7 +16,7 @@ from tff_cluster.aggregation.rule import EVERYBODY, TrainingRule
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import overlap_dial
-from tff_cluster.clustering.membership_history import Alternated
+from tff_cluster.clustering.membership_history import Alternated, Collapse
 from tff_cluster.clustering.recovery import Recovery, all_in_all
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
@@ -65,6 +65,8 @@ class Measured:
     cost: By budget, of Phase 2 and of finding the clusters. Baselines in which clients have models of their own cost all their rounds
       less FedAvg's Phase 1; they are not stopped earlier and cost the same at both.
     alternation: What rounds that alternated between clustering and training came to; None where there were none.
+    collapse: What they had lost of their models at the end; None likewise.
+    members_tell: False where every client is in every one of several clusters, see Clustering.members_tell.
     validation: By budget, mean over clients of the accuracy on their validation rows; empty where nothing is clustered.
     is_mixed: Whether every client has a share in each of the first planted groups, or in each of several clusters, so that members tell
       no two of them apart.
@@ -84,14 +86,11 @@ class Measured:
   recovery: Mapping[str, Recovery]
   cost: Mapping[str, Cost]
   alternation: Alternated | None = None
+  collapse: Collapse | None = None
+  members_tell: bool = True
   validation: Mapping[str, float] = dataclasses.field(default_factory=dict)
   is_mixed: bool = False
   trained_on: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
-
-  @property
-  def members_tell(self) -> bool:
-    """False where every client is in every one of several clusters, see Clustering.members_tell."""
-    return self.num_clusters is None or self.num_clusters == 1 or self.memberships < self.num_clusters
 
   @property
   def found(self) -> Recovery | None:
@@ -312,6 +311,8 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     recovery=clustering.recovery,
     cost=_at_budgets(results, clustering.cost, clustering.cost if earlier is None else earlier.cost),
     alternation=clustering.alternation,
+    collapse=clustering.collapse,
+    members_tell=clustering.members_tell,
     validation=_at_budgets(results, last, last if earlier is None else _validation(clustering, earlier)),
     is_mixed=main is not None
     and (not clustering.members_tell or all_in_all(np.asarray(results.population.truths[main]))),

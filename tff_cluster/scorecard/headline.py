@@ -21,6 +21,7 @@ _WORDS = {
   'one seed': ('has one seed', 'have one seed'),
   'two seeds': ('has two seeds', 'have two seeds'),
   claims.NOT_DECIDABLE: ('is not decidable here', 'are not decidable here'),
+  cells.NOT_COMPARABLE: ('is not comparable', 'are not comparable'),
   cells.NOT_VERIFIED: ('is not verified', 'are not verified'),
   cells.NOT_MEASURED: ('was not measured', 'were not measured'),
   claims.NOT_RUN: ('was not run', 'were not run'),
@@ -32,7 +33,8 @@ FIELDS = (
 )  # fmt: skip
 # From what counts for a training to what does not, where lines of it differ in their outcome.
 _WORST = (
-  cells.DIFFERS, verdicts.UNDECIDED, *verdicts.FEW.values(), cells.NOT_DECIDABLE, cells.NOT_VERIFIED, cells.REPRODUCED,
+  cells.DIFFERS, verdicts.UNDECIDED, *verdicts.FEW.values(), cells.NOT_DECIDABLE, cells.NOT_COMPARABLE, cells.NOT_VERIFIED,
+  cells.REPRODUCED,
 )  # fmt: skip
 
 
@@ -144,7 +146,7 @@ def scored(
     rows: Our rows by name, those that are missing were not run; of a toy problem its results by name.
     remark: What was run instead of the paper's experiment; empty in the paper's setting.
   """
-  findings = [(claim, claim.check(rows)) for claim in published.claims]
+  findings = [(claim, claim.check(rows, remark)) for claim in published.claims]
   numbers = cells.lines(published.name, published.source, published.cells, rows, remark)
   told = [*numbers, *(claim_line(published.name, *pair, remark) for pair in findings)]
   size = remark or 'the paper’s' if published.compute is None else TOY_SCALE

@@ -269,7 +269,7 @@ class Ours:
   @cached_property
   def empty_models(self) -> tuple[int | None, ...]:
     """Models that ended without clients; None for methods that do not alternate between clustering and training."""
-    return tuple(None if c.alternation is None else c.alternation.empty_models for c in self.clusterings)
+    return tuple(None if c.collapse is None else c.collapse.empty_models for c in self.clusterings)
 
   @cached_property
   def shared(self) -> Mapping[str, tuple[Sequence[Sequence[int]], ...]]:

@@ -49,6 +49,7 @@ class CLoVE(Alternating[Options]):
   name = 'clove'
   title = 'CLoVE'
   options_type = Options
+  trains_given = True
   revision = 1
 
   def told_number(self, options: Options) -> int | None:

@@ -19,6 +19,7 @@ class IFCA(Alternating[Options]):
   name = 'ifca'
   title = 'IFCA'
   options_type = Options
+  trains_given = True
   equal = True
 
   def step(self, options: Options, federation: Federation, state: State, number: int) -> State:

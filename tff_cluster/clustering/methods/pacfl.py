@@ -148,7 +148,7 @@ METHOD = PACFL()
 
 
 def _cut_into(number: int, merges: np.ndarray) -> np.ndarray:
-  """Returns labels int64[clients] of so many clusters; of equal heights the first merges count."""
+  """Returns labels int64[clients] of so many clusters; of merges at equal heights SciPy chooses which count."""
   from scipy.cluster import hierarchy
 
   if not len(merges):

@@ -68,12 +68,12 @@ class Planted(Method[Options]):
     return _NEEDS_A_RUN
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:
-    """Returns the planted groups of all clients."""
+    """Returns the planted groups of all clients, who send nothing for that."""
     if evidence.truths is None:
       raise InputError(_NEEDS_A_RUN)
     mixed = all_in_all(_chosen(evidence.truths, options.truth))
     notes = (NOTE, *((NOTE_OF_MIXTURES,) if mixed else ()))
-    return Outcome(groups(evidence.truths, options.truth, evidence.client_ids), notes=notes)
+    return Outcome(groups(evidence.truths, options.truth, evidence.client_ids), notes=notes, sent_bytes=0)
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
     """Returns the clusters of the newcomers' own groups.

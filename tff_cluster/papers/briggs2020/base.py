@@ -9,7 +9,8 @@ from tff_cluster.scorecard.rows import Row
 
 # Section III.A: FedAvg on IID clients at round 50, for all client fractions.
 IID_ACCURACY = 99.1
-# Points of accuracy: "remains the same", "similar", "negligible", "very slightly".
+# Points of accuracy: "remains the same", "similar", "negligible", "very slightly"; and of clients where some have more than others, since what
+# the paper prints of its own orders of shares differs by less than SAME_SHARE.
 SAME = units.EQUIVALENT
 # The same of ratios to FedAvg, whose accuracies are near 100%.
 RATIO = SAME / 100.0

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tff_cluster.base.words import plural
-from tff_cluster.clustering.membership_history import Alternated
+from tff_cluster.clustering.membership_history import Alternated, Collapse
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.pages import Section
@@ -27,7 +27,7 @@ def rounds_section(
     return None
   data = {
     'story': story(found, str(clustering.parameters.get('start_clustering')), len(run.client_ids)),
-    'collapse': collapse(found),
+    'collapse': collapse(clustering.collapse),
     'pictures': figures(f'rounds {clustering.label}'),
   }
   return Section(f'Rounds of {clustering.label}', 'alternation.html', 'rounds', data)
@@ -57,8 +57,10 @@ def story(found: Alternated, start_clustering: str, clients: int) -> str:
   return f'{begun}; {settled}. {_age(found)}'.rstrip()
 
 
-def collapse(found: Alternated) -> str:
+def collapse(found: Collapse | None) -> str:
   """Returns what collapsed; empty where every model has clients, and they are not everybody’s alike."""
+  if found is None:
+    return ''
   if found.all_in_one:
     return f'All clients ended with the same of {found.num_models} models: the method collapsed to one model for everybody.'
   if found.empty_models:

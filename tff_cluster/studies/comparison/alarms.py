@@ -58,7 +58,7 @@ def make_alarms(contenders: Sequence[Contender], statistics: Statistics, runs: R
     ),
     (
       'Models ended without clients',
-      lambda run: run.alternation is not None and run.alternation.empty_models > 0,
+      lambda run: run.collapse is not None and run.collapse.empty_models > 0,
     ),
   ):
     named = [

@@ -131,12 +131,12 @@ _AFTER_RULES = (
   Column(
     'collapsed',
     'of a method that alternates with training: 1 where a model ended without clients, or all clients with one model, else 0',
-    lambda line: line.alternation and int(line.alternation.collapsed),
+    lambda line: line.run.collapse and int(line.run.collapse.happened),
   ),
   Column(
     'empty_models',
     'likewise: how many models ended without clients',
-    lambda line: line.alternation and line.alternation.empty_models,
+    lambda line: line.run.collapse and line.run.collapse.empty_models,
   ),
   Column(
     'changed_last',

@@ -7,7 +7,7 @@ import numpy as np
 
 from tff_cluster.base import cost as cost_lib
 from tff_cluster.base.words import error, interval_points, percent, plural, score
-from tff_cluster.clustering.membership_history import Alternated
+from tff_cluster.clustering.membership_history import Alternated, Collapse
 from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.report import costs
 from tff_cluster.report.first_screen import LOOKS, OF_VERDICT
@@ -165,9 +165,12 @@ def recovery_section(contenders: Sequence[Contender], runs: Runs) -> Section:
   return Section('Planted groups and found clusters', TEMPLATE, 'recovery', data)
 
 
-def _alternated(contender: Contender) -> list[Alternated]:
+def _alternated(contender: Contender) -> list[tuple[Alternated, Collapse]]:
   """Returns what rounds that alternated came to, one a seed; of contenders that it stands for, the first that has any."""
-  of_each = ([run.alternation for run in part.runs if run.alternation] for part in contender.each)
+  of_each = (
+    [(run.alternation, run.collapse) for run in part.runs if run.alternation and run.collapse]
+    for part in contender.each
+  )
   return next((found for found in of_each if found), [])
 
 
@@ -178,11 +181,11 @@ def _rounds_table(found: Sequence[Contender]) -> Table:
     if each := _alternated(contender):
       rows.append((
         contender.name,
-        f'{sum(one.collapsed for one in each)} of {len(each)}',
-        f'{sum(one.all_in_one for one in each)} of {len(each)}',
-        ', '.join(f'{one.empty_models} of {one.num_models}' for one in each),
-        ', '.join(f'{one.changed[-1]:,}' for one in each),
-        ', '.join(str(one.oldest) for one in each),
+        f'{sum(lost.happened for _, lost in each)} of {len(each)}',
+        f'{sum(lost.all_in_one for _, lost in each)} of {len(each)}',
+        ', '.join(f'{lost.empty_models} of {lost.num_models}' for _, lost in each),
+        ', '.join(f'{one.changed[-1]:,}' for one, _ in each),
+        ', '.join(str(one.oldest) for one, _ in each),
       ))  # fmt: skip
   header = (
     '',

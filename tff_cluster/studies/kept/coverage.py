@@ -22,7 +22,7 @@ _VERDICTS = {
   'reproduced': 'reproduced', 'differs': 'differ', 'undecided': 'undecided', 'one seed': 'one seed',
   'two seeds': 'two seeds', 'holds': 'hold',
   'fails': 'fail', 'not decidable': 'not decidable', 'within': 'within the tolerance',
-  'not verified': 'not verified',
+  'not comparable': 'not comparable', 'not verified': 'not verified',
 }  # fmt: skip
 
 

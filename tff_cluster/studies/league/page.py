@@ -82,9 +82,10 @@ def headline(league: League, budget: str) -> str:
   ties = standings.not_behind(found)
   if len(found) == 1:
     return f'{told}, of one.'
-  if seeds := paired_verdicts.too_few(len(league.seeds)):
+  if len(league.seeds) < (needed := paired_verdicts.seeds_for(len(found) - 1)):
+    seeds = plural(len(league.seeds), 'seed')
     shows = 'shows' if len(league.seeds) == 1 else 'show'
-    return f'{told}, and {seeds} {shows} no order of the {len(found)} methods.'
+    return f'{told}, and {seeds} {shows} no order of the {len(found)} methods, which takes {needed}.'
   if not ties:
     return f'{told}, and all {len(found) - 1} others are shown to rank behind it.'
   names = (
@@ -218,7 +219,7 @@ def _lines(setting: standings.InSetting, budgets: Sequence[str]) -> Iterator[lis
       known = [run.found for run in part.runs if run.found is not None]
       omegas = [run.omega for run in part.runs if run.omega is not None]
       matches = [run.share_match for run in part.runs if run.share_match is not None]
-      ended = [run.alternation for run in part.runs if run.alternation is not None]
+      ended = [run.collapse for run in part.runs if run.collapse is not None]
       costs = [run.cost[budget] for run in part.runs]
       below = (part.kind if name != FEDAVG else None, BUDGETS[budget] if len(budgets) > 1 else None)
       yield [
@@ -233,7 +234,7 @@ def _lines(setting: standings.InSetting, budgets: Sequence[str]) -> Iterator[lis
         if matches
         else '',
         f'{np.mean([score.share_error for score in known]):.2f}' if known else '',
-        f'{sum(each.collapsed for each in ended)} of {len(ended)}' if ended else '',
+        f'{sum(each.happened for each in ended)} of {len(ended)}' if ended else '',
         f'{np.mean([cost.client_rounds for cost in costs]):,.0f}',
         f'{np.mean([cost.bytes for cost in costs]) / 1e6:,.1f}',
       ]

@@ -10,7 +10,7 @@ from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.scorecard import contenders as contenders_lib
 from tff_cluster.scorecard import paired_statistics, paired_verdicts
 from tff_cluster.scorecard.contenders import Contender, Runs
-from tff_cluster.scorecard.intervals import Interval, student_interval, student_p_value
+from tff_cluster.scorecard.intervals import Interval, sign_test, student_interval, student_p_value
 from tff_cluster.scorecard.paired_statistics import Difference, OnValidation, Statistics, Summary
 
 _FEWEST_SEEDS = 3
@@ -45,8 +45,8 @@ class Standing:
 
   Attributes:
     name, kind: See contenders.Contender; a method that overlaps in any setting is 'overlapping'.
-    rank: Its mean rank over settings, 1 for the best, with Student's 95% interval over seeds, from three on: two that happen to be equal
-      would have an interval of nothing.
+    rank: Its mean rank over settings, 1 for the best, with Student's 95% interval over seeds, from three on. Seeds that happen to be equal
+      have none: ranks are few numbers, and an interval of nothing would promise too much.
     ranks: By setting, the mean over seeds.
     by_seed: By seed, the mean over settings.
   """
@@ -163,7 +163,7 @@ def _standings(settings: Sequence[InSetting], budget: str) -> list[Standing]:
 def _rank(by_seed: Sequence[float], contenders: int) -> Interval:
   """Returns Standing.rank; nothing of its interval lies before the first or behind the last."""
   rank = student_interval(by_seed)
-  if len(by_seed) < _FEWEST_SEEDS or rank.low is None or rank.high is None:
+  if len(by_seed) < _FEWEST_SEEDS or len(set(by_seed)) == 1 or rank.low is None or rank.high is None:
     return Interval(rank.mean, None, None)
   return Interval(rank.mean, max(rank.low, 1.0), min(rank.high, float(contenders)))
 
@@ -173,16 +173,18 @@ def _kind(kinds: Sequence[str]) -> str:
 
 
 def not_behind(found: Sequence[Standing]) -> list[Standing]:
-  """Returns who is not shown to rank behind the first by Student's test over seeds at 5%, after Holm's correction for all others.
+  """Returns who is not shown to rank behind the first over seeds at 5%, after Holm's correction for all others.
 
-  Fewer seeds than a verdict takes (paired_verdicts.FEWEST_SEEDS) show nobody to be behind. Who is the first is known by the same seeds,
+  Student's test and the exact sign test must both show it: ranks are few numbers, whose gaps may not vary at all. Fewer seeds than a verdict takes (paired_verdicts.FEWEST_SEEDS) show nobody to be behind. Who is the first is known by the same seeds,
   which the correction does not make up for.
   """
   first, *others = found
   if paired_verdicts.too_few(len(first.by_seed)):
     return others
   gaps = [np.subtract(other.by_seed, first.by_seed).tolist() for other in others]
-  corrected = paired_verdicts.holm([student_p_value(gap) for gap in gaps])
+  corrected = paired_verdicts.holm(
+    [max(student_p_value(gap), sign_test(np.array(gap)).p_value) for gap in gaps]
+  )
   return [other for other, p_value in zip(others, corrected, strict=True) if p_value >= paired_verdicts.LEVEL]
 
 
@@ -195,7 +197,7 @@ def overall(league: League, name: str, budget: str) -> Overall:
     for setting in league.settings
     for run, fedavg in zip(setting.parts[name].runs, setting.parts[FEDAVG].runs, strict=True)
   ]
-  ended = [run.alternation for run, *_ in pairs if run.alternation is not None]
+  ended = [run.collapse for run, *_ in pairs if run.collapse is not None]
   omegas = [run.omega for run, *_ in pairs if run.omega is not None]
 
   def spent(unit: str) -> float:
@@ -208,7 +210,7 @@ def overall(league: League, name: str, budget: str) -> Overall:
     float(np.mean(omegas)) if omegas else None,
     spent('rounds'),
     spent('bytes'),
-    sum(each.collapsed for each in ended),
+    sum(each.happened for each in ended),
     len(ended),
   )
 
