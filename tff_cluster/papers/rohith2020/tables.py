@@ -180,7 +180,7 @@ def _table1() -> tuple[Cell, ...]:
 
 
 def _at_ceiling(ours: Ours) -> str:
-  """Returns why the highest accuracy of a client says nothing of a clustering, where that is so."""
+  """Returns why the highest accuracy of a client, or how many are at the paper's, says nothing of a clustering, where that is so."""
   before = ours.stage(PHASE1, lambda e: float(np.max(e.client_accuracy)))
   known = [value for value in before if value >= 100.0]
   return (
@@ -204,7 +204,7 @@ def _table2(row: Row, section: str, highest: float, share: float) -> tuple[Cell,
     ),
     Cell(
       row.name, 'share_at_printed', f'clients at {highest:g}%', units.SHARE, _at('blended', (highest - _HALF_A_DIGIT) / 100.0),
-      None if is_added else share, source=source, note=note, is_added=is_added,
+      None if is_added else share, source=source, note=note, is_added=is_added, undecidable=_at_ceiling,
     ),
   )  # fmt: skip
 

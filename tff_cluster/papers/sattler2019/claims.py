@@ -204,9 +204,10 @@ def _splits() -> tuple[Claim, ...]:
       ('planted groups are found exactly, in every run', 'section 2', tuple(claims.answer(row.name, claims.are_groups('group')) for row in apart)),
       (f'clients of planted groups do better than with FedAvg, in every row (by {units.EQUIVALENT:g} points)', 'section 5', gains),
     )  # fmt: skip
-    called = f'{variant[0].upper()}{variant[1:]}'
+    called, guards = f'{variant[0].upper()}{variant[1:]}', ' (ours)' if variant == tables.GUARDED else ''
     found += [
-      Claim(f'{called}: {words}', f'{_PAPER}, {where}', 'said in words', parts) for words, where, parts in of
+      Claim(f'{called}: {words}{guards}', f'{_PAPER}, {where}', 'said in words', parts)
+      for words, where, parts in of
     ]
     found.append(_never_below([*alike, *apart], f'{called}: clients'))
   return tuple(found)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tff_cluster.base.words import percent, plural
 from tff_cluster.papers.sattler2019.toys.results import ClientsToy, RisksToy
-from tff_cluster.scorecard.claims import Finding, RuledClaim, judged
+from tff_cluster.scorecard.claims import FAILS, NOT_DECIDABLE, Finding, RuledClaim, judged
 
 _PAPER = 'Sattler et al. 2019'
 _LINE_AT_BEST = 0.75  # A line gets at most three of the four discs of XOR right.
@@ -123,9 +123,8 @@ def _positive_norms(toys: Mapping[str, RisksToy]) -> Finding:
 
 def _opposite(toys: Mapping[str, RisksToy]) -> Finding:
   cosine = _cosine(toys['incongruent'])
-  return judged(
-    cosine < _OPPOSITE, f'cosine {_decimals(cosine, 6)}', f'counted as opposite below {_decimals(_OPPOSITE)}'
-  )
+  note = f'counted as opposite below {_decimals(_OPPOSITE)}'
+  return _algebra(cosine < _OPPOSITE, f'cosine {_decimals(cosine, 6)}', note)
 
 
 def _equation_3(toys: Mapping[str, RisksToy]) -> Finding:
@@ -133,7 +132,13 @@ def _equation_3(toys: Mapping[str, RisksToy]) -> Finding:
   first, second = toy.gradients[-1]
   missed = float(np.linalg.norm(first + toy.shares[1] / toy.shares[0] * second) / np.linalg.norm(first))
   note = f'a₁ {toy.shares[0]:g}, a₂ {toy.shares[1]:g}; up to {_EQUAL:g} of the gradient is left to ε₁'
-  return judged(missed < _EQUAL, f'missed by {missed:.1e} of the gradient', note)
+  return _algebra(missed < _EQUAL, f'missed by {missed:.1e} of the gradient', note)
+
+
+def _algebra(is_so: bool, ours: str, note: str) -> Finding:
+  """Returns the finding of what nothing could come out against but a fault of ours."""
+  reason = 'it follows from a mean gradient near zero and two gradients that are not'
+  return Finding(NOT_DECIDABLE if is_so else FAILS, ours, f'{reason}; {note}')
 
 
 def _area(toys: Mapping[str, RisksToy]) -> Finding:
@@ -181,7 +186,7 @@ CLAIMS: Mapping[str, tuple[RuledClaim, ...]] = {
                     f'{_PAPER}, equation 3', _WORDS, (name,), _violated(name),
                 ),
                 RuledClaim(
-                    f'{side}: there, gradients of one cluster agree and those of different clusters are opposite',
+                    f'{side}: there, gradients of one cluster agree and those of different clusters are opposite (cosines above 0.9 and below −0.9)',
                     f'{_PAPER}, equation 4', '1 and −1', (name,), _signs(name),
                 ),
                 RuledClaim(

@@ -1,6 +1,7 @@
 """What of the papers was run: by table or figure and scale the rows, their seeds, and what the others would cost."""
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from tff_cluster.studies.kept.results import Kept
 from tff_cluster.studies.reproduction import runs as runs_lib
 
 _SCALES = ('paper', 'small')
+# What the words of a claim have that the paper does not make.
+_OF_OURS = re.compile(r'\((ours\b(?! adds)|our reading)')
 # What verdicts begin with, in words of a count; scorecards say more behind it.
 _VERDICTS = {
   'reproduced': 'reproduced', 'differs': 'differ', 'undecided': 'undecided', 'one seed': 'one seed',
@@ -187,7 +190,8 @@ def _told_trainings(each: Covered) -> Iterator[tuple[str, Hashable]]:
 
 
 def verdict_words(published: str, kept: Iterable[Kept]) -> str:
-  """Counts what the tables of kept results say of the numbers and of the claims of a table or figure; a claim on one seed says so.
+  """Counts what the tables of kept results say of the numbers and of the claims of a table or figure; a claim on one seed says so, and one
+  that is not the paper's.
 
   Of several verdicts of a number, or of a claim, the one from the most seeds counts, of as many the one of the newest engine. Numbers
   of one training and column count once, by the worst of their verdicts. Ratios that are judged are numbers, too.
@@ -200,13 +204,15 @@ def verdict_words(published: str, kept: Iterable[Kept]) -> str:
         for line in each.lines(name, table=published):
           # Rows of a kept result need not have all of its seeds. Claims have 0: their notes tell theirs.
           seeds = int(line.get('seeds') or 0) or len(each.provenance.seeds)
-          weight, kind = (seeds, each.provenance.engine), claims if line['row'] == 'claim' else 'numbers'
+          weight, kind = (seeds, each.provenance.engine), 'numbers'
+          if line['row'] == 'claim':
+            kind = claims.replace('claims', 'claims of ours') if _OF_OURS.search(line['column']) else claims
           for is_ratio, column in ((False, 'verdict'), (True, 'ratio_verdict')):
             what, verdict = (line['row'], line['column'], is_ratio), shown_verdict(each, line, column)
             if verdict and (what not in found or weight > found[what][0]):
               found[what] = weight, kind, verdict, headline.counted_once(line.get('training', ''), *what)
   told = []
-  for kind in ('numbers', 'claims', 'claims on one seed'):
+  for kind in ('numbers', 'claims', 'claims of ours', 'claims on one seed', 'claims of ours on one seed'):
     count = Counter(
       headline.worst_of_each(
         (key, verdict) for _, each_kind, verdict, key in found.values() if each_kind == kind

@@ -329,7 +329,11 @@ def _covered(each: coverage_lib.Covered) -> list[str]:
   if each.scale == 'toy':
     rows, left = ('computed', 'nothing') if each.was_run else ('not computed', 'seconds')
   stale = f'{len(each.stale)} of {plural(len(each.seeds), "row")}' if each.stale else '–'
-  scale = each.published.small.remark if each.scale == 'small' else each.scale
+  scale = each.scale
+  if scale == 'small':
+    # As it was run, which an older command need not have done as today's does.
+    ran = dict.fromkeys(p.scaled_down for p in known)
+    scale = '; '.join(f'scaled down: {words}' for words in ran) or each.published.small.remark
   title = f'{each.published.name}: {each.published.source}'
   verdicts, where = each.verdicts or '–', machines or 'not run'
   return [title, scale, rows, each.seeds_words, verdicts, where, commits or '–', stale, left]
