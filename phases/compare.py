@@ -6,7 +6,7 @@ Every --clustering is a row, beside FedAvg without clusters and, where they are 
 own (--local_training: alone, --fine_tuning: fine-tuned FedAvg, --ditto: Ditto) and the planted groups (--clustering=planted). --overlap_dial=7 also turns the threshold of dynamic
 distance from every client alone to all together. It ends with OUTPUT_DIR/index.html, comparison.csv
 and comparison.json: differences client by client, with intervals over seeds and clients, at equal rounds and at equal
-client-rounds. Stopped, the same command goes on; the run of a seed lies in OUTPUT_DIR/seed_SEED.
+cost (--budget). Stopped, the same command goes on; the run of a seed lies in OUTPUT_DIR/seed_SEED.
 Seeds run side by side where there are cores and memory for it (--runs_in_parallel), or with --scheduler on a cluster (docs/cluster.md).
 
 With --setting=NAME,partition=...,..., which may be repeated, the same is done on the data of each setting, in OUTPUT_DIR/NAME, and

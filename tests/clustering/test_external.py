@@ -210,6 +210,8 @@ def test_what_is_wrong_is_one_line(tmp_path, monkeypatch):
     ('sklearn.cluster:NoSuch', 'cannot be imported: AttributeError'),
     ('sklearn.cluster:', 'expected an import path'),
     ('sklearn.svm:SVC', "expected a clusterer or mixture of scikit-learn.*found 'SVC'"),
+    # It clusters columns, and takes its fit_predict back.
+    (f'{CLUSTER}FeatureAgglomeration', "expected a clusterer.*found 'FeatureAgglomeration'"),
     ('brought:text', "found 'str'"),
     ('sklearn.cluster:HDBSCAN,min_size=3', r"unknown key 'min_size' \(did you mean"),
     ('sklearn.cluster:HDBSCAN,metric=precomputed,distances=l3', 'distances=l3: allowed are l1, l2, cosine'),

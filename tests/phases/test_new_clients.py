@@ -167,7 +167,7 @@ def test_an_interrupted_run_ends_with_the_same_bits(with_new, tmp_path, monkeypa
 
 def test_more_clusters_than_clients_that_take_part(tmp_path):
   config = changed(WITH_NEW, data={'new_clients': CLIENTS + NEW - 1})
-  with pytest.raises(InputError, match='num_clusters=2 is more than the 1 clients that take part'):
+  with pytest.raises(InputError, match='num_clusters=2 is more than the 1 client that'):
     WholeRun(config, tmp_path / 'run')
 
 

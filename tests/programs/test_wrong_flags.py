@@ -137,6 +137,7 @@ OWN = [
   ('reproduce', '--figure=fl_hc/table1', 'no such figure; did you mean --table=fl_hc/table1?'),
   ('reproduce', '--table=fl_hc/table1 --config_file=x.json', '--config_file does not apply here'),
   ('reproduce', '--table=fl_hc/table1 --rows=nobody', '--rows=nobody: fl_hc/table1 has no such row; its rows are: cf 0.1, n 1'),
+  ('reproduce', '--list --output_dir=nowhere', '--output_dir=nowhere: no such folder; leave it out to list'),
   ('reproduce', '--list --rows=x', '--rows does not apply with --list'),
   ('reproduce', '--list --runs_in_parallel=2', '--runs_in_parallel does not apply with --list'),
   ('reproduce', '--figure=cfl/figure1 --runs_in_parallel=2', '--runs_in_parallel does not apply to cfl/figure1'),

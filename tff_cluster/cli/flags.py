@@ -234,7 +234,7 @@ class CompareOptions:
   )
   setting: tuple[str, ...] = fields.option(
     (),
-    'Compare on other data too, NAME,FIELD=VALUE,... with the fields of the data, learning_rate, and LABEL.OPTION of a clustering; may be '
+    'Compare on other data too, NAME,FIELD=VALUE,... with the fields of the data, learning_rate, aggregator, and LABEL.OPTION of a clustering; may be '
     'repeated. The runs lie in NAME below the output folder, and one page ranks the methods over all settings.',
   )
   overlap_dial: int = fields.option(

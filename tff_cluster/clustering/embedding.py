@@ -36,7 +36,7 @@ def gram_coordinates(gram: np.ndarray, most: int | None = None) -> np.ndarray:
   """Returns points with these inner products, where the matrix is positive semidefinite.
 
   Args:
-    gram: float64[clients, clients], symmetric, inner products about the mean.
+    gram: float64[clients, clients], symmetric, inner products, about the mean or about zero.
     most: How many axes are wanted; all by default.
 
   Returns:

@@ -52,7 +52,14 @@ def load(path: str) -> Method[Any]:
     found.name = path  # type: ignore[misc]
     return found
   kind = getattr(found, '_estimator_type', 'clusterer')
-  if isinstance(found, type) and hasattr(found, 'fit_predict') and kind != 'outlier_detector':
+  # scikit-learn takes a method back by a property that raises (FeatureAgglomeration clusters columns).
+  is_taken_back = isinstance(inspect.getattr_static(found, 'fit_predict', None), property)
+  if (
+    isinstance(found, type)
+    and hasattr(found, 'fit_predict')
+    and not is_taken_back
+    and kind != 'outlier_detector'
+  ):
     return Estimator(path, found)
   raise InputError(
     f'{argument("clustering", path)}: expected a clusterer or mixture of scikit-learn (a class with fit_predict), or a '

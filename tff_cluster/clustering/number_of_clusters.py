@@ -1,6 +1,7 @@
 """What methods that are told the number of clusters have in common: its bounds, and what readers must know of it."""
 
 from tff_cluster.base.errors import InputError
+from tff_cluster.base.words import plural
 from tff_cluster.clustering.assignment import ClusterAssignment
 
 
@@ -12,7 +13,7 @@ def check_num_clusters(
     raise InputError(f'{name}={num_clusters}: must be at least 1')
   if num_clusters > num_clients:
     raise InputError(
-      f'{name}={num_clusters} is more than the {num_clients} clients{words}; '
+      f'{name}={num_clusters} is more than the {plural(num_clients, "client")}{words}; '
       'give at most as many clusters as clients'
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError, argument
-from tff_cluster.data.data_config import DataConfig
+from tff_cluster.data.data_config import GROUPED, DataConfig
 from tff_cluster.data.partitioners import by_source, groups, matching, pathological, rows, writers
 from tff_cluster.data.partitioners.counts import label_table
 from tff_cluster.data.source import Source
@@ -142,7 +142,9 @@ def _dealt(
     return rows.quantity_skew(len(labels), clients, config.quantity_alpha, rng)
   if config.label_skew is not None:
     return rows.dirichlet(labels, clients, config.label_skew, rng)
-  return rows.iid(len(labels), clients, rng)
+  if config.partition in ('iid', *GROUPED):
+    return rows.iid(len(labels), clients, rng)
+  raise ValueError(f'nothing deals out rows by partition {config.partition}')
 
 
 def _test_rows(

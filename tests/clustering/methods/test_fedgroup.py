@@ -47,6 +47,9 @@ def test_vectors_without_a_direction_and_few_directions():
   np.testing.assert_allclose(np.linalg.norm(found[[0, 2, 3]], axis=1), 1.0)
   assert clustered(np.zeros((3, 4)), 2).assignment.num_clusters == 1
   assert clustered(np.ones((1, 4)), 1).assignment.clusters == [['0']]
+  # Cosines of equal vectors differ by rounding, and make no groups.
+  equal = np.tile(np.random.default_rng(0).normal(size=7), (8, 1))
+  assert clustered(equal, 2).assignment.num_clusters == 1
 
 
 @pytest.mark.parametrize('seed', range(3))

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
   from tff_cluster.clustering.replay import Grid
 
 
+# Equal vectors have equal cosines, which rounding errors would tell apart: k-means has no tolerance.
+_DECIMALS = 9
+
+
 def decomposed_cosines(products: np.ndarray, directions: int) -> np.ndarray:
   """Returns the cosines of vectors to the leading directions of their singular value decomposition.
 
@@ -58,7 +62,8 @@ def decomposed_cosines(products: np.ndarray, directions: int) -> np.ndarray:
   cosines = np.zeros((len(products), directions))
   cosines[:, : found.shape[1]] = found
   norms = np.sqrt(np.diag(products))[:, None]
-  return np.divide(cosines, norms, out=np.zeros_like(cosines), where=norms > 0.0)
+  found = np.divide(cosines, norms, out=np.zeros_like(cosines), where=norms > 0.0)
+  return np.round(found, _DECIMALS)
 
 
 def along_means(within: np.ndarray, across: np.ndarray, members: Sequence[np.ndarray]) -> np.ndarray:

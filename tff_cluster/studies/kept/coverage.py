@@ -230,6 +230,16 @@ def shown_verdict(kept: Kept, line: Mapping[str, str], column: str = 'verdict') 
   return 'one seed' if first and is_number and on_one_seed(kept) and not first.startswith('not') else first
 
 
+def decided_claims(kept: Iterable[Kept]) -> int:
+  """Returns how many claims hold or fail over several seeds."""
+  return sum(
+    line['row'] == 'claim' and shown_verdict(each, line) in ('holds', 'fails')
+    for each in kept
+    if 'scorecard' in each.tables and each.provenance.scale != 'toy' and not on_one_seed(each)
+    for line in each.lines('scorecard')
+  )
+
+
 def on_one_seed(kept: Kept) -> bool:
   return len(kept.provenance.seeds) == 1 and kept.provenance.scale != 'toy'
 
