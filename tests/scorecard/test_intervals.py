@@ -14,11 +14,17 @@ from tff_cluster.scorecard.intervals import (
   SignTest,
   cautious_intervals,
   paired_bootstrap,
-  seed_and_client_interval,
+  seed_and_client_intervals,
   seeds_needed,
   sign_test,
   student_interval,
 )
+
+
+def _both(differences, rng, level=0.95, samples=10_000):
+  """Returns the interval over seeds and clients at a level."""
+  (found,) = seed_and_client_intervals(differences, rng, [level], samples)
+  return found
 
 
 def _rng(seed=0):
@@ -27,14 +33,14 @@ def _rng(seed=0):
 
 def test_one_seed_is_the_paired_bootstrap_and_the_generator_decides():
   values = np.random.default_rng(4).normal(0.01, 0.05, 25)
-  found = seed_and_client_interval([values], _rng(1), 0.9, 700)
+  found = _both([values], _rng(1), 0.9, 700)
   assert found == paired_bootstrap(values, _rng(1), 0.9, 700)
-  assert found != seed_and_client_interval([values], _rng(2), 0.9, 700)
-  assert seed_and_client_interval([np.array([0.5])], _rng()) == Interval(0.5, None, None)
+  assert found != _both([values], _rng(2), 0.9, 700)
+  assert _both([np.array([0.5])], _rng()) == Interval(0.5, None, None)
   # Equal differences leave no doubt, one client has no interval, and every seed weighs the same.
   assert paired_bootstrap(np.full(7, 0.25), _rng()) == Interval(0.25, 0.25, 0.25)
   assert paired_bootstrap(np.array([0.5]), _rng()) == Interval(0.5, None, None)
-  assert seed_and_client_interval([np.zeros(99), np.ones(1)], _rng(), samples=100) == Interval(0.5, 0.0, 1.0)
+  assert _both([np.zeros(99), np.ones(1)], _rng(), samples=100) == Interval(0.5, 0.0, 1.0)
 
 
 def test_student_interval_and_zero_by_hand():
@@ -49,7 +55,7 @@ def test_student_interval_and_zero_by_hand():
 
 def _with_clients(clients):
   """Returns seeds without spread among their clients: their interval is a bootstrap of seeds."""
-  return lambda values, *told: seed_and_client_interval([np.full(clients, v) for v in values], *told)
+  return lambda values, *told: _both([np.full(clients, v) for v in values], *told)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +77,7 @@ def test_agrees_with_scipy(interval, count):
 def test_spread_is_that_of_both_stages():
   rng = np.random.default_rng(6)
   seeds = [rng.normal(0.0, 1.0) + rng.normal(0.0, 2.0, clients) for clients in (4, 9, 16) * 10]
-  found = seed_and_client_interval(seeds, _rng(), samples=20_000)
+  found = _both(seeds, _rng(), samples=20_000)
   # Given the data: variance of the seeds' means, and the mean of what clients add to each, over 30 seeds.
   means, within = [seed.mean() for seed in seeds], [seed.var() / len(seed) for seed in seeds]
   error = np.sqrt((np.var(means) + np.mean(within)) / 30)
@@ -85,7 +91,7 @@ def test_covers_other_seeds_where_an_interval_over_clients_alone_does_not():
   for trial in range(200):
     # Twenty seeds that differ far more than their ten clients.
     seeds = [rng.normal(1.0, 1.0) + rng.normal(0.0, 0.5, 10) for _ in range(20)]
-    found = seed_and_client_interval(seeds, _rng(trial), samples=300)
+    found = _both(seeds, _rng(trial), samples=300)
     both += found.low <= 1.0 <= found.high
     found = paired_bootstrap(np.concatenate(seeds), _rng(trial), samples=300)
     alone += found.low <= 1.0 <= found.high
@@ -109,7 +115,7 @@ def test_sign_test_by_hand(better, worse, equal, p_value):
 def test_wrong_differences():
   unknown = np.array([0.0, np.nan])
   refused(
-    lambda differences: seed_and_client_interval(differences, _rng()),
+    lambda differences: _both(differences, _rng()),
     ([], 'must be of at least one seed, found none'),
     ([np.ones(2), np.ones(0)], r'differences of seed number 1 must be a list of .* found shape \(0,\)$'),
     ([np.ones(2), unknown], 'differences of seed number 1 must be finite, found nan$'),
@@ -125,13 +131,13 @@ def test_the_cautious_interval_is_the_wider_one_at_each_end():
   for means, spread in (((0.0, 0.1, 0.2), 0.0), ((0.1, 0.1, 0.1), 1.0)):
     values = [mean + spread * noise for mean in means]
     found, inner = cautious_intervals(values, np.random.default_rng(1))
-    drawn = seed_and_client_interval(values, np.random.default_rng(1))
+    drawn = _both(values, np.random.default_rng(1))
     by_seed = student_interval(means)
     wider = by_seed if spread == 0.0 else drawn
     assert found.mean == pytest.approx(0.1)
     assert (found.low, found.high) == pytest.approx((wider.low, wider.high))
     drawn, by_seed = (
-      seed_and_client_interval(values, np.random.default_rng(1), 0.9),
+      _both(values, np.random.default_rng(1), 0.9),
       student_interval(means, 0.9),
     )
     wider = by_seed if spread == 0.0 else drawn

@@ -1,4 +1,4 @@
-"""The recursion of CFL as results.json tells it: which clusters were tested when, and what became of them."""
+"""The recursion of CFL as results.json tells it: which clusters were tested when, and what became of them; beside `splits`, since figures read it, too."""
 
 import dataclasses
 from collections.abc import Sequence

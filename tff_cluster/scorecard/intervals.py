@@ -79,10 +79,13 @@ def paired_bootstrap(
   return Interval(mean, float(found.low), float(found.high))
 
 
-def seed_and_client_interval(
-  differences: Sequence[np.ndarray], rng: np.random.Generator, level: float = 0.95, samples: int = 10_000
-) -> Interval:
-  """Returns the two-stage percentile bootstrap interval of the mean difference over seeds and clients.
+def seed_and_client_intervals(
+  differences: Sequence[np.ndarray],
+  rng: np.random.Generator,
+  levels: Sequence[float] = LEVELS,
+  samples: int = 10_000,
+) -> list[Interval]:
+  """Returns for each level the two-stage percentile bootstrap interval of the mean difference over seeds and clients.
 
   Seeds are drawn with replacement, and clients with replacement within each seed that is drawn (Davison & Hinkley 1997,
   section 3.8); every seed weighs the same. The interval speaks of other seeds and other clients. A bootstrap of few seeds
@@ -92,46 +95,15 @@ def seed_and_client_interval(
   Args:
     differences: float[clients] a seed, one difference a client; seeds may differ in their number of clients.
     rng: Where the draws come from.
-    level: Coverage that is aimed at.
+    levels: Coverages that are aimed at; all have the same draws.
     samples: Bootstrap samples.
 
   Returns:
-    The mean of the seeds' means with its interval. For one seed that of `paired_bootstrap`, over clients alone.
+    The mean of the seeds' means with its intervals. For one seed those of `paired_bootstrap`, over clients alone.
 
   Raises:
     InputError: if there is no seed, or a seed has no clients or a difference that is not finite.
   """
-  return _drawn_intervals(differences, rng, (level,), samples)[0]
-
-
-def cautious_intervals(
-  differences: Sequence[np.ndarray],
-  rng: np.random.Generator,
-  samples: int = 10_000,
-  levels: Sequence[float] = LEVELS,
-) -> list[Interval]:
-  """Returns for each level the wider one, end by end, of `seed_and_client_interval` and of `student_interval` over the seeds' means.
-
-  The bootstrap is too narrow where few seeds differ, Student's interval where the means of few seeds lie close together by
-  chance. All levels have the same draws.
-
-  Args:
-    differences, rng, samples: As in `seed_and_client_interval`.
-    levels: Coverages that are aimed at.
-  """
-  means, found = [float(np.mean(own)) for own in differences], []
-  for level, drawn in zip(levels, _drawn_intervals(differences, rng, levels, samples), strict=True):
-    by_seed = student_interval(means, level)
-    lows = [low for low in (drawn.low, by_seed.low) if low is not None]
-    highs = [high for high in (drawn.high, by_seed.high) if high is not None]
-    found.append(Interval(drawn.mean, min(lows, default=None), max(highs, default=None)))
-  return found
-
-
-def _drawn_intervals(
-  differences: Sequence[np.ndarray], rng: np.random.Generator, levels: Sequence[float], samples: int
-) -> list[Interval]:
-  """Returns `seed_and_client_interval` at each level, all of the same draws."""
   if not len(differences):
     raise InputError('differences must be of at least one seed, found none')
   by_seed = [_checked(own, f'differences of seed number {k}') for k, own in enumerate(differences)]
@@ -148,6 +120,29 @@ def _drawn_intervals(
   mean, of_samples = float(np.mean([own.mean() for own in by_seed])), np.concatenate(means)
   ends = (np.quantile(of_samples, [(1 - level) / 2, (1 + level) / 2]) for level in levels)
   return [Interval(mean, float(low), float(high)) for low, high in ends]
+
+
+def cautious_intervals(
+  differences: Sequence[np.ndarray],
+  rng: np.random.Generator,
+  samples: int = 10_000,
+  levels: Sequence[float] = LEVELS,
+) -> list[Interval]:
+  """Returns for each level the wider one, end by end, of `seed_and_client_intervals` and of `student_interval` over the seeds' means.
+
+  The bootstrap is too narrow where few seeds differ, Student's interval where the means of few seeds lie close together by
+  chance.
+
+  Args:
+    differences, rng, samples, levels: As in `seed_and_client_intervals`.
+  """
+  means, found = [float(np.mean(own)) for own in differences], []
+  for level, drawn in zip(levels, seed_and_client_intervals(differences, rng, levels, samples), strict=True):
+    by_seed = student_interval(means, level)
+    lows = [low for low in (drawn.low, by_seed.low) if low is not None]
+    highs = [high for high in (drawn.high, by_seed.high) if high is not None]
+    found.append(Interval(drawn.mean, min(lows, default=None), max(highs, default=None)))
+  return found
 
 
 def sign_test(differences: np.ndarray) -> SignTest:

@@ -9,10 +9,9 @@ import numpy as np
 from tff_cluster.base.words import plural, score, size, times
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.report import pages
-from tff_cluster.report.figures import base
 from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.pages import Section, Table
-from tff_cluster.report.pictures import Picture
+from tff_cluster.report.pictures import save_drawn
 from tff_cluster.studies.disturbance import figures
 from tff_cluster.studies.disturbance.document import NEAREST, NOISE, RANDOM, Document, Row
 from tff_cluster.studies.disturbance.words import (
@@ -57,10 +56,7 @@ def write_disturbance(document: Document, config: ExperimentConfig, folder: Path
   )
   pictures = []
   for name, title, caption, figure in _drawn(document):
-    svg, png = base.render(figure)
-    write_file(folder / 'figures' / f'{name}.svg', svg)
-    write_file(folder / 'figures' / f'{name}.png', png)
-    pictures.append(Picture(name, 'disturbance', title, caption, svg))
+    pictures.append(save_drawn((name, 'disturbance', title, caption, figure), folder))
   noise = {
     'delta': document.privacy[0].delta if document.privacy else None,
     'epsilons': Table(
