@@ -1,5 +1,6 @@
 """A user's own .npz: what is read and what is refused, in one line."""
 
+import dataclasses
 from unittest import mock
 
 import numpy as np
@@ -11,6 +12,7 @@ from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.data import sources
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.data.npz_file import load_npz
+from tff_cluster.data.populate import build_population
 
 
 def _write(path, **arrays):
@@ -36,6 +38,25 @@ def test_reads_numbers_labels_owners_and_groups(tmp_path):
   assert source.train_group.tolist() == [1, 1, 0, 0, 1, 1]
 
 
+def test_a_file_may_say_which_rows_are_for_testing(tmp_path):
+  is_test = np.arange(6) % 3 == 2
+  good = _good(client_id=np.arange(6) % 2, group=np.arange(6) // 3, is_test=is_test)
+  file = _write(tmp_path, **good)
+  source = load_npz(file)
+  np.testing.assert_allclose(source.test_x, good['x'][is_test], rtol=1e-6)
+  np.testing.assert_allclose(source.train_x, good['x'][~is_test], rtol=1e-6)
+  assert source.test_y.tolist() == [2, 2] and source.train_y.tolist() == [0, 1, 0, 1]
+  assert (source.test_owner.tolist(), source.test_group.tolist()) == (['0', '1'], [0, 1])
+  assert source.num_classes == 3  # A label may be among one of them only.
+  config = DataConfig(dataset='file', data_file=file, partition='by_writer', num_clients=2)
+  population = build_population(config)
+  np.testing.assert_array_equal(population.test.x, source.test_x)
+  with pytest.raises(
+    InputError, match=r'^test_fraction=0\.3 does not apply to data_file=.*, which has is_test$'
+  ):
+    sources.load(dataclasses.replace(config, test_fraction=0.3))
+
+
 def test_only_bytes_stay_whole_numbers_and_labels_may_have_gaps(tmp_path):
   x = np.arange(12).reshape(6, 2)
   for dtype, kept in ((np.uint8, np.uint8), (np.int16, np.float32), (bool, np.float32)):
@@ -49,6 +70,10 @@ def test_only_bytes_stay_whole_numbers_and_labels_may_have_gaps(tmp_path):
   [
     ({'x': np.zeros((3, 2))}, "no array 'y'"),
     (_good(z=np.zeros(6)), "unknown array 'z'"),
+    (_good(is_test=np.ones(6, bool)), 'is_test is True in all rows'),
+    (_good(is_test=np.zeros(6, bool)), 'is_test is False in all rows'),
+    (_good(is_test=np.arange(6) % 2), 'is_test has dtype int64 and shape [6]; expected bool [rows]'),
+    (_good(is_test=np.arange(5) > 2), 'is_test has 5 rows, x has 6'),
     (_good(y=np.zeros(5, int)), 'y has 5 rows, x has 6'),
     (_good(client_id=np.zeros(7, int)), 'client_id has 7 rows'),
     (_good(x=np.full((6, 2), np.nan)), 'NaN'),

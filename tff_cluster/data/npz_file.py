@@ -10,17 +10,17 @@ import numpy as np
 from tff_cluster.base import numpy_reading
 from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 from tff_cluster.data import downloads, own_file
-from tff_cluster.data.source import Source
+from tff_cluster.data.source import Source, with_test
 
 _MAX_LABEL = 2**16 - 1
 
 
 def load_npz(path: str) -> Source:
-  """Loads x [rows, ...], y [rows], and where given client_id [rows] and group [rows].
+  """Loads x [rows, ...], y [rows], and where given client_id, group and is_test, [rows] each.
 
   x of dtype uint8 stays uint8 (models see it divided by 255), any other number becomes float32. y holds
-  labels from 0 up, client_id strings or whole numbers, group whole numbers or strings. The source's name
-  is the file's, without folder and ending. Pickled objects are never loaded.
+  labels from 0 up, client_id strings or whole numbers, group whole numbers or strings, is_test whether a row is for
+  testing. The source's name is the file's, without folder and ending. Pickled objects are never loaded.
 
   Raises:
     InputError: naming the file and what is wrong in it.
@@ -30,18 +30,20 @@ def load_npz(path: str) -> Source:
   for key in ('x', 'y'):
     if key not in arrays:
       _wrong(path, f'has no array {key!r}; it needs x and y, found {", ".join(sorted(arrays)) or "nothing"}')
-  unknown = sorted(set(arrays) - {'x', 'y', 'client_id', 'group'})
+  unknown = sorted(set(arrays) - {'x', 'y', 'client_id', 'group', 'is_test'})
   if unknown:
-    _wrong(path, f'has an unknown array {unknown[0]!r}; allowed are x, y, client_id, group')
+    _wrong(path, f'has an unknown array {unknown[0]!r}; allowed are x, y, client_id, group, is_test')
   x, y = _examples(path, arrays['x']), _labels(path, arrays['y'])
   names = {key: _names(path, key, arrays[key]) for key in ('client_id', 'group') if key in arrays}
-  for key, array in (('y', y), *names.items()):
+  is_test = _is_test(path, arrays['is_test']) if 'is_test' in arrays else None
+  for key, array in (('y', y), *names.items(), *([] if is_test is None else [('is_test', is_test)])):
     if len(array) != len(x):
       _wrong(path, f'{key} has {len(array)} rows, x has {len(x)}')
   owner = names.get('client_id')
   group = np.unique(arrays['group'], return_inverse=True)[1].astype(np.int64) if 'group' in names else None
   name = os.path.splitext(os.path.basename(path))[0]
-  return Source(name, x, y, int(y.max()) + 1, train_owner=owner, train_group=group)
+  source = Source(name, x, y, int(y.max()) + 1, train_owner=owner, train_group=group)
+  return source if is_test is None else with_test(source, is_test)
 
 
 def read_arrays(path: str, name: str) -> dict[str, np.ndarray]:
@@ -127,6 +129,14 @@ def _labels(path: str, y: np.ndarray) -> np.ndarray:
   if not len(y):
     _wrong(path, 'y has no rows')
   return y.astype(np.int32)
+
+
+def _is_test(path: str, values: np.ndarray) -> np.ndarray:
+  if values.ndim != 1 or values.dtype != bool:
+    _wrong(path, f'is_test has dtype {values.dtype} and shape {list(values.shape)}; expected bool [rows]')
+  if not values.any() or values.all():
+    _wrong(path, f'is_test is {bool(values.any())} in all rows; both training and testing need some')
+  return values
 
 
 def _names(path: str, key: str, values: np.ndarray) -> np.ndarray:

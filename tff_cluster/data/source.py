@@ -81,6 +81,12 @@ def hold_out(source: Source, fraction: float, by_owner: bool, rng: np.random.Gen
       'both training and testing need some'
     )
 
+  return with_test(source, is_test)
+
+
+def with_test(source: Source, is_test: np.ndarray) -> Source:
+  """Returns a source without a test set with one: the rows where bool[rows] is true, the others stay for training."""
+
   def part(values: np.ndarray | None, mask: np.ndarray) -> np.ndarray | None:
     return None if values is None else values[mask]
 

@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class File(Dataset):
-  """An .npz with x, y and, if wanted, client_id and group."""
+  """An .npz with x, y and, if wanted, client_id, group and is_test."""
 
   name = 'file'
   position = 5
@@ -41,6 +41,10 @@ class File(Dataset):
     self.check_config(config)
     assert config.data_file is not None
     source = npz_file.load_npz(config.data_file)
+    if source.test_y is not None and config.test_fraction != type(config).test_fraction:
+      raise InputError(
+        f'{argument("test_fraction", config.test_fraction)} does not apply to {argument("data_file", config.data_file)}, which has is_test'
+      )
     if source.train_owner is not None and config.partition != 'by_writer':
       _tell_of_owners(config.data_file, config.partition)
     return source
