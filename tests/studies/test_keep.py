@@ -135,7 +135,7 @@ def test_a_row_that_was_run_in_the_company_of_others_too_counts_once_a_seed(tmp_
   results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
   lines = results.read_all(tmp_path / 'kept')['made'].lines('scorecard', row='cf 0.2, n 10')
   assert lines and {line['seeds'] for line in lines} == {'1'}
-  assert {line['verdict'].partition(' (')[0] for line in lines} == {'one seed'}
+  assert {line['verdict'].partition(' (')[0] for line in lines} == {'not comparable'}
   # Other numbers for the same row and seed: nobody can tell which of them counts.
   value = experiment_results.read(once / 'results.json')
   history = dataclasses.replace(
