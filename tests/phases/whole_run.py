@@ -94,11 +94,11 @@ def opened(folder, config) -> Iterator:
     yield experiment
 
 
-def estimated(config, path):
-  """Returns what a dry run says of a run: client-rounds asked for, and those that are stored."""
+def estimated(config, path, store=None):
+  """Returns what a dry run says of a run: client-rounds asked for, and those that are stored, in its own store or in this one."""
   with one_worker.kept():
     run = cost_estimates.Run('run', config, RunFolder(path))
-    (found,) = cost_estimates.estimates([run], None, run_experiment.Silent())
+    (found,) = cost_estimates.estimates([run], store, run_experiment.Silent())
   return found.asked, found.stored
 
 

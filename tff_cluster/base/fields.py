@@ -103,13 +103,17 @@ def check_value(field: dataclasses.Field, value: Any) -> None:
       raise InputError(f'{argument(field.name, value)}: must be {words} {rule[bound]}')
 
 
+def applies(field: dataclasses.Field, chosen: Callable[[str], Any]) -> bool:
+  """Tells whether a field applies, given what `chosen` returns for the name of the field that decides it."""
+  chooser, values = field.metadata.get('applies', ('', ()))
+  return not chooser or is_among(chosen(chooser), values)
+
+
 def check_applies(section: Any, field: dataclasses.Field) -> None:
   """Raises InputError where the field does not apply to what the section chose."""
-  if 'applies' not in field.metadata:
-    return
-  chooser, values = field.metadata['applies']
-  chosen = getattr(section, chooser)
-  if not is_among(chosen, values):
+  if not applies(field, lambda name: getattr(section, name)):
+    chooser, values = field.metadata['applies']
+    chosen = getattr(section, chooser)
     raise InputError(
       f'{argument(field.name)} does not apply to {argument(chooser, chosen)}; it applies to {chooser} {" or ".join(values)}'
     )

@@ -67,6 +67,16 @@ class Alternated(records.Record):
     return self.first_round + self.rounds
 
 
+def chooses_number(told: int | None, start: str) -> bool:
+  """Tells whether a method takes as many of its models as it likes, so that one without clients is no collapse.
+
+  Args:
+    told: The number of clusters that it was told, which a start from a clustering gives it, too.
+    start: Where its models start.
+  """
+  return told is None and start != 'clustering'
+
+
 def is_anybodys(shares: Sequence[float] | np.ndarray) -> bool:
   """Tells whether a model has clients, of float[clients], their shares in it: whether one of them is above 1%."""
   return bool(max(shares) > _SMALLEST_SHARE)

@@ -10,7 +10,12 @@ import dataclasses
 from tff_cluster.base import records
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Json
-from tff_cluster.clustering.membership_history import Alternated, Collapse, is_anybodys
+from tff_cluster.clustering.membership_history import (
+  Alternated,
+  Collapse,
+  chooses_number,
+  is_anybodys,
+)
 from tff_cluster.clustering.recovery import Recovery
 from tff_cluster.clustering.recursion import Test
 from tff_cluster.experiment.measured import (
@@ -228,7 +233,7 @@ class Clustering(records.Record):
     if found is None:
       return None
     taken = self.num_clusters if self.shares is None else sum(map(is_anybodys, self.shares))
-    chooses = self.told is None and found.start != 'clustering'
+    chooses = chooses_number(self.told, found.start)
     return Collapse(
       found.num_models,
       0 if chooses else found.num_models - taken,

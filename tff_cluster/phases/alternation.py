@@ -62,7 +62,7 @@ def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.Clust
         cost=ended.cost,
         equal_cost=None if affordable is None else rounds.measured(affordable),
         dropped=int(record['dropped'].sum()),
-        notes=[*rounds.idle(), *_notes(state, _chooses_number(clustering), rounds.last_round)],
+        notes=[*rounds.idle(), *_notes(state, clustering, rounds.last_round)],
         timing=figures(),
       ),
     )
@@ -375,16 +375,12 @@ def _models(membership: np.ndarray) -> list[int]:
   return used[ClusterAssignment.order_of(membership[used])].tolist()
 
 
-def _chooses_number(clustering: config_lib.ClusteringConfig) -> bool:
-  """Tells whether the method takes as many of its models as it likes, so that one without clients is no collapse."""
-  return clustering.rule.told_number(clustering.options) is None and clustering.options.start != 'clustering'
-
-
-def _notes(state: State, chooses: bool, last: int) -> list[str]:
+def _notes(state: State, clustering: config_lib.ClusteringConfig, last: int) -> list[str]:
   """Returns what a reader must know: models without clients, collapse, and old memberships."""
   count, told = len(state.models), []
   taken = sum(map(membership_history.is_anybodys, state.membership))
-  if taken < count and not chooses:
+  told_number = clustering.rule.told_number(clustering.options)
+  if taken < count and not membership_history.chooses_number(told_number, clustering.options.start):
     told.append(f'{plural(count - taken, "model")} of {count} ended without clients')
   if count > 1 and (state.membership == state.membership[:, :1]).all():
     told.append('all clients ended with one model: the method collapsed')

@@ -198,13 +198,10 @@ def _parameters(method: str, parameters: Mapping[str, Json]) -> str:
   # A user's own method is not imported for a report.
   options = methods.METHODS[method].fields() if method in methods.METHODS else {}
 
-  def applies(name: str) -> bool:
-    chooser, values = options[name].metadata.get('applies', ('', ())) if name in options else ('', ())
-    return not chooser or fields_lib.is_among(parameters.get(chooser), values)
-
-  skip = ('method', 'name', 'signature')
-  told = (f'{k}={v}' for k, v in parameters.items() if k not in skip and v is not None and applies(k))
-  return ', '.join(told) or 'none'
+  skip = {'method', 'name', 'signature'} | {
+    name for name, option in options.items() if not fields_lib.applies(option, parameters.get)
+  }
+  return ', '.join(f'{k}={v}' for k, v in parameters.items() if k not in skip and v is not None) or 'none'
 
 
 def _dropped(results: Results) -> list[str]:

@@ -6,6 +6,7 @@ aggregator, since which one helps depends on what malicious clients of the setti
 """
 
 import dataclasses
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,7 @@ def _as_planted(clustering: ClusteringConfig, planted: Sequence[str]) -> Cluster
 def _without_what_does_not_apply(data: DataConfig, given: Collection[str]) -> DataConfig:
   """Returns the data with the fields at their defaults that do not apply there, but for those that the setting gives itself."""
   for field in dataclasses.fields(data):
-    chooser, allowed = field.metadata.get('applies', (None, ()))
-    if chooser and field.name not in given and not fields.is_among(getattr(data, chooser), allowed):
+    if field.name not in given and not fields.applies(field, functools.partial(getattr, data)):
       default: Any = field.default
       data = dataclasses.replace(data, **{field.name: default})
   return data
