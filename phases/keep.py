@@ -31,7 +31,8 @@ def main() -> None:
   options = parse.section_from_flags(flags.KeepOptions)
   folder = parse.output_dir_from_flags()
   if Path(options.name).name != options.name or options.name in ('', '..'):
-    raise InputError(f'--name={options.name}: give the name of a folder, for instance --name=fl_hc_table2')
+    given = f'--name={options.name}' if options.name else '--name is missing'
+    raise InputError(f'{given}: give the name of a folder, for instance --name=fl_hc_table2')
   # Imported late: what is wrong with the flags is told at once.
   from tff_cluster.studies.kept import keep, runs_archive
   from tff_cluster.studies.kept import results as results_lib
